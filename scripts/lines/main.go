@@ -1,6 +1,6 @@
 // Command lines measures the size of the library: lines of Go code without comments and blank
 // lines, files, exported names and the structs with the most fields. It does not count tests and
-// the directories bench, conformance, examples, interop and scripts.
+// the directories bench, conformance, docs, examples, interop and scripts.
 //
 // usage: lines [DIR]    DIR is the root of the repository, by default "."
 package main
@@ -23,7 +23,7 @@ import (
 )
 
 // excluded lists the top directories that are not part of the library.
-var excluded = []string{"bench", "conformance", "examples", "interop", "scripts"}
+var excluded = []string{"bench", "conformance", "docs", "examples", "interop", "scripts"}
 
 // largest is the number of structs to list.
 const largest = 15
