@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -215,6 +216,55 @@ func TestOverdueMethodsAreLoggedOnceAndCleanedUpInTheEnd(t *testing.T) {
 				require.NoError(t, <-done)
 				require.NoError(t, out.Close())
 				require.False(t, lines.Scan(), lines.Text())
+			})
+		})
+	}
+}
+
+// logFunc is a log handler.
+type logFunc func()
+
+func (f logFunc) Enabled(context.Context, slog.Level) bool  { return true }
+func (f logFunc) Handle(context.Context, slog.Record) error { f(); return nil }
+func (f logFunc) WithAttrs([]slog.Attr) slog.Handler        { return f }
+func (f logFunc) WithGroup(string) slog.Handler             { return f }
+
+// The method ends when the server has decided to send the timeout error and has not sent it yet.
+func TestTheTimeoutErrorIsTheResponseIfTheMethodEndsAtTheSameTime(t *testing.T) {
+	for name, end := range map[string]func() error{
+		"a result": func() error { return nil },
+		"an error": func() error { return errors.New("too late") },
+		"a panic":  func() error { panic("too late") },
+		"goexit":   func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				released := make(chan struct{})
+				var logged atomic.Int32
+				srv := newServer(t, nil, mcpkit.Logger(slog.New(logFunc(func() {
+					if logged.Add(1) == 1 {
+						close(released)
+						time.Sleep(time.Minute)
+					}
+				}))))
+				require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func() error { <-released; return end() }).Timeout(time.Second)))
+				in, clientOut := io.Pipe()
+				clientIn, out := io.Pipe()
+				ctx, cancel := context.WithCancel(context.Background())
+				done := make(chan error, 1)
+				go func() { done <- stdio.NewIO(in, out, nil).Serve(ctx, srv) }() // ends with ctx
+				lines := bufio.NewScanner(clientIn)
+				_, err := io.WriteString(clientOut, modern(t, srv).request("tools/call", `{"name":"deaf"}`)+"\n")
+				require.NoError(t, err)
+				require.True(t, lines.Scan())
+				response := lines.Text()
+				time.Sleep(time.Hour)
+				cancel()
+				require.NoError(t, <-done)
+				require.NoError(t, out.Close())
+				require.Contains(t, response, "timed out after 1s")
+				require.False(t, lines.Scan(), lines.Text())
+				require.Zero(t, srv.Overdue())
 			})
 		})
 	}

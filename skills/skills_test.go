@@ -169,6 +169,14 @@ func TestSkillsMayContainSkills(t *testing.T) {
 		`{skill://outer/inner/SKILL.md [{skill://outer/inner/SKILL.md} {skill://outer/inner/x.md}]}]`, fmt.Sprint(list.Skills))
 }
 
+// A space sorts before the dot, which is the path of the root.
+func TestTheSkillInTheRootContainsSkillsInAnyDirectory(t *testing.T) {
+	c := dial(t, serve(t, skills.FS(files("SKILL.md", skillMD("all"), " more/pdf/SKILL.md", skillMD("pdf"), "(old)/pdf/SKILL.md", skillMD("pdf")))))
+	for _, uri := range []string{"skill://all/SKILL.md", "skill://all/%20more/pdf/SKILL.md", "skill://all/%28old%29/pdf/SKILL.md"} {
+		require.Contains(t, ask(t, c, "skills/get", fmt.Sprintf(`{"uri":%q}`, uri)), `"uri":"`+uri+`"`)
+	}
+}
+
 func TestPagesNeverSplitAnEntry(t *testing.T) {
 	m := fstest.MapFS{}
 	for i := range 250 {
