@@ -23,7 +23,9 @@ type execution struct {
 	result Result // set, with err, before over
 	err    error
 
-	here    bool // it runs on the goroutine of the transport; set before it runs
+	here  bool           // it runs on the goroutine of the transport; set before it runs
+	early sync.WaitGroup // sends the timeout error while it runs here
+
 	running bool // the method has not returned; guarded by scope.mu
 	over    bool // nothing is left of it; guarded by scope.mu
 	overdue bool // the caller has got a timeout error, or is about to; guarded by scope.mu
@@ -209,6 +211,7 @@ func (x *execution) returned() {
 	x.over = true
 	s.signal()
 	s.mu.Unlock()
+	x.early.Wait() // the transport would respond with an internal error
 }
 
 // An overdueCount is the number of overdue methods of a tool, prompt, resource or method.

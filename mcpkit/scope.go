@@ -136,8 +136,8 @@ func (s *scope) expire() {
 	defer s.mu.Unlock()
 	if s.lapsed {
 		s.graceOver = true
-		if x := &s.first; x.here && x.isOverdue() {
-			go x.respondEarly() // ends when the response is queued
+		if x := &s.first; x.here && !x.overdue && x.isOverdue() {
+			x.early.Go(x.respondEarly) // ends when the response is queued
 		}
 		s.signal()
 		return

@@ -72,6 +72,8 @@ func (r *reader) walk(s *source) []string {
 			r.fault("%s: neither a file nor a directory", p)
 		case strings.EqualFold(d.Name(), skillmd.FileName) && d.Name() != skillmd.FileName:
 			r.fault("%s: the name is %s, in capital letters", p, skillmd.FileName)
+		case strings.Contains(p, `\`):
+			r.fault("%s: the path has a backslash, which is a slash on Windows", p)
 		default:
 			paths = append(paths, p)
 		}

@@ -84,10 +84,7 @@ func newSkill(c *client.Client, raw json.RawMessage) (*Skill, error) {
 	}
 	s.name, _ = skillmd.NameOf(s.entry.FrontMatter) // UnmarshalJSON has checked it
 	for _, f := range s.entry.Files {
-		p := strings.TrimPrefix(f.URI, s.root())
-		if plain, err := url.PathUnescape(p); err == nil {
-			p = plain
-		}
+		p, _ := skillmd.PathOf(strings.TrimSuffix(s.root(), "/"), f.URI) // UnmarshalJSON has checked it
 		s.files = append(s.files, File{Path: p, URI: f.URI, Digest: f.Digest, Size: f.Size})
 	}
 	return s, nil

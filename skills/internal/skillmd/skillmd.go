@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -109,21 +111,36 @@ func (e *Entry) UnmarshalJSON(text []byte) error {
 	return e.checkFiles(root)
 }
 
+// PathOf returns the path of the file uri from the directory root of its skill. It is false if the
+// file is outside of it on any operating system.
+func PathOf(root, uri string) (string, bool) {
+	escaped, inside := strings.CutPrefix(uri, root+"/")
+	p, err := url.PathUnescape(escaped)
+	return p, inside && err == nil && ValidPath(p)
+}
+
+// ValidPath reports whether a file of a skill may have the path. Backslashes are slashes on
+// Windows.
+func ValidPath(p string) bool {
+	return fs.ValidPath(p) && p != "." && !strings.Contains(p, `\`)
+}
+
 // checkFiles checks the list of files.
 func (e *Entry) checkFiles(root string) error {
-	seen := map[string]bool{}
+	seen := map[string]bool{} // paths
 	for _, f := range e.Files {
+		p, ok := PathOf(root, f.URI)
 		switch {
-		case !strings.HasPrefix(f.URI, root+"/"):
+		case !ok:
 			return fmt.Errorf("skill %q: the file %q is not in its directory", e.URI, f.URI)
-		case seen[f.URI]:
+		case seen[p]:
 			return fmt.Errorf("skill %q: the file %q is listed twice", e.URI, f.URI)
 		case f.Size < 0 || !validDigest(f.Digest):
 			return fmt.Errorf("skill %q: the digest or the size of the file %q is not valid", e.URI, f.URI)
 		}
-		seen[f.URI] = true
+		seen[p] = true
 	}
-	if !seen[e.URI] {
+	if !seen[FileName] {
 		return fmt.Errorf("skill %q: its SKILL.md is not listed", e.URI)
 	}
 	return nil
