@@ -319,7 +319,7 @@ func TestFaultsAreFoundAtStartup(t *testing.T) {
 		{"double hyphen", skills.FS(files("a--b/SKILL.md", skillMD("a--b"))), `skills: a--b/SKILL.md: the name "a--b" is not valid`},
 		{"other name", skills.FS(files("a/SKILL.md", skillMD("b"))), `skills: a/SKILL.md: the name "b" is not that of the directory, "a"`},
 		{"small letters", skills.FS(files("a/skill.md", skillMD("a"), "b/SKILL.md", skillMD("b"))), "skills: a/skill.md: the name is SKILL.md, in capital letters"},
-		{"backslash", skills.FS(files("a/SKILL.md", skillMD("a"), `a/..\x`, "")), `skills: a/..\x: the path has a backslash, which is a slash on Windows`},
+		{"backslash", skills.FS(files("a/SKILL.md", skillMD("a"), `a/b\x`, "")), `skills: a/b\x: the path has a backslash, which is a slash on Windows`},
 		{"reserved metadata", skills.FS(files("a/SKILL.md", "---\nname: a\ndescription: A\nmetadata:\n  io.modelcontextprotocol/x: z\n---\n")),
 			`skills: a/SKILL.md: the metadata has "io.modelcontextprotocol/x"; names that begin with io.modelcontextprotocol/ belong to the protocol`},
 		{"not text", skills.FS(files("a/SKILL.md", skillMD("a")+"\xff")), "skills: a/SKILL.md: it is not UTF-8 text"},
