@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -433,4 +434,49 @@ func TestLegacyClientsGetSkills(t *testing.T) {
 		require.True(t, ok, v)
 		require.Contains(t, ask(t, c, "skills/list", `{}`), "skill://a/SKILL.md", v)
 	}
+}
+
+func TestClientsReadWhileTheLibraryReloads(t *testing.T) {
+	m := files("a/SKILL.md", skillMD("a"), "a/x.md", "0")
+	source := &swapped{fs: m}
+	lib := skills.FS(source)
+	c := dial(t, serve(t, lib))
+	done := make(chan struct{})
+	// Ends with its reloads.
+	go func() {
+		defer close(done)
+		for i := range 50 {
+			source.swap(files("a/SKILL.md", skillMD("a"), "a/x.md", fmt.Sprint(i%10)))
+			if err := lib.Reload(); err != nil {
+				t.Errorf("reload: %v", err)
+			}
+		}
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		require.Contains(t, ask(t, c, "skills/list", `{}`), "skill://a/x.md", "the skill is always there")
+		require.Regexp(t, `"text":"[0-9]"`, ask(t, c, "resources/read", `{"uri":"skill://a/x.md"}`))
+	}
+}
+
+// swapped is a file system that swap replaces as a whole.
+type swapped struct {
+	mu sync.Mutex
+	fs fs.FS // guarded by mu
+}
+
+func (s *swapped) swap(next fs.FS) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fs = next
+}
+
+func (s *swapped) Open(name string) (fs.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fs.Open(name)
 }
