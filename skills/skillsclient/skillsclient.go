@@ -116,7 +116,7 @@ func (s *Skill) Files() []File { return s.files }
 // and only the front matter is checked.
 func (s *Skill) Dynamic() bool { return s.entry.Files == nil }
 
-// maxPages limits the pages of one list.
+// maxPages limits the pages of one list. Its bytes are limited, too.
 //
 //limit:client pages of a list of skills, or of a directory | an error: `the list has more than `
 const maxPages = 10_000
@@ -206,6 +206,7 @@ func repeatable(opts []client.CallOption) []client.CallOption {
 func pages(ctx context.Context, c *client.Client, method, member string, params map[string]string, opts []client.CallOption) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		seen := map[string]bool{}
+		bytes := 0
 		for range maxPages {
 			var page map[string]json.RawMessage
 			if err := c.Request(ctx, method, params, &page, repeatable(opts)...); err != nil {
@@ -214,6 +215,10 @@ func pages(ctx context.Context, c *client.Client, method, member string, params 
 			}
 			if jsonx.Kind(page[member]) != '[' {
 				yield(nil, fmt.Errorf("skillsclient: the result of %s has no list %s", method, member))
+				return
+			}
+			if bytes += len(page[member]) + len(page["nextCursor"]); bytes > client.DefaultMaxListBytes {
+				yield(nil, fmt.Errorf("skillsclient: %s: the list is larger than %d bytes", method, client.DefaultMaxListBytes))
 				return
 			}
 			for item := range jsonx.Elements(page[member]) {

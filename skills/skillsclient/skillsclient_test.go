@@ -145,6 +145,7 @@ type liar struct {
 	entries []string          // JSON
 	files   map[string]string // by URI
 	next    string            // nextCursor
+	grows   bool              // each nextCursor is 1 MiB longer
 }
 
 func (l *liar) serve(t *testing.T) *client.Client {
@@ -157,6 +158,9 @@ func (l *liar) serve(t *testing.T) *client.Client {
 					skills = append(skills, json.RawMessage(e))
 				}
 				result := map[string]any{"skills": skills}
+				if l.grows {
+					l.next += strings.Repeat("x", 1<<20)
+				}
 				if l.next != "" {
 					result["nextCursor"] = l.next
 				}
@@ -277,6 +281,15 @@ func TestListsThatDoNotEndAreRefused(t *testing.T) {
 		got = err
 	}
 	require.EqualError(t, got, "skillsclient: skills/list: nextCursor leads back to an earlier page")
+}
+
+func TestListsThatAreTooLargeAreRefused(t *testing.T) {
+	c := (&liar{grows: true}).serve(t)
+	var got error
+	for _, err := range skillsclient.List(t.Context(), c) {
+		got = err
+	}
+	require.EqualError(t, got, "skillsclient: skills/list: the list is larger than 67108864 bytes")
 }
 
 func TestGetRefusesAnotherSkill(t *testing.T) {
