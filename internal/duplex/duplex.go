@@ -233,12 +233,12 @@ func (l *Link) awaitEnd(ctx context.Context) error {
 	return nil
 }
 
-// drain lets the calls in flight finish and the peer read their responses.
+// drain lets the calls in flight finish, or the peer cancel them, and the peer read their
+// responses.
 func (l *Link) drain() {
 	l.draining.Store(true)
 	// No more responses arrive for our requests. Subscriptions do not end by themselves.
 	l.requests.Stop(transport.ErrClosed)
-	_ = l.wire.CloseRead()
 	limit := time.NewTimer(l.opts.DrainTimeout)
 	defer limit.Stop()
 	select {
@@ -247,6 +247,7 @@ func (l *Link) drain() {
 	case <-limit.C:
 	case <-l.out.failed:
 	}
+	_ = l.wire.CloseRead()
 	l.cancel(transport.ErrClosed)
 
 	last := time.NewTimer(grace)

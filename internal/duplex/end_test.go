@@ -279,3 +279,19 @@ func TestCallGetsAnErrorIfItsHandlerEndsTheGoroutine(t *testing.T) {
 		p.hangUp()
 	})
 }
+
+func TestCancellationsEndCallsWhileTheyAreDrained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, nil)
+		begun := time.Now()
+		p.send(request(1, "block"), request(2, "block"))
+		synctest.Wait()
+		p.stop()
+		synctest.Wait()
+		p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, request(3, "ping"))
+		p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+		require.NoError(t, <-p.over)
+		require.Zero(t, time.Since(begun))
+		p.silent()
+	})
+}

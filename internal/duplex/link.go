@@ -36,7 +36,7 @@ type Link struct {
 	stopOnce sync.Once
 	inputEnd chan struct{} // closed when reading fails
 	inputErr error         // why; set before inputEnd is closed
-	draining atomic.Bool   // messages are no longer handled
+	draining atomic.Bool   // of the messages, only cancellations are handled
 	served   atomic.Bool   // the handler has seen the session
 
 	handshake <-chan struct{} // closed when initialize is answered; nil if none is in flight; used only by the reader
@@ -86,14 +86,14 @@ func (l *Link) read() {
 		data, err := l.wire.Read()
 		bad, isBad := errors.AsType[*BadMessageError](err)
 		switch {
-		case l.draining.Load():
-			return
-		case isBad:
-			l.refuse(l.faulty(bad.Head, "", &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}))
-		case err != nil:
+		case err != nil && !isBad:
 			l.inputErr = err
 			close(l.inputEnd)
 			return
+		case l.draining.Load():
+			l.receiveCancellation(data)
+		case isBad:
+			l.refuse(l.faulty(bad.Head, "", &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}))
 		default:
 			l.receive(data)
 		}
@@ -122,6 +122,13 @@ func (l *Link) receive(data []byte) {
 		l.receiveNotification(m.Request, len(data), from)
 	default:
 		l.receiveRequest(m.Request, len(data), from)
+	}
+}
+
+// receiveCancellation handles data if it is a cancellation.
+func (l *Link) receiveCancellation(data []byte) {
+	if m, _ := jsonrpc.Decode(data); m.Request != nil && m.Request.Method == protocol.NotificationCancelled {
+		l.requests.Cancel(m.Request)
 	}
 }
 
