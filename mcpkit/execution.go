@@ -160,11 +160,15 @@ func (x *execution) isOverdue() bool {
 
 // respondEarly sends a timeout error while the method runs.
 func (x *execution) respondEarly() {
-	x.leave()
 	c := x.call
+	resp := &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", c.Ref())}
+	defer func() {
+		_ = recover() // of the program's log handler, so it cannot be logged
+		c.peer.(transport.EarlyResponder).RespondEarly(resp)
+	}()
+	x.leave()
 	c.finish()
-	resp := c.server.respond(c, nil, c.scope.late(), new(jsonrpc.Response))
-	c.peer.(transport.EarlyResponder).RespondEarly(resp)
+	resp = c.server.respond(c, nil, c.scope.late(), new(jsonrpc.Response))
 }
 
 // leave counts and logs a method that is overdue.

@@ -270,6 +270,28 @@ func TestTheTimeoutErrorIsTheResponseIfTheMethodEndsAtTheSameTime(t *testing.T) 
 	}
 }
 
+func TestALogHandlerThatPanicsDoesNotEndTheProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, nil, mcpkit.Logger(slog.New(logFunc(func() { panic("disk full") }))))
+		require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func() { time.Sleep(time.Minute) }).Timeout(time.Second)))
+		in, clientOut := io.Pipe()
+		clientIn, out := io.Pipe()
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- stdio.NewIO(in, out, nil).Serve(ctx, srv) }() // ends with ctx
+		lines := bufio.NewScanner(clientIn)
+		_, err := io.WriteString(clientOut, modern(t, srv).request("tools/call", `{"name":"deaf"}`)+"\n")
+		require.NoError(t, err)
+		require.True(t, lines.Scan())
+		require.Contains(t, lines.Text(), "internal error")
+		time.Sleep(time.Hour)
+		require.Zero(t, srv.Overdue())
+		cancel()
+		require.NoError(t, <-done)
+		require.NoError(t, out.Close())
+	})
+}
+
 // pipe is the client's end of two pipes.
 type pipe struct {
 	*io.PipeReader

@@ -197,9 +197,13 @@ func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, b
 	return resourceMatch{}, false
 }
 
-// CanRead reports whether a resource with the URI exists that the caller may see.
+// CanRead reports whether a resource with the URI exists that the caller may see. If it has been
+// replaced since the call began, both must be visible.
 func (c *Call) CanRead(uri string) bool {
 	_, ok := c.catalog.findResource(c.principal, uri)
+	if now := c.server.catalog.Load(); ok && now != c.catalog {
+		_, ok = now.findResource(c.principal, uri)
+	}
 	return ok
 }
 

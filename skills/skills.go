@@ -27,7 +27,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -45,8 +44,12 @@ type Library struct {
 	sources []*source
 	items   mcpkit.ItemSet
 
-	mu   sync.Mutex               // held while the library loads
-	held atomic.Pointer[contents] // nil until a server is made
+	mu sync.Mutex // held while the library loads
+
+	// Held while the contents and the resources of the servers are replaced together, so that
+	// methods do not check the scopes of the old ones and show the new ones.
+	swap sync.RWMutex
+	held *contents // nil until a server is made; guarded by swap, and changed with mu held
 }
 
 // A source is one FS or Func.
@@ -144,7 +147,7 @@ func newLibrary(sources ...*source) *Library {
 func (l *Library) loadOnce() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held.Load() != nil {
+	if l.held != nil {
 		return nil
 	}
 	return l.load()
@@ -165,19 +168,28 @@ func (l *Library) load() error {
 	if err != nil {
 		return err
 	}
-	old := l.held.Load()
+	old := l.held
 	changed := next.changes(old)
 	if old != nil && len(changed) == 0 {
 		return nil
 	}
-	l.held.Store(next) // first: clients that are notified of the change ask at once
-	if err := l.items.Replace(next.items()...); err != nil {
-		l.held.Store(old)
+	if err := l.replace(next); err != nil {
 		return err
 	}
 	for _, uri := range changed {
 		l.items.ResourceUpdated(uri)
 	}
+	return nil
+}
+
+// replace makes next the contents. Clients that are notified of the change, and ask at once, wait.
+func (l *Library) replace(next *contents) error {
+	l.swap.Lock()
+	defer l.swap.Unlock()
+	if err := l.items.Replace(next.items()...); err != nil {
+		return err
+	}
+	l.held = next
 	return nil
 }
 
@@ -230,7 +242,9 @@ type listResult struct {
 
 // list answers skills/list.
 func (l *Library) list(ctx context.Context, p listParams) (*listResult, error) {
-	call, held := mcpkit.CallFrom(ctx), l.held.Load()
+	l.swap.RLock()
+	defer l.swap.RUnlock()
+	call, held := mcpkit.CallFrom(ctx), l.held
 	visible := slices.DeleteFunc(slices.Clone(held.skills), func(s *skill) bool { return !call.CanRead(s.URI) })
 	shown, next, err := page(visible, p.Cursor, func(s *skill) string { return s.URI }, func(s *skill) int { return s.bytes })
 	if err != nil {
@@ -259,7 +273,9 @@ type getResult struct {
 
 // get answers skills/get.
 func (l *Library) get(ctx context.Context, p getParams) (*getResult, error) {
-	held := l.held.Load()
+	l.swap.RLock()
+	defer l.swap.RUnlock()
+	held := l.held
 	at, found := slices.BinarySearchFunc(held.skills, p.URI, func(s *skill, uri string) int { return strings.Compare(s.URI, uri) })
 	if !found || !mcpkit.CallFrom(ctx).CanRead(p.URI) {
 		return nil, invalid("there is no skill %q", p.URI)
@@ -269,8 +285,9 @@ func (l *Library) get(ctx context.Context, p getParams) (*getResult, error) {
 
 // readDir answers resources/directory/read.
 func (l *Library) readDir(ctx context.Context, p uriParams) (*protocol.ListResourcesResult, error) {
-	call := mcpkit.CallFrom(ctx)
-	held := l.held.Load()
+	l.swap.RLock()
+	defer l.swap.RUnlock()
+	call, held := mcpkit.CallFrom(ctx), l.held
 	var children []child
 	for _, c := range held.directories[p.URI] {
 		if slices.ContainsFunc(c.files, call.CanRead) {

@@ -480,3 +480,20 @@ func (s *swapped) Open(name string) (fs.File, error) {
 	defer s.mu.Unlock()
 	return s.fs.Open(name)
 }
+func TestASkillThatMovesBehindScopesIsNotShownToEarlierCalls(t *testing.T) {
+	public, staff := files("x/SKILL.md", skillMD("x"), "z/SKILL.md", skillMD("z")), files("w/SKILL.md", skillMD("w"))
+	lib := skills.Join(skills.FS(public), skills.FS(staff, skills.Scopes("staff")))
+	srv := serve(t, lib, mcpkit.TrustLocal("ann"))
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			if call.Method() == "skills/get" {
+				delete(public, "x/SKILL.md")
+				staff["x/SKILL.md"] = files("x/SKILL.md", "---\nname: x\ndescription: Secret\n---\n")["x/SKILL.md"]
+				require.NoError(t, lib.Reload())
+			}
+			return next(ctx, call)
+		}
+	})
+	c := dial(t, as{srv, []string{}})
+	require.NotContains(t, ask(t, c, "skills/get", `{"uri":"skill://x/SKILL.md"}`), "Secret")
+}
