@@ -33,7 +33,7 @@ func NewServer() *mcp.Server {
 			in.Days = 3
 		}
 		if in.Days < 1 || in.Days > 7 {
-			return nil, forecast{}, fmt.Errorf("days is %d, and has to be 1 to 7", in.Days)
+			return nil, forecast{}, fmt.Errorf("days is %d, and must be 1 to 7", in.Days)
 		}
 		return nil, forecast{in.City, slices.Repeat([]string{"sunny"}, in.Days)}, nil
 	})
