@@ -106,6 +106,20 @@ func TestServersAreCalled(t *testing.T) {
 	})
 }
 
+func TestFlagsAfterTheServerAreRefusedWithoutTheirValues(t *testing.T) {
+	for _, flags := range [][]string{
+		{"-header", "Authorization: Bearer secret", "search"},
+		{"search", "--header", "Authorization: Bearer secret"},
+		{"search", "-header=Authorization: Bearer secret"},
+	} {
+		var stderr bytes.Buffer
+		args := append([]string{"call", "http://127.0.0.1:1/mcp"}, flags...)
+		require.Equal(t, exitUsage, run(t.Context(), args, streams{out: io.Discard, err: &stderr}))
+		require.Contains(t, stderr.String(), "flags come before SERVER; write mcpkit call -header ... http://127.0.0.1:1/mcp")
+		require.NotContains(t, stderr.String(), "secret")
+	}
+}
+
 func TestToolArgumentsAreRead(t *testing.T) {
 	for _, test := range []struct {
 		words []string

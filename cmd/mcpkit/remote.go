@@ -95,6 +95,8 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 	r.target, r.rest = r.flags.Arg(0), r.flags.Args()[1:]
 	if len(r.rest) > 0 && r.rest[0] == "--" {
 		r.rest = r.rest[1:]
+	} else if late := r.lateFlag(); late != "" {
+		return nil, r.usage("flags come before SERVER; write mcpkit %s %s ... %s", name, late, r.target), false
 	}
 	if _, err := client.ParseTarget(r.target); err != nil {
 		return nil, r.usage("%s", strings.TrimPrefix(err.Error(), "client: ")), false
@@ -110,6 +112,17 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 		r.opts = append(r.opts, client.Version(v))
 	}
 	return r, exitOK, true
+}
+
+// lateFlag returns a flag that stands after SERVER. Its value may be a token, so it is not shown.
+func (r *remote) lateFlag() string {
+	for _, w := range r.rest {
+		name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		if strings.HasPrefix(w, "-") && r.flags.Lookup(name) != nil {
+			return "-" + name
+		}
+	}
+	return ""
 }
 
 // defaultTimeout sets the timeout if no flag did.

@@ -27,10 +27,13 @@ func newApp(srv *mcpkit.Server, secret []byte) (*echo.Echo, *streamable.Handler)
 
 // serveHTTP serves until ctx ends, and lets the calls in flight finish.
 func serveHTTP(ctx context.Context, srv *mcpkit.Server, addr string, secret []byte) error {
+	if err := srv.Start(ctx); err != nil {
+		return errors.Join(err, srv.Close())
+	}
 	app, handler := newApp(srv, secret)
 	var err error
 	if app.Listener, err = net.Listen("tcp", addr); err != nil {
-		return err
+		return errors.Join(err, srv.Close())
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- app.Start("") }() // ends when the app is shut down
