@@ -2,6 +2,7 @@ package mcptest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -123,6 +124,50 @@ func TestMessagesOnEveryTransport(t *testing.T) {
 		}
 	})
 }
+
+// Shelf has tools that return text and a value.
+type Shelf struct{}
+
+func (*Shelf) Count() (string, map[string]int) { return "2 books", map[string]int{"books": 2} }
+
+func (*Shelf) Sum() (map[string]int, string) { return map[string]int{"books": 2}, "2 books" }
+
+func (*Shelf) Label() (string, mcpkit.Blob) { return "2 books", mcpkit.Blob{Data: []byte("x")} }
+
+func TestValuesBesideTextOnEveryVersion(t *testing.T) {
+	mcptest.EachVersion(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Shelf{}) }, func(t *testing.T, s *mcptest.Server) {
+		var books map[string]int
+		for _, tool := range []string{"count", "sum"} {
+			s.Call(tool, nil).OK().TextContains("2 books").JSON(`{"books": 2}`).Structured(&books)
+			require.Equal(t, map[string]int{"books": 2}, books)
+		}
+	})
+	for _, v := range []protocol.Version{protocol.V20250326, protocol.V20250618} {
+		for want, test := range map[string]func(*mcptest.Server){
+			"call count\nwant: {\"books\":3}\n got: {\"books\":2}":                 func(s *mcptest.Server) { s.Call("count", nil).JSON(`{"books": 3}`) },
+			"call label\nwant: {\"books\":2}\n got: success, \"2 books\\n[resource]\"": func(s *mcptest.Server) { s.Call("label", nil).JSON(`{"books": 2}`) },
+		} {
+			require.Equal(t, []string{want}, failures(t, func(t testing.TB) { test(mcptest.New(t, &Shelf{}).Version(v)) }), v)
+		}
+	}
+}
+
+func TestArgumentsAreSentAsTheyAreWritten(t *testing.T) {
+	s := mcptest.New(t, &Sorter{})
+	s.Call("size", map[string]any{"items": []string(nil)}).OK().JSON("0")
+	s.Call("size", map[string]any{"items": json.RawMessage(`["a", "b"]`)}).OK().JSON("2")
+	s.Call("size", json.RawMessage(`{"items": ["a"]}`)).OK().JSON("1")
+	s.Call("size", map[string]any{"items": json.RawMessage(`null`)}).ErrorContains("/items: got null, want an array")
+}
+
+// Sorter counts items.
+type Sorter struct {
+	_ struct {
+		Size mcpkit.Tool `params:"items"`
+	}
+}
+
+func (*Sorter) Size(items []string) int { return len(items) }
 
 // docs:begin answer
 

@@ -150,12 +150,16 @@ func TestControlCharactersOfServersAreShown(t *testing.T) {
 
 func TestTextIsSentAsTheToolWantsIt(t *testing.T) {
 	tool := &protocol.Tool{Name: "set", InputSchema: json.RawMessage(`{"type":"object","properties":{
-		"text":{"type":"string"},"count":{"type":"integer"},"share":{"type":"number"},"on":{"type":"boolean"},"any":{}}}`)}
+		"text":{"type":"string"},"count":{"type":"integer"},"share":{"type":"number"},"on":{"type":"boolean"},"any":{},
+		"entities":{"type":"array"},"where":{"type":"object"}}}`)}
 	for _, test := range []struct{ words, want string }{
 		{`count=3 share=-0.5 on=true`, `{"count":3,"share":-0.5,"on":true}`},
 		{`text=3 any=3`, `{"text":"3","any":"3"}`},
 		{`count=three on=1 share=true`, `{"count":"three","on":"1","share":"true"}`},
 		{`unknown=3`, `{"unknown":"3"}`},
+		{`entities=[{"a":1}] where={"b":[2]}`, `{"entities":[{"a":1}],"where":{"b":[2]}}`},
+		{`entities={"a":1} where=[2]`, `{"entities":"{\"a\":1}","where":"[2]"}`},
+		{`entities=[1 where={b:2} text=[1] any={}`, `{"entities":"[1","where":"{b:2}","text":"[1]","any":"{}"}`},
 	} {
 		args, err := toolArguments(strings.Fields(test.words))
 		require.NoError(t, err)
@@ -164,7 +168,7 @@ func TestTextIsSentAsTheToolWantsIt(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, test.want, string(raw))
 	}
-	require.NoError(t, asWanted(map[string]any{"text": "three"}, "set", nil), "asks for the tools only if a text spells a number or a bool")
+	require.NoError(t, asWanted(map[string]any{"text": "three"}, "set", nil), "asks for the tools only if a text is JSON")
 }
 
 func TestCommandLinesHaveTimeToCompile(t *testing.T) {

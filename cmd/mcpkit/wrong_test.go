@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -54,6 +55,10 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 	mux.HandleFunc("/closed", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	web := httptest.NewServer(mux)
 	defer web.Close()
+	private := httptest.NewUnstartedServer(mux)
+	private.Config.ErrorLog = log.New(io.Discard, "", 0) // the failed handshake
+	private.StartTLS()
+	defer private.Close()
 	gone := httptest.NewServer(mux)
 	gone.Close()
 	for _, test := range []struct {
@@ -77,6 +82,11 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		{"unknown argument", []string{"call", "-output", "text", url, "count", "to:=1", "form=x"}, exitFault, []string{"form"}},
 		{"unknown tool", []string{"call", url, "conut"}, exitProtocol, []string{`did you mean "count"?`}},
 		{"wrong path", []string{"list", web.URL}, exitProtocol, []string{"404 Not Found", "the URL may lack the path of the MCP endpoint; write for example " + web.URL + "/mcp"}},
+		{"slash only", []string{"list", web.URL + "/"}, exitProtocol, []string{"the URL may lack the path of the MCP endpoint; write for example " + web.URL + "/mcp"}},
+		{"nothing at this path", []string{"list", web.URL + "/mpc"}, exitProtocol, []string{"404 Not Found", "the server has no MCP endpoint at the path /mpc; the usual path is /mcp\n"}},
+		{"nothing at the usual path", []string{"list", web.URL + "/mcp"}, exitProtocol, []string{"the server has no MCP endpoint at the path /mcp, which is the usual one\n"}},
+		{"private authority", []string{"list", private.URL}, exitConnection, []string{"x509: certificate signed by unknown authority",
+			"to trust the authority that signed the certificate, set the environment variable SSL_CERT_FILE to a PEM file with the authority's certificate"}},
 		{"not an MCP server", []string{"list", web.URL + "/html"}, exitProtocol, []string{"text/html"}},
 		{"no challenge", []string{"list", web.URL + "/closed"}, exitProtocol,
 			[]string{"401 Unauthorized", "the server requires authentication and does not say which; with a token write -header 'Authorization: Bearer TOKEN', or try -login"}},
