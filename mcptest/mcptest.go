@@ -248,6 +248,9 @@ func (s *Server) Call(tool string, in any) *Result {
 		res, err := s.Client().CallTool(s.t.Context(), tool, in, opts...)
 		if res != nil { // a tool error is in the result
 			r.text, r.structured, r.isError, err = contentText(res.Content), unwrap(res.StructuredContent, s.Client().Version()), res.IsError, nil
+			if s.Client().Version() < protocol.V20250618 {
+				r.jsonText = lastJSON(res.Content)
+			}
 		}
 		r.err = err
 	})
@@ -373,6 +376,16 @@ func contentText(blocks []protocol.Content) string {
 		}
 	}
 	return strings.Join(parts, "\n")
+}
+
+// lastJSON returns the last text block that is JSON; nil if there is none.
+func lastJSON(blocks []protocol.Content) []byte {
+	for _, b := range slices.Backward(blocks) {
+		if text, ok := b.(*protocol.TextContent); ok && jsonx.Valid([]byte(text.Text)) {
+			return []byte(text.Text)
+		}
+	}
+	return nil
 }
 
 // unwrap returns the output without the object around it, which legacy versions require for outputs

@@ -132,7 +132,7 @@ func (*Shelf) Count() (string, map[string]int) { return "2 books", map[string]in
 
 func (*Shelf) Sum() (map[string]int, string) { return map[string]int{"books": 2}, "2 books" }
 
-func (*Shelf) Label() (string, mcpkit.Blob) { return "2 books", mcpkit.Blob{Data: []byte("x")} }
+func (*Shelf) Label() string { return "2 books" }
 
 func TestValuesBesideTextOnEveryVersion(t *testing.T) {
 	mcptest.EachVersion(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Shelf{}) }, func(t *testing.T, s *mcptest.Server) {
@@ -144,13 +144,15 @@ func TestValuesBesideTextOnEveryVersion(t *testing.T) {
 	})
 	for _, v := range []protocol.Version{protocol.V20250326, protocol.V20250618} {
 		for want, test := range map[string]func(*mcptest.Server){
-			"call count\nwant: {\"books\":3}\n got: {\"books\":2}":                 func(s *mcptest.Server) { s.Call("count", nil).JSON(`{"books": 3}`) },
-			"call label\nwant: {\"books\":2}\n got: success, \"2 books\\n[resource]\"": func(s *mcptest.Server) { s.Call("label", nil).JSON(`{"books": 2}`) },
+			"call count\nwant: {\"books\":3}\n got: {\"books\":2}":        func(s *mcptest.Server) { s.Call("count", nil).JSON(`{"books": 3}`) },
+			"call label\nwant: {\"books\":2}\n got: success, \"2 books\"": func(s *mcptest.Server) { s.Call("label", nil).JSON(`{"books": 2}`) },
 		} {
 			require.Equal(t, []string{want}, failures(t, func(t testing.TB) { test(mcptest.New(t, &Shelf{}).Version(v)) }), v)
 		}
 	}
 }
+
+// docs:begin arguments
 
 func TestArgumentsAreSentAsTheyAreWritten(t *testing.T) {
 	s := mcptest.New(t, &Sorter{})
@@ -159,6 +161,8 @@ func TestArgumentsAreSentAsTheyAreWritten(t *testing.T) {
 	s.Call("size", json.RawMessage(`{"items": ["a"]}`)).OK().JSON("1")
 	s.Call("size", map[string]any{"items": json.RawMessage(`null`)}).ErrorContains("/items: got null, want an array")
 }
+
+// docs:end arguments
 
 // Sorter counts items.
 type Sorter struct {

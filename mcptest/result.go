@@ -23,6 +23,7 @@ type Result struct {
 	arguments  []byte
 	text       string
 	structured []byte
+	jsonText   []byte   // without structured content in the version: the last text block that is JSON
 	values     []string // of a completion
 	isError    bool
 	err        error
@@ -108,7 +109,8 @@ func (r *Result) Values(want ...string) *Result {
 }
 
 // Structured requires structured content and decodes it into out. It removes the object that legacy
-// versions require around other values.
+// versions require around other values. Versions before 2025-06-18 have no structured content; out
+// gets the last text block that is JSON.
 func (r *Result) Structured(out any) *Result {
 	r.t.Helper()
 	if raw := r.output(); raw == nil {
@@ -120,7 +122,8 @@ func (r *Result) Structured(out any) *Result {
 }
 
 // JSON requires this structured content. White space and the order of members do not matter.
-// Versions before 2025-06-18 have only the text, which is compared instead.
+// Versions before 2025-06-18 have no structured content, so JSON compares the last text block that is
+// JSON.
 func (r *Result) JSON(want string) *Result {
 	r.t.Helper()
 	canonicalWant, err := canonical([]byte(want))
@@ -136,10 +139,13 @@ func (r *Result) JSON(want string) *Result {
 	return r
 }
 
-// output returns the structured content, or the text if it is JSON.
+// output returns the structured content, or the text that is JSON in its place.
 func (r *Result) output() []byte {
 	if r.structured != nil || r.err != nil || r.isError {
 		return r.structured
+	}
+	if r.jsonText != nil {
+		return r.jsonText
 	}
 	if jsonx.Valid([]byte(r.text)) {
 		return []byte(r.text)

@@ -41,7 +41,7 @@ func toolArguments(words []string) (map[string]any, error) {
 
 // runCall is the command call.
 func runCall(ctx context.Context, args []string, std streams) int {
-	r, code, ok := newRemote("call", "call [flags] SERVER [--] TOOL [name=text | name:=json ...]\n\nCalls a tool. name=3 and name=true are a number and a bool where the tool wants those.\n", args, std)
+	r, code, ok := newRemote("call", "call [flags] SERVER [--] TOOL [name=text | name:=json ...]\n\nCalls a tool. name=3, name=true, name=[1] and name={} are JSON where the tool wants a number, a bool,\nan array or an object.\n", args, std)
 	if !ok {
 		return code
 	}
@@ -77,8 +77,8 @@ func runCall(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-// asWanted replaces texts by the numbers and bools that they spell, where the tool wants those. It
-// asks the server for its tools only if there is such a text.
+// asWanted replaces texts by the numbers, bools, arrays and objects that they spell, where the tool
+// wants those. It asks the server for its tools only if there is such a text.
 func asWanted(args map[string]any, name string, tools iter.Seq2[*protocol.Tool, error]) error {
 	spelled := map[string]string{} // the type that the text of an argument spells
 	for arg, value := range args {
@@ -87,6 +87,10 @@ func asWanted(args map[string]any, name string, tools iter.Seq2[*protocol.Tool, 
 		case !isText || !json.Valid([]byte(text)):
 		case text == "true" || text == "false":
 			spelled[arg] = "boolean"
+		case strings.HasPrefix(text, "["):
+			spelled[arg] = "array"
+		case strings.HasPrefix(text, "{"):
+			spelled[arg] = "object"
 		case strings.Trim(text[:1], "-0123456789") == "":
 			spelled[arg] = "number"
 		}

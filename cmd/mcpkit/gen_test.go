@@ -181,7 +181,7 @@ func TestGeneratedDescriptionsEqualThoseOfTheSource(t *testing.T) {
 	found, costs, err := vetted(t, dir, ".")
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		`main.go:37:2: Shop.Find, field Near of Query: it has no description; write a comment, or a desc tag`,
+		`main.go:37:2: field Near of Query: it has no description; write a comment, or a desc tag`,
 	}, found)
 	listed := func(service string) int {
 		var response struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -250,10 +251,12 @@ func (r *remote) advice(err error) string {
 		return "write the path of the server's program, or the URL of a server over HTTP"
 	case strings.Contains(err.Error(), "the server ended"):
 		return "the program ended before it responded; run it by itself to see whether it serves MCP on standard input and output"
+	case is[x509.UnknownAuthorityError](err):
+		return "to trust the authority that signed the certificate, set the environment variable SSL_CERT_FILE to a PEM file with the authority's certificate (on macOS and Windows, add it to the certificates of the system)"
 	case !isStatus:
 		return ""
 	case status.Code == http.StatusNotFound, status.Code == http.StatusMethodNotAllowed:
-		return "the URL may lack the path of the MCP endpoint; write for example " + clean(endpoint(r.target))
+		return wrongPath(r.target)
 	case status.Code != http.StatusUnauthorized:
 		return ""
 	case r.login.wanted:
@@ -266,13 +269,19 @@ func (r *remote) advice(err error) string {
 	return "the server requires authentication; write -login to log in with the browser, or -header 'Authorization: Bearer TOKEN' with a token"
 }
 
-// endpoint returns the target with the usual path of MCP servers.
-func endpoint(target string) string {
+// wrongPath says what to write if the URL leads to no MCP endpoint.
+func wrongPath(target string) string {
+	const usual = "/mcp"
 	u, err := url.Parse(target)
-	if err != nil || strings.HasSuffix(u.Path, "/mcp") {
-		return "http://127.0.0.1:8080/mcp"
+	switch {
+	case err != nil: // not after a response
+		return ""
+	case u.Path == "" || u.Path == "/":
+		return "the URL may lack the path of the MCP endpoint; write for example " + clean(u.JoinPath(usual).String())
+	case u.Path == usual:
+		return "the server has no MCP endpoint at the path /mcp, which is the usual one"
 	}
-	return u.JoinPath("mcp").String()
+	return "the server has no MCP endpoint at the path " + clean(u.Path) + "; the usual path is " + usual
 }
 
 // exitOf returns the exit code for the error of a request.

@@ -67,13 +67,13 @@ func TestVetReportsMistakesBeyondStartupErrors(t *testing.T) {
 		`main.go:25:14: Shop.SendAll: it has no description; write a doc comment, or a desc tag in the annotation block`,
 		`main.go:25:14: Shop.SendAll: the name suggests that it may do harm, and it has no hints; write for example hints:"destructive", or hints:"additive" if it is harmless`,
 		`main.go:30:14: Shop.BulkDelete: the name suggests that it may do harm, and it has no hints; write for example hints:"destructive", or hints:"additive" if it is harmless`,
-		`main.go:37:2: Shop.BulkDelete, field Name of Input: it has no description; write a comment, or a desc tag`,
-		`main.go:47:2: Shop.BulkDelete, field Deep of Inner: it has no description; write a comment, or a desc tag`,
-		`main.go:59:2: Shop.Paint, field Missing of Colors: oneof lists red, and the constants of Color are red, blue; write validate:"enum" to allow the constants`,
-		`main.go:67:2: Shop.Paint, field Level of Colors: oneof lists 1, 2, 3, and the constants of Level are 1, 2; write validate:"enum" to allow the constants`,
+		`main.go:37:2: field Name of Input: it has no description; write a comment, or a desc tag`,
+		`main.go:47:2: field Deep of Inner: it has no description; write a comment, or a desc tag`,
+		`main.go:59:2: field Missing of Colors: oneof lists red, and the constants of Color are red, blue; write validate:"enum" to allow the constants`,
+		`main.go:67:2: field Level of Colors: oneof lists 1, 2, 3, and the constants of Level are 1, 2; write validate:"enum" to allow the constants`,
 		`main.go:71:2: the error of mcpkit.Serve(…), which says what is wrong with the service, is dropped; write if err := mcpkit.Serve(…); err != nil { log.Fatal(err) }`,
 		`main.go:73:5: the error of mcpkit.Serve(…), which says what is wrong with the service, is dropped; write if err := mcpkit.Serve(…); err != nil { log.Fatal(err) }`,
-		filepath.Join("other", "other.go") + `:25:2: Shop.BulkDelete, field Silent of Input: it has no description; write a comment, or a desc tag`,
+		filepath.Join("other", "other.go") + `:25:2: field Silent of Input: it has no description; write a comment, or a desc tag`,
 		"example.com/prog: zz_mcpkit_docs.go is stale; run go generate, or mcpkit gen example.com/prog",
 	}, found)
 	require.Len(t, costs, 2)
@@ -142,7 +142,7 @@ func TestVetTool(t *testing.T) {
 	out := goVet()
 	for _, want := range []string{
 		`main.go:25:14: Shop.SendAll: it has no description; write a doc comment, or a desc tag in the annotation block`,
-		`main.go:37:2: Shop.Remove, field Name of Input: it has no description; write a comment, or a desc tag`,
+		`main.go:37:2: field Name of Input: it has no description; write a comment, or a desc tag`,
 	} {
 		require.Contains(t, out, want)
 	}

@@ -13,8 +13,9 @@ import (
 // ruleValues matches the values of a oneof rule: in quotes, or without spaces.
 var ruleValues = regexp.MustCompile(`'[^']*'|\S+`)
 
-// oneof reports a oneof rule of the field f whose values differ from the constants of its type.
-func (v *checker) oneof(site string, f *types.Var, rules string) {
+// oneof reports a oneof rule of the field f of parent whose values differ from the constants of its
+// type.
+func (v *checker) oneof(parent *types.Named, f *types.Var, rules string) {
 	t := f.Type()
 	for rule := range strings.SplitSeq(rules, ",") {
 		if rule == "dive" {
@@ -35,8 +36,8 @@ func (v *checker) oneof(site string, f *types.Var, rules string) {
 			listed = append(listed, strings.Trim(value, "'"))
 		}
 		if len(known) > 0 && !slices.Equal(slices.Sorted(slices.Values(listed)), slices.Sorted(slices.Values(known))) {
-			v.report(f.Pos(), "%s: oneof lists %s, and the constants of %s are %s; write validate:\"enum\" to allow the constants",
-				site, strings.Join(listed, ", "), named.Obj().Name(), strings.Join(known, ", "))
+			v.report(f.Pos(), "field %s of %s: oneof lists %s, and the constants of %s are %s; write validate:\"enum\" to allow the constants",
+				f.Name(), parent.Obj().Name(), strings.Join(listed, ", "), named.Obj().Name(), strings.Join(known, ", "))
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (v *checker) descriptions(s *services.Service) {
 			v.report(pos, "%s.%s: it has no description; write a doc comment, or a desc tag in the annotation block", name, method)
 		}
 		for param := range m.Func.Signature().Params().Variables() {
-			v.fieldDescriptions(name+"."+method, param.Type(), map[types.Type]bool{})
+			v.fieldDescriptions(param.Type(), map[types.Type]bool{})
 		}
 	}
 }
@@ -74,8 +74,9 @@ func (v *checker) outOfSight(obj *types.TypeName) bool {
 	return v.pkg.OneOnly && obj.Pkg() != nil && obj.Pkg() != v.pkg.Types
 }
 
-// fieldDescriptions reports fields without a description in t and in the types of its fields.
-func (v *checker) fieldDescriptions(site string, t types.Type, seen map[types.Type]bool) {
+// fieldDescriptions reports fields without a description in t and in the types of its fields. The
+// diagnostics do not name the tool, so that [Sort] removes those of a type that tools share.
+func (v *checker) fieldDescriptions(t types.Type, seen map[types.Type]bool) {
 	t = types.Unalias(t)
 	if seen[t] || v.pkg.Injected(t) {
 		return
@@ -83,13 +84,13 @@ func (v *checker) fieldDescriptions(site string, t types.Type, seen map[types.Ty
 	seen[t] = true
 	switch u := t.Underlying().(type) {
 	case *types.Pointer:
-		v.fieldDescriptions(site, u.Elem(), seen)
+		v.fieldDescriptions(u.Elem(), seen)
 	case *types.Slice:
-		v.fieldDescriptions(site, u.Elem(), seen)
+		v.fieldDescriptions(u.Elem(), seen)
 	case *types.Array:
-		v.fieldDescriptions(site, u.Elem(), seen)
+		v.fieldDescriptions(u.Elem(), seen)
 	case *types.Map:
-		v.fieldDescriptions(site, u.Elem(), seen)
+		v.fieldDescriptions(u.Elem(), seen)
 	case *types.Struct:
 		named, _ := t.(*types.Named)
 		if named == nil || !v.hasSource(named.Obj()) || services.WritesItself(named) {
@@ -103,10 +104,10 @@ func (v *checker) fieldDescriptions(site string, t types.Type, seen map[types.Ty
 			case f.Embedded() && tag.Get("json") == "":
 			case tag.Get("desc") == "" && tag.Get("jsonschema_description") == "" && !strings.Contains(tag.Get("jsonschema"), "description=") &&
 				v.source.text(named.Obj(), f.Name()) == "" && !v.typeHasDescriptions(f.Type()):
-				v.report(f.Pos(), "%s, field %s of %s: it has no description; write a comment, or a desc tag", site, f.Name(), named.Obj().Name())
+				v.report(f.Pos(), "field %s of %s: it has no description; write a comment, or a desc tag", f.Name(), named.Obj().Name())
 			}
-			v.oneof(site+", field "+f.Name()+" of "+named.Obj().Name(), f, tag.Get("validate"))
-			v.fieldDescriptions(site, f.Type(), seen)
+			v.oneof(named, f, tag.Get("validate"))
+			v.fieldDescriptions(f.Type(), seen)
 		}
 	}
 }
