@@ -122,8 +122,8 @@ func (r *Result) Structured(out any) *Result {
 }
 
 // JSON requires this structured content. White space and the order of members do not matter.
-// Versions before 2025-06-18 have no structured content, so JSON compares the last text block that is
-// JSON.
+// Versions before 2025-06-18 have no structured content, so JSON compares the last text block that
+// is JSON.
 func (r *Result) JSON(want string) *Result {
 	r.t.Helper()
 	canonicalWant, err := canonical([]byte(want))
