@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -21,6 +22,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/middleware/otelmcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
+
+const path = "/mcp" // of the MCP server
 
 // config has the settings of the program.
 type config struct {
@@ -47,8 +50,8 @@ type app struct {
 }
 
 func newApp(c config) (*app, error) {
-	if len(c.key) < 32 {
-		return nil, errors.New("ops: the key must have at least 32 random bytes; set OPS_KEY")
+	if err := checkKey(c.key); err != nil {
+		return nil, err
 	}
 	a := &app{config: c, echo: echo.New(), service: NewOrders()}
 	var err error
@@ -100,7 +103,7 @@ func (a *app) routes() {
 	a.echo.HideBanner, a.echo.HidePort = true, true
 	a.echo.GET("/livez", echo.WrapHandler(healthz.Live()))
 	a.echo.GET("/readyz", echo.WrapHandler(a.ready))
-	a.mcp = echomcp.Mount(a.echo, "/mcp", a.server,
+	a.mcp = echomcp.Mount(a.echo, path, a.server,
 		echomcp.Use(bearer(a.key)),
 		echomcp.Streamable(&streamable.Options{Logger: a.logger}))
 }
@@ -114,6 +117,7 @@ func (a *app) serve(ctx context.Context, ln net.Listener) error {
 	if err := a.server.Start(ctx); err != nil { // otherwise the first request starts the services
 		return err
 	}
+	a.logger.Info("serving", "addr", ln.Addr().String(), "path", path, "build", build())
 	server := &http.Server{Handler: a.echo, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
 	// Ends when the server is shut down.
@@ -132,7 +136,8 @@ func (a *app) serve(ctx context.Context, ln net.Listener) error {
 	a.ready.Drain()
 	time.Sleep(a.drain) // the load balancer sends requests until it has checked /readyz
 
-	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	// Longer than any tool may run, so no call is cancelled.
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpkit.DefaultToolTimeout+5*time.Second)
 	defer cancel()
 	return errors.Join(echomcp.Shutdown(bound, server, a.mcp), a.close(context.WithoutCancel(ctx)))
 }
@@ -145,6 +150,16 @@ func (a *app) close(ctx context.Context) error {
 }
 
 // docs:end serve
+
+// build returns the version of the module that the program was built from, or "(devel)" if it was
+// built without information from git.
+func build() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return info.Main.Version
+}
 
 // A collector writes spans and metrics to the log. Your program would use the OTLP exporters of
 // OpenTelemetry instead.

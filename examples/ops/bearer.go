@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -31,6 +32,23 @@ func bearer(key []byte) echo.MiddlewareFunc {
 	}
 }
 
+// checkKey returns an error if the key is too short to sign tokens.
+func checkKey(key []byte) error {
+	if len(key) < 32 {
+		return errors.New("ops: the key must have at least 32 random bytes; set OPS_KEY")
+	}
+	return nil
+}
+
+// newToken returns a token for the subject that is valid for one hour. The scope has zero or more
+// scopes, separated by spaces.
+func newToken(key []byte, subject, scope string) (string, error) {
+	if err := checkKey(key); err != nil {
+		return "", err
+	}
+	return sign(key, claims{Subject: subject, Scope: scope, Expires: time.Now().Add(time.Hour).Unix()}), nil
+}
+
 type claims struct {
 	Subject string `json:"sub"`
 	Scope   string `json:"scope"`
@@ -54,6 +72,13 @@ func verify(key []byte, token string, now time.Time) *oauth.Principal {
 		return nil
 	}
 	return &oauth.Principal{Subject: c.Subject, Scopes: strings.Fields(c.Scope), Expires: time.Unix(c.Expires, 0)}
+}
+
+// sign returns a signed token.
+func sign(key []byte, c claims) string {
+	payload, _ := json.Marshal(c) // cannot fail: it has only strings and a number
+	signed := jwtHeader + "." + base64.RawURLEncoding.EncodeToString(payload)
+	return signed + "." + base64.RawURLEncoding.EncodeToString(mac(key, signed))
 }
 
 func mac(key []byte, text string) []byte {

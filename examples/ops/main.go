@@ -2,11 +2,18 @@
 // file, telemetry, health checks and a graceful shutdown.
 //
 //	OPS_KEY=... ops -http 127.0.0.1:8080 -audit audit.jsonl
+//
+// It also makes the tokens that callers need:
+//
+//	OPS_KEY=... ops -token bob -scope orders:refund
 package main
+
+//go:generate go run ../../cmd/mcpkit gen
 
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log"
 	"log/slog"
 	"net"
@@ -19,7 +26,18 @@ import (
 func main() {
 	addr := flag.String("http", "127.0.0.1:8080", "address to serve on")
 	audit := flag.String("audit", "audit.jsonl", "file to append the audit log to")
+	subject := flag.String("token", "", "print a token for this caller, valid for 1 hour, and exit")
+	scope := flag.String("scope", "", "scopes of the token, separated by spaces")
 	flag.Parse()
+	key := []byte(os.Getenv("OPS_KEY"))
+	if *subject != "" {
+		token, err := newToken(key, *subject, *scope)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(token)
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -27,7 +45,7 @@ func main() {
 	rotated := make(chan os.Signal, 1)
 	signal.Notify(rotated, syscall.SIGHUP)
 	a, err := newApp(config{
-		key: []byte(os.Getenv("OPS_KEY")), audit: *audit, rotated: rotated, logger: logger,
+		key: key, audit: *audit, rotated: rotated, logger: logger,
 		spans: collector{logger}, figures: meter{logger}, drain: 5 * time.Second,
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -94,7 +93,8 @@ func (r *running) end() {
 }
 
 func token(subject, scope string) string {
-	return sign(key, claims{Subject: subject, Scope: scope, Expires: time.Now().Add(time.Hour).Unix()})
+	token, _ := newToken(key, subject, scope) // cannot fail: the key is long enough
+	return token
 }
 
 // call calls a tool and returns the status and the body of the response.
@@ -222,6 +222,17 @@ func TestCallsAreLimitedCachedAuditedAndTraced(t *testing.T) {
 	require.NotContains(t, r.log.String(), "4111222233334444")
 }
 
+func TestTheAddressIsLogged(t *testing.T) {
+	r := run(t, func(*Orders) {})
+	r.end()
+	line, _, _ := strings.Cut(r.log.String(), "\n")
+	var record struct{ Msg, Addr, Path string }
+	require.NoError(t, json.Unmarshal([]byte(line), &record))
+	require.Equal(t, "serving", record.Msg)
+	require.Equal(t, r.url+"/mcp", "http://"+record.Addr+record.Path)
+	require.Contains(t, line, `"build":`)
+}
+
 func TestTheAuditFileIsRotated(t *testing.T) {
 	r := run(t, func(*Orders) {})
 	ann := token("ann", "")
@@ -294,11 +305,6 @@ func TestShutdownWaitsForCallsInFlight(t *testing.T) {
 func TestAShortKeyIsRefused(t *testing.T) {
 	_, err := newApp(config{key: []byte("short")})
 	require.EqualError(t, err, "ops: the key must have at least 32 random bytes; set OPS_KEY")
-}
-
-// sign returns a signed token.
-func sign(key []byte, c claims) string {
-	payload, _ := json.Marshal(c) // cannot fail: it has only strings and a number
-	signed := jwtHeader + "." + base64.RawURLEncoding.EncodeToString(payload)
-	return signed + "." + base64.RawURLEncoding.EncodeToString(mac(key, signed))
+	_, err = newToken([]byte("short"), "ann", "")
+	require.EqualError(t, err, "ops: the key must have at least 32 random bytes; set OPS_KEY")
 }

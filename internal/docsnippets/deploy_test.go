@@ -10,11 +10,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
 func deployFile(t *testing.T, name string) string {
@@ -61,6 +66,18 @@ func TestNginxConfigurationIsValid(t *testing.T) {
 	require.NoError(t, err, string(out))
 }
 
+// stopSeconds is how long the example may take to stop: draining, the calls in flight and telemetry.
+// Calls may take 5 s more than the default tool timeout.
+const stopSeconds = 5 + int(mcpkit.DefaultToolTimeout/time.Second+5) + 5
+
+func TestSystemdGivesTheProgramTimeToStop(t *testing.T) {
+	found := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(deployFile(t, "ops.service"))
+	require.Len(t, found, 2)
+	seconds, err := strconv.Atoi(found[1])
+	require.NoError(t, err)
+	require.Greater(t, seconds, stopSeconds)
+}
+
 // The probes ask for paths that the example has, and pods have time to end.
 func TestKubernetesProbesExist(t *testing.T) {
 	app, err := os.ReadFile(filepath.Join(root, "examples", "ops", "app.go"))
@@ -87,7 +104,7 @@ func TestKubernetesProbesExist(t *testing.T) {
 	require.NoError(t, documents.Decode(&deployment))
 	require.Equal(t, "Deployment", deployment.Kind)
 	pod := deployment.Spec.Template.Spec
-	require.Greater(t, pod.Grace, 5+20+5, "draining, the calls in flight and the telemetry of the example")
+	require.Greater(t, pod.Grace, stopSeconds)
 	require.Len(t, pod.Containers, 1)
 	c := pod.Containers[0]
 	for _, p := range []probe{c.Startup, c.Readiness, c.Liveness} {
