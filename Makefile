@@ -37,7 +37,7 @@ check: ## everything that must pass before a change is merged, with the time of 
 # By default, programs with the race detector sleep for a second before they exit, and many tests run
 # programs.
 test: ## all tests with the race detector; tests of allocations without it
-	GORACE=atexit_sleep_ms=0 go test -race ./...
+	GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...
 	go test -run 'Allocate|LargeResources|CostsBounded' ./mcpkit ./client ./transport/stdio
 	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./client ./mcpkit
 	for dir in interop/echojwt interop/migrate interop/routers; do (cd $$dir && go test ./...); done
