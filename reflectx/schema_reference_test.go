@@ -111,7 +111,7 @@ schema that allows null needs two types in one place, which many clients cannot 
 itself accepts null (` + "`any`, `json.RawMessage`" + ` or your own ` + "`UnmarshalJSON`" + `), null is a value like
 any other.
 
-Rules that compare two fields, such as `+"`gtefield`"+`, do not look whether the other field is present, as
+Rules that compare two fields, such as ` + "`gtefield`" + `, do not look whether the other field is present, as
 in validator/v10: an absent number is 0, and a field beside an absent pointer is refused. Compare
 optional fields in the method.
 
