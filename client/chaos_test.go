@@ -87,7 +87,7 @@ func (l listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	r := &resetting{Conn: c, faults: l.faults}
-	r.left.Store(int64(2_000 + l.faults.roll(60_000)))
+	r.left.Store(int64(500 + l.faults.roll(8_000)))
 	return r, nil
 }
 
