@@ -16,9 +16,9 @@ const (
 
 // An Error is a protocol error: the error member of a response.
 type Error struct {
-	Code    int
-	Message string          // one short sentence
-	Data    json.RawMessage // nil when absent
+	Code    int             `json:"code"`
+	Message string          `json:"message"`       // one short sentence
+	Data    json.RawMessage `json:"data,omitzero"` // nil when absent
 }
 
 // Errorf returns an error with a code and a formatted message.

@@ -27,12 +27,14 @@ const (
 	MethodRootsList             = "roots/list"
 )
 
-// Requests about tasks, in both directions. Part of the core in 2025-11-25 only.
+// Requests about tasks. In 2025-11-25 they are part of the core, in both directions; in modern
+// versions clients send those of [ExtensionTasks].
 const (
 	MethodTasksGet    = "tasks/get"
-	MethodTasksResult = "tasks/result"
-	MethodTasksList   = "tasks/list"
+	MethodTasksUpdate = "tasks/update" // modern
 	MethodTasksCancel = "tasks/cancel"
+	MethodTasksResult = "tasks/result" // 2025-11-25 only
+	MethodTasksList   = "tasks/list"   // 2025-11-25 only
 )
 
 // Notifications.
@@ -47,6 +49,7 @@ const (
 	NotificationResourcesUpdated          = "notifications/resources/updated"
 	NotificationRootsListChanged          = "notifications/roots/list_changed"         // legacy, by clients
 	NotificationElicitationComplete       = "notifications/elicitation/complete"       // 2025-11-25 only
+	NotificationTasks                     = "notifications/tasks"                      // modern, of ExtensionTasks
 	NotificationTasksStatus               = "notifications/tasks/status"               // 2025-11-25 only
 	NotificationSubscriptionsAcknowledged = "notifications/subscriptions/acknowledged" // modern
 )
