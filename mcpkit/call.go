@@ -60,6 +60,7 @@ type request struct {
 	response  jsonrpc.Response // here to save an allocation
 	consulted atomic.Bool      // the client was asked a question
 	repairs   atomic.Int32     // see Repairs
+	run       *Run             // outside of a request; nil for most calls
 	malformed bool             // a part of its envelope is missing
 
 	finished   bool // guarded by mu
@@ -412,6 +413,12 @@ func (c *Call) Get(key any) any {
 // total (0 if it is unknown), and a message, which may be empty. done must grow; a report with a
 // done that does not grow is dropped, as the protocol demands (basic/utilities/progress).
 func (c *Call) Progress(done, total float64, message string) {
+	if c.run != nil {
+		if c.run.Progress != nil && !c.isFinished() {
+			c.run.Progress(done, total, message)
+		}
+		return
+	}
 	token := c.Meta(protocol.MetaProgressToken)
 	if token == nil {
 		return

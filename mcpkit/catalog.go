@@ -36,24 +36,25 @@ type catalog struct {
 
 // An entry is what tools, prompts and resources have in common.
 type entry struct {
-	key     string // tool or prompt name, URI, or URI template
-	site    string // where it was registered, for errors: "Notes.Search (notes.go:12)"
-	scopes  []string
-	stepUp  bool // callers that lack scopes may know of it
-	tags    []string
-	hidden  bool
-	timeout time.Duration
-	rate    rateLimit
-	overdue *overdueCount // set by guard
-	keep    keepRule      // of a tool
-	run     Handler       // the method inside of what its tags demand
-	logs    bool
-	secrets *secret.Secrecy              // which arguments logs may show; nil: all
-	wires   [len(versions)]func() []byte // the encoded definition for each version
-	from    gate                         // of the server that it is mounted from; nil for own entries
-	inner   item                         // the entry of that server
-	given   json.RawMessage              // the definition of SetDefinitions; nil for other entries
-	set     *ItemSet                     // that the entry belongs to; nil for most
+	key              string // tool or prompt name, URI, or URI template
+	site             string // where it was registered, for errors: "Notes.Search (notes.go:12)"
+	scopes           []string
+	stepUp           bool // callers that lack scopes may know of it
+	tags             []string
+	hidden           bool
+	timeout          time.Duration
+	timeoutByDefault bool // timeout is that of ToolTimeout
+	rate             rateLimit
+	overdue          *overdueCount // set by guard
+	keep             keepRule      // of a tool
+	run              Handler       // the method inside of what its tags demand
+	logs             bool
+	secrets          *secret.Secrecy              // which arguments logs may show; nil: all
+	wires            [len(versions)]func() []byte // the encoded definition for each version
+	from             gate                         // of the server that it is mounted from; nil for own entries
+	inner            item                         // the entry of that server
+	given            json.RawMessage              // the definition of SetDefinitions; nil for other entries
+	set              *ItemSet                     // that the entry belongs to; nil for most
 }
 
 func (e *entry) base() *entry { return e }

@@ -160,7 +160,7 @@ func (def *definition) entry() entry {
 // guard puts what the tags of an entry demand around h.
 func (s *Server) guard(e *entry, k kind, h Handler) {
 	if e.timeout == 0 && k == kindTool {
-		e.timeout = s.config.toolTimeout
+		e.timeout, e.timeoutByDefault = s.config.toolTimeout, true
 	}
 	e.overdue = new(overdueCount)
 	e.run = withRate(e.rate, withKept(e.keep, h))

@@ -49,6 +49,12 @@ type Extension struct {
 	// Check finds faults when the server is made: [New] returns its error.
 	Check func() error
 
+	// Runner runs tools outside of requests. It belongs to one server.
+	Runner *Runner
+
+	// Declare changes the capabilities that the server declares to clients of a version.
+	Declare func(caps *protocol.ServerCapabilities, v protocol.Version)
+
 	// Service is started and closed with the server, if it has the methods
 	// Start(context.Context) error and Close() error. See [Server.Start].
 	Service any
@@ -81,9 +87,13 @@ type declaration struct {
 	id       string
 	settings protocol.Object
 	since    protocol.Version
+	extra    func(*protocol.ServerCapabilities, protocol.Version) // nil for most
 }
 
 func (d *declaration) declare(caps *protocol.ServerCapabilities, v protocol.Version) {
+	if d.extra != nil {
+		d.extra(caps, v)
+	}
 	if v < d.since {
 		return
 	}
@@ -104,11 +114,16 @@ func (s *Server) extendAll(extensions []Extension) error {
 }
 
 func (s *Server) extend(e *Extension) error {
+	if e.Runner != nil {
+		if err := e.Runner.attach(s); err != nil {
+			return err
+		}
+	}
 	settings, err := e.check()
 	if err != nil {
 		return err
 	}
-	d := &declaration{e.ID, settings, e.Since}
+	d := &declaration{e.ID, settings, e.Since, e.Declare}
 	rows := make([]*methodRow, len(e.Methods))
 	for i, m := range e.Methods {
 		if rows[i], err = m.row(s, d); err != nil {
@@ -202,6 +217,8 @@ type Method struct {
 	name       string
 	nameParam  string
 	negotiated bool
+	from       protocol.Version // "": that of the extension
+	until      protocol.Version // "": all later ones
 	handler    func(s *Server) (Handler, error)
 }
 
@@ -235,7 +252,15 @@ func NewMethod[Req, Resp any](name string, fn func(ctx context.Context, req Req)
 // 2026-07-28 over HTTP. [Call.Name] returns its value.
 func (m *Method) NameParam(member string) *Method { m.nameParam = member; return m }
 
-// Negotiated refuses requests of clients that did not declare the extension.
+// Versions limits the method to versions, both included, in place of those of the extension. ""
+// means no limit.
+func (m *Method) Versions(from, until protocol.Version) *Method {
+	m.from, m.until = from, until
+	return m
+}
+
+// Negotiated refuses requests of clients that did not declare the extension, in versions that have
+// the extension.
 func (m *Method) Negotiated() *Method { m.negotiated = true; return m }
 
 // row returns the row for the table of s. d is the extension that the method belongs to, or nil.
@@ -251,9 +276,12 @@ func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
 	if d != nil {
 		row.from = d.since
 	}
+	if m.from != "" || m.until != "" {
+		row.from, row.until = m.from, m.until
+	}
 	if m.nameParam != "" || m.negotiated {
 		row.prepare = func(call *Call) *jsonrpc.Error {
-			if m.negotiated {
+			if m.negotiated && call.version >= d.since {
 				if _, ok := call.Extension(d.id); !ok {
 					return call.undeclared(d.id, m.name)
 				}

@@ -195,6 +195,9 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 		}
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", MaxRounds)
 	}
+	if c.run != nil {
+		return &InputRequiredResult{Requests: requests}, nil // the journal has the rest
+	}
 	next.Arguments, next.Principal, next.Ref = c.argumentsDigest(), c.principalDigest(), c.refLocked()
 	sealed, err := c.to.state.Seal(&next)
 	if err != nil {
@@ -238,13 +241,13 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 		return v, err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	state := &c.asked.State
 	if state.Once == nil {
 		state.Once = map[string]json.RawMessage{}
 	}
 	state.Once[key] = raw
-	return v, nil
+	c.mu.Unlock()
+	return v, c.keepOnce()
 }
 
 // errAskExited is the error of a function that called runtime.Goexit, as testing.T.FailNow does.

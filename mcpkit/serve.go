@@ -231,7 +231,7 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 	if !call.version.Modern() {
 		return err
 	}
-	if err == nil && call.row.asks {
+	if err == nil && call.row.asks && call.run == nil {
 		err = call.takeState()
 	}
 	header := call.mirror()
@@ -264,7 +264,9 @@ func (call *Call) checkNameless(header transport.Header, err *jsonrpc.Error) *js
 
 // runTarget runs the tool, prompt or resource that prepare found.
 func runTarget(ctx context.Context, call *Call) (Result, error) {
-	call.SetTimeout(call.entry.timeout)
+	if call.run == nil || !call.entry.timeoutByDefault {
+		call.SetTimeout(call.entry.timeout)
+	}
 	result, err := call.attend(ctx, call.entry.run)
 	return call.settle(result, err)
 }

@@ -76,7 +76,7 @@ func Answered(state *State, responses json.RawMessage) (*Questions, *jsonrpc.Err
 		if jsonx.Kind(value) != '{' {
 			return nil, badResponse(name)
 		}
-		q.State.answer(question, value)
+		q.State.Answer(question, value)
 	}
 	q.State.Waiting = nil
 	return q, nil
@@ -86,8 +86,8 @@ func badResponse(name string) *jsonrpc.Error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: the response %q is not an object", name)
 }
 
-// answer keeps the answer to a question.
-func (st *State) answer(q Waiting, value json.RawMessage) {
+// Answer keeps the answer to a question.
+func (st *State) Answer(q Waiting, value json.RawMessage) {
 	if st.Answers == nil {
 		st.Answers = map[string]Answer{}
 	}
@@ -112,7 +112,7 @@ func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key
 		if jsonx.Kind(value) != '{' {
 			return nil, badResponse(q.Key)
 		}
-		a.State.answer(q, value)
+		a.State.Answer(q, value)
 		a.used[q.Key] = true
 		return value, nil
 	}

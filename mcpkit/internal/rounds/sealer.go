@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -100,6 +101,32 @@ func (s *Sealer) Open(text string) (*State, error) {
 		return &state, nil
 	}
 	return nil, ErrBadState
+}
+
+// recordPurpose separates records from states, which the same keys seal.
+const recordPurpose = "mcpkit record v1\x00"
+
+// SealRecord returns plain as bytes that only this server can read or make. They are bound to id.
+func (s *Sealer) SealRecord(id string, plain []byte) []byte {
+	return s.keys[0].Seal(nil, nil, plain, s.boundRecord(id))
+}
+
+// OpenRecord is the inverse of SealRecord.
+func (s *Sealer) OpenRecord(id string, sealed []byte) ([]byte, error) {
+	for _, key := range s.keys {
+		if plain, err := key.Open(nil, nil, sealed, s.boundRecord(id)); err == nil {
+			return plain, nil
+		}
+	}
+	return nil, ErrBadRecord
+}
+
+// ErrBadRecord means that the record was sealed with other keys, by another server or for another
+// id, or was changed.
+var ErrBadRecord = errors.New("the record was not sealed by this server for this id, or its key is gone")
+
+func (s *Sealer) boundRecord(id string) []byte {
+	return slices.Concat([]byte(recordPurpose), s.bound, []byte{0}, []byte(id))
 }
 
 // Digest returns a digest of the parts.

@@ -1,0 +1,363 @@
+package mcpkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A Runner runs tools outside of requests, for an [Extension] whose calls outlive the requests that
+// made them. One server has each Runner. It is safe for concurrent use.
+type Runner struct {
+	mu     sync.Mutex
+	server *Server // guarded by mu
+}
+
+var errRunnerTaken = errors.New("its Runner belongs to another server; make one extension for each server")
+
+func (r *Runner) attach(s *Server) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.server != nil {
+		return errRunnerTaken
+	}
+	r.server = s
+	return nil
+}
+
+func (r *Runner) to() *Server {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.server
+}
+
+// Keyed reports whether the server has [StateKeys]. Without them, only this process opens what Seal
+// returns.
+func (r *Runner) Keyed() bool { return len(r.to().config.stateKeys) > 0 }
+
+// Seal encrypts and authenticates a record with the [StateKeys] of the server. The text opens only
+// with the same id, on servers with the same name.
+func (r *Runner) Seal(id string, plain []byte) []byte { return r.to().state.SealRecord(id, plain) }
+
+// Open is the inverse of Seal. Its error has no reason.
+func (r *Runner) Open(id string, sealed []byte) ([]byte, error) {
+	return r.to().state.OpenRecord(id, sealed)
+}
+
+// Logger returns the logger of the server.
+func (r *Runner) Logger() *slog.Logger { return r.to().config.logger }
+
+// A Run is a run of a tool outside of a request: what the method needs of the request that it
+// continues. It encodes to JSON, without the credential of the caller. Make one with [Call.Detach].
+type Run struct {
+	// ID is the name of the work that the run is part of, such as that of a task.
+	ID string `json:"id"`
+	// Tool is the name of the tool.
+	Tool string `json:"tool"`
+	// Arguments are those of the request; nil if there are none.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Principal is who made the request; nil if the caller is unauthenticated.
+	Principal *oauth.Principal `json:"principal,omitempty"`
+	// Version is the protocol version that results are written for.
+	Version protocol.Version `json:"version"`
+	// ClientInfo and Capabilities are what the client declared.
+	ClientInfo   *protocol.Implementation `json:"clientInfo,omitempty"`
+	Capabilities json.RawMessage          `json:"capabilities"`
+	// Journal is what earlier runs have learned.
+	Journal Journal `json:"journal"`
+
+	// Keep is called with each new value of [Once], before Once returns it. An error of Keep is
+	// that of Once. Nil keeps values only until the run ends.
+	Keep func(*Journal) error `json:"-"`
+	// Progress is called with each report of [Call.Progress]. Nil drops them.
+	Progress func(done, total float64, message string) `json:"-"`
+
+	keeping sync.Mutex // serialises Keep
+}
+
+// An Outcome is how a run ended: with a result, an error, or questions.
+type Outcome struct {
+	// Result is the encoded result of the tool; nil if there is none.
+	Result json.RawMessage
+	// IsError reports whether the result is a tool error.
+	IsError bool
+	// Err is the protocol error; nil if there is none.
+	Err *jsonrpc.Error
+	// Asked reports whether the method asked questions that have no answers: see
+	// [Journal.Questions].
+	Asked bool
+	// Journal is what the run has learned.
+	Journal Journal
+}
+
+// A Journal is what the runs of a method have learned so far: answers to its questions, and values
+// of [Once]. With it, the method runs again from its beginning, as for the rounds of 2026-07-28.
+// The zero value is empty. It encodes to JSON. It is not safe for concurrent use.
+type Journal struct {
+	state     rounds.State
+	questions protocol.InputRequests
+	used      []string // the keys of all questions that clients ever saw
+}
+
+type journalJSON struct {
+	State     rounds.State           `json:"state"`
+	Questions protocol.InputRequests `json:"questions,omitempty"`
+	Used      []string               `json:"used,omitempty"`
+}
+
+// MarshalJSON encodes the journal.
+func (j *Journal) MarshalJSON() ([]byte, error) {
+	return jsonx.Marshal(journalJSON{j.state, j.questions, j.used})
+}
+
+// UnmarshalJSON decodes the journal.
+func (j *Journal) UnmarshalJSON(text []byte) error {
+	var v journalJSON
+	if err := jsonx.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	*j = Journal{v.State, v.Questions, v.Used}
+	return nil
+}
+
+// Questions returns the questions that have no answers, by key. A key is used for one question
+// only.
+func (j *Journal) Questions() protocol.InputRequests { return j.questions }
+
+// Answer keeps answers to questions, and returns how many there were. responses is an object with
+// the answers, which are objects, by key. Keys of no open question are ignored.
+func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
+	if jsonx.Kind(responses) != '{' {
+		return 0, invalidParams("inputResponses is not an object")
+	}
+	for name, value := range jsonx.Members(responses) {
+		if jsonx.Kind(value) != '{' {
+			return 0, invalidParams("inputResponses: the response %s is not an object", name)
+		}
+	}
+	questions := maps.Clone(j.questions)
+	for key := range questions {
+		value := jsonx.Member(responses, key)
+		if value == nil {
+			continue
+		}
+		j.state.Answer(j.state.Waiting[key], bytes.Clone(value))
+		delete(questions, key)
+		answered++
+	}
+	j.questions = questions
+	return answered, nil
+}
+
+// clone returns a copy whose maps nothing else changes.
+func (j *Journal) clone() *Journal {
+	c := *j
+	c.state.Answers, c.state.Once = maps.Clone(j.state.Answers), maps.Clone(j.state.Once)
+	return &c
+}
+
+// Run returns the run that the method is called in, or nil during a request. In a run there is
+// neither a header nor a session, notifications go nowhere, and questions end the run.
+func (c *Call) Run() *Run { return c.run }
+
+// Detach returns a [Run] that continues the call of a tool outside of its request, with the
+// answers and values of its rounds so far.
+func (c *Call) Detach(id string) (*Run, error) {
+	capabilities, err := jsonx.Marshal(c.ClientCapabilities())
+	if err != nil {
+		return nil, err
+	}
+	args := c.req.Param("arguments") // middleware changes them again
+	if c.server != c.to || jsonx.Kind(args) == 'n' {
+		args = c.Arguments()
+	}
+	run := &Run{
+		ID: id, Tool: c.name, Arguments: bytes.Clone(args), Version: c.version,
+		ClientInfo: c.ClientInfo(), Capabilities: capabilities,
+	}
+	if p := c.principal; p != nil {
+		own := *p
+		own.Expires = time.Time{} // of the credential, which the run does not have
+		run.Principal = &own
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked != nil {
+		run.Journal.state = c.asked.State
+		run.Journal.state.Waiting = nil
+		run.Journal = *run.Journal.clone()
+	}
+	run.Journal.state.Ref, run.Journal.state.Begun = c.refLocked(), c.begun.UnixMilli()
+	return run, nil
+}
+
+// Run runs the tool, inside all middleware, until the method returns. ctx is that of the call. The
+// scopes of the principal are checked as for a request. The time limit of [ToolTimeout] does not
+// apply, but that of the tag timeout does. A panic is an error of the tool.
+func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
+	s := r.to()
+	call, err := s.newRun(run)
+	out := Outcome{Journal: *run.Journal.clone()}
+	if err != nil {
+		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error: %v", err)
+		return out
+	}
+	if !s.life.ready.Load() {
+		if err := s.awaitStart(ctx); err != nil {
+			out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start")
+			return out
+		}
+		call.catalog = s.catalog.Load()
+	}
+	ctx = oauth.NewContext(ctx, run.Principal)
+	call.scope.begin(ctx, call)
+	call.ctx = &call.scope
+	defer call.scope.release()
+	out.take(s, call)
+	call.mu.Lock()
+	defer call.mu.Unlock()
+	out.Journal = *call.journal()
+	return out
+}
+
+// take runs the call and takes over how it ends.
+func (out *Outcome) take(s *Server, call *Call) {
+	var resp *jsonrpc.Response
+	defer func() {
+		if resp != nil { // of lastResort
+			out.Result, out.Err = nil, resp.Error
+		}
+	}()
+	defer s.lastResort(call.ctx, call, &resp)
+	row := call.catalog.methods[protocol.MethodToolsCall]
+	call.row = row
+	if !row.offered(call.catalog, call.version) {
+		out.Err = invalidParams("unknown tool %q", call.run.Tool)
+		return
+	}
+	call.refusal = s.prepare(call)
+	result, err := s.run(call)
+	call.finish()
+	if err != nil {
+		if result, out.Err = s.fail(call.ctx, call, err); out.Err != nil {
+			return
+		}
+	}
+	switch result := result.(type) {
+	case *InputRequiredResult:
+		out.Asked = true
+		return
+	case *ToolResult:
+		out.IsError = result != nil && result.IsError
+	case streamer:
+		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is written while it is read, which a task cannot keep")
+		return
+	}
+	out.Result, err = appendResult(nil, result, wire{call.run.Version, s.serverInfo})
+	if err != nil {
+		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", row.method, "name", call.name, "error", err)
+		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref())
+	}
+}
+
+// newRun returns the call of a run. It looks like one of 2026-07-28.
+func (s *Server) newRun(run *Run) (*Call, error) {
+	meta := map[string]any{protocol.MetaProtocolVersion: protocol.V20260728, protocol.MetaClientCapabilities: run.Capabilities}
+	if run.ClientInfo != nil {
+		meta[protocol.MetaClientInfo] = run.ClientInfo
+	}
+	params := map[string]any{"name": run.Tool, "_meta": meta}
+	if run.Arguments != nil {
+		params["arguments"] = run.Arguments
+	}
+	text, err := jsonx.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	call := newCall(s, &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: text}, runPeer{})
+	call.version, call.meta, call.principal, call.run = protocol.V20260728, call.req.Param("_meta"), run.Principal, run
+	state := run.Journal.clone().state
+	call.asked = &rounds.Questions{State: state}
+	if state.Ref != "" {
+		call.ref, call.begun = state.Ref, time.UnixMilli(state.Begun)
+	}
+	return call, nil
+}
+
+// journal returns what the run has learned. The caller holds mu.
+func (c *Call) journal() *Journal {
+	j := (&Journal{state: c.asked.State, used: c.run.Journal.used}).clone()
+	j.state.Waiting = nil
+	j.state.Ref, j.state.Begun = c.refLocked(), c.begun.UnixMilli()
+	next := j.state
+	requests := c.asked.Pending(&next)
+	if requests == nil {
+		return j
+	}
+	j.questions, j.state.Waiting, j.state.Round = protocol.InputRequests{}, map[string]rounds.Waiting{}, j.state.Round+1
+	taken := map[string]bool{}
+	for _, key := range j.used {
+		taken[key] = true
+	}
+	j.used = j.used[:len(j.used):len(j.used)]
+	for name, request := range requests {
+		key := name
+		for n := 2; taken[key]; n++ {
+			key = fmt.Sprintf("%s~%d", name, n)
+		}
+		j.used = append(j.used, key)
+		taken[key] = true
+		j.questions[key], j.state.Waiting[key] = request, next.Waiting[name]
+	}
+	return j
+}
+
+// keepOnce gives the run the values of Once.
+func (c *Call) keepOnce() error {
+	if c.run == nil || c.run.Keep == nil {
+		return nil
+	}
+	c.run.keeping.Lock()
+	defer c.run.keeping.Unlock()
+	c.mu.Lock()
+	j := (&Journal{state: c.asked.State, used: c.run.Journal.used}).clone()
+	c.mu.Unlock()
+	return c.run.Keep(j)
+}
+
+// OnceKey returns the idempotency key of the value that [Once] keeps under key in this call: other
+// services can be given it, so that a value that is made a second time, because the process ended
+// before it was kept, has no second effect. It is the same in all rounds and runs of a call.
+func OnceKey(ctx context.Context, key string) string {
+	c := CallFrom(ctx)
+	if c == nil {
+		return ""
+	}
+	begun := strconv.AppendInt(nil, c.begun.UnixMilli(), 10)
+	return hex.EncodeToString(rounds.Digest(c.server.state.Owner, c.principalDigest(), []byte(c.Ref()), begun, []byte(key)))
+}
+
+// runPeer is the peer of a run: nobody.
+type runPeer struct{}
+
+func (runPeer) Notify(context.Context, *jsonrpc.Request) error { return nil }
+func (runPeer) Call(context.Context, *jsonrpc.Request) (*jsonrpc.Response, error) {
+	return nil, transport.ErrNoServerRequests
+}
+func (runPeer) Session() *transport.Session { return nil }
+func (runPeer) Header() transport.Header    { return nil }
