@@ -1,0 +1,228 @@
+package mcpkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+)
+
+// An outing is a service whose calls the runner runs.
+type outing struct {
+	_ struct {
+		Secret mcpkit.Tool `scopes:"outing:secret"`
+	}
+	made   int
+	keys   []string
+	seen   []*mcpkit.Call
+	failed error
+}
+
+type outingForm struct {
+	Place string `json:"place"`
+}
+
+func (o *outing) Plan(ctx context.Context, call *mcpkit.Call) (string, error) {
+	o.seen = append(o.seen, call)
+	call.Progress(1, 2, "asking")
+	ticket, err := mcpkit.Once(ctx, "ticket", func() (int, error) {
+		o.keys = append(o.keys, mcpkit.OnceKey(ctx, "ticket"))
+		o.made++
+		return o.made, o.failed
+	})
+	if err != nil {
+		return "", err
+	}
+	form, err := mcpkit.Elicit[outingForm](ctx, "Where to?", mcpkit.Key("where"))
+	if err != nil {
+		return "", err
+	}
+	again, err := mcpkit.Elicit[outingForm](ctx, "And then, after "+form.Place+"?", mcpkit.Key("then"))
+	if err != nil {
+		return "", err
+	}
+	return form.Place + " and " + again.Place + " with ticket " + string(rune('0'+ticket)), nil
+}
+
+func (o *outing) Nag(ctx context.Context) (bool, error) {
+	o.made++
+	return mcpkit.Confirm(ctx, "More, after "+strings.Repeat("!", o.made)+"?", mcpkit.Key("more"))
+}
+
+func (o *outing) Secret() string { return "seen" }
+func (o *outing) Panic() string  { panic("oh") }
+
+// detached takes the run of each call of a tool that a client makes.
+type detached struct {
+	runner mcpkit.Runner
+	runs   []*mcpkit.Run
+}
+
+func (d *detached) extension() mcpkit.Option {
+	return mcpkit.Extend(mcpkit.Extension{ID: "com.example/later", Runner: &d.runner, Intercept: func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			if call.Run() != nil {
+				return next(ctx, call)
+			}
+			run, err := call.Detach("1")
+			d.runs = append(d.runs, run)
+			if err != nil {
+				return nil, err
+			}
+			return mcpkit.NewExtensionResult("later", map[string]string{})
+		}
+	}})
+}
+
+// stored returns the run after it was encoded and decoded.
+func stored(t *testing.T, run *mcpkit.Run) *mcpkit.Run {
+	text, err := json.Marshal(run)
+	require.NoError(t, err)
+	var out mcpkit.Run
+	require.NoError(t, json.Unmarshal(text, &out))
+	return &out
+}
+
+func newOuting(t *testing.T, opts ...mcpkit.Option) (*outing, *detached, *mcpkit.Server) {
+	o, d := &outing{}, &detached{}
+	return o, d, newServer(t, o, append(opts, d.extension(), mcpkit.Authenticated())...)
+}
+
+func TestRunnersRunAToolAgainWithItsJournal(t *testing.T) {
+	o, d, srv := newOuting(t)
+	var walked int
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			walked++
+			return next(ctx, call)
+		}
+	})
+	require.Equal(t, `"later"`, member(t, modern(t, srv).result("tools/call", `{"name":"plan","arguments":{}}`), "resultType"))
+	run := stored(t, d.runs[0])
+	var kept []string
+	var progress string
+	run.Keep = func(j *mcpkit.Journal) error {
+		text, err := json.Marshal(j)
+		kept = append(kept, string(text))
+		return err
+	}
+	run.Progress = func(done, total float64, message string) { progress = message }
+	out := d.runner.Run(t.Context(), run)
+	require.True(t, out.Asked, "%+v", out)
+	require.Equal(t, "asking", progress)
+	require.Len(t, kept, 1)
+	require.Contains(t, kept[0], `ticket`)
+	require.Len(t, out.Journal.Questions(), 1)
+	require.Contains(t, out.Journal.Questions(), "where")
+
+	run = stored(t, run)
+	run.Journal = out.Journal
+	run = stored(t, run)
+	answered, err := run.Journal.Answer(json.RawMessage(`{"other":{},"where":{"action":"accept","content":{"place":"Oslo"}}}`))
+	require.NoError(t, err)
+	require.Equal(t, 1, answered)
+	require.Empty(t, run.Journal.Questions())
+	out = d.runner.Run(t.Context(), run)
+	require.True(t, out.Asked, "%+v", out)
+	require.Contains(t, out.Journal.Questions(), "then")
+
+	run.Journal = out.Journal
+	answered, err = run.Journal.Answer(json.RawMessage(`{"where":{"action":"decline"},"then":{"action":"accept","content":{"place":"Bergen"}}}`))
+	require.NoError(t, err)
+	require.Equal(t, 1, answered)
+	out = d.runner.Run(t.Context(), run)
+	require.False(t, out.Asked || out.IsError, "%+v", out)
+	require.Contains(t, string(out.Result), "Oslo and Bergen with ticket 1")
+	require.Equal(t, 4, walked, "the request and each run walk the middleware")
+	require.Equal(t, 1, o.made)
+}
+
+// A question whose text changes from run to run has the same key each time.
+func TestKeysOfQuestionsAreUsedOnce(t *testing.T) {
+	o, d, srv := newOuting(t)
+	modern(t, srv).result("tools/call", `{"name":"nag"}`)
+	run := stored(t, d.runs[0])
+	for i, key := range []string{"more", "more~2", "more~3"} {
+		out := d.runner.Run(t.Context(), run)
+		require.True(t, out.Asked, "%+v", out)
+		require.Contains(t, out.Journal.Questions(), key)
+		run = stored(t, run)
+		run.Journal = out.Journal
+		answered, err := run.Journal.Answer(json.RawMessage(`{"`+key+`":{"action":"accept","content":{"confirm":true}}}`))
+		require.NoError(t, err)
+		require.Equal(t, 1, answered)
+		require.Equal(t, i+1, o.made)
+	}
+	_, err := run.Journal.Answer(json.RawMessage(`{"more":7}`))
+	require.EqualError(t, err, `inputResponses: the response "more" is not an object (code -32602)`)
+	_, err = run.Journal.Answer(json.RawMessage(`[]`))
+	require.EqualError(t, err, `inputResponses is not an object (code -32602)`)
+}
+
+func TestRunsCheckScopesAndRecoverPanics(t *testing.T) {
+	_, d, srv := newOuting(t, mcpkit.TrustLocal("outing:secret"))
+	p := modern(t, srv)
+	p.result("tools/call", `{"name":"panic"}`)
+	p.result("tools/call", `{"name":"secret"}`)
+	require.Len(t, d.runs, 2)
+
+	out := d.runner.Run(t.Context(), stored(t, d.runs[0]))
+	require.True(t, out.IsError)
+	require.Contains(t, string(out.Result), "internal error (ref ")
+
+	out = d.runner.Run(t.Context(), stored(t, d.runs[1]))
+	require.Contains(t, string(out.Result), "seen")
+	nobody := stored(t, d.runs[1])
+	nobody.Principal = nil
+	require.EqualError(t, d.runner.Run(t.Context(), nobody).Err, `unknown tool "secret" (code -32602)`)
+	other := stored(t, d.runs[1])
+	other.Principal = &oauth.Principal{Subject: "eve", Scopes: []string{"outing:other"}}
+	require.EqualError(t, d.runner.Run(t.Context(), other).Err, `unknown tool "secret" (code -32602)`)
+}
+
+func TestValuesOfOnceThatCannotBeKeptAreErrors(t *testing.T) {
+	o, d, srv := newOuting(t)
+	modern(t, srv).result("tools/call", `{"name":"plan"}`)
+	run := stored(t, d.runs[0])
+	run.Keep = func(*mcpkit.Journal) error { return errors.New("the store is gone") }
+	out := d.runner.Run(t.Context(), run)
+	require.True(t, out.IsError)
+	run = stored(t, d.runs[0])
+	out = d.runner.Run(t.Context(), run)
+	require.True(t, out.Asked)
+	require.Len(t, o.keys, 2)
+	require.Equal(t, o.keys[0], o.keys[1], "it was not kept, so it is made again, with the same key")
+	require.Len(t, o.keys[0], 32)
+}
+
+func TestRunnersBelongToOneServer(t *testing.T) {
+	_, d, _ := newOuting(t)
+	_, err := mcpkit.New(nil, d.extension())
+	require.EqualError(t, err, `mcpkit: extension "com.example/later": its Runner belongs to another server; make one extension for each server`)
+}
+
+func TestRecordsAreSealedForTheirIDAndServer(t *testing.T) {
+	key := []byte("0123456789abcdef0123456789abcdef")
+	_, d, _ := newOuting(t, mcpkit.StateKeys(key))
+	require.True(t, d.runner.Keyed())
+	sealed := d.runner.Seal("7", []byte("a record"))
+	require.NotContains(t, string(sealed), "record")
+	plain, err := d.runner.Open("7", sealed)
+	require.NoError(t, err)
+	require.Equal(t, "a record", string(plain))
+	_, err = d.runner.Open("8", sealed)
+	require.Error(t, err)
+
+	_, replica, _ := newOuting(t, mcpkit.StateKeys([]byte("ffffffffffffffffffffffffffffffff"), key))
+	_, err = replica.runner.Open("7", sealed)
+	require.NoError(t, err, "previous keys open it")
+	_, other, _ := newOuting(t, mcpkit.StateKeys(key), mcpkit.Name("other", "1"))
+	_, err = other.runner.Open("7", sealed)
+	require.Error(t, err)
+}
