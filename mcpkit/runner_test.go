@@ -154,7 +154,7 @@ func TestKeysOfQuestionsAreUsedOnce(t *testing.T) {
 		require.Contains(t, out.Journal.Questions(), key)
 		run = stored(t, run)
 		run.Journal = out.Journal
-		answered, err := run.Journal.Answer(json.RawMessage(`{"`+key+`":{"action":"accept","content":{"confirm":true}}}`))
+		answered, err := run.Journal.Answer(json.RawMessage(`{"` + key + `":{"action":"accept","content":{"confirm":true}}}`))
 		require.NoError(t, err)
 		require.Equal(t, 1, answered)
 		require.Equal(t, i+1, o.made)
