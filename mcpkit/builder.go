@@ -59,7 +59,8 @@ type ResourceBuilder struct{ builder }
 // builder is the part that all builders share. Its values are those of the tags of methods.
 type builder struct {
 	def    definition
-	names  []string // of plain parameters, from Param
+	names  []string    // of plain parameters, from Param
+	extra  [][2]string // keys and values of tags of extensions
 	faults []string
 }
 
@@ -104,8 +105,29 @@ func (b *builder) build(s *Server, d *draft) error {
 		return err
 	}
 	def := b.def
+	if err := b.extend(s, &def); err != nil {
+		return err
+	}
 	def.completer = func(string) (reflect.Value, bool) { return reflect.Value{}, false }
 	return s.define(d, &def)
+}
+
+// extend parses the tags of extensions, which only the server knows.
+func (b *builder) extend(s *Server, def *definition) error {
+	if b.extra == nil {
+		return nil
+	}
+	a := *b.def.annotation // the builder may be added to several servers
+	def.annotation = &a
+	var faults reflectx.Errors
+	for _, tag := range b.extra {
+		parsed, texts := parseAnnotation(kindTool, reflect.StructTag(fmt.Sprintf("%s:%q", tag[0], tag[1])), s.extended)
+		for _, text := range texts {
+			faults = append(faults, &reflectx.Error{Site: def.site, Msg: text})
+		}
+		a.extended = append(a.extended, parsed.extended...)
+	}
+	return joinFaults(faults)
 }
 
 // NewTool describes a tool that calls fn: a function with the signature of a tool method. With
@@ -151,6 +173,12 @@ func (b *ToolBuilder) Params(names string) *ToolBuilder { b.say("params", names)
 // errors of [Server.Add].
 func (b *ToolBuilder) Param(name string, opts ...ParamOption) *ToolBuilder {
 	b.param(name, opts)
+	return b
+}
+
+// Tag sets a tag that an [Extension] of the server defines, such as Tag("app", "ui://notes/board").
+func (b *ToolBuilder) Tag(key, value string) *ToolBuilder {
+	b.extra = append(b.extra, [2]string{key, value})
 	return b
 }
 

@@ -55,6 +55,7 @@ type entry struct {
 	inner            item                         // the entry of that server
 	given            json.RawMessage              // the definition of SetDefinitions; nil for other entries
 	set              *ItemSet                     // that the entry belongs to; nil for most
+	extended         []taggedValue                // the tags of extensions; of a tool
 }
 
 func (e *entry) base() *entry { return e }
@@ -232,6 +233,7 @@ func named(keys []string) func(*entry) bool {
 type tool struct {
 	entry
 	def     protocol.Tool
+	members []addedMember // that extensions added to the definition
 	headers []mirror.Param
 	raw     json.RawMessage // the definition of another server; nil for own tools
 }

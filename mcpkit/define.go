@@ -154,6 +154,7 @@ func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entr
 func (def *definition) entry() entry {
 	return entry{
 		key: def.name, site: def.site, scopes: def.scopes, tags: def.tags, hidden: def.hidden, timeout: def.timeout, rate: def.rate,
+		extended: def.extended,
 	}
 }
 
@@ -256,6 +257,9 @@ func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output *reflectx.R
 		}
 		return result, err
 	})
+	if err := s.extendTool(t); err != nil {
+		return at(t.site, err)
+	}
 	t.setToolWire()
 	*d = append(*d, t)
 	return nil

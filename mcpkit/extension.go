@@ -46,6 +46,16 @@ type Extension struct {
 	// understand the result.
 	Intercept Middleware
 
+	// Tags are tags of tools. A tag of an extension that the server does not have is a fault.
+	Tags []AnyToolTag
+
+	// Tool is called for each tool when it is registered: it checks the tool, and adds members to
+	// its entry in tools/list. Its error is a fault of the tool, with the tool's place. Tool is not
+	// called for tools of mounted servers and of [Server.SetDefinitions].
+	//
+	// When [New] calls Check, Tool has been called for the tools of all services.
+	Tool func(t *ToolEntry) error
+
 	// Check finds faults when the server is made: [New] returns its error.
 	Check func() error
 
@@ -61,9 +71,13 @@ type Extension struct {
 }
 
 // Extend adds an extension to the server. One server has each extension once.
-func Extend(e Extension) Option {
+func Extend(e Extension) Option { return ExtendEach(func() Extension { return e }) }
+
+// ExtendEach is like [Extend] for an extension that has state for each server: f is called for each
+// server that gets the option.
+func ExtendEach(f func() Extension) Option {
 	return newOption(func(c *config) error {
-		c.extensions = append(c.extensions, e)
+		c.extensions = append(c.extensions, f())
 		return nil
 	})
 }

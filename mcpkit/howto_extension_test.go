@@ -2,6 +2,8 @@ package mcpkit_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -81,6 +83,34 @@ func (g *Glossary) explain(next mcpkit.Handler) mcpkit.Handler {
 
 // docs:end intercept
 
+// docs:begin tag
+
+// termOf is the tag that names the term which a tool is about: `term:"tea"`.
+var termOf = mcpkit.NewToolTag("term", `term:"tea"`, func(value string) (string, error) {
+	if value == "" {
+		return "", errors.New("it names no term")
+	}
+	return value, nil
+})
+
+// entry adds the definition of a tool's term to its entry in tools/list.
+func (g *Glossary) entry(t *mcpkit.ToolEntry) error {
+	term, ok := termOf.Of(t)
+	if !ok {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	text, known := g.terms[term]
+	if !known {
+		return fmt.Errorf("tag term: there is no term %q; add it before the server is made", term)
+	}
+	t.SetMeta("com.example/term", map[string]string{term: text})
+	return nil
+}
+
+// docs:end tag
+
 const glossaryMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/glossary":{}}}}`
 
 func TestAnExtensionOfAThirdParty(t *testing.T) {
@@ -121,4 +151,23 @@ func TestAnExtensionThatIntercepts(t *testing.T) {
 	require.NotContains(t, p.result("tools/call", `{"name":"brew"}`), "Makes tea.")
 	require.Contains(t, p.raw(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"brew",`+glossaryMeta+`}}`),
 		`"content":[{"type":"text","text":"done"},{"type":"text","text":"brew: Makes tea."}]`)
+}
+
+// kitchen is the service of TestAnExtensionWithATag.
+type kitchen struct {
+	_ struct {
+		Brew mcpkit.Tool `term:"tea"`
+	}
+}
+
+func (kitchen) Brew() string { return "done" }
+
+func TestAnExtensionWithATag(t *testing.T) {
+	g := NewGlossary()
+	extension := mcpkit.Extension{ID: "com.example/glossary", Tags: []mcpkit.AnyToolTag{termOf}, Tool: g.entry}
+	_, err := mcpkit.New(&kitchen{}, mcpkit.Extend(extension))
+	require.ErrorContains(t, err, `: tag term: there is no term "tea"; add it before the server is made`)
+	require.NoError(t, g.Add("tea", "Leaves in water."))
+	srv := newServer(t, &kitchen{}, mcpkit.Extend(extension))
+	require.Contains(t, modern(t, srv).result("tools/list", `{}`), `"_meta":{"com.example/term":{"tea":"Leaves in water."}}`)
 }

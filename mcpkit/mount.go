@@ -168,7 +168,7 @@ func (m *mount) name(name string) string {
 }
 
 func (m *mount) tool(inner *tool) *tool {
-	t := &tool{entry: m.entry(inner), def: inner.def, headers: inner.headers, raw: inner.raw}
+	t := &tool{entry: m.entry(inner), def: inner.def, members: inner.members, headers: inner.headers, raw: inner.raw}
 	t.key = m.name(inner.key)
 	t.def.Name = t.key
 	if t.key != inner.key {

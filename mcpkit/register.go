@@ -116,7 +116,7 @@ func (r *registrar) read(methods []reflectx.Method) error {
 		f := r.typ.Field(i)
 		switch {
 		case f.Type == reflect.TypeFor[Info]():
-			_, faults := parseAnnotation(kindInfo, f.Tag)
+			_, faults := parseAnnotation(kindInfo, f.Tag, nil)
 			r.fault(r.name+", field Info", faults...)
 		case f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == "":
 			r.readBlock(f.Type)
@@ -155,7 +155,7 @@ func (r *registrar) readBlock(block reflect.Type) {
 			r.fault(site, fmt.Sprintf("%s is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type))
 			continue
 		}
-		a, faults := parseAnnotation(k, f.Tag)
+		a, faults := parseAnnotation(k, f.Tag, r.server.extended)
 		r.fault(site, faults...)
 		if !exists {
 			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.name, f.Name, nearest.Hint(f.Name, slices.Sorted(maps.Keys(r.methods)))))
@@ -428,7 +428,7 @@ func (r *registrar) site(m reflectx.Method) string {
 func serviceInfo(t reflect.Type) *annotation {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.Type == reflect.TypeFor[Info]() {
-			a, _ := parseAnnotation(kindInfo, f.Tag)
+			a, _ := parseAnnotation(kindInfo, f.Tag, nil)
 			return a
 		}
 	}

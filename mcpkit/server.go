@@ -40,6 +40,7 @@ type Server struct {
 	mu            sync.Mutex   // serialises changes of the chain
 	use           []Middleware // guarded by mu
 	intercepts    []Middleware // of extensions; never changed after New
+	extended      extendedKeys // tags of extensions; never changed after New
 	chain         atomic.Pointer[Handler]
 	hasMiddleware atomic.Bool
 	catalog       atomic.Pointer[catalog] // changed under the family's lock
@@ -70,12 +71,15 @@ func New(service any, opts ...Option) (*Server, error) {
 	return newServer(c)
 }
 
-func newServer(c *config) (*Server, error) {
+func newServer(c *config) (_ *Server, err error) {
 	source := reflectx.SourceDescriptions()
 	generated := newGeneratedDescriptions(source)
 	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)
 	s := &Server{config: c, descriptions: descriptions, generated: generated, family: family.New()}
 	s.catalog.Store(&catalog{methods: coreMethods})
+	if s.extended, err = c.toolTags(); err != nil {
+		return nil, err
+	}
 	if err := s.registerAll(c.services); err != nil {
 		return nil, err
 	}

@@ -106,6 +106,7 @@ type annotation struct {
 	cacheTTL               time.Duration
 	cachePrivate, hasCache bool
 	meta                   map[string]string
+	extended               []taggedValue // the tags of extensions
 }
 
 // A tagKey is a key of a tag: the kinds that take it, its meaning and its parser.
@@ -159,20 +160,33 @@ var tagKeys = []tagKey{
 	{"meta", anyMethod, `meta:"example.com/team=search"`, "Entries of the definition's _meta, as key=value pairs separated by spaces.", setMeta},
 }
 
-// parseAnnotation parses the tags of one field of a block.
-func parseAnnotation(k kind, tag reflect.StructTag) (*annotation, []string) {
+// parseAnnotation parses the tags of one field of a block. extended are the keys of extensions.
+func parseAnnotation(k kind, tag reflect.StructTag, extended extendedKeys) (*annotation, []string) {
 	a := &annotation{kind: k}
 	var faults []string
+	known := keysFor(k)
+	if k == kindTool {
+		known = append(known, extended.names()...)
+	}
 	for key, value := range tagPairs(string(tag), &faults) {
 		i := slices.IndexFunc(tagKeys, func(t tagKey) bool { return t.key == key })
+		of := extended.find(key)
 		switch {
+		case of != nil && k == kindTool:
+			if err := of.set(a, value); err != nil {
+				faults = append(faults, err.Error())
+			}
+		case of != nil:
+			faults = append(faults, fmt.Sprintf("tag %q means nothing for %s; it is for tools", key, k.article()))
+		case i < 0 && addsExtension(key) != "":
+			faults = append(faults, fmt.Sprintf("tag %q belongs to an extension that the server does not have; add %s to the options of New", key, addsExtension(key)))
 		case i < 0:
-			faults = append(faults, fmt.Sprintf("unknown tag %q%s; known are %s", key, nearest.Hint(key, keysFor(k)), strings.Join(keysFor(k), ", ")))
+			faults = append(faults, fmt.Sprintf("unknown tag %q%s; known are %s", key, nearest.Hint(key, known), strings.Join(known, ", ")))
 		case key == "complete" && k == kindTool:
 			faults = append(faults, fmt.Sprintf("tag %q means nothing for %s; %s", key, k.article(), noCompletionForTools))
 			_ = setComplete(a, value) // the methods that it names are not tools, so their signatures are not faults too
 		case tagKeys[i].kinds&k == 0:
-			faults = append(faults, fmt.Sprintf("tag %q means nothing for %s; known are %s", key, k.article(), strings.Join(keysFor(k), ", ")))
+			faults = append(faults, fmt.Sprintf("tag %q means nothing for %s; known are %s", key, k.article(), strings.Join(known, ", ")))
 		default:
 			if err := tagKeys[i].set(a, value); err != nil {
 				faults = append(faults, fmt.Sprintf("tag %s: %v; write for example %s", key, err, tagKeys[i].form))

@@ -84,7 +84,7 @@ func (t *tool) setToolWire() {
 		}
 		def := t.def
 		def.OutputSchema = outputSchemaFor(v, def.OutputSchema)
-		return def
+		return withMembers(def, t.members, v)
 	})
 }
 

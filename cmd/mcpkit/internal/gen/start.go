@@ -50,7 +50,7 @@ func Start(p *services.Package, list []*services.Service, result string) ([]byte
 	var starts strings.Builder
 	options := f.startOptions(mcpkit, context)
 	for _, s := range list {
-		fmt.Fprintf(&starts, "func() (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(),\n",
+		fmt.Fprintf(&starts, "func() (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(), %[1]sLinkedTags(),\n",
 			mcpkit, s.Type.Obj().Name(), slog)
 		if scopes := scopesOf(s); len(scopes) > 0 {
 			fmt.Fprintf(&starts, "%sTrustLocal(%s),\n", mcpkit, strings.Join(scopes, ", "))
