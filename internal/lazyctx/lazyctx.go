@@ -8,13 +8,14 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Context is a [context.Context] that ends with its parent or by [Context.End]. It makes its
 // channel, and watches its parent, on first use. It is used by pointer, as a field of a larger
 // struct; call Begin before it is shared. Its methods are safe for concurrent use.
 type Context struct {
-	context.Context // the parent
+	parent context.Context
 
 	end atomic.Pointer[end] // nil while it lasts, as far as it knows; changed with mu held
 
@@ -33,17 +34,20 @@ type end struct {
 type function struct{ f func() }
 
 // Begin sets the parent.
-func (c *Context) Begin(parent context.Context) { c.Context = parent }
+func (c *Context) Begin(parent context.Context) { c.parent = parent }
 
 // Parent returns the parent.
-func (c *Context) Parent() context.Context { return c.Context }
+func (c *Context) Parent() context.Context { return c.parent }
+
+// Deadline returns the deadline of the parent.
+func (c *Context) Deadline() (deadline time.Time, ok bool) { return c.parent.Deadline() }
 
 // Err returns nil while the context lasts.
 func (c *Context) Err() error {
 	if e := c.end.Load(); e != nil {
 		return e.err
 	}
-	return c.Context.Err()
+	return c.parent.Err()
 }
 
 // Value returns a value of the parent. At the end, package context finds the cause by it.
@@ -51,7 +55,7 @@ func (c *Context) Value(key any) any {
 	if e := c.end.Load(); e != nil && e.values != nil {
 		return e.values.Value(key)
 	}
-	return c.Context.Value(key)
+	return c.parent.Value(key)
 }
 
 // Done returns a channel that is closed at the end.
@@ -62,8 +66,8 @@ func (c *Context) Done() <-chan struct{} {
 		c.done = make(chan struct{})
 		if c.end.Load() != nil {
 			close(c.done)
-		} else if c.Context.Done() != nil {
-			c.unwatch = context.AfterFunc(c.Context, func() { c.finish(&end{err: c.Context.Err()}) })
+		} else if c.parent.Done() != nil {
+			c.unwatch = context.AfterFunc(c.parent, func() { c.finish(&end{err: c.parent.Err()}) })
 		}
 	}
 	return c.done
@@ -100,7 +104,10 @@ var ended = end{err: context.Canceled}
 
 // Cancel is like End with a cause; nil means context.Canceled.
 func (c *Context) Cancel(cause error) bool {
-	values, cancel := context.WithCancelCause(c.Context)
+	if c.end.Load() != nil {
+		return false
+	}
+	values, cancel := context.WithCancelCause(c.parent)
 	cancel(cause)
 	return c.EndAs(values)
 }
@@ -116,7 +123,7 @@ func (c *Context) finish(e *end) bool {
 	if c.end.Load() != nil {
 		return false
 	}
-	if err := c.Context.Err(); err != nil { // Err may have returned it
+	if err := c.parent.Err(); err != nil { // Err may have returned it
 		e = &end{err: err}
 	}
 	c.end.Store(e)

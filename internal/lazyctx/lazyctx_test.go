@@ -176,5 +176,6 @@ func TestAnUnwatchedContextAllocatesNothing(t *testing.T) {
 		c.Begin(parent)
 		_ = c.Err()
 		c.End()
+		c.Cancel(errWhy) // too late
 	}))
 }
