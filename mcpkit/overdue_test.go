@@ -115,12 +115,8 @@ func TestCallerIsAnsweredInTimeOverHTTP(t *testing.T) {
 func TestCallerIsAnsweredInTimeOnConnections(t *testing.T) {
 	for name, connect := range map[string]func(t *testing.T, srv *mcpkit.Server) (target any, stop func()){
 		"stdio": func(t *testing.T, srv *mcpkit.Server) (any, func()) {
-			in, clientOut := io.Pipe()
-			clientIn, out := io.Pipe()
-			ctx, cancel := context.WithCancel(context.Background())
-			done := make(chan error, 1)
-			go func() { done <- stdio.NewIO(in, out, nil).Serve(ctx, srv) }() // ends with ctx
-			return client.Stream(pipe{clientIn, clientOut}), func() { cancel(); require.NoError(t, <-done) }
+			stream, stop := onStdio(t, srv)
+			return client.Stream(stream), stop
 		},
 		"WebSocket": func(t *testing.T, srv *mcpkit.Server) (any, func()) {
 			handler := websocket.NewHandler(srv, nil)
@@ -186,15 +182,11 @@ func TestOverdueMethodsAreLoggedOnceAndCleanedUpInTheEnd(t *testing.T) {
 				if test.use != nil {
 					test.use(srv)
 				}
-				in, clientOut := io.Pipe()
-				clientIn, out := io.Pipe()
-				ctx, cancel := context.WithCancel(context.Background())
-				done := make(chan error, 1)
-				go func() { done <- stdio.NewIO(in, out, nil).Serve(ctx, srv) }() // ends with ctx
+				stream, stop := onStdio(t, srv)
 				p := modern(t, srv)
-				lines := bufio.NewScanner(clientIn)
+				lines := bufio.NewScanner(stream)
 				begun := time.Now()
-				_, err := io.WriteString(clientOut, p.request("tools/call", `{"name":"deaf"}`)+"\n")
+				_, err := io.WriteString(stream, p.request("tools/call", `{"name":"deaf"}`)+"\n")
 				require.NoError(t, err)
 				require.True(t, lines.Scan())
 				require.Contains(t, lines.Text(), "timed out after 1s")
@@ -212,12 +204,44 @@ func TestOverdueMethodsAreLoggedOnceAndCleanedUpInTheEnd(t *testing.T) {
 				require.Equal(t, int32(1), cleaned.Load())
 				require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 				require.Contains(t, log.String(), "a method did not return in time")
-				cancel()
-				require.NoError(t, <-done)
-				require.NoError(t, out.Close())
+				stop()
 				require.False(t, lines.Scan(), lines.Text())
 			})
 		})
+	}
+}
+
+// A method that asks, ignores that the server has to ask the client first, and continues until its
+// time is up. If it were called again with the answer, two of them would run.
+func TestMethodsThatAskAndRunOverTheirTimeTimeOut(t *testing.T) {
+	for _, goroutine := range []string{"its own", "that of the transport"} {
+		for name, returns := range map[string]bool{"returns in time": true, "returns late": false} {
+			t.Run("on a goroutine that is "+goroutine+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+					require.NoError(t, srv.Add(mcpkit.NewTool("ask", func(ctx context.Context) error {
+						_, _ = mcpkit.Confirm(ctx, "Sure?")
+						if <-ctx.Done(); !returns {
+							time.Sleep(time.Minute)
+						}
+						return ctx.Err()
+					}).Timeout(time.Second)))
+					if goroutine == "its own" {
+						srv.Use(func(next mcpkit.Handler) mcpkit.Handler { return next })
+					}
+					stream, stop := onStdio(t, srv)
+					lines := bufio.NewScanner(stream)
+					_, err := io.WriteString(stream, modern(t, srv).request("tools/call", `{"name":"ask"}`)+"\n")
+					require.NoError(t, err)
+					require.True(t, lines.Scan())
+					response := lines.Text()
+					time.Sleep(time.Hour)
+					stop()
+					require.Contains(t, response, "timed out after 1s")
+					require.False(t, lines.Scan(), lines.Text())
+				})
+			})
+		}
 	}
 }
 
@@ -248,20 +272,14 @@ func TestTheTimeoutErrorIsTheResponseIfTheMethodEndsAtTheSameTime(t *testing.T) 
 					}
 				}))))
 				require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func() error { <-released; return end() }).Timeout(time.Second)))
-				in, clientOut := io.Pipe()
-				clientIn, out := io.Pipe()
-				ctx, cancel := context.WithCancel(context.Background())
-				done := make(chan error, 1)
-				go func() { done <- stdio.NewIO(in, out, nil).Serve(ctx, srv) }() // ends with ctx
-				lines := bufio.NewScanner(clientIn)
-				_, err := io.WriteString(clientOut, modern(t, srv).request("tools/call", `{"name":"deaf"}`)+"\n")
+				stream, stop := onStdio(t, srv)
+				lines := bufio.NewScanner(stream)
+				_, err := io.WriteString(stream, modern(t, srv).request("tools/call", `{"name":"deaf"}`)+"\n")
 				require.NoError(t, err)
 				require.True(t, lines.Scan())
 				response := lines.Text()
 				time.Sleep(time.Hour)
-				cancel()
-				require.NoError(t, <-done)
-				require.NoError(t, out.Close())
+				stop()
 				require.Contains(t, response, "timed out after 1s")
 				require.False(t, lines.Scan(), lines.Text())
 				require.Zero(t, srv.Overdue())
@@ -274,22 +292,30 @@ func TestALogHandlerThatPanicsDoesNotEndTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, nil, mcpkit.Logger(slog.New(logFunc(func() { panic("disk full") }))))
 		require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func() { time.Sleep(time.Minute) }).Timeout(time.Second)))
-		in, clientOut := io.Pipe()
-		clientIn, out := io.Pipe()
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan error, 1)
-		go func() { done <- stdio.NewIO(in, out, nil).Serve(ctx, srv) }() // ends with ctx
-		lines := bufio.NewScanner(clientIn)
-		_, err := io.WriteString(clientOut, modern(t, srv).request("tools/call", `{"name":"deaf"}`)+"\n")
+		stream, stop := onStdio(t, srv)
+		lines := bufio.NewScanner(stream)
+		_, err := io.WriteString(stream, modern(t, srv).request("tools/call", `{"name":"deaf"}`)+"\n")
 		require.NoError(t, err)
 		require.True(t, lines.Scan())
 		require.Contains(t, lines.Text(), "internal error")
 		time.Sleep(time.Hour)
 		require.Zero(t, srv.Overdue())
+		stop()
+	})
+}
+
+// onStdio serves srv on two pipes and returns the client's end. stop ends both.
+func onStdio(t *testing.T, srv *mcpkit.Server) (stream pipe, stop func()) {
+	in, clientOut := io.Pipe()
+	clientIn, out := io.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- stdio.NewIO(in, out, nil).Serve(ctx, srv) }() // ends with ctx
+	return pipe{clientIn, clientOut}, func() {
 		cancel()
 		require.NoError(t, <-done)
 		require.NoError(t, out.Close())
-	})
+	}
 }
 
 // pipe is the client's end of two pipes.

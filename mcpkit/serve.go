@@ -268,6 +268,9 @@ func runTarget(ctx context.Context, call *Call) (Result, error) {
 		call.SetTimeout(call.entry.timeout)
 	}
 	result, err := call.attend(ctx, call.entry.run)
+	if _, late := err.(*TimeoutError); late { // even if it asked: it may still run
+		return nil, err
+	}
 	return call.settle(result, err)
 }
 
