@@ -108,7 +108,7 @@ func (b *builder) build(s *Server, d *draft) error {
 	if err := b.extend(s, &def); err != nil {
 		return err
 	}
-	def.completer = func(string) (reflect.Value, bool) { return reflect.Value{}, false }
+	def.completer = func(string) (fn reflect.Value, hint string) { return fn, "" }
 	return s.define(d, &def)
 }
 

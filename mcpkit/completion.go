@@ -32,9 +32,9 @@ func (s *Server) completers(def *definition, fields []reflectx.Field) (map[strin
 		method := cmp.Or(def.complete[f.Name], f.Complete)
 		switch {
 		case method != "":
-			fn, ok := def.completer(method)
-			if !ok {
-				fault("parameter %q is completed by method %q, which does not exist%s", f.Name, method, nearest.Hint(method, def.completers))
+			fn, hint := def.completer(method)
+			if !fn.IsValid() {
+				fault("parameter %q is completed by method %q, which does not exist%s", f.Name, method, hint)
 				continue
 			}
 			c, err := methodCompleter(fn)

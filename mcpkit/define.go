@@ -36,8 +36,7 @@ type definition struct {
 	size              *int64            // of a resource in bytes; nil if it is unknown
 	owner             reflect.Type      // the type of the method; nil for functions
 	method            string
-	completer         func(method string) (reflect.Value, bool)
-	completers        []string // methods that can complete, for suggestions
+	completer         func(method string) (fn reflect.Value, hint string) // finds a method; the hint is for one that does not exist
 }
 
 // define compiles the function and adds the entry to the draft.
@@ -432,9 +431,12 @@ func metaOf(m map[string]string) protocol.Meta {
 
 // at returns err with the place that it is about, unless it names one.
 func at(site string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var many reflectx.Errors
 	var one *reflectx.Error
-	if err == nil || errors.As(err, &many) || errors.As(err, &one) {
+	if errors.As(err, &many) || errors.As(err, &one) {
 		return err
 	}
 	return &reflectx.Error{Site: site, Msg: err.Error()}
@@ -444,10 +446,12 @@ func at(site string, err error) error {
 func joinFaults(errs ...error) error {
 	var all reflectx.Errors
 	for _, err := range errs {
+		if err == nil {
+			continue
+		}
 		var many reflectx.Errors
 		var one *reflectx.Error
 		switch {
-		case err == nil:
 		case errors.As(err, &many):
 			all = append(all, many...)
 		case errors.As(err, &one):

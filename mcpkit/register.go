@@ -174,10 +174,9 @@ func (r *registrar) readBlock(block reflect.Type) {
 // says so.
 func (r *registrar) completers() []string {
 	var names []string
-	able := r.ableToComplete()
-	add := func(method string, able []string) {
+	add := func(method string, able func() []string) {
 		if _, ok := r.methods[method]; !ok { // the name is misspelt, not the method
-			method = nearest.Of(method, able)
+			method = nearest.Of(method, able())
 		}
 		if r.block[method] == nil {
 			names = append(names, method)
@@ -185,20 +184,28 @@ func (r *registrar) completers() []string {
 	}
 	for _, a := range r.block {
 		for _, method := range a.complete {
-			add(method, able)
+			add(method, r.ableToComplete)
 		}
 		if a.input != "" {
-			add(a.input, r.ableToDescribe())
+			add(a.input, r.ableToDescribe)
 		}
 	}
 	for _, m := range r.methods {
 		for t := range m.Func.Type().Ins() {
 			for _, method := range completeTags(t) {
-				add(method, able)
+				add(method, r.ableToComplete)
 			}
 		}
 	}
 	return names
+}
+
+// completer returns a method that completes a parameter, or a hint at the method that is meant.
+func (r *registrar) completer(method string) (fn reflect.Value, hint string) {
+	if m, ok := r.methods[method]; ok {
+		return m.Func, ""
+	}
+	return fn, nearest.Hint(method, r.ableToComplete())
 }
 
 // ableToComplete returns the methods with the signature of a completer.
@@ -365,8 +372,7 @@ func (r *registrar) add(m reflectx.Method) {
 		paramDescriptions: paramDescriptions,
 		owner:             m.Owner,
 		method:            m.Name,
-		completer:         func(method string) (reflect.Value, bool) { c, ok := r.methods[method]; return c.Func, ok },
-		completers:        r.ableToComplete(),
+		completer:         r.completer,
 	}
 	if r.reg.prefix != "" && a.kind != kindResource {
 		d.name = r.reg.prefix + "_" + d.name

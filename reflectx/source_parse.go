@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"path"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,9 +89,11 @@ func (d *sourceDir) find(t reflect.Type) (*sourcePackage, *sourceType) {
 
 // describing returns the declaration of the name that describes t, or nil.
 func (p *sourcePackage) describing(t reflect.Type, name string) *sourceType {
-	for _, st := range slices.Concat(p.types[name], p.locals[name]) {
-		if st.describes(t) {
-			return st
+	for _, places := range [...][]*sourceType{p.types[name], p.locals[name]} {
+		for _, st := range places {
+			if st.describes(t) {
+				return st
+			}
 		}
 	}
 	return nil
