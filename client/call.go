@@ -31,7 +31,7 @@ type request struct {
 
 // callConfig returns the configuration of a call with opts.
 func (c *Client) callConfig(opts []CallOption) callConfig {
-	cc := callConfig{timeout: c.cfg.timeout, logLevel: c.level(), uncheckedOutput: c.cfg.uncheckedOutput}
+	cc := callConfig{timeout: c.cfg.timeout, taskTimeout: c.cfg.taskTimeout, logLevel: c.level(), uncheckedOutput: c.cfg.uncheckedOutput}
 	for _, o := range opts {
 		o.call(&cc)
 	}
@@ -74,7 +74,7 @@ func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.Raw
 			}
 			return raw, nil
 		case kind != protocol.ResultInputRequired:
-			return nil, explain(r, invalid(r.method, "the resultType %.60q is unknown", kind))
+			return c.extended(ctx, r, cc, kind, raw)
 		case !r.asks:
 			return nil, explain(r, invalid(r.method, "this method cannot require input"))
 		case round >= c.cfg.maxRounds:
@@ -84,6 +84,25 @@ func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.Raw
 			return nil, explain(r, c.orClosed(err))
 		}
 	}
+}
+
+// extended returns the result of r for a result with the result type of an extension.
+func (c *Client) extended(ctx context.Context, r *request, cc *callConfig, kind string, raw []byte) (json.RawMessage, error) {
+	if kind == protocol.ResultTask && r.method == protocol.MethodTasksGet {
+		return raw, nil // as in the examples of the specification, whose text demands "complete"
+	}
+	f := c.resultFunc(r, cc, kind)
+	if f == nil {
+		return nil, explain(r, invalid(r.method, "the resultType %.60q is unknown", kind))
+	}
+	raw, err := f(ctx, &ExtensionResult{Tool: r.name, Raw: raw, c: c, cc: cc})
+	switch {
+	case err != nil:
+		return nil, explain(r, err)
+	case !isFinal(raw):
+		return nil, explain(r, invalid(r.method, "the result of a %.60q is not a complete one", kind))
+	}
+	return raw, nil
 }
 
 // resultType returns the resultType of a result; false if it is not a string.
@@ -129,7 +148,7 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 		if err == nil {
 			err = resp.Error
 		}
-		return nil, false, explain(r, err)
+		return nil, false, explain(r, c.onlyAsTask(ctx, a, r, err))
 	}
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -134,9 +135,11 @@ type Subscription struct {
 	done    <-chan struct{} // closed when the subscription has ended
 	ready   chan error      // receives the outcome of the first listen request; holds one
 	legacy  bool            // set before the subscription starts
+	topics  []topic         // set before the subscription starts
 
 	// Guarded by the mu of changes.
 	filter protocol.SubscriptionFilter // what the server agreed to
+	agreed json.RawMessage             // the same, with the members of extensions
 	id     string                      // of the listen request, as JSON; "" on legacy versions
 	acked  bool                        // the server acknowledged that request; always true on legacy versions
 	again  bool                        // that request reopens the subscription
@@ -267,6 +270,8 @@ func (ch *changes) heard(n *jsonrpc.Request) {
 		if h := ch.c.cfg.handlers.elicitationComplete; h != nil {
 			perform(ch.c.log, func() { h(ch.c.base, id) })
 		}
+	default:
+		ch.notify(n.Method, subscriptionID(n), orEmpty(n.Params))
 	}
 }
 
@@ -369,15 +374,34 @@ func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, 
 // A stream that breaks is opened again. Because changes may have been missed meanwhile, everything
 // in the subscription is then reported as changed. When the connection itself is over, the
 // subscription ends.
-func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter) (*Subscription, error) {
-	if isEmptyFilter(filter) {
-		return nil, errors.New("client: Listen: the filter is empty; set what to listen to")
-	}
+func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter, opts ...ListenOption) (*Subscription, error) {
 	s, base := c.newSubscription(filter)
-	if c.modern() {
+	err := s.prepare(opts)
+	switch {
+	case err != nil:
+	case c.modern():
 		return c.listenModern(ctx, base, s)
+	default:
+		return c.listenLegacy(ctx, base, s)
 	}
-	return c.listenLegacy(ctx, base, s)
+	s.cancel(err)
+	return nil, err
+}
+
+// prepare adds the options to s, and checks that there is something to listen to.
+func (s *Subscription) prepare(opts []ListenOption) error {
+	for _, o := range opts {
+		if err := o.listen(s); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(s.topics) > 0 && !s.c.modern():
+		return fmt.Errorf("client: Listen: version %s has no filter for the member %q; it needs a modern server", s.c.Version(), s.topics[0].member)
+	case len(s.topics) == 0 && isEmptyFilter(s.filter):
+		return errors.New("client: Listen: the filter is empty; set what to listen to")
+	}
+	return nil
 }
 
 // newSubscription returns a subscription that is not open yet, and the context that its Close

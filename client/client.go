@@ -53,7 +53,7 @@ type Client struct {
 
 	base   context.Context // of background tasks; canceled by Close
 	cancel context.CancelCauseFunc
-	tasks  tasks
+	work   goroutines
 
 	flights flights
 	visits  visits
@@ -177,36 +177,36 @@ const listenPatience = 500 * time.Millisecond
 // background runs f on a new goroutine. Close cancels the context of f and waits for f. After
 // Close, background does nothing and returns false.
 func (c *Client) background(f func(ctx context.Context)) bool {
-	return c.tasks.start(func() { f(c.base) })
+	return c.work.start(func() { f(c.base) })
 }
 
-// tasks are the background goroutines of a client.
-type tasks struct {
+// goroutines are the background goroutines of a client.
+type goroutines struct {
 	running sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
 }
 
-func (t *tasks) start(f func()) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
+func (g *goroutines) start(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
 		// Ends when f does; wait waits for it.
-		t.running.Go(f)
+		g.running.Go(f)
 	}
-	return !t.closed
+	return !g.closed
 }
 
-// wait refuses new tasks and waits for the running ones, until ctx is done.
-func (t *tasks) wait(ctx context.Context) {
-	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
+// wait refuses new goroutines and waits for the running ones, until ctx is done.
+func (g *goroutines) wait(ctx context.Context) {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
 	over := make(chan struct{})
-	// Ends with the last task.
+	// Ends with the last of them.
 	go func() {
-		t.running.Wait()
+		g.running.Wait()
 		close(over)
 	}()
 	select {
@@ -228,7 +228,7 @@ func (c *Client) Close() error {
 		defer cancel()
 		c.cancel(transport.ErrClosed)
 		c.flights.closeAll(ctx)
-		c.tasks.wait(ctx)
+		c.work.wait(ctx)
 		c.closeErr = c.conn.close()
 	})
 	return c.closeErr

@@ -2,7 +2,10 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
+	"net"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -80,4 +84,143 @@ func TestAMethodOfAnExtensionIsCalled(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "What tool is.", definition.Text)
 	require.ErrorContains(t, c.Request(ctx, "glossary/define", map[string]string{"term": "tool"}, nil), "code -32020")
+}
+
+// newGlossary returns a server with an extension that answers tools/call with a result type of its
+// own, and notifies of terms.
+func newGlossary(t *testing.T) (*mcpkit.Server, *mcpkit.Topic) {
+	const id = "com.example/glossary"
+	terms := mcpkit.NewTopic("terms", "notifications/glossary/defined", func(_ context.Context, key string) bool { return key != "secret" })
+	srv, err := mcpkit.New(nil, mcpkit.Extend(mcpkit.Extension{
+		ID: id, Topics: []*mcpkit.Topic{terms},
+		Methods: []*mcpkit.Method{mcpkit.NewMethod("glossary/define", func(ctx context.Context, p struct {
+			Term string `json:"term"`
+		}) (map[string]any, error) {
+			return map[string]any{"content": []any{map[string]any{"type": "text", "text": p.Term + " is a drink"}}}, nil
+		}).Negotiated()},
+		Intercept: func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+				if _, ok := call.Extension(id); !ok {
+					return next(ctx, call)
+				}
+				return mcpkit.NewExtensionResult("term", map[string]string{"term": call.Name()})
+			}
+		},
+	}), mcpkit.With(&glossary{}))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, srv.Close()) })
+	return srv, terms
+}
+
+type glossary struct {
+	_ any `mcp:"tool:Tea"`
+}
+
+func (*glossary) Tea() string { return "plain" }
+
+func TestResultsOfAnExtensionLeadToTheResultOfTheTool(t *testing.T) {
+	srv, _ := newGlossary(t)
+	var progress []string
+	// docs:begin result
+	define := client.OnResult("term", func(ctx context.Context, r *client.ExtensionResult) (json.RawMessage, error) {
+		var named struct {
+			Term string `json:"term"`
+		}
+		if err := json.Unmarshal(r.Raw, &named); err != nil {
+			return nil, err
+		}
+		r.Progress(&protocol.ProgressParams{Progress: 1, Message: r.Tool})
+		var result json.RawMessage
+		err := r.Request(ctx, "glossary/define", &named, &result)
+		return result, err
+	})
+	extension := client.Extension("com.example/glossary", nil, define, client.Since(protocol.V20260728))
+	// docs:end result
+	c := dial(t, srv, extension)
+	out, err := client.Call[string](t.Context(), c, "tea", nil, client.OnProgress(func(p *protocol.ProgressParams) { progress = append(progress, p.Message) }))
+	require.NoError(t, err)
+	require.Equal(t, "tea is a drink", out)
+	require.Equal(t, []string{"tea"}, progress)
+
+	_, err = client.Call[string](t.Context(), c, "tea", nil, client.OnResult("term", func(context.Context, *client.ExtensionResult) (json.RawMessage, error) {
+		return json.RawMessage(`{"resultType":"term"}`), nil
+	}))
+	require.EqualError(t, err, `client: tools/call: the server's response is invalid: the result of a "term" is not a complete one`)
+
+	plain := dial(t, srv)
+	out, err = client.Call[string](t.Context(), plain, "tea", nil)
+	require.NoError(t, err)
+	require.Equal(t, "plain", out, "a client that does not declare the extension gets the result of the tool")
+}
+
+func TestNotificationsOfAnExtensionArriveOnSubscriptions(t *testing.T) {
+	for _, transport := range []string{"memory", "HTTP", "stream"} {
+		t.Run(transport, func(t *testing.T) {
+			srv, topic := newGlossary(t)
+			var target any = srv
+			switch transport {
+			case "HTTP":
+				handler := streamable.NewHandler(srv, nil)
+				web := httptest.NewServer(handler)
+				t.Cleanup(web.Close)
+				t.Cleanup(handler.Close)
+				target = web.URL
+			case "stream":
+				ours, theirs := net.Pipe()
+				ctx, cancel := context.WithCancel(t.Context())
+				var serving sync.WaitGroup
+				t.Cleanup(serving.Wait)
+				t.Cleanup(cancel)
+				serving.Go(func() { _ = stdio.NewIO(theirs, theirs, nil).Serve(ctx, srv) })
+				target = client.Stream(ours)
+			}
+			c := dial(t, target, client.Extension("com.example/glossary", nil))
+			heard := make(chan string, 10)
+			ctx, hear := t.Context(), func(params json.RawMessage) { heard <- string(params) }
+			// docs:begin listen
+			terms := client.ListenTo("terms", []string{"tea", "secret"}, "notifications/glossary/defined", hear)
+			sub, err := c.Listen(ctx, protocol.SubscriptionFilter{}, terms)
+			// docs:end listen
+			require.NoError(t, err)
+			require.JSONEq(t, `["tea"]`, string(sub.Accepted("terms")))
+			require.Nil(t, sub.Accepted("others"))
+			notified, err := topic.Notify("tea", map[string]string{"term": "tea"})
+			require.NoError(t, err)
+			require.True(t, notified)
+			require.Contains(t, <-heard, `"term":"tea"`)
+			require.NoError(t, sub.Close())
+		})
+	}
+	srv, _ := newGlossary(t)
+	legacy := dial(t, srv, client.Version(protocol.LatestLegacy))
+	_, err := legacy.Listen(t.Context(), protocol.SubscriptionFilter{}, client.ListenTo("terms", []string{"tea"}, "notifications/glossary/defined", nil))
+	require.EqualError(t, err, `client: Listen: version 2025-11-25 has no filter for the member "terms"; it needs a modern server`)
+	_, err = legacy.Listen(t.Context(), protocol.SubscriptionFilter{}, client.ListenTo("terms", make(chan int), "notifications/glossary/defined", nil))
+	require.ErrorContains(t, err, `client: ListenTo("terms"): `)
+}
+
+func TestAReopenedSubscriptionSaysThatNotificationsMayBeMissing(t *testing.T) {
+	acknowledge := func(then ...string) answer {
+		return stream(append([]string{event(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"terms":true},"_meta":{"io.modelcontextprotocol/subscriptionId":$ID}}}`)}, then...)...)
+	}
+	notification := func(id, term string) string {
+		return event(`{"jsonrpc":"2.0","method":"notifications/glossary/defined","params":{"term":"` + term + `","_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
+	}
+	f := newFake(t, map[string]answer{"subscriptions/listen": inTurn(
+		acknowledge(notification("$ID", "tea"), notification("99", "of another subscription")),
+		acknowledge(notification("$ID", "milk")), silence)})
+	c := dial(t, f.URL, client.Extension("com.example/glossary", nil))
+	heard := make(chan string, 10)
+	sub, err := c.Listen(t.Context(), protocol.SubscriptionFilter{}, client.ListenTo("terms", true, "notifications/glossary/defined", func(params json.RawMessage) {
+		var p struct {
+			Term string `json:"term"`
+		}
+		_ = json.Unmarshal(params, &p)
+		heard <- p.Term
+	}))
+	require.NoError(t, err)
+	for _, want := range []string{"tea", "", "milk"} {
+		require.Equal(t, want, <-heard)
+	}
+	require.NoError(t, sub.Close())
 }

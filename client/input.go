@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,15 +44,25 @@ func (c *Client) answer(ctx context.Context, r *request, raw []byte, round int) 
 	in.InputResponses = protocol.InputResponses{}
 	for _, key := range slices.Sorted(maps.Keys(result.InputRequests)) {
 		q := result.InputRequests[key]
-		v, err := c.respond(ctx, q.Method, q.Params)
-		if err != nil {
-			return in, fmt.Errorf("input request %s: %w", q.Method, err)
-		}
-		if in.InputResponses[key], err = jsonx.Marshal(v); err != nil {
-			return in, fmt.Errorf("input response to %s: %w", q.Method, err)
+		var err error
+		if in.InputResponses[key], err = c.respondTo(ctx, q); err != nil {
+			return in, err
 		}
 	}
 	return in, nil
+}
+
+// respondTo returns the response of the handlers to a question of the server.
+func (c *Client) respondTo(ctx context.Context, q protocol.InputRequest) (json.RawMessage, error) {
+	v, err := c.respond(ctx, q.Method, q.Params)
+	if err != nil {
+		return nil, fmt.Errorf("input request %.60s: %w", q.Method, err)
+	}
+	raw, err := jsonx.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("input response to %.60s: %w", q.Method, err)
+	}
+	return raw, nil
 }
 
 // untilClose returns a context that is also canceled by Close.
@@ -289,14 +300,7 @@ func (c *Client) heardProgress(n *jsonrpc.Request, inline bool) {
 		return
 	}
 	f.deadline.extend()
-	f.hand(c, n, inline, func() {
-		if f.progress != nil {
-			f.progress(p)
-		}
-		if h := c.cfg.handlers.progress; h != nil {
-			h(c.base, p)
-		}
-	})
+	f.hand(c, n, inline, func() { c.progressed(f.progress, p) })
 }
 
 // heardLog passes a log message to the call f, or to all calls with OnLog if f is nil.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,12 +92,13 @@ func (s *Subscription) end(err error) {
 // open before. Retry reports whether to send another.
 func (c *Client) listenOnce(ctx context.Context, s *Subscription, again bool) (acknowledged, retry bool, err error) {
 	a, ch, id := c.agreed.Load(), &c.changes, c.nextID()
-	r := &request{method: protocol.MethodSubscriptionsListen, params: &protocol.SubscriptionsListenParams{Notifications: s.Filter()}}
-	params, err := encodeParams(r)
+	r := &request{method: protocol.MethodSubscriptionsListen}
+	filter, err := s.filterJSON()
 	if err != nil {
 		return false, false, err
 	}
-	req, err := c.newRequest(id, r, c.compose(a, r, params, protocol.Inputs{}, &callConfig{}, ""))
+	params := jsonx.AppendMember([]byte{'{'}, []byte(`"notifications"`), filter)
+	req, err := c.newRequest(id, r, c.compose(a, r, append(params, '}'), protocol.Inputs{}, &callConfig{}, ""))
 	if err != nil {
 		return false, false, err
 	}
@@ -124,19 +126,24 @@ func (ch *changes) acknowledged(n *jsonrpc.Request) {
 		ch.c.warn("client: the server sent an invalid acknowledgement of a subscription", "error", fmt.Sprintf("%.200s", err))
 		return
 	}
+	var reopened []topic
 	ch.mu.Lock()
-	defer ch.mu.Unlock()
 	for _, s := range ch.subs {
 		if s.id != id || s.acked {
 			continue
 		}
-		s.filter, s.acked = p.Notifications, true
+		s.filter, s.agreed, s.acked = p.Notifications, bytes.Clone(n.Param("notifications")), true
 		select {
 		case s.ready <- nil:
 		default:
 		}
 		if s.again {
 			ch.missed(s)
+			reopened = append(reopened, s.topics...)
 		}
+	}
+	ch.mu.Unlock()
+	for _, t := range reopened {
+		perform(ch.c.log, func() { t.f(nil) })
 	}
 }

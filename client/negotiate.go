@@ -212,7 +212,11 @@ func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
 	if len(c.cfg.extensions) > 0 {
 		all := map[string]protocol.Object{}
 		maps.Copy(all, caps.Extensions)
-		maps.Copy(all, c.cfg.extensions)
+		for id, e := range c.cfg.extensions {
+			if v >= e.since {
+				all[id] = e.settings
+			}
+		}
 		caps.Extensions = all
 	}
 	if h.roots != nil && caps.Roots == nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/framing"
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -39,7 +38,8 @@ type config struct {
 	version         protocol.Version // pinned; "" for the newest
 	handlers        *handlers
 	extra           protocol.ClientCapabilities
-	extensions      map[string]protocol.Object
+	extensions      map[string]*extension
+	onResult        map[string]ResultFunc // by result type; nil: none
 	logger          *slog.Logger
 	timeout         time.Duration
 	probeTimeout    time.Duration
@@ -49,6 +49,7 @@ type config struct {
 	maxPages        int
 	maxListBytes    int
 	maxRounds       int
+	taskTimeout     time.Duration
 	noCache         bool
 	logLevel        protocol.LoggingLevel
 	httpClient      *http.Client
@@ -59,14 +60,16 @@ type config struct {
 
 // callConfig is the configuration of one call.
 type callConfig struct {
-	timeout    time.Duration
-	progress   func(*protocol.ProgressParams)
-	log        func(*protocol.LoggingMessageParams)
-	logLevel   protocol.LoggingLevel
-	meta       protocol.Meta
-	idempotent bool
-	fresh      bool
-	name       string // value of the header Mcp-Name; "" for that of the method
+	timeout     time.Duration
+	taskTimeout time.Duration
+	progress    func(*protocol.ProgressParams)
+	log         func(*protocol.LoggingMessageParams)
+	logLevel    protocol.LoggingLevel
+	meta        protocol.Meta
+	idempotent  bool
+	fresh       bool
+	name        string        // value of the header Mcp-Name; "" for that of the method
+	onResult    *resultOption // replaces those of Dial for one result type
 
 	uncheckedOutput bool
 }
@@ -100,7 +103,8 @@ func newConfig(opts []DialOption) (*config, error) {
 	c := &config{
 		timeout: DefaultTimeout, probeTimeout: DefaultProbeTimeout, shutdownTimeout: DefaultShutdownTimeout,
 		maxMessage: DefaultMaxMessageBytes, maxPages: DefaultMaxPages, maxListBytes: DefaultMaxListBytes, maxRounds: DefaultMaxRounds,
-		handlers: &handlers{}, header: http.Header{}, stderr: os.Stderr,
+		taskTimeout: DefaultTaskTimeout,
+		handlers:    &handlers{}, header: http.Header{}, stderr: os.Stderr,
 	}
 	for _, o := range opts {
 		if err := o.dial(c); err != nil {
@@ -151,29 +155,6 @@ func Version(v protocol.Version) DialOption {
 // elicitation needs the method that handles it.
 func Capabilities(extra protocol.ClientCapabilities) DialOption {
 	return dialOption(func(c *config) error { c.extra = extra; return nil })
-}
-
-// Extension declares that the client supports an extension: on each request of a modern version,
-// and at the start of a legacy session. The settings encode to a JSON object; nil means {}. See
-// [Client.Extension] for what the server declares.
-func Extension(id string, settings any) DialOption {
-	return dialOption(func(c *config) error {
-		object := protocol.Object{}
-		if settings != nil {
-			raw, err := jsonx.Marshal(settings)
-			if err == nil {
-				err = jsonx.Unmarshal(raw, &object)
-			}
-			if err != nil || object == nil {
-				return fmt.Errorf("client: Extension(%q): the settings do not encode to a JSON object", id)
-			}
-		}
-		if c.extensions == nil {
-			c.extensions = map[string]protocol.Object{}
-		}
-		c.extensions[id] = object
-		return nil
-	})
 }
 
 // Logger receives the warnings of the client, for example about tools that it leaves out or

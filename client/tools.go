@@ -51,6 +51,11 @@ func (c *Client) callTool(ctx context.Context, name string, args any, opts []Cal
 			return out, nil
 		}
 	}
+	return c.toolResult(ctx, name, raw, &cc)
+}
+
+// toolResult decodes the result of a tool and checks its output. The name may be "".
+func (c *Client) toolResult(ctx context.Context, name string, raw []byte, cc *callConfig) (*protocol.CallToolResult, error) {
 	result, err := c.decodeToolResult(raw)
 	if err != nil {
 		return nil, err
@@ -212,6 +217,7 @@ type knownTool struct {
 	schema     *outputSchema
 	wrapped    bool // the output schema is that of {"result": ...}
 	repeatable bool // it has the hint readonly or idempotent
+	onlyAsTask bool // 2025-11-25: it runs only as a task
 }
 
 // A toolIndex holds the listed tools by name. The zero value is empty.
@@ -254,7 +260,7 @@ func (x *toolIndex) learn(c *Client, tools []protocol.Tool, first, last bool) []
 }
 
 func newKnownTool(t *protocol.Tool) *knownTool {
-	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema)}
+	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema), onlyAsTask: t.OnlyAsTask()}
 	k.headers, k.fault = paramHeaders(t.InputSchema)
 	if t.OutputSchema != nil {
 		properties := jsonx.Member(t.OutputSchema, "properties")

@@ -42,6 +42,15 @@ type ToolAnnotations struct {
 	OpenWorldHint   *bool  `json:"openWorldHint,omitzero"`   // interacts with an open set of external systems; default true
 }
 
+// OnlyAsTask reports whether the tool runs only as a task of 2025-11-25. Modern versions do not say
+// so in lists: calls of such a tool fail with [CodeMissingClientCapability].
+func (t *Tool) OnlyAsTask() bool {
+	return t.Execution != nil && t.Execution.TaskSupport == TaskSupportRequired
+}
+
+// TaskSupportRequired is the TaskSupport of a tool that runs only as a task.
+const TaskSupportRequired = "required"
+
 // A ToolExecution says how a tool may be run. 2025-11-25 only.
 type ToolExecution struct {
 	TaskSupport string `json:"taskSupport,omitzero"` // "forbidden" (the default), "optional" or "required"
