@@ -444,6 +444,18 @@ func (b *ResourceBuilder) MIME(t string) *ResourceBuilder { b.def.mime = t; retu
 // Hidden leaves the resource out of the list. Clients that know its URI can read it.
 func (b *ResourceBuilder) Hidden() *ResourceBuilder { b.def.hidden = true; return b }
 
+// Meta adds a member to the _meta of the resource's entry in the list. A value that does not encode
+// as JSON is a fault.
+func (b *ResourceBuilder) Meta(key string, value any) *ResourceBuilder {
+	if b.def.extra == nil {
+		b.def.extra = protocol.Meta{}
+	}
+	if err := b.def.extra.Set(key, value); err != nil {
+		b.faults = append(b.faults, fmt.Sprintf("Meta(%q): %v", key, err))
+	}
+	return b
+}
+
 // Size sets the size of the contents in bytes, which clients see in the list.
 func (b *ResourceBuilder) Size(bytes int64) *ResourceBuilder { b.def.size = &bytes; return b }
 

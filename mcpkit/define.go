@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ type definition struct {
 	paramDescriptions map[string]string // of plain parameters, by name
 	input, output     json.RawMessage   // JSON Schemas written by hand; nil where the function says it
 	size              *int64            // of a resource in bytes; nil if it is unknown
+	extra             protocol.Meta     // members of _meta of a resource besides those of the tag
 	owner             reflect.Type      // the type of the method; nil for functions
 	method            string
 	completer         func(method string) (fn reflect.Value, hint string) // finds a method; the hint is for one that does not exist
@@ -401,10 +403,15 @@ func (s *Server) addResource(d *draft, r *resource, def *definition) {
 	if def.audience != nil || def.priority != nil {
 		annotations = &protocol.Annotations{Audience: def.audience, Priority: def.priority}
 	}
+	meta := metaOf(def.meta)
+	if def.extra != nil {
+		meta = maps.Clone(def.extra)
+		maps.Copy(meta, metaOf(def.meta))
+	}
 	if r.template != nil {
 		r.templateDef = protocol.ResourceTemplate{
 			URITemplate: r.key, Name: def.name, Title: def.title, Description: def.desc, MIMEType: r.mime,
-			Annotations: annotations, Icons: def.icons, Meta: metaOf(def.meta),
+			Annotations: annotations, Icons: def.icons, Meta: meta,
 		}
 		r.setWire(func(protocol.Version) any { return r.templateDef })
 		*d = append(*d, r)
@@ -412,7 +419,7 @@ func (s *Server) addResource(d *draft, r *resource, def *definition) {
 	}
 	r.def = protocol.Resource{
 		URI: r.key, Name: def.name, Title: def.title, Description: def.desc, MIMEType: r.mime,
-		Annotations: annotations, Icons: def.icons, Meta: metaOf(def.meta), Size: def.size,
+		Annotations: annotations, Icons: def.icons, Meta: meta, Size: def.size,
 	}
 	r.setWire(func(protocol.Version) any { return r.def })
 	*d = append(*d, r)

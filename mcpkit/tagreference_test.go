@@ -52,6 +52,13 @@ func tagReference() string {
 			}
 		}
 	}
+	b.WriteString("\n## Tools, with extensions\n\n" +
+		"A tag of an extension that the server does not have is a startup fault. [Extensions of other\n" +
+		"parties](../howto/write-an-extension.md#tag-tools) may have more.\n\n" +
+		"| tag | write | means | extension |\n|---|---|---|---|\n")
+	for _, tag := range ownTags {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | `%s` |\n", tag.key, tag.form, tag.doc, tag.option)
+	}
 	b.WriteString("\n## `mcpkit.Skip`\n\nHides an exported method from clients. It takes no tags.\n")
 	b.WriteString("\n## Fields of input structs\n\nKeys of other libraries (`db`, `yaml` and so on) are ignored.\n\n| tag | write | means |\n|---|---|---|\n")
 	for _, f := range reflectx.FieldTags() {
@@ -63,6 +70,9 @@ func tagReference() string {
 	b.WriteString("\n## All keys\n\n")
 	var all []string
 	for _, tag := range tagKeys {
+		all = append(all, "`"+tag.key+"`")
+	}
+	for _, tag := range ownTags {
 		all = append(all, "`"+tag.key+"`")
 	}
 	slices.Sort(all)

@@ -113,9 +113,22 @@ func (keys extendedKeys) names() []string {
 	return names
 }
 
+// An ownTag is a tag of an extension in this repository. docs/reference/tags.md is generated from
+// the table.
+type ownTag struct{ key, form, doc, option string }
+
+var ownTags = []ownTag{
+	{"app", `app:"ui://notes/board"`, "The page that hosts show with the tool's result. `visibility=app` hides the tool from models, and `visibility=model` from pages.", "apps.FS"},
+}
+
 // addsExtension returns what to add to a server for the tag: the extension that has it. It is "" if
 // no extension has the tag.
 func addsExtension(key string) string {
+	for _, t := range ownTags {
+		if t.key == key {
+			return t.option
+		}
+	}
 	if _, ok := linkedTags.Load(key); ok {
 		return "the extension"
 	}
@@ -172,6 +185,9 @@ func (t *ToolEntry) Definition() protocol.Tool { return t.tool.def }
 
 // Scopes returns what a caller needs to see and call the tool. It must not be changed.
 func (t *ToolEntry) Scopes() []string { return t.tool.scopes }
+
+// Hidden reports whether the tool is left out of lists.
+func (t *ToolEntry) Hidden() bool { return t.tool.hidden }
 
 // Site returns the place where the tool was registered, for errors: "Notes.Search (notes.go:12)".
 func (t *ToolEntry) Site() string { return t.tool.site }
