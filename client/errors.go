@@ -53,11 +53,14 @@ type StatusError struct {
 	RPC    *jsonrpc.Error // the error in the body; nil when the body is not a JSON-RPC error response
 }
 
-// Error returns the status and the error or the text of the body.
+// Error returns the status and the error or the text of the body, unless that is HTML.
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("the server responded with HTTP status %d %s", e.Code, http.StatusText(e.Code))
 	if e.RPC != nil {
 		return text + ": " + e.RPC.Error()
+	}
+	if mime, _, _ := strings.Cut(e.Header.Get("Content-Type"), ";"); strings.EqualFold(mime, "text/html") {
+		return text // followed by a page for browsers
 	}
 	if body := strings.TrimSpace(e.Body); body != "" {
 		text += fmt.Sprintf(": %.200q", body)

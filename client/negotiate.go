@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -75,6 +76,9 @@ func (c *Client) fallBack(ctx context.Context, refused error) error {
 		return refused
 	}
 	l, err := newSSEConn(ctx, c, h.target)
+	if status, ok := errors.AsType[*StatusError](err); ok && strings.Contains(refused.Error(), status.Error()) {
+		return fmt.Errorf("%w; HTTP+SSE failed in the same way", refused)
+	}
 	if err != nil {
 		return fmt.Errorf("%w; HTTP+SSE failed too: %w", refused, err)
 	}
@@ -245,11 +249,28 @@ func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
 	return caps
 }
 
+// sameFailure reports whether two errors say the same. Of a program that ended twice, it compares
+// the output without digits, because the times in it differ.
+func sameFailure(a, b error) bool {
+	first, second := a.Error(), b.Error()
+	if first == second || !strings.Contains(first, "the server ended") {
+		return first == second
+	}
+	noDigits := func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}
+	return strings.Map(noDigits, first) == strings.Map(noDigits, second)
+}
+
 // initialize begins a legacy session in version v. Probe says why the server does not count as
 // modern; it is nil if the client did not probe.
 func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error) error {
 	r, err := c.handshake(ctx, v)
 	if err != nil {
+		cause := err
 		if status, ok := errors.AsType[*StatusError](err); ok {
 			switch status.Code {
 			case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
@@ -261,7 +282,7 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 		default:
 			err = fmt.Errorf("initialize: %w", err)
 		}
-		if probe != nil {
+		if probe != nil && !sameFailure(probe, cause) {
 			return fmt.Errorf("%w (before, server/discover: %w)", err, probe)
 		}
 		return err

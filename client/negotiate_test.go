@@ -99,7 +99,7 @@ func TestResponsesToInitialize(t *testing.T) {
 			init: inTurn(rpcError(-32602, "?", `{"supported":["2025-03-26"],"requested":"2025-11-25"}`), initialized("2025-03-26", ""))},
 		{name: "method not allowed", init: status(405, ""),
 			err: "client: initialize: the server responded with HTTP status 405 Method Not Allowed (before, server/discover: the server responded with HTTP status 400 Bad Request);" +
-				" HTTP+SSE failed too: the server responded with HTTP status 405 Method Not Allowed"},
+				" HTTP+SSE failed in the same way"},
 		{name: "an invalid session ID", init: initialized("2025-11-25", "\xff"),
 			err: "client: initialize: the server's response is invalid: the session ID is not valid (before, server/discover: the server responded with HTTP status 400 Bad Request)"},
 		{name: "an invalid result", init: result(`[]`), opts: []client.DialOption{client.Version("2025-11-25")},

@@ -71,15 +71,25 @@ var needed = map[string]bool{
 func environment(t *CommandTarget) []string {
 	env := []string{} // nil would mean the environment of this process
 	for _, kv := range os.Environ() {
-		key, _, _ := strings.Cut(kv, "=")
-		if runtime.GOOS == "windows" {
-			key = strings.ToUpper(key)
-		}
-		if t.InheritEnv || needed[key] || strings.HasPrefix(key, "LC_") {
+		if t.inherits(variable(kv)) {
 			env = append(env, kv)
 		}
 	}
 	return append(env, t.Env...)
+}
+
+// variable returns the name of the variable that "KEY=value" sets.
+func variable(kv string) string {
+	key, _, _ := strings.Cut(kv, "=")
+	if runtime.GOOS == "windows" {
+		return strings.ToUpper(key)
+	}
+	return key
+}
+
+// inherits reports whether the program gets a variable of this process.
+func (t *CommandTarget) inherits(key string) bool {
+	return t.InheritEnv || needed[key] || strings.HasPrefix(key, "LC_")
 }
 
 // stop ends the process within about twice patience: it closes the input, then sends SIGTERM, then

@@ -228,3 +228,22 @@ func TestDialEndsIfTheProgramDoesNotRead(t *testing.T) {
 	_, err := client.Dial(ctx, child("does not read"), client.Version("2025-06-18"), client.ShutdownTimeout(50*time.Millisecond), client.Stderr(nil))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
+
+// The client starts the program twice, because a legacy server may end after server/discover.
+func TestTheSameErrorIsReportedOnce(t *testing.T) {
+	_, err := dialing(t, child("does not start"))
+	require.EqualError(t, err, `client: initialize: transport: closed: the server ended (exit status 3); its last words: "no config file"`)
+}
+
+func TestWithheldVariablesAreNamed(t *testing.T) {
+	t.Setenv("MCPKIT_TEST_SECRET", "x")
+	t.Setenv("MCPKIT_TEST_GIVEN", "x")
+	target := client.Command("true")
+	require.Subset(t, target.Withheld(), []string{"MCPKIT_TEST_GIVEN", "MCPKIT_TEST_SECRET"})
+	require.NotContains(t, target.Withheld(), "PATH")
+	require.IsIncreasing(t, target.Withheld())
+	target.Env = []string{"MCPKIT_TEST_GIVEN=y"}
+	require.NotContains(t, target.Withheld(), "MCPKIT_TEST_GIVEN")
+	target.InheritEnv = true
+	require.Empty(t, target.Withheld())
+}

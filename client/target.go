@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
@@ -120,6 +122,21 @@ type CommandTarget struct {
 // Never take the command from a peer: it runs with all rights of the user.
 func Command(program string, args ...string) *CommandTarget {
 	return &CommandTarget{Args: append([]string{program}, args...)}
+}
+
+// Withheld returns the sorted names of the environment variables of this process that the program
+// does not get: neither inherited nor in Env.
+func (t *CommandTarget) Withheld() []string {
+	var names []string
+	for _, kv := range os.Environ() {
+		key := variable(kv)
+		given := slices.ContainsFunc(t.Env, func(kv string) bool { return variable(kv) == key })
+		if key != "" && !given && !t.inherits(key) {
+			names = append(names, key)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (t *CommandTarget) dial(ctx context.Context, c *Client) (conn, error) {
