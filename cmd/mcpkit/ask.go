@@ -7,21 +7,83 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
+// answers are the answers that flags give to questions of servers.
+type answers struct {
+	given map[string]string // by field
+	yes   bool
+
+	asked []string // the fields that servers have asked for
+}
+
+// answerFlags adds -answer and -yes to a command during which servers may ask.
+func answerFlags(r *remote, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Func("answer", "the answer to the field of a form that the server sends, as `name=value`; may be repeated", func(s string) error {
+		name, value, found := strings.Cut(s, "=")
+		if !found || name == "" {
+			return errors.New("write name=value")
+		}
+		if r.answers.given == nil {
+			r.answers.given = map[string]string{}
+		}
+		r.answers.given[name] = value
+		return nil
+	})
+	flags.BoolVar(&r.answers.yes, "yes", false, "answer yes to confirmations, and send forms without asking for consent")
+}
+
+// unused returns a message for each answer that no server asked for.
+func (a *answers) unused() []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(a.given)) {
+		if !slices.Contains(a.asked, name) {
+			all = append(all, fmt.Sprintf("the server did not ask for %q, so -answer was not used%s", name, nearest.Hint(name, a.asked)))
+		}
+	}
+	return all
+}
+
+// handlers returns the handlers of questions, or nil if nobody can answer.
+func (r *remote) handlers(open func(ctx context.Context, page string) error) any {
+	a := &asker{screen: r.err, open: open, answers: &r.answers, say: r.say}
+	switch {
+	case isTerminal(r.stdin):
+		a.in = r.stdin
+		return a
+	case r.answers.yes || r.answers.given != nil:
+		return &script{a}
+	}
+	return nil
+}
+
+// A script answers forms with what flags give. It opens no pages, because nobody is there.
+type script struct{ asker *asker }
+
+func (s *script) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	return s.asker.Elicit(ctx, p)
+}
+
 // An asker asks the user the questions of servers at the terminal, one at a time.
 type asker struct {
-	in     io.Reader
-	screen *screen
-	open   func(ctx context.Context, page string) error
+	in      io.Reader // nil if there is no terminal
+	screen  *screen
+	open    func(ctx context.Context, page string) error
+	answers *answers // guarded by mu
+	say     func(format string, args ...any)
 
 	mu    sync.Mutex  // held while a server asks
 	lines chan string // the lines of the user; closed at the end of the input; nil before the first question
@@ -107,7 +169,8 @@ func (a *asker) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol
 	a.screen.printf("%s %s\n", a.screen.paint(bold, "The server asks:"), clean(p.Message))
 	content := map[string]json.RawMessage{}
 	for _, f := range fields {
-		value, err := a.field(ctx, &f)
+		a.answers.asked = append(a.answers.asked, f.name)
+		value, err := a.answer(ctx, &f, len(fields) == 1)
 		if err != nil {
 			return cancelled(err)
 		}
@@ -115,14 +178,48 @@ func (a *asker) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol
 			content[f.name] = value
 		}
 	}
-	switch yes, err := a.consent(ctx, "Send this to the server? [Y/n] ", true); {
-	case err != nil:
-		return cancelled(err)
-	case !yes:
-		return &protocol.ElicitResult{Action: protocol.ElicitDecline}, nil
+	if a.in != nil && !a.answers.yes {
+		switch yes, err := a.consent(ctx, "Send this to the server? [Y/n] ", true); {
+		case err != nil:
+			return cancelled(err)
+		case !yes:
+			return &protocol.ElicitResult{Action: protocol.ElicitDecline}, nil
+		}
 	}
 	raw, err := json.Marshal(content)
 	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: raw}, err
+}
+
+// answer returns the value for a field: that of a flag, or of the user. Nil means that the field is
+// left out.
+func (a *asker) answer(ctx context.Context, f *formField, only bool) (json.RawMessage, error) {
+	text, given := a.answers.given[f.name]
+	switch {
+	case given:
+		value, err := f.read(text)
+		if err != nil {
+			a.say("-answer %s=%s: %s", f.name, text, whyNot(err))
+			return nil, errNoMore
+		}
+		return value, nil
+	case a.answers.yes && only && f.Type == "boolean":
+		return json.RawMessage("true"), nil
+	case a.in != nil:
+		return a.field(ctx, f)
+	case f.required && f.Default == nil:
+		a.say("the server asks for %q; write -answer %s=value", cleanLine(f.label()), clean(f.name))
+		return nil, errNoMore
+	}
+	return f.Default, nil
+}
+
+// read returns the value that an answer means, if it fits the schema of the field.
+func (f *formField) read(answer string) (json.RawMessage, error) {
+	value, err := f.parse(answer, f.choices())
+	if err == nil {
+		err = f.schema.Validate(value)
+	}
+	return value, err
 }
 
 // field asks for one field until the answer fits its schema. It returns nil for a field that is
@@ -147,10 +244,7 @@ func (a *asker) field(ctx context.Context, f *formField) (json.RawMessage, error
 		if answer == "" && (f.Default != nil || !f.required) {
 			return f.Default, nil
 		}
-		value, err := f.parse(answer, choices)
-		if err == nil {
-			err = f.schema.Validate(value)
-		}
+		value, err := f.read(answer)
 		if err == nil {
 			return value, nil
 		}
@@ -272,8 +366,10 @@ func (f *formField) hint() string {
 		what += ", " + cleanLine(string(f.Default)) + " when empty"
 	case !f.required:
 		what += ", empty for none"
+	default:
+		what = "required, " + what
 	}
-	if what = strings.TrimPrefix(what, ", "); what == "" {
+	if what = strings.Trim(what, ", "); what == "" {
 		return ""
 	}
 	return " [" + what + "]"

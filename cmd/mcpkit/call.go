@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
@@ -39,42 +42,59 @@ func toolArguments(words []string) (map[string]any, error) {
 	return args, nil
 }
 
-// runCall is the command call.
-func runCall(ctx context.Context, args []string, std streams) int {
-	r, code, ok := newRemote("call", "call [flags] SERVER [--] TOOL [name=text | name:=json ...]\n\nCalls a tool. name=3, name=true, name=[1] and name={} are JSON where the tool wants a number, a bool,\nan array or an object.\n", args, std)
-	if !ok {
-		return code
-	}
+func callCommand(std streams) *cobra.Command {
+	var object string
+	cmd := remoteCommand(std, &cobra.Command{
+		Use:   "call SERVER TOOL [name=text | name:=json ...]",
+		Short: "call a tool of a server",
+		Long: `Calls a tool. name=3, name=true, name=[1] and name={} are JSON where the tool
+wants a number, a bool, an array or an object.`,
+	}, func(ctx context.Context, r *remote) int { return runCall(ctx, r, object) }, answerFlags, saveFlag, completes(completeTool))
+	cmd.Flags().StringVar(&object, "json", "", "the arguments as a JSON `object`, instead of name=text and name:=json")
+	return cmd
+}
+
+// runCall is the command call. The object holds the arguments as JSON; it may be empty.
+func runCall(ctx context.Context, r *remote, object string) int {
 	if len(r.rest) == 0 {
 		return r.usage("the name of the tool is missing; mcpkit list %s shows all tools", r.target)
 	}
+	name := r.rest[0]
 	named, err := toolArguments(r.rest[1:])
 	var in any = named
-	if err == nil && r.arguments != "" {
+	if err == nil && object != "" {
 		switch {
 		case len(r.rest) > 1:
 			err = errors.New("use -json or arguments after the tool, not both")
-		case !json.Valid([]byte(r.arguments)) || !strings.HasPrefix(strings.TrimSpace(r.arguments), "{"):
-			err = fmt.Errorf(`-json %q is not a JSON object; write for example {"name": "value"}`, r.arguments)
+		case !json.Valid([]byte(object)) || !strings.HasPrefix(strings.TrimSpace(object), "{"):
+			err = fmt.Errorf(`-json %q is not a JSON object; write for example {"name": "value"}`, object)
 		}
-		in = json.RawMessage(r.arguments)
+		in = json.RawMessage(object)
 	}
 	if err != nil {
 		return r.usage("%v", err)
 	}
 	return r.with(ctx, func(c *client.Client) error {
-		if err := asWanted(named, r.rest[0], c.Tools(ctx)); err != nil {
+		if err := asWanted(named, name, c.Tools(ctx)); err != nil {
 			return err
 		}
-		res, err := c.CallTool(ctx, r.rest[0], in, r.callOptions()...)
-		if is[*jsonrpc.Error](err) {
-			err = hint(err, r.rest[0], c.Tools(ctx), func(t *protocol.Tool) string { return t.Name })
+		res, err := c.CallTool(ctx, name, in, r.callOptions()...)
+		if err != nil { // some servers report an unknown tool as a protocol error, others as a tool error
+			r.suggest(name, err, namesOf(c.Tools(ctx), func(t *protocol.Tool) string { return t.Name }))
 		}
 		if res == nil || err != nil && !r.asJSON {
 			return err
 		}
-		return errors.Join(err, r.write(res, func() { r.writeContents(res.Content...) }))
+		return errors.Join(err, r.write(res, func() { r.writeToolResult(res) }, res.Content...))
 	})
+}
+
+// writeToolResult writes a result as text. Servers repeat structured content as text, but need not.
+func (r *remote) writeToolResult(res *protocol.CallToolResult) {
+	r.writeContents(res.Content...)
+	if len(res.Content) == 0 && res.StructuredContent != nil {
+		r.out.printf("%s\n", clean(string(res.StructuredContent)))
+	}
 }
 
 // asWanted replaces texts by the numbers, bools, arrays and objects that they spell, where the tool
@@ -121,81 +141,109 @@ func asWanted(args map[string]any, name string, tools iter.Seq2[*protocol.Tool, 
 	return nil
 }
 
-// hint adds to the error of a request what may have been meant, if the server lists nothing of the
-// name.
-func hint[T any](err error, name string, list iter.Seq2[T, error], nameOf func(T) string) error {
+// namesOf returns the names of what a server lists, or nil if that fails.
+func namesOf[T any](list iter.Seq2[T, error], nameOf func(T) string) []string {
 	var names []string
-	for v, e := range list {
-		if e != nil || nameOf(v) == name {
-			return err
+	for v, err := range list {
+		if err != nil {
+			return nil
 		}
 		names = append(names, nameOf(v))
 	}
-	if hint := nearest.Hint(name, names); !strings.Contains(err.Error(), hint) {
-		return fmt.Errorf("%w%s", err, hint)
+	return names
+}
+
+// suggest keeps as advice what may have been meant by a name that the server does not list.
+func (r *remote) suggest(name string, err error, listed []string) {
+	if !is[*jsonrpc.Error](err) && !is[*client.ToolError](err) || slices.Contains(listed, name) {
+		return
 	}
-	return err
+	if hint := nearest.Of(name, listed); hint != "" && !strings.Contains(err.Error(), "did you mean") {
+		r.hint = fmt.Sprintf("the server does not list %q; did you mean %q?", name, hint)
+	}
+}
+
+func readCommand(std streams) *cobra.Command {
+	return remoteCommand(std, &cobra.Command{
+		Use:   "read SERVER URI",
+		Short: "read a resource of a server",
+		Long:  "Reads a resource.",
+	}, runRead, answerFlags, saveFlag, completes(completeURI))
 }
 
 // runRead is the command read.
-func runRead(ctx context.Context, args []string, std streams) int {
-	r, code, ok := newRemote("read", "read [flags] SERVER URI\n\nReads a resource.\n", args, std)
-	if !ok {
-		return code
-	}
+func runRead(ctx context.Context, r *remote) int {
 	if len(r.rest) != 1 {
 		return r.usage("write one URI after the server; mcpkit list %s shows the resources", r.target)
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		res, err := c.ReadResource(ctx, r.rest[0], r.callOptions()...)
-		if is[*jsonrpc.Error](err) {
-			return hint(err, r.rest[0], c.Resources(ctx), func(v *protocol.Resource) string { return v.URI })
-		}
 		if err != nil {
+			r.suggest(r.rest[0], err, namesOf(c.Resources(ctx), func(v *protocol.Resource) string { return v.URI }))
 			return err
 		}
+		var blocks []protocol.Content
+		for _, part := range res.Contents {
+			blocks = append(blocks, &protocol.EmbeddedResource{Resource: part})
+		}
 		return r.write(res, func() {
-			for _, part := range res.Contents {
-				if part.Text != nil {
-					r.out.printf("%s\n", clean(*part.Text))
-				} else {
-					r.out.printf("[%d bytes of %s]\n", len(part.Blob), clean(part.MIMEType))
-				}
+			if len(res.Contents) == 1 && res.Contents[0].Text != nil {
+				r.out.printf("%s\n", clean(*res.Contents[0].Text))
+				return
 			}
-		})
+			r.writeContents(blocks...)
+		}, blocks...)
 	})
 }
 
-// runPrompt is the command prompt.
-func runPrompt(ctx context.Context, args []string, std streams) int {
-	r, code, ok := newRemote("prompt", "prompt [flags] SERVER PROMPT [name=text ...]\n\nGets the messages of a prompt.\n", args, std)
-	if !ok {
-		return code
+func promptCommand(std streams) *cobra.Command {
+	return remoteCommand(std, &cobra.Command{
+		Use:   "prompt SERVER PROMPT [name=text ...]",
+		Short: "get the messages of a prompt of a server",
+		Long:  "Gets the messages of a prompt.",
+	}, runPrompt, answerFlags, saveFlag, completes(completePrompt))
+}
+
+// texts reads name=text.
+func texts(words []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, w := range words {
+		name, value, found := strings.Cut(w, "=")
+		if !found || name == "" {
+			return nil, fmt.Errorf("%q is not an argument; write name=text", w)
+		}
+		if _, twice := all[name]; twice {
+			return nil, fmt.Errorf("the argument %q is given twice", name)
+		}
+		all[name] = value
 	}
+	return all, nil
+}
+
+// runPrompt is the command prompt.
+func runPrompt(ctx context.Context, r *remote) int {
 	if len(r.rest) == 0 {
 		return r.usage("the name of the prompt is missing; mcpkit list %s shows all prompts", r.target)
 	}
-	texts := map[string]string{}
-	for _, w := range r.rest[1:] {
-		name, value, found := strings.Cut(w, "=")
-		if !found || name == "" {
-			return r.usage("%q is not an argument; write name=text", w)
-		}
-		texts[name] = value
+	args, err := texts(r.rest[1:])
+	if err != nil {
+		return r.usage("%v", err)
 	}
 	return r.with(ctx, func(c *client.Client) error {
-		res, err := c.GetPrompt(ctx, r.rest[0], texts, r.callOptions()...)
-		if is[*jsonrpc.Error](err) {
-			return hint(err, r.rest[0], c.Prompts(ctx), func(p *protocol.Prompt) string { return p.Name })
-		}
+		res, err := c.GetPrompt(ctx, r.rest[0], args, r.callOptions()...)
 		if err != nil {
+			r.suggest(r.rest[0], err, namesOf(c.Prompts(ctx), func(p *protocol.Prompt) string { return p.Name }))
 			return err
+		}
+		var blocks []protocol.Content
+		for _, m := range res.Messages {
+			blocks = append(blocks, m.Content)
 		}
 		return r.write(res, func() {
 			for _, m := range res.Messages {
 				r.out.printf("%s\n", r.out.paint(bold, clean(string(m.Role))+":"))
 				r.writeContents(m.Content)
 			}
-		})
+		}, blocks...)
 	})
 }

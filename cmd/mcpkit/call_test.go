@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -106,18 +107,48 @@ func TestServersAreCalled(t *testing.T) {
 	})
 }
 
-func TestFlagsAfterTheServerAreRefusedWithoutTheirValues(t *testing.T) {
+func TestFlagsMayStandAnywhere(t *testing.T) {
+	url := desk(t, bare)
+	for _, args := range [][]string{
+		{"-output", "text", "call", url, "count", "to=1"},
+		{"call", "-output", "text", url, "count", "to=1"},
+		{"call", "--output=text", url, "count", "to=1"},
+		{"call", url, "-output", "text", "count", "to=1"},
+		{"call", url, "count", "to=1", "--output", "text"},
+		{"call", url, "-output=text", "--", "count", "to=1"},
+	} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, exitOK, run(t.Context(), args, streams{out: &stdout, err: &stderr}), stderr.String())
+		require.Equal(t, "1\n", stdout.String())
+	}
+}
+
+// The value of a flag that does not exist may be a token.
+func TestUnknownFlagsAreRefusedWithoutTheirValues(t *testing.T) {
 	for _, flags := range [][]string{
-		{"-header", "Authorization: Bearer secret", "search"},
-		{"search", "--header", "Authorization: Bearer secret"},
-		{"search", "-header=Authorization: Bearer secret"},
+		{"-haeder", "Authorization: Bearer secret", "search"},
+		{"search", "--haeder", "Authorization: Bearer secret"},
+		{"search", "-haeder=Authorization: Bearer secret"},
 	} {
 		var stderr bytes.Buffer
 		args := append([]string{"call", "http://127.0.0.1:1/mcp"}, flags...)
 		require.Equal(t, exitUsage, run(t.Context(), args, streams{out: io.Discard, err: &stderr}))
-		require.Contains(t, stderr.String(), "flags come before SERVER; write mcpkit call -header ... http://127.0.0.1:1/mcp")
-		require.NotContains(t, stderr.String(), "secret")
+		require.Equal(t, "mcpkit call: unknown flag -haeder; did you mean -header?\nmcpkit call -h describes the command\n", stderr.String())
 	}
+}
+
+// A value that begins with a dash belongs to its flag.
+func TestValuesOfFlagsAreNotFlags(t *testing.T) {
+	root := newRoot(streams{})
+	for _, test := range []struct{ args, want string }{
+		{"call -json -x S -login T", "call --json -x S --login T"},
+		{"call -json=-x --env -y -h -- -login -z", "call --json=-x --env -y -h -- -login -z"},
+		{"call - -unknown", "call - --unknown"},
+		{"list -timeout", "list --timeout"},
+	} {
+		require.Equal(t, strings.Fields(test.want), longFlags(root, strings.Fields(test.args)))
+	}
+	require.NotNil(t, longFlags(root, nil))
 }
 
 func TestToolArgumentsAreRead(t *testing.T) {
@@ -177,11 +208,16 @@ func TestCommandLinesHaveTimeToCompile(t *testing.T) {
 		"http://127.0.0.1:8080/mcp": 30 * time.Second,
 		"unix:/run/notes.sock":      30 * time.Second,
 	} {
-		r, _, ok := newRemote("list", "", []string{target}, streams{out: io.Discard, err: io.Discard})
-		require.True(t, ok)
-		require.Equal(t, want, r.timeout, target)
-		r, _, ok = newRemote("list", "", []string{"-timeout", "0", target}, streams{out: io.Discard, err: io.Discard})
-		require.True(t, ok)
-		require.Zero(t, r.timeout, target)
+		timeout := func(args ...string) (got time.Duration) {
+			cmd := remoteCommand(streams{out: io.Discard, err: io.Discard}, &cobra.Command{Use: "x SERVER"}, func(_ context.Context, r *remote) int {
+				got = r.timeout
+				return exitOK
+			})
+			cmd.SetArgs(append(args, target))
+			require.NoError(t, cmd.Execute())
+			return got
+		}
+		require.Equal(t, want, timeout(), target)
+		require.Zero(t, timeout("--timeout", "0"), target)
 	}
 }

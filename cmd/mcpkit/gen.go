@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,25 +11,28 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 )
 
-const genUsage = `gen [flags] [packages]
-
-Writes ` + services.GeneratedFile + ` into each of the packages (default: the current one) that has services:
-structs with an annotation block or an Info field, and structs passed to mcpkit. The file holds the
-doc comments that clients see, so that a program has them without its source, and the signatures of
-the methods, so that the build fails if one of them changes.`
-
-// runGen is the command gen.
-func runGen(_ context.Context, args []string, std streams) int {
-	flags := flag.NewFlagSet("gen", flag.ContinueOnError)
-	check := flags.Bool("check", false, "write nothing; fail if a file is stale")
-	return onPackages(flags, genUsage, args, std, func(names, patterns []string) error {
-		g := generator{check: *check, names: names, stdout: std.out}
+func genCommand(std streams) *cobra.Command {
+	g := &generator{stdout: std.out}
+	cmd := packagesCommand(std, &cobra.Command{
+		Use:   "gen [packages]",
+		Short: "write the doc comments of services into their packages",
+		Long: `Writes ` + services.GeneratedFile + ` into each of the packages (default: the current
+one) that has services: structs with an annotation block or an Info field, and
+structs passed to mcpkit. The file holds the doc comments that clients see, so
+that a program has them without its source, and the signatures of the methods,
+so that the build fails if one of them changes.`,
+	}, func(_ context.Context, names, patterns []string) error {
+		g.names = names
 		return g.run(patterns)
 	})
+	cmd.Flags().BoolVar(&g.check, "check", false, "write nothing; fail if a file is stale")
+	return cmd
 }
 
 // A generator runs gen over packages.

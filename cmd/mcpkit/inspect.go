@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -22,9 +24,10 @@ type listing struct {
 	Templates []*protocol.ResourceTemplate `json:"resourceTemplates"`
 }
 
-// listAll requests all lists that the server declares. A list that fails is nil, and the others are
-// still requested; the error joins those of the lists that failed.
+// listAll requests all lists that the server declares; the others are empty. A list that fails is
+// nil, and the others are still requested; the error joins those of the lists that failed.
 func listAll(ctx context.Context, c *client.Client) (l listing, err error) {
+	l = listing{[]*protocol.Tool{}, []*protocol.Prompt{}, []*protocol.Resource{}, []*protocol.ResourceTemplate{}}
 	var errs [4]error
 	has := c.Capabilities()
 	if has.Tools != nil {
@@ -51,14 +54,26 @@ func collect[T any](pages iter.Seq2[T, error]) ([]T, error) {
 	return all, nil
 }
 
-// runList is the command list.
-func runList(ctx context.Context, args []string, std streams) int {
-	r, code, ok := newRemote("list", "list [flags] SERVER\n\nLists tools, prompts, resources and templates, one on each line.\n", args, std)
-	if !ok {
-		return code
+func listCommand(std streams) *cobra.Command {
+	return remoteCommand(std, &cobra.Command{
+		Use:   "list SERVER",
+		Short: "list tools, prompts, resources and templates",
+		Long:  "Lists tools, prompts, resources and templates, one on each line.",
+	}, runList)
+}
+
+// noMore reports an argument after the server.
+func (r *remote) noMore() (code int, more bool) {
+	if len(r.rest) == 0 {
+		return exitOK, false
 	}
-	if len(r.rest) > 0 {
-		return r.usage("unexpected argument %q after the server; flags come before it", r.rest[0])
+	return r.usage("unexpected argument %q after the server", r.rest[0]), true
+}
+
+// runList is the command list.
+func runList(ctx context.Context, r *remote) int {
+	if code, more := r.noMore(); more {
+		return code
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
@@ -96,14 +111,19 @@ type overview struct {
 	listing
 }
 
+func inspectCommand(std streams) *cobra.Command {
+	return remoteCommand(std, &cobra.Command{
+		Use:   "inspect SERVER",
+		Short: "show a server's versions, capabilities, inputs and outputs",
+		Long: `Shows the server's name, protocol versions, capabilities, and the inputs and
+outputs of its tools.`,
+	}, runInspect)
+}
+
 // runInspect is the command inspect.
-func runInspect(ctx context.Context, args []string, std streams) int {
-	r, code, ok := newRemote("inspect", "inspect [flags] SERVER\n\nShows the server's name, protocol versions, capabilities, and the inputs and outputs of its tools.\n", args, std)
-	if !ok {
+func runInspect(ctx context.Context, r *remote) int {
+	if code, more := r.noMore(); more {
 		return code
-	}
-	if len(r.rest) > 0 {
-		return r.usage("unexpected argument %q after the server; flags come before it", r.rest[0])
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
@@ -229,7 +249,7 @@ func (r *remote) writeSchema(verb string, schema json.RawMessage) {
 		return
 	}
 	if object.Properties == nil {
-		r.out.line("  "+verb, r.out.paint(faint, cleanLine(typeName(schema))))
+		r.out.line("  "+verb, r.out.paint(faint, cleanLine(typeName(schema, ""))))
 		return
 	}
 	for key, raw := range jsonx.Members(object.Properties) {
@@ -241,37 +261,107 @@ func (r *remote) writeSchema(verb string, schema json.RawMessage) {
 		if slices.Contains(object.Required, name) {
 			optional = ""
 		}
-		r.out.line("  "+verb, r.out.paint(bold, cleanLine(name))+optional, r.out.paint(faint, cleanLine(typeName(raw))), cleanLine(member.Description))
+		kind := typeName(raw, member.Description)
+		if limits := bounds(raw); limits != "" {
+			kind += " (" + limits + ")"
+		}
+		r.out.line("  "+verb, r.out.paint(bold, cleanLine(name))+optional, r.out.paint(faint, cleanLine(kind)), cleanLine(member.Description))
 	}
 }
 
-// typeName describes the type of a schema.
-func typeName(schema json.RawMessage) string {
+// typeName describes the type of a schema. It lists the constants unless the description does.
+func typeName(schema json.RawMessage, description string) string {
 	var s struct {
 		Type   any               `json:"type"`
 		Format string            `json:"format"`
+		Const  json.RawMessage   `json:"const"`
 		Enum   []json.RawMessage `json:"enum"`
 		Items  json.RawMessage   `json:"items"`
 	}
 	if json.Unmarshal(schema, &s) != nil {
 		return "anything"
 	}
+	if s.Const != nil {
+		s.Enum = []json.RawMessage{s.Const}
+	}
+	name, isName := s.Type.(string)
 	switch {
-	case len(s.Enum) > 0:
+	case len(s.Enum) > 0 && !(isName && namesAll(description, s.Enum)):
 		all := make([]string, len(s.Enum))
 		for i, v := range s.Enum {
 			all[i] = string(v)
 		}
 		return strings.Join(all, " | ")
-	case s.Type == "array" && s.Items != nil:
-		return "array of " + typeName(s.Items)
+	case name == "array" && s.Items != nil:
+		return "array of " + typeName(s.Items, description)
 	case s.Format != "":
 		return s.Format
-	}
-	if name, ok := s.Type.(string); ok {
+	case isName:
 		return name
 	}
 	return "anything"
+}
+
+// namesAll reports whether a text contains each of the constants.
+func namesAll(text string, constants []json.RawMessage) bool {
+	for _, c := range constants {
+		value := string(c)
+		if jsonx.Kind(c) == '"' {
+			value = jsonx.String(c)
+		}
+		if !strings.Contains(text, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// bounds describes the limits of a schema and its default.
+func bounds(schema json.RawMessage) string {
+	var s struct {
+		Minimum          json.RawMessage `json:"minimum"`
+		Maximum          json.RawMessage `json:"maximum"`
+		ExclusiveMinimum json.RawMessage `json:"exclusiveMinimum"`
+		ExclusiveMaximum json.RawMessage `json:"exclusiveMaximum"`
+		MultipleOf       json.RawMessage `json:"multipleOf"`
+		MinLength        json.RawMessage `json:"minLength"`
+		MaxLength        json.RawMessage `json:"maxLength"`
+		MinItems         json.RawMessage `json:"minItems"`
+		MaxItems         json.RawMessage `json:"maxItems"`
+		Pattern          string          `json:"pattern"`
+		Default          json.RawMessage `json:"default"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return ""
+	}
+	span := func(low, high json.RawMessage, unit string) string {
+		switch {
+		case low != nil && string(low) == string(high):
+			return string(low) + unit
+		case low != nil && high != nil:
+			return string(low) + " to " + string(high) + unit
+		case low != nil:
+			return "at least " + string(low) + unit
+		case high != nil:
+			return "at most " + string(high) + unit
+		}
+		return ""
+	}
+	with := func(before string, value []byte) string {
+		if value == nil {
+			return ""
+		}
+		return before + string(value)
+	}
+	var pattern []byte
+	if s.Pattern != "" {
+		pattern = []byte(s.Pattern)
+	}
+	return joined(", ",
+		span(s.Minimum, s.Maximum, ""),
+		with("more than ", s.ExclusiveMinimum), with("less than ", s.ExclusiveMaximum), with("a multiple of ", s.MultipleOf),
+		span(s.MinLength, s.MaxLength, " characters"), span(s.MinItems, s.MaxItems, " items"),
+		with("matches ", pattern), with("default ", s.Default))
 }
 
 func memberNames(object []byte) []string {

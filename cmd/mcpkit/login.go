@@ -3,13 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
@@ -19,6 +21,7 @@ type login struct {
 	wanted bool
 	tokens string // folder of what is kept; empty for the usual one
 	quiet  bool   // only say where to go
+	never  bool   // only use stored tokens
 	fixed  bool   // the user gives the Authorization header
 
 	clientID, issuer string // of a registration that there is already
@@ -26,7 +29,7 @@ type login struct {
 	networks         []netip.Prefix
 }
 
-func (l *login) flags(flags *flag.FlagSet) {
+func (l *login) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&l.wanted, "login", false, "log in with the browser if the server requires it (OAuth 2.1), and store the tokens")
 	l.storeFlags(flags)
 	flags.BoolVar(&l.quiet, "no-browser", false, "open no browser; only print the pages to visit")
@@ -55,7 +58,7 @@ func (l *login) known() ([]oauthclient.Credentials, error) {
 	return []oauthclient.Credentials{{Issuer: l.issuer, ClientID: l.clientID, ClientSecret: os.Getenv(secretVariable)}}, nil
 }
 
-func (l *login) storeFlags(flags *flag.FlagSet) {
+func (l *login) storeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.tokens, "tokens", "", "the `folder` for tokens; default: mcpkit/tokens in the user's configuration folder")
 }
 
@@ -66,6 +69,9 @@ func (l *login) opener(to *screen, browse func(ctx context.Context, page string)
 		browse = oauthclient.OpenBrowser
 	}
 	return func(ctx context.Context, page string) error {
+		if l.never {
+			return errors.New("no token is stored")
+		}
 		to.printf("Continue in the browser:\n%s\n", clean(page))
 		if l.quiet {
 			return nil
@@ -117,27 +123,30 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// runLogout is the command logout.
-func runLogout(ctx context.Context, args []string, std streams) int {
-	out := newScreen(std.err)
+func logoutCommand(std streams) *cobra.Command {
 	var l login
-	flags := flag.NewFlagSet("logout", flag.ContinueOnError)
-	l.storeFlags(flags)
-	if code, ok := parse(flags, "logout [flags] URL\n\nRevokes and forgets the tokens that -login got for a server.\n", args, out); !ok {
-		return code
+	cmd := &cobra.Command{
+		Use:     "logout URL",
+		Short:   "revoke and delete the tokens that -login got",
+		Long:    "Revokes and deletes the tokens that -login got for a server.",
+		GroupID: groupServer,
 	}
-	if flags.NArg() != 1 {
-		flags.Usage()
-		return exitUsage
+	l.storeFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			writeHelp(std.err, cmd)
+			return exit(exitUsage)
+		}
+		t, err := l.transport(args[0], nil)
+		if err == nil {
+			defer t.Close()
+			err = t.Logout(cmd.Context())
+		}
+		if err != nil {
+			newScreen(std.err).printf("mcpkit logout: %s\n", clean(err.Error()))
+			return exit(exitFault)
+		}
+		return nil
 	}
-	t, err := l.transport(flags.Arg(0), nil)
-	if err == nil {
-		defer t.Close()
-		err = t.Logout(ctx)
-	}
-	if err != nil {
-		out.printf("mcpkit logout: %s\n", clean(err.Error()))
-		return exitFault
-	}
-	return exitOK
+	return cmd
 }

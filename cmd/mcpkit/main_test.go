@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/tools/go/analysis/unitchecker"
 
@@ -12,17 +13,30 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// asServer is the argument that makes the test program a server on standard input and output.
-const asServer = "serve-notes"
+// These arguments make the test program a server on standard input and output, or a program that
+// only fails.
+const (
+	asServer  = "serve-notes"
+	asLab     = "serve-lab"
+	asFailure = "fail-at-once"
+)
 
 func TestMain(m *testing.M) {
-	switch {
-	case slices.Contains(os.Args[1:], asServer):
-		if err := mcpkit.Serve(newNotes()); err != nil {
+	services := map[string]any{asServer: newNotes(), asLab: &Lab{}}
+	for name, service := range services {
+		if !slices.Contains(os.Args[1:], name) {
+			continue
+		}
+		if err := mcpkit.Serve(service); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return
+	}
+	switch {
+	case slices.Contains(os.Args[1:], asFailure):
+		fmt.Fprintln(os.Stderr, time.Now().Format(time.RFC3339Nano), "cannot open the database; set MCPKIT_TEST_DSN")
+		os.Exit(3)
 	case calledByGoVet(os.Args[1:]):
 		unitchecker.Main(analyzer)
 	}

@@ -3,23 +3,24 @@ package main
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -30,36 +31,68 @@ const (
 	exitInterrupted = 130
 )
 
-const remoteUsage = `
-SERVER is an http, https, ws or wss URL, unix: and the path of a socket, or a command line in one
-argument; no shell runs it. Flags come before SERVER. Results go to standard output, as text on a
-terminal and as JSON elsewhere. Progress, log messages and questions of the server go to standard
-error; the server can ask only if standard input is a terminal. The exit code is 0 for success, 1 if
-the tool failed, 2 for wrong usage, 3 for no connection, 4 for a protocol error or an HTTP status
-instead, and 130 if the call was interrupted.`
+const serverHelp = `
+SERVER is an http, https, ws or wss URL, unix: and the path of a socket, or a
+command line in one argument; no shell runs it. Results go to standard output,
+as text on a terminal and as JSON elsewhere. Progress, log messages and
+questions of the server go to standard error.
+
+The exit code is 0 for success, 1 if the tool failed, 2 for wrong usage, 3 for
+no connection, 4 for a protocol error or an HTTP status instead, and 130 if the
+call was interrupted.`
 
 // A remote holds the flags and arguments of a command that calls a server.
 type remote struct {
-	flags     *flag.FlagSet
-	stdin     io.Reader
-	out       *screen // standard output
-	err       *screen // standard error
-	opts      []client.DialOption
-	timeout   time.Duration
-	version   string
-	asJSON    bool
-	login     login
-	browse    func(ctx context.Context, page string) error
-	arguments string // --json of call
-	target    string
-	rest      []string
-	headers   bool // -header was given
+	name    string // of the command
+	stdin   io.Reader
+	out     *screen // standard output
+	err     *screen // standard error
+	opts    []client.DialOption
+	timeout time.Duration // negative: no flag set it
+	version string
+	asJSON  bool
+	env     []string // KEY=value or KEY
+	inherit bool     // the server gets the whole environment
+	login   login
+	browse  func(ctx context.Context, page string) error
+	answers answers
+	saver   *saver // nil if the command has no contents to save
+	unsaved error  // why some contents are not saved
+	hint    string // what a name may have meant that the server does not know
+	target  string
+	command *client.CommandTarget // of the target, if it is a command line
+	rest    []string              // the arguments after the target
+	headers bool                  // -header was given
+	log     *serverLog            // the standard error of a server process
 }
 
-// newRemote parses the flags. If ok is false, the command ends with the code.
-func newRemote(name, usage string, args []string, std streams) (r *remote, code int, ok bool) {
-	r = &remote{flags: flag.NewFlagSet(name, flag.ContinueOnError), stdin: std.in, out: newScreen(std.out), err: newScreen(std.err), browse: std.browse}
-	r.flags.Func("header", "`name: value` to send with each HTTP request; may be repeated", func(s string) error {
+// remoteCommand completes a command that calls a server. The words after the name in cmd.Use are
+// the arguments, of which SERVER is the first. More adds flags and completion.
+func remoteCommand(std streams, cmd *cobra.Command, run func(ctx context.Context, r *remote) int, more ...func(*remote, *cobra.Command)) *cobra.Command {
+	r := &remote{name: cmd.Name(), stdin: std.in, out: newScreen(std.out), err: newScreen(std.err), browse: std.browse, asJSON: !isTerminal(std.out)}
+	cmd.GroupID = groupServer
+	cmd.Long += "\n" + serverHelp
+	completes(nil)(r, cmd)
+	for _, add := range more {
+		add(r, cmd)
+	}
+	r.flags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			writeHelp(r.err, cmd)
+			return exit(exitUsage)
+		}
+		if err := r.finish(args); err != nil {
+			return exit(r.usage("%s", strings.TrimPrefix(err.Error(), "client: ")))
+		}
+		return exitWith(run(cmd.Context(), r))
+	}
+	return cmd
+}
+
+// flags adds the flags that all commands for servers have.
+func (r *remote) flags(flags *pflag.FlagSet) {
+	flags.Func("header", "`name: value` to send with each HTTP request; may be repeated", func(s string) error {
 		field, value, found := strings.Cut(s, ":")
 		if !found || strings.TrimSpace(field) == "" {
 			return errors.New(`write "name: value"`)
@@ -69,74 +102,74 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 		r.opts = append(r.opts, client.Header(strings.TrimSpace(field), strings.TrimSpace(value)))
 		return nil
 	})
-	r.flags.DurationVar(&r.timeout, "timeout", 0, "how long dialing and each request may take; 0 means no limit; default: 30s, or 5m for a command line, which may have to compile the server")
-	r.flags.StringVar(&r.version, "protocol-version", "", "`version` of the protocol to use; default: the newest that both sides support")
-	r.asJSON = !isTerminal(std.out)
-	r.flags.Func("output", "`text` or json; default: text on a terminal, json elsewhere", func(s string) error {
+	flags.Func("env", "an environment variable for a command line, as `NAME=value`, or NAME to pass on its value; may be repeated. By default the server gets only variables such as PATH, HOME and LANG", func(s string) error {
+		key, _, given := strings.Cut(s, "=")
+		if key == "" {
+			return errors.New("write NAME=value, or NAME")
+		}
+		value, set := os.LookupEnv(key)
+		switch {
+		case !given && !set:
+			return fmt.Errorf("%s is not set; write %s=value", key, key)
+		case !given:
+			s = key + "=" + value
+		}
+		r.env = append(r.env, s)
+		return nil
+	})
+	flags.BoolVar(&r.inherit, "inherit-env", false, "pass the whole environment to a command line, secrets included")
+	r.timeout = -1
+	flags.Func("timeout", "how long dialing and each request may take, as a `duration`; 0 means no limit; default: 30s, or 5m for a command line, which may have to compile the server", func(s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil || d < 0 {
+			return errors.New("write for example 90s or 2m")
+		}
+		r.timeout = d
+		return nil
+	})
+	flags.StringVar(&r.version, "protocol-version", "", "`version` of the protocol to use; default: the newest that both sides support")
+	flags.Func("output", "`text` or json; default: text on a terminal, json elsewhere", func(s string) error {
 		if s != "text" && s != "json" {
 			return errors.New("write text or json")
 		}
 		r.asJSON = s == "json"
 		return nil
 	})
-	r.login.flags(r.flags)
-	if name == "call" {
-		r.flags.StringVar(&r.arguments, "json", "", "the arguments as a JSON `object`, instead of name=text and name:=json")
-	}
-	if code, ok := parse(r.flags, usage+remoteUsage, args, r.err); !ok {
-		return nil, code, false
-	}
-	if r.flags.NArg() == 0 {
-		r.flags.Usage()
-		return nil, exitUsage, false
-	}
+	r.login.flags(flags)
+}
+
+// finish checks the flags, and takes the target and what follows it from the arguments.
+func (r *remote) finish(args []string) error {
 	if r.login.wanted && r.login.fixed {
-		return nil, r.usage("use -login or -header Authorization, not both"), false
+		return errors.New("use -login or -header Authorization, not both")
 	}
-	r.target, r.rest = r.flags.Arg(0), r.flags.Args()[1:]
-	if len(r.rest) > 0 && r.rest[0] == "--" {
-		r.rest = r.rest[1:]
-	} else if late := r.lateFlag(); late != "" {
-		return nil, r.usage("flags come before SERVER; write mcpkit %s %s ... %s", name, late, r.target), false
+	r.target, r.rest = args[0], args[1:]
+	target, err := client.ParseTarget(r.target)
+	if err != nil {
+		return err
 	}
-	if _, err := client.ParseTarget(r.target); err != nil {
-		return nil, r.usage("%s", strings.TrimPrefix(err.Error(), "client: ")), false
+	r.command, _ = target.(*client.CommandTarget)
+	switch {
+	case r.timeout >= 0:
+	case r.command != nil:
+		r.timeout = 5 * time.Minute
+	default:
+		r.timeout = client.DefaultTimeout
 	}
-	r.defaultTimeout()
-	if r.headers && !overHTTP(r.target) {
-		return nil, r.usage("-header needs a server at an http, https, ws or wss URL; %q is not one", r.target), false
-	}
-	if v := protocol.Version(r.version); r.version != "" {
-		if !v.Known() {
-			return nil, r.usage("-protocol-version %q is not a version of MCP; write one of %s", v, known()), false
-		}
+	switch v := protocol.Version(r.version); {
+	case r.headers && !overHTTP(r.target):
+		return fmt.Errorf("-header needs a server at an http, https, ws or wss URL; %q is not one", r.target)
+	case r.command == nil && (r.inherit || r.env != nil):
+		return fmt.Errorf("-env and -inherit-env need a command line as the server; %q is not one", r.target)
+	case r.version != "" && !v.Known():
+		return fmt.Errorf("-protocol-version %q is not a version of MCP; write one of %s", v, known())
+	case r.version != "":
 		r.opts = append(r.opts, client.Version(v))
 	}
-	return r, exitOK, true
-}
-
-// lateFlag returns a flag that stands after SERVER. Its value may be a token, so it is not shown.
-func (r *remote) lateFlag() string {
-	for _, w := range r.rest {
-		name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
-		if strings.HasPrefix(w, "-") && r.flags.Lookup(name) != nil {
-			return "-" + name
-		}
+	if r.command != nil {
+		r.command.Env, r.command.InheritEnv = r.env, r.inherit
 	}
-	return ""
-}
-
-// defaultTimeout sets the timeout if no flag did.
-func (r *remote) defaultTimeout() {
-	given := false
-	r.flags.Visit(func(f *flag.Flag) { given = given || f.Name == "timeout" })
-	switch {
-	case given:
-	case overHTTP(r.target) || strings.HasPrefix(r.target, "unix:"):
-		r.timeout = client.DefaultTimeout
-	default:
-		r.timeout = 5 * time.Minute
-	}
+	return nil
 }
 
 // overHTTP reports whether requests to the target have header fields.
@@ -161,7 +194,7 @@ func (r *remote) usage(format string, args ...any) int {
 
 // say writes a message of the program itself to standard error.
 func (r *remote) say(format string, args ...any) {
-	r.err.printf("mcpkit %s: %s\n", r.flags.Name(), fmt.Sprintf(format, args...))
+	r.err.printf("mcpkit %s: %s\n", r.name, fmt.Sprintf(format, args...))
 }
 
 // with dials, runs f and returns the exit code. With -login, f runs again after the server
@@ -170,35 +203,58 @@ func (r *remote) say(format string, args ...any) {
 func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	defer r.err.clearStatus()
 	open := r.login.opener(r.err, r.browse)
-	r.opts = append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.err), client.Timeout(r.timeout), client.ShutdownTimeout(shutdownTimeout), client.Info("mcpkit", "1"))
-	if isTerminal(r.stdin) {
-		r.opts = append(r.opts, client.Handlers(&asker{in: r.stdin, screen: r.err, open: open}))
+	r.log = newServerLog(r.err, nil)
+	if r.command != nil {
+		r.log = newServerLog(r.err, r.command.Withheld())
 	}
-	var t *oauthclient.Transport
-	if r.login.wanted {
-		var err error
-		if t, err = r.login.transport(r.target, open); err != nil {
-			r.explain(err)
-			return exitOf(ctx, err)
-		}
-		defer t.Close()
+	r.opts = append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.log), client.Timeout(r.timeout), client.ShutdownTimeout(shutdownTimeout), client.Info("mcpkit", "1"))
+	if h := r.handlers(open); h != nil {
+		r.opts = append(r.opts, client.Handlers(h))
 	}
-	err := r.attempt(ctx, f)
-	if t != nil && wantsLogin(err) {
-		if _, err := t.Token(ctx); err != nil { // outside of a request: the user may take longer than its timeout
-			r.explain(err)
-			return exitOf(ctx, err)
-		}
-		r.opts = append(r.opts, client.HTTPClient(&http.Client{Transport: t}))
-		err = r.attempt(ctx, f)
+	if n := len(r.log.withheld); n > 0 && r.err.live && r.env == nil {
+		r.err.printf("%s\n", r.err.paint(faint, fmt.Sprintf("(%d variables of your environment are withheld from the server; -env NAME passes one on, -inherit-env all)", n)))
 	}
-	if err == nil {
-		return exitOK
+	err := r.attempts(ctx, open, f)
+	r.log.flush()
+	if err != nil {
+		r.log.read(err.Error())
 	}
-	if !is[*client.ToolError](err) || !r.asJSON {
+	if err != nil && (!is[*client.ToolError](err) || !r.asJSON) {
 		r.explain(err)
 	}
-	return exitOf(ctx, err)
+	if r.hint != "" {
+		r.say("%s", clean(r.hint))
+	}
+	if notice := r.log.notice(); notice != "" {
+		r.say("%s", notice)
+	}
+	for _, unused := range r.answers.unused() {
+		r.say("%s", unused)
+	}
+	if err != nil {
+		return exitOf(ctx, err)
+	}
+	return exitOK
+}
+
+// attempts dials and runs f, and once more after a login if the server requires one.
+func (r *remote) attempts(ctx context.Context, open func(ctx context.Context, page string) error, f func(c *client.Client) error) error {
+	if !r.login.wanted {
+		return r.attempt(ctx, f)
+	}
+	t, err := r.login.transport(r.target, open)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := r.attempt(ctx, f); !wantsLogin(err) {
+		return err
+	}
+	if _, err := t.Token(ctx); err != nil { // outside of a request: the user may take longer than its timeout
+		return err
+	}
+	r.opts = append(r.opts, client.HTTPClient(&http.Client{Transport: t}))
+	return r.attempt(ctx, f)
 }
 
 // shutdownTimeout is how long a server process may take to exit after its input ends, and again
@@ -214,11 +270,16 @@ func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) er
 	if r.timeout > 0 {
 		dialing, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no response within %s; raise -timeout if the server is slow to start", r.timeout))
 	}
-	c, err := client.Dial(dialing, r.target, r.opts...)
+	var target any = r.target
+	if r.command != nil {
+		target = r.command
+	}
+	c, err := client.Dial(dialing, target, r.opts...)
 	cancel()
 	if err != nil {
 		return err
 	}
+	r.log.connected()
 	defer c.Close()
 	return f(c)
 }
@@ -229,9 +290,13 @@ func wantsLogin(err error) bool {
 	return ok && status.Code == http.StatusUnauthorized
 }
 
+// lastWords matches the part of an error that repeats the standard error of the server.
+var lastWords = regexp.MustCompile(`; its last words: "(?:[^"\\\\]|\\\\.)*"`)
+
 // explain reports the error and what the user can do about it.
 func (r *remote) explain(err error) {
-	r.say("%s", r.err.paint(red, clean(err.Error())))
+	text := lastWords.ReplaceAllString(err.Error(), "") // they are on the screen already
+	r.say("%s", r.err.paint(red, clean(text)))
 	if advice := r.advice(err); advice != "" {
 		r.say("%s", advice)
 	}
@@ -242,7 +307,7 @@ func (r *remote) advice(err error) string {
 	rpc, isRPC := errors.AsType[*jsonrpc.Error](err)
 	switch {
 	case isRPC && rpc.Code == protocol.CodeMissingClientCapability && !isTerminal(r.stdin):
-		return "questions need a terminal as standard input"
+		return "questions need a terminal as standard input, or the answers: write -answer name=value for each field, or -yes for a confirmation"
 	case hostPort.MatchString(r.target):
 		return "for a server over HTTP write http://" + clean(r.target)
 	case strings.Contains(err.Error(), "AuthorizationCode.Known"): // an option for programmers
@@ -250,7 +315,11 @@ func (r *remote) advice(err error) string {
 	case errors.Is(err, exec.ErrNotFound):
 		return "write the path of the server's program, or the URL of a server over HTTP"
 	case strings.Contains(err.Error(), "the server ended"):
-		return "the program ended before it responded; run it by itself to see whether it serves MCP on standard input and output"
+		advice := "the program ended before it responded; run it by itself to see whether it serves MCP on standard input and output"
+		if n := len(r.log.withheld); n > 0 {
+			advice += fmt.Sprintf(", and mind that it does not get %d variables of your environment (-env NAME passes one on, -inherit-env all)", n)
+		}
+		return advice
 	case is[x509.UnknownAuthorityError](err):
 		return "to trust the authority that signed the certificate, set the environment variable SSL_CERT_FILE to a PEM file with the authority's certificate (on macOS and Windows, add it to the certificates of the system)"
 	case !isStatus:
@@ -304,41 +373,31 @@ func is[E error](err error) bool {
 	return ok
 }
 
+// progressWidth is the number of columns of a progress bar.
+const progressWidth = 20
+
+// progress returns the status line for a notification of progress: a bar on a terminal if the total
+// is known.
+func (r *remote) progress(p *protocol.ProgressParams) string {
+	line, bar := fmt.Sprint(p.Progress), ""
+	if p.Total != nil {
+		line += fmt.Sprintf("/%v", *p.Total)
+		if r.err.live && *p.Total > 0 {
+			done := int(progressWidth * min(1, max(0, p.Progress / *p.Total)))
+			bar = strings.Repeat("=", done) + strings.Repeat(" ", progressWidth-done)
+			bar = "[" + bar + "] "
+		}
+	}
+	return r.err.paint(faint, r.err.cut("progress: "+bar+line+" "+cleanLine(p.Message)))
+}
+
 // callOptions show progress and log messages while a call runs.
 func (r *remote) callOptions() []client.CallOption {
 	return []client.CallOption{
 		client.LogLevel(protocol.LevelInfo),
-		client.OnProgress(func(p *protocol.ProgressParams) {
-			line := fmt.Sprint(p.Progress)
-			if p.Total != nil {
-				line += fmt.Sprintf("/%v", *p.Total)
-			}
-			r.err.setStatus(r.err.paint(faint, "progress: "+line+" "+cleanLine(p.Message)))
-		}),
+		client.OnProgress(func(p *protocol.ProgressParams) { r.err.setStatus(r.progress(p)) }),
 		client.OnLog(func(p *protocol.LoggingMessageParams) {
 			r.err.printf("%s: %s\n", clean(string(p.Level)), clean(string(p.Data)))
 		}),
-	}
-}
-
-// write writes a result as JSON, or calls human for text.
-func (r *remote) write(v any, human func()) error {
-	r.err.clearStatus()
-	if !r.asJSON {
-		human()
-		return nil
-	}
-	out := json.NewEncoder(r.out)
-	out.SetIndent("", "  ")
-	return out.Encode(v)
-}
-
-func (r *remote) writeContents(blocks ...protocol.Content) {
-	for _, b := range blocks {
-		if text, ok := b.(*protocol.TextContent); ok {
-			r.out.printf("%s\n", clean(text.Text))
-		} else {
-			r.out.printf("[%s]\n", clean(protocol.ContentType(b)))
-		}
 	}
 }

@@ -134,8 +134,8 @@ people [integer, 2 when empty]: `+`  maximum: got 9, want 4
 people [integer, 2 when empty]: `+`meals
   1  fish
   2  rice
-  [numbers, separated by commas, empty for none]: `+`name: `+`  minLength: got 2, want 3
-name: agreed [yes or no, false when empty]:   write yes or no
+  [numbers, separated by commas, empty for none]: `+`name [required]: `+`  minLength: got 2, want 3
+name [required]: agreed [yes or no, false when empty]:   write yes or no
 agreed [yes or no, false when empty]: Send this to the server? [Y/n] `, screen.String())
 		})
 	}
@@ -214,7 +214,7 @@ func TestSamplingIsNotOffered(t *testing.T) {
 func TestQuestionsNeedATerminal(t *testing.T) {
 	var out, said bytes.Buffer
 	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "-output", "text", "-protocol-version", "2026-07-28", desk(t, bare), "order"}, streams{in: strings.NewReader(""), out: &out, err: &said}))
-	require.Contains(t, said.String(), "mcpkit call: questions need a terminal as standard input")
+	require.Contains(t, said.String(), "mcpkit call: questions need a terminal as standard input, or the answers: write -answer name=value for each field, or -yes for a confirmation\n")
 	require.Empty(t, out.String())
 }
 
@@ -243,8 +243,8 @@ func TestProgressIsReplacedOnTerminalsOnly(t *testing.T) {
 		name, term, noColor string
 		want                string
 	}{
-		{"colour", "xterm", "", "\x1b[2mprogress: 1/2 counting\\x1b[2J\x1b[0m\r\x1b[K\x1b[2mprogress: 2/2 counting\\x1b[2J\x1b[0m\r\x1b[K"},
-		{"no colour", "xterm", "1", "progress: 1/2 counting\\x1b[2J\r\x1b[Kprogress: 2/2 counting\\x1b[2J\r\x1b[K"},
+		{"colour", "xterm", "", "\x1b[2mprogress: [==========          ] 1/2 counting\\x1b[2J\x1b[0m\r\x1b[K\x1b[2mprogress: [====================] 2/2 counting\\x1b[2J\x1b[0m\r\x1b[K"},
+		{"no colour", "xterm", "1", "progress: [==========          ] 1/2 counting\\x1b[2J\r\x1b[Kprogress: [====================] 2/2 counting\\x1b[2J\r\x1b[K"},
 		{"dumb", "dumb", "", "progress: 1/2 counting\\x1b[2J\nprogress: 2/2 counting\\x1b[2J\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -264,6 +264,7 @@ func TestResultsAreJSONUnlessOutputIsATerminal(t *testing.T) {
 		var out, errs bytes.Buffer
 		require.Equal(t, exitOK, run(t.Context(), args, streams{out: &out, err: &errs}), errs.String())
 		require.True(t, json.Valid(out.Bytes()), out.String())
+		require.NotContains(t, out.String(), "null")
 	}
 	var out, errs bytes.Buffer
 	require.Equal(t, exitUsage, run(t.Context(), []string{"list", "-output", "xml", url}, streams{out: &out, err: &errs}))
@@ -289,7 +290,7 @@ tool count reads only
 tool order only adds
   Orders tickets.
   gives seat string Where to sit.
-  gives people integer
+  gives people integer (default 2)
 `)
 	require.Contains(t, out.String(), `
 prompt greet
@@ -303,12 +304,12 @@ prompt greet
 func TestTheReferenceIsComplete(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "cli.md"))
 	require.NoError(t, err)
-	for _, c := range commands {
-		require.Regexp(t, "`(mcpkit )?"+c.name+"[ `]", string(page))
+	for _, c := range commands(streams{}) {
+		require.Regexp(t, "`(mcpkit )?"+c.Name()+"[ `]", string(page))
 		var help bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), []string{c.name, "-h"}, streams{out: io.Discard, err: &help}))
+		require.Equal(t, exitOK, run(t.Context(), []string{c.Name(), "-h"}, streams{out: &help, err: io.Discard}))
 		for _, f := range regexp.MustCompile(`(?m)^  (-[a-z-]+)`).FindAllStringSubmatch(help.String(), -1) {
-			require.Contains(t, string(page), "`"+f[1], c.name)
+			require.Contains(t, string(page), "`"+f[1], c.Name())
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/skills/skillsclient"
 )
@@ -21,14 +23,19 @@ type skillReport struct {
 	Fault       string `json:"fault,omitempty"`
 }
 
+func skillsCommand(std streams) *cobra.Command {
+	return remoteCommand(std, &cobra.Command{
+		Use:   "skills SERVER [URI ...]",
+		Short: "compare the skills of a server with what it lists",
+		Long: `Reads all files of the skills of a server, or of the skills with the URIs, and
+compares them with what the server lists: sizes, digests and front matter.`,
+	}, runSkills)
+}
+
 // runSkills is the command skills.
-func runSkills(ctx context.Context, args []string, std streams) int {
-	r, code, ok := newRemote("skills", "skills [flags] SERVER [URI ...]\n\nReads all files of the skills of a server, or of the skills with the URIs, and compares them with what\nthe server lists: sizes, digests and front matter.\n", args, std)
-	if !ok {
-		return code
-	}
+func runSkills(ctx context.Context, r *remote) int {
 	faulty := false
-	code = r.with(ctx, func(c *client.Client) error {
+	code := r.with(ctx, func(c *client.Client) error {
 		reports, err := checkSkills(ctx, c, r.rest)
 		if err != nil {
 			return err

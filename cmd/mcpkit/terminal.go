@@ -91,6 +91,18 @@ const (
 	red   = "31"
 )
 
+// cut shortens a text to one line of a terminal, because only one line is replaced.
+func (s *screen) cut(text string) string {
+	width := 0
+	if f, ok := s.w.(*os.File); ok && s.live {
+		width, _, _ = term.GetSize(int(f.Fd())) // zero if the width is unknown
+	}
+	if letters := []rune(text); width > 1 && len(letters) >= width {
+		return string(letters[:width-2]) + "…"
+	}
+	return text
+}
+
 // paint returns text in a style, if the screen uses colour.
 func (s *screen) paint(style, text string) string {
 	if !s.colour || text == "" {

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
@@ -17,18 +17,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/toolname"
 )
 
-const vetUsage = `vet [flags] [packages]
+const vetHelp = `Reports the startup errors of the services of the packages (default: the
+current one): unknown tags and values, entries of methods that do not exist,
+signatures and input fields that do not fit. Vet builds each package with one
+added file, which registers the services and ends the program. The imports of
+the package are initialized; its own variables, main and Start do not run.
+Last, vet prints what tools/list of each service costs a model, in tokens, and
+warns of tool names that some clients refuse.
 
-Reports the startup errors of the services of the packages (default: the current one): unknown tags
-and values, entries of methods that do not exist, signatures and input fields that do not fit. Vet
-builds each package with one added file, which registers the services and ends the program. The
-imports of the package are initialized; its own variables, main and Start do not run. Last, vet
-prints what tools/list of each service costs a model, in tokens, and warns of tool names that some
-clients refuse.
-
-Vet also reports methods and fields without a description, a stale ` + services.GeneratedFile + `, tools with
-names such as DeleteNote without hints, methods that seem to change something before they ask
-without mcpkit.Once, and dropped errors of Serve and Register. A comment //lint:ignore mcpkit REASON
+Vet also reports methods and fields without a description, a stale
+` + services.GeneratedFile + `, tools with names such as DeleteNote without hints,
+methods that seem to change something before they ask without mcpkit.Once, and
+dropped errors of Serve and Register. A comment //lint:ignore mcpkit REASON
 silences these findings on its line and the next. These checks also run as
 go vet -vettool=$(which mcpkit) [packages]`
 
@@ -71,17 +71,19 @@ func calledByGoVet(args []string) bool {
 	return args[0] == "-flags" || strings.HasPrefix(args[0], "-V=") || strings.HasSuffix(args[len(args)-1], ".cfg")
 }
 
-// runVet is the command vet.
-func runVet(ctx context.Context, args []string, std streams) int {
-	c := checker{stdout: std.out, stderr: std.err}
-	code := onPackages(flag.NewFlagSet("vet", flag.ContinueOnError), vetUsage, args, std, func(names, patterns []string) error {
-		c.names = names
-		return c.run(ctx, patterns)
+func vetCommand(std streams) *cobra.Command {
+	return packagesCommand(std, &cobra.Command{
+		Use:   "vet [packages]",
+		Short: "report what is wrong with services, and what their tools cost",
+		Long:  vetHelp,
+	}, func(ctx context.Context, names, patterns []string) error {
+		c := checker{names: names, stdout: std.out, stderr: std.err}
+		err := c.run(ctx, patterns)
+		if err == nil && c.found > 0 {
+			return exit(exitFault)
+		}
+		return err
 	})
-	if c.found > 0 {
-		return exitFault
-	}
-	return code
 }
 
 // A checker runs vet over packages.

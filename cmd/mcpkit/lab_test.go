@@ -1,0 +1,474 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// Lab has a tool for each kind of content.
+type Lab struct {
+	_ mcpkit.Info `name:"lab" version:"2.0.0"`
+	_ struct {
+		Variable mcpkit.Tool     `params:"name" desc:"Returns a variable."`
+		Needs    mcpkit.Tool     `params:"name" desc:"Fails without a variable."`
+		Kinds    mcpkit.Tool     `desc:"Returns all kinds of content."`
+		Bare     mcpkit.Tool     `desc:"Returns only structured content."`
+		Measure  mcpkit.Tool     `hints:"readonly" desc:"Measures."`
+		Picture  mcpkit.Resource `uri:"lab://pictures/{name}" complete:"name=PictureNames" mime:"image/png" desc:"A picture."`
+		Readme   mcpkit.Resource `uri:"lab://readme" mime:"text/plain" desc:"What this is."`
+		Explain  mcpkit.Prompt   `params:"topic,tone?" complete:"topic=Topics" desc:"Explains."`
+	}
+}
+
+func (*Lab) Variable(name string) string { return os.Getenv(name) }
+
+func (*Lab) Needs(name string) (string, error) {
+	if os.Getenv(name) == "" {
+		return "", mcpkit.Errorf("set %s first", name)
+	}
+	return "ready", nil
+}
+
+// pixel is not a valid image, which nobody here needs.
+var pixel = []byte("\x89PNG\r\n\x1a\npixel")
+
+func (*Lab) Kinds() *protocol.CallToolResult {
+	return &protocol.CallToolResult{Content: []protocol.Content{
+		&protocol.TextContent{Text: "text"},
+		&protocol.ImageContent{Data: pixel, MIMEType: "image/png"},
+		&protocol.ImageContent{Data: pixel, MIMEType: "image/png"},
+		&protocol.AudioContent{Data: []byte("sound"), MIMEType: "audio/wav"},
+		&protocol.ResourceLink{URI: "lab://readme", Name: "readme", MIMEType: "text/plain", Size: new(int64(12))},
+		&protocol.EmbeddedResource{Resource: protocol.ResourceContents{URI: "lab://a", MIMEType: "text/plain", Text: new("words")}},
+		&protocol.EmbeddedResource{Resource: protocol.ResourceContents{URI: "lab://x/../../etc/pass wd", MIMEType: "application/pdf", Blob: []byte("%PDF")}},
+	}}
+}
+
+func (*Lab) Bare() *protocol.CallToolResult {
+	return &protocol.CallToolResult{StructuredContent: json.RawMessage(`{"a":1}`)}
+}
+
+type measurement struct {
+	Samples int      `json:"samples" default:"3" validate:"min=1,max=9" desc:"How many."`
+	Scale   string   `json:"scale" validate:"oneof=kelvin celsius" desc:"The unit."`
+	Mode    string   `json:"mode" validate:"oneof=fast slow" desc:"fast or slow"`
+	Names   []string `json:"names,omitempty" validate:"max=4"`
+	Label   string   `json:"label,omitempty" validate:"min=2"`
+	Precise bool     `json:"precise,omitempty"`
+}
+
+func (*Lab) Measure(in measurement) int { return in.Samples }
+
+func (*Lab) Picture(name string) []byte { return append(pixel, name...) }
+
+func (*Lab) Readme() string { return "This is a lab." }
+
+func (*Lab) Explain(topic, tone string) string { return "Explain " + topic + tone }
+
+func (*Lab) PictureNames(ctx context.Context, prefix string) []string {
+	return []string{"sun", "star"}
+}
+
+func (*Lab) Topics(ctx context.Context, prefix string) []string { return []string{"light", "lasers"} }
+
+// lab returns the command line of a Lab.
+func lab(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return self + " " + asLab
+}
+
+// said runs the program and returns its output.
+func said(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), args, streams{in: strings.NewReader(""), out: &o, err: &e})
+	return code, o.String(), e.String()
+}
+
+func TestServersGetTheVariablesThatFlagsName(t *testing.T) {
+	t.Setenv("MCPKIT_TEST_DSN", "file.db")
+	for _, test := range []struct {
+		flags []string
+		want  string
+	}{
+		{nil, "\n"},
+		{[]string{"-env", "MCPKIT_TEST_DSN"}, "file.db\n"},
+		{[]string{"-env", "MCPKIT_TEST_DSN=other=db"}, "other=db\n"},
+		{[]string{"-env", "A=b", "-env", "MCPKIT_TEST_DSN="}, "\n"},
+		{[]string{"-inherit-env"}, "file.db\n"},
+	} {
+		code, out, errs := said(t, append([]string{"call", lab(t), "variable", "name=MCPKIT_TEST_DSN", "-output", "text"}, test.flags...)...)
+		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, test.want, out, "%q", test.flags)
+		require.Empty(t, errs)
+	}
+}
+
+func TestAWithheldVariableThatTheServerNamesIsNoticed(t *testing.T) {
+	t.Setenv("MCPKIT_TEST_DSN", "file.db")
+	code, _, errs := said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN", "-output", "text")
+	require.Equal(t, exitFault, code)
+	require.Equal(t, `mcpkit call: tool "needs": set MCPKIT_TEST_DSN first
+mcpkit call: MCPKIT_TEST_DSN of your environment is withheld from the server; write -env MCPKIT_TEST_DSN to pass it on
+`, errs)
+	code, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN") // as JSON
+	require.Equal(t, exitFault, code)
+	require.Equal(t, "mcpkit call: MCPKIT_TEST_DSN of your environment is withheld from the server; write -env MCPKIT_TEST_DSN to pass it on\n", errs)
+	_, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_UNSET", "-output", "text")
+	require.NotContains(t, errs, "withheld")
+}
+
+func TestOnATerminalWithheldVariablesAreCounted(t *testing.T) {
+	t.Setenv("MCPKIT_TEST_DSN", "file.db")
+	t.Setenv("NO_COLOR", "1")
+	t.Setenv("TERM", "xterm")
+	for _, flag := range []string{"", "-env=A=b", "-inherit-env"} {
+		screen := new(terminal)
+		args := strings.Fields("call " + flag)
+		require.Equal(t, exitOK, run(t.Context(), append(args, lab(t), "bare"), streams{in: strings.NewReader(""), out: io.Discard, err: screen}), screen.String())
+		if flag != "" {
+			require.Empty(t, screen.String())
+			continue
+		}
+		require.Regexp(t, `^\(\d+ variables of your environment are withheld from the server; -env NAME passes one on, -inherit-env all\)\n$`, screen.String())
+	}
+}
+
+func TestTheErrorOfAProgramIsPrintedOnce(t *testing.T) {
+	t.Setenv("MCPKIT_TEST_DSN", "file.db")
+	self, err := os.Executable()
+	require.NoError(t, err)
+	code, _, errs := said(t, "list", self+" "+asFailure)
+	require.Equal(t, exitConnection, code)
+	require.Equal(t, 1, strings.Count(errs, "cannot open the database"), errs)
+	require.Contains(t, errs, "mcpkit list: client: initialize: transport: closed: the server ended (exit status 3)\n")
+	require.Equal(t, 1, strings.Count(errs, "exit status 3"), errs)
+	require.Contains(t, errs, "mcpkit list: MCPKIT_TEST_DSN of your environment is withheld from the server; write -env MCPKIT_TEST_DSN to pass it on\n")
+}
+
+func TestAllKindsOfContentAreShown(t *testing.T) {
+	code, out, errs := said(t, "call", "-output", "text", lab(t), "kinds")
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, `text
+[image image/png, 13 bytes; -save FOLDER writes it to a file]
+[image image/png, 13 bytes; -save FOLDER writes it to a file]
+[audio audio/wav, 5 bytes; -save FOLDER writes it to a file]
+[link lab://readme text/plain, 12 bytes, readme]
+[resource lab://a text/plain, 5 bytes]
+words
+[resource lab://x/../../etc/pass wd application/pdf, 4 bytes; -save FOLDER writes it to a file]
+`, out)
+	code, out, errs = said(t, "call", "-output", "text", lab(t), "bare")
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, `{"a":1}`+"\n", out)
+}
+
+func TestBinaryContentIsSaved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	files := map[string]string{
+		"image.png": string(pixel), "image-2.png": string(pixel), "audio.wav": "sound", "pass_wd.pdf": "%PDF",
+	}
+	for _, output := range []string{"text", "json"} {
+		code, out, errs := said(t, "call", "-output", output, lab(t), "kinds", "-save", dir)
+		require.Equal(t, exitOK, code, errs)
+		for name, want := range files {
+			got, err := os.ReadFile(filepath.Join(dir, name))
+			require.NoError(t, err)
+			require.Equal(t, want, string(got))
+			if output == "text" {
+				require.Contains(t, out, ", saved as "+filepath.Join(dir, name)+"]\n")
+			} else {
+				require.True(t, json.Valid([]byte(out)))
+				require.Equal(t, len(files), strings.Count(errs, "mcpkit call: saved "+dir), errs)
+			}
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2*len(files), "the second run replaced nothing")
+
+	code, out, errs := said(t, "read", "-output", "text", lab(t), "lab://pictures/sun", "-save", dir)
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, "[resource lab://pictures/sun image/png, 16 bytes, saved as "+filepath.Join(dir, "sun.png")+"]\n", out)
+
+	file := filepath.Join(dir, "sun.png")
+	code, _, errs = said(t, "call", "-output", "text", lab(t), "kinds", "-save", file) // not a folder
+	require.Equal(t, exitConnection, code)
+	require.Contains(t, errs, "not a directory")
+}
+
+// Names come from the server, and must not leave the folder.
+func TestFileNamesAreSafe(t *testing.T) {
+	for name, want := range map[string]string{
+		"image":                      "image.png",
+		"file:///a/b.txt":            "b.txt",
+		"note://welcome":             "welcome.png",
+		"x://a/../..":                "file.png",
+		"x://a/.ssh":                 "ssh.png",
+		`x:\..\..\boot.ini`:          "boot.ini",
+		"x://a/b?c=/d/e":             "b.png",
+		"x://a/%2e%2e%2fetc":         "etc.png",
+		"x://a/NUL.txt":              "file.png",
+		"com1":                       "file.png",
+		"":                           "file.png",
+		"x://a/\x1b[31mred":          "31mred.png",
+		strings.Repeat("long", 1000): strings.Repeat("long", 25) + ".png",
+	} {
+		require.Equal(t, want, fileName(name, "image/png; q=1"), name)
+	}
+	require.Equal(t, "x.bin", fileName("x", "application/x-unknown"))
+}
+
+func TestInspectShowsDefaultsAndBounds(t *testing.T) {
+	code, out, errs := said(t, "inspect", "-output", "text", lab(t))
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, `
+tool measure reads only
+  Measures.
+  takes samples? integer (1 to 9, default 3) How many.
+  takes scale "kelvin" | "celsius" The unit.
+  takes mode string fast or slow
+  takes names? array of string (at most 4 items)
+  takes label? string (at least 2 characters)
+  takes precise? boolean
+  gives integer
+`)
+}
+
+func TestScriptsAnswerForms(t *testing.T) {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		url := desk(t, bare)
+		order := func(flags ...string) (code int, out, errs string) {
+			return said(t, append([]string{"call", url, "order", "-protocol-version", version}, flags...)...)
+		}
+		code, out, errs := order("-answer", "seat=2", "-answer", "meals=rice,fish", "-answer", "name=Ada", "-answer", "agreed=yes", "-yes")
+		require.Equal(t, exitOK, code, errs)
+		var res struct {
+			StructuredContent struct {
+				Seat, Name string
+				People     int
+				Meals      []string
+				Agreed     bool
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(out), &res))
+		require.Equal(t, "window", res.StructuredContent.Seat)
+		require.Equal(t, 2, res.StructuredContent.People, "the default")
+		require.Equal(t, []string{"rice", "fish"}, res.StructuredContent.Meals)
+		require.True(t, res.StructuredContent.Agreed)
+
+		code, _, errs = order("-answer", "seat=2")
+		require.Equal(t, exitFault, code)
+		require.Contains(t, errs, `mcpkit call: the server asks for "name"; write -answer name=value`+"\n")
+		code, _, errs = order("-answer", "people=9")
+		require.Equal(t, exitFault, code)
+		require.Contains(t, errs, "mcpkit call: -answer people=9: maximum: got 9, want 4\n")
+		code, _, errs = order("-answer", "name=Ada", "-answer", "saet=1")
+		require.Equal(t, exitOK, code, errs)
+		require.Contains(t, errs, `mcpkit call: the server did not ask for "saet", so -answer was not used; did you mean "seat"?`+"\n")
+		code, _, errs = order("-answer", "seat")
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, errs, `mcpkit call: invalid value "seat" for flag -answer: write name=value`)
+	}
+}
+
+// At a terminal, flags answer some fields and the user the others.
+func TestAnswersShortenForms(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	screen := new(terminal)
+	var out bytes.Buffer
+	args := []string{"call", "-output", "text", desk(t, bare), "order", "-answer", "seat=aisle", "-answer", "meals=", "-answer", "people=1", "-yes"}
+	require.Equal(t, exitOK, run(t.Context(), args, streams{in: typed("Ada", "y"), out: &out, err: screen}), screen.String())
+	require.Equal(t, "The server asks: Which seats?\nname [required]: agreed [yes or no, false when empty]: ", screen.String())
+	require.Contains(t, out.String(), `"seat":"aisle"`)
+}
+
+// Keys has a tool that wants a confirmation.
+type Keys struct{}
+
+func (*Keys) Forget(ctx context.Context) (string, error) {
+	ok, err := mcpkit.Confirm(ctx, "Forget all?")
+	if !ok || err != nil {
+		return "kept", err
+	}
+	return "forgot", nil
+}
+
+func (*Keys) Visit(ctx context.Context) (string, error) {
+	return "visited", mcpkit.ElicitURL(ctx, "Pay.", "https://bank.example.com")
+}
+
+// serve serves a service over HTTP and returns the URL.
+func serve(t *testing.T, service any, mw ...mcpkit.Middleware) (string, *mcpkit.Server) {
+	t.Helper()
+	srv, err := mcpkit.New(service, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	srv.Use(mw...)
+	h := streamable.NewHandler(srv, nil)
+	web := httptest.NewServer(h)
+	t.Cleanup(func() { h.Close(); web.Close(); require.NoError(t, srv.Close()) })
+	return web.URL, srv
+}
+
+func TestYesConfirms(t *testing.T) {
+	url, _ := serve(t, &Keys{})
+	code, out, errs := said(t, "call", "-output", "text", url, "forget", "-yes")
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, "forgot\n", out)
+	code, out, errs = said(t, "call", "-output", "text", url, "forget", "-yes", "-answer", "confirm=no")
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, "kept\n", out)
+	code, _, errs = said(t, "call", "-output", "text", url, "visit", "-yes") // nobody is there to visit the page
+	require.NotEqual(t, exitOK, code)
+	require.NotContains(t, errs, "The server wants you to visit")
+}
+
+// Some servers report an unknown tool in a result.
+func TestUnknownToolsOfAnyServerGetASuggestion(t *testing.T) {
+	url, _ := serve(t, &Keys{}, func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			if call.Method() == protocol.MethodToolsCall {
+				return mcpkit.NewToolResult(&protocol.CallToolResult{IsError: true, Content: []protocol.Content{&protocol.TextContent{Text: "Unknown tool: " + call.Name()}}})
+			}
+			return next(ctx, call)
+		}
+	})
+	for _, output := range []string{"text", "json"} {
+		code, _, errs := said(t, "call", "-output", output, url, "forgte")
+		require.Equal(t, exitFault, code)
+		require.Contains(t, errs, `mcpkit call: the server does not list "forgte"; did you mean "forget"?`+"\n")
+		_, _, errs = said(t, "call", "-output", output, url, "forget")
+		require.NotContains(t, errs, "did you mean")
+	}
+}
+
+func TestComplete(t *testing.T) {
+	code, out, errs := said(t, "complete", "-output", "text", lab(t), "explain", "topic=")
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, "light\nlasers\n", out)
+	code, out, errs = said(t, "complete", lab(t), "lab://pictures/{name}", "name=s")
+	require.Equal(t, exitOK, code, errs)
+	require.JSONEq(t, `{"values":["sun","star"]}`, out)
+	code, _, errs = said(t, "complete", lab(t), "explain")
+	require.Equal(t, exitUsage, code)
+	require.Equal(t, "mcpkit complete: write the name of a prompt or a URI template after the server, and name=text for the argument to complete\n", errs)
+}
+
+func TestPing(t *testing.T) {
+	code, out, errs := said(t, "ping", "-output", "text", lab(t))
+	require.Equal(t, exitOK, code, errs)
+	require.Regexp(t, `^lab 2\.0\.0 responded in \d+\.\d ms \(2026-07-28\)\n$`, out)
+	code, out, errs = said(t, "ping", lab(t), "-protocol-version", "2025-06-18")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, `"protocolVersion": "2025-06-18"`)
+}
+
+func TestVersion(t *testing.T) {
+	code, out, errs := said(t, "version")
+	require.Equal(t, exitOK, code, errs)
+	require.Regexp(t, `^mcpkit \S.*\ngo1\.\S+ .*\nMCP 2026-07-28, .*\n$`, out)
+	code, out, _ = said(t, "-version")
+	require.Equal(t, exitOK, code)
+	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 1)
+}
+
+func TestChangesArePrinted(t *testing.T) {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		url, srv := serve(t, &Lab{})
+		screen := &watcher{text: "subscribed to", seen: func() { srv.ResourceUpdated("lab://readme") }}
+		var out bytes.Buffer
+		args := []string{"subscribe", url, "lab://readme", "-count", "1", "-protocol-version", version}
+		require.Equal(t, exitOK, run(t.Context(), args, streams{in: strings.NewReader(""), out: &out, err: screen}), screen.String())
+		require.Equal(t, `{"changed":"resource","uri":"lab://readme"}`+"\n", out.String())
+		require.Contains(t, screen.String(), "mcpkit subscribe: subscribed to changes of the list of tools, changes of the list of prompts, changes of the list of resources, updates of lab://readme\n")
+	}
+	code, _, errs := said(t, "subscribe", lab(t), "-count", "-1")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "-count -1 is negative")
+}
+
+func TestTheShellCompletes(t *testing.T) {
+	url, _ := serve(t, &Lab{})
+	for _, test := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"ca"}, "call\tcall a tool of a server\n:4\n"},
+		{[]string{"completion", "z"}, "zsh\n:4\n"},
+		{[]string{"call", ""}, ":0\n"},
+		{[]string{"list", url, ""}, ":4\n"},
+		{[]string{"call", url, "b"}, "bare\tReturns only structured content.\n:4\n"},
+		{[]string{"call", "-timeout", "1m", url, "m"}, "measure\tMeasures.\n:4\n"},
+		{[]string{"call", url, "measure", "samples=3", "s"}, "scale=\tThe unit.\n:6\n"},
+		{[]string{"call", url, "measure", "scale="}, "scale=kelvin\nscale=celsius\n:4\n"},
+		{[]string{"call", url, "measure", "precise=t"}, "precise=true\n:4\n"},
+		{[]string{"prompt", url, ""}, "explain\tExplains.\n:4\n"},
+		{[]string{"prompt", url, "explain", "t"}, "topic=\ntone=\n:6\n"},
+		{[]string{"prompt", url, "explain", "topic=li"}, "topic=light\n:4\n"},
+		{[]string{"read", url, "lab://r"}, "lab://readme\tWhat this is.\n:4\n"},
+		{[]string{"read", url, "lab://pictures/s"}, "lab://pictures/sun\nlab://pictures/star\n:4\n"},
+		{[]string{"call", "http://127.0.0.1:1", ""}, ":5\n"},
+	} {
+		code, out, errs := said(t, append([]string{cobra.ShellCompRequestCmd}, test.words...)...)
+		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, test.want, out, "%q", test.words)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		code, out, errs := said(t, "completion", shell)
+		require.Equal(t, exitOK, code, errs)
+		require.Contains(t, out, "__complete")
+	}
+	code, _, _ := said(t, "completion", "tcsh")
+	require.Equal(t, exitUsage, code)
+}
+
+func TestHelpFitsEightyColumns(t *testing.T) {
+	pages := [][]string{{"help"}, {"-h"}}
+	for _, c := range commands(streams{}) {
+		pages = append(pages, []string{c.Name(), "-h"}, []string{"help", c.Name()})
+	}
+	for _, args := range pages {
+		code, out, errs := said(t, args...)
+		require.Equal(t, exitOK, code, errs)
+		require.Contains(t, out, "usage: mcpkit ")
+		for line := range strings.SplitSeq(out, "\n") {
+			require.LessOrEqual(t, len([]rune(line)), 80, line)
+		}
+	}
+	code, _, errs := said(t, "help", "lsit")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, `unknown command "lsit"`)
+}
+
+// A flag means the same in all commands, because longFlags does not know the command.
+func TestFlagsAreTheSameInAllCommands(t *testing.T) {
+	root := newRoot(streams{})
+	kinds := map[string]string{}
+	for _, c := range root.Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if kind, known := kinds[f.Name]; known {
+				require.Equal(t, kind == "bool", f.Value.Type() == "bool", "%s -%s", c.Name(), f.Name)
+			}
+			kinds[f.Name] = f.Value.Type()
+		})
+	}
+	require.Greater(t, len(kinds), 10)
+}
