@@ -50,6 +50,16 @@ func (t *Topic) Notify(key string, params any) (notified bool, err error) {
 	return notified, nil
 }
 
+// Subscribed reports whether a client subscribed to key; "" if the topic has no keys.
+func (t *Topic) Subscribed(key string) bool {
+	for _, l := range t.listens.snapshot() {
+		if _, ok := l.topics[t][key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // A topicKey is what a listener is notified of.
 type topicKey struct {
 	topic *Topic

@@ -1,0 +1,523 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// An engine runs the tasks of one server.
+type engine struct {
+	options
+	runner mcpkit.Runner
+	topic  *mcpkit.Topic
+
+	work sync.WaitGroup // the goroutines of running methods
+	care sync.WaitGroup // the goroutines of Start
+	stop context.CancelFunc
+
+	mu      sync.Mutex
+	base    context.Context            // guarded by mu: that of Start, without its end; nil before
+	closed  bool                       // guarded by mu
+	running map[string]*running        // guarded by mu: by task ID
+	waiting map[string][]chan struct{} // guarded by mu: closed when the task changes
+	polls   map[string]*poll           // guarded by mu: by task ID
+}
+
+// running is a task whose method runs in this process.
+type running struct {
+	schema string
+	fence  int64
+	cancel context.CancelCauseFunc // nil until it runs
+
+	message  string    // of the last progress
+	at       time.Time // of it
+	unsaved  bool      // the record does not have the message
+	notified time.Time // when subscribers were last notified of progress
+}
+
+// Causes with which the context of a method ends. Its deadline is the end of the task's TTL.
+var (
+	// ErrCancelled means that the client cancelled the task.
+	ErrCancelled = errors.New("tasks: the task was cancelled")
+	// ErrClosed means that the server is shutting down.
+	ErrClosed = errors.New("tasks: the server is shutting down")
+	// ErrLost means that another process runs the task, since this one did not renew its lease.
+	ErrLost = errors.New("tasks: the lease of the task is lost")
+)
+
+// maxStarts is how often a method is started that ends its process.
+const maxStarts = 3
+
+// restarted is the reason why a task fails that is not durable.
+const restarted = "the server restarted"
+
+// Start runs the tasks that other processes have left, and renews leases, until Close. The server
+// calls it.
+func (e *engine) Start(ctx context.Context) error {
+	base := context.WithoutCancel(ctx)
+	caring, stop := context.WithCancel(base)
+	e.mu.Lock()
+	e.base, e.closed, e.stop = base, false, stop
+	e.mu.Unlock()
+	before := time.Now()
+	if x, ok := e.store.(interface{ Exclusive() bool }); ok && x.Exclusive() {
+		before = before.Add(e.lease + time.Second) // no other process has a lease
+	}
+	e.care.Go(func() { // ends with Close
+		if err := e.store.Watch(caring, e.changed); err != nil {
+			e.runner.Logger().ErrorContext(caring, "tasks: the store cannot be watched", "error", err)
+		}
+	})
+	e.care.Go(func() { // ends with Close
+		e.claim(base, before)
+		tick := time.NewTicker(e.lease / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-caring.Done():
+				return
+			case <-tick.C:
+				e.tend(base)
+			}
+		}
+	})
+	return nil
+}
+
+// Close ends the methods that run. Durable tasks go on in another process, or when the server
+// starts again; the others fail.
+func (e *engine) Close() error {
+	e.mu.Lock()
+	e.closed = true
+	for _, run := range e.running {
+		if run.cancel != nil {
+			run.cancel(ErrClosed)
+		}
+	}
+	e.mu.Unlock()
+	e.stop()
+	done := make(chan struct{})
+	go func() { // ends when the methods have returned
+		e.work.Wait()
+		e.care.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeTime):
+		e.runner.Logger().Warn("tasks: methods of tasks still run while the server closes")
+	}
+	return nil
+}
+
+// closeTime is how long Close waits for methods.
+const closeTime = 5 * time.Second
+
+// tend renews leases, deletes expired tasks, and claims what others have left.
+func (e *engine) tend(ctx context.Context) {
+	for id, run := range e.snapshot() {
+		e.extend(ctx, id, run)
+	}
+	if _, err := e.store.Sweep(ctx, time.Now()); err != nil {
+		e.runner.Logger().ErrorContext(ctx, "tasks: expired tasks are not deleted", "error", err)
+	}
+	e.forgetPolls()
+	e.claim(ctx, time.Now())
+}
+
+// snapshot returns the fences of what runs.
+func (e *engine) snapshot() map[string]running {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := make(map[string]running, len(e.running))
+	for id, run := range e.running {
+		if run.cancel != nil {
+			all[id] = *run
+			run.unsaved = false
+		}
+	}
+	return all
+}
+
+// extend renews the lease of a task, and ends its method if it is lost or cancelled.
+func (e *engine) extend(ctx context.Context, id string, run running) {
+	err := e.store.Extend(ctx, id, run.fence, time.Now().Add(e.lease))
+	if err == nil && run.unsaved {
+		_, _, err = e.mine(ctx, id, run.fence, func(_ *Record, t *task) error { t.Message = run.message; return nil })
+	}
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, errEnded) {
+		cause := ErrLost
+		if r, t, err := e.load(ctx, id); err == nil && r.Fence == run.fence && t.Status == protocol.TaskCancelled {
+			cause = ErrCancelled
+		}
+		run.cancel(cause)
+		return
+	}
+	if err != nil {
+		e.runner.Logger().ErrorContext(ctx, "tasks: a lease is not renewed", "task", short(id), "error", err)
+	}
+}
+
+// mine changes a task that this process runs.
+func (e *engine) mine(ctx context.Context, id string, fence int64, edit func(*Record, *task) error) (*Record, *task, error) {
+	return e.change(ctx, id, func(r *Record, t *task) error {
+		switch {
+		case t.Status.Terminal():
+			return errEnded
+		case r.Fence != fence:
+			return ErrLost
+		}
+		return edit(r, t)
+	})
+}
+
+// reserve takes a place for a task that runs in this process, if there is one.
+func (e *engine) reserve(id, schema string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || e.base == nil || len(e.running) >= e.maxRunning || e.running[id] != nil {
+		return false
+	}
+	e.running[id] = &running{schema: schema}
+	return true
+}
+
+// free gives a place back.
+func (e *engine) free(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.running, id)
+}
+
+// create makes the call a task and runs it, at once or when another one has ended.
+func (e *engine) create(ctx context.Context, call *mcpkit.Call, m mode, ttl time.Duration) (*Record, *task, error) {
+	id := newID()
+	run, err := call.Detach(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &task{Run: run, Schema: digest(call.Tool().InputSchema), Durable: m.durable, Status: protocol.TaskWorking}
+	created := now()
+	r := &Record{ID: id, Owner: ownerOf(call.Principal()), Created: created, Expires: created.Add(ttl)}
+	e.mu.Lock()
+	closed := e.closed
+	e.mu.Unlock()
+	if closed {
+		return nil, nil, mcpkit.Errorf("the server is shutting down; try again later")
+	}
+	runs := e.reserve(id, t.Schema)
+	if runs {
+		r.Lease, r.Fence, t.Starts = time.Now().Add(e.lease), 1, 1
+	}
+	if err := e.seal(r, t); err != nil {
+		return nil, nil, err
+	}
+	if err := e.store.Create(ctx, r, e.limits); err != nil {
+		e.free(id)
+		return nil, nil, err
+	}
+	own := *t
+	if runs {
+		e.run(id, r.Fence, r.Expires, t)
+	}
+	return r, &own, nil
+}
+
+// run runs the method of a task for which reserve has taken a place.
+func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	place := e.running[id]
+	ctx, cancel := context.WithCancelCause(e.base)
+	place.schema, place.fence, place.cancel = t.Schema, fence, cancel
+	if e.closed {
+		cancel(ErrClosed)
+	}
+	base := e.base
+	e.work.Go(func() { // ends with the method
+		defer e.claim(base, time.Now())
+		defer e.free(id)
+		defer cancel(nil)
+		timed, end := context.WithDeadline(ctx, expires)
+		defer end()
+		t.Run.Keep = func(j *mcpkit.Journal) error {
+			_, _, err := e.mine(base, id, fence, func(_ *Record, t *task) error { t.Run.Journal = *j; return nil })
+			if err != nil {
+				cancel(cmp.Or(err, ErrLost))
+				return fmt.Errorf("tasks: a value of Once is not kept: %w", err)
+			}
+			return nil
+		}
+		t.Run.Progress = func(_, _ float64, message string) { e.progress(id, message) }
+		out := e.runner.Run(timed, t.Run)
+		interrupted := context.Cause(ctx) == ErrClosed && (out.IsError || out.Err != nil)
+		e.settle(base, id, fence, out, interrupted)
+	})
+}
+
+// settle writes how a run ended.
+func (e *engine) settle(ctx context.Context, id string, fence int64, out mcpkit.Outcome, interrupted bool) {
+	message, _ := e.progressOf(id)
+	_, _, err := e.mine(ctx, id, fence, func(r *Record, t *task) error {
+		r.Lease = time.Time{}
+		t.Message = cmp.Or(message, t.Message)
+		switch {
+		case interrupted && t.Durable:
+			t.Run.Journal, t.Starts = out.Journal, 0
+		case interrupted:
+			t.fail(restarted)
+		default:
+			t.take(out)
+		}
+		return nil
+	})
+	switch {
+	case err == nil, errors.Is(err, errEnded), errors.Is(err, ErrNotFound), errors.Is(err, ErrLost):
+	default:
+		e.runner.Logger().ErrorContext(ctx, "tasks: the outcome of a task is not kept", "task", short(id), "error", err)
+	}
+}
+
+// claim runs tasks whose workers have left them, as long as there are places.
+func (e *engine) claim(ctx context.Context, before time.Time) {
+	for {
+		// The place has no ID yet.
+		place := "claim " + newID()
+		if !e.reserve(place, "") {
+			return
+		}
+		r, err := e.store.Claim(ctx, before, time.Now().Add(e.lease))
+		if err != nil {
+			e.free(place)
+			if !errors.Is(err, ErrNotFound) {
+				e.runner.Logger().ErrorContext(ctx, "tasks: no task is claimed", "error", err)
+			}
+			return
+		}
+		e.adopt(ctx, place, r)
+	}
+}
+
+// adopt runs a task that was claimed, unless it cannot be run again.
+func (e *engine) adopt(ctx context.Context, place string, r *Record) {
+	_, t, err := e.mine(ctx, r.ID, r.Fence, func(r *Record, t *task) error {
+		switch {
+		case t.Starts > 0 && !t.Durable:
+			t.fail(restarted)
+		case t.Starts >= maxStarts:
+			t.fail("the process ended %d times while the task was running", t.Starts)
+		default:
+			t.Starts++
+		}
+		return nil
+	})
+	e.mu.Lock()
+	delete(e.running, place)
+	runs := err == nil && !t.Status.Terminal() && e.running[r.ID] == nil
+	if runs {
+		e.running[r.ID] = &running{}
+	}
+	e.mu.Unlock()
+	switch {
+	case runs:
+		e.run(r.ID, r.Fence, r.Expires, t)
+	case errors.Is(err, ErrNotFound): // it has expired or does not open: nobody can run it
+		r.State = Ended
+		_ = e.store.Update(ctx, r)
+	case err != nil && !errors.Is(err, errEnded) && !errors.Is(err, ErrLost):
+		e.runner.Logger().ErrorContext(ctx, "tasks: a task is not run", "task", short(r.ID), "error", err)
+	}
+}
+
+// rerun checks a method that is about to run again.
+func (e *engine) rerun(call *mcpkit.Call) error {
+	e.mu.Lock()
+	run := e.running[call.Run().ID]
+	schema := ""
+	if run != nil {
+		schema = run.schema
+	}
+	e.mu.Unlock()
+	if schema != digest(call.Tool().InputSchema) {
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the arguments of the tool have changed since the task began")
+	}
+	return nil
+}
+
+// answer gives a task answers to its questions. It runs again when it has all.
+func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, responses []byte) error {
+	if _, _, err := e.find(ctx, call, id); err != nil {
+		return err
+	}
+	runs := e.reserve(id, "")
+	var unchanged = errors.New("nothing to change")
+	r, t, err := e.change(ctx, id, func(r *Record, t *task) error {
+		n, err := t.Run.Journal.Answer(responses)
+		switch {
+		case err != nil:
+			return err
+		case n == 0 || t.Status != protocol.TaskInputRequired:
+			return unchanged
+		case len(t.Run.Journal.Questions()) > 0:
+			return nil
+		}
+		t.Status = protocol.TaskWorking
+		if runs {
+			r.Lease, t.Starts = time.Now().Add(e.lease), 1
+			r.Fence++
+		}
+		return nil
+	})
+	if runs && (err != nil || t.Status != protocol.TaskWorking) {
+		e.free(id)
+		runs = false
+	}
+	if err == unchanged {
+		return nil // unknown keys, and questions that have answers, are ignored
+	}
+	if errors.Is(err, ErrNotFound) {
+		return notFound(id)
+	}
+	if runs {
+		e.run(id, r.Fence, r.Expires, t)
+	}
+	return err
+}
+
+// cancel cancels a task. It reports whether the task had not ended.
+func (e *engine) cancel(ctx context.Context, call *mcpkit.Call, id string) (*Record, *task, bool, error) {
+	if _, _, err := e.find(ctx, call, id); err != nil {
+		return nil, nil, false, err
+	}
+	r, t, err := e.change(ctx, id, func(r *Record, t *task) error {
+		if t.Status.Terminal() {
+			return errEnded
+		}
+		r.Lease = time.Time{}
+		t.end(protocol.TaskCancelled, "the client cancelled the task")
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnded):
+		return r, t, false, nil
+	case errors.Is(err, ErrNotFound):
+		return nil, nil, false, notFound(id)
+	case err != nil:
+		return nil, nil, false, err
+	}
+	e.mu.Lock()
+	if run := e.running[id]; run != nil && run.cancel != nil {
+		run.cancel(ErrCancelled)
+	}
+	e.mu.Unlock()
+	return r, t, true, nil
+}
+
+// progress keeps the text of a progress report. Subscribers are notified at most once in each poll
+// interval.
+func (e *engine) progress(id, message string) {
+	if message == "" {
+		return
+	}
+	e.mu.Lock()
+	run := e.running[id]
+	if run == nil {
+		e.mu.Unlock()
+		return
+	}
+	run.message, run.at, run.unsaved = message, now(), true
+	tell := time.Since(run.notified) >= e.interval
+	if tell {
+		run.notified = time.Now()
+	}
+	e.mu.Unlock()
+	if tell {
+		e.changed(id)
+	}
+}
+
+// progressOf returns the text of the last progress report, "" if there is none.
+func (e *engine) progressOf(id string) (string, time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if run := e.running[id]; run != nil {
+		return run.message, run.at
+	}
+	return "", time.Time{}
+}
+
+// changed tells who waits for a task, and its subscribers.
+func (e *engine) changed(id string) {
+	e.mu.Lock()
+	waiting, base := e.waiting[id], e.base
+	delete(e.waiting, id)
+	e.mu.Unlock()
+	for _, w := range waiting {
+		close(w)
+	}
+	if !e.topic.Subscribed(id) {
+		return
+	}
+	r, t, err := e.load(base, id)
+	if err != nil {
+		return
+	}
+	if _, err := e.topic.Notify(id, e.detailed(r, t)); err != nil {
+		e.runner.Logger().ErrorContext(base, "tasks: subscribers are not notified", "task", short(id), "error", err)
+	}
+}
+
+// next returns a channel that is closed when the task changes.
+func (e *engine) next(id string) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := make(chan struct{})
+	e.waiting[id] = append(e.waiting[id], w)
+	return w
+}
+
+// A poll is how often a task was asked for.
+type poll struct {
+	left float64 // requests
+	at   time.Time
+}
+
+// pollBurst is how many requests for a task may come faster than its poll interval.
+const pollBurst = 20
+
+// mayPoll returns an error if a task is asked for much more often than its poll interval says.
+func (e *engine) mayPoll(id string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, at := e.polls[id], time.Now()
+	if p == nil {
+		p = &poll{left: pollBurst, at: at}
+		e.polls[id] = p
+	}
+	p.left = min(p.left+float64(at.Sub(p.at))/float64(e.interval), pollBurst)
+	p.at = at
+	if p.left < 1 {
+		return &mcpkit.RateLimitError{After: e.interval}
+	}
+	p.left--
+	return nil
+}
+
+// forgetPolls forgets the tasks that nobody asks for.
+func (e *engine) forgetPolls() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, p := range e.polls {
+		if time.Since(p.at) > pollBurst*e.interval {
+			delete(e.polls, id)
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package tasks
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A task is what a record has sealed: the journal from which the method runs again.
+type task struct {
+	Run     *mcpkit.Run         `json:"run"` // the tool, its arguments, the principal, answers and values of Once
+	Schema  string              `json:"schema"`
+	Durable bool                `json:"durable,omitempty"`
+	Status  protocol.TaskStatus `json:"status"`
+	Message string              `json:"message,omitempty"`
+	Updated time.Time           `json:"updated"`
+	Starts  int                 `json:"starts,omitempty"` // of the method since it last ended or asked
+	Result  json.RawMessage     `json:"result,omitempty"`
+	IsError bool                `json:"isError,omitempty"`
+	Error   *jsonrpc.Error      `json:"error,omitempty"`
+}
+
+// end ends the task.
+func (t *task) end(status protocol.TaskStatus, message string) {
+	t.Status, t.Message, t.Starts = status, message, 0
+	t.Run.Journal = mcpkit.Journal{} // nobody needs the answers any more
+}
+
+// fail ends the task because the method could not be run to its end.
+func (t *task) fail(format string, args ...any) {
+	t.Error = jsonrpc.Errorf(jsonrpc.CodeInternalError, format, args...)
+	t.end(protocol.TaskFailed, t.Error.Message)
+}
+
+// take takes over how a run ended.
+func (t *task) take(out mcpkit.Outcome) {
+	t.Run.Journal, t.Starts = out.Journal, 0
+	switch {
+	case out.Asked:
+		t.Status = protocol.TaskInputRequired
+	case out.Err != nil:
+		t.Error = out.Err
+		t.end(protocol.TaskFailed, out.Err.Message)
+	default:
+		t.Result, t.IsError = out.Result, out.IsError
+		t.end(protocol.TaskCompleted, t.Message)
+	}
+}
+
+// state returns the state of the record.
+func (t *task) state() State {
+	switch {
+	case t.Status.Terminal():
+		return Ended
+	case t.Status == protocol.TaskInputRequired:
+		return Asleep
+	}
+	return Ready
+}
+
+// seal puts the task into the record.
+func (e *engine) seal(r *Record, t *task) error {
+	t.Updated = now()
+	plain, err := jsonx.Marshal(t)
+	if err != nil {
+		return err
+	}
+	r.State, r.Data = t.state(), e.runner.Seal(r.ID, plain)
+	return nil
+}
+
+// open returns the task of a record.
+func (e *engine) open(r *Record) (*task, error) {
+	plain, err := e.runner.Open(r.ID, r.Data)
+	if err != nil {
+		return nil, err
+	}
+	t := &task{}
+	if err := jsonx.Unmarshal(plain, t); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// now returns the time as the protocol writes it, in milliseconds.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// newID returns an ID of 128 random bits.
+func newID() string {
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// ownerOf returns the digest of a principal; "" for callers without one.
+func ownerOf(p *oauth.Principal) string {
+	if p == nil {
+		return ""
+	}
+	return digest([]byte(p.Key()))
+}
+
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// maxEchoed limits what an error repeats of an ID, in bytes.
+const maxEchoed = 64
+
+// notFound is the error for a task that does not exist, has expired, or belongs to another caller.
+func notFound(id string) error {
+	if len(id) > maxEchoed {
+		id = id[:maxEchoed]
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no task %q", id)
+}
+
+// find returns a task of the caller.
+func (e *engine) find(ctx context.Context, call *mcpkit.Call, id string) (*Record, *task, error) {
+	r, t, err := e.load(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil, notFound(id)
+	case err != nil:
+		return nil, nil, err
+	case !owns(call.Principal(), r, t):
+		return nil, nil, notFound(id)
+	}
+	return r, t, nil
+}
+
+// owns reports whether the task was made by the principal.
+func owns(p *oauth.Principal, r *Record, t *task) bool {
+	return r.Owner == ownerOf(p) && t.Run.Principal.Key() == p.Key()
+}
+
+// load returns a task. The error is ErrNotFound if it has expired or does not open.
+func (e *engine) load(ctx context.Context, id string) (*Record, *task, error) {
+	r, err := e.store.Get(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !time.Now().Before(r.Expires) {
+		return nil, nil, ErrNotFound
+	}
+	t, err := e.open(r)
+	if err != nil {
+		e.runner.Logger().ErrorContext(ctx, "tasks: a record does not open", "task", short(id), "error", err)
+		return nil, nil, ErrNotFound
+	}
+	return r, t, nil
+}
+
+// short returns the beginning of an ID for the log, which does not grant access.
+func short(id string) string { return id[:min(len(id), 8)] }
+
+// errEnded is the error of change for a task that has ended.
+var errEnded = errors.New("tasks: the task has ended")
+
+// change changes a task, again and again until nobody else has changed it meanwhile. edit returns
+// an error to leave it as it is.
+func (e *engine) change(ctx context.Context, id string, edit func(*Record, *task) error) (*Record, *task, error) {
+	for {
+		r, t, err := e.load(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := edit(r, t); err != nil {
+			return r, t, err
+		}
+		if err := e.seal(r, t); err != nil {
+			return nil, nil, err
+		}
+		err = e.store.Update(ctx, r)
+		if err == nil {
+			return r, t, nil
+		}
+		if !errors.Is(err, ErrConflict) {
+			return nil, nil, err
+		}
+	}
+}
+
+// wire returns the task as clients of 2026-07-28 see it.
+func (e *engine) wire(r *Record, t *task) protocol.Task {
+	ttl, interval := r.Expires.Sub(r.Created).Milliseconds(), e.interval.Milliseconds()
+	w := protocol.Task{
+		TaskID: r.ID, Status: t.Status, StatusMessage: t.Message, CreatedAt: r.Created.UTC(), LastUpdatedAt: t.Updated,
+		TTLMs: &ttl, PollIntervalMs: &interval,
+	}
+	if t.Status == protocol.TaskWorking {
+		if message, at := e.progressOf(r.ID); message != "" {
+			w.StatusMessage, w.LastUpdatedAt = message, at
+		}
+	}
+	return w
+}
+
+// detailed returns the task with its result, error or questions.
+func (e *engine) detailed(r *Record, t *task) *protocol.DetailedTask {
+	d := &protocol.DetailedTask{Task: e.wire(r, t)}
+	switch t.Status {
+	case protocol.TaskInputRequired:
+		d.InputRequests = t.Run.Journal.Questions()
+	case protocol.TaskCompleted:
+		d.Result = t.Result
+	case protocol.TaskFailed:
+		d.Error = t.Error
+	}
+	return d
+}
+
+// Error says what to do.
+func (e *LimitError) Error() string {
+	if e.Total {
+		return "the server has too many tasks; try again later"
+	}
+	return fmt.Sprintf("the caller has %d tasks that have not ended, which is the most it may have; try again when one has ended", e.Limit)
+}
+
+// UserMessage returns the same text.
+func (e *LimitError) UserMessage() string { return e.Error() }
+
+// RetryAfter is ten seconds, since nobody knows when a task ends.
+func (e *LimitError) RetryAfter() time.Duration { return 10 * time.Second }

@@ -1,0 +1,303 @@
+// Package tasks lets calls of tools become tasks: the extension io.modelcontextprotocol/tasks of
+// version 2026-07-28, and the tasks of version 2025-11-25.
+//
+// A tool says with a tag that its calls may become tasks. Its method stays the same:
+//
+//	type Trips struct {
+//		_ struct {
+//			Book mcpkit.Tool `task:"optional,durable"`
+//		}
+//	}
+//
+//	mcpkit.Serve(&Trips{}, tasks.New())
+//
+// The client then gets a task at once, asks for its result later, and answers questions of
+// [mcpkit.Elicit] and its like whenever the user does. No goroutine waits for a user: when all
+// questions have answers, the method runs again from its beginning, with the answers and the values
+// of [mcpkit.Once], as it does for the rounds of a call. All that it needs for that is in a record,
+// which a [Store] keeps, sealed with [mcpkit.StateKeys].
+//
+// # The tag
+//
+//   - optional: the call becomes a task if the client supports tasks.
+//   - required: clients that do not support tasks get an error.
+//   - durable: if the process ends while the method runs, the method is run again from its
+//     beginning. Values of Once are kept, and everything else happens again. Without it, such a
+//     task fails with the reason "the server restarted".
+//   - late: the method runs in the request until it calls [Begin].
+//
+// # Runs
+//
+// Each run walks the middleware of the server, with a call for which [mcpkit.Call.Run] is not nil.
+// It has neither headers nor a session. The principal is that of the request, and its scopes are
+// checked again. The context ends when the client cancels the task, when its time to live is over,
+// and when the server closes. The tag timeout limits each run; [mcpkit.ToolTimeout] does not.
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// Tasks is the extension of one server: an option of [mcpkit.New] and [mcpkit.Serve]. Make one with
+// [New].
+type Tasks struct {
+	mcpkit.Option
+	engine *engine
+}
+
+// Defaults of the options.
+const (
+	// DefaultTTL is the default of [TTL].
+	DefaultTTL = 24 * time.Hour
+	// DefaultPollInterval is the default of [PollInterval].
+	DefaultPollInterval = time.Second
+	// DefaultLease is the default of [Lease].
+	DefaultLease = 30 * time.Second
+	// DefaultMaxRunning is the default of [MaxRunning].
+	//
+	//limit:server methods of tasks that run in one process at the same time | nothing: the other tasks wait
+	DefaultMaxRunning = 256
+	// DefaultMaxOpen is the default of [MaxOpen].
+	//
+	//limit:session tasks of one principal that have not ended | a tool error: `tasks that have not ended, which is the most it may have`
+	DefaultMaxOpen = 1000
+	// DefaultMaxKept is the default of [MaxKept].
+	//
+	//limit:session records of tasks of one principal | nothing: the oldest task that has ended is deleted
+	DefaultMaxKept = 5000
+	// DefaultMaxTotal is the default of [MaxTotal].
+	//
+	//limit:server records of tasks | a tool error: `the server has too many tasks; try again later`
+	DefaultMaxTotal = 20_000
+)
+
+type options struct {
+	store      Store
+	ttl        time.Duration
+	interval   time.Duration
+	lease      time.Duration
+	maxRunning int
+	limits     Limits
+}
+
+// An Option configures [New].
+type Option func(*options) error
+
+// StoreIn keeps the records in a store. The default is a [MemoryStore] of the server's own. Any
+// other store needs [mcpkit.StateKeys], and previous keys have to stay among them for as long as
+// the longest [TTL].
+func StoreIn(s Store) Option {
+	return func(o *options) error {
+		if s == nil {
+			return errors.New("tasks: StoreIn(nil): leave the option out for a store in memory")
+		}
+		o.store = s
+		return nil
+	}
+}
+
+// TTL sets how long a task lives from its creation, at least a second: then it is ended and
+// deleted, whether or not somebody has asked for its result. Clients of 2025-11-25 may ask for a
+// shorter time. The default is [DefaultTTL].
+func TTL(d time.Duration) Option {
+	return atLeast("TTL", d, time.Second, func(o *options) { o.ttl = d })
+}
+
+// PollInterval sets how often clients should ask for a task, at least every millisecond. Clients
+// that ask much more often get an error with a retry time. The default is [DefaultPollInterval].
+func PollInterval(d time.Duration) Option {
+	return atLeast("PollInterval", d, time.Millisecond, func(o *options) { o.interval = d })
+}
+
+// Lease sets after which time without a sign of life another process may take over a task, at
+// least a second. The default is [DefaultLease].
+func Lease(d time.Duration) Option {
+	return atLeast("Lease", d, time.Second, func(o *options) { o.lease = d })
+}
+
+// MaxRunning limits how many methods of tasks run in this process at the same time, at least 1.
+// Other tasks wait. The default is [DefaultMaxRunning].
+func MaxRunning(n int) Option {
+	return atLeast("MaxRunning", n, 1, func(o *options) { o.maxRunning = n })
+}
+
+// MaxOpen limits the tasks of one principal that have not ended, at least 1. All unauthenticated
+// callers together count as one. The default is [DefaultMaxOpen].
+func MaxOpen(n int) Option {
+	return atLeast("MaxOpen", n, 1, func(o *options) { o.limits.Open = n })
+}
+
+// MaxKept limits the records of one principal, at least 1: those that ended first are deleted
+// before their time. The default is [DefaultMaxKept].
+func MaxKept(n int) Option {
+	return atLeast("MaxKept", n, 1, func(o *options) { o.limits.Kept = n })
+}
+
+// MaxTotal limits all records, at least 1. The default is [DefaultMaxTotal].
+func MaxTotal(n int) Option {
+	return atLeast("MaxTotal", n, 1, func(o *options) { o.limits.Total = n })
+}
+
+func atLeast[T int | time.Duration](name string, n, least T, set func(*options)) Option {
+	return func(o *options) error {
+		if n < least {
+			return fmt.Errorf("tasks: %s(%v): the least is %v", name, n, least)
+		}
+		set(o)
+		return nil
+	}
+}
+
+// New returns the extension for one server. Faults of the options are reported when the server is
+// made.
+func New(opts ...Option) *Tasks {
+	e := &engine{
+		options: options{
+			ttl: DefaultTTL, interval: DefaultPollInterval, lease: DefaultLease, maxRunning: DefaultMaxRunning,
+			limits: Limits{Open: DefaultMaxOpen, Kept: DefaultMaxKept, Total: DefaultMaxTotal},
+		},
+		running: map[string]*running{}, waiting: map[string][]chan struct{}{}, polls: map[string]*poll{},
+	}
+	var faults []error
+	for i, o := range opts {
+		if o == nil {
+			faults = append(faults, fmt.Errorf("tasks: option %d is nil", i+1))
+		} else if err := o(&e.options); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if e.store == nil {
+		e.store = new(MemoryStore)
+	}
+	e.topic = mcpkit.NewTopic("taskIds", protocol.NotificationTasks, e.maySubscribe)
+	t := &Tasks{engine: e}
+	t.Option = mcpkit.Extend(mcpkit.Extension{
+		ID: protocol.ExtensionTasks, Since: protocol.V20260728,
+		Methods:   e.methods(),
+		Topics:    []*mcpkit.Topic{e.topic},
+		Intercept: e.intercept,
+		Runner:    &e.runner,
+		Declare:   e.declare,
+		Check: func() error {
+			if _, inMemory := e.store.(*MemoryStore); !inMemory && !e.runner.Keyed() {
+				faults = append(faults, errors.New("tasks: records in a store are sealed with the keys of mcpkit.StateKeys; give the server keys that its next start has, too"))
+			}
+			return errors.Join(faults...)
+		},
+		Service: e,
+	})
+	return t
+}
+
+// A mode is the value of the tag task.
+type mode struct{ required, durable, late bool }
+
+// parseMode parses the tag.
+func parseMode(value string) (mode, error) {
+	var m mode
+	first, rest, _ := strings.Cut(value, ",")
+	switch first {
+	case "optional":
+	case "required":
+		m.required = true
+	default:
+		return m, fmt.Errorf("%q is neither optional nor required", first)
+	}
+	for word := range strings.SplitSeq(rest, ",") {
+		switch word {
+		case "":
+		case "durable":
+			m.durable = true
+		case "late":
+			m.late = true
+		default:
+			return m, fmt.Errorf("unknown word %q; known are durable, late", word)
+		}
+	}
+	return m, nil
+}
+
+// intercept makes tasks of calls.
+func (e *engine) intercept(next mcpkit.Handler) mcpkit.Handler {
+	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+		m, ok := modeOf(call)
+		switch {
+		case call.Run() != nil:
+			if err := e.rerun(call); err != nil {
+				return nil, err
+			}
+			return next(ctx, call)
+		case !call.Version().Modern():
+			return e.interceptLegacy(ctx, call, m, ok, next)
+		case !ok:
+			return next(ctx, call)
+		}
+		if _, declared := call.Extension(protocol.ExtensionTasks); !declared {
+			if m.required {
+				return nil, protocol.MissingClientCapability(
+					protocol.ClientCapabilities{Extensions: map[string]protocol.Object{protocol.ExtensionTasks: {}}},
+					"tool %q needs a client that declares the extension %q", call.Name(), protocol.ExtensionTasks)
+			}
+			return next(ctx, call)
+		}
+		if m.late {
+			if result, err, begun := runLate(ctx, call, next); !begun {
+				return result, err
+			}
+		}
+		r, t, err := e.create(ctx, call, m, e.ttl)
+		if err != nil {
+			return nil, err
+		}
+		return mcpkit.NewExtensionResult(protocol.ResultTask, e.wire(r, t))
+	}
+}
+
+// runLate runs the method in the request, and reports whether it called Begin.
+func runLate(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (result mcpkit.Result, err error, begun bool) {
+	late := new(lateCall)
+	call.Set(lateKey{}, late)
+	result, err = next(ctx, call)
+	if _, asks := result.(*mcpkit.InputRequiredResult); asks {
+		return result, err, false
+	}
+	return result, err, late.begun.Load()
+}
+
+// Begin makes the rest of the call a task, in a tool with the word late in its tag:
+//
+//	if err := tasks.Begin(ctx); err != nil {
+//		return err
+//	}
+//
+// Until then the method runs in the request: it may refuse bad arguments, ask questions, or return
+// its result without becoming a task. Then Begin returns an error, which the method returns, and
+// the method runs again from its beginning as a task, with the answers and the values of
+// [mcpkit.Once] so far. There, and if the client does not support tasks, Begin returns nil.
+func Begin(ctx context.Context) error {
+	call := mcpkit.CallFrom(ctx)
+	if call == nil || call.Run() != nil {
+		return nil
+	}
+	late, _ := call.Get(lateKey{}).(*lateCall)
+	if late == nil {
+		return nil
+	}
+	late.begun.Store(true)
+	return errBegun
+}
+
+var errBegun = mcpkit.Errorf("tasks: the rest runs as a task; return this error")
+
+// refuseTask is the error for a client of 2025-11-25 that asks for a task, or not, against the tag.
+func refuseTask(format string, args ...any) error {
+	return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, format, args...)
+}
