@@ -28,7 +28,7 @@ func (key keyFunc[K]) rateLimit(perSecond float64, burst int) mcpkit.Middleware 
 	calls := limits.NewRounds[K](perSecond, burst, mcpkit.MaxRounds)
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			if runsUserCode(call) {
+			if runsUserCode(call) && call.Run() == nil { // the request of a run was counted
 				if wait := calls.Take(key(call), call.Round(), time.Now()); wait > 0 {
 					return nil, &mcpkit.RateLimitError{After: wait}
 				}

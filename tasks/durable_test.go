@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -62,18 +64,31 @@ func cmpErr(err error, f func() error) error {
 // A courier is a service whose methods are killed.
 type courier struct {
 	_ struct {
-		Plain  mcpkit.Tool `tags:"task:optional"`
-		Safe   mcpkit.Tool `tags:"task:optional+durable"`
-		Asking mcpkit.Tool `tags:"task:optional"`
+		Plain  mcpkit.Tool `task:"optional"`
+		Safe   mcpkit.Tool `task:"optional,durable"`
+		Asking mcpkit.Tool `task:"optional"`
 	}
-	begun  chan string // gets the tool that has begun
-	packed int
-	keys   []string
-	hang   bool // the methods do not return before their context ends
+	begun chan string // gets the tool that has begun
+	hang  bool        // the methods do not return before their context ends
+
+	mu     sync.Mutex
+	packed int      // guarded by mu
+	keys   []string // guarded by mu
 }
+
+// counts returns how often Once made a value, and the keys.
+func (c *courier) counts() (packed int, keys []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.packed, slices.Clone(c.keys)
+}
+
+func (c *courier) count() int { n, _ := c.counts(); return n }
 
 func (c *courier) work(ctx context.Context, name string) (string, error) {
 	n, err := mcpkit.Once(ctx, "packed", func() (int, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.keys = append(c.keys, mcpkit.OnceKey(ctx, "packed"))
 		c.packed++
 		return c.packed, nil
@@ -107,13 +122,13 @@ func (c *courier) start(t *testing.T, store tasks.Store, opts ...mcpkit.Option) 
 }
 
 func TestAfterACrashDurableTasksGoOnAndOthersFail(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		store := &tasks.MemoryStore{}
 		c := &courier{begun: make(chan string, 10), hang: true}
 		proc, p := c.start(t, store)
 		plain, safe, asking := p.start("plain", `{}`), p.start("safe", `{}`), p.start("asking", `{}`)
 		synctest.Wait()
-		require.Equal(t, 2, c.packed)
+		require.Equal(t, 2, c.count())
 		p.await(asking, protocol.TaskInputRequired)
 		proc.killed.Store(true)
 
@@ -124,7 +139,7 @@ func TestAfterACrashDurableTasksGoOnAndOthersFail(t *testing.T) {
 		require.Equal(t, "the server restarted", d.StatusMessage)
 		d = p.await(safe, protocol.TaskCompleted)
 		require.Regexp(t, "parcel [12]", contentOf(t, d.Result))
-		require.Equal(t, 2, again.packed, "the value of Once is not made again")
+		require.Equal(t, 2, again.count(), "the value of Once is not made again")
 		require.Len(t, again.begun, 1)
 		p.update(asking, accept("where", `{"place":"Oslo"}`))
 		require.Equal(t, "sent to Oslo", contentOf(t, p.await(asking, protocol.TaskCompleted).Result))
@@ -132,7 +147,7 @@ func TestAfterACrashDurableTasksGoOnAndOthersFail(t *testing.T) {
 }
 
 func TestATaskThatKillsItsProcessThreeTimesFails(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		store := &tasks.MemoryStore{}
 		var id string
 		for i := range 3 {
@@ -154,7 +169,7 @@ func TestATaskThatKillsItsProcessThreeTimesFails(t *testing.T) {
 
 // The value that was being made when the process was killed is made again, with the same key.
 func TestValuesOfOnceThatWereNotKeptAreMadeAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		store := &tasks.MemoryStore{}
 		c := &courier{begun: make(chan string, 10)}
 		var proc *process
@@ -165,11 +180,13 @@ func TestValuesOfOnceThatWereNotKeptAreMadeAgain(t *testing.T) {
 		}))
 		id := p.start("safe", `{}`)
 		synctest.Wait()
-		require.Equal(t, 1, c.packed)
+		require.Equal(t, 1, c.count())
 		again := &courier{begun: make(chan string, 10), packed: 1}
 		_, p = again.start(t, store)
 		require.Equal(t, "parcel 2", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
-		require.Equal(t, c.keys, again.keys)
+		_, first := c.counts()
+		_, second := again.counts()
+		require.Equal(t, first, second)
 	})
 }
 
@@ -186,14 +203,14 @@ func tasksMiddleware(see func(*mcpkit.Call)) mcpkit.Option {
 // changed is the courier after a new release: Safe takes an argument.
 type changed struct {
 	_ struct {
-		Safe mcpkit.Tool `tags:"task:optional+durable"`
+		Safe mcpkit.Tool `task:"optional,durable"`
 	}
 }
 
 func (changed) Safe(struct{ Fast bool }) string { return "sent" }
 
 func TestTasksWhoseToolHasChangedFail(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		store := &tasks.MemoryStore{}
 		c := &courier{begun: make(chan string, 10), hang: true}
 		proc, p := c.start(t, store)
@@ -211,7 +228,7 @@ func TestTasksWhoseToolHasChangedFail(t *testing.T) {
 }
 
 func TestClosingTheServerHandsDurableTasksOver(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		store := &tasks.MemoryStore{}
 		c := &courier{begun: make(chan string, 10), hang: true}
 		_, p := c.start(t, store)
@@ -225,14 +242,14 @@ func TestClosingTheServerHandsDurableTasksOver(t *testing.T) {
 		require.Equal(t, protocol.TaskCompleted, p.get(safe).Status)
 		require.Zero(t, time.Since(begin), "it does not wait for the end of a lease")
 		require.EqualError(t, p.get(plain).Error, "the server restarted (code -32603)")
-		require.Equal(t, 2, again.packed)
+		require.Equal(t, 2, again.count())
 	})
 }
 
 // Two processes share the store. One of them loses its lease, because it does not reach the store
 // in time, and its method ends.
 func TestOneProcessRunsATask(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		store := &tasks.MemoryStore{}
 		slow, other := &courier{begun: make(chan string, 10), hang: true}, &courier{begun: make(chan string, 10), packed: 1}
 		proc, p := slow.start(t, store)
@@ -252,7 +269,7 @@ func TestOneProcessRunsATask(t *testing.T) {
 }
 
 func TestCancelReachesOtherProcesses(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		store := &tasks.MemoryStore{}
 		o, p := &office{}, (*peer)(nil)
 		srv := mcpkit.MustNew(o, tasks.New(tasks.StoreIn(&process{Store: store})), mcpkit.StateKeys(stateKey), quiet())
@@ -269,7 +286,7 @@ func TestCancelReachesOtherProcesses(t *testing.T) {
 		q.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
 		time.Sleep(tasks.DefaultLease)
 		synctest.Wait()
-		require.Equal(t, []string{"tasks: the task was cancelled"}, o.causes)
+		require.Equal(t, []string{"tasks: the task was cancelled"}, noted(o, &o.causes))
 		require.Equal(t, protocol.TaskCancelled, p.get(id).Status)
 	})
 }
@@ -285,7 +302,7 @@ func TestStoresNeedStateKeys(t *testing.T) {
 
 // A store sees nothing of what a task is about, and records of other servers do not open.
 func TestRecordsAreSealed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		store := &tasks.MemoryStore{}
 		c := &courier{begun: make(chan string, 10)}
 		_, p := c.start(t, store)

@@ -197,38 +197,40 @@ func (e *engine) free(id string) {
 	delete(e.running, id)
 }
 
-// create makes the call a task and runs it, at once or when another one has ended.
-func (e *engine) create(ctx context.Context, call *mcpkit.Call, m mode, ttl time.Duration) (*Record, *task, error) {
+// create makes the call a task and runs it, at once or when another one has ended. respond makes
+// the result of the request.
+func (e *engine) create(ctx context.Context, call *mcpkit.Call, m mode, ttl time.Duration, respond func(protocol.Task) (*mcpkit.ObjectResult, error)) (mcpkit.Result, error) {
 	id := newID()
 	run, err := call.Detach(id)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	t := &task{Run: run, Schema: digest(call.Tool().InputSchema), Durable: m.durable, Status: protocol.TaskWorking}
-	created := now()
-	r := &Record{ID: id, Owner: ownerOf(call.Principal()), Created: created, Expires: created.Add(ttl)}
+	begun := now()
+	r := &Record{ID: id, Owner: ownerOf(call.Principal()), Created: begun, Expires: begun.Add(ttl)}
 	e.mu.Lock()
 	closed := e.closed
 	e.mu.Unlock()
 	if closed {
-		return nil, nil, mcpkit.Errorf("the server is shutting down; try again later")
+		return nil, mcpkit.Errorf("the server is shutting down; try again later")
 	}
 	runs := e.reserve(id, t.Schema)
 	if runs {
 		r.Lease, r.Fence, t.Starts = time.Now().Add(e.lease), 1, 1
 	}
-	if err := e.seal(r, t); err != nil {
-		return nil, nil, err
+	err = e.seal(r, t)
+	if err == nil {
+		err = e.store.Create(ctx, r, e.limits)
 	}
-	if err := e.store.Create(ctx, r, e.limits); err != nil {
+	if err != nil {
 		e.free(id)
-		return nil, nil, err
+		return nil, err
 	}
-	own := *t
+	created := e.wire(r, t) // before it changes
 	if runs {
 		e.run(id, r.Fence, r.Expires, t)
 	}
-	return r, &own, nil
+	return result(respond(created))
 }
 
 // run runs the method of a task for which reserve has taken a place.

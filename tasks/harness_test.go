@@ -132,6 +132,7 @@ func (p *peer) await(id string, status protocol.TaskStatus) *protocol.DetailedTa
 		}
 		require.False(p.t, d.Status.Terminal(), "%+v", d)
 		time.Sleep(tasks.DefaultPollInterval)
+		synctest.Wait()
 	}
 	require.Fail(p.t, "the task does not become "+string(status))
 	return nil
@@ -174,15 +175,15 @@ func contentOf(t testing.TB, result json.RawMessage) string {
 // An office is the service of these tests.
 type office struct {
 	_ struct {
-		Work   mcpkit.Tool `tags:"task:optional"`
-		Timed  mcpkit.Tool `tags:"task:optional" timeout:"5s"`
-		Fail   mcpkit.Tool `tags:"task:required"`
-		Refuse mcpkit.Tool `tags:"task:optional"`
-		Burst  mcpkit.Tool `tags:"task:optional"`
-		Trip   mcpkit.Tool `tags:"task:optional+durable"`
-		Both   mcpkit.Tool `tags:"task:optional"`
-		Late   mcpkit.Tool `tags:"task:optional+late"`
-		Deaf   mcpkit.Tool `tags:"task:optional"`
+		Work   mcpkit.Tool `task:"optional"`
+		Timed  mcpkit.Tool `task:"optional" timeout:"5s"`
+		Fail   mcpkit.Tool `task:"required"`
+		Refuse mcpkit.Tool `task:"optional"`
+		Burst  mcpkit.Tool `task:"optional"`
+		Trip   mcpkit.Tool `task:"optional,durable"`
+		Both   mcpkit.Tool `task:"optional"`
+		Late   mcpkit.Tool `task:"optional,late"`
+		Deaf   mcpkit.Tool `task:"optional"`
 	}
 	mu     sync.Mutex
 	made   int      // guarded by mu: values of Once
@@ -194,6 +195,13 @@ func (o *office) note(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	f()
+}
+
+// noted returns a value that note has changed.
+func noted[T any](o *office, v *T) T {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return *v
 }
 
 func (o *office) Greet(in struct{ Name string }) string { return "Hello, " + in.Name + "!" }
@@ -302,12 +310,6 @@ var stateKey = []byte("0123456789abcdef0123456789abcdef")
 
 // modern is a client of 2026-07-28 that declares the extension.
 func (o *opened) modern() *peer { return &peer{t: o.t, srv: o.srv} }
-
-// bubble runs a test with the time of synctest.
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, test)
-}
 
 func accept(key, content string) string {
 	return fmt.Sprintf(`{%q:{"action":"accept","content":%s}}`, key, content)

@@ -14,7 +14,7 @@ import (
 )
 
 // declare declares the tasks of version 2025-11-25.
-func (e *engine) declare(caps *protocol.ServerCapabilities, v protocol.Version) {
+func declare(caps *protocol.ServerCapabilities, v protocol.Version) {
 	if v == protocol.V20251125 {
 		caps.Tasks = json.RawMessage(`{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`)
 	}
@@ -46,11 +46,9 @@ func (e *engine) interceptLegacy(ctx context.Context, call *mcpkit.Call, m mode,
 			ttl = max(time.Duration(ms)*time.Millisecond, time.Second)
 		}
 	}
-	r, t, err := e.create(ctx, call, m, ttl)
-	if err != nil {
-		return nil, err
-	}
-	return result(mcpkit.NewObjectResult(map[string]any{"task": e.legacy(r, t)}))
+	return e.create(ctx, call, m, ttl, func(t protocol.Task) (*mcpkit.ObjectResult, error) {
+		return mcpkit.NewObjectResult(map[string]any{"task": newLegacyTask(t)})
+	})
 }
 
 // A legacyTask is a task as clients of 2025-11-25 see it.
@@ -70,6 +68,10 @@ func (e *engine) legacy(r *Record, t *task) legacyTask {
 	if w.Status == protocol.TaskCompleted && t.IsError {
 		w.Status = protocol.TaskFailed
 	}
+	return newLegacyTask(w)
+}
+
+func newLegacyTask(w protocol.Task) legacyTask {
 	return legacyTask{w.TaskID, w.Status, w.StatusMessage, w.CreatedAt, w.LastUpdatedAt, w.TTLMs, w.PollIntervalMs}
 }
 

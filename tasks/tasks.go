@@ -38,6 +38,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,13 +46,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
-
-// Tasks is the extension of one server: an option of [mcpkit.New] and [mcpkit.Serve]. Make one with
-// [New].
-type Tasks struct {
-	mcpkit.Option
-	engine *engine
-}
 
 // Defaults of the options.
 const (
@@ -156,46 +150,71 @@ func atLeast[T int | time.Duration](name string, n, least T, set func(*options))
 	}
 }
 
-// New returns the extension for one server. Faults of the options are reported when the server is
-// made.
-func New(opts ...Option) *Tasks {
-	e := &engine{
-		options: options{
-			ttl: DefaultTTL, interval: DefaultPollInterval, lease: DefaultLease, maxRunning: DefaultMaxRunning,
-			limits: Limits{Open: DefaultMaxOpen, Kept: DefaultMaxKept, Total: DefaultMaxTotal},
-		},
-		running: map[string]*running{}, waiting: map[string][]chan struct{}{}, polls: map[string]*poll{},
+// New returns an option for a server: its tools may have the tag task. A server whose option has
+// faults is not made.
+func New(opts ...Option) mcpkit.Option {
+	o := options{
+		ttl: DefaultTTL, interval: DefaultPollInterval, lease: DefaultLease, maxRunning: DefaultMaxRunning,
+		limits: Limits{Open: DefaultMaxOpen, Kept: DefaultMaxKept, Total: DefaultMaxTotal},
 	}
 	var faults []error
-	for i, o := range opts {
-		if o == nil {
+	for i, opt := range opts {
+		if opt == nil {
 			faults = append(faults, fmt.Errorf("tasks: option %d is nil", i+1))
-		} else if err := o(&e.options); err != nil {
+		} else if err := opt(&o); err != nil {
 			faults = append(faults, err)
 		}
 	}
-	if e.store == nil {
-		e.store = new(MemoryStore)
-	}
-	e.topic = mcpkit.NewTopic("taskIds", protocol.NotificationTasks, e.maySubscribe)
-	t := &Tasks{engine: e}
-	t.Option = mcpkit.Extend(mcpkit.Extension{
-		ID: protocol.ExtensionTasks, Since: protocol.V20260728,
-		Methods:   e.methods(),
-		Topics:    []*mcpkit.Topic{e.topic},
-		Intercept: e.intercept,
-		Runner:    &e.runner,
-		Declare:   e.declare,
-		Check: func() error {
-			if _, inMemory := e.store.(*MemoryStore); !inMemory && !e.runner.Keyed() {
-				faults = append(faults, errors.New("tasks: records in a store are sealed with the keys of mcpkit.StateKeys; give the server keys that its next start has, too"))
-			}
-			return errors.Join(faults...)
-		},
-		Service: e,
+	return mcpkit.ExtendEach(func() mcpkit.Extension {
+		e := &engine{options: o, running: map[string]*running{}, waiting: map[string][]chan struct{}{}, polls: map[string]*poll{}}
+		if e.store == nil {
+			e.store = new(MemoryStore)
+		}
+		e.topic = mcpkit.NewTopic("taskIds", protocol.NotificationTasks, e.maySubscribe)
+		return mcpkit.Extension{
+			ID: protocol.ExtensionTasks, Since: protocol.V20260728,
+			Methods:   e.methods(),
+			Topics:    []*mcpkit.Topic{e.topic},
+			Tags:      []mcpkit.AnyToolTag{tag},
+			Tool:      describe,
+			Intercept: e.intercept,
+			Runner:    &e.runner,
+			Declare:   declare,
+			Check:     func() error { return errors.Join(append(slices.Clip(faults), e.check())...) },
+			Service:   e,
+		}
 	})
-	return t
 }
+
+// check refuses a store without keys.
+func (e *engine) check() error {
+	if _, inMemory := e.store.(*MemoryStore); inMemory || e.runner.Keyed() {
+		return nil
+	}
+	return errors.New("tasks: records in a store are sealed with the keys of mcpkit.StateKeys; give the server keys that its next start has, too")
+}
+
+// tag is the tag task.
+var tag = mcpkit.NewToolTag("task", `task:"optional"`, parseMode)
+
+// describe adds to the entry of a tool that it may be called as a task.
+func describe(t *mcpkit.ToolEntry) error {
+	m, ok := tag.Of(t)
+	if !ok {
+		return nil
+	}
+	support := "optional"
+	if m.required {
+		support = "required"
+	}
+	t.SetMember("execution", map[string]string{"taskSupport": support}, protocol.V20251125)
+	t.SetMeta(MetaTaskSupport, support, protocol.V20260728)
+	return nil
+}
+
+// MetaTaskSupport is the member of the _meta of a tool that tells clients of 2026-07-28 whether
+// calls may become tasks: "optional" or "required". The extension has no member for that.
+const MetaTaskSupport = "io.github.mcpkit/task"
 
 // A mode is the value of the tag task.
 type mode struct{ required, durable, late bool }
@@ -228,7 +247,7 @@ func parseMode(value string) (mode, error) {
 // intercept makes tasks of calls.
 func (e *engine) intercept(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-		m, ok := modeOf(call)
+		m, ok := tag.Of(call)
 		switch {
 		case call.Run() != nil:
 			if err := e.rerun(call); err != nil {
@@ -253,11 +272,9 @@ func (e *engine) intercept(next mcpkit.Handler) mcpkit.Handler {
 				return result, err
 			}
 		}
-		r, t, err := e.create(ctx, call, m, e.ttl)
-		if err != nil {
-			return nil, err
-		}
-		return mcpkit.NewExtensionResult(protocol.ResultTask, e.wire(r, t))
+		return e.create(ctx, call, m, e.ttl, func(t protocol.Task) (*mcpkit.ObjectResult, error) {
+			return mcpkit.NewExtensionResult(protocol.ResultTask, t)
+		})
 	}
 }
 

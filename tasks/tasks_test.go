@@ -19,7 +19,7 @@ import (
 )
 
 func TestCallsBecomeTasksForClientsThatDeclareThem(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		o := open(t)
 		p := o.modern()
 		require.Equal(t, `{}`, member(t, p.result("server/discover", `{}`), "capabilities", "extensions", "io.modelcontextprotocol/tasks"))
@@ -65,7 +65,7 @@ func TestCallsBecomeTasksForClientsThatDeclareThem(t *testing.T) {
 }
 
 func TestOutcomesOfTasks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		p := open(t).modern()
 		d := p.await(p.start("fail", `{}`), protocol.TaskCompleted)
 		require.Equal(t, "it cannot be done", contentOf(t, d.Result))
@@ -88,7 +88,7 @@ func TestOutcomesOfTasks(t *testing.T) {
 }
 
 func TestTasksAskTheUserAndNobodyWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		o := open(t, tasks.TTL(30*24*time.Hour))
 		p := o.modern()
 		id := p.start("trip", `{}`)
@@ -106,8 +106,8 @@ func TestTasksAskTheUserAndNobodyWaits(t *testing.T) {
 		p.update(id, accept("pay", `{"confirm":true}`))
 		d = p.await(id, protocol.TaskCompleted)
 		require.Equal(t, "ticket 7 to Oslo, paid true", contentOf(t, d.Result))
-		require.Equal(t, 1, o.made)
-		require.Equal(t, 3, o.runs)
+		require.Equal(t, 1, noted(o.office, &o.made))
+		require.Equal(t, 3, noted(o.office, &o.runs))
 		p.update(id, accept("pay", `{"confirm":false}`))
 		require.Equal(t, protocol.TaskCompleted, p.get(id).Status)
 		require.Equal(t, -32602, p.fails("tasks/update", fmt.Sprintf(`{"taskId":%q,"inputResponses":7}`, id)).Code)
@@ -115,7 +115,7 @@ func TestTasksAskTheUserAndNobodyWaits(t *testing.T) {
 }
 
 func TestQuestionsAreAnsweredOneByOne(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		p := open(t).modern()
 		id := p.start("both", `{}`)
 		d := p.await(id, protocol.TaskInputRequired)
@@ -131,7 +131,7 @@ func TestQuestionsAreAnsweredOneByOne(t *testing.T) {
 }
 
 func TestLateTasksAskInTheRequestFirst(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		o := open(t)
 		p := o.modern()
 		first := p.result("tools/call", `{"name":"late"}`)
@@ -141,7 +141,7 @@ func TestLateTasksAskInTheRequestFirst(t *testing.T) {
 		require.Equal(t, `"task"`, member(t, second, "resultType"), second)
 		d := p.await(text(t, second, "taskId"), protocol.TaskCompleted)
 		require.Equal(t, "done for Ann", contentOf(t, d.Result))
-		require.Equal(t, 3, o.runs)
+		require.Equal(t, 3, noted(o.office, &o.runs))
 
 		require.Contains(t, p.result("tools/call", retry+accept("user_name", `{"place":"nobody"}`)+`}`), "nothing to do")
 		p.plain = true
@@ -150,7 +150,7 @@ func TestLateTasksAskInTheRequestFirst(t *testing.T) {
 }
 
 func TestCancelledTasksStayCancelled(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		o := open(t)
 		p := o.modern()
 		id := p.start("work", `{"seconds":60}`)
@@ -158,7 +158,7 @@ func TestCancelledTasksStayCancelled(t *testing.T) {
 		require.NotContains(t, p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id)), "taskId")
 		require.Equal(t, protocol.TaskCancelled, p.get(id).Status)
 		synctest.Wait()
-		require.Equal(t, []string{"tasks: the task was cancelled"}, o.causes)
+		require.Equal(t, []string{"tasks: the task was cancelled"}, noted(o.office, &o.causes))
 
 		deaf := p.start("deaf", `{"seconds":60}`)
 		synctest.Wait()
@@ -180,7 +180,7 @@ func TestCancelledTasksStayCancelled(t *testing.T) {
 }
 
 func TestTasksBelongToTheirPrincipal(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		o := open(t)
 		ann, eve, nobody := o.modern(), o.modern(), o.modern()
 		ann.as = &oauth.Principal{Subject: "ann"}
@@ -217,7 +217,7 @@ func listen(p *peer, ids ...string) {
 }
 
 func TestSubscribersAreNotifiedOfTheirTasks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		o := open(t)
 		ann, eve := o.modern(), o.modern()
 		ann.as, eve.as = &oauth.Principal{Subject: "ann"}, &oauth.Principal{Subject: "eve"}
@@ -241,7 +241,7 @@ func TestSubscribersAreNotifiedOfTheirTasks(t *testing.T) {
 }
 
 func TestTasksExpire(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		store := &tasks.MemoryStore{}
 		o := open(t, tasks.TTL(time.Minute), tasks.StoreIn(store))
 		p := o.modern()
@@ -252,7 +252,7 @@ func TestTasksExpire(t *testing.T) {
 		for _, id := range []string{id, done} {
 			require.EqualError(t, p.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)), fmt.Sprintf(`there is no task %q (code -32602)`, id))
 		}
-		require.Equal(t, []string{"context deadline exceeded"}, o.causes)
+		require.Equal(t, []string{"context deadline exceeded"}, noted(o.office, &o.causes))
 		time.Sleep(time.Minute)
 		_, err := store.Get(t.Context(), done)
 		require.ErrorIs(t, err, tasks.ErrNotFound, "it is deleted")
@@ -260,7 +260,7 @@ func TestTasksExpire(t *testing.T) {
 }
 
 func TestPrincipalsHaveQuotas(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		o := open(t, tasks.MaxOpen(2), tasks.MaxKept(3), tasks.MaxTotal(5))
 		ann, eve := o.modern(), o.modern()
 		ann.as, eve.as = &oauth.Principal{Subject: "ann"}, &oauth.Principal{Subject: "eve"}
@@ -284,7 +284,7 @@ func TestPrincipalsHaveQuotas(t *testing.T) {
 }
 
 func TestPollingTooFastIsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		p := open(t).modern()
 		id := p.start("trip", `{}`)
 		for range 20 {
@@ -299,7 +299,7 @@ func TestPollingTooFastIsRefused(t *testing.T) {
 }
 
 func TestTasksWaitForTheirTurn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		o := open(t, tasks.MaxRunning(2))
 		p := o.modern()
 		var ids []string
@@ -307,7 +307,7 @@ func TestTasksWaitForTheirTurn(t *testing.T) {
 			ids = append(ids, p.start("work", `{"seconds":10}`))
 		}
 		synctest.Wait()
-		require.Equal(t, 2, o.runs)
+		require.Equal(t, 2, noted(o.office, &o.runs))
 		time.Sleep(31 * time.Second)
 		for _, id := range ids {
 			require.Equal(t, protocol.TaskCompleted, p.get(id).Status)
@@ -316,7 +316,7 @@ func TestTasksWaitForTheirTurn(t *testing.T) {
 }
 
 func TestMirroredTaskIDsMustMatch(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		p := open(t).modern()
 		id := p.start("trip", `{}`)
 		p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tasks/get"}, "Mcp-Name": {id}}
@@ -329,7 +329,7 @@ func TestMirroredTaskIDsMustMatch(t *testing.T) {
 }
 
 func TestMiddlewareSeesRequestsAndRuns(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		o := open(t)
 		var seen []string
 		o.srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
@@ -352,7 +352,7 @@ func TestMiddlewareSeesRequestsAndRuns(t *testing.T) {
 }
 
 func TestTasksOfMountedServers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		inner := open(t)
 		outer := mcpkit.MustNew(nil, mcpkit.Name("outer", "1"))
 		require.NoError(t, outer.Mount("office", inner.srv))

@@ -12,9 +12,11 @@ import (
 	"flag"
 	"log"
 	"net"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/skills"
+	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
 //go:embed skills
@@ -44,7 +46,8 @@ func main() {
 // newServer returns a server for all scenarios in all protocol versions.
 func newServer() (*mcpkit.Server, error) {
 	f := &Fixture{}
-	srv, err := mcpkit.New(f, mcpkit.With(&Questions{}), skills.FS(skillFiles, skills.Dir("skills")))
+	srv, err := mcpkit.New(f, mcpkit.With(&Questions{}), mcpkit.With(&Jobs{}),
+		skills.FS(skillFiles, skills.Dir("skills")), tasks.New(tasks.PollInterval(100*time.Millisecond)))
 	if err != nil {
 		return nil, err
 	}

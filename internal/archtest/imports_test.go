@@ -105,6 +105,7 @@ var mayImport = map[string][]string{
 		"golang.org/x/net/html"}, // checks what pages load
 	"skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"skills":                  {"mcpkit", "skills/internal/skillmd", "protocol", "jsonrpc", "internal/jsonx"},
+	"tasks":                   {"mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx"},
 	"skills/skillsclient":     {"client", "skills/internal/skillmd", "protocol", "internal/jsonx"},
 
 	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx"}, // the one place where both sides meet
