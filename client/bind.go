@@ -94,8 +94,8 @@ func (c *Client) bind(f reflect.StructField, name string, tools map[string]*prot
 	if t.NumIn() == 2 {
 		in = t.In(1)
 	}
-	if tool.OnlyAsTask() && !c.modern() {
-		return fn, fmt.Errorf("tool %q: %w of version %s, which this client does not support", name, ErrTaskRequired, c.Version())
+	if err := c.Callable(tool); err != nil {
+		return fn, fmt.Errorf("tool %q: %w", name, err)
 	}
 	if err := checkInput(in, tool.InputSchema); err != nil {
 		return fn, fmt.Errorf("tool %q: %w", name, err)

@@ -335,14 +335,26 @@ func (c *Client) onlyAsTask(ctx context.Context, a *agreement, r *request, err e
 			return fmt.Errorf("%w; dial with client.Tasks() to call it: %w", ErrTaskRequired, rpc)
 		}
 	case a.version == protocol.V20251125 && rpc.Code == jsonrpc.CodeMethodNotFound:
-		if _, listed := c.tools.get(r.name); !listed {
-			_ = c.refreshTools(ctx) // then the error stays as it is
-		}
-		if t, listed := c.tools.get(r.name); listed && t.onlyAsTask {
-			return fmt.Errorf("%w of version %s, which this client does not support: %w", ErrTaskRequired, a.version, rpc)
+		if t, _ := c.Tool(ctx, r.name); t != nil && t.OnlyAsTask() {
+			return fmt.Errorf("%w: %w", c.Callable(t), rpc)
 		}
 	}
 	return err
+}
+
+// Callable returns nil if the client can call the tool, which is one of the server's list, and an
+// error that wraps [ErrTaskRequired] if the tool runs only as a task and the client cannot call it
+// as one. Lists of modern servers may not say so; then it returns nil, and the call has the error.
+func (c *Client) Callable(t *protocol.Tool) error {
+	switch {
+	case !t.OnlyAsTask():
+		return nil
+	case !c.modern():
+		return fmt.Errorf("%w of version %s, which this client does not support", ErrTaskRequired, c.Version())
+	case c.declaresTasks() != nil:
+		return fmt.Errorf("%w; dial with client.Tasks() to call it", ErrTaskRequired)
+	}
+	return nil
 }
 
 // answer responds to questions of the task.

@@ -526,6 +526,9 @@ func TestALegacyToolThatRunsOnlyAsATaskIsAClearError(t *testing.T) {
 	}
 	_, err = client.Start(t.Context(), c, "brew", nil)
 	require.EqualError(t, err, `client: tools/call "brew": version 2025-11-25 does not have the extension io.modelcontextprotocol/tasks`)
+	tool, err := c.Tool(t.Context(), "brew")
+	require.NoError(t, err)
+	require.ErrorIs(t, c.Callable(tool), client.ErrTaskRequired)
 	var tea struct {
 		Brew func(ctx context.Context) error `mcp:"brew"`
 	}

@@ -217,7 +217,6 @@ type knownTool struct {
 	schema     *outputSchema
 	wrapped    bool // the output schema is that of {"result": ...}
 	repeatable bool // it has the hint readonly or idempotent
-	onlyAsTask bool // 2025-11-25: it runs only as a task
 }
 
 // A toolIndex holds the listed tools by name. The zero value is empty.
@@ -260,7 +259,7 @@ func (x *toolIndex) learn(c *Client, tools []protocol.Tool, first, last bool) []
 }
 
 func newKnownTool(t *protocol.Tool) *knownTool {
-	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema), onlyAsTask: t.OnlyAsTask()}
+	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema)}
 	k.headers, k.fault = paramHeaders(t.InputSchema)
 	if t.OutputSchema != nil {
 		properties := jsonx.Member(t.OutputSchema, "properties")

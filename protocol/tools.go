@@ -42,14 +42,22 @@ type ToolAnnotations struct {
 	OpenWorldHint   *bool  `json:"openWorldHint,omitzero"`   // interacts with an open set of external systems; default true
 }
 
-// OnlyAsTask reports whether the tool runs only as a task of 2025-11-25. Modern versions do not say
-// so in lists: calls of such a tool fail with [CodeMissingClientCapability].
+// OnlyAsTask reports whether the list says that the tool runs only as a task: with Execution in
+// 2025-11-25. Lists of modern versions have no such member, except for [MetaTaskSupport] of servers
+// that use this module. A call of such a tool fails with [CodeMissingClientCapability].
 func (t *Tool) OnlyAsTask() bool {
-	return t.Execution != nil && t.Execution.TaskSupport == TaskSupportRequired
+	if t.Execution != nil && t.Execution.TaskSupport == TaskSupportRequired {
+		return true
+	}
+	return jsonx.IsString(t.Meta[MetaTaskSupport], TaskSupportRequired)
 }
 
 // TaskSupportRequired is the TaskSupport of a tool that runs only as a task.
 const TaskSupportRequired = "required"
+
+// MetaTaskSupport is the key in the _meta of a tool with its TaskSupport, in lists of modern
+// versions. Servers that use this module set it.
+const MetaTaskSupport = "io.github.mcpkit/task"
 
 // A ToolExecution says how a tool may be run. 2025-11-25 only.
 type ToolExecution struct {

@@ -21,8 +21,9 @@ const (
 )
 
 // definitions reads all lists of a server. A list that cannot be read stays as it was, and
-// definitions calls failed for it. It returns an error only if no list can be read.
-func definitions(ctx context.Context, c *client.Client, before mcpkit.Definitions, failed func(method string, err error)) (mcpkit.Definitions, error) {
+// definitions calls failed with its method. For tools that cannot be called, it calls omitted. It
+// returns an error only if no list can be read.
+func definitions(ctx context.Context, c *client.Client, before mcpkit.Definitions, failed, omitted func(name string, err error)) (mcpkit.Definitions, error) {
 	caps := c.Capabilities()
 	d := mcpkit.Definitions{Completes: caps.Completions != nil || !c.Version().Modern() && c.Version() < protocol.V20250326}
 	var faults []error
@@ -43,7 +44,7 @@ func definitions(ctx context.Context, c *client.Client, before mcpkit.Definition
 		}
 		all, err := list(ctx, c, l.method, l.member)
 		if l.method == protocol.MethodToolsList && err == nil {
-			all, err = usable(ctx, c, all)
+			all, err = usable(ctx, c, all, omitted)
 		}
 		if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok && rpc.Code == jsonrpc.CodeMethodNotFound && l.method == protocol.MethodResourcesTemplatesList {
 			err = nil // many servers have resources but no templates
@@ -68,11 +69,15 @@ func definitions(ctx context.Context, c *client.Client, before mcpkit.Definition
 
 // usable returns the tools that may be called. It lists them through the client, which needs their
 // headers and hints.
-func usable(ctx context.Context, c *client.Client, tools []json.RawMessage) ([]json.RawMessage, error) {
+func usable(ctx context.Context, c *client.Client, tools []json.RawMessage, omitted func(name string, err error)) ([]json.RawMessage, error) {
 	names := map[string]bool{}
 	for t, err := range c.Tools(ctx, client.Fresh()) {
 		if err != nil {
 			return nil, err
+		}
+		if err := c.Callable(t); err != nil {
+			omitted(t.Name, err)
+			continue
 		}
 		names[t.Name] = true
 	}

@@ -9,6 +9,10 @@
 // questions (elicitation, sampling, roots) to the caller, whatever protocol versions the two sides
 // speak. It does not change results and errors.
 //
+// Callers of the proxy get results, not tasks. With [Dial] of [client.Tasks], the proxy follows the
+// tasks of the remote server. Without it, and on servers with the tasks of 2025-11-25, tools that run
+// only as tasks are left out, or fail with an error that says so.
+//
 // The remote server sees this program as its client. The proxy forwards nothing about the caller:
 // no token and no header. Pass the credentials of this program to [Dial].
 package proxy
@@ -378,6 +382,8 @@ func (r *remote) refresh(ctx context.Context, l *link) error {
 	r.mu.Unlock()
 	d, err := definitions(ctx, l.client, before, func(method string, err error) {
 		r.config.logger.WarnContext(ctx, "proxy: a list of the remote server cannot be read", "server", r.title(), "method", method, "error", err)
+	}, func(tool string, err error) {
+		r.config.logger.WarnContext(ctx, "proxy: a tool of the remote server is left out", "server", r.title(), "tool", tool, "reason", err)
 	})
 	if err != nil {
 		return err

@@ -106,6 +106,12 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 	if errors.Is(err, mcpkit.ErrAsked) {
 		return err
 	}
+	switch {
+	case errors.Is(err, client.ErrTaskRequired):
+		return mcpkit.Errorf("this tool of the remote server %q runs only as a task, and this server does not call it as one", r.title())
+	case errors.Is(err, client.ErrTaskCancelled):
+		return mcpkit.Errorf("the remote server %q cancelled the task of this call", r.title())
+	}
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return &jsonrpc.Error{Code: rpc.Code, Message: rpc.Message, Data: rpc.Data}
 	}
