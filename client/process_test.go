@@ -174,7 +174,7 @@ func TestGrandchildrenEndWithTheProgram(t *testing.T) {
 		// It has ended, or is a zombie.
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(state), ") Z ")
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // A lockedBuffer is safe for concurrent use.

@@ -33,7 +33,7 @@ func TestAbandonedSessionIsSmallAndHasNoGoroutine(t *testing.T) {
 		open()
 	}
 	require.Less(t, (heap()-before)/n, int64(most), "bytes for each session")
-	require.Equal(t, goroutines, runtime.NumGoroutine())
+	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines) // those of other tests may have ended
 }
 
 func heap() int64 {
