@@ -288,7 +288,7 @@ func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
 	}
 	row := &methodRow{method: m.name, nameParam: m.nameParam, overdue: new(overdueCount), handle: h, source: s}
 	if d != nil {
-		row.from = d.since
+		row.from, row.by = d.since, fmt.Sprintf(", by the extension %q", d.id)
 	}
 	if m.from != "" || m.until != "" {
 		row.from, row.until = m.from, m.until

@@ -325,7 +325,7 @@ func TestFaultsOfExtensionsAreFoundAtStartup(t *testing.T) {
 		{"settings not an object", mcpkit.Extension{ID: ratingsID, Settings: 5}, `mcpkit: extension "com.example/ratings": the settings are a JSON object, not 5`},
 		{"method of the protocol", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{mcpkit.NewMethod("tools/list", func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil })}},
 			`mcpkit: extension "com.example/ratings": the method "tools/list" is part of the protocol`},
-		{"method twice", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{ping, ping}}, `mcpkit: extension "com.example/ratings": the method "ratings/ping" is registered already`},
+		{"method twice", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{ping, ping}}, `mcpkit: extension "com.example/ratings": the method "ratings/ping" is registered already, by the extension "com.example/ratings"`},
 		{"nil method", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{nil}}, `mcpkit: extension "com.example/ratings": a method or topic is nil; make them with NewMethod and NewTopic`},
 		{"member of the protocol", mcpkit.Extension{ID: ratingsID, Topics: []*mcpkit.Topic{mcpkit.NewTopic("toolsListChanged", "n", nil)}},
 			`mcpkit: extension "com.example/ratings": a topic cannot have the member "toolsListChanged"`},

@@ -26,6 +26,7 @@ type methodRow struct {
 	overdue   *overdueCount // set if handle runs code of the program, which a time limit bounds
 	handle    Handler       // withParams, if the method has params
 	source    any           // who added the row: nil for the protocol's own, else a *Server or a mount
+	by        string        // for errors: ", by the extension \"com.example/ratings\""; may be empty
 }
 
 // A feature is what methods belong to. A server that has it declares it and offers its methods.
@@ -115,7 +116,7 @@ func (c *catalog) addMethods(rows ...*methodRow) error {
 		case known.source == nil:
 			return fmt.Errorf("the method %q is part of the protocol", row.method)
 		default:
-			return fmt.Errorf("the method %q is registered already", row.method)
+			return fmt.Errorf("the method %q is registered already%s", row.method, known.by)
 		}
 	}
 	c.methods = methods

@@ -218,13 +218,13 @@ func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
 		return nil
 	}
 	var rows []*methodRow
-	for name, row := range next.methods {
-		known := c.methods[name]
+	for _, name := range slices.Sorted(maps.Keys(next.methods)) { // so that the error is always the same
+		row, known := next.methods[name], c.methods[name]
 		if row.source == nil || old.methods[name] != nil || known != nil && known.source == m {
 			continue
 		}
 		outer := row.with(func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, nil, row) })
-		outer.source, outer.overdue = m, new(overdueCount)
+		outer.source, outer.by, outer.overdue = m, ", by the server "+m.site, new(overdueCount)
 		rows = append(rows, outer)
 	}
 	if err := c.addMethods(rows...); err != nil {
