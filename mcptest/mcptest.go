@@ -60,6 +60,7 @@ type Server struct {
 	transport transportKind
 	tape      *tape // records the conversation; may be nil
 	client    *client.Client
+	rounds    *rounds
 }
 
 // New returns a server for the service, reached in memory with the newest protocol version. opts
@@ -74,7 +75,7 @@ type Server struct {
 func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 	t.Helper()
 	checkLeaks(t)
-	s := &Server{t: t, log: &buffer{}}
+	s := &Server{t: t, log: &buffer{}, rounds: new(rounds)}
 	if srv, ok := service.(*mcpkit.Server); ok {
 		s.srv = srv
 		return s
@@ -96,7 +97,7 @@ func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 // view returns a copy that is not connected.
 func (s *Server) view() *Server {
 	v := *s
-	v.client, v.tape = nil, nil
+	v.client, v.tape, v.rounds = nil, nil, new(rounds)
 	v.answers = slices.Clone(s.answers)
 	return &v
 }
@@ -220,7 +221,7 @@ func (p pipes) Close() error { return errors.Join(p.PipeWriter.Close(), p.PipeRe
 
 // handler returns what a transport serves.
 func (s *Server) handler() transport.Handler {
-	h := asPrincipal{s.srv, s.principal}
+	h := asPrincipal{s.srv, s.principal, s.rounds}
 	if s.tape != nil {
 		return recorded{h, s.tape}
 	}
@@ -231,6 +232,7 @@ func (s *Server) handler() transport.Handler {
 type asPrincipal struct {
 	*mcpkit.Server
 	principal *oauth.Principal
+	rounds    *rounds
 }
 
 // ServeRPC calls the server with the principal in ctx.
@@ -238,6 +240,7 @@ func (a asPrincipal) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer tr
 	if a.principal != nil {
 		ctx = oauth.NewContext(ctx, a.principal)
 	}
+	a.rounds.note(req)
 	return a.Server.ServeRPC(ctx, req, peer)
 }
 
@@ -247,12 +250,10 @@ func (s *Server) Call(tool string, in any) *Result {
 	return s.do("call "+tool, in, func(r *Result, opts []client.CallOption) {
 		res, err := s.Client().CallTool(s.t.Context(), tool, in, opts...)
 		if res != nil { // a tool error is in the result
-			r.text, r.structured, r.isError, err = contentText(res.Content), unwrap(res.StructuredContent, s.Client().Version()), res.IsError, nil
-			if s.Client().Version() < protocol.V20250618 {
-				r.jsonText = lastJSON(res.Content)
-			}
+			r.ofTool(res)
+		} else {
+			r.err = err
 		}
-		r.err = err
 	})
 }
 
@@ -261,19 +262,9 @@ func (s *Server) Read(uri string) *Result {
 	s.t.Helper()
 	return s.do("read "+uri, nil, func(r *Result, opts []client.CallOption) {
 		res, err := s.Client().ReadResource(s.t.Context(), uri, opts...)
-		r.err = err
-		if err != nil {
-			return
+		if r.err = err; err == nil {
+			r.ofResource(res)
 		}
-		var parts []string
-		for _, c := range res.Contents {
-			if c.Text != nil {
-				parts = append(parts, *c.Text)
-			} else {
-				parts = append(parts, string(c.Blob))
-			}
-		}
-		r.text = strings.Join(parts, "\n")
 	})
 }
 
@@ -282,15 +273,9 @@ func (s *Server) Prompt(name string, args map[string]string) *Result {
 	s.t.Helper()
 	return s.do("prompt "+name, args, func(r *Result, opts []client.CallOption) {
 		res, err := s.Client().GetPrompt(s.t.Context(), name, args, opts...)
-		r.err = err
-		if err != nil {
-			return
+		if r.err = err; err == nil {
+			r.ofPrompt(res)
 		}
-		var lines []string
-		for _, m := range res.Messages {
-			lines = append(lines, string(m.Role)+": "+contentText([]protocol.Content{m.Content}))
-		}
-		r.text = strings.Join(lines, "\n")
 	})
 }
 
@@ -338,17 +323,18 @@ func (s *Server) tools() []*protocol.Tool {
 // do sends one request and collects the result, progress and log.
 func (s *Server) do(what string, in any, request func(*Result, []client.CallOption)) *Result {
 	s.t.Helper()
-	r := &Result{t: s.t, what: what}
+	r := &Result{t: s.t, what: what, server: s}
 	if in != nil {
 		r.arguments, _ = jsonx.Marshal(in) // the request returns the same error
 	}
 	from := s.log.len()
+	s.rounds.forget()
 	request(r, []client.CallOption{
 		client.LogLevel(protocol.LevelDebug),
 		client.OnProgress(func(p *protocol.ProgressParams) { r.addProgress(p) }),
 		client.OnLog(func(p *protocol.LoggingMessageParams) { r.addMessage(p) }),
 	})
-	r.log = s.log.since(from)
+	r.log, r.last = s.log.since(from), s.rounds.latest()
 	r.unanswered = s.handlers == nil && len(s.answers) == 0 && s.Client().Version() >= protocol.V20250618
 	return r
 }

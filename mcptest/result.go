@@ -29,6 +29,8 @@ type Result struct {
 	err        error
 	log        string
 	unanswered bool // the client has no answers, in a version with questions
+	server     *Server
+	last       *jsonrpc.Request // with the answers of the last round; nil if there was one round
 
 	mu       sync.Mutex
 	progress []string // guarded by mu

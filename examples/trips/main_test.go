@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -77,28 +77,16 @@ func TestBooking(t *testing.T) {
 	})
 }
 
+// docs:begin again
 func TestARepeatedLastRoundMakesOneOrder(t *testing.T) {
-	trips, url := serve(t)
-	c := rawclient.Answering(t, rawclient.Modern, url, (&user{}).answer)
-	var asked struct {
-		RequestState  string
-		InputRequests map[string]json.RawMessage
-	}
-	require.NoError(t, json.Unmarshal(c.Request("tools/call", `{"name":"ticket","arguments":{"city":"Oslo"}}`).Result, &asked))
-	require.Len(t, asked.InputRequests, 1)
-	var texts []string
-	for key := range asked.InputRequests {
-		last := fmt.Sprintf(`{"name":"ticket","arguments":{"city":"Oslo"},"requestState":%q,"inputResponses":{%q:%s{"confirm":true}}}}`, asked.RequestState, key, accept)
-		for range 2 {
-			var result rawclient.ToolResult
-			require.NoError(t, json.Unmarshal(c.Request("tools/call", last).Result, &result))
-			texts = append(texts, result.Text())
-		}
-	}
-	require.Contains(t, texts[0], "ordered a ticket to Oslo")
-	require.Equal(t, texts[0], texts[1])
+	trips := &Trips{}
+	s := mcptest.New(t, trips).Answer("Buy a ticket", true)
+	s.Call("ticket", map[string]any{"city": "Oslo"}).OK().
+		Again().OK().TextContains("ordered a ticket to Oslo")
 	require.Len(t, trips.tickets, 1)
 }
+
+// docs:end again
 
 func TestUserDeclines(t *testing.T) {
 	eachEra(t, func(t *testing.T, version string) {

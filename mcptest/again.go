@@ -1,0 +1,126 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// rounds holds the last request that repeated a call with the answers to its questions.
+type rounds struct {
+	mu   sync.Mutex
+	last *jsonrpc.Request // guarded by mu; nil if there is none
+}
+
+// note keeps the request if it has answers.
+func (r *rounds) note(req *jsonrpc.Request) {
+	if jsonx.Member(req.Params, "requestState") == nil && jsonx.Member(req.Params, "inputResponses") == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = &jsonrpc.Request{Method: req.Method, Params: slices.Clone(req.Params)}
+}
+
+func (r *rounds) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = nil
+}
+
+func (r *rounds) latest() *jsonrpc.Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// Again repeats the last round of a call that asked the user: it sends the same answers and the
+// same state once more, as clients may, and returns the new result. A tool that orders something
+// should give the same result, and must not order twice:
+//
+//	first := s.Answer("Pay?", true).Call("order", seat).OK()
+//	first.Again().OK().Text("order 1")
+//
+// It ends the test if the call asked nothing. In legacy versions a call has only one round, so
+// Again returns r.
+func (r *Result) Again() *Result {
+	r.t.Helper()
+	if r.server.Client().Version().Legacy() {
+		return r
+	}
+	if r.last == nil {
+		r.t.Fatalf("%s\nwant: a question, so that Again can repeat the round with its answer\n got: %s", r.what, r.outcome())
+	}
+	params := map[string]any{}
+	for key, value := range jsonx.Members(r.last.Params) {
+		if name := jsonx.String(key); name != "_meta" { // the client adds its own
+			params[name] = json.RawMessage(slices.Clone(value))
+		}
+	}
+	return r.server.do(r.what+" again", nil, func(again *Result, opts []client.CallOption) {
+		again.err = again.request(r.last.Method, params, opts)
+	})
+}
+
+// request sends a request that Again repeats, and reads its result.
+func (r *Result) request(method string, params map[string]any, opts []client.CallOption) error {
+	c, ctx := r.server.Client(), r.t.Context()
+	switch method {
+	case protocol.MethodPromptsGet:
+		var res protocol.GetPromptResult
+		if err := c.Request(ctx, method, params, &res, opts...); err != nil {
+			return err
+		}
+		r.ofPrompt(&res)
+	case protocol.MethodResourcesRead:
+		var res protocol.ReadResourceResult
+		if err := c.Request(ctx, method, params, &res, opts...); err != nil {
+			return err
+		}
+		r.ofResource(&res)
+	default:
+		var res protocol.CallToolResult
+		if err := c.Request(ctx, method, params, &res, opts...); err != nil {
+			return err
+		}
+		r.ofTool(&res)
+	}
+	return nil
+}
+
+// ofTool takes the result of a tool.
+func (r *Result) ofTool(res *protocol.CallToolResult) {
+	version := r.server.Client().Version()
+	r.text, r.structured, r.isError = contentText(res.Content), unwrap(res.StructuredContent, version), res.IsError
+	if version < protocol.V20250618 {
+		r.jsonText = lastJSON(res.Content)
+	}
+}
+
+// ofResource takes the contents of a resource.
+func (r *Result) ofResource(res *protocol.ReadResourceResult) {
+	var parts []string
+	for _, c := range res.Contents {
+		if c.Text != nil {
+			parts = append(parts, *c.Text)
+		} else {
+			parts = append(parts, string(c.Blob))
+		}
+	}
+	r.text = strings.Join(parts, "\n")
+}
+
+// ofPrompt takes the messages of a prompt.
+func (r *Result) ofPrompt(res *protocol.GetPromptResult) {
+	var lines []string
+	for _, m := range res.Messages {
+		lines = append(lines, string(m.Role)+": "+contentText([]protocol.Content{m.Content}))
+	}
+	r.text = strings.Join(lines, "\n")
+}
