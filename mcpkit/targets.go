@@ -47,17 +47,17 @@ func findTool(call *Call) *jsonrpc.Error {
 }
 
 // mayKnow reports whether the caller may know of the entry. If not, the caller gets the response
-// for an unknown name, and the log gets the missing scopes.
+// for an unknown name, and the log gets the scopes that the method needs and those of the caller.
 func (call *Call) mayKnow(e *entry) bool {
 	if e.visible(call.principal) {
 		return true
 	}
-	who := ""
+	who, has := "", ""
 	if call.principal != nil {
-		who = call.principal.Subject
+		who, has = call.principal.Subject, strings.Join(call.principal.Scopes, " ")
 	}
 	call.server.config.logger.WarnContext(call.ctx, "mcpkit: a call was refused because the caller lacks scopes; the caller got the response for an unknown name",
-		"ref", call.Ref(), "method", call.row.method, "name", call.name, "scopes", strings.Join(e.scopes, " "), "principal", who)
+		"ref", call.Ref(), "method", call.row.method, "name", call.name, "scopes", strings.Join(e.scopes, " "), "callerScopes", has, "principal", who)
 	return false
 }
 

@@ -91,7 +91,7 @@ func TestAMissingScopeIsLoggedForTheOperatorAlone(t *testing.T) {
 	unknown := call("rinse")
 	require.Empty(t, log.String())
 	require.Equal(t, strings.ReplaceAll(unknown, "rinse", "wipe"), call("wipe"), "the caller learns no more than of a tool that is not there")
-	require.Contains(t, log.String(), `name=wipe scopes=disk:write principal=ann`)
+	require.Contains(t, log.String(), `name=wipe scopes=disk:write callerScopes=disk:read principal=ann`)
 }
 
 func TestMethodsOfTheProgramHoldParamsToTheirTags(t *testing.T) {

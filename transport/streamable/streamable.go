@@ -148,8 +148,10 @@ type Options struct {
 	// Path is the path that [Listen] serves. Empty means [DefaultPath]. A Handler ignores it.
 	Path string
 
-	// ShutdownTimeout is how long requests may continue when [Listen] shuts down. Zero means
-	// [DefaultShutdownTimeout].
+	// ShutdownTimeout is how long requests may continue when [Listen] shuts down. Then
+	// they are cancelled. Zero means [DefaultShutdownTimeout], which is what `docker stop` waits by
+	// default, and less than the 30 s that a tool may take by default: if supervisors wait longer,
+	// set more than the longest timeout of a tool.
 	ShutdownTimeout time.Duration
 
 	// OnListen, if not nil, is called with the address of [Listen] once it accepts requests.

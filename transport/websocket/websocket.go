@@ -92,8 +92,10 @@ type Options struct {
 	// the connection. Zero means 30 s.
 	WriteTimeout time.Duration
 
-	// ShutdownTimeout is how long calls may continue when the server shuts down. Zero means
-	// [DefaultShutdownTimeout].
+	// ShutdownTimeout is how long calls may continue when the server shuts down. Then
+	// they are cancelled. Zero means [DefaultShutdownTimeout], which is what `docker stop` waits by
+	// default, and less than the 30 s that a tool may take by default: if supervisors wait longer,
+	// set more than the longest timeout of a tool.
 	ShutdownTimeout time.Duration
 
 	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
