@@ -33,8 +33,7 @@ type Extension struct {
 	// Methods are the requests that clients may send.
 	Methods []*Method
 
-	// Topics are members that the extension adds to the filter of subscriptions/listen. Topics of
-	// a mounted server reach only clients that are connected to that server itself.
+	// Topics are members that the extension adds to the filter of subscriptions/listen.
 	Topics []*Topic
 
 	// Items are the extension's tools, prompts and resources.
@@ -148,8 +147,10 @@ func (s *Server) extend(e *Extension) error {
 		if err := c.declare(d); err != nil {
 			return err
 		}
-		if err := c.addTopics(e.ID, e.Topics); err != nil {
-			return err
+		for _, t := range e.Topics {
+			if err := c.addTopic(offeredTopic{Topic: t, extension: e.ID}); err != nil {
+				return err
+			}
 		}
 		return c.addMethods(rows...)
 	})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -298,6 +300,57 @@ func TestMountedServersKeepTheirExtensions(t *testing.T) {
 	require.Contains(t, declaring(t, parent).send("tools/call", `{"name":"shop_slow"}`), `"resultType":"later"`)
 	require.NoError(t, r.items.Replace(mcpkit.NewTool("rerate", func() string { return "1" })))
 	require.Contains(t, modern(t, parent).result("tools/list", `{}`), `"shop_rerate"`)
+}
+
+func TestClientsOfAServerSubscribeToTheTopicsOfMountedServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRatings()
+		top, middle, child := newServer(t, nil), newServer(t, nil), newServer(t, nil, mcpkit.Extend(r.extension()))
+		require.NoError(t, middle.Mount("m", child))
+		require.NoError(t, top.Mount("t", middle))
+		var refused string
+		child.Use(func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+				if call.Method() == refused {
+					return nil, mcpkit.Errorf("not you")
+				}
+				return next(ctx, call)
+			}
+		})
+		// listen returns the filter that the server acknowledges, and the notification of a change.
+		listen := func(srv *mcpkit.Server) (filter, changed string) {
+			sent := make(chan string, 10)
+			link := &listening{declaring(t, srv).peer, sent}
+			ctx, stop := context.WithCancel(t.Context())
+			var ended sync.WaitGroup
+			ended.Go(func() {
+				msg, bad := jsonrpc.Decode([]byte(`{"jsonrpc":"2.0","id":"sub","method":"subscriptions/listen","params":{"notifications":{"ratedTools":["slow","secret"]},` + ratingsMeta + `}}`))
+				if bad == nil {
+					srv.ServeRPC(ctx, msg.Request, link)
+				}
+			})
+			synctest.Wait()
+			filter = <-sent
+			_, err := r.topic.Notify("slow", rating{"slow", 3})
+			require.NoError(t, err)
+			synctest.Wait()
+			stop()
+			ended.Wait()
+			close(sent)
+			return filter, <-sent
+		}
+		for _, srv := range []*mcpkit.Server{child, middle, top} {
+			filter, changed := listen(srv)
+			require.Contains(t, filter, `"notifications":{"ratedTools":["slow"]}`)
+			require.Contains(t, changed, `"method":"notifications/ratings/changed"`)
+		}
+		refused = "subscriptions/listen"
+		for _, srv := range []*mcpkit.Server{middle, top} {
+			filter, changed := listen(srv)
+			require.Contains(t, filter, `"notifications":{}`)
+			require.Empty(t, changed)
+		}
+	})
 }
 
 type counted struct{ starts, closes int }

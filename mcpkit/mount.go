@@ -20,9 +20,9 @@ type mount struct {
 	site          string // who mounted it, for errors: `mounted as "billing" (main.go:12)`
 }
 
-// Mount makes the tools, prompts, resources and own methods (see [Handle]) of other part of s, now
-// and in future: what is added to other or removed from it is added and removed here, too, and
-// subscribed clients of s are notified. Tools and prompts get the prefix: "billing" makes
+// Mount makes the tools, prompts, resources, own methods (see [Handle]) and extensions of other part
+// of s, now and in future: what is added to other or removed from it is added and removed here, too,
+// and subscribed clients of s are notified. Tools and prompts get the prefix: "billing" makes
 // "billing_refund" of "refund", and "" leaves the names unchanged. Resources keep their URIs, since
 // results and links contain them.
 //
@@ -32,9 +32,9 @@ type mount struct {
 // server/discover, ping and logging/setLevel pass only the middleware of s. The options of s decide
 // which errors callers see.
 //
-// If a name or URI exists already, nothing is mounted, and the error names both places. Later,
-// other refuses to register what would collide in s. Scopes need [Authenticated] or [TrustLocal] on
-// s.
+// If a name, URI or method exists already, nothing is mounted, and the error names both places.
+// Later, other refuses to register what would collide in s. Scopes need [Authenticated] or
+// [TrustLocal] on s.
 //
 // Starting s starts other, and closing s closes it. other may also be served by itself and be
 // mounted in several servers, but not within itself.
@@ -208,11 +208,17 @@ func checkMirrored(d draft) error {
 	return joinFaults(faults)
 }
 
-// mirrorMethods gives c the methods and extensions that were added to the child. They cannot be
-// removed.
+// mirrorMethods gives c the methods, topics and extensions that were added to the child. They cannot
+// be removed.
 func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
 	for _, d := range next.extensions[len(old.extensions):] {
 		_ = c.declare(d) // a server that has the extension itself, or from another mount, has declared it
+	}
+	for _, t := range next.topics[len(old.topics):] {
+		t.from = m
+		if err := c.addTopic(t); err != nil {
+			return m.fault("%v", err)
+		}
 	}
 	if len(next.methods) == len(old.methods) {
 		return nil
@@ -323,7 +329,7 @@ func (e *entry) refusedBy(mounts map[gate]bool) bool {
 }
 
 // listenThrough runs h, which holds the request open, inside the middleware of mounted servers. If
-// one refuses, the listener is not notified of the resources of that server.
+// one refuses, the listener is not notified of the resources and topics of that server.
 func (c *Call) listenThrough(ctx context.Context, l *listener, h Handler) (Result, error) {
 	return c.listenThroughAll(ctx, c.server.mounts.all(), l, h)
 }
@@ -349,6 +355,11 @@ func (c *Call) listenThroughAll(ctx context.Context, mounts []*mount, l *listene
 		match, _ := c.catalog.findResource(c.principal, uri)
 		return match.resource != nil && match.resource.from == m
 	})
+	for _, t := range c.catalog.topics {
+		if t.from == m {
+			delete(l.topics, t.Topic)
+		}
+	}
 	return rest(ctx)
 }
 

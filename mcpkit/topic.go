@@ -70,22 +70,24 @@ type topicKey struct {
 type offeredTopic struct {
 	*Topic
 	extension string
+	from      *mount // nil: the server's own
 }
 
-// addTopics adds the topics of an extension to the catalog.
-func (c *catalog) addTopics(extension string, topics []*Topic) error {
-	added := slices.Clip(c.topics)
-	for _, t := range topics {
-		switch t.member {
-		case "", "toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions":
-			return fmt.Errorf("a topic cannot have the member %q", t.member)
+// addTopic adds a topic to the catalog.
+func (c *catalog) addTopic(t offeredTopic) error {
+	switch t.member {
+	case "", "toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions":
+		return fmt.Errorf("a topic cannot have the member %q", t.member)
+	}
+	for _, known := range c.topics {
+		if known.Topic == t.Topic && t.from != nil {
+			return nil // two mounted servers have mounted the same one
 		}
-		if slices.ContainsFunc(added, func(known offeredTopic) bool { return known.member == t.member }) {
+		if known.member == t.member {
 			return fmt.Errorf("the server has a topic with the member %q already", t.member)
 		}
-		added = append(added, offeredTopic{t, extension})
 	}
-	c.topics = added
+	c.topics = append(slices.Clip(c.topics), t)
 	return nil
 }
 
