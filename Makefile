@@ -6,9 +6,9 @@ SHELL       := bash
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# The modules of this repository: the library, the benchmarks, the tutorial, and tests with other SDKs
-# and routers.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod interop/*/go.mod))
+# The modules of this repository: the library, the benchmarks, the tutorial, tests with other SDKs and
+# routers, and tests in a browser.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod interop/*/go.mod mcptest/*/go.mod))
 
 # The time that each benchmark runs. Use `make bench BENCHTIME=5s` for figures to publish.
 BENCHTIME ?= 1s
@@ -21,7 +21,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
 # The parts of check, in order.
-PARTS := lint test fresh conformance interop
+PARTS := lint test browser fresh conformance interop
 
 .PHONY: check
 check: ## everything that must pass before a change is merged, with the time of each part
@@ -42,6 +42,18 @@ test: ## all tests with the race detector; tests of allocations without it
 	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./client ./mcpkit
 	for dir in interop/echojwt interop/migrate interop/routers; do (cd $$dir && go test ./...); done
 	cd docs/tutorial && go test ./...
+
+.PHONY: browser
+browser: chromium ## test the pages of MCP Apps in Chromium
+	cd mcptest/browser && go test -race -timeout 20m ./...
+
+# Without root or apt-get, and with Chromium missing, the tests say how to install it and skip.
+.PHONY: chromium
+chromium: ## install Chromium, if it is missing and this is Debian
+	@command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
+		echo "installing Chromium"; \
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } >/dev/null; }
 
 .PHONY: lint
 lint: fmt-check vet staticcheck platforms ## check formatting, vet and staticcheck, for all platforms

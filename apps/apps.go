@@ -54,7 +54,7 @@ const MIMEType = "text/html;profile=mcp-app"
 
 // nameMember is the member of a tool's _meta with the name that the tool has in its own server. Where
 // the server is mounted with a prefix, mcp-app.js finds the prefix with it.
-const nameMember = "mcpkit.dev/name"
+const nameMember = "io.github.mcpkit/name"
 
 // Shown reports whether the client of the call that ctx belongs to shows pages: it declared the
 // extension. A tool has useful text for other clients and for the model in any case, but may leave

@@ -86,7 +86,7 @@ func TestToolsNameTheirPages(t *testing.T) {
 	for _, v := range protocol.Supported {
 		c := dial(t, srv, client.Version(v))
 		list := ask(t, c, "tools/list", `{}`)
-		require.Contains(t, list, `"_meta":{"mcpkit.dev/name":"board","ui":{"resourceUri":"ui://notes/board"},"ui/resourceUri":"ui://notes/board"}`)
+		require.Contains(t, list, `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"},"ui/resourceUri":"ui://notes/board"}`)
 		require.Contains(t, list, `"_meta":{"ui":{"visibility":["app"]}}`)
 		require.Contains(t, ask(t, c, "resources/list", `{}`), `{"uri":"ui://notes/board","name":"notes/board","title":"Board & more","description":"All cards","mimeType":"text/html;profile=mcp-app","size":`)
 	}
@@ -218,7 +218,7 @@ func TestPagesOfMountedServers(t *testing.T) {
 	require.Contains(t, ask(t, c, "server/discover", `{}`), `"io.modelcontextprotocol/ui":{}`)
 	list := ask(t, c, "tools/list", `{}`)
 	require.Contains(t, list, `{"name":"team_board","title":"Board",`)
-	require.Contains(t, list, `"_meta":{"mcpkit.dev/name":"board","ui":{"resourceUri":"ui://notes/board"}`, "mcp-app.js finds the prefix with it")
+	require.Contains(t, list, `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"}`, "mcp-app.js finds the prefix with it")
 	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`), "hello")
 
 	other, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
@@ -239,7 +239,7 @@ func TestToolsWithAHandWrittenDefinition(t *testing.T) {
 		return srv.AddTool(protocol.Tool{Name: name, Meta: protocol.Meta{"ui": json.RawMessage(ui)}}, handler)
 	}
 	require.NoError(t, add("good", `{"resourceUri":"ui://notes/board"}`))
-	require.Contains(t, ask(t, dial(t, srv), "tools/list", `{}`), `"_meta":{"mcpkit.dev/name":"good","ui":{"resourceUri":"ui://notes/board"},"ui/resourceUri":"ui://notes/board"}`)
+	require.Contains(t, ask(t, dial(t, srv), "tools/list", `{}`), `"_meta":{"io.github.mcpkit/name":"good","ui":{"resourceUri":"ui://notes/board"},"ui/resourceUri":"ui://notes/board"}`)
 	require.ErrorContains(t, add("a", `{"resourceUri":"ui://notes/bord"}`), `there is no page "ui://notes/bord"; did you mean "ui://notes/board"?`)
 	require.ErrorContains(t, add("b", `{"resourceUri":"ui://notes/board","csp":{}}`), `_meta.ui.csp belongs to the page, and hosts ignore it on a tool; write apps.Page("board", apps.Connect("https://api.example.com")) for the file board.html`)
 	require.ErrorContains(t, add("c", `{"permissions":{}}`), `_meta.ui.permissions belongs to the page`)

@@ -140,7 +140,7 @@
 			this.capabilities = result.hostCapabilities ?? {};
 			this.#change(result.hostContext ?? {});
 			const tool = this.context.toolInfo?.tool;
-			const own = tool?._meta?.["mcpkit.dev/name"];
+			const own = tool?._meta?.["io.github.mcpkit/name"];
 			if (own && tool.name.endsWith("_" + own)) this.#prefix = tool.name.slice(0, -own.length);
 			this.#notify("ui/notifications/initialized", {});
 			if (this.#options.autoSize !== false) this.#watchSize();
@@ -201,7 +201,7 @@
 		// click opens links to other sites by the host: a frame without the permission cannot.
 		#click(event) {
 			const link = event.target?.closest?.("a[href]");
-			if (event.defaultPrevented || !link || !/^https?:$/.test(link.protocol)) return;
+			if (event.defaultPrevented || !link || !/^(https?:)?\/\//i.test(link.getAttribute("href"))) return;
 			event.preventDefault();
 			this.openLink(link.href).catch((err) => console.error("mcp-app.js: the host did not open the link:", err));
 		}
