@@ -276,7 +276,7 @@ func TestTheEnvironmentOverridesTheFileAndTheFileOverridesCode(t *testing.T) {
 		cl, err := client.Dial(t.Context(), srv)
 		require.NoError(t, err)
 		defer cl.Close()
-		require.Equal(t, "of code", cl.Instructions(), "what is not said stays as code says it")
+		require.Equal(t, "of code", cl.Instructions(), "what the file does not set is as code sets it")
 		return cl.Server().Name
 	}
 	require.Equal(t, "file", name(nil))

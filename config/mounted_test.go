@@ -69,17 +69,17 @@ func calls(t *testing.T, path string) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for line := range bytes.Lines(text) {
+	for record := range bytes.Lines(text) {
 		var r middleware.AuditRecord
-		require.NoError(t, json.Unmarshal(line, &r))
+		require.NoError(t, json.Unmarshal(record, &r))
 		if r.Method != protocol.MethodToolsCall {
 			continue
 		}
-		said := r.Event + " " + r.Name
+		line := r.Event + " " + r.Name
 		if r.Outcome != "" {
-			said += " " + string(r.Outcome)
+			line += " " + string(r.Outcome)
 		}
-		lines = append(lines, said)
+		lines = append(lines, line)
 	}
 	return lines
 }

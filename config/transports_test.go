@@ -373,8 +373,8 @@ auth:
 	var document bytes.Buffer
 	_, err = document.ReadFrom(resp.Body)
 	require.NoError(t, err)
-	for _, said := range []string{`"A clock"`, `"https://mcp.example/docs"`, `"https://mcp.example/policy"`, `"https://mcp.example/terms"`} {
-		require.Contains(t, document.String(), said)
+	for _, want := range []string{`"A clock"`, `"https://mcp.example/docs"`, `"https://mcp.example/policy"`, `"https://mcp.example/terms"`} {
+		require.Contains(t, document.String(), want)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
@@ -389,9 +389,9 @@ func TestDPoPProofsAreRequiredAsConfigured(t *testing.T) {
 		dpop                 string
 		bearer, proof, nonce int // the status of a free token, of a bound one with a proof, and with a nonce besides
 	}{
-		"not said": {"", 200, 401, 401},
-		"taken":    {"dpop: {algorithms: [ES256], maxAge: 1h}", 200, 200, 200},
-		"demanded": {"dpop: {required: true}", 401, 200, 200},
+		"not set":  {"", 200, 401, 401},
+		"accepted": {"dpop: {algorithms: [ES256], maxAge: 1h}", 200, 200, 200},
+		"required": {"dpop: {required: true}", 401, 200, 200},
 		"nonces":   {"dpop: {nonceKey: env:KEY}", 200, 401, 200},
 	} {
 		t.Run(name, func(t *testing.T) {

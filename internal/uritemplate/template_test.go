@@ -407,7 +407,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b, c string) {
 		for _, value := range []string{a, b, c} {
 			if strings.ToValidUTF8(value, "") != value || strings.Contains(value, "\x00") || hasDotDot(value) || len(value) > 500 {
-				t.Skip()
+				t.Skip("such a value does not match, or is longer than URIs are")
 			}
 		}
 		for _, template := range []string{
