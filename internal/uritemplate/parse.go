@@ -80,7 +80,7 @@ func (t *Template) literal(s string) error {
 		case r == '%' && !isTriplet(s[i:]):
 			return fmt.Errorf("%q is not a percent-encoded character; write %%25 for a percent sign", s[i:min(i+3, len(s))])
 		case r >= utf8.RuneSelf:
-			encode(&b, string(r), false)
+			encode(&b, string(r))
 		default:
 			b.WriteRune(r)
 		}

@@ -99,7 +99,7 @@ func TestExpandExamplesOfTheRFC(t *testing.T) {
 		{"{&x,y,undef}", "&x=1024&y=768"},
 	} {
 		t.Run(test.template, func(t *testing.T) {
-			require.Equal(t, test.want, must(t, test.template).Expand(rfc))
+			require.Equal(t, test.want, must(t, test.template).expand(rfc))
 		})
 	}
 }
@@ -119,7 +119,7 @@ func TestExpand(t *testing.T) {
 		{"", nil, ""},
 	} {
 		t.Run(test.template, func(t *testing.T) {
-			require.Equal(t, test.want, must(t, test.template).Expand(test.values))
+			require.Equal(t, test.want, must(t, test.template).expand(test.values))
 		})
 	}
 }
@@ -384,7 +384,7 @@ func FuzzMatch(f *testing.F) {
 		if err != nil {
 			return
 		}
-		tmpl.Expand(rfc)
+		tmpl.expand(rfc)
 		_ = tmpl.Matchable()
 		v, ok := tmpl.Match(uri)
 		if !ok {
@@ -420,7 +420,7 @@ func FuzzRoundTrip(f *testing.F) {
 					values[name] = value
 				}
 			}
-			uri := tmpl.Expand(values)
+			uri := tmpl.expand(values)
 			got, ok := tmpl.Match(uri)
 			if !ok {
 				require.True(t, refused(template, values) || climbs(uri), "%s: %s with %q", template, uri, values)
