@@ -3,6 +3,7 @@ package duplex
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"strings"
@@ -91,7 +92,7 @@ func (l *Link) read() {
 			close(l.inputEnd)
 			return
 		case l.draining.Load():
-			l.receiveCancellation(data)
+			l.receiveCancellations(data)
 		case isBad:
 			l.refuse(l.faulty(bad.Head, "", &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}))
 		default:
@@ -125,10 +126,16 @@ func (l *Link) receive(data []byte) {
 	}
 }
 
-// receiveCancellation handles data if it is a cancellation.
-func (l *Link) receiveCancellation(data []byte) {
-	if m, _ := jsonrpc.Decode(data); m.Request != nil && m.Request.Method == protocol.NotificationCancelled {
-		l.requests.Cancel(m.Request)
+// receiveCancellations handles the cancellations in data, a message or a batch.
+func (l *Link) receiveCancellations(data []byte) {
+	elements, isBatch, _ := jsonrpc.Batch(data)
+	if !isBatch {
+		elements = []json.RawMessage{data}
+	}
+	for _, data := range elements {
+		if m, _ := jsonrpc.Decode(data); m.Request != nil && m.Request.Method == protocol.NotificationCancelled {
+			l.requests.Cancel(m.Request)
+		}
 	}
 }
 
