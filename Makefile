@@ -6,9 +6,9 @@ SHELL       := bash
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# The modules of this repository: the library, the benchmarks, the tutorial, tests with other SDKs and
-# routers, and tests in a browser.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod interop/*/go.mod mcptest/*/go.mod))
+# The modules of this repository: the library, the benchmarks, the tutorial, stores with dependencies
+# of their own, tests with other SDKs and routers, and tests in a browser.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod interop/*/go.mod mcptest/*/go.mod tasks/*/go.mod))
 
 # The time that each benchmark runs. Use `make bench BENCHTIME=5s` for figures to publish.
 BENCHTIME ?= 1s
@@ -42,6 +42,7 @@ test: ## all tests with the race detector; tests of allocations without it
 	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./client ./mcpkit
 	for dir in interop/echojwt interop/migrate interop/routers; do (cd $$dir && go test ./...); done
 	cd docs/tutorial && go test ./...
+	cd tasks/taskbolt && GORACE=atexit_sleep_ms=0 go test -race ./...
 
 .PHONY: browser
 browser: chromium ## test the pages of MCP Apps in Chromium

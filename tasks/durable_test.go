@@ -167,6 +167,38 @@ func TestATaskThatKillsItsProcessThreeTimesFails(t *testing.T) {
 	})
 }
 
+// An exclusive store belongs to one process, so a new one need not wait for the ends of leases.
+type exclusive struct{ *process }
+
+func (exclusive) Exclusive() bool { return true }
+
+func TestRestartedProcessesDoNotWaitForLeasesOfAStoreOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tasks.MemoryStore{}
+		begin, id := time.Now(), ""
+		for i := range 4 {
+			proc := &process{Store: store}
+			c := &courier{begun: make(chan string, 10), hang: true}
+			srv := mcpkit.MustNew(c, tasks.New(tasks.StoreIn(exclusive{proc})), mcpkit.StateKeys(stateKey), quiet())
+			require.NoError(t, srv.Start(t.Context()))
+			t.Cleanup(func() { _ = srv.Close() })
+			p := &peer{t: t, srv: srv}
+			if i == 0 {
+				id = p.start("safe", `{}`)
+			}
+			synctest.Wait()
+			if i < 3 {
+				require.Len(t, c.begun, 1, "process %d runs it once", i+1)
+				require.Equal(t, protocol.TaskWorking, p.get(id).Status)
+			} else {
+				require.Equal(t, protocol.TaskFailed, p.get(id).Status)
+			}
+			proc.killed.Store(true)
+		}
+		require.Zero(t, time.Since(begin))
+	})
+}
+
 // The value that was being made when the process was killed is made again, with the same key.
 func TestValuesOfOnceThatWereNotKeptAreMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

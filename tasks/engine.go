@@ -76,8 +76,8 @@ func (e *engine) Start(ctx context.Context) error {
 			e.runner.Logger().ErrorContext(caring, "tasks: the store cannot be watched", "error", err)
 		}
 	})
+	e.claim(base, before) // before this process has leases of its own
 	e.care.Go(func() { // ends with Close
-		e.claim(base, before)
 		tick := time.NewTicker(e.lease / 3)
 		defer tick.Stop()
 		for {
@@ -288,7 +288,8 @@ func (e *engine) settle(ctx context.Context, id string, fence int64, out mcpkit.
 	}
 }
 
-// claim runs tasks whose workers have left them, as long as there are places.
+// claim runs tasks whose workers have left them, as long as there are places. Their leases ended
+// before the time, which may be in the future; those that it takes end then or later.
 func (e *engine) claim(ctx context.Context, before time.Time) {
 	for {
 		// The place has no ID yet.
@@ -296,7 +297,11 @@ func (e *engine) claim(ctx context.Context, before time.Time) {
 		if !e.reserve(place, "") {
 			return
 		}
-		r, err := e.store.Claim(ctx, before, time.Now().Add(e.lease))
+		until := time.Now().Add(e.lease)
+		if until.Before(before) {
+			until = before
+		}
+		r, err := e.store.Claim(ctx, before, until)
 		if err != nil {
 			e.free(place)
 			if !errors.Is(err, ErrNotFound) {

@@ -106,6 +106,7 @@ var mayImport = map[string][]string{
 	"skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"skills":                  {"mcpkit", "skills/internal/skillmd", "protocol", "jsonrpc", "internal/jsonx"},
 	"tasks":                   {"mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx"},
+	"tasks/taskstoretest":     {"tasks", "github.com/stretchr/testify/require"},
 	"skills/skillsclient":     {"client", "skills/internal/skillmd", "protocol", "internal/jsonx"},
 
 	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx"}, // the one place where both sides meet
