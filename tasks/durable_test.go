@@ -194,8 +194,9 @@ func TestRestartedProcessesDoNotWaitForLeasesOfAStoreOfTheirOwn(t *testing.T) {
 				require.Equal(t, protocol.TaskFailed, p.get(id).Status)
 			}
 			proc.killed.Store(true)
+			time.Sleep(time.Millisecond)
 		}
-		require.Zero(t, time.Since(begin))
+		require.Less(t, time.Since(begin), time.Second)
 	})
 }
 

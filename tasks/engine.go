@@ -77,7 +77,7 @@ func (e *engine) Start(ctx context.Context) error {
 		}
 	})
 	e.claim(base, before) // before this process has leases of its own
-	e.care.Go(func() { // ends with Close
+	e.care.Go(func() {    // ends with Close
 		tick := time.NewTicker(e.lease / 3)
 		defer tick.Stop()
 		for {
