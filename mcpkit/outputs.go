@@ -290,7 +290,7 @@ func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
 	return nil
 }
 
-var dynamicShapes sync.Map // reflect.Type -> shape
+var dynamicShapes sync.Map // dynamicKey -> shape
 
 type dynamicKey struct {
 	t     reflect.Type

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -158,7 +159,7 @@ func (l *listener) acknowledged() (json.RawMessage, error) {
 			continue
 		}
 		list := []byte{'['}
-		for key := range keys {
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			if len(list) > 1 {
 				list = append(list, ',')
 			}
