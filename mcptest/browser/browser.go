@@ -30,6 +30,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/mcpkit/mcpkit-go/apps"
 	"github.com/mcpkit/mcpkit-go/client"
@@ -38,7 +39,7 @@ import (
 // patience is how long an App waits for the browser, which may be slow on a busy machine.
 const patience = 2 * time.Minute
 
-// Width and Height are the size of the frame in pixels.
+// Width and Height are the size of the browser's window in pixels. The page is as wide.
 const (
 	Width  = 800
 	Height = 600
@@ -252,11 +253,11 @@ func (a *App) place(selector string) (x, y float64) {
 	return at[0], at[1]
 }
 
-// mouse sends an event of the mouse.
-func (a *App) mouse(kind input.DispatchMouseEventType, x, y float64) {
+// mouse sends an event of the mouse. clicks is 2 for the second click of a double click.
+func (a *App) mouse(kind input.DispatchMouseEventType, x, y float64, clicks int64) {
 	a.t.Helper()
 	_, err := run(a, chromedp.MouseEvent(kind, x, y, func(p *input.DispatchMouseEventParams) {
-		p.Button, p.ClickCount = input.MouseButtonLeft, 1
+		p.Button, p.ClickCount = input.MouseButtonLeft, clicks
 		if kind != chromedp.MouseReleased {
 			p.Buttons = 1
 		}
@@ -270,8 +271,35 @@ func (a *App) mouse(kind input.DispatchMouseEventType, x, y float64) {
 func (a *App) Click(selector string) {
 	a.t.Helper()
 	x, y := a.place(selector)
-	a.mouse(chromedp.MousePressed, x, y)
-	a.mouse(chromedp.MouseReleased, x, y)
+	a.mouse(chromedp.MousePressed, x, y, 1)
+	a.mouse(chromedp.MouseReleased, x, y, 1)
+}
+
+// DoubleClick clicks on an element twice.
+func (a *App) DoubleClick(selector string) {
+	a.t.Helper()
+	x, y := a.place(selector)
+	for clicks := range int64(2) {
+		a.mouse(chromedp.MousePressed, x, y, clicks+1)
+		a.mouse(chromedp.MouseReleased, x, y, clicks+1)
+	}
+}
+
+// Keys that [App.Type] types.
+const (
+	Enter      = kb.Enter
+	Tab        = kb.Tab
+	Escape     = kb.Escape
+	ArrowLeft  = kb.ArrowLeft
+	ArrowRight = kb.ArrowRight
+)
+
+// Type types text, or keys such as [Enter], into the element that has the focus.
+func (a *App) Type(keys string) {
+	a.t.Helper()
+	if _, err := run(a, chromedp.KeyEvent(keys)); err != nil {
+		a.t.Fatalf("type %q: %v", keys, err)
+	}
 }
 
 // Drag drags one element to another with the mouse.
@@ -279,12 +307,12 @@ func (a *App) Drag(from, to string) {
 	a.t.Helper()
 	x, y := a.place(from)
 	toX, toY := a.place(to)
-	a.mouse(chromedp.MousePressed, x, y)
+	a.mouse(chromedp.MousePressed, x, y, 1)
 	const steps = 5
 	for i := 1.0; i <= steps; i++ {
-		a.mouse(chromedp.MouseMoved, x+(toX-x)*i/steps, y+(toY-y)*i/steps)
+		a.mouse(chromedp.MouseMoved, x+(toX-x)*i/steps, y+(toY-y)*i/steps, 1)
 	}
-	a.mouse(chromedp.MouseReleased, toX, toY)
+	a.mouse(chromedp.MouseReleased, toX, toY, 1)
 }
 
 // Received returns the params of the requests and notifications that the page has sent with the

@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"testing/fstest"
 
@@ -13,7 +14,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcptest/browser"
 )
 
-func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	leaktest.VerifyTestMain(m, func() {
+		if browser.Path() == "" {
+			return // nothing was built
+		}
+		if dir, err := built(); err == nil {
+			_ = os.RemoveAll(dir)
+		}
+	})
+}
 
 // counter is the service of these tests. Its page has a log of what the host sent.
 type counter struct {

@@ -1,0 +1,91 @@
+package browser_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcptest/browser"
+)
+
+// built is the directory with examples/board.
+var built = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "board"); err != nil {
+		return "", err
+	}
+	out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "board"), "github.com/mcpkit/mcpkit-go/examples/board").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return dir, err
+})
+
+// board is the command of examples/board.
+func board(t *testing.T) *client.CommandTarget {
+	t.Helper()
+	browser.Need(t)
+	dir, err := built()
+	require.NoError(t, err)
+	return client.Command(filepath.Join(dir, "board"))
+}
+
+// inColumn is true if the titles of the cards in a column are these.
+func inColumn(column, titles string) string {
+	return `[...document.querySelectorAll("#` + column + ` .card")].map((c) => c.textContent).join() === "` + titles + `"`
+}
+
+// docs:begin drag
+
+func TestAPersonDragsCards(t *testing.T) {
+	app := browser.Show(t, board(t), "show_board", nil, browser.Context("theme", "dark"))
+	app.WaitFor(inColumn("todo", "Write the page,Test it in a browser"))
+
+	app.Drag("#card-1", "#doing")
+	app.WaitFor(inColumn("doing", "Write the page"))
+	app.WaitFor(inColumn("todo", "Test it in a browser"))
+	require.JSONEq(t, `{"name":"move_card","arguments":{"id":1,"to":"doing"}}`, app.WaitReceived("tools/call", 1))
+	require.Contains(t, app.WaitReceived("ui/update-model-context", 1), "The user moved the card 1 to doing.")
+
+	app.Drag("#card-2", "#card-3")
+	app.WaitFor(inColumn("done", "Test it in a browser,Choose a name"))
+	require.JSONEq(t, `{"name":"move_card","arguments":{"id":2,"to":"done","before":3}}`, app.WaitReceived("tools/call", 2))
+	require.Empty(t, app.Blocked(), "the page loads nothing from elsewhere")
+	if file := os.Getenv("SCREENSHOT"); file != "" {
+		require.NoError(t, os.WriteFile(file, app.Screenshot(), 0o644))
+	}
+}
+
+// docs:end drag
+
+func TestAPersonAddsAndRenamesCards(t *testing.T) {
+	app := browser.Show(t, board(t), "show_board", nil)
+	app.WaitFor(inColumn("done", "Choose a name"))
+	app.Click("#title")
+	app.Type("Celebrate" + browser.Enter)
+	app.WaitFor(inColumn("todo", "Write the page,Test it in a browser,Celebrate"))
+	app.Click("#add")
+	app.WaitFor(`document.getElementById("status").textContent === "a card needs a title"`)
+	app.Click("#card-3")
+	app.Type(browser.ArrowLeft)
+	app.WaitFor(inColumn("doing", "Choose a name"))
+	app.DoubleClick("#card-3")
+	app.WaitFor(`document.activeElement.matches(".card input")`)
+	app.Type("!" + browser.Enter)
+	app.WaitFor(inColumn("doing", "Choose a name!"))
+}
+
+func TestACardThatIsDroppedOutsideStays(t *testing.T) {
+	app := browser.Show(t, board(t), "show_board", nil)
+	app.WaitFor(inColumn("done", "Choose a name"))
+	app.Drag("#card-3", "#title")
+	app.Drag("#card-3", "#card-3")
+	app.Drag("#card-3", "#done h2")
+	app.WaitFor(inColumn("done", "Choose a name"))
+	require.Empty(t, app.Received("tools/call"))
+}
