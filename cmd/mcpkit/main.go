@@ -62,6 +62,9 @@ func commands(std streams) []*cobra.Command {
 		subscribeCommand(std),
 		pingCommand(std),
 		logoutCommand(std),
+		installCommand(std),
+		uninstallCommand(std),
+		statusCommand(std),
 		completionCommand(std),
 		versionCommand(std),
 	}

@@ -43,27 +43,29 @@ call was interrupted.`
 
 // A remote holds the flags and arguments of a command that calls a server.
 type remote struct {
-	name    string // of the command
-	stdin   io.Reader
-	out     *screen // standard output
-	err     *screen // standard error
-	opts    []client.DialOption
-	timeout time.Duration // negative: no flag set it
-	version string
-	asJSON  bool
-	env     []string // KEY=value or KEY
-	inherit bool     // the server gets the whole environment
-	login   login
-	browse  func(ctx context.Context, page string) error
-	answers answers
-	saver   *saver // nil if the command has no contents to save
-	unsaved error  // why some contents are not saved
-	hint    string // what a name may have meant that the server does not know
-	target  string
-	command *client.CommandTarget // of the target, if it is a command line
-	rest    []string              // the arguments after the target
-	headers bool                  // -header was given
-	log     *serverLog            // the standard error of a server process
+	name        string // of the command
+	stdin       io.Reader
+	out         *screen // standard output
+	err         *screen // standard error
+	opts        []client.DialOption
+	timeout     time.Duration // negative: no flag set it
+	version     string
+	asJSON      bool
+	env         []string // KEY=value or KEY
+	inherit     bool     // the server gets the whole environment
+	login       login
+	browse      func(ctx context.Context, page string) error
+	answers     answers
+	saver       *saver   // nil if the command has no contents to save
+	unsaved     error    // why some contents are not saved
+	hint        string   // what a name may have meant that the server does not know
+	before      int      // how many arguments stand before the target
+	words       []string // those arguments
+	target      string
+	command     *client.CommandTarget // of the target, if it is a command line
+	rest        []string              // the arguments after the target
+	headerLines []string              // of -header
+	log         *serverLog            // the standard error of a server process
 }
 
 // remoteCommand completes a command that calls a server. The words after the name in cmd.Use are
@@ -78,11 +80,12 @@ func remoteCommand(std streams, cmd *cobra.Command, run func(ctx context.Context
 	}
 	r.flags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		if len(args) <= r.before {
 			writeHelp(r.err, cmd)
 			return exit(exitUsage)
 		}
-		if err := r.finish(args); err != nil {
+		r.words = args[:r.before]
+		if err := r.finish(args[r.before:]); err != nil {
 			return exit(r.usage("%s", strings.TrimPrefix(err.Error(), "client: ")))
 		}
 		return exitWith(run(cmd.Context(), r))
@@ -98,7 +101,7 @@ func (r *remote) flags(flags *pflag.FlagSet) {
 			return errors.New(`write "name: value"`)
 		}
 		r.login.fixed = r.login.fixed || strings.EqualFold(strings.TrimSpace(field), "Authorization")
-		r.headers = true
+		r.headerLines = append(r.headerLines, s)
 		r.opts = append(r.opts, client.Header(strings.TrimSpace(field), strings.TrimSpace(value)))
 		return nil
 	})
@@ -157,7 +160,7 @@ func (r *remote) finish(args []string) error {
 		r.timeout = client.DefaultTimeout
 	}
 	switch v := protocol.Version(r.version); {
-	case r.headers && !overHTTP(r.target):
+	case r.headerLines != nil && !overHTTP(r.target):
 		return fmt.Errorf("-header needs a server at an http, https, ws or wss URL; %q is not one", r.target)
 	case r.command == nil && (r.inherit || r.env != nil):
 		return fmt.Errorf("-env and -inherit-env need a command line as the server; %q is not one", r.target)

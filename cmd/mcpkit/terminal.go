@@ -89,6 +89,7 @@ const (
 	bold  = "1"
 	faint = "2"
 	red   = "31"
+	green = "32"
 )
 
 // cut shortens a text to one line of a terminal, because only one line is replaced.

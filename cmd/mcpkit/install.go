@@ -1,0 +1,402 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/hosts"
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
+)
+
+// placement holds the flags of the commands that edit configuration files of hosts.
+type placement struct {
+	name    string
+	file    string // "" for the usual one
+	project bool
+	dryRun  bool
+	force   bool
+	noCheck bool
+}
+
+func (p *placement) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&p.project, "project", false, "use the file of the project in the current folder, not that of the user")
+	cmd.Flags().StringVar(&p.file, "file", "", "use this configuration `file`, not the usual one")
+	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "print the change, and write nothing")
+}
+
+// hostNames returns the names of all hosts.
+func hostNames() []string {
+	var names []string
+	for _, h := range hosts.All {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+func completeHosts(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return hostNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// locate returns the host and its file.
+func (p *placement) locate(name string) (*hosts.Host, string, error) {
+	h := hosts.Find(name)
+	if h == nil {
+		return nil, "", fmt.Errorf("%q is not a known host%s; write one of %s", name, nearest.Hint(name, hostNames()), strings.Join(hostNames(), ", "))
+	}
+	if p.file != "" {
+		return h, p.file, nil
+	}
+	file, err := h.File(p.project)
+	return h, file, err
+}
+
+func installCommand(std streams) *cobra.Command {
+	var p placement
+	cmd := remoteCommand(std, &cobra.Command{
+		Use:   "install HOST SERVER",
+		Short: "add a server to the configuration of a chat client",
+		Long: `Adds a server to the configuration file of a HOST, a program with a chat:
+` + wrapped(strings.Join(hostNames(), ", ")+".") + `
+
+Comments, order and other entries stay. The file is copied to a backup before
+it changes. An entry with the same name is not replaced without -force. Paths
+of programs become absolute, because hosts start them in a folder of their
+own. Before it writes, the program starts or calls the server and asks for its
+name; -no-check leaves that out.`,
+	}, func(ctx context.Context, r *remote) int { return runInstall(ctx, r, &p) }, func(r *remote, cmd *cobra.Command) {
+		r.before = 1
+		cmd.ValidArgsFunction = completeHosts
+		cmd.GroupID = groupSetup
+		p.flags(cmd)
+		cmd.Flags().StringVar(&p.name, "name", "", "the `name` of the server in the file; default: the name that the server reports")
+		cmd.Flags().BoolVar(&p.force, "force", false, "replace another entry with the same name")
+		cmd.Flags().BoolVar(&p.noCheck, "no-check", false, "do not start or call the server before")
+	})
+	cmd.GroupID = groupSetup
+	return cmd
+}
+
+// wrapped wraps a text at the width of the help.
+func wrapped(text string) string {
+	var b strings.Builder
+	writeWrapped(&b, "", text)
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// unfit matches what is not allowed in names of servers: hosts make names of tools of them.
+var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// runInstall is the command install.
+func runInstall(ctx context.Context, r *remote, p *placement) int {
+	if code, more := r.noMore(); more {
+		return code
+	}
+	h, file, err := p.locate(r.words[0])
+	if err != nil {
+		return r.usage("%v", err)
+	}
+	s := hosts.Server{Name: p.name, URL: r.target, Headers: r.headerLines, Env: r.env}
+	if r.command != nil {
+		s.URL = ""
+		if s.Command, err = absolute(r.command.Args); err != nil {
+			return r.usage("%v", err)
+		}
+		r.command.Args = s.Command
+	}
+	if !p.noCheck {
+		if code := r.with(ctx, func(c *client.Client) error {
+			if s.Name == "" {
+				s.Name = c.Server().Name
+			}
+			return c.Ping(ctx)
+		}); code != exitOK {
+			r.say("nothing was written; -no-check installs a server that does not respond")
+			return code
+		}
+	}
+	s.Name = strings.Trim(unfit.ReplaceAllString(s.Name, "-"), "-")
+	if s.Name == "" {
+		return r.usage("the server reports no name; write -name NAME")
+	}
+	err = editFile(file, p.dryRun, r.out, func(src []byte) ([]byte, error) { return h.Add(file, src, s, p.force) })
+	switch {
+	case errors.Is(err, errUnchanged):
+		r.out.printf("%s has %s already, in %s\n", h.Title, s.Name, file)
+		return exitOK
+	case err != nil:
+		r.say("%v", err)
+		return exitFault
+	case p.dryRun:
+		return exitOK
+	}
+	r.out.printf("installed %s in %s; %s\n", s.Name, file, h.Reload())
+	if len(s.Env)+len(s.Headers) > 0 {
+		r.say("the values of -env and -header are in the file as plain text")
+	}
+	return exitOK
+}
+
+// absolute makes a command line independent of the working directory and of PATH, which hosts set
+// otherwise.
+func absolute(args []string) ([]string, error) {
+	program, err := exec.LookPath(args[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return nil, fmt.Errorf("%w; write the path of the server's program", err)
+	}
+	if program, err = filepath.Abs(program); err != nil {
+		return nil, err
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	out := append([]string{program}, args[1:]...)
+	if name := strings.TrimSuffix(filepath.Base(program), ".exe"); name == "go" && len(args) > 2 && args[1] == "run" && args[2] != "-C" {
+		return slices.Insert(out, 2, "-C", here), nil // go run also starts the server there
+	}
+	for i, arg := range out[1:] {
+		if arg == "." || arg == ".." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
+			out[i+1] = filepath.Join(here, arg)
+		}
+	}
+	return out, nil
+}
+
+// errUnchanged says that a file is as it should be already.
+var errUnchanged = errors.New("unchanged")
+
+// editFile replaces the content of a file by what edit returns, and keeps a backup. With dryRun it
+// only prints the change. The error is errUnchanged if edit returns nil.
+func editFile(file string, dryRun bool, out *screen, edit func(src []byte) ([]byte, error)) error {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
+	src, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	isNew := err != nil
+	changed, err := edit(src)
+	switch {
+	case err != nil:
+		return err
+	case changed == nil:
+		return errUnchanged
+	case dryRun:
+		printChange(out, file, src, changed)
+		return nil
+	}
+	mode := fs.FileMode(0o600) // there may be secrets in it
+	if !isNew {
+		info, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		mode = info.Mode().Perm()
+		backup, err := backUp(file, src, mode)
+		if err != nil {
+			return fmt.Errorf("no backup, so nothing was changed: %w", err)
+		}
+		out.printf("the backup is %s\n", backup)
+	} else if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return replaceFile(file, src, changed, mode)
+}
+
+// backUp copies a file that has the content, and returns the name of the copy.
+func backUp(file string, content []byte, mode fs.FileMode) (string, error) {
+	stamp := file + "." + time.Now().Format("20060102-150405")
+	for i := range 100 {
+		backup := stamp + ".bak"
+		if i > 0 {
+			backup = fmt.Sprintf("%s-%d.bak", stamp, i)
+		}
+		f, err := os.OpenFile(backup, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(content)
+		return backup, errors.Join(err, f.Close())
+	}
+	return "", fmt.Errorf("there are 100 backups %s", stamp)
+}
+
+// replaceFile replaces a file with the content was, at once.
+func replaceFile(file string, was, content []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // nothing is there after the rename
+	_, err = f.Write(content)
+	if err := errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
+		return err
+	}
+	if now, err := os.ReadFile(file); err == nil && !bytes.Equal(now, was) || err != nil && len(was) > 0 {
+		return fmt.Errorf("%s has changed meanwhile; try again", file)
+	}
+	return os.Rename(f.Name(), file)
+}
+
+// printChange prints the lines that differ, with - before old ones and + before new ones.
+func printChange(out *screen, file string, src, changed []byte) {
+	lines := func(b []byte) []string {
+		return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+	}
+	old, now := lines(src), lines(changed)
+	if len(src) == 0 {
+		old = nil
+	}
+	same := 0
+	for same < min(len(old), len(now)) && old[same] == now[same] {
+		same++
+	}
+	tail := 0
+	for tail < min(len(old), len(now))-same && old[len(old)-1-tail] == now[len(now)-1-tail] {
+		tail++
+	}
+	out.printf("%s would change at line %d:\n", file, same+1)
+	for _, line := range old[same : len(old)-tail] {
+		out.printf("%s\n", out.paint(red, "- "+clean(line)))
+	}
+	for _, line := range now[same : len(now)-tail] {
+		out.printf("%s\n", out.paint(green, "+ "+clean(line)))
+	}
+}
+
+func uninstallCommand(std streams) *cobra.Command {
+	var p placement
+	cmd := &cobra.Command{
+		Use:   "uninstall HOST NAME",
+		Short: "remove a server from the configuration of a chat client",
+		Long: `Removes the server with the name from the configuration file of a HOST, also if
+another program added it. The file is copied to a backup before. mcpkit status
+shows the names.`,
+		GroupID:           groupSetup,
+		ValidArgsFunction: completeHosts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			errs := newScreen(std.err)
+			if len(args) != 2 {
+				writeHelp(errs, cmd)
+				return exit(exitUsage)
+			}
+			h, file, err := p.locate(args[0])
+			if err != nil {
+				errs.printf("mcpkit uninstall: %v\n", err)
+				return exit(exitUsage)
+			}
+			out := newScreen(std.out)
+			err = editFile(file, p.dryRun, out, func(src []byte) ([]byte, error) { return h.Remove(file, src, args[1]) })
+			if err != nil {
+				errs.printf("mcpkit uninstall: %s\n", clean(err.Error()))
+				return exit(exitFault)
+			}
+			if !p.dryRun {
+				out.printf("removed %s from %s; %s\n", args[1], file, h.Reload())
+			}
+			return nil
+		},
+	}
+	p.flags(cmd)
+	return cmd
+}
+
+// A hostStatus is a line of status.
+type hostStatus struct {
+	Host    string            `json:"host"`
+	File    string            `json:"file"`
+	Servers map[string]string `json:"servers"` // command lines and URLs, by name
+	Fault   string            `json:"fault,omitempty"`
+}
+
+func statusCommand(std streams) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status [HOST ...]",
+		Short: "list the servers in the configuration of chat clients",
+		Long: `Lists the servers in the configuration files of all hosts, or of some, for the
+user and for the project in the current folder.`,
+		GroupID:   groupSetup,
+		ValidArgs: hostNames(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all, err := status(args)
+			if err != nil {
+				return err
+			}
+			r := remote{out: newScreen(std.out), err: newScreen(std.err), asJSON: output == "json" || output == "" && !isTerminal(std.out)}
+			return r.write(all, func() { writeStatus(r.out, all) })
+		},
+	}
+	cmd.Flags().StringVar(&output, "output", "", "`text` or json; default: text on a terminal, json elsewhere")
+	return cmd
+}
+
+// status reads the files of the hosts that exist. No names mean all hosts.
+func status(names []string) ([]hostStatus, error) {
+	if len(names) == 0 {
+		names = hostNames()
+	}
+	all := []hostStatus{}
+	seen := map[string]bool{} // in the home folder, both files may be the same
+	for _, name := range names {
+		for _, project := range []bool{false, true} {
+			h, file, err := (&placement{project: project}).locate(name)
+			if h == nil {
+				return nil, err
+			}
+			if err != nil || seen[file] {
+				continue // a host without files for projects
+			}
+			seen[file] = true
+			src, err := os.ReadFile(file)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			s := hostStatus{Host: name, File: file, Servers: map[string]string{}}
+			if err == nil {
+				var servers map[string]string
+				if servers, err = h.Entries(src); err == nil {
+					s.Servers = servers
+				}
+			}
+			if err != nil {
+				s.Fault = err.Error()
+			}
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+func writeStatus(out *screen, all []hostStatus) {
+	for _, s := range all {
+		out.line(out.paint(bold, s.Host), out.paint(faint, cleanLine(s.File)), out.paint(red, cleanLine(s.Fault)))
+		for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
+			out.line("  "+cleanLine(name), out.paint(faint, cleanLine(s.Servers[name])))
+		}
+	}
+	if len(all) == 0 {
+		out.line("no host has a configuration file")
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// home makes a new folder that is that of the user, with the folder for configurations in it, and
+// the current one.
+func home(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		t.Setenv(name, dir)
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "AppData"} {
+		t.Setenv(name, filepath.Join(dir, ".config"))
+	}
+	t.Setenv("CODEX_HOME", "")
+	t.Chdir(dir)
+	return dir
+}
+
+func TestServersAreInstalledInAllHosts(t *testing.T) {
+	dir := home(t)
+	notes := strings.Replace(lab(t), asLab, asServer, 1)
+	for _, host := range hostNames() {
+		code, out, errs := said(t, "install", host, notes, "-env", "A=b")
+		require.Equal(t, exitOK, code, errs)
+		require.Contains(t, out, "installed notes in "+dir)
+		require.Contains(t, errs, "mcpkit install: the values of -env and -header are in the file as plain text\n")
+		code, out, errs = said(t, "install", host, notes, "-env", "A=b")
+		require.Equal(t, exitOK, code, errs)
+		require.Contains(t, out, " has notes already, in "+dir)
+		code, _, errs = said(t, "install", host, notes, "-env", "A=c")
+		require.Equal(t, exitFault, code)
+		require.Contains(t, errs, `has another server named "notes"; choose another name with -name, or replace it with -force`)
+		code, out, errs = said(t, "install", host, notes, "-env", "A=c", "-force")
+		require.Equal(t, exitOK, code, errs)
+		require.Contains(t, out, "the backup is "+dir)
+	}
+
+	code, out, errs := said(t, "status")
+	require.Equal(t, exitOK, code, errs)
+	var all []hostStatus
+	require.NoError(t, json.Unmarshal([]byte(out), &all))
+	require.Len(t, all, len(hostNames()))
+	for _, s := range all {
+		require.Equal(t, map[string]string{"notes": notes}, s.Servers, s.Host)
+		if runtime.GOOS != "windows" { // which has lists instead
+			info, err := os.Stat(s.File)
+			require.NoError(t, err)
+			require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		}
+	}
+
+	for _, host := range hostNames() {
+		code, out, errs := said(t, "uninstall", host, "notes")
+		require.Equal(t, exitOK, code, errs)
+		require.Contains(t, out, "removed notes from "+dir)
+		code, _, errs = said(t, "uninstall", host, "notes")
+		require.Equal(t, exitFault, code)
+		require.Contains(t, errs, `the server "notes" is not installed`)
+	}
+	leftover, err := filepath.Glob(filepath.Join(dir, ".cursor", "*.new-*"))
+	require.NoError(t, err)
+	require.Empty(t, leftover)
+}
+
+func TestInstallingKeepsTheFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("symbolic links need special rights there")
+	}
+	dir := home(t)
+	file := filepath.Join(dir, "real.json")
+	const before = "{\n  // mine\n  \"mcpServers\": {\n    \"other\": {\"url\": \"http://x\"}, // foreign\n  },\n}\n"
+	require.NoError(t, os.WriteFile(file, []byte(before), 0o644))
+	require.NoError(t, os.Symlink(file, filepath.Join(dir, "link.json")))
+
+	code, out, errs := said(t, "install", "cursor", lab(t), "-file", "link.json", "-dry-run", "-name", "my lab!")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "would change at line 5:\n+     \"my-lab\": {\n")
+	same, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, before, string(same))
+
+	code, _, errs = said(t, "install", "cursor", lab(t), "-file", "link.json")
+	require.Equal(t, exitOK, code, errs)
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(after), strings.TrimSuffix(before, "  },\n}\n")), string(after))
+	require.Contains(t, string(after), `"lab": {`)
+	info, err := os.Lstat(filepath.Join(dir, "link.json"))
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&os.ModeSymlink)
+	backups, err := filepath.Glob(file + ".*.bak")
+	require.NoError(t, err)
+	require.Len(t, backups, 1)
+	kept, err := os.ReadFile(backups[0])
+	require.NoError(t, err)
+	require.Equal(t, before, string(kept))
+}
+
+func TestProjectsHaveFilesOfTheirOwn(t *testing.T) {
+	dir := home(t)
+	for host, file := range map[string]string{"claude-code": ".mcp.json", "vscode": ".vscode/mcp.json", "codex": ".codex/config.toml", "opencode": "opencode.json"} {
+		code, _, errs := said(t, "install", host, "https://orders.example.com/mcp", "-project", "-name", "orders", "-no-check", "-header", "X-Team: a")
+		require.Equal(t, exitOK, code, errs)
+		require.FileExists(t, filepath.Join(dir, filepath.FromSlash(file)))
+	}
+	code, _, errs := said(t, "install", "windsurf", "https://orders.example.com/mcp", "-project")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "Windsurf has no configuration file for projects; leave out -project")
+}
+
+func TestServersThatFailAreNotInstalled(t *testing.T) {
+	dir := home(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	code, _, errs := said(t, "install", "cursor", self+" "+asFailure)
+	require.Equal(t, exitConnection, code)
+	require.Contains(t, errs, "mcpkit install: nothing was written; -no-check installs a server that does not respond\n")
+	require.NoFileExists(t, filepath.Join(dir, ".cursor", "mcp.json"))
+	code, _, errs = said(t, "install", "cursr", lab(t))
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, `mcpkit install: "cursr" is not a known host; did you mean "cursor"?; write one of claude-desktop, `)
+	code, _, _ = said(t, "install", "cursor")
+	require.Equal(t, exitUsage, code)
+	code, _, errs = said(t, "install", "cursor", "no-such-program-here")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "write the path of the server's program")
+}
+
+// Hosts start programs in another folder, with another PATH.
+func TestPathsBecomeAbsolute(t *testing.T) {
+	dir := home(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes"), []byte("#!/bin/sh\n"), 0o755))
+	goTool, err := absolute([]string{"go", "run", "./server", "./data"})
+	require.NoError(t, err)
+	require.True(t, filepath.IsAbs(goTool[0]))
+	require.Equal(t, []string{"run", "-C", dir, "./server", "./data"}, goTool[1:])
+	if runtime.GOOS == "windows" {
+		return // where programs have other names
+	}
+	got, err := absolute([]string{"./notes", "-db", "./data", ".", "..", ".x"})
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(dir, "notes"), "-db", filepath.Join(dir, "data"), dir, filepath.Dir(dir), ".x"}, got)
+}
+
+func TestBrokenFilesAreReportedByStatus(t *testing.T) {
+	dir := home(t)
+	file := filepath.Join(dir, ".mcp.json")
+	require.NoError(t, os.WriteFile(file, []byte("{"), 0o600))
+	code, out, errs := said(t, "status", "claude-code", "-output", "text")
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, "claude-code "+file+" the file is not a JSON object with comments; correct it first\n", out)
+	code, out, errs = said(t, "status", "zed", "-output", "text")
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, "no host has a configuration file\n", out)
+	code, _, errs = said(t, "status", "emacs")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, `mcpkit status: "emacs" is not a known host`)
+	code, _, errs = said(t, "install", "claude-code", lab(t), "-project")
+	require.Equal(t, exitFault, code)
+	require.Contains(t, errs, "the file is not a JSON object with comments; correct it first")
+}
