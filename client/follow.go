@@ -225,8 +225,8 @@ func (f *follower) pause(ctx context.Context, t *protocol.Task) error {
 		interval = pollInterval(*t.PollIntervalMs)
 	}
 	f.polls++
-	if interval > listenInterval {
-		f.listen(ctx)
+	if interval > listenInterval && f.listen(ctx) {
+		f.notified() // the task may have changed before
 	}
 	// A notification shortens the pause to the shortest interval.
 	if err := sleep(ctx, minPollInterval); err != nil {
@@ -250,25 +250,30 @@ func pollInterval(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// listen subscribes to notifications of the task, once. Without them, polling is enough.
-func (f *follower) listen(ctx context.Context) {
+// notified ends the pause.
+func (f *follower) notified() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// listen subscribes to notifications of the task. It returns true if the subscription is new. It
+// tries once: without notifications, polling is enough.
+func (f *follower) listen(ctx context.Context) bool {
 	if f.heard != nil || f.silent {
-		return
+		return false
 	}
 	limited, cancel := context.WithTimeout(ctx, listenTaskPatience)
 	defer cancel()
-	s, err := f.t.c.Listen(limited, protocol.SubscriptionFilter{}, ListenTo("taskIds", []string{f.t.id}, protocol.NotificationTasks, func(json.RawMessage) {
-		select {
-		case f.wake <- struct{}{}:
-		default:
-		}
-	}))
+	s, err := f.t.c.Listen(limited, protocol.SubscriptionFilter{}, ListenTo("taskIds", []string{f.t.id}, protocol.NotificationTasks, func(json.RawMessage) { f.notified() }))
 	if err != nil {
 		f.silent = true
 		f.t.c.log.Debug("client: the server sends no notifications of a task", "task", clip(f.t.id), "error", err)
-		return
+		return false
 	}
 	f.heard = s
+	return true
 }
 
 // hush ends the subscription.

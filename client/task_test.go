@@ -534,3 +534,17 @@ func TestALegacyToolThatRunsOnlyAsATaskIsAClearError(t *testing.T) {
 	}
 	require.ErrorContains(t, c.Bind(&tea), `tool "brew": the tool runs only as a task of version 2025-11-25, which this client does not support`)
 }
+
+func TestATaskThatEndsBeforeTheSubscriptionIsNotMissed(t *testing.T) {
+	onTasks(t, func() *taskFake {
+		f := newTaskFake(completed())
+		f.on["tools/call"] = steps(task("task", "working", `"pollIntervalMs":3600000`))
+		return f
+	}, func(t *testing.T, f *taskFake, dial func(...client.DialOption) *client.Client) {
+		begun := time.Now()
+		_, err := client.Call[string](t.Context(), dial(client.Tasks()), "brew", nil)
+		require.NoError(t, err)
+		require.Less(t, time.Since(begun), 3*time.Second)
+		require.Len(t, f.all("subscriptions/listen"), 1)
+	})
+}
