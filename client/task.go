@@ -184,6 +184,23 @@ func (t *Task) Answer(ctx context.Context, key string, response any, opts ...Cal
 	return nil
 }
 
+// Respond asks the server for the state of the task like [Task.Get], and lets the [Handlers] of the
+// client answer the questions that wait for a response. The state is the one before the responses.
+func (t *Task) Respond(ctx context.Context, opts ...CallOption) (*protocol.DetailedTask, error) {
+	cc := t.options(opts)
+	f := &follower{t: t, cc: &cc, answers: map[string]*taskAnswer{}, deadline: new(deadline)}
+	ctx, stop := t.c.untilClose(ctx)
+	defer stop()
+	d, err := t.get(ctx, &cc)
+	if err == nil {
+		err = f.answer(ctx, d)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", t.fault(t.c.orClosed(err)))
+	}
+	return d, nil
+}
+
 // Cancel asks the server to cancel the task. It returns when the server has taken note, which is
 // before the task ends; the tool may also finish it. [Task.Wait] returns how it ended.
 func (t *Task) Cancel(ctx context.Context, opts ...CallOption) error {

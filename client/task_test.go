@@ -548,3 +548,28 @@ func TestATaskThatEndsBeforeTheSubscriptionIsNotMissed(t *testing.T) {
 		require.Len(t, f.all("subscriptions/listen"), 1)
 	})
 }
+
+func TestOpenQuestionsAreAnsweredWithoutWaiting(t *testing.T) {
+	onTasks(t, func() *taskFake {
+		return newTaskFake(task("complete", "input_required", question("cups", "kind")), completed())
+	}, func(t *testing.T, f *taskFake, dial func(...client.DialOption) *client.Client) {
+		user := &clerk{}
+		asks := task("complete", "input_required", question("kind"))
+		task := dial(client.Tasks(), client.Handlers(user)).Task("t1")
+		state, err := task.Respond(t.Context())
+		require.NoError(t, err)
+		require.Len(t, state.InputRequests, 2)
+		require.Equal(t, []string{"cups?", "kind?"}, user.questions())
+		require.Len(t, f.all("tasks/update"), 2)
+		state, err = task.Respond(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, protocol.TaskCompleted, state.Status)
+
+		silent := dial(client.Tasks()).Task("t1")
+		f.on["tasks/get"] = steps(`"error":{"code":-32602,"message":"unknown task"}`, asks)
+		_, err = silent.Respond(t.Context())
+		require.ErrorContains(t, err, `client: task "t1": `)
+		_, err = silent.Respond(t.Context())
+		require.ErrorContains(t, err, `client: task "t1": input request elicitation/create: `)
+	})
+}

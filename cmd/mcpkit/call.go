@@ -44,18 +44,24 @@ func toolArguments(words []string) (map[string]any, error) {
 
 func callCommand(std streams) *cobra.Command {
 	var object string
+	var start bool
 	cmd := remoteCommand(std, &cobra.Command{
 		Use:   "call SERVER TOOL [name=text | name:=json ...]",
 		Short: "call a tool of a server",
 		Long: `Calls a tool. name=3, name=true, name=[1] and name={} are JSON where the tool
-wants a number, a bool, an array or an object.`,
-	}, func(ctx context.Context, r *remote) int { return runCall(ctx, r, object) }, answerFlags, saveFlag, completes(completeTool))
+wants a number, a bool, an array or an object.
+
+A server may run the tool as a task. The command follows it to its end, unless
+-start is given; an interrupt cancels it.`,
+	}, func(ctx context.Context, r *remote) int { return runCall(ctx, r, object, start) }, answerFlags, saveFlag, completes(completeTool))
 	cmd.Flags().StringVar(&object, "json", "", "the arguments as a JSON `object`, instead of name=text and name:=json")
+	cmd.Flags().BoolVar(&start, "start", false, "if the server makes a task of the call, print its ID and do not wait; mcpkit tasks shows the task")
 	return cmd
 }
 
-// runCall is the command call. The object holds the arguments as JSON; it may be empty.
-func runCall(ctx context.Context, r *remote, object string) int {
+// runCall is the command call. The object holds the arguments as JSON; it may be empty. Start says
+// not to wait for a task.
+func runCall(ctx context.Context, r *remote, object string, start bool) int {
 	if len(r.rest) == 0 {
 		return r.usage("the name of the tool is missing; mcpkit list %s shows all tools", r.target)
 	}
@@ -74,11 +80,18 @@ func runCall(ctx context.Context, r *remote, object string) int {
 	if err != nil {
 		return r.usage("%v", err)
 	}
+	r.opts = append(r.opts, client.Tasks())
 	return r.with(ctx, func(c *client.Client) error {
 		if err := asWanted(named, name, c.Tools(ctx)); err != nil {
 			return err
 		}
-		res, err := c.CallTool(ctx, name, in, r.callOptions()...)
+		call := c.CallTool
+		if start && c.Version().Modern() {
+			call = func(ctx context.Context, name string, in any, opts ...client.CallOption) (*protocol.CallToolResult, error) {
+				return r.start(ctx, c, name, in, opts)
+			}
+		}
+		res, err := call(ctx, name, in, r.callOptions()...)
 		if err != nil { // some servers report an unknown tool as a protocol error, others as a tool error
 			r.suggest(name, err, namesOf(c.Tools(ctx), func(t *protocol.Tool) string { return t.Name }))
 		}

@@ -86,7 +86,11 @@ func runList(ctx context.Context, r *remote) int {
 				r.out.line(r.out.paint(faint, fmt.Sprintf("%-9s", kind)), r.out.paint(bold, fmt.Sprintf("%-24s", cleanLine(name))), clean(first))
 			}
 			for _, v := range l.Tools {
-				line("tool", v.Name, v.Description)
+				first, _, _ := strings.Cut(v.Description, "\n")
+				if v.OnlyAsTask() {
+					first = strings.TrimSpace(first + " (only as a task)")
+				}
+				line("tool", v.Name, first)
 			}
 			for _, v := range l.Prompts {
 				line("prompt", v.Name, v.Description)

@@ -9,6 +9,7 @@
 //	mcpkit read SERVER URI                         read a resource of a server
 //	mcpkit prompt SERVER PROMPT [name=text ...]    get the messages of a prompt of a server
 //	mcpkit skills SERVER [URI ...]                 compare the skills of a server with what it lists
+//	mcpkit tasks SERVER ID [wait|answer|cancel]    show a task that a call has become, or act on it
 //	mcpkit logout URL                              revoke and delete the tokens that -login got
 //
 // "mcpkit help" lists all commands. Run it as "go tool mcpkit" after
@@ -59,6 +60,7 @@ func commands(std streams) []*cobra.Command {
 		promptCommand(std),
 		completeCommand(std),
 		skillsCommand(std),
+		tasksCommand(std),
 		subscribeCommand(std),
 		pingCommand(std),
 		logoutCommand(std),

@@ -362,7 +362,7 @@ func exitOf(ctx context.Context, err error) int {
 		return exitInterrupted
 	}
 	switch {
-	case is[*client.ToolError](err):
+	case is[*client.ToolError](err), errors.Is(err, client.ErrTaskCancelled):
 		return exitFault
 	case is[*jsonrpc.Error](err), is[*client.StatusError](err), is[*client.InvalidResponseError](err), is[*client.OutputError](err):
 		return exitProtocol

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/tasks"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// A Garage repairs cars, which takes long.
+type Garage struct {
+	_ struct {
+		Repair mcpkit.Tool `task:"optional" desc:"Repairs a car."`
+		Scrap  mcpkit.Tool `task:"required" desc:"Scraps a car."`
+		Wash   mcpkit.Tool `desc:"Washes a car."`
+	}
+}
+
+func (*Garage) Repair(ctx context.Context, call *mcpkit.Call) (string, error) {
+	call.Progress(1, 2, "lifting")
+	ok, err := mcpkit.Confirm(ctx, "Change the oil?")
+	if err != nil || !ok {
+		return "", mcpkit.Errorf("not repaired")
+	}
+	return "repaired", nil
+}
+
+func (*Garage) Scrap() string { return "scrapped" }
+func (*Garage) Wash() string  { return "washed" }
+
+// serveGarage serves tasks over HTTP and returns the URL.
+func serveGarage(t *testing.T) string {
+	t.Helper()
+	srv, err := mcpkit.New(&Garage{}, tasks.New(tasks.PollInterval(10*time.Millisecond)))
+	require.NoError(t, err)
+	h := streamable.NewHandler(srv, nil)
+	web := httptest.NewServer(h)
+	t.Cleanup(func() {
+		h.Close()
+		web.Close()
+		require.NoError(t, srv.Close())
+	})
+	return web.URL
+}
+
+// mcp runs the program and returns its outputs.
+func mcp(t *testing.T, code int, args ...string) (out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	require.Equal(t, code, run(t.Context(), args, streams{out: &o, err: &e}), "%s", &e)
+	return o.String(), e.String()
+}
+
+func TestCallFollowsTasks(t *testing.T) {
+	url := serveGarage(t)
+	out, errs := mcp(t, exitOK, "call", "-output", "text", "-yes", url, "repair")
+	require.Equal(t, "repaired\n", out)
+	require.Contains(t, errs, "lifting")
+	out, _ = mcp(t, exitOK, "call", "-output", "text", url, "scrap")
+	require.Equal(t, "scrapped\n", out)
+	out, _ = mcp(t, exitOK, "call", "-output", "text", "-start", url, "wash")
+	require.Equal(t, "washed\n", out, "a tool that does not run as a task")
+	_, errs = mcp(t, exitProtocol, "call", "-output", "text", "-protocol-version", "2025-11-25", url, "scrap")
+	require.Contains(t, errs, "the tool runs only as a task of version 2025-11-25, which this client does not support")
+}
+
+func TestListMarksToolsThatRunOnlyAsTasks(t *testing.T) {
+	url := serveGarage(t)
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		out, _ := mcp(t, exitOK, "list", "-output", "text", "-protocol-version", version, url)
+		require.Equal(t, "tool      repair                   Repairs a car.\n"+
+			"tool      scrap                    Scraps a car. (only as a task)\n"+
+			"tool      wash                     Washes a car.\n", out)
+	}
+}
+
+func TestTasksAreShownAnsweredAndCancelled(t *testing.T) {
+	url := serveGarage(t)
+	start := func() string {
+		out, _ := mcp(t, exitOK, "call", "-output", "text", "-yes", "-start", url, "repair")
+		return strings.TrimSpace(out)
+	}
+	id := start()
+	out := ""
+	for !strings.Contains(out, "input_required") { // soon: the method asks at once
+		out, _ = mcp(t, exitOK, "tasks", "-output", "text", url, id)
+	}
+	require.Contains(t, out, "question  Change the oil?\n")
+	require.Contains(t, out, "kept till ")
+	_, errs := mcp(t, exitOK, "tasks", "-yes", url, id, "answer")
+	require.NotContains(t, errs, "asks nothing")
+	out, _ = mcp(t, exitOK, "tasks", "-output", "text", url, id, "wait")
+	require.Equal(t, "repaired\n", out)
+	out, errs = mcp(t, exitOK, "tasks", url, id, "answer")
+	require.Contains(t, errs, "mcpkit tasks: the task asks nothing\n")
+	var state struct{ Status string }
+	require.NoError(t, json.Unmarshal([]byte(out), &state))
+	require.Equal(t, "completed", state.Status)
+	out, _ = mcp(t, exitOK, "tasks", "-output", "text", url, id)
+	require.Contains(t, out, "\nrepaired\n")
+
+	id = start()
+	mcp(t, exitOK, "tasks", url, id, "cancel")
+	_, errs = mcp(t, exitFault, "tasks", url, id, "wait")
+	require.Contains(t, errs, "the task was cancelled")
+
+	_, errs = mcp(t, exitProtocol, "tasks", url, "unknown")
+	require.Contains(t, errs, `client: task "unknown": tasks/get: `)
+	_, errs = mcp(t, exitUsage, "tasks", url)
+	require.Equal(t, "mcpkit tasks: the ID of the task is missing; mcpkit call -start "+url+" TOOL prints it\n", errs)
+	_, errs = mcp(t, exitUsage, "tasks", url, id, "stop")
+	require.Equal(t, "mcpkit tasks: after the ID, write wait, answer, cancel or nothing\n", errs)
+}
