@@ -155,6 +155,7 @@ func TestATaskOfOneClientIsFinishedByAnother(t *testing.T) {
 		again := second.Task(task.ID())
 		state := &protocol.DetailedTask{}
 		for state.Status != protocol.TaskInputRequired {
+			<-time.After(50 * time.Millisecond) // the server limits how often it is asked
 			state, err = again.Get(t.Context())
 			require.NoError(t, err)
 			require.False(t, state.Status.Terminal())

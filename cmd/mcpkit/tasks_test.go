@@ -92,6 +92,7 @@ func TestTasksAreShownAnsweredAndCancelled(t *testing.T) {
 	id := start()
 	out := ""
 	for !strings.Contains(out, "input_required") { // soon: the method asks at once
+		<-time.After(50 * time.Millisecond) // the server limits how often it is asked
 		out, _ = mcp(t, exitOK, "tasks", "-output", "text", url, id)
 	}
 	require.Contains(t, out, "question  Change the oil?\n")
