@@ -47,7 +47,7 @@ const (
 
 // A Server is a view of a server under test: the server as one client sees it. [New] returns the
 // first view; [Server.As], [Server.Answer], [Server.Handlers], [Server.Version], [Server.HTTP],
-// [Server.Stdio] and [Server.Record] return further views of the same server. Each view connects at
+// [Server.Stdio], [Server.Tasks] and [Server.Record] return further views of the same server. Each view connects at
 // its first request. Call its methods from the goroutine of the test only.
 type Server struct {
 	t         testing.TB
@@ -57,6 +57,7 @@ type Server struct {
 	handlers  any
 	answers   []*answer
 	version   protocol.Version
+	tasks     bool // the client supports tasks
 	transport transportKind
 	tape      *tape // records the conversation; may be nil
 	client    *client.Client
@@ -157,6 +158,9 @@ func (s *Server) dial() {
 	if s.version != "" {
 		opts = append(opts, client.Version(s.version))
 	}
+	if s.tasks {
+		opts = append(opts, client.Tasks())
+	}
 	switch {
 	case s.handlers != nil:
 		opts = append(opts, client.Handlers(s.handlers))
@@ -248,7 +252,13 @@ func (a asPrincipal) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer tr
 func (s *Server) Call(tool string, in any) *Result {
 	s.t.Helper()
 	return s.do("call "+tool, in, func(r *Result, opts []client.CallOption) {
-		res, err := s.Client().CallTool(s.t.Context(), tool, in, opts...)
+		call := s.Client().CallTool
+		if s.tasks && s.Client().Version().Modern() {
+			call = func(_ context.Context, tool string, in any, opts ...client.CallOption) (*protocol.CallToolResult, error) {
+				return s.callAsTask(r, tool, in, opts)
+			}
+		}
+		res, err := call(s.t.Context(), tool, in, opts...)
 		if res != nil { // a tool error is in the result
 			r.ofTool(res)
 		} else {

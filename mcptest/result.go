@@ -26,6 +26,7 @@ type Result struct {
 	jsonText   []byte   // without structured content in the version: the last text block that is JSON
 	values     []string // of a completion
 	isError    bool
+	task       bool // the call was a task
 	err        error
 	log        string
 	unanswered bool // the client has no answers, in a version with questions
