@@ -19,7 +19,7 @@ type engine struct {
 	runner mcpkit.Runner
 	topic  *mcpkit.Topic
 
-	work sync.WaitGroup // the goroutines of running methods
+	work sync.WaitGroup // the places that reserve has taken; begun with mu held
 	care sync.WaitGroup // the goroutines of Start
 	stop context.CancelFunc
 
@@ -106,8 +106,8 @@ func (e *engine) Close() error {
 	e.stop()
 	done := make(chan struct{})
 	go func() { // ends when the methods have returned
+		e.care.Wait() // it claims tasks
 		e.work.Wait()
-		e.care.Wait()
 		close(done)
 	}()
 	select {
@@ -186,6 +186,7 @@ func (e *engine) reserve(id, schema string) bool {
 	if e.closed || e.base == nil || len(e.running) >= e.maxRunning || e.running[id] != nil {
 		return false
 	}
+	e.work.Add(1)
 	e.running[id] = &running{schema: schema}
 	return true
 }
@@ -195,6 +196,7 @@ func (e *engine) free(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.running, id)
+	e.work.Done()
 }
 
 // create makes the call a task and runs it, at once or when another one has ended. respond makes
@@ -244,7 +246,7 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 		cancel(ErrClosed)
 	}
 	base := e.base
-	e.work.Go(func() { // ends with the method
+	go func() { // ends with the method, for which free tells Close
 		defer e.claim(base, time.Now())
 		defer e.free(id)
 		defer cancel(nil)
@@ -262,7 +264,7 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 		out := e.runner.Run(timed, t.Run)
 		interrupted := context.Cause(ctx) == ErrClosed && (out.IsError || out.Err != nil)
 		e.settle(base, id, fence, out, interrupted)
-	})
+	}()
 }
 
 // settle writes how a run ended.
@@ -331,6 +333,8 @@ func (e *engine) adopt(ctx context.Context, place string, r *Record) {
 	runs := err == nil && !t.Status.Terminal() && e.running[r.ID] == nil
 	if runs {
 		e.running[r.ID] = &running{}
+	} else {
+		e.work.Done()
 	}
 	e.mu.Unlock()
 	switch {
