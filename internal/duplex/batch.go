@@ -50,7 +50,9 @@ func (l *Link) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, f
 			b.mu.Lock()
 			b.open++
 			b.mu.Unlock()
-			l.start(c)
+			if l.startsNow(c) {
+				l.workers.run(c.serve)
+			}
 		}
 	}
 	b.closeOne(nil)

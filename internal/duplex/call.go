@@ -27,6 +27,7 @@ type call struct {
 	header transport.Header
 	batch  *batch // the batch of the request, or nil
 	left   bool   // another goroutine has taken over the queue; guarded by order.mu
+	began  int64  // of leader.watch, if the leader runs the request; else 0
 
 	handshake chan struct{} // closed when the call ends; nil unless it is initialize
 
@@ -140,8 +141,11 @@ func (c *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 	if !c.l.opts.Client && (c.handshake != nil || c.l.session.Version() == "") {
 		return nil, transport.ErrNoServerRequests
 	}
-	if c.req.IsNotification() {
+	switch {
+	case c.req.IsNotification():
 		c.l.order.handOver(c)
+	case c.began != 0:
+		c.l.leader.watch.expire(c.began)
 	}
 	return c.l.Call(ctx, req)
 }

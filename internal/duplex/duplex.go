@@ -200,8 +200,7 @@ func (l *Link) Serve(ctx context.Context) error {
 		// Runs at most once.
 		defer context.AfterFunc(l.opts.Cancelling, func() { l.cancel(transport.ErrClosed) })()
 	}
-	// Ends at the end of the input, or when writing fails.
-	go l.read()
+	l.workers.run(l.read)
 
 	err := l.awaitEnd(ctx)
 	l.drain()
@@ -266,6 +265,7 @@ func (l *Link) closeConnection() {
 	l.out.close()
 	_ = l.wire.Close()
 	l.workers.close()
+	l.leader.watch.stop()
 	if sh, ok := l.handler.(transport.SessionHandler); ok && l.served.Load() {
 		sh.SessionEnded(l.session)
 	}

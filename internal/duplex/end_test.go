@@ -299,9 +299,9 @@ func TestCancellationsInABatchEndCallsWhileTheyAreDrained(t *testing.T) {
 func TestCancellationsEndCallsWhileTheyAreDrained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{}, nil)
-		begun := time.Now()
 		p.send(request(1, "block"), request(2, "block"))
-		synctest.Wait()
+		time.Sleep(time.Second)
+		begun := time.Now()
 		p.stop()
 		synctest.Wait()
 		p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, request(3, "ping"))

@@ -27,6 +27,7 @@ type Link struct {
 	out      output
 	requests ledger.Ledger
 	order    order
+	leader   leader
 
 	base   context.Context // of all calls; cancelled at the end of the drain
 	cancel context.CancelCauseFunc
@@ -40,7 +41,7 @@ type Link struct {
 	draining atomic.Bool   // of the messages, only cancellations are handled
 	served   atomic.Bool   // the handler has seen the session
 
-	handshake <-chan struct{} // closed when initialize is answered; nil if none is in flight; used only by the reader
+	handshake <-chan struct{} // closed when initialize is answered; nil if none is in flight; used only by the leader
 }
 
 // New returns a Link that passes requests and notifications to h.
@@ -62,6 +63,7 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 		MaxBytes:         l.opts.MaxInFlightBytes,
 	}
 	l.order.link = l
+	l.leader.start(l)
 	l.session = transport.NewSession("", sessionLink{l})
 	l.origins, _ = w.(OriginWire)
 	room := int64(everything)
@@ -75,17 +77,18 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 	return l
 }
 
-// read reads messages until the input ends or writing fails. It never calls the handler. It waits
-// only for initialize to be answered and for the peer to read or write.
+// read reads messages until the input ends, writing fails, or another goroutine reads on. It waits
+// only for initialize to be answered, for the peer to read or write, and, for at most patience, for
+// a request that it runs itself.
 func (l *Link) read() {
 	buffered, _ := l.wire.(BufferedWire)
-	for l.out.awaitReader() {
-		l.out.more.Store(buffered != nil && buffered.Buffered())
-		// Let the call that was started run on this thread first. Read may put the thread to sleep;
-		// waking another one for the call takes longer than most calls.
-		runtime.Gosched()
+	hold := false
+	for l.out.awaitReader(hold) {
 		data, err := l.wire.Read()
+		more := buffered != nil && buffered.Buffered()
+		l.out.more.Store(more)
 		bad, isBad := errors.AsType[*BadMessageError](err)
+		var c *call
 		switch {
 		case err != nil && !isBad:
 			l.inputErr = err
@@ -96,13 +99,27 @@ func (l *Link) read() {
 		case isBad:
 			l.refuse(l.faulty(bad.Head, "", &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}))
 		default:
-			l.receive(data)
+			c = l.receive(data)
 		}
+		if hold = c != nil && l.leader.runs(c); hold {
+			if !l.leader.run(c, more) {
+				return
+			}
+			hold = more
+			continue
+		}
+		if c != nil {
+			l.workers.run(c.serve)
+		}
+		// Let a call that was started, or whose response arrived, run on this thread first. Read may put
+		// the thread to sleep; waking another one takes longer than most calls.
+		runtime.Gosched()
 	}
 }
 
-// receive records one message and starts its handling.
-func (l *Link) receive(data []byte) {
+// receive records one message and handles it, or returns a request that the caller must run or
+// start.
+func (l *Link) receive(data []byte) *call {
 	var from Origin
 	if l.origins != nil {
 		from = l.origins.Origin()
@@ -122,8 +139,9 @@ func (l *Link) receive(data []byte) {
 	case m.Request.IsNotification():
 		l.receiveNotification(m.Request, len(data), from)
 	default:
-		l.receiveRequest(m.Request, len(data), from)
+		return l.receiveRequest(m.Request, len(data), from)
 	}
+	return nil
 }
 
 // receiveCancellations handles the cancellations in data, a message or a batch.
@@ -157,31 +175,31 @@ func (l *Link) receiveNotification(n *jsonrpc.Request, size int, from Origin) {
 	l.order.add(c)
 }
 
-// receiveRequest starts req in its turn, or refuses it.
-func (l *Link) receiveRequest(req *jsonrpc.Request, size int, from Origin) {
+// receiveRequest queues or refuses req, or returns it to the caller to start.
+func (l *Link) receiveRequest(req *jsonrpc.Request, size int, from Origin) *call {
 	if req.Method != protocol.MethodPing {
 		l.awaitHandshake()
 	}
 	c, refused := l.beginCall(req, size, from)
 	if refused != nil {
 		l.refuse(&jsonrpc.Response{ID: req.ID, Error: refused})
-		return
+		return nil
 	}
 	if req.Method == protocol.MethodInitialize {
 		c.handshake = make(chan struct{})
 		l.handshake = c.handshake
 	}
-	l.start(c)
+	if !l.startsNow(c) {
+		return nil
+	}
+	return c
 }
 
-// start runs the request c in its turn. Requests to a client do not wait for notifications: a
-// notification handler may call the server, which may have to send a request first.
-func (l *Link) start(c *call) {
-	if c.req.Method == protocol.MethodPing || l.opts.Client {
-		l.workers.run(c.serve)
-		return
-	}
-	l.order.add(c)
+// startsNow reports whether the request c starts at once. Otherwise it has been queued. Requests to
+// a client do not wait for notifications: a notification handler may call the server, which may
+// have to send a request first.
+func (l *Link) startsNow(c *call) bool {
+	return c.req.Method == protocol.MethodPing || l.opts.Client || !l.order.add(c)
 }
 
 // awaitHandshake waits until an earlier initialize is answered, since later messages depend on it.

@@ -14,22 +14,20 @@ type order struct {
 	working bool    // a goroutine handles the queue; guarded by mu
 }
 
-// add handles c in its turn.
-func (o *order) add(c *call) {
+// add queues c. It returns false if c is a request that starts at once.
+func (o *order) add(c *call) (queued bool) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	if !o.working && !c.req.IsNotification() {
-		o.mu.Unlock()
-		o.link.workers.run(c.serve)
-		return
+		return false
 	}
 	o.queue = append(o.queue, c)
-	begin := !o.working
-	o.working = true
-	o.mu.Unlock()
-	if begin {
+	if !o.working {
+		o.working = true
 		// Ends when the queue is empty.
 		go o.work()
 	}
+	return true
 }
 
 // work handles the queue until it is empty or another goroutine has taken over.

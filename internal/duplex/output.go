@@ -31,7 +31,7 @@ const chunkSize = 64 << 10
 type output struct {
 	wire      Wire
 	failed    chan struct{} // closed when the wire failed, or by close
-	stall     stall
+	stall     watch
 	room      int64        // see fits
 	maxUnsent int64        // of owed
 	sent      atomic.Int64 // bytes added so far; written with mu held
@@ -45,6 +45,9 @@ type output struct {
 	spare     []byte        // for the next chunk; guarded by mu
 	writing   bool          // one goroutine writes; guarded by mu
 	gathering bool          // one goroutine is about to write; guarded by mu
+	holding   bool          // the leader is about to run another request or to write; guarded by mu
+	held      bool          // the queue has a response that was not sent because of that; guarded by mu
+	heldSince time.Duration // when holding began, on the leader's clock; guarded by mu
 	err       error         // why writing failed; guarded by mu
 	changed   chan struct{} // closed when there is room or the writer is done; nil if nobody waits; guarded by mu
 }
@@ -152,6 +155,7 @@ func (o *output) send() {
 	if o.writing {
 		return
 	}
+	o.held = false
 	o.writing = true
 	o.writeAll()
 	o.writing = false
@@ -244,6 +248,10 @@ func (o *output) respond(r *jsonrpc.Response, alone bool, end func() (wanted boo
 	}
 	o.line(size(r), true, func(dst []byte) []byte { return jsonrpc.AppendResponse(dst, r) })
 	if o.gathering || o.writing {
+		return
+	}
+	if o.holding && o.waiting < chunkSize/2 {
+		o.held = true
 		return
 	}
 	if !alone || o.more.Load() {
@@ -352,11 +360,33 @@ func size(r *jsonrpc.Response) int {
 	return n
 }
 
-// awaitReader waits until few enough bytes are owed to read more from the peer. It returns false if
-// writing has failed.
-func (o *output) awaitReader() bool {
+// hold keeps responses back for at most quick if the leader has more requests to run: one write then
+// carries them all. now is the time on the leader's clock.
+func (o *output) hold(more bool, now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if more && !o.holding {
+		o.heldSince = now
+	}
+	o.holding = more && now-o.heldSince < quick
+}
+
+// release sends responses that were held, from another goroutine. The caller holds mu.
+func (o *output) release() {
+	o.holding = false
+	if o.held {
+		o.flushSoon()
+	}
+}
+
+// awaitReader waits until few enough bytes are owed to read more from the peer. It returns false if
+// writing has failed. Unless hold is set, it releases the responses that were held.
+func (o *output) awaitReader(hold bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !hold {
+		o.release()
+	}
 	for o.owed > StopReadingAt && o.err == nil {
 		_ = o.wait(context.Background())
 	}
@@ -462,7 +492,7 @@ type streamWriter struct {
 }
 
 func (w *streamWriter) watch(quiet func(time.Duration)) {
-	if timeout := w.out.stall.timeout; timeout > 0 {
+	if timeout := w.out.stall.limit; timeout > 0 {
 		// Runs at most once; unwatch stops it.
 		w.timer = time.AfterFunc(timeout, func() { quiet(timeout) })
 	}
@@ -480,7 +510,7 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 	}
 	if w.timer != nil {
 		w.timer.Stop()
-		defer w.timer.Reset(w.out.stall.timeout)
+		defer w.timer.Reset(w.out.stall.limit)
 	}
 	w.buf = append(w.buf[:0], p...)
 	oneLine(w.buf)

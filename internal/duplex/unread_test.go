@@ -33,7 +33,7 @@ func TestNothingIsReadFromAPeerThatDoesNotReadItsResponses(t *testing.T) {
 					for i := range sent {
 						p.send(fmt.Sprintf(message, i))
 					}
-					synctest.Wait()
+					time.Sleep(time.Second)
 					require.Greater(t, len(w.in), sent-2500)
 					require.Less(t, len(w.in), sent-500)
 					// It goes on when the peer reads, and nothing was lost.
@@ -74,7 +74,7 @@ func TestResultsOverTheLimitAreReplaced(t *testing.T) {
 		for i := range 10 {
 			p.send(request(i, "large"))
 		}
-		synctest.Wait()
+		time.Sleep(time.Second)
 		close(release)
 		synctest.Wait()
 		close(w.stuck)

@@ -134,8 +134,9 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 				h := make(memnet.Unread, 1)
 				c := serveWired(t, h, &sse.Options{WriteTimeout: test.timeout, KeepAlive: -1})
 				url, lines := begin(t, c)
-				begun := time.Now()
 				require.Equal(t, 202, say(t, c, url, `{"jsonrpc":"2.0","id":1,"method":"block"}`))
+				time.Sleep(10 * time.Millisecond)
+				begun := time.Now()
 				require.Equal(t, 202, say(t, c, url, `{"jsonrpc":"2.0","id":2,"method":"`+test.method+`"}`))
 				require.Equal(t, test.want, (<-h).Sub(begun), "the calls end")
 				synctest.Wait() // the server cuts the stream before the client reads again

@@ -83,8 +83,9 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := make(memnet.Unread, 1)
 				conn := dialWired(t, h, &websocket.Options{WriteTimeout: test.timeout, KeepAlive: -1}, nil, false)
-				begun := time.Now()
 				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
+				time.Sleep(10 * time.Millisecond)
+				begun := time.Now()
 				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":3,"method":"`+test.method+`"}`)))
 				require.Equal(t, test.want, (<-h).Sub(begun), "the calls end")
 				synctest.Wait() // the server cuts the connection before the client reads again

@@ -1,0 +1,82 @@
+package duplex
+
+import (
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+const (
+	// patience is how long the leader runs a request before another goroutine reads on. On an idle
+	// machine, timers are not more precise.
+	patience = time.Millisecond
+
+	// quick is how long a request may take so that the leader also runs the next one, and how long
+	// responses may wait for those behind them.
+	quick = 100 * time.Microsecond
+
+	// afterSlow is how many requests the leader starts on other goroutines after one that was not
+	// quick.
+	afterSlow = 64
+)
+
+// A leader is the role of reading, which one goroutine at a time has (the pattern is called
+// Leader/Followers). The leader runs quick requests itself, since waking another goroutine takes
+// longer than most of them. If one takes too long, another goroutine becomes the leader and reads
+// on. The next requests are then probably slow as well, so they start on other goroutines and run
+// side by side.
+//
+// Order does not depend on the clock: the next message is read when the request has begun, whoever
+// reads it.
+type leader struct {
+	link      *Link
+	watch     watch
+	elsewhere int // how many requests to start on other goroutines; used only by the leader
+}
+
+func (d *leader) start(l *Link) {
+	d.link = l
+	d.watch.start(patience, d.replace)
+}
+
+// replace makes another goroutine the leader. The caller has ended the watch.
+func (d *leader) replace() {
+	d.elsewhere = afterSlow
+	d.link.workers.run(d.link.read)
+}
+
+// runs reports whether the leader should run c itself.
+func (d *leader) runs(c *call) bool {
+	if !leads || c.req.Method == protocol.MethodSubscriptionsListen {
+		return false
+	}
+	if d.elsewhere > 0 {
+		d.elsewhere--
+		return false
+	}
+	return true
+}
+
+// run runs c. more means that another message can be read at once. It returns false if the caller
+// is no longer the leader.
+func (d *leader) run(c *call, more bool) (leading bool) {
+	began := d.watch.now()
+	c.began = began
+	d.link.out.hold(more, time.Duration(began)) // first, since the caller may soon not be the leader
+	d.watch.begin(began)
+	returned := false
+	defer func() {
+		if !returned { // the handler ended this goroutine
+			d.watch.expire(began)
+		}
+	}()
+	c.serve()
+	returned = true
+	if !d.watch.end(began) {
+		return false
+	}
+	if d.watch.now()-began > int64(quick) {
+		d.elsewhere = afterSlow
+	}
+	return true
+}

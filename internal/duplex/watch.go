@@ -1,0 +1,75 @@
+package duplex
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A watch notices work that takes too long. It has one timer, which runs only while there is work.
+// Resetting it each time would cost more than the rest of the work for a message.
+type watch struct {
+	limit time.Duration
+	tell  func() // called when work takes longer than limit
+	epoch time.Time
+	begun atomic.Int64 // when the work in progress began, since epoch; 0 while there is none
+	armed atomic.Bool  // the timer runs
+	timer *time.Timer  // nil if there is no limit
+}
+
+func (w *watch) start(limit time.Duration, tell func()) {
+	w.limit, w.tell = limit, tell
+	w.epoch = time.Now().Add(-1) // so that nothing begins at 0
+	if limit > 0 {
+		w.timer = time.AfterFunc(limit, w.check)
+		w.timer.Stop()
+	}
+}
+
+// begin begins to watch work that begins now.
+func (w *watch) begin(now int64) {
+	if w.timer == nil {
+		return
+	}
+	w.begun.Store(now)
+	if !w.armed.Load() && w.armed.CompareAndSwap(false, true) {
+		w.timer.Reset(w.limit)
+	}
+}
+
+// end ends the work that began then. It returns false if tell was, or is about to be, called for
+// it.
+func (w *watch) end(begun int64) (inTime bool) { return w.begun.CompareAndSwap(begun, 0) }
+
+// now is the time since epoch.
+func (w *watch) now() int64 { return int64(time.Since(w.epoch)) }
+
+// expire calls tell for the work that began then, as if it had taken too long, unless it was called
+// or the work has ended.
+func (w *watch) expire(begun int64) {
+	if w.end(begun) {
+		w.tell()
+	}
+}
+
+// check runs when the timer fires.
+func (w *watch) check() {
+	if begun := w.begun.Load(); begun != 0 {
+		if left := w.limit - time.Duration(w.now()-begun); left > 0 {
+			w.timer.Reset(left)
+			return
+		}
+		w.expire(begun)
+	}
+	w.armed.Store(false)
+	// Work that has begun meanwhile may have found the timer running.
+	if w.begun.Load() != 0 && w.armed.CompareAndSwap(false, true) {
+		w.timer.Reset(w.limit)
+	}
+}
+
+// stop stops the timer. A concurrent check may reset it once more, and then finds no work.
+func (w *watch) stop() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
