@@ -83,7 +83,12 @@ func (x *wire) Read() ([]byte, error) {
 	case <-x.closed:
 		return nil, io.ErrClosedPipe
 	case <-x.ended:
-		return nil, io.EOF
+		select {
+		case <-x.closed:
+			return nil, io.ErrClosedPipe
+		default:
+			return nil, io.EOF
+		}
 	}
 }
 
