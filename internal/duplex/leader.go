@@ -26,8 +26,7 @@ const (
 // on. The next requests are then probably slow as well, so they start on other goroutines and run
 // side by side.
 //
-// Order does not depend on the clock: the next message is read when the request has begun, whoever
-// reads it.
+// Order does not depend on the clock: the next message is never read before the request has begun.
 type leader struct {
 	link      *Link
 	watch     watch

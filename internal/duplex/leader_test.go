@@ -132,9 +132,9 @@ func TestHeldResponsesAreSent(t *testing.T) {
 	}
 }
 
-// Requests of any duration begin in the order in which they were sent, whoever reads them. This
-// runs in real time, so that the leader is replaced at any moment.
-func TestRequestsBeginInOrderWhoeverReadsThem(t *testing.T) {
+// Requests of any duration begin in the order in which they were sent. This runs in real time, so
+// that the leader is replaced at any moment.
+func TestRequestsBeginInOrderAlthoughLeadersChange(t *testing.T) {
 	var mu sync.Mutex
 	noted := 0
 	h := &handler{methods: methods{
