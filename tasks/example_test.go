@@ -11,6 +11,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
+// docs:begin durable
+
 // Hotels books rooms.
 type Hotels struct {
 	_ struct {
@@ -23,16 +25,21 @@ func (h *Hotels) Book(ctx context.Context, in struct {
 	City string `json:"city"`
 }) (string, error) {
 	room, err := mcpkit.Once(ctx, "room", func() (int, error) {
-		return 12, nil // hold a room, with mcpkit.OnceKey(ctx, "room") as idempotency key
+		return h.hold(in.City, mcpkit.OnceKey(ctx, "room"))
 	})
 	if err != nil {
 		return "", err
 	}
-	if ok, err := mcpkit.Confirm(ctx, "Take the room?"); err != nil || !ok {
+	if ok, err := mcpkit.Confirm(ctx, fmt.Sprintf("Take room %d?", room)); err != nil || !ok {
 		return "not booked", err
 	}
 	return fmt.Sprintf("room %d in %s", room, in.City), nil
 }
+
+// docs:end durable
+
+// hold reserves a room. A request with the same key reserves no second one.
+func (h *Hotels) hold(city, key string) (room int, err error) { return 12, nil }
 
 func Example() {
 	srv := mcpkit.MustNew(&Hotels{}, tasks.New())

@@ -269,6 +269,9 @@ func (o *office) Both(ctx context.Context) (string, error) {
 	return names[0] + " and " + names[1], err
 }
 
+// docs:begin late
+
+// Late asks who it is for, and then becomes a task.
 func (o *office) Late(ctx context.Context) (string, error) {
 	o.note(func() { o.runs++ })
 	name, err := mcpkit.Elicit[place](ctx, "Who?", mcpkit.Key("user_name"))
@@ -283,6 +286,8 @@ func (o *office) Late(ctx context.Context) (string, error) {
 	}
 	return "done for " + name.Place, nil
 }
+
+// docs:end late
 
 // An opened office is served.
 type opened struct {
@@ -299,7 +304,7 @@ func open(t *testing.T, opts ...tasks.Option) *opened {
 func openWith(t *testing.T, opts ...mcpkit.Option) *opened {
 	t.Helper()
 	o := &office{}
-	srv, err := mcpkit.New(o, append(opts, quiet(), mcpkit.StateKeys(stateKey))...)
+	srv, err := mcpkit.New(o, append([]mcpkit.Option{quiet(), mcpkit.StateKeys(stateKey)}, opts...)...)
 	require.NoError(t, err)
 	require.NoError(t, srv.Start(t.Context()))
 	t.Cleanup(func() { _ = srv.Close() })

@@ -13,7 +13,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -57,7 +56,7 @@ func TestTasksOfVersion20251125(t *testing.T) {
 		require.Empty(t, member(t, init, "capabilities", "extensions"), "the extension is for 2026-07-28")
 		list := p.result("tools/list", `{}`)
 		require.Contains(t, list, `"execution":{"taskSupport":"required"}`)
-		require.NotContains(t, list, tasks.MetaTaskSupport)
+		require.NotContains(t, list, protocol.MetaTaskSupport)
 		require.Contains(t, o.modern().result("tools/list", `{}`), `"io.github.mcpkit/task":"required"`)
 		require.NotContains(t, o.modern().result("tools/list", `{}`), "taskSupport")
 

@@ -50,6 +50,8 @@ import (
 // Defaults of the options.
 const (
 	// DefaultTTL is the default of [TTL].
+	//
+	//limit:server time that a task lives | -32602: `there is no task `
 	DefaultTTL = 24 * time.Hour
 	// DefaultPollInterval is the default of [PollInterval].
 	DefaultPollInterval = time.Second
@@ -205,16 +207,12 @@ func describe(t *mcpkit.ToolEntry) error {
 	}
 	support := "optional"
 	if m.required {
-		support = "required"
+		support = protocol.TaskSupportRequired
 	}
 	t.SetMember("execution", map[string]string{"taskSupport": support}, protocol.V20251125)
-	t.SetMeta(MetaTaskSupport, support, protocol.V20260728)
+	t.SetMeta(protocol.MetaTaskSupport, support, protocol.V20260728)
 	return nil
 }
-
-// MetaTaskSupport is the member of the _meta of a tool that tells clients of 2026-07-28 whether
-// calls may become tasks: "optional" or "required". The extension has no member for that.
-const MetaTaskSupport = "io.github.mcpkit/task"
 
 // A mode is the value of the tag task.
 type mode struct{ required, durable, late bool }

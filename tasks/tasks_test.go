@@ -1,9 +1,11 @@
 package tasks_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -181,7 +183,8 @@ func TestCancelledTasksStayCancelled(t *testing.T) {
 
 func TestTasksBelongToTheirPrincipal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
+		var log bytes.Buffer
+		o := openWith(t, tasks.New(), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		ann, eve, nobody := o.modern(), o.modern(), o.modern()
 		ann.as = &oauth.Principal{Subject: "ann"}
 		eve.as = &oauth.Principal{Subject: "eve"}
@@ -199,6 +202,7 @@ func TestTasksBelongToTheirPrincipal(t *testing.T) {
 		}
 		require.Equal(t, protocol.TaskInputRequired, ann.get(id).Status)
 		require.Len(t, ann.get(id).InputRequests, 1)
+		require.NotContains(t, log.String(), id, "the log does not have what grants access")
 	})
 }
 

@@ -4,6 +4,8 @@
 //	trips              serves standard input and output
 //	trips -http ADDR   serves HTTP at http://ADDR/mcp
 //
+// Clients may book as a task, which goes on when they disconnect. Its record is in memory.
+//
 // Several processes can serve the same clients if TRIPS_KEY holds the same key for all, 32 bytes in
 // base64.
 package main
@@ -16,13 +18,14 @@ import (
 	"os"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 func main() {
 	addr := flag.String("http", "", "address to serve HTTP on, instead of stdio")
 	flag.Parse()
-	var opts []mcpkit.ServeOption
+	opts := []mcpkit.ServeOption{tasks.New()}
 	if key := os.Getenv("TRIPS_KEY"); key != "" {
 		secret, err := base64.StdEncoding.DecodeString(key)
 		if err != nil {

@@ -12,17 +12,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/mcptest"
+	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 func serve(t *testing.T) (trips *Trips, url string) {
 	trips = &Trips{}
-	srv, err := mcpkit.New(trips)
+	srv, err := mcpkit.New(trips, tasks.New())
 	require.NoError(t, err)
 	handler := streamable.NewHandler(srv, nil)
 	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		handler.Close()
+		_ = srv.Close()
 		server.Close()
 	})
 	return trips, server.URL
@@ -80,7 +82,7 @@ func TestBooking(t *testing.T) {
 // docs:begin again
 func TestARepeatedLastRoundMakesOneOrder(t *testing.T) {
 	trips := &Trips{}
-	s := mcptest.New(t, trips).Answer("Buy a ticket", true)
+	s := mcptest.New(t, trips, tasks.New()).Answer("Buy a ticket", true)
 	s.Call("ticket", map[string]any{"city": "Oslo"}).OK().
 		Again().OK().TextContains("ordered a ticket to Oslo")
 	require.Len(t, trips.tickets, 1)

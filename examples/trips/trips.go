@@ -15,7 +15,7 @@ import (
 type Trips struct {
 	_ mcpkit.Info `name:"trips" version:"1.0.0"`
 	_ struct {
-		Book     mcpkit.Tool `hints:"additive" params:"city"`
+		Book     mcpkit.Tool `hints:"additive" params:"city" task:"optional"`
 		Plan     mcpkit.Tool `hints:"readonly"`
 		Describe mcpkit.Tool `hints:"readonly" params:"city"`
 		Where    mcpkit.Tool `hints:"readonly"`

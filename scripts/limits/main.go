@@ -29,12 +29,15 @@ import (
 
 // marked lists the packages whose limits must all be on the page.
 var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
-	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client", "skills", "skills/internal/skillmd"}
+	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client", "skills", "skills/internal/skillmd", "tasks"}
 
 // unmarked lists the constants that are named like limits but are not on the page, with the
 // reasons.
 var unmarked = map[string]string{
 	"mcpkit.maxPersonalPages":                "size of a cache; further pages are not cached",
+	"tasks.DefaultPollInterval":              "named on the page at pollBurst",
+	"tasks.DefaultLease":                     "peers do not see which process runs a task",
+	"tasks.maxEchoed":                        "longer IDs are cut in errors",
 	"skills.maxPage":                         "nothing: the page has a nextCursor",
 	"skills.maxPageItems":                    "nothing: the page has a nextCursor",
 	"mcpkit.noTimeout":                       "a value of options, not a limit",
