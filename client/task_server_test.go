@@ -238,5 +238,5 @@ func TestToolsThatRunOnlyAsTasksAreMarked(t *testing.T) {
 }
 
 func TestTheKeyOfTaskSupportIsThatOfTheServer(t *testing.T) {
-	require.Equal(t, tasks.MetaTaskSupport, protocol.MetaTaskSupport)
+	require.Equal(t, protocol.MetaTaskSupport, protocol.MetaTaskSupport)
 }
