@@ -3,7 +3,7 @@
 //
 // usage: node run.mjs BIN [WORD...]
 //
-// BIN is the folder with the programs server, notes, diary, gosdk, login, client and mcpgo. With
+// BIN is the folder with the programs server, notes, diary, board, gosdk, login, client and mcpgo. With
 // words, only the rows run that contain all of them.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -57,6 +57,12 @@ const logins = [
 
 // Our client, for the test servers of other SDKs.
 const mcpkit = (task) => [join(bin, 'client'), [JSON.stringify(task)]];
+
+// The host of MCP Apps, for a server with a page.
+const apps = {
+  name: '@modelcontextprotocol/ext-apps', versions: [legacy.at(-1), modern], probes: (task) => task.version === modern,
+  command: (task) => [process.execPath, [join(here, 'ts/apps.mjs'), JSON.stringify(task)]], serve: () => [join(bin, 'board')],
+};
 
 const programs = {
   fixture: { stdio: [join(bin, 'server'), '-stdio'], http: (addr) => [join(bin, 'server'), '-addr', addr] },
@@ -196,13 +202,13 @@ const ourRows = testServers(bin).map((server) => ({ ...server, command: mcpkit, 
   ...server.auto.flatMap(([transport, version]) => rowsOf({ ...server, name: `${server.name}, auto`, negotiation: 'auto', versions: [version] }, [transport])),
 ]);
 const sse = clients.filter((client) => client.sse).map((client) => ({ ...client, versions: [legacy.at(-1)] }));
-const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...sse.flatMap((client) => rowsOf(client, ['sse'])), ...logins.flatMap((client) => rowsOf(client, ['login'])), ...ourRows];
+const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...sse.flatMap((client) => rowsOf(client, ['sse'])), ...rowsOf(apps, ['stdio']), ...logins.flatMap((client) => rowsOf(client, ['login'])), ...ourRows];
 for (const row of rows) row.file = [row.name, row.transport, row.version].join('-').replace(/[^a-z0-9-]+/g, '_');
 
 rmSync(logs, { recursive: true, force: true });
 mkdirSync(logs, { recursive: true });
 const print = (...columns) => console.log(columns.map((c, i) => String(c).padEnd([51, 10, 12, 8, 6, 0][i])).join(''));
-const picked = rows.filter((row) => words.every((word) => [row.name, row.transport, row.version, row.family, row.serve && 'mcpkit'].includes(word)));
+const picked = rows.filter((row) => words.every((word) => [row.name, row.transport, row.version, row.family, row.command === mcpkit && 'mcpkit'].includes(word)));
 if (picked.length === 0) throw new Error(`no row has all of ${words.join(' ')}`);
 
 // Rows mostly wait, so three run at once. They are printed in order.

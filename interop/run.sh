@@ -52,7 +52,8 @@ install() {
 build() {
 	mkdir -p "$cache/bin"
 	(cd "$root" && go build -o "$cache/bin/server" ./conformance/server && go build -o "$cache/bin/notes" ./examples/notes &&
-		go build -o "$cache/bin/diary" ./examples/diary && go build -o "$cache/bin/login" ./interop/login &&
+		go build -o "$cache/bin/diary" ./examples/diary && go build -o "$cache/bin/board" ./examples/board &&
+		go build -o "$cache/bin/login" ./interop/login &&
 		go build -o "$cache/bin/client" ./interop/client)
 	(cd "$here/gosdk" && go build -o "$cache/bin/gosdk" .)
 	(cd "$here/mcpgo" && go build -o "$cache/bin/mcpgo" .)
