@@ -1,6 +1,6 @@
-// Command mcpkit generates and checks the descriptions of annotated services, and calls MCP
-// servers.
+// Command mcpkit writes, checks, calls and installs MCP servers.
 //
+//	mcpkit new FOLDER                              write a new module with a server
 //	mcpkit gen [-check] [-type T,...] [packages]   write the doc comments of services into their packages
 //	mcpkit vet [-type T,...] [packages]            report what is wrong with services, and what their tools cost
 //	mcpkit inspect SERVER                          show a server's versions, capabilities, inputs and outputs
@@ -8,9 +8,8 @@
 //	mcpkit call SERVER TOOL [name=text ...]        call a tool of a server
 //	mcpkit read SERVER URI                         read a resource of a server
 //	mcpkit prompt SERVER PROMPT [name=text ...]    get the messages of a prompt of a server
-//	mcpkit skills SERVER [URI ...]                 compare the skills of a server with what it lists
 //	mcpkit tasks SERVER ID [wait|answer|cancel]    show a task that a call has become, or act on it
-//	mcpkit logout URL                              revoke and delete the tokens that -login got
+//	mcpkit install HOST SERVER                     add a server to the configuration of a chat client
 //
 // "mcpkit help" lists all commands. Run it as "go tool mcpkit" after
 // "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with go run.
@@ -51,6 +50,7 @@ const (
 // commands returns all commands.
 func commands(std streams) []*cobra.Command {
 	return []*cobra.Command{
+		newCommand(std),
 		genCommand(std),
 		vetCommand(std),
 		inspectCommand(std),

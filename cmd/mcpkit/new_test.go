@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/scaffold"
+)
+
+// A new module compiles and passes its tests, and vet and gen find nothing.
+func TestNewModulesWork(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	dir = filepath.Join(dir, "my shop")
+	code, out, errs := said(t, "new", dir, "-module", "example.com/my-shop", "-no-tidy")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "wrote "+dir+"; next:\n")
+	for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = dir
+		output, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", output)
+	}
+	found, costs, err := vetted(t, dir, ".")
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.Len(t, costs, 1)
+	require.NoError(t, (&generator{dir: dir, check: true, stdout: os.Stderr}).run([]string{"."}))
+
+	workflow, err := os.ReadFile(filepath.Join(dir, ".github", "workflows", "ci.yml"))
+	require.NoError(t, err)
+	var ci struct {
+		Jobs map[string]struct{ Steps []map[string]any }
+	}
+	require.NoError(t, yaml.Unmarshal(workflow, &ci))
+	require.Len(t, ci.Jobs["test"].Steps, 6)
+	docker, err := os.ReadFile(filepath.Join(dir, "Dockerfile"))
+	require.NoError(t, err)
+	require.Contains(t, string(docker), `ENTRYPOINT ["/my-shop", "-http", ":8080"]`)
+
+	code, _, errs = said(t, "new", dir, "-module", "x")
+	require.Equal(t, exitFault, code)
+	require.Equal(t, "mcpkit new: "+dir+" is not empty; name a new folder\n", errs)
+}
+
+func TestWrongModulesAreNotWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "shop")
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{dir, "-module", "a b"}, `mcpkit new: "a b" is not a module path; write for example -module example.com/shop` + "\n"},
+		{[]string{filepath.Join(dir, "-")}, `mcpkit new: "-" is not a module path`},
+		{[]string{dir, "-library", t.TempDir()}, " is not a clone of mcpkit; its go.mod should say module github.com/mcpkit/mcpkit-go\n"},
+	} {
+		code, _, errs := said(t, append([]string{"new"}, test.args...)...)
+		require.Equal(t, exitFault, code)
+		require.Contains(t, errs, test.want)
+		require.NoDirExists(t, dir)
+	}
+	code, _, _ := said(t, "new")
+	require.Equal(t, exitUsage, code)
+}
+
+func TestNamesComeFromTheModulePath(t *testing.T) {
+	for path, want := range map[string][2]string{
+		"shop":                   {"Shop", "shop"},
+		"example.com/my-shop.v2": {"MyShopV2", "my-shop-v2"},
+		"example.com/2nd":        {"Service2nd", "2nd"},
+		"item":                   {"ServiceItem", "item"},
+	} {
+		m := scaffold.Module{Path: path}
+		require.Equal(t, want, [2]string{m.Type(), m.Name()})
+	}
+}
