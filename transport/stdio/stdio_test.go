@@ -229,7 +229,7 @@ func TestAProgramOnItsStandardStreams(t *testing.T) {
 	all, err := io.ReadAll(out)
 	require.NoError(t, err)
 	require.NoError(t, cmd.Wait())
-	require.Equal(t, pong(1)+`{"jsonrpc":"2.0","id":2,"result":"print"}`+"\n", string(all))
+	sameLines(t, pong(1)+`{"jsonrpc":"2.0","id":2,"result":"print"}`+"\n", string(all))
 	require.Equal(t, "printed\n", stderr.String())
 }
 
