@@ -24,11 +24,11 @@ type engine struct {
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	base    context.Context            // guarded by mu: that of Start, without its end; nil before
-	closed  bool                       // guarded by mu
-	running map[string]*running        // guarded by mu: by task ID
-	waiting map[string][]chan struct{} // guarded by mu: closed when the task changes
-	polls   map[string]*poll           // guarded by mu: by task ID
+	base    context.Context     // guarded by mu: that of Start, without its end; nil before
+	closed  bool                // guarded by mu
+	running map[string]*running // guarded by mu: by task ID
+	waiting map[string]*waiting // guarded by mu: by task ID
+	polls   map[string]*poll    // guarded by mu: by task ID
 }
 
 // running is a task whose method runs in this process.
@@ -470,12 +470,12 @@ func (e *engine) progressOf(id string) (string, time.Time) {
 // changed tells who waits for a task, and its subscribers.
 func (e *engine) changed(id string) {
 	e.mu.Lock()
-	waiting, base := e.waiting[id], e.base
-	delete(e.waiting, id)
-	e.mu.Unlock()
-	for _, w := range waiting {
-		close(w)
+	base := e.base
+	if w := e.waiting[id]; w != nil {
+		close(w.changed)
+		delete(e.waiting, id)
 	}
+	e.mu.Unlock()
 	if !e.topic.Subscribed(id) {
 		return
 	}
@@ -488,13 +488,30 @@ func (e *engine) changed(id string) {
 	}
 }
 
-// next returns a channel that is closed when the task changes.
-func (e *engine) next(id string) <-chan struct{} {
+// waiting is who waits for a task.
+type waiting struct {
+	changed chan struct{} // closed when the task changes
+	n       int           // requests that wait
+}
+
+// next returns a channel that is closed when the task changes. Call forget when nothing waits for
+// it any longer.
+func (e *engine) next(id string) (changed <-chan struct{}, forget func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := make(chan struct{})
-	e.waiting[id] = append(e.waiting[id], w)
-	return w
+	w := e.waiting[id]
+	if w == nil {
+		w = &waiting{changed: make(chan struct{})}
+		e.waiting[id] = w
+	}
+	w.n++
+	return w.changed, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if w.n--; w.n == 0 && e.waiting[id] == w {
+			delete(e.waiting, id)
+		}
+	}
 }
 
 // A poll is how often a task was asked for.

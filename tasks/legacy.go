@@ -100,34 +100,38 @@ func related(object json.RawMessage, id string) (json.RawMessage, error) {
 // handleResult answers tasks/result: it waits until the task has ended, and asks the client the
 // questions of the task meanwhile.
 func (e *engine) handleResult(ctx context.Context, p params) (mcpkit.Result, error) {
-	call := mcpkit.CallFrom(ctx)
 	for {
-		changed := e.next(p.id)
-		_, t, err := e.find(ctx, call, p.id)
+		if r, err := e.awaitResult(ctx, p.id); r != nil || err != nil {
+			return r, err
+		}
+	}
+}
+
+// awaitResult returns the result of a task that has ended. Otherwise it asks the questions of the
+// task, or waits for a change, and returns nil.
+func (e *engine) awaitResult(ctx context.Context, id string) (mcpkit.Result, error) {
+	call := mcpkit.CallFrom(ctx)
+	changed, forget := e.next(id)
+	defer forget()
+	_, t, err := e.find(ctx, call, id)
+	if err != nil {
+		return nil, err
+	}
+	switch t.Status {
+	case protocol.TaskCompleted:
+		object, err := related(t.Result, id)
 		if err != nil {
 			return nil, err
 		}
-		switch t.Status {
-		case protocol.TaskCompleted:
-			object, err := related(t.Result, p.id)
-			if err != nil {
-				return nil, err
-			}
-			return result(mcpkit.NewObjectResult(object))
-		case protocol.TaskFailed:
-			return nil, t.Error
-		case protocol.TaskCancelled:
-			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the task was cancelled")
-		case protocol.TaskInputRequired:
-			if err := e.ask(ctx, call, p.id, t); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err := e.await(ctx, changed); err != nil {
-			return nil, err
-		}
+		return result(mcpkit.NewObjectResult(object))
+	case protocol.TaskFailed:
+		return nil, t.Error
+	case protocol.TaskCancelled:
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the task was cancelled")
+	case protocol.TaskInputRequired:
+		return nil, e.ask(ctx, call, id, t)
 	}
+	return nil, e.await(ctx, changed)
 }
 
 // await waits for a change, and looks again after some time: another process may have made it.

@@ -168,7 +168,7 @@ func New(opts ...Option) mcpkit.Option {
 		}
 	}
 	return mcpkit.ExtendEach(func() mcpkit.Extension {
-		e := &engine{options: o, running: map[string]*running{}, waiting: map[string][]chan struct{}{}, polls: map[string]*poll{}}
+		e := &engine{options: o, running: map[string]*running{}, waiting: map[string]*waiting{}, polls: map[string]*poll{}}
 		if e.store == nil {
 			e.store = new(MemoryStore)
 		}
