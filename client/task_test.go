@@ -573,3 +573,12 @@ func TestOpenQuestionsAreAnsweredWithoutWaiting(t *testing.T) {
 		require.ErrorContains(t, err, `client: task "t1": input request elicitation/create: `)
 	})
 }
+
+func TestALegacyTaskThatWasNotRequestedIsAnError(t *testing.T) {
+	f := newLegacyFake(t, map[string]answer{
+		"tools/call": result(`{"task":{"taskId":"t1","status":"working","createdAt":"2026-11-22T18:00:00Z","lastUpdatedAt":"2026-11-22T18:00:00Z","ttl":null}}`),
+	})
+	c := dial(t, f.URL)
+	_, err := client.Call[string](t.Context(), c, "brew", nil)
+	require.EqualError(t, err, "client: tools/call: the server's response is invalid: it is a task, which was not requested")
+}
