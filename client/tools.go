@@ -60,6 +60,10 @@ func (c *Client) toolResult(ctx context.Context, name string, raw []byte, cc *ca
 	if err != nil {
 		return nil, err
 	}
+	if result.Content == nil && result.Extra["task"] != nil {
+		// Of 2025-11-25. Decoded as a result, it would be an empty success.
+		return nil, fmt.Errorf("client: %w", invalid(protocol.MethodToolsCall, "it is a task, which was not requested"))
+	}
 	if result.IsError {
 		return result, &ToolError{Tool: name, Result: result}
 	}
