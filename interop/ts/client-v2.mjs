@@ -4,6 +4,7 @@ import { SkillsClient } from '@modelcontextprotocol/client/ext/skills';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 import { capabilities, info, record, watchedFetch } from './adapter.mjs';
+import { taskSessions } from './tasks.mjs';
 
 const anything = { '~standard': { version: 1, vendor: 'interop', validate: (value) => ({ value }) } };
 
@@ -24,6 +25,7 @@ export async function connect(server, t) {
     version: client.getNegotiatedProtocolVersion(),
     streaming: server.url ? streaming : undefined,
     skills: new SkillsClient(client),
+    tasks: taskSessions(client, server, t),
     call: (params, options) => client.callTool(params, options),
     request: (request) => client.request(request, anything),
     on: (method, fn) => (method.startsWith('notifications/') ? client.setNotificationHandler(method, fn) : client.setRequestHandler(method, fn)),

@@ -9,6 +9,7 @@
 //   errors                          the errors that the client reported
 //   sent()                          resolves when each message of the client has been sent, over HTTP with a status
 //   skills                          the SDK's client of the Skills extension, if it has one
+//   tasks(tools, answer)            opens a session of @modelcontextprotocol/ext-tasks, if it works with the SDK and version
 //   streaming                       a promise that resolves when the GET stream of the session is open (HTTP, legacy)
 //   version, close()
 import assert from 'node:assert/strict';
@@ -25,7 +26,7 @@ const first = (result) => result.content[0].text;
 export async function scenario(adapter, { transport, version, negotiation, fixture, notes }) {
   const modern = version === '2026-07-28';
   const t = { transport, version, modern, negotiation, http: transport === 'http', since: (first) => version >= first };
-  await session(adapter, t, fixture, 'mcpkit-conformance', [tools, questions, progress, logging, changes, resources, skills, prompts, cancellation]);
+  await session(adapter, t, fixture, 'mcpkit-conformance', [tools, questions, progress, logging, changes, resources, skills, tasks, prompts, cancellation]);
   if (notes) await session(adapter, t, notes, 'notes', [structured, failures, completion]);
 }
 
@@ -232,6 +233,55 @@ async function skills(t, { skills }) {
     assert.deepEqual(resources.map((r) => [r.name, r.mimeType]), [['pdf-processing', 'text/markdown'], ['references', 'inode/directory']]);
     await assert.rejects(skills.get('skill://nothing/SKILL.md'), (e) => e.code === -32602);
   });
+}
+
+async function tasks(t, { client, tasks, on }) {
+  if (!tasks) return;
+  const { tools } = await client.listTools();
+  const asked = [];
+  const answer = ({ params }) => {
+    asked.push(params.message);
+    return { action: 'accept', content: Object.fromEntries(Object.keys(params.requestedSchema.properties).map((field) => [field, field === 'name' ? 'Ada' : true])) };
+  };
+  if (!t.modern) on('elicitation/create', answer); // the SDK gets these questions, and the package those of tasks
+  let session = tasks(tools, answer);
+  const run = async (name, args) => {
+    const execution = await session.callTool(name, args);
+    const { outcome } = await execution.settle();
+    return { kind: execution.kind, status: outcome.status, text: outcome.result && first(outcome.result), isError: outcome.result?.isError, error: outcome.error };
+  };
+  // In 2025-11-25 the client decides which calls are tasks, and the package chooses those of tools that demand it.
+  const kind = t.modern ? 'task' : 'immediate';
+  await check('tasks: calls that become tasks', async () => {
+    assert.equal((await run('greet', { name: 'Ada' })).text, 'Hello, Ada!');
+    assert.deepEqual(await run('slow_compute', { seconds: 0.2, label: 'x' }), { kind, status: 'completed', text: 'computed x', isError: undefined, error: undefined });
+  });
+  await check('tasks: questions', async () => {
+    assert.equal((await run('confirm_delete', { filename: 'a.txt' })).text, 'deleted a.txt');
+    assert.equal((await run('multi_input', {})).text, 'Ada agreed: true');
+    assert.equal((await run('test_tool_with_task', {})).text, 'Hello, Ada!');
+    assert.deepEqual(asked.toSorted(), ['Delete a.txt?', 'Do you agree?', 'What is your name?', 'What is your name?']);
+  });
+  await check('tasks: errors', async () => {
+    const job = await run('failing_job', {});
+    assert.equal(job.kind, 'task');
+    // An error of the tool completes a task of the extension, and fails one of 2025-11-25.
+    if (t.modern) assert.deepEqual([job.status, job.isError, job.text], ['completed', true, 'the job failed']);
+    else assert.equal(job.status, 'failed');
+    if (t.modern) assert.equal((await run('protocol_error_job', {})).error.code, -32603);
+    else await assert.rejects(run('protocol_error_job', {}), (e) => e.code === -32603);
+  });
+  if (t.modern) await check('tasks: another session resumes and cancels', async () => {
+    const execution = await session.callTool('slow_compute', { seconds: 3600, label: 'x' });
+    let reference;
+    await execution.handoff((r) => { reference = r; });
+    await session.close(); // a client has one session at a time
+    session = tasks(tools, answer);
+    const resumed = await session.resumeTask(reference);
+    await resumed.cancel();
+    assert.equal((await resumed.settle()).outcome.status, 'cancelled');
+  });
+  await check('tasks: close', () => session.close());
 }
 
 async function prompts(t, { client, on }) {
