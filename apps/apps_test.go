@@ -16,6 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/proxy"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -156,15 +157,19 @@ func TestPagesHaveTheScopesOfTheirTools(t *testing.T) {
 		{[]string{"notes:read", "admin"}, []string{"board", "admin", "secret"}},
 	} {
 		c := dial(t, as{srv, test.scopes})
+		legacy := dial(t, as{srv, test.scopes}, client.Version(protocol.V20251125))
 		list := ask(t, c, "resources/list", `{}`)
 		require.NotContains(t, list, "ui://secret", "its tool is hidden")
 		for _, name := range []string{"board", "admin", "secret"} {
 			readable := strings.Contains(strings.Join(test.readable, " "), name)
 			read := ask(t, c, "resources/read", `{"uri":"ui://`+name+`"}`)
+			subscribed := ask(t, legacy, "resources/subscribe", `{"uri":"ui://`+name+`"}`)
 			if readable {
 				require.Contains(t, read, "hello", "%v reads %s", test.scopes, name)
+				require.Equal(t, "{}", subscribed)
 				continue
 			}
+			require.Equal(t, strings.ReplaceAll(ask(t, legacy, "resources/subscribe", `{"uri":"ui://nothing"}`), "nothing", name), subscribed)
 			unknown := ask(t, c, "resources/read", `{"uri":"ui://nothing"}`)
 			require.Equal(t, strings.ReplaceAll(unknown, "nothing", name), read, "%v reads %s", test.scopes, name)
 			require.NotContains(t, list, "ui://"+name)
@@ -187,9 +192,9 @@ func (mixed) Admin() string { return "" }
 func TestAPageOfToolsWithDifferentScopesNamesItsOwn(t *testing.T) {
 	page := files("board.html", boardHTML)
 	_, err := mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.FS(page))
-	require.EqualError(t, err, `mcpkit: extension "io.modelcontextprotocol/ui": page board.html: mixed.Admin (apps_test.go:185) needs the scopes ["notes:read" "admin"], and mixed.Board (apps_test.go:184) ["notes:read"]; write apps.Page("board", apps.Scopes(…)) with the scopes that callers need for the page`)
+	require.EqualError(t, err, `mcpkit: extension "io.modelcontextprotocol/ui": page board.html: mixed.Admin (apps_test.go:190) needs the scopes ["notes:read" "admin"], and mixed.Board (apps_test.go:189) ["notes:read"]; write apps.Page("board", apps.Scopes(…)) with the scopes that callers need for the page`)
 	_, err = mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.FS(page, apps.Page("board", apps.Scopes("admin"))))
-	require.EqualError(t, err, `mcpkit: extension "io.modelcontextprotocol/ui": page board.html needs the scope "admin", which callers of mixed.Board (apps_test.go:184) may not have; add the scope to the tool, or write apps.Page("board", apps.Scopes(…)) with fewer`)
+	require.EqualError(t, err, `mcpkit: extension "io.modelcontextprotocol/ui": page board.html needs the scope "admin", which callers of mixed.Board (apps_test.go:189) may not have; add the scope to the tool, or write apps.Page("board", apps.Scopes(…)) with fewer`)
 	srv, err := mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.FS(page, apps.Page("board", apps.Scopes("notes:read"))))
 	require.NoError(t, err)
 	require.Contains(t, ask(t, dial(t, as{srv, []string{"notes:read"}}), "resources/read", `{"uri":"ui://board"}`), "hello")
@@ -224,6 +229,34 @@ func TestPagesOfMountedServers(t *testing.T) {
 	other, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
 	require.NoError(t, err)
 	require.ErrorContains(t, parent.Mount("other", other), `resource "ui://notes/board" is registered twice`)
+}
+
+func TestPagesOfAServerAndOfOneThatIsMountedInIt(t *testing.T) {
+	child, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	require.NoError(t, err)
+	parent, err := mcpkit.New(&tagged{}, apps.FS(files("board.html", `<p>parent`)))
+	require.NoError(t, err)
+	require.NoError(t, parent.Mount("team", child))
+	c := dial(t, parent)
+	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://board"}`), "parent")
+	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`), "hello")
+	require.Contains(t, ask(t, c, "tools/list", `{}`), `"name":"team_board"`)
+	err = parent.Add(mcpkit.NewTool("x", func() string { return "" }).Tag("app", "ui://notes/board"))
+	require.ErrorContains(t, err, `tag app: there is no page "ui://notes/board"`, "the pages of a mounted server are for its own tools")
+}
+
+// A proxy shows the pages of the remote server, with its own scopes.
+func TestPagesThroughAProxy(t *testing.T) {
+	remote, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	require.NoError(t, err)
+	front := mcpkit.MustNew(nil, mcpkit.Authenticated())
+	require.NoError(t, front.Mount("remote", proxy.MustNew(remote, proxy.Scopes("notes:read"))))
+	require.NoError(t, front.Start(t.Context()))
+	defer func() { require.NoError(t, front.Close()) }()
+	c := dial(t, as{front, []string{"notes:read"}})
+	require.Contains(t, ask(t, c, "tools/list", `{}`), `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"}`)
+	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`), "hello")
+	require.NotContains(t, ask(t, dial(t, as{front, nil}), "resources/read", `{"uri":"ui://notes/board"}`), "hello")
 }
 
 func TestServersWithoutTheExtensionRefuseTheTag(t *testing.T) {

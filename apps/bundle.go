@@ -104,6 +104,7 @@ func (b *bundler) bundle() error {
 			if !errors.Is(z.Err(), io.EOF) {
 				return fmt.Errorf("page %s: %w", b.page.file, z.Err())
 			}
+			b.out.Write(z.Raw()) // a tag without an end
 			break
 		}
 		raw := string(z.Raw())
