@@ -227,7 +227,9 @@ func (e *engine) create(ctx context.Context, call *mcpkit.Call, m mode, ttl time
 		err = e.store.Create(ctx, r, e.limits)
 	}
 	if err != nil {
-		e.free(id)
+		if runs {
+			e.free(id)
+		}
 		return nil, err
 	}
 	created := e.wire(r, t) // before it changes
@@ -263,9 +265,12 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 			return nil
 		}
 		t.Run.Progress = func(_, _ float64, message string) { e.progress(id, message) }
-		out := e.runner.Run(timed, t.Run)
-		interrupted := context.Cause(ctx) == ErrClosed && (out.IsError || out.Err != nil)
-		e.settle(base, id, fence, out, interrupted)
+		out := mcpkit.Outcome{Err: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the method ended its goroutine")}
+		defer func() { // also after runtime.Goexit
+			interrupted := context.Cause(ctx) == ErrClosed && (out.IsError || out.Err != nil)
+			e.settle(base, id, fence, out, interrupted)
+		}()
+		out = e.runner.Run(timed, t.Run)
 	}()
 }
 
