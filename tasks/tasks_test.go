@@ -319,6 +319,21 @@ func TestTasksWaitForTheirTurn(t *testing.T) {
 	})
 }
 
+func TestRefusedTasksTakeNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t, tasks.MaxRunning(1), tasks.MaxOpen(2))
+		p := o.modern()
+		first, second := p.start("work", `{"seconds":10}`), p.start("work", `{"seconds":10}`)
+		for range 3 {
+			require.Contains(t, p.result("tools/call", `{"name":"work","arguments":{"seconds":10}}`), "has 2 tasks that have not ended")
+		}
+		time.Sleep(21 * time.Second)
+		for _, id := range []string{first, second} {
+			require.Equal(t, protocol.TaskCompleted, p.get(id).Status)
+		}
+	})
+}
+
 func TestMirroredTaskIDsMustMatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := open(t).modern()
