@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
 // Sums is a server in this process. Programs usually dial a URL or a command line.
@@ -63,4 +64,35 @@ func ExampleClient_Tools() {
 		fmt.Println(tool.Name, "-", tool.Description)
 	}
 	// Output: add - Adds two numbers.
+}
+
+// Bakery has a tool that may run as a task.
+type Bakery struct {
+	_ struct {
+		Bake mcpkit.Tool `task:"optional"`
+	}
+}
+
+// Bake bakes a bread.
+func (*Bakery) Bake() string { return "a bread" }
+
+// Start returns a task, whose ID is all that another client needs to ask for the result later.
+func ExampleStart() {
+	ctx := context.Background()
+	srv := mcpkit.MustNew(&Bakery{}, tasks.New())
+	defer srv.Close()
+	c, err := client.Dial(ctx, srv, client.Tasks())
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	task, err := client.Start(ctx, c, "bake", nil)
+	if err != nil {
+		panic(err)
+	}
+	id := task.ID() // keep it
+
+	bread, err := client.Wait[string](ctx, c.Task(id))
+	fmt.Println(bread, err)
+	// Output: a bread <nil>
 }
