@@ -165,7 +165,8 @@ func TestTheErrorOfAProgramIsPrintedOnce(t *testing.T) {
 }
 
 func TestAllKindsOfContentAreShown(t *testing.T) {
-	code, out, errs := said(t, "call", "-output", "text", lab(t), "kinds")
+	url, _ := serve(t, &Lab{})
+	code, out, errs := said(t, "call", "-output", "text", url, "kinds")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, `text
 [image image/png, 13 bytes; -save FOLDER writes it to a file]
@@ -176,18 +177,19 @@ func TestAllKindsOfContentAreShown(t *testing.T) {
 words
 [resource lab://x/../../etc/pass wd application/pdf, 4 bytes; -save FOLDER writes it to a file]
 `, out)
-	code, out, errs = said(t, "call", "-output", "text", lab(t), "bare")
+	code, out, errs = said(t, "call", "-output", "text", url, "bare")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, `{"a":1}`+"\n", out)
 }
 
 func TestBinaryContentIsSaved(t *testing.T) {
+	url, _ := serve(t, &Lab{})
 	dir := filepath.Join(t.TempDir(), "new")
 	files := map[string]string{
 		"image.png": string(pixel), "image-2.png": string(pixel), "audio.wav": "sound", "pass_wd.pdf": "%PDF",
 	}
 	for _, output := range []string{"text", "json"} {
-		code, out, errs := said(t, "call", "-output", output, lab(t), "kinds", "-save", dir)
+		code, out, errs := said(t, "call", "-output", output, url, "kinds", "-save", dir)
 		require.Equal(t, exitOK, code, errs)
 		for name, want := range files {
 			got, err := os.ReadFile(filepath.Join(dir, name))
@@ -205,12 +207,12 @@ func TestBinaryContentIsSaved(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 2*len(files), "the second run replaced nothing")
 
-	code, out, errs := said(t, "read", "-output", "text", lab(t), "lab://pictures/sun", "-save", dir)
+	code, out, errs := said(t, "read", "-output", "text", url, "lab://pictures/sun", "-save", dir)
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "[resource lab://pictures/sun image/png, 16 bytes, saved as "+filepath.Join(dir, "sun.png")+"]\n", out)
 
 	file := filepath.Join(dir, "sun.png")
-	code, _, errs = said(t, "call", "-output", "text", lab(t), "kinds", "-save", file) // not a folder
+	code, _, errs = said(t, "call", "-output", "text", url, "kinds", "-save", file) // not a folder
 	require.Equal(t, exitConnection, code)
 	require.Contains(t, errs, "not a directory")
 }
@@ -238,7 +240,8 @@ func TestFileNamesAreSafe(t *testing.T) {
 }
 
 func TestInspectShowsDefaultsAndBounds(t *testing.T) {
-	code, out, errs := said(t, "inspect", "-output", "text", lab(t))
+	url, _ := serve(t, &Lab{})
+	code, out, errs := said(t, "inspect", "-output", "text", url)
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, `
 tool measure reads only
@@ -361,22 +364,24 @@ func TestUnknownToolsOfAnyServerGetASuggestion(t *testing.T) {
 }
 
 func TestComplete(t *testing.T) {
-	code, out, errs := said(t, "complete", "-output", "text", lab(t), "explain", "topic=")
+	url, _ := serve(t, &Lab{})
+	code, out, errs := said(t, "complete", "-output", "text", url, "explain", "topic=")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "light\nlasers\n", out)
-	code, out, errs = said(t, "complete", lab(t), "lab://pictures/{name}", "name=s")
+	code, out, errs = said(t, "complete", url, "lab://pictures/{name}", "name=s")
 	require.Equal(t, exitOK, code, errs)
 	require.JSONEq(t, `{"values":["sun","star"]}`, out)
-	code, _, errs = said(t, "complete", lab(t), "explain")
+	code, _, errs = said(t, "complete", url, "explain")
 	require.Equal(t, exitUsage, code)
 	require.Equal(t, "mcpkit complete: write the name of a prompt or a URI template after the server, and name=text for the argument to complete\n", errs)
 }
 
 func TestPing(t *testing.T) {
-	code, out, errs := said(t, "ping", "-output", "text", lab(t))
+	url, _ := serve(t, &Lab{})
+	code, out, errs := said(t, "ping", "-output", "text", url)
 	require.Equal(t, exitOK, code, errs)
 	require.Regexp(t, `^lab 2\.0\.0 responded in \d+\.\d ms \(2026-07-28\)\n$`, out)
-	code, out, errs = said(t, "ping", lab(t), "-protocol-version", "2025-06-18")
+	code, out, errs = said(t, "ping", url, "-protocol-version", "2025-06-18")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, `"protocolVersion": "2025-06-18"`)
 }
