@@ -94,10 +94,11 @@ func TestVetReportsChangesBeforeQuestions(t *testing.T) {
 	file := filepath.Join("trips", "trips.go")
 	books := filepath.Join("books", "books.go")
 	require.Equal(t, []string{
-		books + `:60:2: Shop.Pay: s.hold(…)` + end,
-		books + `:61:12: Shop.Pay: s.stock.Book(…)` + end,
-		books + `:73:2: a //lint:ignore mcpkit comment needs a reason after "mcpkit"`,
-		books + `:74:2: Shop.Silence: s.stock.Book(…)` + end,
+		books + `:65:2: Shop.Pay: s.take(…)` + end,
+		books + `:66:2: Shop.Pay: s.hold(…)` + end,
+		books + `:67:12: Shop.Pay: s.stock.Book(…)` + end,
+		books + `:79:2: a //lint:ignore mcpkit comment needs a reason after "mcpkit"`,
+		books + `:80:2: Shop.Silence: s.stock.Book(…)` + end,
 		file + `:61:2: agency.Early: the assignment to a.count` + end,
 		file + `:62:2: agency.Early: the assignment to a.seats["1A"]` + end,
 		file + `:63:12: agency.Early: a.api.SaveSeat(…)` + end,
