@@ -25,10 +25,11 @@ var changing = []string{
 
 // rounds reports what a method changes before it asks a question. From version 2026-07-28 on, the
 // method runs again from its beginning when the answer arrives, and repeats the change unless
-// mcpkit.Once makes it. Changes are recognized by names, so the check is not exact.
+// mcpkit.Once makes it. Changes are recognized by names, and by what methods of the package assign, so
+// the check is not exact.
 func (v *checker) rounds() {
 	bodies := map[*types.Func]*ast.FuncDecl{}
-	r := &rounds{checker: v, asking: map[*types.Func]bool{}, bodies: bodies, reading: map[*types.Func]bool{}}
+	r := &rounds{checker: v, asking: map[*types.Func]bool{}, bodies: bodies, reading: map[*types.Func]bool{}, assigning: map[*types.Func]bool{}}
 	for _, file := range v.pkg.Files {
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
@@ -63,6 +64,9 @@ type rounds struct {
 	// reading holds the results of reads. While a function is checked, its result is true, which
 	// ends the recursion.
 	reading map[*types.Func]bool
+	// assigning holds the results of assignsReceiver. While a function is checked, its result is
+	// false.
+	assigning map[*types.Func]bool
 }
 
 // method reports the changes that a question may follow.
@@ -91,7 +95,7 @@ func (r *rounds) method(s *services.Service, decl *ast.FuncDecl) {
 				switch {
 				case r.asks(call):
 					later = true
-				case later && r.changes(call):
+				case later && (r.changes(call) || r.receiverChanges(call, receiver)):
 					r.reportChange(s, decl, call.Pos(), types.ExprString(call.Fun)+"(…)")
 				}
 			}
@@ -165,6 +169,54 @@ func (r *rounds) changes(call *ast.CallExpr) bool {
 		}
 	}
 	return slices.Contains(changing, firstWord(fn.Name())) && !r.reads(fn.Origin())
+}
+
+// receiverChanges reports whether the call is of a method of the receiver, or of one of its fields,
+// that changes what it is called on.
+func (r *rounds) receiverChanges(call *ast.CallExpr, receiver types.Object) bool {
+	fn, ok := typeutil.Callee(r.pkg.Info, call).(*types.Func)
+	if !ok || receiver == nil || fn.Signature().Recv() == nil {
+		return false
+	}
+	root := ast.Unparen(call.Fun)
+	for {
+		step, ok := root.(*ast.SelectorExpr)
+		if !ok {
+			break
+		}
+		root = ast.Unparen(step.X)
+	}
+	id, ok := root.(*ast.Ident)
+	return ok && r.pkg.Info.Uses[id] == receiver && r.assignsReceiver(fn.Origin())
+}
+
+// assignsReceiver reports whether the body of a method is known and assigns through its receiver,
+// itself or by another method. Function literals do not count, since Once may get them.
+func (r *rounds) assignsReceiver(fn *types.Func) bool {
+	if assigns, known := r.assigning[fn]; known {
+		return assigns
+	}
+	r.assigning[fn] = false
+	decl := r.bodies[fn]
+	if decl == nil || decl.Recv == nil || len(decl.Recv.List[0].Names) == 0 || r.declaredReadOnly(fn) {
+		return false
+	}
+	receiver := r.pkg.Info.Defs[decl.Recv.List[0].Names[0]]
+	found := false
+	ast.Inspect(decl.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.AssignStmt, *ast.IncDecStmt:
+			_, text := r.assigns(n, func(obj types.Object) bool { return obj == receiver })
+			found = found || text != ""
+		case *ast.CallExpr:
+			found = found || r.receiverChanges(n, receiver)
+		}
+		return !found
+	})
+	r.assigning[fn] = found
+	return found
 }
 
 // reads reports whether a function only reads, although its name suggests a change.
