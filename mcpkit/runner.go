@@ -59,6 +59,13 @@ func (r *Runner) Open(id string, sealed []byte) ([]byte, error) {
 	return r.to().state.OpenRecord(id, sealed)
 }
 
+// Permits reports whether the principal has the scopes that the tool needs. A tool that the server
+// does not have needs none.
+func (r *Runner) Permits(p *oauth.Principal, tool string) bool {
+	t, ok := r.to().catalog.Load().tools.get(tool)
+	return !ok || p.Has(t.scopes...)
+}
+
 // Logger returns the logger of the server.
 func (r *Runner) Logger() *slog.Logger { return r.to().config.logger }
 

@@ -13,22 +13,11 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
-
-func TestARefusedTaskGivesNoPlaceBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := open(t, tasks.MaxRunning(1), tasks.MaxOpen(2)).modern()
-		first, second := p.start("work", `{"seconds":5}`), p.start("work", `{"seconds":5}`)
-		for range 3 {
-			require.Contains(t, p.result("tools/call", `{"name":"work","arguments":{"seconds":5}}`), "the caller has 2 tasks that have not ended")
-		}
-		p.await(first, protocol.TaskCompleted)
-		p.await(second, protocol.TaskCompleted)
-	})
-}
 
 func TestTasksWhoseGoroutineExitsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -57,5 +46,30 @@ func TestRootsInATaskOfVersion20251125(t *testing.T) {
 		}
 		task := p.startLegacy("roots", `{}`, `{}`)
 		require.Contains(t, p.result("tasks/result", fmt.Sprintf(`{"taskId":%q}`, task.TaskID)), `"text":"1"`)
+	})
+}
+
+func TestCallersThatLostTheScopesOfAToolLoseItsTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openWith(t, tasks.New(), mcpkit.Authenticated())
+		require.NoError(t, o.srv.Add(mcpkit.NewTool("erase", func(ctx context.Context) (string, error) {
+			ok, err := mcpkit.Confirm(ctx, "Erase?", mcpkit.Key("sure"))
+			return fmt.Sprint("erased: ", ok), err
+		}).Scopes("admin").Tag("task", "optional")))
+		admin, lesser := o.modern(), o.modern()
+		admin.as, lesser.as = &oauth.Principal{Subject: "ann", Scopes: []string{"admin"}}, ann
+		id := admin.start("erase", `{}`)
+		admin.await(id, protocol.TaskInputRequired)
+		legacy, _ := o.legacy(protocol.V20251125, ann)
+		for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+			params := fmt.Sprintf(`{"taskId":%q,"inputResponses":%s}`, id, accept("sure", `{"confirm":true}`))
+			require.EqualError(t, lesser.fails(method, params), fmt.Sprintf("there is no task %q (code -32602)", id), method)
+		}
+		require.Equal(t, -32602, legacy.fails("tasks/result", fmt.Sprintf(`{"taskId":%q}`, id)).Code)
+		require.JSONEq(t, `[]`, member(t, legacy.result("tasks/list", `{}`), "tasks"))
+		require.Equal(t, protocol.TaskInputRequired, admin.get(id).Status)
+		admin.update(id, accept("sure", `{"confirm":true}`))
+		require.Equal(t, "erased: true", contentOf(t, admin.await(id, protocol.TaskCompleted).Result))
+		require.EqualError(t, lesser.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)), fmt.Sprintf("there is no task %q (code -32602)", id))
 	})
 }

@@ -191,7 +191,7 @@ func (e *engine) handleList(ctx context.Context, p params) (mcpkit.Result, error
 		return nil, err
 	}
 	for _, r := range records {
-		if r, t, err := e.load(ctx, r.ID); err == nil && owns(call.Principal(), r, t) {
+		if r, t, err := e.load(ctx, r.ID); err == nil && e.admits(call.Principal(), r, t) {
 			list.Tasks = append(list.Tasks, e.legacy(r, t))
 		}
 	}

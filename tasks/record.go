@@ -119,7 +119,8 @@ func digest(text []byte) string {
 // maxEchoed limits what an error repeats of an ID, in bytes.
 const maxEchoed = 64
 
-// notFound is the error for a task that does not exist, has expired, or belongs to another caller.
+// notFound is the error for a task that does not exist, has expired, or belongs to another caller,
+// and for a caller that has lost the scopes of the tool.
 func notFound(id string) error {
 	if len(id) > maxEchoed {
 		id = id[:maxEchoed]
@@ -135,15 +136,15 @@ func (e *engine) find(ctx context.Context, call *mcpkit.Call, id string) (*Recor
 		return nil, nil, notFound(id)
 	case err != nil:
 		return nil, nil, err
-	case !owns(call.Principal(), r, t):
+	case !e.admits(call.Principal(), r, t):
 		return nil, nil, notFound(id)
 	}
 	return r, t, nil
 }
 
-// owns reports whether the task was made by the principal.
-func owns(p *oauth.Principal, r *Record, t *task) bool {
-	return r.Owner == ownerOf(p) && t.Run.Principal.Key() == p.Key()
+// admits reports whether the principal made the task, and still has the scopes that its tool needs.
+func (e *engine) admits(p *oauth.Principal, r *Record, t *task) bool {
+	return r.Owner == ownerOf(p) && t.Run.Principal.Key() == p.Key() && e.runner.Permits(p, t.Run.Tool)
 }
 
 // load returns a task. The error is ErrNotFound if it has expired or does not open.
