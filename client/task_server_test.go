@@ -236,7 +236,3 @@ func TestToolsThatRunOnlyAsTasksAreMarked(t *testing.T) {
 		}
 	})
 }
-
-func TestTheKeyOfTaskSupportIsThatOfTheServer(t *testing.T) {
-	require.Equal(t, protocol.MetaTaskSupport, protocol.MetaTaskSupport)
-}

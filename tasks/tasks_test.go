@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/tasks"
@@ -367,6 +368,18 @@ func TestMiddlewareSeesRequestsAndRuns(t *testing.T) {
 		d := p.await(p.start("fail", `{}`), protocol.TaskCompleted)
 		require.Equal(t, "the middleware says so: it cannot be done", contentOf(t, d.Result))
 		require.Equal(t, []string{"<nil> false", "<nil> true"}, seen)
+	})
+}
+
+// Timeout is for requests, and RateLimit has counted the one that made the task.
+func TestLimitsOfMiddlewareAreForRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		o.srv.Use(middleware.Timeout(time.Second), middleware.RateLimit(0, 1))
+		p := o.modern()
+		id := p.start("work", `{"seconds":60}`)
+		require.Contains(t, p.result("tools/call", `{"name":"work","arguments":{"seconds":1}}`), "too many calls")
+		require.Equal(t, "done", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
 	})
 }
 

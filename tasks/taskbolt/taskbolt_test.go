@@ -11,7 +11,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/tasks/taskstoretest"
 )
 
-func open(t *testing.T, path string) *taskbolt.Store {
+func open(t testing.TB, path string) *taskbolt.Store {
 	s, err := taskbolt.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -25,4 +25,8 @@ func TestStore(t *testing.T) {
 func TestOpenReportsFilesThatAreNotStores(t *testing.T) {
 	_, err := taskbolt.Open(t.TempDir())
 	require.ErrorContains(t, err, "taskbolt: ")
+}
+
+func BenchmarkStore(b *testing.B) {
+	taskstoretest.Benchmark(b, func(b *testing.B) tasks.Store { return open(b, filepath.Join(b.TempDir(), "tasks.db")) })
 }

@@ -15,6 +15,49 @@ import (
 	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
+// Benchmark measures a store: the two writes of a task without questions, a read, and a sweep that deletes 1,000 records.
+func Benchmark(b *testing.B, open func(b *testing.B) tasks.Store) {
+	data := make([]byte, 600)
+	n := 0
+	next := func() *tasks.Record {
+		n++
+		r := record(fmt.Sprintf("%032x", n))
+		r.Data = data
+		return r
+	}
+	b.Run("create and end", func(b *testing.B) {
+		s := open(b)
+		for b.Loop() {
+			r := next()
+			require.NoError(b, s.Create(b.Context(), r, tasks.Limits{Open: 1000, Kept: 5000, Total: 1 << 30}))
+			r.State = tasks.Ended
+			require.NoError(b, s.Update(b.Context(), r))
+		}
+	})
+	b.Run("get", func(b *testing.B) {
+		s := open(b)
+		r := next()
+		require.NoError(b, s.Create(b.Context(), r, tasks.Limits{}))
+		for b.Loop() {
+			_, err := s.Get(b.Context(), r.ID)
+			require.NoError(b, err)
+		}
+	})
+	b.Run("sweep 1,000", func(b *testing.B) {
+		s := open(b)
+		for b.Loop() {
+			b.StopTimer()
+			for range 1000 {
+				require.NoError(b, s.Create(b.Context(), next(), tasks.Limits{}))
+			}
+			b.StartTimer()
+			deleted, err := s.Sweep(b.Context(), epoch.Add(2*time.Hour))
+			require.NoError(b, err)
+			require.Equal(b, 1000, deleted)
+		}
+	})
+}
+
 // Run tests a store. open returns an empty one, which it closes when the test ends. Limits of time
 // are generous, so the tests may run on a busy machine.
 func Run(t *testing.T, open func(t *testing.T) tasks.Store) {

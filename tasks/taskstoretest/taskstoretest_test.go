@@ -23,3 +23,7 @@ func ExampleRun() {
 	}
 	// Output:
 }
+
+func BenchmarkMemoryStore(b *testing.B) {
+	taskstoretest.Benchmark(b, func(*testing.B) tasks.Store { return &tasks.MemoryStore{} })
+}
