@@ -107,11 +107,3 @@ func BenchmarkOpenTasks(b *testing.B) {
 		_ = srv.Close()
 	}
 }
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}

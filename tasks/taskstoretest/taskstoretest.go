@@ -15,7 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
-// Benchmark measures a store: the two writes of a task without questions, a read, and a sweep that deletes 1,000 records.
+// Benchmark measures a store: the two writes of a task without questions, a read, and a sweep that
+// deletes 1,000 records.
 func Benchmark(b *testing.B, open func(b *testing.B) tasks.Store) {
 	data := make([]byte, 600)
 	n := 0
