@@ -74,7 +74,8 @@ func dial(ctx context.Context, url string, opts ...client.DialOption) (*client.C
 	if v := protocol.Version(os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION")); v != "" {
 		opts = append(opts, client.Version(v))
 	}
-	return client.Dial(ctx, url, append(opts, client.Info("mcpkit-conformance-client", "1.0.0"))...)
+	// The suite runs up to 33 clients at once, so a busy machine may take long to respond to the probe.
+	return client.Dial(ctx, url, append(opts, client.Info("mcpkit-conformance-client", "1.0.0"), client.ProbeTimeout(time.Minute))...)
 }
 
 // with dials a client, runs f and closes the client.
