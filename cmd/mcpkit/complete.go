@@ -69,7 +69,8 @@ func completionCommand(std streams) *cobra.Command {
 		Short: "print the script that completes commands in a shell",
 		Long: `Prints a script for a shell that completes the commands and flags of mcpkit,
 and names of tools, prompts, resources and arguments, which it requests from
-the server. The shell must find mcpkit in PATH.
+the server. The shell must find mcpkit in PATH, and bash needs the package
+bash-completion of the system.
 
   bash         source <(mcpkit completion bash)
   zsh          source <(mcpkit completion zsh)
