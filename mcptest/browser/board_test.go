@@ -14,25 +14,27 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcptest/browser"
 )
 
-// built is the directory with examples/board.
-var built = sync.OnceValues(func() (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "board"); err != nil {
-		return "", err
+// builtIn is the directory with examples/board; "" if no test needed it.
+var builtIn string
+
+// build builds examples/board.
+var build = sync.OnceValue(func() (err error) {
+	if builtIn, err = os.MkdirTemp("", "board"); err != nil {
+		return err
 	}
-	out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "board"), "github.com/mcpkit/mcpkit-go/examples/board").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", filepath.Join(builtIn, "board"), "github.com/mcpkit/mcpkit-go/examples/board").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, out)
 	}
-	return dir, err
+	return err
 })
 
 // board is the command of examples/board.
 func board(t *testing.T) *client.CommandTarget {
 	t.Helper()
 	browser.Need(t)
-	dir, err := built()
-	require.NoError(t, err)
-	return client.Command(filepath.Join(dir, "board"))
+	require.NoError(t, build())
+	return client.Command(filepath.Join(builtIn, "board"))
 }
 
 // inColumn is true if the titles of the cards in a column are these.

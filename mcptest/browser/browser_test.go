@@ -15,14 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	leaktest.VerifyTestMain(m, func() {
-		if browser.Path() == "" {
-			return // nothing was built
-		}
-		if dir, err := built(); err == nil {
-			_ = os.RemoveAll(dir)
-		}
-	})
+	leaktest.VerifyTestMain(m, func() { _ = os.RemoveAll(builtIn) })
 }
 
 // counter is the service of these tests. Its page has a log of what the host sent.
