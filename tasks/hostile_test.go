@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,4 +73,69 @@ func TestCallersThatLostTheScopesOfAToolLoseItsTasks(t *testing.T) {
 		require.Equal(t, "erased: true", contentOf(t, admin.await(id, protocol.TaskCompleted).Result))
 		require.EqualError(t, lesser.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)), fmt.Sprintf("there is no task %q (code -32602)", id))
 	})
+}
+
+func TestTasksDoNotFillTheMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openWith(t, tasks.New())
+		require.NoError(t, o.srv.Add(mcpkit.NewTool("keep", func(ctx context.Context, in struct{ Text string }) (string, error) {
+			said, err := mcpkit.Elicit[place](ctx, "Where?", mcpkit.Key("where"))
+			return in.Text + said.Place, err
+		}).Tag("task", "optional")))
+		big := strings.Repeat("x", 4<<20)
+		keep := fmt.Sprintf(`{"name":"keep","arguments":{"Text":%q}}`, big)
+		eve := o.modern()
+		eve.as = &oauth.Principal{Subject: "eve"}
+		var ids []string
+		for range 15 {
+			ids = append(ids, text(t, eve.result("tools/call", keep), "taskId"))
+		}
+		synctest.Wait()
+		refused := eve.result("tools/call", keep)
+		require.Contains(t, refused, "the tasks of the caller may take 67108864 bytes altogether; try again when one has ended")
+		require.Equal(t, "true", member(t, refused, "isError"))
+		large := fmt.Sprintf(`{"taskId":%q,"inputResponses":%s}`, ids[0], accept("where", fmt.Sprintf(`{"place":%q}`, big)))
+		require.Contains(t, eve.fails("tasks/update", large).Message, "the tasks of the caller may take")
+		require.Equal(t, protocol.TaskInputRequired, eve.get(ids[0]).Status, "the answer was not taken")
+
+		p := o.modern()
+		p.as = ann
+		p.await(p.start("work", `{"seconds":1}`), protocol.TaskCompleted)
+
+		eve.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, ids[0]))
+		eve.start("trip", `{}`)
+	})
+}
+
+func TestResultsInMemoryReplaceThoseThatEndedBefore(t *testing.T) {
+	store, data := &tasks.MemoryStore{}, make([]byte, 40<<20)
+	add := func(id, owner string, data []byte) (*tasks.Record, error) {
+		r := &tasks.Record{ID: id, Owner: owner, State: tasks.Ready, Data: data, Expires: time.Now().Add(time.Hour)}
+		return r, store.Create(t.Context(), r, tasks.Limits{})
+	}
+	for _, owner := range []string{"a", "b", "c", "d", "e", "f"} {
+		for _, id := range []string{"1", "2", "3"} {
+			r, err := add(owner+id, owner, nil)
+			require.NoError(t, err)
+			r.State, r.Data = tasks.Ended, data
+			require.NoError(t, store.Update(t.Context(), r), "a result is kept")
+			all, err := store.List(t.Context(), owner, "", 9)
+			require.NoError(t, err)
+			require.Len(t, all, 1, "those before have made room for it")
+			require.Equal(t, owner+id, all[0].ID)
+		}
+	}
+	var full *tasks.LimitError
+	_, err := add("g1", "g", data)
+	require.ErrorAs(t, err, &full)
+	require.Equal(t, tasks.LimitError{Total: true, Bytes: true, Limit: 256 << 20}, *full)
+	r, err := add("a4", "a", nil)
+	require.NoError(t, err)
+	r.State = tasks.Asleep
+	require.NoError(t, store.Update(t.Context(), r))
+	r.Data = data
+	require.NoError(t, store.Update(t.Context(), r), "one that ended has made room for it")
+	r.Data = make([]byte, 65<<20)
+	require.ErrorAs(t, store.Update(t.Context(), r), &full)
+	require.Equal(t, tasks.LimitError{Bytes: true, Limit: 64 << 20}, *full)
 }

@@ -8,14 +8,26 @@ import (
 	"time"
 )
 
-// A MemoryStore is a [Store] in memory: its tasks end with the process. It is the default. The zero
-// value is empty.
+// Bounds of a [MemoryStore], so that no client fills the memory with arguments, answers and results.
+const (
+	//limit:session bytes of the tasks of one principal in memory | the oldest task that has ended is deleted; then a tool error: `bytes altogether; try again when one has ended`
+	maxOwnerBytes = 64 << 20
+	//limit:server bytes of all tasks in memory | a tool error: `the server has too many tasks; try again later`
+	maxMemoryBytes = 256 << 20
+)
+
+// A MemoryStore is a [Store] in memory: its tasks end with the process. It is the default. Its
+// records take 64 MiB for each owner and 256 MiB altogether: beyond that, tasks of the owner that
+// have ended are deleted before their time, and then new tasks and answers are refused with a
+// [*LimitError]. The zero value is empty.
 type MemoryStore struct {
 	mu      sync.Mutex
 	records map[string]*Record          // guarded by mu
 	ready   map[string]*Record          // guarded by mu: those in the state Ready
 	owners  map[string]map[string]*memo // guarded by mu: by owner and ID
 	opens   map[string]int              // guarded by mu: by owner, records that have not ended
+	bytes   map[string]int              // guarded by mu: by owner, of data
+	size    int                         // guarded by mu: the bytes of all owners
 	ended   int64                       // guarded by mu: counts records that ended
 	Watchers
 }
@@ -31,9 +43,9 @@ func (s *MemoryStore) Create(_ context.Context, r *Record, limits Limits) error 
 	s.mu.Lock()
 	if s.records == nil {
 		s.records, s.ready = map[string]*Record{}, map[string]*Record{}
-		s.owners, s.opens = map[string]map[string]*memo{}, map[string]int{}
+		s.owners, s.opens, s.bytes = map[string]map[string]*memo{}, map[string]int{}, map[string]int{}
 	}
-	evicted, err := s.makeRoom(r.Owner, limits)
+	evicted, err := s.makeRoom(r, limits)
 	if err == nil && s.records[r.ID] != nil {
 		err = ErrConflict
 	}
@@ -43,37 +55,67 @@ func (s *MemoryStore) Create(_ context.Context, r *Record, limits Limits) error 
 		s.put(&own)
 	}
 	s.mu.Unlock()
-	if evicted != "" {
-		s.Changed(evicted)
-	}
 	if err == nil {
-		s.Changed(r.ID)
+		evicted = append(evicted, r.ID)
+	}
+	for _, id := range evicted {
+		s.Changed(id)
 	}
 	return err
 }
 
-// makeRoom checks the limits, and deletes the oldest ended record of an owner that has too many.
-func (s *MemoryStore) makeRoom(owner string, limits Limits) (evicted string, err error) {
-	if limits.Open > 0 && s.opens[owner] >= limits.Open {
-		return "", &LimitError{Limit: limits.Open}
+// makeRoom checks the limits for a new record, and deletes the oldest ended records of an owner that
+// has too many.
+func (s *MemoryStore) makeRoom(r *Record, limits Limits) (evicted []string, err error) {
+	if limits.Open > 0 && s.opens[r.Owner] >= limits.Open {
+		return nil, &LimitError{Limit: limits.Open}
 	}
-	if limits.Kept > 0 && len(s.owners[owner]) >= limits.Kept {
-		var oldest *memo
-		for _, m := range s.owners[owner] {
-			if m.ended > 0 && (oldest == nil || m.ended < oldest.ended) {
-				oldest = m
-			}
+	for limits.Kept > 0 && len(s.owners[r.Owner]) >= limits.Kept {
+		id := s.evict(r)
+		if id == "" {
+			return evicted, &LimitError{Limit: limits.Kept}
 		}
-		if oldest == nil {
-			return "", &LimitError{Limit: limits.Kept}
-		}
-		evicted = oldest.record.ID
-		s.drop(oldest.record)
+		evicted = append(evicted, id)
 	}
-	if limits.Total > 0 && len(s.records) >= limits.Total {
-		return evicted, &LimitError{Total: true, Limit: limits.Total}
+	more, err := s.makeSpace(r, len(r.Data))
+	evicted = append(evicted, more...)
+	if err == nil && limits.Total > 0 && len(s.records) >= limits.Total {
+		err = &LimitError{Total: true, Limit: limits.Total}
+	}
+	return evicted, err
+}
+
+// makeSpace deletes the oldest ended records of the owner until there is space for so many bytes
+// more.
+func (s *MemoryStore) makeSpace(r *Record, n int) (evicted []string, err error) {
+	for s.bytes[r.Owner]+n > maxOwnerBytes || s.size+n > maxMemoryBytes {
+		id := s.evict(r)
+		switch {
+		case id != "":
+			evicted = append(evicted, id)
+		case s.bytes[r.Owner]+n > maxOwnerBytes:
+			return evicted, &LimitError{Bytes: true, Limit: maxOwnerBytes}
+		default:
+			return evicted, &LimitError{Total: true, Bytes: true, Limit: maxMemoryBytes}
+		}
 	}
 	return evicted, nil
+}
+
+// evict deletes the oldest ended record of the owner of r, other than r. It returns "" if there is
+// none.
+func (s *MemoryStore) evict(r *Record) (id string) {
+	var oldest *memo
+	for _, m := range s.owners[r.Owner] {
+		if m.ended > 0 && m.record.ID != r.ID && (oldest == nil || m.ended < oldest.ended) {
+			oldest = m
+		}
+	}
+	if oldest == nil {
+		return ""
+	}
+	s.drop(oldest.record)
+	return oldest.record.ID
 }
 
 // put stores the record, which nobody else changes.
@@ -84,6 +126,8 @@ func (s *MemoryStore) put(r *Record) {
 		s.drop(old)
 	}
 	s.records[r.ID] = r
+	s.bytes[r.Owner] += len(r.Data)
+	s.size += len(r.Data)
 	if r.State == Ready {
 		s.ready[r.ID] = r
 	}
@@ -103,6 +147,10 @@ func (s *MemoryStore) put(r *Record) {
 func (s *MemoryStore) drop(r *Record) {
 	delete(s.records, r.ID)
 	delete(s.ready, r.ID)
+	s.size -= len(r.Data)
+	if s.bytes[r.Owner] -= len(r.Data); s.bytes[r.Owner] == 0 {
+		delete(s.bytes, r.Owner)
+	}
 	if r.State != Ended {
 		if s.opens[r.Owner]--; s.opens[r.Owner] == 0 {
 			delete(s.opens, r.Owner)
@@ -138,12 +186,21 @@ func (s *MemoryStore) Update(_ context.Context, r *Record) error {
 		s.mu.Unlock()
 		return ErrConflict
 	}
-	r.Version++
-	own := *r
-	s.put(&own)
+	evicted, err := s.makeSpace(r, len(r.Data)-len(old.Data))
+	if old.State != Asleep {
+		err = nil // only a client makes a sleeping record larger
+	}
+	if err == nil {
+		r.Version++
+		own := *r
+		s.put(&own)
+		evicted = append(evicted, r.ID)
+	}
 	s.mu.Unlock()
-	s.Changed(r.ID)
-	return nil
+	for _, id := range evicted {
+		s.Changed(id)
+	}
+	return err
 }
 
 // Claim implements [Store]. The record is the one that was created first.

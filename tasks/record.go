@@ -34,7 +34,7 @@ type task struct {
 // end ends the task.
 func (t *task) end(status protocol.TaskStatus, message string) {
 	t.Status, t.Message, t.Starts = status, message, 0
-	t.Run.Journal = mcpkit.Journal{} // nobody needs the answers any more
+	t.Run.Journal, t.Run.Arguments = mcpkit.Journal{}, nil // nobody needs them any more
 }
 
 // fail ends the task because the method could not be run to its end.
@@ -225,8 +225,11 @@ func (e *engine) detailed(r *Record, t *task) *protocol.DetailedTask {
 
 // Error says what to do.
 func (e *LimitError) Error() string {
-	if e.Total {
+	switch {
+	case e.Total:
 		return "the server has too many tasks; try again later"
+	case e.Bytes:
+		return fmt.Sprintf("the tasks of the caller may take %d bytes altogether; try again when one has ended", e.Limit)
 	}
 	return fmt.Sprintf("the caller has %d tasks that have not ended, which is the most it may have; try again when one has ended", e.Limit)
 }

@@ -23,7 +23,8 @@ type Store interface {
 	Get(ctx context.Context, id string) (*Record, error)
 
 	// Update replaces the record if its version is still r.Version, which it increments. Otherwise
-	// the error is ErrConflict, or ErrNotFound.
+	// the error is ErrConflict, or ErrNotFound. If the data of a record in the state Asleep becomes
+	// too large, it may be a [*LimitError].
 	Update(ctx context.Context, r *Record) error
 
 	// Claim finds a record in the state Ready whose lease ended before the time, and leases it until
@@ -91,6 +92,8 @@ type Limits struct {
 type LimitError struct {
 	// Total reports whether it is the limit of all records, not that of an owner.
 	Total bool
+	// Bytes reports whether it is a limit of bytes, not of tasks.
+	Bytes bool
 	// Limit is the limit.
 	Limit int
 }
