@@ -24,8 +24,6 @@ const (
 	maxPollInterval = time.Hour
 	// listenInterval is the poll interval above which the client also listens for the task.
 	listenInterval = 2 * time.Second
-	// listenTaskPatience is how long the server may take to agree.
-	listenTaskPatience = 2 * time.Second
 
 	//limit:client requests in a row for the state of a task that bring no response | following it fails with their error
 	maxPollFailures = 10
@@ -225,7 +223,7 @@ func (f *follower) pause(ctx context.Context, t *protocol.Task) error {
 		interval = pollInterval(*t.PollIntervalMs)
 	}
 	f.polls++
-	if interval > listenInterval && f.listen(ctx) {
+	if interval > listenInterval && f.listen(ctx, interval) {
 		f.notified() // the task may have changed before
 	}
 	// A notification shortens the pause to the shortest interval.
@@ -259,12 +257,12 @@ func (f *follower) notified() {
 }
 
 // listen subscribes to notifications of the task. It returns true if the subscription is new. It
-// tries once: without notifications, polling is enough.
-func (f *follower) listen(ctx context.Context) bool {
+// tries once, for that time at most: without notifications, polling is enough.
+func (f *follower) listen(ctx context.Context, patience time.Duration) bool {
 	if f.heard != nil || f.silent {
 		return false
 	}
-	limited, cancel := context.WithTimeout(ctx, listenTaskPatience)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s, err := f.t.c.Listen(limited, protocol.SubscriptionFilter{}, ListenTo("taskIds", []string{f.t.id}, protocol.NotificationTasks, func(json.RawMessage) { f.notified() }))
 	if err != nil {

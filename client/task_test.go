@@ -582,3 +582,17 @@ func TestALegacyTaskThatWasNotRequestedIsAnError(t *testing.T) {
 	_, err := client.Call[string](t.Context(), c, "brew", nil)
 	require.EqualError(t, err, "client: tools/call: the server's response is invalid: it is a task, which was not requested")
 }
+
+func TestAServerThatDoesNotAcknowledgeASubscriptionIsPolled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTaskFake(task("complete", "working", `"pollIntervalMs":5000`), completed())
+		f.on["tools/call"] = steps(task("task", "working", `"pollIntervalMs":5000`))
+		f.on["subscriptions/listen"] = steps("") // no response on a stream
+		c := dial(t, client.Stream(f.stream()), client.Tasks())
+		begun := time.Now()
+		_, err := client.Call[string](t.Context(), c, "brew", nil)
+		require.NoError(t, err)
+		require.Equal(t, 15*time.Second, time.Since(begun), "5 s for the subscription, and two pauses")
+		require.Len(t, f.all("subscriptions/listen"), 1)
+	})
+}
