@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -40,6 +41,9 @@ var (
 // Open opens the file, or creates it for the user alone. The error says so if another process has
 // it open for more than 5 seconds.
 func Open(path string) (*Store, error) {
+	if err := checkSize(path); err != nil {
+		return nil, fmt.Errorf("taskbolt: %w", err)
+	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: 5 * time.Second})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("taskbolt: another process has %s open", path)
@@ -60,6 +64,26 @@ func Open(path string) (*Store, error) {
 		return nil, fmt.Errorf("taskbolt: %w", err)
 	}
 	return &Store{db: db}, nil
+}
+
+// checkSize returns an error if the file has lost its end: bbolt maps it into memory, so what is
+// missing would end the process. A file that cannot be opened is left to Open.
+func checkSize(path string) error {
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return nil
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, ReadOnly: true})
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = db.Close() }()
+	return db.View(func(tx *bolt.Tx) error {
+		info, err := os.Stat(path) // nobody writes now
+		if err == nil && info.Size() < tx.Size() {
+			err = fmt.Errorf("%s is damaged: it has %d bytes of %d; restore it, or remove it and lose its tasks", path, info.Size(), tx.Size())
+		}
+		return err
+	})
 }
 
 // Close closes the file. Close the server before.
