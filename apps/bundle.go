@@ -53,11 +53,18 @@ const (
 var uses = map[string]use{
 	"script src": useScript, "img src": useData, "source src": useData, "video src": useData, "video poster": useData, "audio src": useData, "track src": useData,
 	"input src": useData, "image href": useData, "image xlink:href": useData, "use href": useResource, "use xlink:href": useResource, "feimage href": useResource,
+	"image src": useData, "feimage xlink:href": useResource, "script href": useResource, "script xlink:href": useResource, // of SVG
+	"table background": useData, "tr background": useData, "td background": useData, "th background": useData,
 	"body background": useData, "iframe src": useFrame, "frame src": useFrame, "base href": useBase, "embed src": useNever, "object data": useNever,
 }
 
 // linkUses are the uses of link elements, by rel.
-var linkUses = map[string]use{"stylesheet": useStyle, "icon": useData, "preload": useResource, "modulepreload": useResource, "prefetch": useResource, "manifest": useNever}
+var linkUses = map[string]use{"stylesheet": useStyle, "icon": useData, "apple-touch-icon": useData, "preload": useResource, "modulepreload": useResource, "prefetch": useResource, "manifest": useNever}
+
+// presents are the attributes of SVG elements that are written like CSS.
+var presents = map[string]bool{
+	"fill": true, "stroke": true, "filter": true, "mask": true, "clip-path": true, "cursor": true, "marker-start": true, "marker-mid": true, "marker-end": true,
+}
 
 func useOf(t *html.Token, attr *html.Attribute) use {
 	if t.Data != "link" {
@@ -126,14 +133,17 @@ func (b *bundler) element(z *html.Tokenizer, t *html.Token, raw string) {
 	if t.Data == "meta" && attribute(t, "name") == "description" {
 		b.page.description = attribute(t, "content")
 	}
+	if t.Data == "meta" && strings.EqualFold(attribute(t, "http-equiv"), "refresh") {
+		b.fault("<meta http-equiv=refresh> leaves the page; remove it")
+	}
 	changed, inline := false, ""
 	kept := t.Attr[:0:0]
 	for _, a := range t.Attr {
 		switch {
-		case a.Key == "style":
+		case a.Key == "style", presents[a.Key]:
 			css := b.css(a.Val, "")
 			changed, a.Val = changed || css != a.Val, css
-		case a.Key == "srcset":
+		case a.Key == "srcset", a.Key == "imagesrcset":
 			for candidate := range strings.SplitSeq(a.Val, ",") {
 				if u, _, _ := strings.Cut(strings.TrimSpace(candidate), " "); u != "" {
 					b.load(useResource, t.Data, u, "")
@@ -198,10 +208,7 @@ func (b *bundler) script(z *html.Tokenizer, t *html.Token, file, raw string) {
 	} else {
 		b.out.WriteString(raw)
 	}
-	if t.Type == html.SelfClosingTagToken {
-		return // not a script for HTML: the text follows
-	}
-	for {
+	for { // also after <script/>, which browsers read as <script>
 		kind := z.Next()
 		own := string(z.Raw())
 		if kind != html.TextToken {
@@ -214,10 +221,11 @@ func (b *bundler) script(z *html.Tokenizer, t *html.Token, file, raw string) {
 		}
 		b.line += strings.Count(own, "\n")
 	}
-	switch typ := strings.ToLower(attribute(t, "type")); typ {
-	case "", "module", "text/javascript", "application/javascript":
+	typ := strings.ToLower(strings.TrimSpace(attribute(t, "type")))
+	switch {
+	case typ == "", typ == "module", strings.Contains(typ, "javascript"), strings.Contains(typ, "ecmascript"):
 		b.imports(text, file)
-	case "importmap":
+	case typ == "importmap":
 		b.importMap(text)
 	}
 }
@@ -288,6 +296,9 @@ func (b *bundler) load(u use, element, raw, dir string) (file string, local bool
 		return "", false
 	case parsed.Scheme != "" && parsed.Host != "":
 		b.checkAllowed(u, element, raw, parsed)
+		return "", false
+	case defaultPorts[strings.ToLower(parsed.Scheme)] != "": // browsers read https:a.com as https://a.com
+		b.fault("<%s>: %q is not a URL; write // before the host", element, raw)
 		return "", false
 	case parsed.Scheme != "": // data:, blob:, about:
 		return "", false
