@@ -67,7 +67,8 @@ type auditOptions struct{ begin, arguments bool }
 // begin record, the last one the end record. If the client does not answer within
 // [mcpkit.AnswerTime], the process that asked writes the end record then, with the outcome
 // [Unanswered]. [AuditLog.Close] writes the end records of calls that still wait. A round that a
-// client replays writes another end record with the same Ref.
+// client replays writes another end record with the same Ref. A run of a task ([mcpkit.Call.Run])
+// that asks writes its end record at once, with the outcome [InputRequired].
 func Audit(log *AuditLog, opts ...AuditOption) mcpkit.Middleware {
 	var o auditOptions
 	for _, opt := range opts {
@@ -92,7 +93,7 @@ func Audit(log *AuditLog, opts ...AuditOption) mcpkit.Middleware {
 				if finished {
 					record.Outcome, record.Code = OutcomeOf(result, err), codeOf(err)
 				}
-				if record.Outcome == InputRequired && log.await(record) {
+				if record.Outcome == InputRequired && call.Run() == nil && log.await(record) {
 					return
 				}
 				if writeErr := log.write(record); writeErr != nil && finished {
