@@ -235,6 +235,8 @@ func (e *engine) create(ctx context.Context, call *mcpkit.Call, m mode, ttl time
 	created := e.wire(r, t) // before it changes
 	if runs {
 		e.run(id, r.Fence, r.Expires, t)
+	} else {
+		e.claimNow() // a place may be free by now
 	}
 	return result(respond(created))
 }
@@ -250,6 +252,11 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 		cancel(ErrClosed)
 	}
 	base := e.base
+	held := func() int64 { // changes if this process claims the task again, since its lease was renewed late
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return place.fence
+	}
 	go func() { // ends with the method, for which free tells Close
 		defer e.claim(base, time.Now())
 		defer e.free(id)
@@ -257,7 +264,7 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 		timed, end := context.WithDeadline(ctx, expires)
 		defer end()
 		t.Run.Keep = func(j *mcpkit.Journal) error {
-			_, _, err := e.mine(base, id, fence, func(_ *Record, t *task) error { t.Run.Journal = *j; return nil })
+			_, _, err := e.mine(base, id, held(), func(_ *Record, t *task) error { t.Run.Journal = *j; return nil })
 			if err != nil {
 				cancel(cmp.Or(err, ErrLost))
 				return fmt.Errorf("tasks: a value of Once is not kept: %w", err)
@@ -268,7 +275,7 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 		out := mcpkit.Outcome{Err: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the method ended its goroutine")}
 		defer func() { // also after runtime.Goexit
 			interrupted := context.Cause(ctx) == ErrClosed && (out.IsError || out.Err != nil)
-			e.settle(base, id, fence, out, interrupted)
+			e.settle(base, id, held(), out, interrupted)
 		}()
 		out = e.runner.Run(timed, t.Run)
 	}()
@@ -322,8 +329,27 @@ func (e *engine) claim(ctx context.Context, before time.Time) {
 	}
 }
 
+// claimNow runs tasks that wait, if there are places.
+func (e *engine) claimNow() {
+	e.mu.Lock()
+	base := e.base
+	e.mu.Unlock()
+	if base != nil {
+		e.claim(base, time.Now())
+	}
+}
+
 // adopt runs a task that was claimed, unless it cannot be run again.
 func (e *engine) adopt(ctx context.Context, place string, r *Record) {
+	e.mu.Lock()
+	if run := e.running[r.ID]; run != nil && run.cancel != nil { // it runs here, but its lease was renewed late
+		run.fence = r.Fence
+		delete(e.running, place)
+		e.work.Done()
+		e.mu.Unlock()
+		return
+	}
+	e.mu.Unlock()
 	_, t, err := e.mine(ctx, r.ID, r.Fence, func(r *Record, t *task) error {
 		switch {
 		case t.Starts > 0 && !t.Durable:
@@ -404,8 +430,11 @@ func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, respo
 	if errors.Is(err, ErrNotFound) {
 		return notFound(id)
 	}
-	if runs {
+	switch {
+	case runs:
 		e.run(id, r.Fence, r.Expires, t)
+	case err == nil && t.Status == protocol.TaskWorking:
+		e.claimNow() // a place may be free by now
 	}
 	return err
 }

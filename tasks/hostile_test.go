@@ -139,3 +139,43 @@ func TestResultsInMemoryReplaceThoseThatEndedBefore(t *testing.T) {
 	require.ErrorAs(t, store.Update(t.Context(), r), &full)
 	require.Equal(t, tasks.LimitError{Bytes: true, Limit: 64 << 20}, *full)
 }
+
+func TestTasksThatAreCreatedWhileOthersEndDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := heldStore{&tasks.MemoryStore{}, make(chan struct{})}
+		o := openWith(t, tasks.New(tasks.StoreIn(store), tasks.MaxRunning(1)), mcpkit.StateKeys(stateKey))
+		go o.modern().rpc(t.Context(), "tools/call", `{"name":"work","arguments":{"seconds":1}}`)
+		synctest.Wait()
+		go o.modern().rpc(t.Context(), "tools/call", `{"name":"work","arguments":{"seconds":1}}`)
+		synctest.Wait() // both are being created: the second one has no place
+		store.release <- struct{}{}
+		time.Sleep(2 * time.Second)
+		store.release <- struct{}{}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 2, noted(o.office, &o.runs))
+	})
+}
+
+// hastyStore claims before leases have ended, as after a computer has slept.
+type hastyStore struct{ tasks.Store }
+
+func (s hastyStore) Claim(ctx context.Context, before, until time.Time) (*tasks.Record, error) {
+	return s.Store.Claim(ctx, before.Add(time.Minute), until.Add(2*time.Minute))
+}
+
+func TestTasksThatRunHereGoOnWhenTheirLeaseWasLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openWith(t, tasks.New(tasks.StoreIn(hastyStore{&tasks.MemoryStore{}})), mcpkit.StateKeys(stateKey))
+		p := o.modern()
+		long, once := p.start("work", `{"seconds":100}`), p.start("trip", `{}`)
+		for range 3 {
+			p.await(p.start("work", `{"seconds":1}`), protocol.TaskCompleted) // then the others are claimed
+		}
+		require.Equal(t, "done", contentOf(t, p.await(long, protocol.TaskCompleted).Result))
+		p.update(once, accept("where", `{"place":"Oslo"}`))
+		p.await(once, protocol.TaskInputRequired)
+		require.Equal(t, 1, noted(o.office, &o.made))
+		require.Equal(t, 6, noted(o.office, &o.runs))
+	})
+}
