@@ -26,6 +26,7 @@ type engine struct {
 	mu      sync.Mutex
 	base    context.Context     // guarded by mu: that of Start, without its end; nil before
 	closed  bool                // guarded by mu
+	closing <-chan struct{}     // guarded by mu: closed by Close
 	running map[string]*running // guarded by mu: by task ID
 	waiting map[string]*waiting // guarded by mu: by task ID
 	polls   map[string]*poll    // guarded by mu: by task ID
@@ -67,7 +68,7 @@ func (e *engine) Start(ctx context.Context) error {
 	base := context.WithoutCancel(ctx)
 	caring, stop := context.WithCancel(base)
 	e.mu.Lock()
-	e.base, e.closed, e.stop = base, false, stop
+	e.base, e.closed, e.closing, e.stop = base, false, caring.Done(), stop
 	e.mu.Unlock()
 	before := time.Now()
 	if x, ok := e.store.(interface{ Exclusive() bool }); ok && x.Exclusive() {
@@ -275,16 +276,17 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 		out := mcpkit.Outcome{Err: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the method ended its goroutine")}
 		defer func() { // also after runtime.Goexit
 			interrupted := context.Cause(ctx) == ErrClosed && (out.IsError || out.Err != nil)
-			e.settle(base, id, held(), out, interrupted)
+			e.settle(base, id, held, out, interrupted)
 		}()
 		out = e.runner.Run(timed, t.Run)
 	}()
 }
 
-// settle writes how a run ended.
-func (e *engine) settle(ctx context.Context, id string, fence int64, out mcpkit.Outcome, interrupted bool) {
+// settle writes how a run ended. If the store fails, it tries again for about a minute, in which the
+// lease is renewed: otherwise the method would run again.
+func (e *engine) settle(ctx context.Context, id string, fence func() int64, out mcpkit.Outcome, interrupted bool) {
 	message, _ := e.progressOf(id)
-	_, _, err := e.mine(ctx, id, fence, func(r *Record, t *task) error {
+	write := func(r *Record, t *task) error {
 		r.Lease = time.Time{}
 		t.Message = cmp.Or(message, t.Message)
 		switch {
@@ -296,11 +298,32 @@ func (e *engine) settle(ctx context.Context, id string, fence int64, out mcpkit.
 			t.take(out)
 		}
 		return nil
-	})
-	switch {
-	case err == nil, errors.Is(err, errEnded), errors.Is(err, ErrNotFound), errors.Is(err, ErrLost):
-	default:
+	}
+	for pause := 100 * time.Millisecond; ; pause *= 2 {
+		_, _, err := e.mine(ctx, id, fence(), write)
+		switch {
+		case err == nil, errors.Is(err, errEnded), errors.Is(err, ErrNotFound), errors.Is(err, ErrLost):
+			return
+		}
 		e.runner.Logger().ErrorContext(ctx, "tasks: the outcome of a task is not kept", "task", short(id), "error", err)
+		if pause > time.Minute/2 || !e.pause(pause) {
+			return
+		}
+	}
+}
+
+// pause waits, and returns false if the server closes first.
+func (e *engine) pause(d time.Duration) bool {
+	e.mu.Lock()
+	closing := e.closing
+	e.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-closing:
+		return false
 	}
 }
 

@@ -3,9 +3,11 @@ package tasks_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,5 +179,57 @@ func TestTasksThatRunHereGoOnWhenTheirLeaseWasLate(t *testing.T) {
 		p.await(once, protocol.TaskInputRequired)
 		require.Equal(t, 1, noted(o.office, &o.made))
 		require.Equal(t, 6, noted(o.office, &o.runs))
+	})
+}
+
+// fullStore refuses to write while it is full, as on a disk without space.
+type fullStore struct {
+	tasks.Store
+	full atomic.Bool
+}
+
+func (s *fullStore) Create(ctx context.Context, r *tasks.Record, limits tasks.Limits) error {
+	if s.full.Load() {
+		return errors.New("/var/lib/tasks.db: no space left on device")
+	}
+	return s.Store.Create(ctx, r, limits)
+}
+
+func (s *fullStore) Update(ctx context.Context, r *tasks.Record) error {
+	if s.full.Load() {
+		return errors.New("/var/lib/tasks.db: no space left on device")
+	}
+	return s.Store.Update(ctx, r)
+}
+
+func (s *fullStore) Extend(ctx context.Context, id string, fence int64, until time.Time) error {
+	if s.full.Load() {
+		return errors.New("/var/lib/tasks.db: no space left on device")
+	}
+	return s.Store.Extend(ctx, id, fence, until)
+}
+
+func TestResultsAreKeptWhenTheDiskWasFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fullStore{Store: &tasks.MemoryStore{}}
+		o := openWith(t, tasks.New(tasks.StoreIn(store)), mcpkit.StateKeys(stateKey))
+		p := o.modern()
+		id, asking := p.start("work", `{"seconds":5}`), p.start("trip", `{}`)
+		p.await(asking, protocol.TaskInputRequired)
+		store.full.Store(true)
+		time.Sleep(20 * time.Second)
+		require.Equal(t, protocol.TaskWorking, p.get(id).Status)
+		refused := p.result("tools/call", `{"name":"trip"}`)
+		require.Equal(t, "true", member(t, refused, "isError"))
+		require.NotContains(t, refused, "/var/lib", "clients do not see errors of the store")
+		for _, method := range []string{"tasks/update", "tasks/cancel"} {
+			err := p.fails(method, fmt.Sprintf(`{"taskId":%q,"inputResponses":%s}`, asking, accept("where", `{"place":"Oslo"}`)))
+			require.Equal(t, -32603, err.Code)
+			require.NotContains(t, err.Message, "/var/lib")
+		}
+		require.Equal(t, protocol.TaskInputRequired, p.get(asking).Status)
+		store.full.Store(false)
+		require.Equal(t, "done", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
+		require.Equal(t, 2, noted(o.office, &o.runs), "no method ran again")
 	})
 }
