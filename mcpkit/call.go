@@ -68,6 +68,7 @@ type request struct {
 	ref        string                                         // guarded by mu
 	progress   float64                                        // guarded by mu
 	asked      *rounds.Questions                              // guarded by mu: the questions; see input.go
+	detached   *Server                                        // guarded by mu: in which runs continue the call; nil for most
 	onQuestion []func(context.Context, *Question) func(error) // guarded by mu
 }
 

@@ -182,6 +182,15 @@ func (j *Journal) clone() *Journal {
 // neither a header nor a session, notifications go nowhere, and questions end the run.
 func (c *Call) Run() *Run { return c.run }
 
+// Detached reports whether runs in this server continue the call: see [Call.Detach]. Its result is
+// then that of an extension, and the result of the tool passes the middleware of the server in a
+// run.
+func (c *Call) Detached() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.detached == c.server
+}
+
 // Detach returns a [Run] that continues the call of a tool outside of its request, with the
 // answers and values of its rounds so far.
 func (c *Call) Detach(id string) (*Run, error) {
@@ -204,6 +213,7 @@ func (c *Call) Detach(id string) (*Run, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.detached = c.server
 	if c.asked != nil {
 		run.Journal.state = c.asked.State
 		run.Journal.state.Waiting = nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/tasks"
@@ -79,7 +80,7 @@ func TestCallersThatLostTheScopesOfAToolLoseItsTasks(t *testing.T) {
 
 func TestTasksDoNotFillTheMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := openWith(t, tasks.New())
+		o := openWith(t, tasks.New(tasks.MaxRunning(1)))
 		require.NoError(t, o.srv.Add(mcpkit.NewTool("keep", func(ctx context.Context, in struct{ Text string }) (string, error) {
 			said, err := mcpkit.Elicit[place](ctx, "Where?", mcpkit.Key("where"))
 			return in.Text + said.Place, err
@@ -88,23 +89,24 @@ func TestTasksDoNotFillTheMemory(t *testing.T) {
 		keep := fmt.Sprintf(`{"name":"keep","arguments":{"Text":%q}}`, big)
 		eve := o.modern()
 		eve.as = &oauth.Principal{Subject: "eve"}
-		var ids []string
-		for range 15 {
-			ids = append(ids, text(t, eve.result("tools/call", keep), "taskId"))
+		asking := text(t, eve.result("tools/call", keep), "taskId")
+		eve.await(asking, protocol.TaskInputRequired)
+		last := eve.start("work", `{"seconds":60}`) // the others wait for their turn
+		for range 14 {
+			last = text(t, eve.result("tools/call", keep), "taskId")
 		}
-		synctest.Wait()
 		refused := eve.result("tools/call", keep)
 		require.Contains(t, refused, "the tasks of the caller may take 67108864 bytes altogether; try again when one has ended")
 		require.Equal(t, "true", member(t, refused, "isError"))
-		large := fmt.Sprintf(`{"taskId":%q,"inputResponses":%s}`, ids[0], accept("where", fmt.Sprintf(`{"place":%q}`, big)))
+		large := fmt.Sprintf(`{"taskId":%q,"inputResponses":%s}`, asking, accept("where", fmt.Sprintf(`{"place":%q}`, big)))
 		require.Contains(t, eve.fails("tasks/update", large).Message, "the tasks of the caller may take")
-		require.Equal(t, protocol.TaskInputRequired, eve.get(ids[0]).Status, "the answer was not taken")
+		require.Equal(t, protocol.TaskInputRequired, eve.get(asking).Status, "the answer was not taken")
 
 		p := o.modern()
 		p.as = ann
-		p.await(p.start("work", `{"seconds":1}`), protocol.TaskCompleted)
+		p.start("trip", `{}`)
 
-		eve.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, ids[0]))
+		eve.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, last))
 		eve.start("trip", `{}`)
 	})
 }
@@ -231,5 +233,30 @@ func TestResultsAreKeptWhenTheDiskWasFull(t *testing.T) {
 		store.full.Store(false)
 		require.Equal(t, "done", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
 		require.Equal(t, 2, noted(o.office, &o.runs), "no method ran again")
+	})
+}
+
+func TestGuardsSeeTheTextsOfTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard := middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) {
+			return strings.ToUpper(text), nil
+		})
+		o := open(t)
+		outer := mcpkit.MustNew(nil, quiet(), mcpkit.Name("outer", "1"))
+		require.NoError(t, outer.Mount("office", o.srv))
+		require.NoError(t, outer.Start(t.Context()))
+		t.Cleanup(func() { _ = outer.Close() })
+		outer.Use(guard)
+		p := &peer{t: t, srv: outer}
+		refused := p.result("tools/call", `{"name":"office_work","arguments":{"seconds":1}}`)
+		require.Contains(t, refused, "internal error", "runs in the mounted server do not pass the guard, so there is no task")
+
+		o.srv.Use(guard)
+		p = o.modern()
+		d := p.await(p.start("work", `{"seconds":1}`), protocol.TaskCompleted)
+		require.Equal(t, "DONE", contentOf(t, d.Result))
+		legacy, _ := o.legacy(protocol.V20251125, ann)
+		id := legacy.startLegacy("work", `{"seconds":1}`, `{}`).TaskID
+		require.Contains(t, legacy.result("tasks/result", fmt.Sprintf(`{"taskId":%q}`, id)), "DONE")
 	})
 }
