@@ -53,6 +53,18 @@ func TestVetReportsStartupErrors(t *testing.T) {
 	require.Equal(t, strings.Join(started, "\n"), strings.Join(found, "\n"))
 }
 
+// The services of the example cannot start without the directory that the program gives them.
+func TestVetDoesNotStartServices(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	found, costs, err := vetted(t, "../../examples/workstation", ".")
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.Len(t, costs, 3)
+}
+
 func TestVetReportsMistakesBeyondStartupErrors(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -44,13 +44,13 @@ func Start(p *services.Package, list []*services.Service, result string) ([]byte
 		mcpkit = use(mcpkitPath, "mcpkit")
 	}
 	const library = "github.com/mcpkit/mcpkit-go/"
-	context, json, errors, os, slog := use("context", "context"), use("encoding/json", "json"), use("errors", "errors"), use("os", "os"), use("log/slog", "slog")
-	inmem, reflectx := use(library+"transport/inmem", "inmem"), use(library+"reflectx", "reflectx")
+	json, errors, os, slog := use("encoding/json", "json"), use("errors", "errors"), use("os", "os"), use("log/slog", "slog")
+	protocol, reflectx := use(library+"protocol", "protocol"), use(library+"reflectx", "reflectx")
 
 	var starts strings.Builder
-	options := f.startOptions(mcpkit, context)
+	options := f.startOptions(mcpkit)
 	for _, s := range list {
-		fmt.Fprintf(&starts, "func() (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(), %[1]sLinkedTags(),\n",
+		fmt.Fprintf(&starts, "func(look %[1]sOption) (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), look, %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(), %[1]sLinkedTags(),\n",
 			mcpkit, s.Type.Obj().Name(), slog)
 		if scopes := scopesOf(s); len(scopes) > 0 {
 			fmt.Fprintf(&starts, "%sTrustLocal(%s),\n", mcpkit, strings.Join(scopes, ", "))
@@ -76,59 +76,51 @@ func %[1]s() bool {
 		Tools  []byte
 	}
 	all := []started{}
-	for _, start := range []func() (*%[2]sServer, error){
-		%[8]s
+	for _, start := range []func(%[2]sOption) (*%[2]sServer, error){
+		%[7]s
 	} {
 		var one started
-		srv, err := start()
-		var many %[7]sErrors
-		var single *%[7]sError
+		// The server is not started: services may need what the program gives them.
+		tools := []%[5]sTool{}
+		_, err := start(%[2]sExtend(%[2]sExtension{ID: "io.github.mcpkit/vet", Tool: func(t *%[2]sToolEntry) error {
+			tools = append(tools, t.Definition())
+			return nil
+		}}))
+		var many %[6]sErrors
+		var single *%[6]sError
 		switch {
-		case %[5]sAs(err, &many):
+		case %[4]sAs(err, &many):
 			for _, e := range many {
 				one.Faults = append(one.Faults, fault{e.Site, e.Msg})
 			}
-		case %[5]sAs(err, &single):
+		case %[4]sAs(err, &single):
 			one.Faults = append(one.Faults, fault{single.Site, single.Msg})
 		case err != nil:
 			one.Faults = append(one.Faults, fault{"", err.Error()})
 		default:
-			conn := %[6]sConnect(%[3]sBackground(), srv)
-			resp, err := conn.Call(%[3]sBackground(), "tools/list", %[4]sRawMessage(`+"`%[10]s`"+`))
-			if err != nil {
+			if one.Tools, err = %[3]sMarshal(tools); err != nil {
 				panic(err)
 			}
-			var list struct{ Tools %[4]sRawMessage }
-			if resp.Error != nil {
-				panic(resp.Error)
-			}
-			if err := %[4]sUnmarshal(resp.Result, &list); err != nil {
-				panic(err)
-			}
-			one.Tools = list.Tools
 		}
 		all = append(all, one)
 	}
-	b, err := %[4]sMarshal(all)
+	b, err := %[3]sMarshal(all)
 	if err != nil {
 		panic(err)
 	}
-	if err := %[9]sWriteFile(%[11]q, b, 0o600); err != nil {
+	if err := %[8]sWriteFile(%[9]q, b, 0o600); err != nil {
 		panic(err)
 	}
-	%[9]sExit(0)
+	%[8]sExit(0)
 	return true
 }
-`, startName, mcpkit, context, json, errors, inmem, reflectx, starts.String(), os, startMeta, result)
+`, startName, mcpkit, json, errors, protocol, reflectx, starts.String(), os, result)
 	return format.Source(b.Bytes())
 }
 
-const startMeta = `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-	`"io.modelcontextprotocol/clientInfo":{"name":"mcpkit vet","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`
-
 // startOptions returns the options of all services: the provided types and the unions of the
 // package, except those that cannot be written in the file.
-func (f *file) startOptions(mcpkit, context string) string {
+func (f *file) startOptions(mcpkit string) string {
 	var b strings.Builder
 	var given []types.Type
 	for _, t := range f.pkg.Provided {
@@ -137,7 +129,7 @@ func (f *file) startOptions(mcpkit, context string) string {
 		}
 		given = append(given, t)
 		text := f.spell(t)
-		fmt.Fprintf(&b, "%sProvide(func(%sContext) (v %s, err error) { return v, nil }),\n", mcpkit, context, text)
+		fmt.Fprintf(&b, "%sProvide(func(%s.Context) (v %s, err error) { return v, nil }),\n", mcpkit, f.use("context", "context"), text)
 	}
 	for _, u := range f.pkg.Unions {
 		if u.Discriminator == "" || !f.canSpell(u.Interface) || slices.ContainsFunc(u.Cases, func(t types.Type) bool { return !f.canSpell(t) }) {
