@@ -33,6 +33,7 @@ type bundler struct {
 	out    strings.Builder
 	faults []error
 	title  strings.Builder
+	framed bool // the document is the srcdoc of a frame
 }
 
 // A use is what an attribute does with its URL.
@@ -44,6 +45,7 @@ const (
 	useStyle               // a file becomes a part of the page
 	useData                // a file becomes a data: URI
 	useResource            // only origins
+	useConnect
 	useFrame
 	useBase
 	useNever // a content security policy of an app never allows it
@@ -103,8 +105,18 @@ func (b *bundler) bundle() error {
 	if len(strings.TrimSpace(string(source))) == 0 || !utf8.Valid(source) {
 		return fmt.Errorf("page %s: it is empty or not in UTF-8", b.page.file)
 	}
-	z := html.NewTokenizer(strings.NewReader(string(source)))
 	b.line = 1
+	if err := b.document(string(source)); err != nil {
+		return err
+	}
+	b.page.html = b.out.String()
+	b.page.title = strings.TrimSpace(b.title.String())
+	return errors.Join(b.faults...)
+}
+
+// document writes the document.
+func (b *bundler) document(source string) error {
+	z := html.NewTokenizer(strings.NewReader(source))
 	for {
 		kind := z.Next()
 		if kind == html.ErrorToken {
@@ -112,7 +124,7 @@ func (b *bundler) bundle() error {
 				return fmt.Errorf("page %s: %w", b.page.file, z.Err())
 			}
 			b.out.Write(z.Raw()) // a tag without an end
-			break
+			return nil
 		}
 		raw := string(z.Raw())
 		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
@@ -123,14 +135,32 @@ func (b *bundler) bundle() error {
 		}
 		b.line += strings.Count(raw, "\n")
 	}
-	b.page.html = b.out.String()
-	b.page.title = strings.TrimSpace(b.title.String())
-	return errors.Join(b.faults...)
+}
+
+// frame returns the document of a frame, which has the content security policy of the page.
+func (b *bundler) frame(source string) string {
+	inner := &bundler{root: b.root, page: b.page, line: b.line, framed: true}
+	if err := inner.document(source); err != nil {
+		inner.faults = append(inner.faults, err)
+	}
+	b.faults = append(b.faults, inner.faults...)
+	return inner.out.String()
+}
+
+// sends checks where a form sends its fields.
+func (b *bundler) sends(t *html.Token, action string) {
+	action = strings.TrimSpace(action)
+	u, err := url.Parse(action)
+	if action == "" || strings.HasPrefix(action, "#") || err == nil && u.Scheme != "" && defaultPorts[strings.ToLower(u.Scheme)] == "" ||
+		strings.EqualFold(attribute(t, "method"), "dialog") {
+		return
+	}
+	b.fault("<%s> sends to %q, but hosts do not let a page go elsewhere; handle the event submit, and call a tool", t.Data, action)
 }
 
 // element writes a start tag. Of elements with raw text it also writes the text.
 func (b *bundler) element(z *html.Tokenizer, t *html.Token, raw string) {
-	if t.Data == "meta" && attribute(t, "name") == "description" {
+	if t.Data == "meta" && attribute(t, "name") == "description" && !b.framed {
 		b.page.description = attribute(t, "content")
 	}
 	if t.Data == "meta" && strings.EqualFold(attribute(t, "http-equiv"), "refresh") {
@@ -148,6 +178,15 @@ func (b *bundler) element(z *html.Tokenizer, t *html.Token, raw string) {
 				if u, _, _ := strings.Cut(strings.TrimSpace(candidate), " "); u != "" {
 					b.load(useResource, t.Data, u, "")
 				}
+			}
+		case a.Key == "srcdoc" && t.Data == "iframe":
+			document := b.frame(a.Val)
+			changed, a.Val = changed || document != a.Val, document
+		case a.Key == "action" && t.Data == "form", a.Key == "formaction":
+			b.sends(t, a.Val)
+		case a.Key == "ping":
+			for u := range strings.FieldsSeq(a.Val) {
+				b.load(useConnect, t.Data, u, "")
 			}
 		default:
 			u := useOf(t, &a)
@@ -329,6 +368,8 @@ func (b *bundler) checkAllowed(u use, element, raw string, parsed *url.URL) {
 	}
 	origins := allowed.Resources
 	switch u {
+	case useConnect:
+		origins, option = allowed.Connect, "Connect"
 	case useFrame:
 		origins, option = allowed.Frames, "Frames"
 	case useBase:

@@ -2,43 +2,136 @@ package apps
 
 import (
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
 
 var (
 	cssImport = regexp.MustCompile(`(?i)@import\s+(?:url\(\s*)?(?:"([^"]*)"|'([^']*)'|([^"')\s;]+))`)
 	cssURL    = regexp.MustCompile(`(?i)url\(\s*(?:"([^"]*)"|'([^']*)'|([^"')\s]+))\s*\)`)
+	cssSet    = regexp.MustCompile(`(?i)image-set\(`)
 )
+
+// A reference is a URL in a style sheet: the text between two indexes names it.
+type reference struct {
+	begin, end int
+	target     string // without escapes
+	function   string // that contains it
+}
+
+// references returns the URLs of a style sheet other than imports, in their order.
+func references(text string) (all []reference) {
+	imports := cssImport.FindAllStringIndex(text, -1)
+	for _, m := range cssURL.FindAllStringSubmatchIndex(text, -1) {
+		for g := 2; g < len(m); g += 2 {
+			if m[g] >= 0 && !within(m[0], imports) {
+				all = append(all, reference{m[0], m[1], unescapeCSS(text[m[g]:m[g+1]]), "url()"})
+			}
+		}
+	}
+	for _, m := range cssSet.FindAllStringIndex(text, -1) {
+		all = append(all, imageSet(text, m[1])...)
+	}
+	slices.SortFunc(all, func(a, b reference) int { return a.begin - b.begin })
+	return all
+}
+
+// imageSet returns the strings of an image-set() whose arguments begin at i. Those of functions in
+// it, as type("image/png"), are not URLs.
+func imageSet(text string, i int) (all []reference) {
+	for depth := 1; i < len(text) && depth > 0; {
+		switch text[i] {
+		case '"', '\'':
+			end := endOfString(text, i)
+			if depth == 1 && end > i+1 {
+				all = append(all, reference{i, end, unescapeCSS(text[i+1 : end-1]), "image-set()"})
+			}
+			i = end
+			continue
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		i++
+	}
+	return all
+}
+
+var cssEscape = regexp.MustCompile(`\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\r\n\f])?|(\r\n|[\n\r\f])|(.))`)
+
+// unescapeCSS replaces the escapes of a style sheet by what they stand for.
+func unescapeCSS(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	return cssEscape.ReplaceAllStringFunc(text, func(escape string) string {
+		m := cssEscape.FindStringSubmatch(escape)
+		if m[1] != "" {
+			n, _ := strconv.ParseUint(m[1], 16, 32)
+			return string(rune(n))
+		}
+		return m[3] // "" for an escaped line break
+	})
+}
 
 // css checks the URLs of a style sheet, and returns it with files as data: URIs. dir is the directory
 // of its file, below that of the page.
 func (b *bundler) css(text, dir string) string {
-	if !strings.Contains(text, "url(") && !strings.Contains(text, "@") && !strings.Contains(strings.ToLower(text), "url(") {
+	if !strings.ContainsAny(text, `(@\`) {
 		return text
 	}
+	original := text
 	text = withoutCSSComments(text)
 	for _, m := range cssImport.FindAllStringSubmatch(text, -1) {
-		b.load(useResource, "@import", m[1]+m[2]+m[3], dir)
+		b.load(useResource, "@import", unescapeCSS(m[1]+m[2]+m[3]), dir)
 	}
-	imports := cssImport.FindAllStringIndex(text, -1)
 	var out strings.Builder
 	end := 0
-	for _, m := range cssURL.FindAllStringSubmatchIndex(text, -1) {
-		if within(m[0], imports) {
+	seen := map[string]bool{}
+	for _, r := range references(text) {
+		seen[r.target] = true
+		file, local := b.load(useData, r.function, r.target, dir)
+		if !local {
 			continue
 		}
-		target := ""
-		for g := 2; g < len(m); g += 2 {
-			if m[g] >= 0 {
-				target = text[m[g]:m[g+1]]
-			}
+		value := `"` + b.dataURI(file) + `"`
+		if r.function == "url()" {
+			value = "url(" + value + ")"
 		}
-		if file, local := b.load(useData, "url()", target, dir); local {
-			out.WriteString(text[end:m[0]] + `url("` + b.dataURI(file) + `")`)
-			end = m[1]
-		}
+		out.WriteString(text[end:r.begin] + value)
+		end = r.end
+	}
+	b.escapedCSS(text, seen)
+	if end == 0 {
+		return original
 	}
 	return out.String() + text[end:]
+}
+
+// escapedCSS checks the URLs of a style sheet whose functions and rules are written with escapes.
+func (b *bundler) escapedCSS(text string, seen map[string]bool) {
+	plain := unescapeCSS(text)
+	if plain == text {
+		return
+	}
+	for _, m := range cssImport.FindAllStringSubmatch(plain, -1) {
+		if target := m[1] + m[2] + m[3]; isRemote(target) {
+			b.load(useResource, "@import", target, "")
+		}
+	}
+	for _, r := range references(plain) {
+		if isRemote(r.target) && !seen[r.target] {
+			b.load(useResource, r.function, r.target, "")
+		}
+	}
+}
+
+// isRemote reports whether a URL names a host.
+func isRemote(target string) bool {
+	target = strings.TrimSpace(target)
+	return strings.HasPrefix(target, "//") || strings.Contains(target, "://")
 }
 
 func within(at int, spans [][]int) bool {

@@ -41,6 +41,7 @@ func FuzzBundle(f *testing.F) {
 		`<!doctype html><title>x</title><p>hello`, `<script src="a.js"></script>`, `<script>import "https://example.com/x"; x = /[/]/; y = ` + "`${1}`" + `</script>`,
 		`<link rel=stylesheet href=a.css>`, `<style>@import url("https://example.com"); p { background: url(a.png) } /* url( */</style>`, `<img srcset="a.png 1x,,b.png" src=//x>`,
 		`<svg><style/><title/><script/>`, `<style>`, `<title>`, `<script>`, `<script src=mcp-app.js defer/>`, "<script>`\\", "<script>'\\", "<script>/\\", "<style>'\\", `<base href=":">`, `<p style="url('">`,
+		`<style>p { background: image-set('a.png`, `<style>\75rl(\`, `<style>image-set("\`, `<iframe srcdoc="<iframe srcdoc='<style>">`, `<form action=% formaction=:>`,
 	} {
 		f.Add(seed)
 	}

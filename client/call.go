@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -125,11 +127,16 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 				return nil, false, fmt.Errorf("client: the server ended the session: %w", err)
 			}
 			continue
-		case errors.Is(err, errLost) && tries < 2 && ctx.Err() == nil && (r.reads || cc.idempotent || c.tools.repeatable(r)):
-			if err := sleep(ctx, time.Duration(tries+1)*100*time.Millisecond); err == nil {
+		case err != nil:
+			if c.mayRepeat(r, cc, err) && tries < maxRepeats && pauseBefore(ctx, tries+1, err) == nil {
 				continue
 			}
-		case err != nil:
+		case resp.Error != nil && ledger.IsLost(resp.Error):
+			err = fmt.Errorf("%w: %w", errLost, resp.Error)
+			if c.mayRepeat(r, cc, err) && tries < maxRepeats && pauseBefore(ctx, tries+1, err) == nil {
+				continue
+			}
+			err = resp.Error
 		case resp.Error == nil:
 			return resp.Result, a.version.Modern(), nil
 		case resp.Error.Code == protocol.CodeHeaderMismatch && r.method == protocol.MethodToolsCall && c.conn.mirrors() && !refreshed:
@@ -150,6 +157,15 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 		}
 		return nil, false, explain(r, c.onlyAsTask(ctx, a, r, err))
 	}
+}
+
+// mayRepeat reports whether r, which failed with err, may be sent again.
+func (c *Client) mayRepeat(r *request, cc *callConfig, err error) bool {
+	again, unsent := broken(err)
+	if !again || strings.HasPrefix(r.method, "tasks/") { // what follows a task tries again for longer
+		return false
+	}
+	return unsent || r.reads || cc.idempotent || c.tools.repeatable(r)
 }
 
 // orClosed returns err, or transport.ErrClosed if the client is closed.

@@ -76,7 +76,7 @@ func (t *Task) follow(ctx context.Context, cc *callConfig, begun *protocol.Task)
 	after := max(cc.taskTimeout, 0)
 	ctx, f.deadline = withDeadline(ctx, after, &taskTimeoutError{after})
 	defer f.deadline.stop()
-	defer f.hush()
+	defer f.unsubscribe()
 	d, err := f.run(ctx, begun)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -274,8 +274,8 @@ func (f *follower) listen(ctx context.Context, patience time.Duration) bool {
 	return true
 }
 
-// hush ends the subscription.
-func (f *follower) hush() {
+// unsubscribe ends the subscription.
+func (f *follower) unsubscribe() {
 	if f.heard != nil {
 		_ = f.heard.Close()
 	}

@@ -279,7 +279,7 @@ func TestRetriesOfABrokenStreamAreLimited(t *testing.T) {
 	f := newFake(t, map[string]answer{"resources/read": breaks})
 	_, err := dial(t, f.URL).ReadResource(t.Context(), "x://y")
 	require.ErrorContains(t, err, "the stream ended before the response")
-	require.Equal(t, 3, f.count("resources/read"))
+	require.Equal(t, 4, f.count("resources/read"))
 }
 
 func TestALostSessionIsReplacedOnce(t *testing.T) {

@@ -418,12 +418,16 @@ func (h *httpConn) reply(ctx context.Context, req *jsonrpc.Request, resp *jsonrp
 	}
 }
 
-// send posts a notification or a response.
+// send posts a notification or a response, which the server may get twice.
 func (h *httpConn) send(ctx context.Context, body []byte) error {
+	return repeat(ctx, func() error { return h.sendOnce(ctx, body) })
+}
+
+func (h *httpConn) sendOnce(ctx context.Context, body []byte) error {
 	v, session := h.state()
 	resp, err := h.client.Do(h.newRequest(ctx, http.MethodPost, body, v, session))
 	if err != nil {
-		return err
+		return lost(err)
 	}
 	if resp.StatusCode/100 != 2 {
 		return statusError(resp)

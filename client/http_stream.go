@@ -72,14 +72,21 @@ func (h *httpConn) stream(ctx context.Context, x *exchange, body io.ReadCloser) 
 		if errors.Is(fatal, errNoSession) {
 			return nil, fmt.Errorf("%w, and the session with it", errLost) // the server may have handled the request completely
 		}
+		if status, ok := errors.AsType[*StatusError](fatal); ok && status.Code == http.StatusBadRequest {
+			return nil, fmt.Errorf("%w: %w", errLost, fatal) // the server no longer has the rest of the stream
+		}
 		if fatal != nil {
 			return nil, fatal
 		}
 		if again == nil {
 			continue
 		}
+		begun := time.Now()
 		resp, err = h.events(ctx, x, again, &r)
 		_ = again.Close()
+		if time.Since(begun) >= steadyStream {
+			r.fruitless = 0
+		}
 	}
 	return resp, err
 }
@@ -161,7 +168,7 @@ func (h *httpConn) listen() <-chan struct{} {
 }
 
 // steadyStream is how long a stream without events must last to count as a success.
-const steadyStream = 10 * time.Second
+const steadyStream = time.Second
 
 // follow reads the stream of the session and reopens it when it ends. It calls open after the first
 // response. If the stream cannot be reopened, the subscriptions end.

@@ -15,8 +15,8 @@ import (
 
 // Limits of sending a listen request again.
 const (
-	maxListenFailures = 10               // in a row
-	steadyListen      = 10 * time.Second // a request that lasted longer was not a failure
+	maxListenFailures = 10          // in a row
+	steadyListen      = time.Second // a request that lasted longer was not a failure
 )
 
 // listenModern opens s with subscriptions/listen and returns when the server has acknowledged it.
@@ -69,7 +69,7 @@ func (c *Client) keepListening(ctx context.Context, s *Subscription) {
 		if ctx.Err() != nil {
 			err, retry = context.Cause(ctx), false
 		}
-		if !retry || failures == maxListenFailures || !opened {
+		if again, _ := broken(err); !retry || failures == maxListenFailures || !opened && (!again || failures == maxRepeats) {
 			s.end(err)
 			return
 		}

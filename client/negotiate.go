@@ -111,7 +111,11 @@ func (c *Client) probe(ctx context.Context, v protocol.Version) probed {
 		return probed{outcome: failed, err: err}
 	}
 	limited, d := withDeadline(ctx, c.cfg.probeTimeout, errProbe)
-	resp, err := c.conn.roundTrip(limited, &exchange{req: req, version: v})
+	var resp *jsonrpc.Response
+	err = repeat(limited, func() (err error) {
+		resp, err = c.conn.roundTrip(limited, &exchange{req: req, version: v})
+		return err
+	})
 	if err != nil && limited.Err() != nil {
 		err = context.Cause(limited)
 	}
@@ -346,7 +350,11 @@ func (c *Client) askInitialize(ctx context.Context, v protocol.Version) ([]byte,
 	}
 	limited, d := withDeadline(ctx, timeout, &timeoutError{protocol.MethodInitialize, "", timeout})
 	defer d.stop()
-	resp, err := c.conn.roundTrip(limited, &exchange{req: req})
+	var resp *jsonrpc.Response
+	err = repeat(limited, func() (err error) { // a session that none knows of expires
+		resp, err = c.conn.roundTrip(limited, &exchange{req: req})
+		return err
+	})
 	switch {
 	case err != nil && limited.Err() != nil:
 		return nil, context.Cause(limited)

@@ -344,8 +344,9 @@ func Name(value string) CallOption {
 	return callOption(func(c *callConfig) { c.name = value })
 }
 
-// Idempotent allows the client to send the call again when its stream breaks and it is unknown
-// whether the server handled it. By default the client retries only calls that read, and tools with
+// Idempotent allows the client to send the call again when its connection breaks, a proxy cannot
+// reach the server, or the process that ran it has ended, and it is unknown whether the server
+// handled it. By default the client retries only calls that read, and tools with
 // the hint idempotent or readonly.
 func Idempotent() CallOption {
 	return callOption(func(c *callConfig) { c.idempotent = true })

@@ -319,30 +319,42 @@ func (w *sseWire) post(message []byte, id jsonrpc.ID) {
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, writeTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.endpoint, bytes.NewReader(message))
-	if err != nil {
-		w.end(err)
-		return
+	send := func() error { return w.postOnce(ctx, message) }
+	var err error
+	if id.IsValid() {
+		err = send() // the caller decides whether to send a request again
+	} else {
+		err = repeat(ctx, send)
 	}
-	addHeader(req.Header, w.c.cfg.header)
-	req.Header.Set("Content-Type", contentTypeJSON)
-	resp, err := w.client.Do(req)
+	status, refused := errors.AsType[*StatusError](err)
 	switch {
-	case err != nil && w.ctx.Err() != nil:
+	case err == nil:
+	case !refused && w.ctx.Err() != nil:
 		w.end(io.ErrClosedPipe)
-		return
-	case err != nil:
+	case !refused:
 		w.end(&duplex.GoneError{Err: err})
-		return
-	}
-	status := statusError(resp) // or success
-	switch {
-	case status.Code/100 == 2:
 	case status.Code == http.StatusNotFound || status.Code == http.StatusGone:
 		w.end(&duplex.GoneError{Err: errNoSession})
 	case id.IsValid():
 		w.refuse(id, status)
 	}
+}
+
+func (w *sseWire) postOnce(ctx context.Context, message []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.endpoint, bytes.NewReader(message))
+	if err != nil {
+		return err
+	}
+	addHeader(req.Header, w.c.cfg.header)
+	req.Header.Set("Content-Type", contentTypeJSON)
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return lost(err)
+	}
+	if status := statusError(resp); status.Code/100 != 2 {
+		return status
+	}
+	return nil
 }
 
 // refuse fails the request id with the status of its POST.

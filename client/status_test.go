@@ -45,7 +45,7 @@ func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
 				}
 				check(t, err, code)
 				if at == "server/discover" {
-					require.Equal(t, []string{"server/discover"}, f.methods(), "the client sends no other request")
+					require.Subset(t, []string{"server/discover"}, f.methods(), "the client sends no other request")
 				}
 			}
 		})

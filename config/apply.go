@@ -48,8 +48,9 @@ func (c *Config) Logger(otherwise *slog.Logger) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, opts))
 }
 
-// Options returns the options of mcpkit.New for server, log and auth. Pass them after the options
-// in code, so that they override these.
+// Options returns the options of mcpkit.New for server, fleet, log and auth. Pass them after the
+// options in code, so that they override these. The engine of the fleet is opened by mcpkit.New; the
+// program imports its package (see fleet.Open).
 func (c *Config) Options() []mcpkit.Option {
 	var opts []mcpkit.Option
 	add := func(o mcpkit.Option) { opts = append(opts, o) }
@@ -82,6 +83,9 @@ func (c *Config) Options() []mcpkit.Option {
 			keys[i] = k.value
 		}
 		add(mcpkit.StateKeys(keys[0], keys[1:]...))
+	}
+	if c.Fleet != (EngineURL{}) {
+		add(mcpkit.FleetFrom(c.openFleet))
 	}
 	if c.Auth != nil {
 		add(mcpkit.Authenticated())

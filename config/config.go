@@ -29,6 +29,7 @@ type Config struct {
 	Log        Log        `key:"log" doc:"The program's log, on standard error. If set, it replaces the logger passed in code."`
 	Transport  Transport  `key:"transport" doc:"The transports. The default is standard input and output. Several may be set."`
 	Auth       *Auth      `key:"auth" doc:"Require access tokens that an authorization server issues. For HTTP only."`
+	Fleet      EngineURL  `key:"fleet" doc:"What replicas of the server share, so that they may stand behind any load balancer: sessions, streams, tasks, rates and used proofs. One of redis://host:6379, nats://host:4222 and bolt:///path; the program imports the package of the engine. Requires server.stateKeys, and server.name must be the same for all replicas."`
 	Middleware Middleware `key:"middleware" doc:"Middleware around every method, from the outermost to the innermost in this order. It runs inside the middleware that code passed to Use before."`
 
 	onListen func(net.Addr) // for tests
@@ -140,7 +141,7 @@ type Auth struct {
 	Algorithms       []string       `key:"algorithms" doc:"Signature algorithms of tokens; by default every asymmetric algorithm."`
 	AllowUntyped     *bool          `key:"allowUntyped" doc:"Also accept tokens whose typ is missing or JWT. By default it must be at+jwt (RFC 9068). Many authorization servers need this setting."`
 	Introspection    *Introspection `key:"introspection" doc:"Ask the authorization server about every token (RFC 7662), for tokens that are not JWTs or that must stop working once they are revoked."`
-	DPoP             *DPoP          `key:"dpop" doc:"Accept tokens that are bound to a key of the client (RFC 9449). Without it they are refused. Each replica remembers only the proofs that it received itself."`
+	DPoP             *DPoP          `key:"dpop" doc:"Accept tokens that are bound to a key of the client (RFC 9449). Without it they are refused. Without fleet, each replica remembers only the proofs that it received itself."`
 	Leeway           *time.Duration `key:"leeway" doc:"How much clocks may differ; 0 means not at all."`
 	Scopes           []string       `key:"scopes" doc:"Scopes that every request needs."`
 	ScopesSupported  []string       `key:"scopesSupported" doc:"Scopes that clients may ask for."`

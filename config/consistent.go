@@ -21,6 +21,9 @@ func (l *loader) consistent(c *Config) {
 	for i, key := range c.Server.StateKeys {
 		l.longEnough(fmt.Sprintf("server.stateKeys[%d]", i), key)
 	}
+	if l.given("fleet", c.Fleet.url != "") && !l.given("server.stateKeys", len(c.Server.StateKeys) > 0) {
+		l.fault("fleet", "replicas encrypt what they share; set server.stateKeys to keys that all of them have")
+	}
 	if c.Transport.HTTP != nil {
 		l.distinct(c.Transport.HTTP)
 		l.networks("transport.http.trustedProxies", c.Transport.HTTP.TrustedProxies)

@@ -37,7 +37,7 @@ type field struct {
 
 // isStruct reports whether the value of the field is a map with keys.
 func (f *field) isStruct() bool {
-	return f.typ.Kind() == reflect.Struct && f.typ != reflect.TypeFor[Secret]()
+	return f.typ.Kind() == reflect.Struct && f.typ != reflect.TypeFor[Secret]() && f.typ != reflect.TypeFor[EngineURL]()
 }
 
 // element returns the field for one item of its list.
@@ -249,6 +249,8 @@ func wanted(f *field) string {
 		return "one of debug, info, warn, error"
 	case reflect.TypeFor[Secret]():
 		return "a reference, env:NAME or file:PATH, since a file must not contain secrets"
+	case reflect.TypeFor[EngineURL]():
+		return "a URL, or a reference to one, env:NAME or file:PATH, if it has a password"
 	case reflect.TypeFor[Path]():
 		return "the path of a file"
 	}
@@ -273,6 +275,10 @@ func (l *loader) set(v reflect.Value, f *field, text string, quoted bool) error 
 	case *Secret:
 		var err error
 		*p, err = l.secret(text)
+		return err
+	case *EngineURL:
+		var err error
+		*p, err = l.engineURL(text)
 		return err
 	case *Path:
 		*p = Path(l.path(text))

@@ -43,6 +43,7 @@ type server struct {
 	guard       *resourceserver.Guard
 	certificate *certificate // nil: no TLS
 	proxies     []netip.Prefix
+	replays     replays
 	logger      *slog.Logger
 
 	onListen func(net.Addr) // for tests
@@ -111,7 +112,9 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	}
 	endpoints := s.endpoints(h)
 	s.logger.InfoContext(ctx, "config: serving", "addr", ln.Addr().String(), "tls", s.certificate != nil, "paths", slices.Sorted(maps.Keys(endpoints)))
-	ready := healthz.New()
+	f := fleetOf(h)
+	s.replays.join(f)
+	ready := healthz.New(checks(f)...)
 	srv := &http.Server{
 		Handler: s.routes(endpoints, ready), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),

@@ -119,7 +119,7 @@ func (c *Config) web(logger *slog.Logger) (*server, error) {
 		s.certificate = cert
 	}
 	if c.Auth != nil {
-		guard, err := c.Auth.guard(logger, t.Origins)
+		guard, err := c.Auth.guard(logger, t.Origins, &s.replays)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +129,7 @@ func (c *Config) web(logger *slog.Logger) (*server, error) {
 }
 
 // guard returns the guard of the endpoints.
-func (a *Auth) guard(logger *slog.Logger, origins []string) (*resourceserver.Guard, error) {
+func (a *Auth) guard(logger *slog.Logger, origins []string, proofs dpop.ReplayStore) (*resourceserver.Guard, error) {
 	verifier, err := a.verifier(logger)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (a *Auth) guard(logger *slog.Logger, origins []string) (*resourceserver.Gua
 	}
 	if d := a.DPoP; d != nil {
 		opts.RequireDPoP = or(d.Required, false)
-		if opts.DPoP, err = d.verifier(); err != nil {
+		if opts.DPoP, err = d.verifier(proofs); err != nil {
 			return nil, fmt.Errorf("config: auth.dpop: %w", err)
 		}
 	}
@@ -181,8 +181,8 @@ func (a *Auth) verifier(logger *slog.Logger) (v oauth.Verifier, err error) {
 }
 
 // verifier returns the verifier of proofs.
-func (d *DPoP) verifier() (*dpop.Verifier, error) {
-	opts := dpop.Options{Algorithms: d.Algorithms, MaxAge: or(d.MaxAge, 0)}
+func (d *DPoP) verifier(proofs dpop.ReplayStore) (*dpop.Verifier, error) {
+	opts := dpop.Options{Algorithms: d.Algorithms, MaxAge: or(d.MaxAge, 0), Replays: proofs}
 	if d.NonceKey != nil {
 		nonces, err := dpop.NewNonces(d.NonceKey.value, 0)
 		if err != nil {

@@ -59,16 +59,18 @@ type request struct {
 	begun     time.Time        // when the first round began
 	response  jsonrpc.Response // here to save an allocation
 	consulted atomic.Bool      // the client was asked a question
+	counted   atomic.Bool      // the rate tag has counted the call
 	repairs   atomic.Int32     // see Repairs
 	run       *Run             // outside of a request; nil for most calls
 	malformed bool             // a part of its envelope is missing
+	observers []*Observer      // set before the chain runs; nil for none
 
 	finished   bool // guarded by mu
 	mu         sync.Mutex
 	ref        string                                         // guarded by mu
 	progress   float64                                        // guarded by mu
 	asked      *rounds.Questions                              // guarded by mu: the questions; see input.go
-	detached   *Server                                        // guarded by mu: in which runs continue the call; nil for most
+	detached   bool                                           // guarded by mu: runs continue the call
 	onQuestion []func(context.Context, *Question) func(error) // guarded by mu
 }
 
@@ -414,6 +416,9 @@ func (c *Call) Get(key any) any {
 // total (0 if it is unknown), and a message, which may be empty. done must grow; a report with a
 // done that does not grow is dropped, as the protocol demands (basic/utilities/progress).
 func (c *Call) Progress(done, total float64, message string) {
+	if c.observers != nil {
+		c.observeProgress(done, total, message)
+	}
 	if c.run != nil {
 		if c.run.Progress != nil && !c.isFinished() {
 			c.run.Progress(done, total, message)

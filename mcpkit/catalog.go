@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
@@ -32,6 +33,7 @@ type catalog struct {
 	topics     []offeredTopic
 	logs       bool // some method can send log messages
 	completes  bool // some prompt or template has completions
+	offersAll  bool // of OfferAll; never changes
 }
 
 // An entry is what tools, prompts and resources have in common.
@@ -45,9 +47,10 @@ type entry struct {
 	timeout          time.Duration
 	timeoutByDefault bool // timeout is that of ToolTimeout
 	rate             rateLimit
-	overdue          *overdueCount // set by guard
-	keep             keepRule      // of a tool
-	run              Handler       // the method inside of what its tags demand
+	calls            *limits.Rounds[caller] // what rate counts; nil without a limit
+	overdue          *overdueCount          // set by guard
+	keep             keepRule               // of a tool
+	run              Handler                // the method inside of what its tags demand
 	logs             bool
 	secrets          *secret.Secrecy              // which arguments logs may show; nil: all
 	wires            [len(versions)]func() []byte // the encoded definition for each version

@@ -165,7 +165,8 @@ func (s *Server) guard(e *entry, k kind, h Handler) {
 		e.timeout, e.timeoutByDefault = s.config.toolTimeout, true
 	}
 	e.overdue = new(overdueCount)
-	e.run = withRate(e.rate, withKept(e.keep, h))
+	e.run = withKept(e.keep, spanned(e.site, h))
+	e.limitRate()
 }
 
 func (s *Server) defineTool(d *draft, def *definition) error {

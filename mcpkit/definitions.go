@@ -20,6 +20,11 @@ import (
 type Definitions struct {
 	Tools, Prompts, Resources, Templates []json.RawMessage
 
+	// Info and Instructions are what the other server says about itself. If Info has a name, this
+	// server says the same. It does not tell a parent that it is mounted in.
+	Info         protocol.Implementation
+	Instructions string
+
 	// Site says where they come from, for errors: "proxy of weather".
 	Site string
 	// Scopes are what a caller needs to see and use them.
@@ -51,6 +56,9 @@ func (s *Server) SetDefinitions(d Definitions, h Handler) (skipped []error, err 
 		next = replaceDefined(next, &c.templates, templates)
 		return c.add(next)
 	})
+	if err == nil && d.Info.Name != "" {
+		s.introduceAs(d.Info, d.Instructions)
+	}
 	return r.skipped, err
 }
 

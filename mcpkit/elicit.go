@@ -74,14 +74,12 @@ func elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskOption) (*p
 		return nil, err
 	}
 	switch result.Action {
-	case protocol.ElicitAccept:
-		return &result, nil
 	case protocol.ElicitDecline:
 		return nil, ErrDeclined
 	case protocol.ElicitCancel:
 		return nil, ErrCancelled
 	}
-	return nil, invalidParams("the response to elicitation/create has the unknown action %q", result.Action)
+	return &result, nil
 }
 
 // fitElicitation adapts p to the version of the call.
@@ -139,9 +137,6 @@ func Sample(ctx context.Context, p *protocol.CreateMessageParams, opts ...AskOpt
 	if err := askFor(ctx, protocol.MethodSamplingCreateMessage, p, &result, opts); err != nil {
 		return nil, err
 	}
-	if len(result.Content) == 0 {
-		return nil, invalidParams("the response to sampling/createMessage has no content")
-	}
 	return &result, nil
 }
 
@@ -166,8 +161,63 @@ func askFor(ctx context.Context, method string, params, result any, opts []AskOp
 	if raw, err = c.Ask(ctx, method, raw, opts...); err != nil {
 		return err
 	}
+	if rpc := decodeResponse(method, raw, result); rpc != nil {
+		return rpc
+	}
+	return nil
+}
+
+// decodeResponse decodes the response to a question into result, the type for its method.
+func decodeResponse(method string, raw json.RawMessage, result any) *jsonrpc.Error {
 	if err := jsonx.Unmarshal(raw, result); err != nil {
 		return invalidParams("the response to %s does not fit: %s", method, describeJSON(err))
+	}
+	switch result := result.(type) {
+	case *protocol.ElicitResult:
+		switch result.Action {
+		case protocol.ElicitAccept, protocol.ElicitDecline, protocol.ElicitCancel:
+		default:
+			return invalidParams("the response to elicitation/create has the unknown action %q", result.Action)
+		}
+	case *protocol.CreateMessageResult:
+		if len(result.Content) == 0 {
+			return invalidParams("the response to sampling/createMessage has no content")
+		}
+	}
+	return nil
+}
+
+// checkResponse checks the response to a question before the method gets it: whether it is one, and
+// whether the content of a form fits the schema that the client knows.
+func checkResponse(question protocol.InputRequest, raw json.RawMessage) *jsonrpc.Error {
+	switch question.Method {
+	case protocol.MethodSamplingCreateMessage:
+		return decodeResponse(question.Method, raw, new(protocol.CreateMessageResult))
+	case protocol.MethodRootsList:
+		return decodeResponse(question.Method, raw, new(protocol.ListRootsResult))
+	}
+	var result protocol.ElicitResult
+	if err := decodeResponse(question.Method, raw, &result); err != nil || result.Action != protocol.ElicitAccept {
+		return err
+	}
+	schema, err := reflectx.CompileSchema(jsonx.Member(question.Params, "requestedSchema"))
+	if err != nil { // a URL, or a schema of ElicitForm: its content is not validated
+		return nil
+	}
+	content := []byte("{}")
+	if result.Content != nil {
+		content = result.Content
+	}
+	if jsonx.Kind(content) == '{' {
+		content = jsonx.AppendEdited(nil, content, func(_, value []byte) []byte {
+			if jsonx.Kind(value) == 'n' {
+				return nil // clients send null for fields that are left empty
+			}
+			return value
+		})
+	}
+	if err := schema.Validate(content); err != nil {
+		return invalidParams("the content of the response does not fit the form: %v", err)
 	}
 	return nil
 }

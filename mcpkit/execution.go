@@ -99,7 +99,7 @@ func (c *Call) onlyPeerWaits() bool {
 	if _, early := c.peer.(transport.EarlyResponder); !early || !respondsEarly {
 		return false
 	}
-	return c.server == c.to && !c.server.hasMiddleware.Load() && len(c.server.intercepts) == 0
+	return c.server == c.to && c.observers == nil && !c.server.hasMiddleware.Load() && len(c.server.intercepts) == 0
 }
 
 // inTime replaces the error of a method that the time limit ended by the timeout error.

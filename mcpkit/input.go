@@ -224,11 +224,13 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	if c == nil || !c.version.Modern() {
 		return f()
 	}
+	own := key
 	key = hex.EncodeToString(c.server.state.Owner[:4]) + ":" + key // mounted servers have keys of their own
 	c.mu.Lock()
 	raw, ok := c.questions().State.Once[key]
 	c.mu.Unlock()
 	var v T
+	c.observeOnce(own, ok)
 	if ok {
 		err := jsonx.Unmarshal(raw, &v)
 		return v, err

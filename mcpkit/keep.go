@@ -53,7 +53,7 @@ func withKept(rule keepRule, h Handler) Handler {
 	}
 	kept := memo.New[keptKey](rule.ttl, 0, 0, cloneKept)
 	return func(ctx context.Context, call *Call) (Result, error) {
-		if call.req.Param("requestState") != nil || call.req.Param("inputResponses") != nil {
+		if call.Round() > 0 || call.req.Param("requestState") != nil || call.req.Param("inputResponses") != nil {
 			return h(ctx, call) // in the middle of a call that asks questions
 		}
 		key := keptKey{arguments: memo.Arguments(call.Arguments())}

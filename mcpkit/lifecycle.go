@@ -93,20 +93,21 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 		ts.SetState(state)
 		s.sessions.add(state)
 	}
+	about := s.about.Load()
 	return NewObjectResult(&protocol.InitializeResult{
 		ProtocolVersion: version,
 		Capabilities:    call.catalog.capabilities(version),
-		ServerInfo:      s.info,
-		Instructions:    s.instructions,
+		ServerInfo:      about.info,
+		Instructions:    about.instructions,
 	})
 }
 
 // initialized ends the handshake: the client is now notified of changes.
-func initialized(_ context.Context, call *Call) (Result, error) {
-	if call.session != nil {
-		call.session.ready.Store(true)
+func initialized(ctx context.Context, call *Call) (Result, error) {
+	if call.session == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return nil, call.session.change(ctx, func() { call.session.ready.Store(true) })
 }
 
 // ping returns at once.
@@ -118,7 +119,7 @@ func discover(_ context.Context, call *Call) (Result, error) {
 	return NewObjectResult(&protocol.DiscoverResult{
 		SupportedVersions: protocol.Supported,
 		Capabilities:      call.catalog.capabilities(call.version),
-		Instructions:      s.instructions,
+		Instructions:      s.about.Load().instructions,
 		Cache:             cacheHint(s.config.listTTL, false),
 	})
 }

@@ -81,12 +81,15 @@ func (h *clientLog) server() slog.Handler {
 
 // Enabled reports whether the client or the server's logger wants the level.
 func (h *clientLog) Enabled(ctx context.Context, l slog.Level) bool {
-	return h.call.wants(protocolLevel(l)) || h.server().Enabled(ctx, l)
+	return h.call.observers != nil || h.call.wants(protocolLevel(l)) || h.server().Enabled(ctx, l)
 }
 
 // Handle sends the record.
 func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
 	level := protocolLevel(r.Level)
+	if h.call.observers != nil {
+		h.call.observeLog(h.record(r))
+	}
 	if h.call.wants(level) {
 		data, err := jsonx.Marshal(h.data(r))
 		if err != nil {
@@ -98,6 +101,24 @@ func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
 		return own.Handle(ctx, r)
 	}
 	return nil
+}
+
+// record returns r with the attributes and groups of the logger.
+func (h *clientLog) record(r slog.Record) slog.Record {
+	var attrs []slog.Attr
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		return true
+	})
+	for _, s := range slices.Backward(h.scope) {
+		attrs = append(slices.Clip(s.attrs), attrs...)
+		if s.group != "" {
+			attrs = []slog.Attr{{Key: s.group, Value: slog.GroupValue(attrs...)}}
+		}
+	}
+	whole := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	whole.AddAttrs(attrs...)
+	return whole
 }
 
 // data returns the record for the client: an object with the message and the attributes, or only
@@ -193,12 +214,12 @@ func (c *Call) SendLog(p *protocol.LoggingMessageParams) {
 }
 
 // setLogLevel sets the session's level (server/utilities/logging, up to and including 2025-11-25).
-func setLogLevel(_ context.Context, call *Call, p *protocol.SetLevelParams) (Result, error) {
+func setLogLevel(ctx context.Context, call *Call, p *protocol.SetLevelParams) (Result, error) {
 	if !p.Level.Valid() {
 		return nil, invalidParams("unknown log level %q; known are %s", p.Level, knownLevels)
 	}
-	if call.session != nil {
-		call.session.logLevel.Store(int32(p.Level.Severity()))
+	if call.session == nil {
+		return emptyResult, nil
 	}
-	return emptyResult, nil
+	return emptyResult, call.session.change(ctx, func() { call.session.logLevel.Store(int32(p.Level.Severity())) })
 }

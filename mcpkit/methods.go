@@ -37,29 +37,29 @@ type feature struct {
 
 var (
 	featureTools = &feature{
-		has: func(c *catalog) bool { return c.tools.len() > 0 },
+		has: func(c *catalog) bool { return c.offersAll || c.tools.len() > 0 },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Tools = &protocol.ListCapability{ListChanged: true}
 		},
 	}
 	featurePrompts = &feature{
-		has: func(c *catalog) bool { return c.prompts.len() > 0 },
+		has: func(c *catalog) bool { return c.offersAll || c.prompts.len() > 0 },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Prompts = &protocol.ListCapability{ListChanged: true}
 		},
 	}
 	featureResources = &feature{
-		has: func(c *catalog) bool { return c.resources.len()+c.templates.len() > 0 },
+		has: func(c *catalog) bool { return c.offersAll || c.resources.len()+c.templates.len() > 0 },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Resources = &protocol.ResourcesCapability{ListChanged: true, Subscribe: true}
 		},
 	}
 	featureLogs = &feature{
-		has:     func(c *catalog) bool { return c.logs },
+		has:     func(c *catalog) bool { return c.offersAll || c.logs },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) { caps.Logging = protocol.Object{} },
 	}
 	featureCompletions = &feature{
-		has: func(c *catalog) bool { return c.completes },
+		has: func(c *catalog) bool { return c.offersAll || c.completes },
 		declare: func(caps *protocol.ServerCapabilities, v protocol.Version) {
 			if v >= protocol.V20250326 {
 				caps.Completions = protocol.Object{}

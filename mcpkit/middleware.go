@@ -30,7 +30,7 @@ func (s *Server) Use(mw ...Middleware) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	use := append(slices.Clip(s.use), mw...)
-	chain := wrap("", wrap("extensions: ", dispatch, s.intercepts), use)
+	chain := wrap("", wrap(inExtensions, dispatch, s.intercepts), use)
 	s.use = use
 	s.hasMiddleware.Store(len(s.use) > 0)
 	s.chain.Store(&chain)
@@ -45,6 +45,9 @@ func checkMiddleware(where string, mw []Middleware) error {
 	return nil
 }
 
+// inExtensions is where the middleware of extensions stands.
+const inExtensions = "extensions: "
+
 // wrap puts middleware around h. where is for the error of middleware that returns no handler.
 func wrap(where string, h Handler, use []Middleware) Handler {
 	for i, m := range slices.Backward(use) {
@@ -52,6 +55,11 @@ func wrap(where string, h Handler, use []Middleware) Handler {
 			err := fmt.Errorf("mcpkit: %smiddleware %d of %d returned no handler", where, i+1, len(use))
 			h = func(context.Context, *Call) (Result, error) { return nil, err }
 		}
+		name := middlewareName(m)
+		if where == inExtensions {
+			name = "extension"
+		}
+		h = spanned(name, h)
 	}
 	return h
 }

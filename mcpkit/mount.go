@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -276,6 +277,24 @@ func (c *Call) through(ctx context.Context, h Handler) (Result, error) {
 	return c.entry.from.enter(ctx, c, c.entry.inner, c.row.with(func(ctx context.Context, inner *Call) (Result, error) {
 		return inner.through(ctx, h)
 	}))
+}
+
+// showing returns the servers of a name, given by its digest, in which s is mounted, directly or
+// indirectly, so that its tool has another name there.
+func (s *Server) showing(tool string, server []byte, as string) []*Server {
+	var found []*Server
+	for _, f := range s.followers.all() {
+		m, ok := f.(*mount)
+		if !ok {
+			continue
+		}
+		name := m.name(tool)
+		if name == as && bytes.Equal(m.parent.state.Owner, server) {
+			found = append(found, m.parent)
+		}
+		found = append(found, m.parent.showing(name, server, as)...)
+	}
+	return found
 }
 
 // guarded reports whether s, or a server that is mounted in it, has middleware.

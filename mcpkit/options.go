@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-playground/validator/v10"
 
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -58,12 +59,15 @@ type config struct {
 	listTTL        time.Duration
 	maxResultBytes int
 	exposeErrors   bool
+	offersAll      bool
 	repair         bool
 	validate       *validator.Validate
 	docs           []reflectx.Descriptions
 	providers      map[reflect.Type]reflectx.Injector
 	unions         map[reflect.Type]*reflectx.Union
 	stateKeys      [][]byte
+	openEngine     func() (fleet.Engine, error) // nil outside of a fleet
+	fleetOptions   []fleet.Option
 	given          registration // of the service given to New
 	services       []registration
 	extensions     []Extension
@@ -209,6 +213,13 @@ func ListTTL(d time.Duration) Option {
 // in bytes; n is at least 1. The default is [DefaultMaxResultBytes].
 func MaxResultBytes(n int) Option {
 	return atLeast("MaxResultBytes", n, 1, "a result needs at least 1 byte", func(c *config) { c.maxResultBytes = n })
+}
+
+// OfferAll declares and offers tools, prompts, resources, completions and log messages also while
+// the server has none of them. Use it for a server that gets them later: clients ask only for what
+// was declared when they connected. By default, the server offers what it has.
+func OfferAll() Option {
+	return newOption(func(c *config) error { c.offersAll = true; return nil })
 }
 
 // ExposeErrors shows the text of all errors to clients. By default they see only errors meant for

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // A RateLimitError means that a caller made too many calls. Its text has a retry time for models;
@@ -96,16 +97,36 @@ func callerOf(call *Call) caller {
 	return caller{session: call.SessionID()}
 }
 
-// withRate limits how many calls of h each caller may begin.
-func withRate(limit rateLimit, h Handler) Handler {
-	if limit == (rateLimit{}) {
-		return h
+// limitRate limits how many calls of the entry each caller may begin.
+func (e *entry) limitRate() {
+	if e.rate == (rateLimit{}) {
+		return
 	}
-	calls := limits.NewRounds[caller](limit.perSecond, limit.burst, MaxRounds)
-	return func(ctx context.Context, call *Call) (Result, error) {
-		if wait := calls.Take(callerOf(call), call.Round(), time.Now()); wait > 0 {
-			return nil, &RateLimitError{After: wait}
+	e.calls = new(limits.NewRounds[caller](e.rate.perSecond, e.rate.burst, MaxRounds))
+	h := e.run
+	e.run = func(ctx context.Context, call *Call) (Result, error) {
+		if call.run == nil { // Detach has counted the call of a run
+			if err := e.count(ctx, call); err != nil {
+				return nil, err
+			}
 		}
 		return h(ctx, call)
 	}
+}
+
+// count counts the call in the limit of its caller, if the entry has one: in that of the whole fleet
+// if the server is a replica.
+func (e *entry) count(ctx context.Context, call *Call) error {
+	if e.calls == nil {
+		return nil
+	}
+	name := e.key
+	if call.row.method != protocol.MethodResourcesRead {
+		name = call.sent // with the prefix of a mounted server
+	}
+	if wait := e.calls.Take(ctx, call.Fleet(), "tag "+call.row.method+" "+name, callerOf(call), call.Round()); wait > 0 {
+		return &RateLimitError{After: wait}
+	}
+	call.counted.Store(true)
+	return nil
 }

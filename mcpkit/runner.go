@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -74,8 +75,11 @@ func (r *Runner) Logger() *slog.Logger { return r.to().config.logger }
 type Run struct {
 	// ID is the name of the work that the run is part of, such as that of a task.
 	ID string `json:"id"`
-	// Tool is the name of the tool.
+	// Tool is the name of the tool, in the server of the Runner.
 	Tool string `json:"tool"`
+	// Called is the tool that the client called, if that was in another server, in which the server
+	// of the Runner is mounted. The run then walks the middleware of that server, too.
+	Called *CalledTool `json:"called,omitempty"`
 	// Arguments are those of the request; nil if there are none.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Principal is who made the request; nil if the caller is unauthenticated.
@@ -95,6 +99,14 @@ type Run struct {
 	Progress func(done, total float64, message string) `json:"-"`
 
 	keeping sync.Mutex // serialises Keep
+}
+
+// A CalledTool is a tool of a mounted server as the client called it.
+type CalledTool struct {
+	// Server is a digest of the name of the server that the client called.
+	Server []byte `json:"server"`
+	// Tool is the name of the tool there.
+	Tool string `json:"tool"`
 }
 
 // An Outcome is how a run ended: with a result, an error, or questions.
@@ -147,7 +159,9 @@ func (j *Journal) UnmarshalJSON(text []byte) error {
 func (j *Journal) Questions() protocol.InputRequests { return j.questions }
 
 // Answer keeps answers to questions, and returns how many there were. responses is an object with
-// the answers, which are objects, by key. Keys of no open question are ignored.
+// the answers, which are objects, by key. Keys of no open question are ignored. If an answer is
+// malformed, or the content of a form does not fit its schema, the error is a protocol error for
+// the client, and nothing is kept.
 func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 	if jsonx.Kind(responses) != '{' {
 		return 0, invalidParams("inputResponses is not an object")
@@ -155,6 +169,13 @@ func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 	for name, value := range jsonx.Members(responses) {
 		if jsonx.Kind(value) != '{' {
 			return 0, invalidParams("inputResponses: the response %s is not an object", name)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(j.questions)) {
+		if value := jsonx.Member(responses, key); value != nil {
+			if err := checkResponse(j.questions[key], value); err != nil {
+				return 0, invalidParams("inputResponses: %q: %s", key, err.Message)
+			}
 		}
 	}
 	questions := maps.Clone(j.questions)
@@ -182,28 +203,37 @@ func (j *Journal) clone() *Journal {
 // neither a header nor a session, notifications go nowhere, and questions end the run.
 func (c *Call) Run() *Run { return c.run }
 
-// Detached reports whether runs in this server continue the call: see [Call.Detach]. Its result is
-// then that of an extension, and the result of the tool passes the middleware of the server in a
-// run.
+// Detached reports whether runs continue the call: see [Call.Detach]. Its result is then that of an
+// extension, and the result of the tool passes the middleware in a run.
 func (c *Call) Detached() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.detached == c.server
+	return c.detached
 }
 
 // Detach returns a [Run] that continues the call of a tool outside of its request, with the
-// answers and values of its rounds so far.
+// answers and values of its rounds so far. The tag rate counts the call here, unless its method ran
+// in the request, and not in its runs: the error is a [*RateLimitError] if the caller made too many.
 func (c *Call) Detach(id string) (*Run, error) {
+	if c.entry != nil && !c.counted.Load() {
+		if err := c.entry.count(c.ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	capabilities, err := jsonx.Marshal(c.ClientCapabilities())
 	if err != nil {
 		return nil, err
 	}
+	called, err := c.called()
+	if err != nil {
+		return nil, err
+	}
 	args := c.req.Param("arguments") // middleware changes them again
-	if c.server != c.to || jsonx.Kind(args) == 'n' {
-		args = c.Arguments()
+	if jsonx.Kind(args) == 'n' {
+		args = nil // clients send null for no arguments
 	}
 	run := &Run{
-		ID: id, Tool: c.name, Arguments: bytes.Clone(args), Version: c.version,
+		ID: id, Tool: c.name, Called: called, Arguments: bytes.Clone(args), Version: c.version,
 		ClientInfo: c.ClientInfo(), Capabilities: capabilities,
 	}
 	if p := c.principal; p != nil {
@@ -213,7 +243,7 @@ func (c *Call) Detach(id string) (*Run, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.detached = c.server
+	c.detached = true
 	if c.asked != nil {
 		run.Journal.state = c.asked.State
 		run.Journal.state.Waiting = nil
@@ -223,13 +253,44 @@ func (c *Call) Detach(id string) (*Run, error) {
 	return run, nil
 }
 
+// called returns the tool that the client called, or nil if it is that of c.
+func (c *Call) called() (*CalledTool, error) {
+	if c.to == c.server {
+		return nil, nil
+	}
+	called := &CalledTool{c.to.state.Owner, c.sent}
+	if _, err := c.server.entrance(c.name, called); err != nil {
+		return nil, fmt.Errorf("mcpkit: tool %q of a mounted server cannot run outside of its request: %w", c.sent, err)
+	}
+	return called, nil
+}
+
+// entrance returns the server through which runs of a tool go: the one that the client called.
+func (s *Server) entrance(tool string, called *CalledTool) (*Server, error) {
+	if called == nil {
+		return s, nil
+	}
+	switch found := s.showing(tool, called.Server, called.Tool); len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, fmt.Errorf("the server that the client called does not have the tool %q", called.Tool)
+	default:
+		return nil, fmt.Errorf("two servers with the same name have mounted the tool as %q; give them different names with mcpkit.Name", called.Tool)
+	}
+}
+
 // Run runs the tool, inside all middleware, until the method returns. ctx is that of the call. The
 // scopes of the principal are checked as for a request. The time limit of [ToolTimeout] does not
 // apply, but that of the tag timeout does. A panic is an error of the tool.
 func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
-	s := r.to()
-	call, err := s.newRun(run)
 	out := Outcome{Journal: *run.Journal.clone()}
+	s, err := r.to().entrance(run.Tool, run.Called)
+	if err != nil {
+		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err)
+		return out
+	}
+	call, err := s.newRun(run)
 	if err != nil {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error: %v", err)
 		return out
@@ -264,7 +325,7 @@ func (out *Outcome) take(s *Server, call *Call) {
 	row := call.catalog.methods[protocol.MethodToolsCall]
 	call.row = row
 	if !row.offered(call.catalog, call.version) {
-		out.Err = invalidParams("unknown tool %q", call.run.Tool)
+		out.Err = invalidParams("unknown tool %s", call.req.Param("name"))
 		return
 	}
 	call.refusal = s.prepare(call)
@@ -285,7 +346,7 @@ func (out *Outcome) take(s *Server, call *Call) {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is written while it is read, which a task cannot keep")
 		return
 	}
-	out.Result, err = appendResult(nil, result, wire{call.run.Version, s.serverInfo})
+	out.Result, err = appendResult(nil, result, wire{call.run.Version, s.about.Load().encoded})
 	if err != nil {
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", row.method, "name", call.name, "error", err)
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref())
@@ -299,6 +360,9 @@ func (s *Server) newRun(run *Run) (*Call, error) {
 		meta[protocol.MetaClientInfo] = run.ClientInfo
 	}
 	params := map[string]any{"name": run.Tool, "_meta": meta}
+	if run.Called != nil {
+		params["name"] = run.Called.Tool
+	}
 	if run.Arguments != nil {
 		params["arguments"] = run.Arguments
 	}

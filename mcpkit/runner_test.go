@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // An outing is a service whose calls the runner runs.
@@ -163,6 +164,57 @@ func TestKeysOfQuestionsAreUsedOnce(t *testing.T) {
 	require.EqualError(t, err, `inputResponses: the response "more" is not an object (code -32602)`)
 	_, err = run.Journal.Answer(json.RawMessage(`[]`))
 	require.EqualError(t, err, `inputResponses is not an object (code -32602)`)
+}
+
+func TestAnswersThatDoNotFitTheirQuestionAreNotKept(t *testing.T) {
+	d := &detached{}
+	srv := newServer(t, nil, d.extension())
+	form := json.RawMessage(`{"type":"object","properties":{"size":{"type":"integer","maximum":3},"mail":{"type":"string","format":"email"}},"required":["size"]}`)
+	require.NoError(t, srv.Add(mcpkit.NewTool("ask", func(ctx context.Context) error {
+		return mcpkit.Ask(ctx, func(ctx context.Context) error {
+			_, err := mcpkit.ElicitForm(ctx, "Size?", form, mcpkit.Key("form"))
+			return err
+		}, func(ctx context.Context) error {
+			_, err := mcpkit.ElicitForm(ctx, "Any?", json.RawMessage(`{"type":7}`), mcpkit.Key("any"))
+			return err
+		}, func(ctx context.Context) error {
+			return mcpkit.ElicitURL(ctx, "Pay", "https://example.com/pay", mcpkit.Key("url"))
+		}, func(ctx context.Context) error {
+			_, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{MaxTokens: 1}, mcpkit.Key("model"))
+			return err
+		}, func(ctx context.Context) error {
+			_, err := mcpkit.Roots(ctx, mcpkit.Key("roots"))
+			return err
+		})
+	})))
+	modern(t, srv).result("tools/call", `{"name":"ask"}`)
+	d.runs[0].Capabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`)
+	out := d.runner.Run(t.Context(), d.runs[0])
+	require.Len(t, out.Journal.Questions(), 5)
+	before := stored(t, &mcpkit.Run{Journal: out.Journal}).Journal
+	for _, test := range []struct{ key, answer, err string }{
+		{"1-form", `{"action":"yes"}`, `the response to elicitation/create has the unknown action "yes"`},
+		{"1-form", `{"action":"accept","content":{"size":9}}`, "the content of the response does not fit the form: 1 problem with the arguments:\n/size: got 9, want what the schema says: maximum: got 9, want 3"},
+		{"1-form", `{"action":"accept","content":{"size":null}}`, "the content of the response does not fit the form: "},
+		{"1-form", `{"action":"accept","content":{"size":1,"mail":"nobody"}}`, "the content of the response does not fit the form: 1 problem with the arguments:\n/mail: got \"nobody\""},
+		{"1-form", `{"action":"accept","content":{"size":1,"size":2}}`, "the response to elicitation/create does not fit: "},
+		{"3-url", `{"action":1}`, "the response to elicitation/create does not fit: "},
+		{"4-model", `{}`, "the response to sampling/createMessage has no content"},
+		{"4-model", `{"role":"assistant","model":"m","content":7}`, "the response to sampling/createMessage does not fit: "},
+		{"5-roots", `{"roots":7}`, "the response to roots/list does not fit: "},
+	} {
+		n, err := out.Journal.Answer(json.RawMessage(`{"2-any":{"action":"decline"},"` + test.key + `":` + test.answer + `}`))
+		require.ErrorContains(t, err, `inputResponses: "`+test.key+`": `+test.err)
+		require.Zero(t, n)
+		require.Equal(t, before, stored(t, &mcpkit.Run{Journal: out.Journal}).Journal, test.answer)
+	}
+	empty := stored(t, &mcpkit.Run{Journal: out.Journal}).Journal
+	_, err := empty.Answer(json.RawMessage(`{"1-form":{"action":"accept","content":{"size":3,"mail":null}}}`))
+	require.NoError(t, err, "null is a field that is left empty")
+	n, err := out.Journal.Answer(json.RawMessage(`{"1-form":{"action":"cancel","content":{"size":9}},"2-any":{"action":"accept","content":{"x":1}},"3-url":{"action":"accept"},
+		"4-model":{"role":"assistant","model":"m","content":{"type":"text","text":"hi"}},"5-roots":{"roots":[]}}`))
+	require.NoError(t, err, "only the content of accepted forms counts, and a form that is not a schema has any")
+	require.Equal(t, 5, n)
 }
 
 func TestRunsCheckScopesAndRecoverPanics(t *testing.T) {

@@ -89,8 +89,12 @@ func (s *Server) lastResort(ctx context.Context, call *Call, resp **jsonrpc.Resp
 	}
 }
 
-// run runs the middleware chain and recovers its panics.
+// run runs the middleware chain, which observers see, and recovers its panics.
 func (s *Server) run(call *Call) (result Result, err error) {
+	if all := s.observers.Load(); all != nil {
+		call.observers = *all
+		return s.observed(call)
+	}
 	defer recoverAs(&err)
 	return (*s.chain.Load())(call.ctx, call)
 }

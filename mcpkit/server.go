@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/family"
@@ -31,17 +32,17 @@ type Server struct {
 	descriptions reflectx.Descriptions
 	generated    *generatedDescriptions // part of descriptions
 	state        *rounds.Sealer
+	fleet        *fleet.Fleet // nil outside of a fleet
 	warnedOfKey  atomic.Bool
 
-	info         protocol.Implementation // never changed after New
-	instructions string                  // never changed after New
-	serverInfo   json.RawMessage         // info as JSON: every modern result carries it
+	about atomic.Pointer[introduction]
 
 	mu            sync.Mutex   // serialises changes of the chain
 	use           []Middleware // guarded by mu
 	intercepts    []Middleware // of extensions; never changed after New
 	extended      extendedKeys // tags of extensions; never changed after New
 	chain         atomic.Pointer[Handler]
+	observers     atomic.Pointer[[]*Observer] // nil: none
 	hasMiddleware atomic.Bool
 	catalog       atomic.Pointer[catalog] // changed under the family's lock
 
@@ -60,6 +61,19 @@ type Server struct {
 
 var _ transport.SessionHandler = (*Server)(nil)
 
+// An introduction is what a server says about itself. It never changes.
+type introduction struct {
+	info         protocol.Implementation
+	instructions string
+	encoded      json.RawMessage // info as JSON: every modern result carries it
+}
+
+// introduceAs sets what the server says about itself.
+func (s *Server) introduceAs(info protocol.Implementation, instructions string) {
+	encoded, _ := jsonx.Marshal(info) // strings and icons: always encodable
+	s.about.Store(&introduction{info, instructions, encoded})
+}
+
 // New makes a Server of a service, which is a pointer to an annotated struct. The service is nil if
 // everything comes from options or is registered later. The error has all faults of all services:
 // where each is, what is wrong, and what to write instead. New starts nothing.
@@ -76,7 +90,7 @@ func newServer(c *config) (_ *Server, err error) {
 	generated := newGeneratedDescriptions(source)
 	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)
 	s := &Server{config: c, descriptions: descriptions, generated: generated, family: family.New()}
-	s.catalog.Store(&catalog{methods: coreMethods})
+	s.catalog.Store(&catalog{methods: coreMethods, offersAll: c.offersAll})
 	if s.extended, err = c.toolTags(); err != nil {
 		return nil, err
 	}
@@ -88,7 +102,10 @@ func newServer(c *config) (_ *Server, err error) {
 	}
 	s.Use() // nothing yet, around what extensions intercept
 	s.introduce()
-	s.state = rounds.NewSealer(c.stateKeys, s.info.Name)
+	s.state = rounds.NewSealer(c.stateKeys, s.about.Load().info.Name)
+	if err := s.joinFleet(); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -104,7 +121,7 @@ func MustNew(service any, opts ...Option) *Server {
 // introduce determines the name of the server and its instructions: from options, then from the
 // first service's Info field, then from its type.
 func (s *Server) introduce() {
-	s.info = s.config.info
+	info := s.config.info
 	var texts []string
 	for i, r := range s.config.services {
 		t := reflect.TypeOf(r.service)
@@ -112,23 +129,23 @@ func (s *Server) introduce() {
 			t = t.Elem()
 		}
 		if i == 0 {
-			fillInfo(&s.info, serviceInfo(t), t)
+			fillInfo(&info, serviceInfo(t), t)
 		}
 		if doc := s.descriptions.Type(t); doc != "" {
 			texts = append(texts, doc)
 		}
 	}
-	if s.info.Name == "" {
-		s.info.Name = "mcpkit"
+	if info.Name == "" {
+		info.Name = "mcpkit"
 	}
-	if s.info.Version == "" {
-		s.info.Version = mainVersion()
+	if info.Version == "" {
+		info.Version = mainVersion()
 	}
-	s.instructions = s.config.instructions
-	if s.instructions == "" {
-		s.instructions = strings.Join(texts, "\n\n")
+	instructions := s.config.instructions
+	if instructions == "" {
+		instructions = strings.Join(texts, "\n\n")
 	}
-	s.serverInfo, _ = jsonx.Marshal(s.info) // strings and icons: always encodable
+	s.introduceAs(info, instructions)
 }
 
 func fillInfo(info *protocol.Implementation, a *annotation, t reflect.Type) {
@@ -248,6 +265,14 @@ func (l *lifecycle) done(err error) {
 	if l.failed = err; err == nil {
 		l.started++
 	}
+}
+
+// addFirst registers what other services need.
+func (l *lifecycle) addFirst(service any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.services = slices.Insert(l.services, 0, service)
+	l.ready.Store(false)
 }
 
 // add registers a service to be started.

@@ -135,12 +135,19 @@ var listChanged = [3]string{
 	protocol.NotificationToolsListChanged, protocol.NotificationPromptsListChanged, protocol.NotificationResourcesListChanged,
 }
 
-// announce notifies subscribed clients of changed lists.
+// announce notifies subscribed clients of changed lists, on all replicas.
 func (s *Server) announce(tools, prompts, resources bool) {
 	changed := [3]bool{tools, prompts, resources}
 	if changed == [3]bool{} {
 		return
 	}
+	s.tellReplicas(kindLists, changed)
+	s.announceHere(changed)
+}
+
+// announceHere notifies the clients of this replica.
+func (s *Server) announceHere(changed [3]bool) {
+	tools, prompts, resources := changed[0], changed[1], changed[2]
 	for _, l := range s.listens.snapshot() {
 		wanted := [3]bool{tools && l.filter.ToolsListChanged, prompts && l.filter.PromptsListChanged, resources && l.filter.ResourcesListChanged}
 		if wanted != [3]bool{} {
@@ -154,7 +161,7 @@ func (s *Server) announce(tools, prompts, resources bool) {
 	s.news.tell(changed, func(lists [3]bool) {
 		for _, state := range s.sessions.snapshot() {
 			for i, c := range lists {
-				if c && state.ready.Load() {
+				if c && state.ready.Load() && state.link.Home() {
 					s.tellSession(state, listChanged[i], &protocol.EmptyParams{})
 				}
 			}
@@ -194,8 +201,19 @@ func (n *news) tell(changed [3]bool, tell func(lists [3]bool)) {
 }
 
 // ResourceUpdated notifies the clients that subscribed to the resource, including those of servers
-// in which this one is mounted. It reports whether there were any.
+// in which this one is mounted. It reports whether there were any; those of other replicas of a
+// [Fleet] are notified, too, but not counted.
 func (s *Server) ResourceUpdated(uri string) (notified bool) {
+	s.tellReplicas(kindUpdated, uri)
+	notified = s.updatedHere(uri)
+	for _, f := range s.followers.all() {
+		notified = f.updated(uri) || notified
+	}
+	return notified
+}
+
+// updatedHere notifies the clients of this replica.
+func (s *Server) updatedHere(uri string) (notified bool) {
 	// The scopes that it needs, and those of the client, may have changed.
 	var scopes []string
 	if match, _ := s.catalog.Load().findResource(nil, uri); match.resource != nil {
@@ -211,13 +229,10 @@ func (s *Server) ResourceUpdated(uri string) (notified bool) {
 		state.mu.Lock()
 		_, subscribed := state.subscriptions[uri]
 		state.mu.Unlock()
-		if subscribed && state.ready.Load() && state.principal.Load().Has(scopes...) {
+		if subscribed && state.ready.Load() && state.link.Home() && state.principal.Load().Has(scopes...) {
 			notified = true
 			s.tellSession(state, protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
 		}
-	}
-	for _, f := range s.followers.all() {
-		notified = f.updated(uri) || notified
 	}
 	return notified
 }
@@ -239,35 +254,48 @@ func subscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Re
 	if _, ok := call.catalog.findResource(call.principal, uri); !ok {
 		return nil, protocol.ResourceNotFound(call.version, uri)
 	}
-	return call.through(ctx, func(context.Context, *Call) (Result, error) { return call.session.subscribe(uri) })
+	return call.through(ctx, func(ctx context.Context, _ *Call) (Result, error) { return call.session.subscribe(ctx, uri) })
 }
 
 // subscribe adds a subscription.
-func (state *session) subscribe(uri string) (Result, error) {
+func (state *session) subscribe(ctx context.Context, uri string) (Result, error) {
 	if state == nil {
 		return emptyResult, nil // without a session the client cannot be notified, but it can read
 	}
-	state.mu.Lock()
-	defer state.mu.Unlock()
-	if _, ok := state.subscriptions[uri]; !ok && len(state.subscriptions) >= maxSubscriptions {
+	full := false
+	err := state.change(ctx, func() {
+		state.mu.Lock()
+		defer state.mu.Unlock()
+		_, ok := state.subscriptions[uri]
+		if full = !ok && len(state.subscriptions) >= maxSubscriptions; full {
+			return
+		}
+		if state.subscriptions == nil {
+			state.subscriptions = map[string]struct{}{}
+		}
+		state.subscriptions[uri] = struct{}{}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case full:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has %d subscriptions, which is the most it may have", maxSubscriptions)
 	}
-	if state.subscriptions == nil {
-		state.subscriptions = map[string]struct{}{}
-	}
-	state.subscriptions[uri] = struct{}{}
 	return emptyResult, nil
 }
 
 // unsubscribe answers resources/unsubscribe (up to and including 2025-11-25).
 func unsubscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Result, error) {
-	return call.through(ctx, func(context.Context, *Call) (Result, error) {
-		if state := call.session; state != nil {
+	return call.through(ctx, func(ctx context.Context, _ *Call) (Result, error) {
+		state := call.session
+		if state == nil {
+			return emptyResult, nil
+		}
+		return emptyResult, state.change(ctx, func() {
 			state.mu.Lock()
 			defer state.mu.Unlock()
 			delete(state.subscriptions, p.URI)
-		}
-		return emptyResult, nil
+		})
 	})
 }
 

@@ -61,6 +61,15 @@ func (t *Topic) Subscribed(key string) bool {
 	return false
 }
 
+// Keys returns the keys that clients subscribed to, sorted.
+func (t *Topic) Keys() []string {
+	keys := map[string]struct{}{}
+	for _, l := range t.listens.snapshot() {
+		maps.Copy(keys, l.topics[t])
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
+
 // A topicKey is what a listener is notified of.
 type topicKey struct {
 	topic *Topic

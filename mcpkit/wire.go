@@ -15,7 +15,7 @@ type wire struct {
 }
 
 // wire returns how results of the call are written.
-func (c *Call) wire() wire { return wire{c.version, c.server.serverInfo} }
+func (c *Call) wire() wire { return wire{c.version, c.server.about.Load().encoded} }
 
 // end closes the object that b begins and adds the members that all results of the version have.
 func (w wire) end(b []byte, meta protocol.Meta) ([]byte, error) {

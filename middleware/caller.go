@@ -6,7 +6,7 @@ import (
 
 // A KeyOption changes which calls share a limit of [RateLimit] or [Concurrency]. See [By].
 type KeyOption interface {
-	rateLimit(perSecond float64, burst int) mcpkit.Middleware
+	rateLimit(name string, perSecond float64, burst int) mcpkit.Middleware
 	concurrency(limit, queue int) mcpkit.Middleware
 }
 

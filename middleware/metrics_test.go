@@ -96,7 +96,8 @@ func TestExpvar(t *testing.T) {
 		require.Positive(t, got["params_bytes"])
 		delete(got, "params_bytes")
 		require.Equal(t, map[string]any{
-			"in_flight":    0.0,
+			"in_flight":        0.0,
+			"fleet_operations": map[string]any{}, "fleet_failures": map[string]any{}, "fleet_duration_ms": map[string]any{},
 			"overdue":      0.0,
 			"rounds":       map[string]any{},
 			"calls":        map[string]any{"tools/call x ok": 3.0, "tools/call fails error": 1.0, "tools/call protocol_error": 1.0},

@@ -53,7 +53,7 @@ type answered struct {
 type runningKey struct{}
 
 // begin sends a call. Its context does not derive from the caller's, whose values are not for the
-// remote server.
+// remote server. It returns nil if the link was replaced.
 func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running {
 	run := &running{link: l, to: ctx, version: call.Version(), questions: make(chan *question), done: make(chan struct{})}
 	run.ctx, run.cancel = context.WithCancel(context.WithValue(l.ctx, runningKey{}, run))
@@ -71,19 +71,25 @@ func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running
 	}
 	method, params := call.Method(), params(call)
 	r.mu.Lock()
-	r.running[run] = struct{}{}
+	retired := l.retired
+	if !retired {
+		r.running[run] = struct{}{}
+	}
 	r.mu.Unlock()
+	if retired {
+		run.cancel()
+		return nil
+	}
 	// Ends with the call, or with the connection.
 	sent := r.spawn(func() {
 		err := l.client.Request(run.ctx, method, params, &run.raw, opts...)
-		r.mu.Lock()
-		delete(r.running, run)
-		r.mu.Unlock()
+		r.finished(run)
 		run.err = err
 		close(run.done)
 		run.cancel()
 	})
 	if !sent {
+		r.finished(run)
 		run.err = errClosed
 		close(run.done)
 	}
@@ -187,7 +193,7 @@ func (run *running) progress(p *protocol.ProgressParams) {
 
 // log forwards a log message if it is known to belong to this call.
 func (r *remote) log(run *running, p *protocol.LoggingMessageParams) {
-	if !r.streams && r.only(run.link) != run {
+	if !run.link.streams && !r.config.oneUser && r.only(run.link) != run {
 		return
 	}
 	run.tell(func(ctx context.Context) { mcpkit.CallFrom(ctx).SendLog(p) })
@@ -239,7 +245,7 @@ func (r *remote) resume(ctx context.Context) *running {
 	}
 }
 
-// only returns the call of the connection if there is exactly one.
+// only returns the call of the connection if there is exactly one. For one user, it returns any.
 func (r *remote) only(l *link) (found *running) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,7 +253,7 @@ func (r *remote) only(l *link) (found *running) {
 		if run.link != l {
 			continue
 		}
-		if found != nil {
+		if found != nil && !r.config.oneUser {
 			return nil
 		}
 		found = run

@@ -49,6 +49,7 @@ type config struct {
 	scopes    []string
 	optional  bool
 	questions bool
+	oneUser   bool
 	meta      func(context.Context) protocol.Meta // nil: none
 	logger    *slog.Logger
 }
@@ -77,6 +78,11 @@ func Optional() Option { return func(c *config) { c.optional = true } }
 
 // NoQuestions tells the remote server that callers cannot be asked questions.
 func NoQuestions() Option { return func(c *config) { c.questions = false } }
+
+// OneUser says that all callers act for the same user, as while developing. Log messages that may
+// belong to several calls go to all of them, and such a question to one of them. By default they
+// are dropped and rejected, so that no caller sees data of another; see [New].
+func OneUser() Option { return func(c *config) { c.oneUser = true } }
 
 // Meta adds members to the _meta of each forwarded call, and replaces those of the caller. Use it
 // for the trace context, so that this server is part of the trace:
@@ -112,14 +118,21 @@ func New(target any, opts ...Option) (*mcpkit.Server, error) {
 			return nil, fmt.Errorf("proxy: %s", strings.TrimPrefix(err.Error(), "client: "))
 		}
 	}
-	r := &remote{config: c, target: target, streams: overHTTP(target), watched: map[string]*watch{}, parked: map[string]*running{}, running: map[*running]struct{}{}}
-	srv, err := mcpkit.New(nil, mcpkit.With(r, mcpkit.OptIn()), mcpkit.Logger(c.logger), mcpkit.Name(r.title(), "0.0.0"),
-		mcpkit.ToolTimeout(0), mcpkit.Authenticated())
+	r := &remote{config: c, target: target, to: destination{target: target, streams: overHTTP(target)}, watched: map[string]*watch{}, parked: map[string]*running{}, running: map[*running]struct{}{}}
+	options := []mcpkit.Option{mcpkit.With(r, mcpkit.OptIn()), mcpkit.Logger(c.logger), mcpkit.Name(r.title(), "0.0.0"),
+		mcpkit.ToolTimeout(0), mcpkit.Authenticated()}
+	if _, ok := target.(*Switch); ok {
+		options = append(options, mcpkit.OfferAll())
+	}
+	srv, err := mcpkit.New(nil, options...)
 	if err != nil {
 		return nil, err
 	}
 	r.server = srv
 	srv.Use(r.middleware)
+	if s, ok := target.(*Switch); ok && !s.remote.CompareAndSwap(nil, r) {
+		return nil, errors.New("proxy: the Switch belongs to another proxy; each needs its own")
+	}
 	return srv, nil
 }
 
@@ -149,9 +162,19 @@ func (r *remote) title() string {
 	return "remote"
 }
 
+// A destination is a remote server to connect to.
+type destination struct {
+	target  any
+	opts    []client.DialOption
+	streams bool // each call has its own stream, which identifies its messages
+}
+
 // Start connects and reads the lists.
 func (r *remote) Start(ctx context.Context) error {
 	r.base, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if _, ok := r.target.(*Switch); ok {
+		return nil // Switch.Connect connects
+	}
 	_, err := r.connect(ctx)
 	switch {
 	case err == nil:
@@ -198,7 +221,12 @@ type link struct {
 	client *client.Client
 	ctx    context.Context // ends with the connection
 	end    context.CancelFunc
-	lists  *client.Subscription // to list changes; nil if the remote server has none
+
+	streams bool          // each call has its own stream
+	retired bool          // another link has taken its place; guarded by remote.mu
+	idle    chan struct{} // closed when it is retired and no call runs on it
+
+	lists *client.Subscription // to list changes; nil if the remote server has none
 }
 
 // errClosed is returned after Close.
@@ -217,7 +245,10 @@ func (r *remote) connect(ctx context.Context) (*link, error) {
 	if wait := time.Until(r.retryAt); wait > 0 {
 		return nil, fmt.Errorf("%w (tried again in %s)", r.lastErr, wait.Round(time.Second))
 	}
-	l, err := r.dial(ctx)
+	if _, ok := r.to.target.(*Switch); ok {
+		return nil, errNoServer
+	}
+	l, err := r.dial(ctx, r.to)
 	if err != nil {
 		r.backoff = min(max(2*r.backoff, firstRetry), lastRetry)
 		r.retryAt, r.lastErr = time.Now().Add(r.backoff), err
@@ -227,17 +258,18 @@ func (r *remote) connect(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// dial makes a connection. The caller holds connecting.
-func (r *remote) dial(ctx context.Context) (*link, error) {
-	l := &link{}
+// dial makes a connection, in place of the one that there may be. The caller holds connecting.
+func (r *remote) dial(ctx context.Context, to destination) (*link, error) {
+	l := &link{streams: to.streams, idle: make(chan struct{})}
 	l.ctx, l.end = context.WithCancel(r.base)
 	opts := append([]client.DialOption{client.Logger(r.config.logger)}, r.config.dial...)
+	opts = append(opts, to.opts...)
 	if r.config.questions {
 		opts = append(opts, client.Handlers(&asker{r, l}), client.Capabilities(protocol.ClientCapabilities{
 			Sampling: &protocol.SamplingCapability{Tools: protocol.Object{}},
 		}))
 	}
-	c, err := client.Dial(ctx, r.target, opts...)
+	c, err := client.Dial(ctx, to.target, opts...)
 	if err != nil {
 		l.end()
 		return nil, err
@@ -255,17 +287,37 @@ func (r *remote) dial(ctx context.Context) (*link, error) {
 	if err := l.listen(ctx); err != nil {
 		r.config.logger.WarnContext(ctx, "proxy: no list-changed notifications from the remote server", "server", r.title(), "error", err)
 	}
-	if err := r.refresh(ctx, l); err != nil {
+	if err := r.take(ctx, l); err != nil {
 		l.end()
 		_ = c.Close()
 		return nil, err
 	}
-	if !r.adopt(l) {
-		l.end()
-		_ = c.Close()
-		return nil, errClosed
-	}
 	return l, nil
+}
+
+// take reads the lists of a new connection, and makes it the current one. Clients are notified of
+// the lists after that, so that their next calls reach the new server.
+func (r *remote) take(ctx context.Context, l *link) error {
+	d, err := r.read(ctx, l)
+	if err != nil {
+		return err
+	}
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	old := r.link.Load()
+	if !r.adopt(l) {
+		return errClosed
+	}
+	if err := r.publish(ctx, d); err != nil {
+		r.link.CompareAndSwap(l, old)
+		return err
+	}
+	// Ends with the connection, or with Close.
+	r.spawn(func() { r.follow(l) })
+	if old != nil {
+		r.retire(old)
+	}
+	return nil
 }
 
 // adopt makes l the current connection, unless the proxy is closed.
@@ -276,8 +328,7 @@ func (r *remote) adopt(l *link) bool {
 		return false
 	}
 	r.link.Store(l)
-	// Ends with the connection, or with Close.
-	r.tasks.Go(func() { r.follow(l) })
+	// Each ends with the connection, or with Close.
 	for uri, w := range r.watched {
 		r.tasks.Go(func() { r.watch(l, uri, w, nil) })
 	}
@@ -347,7 +398,7 @@ func (r *remote) listenAgain(l *link, why error) bool {
 		return false
 	}
 	r.config.logger.Warn("proxy: no list-changed notifications from the remote server at the moment", "server", r.title(), "error", why)
-	if !r.streams {
+	if !l.streams {
 		if l.lost(why) {
 			r.giveUp(l, why)
 		}
@@ -373,8 +424,22 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// refresh reads the lists of the remote server.
+// refresh adopts the changed lists of the remote server.
 func (r *remote) refresh(ctx context.Context, l *link) error {
+	d, err := r.read(ctx, l)
+	if err != nil {
+		return err
+	}
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	if r.link.Load() != l {
+		return nil
+	}
+	return r.publish(ctx, d)
+}
+
+// read reads the lists of the remote server.
+func (r *remote) read(ctx context.Context, l *link) (mcpkit.Definitions, error) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
 	r.mu.Lock()
@@ -385,11 +450,14 @@ func (r *remote) refresh(ctx context.Context, l *link) error {
 	}, func(tool string, err error) {
 		r.config.logger.WarnContext(ctx, "proxy: a tool of the remote server is left out", "server", r.title(), "tool", tool, "reason", err)
 	})
-	if err != nil {
-		return err
-	}
 	d.Site = "proxy of " + r.title()
 	d.Scopes = r.config.scopes
+	d.Info, d.Instructions = l.client.Server(), l.client.Instructions()
+	return d, err
+}
+
+// publish makes the lists those of the proxy. The caller holds publishing.
+func (r *remote) publish(ctx context.Context, d mcpkit.Definitions) error {
 	skipped, err := r.server.SetDefinitions(d, r.answer)
 	if err == nil {
 		r.mu.Lock()

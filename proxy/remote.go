@@ -21,19 +21,21 @@ import (
 
 // remote is the service of a proxy.
 type remote struct {
-	config  config
-	target  any
-	streams bool // each call has its own stream, which identifies its messages
-	server  *mcpkit.Server
+	config config
+	target any // as passed to New; may be a *Switch
+	server *mcpkit.Server
 
 	base   context.Context // of background work; ends with Close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
 	connecting sync.Mutex    // held while connecting
+	to         destination   // where to connect; guarded by connecting
 	retryAt    time.Time     // guarded by connecting
 	backoff    time.Duration // guarded by connecting
 	lastErr    error         // guarded by connecting
+
+	publishing sync.Mutex // held while a connection and its lists become current, or its changed lists
 
 	link atomic.Pointer[link]   // nil if disconnected
 	said atomic.Pointer[string] // the name that the remote server reports
@@ -50,13 +52,16 @@ type remote struct {
 // answer handles a call of a tool, prompt or resource.
 func (r *remote) answer(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 	run := r.resume(ctx)
-	for again := repeatable(call); ; again = false {
+	again := repeatable(call)
+	for {
 		if run == nil {
 			l, err := r.connect(ctx)
 			if err != nil {
 				return nil, r.unreachable(ctx, err)
 			}
-			run = r.begin(ctx, l, call)
+			if run = r.begin(ctx, l, call); run == nil {
+				continue // another server has taken its place
+			}
 		}
 		raw, err := r.attend(ctx, run)
 		if err == nil {
@@ -65,10 +70,10 @@ func (r *remote) answer(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, 
 		if !again || !run.link.lost(err) || ctx.Err() != nil {
 			return nil, r.explain(ctx, run.link, err)
 		}
-		if !r.streams {
+		if !run.link.streams {
 			r.giveUp(run.link, err)
 		}
-		run = nil
+		run, again = nil, false
 	}
 }
 
@@ -131,7 +136,7 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 		return r.unreachable(ctx, err)
 	}
 	if l.lost(err) {
-		if !r.streams { // over HTTP, other calls continue
+		if !l.streams { // over HTTP, other calls continue
 			r.giveUp(l, err)
 		}
 		return mcpkit.Errorf("the connection to the remote server %q was lost; the call may or may not have taken effect", r.title())
@@ -335,11 +340,11 @@ func (r *remote) watch(l *link, uri string, w *watch, agreed chan struct{}) {
 
 // forget removes a watch, unless the next connection continues it.
 func (r *remote) forget(uri string, w *watch, l *link) {
-	if l.ctx.Err() != nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if l.ctx.Err() != nil || l.retired {
+		return
+	}
 	if r.watched[uri] == w {
 		delete(r.watched, uri)
 	}

@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -18,6 +21,7 @@ type engine struct {
 	options
 	runner mcpkit.Runner
 	topic  *mcpkit.Topic
+	shared *fleetStore // the store, if the server is a replica and has no other one
 
 	work sync.WaitGroup // the places that reserve has taken; begun with mu held
 	care sync.WaitGroup // the goroutines of Start
@@ -30,6 +34,11 @@ type engine struct {
 	running map[string]*running // guarded by mu: by task ID
 	waiting map[string]*waiting // guarded by mu: by task ID
 	polls   map[string]*poll    // guarded by mu: by task ID
+	told    map[string]int64    // guarded by mu: by ID, the version that subscribers were last notified of; in a fleet
+
+	// claims has a channel for each claim that is being made, which is closed at its end. If the task
+	// runs here already, its record has a new fence before running has it.
+	claims map[chan struct{}]bool // guarded by mu
 }
 
 // running is a task whose method runs in this process.
@@ -67,6 +76,7 @@ const restarted = "the server restarted"
 func (e *engine) Start(ctx context.Context) error {
 	base := context.WithoutCancel(ctx)
 	caring, stop := context.WithCancel(base)
+	e.join()
 	e.mu.Lock()
 	e.base, e.closed, e.closing, e.stop = base, false, caring.Done(), stop
 	e.mu.Unlock()
@@ -133,6 +143,7 @@ func (e *engine) tend(ctx context.Context) {
 		e.runner.Logger().ErrorContext(ctx, "tasks: expired tasks are not deleted", "error", err)
 	}
 	e.forgetPolls()
+	e.lookAtSubscribed(ctx)
 	e.claim(ctx, time.Now())
 }
 
@@ -156,7 +167,10 @@ func (e *engine) extend(ctx context.Context, id string, run running) {
 	if err == nil && run.unsaved {
 		_, _, err = e.mine(ctx, id, run.fence, func(_ *Record, t *task) error { t.Message = run.message; return nil })
 	}
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, errEnded) {
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, errEnded) || errors.Is(err, ErrLost) {
+		if e.fenceOf(id) != run.fence {
+			return // it has ended, or this process has claimed it again
+		}
 		cause := ErrLost
 		if r, t, err := e.load(ctx, id); err == nil && r.Fence == run.fence && t.Status == protocol.TaskCancelled {
 			cause = ErrCancelled
@@ -169,7 +183,39 @@ func (e *engine) extend(ctx context.Context, id string, run running) {
 	}
 }
 
-// mine changes a task that this process runs.
+// fenceOf returns the fence with which this process runs a task, after the claims that are being
+// made; 0 if it does not run the task.
+func (e *engine) fenceOf(id string) int64 {
+	e.mu.Lock()
+	claims := slices.Collect(maps.Keys(e.claims))
+	e.mu.Unlock()
+	for _, ended := range claims {
+		<-ended
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if run := e.running[id]; run != nil {
+		return run.fence
+	}
+	return 0
+}
+
+// own changes a task whose method runs in this process, also if it is claimed again meanwhile.
+func (e *engine) own(ctx context.Context, id string, edit func(*Record, *task) error) error {
+	for fence := e.fenceOf(id); ; {
+		_, _, err := e.mine(ctx, id, fence, edit)
+		if !errors.Is(err, ErrLost) {
+			return err
+		}
+		now := e.fenceOf(id)
+		if now == fence {
+			return err
+		}
+		fence = now
+	}
+}
+
+// mine changes a task that this process runs with the fence.
 func (e *engine) mine(ctx context.Context, id string, fence int64, edit func(*Record, *task) error) (*Record, *task, error) {
 	return e.change(ctx, id, func(r *Record, t *task) error {
 		switch {
@@ -253,11 +299,6 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 		cancel(ErrClosed)
 	}
 	base := e.base
-	held := func() int64 { // changes if this process claims the task again, since its lease was renewed late
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return place.fence
-	}
 	go func() { // ends with the method, for which free tells Close
 		defer e.claim(base, time.Now())
 		defer e.free(id)
@@ -265,7 +306,7 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 		timed, end := context.WithDeadline(ctx, expires)
 		defer end()
 		t.Run.Keep = func(j *mcpkit.Journal) error {
-			_, _, err := e.mine(base, id, held(), func(_ *Record, t *task) error { t.Run.Journal = *j; return nil })
+			err := e.own(base, id, func(_ *Record, t *task) error { t.Run.Journal = *j; return nil })
 			if err != nil {
 				cancel(cmp.Or(err, ErrLost))
 				return fmt.Errorf("tasks: a value of Once is not kept: %w", err)
@@ -276,7 +317,7 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 		out := mcpkit.Outcome{Err: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the method ended its goroutine")}
 		defer func() { // also after runtime.Goexit
 			interrupted := context.Cause(ctx) == ErrClosed && (out.IsError || out.Err != nil)
-			e.settle(base, id, held, out, interrupted)
+			e.settle(base, id, out, interrupted)
 		}()
 		out = e.runner.Run(timed, t.Run)
 	}()
@@ -284,7 +325,7 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 
 // settle writes how a run ended. If the store fails, it tries again for about a minute, in which the
 // lease is renewed: otherwise the method would run again.
-func (e *engine) settle(ctx context.Context, id string, fence func() int64, out mcpkit.Outcome, interrupted bool) {
+func (e *engine) settle(ctx context.Context, id string, out mcpkit.Outcome, interrupted bool) {
 	message, _ := e.progressOf(id)
 	write := func(r *Record, t *task) error {
 		r.Lease = time.Time{}
@@ -299,13 +340,23 @@ func (e *engine) settle(ctx context.Context, id string, fence func() int64, out 
 		}
 		return nil
 	}
+	kept := true
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
-		_, _, err := e.mine(ctx, id, fence(), write)
+		err := e.own(ctx, id, write)
 		switch {
 		case err == nil, errors.Is(err, errEnded), errors.Is(err, ErrNotFound), errors.Is(err, ErrLost):
 			return
 		}
 		e.runner.Logger().ErrorContext(ctx, "tasks: the outcome of a task is not kept", "task", short(id), "error", err)
+		if kept && errors.Is(err, fleet.ErrTooLarge) {
+			kept = false
+			write = func(r *Record, t *task) error {
+				r.Lease = time.Time{}
+				t.fail("the result is larger than the server keeps")
+				return nil
+			}
+			continue
+		}
 		if pause > time.Minute/2 || !e.pause(pause) {
 			return
 		}
@@ -340,16 +391,42 @@ func (e *engine) claim(ctx context.Context, before time.Time) {
 		if until.Before(before) {
 			until = before
 		}
-		r, err := e.store.Claim(ctx, before, until)
-		if err != nil {
+		r, runs, err := e.claimOne(ctx, before, until)
+		if err != nil || runs {
 			e.free(place)
+		}
+		if err != nil {
 			if !errors.Is(err, ErrNotFound) {
 				e.runner.Logger().ErrorContext(ctx, "tasks: no task is claimed", "error", err)
 			}
 			return
 		}
-		e.adopt(ctx, place, r)
+		if !runs {
+			e.adopt(ctx, place, r)
+		}
 	}
+}
+
+// claimOne claims a task. runs is set if it runs here already: its lease was renewed late.
+func (e *engine) claimOne(ctx context.Context, before, until time.Time) (r *Record, runs bool, err error) {
+	ended := make(chan struct{})
+	defer close(ended)
+	e.mu.Lock()
+	e.claims[ended] = true
+	e.mu.Unlock()
+	r, err = e.store.Claim(ctx, before, until)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.claims, ended)
+	if err != nil {
+		return nil, false, err
+	}
+	run := e.running[r.ID]
+	if run == nil || run.cancel == nil {
+		return r, false, nil
+	}
+	run.fence = r.Fence
+	return r, true, nil
 }
 
 // claimNow runs tasks that wait, if there are places.
@@ -364,15 +441,6 @@ func (e *engine) claimNow() {
 
 // adopt runs a task that was claimed, unless it cannot be run again.
 func (e *engine) adopt(ctx context.Context, place string, r *Record) {
-	e.mu.Lock()
-	if run := e.running[r.ID]; run != nil && run.cancel != nil { // it runs here, but its lease was renewed late
-		run.fence = r.Fence
-		delete(e.running, place)
-		e.work.Done()
-		e.mu.Unlock()
-		return
-	}
-	e.mu.Unlock()
 	_, t, err := e.mine(ctx, r.ID, r.Fence, func(r *Record, t *task) error {
 		switch {
 		case t.Starts > 0 && !t.Durable:
@@ -408,10 +476,11 @@ func (e *engine) adopt(ctx context.Context, place string, r *Record) {
 func (e *engine) rerun(call *mcpkit.Call) error {
 	e.mu.Lock()
 	run := e.running[call.Run().ID]
-	schema := ""
-	if run != nil {
-		schema = run.schema
+	if run == nil { // of an extension of a mounted server
+		e.mu.Unlock()
+		return nil
 	}
+	schema := run.schema
 	e.mu.Unlock()
 	if schema != digest(call.Tool().InputSchema) {
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the arguments of the tool have changed since the task began")
@@ -419,20 +488,22 @@ func (e *engine) rerun(call *mcpkit.Call) error {
 	return nil
 }
 
+// errUnchanged is the error of an edit that has nothing to change.
+var errUnchanged = errors.New("tasks: nothing to change")
+
 // answer gives a task answers to its questions. It runs again when it has all.
 func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, responses []byte) error {
 	if _, _, err := e.find(ctx, call, id); err != nil {
 		return err
 	}
 	runs := e.reserve(id, "")
-	var unchanged = errors.New("nothing to change")
 	r, t, err := e.change(ctx, id, func(r *Record, t *task) error {
 		n, err := t.Run.Journal.Answer(responses)
 		switch {
 		case err != nil:
 			return err
 		case n == 0 || t.Status != protocol.TaskInputRequired:
-			return unchanged
+			return errUnchanged
 		case len(t.Run.Journal.Questions()) > 0:
 			return nil
 		}
@@ -447,7 +518,7 @@ func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, respo
 		e.free(id)
 		runs = false
 	}
-	if err == unchanged {
+	if err == errUnchanged {
 		return nil // unknown keys, and questions that have answers, are ignored
 	}
 	if errors.Is(err, ErrNotFound) {
@@ -510,6 +581,7 @@ func (e *engine) progress(id, message string) {
 	}
 	e.mu.Unlock()
 	if tell {
+		e.tellProgress(id, message)
 		e.changed(id)
 	}
 }
@@ -540,8 +612,18 @@ func (e *engine) changed(id string) {
 	if err != nil {
 		return
 	}
-	if _, err := e.topic.Notify(id, e.detailed(r, t)); err != nil {
-		e.runner.Logger().ErrorContext(base, "tasks: subscribers are not notified", "task", short(id), "error", err)
+	e.notify(base, r, t)
+}
+
+// notify notifies the subscribers of a task.
+func (e *engine) notify(ctx context.Context, r *Record, t *task) {
+	if _, err := e.topic.Notify(r.ID, e.detailed(r, t)); err != nil {
+		e.runner.Logger().ErrorContext(ctx, "tasks: subscribers are not notified", "task", short(r.ID), "error", err)
+	}
+	if e.shared != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.told[r.ID] = r.Version
 	}
 }
 

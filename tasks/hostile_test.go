@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -184,6 +185,84 @@ func TestTasksThatRunHereGoOnWhenTheirLeaseWasLate(t *testing.T) {
 	})
 }
 
+// sluggishStore takes its time, once, like a disk that is busy.
+type sluggishStore struct {
+	tasks.Store
+	before, after atomic.Value // the ID of a task for whose Extend it sleeps, before or after it
+	claims        time.Duration
+}
+
+func (s *sluggishStore) Extend(ctx context.Context, id string, fence int64, until time.Time) error {
+	if s.before.CompareAndSwap(id, "") {
+		time.Sleep(tasks.DefaultLease)
+	}
+	err := s.Store.Extend(ctx, id, fence, until)
+	if s.after.CompareAndSwap(id, "") {
+		time.Sleep(4 * tasks.DefaultLease / 3)
+	}
+	return err
+}
+
+func (s *sluggishStore) Claim(ctx context.Context, before, until time.Time) (*tasks.Record, error) {
+	r, err := s.Store.Claim(ctx, before, until)
+	time.Sleep(s.claims)
+	return r, err
+}
+
+func TestTasksGoOnThatAreClaimedHereWhileTheirLeaseIsExtended(t *testing.T) {
+	for _, slow := range []string{"before", "after"} {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			store := &sluggishStore{Store: &tasks.MemoryStore{}}
+			o := openWith(t, tasks.New(tasks.StoreIn(store)), mcpkit.StateKeys(stateKey), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+			require.NoError(t, o.srv.Add(mcpkit.NewTool("report", func(ctx context.Context, call *mcpkit.Call, in workInput) (string, error) {
+				for i := range in.Seconds {
+					call.Progress(float64(i), 0, fmt.Sprint("step ", i)) // each tick has something to write
+					select {
+					case <-time.After(time.Second):
+					case <-ctx.Done():
+						return "", context.Cause(ctx)
+					}
+				}
+				return "reported", nil
+			}).Tag("task", "optional")))
+			p := o.modern()
+			long, loud := p.start("work", `{"seconds":200}`), p.start("report", `{"seconds":200}`)
+			time.Sleep(15 * time.Second)
+			if slow == "before" { // at the next tick, until their leases have ended
+				store.before.Store(loud)
+				time.Sleep(31 * time.Second)
+			} else { // until what Extend has given has ended
+				store.after.Store(loud)
+				time.Sleep(37 * time.Second)
+			}
+			for range 3 {
+				p.await(p.start("work", `{"seconds":1}`), protocol.TaskCompleted) // then they are claimed
+			}
+			require.Equal(t, "reported", contentOf(t, p.await(loud, protocol.TaskCompleted).Result), slow)
+			require.Equal(t, "done", contentOf(t, p.await(long, protocol.TaskCompleted).Result), slow)
+			require.NotContains(t, log.String(), "a lease is not renewed")
+		})
+	}
+}
+
+func TestResultsAreKeptOfTasksThatAreClaimedHereAsTheyEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &sluggishStore{Store: hastyStore{&tasks.MemoryStore{}}, claims: 2 * time.Second}
+		o := openWith(t, tasks.New(tasks.StoreIn(store)), mcpkit.StateKeys(stateKey))
+		require.NoError(t, o.srv.Add(mcpkit.NewTool("pack", func(ctx context.Context) (int, error) {
+			time.Sleep(10 * time.Second)
+			return mcpkit.Once(ctx, "packed", func() (int, error) { return 7, nil })
+		}).Tag("task", "optional")))
+		p := o.modern()
+		long, packed := p.start("work", `{"seconds":10}`), p.start("pack", `{}`)
+		p.start("work", `{"seconds":8}`) // then the others are being claimed
+		p.start("work", `{"seconds":9}`)
+		require.Equal(t, "done", contentOf(t, p.await(long, protocol.TaskCompleted).Result))
+		require.Equal(t, "7", contentOf(t, p.await(packed, protocol.TaskCompleted).Result))
+	})
+}
+
 // fullStore refuses to write while it is full, as on a disk without space.
 type fullStore struct {
 	tasks.Store
@@ -242,17 +321,8 @@ func TestGuardsSeeTheTextsOfTasks(t *testing.T) {
 			return strings.ToUpper(text), nil
 		})
 		o := open(t)
-		outer := mcpkit.MustNew(nil, quiet(), mcpkit.Name("outer", "1"))
-		require.NoError(t, outer.Mount("office", o.srv))
-		require.NoError(t, outer.Start(t.Context()))
-		t.Cleanup(func() { _ = outer.Close() })
-		outer.Use(guard)
-		p := &peer{t: t, srv: outer}
-		refused := p.result("tools/call", `{"name":"office_work","arguments":{"seconds":1}}`)
-		require.Contains(t, refused, "internal error", "runs in the mounted server do not pass the guard, so there is no task")
-
 		o.srv.Use(guard)
-		p = o.modern()
+		p := o.modern()
 		d := p.await(p.start("work", `{"seconds":1}`), protocol.TaskCompleted)
 		require.Equal(t, "DONE", contentOf(t, d.Result))
 		legacy, _ := o.legacy(protocol.V20251125, ann)

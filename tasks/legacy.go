@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -147,9 +149,12 @@ func (e *engine) await(ctx context.Context, changed <-chan struct{}) error {
 	return nil
 }
 
-// ask asks the client the questions of the task, one after another, and gives the task the answers.
+// ask asks the client the questions of the task, one after another in the order of their keys, and
+// gives the task the answers.
 func (e *engine) ask(ctx context.Context, call *mcpkit.Call, id string, t *task) error {
-	for key, question := range t.Run.Journal.Questions() {
+	questions := t.Run.Journal.Questions()
+	for _, key := range slices.Sorted(maps.Keys(questions)) {
+		question := questions[key]
 		params, err := related(question.Params, id)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -128,6 +130,51 @@ func TestResultsOfTasksAskTheUserInVersion20251125(t *testing.T) {
 		require.Equal(t, "ticket 7 to Oslo, paid true", contentOf(t, json.RawMessage(result)))
 		require.Equal(t, []string{"Where to?", "Pay for Oslo?"}, asked)
 		require.Equal(t, 1, noted(o.office, &o.made))
+	})
+}
+
+func TestMalformedAnswersOfVersion20251125LeaveTheTaskWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		p, _ := o.legacy(protocol.V20251125, ann)
+		answer := `{"action":"agree"}`
+		p.answer = func(*jsonrpc.Request) *jsonrpc.Response {
+			return &jsonrpc.Response{Result: json.RawMessage(answer)}
+		}
+		id := p.startLegacy("both", `{}`, `{}`).TaskID
+		synctest.Wait()
+		err := p.fails("tasks/result", fmt.Sprintf(`{"taskId":%q}`, id))
+		require.EqualError(t, err, `inputResponses: "1-first": the response to elicitation/create has the unknown action "agree" (code -32602)`)
+		require.Equal(t, "input_required", p.getLegacy(id).Status)
+		answer = `{"action":"accept","content":{"place":"Oslo"}}`
+		require.Contains(t, p.result("tasks/result", fmt.Sprintf(`{"taskId":%q}`, id)), "Oslo and Oslo")
+	})
+}
+
+func TestQuestionsOfVersion20251125ComeInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		require.NoError(t, o.srv.Add(mcpkit.NewTool("quiz", func(ctx context.Context) error {
+			var questions []func(context.Context) error
+			for i := range 12 {
+				questions = append(questions, func(ctx context.Context) error {
+					_, err := mcpkit.Confirm(ctx, fmt.Sprint("question ", i))
+					return err
+				})
+			}
+			return mcpkit.Ask(ctx, questions...)
+		}).Tag("task", "optional")))
+		p, _ := o.legacy(protocol.V20251125, ann)
+		var asked, want []string
+		p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
+			asked = append(asked, text(t, string(req.Params), "message"))
+			return &jsonrpc.Response{Result: json.RawMessage(`{"action":"accept","content":{"confirm":true}}`)}
+		}
+		p.result("tasks/result", fmt.Sprintf(`{"taskId":%q}`, p.startLegacy("quiz", `{}`, `{}`).TaskID))
+		for i := range 12 {
+			want = append(want, fmt.Sprint("question ", i))
+		}
+		require.Equal(t, want, asked)
 	})
 }
 

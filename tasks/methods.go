@@ -95,6 +95,9 @@ func (e *engine) handleCancel(ctx context.Context, p params) (mcpkit.Result, err
 
 // maySubscribe reports whether the caller may subscribe to a task.
 func (e *engine) maySubscribe(ctx context.Context, id string) bool {
-	_, _, err := e.find(ctx, mcpkit.CallFrom(ctx), id)
+	r, _, err := e.find(ctx, mcpkit.CallFrom(ctx), id)
+	if err == nil {
+		e.expectNews(r)
+	}
 	return err == nil
 }

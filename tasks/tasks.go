@@ -77,6 +77,7 @@ const (
 
 type options struct {
 	store      Store
+	defaulted  bool // store is not that of the option
 	ttl        time.Duration
 	interval   time.Duration
 	lease      time.Duration
@@ -87,8 +88,8 @@ type options struct {
 // An Option configures [New].
 type Option func(*options) error
 
-// StoreIn keeps the records in a store. The default is a [MemoryStore] of the server's own. Any
-// other store needs [mcpkit.StateKeys], and previous keys have to stay among them for as long as
+// StoreIn keeps the records in a store. The default is the engine of [mcpkit.Fleet], if the server
+// has that option, and otherwise a [MemoryStore] of the server's own. Any other store needs [mcpkit.StateKeys], and previous keys have to stay among them for as long as
 // the longest [TTL].
 func StoreIn(s Store) Option {
 	return func(o *options) error {
@@ -168,9 +169,12 @@ func New(opts ...Option) mcpkit.Option {
 		}
 	}
 	return mcpkit.ExtendEach(func() mcpkit.Extension {
-		e := &engine{options: o, running: map[string]*running{}, waiting: map[string]*waiting{}, polls: map[string]*poll{}}
+		e := &engine{
+			options: o, running: map[string]*running{}, waiting: map[string]*waiting{}, polls: map[string]*poll{},
+			claims: map[chan struct{}]bool{},
+		}
 		if e.store == nil {
-			e.store = new(MemoryStore)
+			e.store, e.defaulted = new(MemoryStore), true
 		}
 		e.topic = mcpkit.NewTopic("taskIds", protocol.NotificationTasks, e.maySubscribe)
 		return mcpkit.Extension{

@@ -117,6 +117,36 @@ func TestTasksAskTheUserAndNobodyWaits(t *testing.T) {
 	})
 }
 
+func TestMalformedAnswersAreRefusedAndTheTaskWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		p := o.modern()
+		id := p.start("both", `{}`)
+		p.await(id, protocol.TaskInputRequired)
+		for answer, want := range map[string]string{
+			`{"action":"agree"}`:              `the response to elicitation/create has the unknown action "agree"`,
+			`{}`:                              `the response to elicitation/create has the unknown action ""`,
+			`{"action":7}`:                    `the response to elicitation/create does not fit: `,
+			`{"action":"accept"}`:             `the content of the response does not fit the form: `,
+			`{"action":"accept","content":7}`: `the content of the response does not fit the form: `,
+			`{"action":"accept","content":{"town":"Oslo"}}`:    `the content of the response does not fit the form: `,
+			`{"action":"accept","content":{"place":["Oslo"]}}`: `/place`,
+		} {
+			both := fmt.Sprintf(`{"taskId":%q,"inputResponses":{"1-first":{"action":"accept","content":{"place":"Rome"}},"2-second":%s}}`, id, answer)
+			err := p.fails("tasks/update", both)
+			require.Equal(t, -32602, err.Code, answer)
+			require.Contains(t, err.Message, `inputResponses: "2-second": `)
+			require.Contains(t, err.Message, want)
+			d := p.get(id)
+			require.Equal(t, protocol.TaskInputRequired, d.Status, answer)
+			require.Len(t, d.InputRequests, 2, "nothing of the update is taken")
+		}
+		require.Equal(t, -32602, p.fails("tasks/update", fmt.Sprintf(`{"taskId":%q,"inputResponses":{"1-first":"yes"}}`, id)).Code)
+		p.update(id, `{"1-first":{"action":"accept","content":{"place":"Rome"}},"2-second":{"action":"accept","content":{"place":"Oslo"}}}`)
+		require.Equal(t, "Rome and Oslo", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
+	})
+}
+
 func TestQuestionsAreAnsweredOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := open(t).modern()

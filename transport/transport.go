@@ -30,6 +30,24 @@ type SessionHandler interface {
 	SessionEnded(s *Session)
 }
 
+// A SessionStorer is a [SessionHandler] whose sessions can go on in another replica of the program.
+// The transport stores what StoreSession returns, and gives it to RestoreSession in the replica that
+// the client's next request reaches. Its methods may be called concurrently.
+type SessionStorer interface {
+	SessionHandler
+
+	// StoreSession returns the state of a session; the error means that initialize has not been
+	// answered.
+	StoreSession(s *Session) ([]byte, error)
+
+	// RestoreSession sets the state of a session, and replaces what was restored before.
+	RestoreSession(s *Session, state []byte) error
+
+	// SessionMissed notifies the client of whatever it may have missed while no replica was
+	// [Session.Home].
+	SessionMissed(s *Session)
+}
+
 // A Peer reaches the sender of the request being handled. Its methods may be called concurrently,
 // but not after ServeRPC has returned.
 type Peer interface {
@@ -105,6 +123,13 @@ type SessionLink interface {
 	Notify(ctx context.Context, n *jsonrpc.Request) error
 }
 
+// A SharedLink is a [SessionLink] of a session that several replicas of the program may serve.
+type SharedLink interface {
+	SessionLink
+	Change(ctx context.Context, f func()) error
+	Home() bool
+}
+
 // A Session holds what one legacy client keeps between its requests. The transport creates it and
 // shares it with the handler. It is safe for concurrent use.
 type Session struct {
@@ -147,3 +172,21 @@ func (s *Session) State() any {
 
 // SetState stores v, a value of the handler, in the session.
 func (s *Session) SetState(v any) { s.state.Store(&v) }
+
+// Change calls f, which changes the state that the handler keeps in the session, and stores it if
+// other replicas may serve the session. f may be called again, with the state that another replica
+// stored meanwhile. The error is that of the store, or [ErrClosed] if the session has ended.
+func (s *Session) Change(ctx context.Context, f func()) error {
+	if l, ok := s.link.(SharedLink); ok {
+		return l.Change(ctx, f)
+	}
+	f()
+	return nil
+}
+
+// Home reports whether the session is notified of changes here, and not by another replica that
+// serves it, too.
+func (s *Session) Home() bool {
+	l, ok := s.link.(SharedLink)
+	return !ok || l.Home()
+}

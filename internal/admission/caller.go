@@ -17,6 +17,18 @@ type Key struct {
 	host      string     // an address that is not an IP address
 }
 
+// String returns a text that differs for each caller.
+func (k Key) String() string {
+	switch {
+	case k.principal != "":
+		return "principal " + k.principal
+	case k.addr.IsValid():
+		return "address " + k.addr.String()
+	default:
+		return "host " + k.host
+	}
+}
+
 // Caller returns the caller of r: its principal, or else its address.
 func Caller(r *http.Request, trusted []netip.Prefix) Key {
 	if p := oauth.FromContext(r.Context()); p != nil {

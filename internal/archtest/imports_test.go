@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/wellknown":   {},
-	"internal/limits":      {"golang.org/x/time/rate"},
+	"internal/limits":      {"fleet", "golang.org/x/time/rate"},
 	"internal/expiring":    {},
 	"internal/memo":        {"protocol", "internal/expiring", "internal/jsonx"},
 	"internal/sse":         {},
@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	"jsonrpc":              {"internal/jsonx"},
 	"oauth":                {}, // who is asking; what speaks HTTP lies in the packages below it
 	"transport":            {"jsonrpc"},
+	"fleet":                {}, // what replicas share; engines with dependencies are modules of their own
 	"protocol":             {"jsonrpc", "internal/jsonx"},
 	"internal/lazyctx":     {},
 	"internal/ledger":      {"transport", "jsonrpc", "protocol", "internal/lazyctx"},
@@ -61,8 +62,8 @@ var mayImport = map[string][]string{
 	"transport/inmem":         {"internal/ledger", "transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
 	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/jsonx"},
 	"transport/message":       {"transport", "oauth", "internal/duplex", "internal/framing"},
-	"transport/streamable":    {"internal/admission", "internal/ledger", "transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
-	"transport/sse":           {"internal/admission", "transport", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
+	"transport/streamable":    {"fleet", "internal/admission", "internal/ledger", "transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
+	"transport/sse":           {"fleet", "internal/admission", "transport", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"internal/admission", "transport", "jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/socket":        {"transport", "transport/stdio", "jsonrpc", "oauth"},
 	"transport/transporttest": {"internal/leaktest", "transport", "protocol", "jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
@@ -70,7 +71,7 @@ var mayImport = map[string][]string{
 	"oauth/internal/fetch":    {"oauth/metadata", "internal/jsonx"},
 	"oauth/internal/claims":   {"oauth"},
 	"oauth/internal/keys":     {"github.com/go-jose/go-jose/v4"},
-	"oauth/dpop":              {"oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/dpop":              {"fleet", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/jwtverify":         {"oauth", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/keys", "internal/expiring", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/httpguard", "internal/jsonx"},
 	"oauth/oauthclient":       {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
@@ -83,7 +84,7 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/mirror": {"internal/jsonx", "jsonrpc", "protocol", "transport"},
 	"mcpkit/internal/rounds": {"internal/jsonx", "jsonrpc", "protocol"},
 	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
-	"mcpkit": {"transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "jsonrpc",
+	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "jsonrpc",
 		"internal/jsonx", "internal/lazyctx", "internal/limits", "internal/memo", "internal/nearest", "internal/wellknown", "internal/toolname", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
@@ -92,22 +93,25 @@ var mayImport = map[string][]string{
 
 	// What stands on them.
 	"middleware":           {"mcpkit", "oauth", "protocol", "jsonrpc", "reflectx", "internal/filelock", "internal/jsonx", "internal/limits", "internal/memo"},
-	"middleware/expvarmcp": {"middleware", "mcpkit"},
+	"middleware/expvarmcp": {"fleet", "middleware", "mcpkit"},
 	"middleware/healthz":   {}, // HTTP, beside the protocol
-	"middleware/otelmcp": {"middleware", "mcpkit", "protocol", "jsonrpc", "reflectx", "internal/jsonx",
+	"middleware/otelmcp": {"fleet", "middleware", "mcpkit", "protocol", "jsonrpc", "reflectx", "internal/jsonx",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
-	"config": {"mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/nearest",
+	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/nearest",
 		"transport", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
 	"apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
 		"golang.org/x/net/html"}, // checks what pages load
 	"skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"skills":                  {"mcpkit", "skills/internal/skillmd", "protocol", "jsonrpc", "internal/jsonx"},
-	"tasks":                   {"mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx"},
+	"tasks":                   {"fleet", "mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx"},
 	"tasks/taskstoretest":     {"tasks", "github.com/stretchr/testify/require"},
+	"fleet/fleettest":         {"fleet", "github.com/stretchr/testify/require"},
 	"skills/skillsclient":     {"client", "skills/internal/skillmd", "protocol", "internal/jsonx"},
+
+	"playground": {"mcpkit", "middleware", "reflectx", "oauth", "transport/streamable", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/sse"},
 
 	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx"}, // the one place where both sides meet
 	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "transport/stdio", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx",

@@ -4,14 +4,16 @@
 // It records the requests in flight, matches responses and cancellations, and keeps the order that
 // peers rely on. A [Wire] frames the messages; the Handler handles them.
 //
-// Reading. One goroutine at a time reads. It decodes and records each message and delivers responses
-// and cancellations. On a server, it also runs requests, as long as they are quick; if one takes a
-// millisecond, another goroutine reads on. Other requests have a goroutine of their own.
+// Reading. One goroutine at a time reads. It decodes and records each message and delivers
+// responses and cancellations. On a server, it also runs requests, as long as they are quick; if
+// one takes a millisecond, another goroutine reads on. Other requests have a goroutine of their
+// own.
 //
 // Order. Notifications are handled one after the other on their own goroutine. On a server, a
 // request starts after the notifications before it have returned, however long they take, or when
-// they themselves wait for the peer; a ping starts at once. All messages behind initialize, except ping, wait until it is answered: a client may send everything
-// at once. Notifications sent with Peer.Notify go out before the response.
+// they themselves wait for the peer; a ping starts at once. All messages behind initialize, except
+// ping, wait until it is answered: a client may send everything at once. Notifications sent with
+// Peer.Notify go out before the response.
 //
 // Limits. They are listed in limits.go. Requests beyond the limits are refused at once: if they
 // waited, the cancellations behind them would wait too. While a peer does not read its responses,

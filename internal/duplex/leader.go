@@ -44,7 +44,8 @@ func (d *leader) replace() {
 	d.link.workers.run(d.link.read)
 }
 
-// runs reports whether the leader should run c itself.
+// runs reports whether the leader should run c itself. Each call that it sends elsewhere after a
+// slow one counts elsewhere down.
 func (d *leader) runs(c *call) bool {
 	if !leads || c.req.Method == protocol.MethodSubscriptionsListen {
 		return false

@@ -111,8 +111,8 @@ func (l *Link) read() {
 		if c != nil {
 			l.workers.run(c.serve)
 		}
-		// Let a call that was started, or whose response arrived, run on this thread first. Read may put
-		// the thread to sleep; waking another one takes longer than most calls.
+		// Let a call that was started, or whose response arrived, run on this thread first. Read
+		// may put the thread to sleep; waking another one takes longer than most calls.
 		runtime.Gosched()
 	}
 }

@@ -3,10 +3,14 @@ package limits
 
 import (
 	"container/list"
+	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/mcpkit/mcpkit-go/fleet"
 )
 
 // Forever is the wait of a key that may never go.
@@ -26,6 +30,8 @@ type Table[K comparable] struct {
 	mu     sync.Mutex
 	recent *list.List // of *entry[K], guarded by mu; the most recently used in front
 	byKey  map[K]*list.Element
+
+	shared shared
 }
 
 type entry[K comparable] struct {
@@ -83,10 +89,24 @@ func NewRounds[K comparable](perSecond float64, burst, rounds int) Rounds[K] {
 	return Rounds[K]{NewTable[K](perSecond, burst), NewTable[K](perSecond*float64(rounds), burst*rounds)}
 }
 
-// Take is [Table.Take] for a round of a call; 0 is the first.
-func (r Rounds[K]) Take(key K, round int, now time.Time) time.Duration {
+// Take is [Table.Take] for a round of a call; 0 is the first. If f is not nil, it counts for all
+// replicas of the fleet, and name says which limit of the program it is. A key then stands for what
+// fmt writes for it with %#v.
+//
+// A key that may not go by what this replica has counted is not looked up. While the fleet cannot be
+// asked, that count alone decides.
+func (r Rounds[K]) Take(ctx context.Context, f *fleet.Fleet, name string, key K, round int) time.Duration {
+	t := r.first
 	if round > 0 {
-		return r.later.Take(key, now)
+		t = r.later
+		name += " later"
 	}
-	return r.first.Take(key, now)
+	if wait := t.Take(key, time.Now()); wait > 0 || f == nil {
+		return wait
+	}
+	wait, err := t.shared.take(ctx, f, fmt.Sprintf("%s %v %d %#v", name, float64(t.rate), t.burst, key), bucket{t.rate, t.burst})
+	if err != nil {
+		return 0
+	}
+	return wait
 }

@@ -34,12 +34,17 @@ var buckets = [...]time.Duration{
 //	params_bytes          total bytes of params
 //	result_bytes          total bytes of results, if known
 //	repairs               argument values that were repaired (see mcpkit.Repair)
+//	fleet_operations      {"<operation> <set>": operations of the fleet's engine (see ObserveFleet)}
+//	fleet_failures        {"<operation> <set>": those that failed}
+//	fleet_duration_ms     {"<operation> <set>": their total duration}
 //
 // Create one with [New]. It is safe for concurrent use.
 type Recorder struct {
 	inFlight, overdue            expvar.Int
 	params, results, repairs     expvar.Int
 	calls, rounds, durations, le expvar.Map
+	fleetOps, fleetFailures      expvar.Map
+	fleetTimes                   expvar.Map
 	within                       [len(buckets) + 1]expvar.Int // the values of le, in the order of buckets
 }
 
@@ -71,6 +76,9 @@ func (r *Recorder) Map() *expvar.Map {
 	m.Set("params_bytes", &r.params)
 	m.Set("result_bytes", &r.results)
 	m.Set("repairs", &r.repairs)
+	m.Set("fleet_operations", &r.fleetOps)
+	m.Set("fleet_failures", &r.fleetFailures)
+	m.Set("fleet_duration_ms", &r.fleetTimes)
 	return m
 }
 

@@ -23,7 +23,7 @@ import (
 // Live returns a handler that always responds with 200. It makes no checks, because restarting a
 // program that cannot reach its database does not help.
 func Live() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok", nil) })
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok", nil, nil) })
 }
 
 // A Check checks one thing that the program needs, such as a database.
@@ -41,6 +41,17 @@ type Check struct {
 
 	// OnFailure receives errors, for example to log them. Nil ignores them.
 	OnFailure func(err error)
+
+	// Optional says that the program is ready even if the check fails: the response is 200, and
+	// lists the check as degraded. Set it for what all replicas share. Without it they would all
+	// leave the load balancer at once, with the requests that do not need what is missing.
+	Optional bool
+}
+
+// Fleet returns an optional Check named "fleet". It fails while the engine that replicas share is
+// not available. Pass the method Health of fleet.Fleet.
+func Fleet(health func() error) Check {
+	return Check{Name: "fleet", Optional: true, Run: func(context.Context) error { return health() }}
 }
 
 // Overdue returns a Check named "overdue methods". It fails while more than limit methods still run
@@ -55,8 +66,8 @@ func Overdue(overdue func() int, limit int) Check {
 }
 
 // Ready is a handler that responds with 200 if the program is ready for requests, and with 503 if a
-// check fails or after Drain. The body is a JSON object that lists the failing checks. Create one
-// with [New]. It is safe for concurrent use.
+// check that is not optional fails, or after Drain. The body is a JSON object that lists the failing
+// checks. Create one with [New]. It is safe for concurrent use.
 type Ready struct {
 	checks   []*check
 	draining atomic.Bool
@@ -93,19 +104,19 @@ func (r *Ready) Drain() { r.draining.Store(true) }
 // ServeHTTP responds whether the program is ready.
 func (r *Ready) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if r.draining.Load() {
-		reply(w, http.StatusServiceUnavailable, "draining", nil)
+		reply(w, http.StatusServiceUnavailable, "draining", nil, nil)
 		return
 	}
-	failing := r.failing(req.Context())
+	failing, degraded := r.failing(req.Context())
 	if len(failing) > 0 {
-		reply(w, http.StatusServiceUnavailable, "not ready", failing)
+		reply(w, http.StatusServiceUnavailable, "not ready", failing, degraded)
 		return
 	}
-	reply(w, http.StatusOK, "ok", nil)
+	reply(w, http.StatusOK, "ok", nil, degraded)
 }
 
-// failing returns the names of the failing checks, in order.
-func (r *Ready) failing(ctx context.Context) []string {
+// failing returns the names of the failing checks, in order, and those of the optional ones.
+func (r *Ready) failing(ctx context.Context) (required, optional []string) {
 	failed := make([]bool, len(r.checks))
 	var wg sync.WaitGroup
 	for i := range r.checks {
@@ -113,13 +124,15 @@ func (r *Ready) failing(ctx context.Context) []string {
 		wg.Go(func() { failed[i] = !r.checks[i].passes(ctx) })
 	}
 	wg.Wait()
-	var names []string
 	for i, f := range failed {
-		if f {
-			names = append(names, r.checks[i].Name)
+		switch {
+		case f && r.checks[i].Optional:
+			optional = append(optional, r.checks[i].Name)
+		case f:
+			required = append(required, r.checks[i].Name)
 		}
 	}
-	return names
+	return required, optional
 }
 
 // passes reports whether the check passes within its timeout.
@@ -190,13 +203,14 @@ func (c *check) tell(err error) {
 	}
 }
 
-func reply(w http.ResponseWriter, status int, state string, failing []string) {
+func reply(w http.ResponseWriter, status int, state string, failing, degraded []string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	body, _ := json.Marshal(struct { // only strings, so encoding cannot fail
-		Status  string   `json:"status"`
-		Failing []string `json:"failing,omitempty"`
-	}{state, failing})
+		Status   string   `json:"status"`
+		Failing  []string `json:"failing,omitempty"`
+		Degraded []string `json:"degraded,omitempty"`
+	}{state, failing, degraded})
 	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
 }

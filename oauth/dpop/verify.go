@@ -44,7 +44,8 @@ type Options struct {
 	// differ. Zero means [DefaultMaxAge].
 	MaxAge time.Duration
 	// Replays remembers proofs, so that each is accepted once. Nil means NewMemoryReplays(0, 0),
-	// for a single process. Processes that share a host name need a shared store.
+	// for a single process. Processes that share a host name need a shared store: see
+	// [NewFleetReplays].
 	Replays ReplayStore
 	// Nonces requires proofs to contain a nonce of this server. Nil means that no nonce is
 	// required.

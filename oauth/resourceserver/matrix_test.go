@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+
 	"errors"
 	"flag"
 	"fmt"
@@ -14,7 +15,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +60,7 @@ type matrix struct {
 	boundToken       string // bound to the key of prover
 	replayed         string // a used proof
 	session          *session
+	extensions       *extensions
 }
 
 // newMatrix creates everything that the rows need.
@@ -88,6 +92,7 @@ func newMatrix(t *testing.T) *matrix {
 	m.strict = m.guard(func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = m.nonceProofs, true })
 	m.either = m.guard(func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = plainProofs, true })
 	m.session = m.newSession()
+	m.extensions = m.newExtensions()
 	return m
 }
 
@@ -267,7 +272,7 @@ func TestRefusals(t *testing.T) {
 	var golden bytes.Buffer
 	var said strings.Builder // all responses
 	refusals := 0
-	rows := slices.Concat(m.taken(), m.places(), m.tokens(), m.said(), m.policies(), m.unknowns(), m.bindings(), m.sessions())
+	rows := slices.Concat(m.taken(), m.places(), m.tokens(), m.said(), m.policies(), m.unknowns(), m.bindings(), m.sessions(), m.extended())
 	for _, test := range rows {
 		t.Run(test.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
@@ -277,7 +282,7 @@ func TestRefusals(t *testing.T) {
 			said.WriteString(w.Body.String())
 			challenges, err := metadata.ParseChallenges(w.Header()["Www-Authenticate"])
 			require.NoError(t, err)
-			if test.status == http.StatusOK {
+			if test.status == http.StatusOK && test.code == "" {
 				require.Empty(t, challenges)
 				return
 			}
@@ -306,6 +311,19 @@ func TestRefusals(t *testing.T) {
 func (test *row) check(t *testing.T, w *httptest.ResponseRecorder, challenges []metadata.Challenge) {
 	if test.code == unowned {
 		require.Equal(t, `{"jsonrpc":"2.0","id":2,"error":{"code":`+test.code+`,"message":"`+test.reason+`"}}`, w.Body.String())
+		require.Empty(t, challenges, "a token would not help")
+		return
+	}
+	if strings.HasPrefix(test.code, "-") {
+		var body struct {
+			Error struct {
+				Code    int    `json:"code"`
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		require.NoError(t, jsonx.Unmarshal(w.Body.Bytes(), &body))
+		require.Equal(t, test.code, strconv.Itoa(body.Error.Code))
+		require.Equal(t, test.reason, body.Error.Message)
 		require.Empty(t, challenges, "a token would not help")
 		return
 	}
@@ -340,7 +358,10 @@ func (test *row) check(t *testing.T, w *httptest.ResponseRecorder, challenges []
 	require.Equal(t, test.code != "", said == 1, "only one challenge contains the error")
 }
 
-// write formats a response. It replaces nonces, which differ each time.
+// taskID is an ID of a task in a response.
+var taskID = regexp.MustCompile(`[0-9a-f]{32}`)
+
+// write formats a response. It replaces nonces and IDs, which differ each time.
 func write(b *bytes.Buffer, name string, w *httptest.ResponseRecorder) {
 	fmt.Fprintf(b, "== %s\n%d\n", name, w.Code)
 	header := w.Header().Clone()
@@ -350,7 +371,7 @@ func write(b *bytes.Buffer, name string, w *httptest.ResponseRecorder) {
 	var fields bytes.Buffer
 	_ = header.Write(&fields) // sorted
 	b.WriteString(strings.ReplaceAll(fields.String(), "\r\n", "\n"))
-	b.WriteString(w.Body.String() + "\n\n")
+	b.WriteString(taskID.ReplaceAllString(w.Body.String(), "(an ID)") + "\n\n")
 }
 
 // findNoSecrets searches a text for used tokens and proofs and for other secrets.

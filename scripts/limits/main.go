@@ -29,12 +29,15 @@ import (
 
 // marked lists the packages whose limits must all be on the page.
 var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
-	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client", "skills", "skills/internal/skillmd", "tasks"}
+	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client", "skills", "skills/internal/skillmd", "tasks", "tasks/taskbolt", "fleet", "playground"}
 
 // unmarked lists the constants that are named like limits but are not on the page, with the
 // reasons.
 var unmarked = map[string]string{
 	"mcpkit.maxPersonalPages":                "size of a cache; further pages are not cached",
+	"fleet.maxName":                          "names are made by the server",
+	"playground.maxText":                     "longer texts of the timeline are cut",
+	"playground.maxBatch":                    "the page gets the rest in further batches",
 	"tasks.DefaultPollInterval":              "named on the page at pollBurst",
 	"tasks.DefaultLease":                     "peers do not see which process runs a task",
 	"tasks.maxEchoed":                        "longer IDs are cut in errors",
@@ -195,7 +198,7 @@ func (s *source) read(dir, pkg string) error {
 
 // isOptions reports whether a struct of that name has fields that set limits.
 func isOptions(name string) bool {
-	return name == "Options" || name == "IntrospectorOptions" || name == "MemoryLimits"
+	return name == "Options" || name == "IntrospectorOptions" || name == "MemoryLimits" || name == "MemoryOptions"
 }
 
 func (s *source) readDecl(fset *token.FileSet, pkg string, d *ast.GenDecl) {
@@ -307,6 +310,8 @@ func (s *source) row(l *limit) (row, scope string, err error) {
 			options = append(options, "`"+short+".Options."+field+"`")
 		case s.options[pkg+".MemoryLimits."+field]:
 			options = append(options, "`"+short+".MemoryLimits."+field+"`")
+		case s.options[pkg+".MemoryOptions."+field]:
+			options = append(options, "`"+short+".MemoryOptions."+field+"`")
 		case s.options[pkg+".IntrospectorOptions."+field]:
 			options = append(options, "`"+short+".IntrospectorOptions."+field+"`")
 		case field != l.name && s.options[pkg+"."+field]:

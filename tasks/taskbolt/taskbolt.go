@@ -3,16 +3,24 @@
 //
 // Each change is on the disk when the store returns: a task that a client knows of is there after a
 // crash, and so is its result.
+//
+// A record that is damaged is logged once and left in the file. It is neither claimed nor listed,
+// and Get and Update return an error for it; other records are not affected.
 package taskbolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"math"
 	"os"
+	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -21,11 +29,31 @@ import (
 	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
-// A Store is a [tasks.Store] in a file. Make one with [Open].
+// A Store is a [tasks.Store] in a file. Make one with [Open] or [OpenWith].
 type Store struct {
-	db *bolt.DB
+	db       *bolt.DB
+	maxBytes int64
+	logger   *slog.Logger
+	logged   sync.Map // IDs of damaged records that were logged
 	tasks.Watchers
 }
+
+// Options configures [OpenWith]. The zero value serves.
+type Options struct {
+	// MaxBytes limits the bytes of the file that are in use. Beyond it, tasks of the owner that have
+	// ended are deleted before their time, and then new tasks and answers are refused with a
+	// [*tasks.LimitError]. Outcomes of tasks are always kept. The file grows in steps, and does not
+	// shrink. Zero means [DefaultMaxBytes].
+	MaxBytes int64
+
+	// Logger receives errors about damaged records. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// DefaultMaxBytes is the default of [Options.MaxBytes].
+//
+//limit:server bytes in use of the file of `taskbolt` | the oldest task of the caller that has ended is deleted; then a tool error: `the server has too many tasks; try again later`
+const DefaultMaxBytes = 4 << 30
 
 // The buckets. Times are big-endian nanoseconds since 1970, so that keys sort by time.
 var (
@@ -40,7 +68,17 @@ var (
 
 // Open opens the file, or creates it for the user alone. The error says so if another process has
 // it open for more than 5 seconds.
-func Open(path string) (*Store, error) {
+func Open(path string) (*Store, error) { return OpenWith(path, nil) }
+
+// OpenWith is Open with options. Nil options are the zero value.
+func OpenWith(path string, opts *Options) (*Store, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.MaxBytes < 0 {
+		return nil, fmt.Errorf("taskbolt: MaxBytes is %d; 0 means %d", o.MaxBytes, int64(DefaultMaxBytes))
+	}
 	if err := checkSize(path); err != nil {
 		return nil, fmt.Errorf("taskbolt: %w", err)
 	}
@@ -63,7 +101,7 @@ func Open(path string) (*Store, error) {
 		_ = db.Close()
 		return nil, fmt.Errorf("taskbolt: %w", err)
 	}
-	return &Store{db: db}, nil
+	return &Store{db: db, maxBytes: cmp.Or(o.MaxBytes, DefaultMaxBytes), logger: cmp.Or(o.Logger, slog.Default())}, nil
 }
 
 // checkSize returns an error if the file has lost its end: bbolt maps it into memory, so what is
@@ -122,18 +160,34 @@ func encode(r *tasks.Record) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := binary.AppendUvarint(nil, uint64(len(head)))
-	return append(append(b, head...), r.Data...), nil
+	b := binary.AppendUvarint(make([]byte, 4), uint64(len(head)))
+	b = append(append(b, head...), r.Data...)
+	binary.BigEndian.PutUint32(b, checksum(r.ID, b[4:]))
+	return b, nil
 }
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum finds damage. The data itself is authenticated by its seal.
+func checksum(id string, b []byte) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(id), castagnoli), castagnoli, b)
+}
+
+// errDamaged means that a record is not as it was written.
+var errDamaged = errors.New("taskbolt: the record is damaged")
+
 func decode(id, b []byte) (*tasks.Record, error) {
+	if len(b) < 4 || binary.BigEndian.Uint32(b) != checksum(string(id), b[4:]) {
+		return nil, errDamaged
+	}
+	b = b[4:]
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size > uint64(len(b)-n) {
-		return nil, errors.New("taskbolt: a record is damaged")
+		return nil, errDamaged
 	}
 	var h header
 	if err := json.Unmarshal(b[n:n+int(size)], &h); err != nil {
-		return nil, fmt.Errorf("taskbolt: a record is damaged: %w", err)
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return &tasks.Record{
 		ID: string(id), Owner: h.Owner, Version: h.Version, State: h.State, Created: timeOf(h.Created), Expires: timeOf(h.Expires),
@@ -170,6 +224,28 @@ func (t tx) get(id string) (*tasks.Record, error) {
 	return decode([]byte(id), b)
 }
 
+// number returns in which order a record ended; 0 if it has not.
+func (t tx) number(r *tasks.Record) uint64 {
+	b := t.Bucket(owners).Get(ownerKey(r.Owner, []byte(r.ID)...))
+	if len(b) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(b)
+}
+
+// used returns the bytes of the file that are in use.
+func (s *Store) used(t tx) int64 {
+	stats := s.db.Stats()
+	return t.Size() - int64(stats.FreePageN+stats.PendingPageN)*int64(s.db.Info().PageSize)
+}
+
+// report logs that a record is damaged, once.
+func (s *Store) report(id string) {
+	if _, known := s.logged.LoadOrStore(id, true); !known {
+		s.logger.Error("taskbolt: a record is damaged; it stays in the file", "task", id[:min(len(id), 8)], "file", s.db.Path())
+	}
+}
+
 // count changes a number and returns it.
 func (t tx) count(key []byte, change int64) (int64, error) {
 	b := t.Bucket(counts)
@@ -194,7 +270,7 @@ func keptKey(owner string) []byte { return ownerKey(owner, 'k') }
 func (t tx) put(r, old *tasks.Record) error {
 	var number uint64 // in which the record ended
 	if old != nil {
-		number = binary.BigEndian.Uint64(t.Bucket(owners).Get(ownerKey(old.Owner, []byte(old.ID)...)))
+		number = t.number(old)
 		if err := t.drop(old); err != nil {
 			return err
 		}
@@ -235,7 +311,7 @@ func endedKey(r *tasks.Record, number uint64) []byte {
 // drop deletes a record.
 func (t tx) drop(r *tasks.Record) error {
 	key := ownerKey(r.Owner, []byte(r.ID)...)
-	number := binary.BigEndian.Uint64(t.Bucket(owners).Get(key))
+	number := t.number(r)
 	_, kept := t.count(keptKey(r.Owner), -1)
 	_, all := t.count(total, -1)
 	var open error
@@ -252,7 +328,7 @@ func (t tx) drop(r *tasks.Record) error {
 
 // Create implements [tasks.Store].
 func (s *Store) Create(_ context.Context, r *tasks.Record, limits tasks.Limits) error {
-	evicted := ""
+	var evicted []string
 	err := s.update(func(t tx) error {
 		if t.Bucket(records).Get([]byte(r.ID)) != nil {
 			return tasks.ErrConflict
@@ -262,7 +338,7 @@ func (s *Store) Create(_ context.Context, r *tasks.Record, limits tasks.Limits) 
 			return &tasks.LimitError{Limit: limits.Open}
 		}
 		if err == nil {
-			evicted, err = t.makeRoom(r.Owner, limits)
+			evicted, err = s.makeRoom(t, r, limits)
 		}
 		if err != nil {
 			return err
@@ -273,38 +349,79 @@ func (s *Store) Create(_ context.Context, r *tasks.Record, limits tasks.Limits) 
 	if err != nil {
 		return err
 	}
-	if evicted != "" {
-		s.Changed(evicted)
+	for _, id := range append(evicted, r.ID) {
+		s.Changed(id)
 	}
-	s.Changed(r.ID)
 	return nil
 }
 
-// makeRoom deletes the record of the owner that ended first, if the owner has too many.
-func (t tx) makeRoom(owner string, limits tasks.Limits) (evicted string, err error) {
-	kept, err := t.count(keptKey(owner), 0)
+// makeRoom deletes the records of the owner that ended first, if the owner has too many, or if the
+// file would become too large.
+func (s *Store) makeRoom(t tx, r *tasks.Record, limits tasks.Limits) (evicted []string, err error) {
+	kept, err := t.count(keptKey(r.Owner), 0)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if limits.Kept > 0 && kept >= int64(limits.Kept) {
-		prefix := ownerKey(owner)
-		key, _ := t.Bucket(ended).Cursor().Seek(prefix)
-		if !bytes.HasPrefix(key, prefix) {
-			return "", &tasks.LimitError{Limit: limits.Kept}
-		}
-		r, err := t.get(string(key[len(prefix)+8:]))
-		if err == nil {
-			evicted, err = r.ID, t.drop(r)
-		}
+		old, err := s.evict(t, r)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
+		if old == nil {
+			return nil, &tasks.LimitError{Limit: limits.Kept}
+		}
+		evicted = append(evicted, old.ID)
 	}
+	more, err := s.makeSpace(t, r, len(r.Data))
+	if err != nil {
+		return nil, err
+	}
+	evicted = append(evicted, more...)
 	all, err := t.count(total, 0)
 	if err == nil && limits.Total > 0 && all >= int64(limits.Total) {
-		return "", &tasks.LimitError{Total: true, Limit: limits.Total}
+		return nil, &tasks.LimitError{Total: true, Limit: limits.Total}
 	}
 	return evicted, err
+}
+
+// makeSpace deletes the records of the owner that ended first, until there is space for so many
+// bytes more.
+func (s *Store) makeSpace(t tx, r *tasks.Record, n int) (evicted []string, err error) {
+	for over := s.used(t) + int64(n) - s.maxBytes; over > 0; {
+		old, err := s.evict(t, r)
+		if err != nil {
+			return nil, err
+		}
+		if old == nil {
+			return nil, &tasks.LimitError{Total: true, Bytes: true, Limit: int(min(s.maxBytes, math.MaxInt))}
+		}
+		evicted = append(evicted, old.ID)
+		over -= int64(len(old.Data))
+	}
+	return evicted, nil
+}
+
+// evict deletes the record of the owner of r that ended first. It returns nil if there is none.
+func (s *Store) evict(t tx, r *tasks.Record) (*tasks.Record, error) {
+	prefix := ownerKey(r.Owner)
+	for {
+		key, _ := t.Bucket(ended).Cursor().Seek(prefix)
+		if !bytes.HasPrefix(key, prefix) {
+			return nil, nil
+		}
+		id := string(key[len(prefix)+8:])
+		old, err := t.get(id)
+		switch {
+		case errors.Is(err, errDamaged):
+			s.report(id)
+			err = t.Bucket(ended).Delete(bytes.Clone(key))
+		case err == nil:
+			return old, t.drop(old)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 // Get implements [tasks.Store].
@@ -315,6 +432,7 @@ func (s *Store) Get(_ context.Context, id string) (r *tasks.Record, err error) {
 
 // Update implements [tasks.Store].
 func (s *Store) Update(_ context.Context, r *tasks.Record) error {
+	var evicted []string
 	err := s.update(func(t tx) error {
 		old, err := t.get(r.ID)
 		if err != nil {
@@ -322,6 +440,11 @@ func (s *Store) Update(_ context.Context, r *tasks.Record) error {
 		}
 		if old.Version != r.Version {
 			return tasks.ErrConflict
+		}
+		if more := len(r.Data) - len(old.Data); more > 0 && r.State == tasks.Asleep {
+			if evicted, err = s.makeSpace(t, r, more); err != nil {
+				return err
+			}
 		}
 		next := *r
 		next.Version++
@@ -331,19 +454,28 @@ func (s *Store) Update(_ context.Context, r *tasks.Record) error {
 		return err
 	}
 	r.Version++
-	s.Changed(r.ID)
+	for _, id := range append(evicted, r.ID) {
+		s.Changed(id)
+	}
 	return nil
 }
 
 // Claim implements [tasks.Store]. The record is the one that was created first.
 func (s *Store) Claim(_ context.Context, before, until time.Time) (r *tasks.Record, err error) {
+	var damaged [][]byte
 	err = s.update(func(t tx) error {
 		cursor := t.Bucket(ready).Cursor()
 		for key, lease := cursor.First(); key != nil; key, lease = cursor.Next() {
 			if int64(binary.BigEndian.Uint64(lease)) >= nanos(before) {
 				continue
 			}
-			old, err := t.get(string(key[8:]))
+			id := string(key[8:])
+			old, err := t.get(id)
+			if errors.Is(err, errDamaged) {
+				s.report(id)
+				damaged = append(damaged, bytes.Clone(key))
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -352,15 +484,30 @@ func (s *Store) Claim(_ context.Context, before, until time.Time) (r *tasks.Reco
 			next.Fence++
 			next.Version++
 			r = &next
-			return t.put(r, old)
+			return errors.Join(t.put(r, old), t.forget(ready, damaged))
 		}
-		return tasks.ErrNotFound
+		if damaged == nil {
+			return tasks.ErrNotFound // nothing is written
+		}
+		return t.forget(ready, damaged)
 	})
+	if err == nil && r == nil {
+		err = tasks.ErrNotFound
+	}
 	if err != nil {
 		return nil, err
 	}
 	s.Changed(r.ID)
 	return r, nil
+}
+
+// forget deletes keys of damaged records from an index.
+func (t tx) forget(index []byte, keys [][]byte) error {
+	var errs []error
+	for _, key := range keys {
+		errs = append(errs, t.Bucket(index).Delete(key))
+	}
+	return errors.Join(errs...)
 }
 
 // Extend implements [tasks.Store].
@@ -390,6 +537,10 @@ func (s *Store) List(_ context.Context, owner, after string, limit int) (list []
 				continue
 			}
 			r, err := t.get(id)
+			if errors.Is(err, errDamaged) {
+				s.report(id)
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -406,17 +557,27 @@ const sweepBatch = 500
 // Sweep implements [tasks.Store].
 func (s *Store) Sweep(ctx context.Context, before time.Time) (deleted int, err error) {
 	for {
-		var gone []string
-		if err := s.expired(before, &gone); err != nil || len(gone) == 0 {
+		keys, err := s.expired(before)
+		if err != nil || len(keys) == 0 {
 			return deleted, err
 		}
-		err := s.update(func(t tx) error {
-			for _, id := range gone {
+		var gone []string
+		err = s.update(func(t tx) error {
+			gone = nil
+			for _, key := range keys {
+				id := string(key[8:])
 				r, err := t.get(id)
-				if err == nil {
+				switch {
+				case errors.Is(err, errDamaged):
+					s.report(id)
+					err = t.forget(expires, [][]byte{key})
+				case errors.Is(err, tasks.ErrNotFound): // deleted meanwhile
+					err = t.forget(expires, [][]byte{key})
+				case err == nil:
+					gone = append(gone, id)
 					err = t.drop(r)
 				}
-				if err != nil && !errors.Is(err, tasks.ErrNotFound) {
+				if err != nil {
 					return err
 				}
 			}
@@ -435,16 +596,17 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (deleted int, err e
 	}
 }
 
-// expired finds records that have expired. It writes nothing: most sweeps find none.
-func (s *Store) expired(before time.Time, gone *[]string) error {
-	return s.view(func(t tx) error {
+// expired finds keys of records that have expired. It writes nothing: most sweeps find none.
+func (s *Store) expired(before time.Time) (keys [][]byte, err error) {
+	err = s.view(func(t tx) error {
 		cursor := t.Bucket(expires).Cursor()
-		for key, _ := cursor.First(); key != nil && len(*gone) < sweepBatch; key, _ = cursor.Next() {
+		for key, _ := cursor.First(); key != nil && len(keys) < sweepBatch; key, _ = cursor.Next() {
 			if int64(binary.BigEndian.Uint64(key)) >= nanos(before) {
 				return nil
 			}
-			*gone = append(*gone, string(key[8:]))
+			keys = append(keys, bytes.Clone(key))
 		}
 		return nil
 	})
+	return keys, err
 }

@@ -23,6 +23,10 @@ type session struct {
 	id    string
 	owner string // key of the principal who opened it
 	wire  *wire
+
+	// Of a fleet only:
+	key     string        // in the store
+	arrived chan struct{} // receives when another replica has got messages; holds one
 }
 
 // serveStream opens a session, which lasts as long as the stream.
@@ -47,6 +51,12 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	// At least 128 random bits, in characters that a URL allows.
 	s := &session{id: rand.Text(), owner: oauth.FromContext(r.Context()).Key()}
 	s.wire = newWire(w, flush, h.opts.WriteTimeout)
+	end, err := h.replica.announce(r.Context(), s)
+	if err != nil {
+		h.unavailable(w, r, err)
+		return
+	}
+	defer end()
 	h.add(s)
 	defer h.remove(s)
 	if err := s.wire.open(h.endpoint(r, s.id)); err != nil {
@@ -59,7 +69,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 		// Ends with the session.
 		go s.wire.keepAlive(alive, h.opts.KeepAlive)
 	}
-	err := conn.Serve(r, s.wire, h.rpc, duplex.Options{
+	err = conn.Serve(r, s.wire, h.rpc, duplex.Options{
 		MaxInFlight:      h.opts.MaxInFlight,
 		MaxInFlightBytes: h.opts.MaxInFlightBytes,
 		DrainTimeout:     h.opts.ShutdownTimeout,
@@ -106,17 +116,12 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 	s := h.session(ids[0], oauth.FromContext(r.Context()).Key())
 	if s == nil {
-		refuse(w, r, "session is unknown or has ended; open a new stream", http.StatusNotFound)
+		h.serveForeign(w, r, ids[0])
 		return
 	}
-	account := admission.Account{Budget: h.bodies, Key: admission.Caller(r, h.opts.TrustedProxies)}
+	body, account, ok := h.read(w, r)
 	defer account.Close() // the limits of the session apply from then on
-	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &account)
-	if bad != nil {
-		if bad.Status == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", "1")
-		}
-		refuse(w, r, bad.Text, bad.Status)
+	if !ok {
 		return
 	}
 	m := posted{body, duplex.Origin{Context: r.Context(), Header: transport.Header(r.Header)}}
@@ -132,6 +137,20 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "the session takes no messages, since its stream is not read", http.StatusServiceUnavailable)
 	}
+}
+
+// read reads the body, or refuses the request. The caller closes the account.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, account *admission.Account, ok bool) {
+	account = &admission.Account{Budget: h.bodies, Key: admission.Caller(r, h.opts.TrustedProxies)}
+	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, account)
+	if bad == nil {
+		return body, account, true
+	}
+	if bad.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	refuse(w, r, bad.Text, bad.Status)
+	return nil, account, false
 }
 
 // refuse sends an error response. The body of the request may not have been read yet.

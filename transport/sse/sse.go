@@ -7,6 +7,10 @@
 // messages. The client sends each message in a POST, which gets the status 202. The server sends
 // everything in "message" events on the stream. The stream is the session: when it ends, its calls
 // are cancelled. Package internal/duplex describes order, cancellation and limits.
+//
+// In a fleet, messages may be sent to any replica, which passes them on to the one that has the
+// stream. They are handled with the principal of the stream. When that replica ends, so does the
+// session.
 package sse
 
 import (
@@ -147,6 +151,8 @@ type Handler struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session // guarded by mu
+
+	replica *replica // nil outside of a fleet
 }
 
 // NewHandler returns a Handler that passes the messages it receives to h.
@@ -155,6 +161,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.conns = httpserve.NewConnections(x.opts.MaxSessions, x.opts.TrustedProxies)
 	x.bodies = admission.NewBudget(maxHeldBytes, maxHeldBytesTotal)
+	x.join()
 	return x
 }
 

@@ -81,7 +81,9 @@ func (e *exchange) takeBatched(element []byte) *jsonrpc.Request {
 	switch {
 	case msg.Response != nil:
 		if e.s != nil {
-			e.s.ledger.Answer(msg.Response)
+			if !e.s.ledger.Answer(msg.Response) {
+				_ = e.h.replica.answer(e.r.Context(), e.s, msg.Response) // a batch cannot be refused in part
+			}
 		}
 		if bad != nil {
 			e.batch.responses = append(e.batch.responses, bad)
@@ -91,7 +93,7 @@ func (e *exchange) takeBatched(element []byte) *jsonrpc.Request {
 	case !msg.Request.IsNotification():
 		return msg.Request
 	case msg.Request.Method == protocol.NotificationCancelled && e.s != nil:
-		e.s.ledger.Cancel(msg.Request)
+		e.s.cancel(msg.Request)
 	default:
 		lasts, stop := lasting(e.r.Context())
 		defer stop()

@@ -182,7 +182,7 @@ func BenchmarkMemoryStore(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		seq++
-		if err := m.Append(b.Context(), "s", "1", seq, data); err != nil {
+		if err := m.Append(b.Context(), "s", "1", Event{Seq: seq, Data: data}); err != nil {
 			b.Fatal(err)
 		}
 	}

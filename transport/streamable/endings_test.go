@@ -54,9 +54,9 @@ func newStoreOf(before func(ctx context.Context, session string)) storeOf {
 	return storeOf{NewMemoryStore(MemoryLimits{}), before}
 }
 
-func (s storeOf) Append(ctx context.Context, session, stream string, seq uint64, data []byte) error {
+func (s storeOf) Append(ctx context.Context, session, stream string, e Event) error {
 	s.before(ctx, session)
-	return s.EventStore.Append(ctx, session, stream, seq, data)
+	return s.EventStore.Append(ctx, session, stream, e)
 }
 
 // open opens a session of h without a network.

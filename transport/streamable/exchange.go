@@ -154,11 +154,16 @@ func (e *exchange) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Res
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	q, err := e.s.ledger.Ask(jsonrpc.ID{})
+	q, err := e.s.ledger.Ask(e.h.replica.questionID())
 	if err != nil {
 		return nil, err
 	}
 	defer q.End()
+	stop, err := e.h.replica.expect(ctx, e.s, q)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
 	named := *req
 	named.ID = q.ID
 	if err := e.ask(ctx, &named); err != nil {
@@ -240,7 +245,7 @@ func (e *exchange) becomeStream() bool {
 	header["X-Accel-Buffering"] = noBuffering
 	e.w.WriteHeader(http.StatusOK)
 	if e.s != nil {
-		e.st = e.s.out.create()
+		e.st = e.s.out.create(e.requestID())
 		if e.s.canPoll() {
 			id := appendEventID(nil, e.st, 0)
 			e.write(sse.AppendPriming(nil, string(id), e.h.opts.Retry))
@@ -252,6 +257,14 @@ func (e *exchange) becomeStream() bool {
 		e.alive = time.AfterFunc(e.h.opts.KeepAlive, e.keepAlive)
 	}
 	return true
+}
+
+// requestID returns the JSON of the ID of the request; "" in a batch.
+func (e *exchange) requestID() string {
+	if e.entry.Request == nil {
+		return ""
+	}
+	return e.entry.Request.ID.String()
 }
 
 // send writes a notification or a server request to the stream. The caller has the turn.

@@ -50,6 +50,13 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.out.free(l.st)
+	if h.replica != nil {
+		if refusal := h.replica.take(r.Context(), l); refusal != nil {
+			refusal.write(w)
+			return
+		}
+		defer h.replica.leave(l)
+	}
 	if l.st != s.out.standalone {
 		// The listener ends with its stream or session, so there is nothing to cancel.
 		c := &call{cancel: func(error) {}}
@@ -76,9 +83,11 @@ type listener struct {
 
 	st     *stream
 	wake   chan struct{}
-	seq    uint64 // of the last message written
-	fresh  bool   // the client has not seen this stream before
-	broken bool   // the client has disconnected
+	left   chan struct{} // closed when another replica writes the stream; nil outside of a fleet
+	seq    uint64        // of the last message written
+	ended  bool          // the last message of the stream was written
+	fresh  bool          // the client has not seen this stream before
+	broken bool          // the client has disconnected
 }
 
 // open finds the stream and takes it, or returns why it cannot.
@@ -112,9 +121,9 @@ func (l *listener) open() *refusal {
 func (l *listener) take(wait time.Duration) bool {
 	var patience <-chan time.Time
 	for {
-		wake, freed := l.s.out.take(l.st)
+		wake, left, freed := l.s.out.take(l.st)
 		if freed == nil {
-			l.wake = wake
+			l.wake, l.left = wake, left
 			return true
 		}
 		if wait == 0 {
@@ -164,11 +173,16 @@ func (l *listener) run() {
 	}
 	authentic, cancel := oauth.WithExpiry(context.WithoutCancel(l.r.Context()))
 	defer cancel()
+	look, stop := l.h.replica.look(l)
+	defer stop()
 	live := false
+	if l.h.replica != nil && l.st != l.s.out.standalone && !l.h.replica.check(l) {
+		return // the replica that ran the request has ended
+	}
 	for !l.broken {
 		// Read done before the messages: a message appended later wakes the loop again.
 		_, done := l.s.out.state(l.st)
-		if !l.writeNew(live) || done {
+		if !l.writeNew(live) || done || l.ended {
 			return
 		}
 		live = true
@@ -177,6 +191,12 @@ func (l *listener) run() {
 		}
 		select {
 		case <-l.wake:
+		case <-look:
+			if !l.h.replica.check(l) {
+				return
+			}
+		case <-l.left:
+			return
 		case <-idle.C:
 			l.write([]byte(sse.KeepAlive))
 		case <-l.r.Context().Done():
@@ -212,15 +232,25 @@ func (l *listener) writeNew(live bool) bool {
 	defer putBuffer(buf)
 	var id []byte
 	for _, ev := range events {
-		id = appendEventID(id[:0], l.st, ev.Seq)
-		*buf = sse.AppendEvent((*buf)[:0], string(id), ev.Data)
-		if !l.write(*buf) {
-			return false
+		if len(ev.Data) > 0 {
+			id = appendEventID(id[:0], l.st, ev.Seq)
+			*buf = sse.AppendEvent((*buf)[:0], string(id), ev.Data)
+			if !l.write(*buf) {
+				return false
+			}
 		}
-		l.seq = ev.Seq
+		l.seq, l.ended = ev.Seq, ev.Last
 		l.s.out.wrote(l.st, ev.Seq)
 	}
 	return true
+}
+
+// writeLost writes a response that is not stored, in place of the one that was lost.
+func (l *listener) writeLost(resp *jsonrpc.Response) {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	*buf = sse.AppendEvent(*buf, "", jsonrpc.AppendResponse(nil, resp))
+	l.write(*buf)
 }
 
 func (l *listener) after() ([]Event, error) {

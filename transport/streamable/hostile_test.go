@@ -100,8 +100,8 @@ type brokenStore struct{ EventStore }
 
 var errStore = errors.New("disk full")
 
-func (brokenStore) Append(context.Context, string, string, uint64, []byte) error { return errStore }
-func (brokenStore) Forget(context.Context, string) error                         { return errStore }
+func (brokenStore) Append(context.Context, string, string, Event) error { return errStore }
+func (brokenStore) Forget(context.Context, string) error                { return errStore }
 
 func TestBrokenEventStoreCostsOnlyResumption(t *testing.T) {
 	s := serve(t, script{"talk": talkative}, &Options{EventStore: brokenStore{NewMemoryStore(MemoryLimits{})}})

@@ -169,6 +169,10 @@ func (p *post) serveInitialize(req *jsonrpc.Request) {
 		e.sendResponse(ctx, resp)
 		return
 	}
+	if refusal := p.h.replica.create(ctx, s, p.account.Key); refusal != nil {
+		refusal.writeTo(p.w, req.ID)
+		return
+	}
 	if listed = p.h.sessions.add(s, p.account.Key); !listed {
 		p.refuseSession(req.ID)
 		return
@@ -183,9 +187,13 @@ func (p *post) refuseSession(id jsonrpc.ID) {
 		shuttingDown(p.w, id)
 		return
 	}
+	fullOfSessions().writeTo(p.w, id)
+}
+
+func fullOfSessions() *refusal {
 	full := busy("too many sessions; try again later")
 	full.retry = time.Minute
-	full.writeTo(p.w, id)
+	return full
 }
 
 // serveInSession handles a legacy request in its session. It continues when the client disconnects,
@@ -198,7 +206,7 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 	}
 	defer p.h.sessions.release(s)
 	if req.IsNotification() && req.Method == protocol.NotificationCancelled {
-		s.ledger.Cancel(req)
+		s.cancel(req)
 		p.w.WriteHeader(http.StatusAccepted)
 		return
 	}
@@ -250,8 +258,13 @@ func (p *post) serveResponse(resp *jsonrpc.Response) {
 		refusal.write(p.w)
 		return
 	}
-	s.ledger.Answer(resp)
-	p.h.sessions.release(s)
+	defer p.h.sessions.release(s)
+	if !s.ledger.Answer(resp) {
+		if refusal := p.h.replica.answer(p.r.Context(), s, resp); refusal != nil {
+			refusal.write(p.w)
+			return
+		}
+	}
 	p.w.WriteHeader(http.StatusAccepted)
 }
 

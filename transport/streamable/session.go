@@ -30,21 +30,39 @@ type session struct {
 
 	place admission.Place
 	ended bool // guarded by sessionTable.mu
+
+	shared *shared // nil outside of a fleet
 }
 
-// newSession returns a session that is not listed yet: initialize has to succeed first.
+// newSession returns a session that is not listed yet: initialize has to succeed first. Its ID has
+// at least 128 random bits, in characters that a header field allows.
 func (h *Handler) newSession(ctx context.Context) *session {
-	s := &session{
-		h:     h,
-		owner: oauth.FromContext(ctx).Key(),
-		done:  make(chan struct{}),
-	}
-	// At least 128 random bits, in characters that a header field allows.
+	return h.makeSession(rand.Text(), oauth.FromContext(ctx).Key())
+}
+
+func (h *Handler) makeSession(id, owner string) *session {
+	s := &session{h: h, owner: owner, done: make(chan struct{})}
 	s.place.Value = s
-	s.Session = transport.NewSession(rand.Text(), s)
+	s.Session = transport.NewSession(id, h.link(s, id))
 	s.out.init(s)
 	return s
 }
+
+// link returns what reaches the client of s outside of requests.
+func (h *Handler) link(s *session, id string) transport.SessionLink {
+	if h.replica == nil {
+		return ownLink{s}
+	}
+	s.shared = newShared(s, id)
+	return s.shared
+}
+
+// ownLink is the link of a session that only this process serves. A session itself would be a
+// [transport.SharedLink], since it embeds a [transport.Session].
+type ownLink struct{ s *session }
+
+// Notify sends n as [session.Notify] does.
+func (l ownLink) Notify(ctx context.Context, n *jsonrpc.Request) error { return l.s.Notify(ctx, n) }
 
 // Notify sends n on the stream that the client opened with GET, or keeps it until the client opens
 // one. It waits neither for the client nor for the event store. It implements
@@ -75,6 +93,12 @@ func (s *session) beginCall(c *ledger.Call, ctx context.Context, req *jsonrpc.Re
 	default:
 		return &refusal{status: http.StatusBadRequest, err: err}
 	}
+}
+
+// cancel handles a notifications/cancelled of the client, whichever replica runs the request.
+func (s *session) cancel(n *jsonrpc.Request) {
+	s.ledger.Cancel(n)
+	s.h.replica.cancelElsewhere(s, n)
 }
 
 // close releases what the session holds; it is called once. The channel is closed when the event
@@ -131,6 +155,7 @@ func (t *sessionTable) add(s *session, caller admission.Key) bool {
 	}
 	t.mu.Unlock()
 	if old != nil {
+		t.h.replica.drop(old)
 		old.close()
 	}
 	return true
@@ -146,6 +171,13 @@ func (t *sessionTable) use(id, owner string) *session {
 		return nil
 	}
 	return s
+}
+
+// named returns the session with the ID, of any owner; nil if there is none.
+func (t *sessionTable) named(id string) *session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
 }
 
 func (t *sessionTable) release(s *session) { t.places.Release(&s.place) }
@@ -211,6 +243,7 @@ func (t *sessionTable) expire() {
 	}
 	t.mu.Unlock()
 	for _, s := range all {
+		t.h.replica.drop(s)
 		s.close()
 	}
 }
@@ -229,7 +262,11 @@ func (h *Handler) session(r *http.Request) (*session, *refusal) {
 		return nil, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
 			"header %s: %s is not a version with sessions; send the version that initialize agreed on", protocol.HeaderProtocolVersion, httpguard.Quote(string(v)))
 	}
-	s := h.sessions.use(id, oauth.FromContext(r.Context()).Key())
+	owner := oauth.FromContext(r.Context()).Key()
+	s := h.sessions.use(id, owner)
+	if h.replica != nil {
+		return h.replica.session(r, s, id, owner)
+	}
 	if s == nil {
 		return nil, sessionOver()
 	}

@@ -18,9 +18,9 @@ import (
 // sent without being stored, and ctx ends. Nothing else waits for a store: no lock is held while it
 // works.
 type EventStore interface {
-	// Append stores message number seq of a stream. It may keep data, which does not change.
+	// Append stores the next message of a stream. It may keep its data, which does not change.
 	// The error is [ErrTooLarge] if the store cannot keep a message of that size.
-	Append(ctx context.Context, session, stream string, seq uint64, data []byte) error
+	Append(ctx context.Context, session, stream string, e Event) error
 
 	// After returns the stored messages of a stream with numbers larger than seq, in order. An
 	// unknown stream has none.
@@ -32,8 +32,10 @@ type EventStore interface {
 
 // An Event is a message in an [EventStore].
 type Event struct {
-	Seq  uint64
-	Data []byte // JSON; must not be changed
+	Seq     uint64
+	Data    []byte // JSON; must not be changed
+	Request string // JSON of the id of the request that the stream belongs to; "" for none
+	Last    bool   // nothing follows
 }
 
 // ErrTooLarge is returned for a message that is larger than an event store keeps.
@@ -89,8 +91,8 @@ type storedEvent struct {
 
 func (e *storedEvent) size() int { return len(e.Data) + eventOverhead }
 
-func (m *memoryStore) Append(_ context.Context, session, stream string, seq uint64, data []byte) error {
-	event := storedEvent{stream, Event{seq, data}}
+func (m *memoryStore) Append(_ context.Context, session, stream string, e Event) error {
+	event := storedEvent{stream, e}
 	if event.size() > m.limits.SessionBytes {
 		return ErrTooLarge
 	}

@@ -13,7 +13,7 @@ func TestMemoryStore(t *testing.T) {
 	m := NewMemoryStore(MemoryLimits{SessionBytes: 1000, SessionEvents: 3, TotalBytes: 1500})
 	add := func(session, stream string, seq uint64, size int) {
 		t.Helper()
-		require.NoError(t, m.Append(ctx, session, stream, seq, []byte(strings.Repeat("x", size))))
+		require.NoError(t, m.Append(ctx, session, stream, Event{Seq: seq, Data: []byte(strings.Repeat("x", size))}))
 	}
 	seqs := func(session, stream string, after uint64) []uint64 {
 		t.Helper()
@@ -37,7 +37,7 @@ func TestMemoryStore(t *testing.T) {
 	add("a", "1", 3, 800)
 	require.Equal(t, []uint64{3}, seqs("a", "1", 0), "beyond SessionBytes, the oldest are dropped")
 	require.Empty(t, seqs("a", "2", 0))
-	require.Equal(t, ErrTooLarge, m.Append(ctx, "a", "1", 4, make([]byte, 901)))
+	require.Equal(t, ErrTooLarge, m.Append(ctx, "a", "1", Event{Seq: 4, Data: make([]byte, 901)}))
 	add("b", "1", 1, 800)
 	require.Empty(t, seqs("a", "1", 0), "beyond TotalBytes, the session that was silent longest is dropped")
 	require.NoError(t, m.Forget(ctx, "b"))
@@ -63,7 +63,7 @@ func TestMemoryStoreStaysWithinItsLimits(t *testing.T) {
 			key := session + stream
 			last[key]++
 			size := rapid.IntRange(0, 900).Draw(t, "size")
-			require.NoError(t, m.Append(t.Context(), session, stream, last[key], make([]byte, size)))
+			require.NoError(t, m.Append(t.Context(), session, stream, Event{Seq: last[key], Data: make([]byte, size)}))
 			events, err := m.After(t.Context(), session, stream, 0)
 			require.NoError(t, err)
 			require.NotEmpty(t, events, "the last message is stored")

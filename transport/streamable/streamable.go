@@ -86,6 +86,10 @@ type Options struct {
 	// more than the new one, it evicts the session that was idle longest. Sessions that were not
 	// used after initialize are evicted first. If all are busy, the client gets 503. A caller is a
 	// principal, or else an address.
+	//
+	// If the server is a replica, the number limits the sessions of the fleet, and the copies of each
+	// replica. Nothing is evicted from the fleet: the client gets 503 if all places are taken, or if
+	// its caller would have more than are left for all others.
 	MaxSessions int
 
 	// MaxInFlight limits the unanswered requests of one caller, and MaxInFlightTotal those of all.
@@ -130,8 +134,9 @@ type Options struct {
 	// arrive at a loopback address. "*" allows every host.
 	AllowedHosts []string
 
-	// EventStore keeps the messages of streams so that legacy clients can resume them. Nil means
-	// [NewMemoryStore] with its default limits.
+	// EventStore keeps the messages of streams so that legacy clients can resume them. Nil means the
+	// store of the fleet, if the server is a replica, and else [NewMemoryStore] with its default
+	// limits.
 	EventStore EventStore
 
 	// KeepAlive is how long an event stream may be silent before the server sends a comment. Zero
@@ -194,6 +199,8 @@ type Handler struct {
 	listening *admission.Budget // streams that only listen
 	bytes     *admission.Budget // of bodies and responses
 
+	replica *replica // nil outside of a fleet
+
 	plainOnce sync.Once // logs once that replies cannot be streams
 
 	// How long a client that resumes a stream waits for the old connection to end.
@@ -213,6 +220,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x.bytes = admission.NewBudget(x.opts.MaxInFlightBytes, x.opts.MaxInFlightBytesTotal)
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.sessions.init(x)
+	x.join(opts)
 	return x
 }
 
@@ -264,6 +272,10 @@ func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.sessions.release(s)
+	if refusal := h.replica.end(r.Context(), s); refusal != nil {
+		refusal.write(w)
+		return
+	}
 	h.sessions.end(s)
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -22,8 +23,10 @@ type streams struct {
 
 	mu         sync.Mutex // not held while the event store works
 	standalone *stream
-	open       map[uint64]*stream // streams without a response yet, except standalone
+	open       map[string]*stream // by name: streams without a response yet, except standalone
 	count      uint64
+	away       map[string]*stream // streams of other replicas that are written here
+	tag        string             // begins the names of streams in a fleet; "" outside of one
 	closed     bool
 	stored     bool          // a message of the session is in the store
 	storing    int           // calls of the store that have not returned
@@ -51,36 +54,41 @@ var (
 
 // A stream is one of the streams of a session. streams.mu guards all its fields.
 type stream struct {
-	id   uint64
-	name string // id, in decimal
-	last uint64 // number of the last message appended
-	sent uint64 // number of the last message written by a GET
-	done bool   // the response was appended: nothing follows
+	name    string // unique in the session; standaloneName for the standalone stream
+	request string // JSON of the id of its request; "" for none
+	last    uint64 // number of the last message appended
+	sent    uint64 // number of the last message written by a GET
+	done    bool   // the response was appended: nothing follows
 
 	stuck bool          // the store has not returned from the last append
 	taken bool          // a connection writes the stream
 	freed chan struct{} // closed when that connection ends; nil while no connection waits for that
 	wake  chan struct{} // wakes the GET that writes the stream; nil if a POST writes it
+
+	moved bool          // a client reads the stream at another replica
+	leave chan struct{} // closed when the GET that writes the stream must leave it to another replica
 }
 
-func newStream(id uint64) *stream { return &stream{id: id, name: strconv.FormatUint(id, 10)} }
+const standaloneName = "0"
 
 func (o *streams) init(s *session) {
 	o.s = s
-	o.standalone = newStream(0)
+	o.standalone = &stream{name: standaloneName}
+	if s.h.replica != nil {
+		o.tag = s.h.replica.streamTag()
+	}
 }
 
-// create returns a new stream for a POST, which writes it from now on.
-func (o *streams) create() *stream {
+// create returns a new stream for a POST with this request, which writes it from now on.
+func (o *streams) create(request string) *stream {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.count++
-	st := newStream(o.count)
-	st.taken = true
+	st := &stream{name: o.tag + strconv.FormatUint(o.count, 10), request: request, taken: true}
 	if o.open == nil {
-		o.open = make(map[uint64]*stream)
+		o.open = make(map[string]*stream)
 	}
-	o.open[st.id] = st
+	o.open[st.name] = st
 	return st
 }
 
@@ -147,7 +155,7 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bo
 	// Store the message even if the client has disconnected: it may resume the stream.
 	ctx = context.WithoutCancel(ctx)
 	if o.instant() {
-		return o.appended(ctx, st, answer, o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, st.last+1, data))
+		return o.appended(ctx, st, answer, o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, st.next(data, answer)))
 	}
 	o.storing++
 	st.stuck = true
@@ -168,7 +176,7 @@ func (o *streams) appendWithin(ctx context.Context, st *stream, data []byte, ans
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 		err := guarded(func() error {
-			return o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, st.last+1, data)
+			return o.store(ctx, st, st.next(data, answer))
 		})
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -187,6 +195,31 @@ func (o *streams) appendWithin(ctx context.Context, st *stream, data []byte, ans
 		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", errStoreLate)
 		return 0, errStoreLate
 	}
+}
+
+// next returns the next message of st.
+func (st *stream) next(data []byte, answer bool) Event {
+	return Event{Seq: st.last + 1, Data: data, Request: st.request, Last: answer}
+}
+
+// store calls the store. Other replicas may append to the standalone stream, too.
+func (o *streams) store(ctx context.Context, st *stream, e Event) error {
+	err := o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, e)
+	if o.s.h.replica == nil {
+		return err
+	}
+	if errors.Is(err, fleet.ErrConflict) && st != o.standalone {
+		return nil // only this replica appends to it: it was stored, and the answer was lost
+	}
+	for errors.Is(err, fleet.ErrConflict) && st == o.standalone && ctx.Err() == nil {
+		if e.Seq, err = o.s.h.replica.last(ctx, o.s, st.name); err != nil {
+			return err
+		}
+		st.last = e.Seq // no other append to st is running
+		e.Seq++
+		err = o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, e)
+	}
+	return err
 }
 
 // guarded calls a custom store and turns its panics into errors.
@@ -211,6 +244,9 @@ func (o *streams) appended(ctx context.Context, st *stream, answer bool, err err
 		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", err)
 	}
 	o.wakeLocked(st)
+	if o.s.h.replica != nil && err == nil {
+		o.s.h.replica.wakeOthers(o.s, st)
+	}
 	return st.last, err
 }
 
@@ -218,13 +254,18 @@ func (o *streams) appended(ctx context.Context, st *stream, answer bool, err err
 func (o *streams) markDone(st *stream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.s.h.replica != nil && !st.done {
+		// A client that resumes it at another replica must not wait for more. Ends when the store
+		// returns, or is late.
+		go func() { _, _ = o.append(context.Background(), st, nil, true) }()
+	}
 	o.markDoneLocked(st)
 	o.wakeLocked(st)
 }
 
 func (o *streams) markDoneLocked(st *stream) {
 	st.done = true
-	delete(o.open, st.id)
+	delete(o.open, st.name)
 }
 
 func (o *streams) wakeLocked(st *stream) {
@@ -238,7 +279,8 @@ func (o *streams) wakeLocked(st *stream) {
 func (o *streams) free(st *stream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	st.taken, st.wake = false, nil
+	st.taken, st.wake, st.leave = false, nil, nil
+	delete(o.away, st.name)
 	if st.freed != nil {
 		close(st.freed)
 		st.freed = nil
@@ -247,19 +289,22 @@ func (o *streams) free(st *stream) {
 
 // take makes the caller the writer of st. If another connection writes it, take returns a channel
 // that is closed when that connection ends. It never takes a stream away: otherwise anyone who
-// learned the session ID could disconnect the client.
-func (o *streams) take(st *stream) (wake, freed chan struct{}) {
+// learned the session ID could disconnect the client. left is closed when another replica takes it.
+func (o *streams) take(st *stream) (wake, left, freed chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if st.taken {
 		if st.freed == nil {
 			st.freed = make(chan struct{})
 		}
-		return nil, st.freed
+		return nil, nil, st.freed
 	}
 	st.taken = true
 	st.wake = make(chan struct{}, 1)
-	return st.wake, nil
+	if o.tag != "" {
+		st.leave = make(chan struct{})
+	}
+	return st.wake, st.leave, nil
 }
 
 // state returns the number of the last message of st, and whether it is complete.
@@ -292,26 +337,81 @@ func (o *streams) lastSent(st *stream) uint64 {
 
 // find returns the stream and the message number that an event ID names.
 func (o *streams) find(eventID string) (st *stream, seq uint64, err error) {
-	id, seq, ok := parseEventID(eventID)
+	name, seq, ok := parseEventID(eventID)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	count, own := o.number(name)
 	switch {
-	case !ok || id > o.count:
+	case !ok || !own && !o.s.h.replica.isStream(name) || own && count > o.count:
 		return nil, 0, fmt.Errorf("%s is not an event ID of this session", httpguard.Quote(eventID))
-	case id == 0:
+	case name == standaloneName:
 		st = o.standalone
-	case o.open[id] != nil:
-		st = o.open[id]
+	case o.open[name] != nil:
+		st = o.open[name]
+	case !own:
+		if st = o.away[name]; st == nil {
+			st = &stream{name: name, last: seq}
+			if o.away == nil {
+				o.away = make(map[string]*stream)
+			}
+			o.away[name] = st
+		}
+		return st, seq, nil
 	default:
 		// Its response is in the store, or nowhere.
-		st = newStream(id)
-		st.last, st.done = seq, true
-		return st, seq, nil
+		return &stream{name: name, last: seq, done: true}, seq, nil
 	}
-	if seq > st.last {
+	if seq > st.last && o.tag == "" { // other replicas may have sent more
 		return nil, 0, fmt.Errorf("%s is not an event ID of this session", httpguard.Quote(eventID))
 	}
 	return st, seq, nil
+}
+
+// number returns the number in the name of a stream of this session object.
+func (o *streams) number(name string) (n uint64, own bool) {
+	if name == standaloneName {
+		return 0, true
+	}
+	digits, own := strings.CutPrefix(name, o.tag)
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, own && err == nil && strconv.FormatUint(n, 10) == digits
+}
+
+// wakeNamed wakes the GET that writes a stream.
+func (o *streams) wakeNamed(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if st := o.named(name); st != nil {
+		o.wakeLocked(st)
+	}
+}
+
+// leave ends the GET that writes a stream, which a client now reads at another replica. It reports
+// whether messages of the stream came from here.
+func (o *streams) leave(name string) (wrote bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	st := o.named(name)
+	if st == nil {
+		return false
+	}
+	st.moved = true
+	if st.leave != nil {
+		close(st.leave)
+		st.leave = nil
+	}
+	return st.last > 0
+}
+
+// named returns a stream that messages may still come for, or nil. The caller holds mu.
+func (o *streams) named(name string) *stream {
+	if name == standaloneName {
+		return o.standalone
+	}
+	if st := o.open[name]; st != nil {
+		return st
+	}
+	return o.away[name]
 }
 
 // close ends all streams; later messages are dropped. The channel is closed when the store has
@@ -320,7 +420,7 @@ func (o *streams) close() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	if !o.stored {
+	if !o.stored || o.s.h.replica != nil { // other replicas go on with it, or have made it forget
 		return nil
 	}
 	o.forgotten = make(chan struct{})
@@ -358,12 +458,11 @@ func appendEventID(dst []byte, st *stream, seq uint64) []byte {
 	return strconv.AppendUint(dst, seq, 10)
 }
 
-func parseEventID(s string) (id, seq uint64, ok bool) {
-	left, right, ok := strings.Cut(s, "-")
+func parseEventID(s string) (name string, seq uint64, ok bool) {
+	name, right, ok := strings.Cut(s, "-")
 	if !ok {
-		return 0, 0, false
+		return "", 0, false
 	}
-	id, err1 := strconv.ParseUint(left, 10, 64)
-	seq, err2 := strconv.ParseUint(right, 10, 64)
-	return id, seq, err1 == nil && err2 == nil
+	seq, err := strconv.ParseUint(right, 10, 64)
+	return name, seq, err == nil
 }

@@ -1,0 +1,70 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Limits of sending a request again.
+const (
+	//limit:client times that a request is sent again because no server responded | the call fails with that error
+	maxRepeats = 3
+	//limit:client time in a Retry-After that the client waits for | the call fails with that status at once
+	maxRetryAfter = 5 * time.Second
+)
+
+// broken reports whether a request that failed with err may succeed if it is sent again, because
+// its server or a proxy was not available. Unsent reports whether no server received it, so that
+// sending it again does no harm.
+func broken(err error) (again, unsent bool) {
+	if errors.Is(err, errLost) {
+		return true, false
+	}
+	if status, ok := errors.AsType[*StatusError](err); ok {
+		switch status.Code {
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return status.retryAfter() <= maxRetryAfter, false
+		}
+		return false, false
+	}
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		_, unknownHost := errors.AsType[*net.DNSError](err)
+		return !unknownHost && !dial.Timeout(), true
+	}
+	return false, false
+}
+
+// retryAfter returns the time of the header field Retry-After; 0 if it is not a number of seconds.
+func (e *StatusError) retryAfter() time.Duration {
+	seconds, err := strconv.ParseUint(e.Header.Get("Retry-After"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// pauseBefore waits before a request that failed with err is sent for the n-th time again.
+func pauseBefore(ctx context.Context, n int, err error) error {
+	d := 100 * time.Millisecond << (n - 1)
+	if status, ok := errors.AsType[*StatusError](err); ok {
+		d = max(d, status.retryAfter())
+	}
+	return sleep(ctx, d)
+}
+
+// repeat calls send, whose message may be sent twice without harm, until a server responds.
+func repeat(ctx context.Context, send func() error) error {
+	for n := 1; ; n++ {
+		err := send()
+		if err == nil || n > maxRepeats || ctx.Err() != nil {
+			return err
+		}
+		if again, _ := broken(err); !again || pauseBefore(ctx, n, err) != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
+	"github.com/mcpkit/mcpkit-go/fleet/natsfleet/natsserver"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// stores returns functions that open another engine of one store.
+func stores(b *testing.B) map[string]func() fleet.Engine {
+	must := func(e fleet.Engine, err error) fleet.Engine {
+		require.NoError(b, err)
+		return e
+	}
+	memory := fleet.NewMemory(fleet.MemoryOptions{})
+	b.Cleanup(func() { require.NoError(b, memory.Close()) })
+	server, err := natsserver.Start(b.Context(), natsserver.Options{Listen: "127.0.0.1:0", Secret: "s", Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(b, err)
+	b.Cleanup(server.Close)
+	all := map[string]func() fleet.Engine{
+		"none":   func() fleet.Engine { return nil },
+		"memory": func() fleet.Engine { return memory.Open() },
+		"nats":   func() fleet.Engine { return must(connect(server.URL(), "s")) },
+		"bbolt":  func() fleet.Engine { return must(boltfleet.Open(filepath.Join(b.TempDir(), "fleet"), nil)) },
+	}
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		address, end, err := startRedis(b.Context())
+		require.NoError(b, err)
+		b.Cleanup(end)
+		all["redis"] = func() fleet.Engine { return must(connect(address, "")) }
+	}
+	return all
+}
+
+// serveDesk serves a desk that is a replica if engine is not nil.
+func serveDesk(b *testing.B, engine fleet.Engine) (*Desk, string) {
+	desk := &Desk{replica: "r"}
+	opts := []mcpkit.Option{mcpkit.StateKeys([]byte(strings.Repeat("k", 32))), mcpkit.Logger(slog.New(slog.DiscardHandler))}
+	if engine != nil {
+		opts = append(opts, mcpkit.Fleet(engine))
+	}
+	srv, err := mcpkit.New(desk, opts...)
+	require.NoError(b, err)
+	desk.changed = srv.ResourceUpdated
+	require.NoError(b, srv.Start(context.Background()))
+	h := streamable.NewHandler(srv, &streamable.Options{MaxSessions: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
+	web := httptest.NewServer(h)
+	b.Cleanup(func() {
+		h.Close()
+		web.CloseClientConnections()
+		web.Close()
+		require.NoError(b, srv.Close())
+	})
+	return desk, web.URL
+}
+
+var order = []string{"none", "memory", "bbolt", "redis", "nats"}
+
+// BenchmarkCall measures a call of a legacy session and of a modern client: without a store, and
+// with each.
+func BenchmarkCall(b *testing.B) {
+	all := stores(b)
+	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+		for _, name := range order {
+			if all[name] == nil {
+				continue
+			}
+			b.Run(fmt.Sprintf("%s/%s", v, name), func(b *testing.B) {
+				_, url := serveDesk(b, all[name]())
+				c, err := client.Dial(b.Context(), url, client.Version(v), client.Logger(slog.New(slog.DiscardHandler)))
+				require.NoError(b, err)
+				defer c.Close()
+				for b.Loop() {
+					_, err := client.Call[string](b.Context(), c, "where", nil)
+					require.NoError(b, err)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkFanOut measures the time in which one change at a replica reaches 1,000 subscribers of
+// three replicas.
+func BenchmarkFanOut(b *testing.B) {
+	const subscribers = 1000
+	all := stores(b)
+	for _, name := range order[1:] {
+		if all[name] == nil || name == "bbolt" { // a file has one process
+			continue
+		}
+		b.Run(name, func(b *testing.B) {
+			desks, urls := make([]*Desk, 3), make([]string, 3)
+			for i := range desks {
+				desks[i], urls[i] = serveDesk(b, all[name]())
+			}
+			var told sync.WaitGroup
+			arrived := make(chan struct{}, subscribers)
+			ctx, stop := context.WithCancel(b.Context())
+			for i := range subscribers {
+				stream := subscribe(b, ctx, urls[i%3])
+				told.Go(func() { // ends with ctx
+					defer stream.Close()
+					buf := make([]byte, 4096)
+					for {
+						n, err := stream.Read(buf)
+						if err != nil {
+							return
+						}
+						for range strings.Count(string(buf[:n]), "notifications/resources/updated") {
+							arrived <- struct{}{}
+						}
+					}
+				})
+			}
+			for b.Loop() {
+				desks[0].changed(boardURI)
+				for range subscribers {
+					<-arrived
+				}
+			}
+			stop()
+			told.Wait()
+		})
+	}
+}
+
+// subscribe opens a modern stream that listens to the board, and waits for the acknowledgement.
+func subscribe(b *testing.B, ctx context.Context, url string) io.ReadCloser {
+	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["` + boardURI + `"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}}}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	require.NoError(b, err)
+	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"} {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(b, err)
+	require.Equal(b, http.StatusOK, resp.StatusCode)
+	buf := make([]byte, 4096)
+	n, err := resp.Body.Read(buf)
+	require.NoError(b, err)
+	require.Contains(b, string(buf[:n]), "acknowledged")
+	return resp.Body
+}

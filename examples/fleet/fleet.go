@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/fleet/natsfleet/natsserver"
+)
+
+// books count what the replicas of the shop write. They are a service of its own, and not a replica.
+type books struct {
+	mu    sync.Mutex
+	lines map[string]int // how often each line was written, by kind and ID; guarded by mu
+}
+
+func (b *books) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lines[r.FormValue("kind")+" "+r.FormValue("id")]++
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (b *books) count(kind, id string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines[kind+" "+id]
+}
+
+// A shop is some replicas behind a proxy, with a store and the books.
+type shop struct {
+	proxy *proxy
+	web   *http.Server
+	url   string
+	books *books
+	env   []string
+
+	replicas []*process
+	close    []func()
+}
+
+// A process is a replica that runs.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+// open starts n replicas behind a proxy at the address.
+func open(ctx context.Context, n int, address, store string) (s *shop, err error) {
+	s = &shop{proxy: newProxy(n), books: &books{lines: map[string]int{}}, replicas: make([]*process, n)}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	secret := rand.Text()
+	switch store {
+	case "redis":
+		address, end, err := startRedis(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.close = append(s.close, end)
+		store = address
+	case "":
+		server, err := natsserver.Start(ctx, natsserver.Options{
+			Listen: "127.0.0.1:0", Secret: secret, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.close = append(s.close, server.Close)
+		store = server.URL()
+	}
+	ledger := httptest.NewServer(s.books)
+	s.close = append(s.close, ledger.Close)
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	s.env = append(os.Environ(), envStore+"="+store, envSecret+"="+secret, envKey+"="+base64.StdEncoding.EncodeToString(key), envBooks+"="+ledger.URL)
+	for i := range n {
+		if err := s.start(i); err != nil {
+			return nil, err
+		}
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s.url = "http://" + listener.Addr().String()
+	s.web = &http.Server{Handler: s.proxy}
+	// Ends when Close closes it.
+	go func() { _ = s.web.Serve(listener) }()
+	return s, nil
+}
+
+// startRedis runs redis-server in memory and returns its URL.
+func startRedis(ctx context.Context) (address string, end func(), err error) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	host := free.Addr().String()
+	if err := free.Close(); err != nil {
+		return "", nil, err
+	}
+	_, port, _ := net.SplitHostPort(host)
+	cmd := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no")
+	if err := cmd.Start(); err != nil {
+		return "", nil, fmt.Errorf("install redis-server: %w", err)
+	}
+	end = func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // reports the signal
+	}
+	for range 200 {
+		conn, err := net.Dial("tcp", host)
+		if err == nil {
+			return "redis://" + host, end, conn.Close()
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	end()
+	return "", nil, errors.New("redis-server does not accept connections")
+}
+
+// start starts a replica and waits until it serves.
+func (s *shop) start(i int) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(s.env[:len(s.env):len(s.env)], fmt.Sprintf("%s=replica-%d", envReplica, i))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.replicas[i] = &process{cmd, stdin}
+	address, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return errors.Join(fmt.Errorf("replica %d does not serve: %w", i, err), s.kill(i))
+	}
+	s.proxy.set(i, strings.TrimSpace(address))
+	return nil
+}
+
+// kill ends a replica at once. The proxy is not told, as it would not be.
+func (s *shop) kill(i int) error {
+	p := s.replicas[i]
+	if p == nil {
+		return nil
+	}
+	s.replicas[i] = nil
+	if err := p.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = p.cmd.Wait() // reports the signal
+	_ = p.stdin.Close()
+	return nil
+}
+
+// Close ends everything.
+func (s *shop) Close() {
+	if s.web != nil {
+		_ = s.web.Close()
+	}
+	for i := range s.replicas {
+		_ = s.kill(i)
+		s.proxy.set(i, "")
+	}
+	for _, close := range s.close {
+		close()
+	}
+}

@@ -1,0 +1,57 @@
+// Command fleet serves one MCP server from three processes behind a round-robin proxy.
+//
+//	fleet              serves http://127.0.0.1:8080/mcp, and HTTP+SSE at /sse
+//	fleet -chaos 30s   kills the processes all the time, while clients of all versions call them
+//
+// The processes share what clients need in a NATS server that is part of this program. With -store
+// redis, it runs redis-server instead, and with -store redis://host:6379 it uses one that runs.
+//
+// Kill a process with kill -9 while a client uses it: the client goes on.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+)
+
+func main() {
+	if os.Getenv(envReplica) != "" {
+		runReplica()
+		return
+	}
+	address := flag.String("http", "127.0.0.1:8080", "address of the proxy")
+	replicas := flag.Int("replicas", 3, "number of replicas")
+	store := flag.String("store", "", "URL of the store, or \"redis\" to run redis-server; by default this program is a NATS server")
+	duration := flag.Duration("chaos", 0, "kill replicas for this time while clients call them")
+	clients := flag.Int("clients", 2, "with -chaos: clients of each protocol version")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if *duration > 0 {
+		*address = "127.0.0.1:0"
+	}
+	s, err := open(ctx, *replicas, *address, *store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	if *duration == 0 {
+		for i, p := range s.replicas {
+			fmt.Printf("replica %d is process %d\n", i, p.cmd.Process.Pid)
+		}
+		fmt.Printf("serving %s/mcp and, for 2024-11-05, %s/sse\n", s.url, s.url)
+		<-ctx.Done()
+		return
+	}
+	r, err := chaos(ctx, s, *duration, *clients, 400*time.Millisecond)
+	fmt.Print(r)
+	if err != nil {
+		s.Close()
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var soak = flag.Duration("soak", 0, "kill replicas for this time; by default for a few seconds")
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envReplica) != "" { // the test program is the replicas, too
+		runReplica()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestNoClientNoticesThatReplicasAreKilled kills one replica after the other while clients of all
+// versions ask, answer, order and listen.
+func TestNoClientNoticesThatReplicasAreKilled(t *testing.T) {
+	for _, store := range []string{"", "redis"} {
+		t.Run(cmp.Or(store, "nats"), func(t *testing.T) {
+			if _, err := exec.LookPath("redis-server"); store == "redis" && err != nil {
+				t.Skip("install redis-server")
+			}
+			killed(t, store)
+		})
+	}
+}
+
+func killed(t *testing.T, store string) {
+	d := 6 * time.Second
+	if *soak > 0 {
+		d = *soak / 2
+	}
+	s, err := open(t.Context(), 3, "127.0.0.1:0", store)
+	require.NoError(t, err)
+	defer s.Close()
+	r, err := chaos(t.Context(), s, d, 2, 400*time.Millisecond)
+	t.Log(r)
+	require.NoError(t, err)
+	require.Positive(t, r.Kills)
+	require.Positive(t, r.Lost, "replicas are killed while they have work")
+	require.Positive(t, r.Cut)
+	require.Positive(t, r.Changes)
+	require.Greater(t, r.Calls, 50)
+}
+
+// TestTheReportTellsWhatMustNotHappen checks the check.
+func TestTheReportTellsWhatMustNotHappen(t *testing.T) {
+	require.NoError(t, (&report{Calls: 10, InFlight: 3, Lost: 5}).err())
+	for name, r := range map[string]*report{
+		"failed": {Failed: []string{"x"}}, "twice": {Duplicates: 1}, "missing": {Missing: 1}, "deaf": {Deaf: 1},
+	} {
+		require.ErrorContains(t, r.err(), "clients noticed", name)
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/fleet/natsfleet"
+	"github.com/mcpkit/mcpkit-go/fleet/redisfleet"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/transport/sse"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// The environment variables of a replica.
+const (
+	envReplica = "DESK_REPLICA" // its name; without it, the program starts replicas
+	envStore   = "DESK_STORE"   // URL of the store
+	envSecret  = "DESK_SECRET"  // of the store
+	envKey     = "DESK_KEY"     // 32 bytes in base64, the same for all replicas
+	envBooks   = "DESK_BOOKS"   // URL of the books
+)
+
+// runReplica serves until standard input ends, which it does when the parent does.
+func runReplica() {
+	if err := serveReplica(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func serveReplica() error {
+	key, err := base64.StdEncoding.DecodeString(os.Getenv(envKey))
+	if err != nil {
+		return fmt.Errorf("%s: %w", envKey, err)
+	}
+	engine, err := connect(os.Getenv(envStore), os.Getenv(envSecret))
+	if err != nil {
+		return err
+	}
+	desk := &Desk{replica: os.Getenv(envReplica), books: os.Getenv(envBooks)}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("desk", desk.replica)
+	// docs:begin fleet
+	srv, err := mcpkit.New(desk, mcpkit.StateKeys(key), mcpkit.Fleet(engine), mcpkit.Logger(logger))
+	// docs:end fleet
+	if err != nil {
+		return err
+	}
+	desk.changed = srv.ResourceUpdated
+	if err := srv.Start(context.Background()); err != nil {
+		return err
+	}
+	defer srv.Close()
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", streamable.NewHandler(srv, &streamable.Options{Logger: logger}))
+	mux.Handle("/sse", sse.NewHandler(srv, &sse.Options{Logger: logger}))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	web := &http.Server{Handler: mux}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = web.Close()
+	}()
+	fmt.Println(listener.Addr()) // the parent reads it
+	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// connect returns the engine of a store.
+func connect(url, secret string) (fleet.Engine, error) {
+	if strings.HasPrefix(url, "redis") {
+		return redisfleet.Open(url)
+	}
+	conn, err := nats.Connect(url, nats.Token(secret), nats.MaxReconnects(-1))
+	if err != nil {
+		return nil, err
+	}
+	return natsfleet.New(conn, &natsfleet.Options{Memory: true}), nil
+}

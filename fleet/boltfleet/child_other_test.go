@@ -1,0 +1,5 @@
+//go:build !unix
+
+package boltfleet_test
+
+func asChild() bool { return false }

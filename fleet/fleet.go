@@ -1,0 +1,631 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options configures a [Fleet]. Seal and Open are required.
+type Options struct {
+	// Seal encrypts and authenticates what the engine stores, bound to an id; Open is its inverse.
+	// All replicas seal alike.
+	Seal func(id string, plain []byte) []byte
+	Open func(id string, sealed []byte) ([]byte, error)
+
+	// Timeout is how long one operation of the engine may take. Zero means [DefaultTimeout].
+	Timeout time.Duration
+
+	// Logger receives warnings for the operator. Nil means slog.Default.
+	Logger *slog.Logger
+
+	// Observe is called at the beginning of each operation of the engine, and what it returns at
+	// the end. op is the name of the method, and set that of the set; "" for logs and the bus. It
+	// may be called concurrently.
+	Observe func(ctx context.Context, op, set string) (context.Context, func(error))
+}
+
+// An Option changes the [Options] that a server chooses.
+type Option func(*Options)
+
+// Timeout sets how long one operation of the engine may take. Zero means [DefaultTimeout].
+func Timeout(d time.Duration) Option { return func(o *Options) { o.Timeout = d } }
+
+// Observe sets [Options].Observe.
+func Observe(f func(ctx context.Context, op, set string) (context.Context, func(error))) Option {
+	return func(o *Options) { o.Observe = f }
+}
+
+const (
+	// DefaultTimeout is how long one operation of an engine may take.
+	//
+	//limit:call time that an operation of the fleet's engine may take | a retryable error
+	DefaultTimeout = 2 * time.Second
+
+	// Retry is how soon a client may try again after an [UnavailableError].
+	Retry = time.Second
+
+	//limit:server messages to other replicas that wait to be sent | they are told that they missed some
+	maxQueue = 1024
+
+	beat     = 3 * time.Second // between signs of life of a replica
+	presence = 12 * time.Second
+	aliveFor = time.Second // how long an answer of Alive is kept
+
+	// After this many failures in a row, one operation a second is tried; the others fail at once.
+	failuresInARow = 3
+
+	replicaSet = "replicas"
+	everyone   = "all"
+)
+
+// An UnavailableError means that the engine did not do an operation. It may be tried again.
+type UnavailableError struct {
+	Op  string // the method of the engine
+	Err error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("fleet: %s: the store of the fleet is not available: %v", e.Op, e.Err)
+}
+
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// UserMessage returns a text for models and users, without details.
+func (e *UnavailableError) UserMessage() string {
+	return "the server cannot reach its store at the moment; try again"
+}
+
+// RetryAfter returns [Retry].
+func (e *UnavailableError) RetryAfter() time.Duration { return Retry }
+
+// ErrNewer means that a newer version of the program wrote the record. It stays as it is.
+var ErrNewer = errors.New("fleet: the record was written by a newer version of the program")
+
+// A Fleet is one replica's view of an [Engine]: it seals what the engine stores, limits the time of
+// each operation, and knows which replicas are alive. All methods are safe for concurrent use.
+//
+// The bus only wakes: a message may be lost, so code that waits for one also looks into the store
+// from time to time.
+type Fleet struct {
+	engine  Engine
+	opts    Options
+	replica string
+
+	mu       sync.Mutex
+	handlers map[string][]*handler // by kind; guarded by mu
+	missed   []*handler            // guarded by mu
+	alive    map[string]liveness   // guarded by mu
+	failures int                   // in a row; guarded by mu
+	tried    time.Time             // the last attempt after failuresInARow; guarded by mu
+	lost     error                 // of the last failure; nil if the engine is available; guarded by mu
+	overflow bool                  // messages were dropped; guarded by mu
+	started  bool                  // guarded by mu
+	closed   bool                  // guarded by mu
+
+	queue chan message
+	end   context.CancelFunc
+	ended sync.WaitGroup
+}
+
+type handler struct {
+	call func(from string, payload []byte)
+}
+
+type liveness struct {
+	is bool
+	at time.Time
+}
+
+// A message is what replicas send to each other.
+type message struct {
+	From    string          `json:"from"`
+	Kind    string          `json:"kind"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+	to      string
+}
+
+// New returns the view of a new replica, whose name is random. It does nothing before Start.
+func New(engine Engine, opts Options) *Fleet {
+	opts.Timeout = cmp.Or(max(opts.Timeout, 0), DefaultTimeout)
+	opts.Logger = cmp.Or(opts.Logger, slog.Default())
+	name := strings.ToLower(rand.Text()[:12])
+	opts.Logger = opts.Logger.With("replica", name)
+	return &Fleet{
+		engine: engine, opts: opts, replica: name,
+		handlers: map[string][]*handler{}, alive: map[string]liveness{}, queue: make(chan message, maxQueue),
+	}
+}
+
+// Replica returns the name of this replica: 12 characters of a-z and 2-7. A process that starts
+// again has another name.
+func (f *Fleet) Replica() string { return f.replica }
+
+// Logger returns a logger whose lines name the replica.
+func (f *Fleet) Logger() *slog.Logger { return f.opts.Logger }
+
+// Start announces the replica and listens to the others until Close. If the engine is not available
+// yet, Start logs that, returns nil and goes on trying.
+func (f *Fleet) Start(ctx context.Context) error {
+	shown := f.run()
+	if shown == nil {
+		return nil
+	}
+	select {
+	case <-shown: // otherwise others would take what this replica begins now for that of a dead one
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// run starts the goroutines, once. The channel is closed when the replica has tried to show that it
+// is alive.
+func (f *Fleet) run() (shown <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.started || f.closed {
+		return nil
+	}
+	f.started = true
+	ctx, cancel := context.WithCancel(context.Background())
+	f.end = cancel
+	first := make(chan struct{})
+	// Both end with Close.
+	f.ended.Go(func() { f.beat(ctx, sync.OnceFunc(func() { close(first) })) })
+	f.ended.Go(func() { f.send(ctx) })
+	return first
+}
+
+// Close withdraws the replica and closes the engine. Records and logs stay.
+func (f *Fleet) Close() error {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return nil
+	}
+	f.closed = true
+	started := f.started
+	f.mu.Unlock()
+	if started {
+		f.end()
+		f.ended.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), f.opts.Timeout)
+		defer cancel()
+		_ = f.engine.Delete(ctx, replicaSet, f.replica, 0) // the record expires soon
+	}
+	return f.engine.Close()
+}
+
+// beat shows that the replica is alive, and listens to the bus as soon as that is possible.
+func (f *Fleet) beat(ctx context.Context, shown func()) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	listening := false
+	for {
+		f.show(ctx)
+		shown()
+		if !listening {
+			listening = f.listen(ctx)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (f *Fleet) listen(ctx context.Context) bool {
+	// The subscription outlives the operation, which is limited by the engine.
+	err := f.engine.Subscribe(ctx, []string{everyone, "r-" + f.replica}, f.deliver, f.tellMissed)
+	if err != nil && ctx.Err() == nil {
+		f.opts.Logger.Warn("fleet: this replica does not hear the others; trying again", "error", err)
+	}
+	if err == nil {
+		f.tellMissed() // what came before
+	}
+	return err == nil
+}
+
+func (f *Fleet) show(ctx context.Context) {
+	set := f.Set(replicaSet, 1)
+	old, err := set.Get(ctx, f.replica)
+	r := Record{Key: f.replica, TTL: presence, Revision: old.Revision}
+	switch {
+	case err == nil:
+		_, err = set.Update(ctx, r)
+	case errors.Is(err, ErrNotFound):
+		_, err = set.Create(ctx, r)
+	}
+	if err != nil && ctx.Err() == nil {
+		f.opts.Logger.Warn("fleet: the store is not available", "error", err)
+	}
+}
+
+// Health returns why the engine is not available, or nil.
+func (f *Fleet) Health() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost
+}
+
+// Alive reports whether a replica is running. A replica that died is noticed within 12 seconds.
+func (f *Fleet) Alive(ctx context.Context, replica string) (bool, error) {
+	if replica == f.replica {
+		return true, nil
+	}
+	f.mu.Lock()
+	known := f.alive[replica]
+	if len(f.alive) > 1000 {
+		clear(f.alive)
+	}
+	f.mu.Unlock()
+	if time.Since(known.at) < aliveFor {
+		return known.is, nil
+	}
+	_, err := f.Set(replicaSet, 1).Get(ctx, replica)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alive[replica] = liveness{err == nil, time.Now()}
+	return err == nil, nil
+}
+
+// do runs one operation of the engine, within its time.
+func (f *Fleet) do(ctx context.Context, op, set string, run func(ctx context.Context) error) error {
+	if err := f.refuse(); err != nil {
+		return &UnavailableError{op, err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.opts.Timeout)
+	defer cancel()
+	end := func(error) {}
+	if f.opts.Observe != nil {
+		ctx, end = f.opts.Observe(ctx, op, set)
+	}
+	err := run(ctx)
+	end(err)
+	if err == nil || expected(err) {
+		f.outcome(nil)
+		return err
+	}
+	if !errors.Is(context.Cause(ctx), context.Canceled) { // the caller left
+		f.outcome(err)
+	}
+	return &UnavailableError{op, err}
+}
+
+func expected(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) ||
+		errors.Is(err, ErrTooLarge) || errors.Is(err, ErrInvalid)
+}
+
+// refuse returns an error if the engine failed too often to be tried again already.
+func (f *Fleet) refuse() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failures < failuresInARow {
+		return nil
+	}
+	if time.Since(f.tried) < Retry {
+		return f.lost
+	}
+	f.tried = time.Now()
+	return nil
+}
+
+func (f *Fleet) outcome(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost = err; err == nil {
+		f.failures = 0
+		return
+	}
+	f.failures++
+	f.tried = time.Now()
+}
+
+// On calls f with the payload of each message of a kind that another replica sends, one at a time,
+// until off is called. f must not block. The payload is JSON.
+func (f *Fleet) On(kind string, call func(from string, payload []byte)) (off func()) {
+	h := &handler{call}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.handlers[kind] = append(without(f.handlers[kind], nil), h)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.handlers[kind] = without(f.handlers[kind], h)
+	}
+}
+
+// OnMissed calls f when messages of other replicas may have been lost, until off is called.
+func (f *Fleet) OnMissed(call func()) (off func()) {
+	h := &handler{func(string, []byte) { call() }}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.missed = append(without(f.missed, nil), h)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.missed = without(f.missed, h)
+	}
+}
+
+// without returns a copy of all without h: others may be calling the handlers of all.
+func without(all []*handler, h *handler) []*handler {
+	rest := make([]*handler, 0, len(all)+1)
+	for _, other := range all {
+		if other != h {
+			rest = append(rest, other)
+		}
+	}
+	return rest
+}
+
+// Tell sends a message to a replica, or to all others if to is "". It does not wait, and the message
+// may be lost. The payload must encode to JSON.
+func (f *Fleet) Tell(to, kind string, payload any) {
+	text, err := json.Marshal(payload)
+	if err != nil {
+		f.opts.Logger.Error("fleet: a message was not encoded", "kind", kind, "error", err)
+		return
+	}
+	if to == f.replica {
+		f.dispatch(message{From: f.replica, Kind: kind, Payload: text})
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.started || f.closed {
+		return
+	}
+	select {
+	case f.queue <- message{f.replica, kind, text, to}:
+	default:
+		f.overflow = true
+	}
+}
+
+const kindMissed = "missed"
+
+// send publishes what Tell left.
+func (f *Fleet) send(ctx context.Context) {
+	for {
+		var m message
+		select {
+		case m = <-f.queue:
+		case <-ctx.Done():
+			return
+		}
+		topic := everyone
+		if m.to != "" {
+			topic = "r-" + m.to
+		}
+		if err := f.publish(ctx, topic, m); err != nil {
+			f.mu.Lock()
+			f.overflow = true
+			f.mu.Unlock()
+			continue
+		}
+		f.mu.Lock()
+		missed := f.overflow && len(f.queue) == 0
+		f.overflow = f.overflow && !missed
+		f.mu.Unlock()
+		if missed && f.publish(ctx, everyone, message{From: f.replica, Kind: kindMissed}) != nil {
+			f.mu.Lock()
+			f.overflow = true
+			f.mu.Unlock()
+		}
+	}
+}
+
+func (f *Fleet) publish(ctx context.Context, topic string, m message) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	data := f.opts.Seal("bus/"+topic, text)
+	return f.do(ctx, "Publish", "", func(ctx context.Context) error { return f.engine.Publish(ctx, topic, data) })
+}
+
+// deliver takes a message of the bus.
+func (f *Fleet) deliver(topic string, data []byte) {
+	text, err := f.opts.Open("bus/"+topic, data)
+	var m message
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	switch {
+	case err != nil:
+		f.opts.Logger.Warn("fleet: a message of another replica cannot be read; do all replicas have the same StateKeys?", "error", err)
+	case m.From == f.replica:
+	case m.Kind == kindMissed:
+		f.tellMissed()
+	default:
+		f.dispatch(m)
+	}
+}
+
+func (f *Fleet) dispatch(m message) {
+	f.mu.Lock()
+	handlers := f.handlers[m.Kind]
+	f.mu.Unlock()
+	for _, h := range handlers {
+		h.call(m.From, m.Payload)
+	}
+}
+
+func (f *Fleet) tellMissed() {
+	f.mu.Lock()
+	handlers := f.missed
+	f.mu.Unlock()
+	for _, h := range handlers {
+		h.call("", nil)
+	}
+}
+
+// Digest returns a name for keys and groups that does not tell what it stands for: 43 characters.
+// Session IDs and principals are never stored as such.
+func Digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// A Set is a named set of sealed records. Its methods are those of [Records]; besides the errors
+// there, they return an [UnavailableError], and [ErrNewer].
+type Set struct {
+	f      *Fleet
+	name   string
+	format byte
+}
+
+// Set returns the set with the name. The format is the version of what its data means: records of a
+// higher format are left alone. Extensions name their sets after themselves: "x-example-board".
+func (f *Fleet) Set(name string, format byte) *Set { return &Set{f, name, format} }
+
+func (s *Set) seal(r Record) Record {
+	r.Data = s.f.opts.Seal("set/"+s.name+"/"+r.Key, append([]byte{s.format}, r.Data...))
+	return r
+}
+
+func (s *Set) open(r Record) (Record, error) {
+	plain, err := s.f.opts.Open("set/"+s.name+"/"+r.Key, r.Data)
+	switch {
+	case err != nil || len(plain) == 0:
+		return Record{}, fmt.Errorf("fleet: set %s: %w", s.name, cmp.Or(err, errors.New("the record is empty")))
+	case plain[0] > s.format:
+		return Record{}, ErrNewer
+	}
+	r.Data = plain[1:]
+	return r, nil
+}
+
+// Get returns a record. A record that was not sealed by this server is an error.
+func (s *Set) Get(ctx context.Context, key string) (r Record, err error) {
+	err = s.f.do(ctx, "Get", s.name, func(ctx context.Context) error {
+		r, err = s.f.engine.Get(ctx, s.name, key)
+		return err
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	return s.open(r)
+}
+
+// Create adds a record.
+func (s *Set) Create(ctx context.Context, r Record) (revision uint64, err error) {
+	r = s.seal(r)
+	err = s.f.do(ctx, "Create", s.name, func(ctx context.Context) error {
+		revision, err = s.f.engine.Create(ctx, s.name, r)
+		return err
+	})
+	return revision, err
+}
+
+// Update replaces a record whose revision is r.Revision.
+func (s *Set) Update(ctx context.Context, r Record) (revision uint64, err error) {
+	r = s.seal(r)
+	err = s.f.do(ctx, "Update", s.name, func(ctx context.Context) error {
+		revision, err = s.f.engine.Update(ctx, s.name, r)
+		return err
+	})
+	return revision, err
+}
+
+// Delete deletes a record.
+func (s *Set) Delete(ctx context.Context, key string, revision uint64) error {
+	return s.f.do(ctx, "Delete", s.name, func(ctx context.Context) error {
+		return s.f.engine.Delete(ctx, s.name, key, revision)
+	})
+}
+
+// Due returns records that are due. Records that cannot be opened are left out and logged.
+func (s *Set) Due(ctx context.Context, limit int) (all []Record, err error) {
+	err = s.f.do(ctx, "Due", s.name, func(ctx context.Context) error {
+		all, err = s.f.engine.Due(ctx, s.name, limit)
+		return err
+	})
+	return s.openAll(all), err
+}
+
+// List returns records of a group. Records that cannot be opened are left out and logged.
+func (s *Set) List(ctx context.Context, group, after string, limit int) (all []Record, err error) {
+	err = s.f.do(ctx, "List", s.name, func(ctx context.Context) error {
+		all, err = s.f.engine.List(ctx, s.name, group, after, limit)
+		return err
+	})
+	return s.openAll(all), err
+}
+
+func (s *Set) openAll(all []Record) []Record {
+	opened := all[:0]
+	for _, r := range all {
+		plain, err := s.open(r)
+		if err != nil {
+			s.f.opts.Logger.Warn("fleet: a record was left out", "set", s.name, "key", r.Key, "error", err)
+			continue
+		}
+		opened = append(opened, plain)
+	}
+	return opened
+}
+
+// Count returns how many records a group has, or the set if group is "".
+func (s *Set) Count(ctx context.Context, group string) (n int, err error) {
+	err = s.f.do(ctx, "Count", s.name, func(ctx context.Context) error {
+		n, err = s.f.engine.Count(ctx, s.name, group)
+		return err
+	})
+	return n, err
+}
+
+func entryID(group, log string, seq uint64) string {
+	return fmt.Sprintf("log/%s/%s/%d", group, log, seq)
+}
+
+// Append adds an entry to a log, as [Logs] says.
+func (f *Fleet) Append(ctx context.Context, group, log string, e Entry, keep Keep) error {
+	e.Data = f.opts.Seal(entryID(group, log, e.Seq), e.Data)
+	return f.do(ctx, "Append", "", func(ctx context.Context) error { return f.engine.Append(ctx, group, log, e, keep) })
+}
+
+// After returns entries of a log, as [Logs] says. It ends before an entry that cannot be opened.
+func (f *Fleet) After(ctx context.Context, group, log string, seq uint64, limit int) (all []Entry, err error) {
+	err = f.do(ctx, "After", "", func(ctx context.Context) error {
+		all, err = f.engine.After(ctx, group, log, seq, limit)
+		return err
+	})
+	for i := range all {
+		plain, bad := f.opts.Open(entryID(group, log, all[i].Seq), all[i].Data)
+		if bad != nil {
+			return all[:i], fmt.Errorf("fleet: an entry of a log: %w", bad)
+		}
+		all[i].Data = plain
+	}
+	return all, err
+}
+
+// Last returns the number of the last entry of a log; 0 if there is none.
+func (f *Fleet) Last(ctx context.Context, group, log string) (seq uint64, err error) {
+	err = f.do(ctx, "Last", "", func(ctx context.Context) error {
+		seq, err = f.engine.Last(ctx, group, log)
+		return err
+	})
+	return seq, err
+}
+
+// Drop deletes the logs of a group.
+func (f *Fleet) Drop(ctx context.Context, group string) error {
+	return f.do(ctx, "Drop", "", func(ctx context.Context) error { return f.engine.Drop(ctx, group) })
+}

@@ -1,0 +1,386 @@
+package fleet_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/fleet"
+)
+
+// seal is a toy: it binds data to its id.
+func seal(id string, plain []byte) []byte { return append([]byte(id+"|"), plain...) }
+
+func open(id string, sealed []byte) ([]byte, error) {
+	plain, ok := bytes.CutPrefix(sealed, []byte(id+"|"))
+	if !ok {
+		return nil, errors.New("not sealed for this id")
+	}
+	return plain, nil
+}
+
+func newFleet(t *testing.T, engine fleet.Engine, change ...fleet.Option) *fleet.Fleet {
+	t.Helper()
+	opts := fleet.Options{Seal: seal, Open: open, Logger: slog.New(slog.DiscardHandler)}
+	for _, c := range change {
+		c(&opts)
+	}
+	f := fleet.New(engine, opts)
+	require.NoError(t, f.Start(t.Context()))
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return f
+}
+
+func TestRecordsAreBoundToTheirKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		f := newFleet(t, engine)
+		ctx := t.Context()
+		set := f.Set("things", 1)
+		_, err := set.Create(ctx, fleet.Record{Key: "a", Data: []byte("x"), TTL: time.Hour})
+		require.NoError(t, err)
+		got, err := set.Get(ctx, "a")
+		require.NoError(t, err)
+		require.Equal(t, "x", string(got.Data))
+
+		stolen, err := engine.Get(ctx, "things", "a")
+		require.NoError(t, err)
+		stolen.Key, stolen.TTL = "b", time.Hour
+		_, err = engine.Create(ctx, "things", stolen)
+		require.NoError(t, err)
+		_, err = set.Get(ctx, "b")
+		require.ErrorContains(t, err, "not sealed for this id")
+	})
+}
+
+func TestNewerRecordsAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, fleet.NewMemory(fleet.MemoryOptions{}))
+		ctx := t.Context()
+		older, newer := f.Set("things", 1), f.Set("things", 2)
+		r := fleet.Record{Key: "a", Group: "g", Data: []byte("x"), TTL: time.Hour, Due: fleet.AtOnce}
+		_, err := newer.Create(ctx, r)
+		require.NoError(t, err)
+		_, err = older.Get(ctx, "a")
+		require.ErrorIs(t, err, fleet.ErrNewer)
+		all, err := older.List(ctx, "g", "", 9)
+		require.NoError(t, err)
+		require.Empty(t, all)
+		all, err = older.Due(ctx, 9)
+		require.NoError(t, err)
+		require.Empty(t, all)
+
+		r.Key = "b"
+		_, err = older.Create(ctx, r)
+		require.NoError(t, err)
+		all, err = newer.List(ctx, "g", "", 9)
+		require.NoError(t, err)
+		require.Len(t, all, 2, "newer programs read older records")
+	})
+}
+
+func TestEntriesAreBoundToTheirLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		f := newFleet(t, engine)
+		ctx := t.Context()
+		keep := fleet.Keep{Entries: 9, Bytes: 999, TTL: time.Hour}
+		require.NoError(t, f.Append(ctx, "one", "log", fleet.Entry{Seq: 1, Data: []byte("secret")}, keep))
+		stolen, err := engine.After(ctx, "one", "log", 0, 9)
+		require.NoError(t, err)
+		require.NoError(t, engine.Append(ctx, "two", "log", stolen[0], keep))
+		all, err := f.After(ctx, "two", "log", 0, 9)
+		require.ErrorContains(t, err, "not sealed for this id")
+		require.Empty(t, all)
+		last, err := f.Last(ctx, "one", "log")
+		require.NoError(t, err)
+		require.EqualValues(t, 1, last)
+		require.NoError(t, f.Drop(ctx, "one"))
+		all, err = f.After(ctx, "one", "log", 0, 9)
+		require.NoError(t, err)
+		require.Empty(t, all)
+	})
+}
+
+// heard collects messages.
+type heard struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (h *heard) add(from string, payload []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, string(payload))
+}
+
+func (h *heard) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.all
+	h.all = nil
+	return all
+}
+
+func TestReplicasTellEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		defer engine.Close()
+		a, b, c := newFleet(t, engine.Open()), newFleet(t, engine.Open()), newFleet(t, engine.Open())
+		synctest.Wait()
+		var atA, atB, atC heard
+		a.On("news", atA.add)
+		off := b.On("news", atB.add)
+		c.On("news", atC.add)
+
+		a.Tell("", "news", 1)
+		a.Tell(c.Replica(), "news", 2)
+		a.Tell(a.Replica(), "news", 3)
+		a.Tell("", "other", 4)
+		a.Tell("gone", "news", 5)
+		synctest.Wait()
+		require.Equal(t, []string{"3"}, atA.take(), "what it tells all does not come back")
+		require.Equal(t, []string{"1"}, atB.take())
+		require.Equal(t, []string{"1", "2"}, atC.take())
+		off()
+		a.Tell("", "news", 6)
+		synctest.Wait()
+		require.Empty(t, atB.take())
+	})
+}
+
+func TestForgedMessagesAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		f := newFleet(t, engine)
+		synctest.Wait()
+		var all heard
+		f.On("news", all.add)
+		for _, forged := range []string{"", "x", `{"from":"x","kind":"news"}`, "bus/r-1|{}", "bus/all|not json"} {
+			require.NoError(t, engine.Publish(t.Context(), "all", []byte(forged)))
+		}
+		require.NoError(t, engine.Publish(t.Context(), "all", seal("bus/all", []byte(`{"from":"x","kind":"news","payload":7}`))))
+		synctest.Wait()
+		require.Equal(t, []string{"7"}, all.take())
+	})
+}
+
+// TestTooManyMessagesAreReplacedByAHint tells more than the queue holds: the others are told that
+// they missed some.
+func TestTooManyMessagesAreReplacedByAHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		defer engine.Close()
+		a, b := newFleet(t, engine.Open()), newFleet(t, engine.Open())
+		synctest.Wait()
+		missed := make(chan struct{}, 9999)
+		b.OnMissed(func() { missed <- struct{}{} })
+		for range 5000 {
+			a.Tell("", "news", 1)
+		}
+		synctest.Wait()
+		require.NotEmpty(t, missed)
+	})
+}
+
+func TestDeadReplicasAreNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		a, b := newFleet(t, engine), newFleet(t, &mortal{Engine: engine.Open()})
+		synctest.Wait()
+		alive, err := a.Alive(t.Context(), b.Replica())
+		require.NoError(t, err)
+		require.True(t, alive)
+		time.Sleep(time.Minute)
+		alive, err = a.Alive(t.Context(), b.Replica())
+		require.NoError(t, err)
+		require.True(t, alive, "it goes on showing that it is alive")
+
+		require.NoError(t, b.Close()) // Delete fails: as if it had been killed
+		time.Sleep(2 * time.Second)
+		alive, err = a.Alive(t.Context(), b.Replica())
+		require.NoError(t, err)
+		require.True(t, alive)
+		time.Sleep(12 * time.Second)
+		alive, err = a.Alive(t.Context(), b.Replica())
+		require.NoError(t, err)
+		require.False(t, alive)
+	})
+}
+
+// A mortal engine deletes nothing.
+type mortal struct{ fleet.Engine }
+
+func (*mortal) Delete(context.Context, string, string, uint64) error { return errors.New("killed") }
+
+// A hanging engine answers when its context ends.
+type hanging struct {
+	fleet.Engine
+	mu    sync.Mutex
+	hangs bool
+	calls int
+}
+
+func (h *hanging) Get(ctx context.Context, set, key string) (fleet.Record, error) {
+	h.mu.Lock()
+	hangs := h.hangs && set == "things"
+	if set == "things" {
+		h.calls++
+	}
+	h.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return fleet.Record{}, ctx.Err()
+	}
+	return h.Engine.Get(ctx, set, key)
+}
+
+func (h *hanging) hang(hangs bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hangs = hangs
+}
+
+// TestAnEngineThatHangsIsNotAskedForLong shows that an operation ends in time, that after three
+// failures the others fail at once, and that the engine is used again once it is back.
+func TestAnEngineThatHangsIsNotAskedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &hanging{Engine: fleet.NewMemory(fleet.MemoryOptions{}), hangs: true}
+		// Without Start: its signs of life would succeed meanwhile.
+		f := fleet.New(engine, fleet.Options{Seal: seal, Open: open, Timeout: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+		set := f.Set("things", 1)
+		begin := time.Now()
+		for range 3 {
+			_, err := set.Get(t.Context(), "a")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		require.Equal(t, 300*time.Millisecond, time.Since(begin))
+		require.Error(t, f.Health())
+		for range 100 {
+			_, err := set.Get(t.Context(), "a")
+			unavailable, ok := errors.AsType[*fleet.UnavailableError](err)
+			require.True(t, ok)
+			require.Equal(t, time.Second, unavailable.RetryAfter())
+			require.NotContains(t, unavailable.UserMessage(), "deadline")
+		}
+		require.Equal(t, 300*time.Millisecond, time.Since(begin), "they fail at once")
+		require.Equal(t, 3, engine.calls)
+
+		engine.hang(false)
+		time.Sleep(time.Second)
+		_, err := set.Get(t.Context(), "a")
+		require.ErrorIs(t, err, fleet.ErrNotFound)
+		require.NoError(t, f.Health())
+		require.NoError(t, f.Close())
+	})
+}
+
+// TestCallersThatLeaveSayNothingAboutTheEngine cancels operations: the engine is not at fault.
+func TestCallersThatLeaveSayNothingAboutTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &hanging{Engine: fleet.NewMemory(fleet.MemoryOptions{}), hangs: true}
+		f := fleet.New(engine, fleet.Options{Seal: seal, Open: open})
+		for range 10 {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Millisecond, cancel)
+			_, err := f.Set("things", 1).Get(ctx, "a")
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		require.NoError(t, f.Health())
+		require.NoError(t, f.Close())
+	})
+}
+
+func TestOperationsAreObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var seen []string
+		f := newFleet(t, fleet.NewMemory(fleet.MemoryOptions{}), fleet.Observe(func(ctx context.Context, op, set string) (context.Context, func(error)) {
+			return ctx, func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if set == "things" || set == "" {
+					seen = append(seen, fmt.Sprint(op, " ", set, " ", err))
+				}
+			}
+		}))
+		ctx := t.Context()
+		_, _ = f.Set("things", 1).Get(ctx, "a")
+		_, _ = f.Last(ctx, "g", "l")
+		require.Equal(t, []string{"Get things fleet: there is no such record", "Last  <nil>"}, seen)
+	})
+}
+
+// TestAFleetWithoutItsEngineStarts shows that a replica that starts before its engine joins the
+// others later.
+func TestAFleetWithoutItsEngineStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := fleet.NewMemory(fleet.MemoryOptions{})
+		defer store.Close()
+		late := &lateEngine{Engine: store.Open(), from: time.Now().Add(10 * time.Second)}
+		a, b := newFleet(t, late), newFleet(t, store.Open())
+		var all heard
+		a.On("news", all.add)
+		synctest.Wait()
+		b.Tell("", "news", 1)
+		synctest.Wait()
+		require.Empty(t, all.take())
+		time.Sleep(15 * time.Second)
+		b.Tell("", "news", 2)
+		synctest.Wait()
+		require.Equal(t, []string{"2"}, all.take())
+	})
+}
+
+type lateEngine struct {
+	fleet.Engine
+	from time.Time
+}
+
+func (e *lateEngine) Subscribe(ctx context.Context, topics []string, deliver func(string, []byte), missed func()) error {
+	if time.Now().Before(e.from) {
+		return errors.New("connection refused")
+	}
+	return e.Engine.Subscribe(ctx, topics, deliver, missed)
+}
+
+func TestDigestsAreNames(t *testing.T) {
+	require.NoError(t, fleet.CheckNames(fleet.Digest(""), fleet.Digest("https://issuer.example/ann")))
+	require.NotEqual(t, fleet.Digest("a"), fleet.Digest("b"))
+}
+
+// TestAReplicaIsAliveWhenItHasStarted asks at once, since a replica serves at once.
+func TestAReplicaIsAliveWhenItHasStarted(t *testing.T) {
+	store := fleet.NewMemory(fleet.MemoryOptions{})
+	defer store.Close()
+	for range 100 {
+		a, b := newFleet(t, store), newFleet(t, store)
+		alive, err := b.Alive(t.Context(), a.Replica())
+		require.NoError(t, err)
+		require.True(t, alive)
+	}
+}
+
+func TestInvalidArgumentsAreNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, fleet.NewMemory(fleet.MemoryOptions{}))
+		set := f.Set("things", 1)
+		for range 9 {
+			_, err := set.Get(t.Context(), "../etc")
+			require.ErrorIs(t, err, fleet.ErrInvalid)
+			var away *fleet.UnavailableError
+			require.NotErrorAs(t, err, &away)
+		}
+		require.NoError(t, f.Health())
+		_, err := set.Get(t.Context(), "a")
+		require.ErrorIs(t, err, fleet.ErrNotFound, "the engine is still asked")
+	})
+}

@@ -1,0 +1,204 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/fleet/fleettest"
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+
+func TestMemory(t *testing.T) {
+	fleettest.Run(t, func(testing.TB) fleettest.Store {
+		m := fleet.NewMemory(fleet.MemoryOptions{})
+		return fleettest.Store{Open: func(testing.TB) fleet.Engine { return m.Open() }, Advance: m.Advance}
+	})
+}
+
+func TestMemoryExpiresToTheInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := fleet.NewMemory(fleet.MemoryOptions{})
+		_, err := m.Create(t.Context(), "set", fleet.Record{Key: "a", TTL: time.Minute, Due: 10 * time.Second})
+		require.NoError(t, err)
+		time.Sleep(10*time.Second - 2*time.Nanosecond)
+		all, err := m.Due(t.Context(), "set", 1)
+		require.NoError(t, err)
+		require.Empty(t, all)
+		time.Sleep(2 * time.Nanosecond)
+		all, err = m.Due(t.Context(), "set", 1)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Equal(t, 50*time.Second, all[0].TTL)
+		time.Sleep(50*time.Second - time.Nanosecond)
+		_, err = m.Get(t.Context(), "set", "a")
+		require.NoError(t, err)
+		time.Sleep(time.Nanosecond)
+		_, err = m.Get(t.Context(), "set", "a")
+		require.ErrorIs(t, err, fleet.ErrNotFound)
+	})
+}
+
+func TestAFullMemoryRefusesWhatIsNew(t *testing.T) {
+	m := fleet.NewMemory(fleet.MemoryOptions{MaxRecords: 4, MaxBytes: 10_000})
+	ctx := t.Context()
+	keep := fleet.Keep{Entries: 2, Bytes: 3000, TTL: time.Hour}
+	create := func(key string, size int) error {
+		_, err := m.Create(ctx, "set", fleet.Record{Key: key, Data: make([]byte, size), TTL: time.Minute})
+		return err
+	}
+	require.NoError(t, create("a", 100))
+	require.ErrorContains(t, create("b", 9500), "full", "there is space for 4 records, but not for so many bytes")
+	require.NoError(t, m.Append(ctx, "g", "l", fleet.Entry{Seq: 1, Data: make([]byte, 1000)}, keep))
+	require.NoError(t, create("c", 100))
+	require.ErrorContains(t, create("d", 1), "full", "a log and its entry are two")
+	require.ErrorContains(t, m.Append(ctx, "g", "other", fleet.Entry{Seq: 1}, keep), "full")
+	require.ErrorContains(t, m.Append(ctx, "g", "l", fleet.Entry{Seq: 2}, keep), "full")
+	keep.Entries = 1
+	require.NoError(t, m.Append(ctx, "g", "l", fleet.Entry{Seq: 2, Data: make([]byte, 3000)}, keep), "it replaces the first")
+
+	r, err := m.Get(ctx, "set", "a")
+	require.NoError(t, err)
+	r.Data = make([]byte, 8000)
+	_, err = m.Update(ctx, "set", r)
+	require.ErrorContains(t, err, "full")
+	r.Data = make([]byte, 50)
+	r.Revision, err = m.Update(ctx, "set", r)
+	require.NoError(t, err)
+
+	require.NoError(t, m.Delete(ctx, "set", "a", 0))
+	require.NoError(t, create("e", 5000))
+	m.Advance(time.Minute)
+	require.NoError(t, create("f", 5000), "e has expired")
+	m.Advance(2 * time.Hour)
+	require.NoError(t, create("g", 9000), "the log has expired")
+}
+
+// Whatever is done, nothing is left of what was deleted, dropped or has expired.
+func TestMemoryForgetsWhatIsGone(t *testing.T) {
+	m := fleet.NewMemory(fleet.MemoryOptions{})
+	ctx := t.Context()
+	for i := range 500 {
+		set, group, key := fmt.Sprint("s", i%3), fmt.Sprint("g", i%5), fmt.Sprint("k", i)
+		r := fleet.Record{Key: key, Data: make([]byte, i), TTL: time.Duration(i%7+1) * time.Minute, Due: time.Duration(i % 4)}
+		if i%2 == 0 {
+			r.Group = group
+		}
+		var err error
+		r.Revision, err = m.Create(ctx, set, r)
+		require.NoError(t, err)
+		if i%3 == 0 {
+			r.Data, r.Due, r.TTL = make([]byte, 500-i), time.Duration(i%2), time.Hour
+			_, err = m.Update(ctx, set, r)
+			require.NoError(t, err)
+		}
+		if i%11 == 0 {
+			require.NoError(t, m.Delete(ctx, set, key, 0))
+		}
+		keep := fleet.Keep{Entries: i%9 + 1, Bytes: 2000, TTL: time.Duration(i%7+1) * time.Minute}
+		require.NoError(t, m.Append(ctx, group, fmt.Sprint("l", i%4), fleet.Entry{Seq: uint64(i + 1), Data: make([]byte, i)}, keep))
+		if i%50 == 0 {
+			require.NoError(t, m.Drop(ctx, group))
+		}
+		m.Advance(time.Second)
+	}
+	records, bytes, sets, groups := m.Used()
+	require.Positive(t, min(records, bytes, sets, groups))
+	m.Advance(2 * time.Hour)
+	require.NoError(t, m.Ping(ctx))
+	records, bytes, sets, groups = m.Used()
+	require.Zero(t, [4]int{records, bytes, sets, groups})
+}
+
+func TestASlowSubscriberMissesMessagesAndIsTold(t *testing.T) {
+	m := fleet.NewMemory(fleet.MemoryOptions{})
+	defer m.Close()
+	begun, proceed, missed := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	slow := 0
+	err := m.Subscribe(t.Context(), []string{"topic"}, func(string, []byte) {
+		select {
+		case begun <- struct{}{}:
+		default:
+		}
+		<-proceed
+		slow++
+	}, func() { close(missed) })
+	require.NoError(t, err)
+	fast := make(chan byte, 5000)
+	err = m.Subscribe(t.Context(), []string{"topic"}, func(_ string, data []byte) { fast <- data[0] }, func() { t.Error("missed") })
+	require.NoError(t, err)
+	require.NoError(t, m.Publish(t.Context(), "topic", []byte{0}))
+	<-begun
+	for i := range 3000 {
+		require.NoError(t, m.Publish(t.Context(), "topic", []byte{byte(i)}))
+		<-fast // the other one does not wait for it
+	}
+	close(proceed)
+	<-missed
+	require.Equal(t, 1+1024, slow, "what was queued before messages were dropped")
+}
+
+func TestSubscriptionsThatWaitKeepSoManyBytes(t *testing.T) {
+	m := fleet.NewMemory(fleet.MemoryOptions{})
+	defer m.Close()
+	begun, proceed, missed := make(chan struct{}, 100), make(chan struct{}), make(chan struct{})
+	got := 0
+	err := m.Subscribe(t.Context(), []string{"topic"}, func(string, []byte) {
+		begun <- struct{}{}
+		<-proceed
+		got++
+	}, func() { close(missed) })
+	require.NoError(t, err)
+	require.NoError(t, m.Publish(t.Context(), "topic", nil))
+	<-begun
+	data := make([]byte, fleet.MaxData)
+	for range 10 {
+		require.NoError(t, m.Publish(t.Context(), "topic", data))
+	}
+	close(proceed)
+	<-missed
+	require.Equal(t, 1+4, got)
+}
+
+func TestCloseWaitsForSubscribers(t *testing.T) {
+	m := fleet.NewMemory(fleet.MemoryOptions{})
+	begun, ended := make(chan struct{}), false
+	err := m.Subscribe(context.Background(), []string{"topic"}, func(string, []byte) {
+		close(begun)
+		for range 1000 {
+			_ = m.Ping(t.Context()) // it may be closed
+		}
+		ended = true
+	}, func() {})
+	require.NoError(t, err)
+	require.NoError(t, m.Publish(t.Context(), "topic", nil))
+	<-begun
+	require.NoError(t, m.Close())
+	require.True(t, ended)
+	require.NoError(t, m.Close(), "again")
+	require.Error(t, m.Ping(t.Context()))
+	require.Error(t, m.Subscribe(t.Context(), []string{"topic"}, func(string, []byte) {}, func() {}))
+}
+
+func ExampleNewMemory() {
+	ctx := context.Background()
+	m := fleet.NewMemory(fleet.MemoryOptions{})
+	defer m.Close()
+	revision, err := m.Create(ctx, "carts", fleet.Record{Key: "ann", Data: []byte("apples"), TTL: time.Hour})
+	fmt.Println(revision, err)
+
+	other := m.Open() // what another server of the process uses
+	defer other.Close()
+	r, err := other.Get(ctx, "carts", "ann")
+	fmt.Printf("%s %v\n", r.Data, err)
+	// Output:
+	// 1 <nil>
+	// apples <nil>
+}

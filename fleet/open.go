@@ -1,0 +1,61 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+var schemes struct {
+	mu   sync.Mutex
+	open map[string]func(ctx context.Context, url string) (Engine, error) // guarded by mu
+}
+
+// packages are where the engines of this project are.
+var packages = map[string]string{"redis": "redisfleet", "rediss": "redisfleet", "nats": "natsfleet", "bolt": "boltfleet"}
+
+// Register makes an engine available to [Open] for URLs with the scheme. Packages of engines call
+// it in init. It panics if the scheme is registered already, is empty, or open is nil.
+func Register(scheme string, open func(ctx context.Context, url string) (Engine, error)) {
+	schemes.mu.Lock()
+	defer schemes.mu.Unlock()
+	switch {
+	case scheme == "" || open == nil:
+		panic("fleet: Register needs a scheme and a function")
+	case schemes.open[scheme] != nil:
+		panic("fleet: the scheme " + scheme + " is registered already")
+	case schemes.open == nil:
+		schemes.open = map[string]func(context.Context, string) (Engine, error){}
+	}
+	schemes.open[scheme] = open
+}
+
+// Open returns the engine that a URL describes, such as "redis://localhost:6379/0". The program
+// imports the package of the engine for that, if only for its side effect:
+//
+//	import _ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"
+//
+// The caller closes the engine. Errors do not contain the URL, which may have a password.
+func Open(ctx context.Context, url string) (Engine, error) {
+	scheme, _, found := strings.Cut(url, ":")
+	if !found {
+		return nil, fmt.Errorf("fleet: the address of the engine has no scheme; write one like redis://localhost:6379")
+	}
+	scheme = strings.ToLower(scheme)
+	schemes.mu.Lock()
+	open := schemes.open[scheme]
+	all := slices.Sorted(maps.Keys(schemes.open))
+	schemes.mu.Unlock()
+	switch {
+	case open != nil:
+		return open(ctx, url)
+	case packages[scheme] != "":
+		return nil, fmt.Errorf("fleet: the program has no engine for %s: import _ \"github.com/mcpkit/mcpkit-go/fleet/%s\"", scheme, packages[scheme])
+	case len(all) == 0:
+		return nil, fmt.Errorf("fleet: the program has no engine for %.40q: import the package of one", scheme)
+	}
+	return nil, fmt.Errorf("fleet: the program has no engine for %.40q; it has those for %s", scheme, strings.Join(all, ", "))
+}

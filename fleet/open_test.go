@@ -1,0 +1,52 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/fleet"
+)
+
+func TestOpenNamesTheImportThatIsMissing(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://user:secret@host": `fleet: the program has no engine for redis: import _ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"`,
+		"rediss://host":            `fleet: the program has no engine for rediss: import _ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"`,
+		"NATS://host":              `fleet: the program has no engine for nats: import _ "github.com/mcpkit/mcpkit-go/fleet/natsfleet"`,
+		"bolt:/var/fleet.db":       `fleet: the program has no engine for bolt: import _ "github.com/mcpkit/mcpkit-go/fleet/boltfleet"`,
+		"localhost":                `fleet: the address of the engine has no scheme; write one like redis://localhost:6379`,
+		"":                         `fleet: the address of the engine has no scheme; write one like redis://localhost:6379`,
+	} {
+		_, err := fleet.Open(t.Context(), url)
+		require.EqualError(t, err, want)
+	}
+	_, err := fleet.Open(t.Context(), "mysql://user:secret@host")
+	require.ErrorContains(t, err, `the program has no engine for "mysql"`)
+	require.NotContains(t, err.Error(), "secret")
+}
+
+func TestOpenUsesWhatIsRegistered(t *testing.T) {
+	refused := errors.New("refused")
+	defer fleet.Unregister("test")
+	fleet.Register("test", func(_ context.Context, url string) (fleet.Engine, error) {
+		if url != "test://memory" {
+			return nil, refused
+		}
+		return fleet.NewMemory(fleet.MemoryOptions{}), nil
+	})
+	e, err := fleet.Open(t.Context(), "test://memory")
+	require.NoError(t, err)
+	require.NoError(t, e.Ping(t.Context()))
+	_, err = fleet.Open(t.Context(), "TEST://memory")
+	require.ErrorIs(t, err, refused, "the URL is passed as it is")
+	_, err = fleet.Open(t.Context(), "mysql://host")
+	require.EqualError(t, err, `fleet: the program has no engine for "mysql"; it has those for test`)
+
+	require.PanicsWithValue(t, "fleet: the scheme test is registered already", func() {
+		fleet.Register("test", func(context.Context, string) (fleet.Engine, error) { return nil, nil })
+	})
+	require.Panics(t, func() { fleet.Register("other", nil) })
+	require.Panics(t, func() { fleet.Register("", func(context.Context, string) (fleet.Engine, error) { return nil, nil }) })
+}

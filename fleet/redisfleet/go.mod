@@ -1,0 +1,19 @@
+module github.com/mcpkit/mcpkit-go/fleet/redisfleet
+
+go 1.26.0
+
+replace github.com/mcpkit/mcpkit-go => ../..
+
+require (
+	github.com/mcpkit/mcpkit-go v0.0.0
+	github.com/redis/go-redis/v9 v9.23.0
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)

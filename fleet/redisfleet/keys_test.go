@@ -1,0 +1,314 @@
+package redisfleet_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/fleet/fleettest"
+	"github.com/mcpkit/mcpkit-go/fleet/redisfleet"
+)
+
+// cluster starts three servers as a cluster and returns their addresses. Ports are those that were
+// free a moment before.
+func cluster(t testing.TB) []string {
+	var addrs []string
+	var ports []string
+	for range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		addrs = append(addrs, l.Addr().String())
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		require.NoError(t, err)
+		ports = append(ports, port)
+		bus, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer bus.Close()
+		_, port, err = net.SplitHostPort(bus.Addr().String())
+		require.NoError(t, err)
+		ports = append(ports, port)
+		require.NoError(t, l.Close())
+		require.NoError(t, bus.Close())
+		start(t, "--port", ports[len(ports)-2], "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", ports[len(ports)-1], "--appendfsync", "everysec")
+	}
+	out, err := exec.CommandContext(t.Context(), "redis-cli", append(append([]string{"--cluster", "create"}, addrs...), "--cluster-yes")...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return addrs
+}
+
+func TestEngineInACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a cluster")
+	}
+	addrs := cluster(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	require.Eventually(t, func() bool {
+		info, err := client.ClusterInfo(t.Context()).Result()
+		return err == nil && strings.Contains(info, "cluster_state:ok") && client.Set(t.Context(), "ready", "", time.Second).Err() == nil
+	}, patience, 10*time.Millisecond)
+	fleettest.Run(t, func(testing.TB) fleettest.Store {
+		prefix := fmt.Sprint("kit", prefixes.Add(1))
+		return fleettest.Store{Open: func(t testing.TB) fleet.Engine {
+			return redisfleet.New(client, &redisfleet.Options{Prefix: prefix, Shards: 4})
+		}}
+	})
+	t.Run("all nodes have keys", func(t *testing.T) {
+		e := redisfleet.New(client, &redisfleet.Options{Shards: 32})
+		defer e.Close()
+		for i := range 200 {
+			_, err := e.Create(t.Context(), "set", record(fmt.Sprint("k", i), ""))
+			require.NoError(t, err)
+		}
+		var mu sync.Mutex
+		nodes := 0
+		require.NoError(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+			all, err := node.Keys(ctx, "mcpkit:*:r:*").Result()
+			mu.Lock()
+			defer mu.Unlock()
+			if len(all) > 20 {
+				nodes++
+			}
+			return err
+		}))
+		require.Equal(t, 3, nodes)
+	})
+	t.Run("by its URL", func(t *testing.T) {
+		e, err := fleet.Open(t.Context(), fmt.Sprintf("redis://%s?addr=%s&addr=%s&prefix=url&shards=3", addrs[0], addrs[1], addrs[2]))
+		require.NoError(t, err)
+		defer e.Close()
+		for i := range 10 {
+			_, err := e.Create(t.Context(), "set", record(fmt.Sprint("k", i), ""))
+			require.NoError(t, err)
+		}
+		n, err := e.Count(t.Context(), "set", "")
+		require.NoError(t, err)
+		require.Equal(t, 10, n)
+	})
+}
+
+// Indexes have nothing of records and logs that are gone.
+func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
+	s := start(t)
+	client := s.client()
+	e := s.engine(client)
+	ctx := t.Context()
+	for i := range 200 {
+		r := record(fmt.Sprint("k", i), "data")
+		r.TTL, r.Due = fleet.MinTTL, fleet.AtOnce
+		if i%2 == 0 {
+			r.Group = fmt.Sprint("g", i%7)
+		}
+		revision, err := e.Create(ctx, "set", r)
+		require.NoError(t, err)
+		if i%10 == 0 {
+			require.NoError(t, e.Delete(ctx, "set", r.Key, revision))
+		}
+		short := keep
+		short.TTL = fleet.MinTTL
+		require.NoError(t, e.Append(ctx, "group", fmt.Sprint("log", i), fleet.Entry{Seq: 1}, short))
+		if i%20 == 0 {
+			require.NoError(t, e.Append(ctx, "other", "log", fleet.Entry{Seq: uint64(i + 1)}, keep))
+		}
+	}
+	require.NoError(t, e.Drop(ctx, "other"))
+	all, err := client.Keys(ctx, "*").Result()
+	require.NoError(t, err)
+	for _, key := range all {
+		ttl, err := client.PTTL(ctx, key).Result()
+		require.NoError(t, err)
+		require.NotEqual(t, time.Duration(-1), ttl, "%s never expires", key)
+	}
+	// The indexes live on with a record that stays. Whatever looks at them removes what has expired.
+	long, err := e.Create(ctx, "set", fleet.Record{Key: "long", Group: "g2", TTL: time.Hour, Due: fleet.AtOnce})
+	require.NoError(t, err)
+	require.NoError(t, e.Append(ctx, "group", "long", fleet.Entry{Seq: 1}, keep))
+	sizes := func(pattern string) (sum int64) {
+		keys, err := client.Keys(ctx, pattern).Result()
+		require.NoError(t, err)
+		for _, key := range keys {
+			n, err := client.ZCard(ctx, key).Result()
+			require.NoError(t, err)
+			sum += n
+		}
+		return sum
+	}
+	require.Eventually(t, func() bool {
+		_, err := e.Count(ctx, "set", "g2")
+		require.NoError(t, err)
+		return sizes("*:expires") == 1 && sizes("*:due") == 1 && sizes("*:groups") == 1
+	}, patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		require.NoError(t, e.Append(ctx, "group", "long", fleet.Entry{Seq: 1}, keep)) // does nothing
+		last, err := e.Last(ctx, "group", "long")
+		require.NoError(t, err)
+		require.NoError(t, e.Append(ctx, "group", "long", fleet.Entry{Seq: last + 1}, keep))
+		require.NoError(t, e.Append(ctx, "group", "long", fleet.Entry{Seq: last + 2}, keep))
+		return sizes("*:logs") == 1
+	}, patience, 50*time.Millisecond)
+	require.NoError(t, e.Drop(ctx, "group"))
+	require.NoError(t, e.Delete(ctx, "set", "long", long))
+	all, err = client.Keys(ctx, "*").Result()
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
+// A record in the index of what is due, which expired by itself, is met before it is swept.
+func TestDueAndListPassWhatHasExpired(t *testing.T) {
+	s := start(t)
+	client := s.client()
+	e := redisfleet.New(client, nil)
+	defer e.Close()
+	ctx := t.Context()
+	for i := range 30 {
+		_, err := e.Create(ctx, "set", fleet.Record{Key: fmt.Sprintf("k%02d", i), Group: "g", TTL: time.Hour, Due: fleet.AtOnce})
+		require.NoError(t, err)
+	}
+	for i := range 30 {
+		if i%3 != 0 {
+			require.NoError(t, client.Del(ctx, fmt.Sprintf("mcpkit:{set:0}:r:k%02d", i)).Err())
+		}
+	}
+	keys := func(all []fleet.Record, err error) (text string) {
+		require.NoError(t, err)
+		for _, r := range all {
+			text += r.Key + " "
+		}
+		return text
+	}
+	require.Equal(t, "k00 k03 k06 k09 ", keys(e.List(ctx, "set", "g", "", 4)))
+	require.Equal(t, "k12 k15 k18 k21 k24 k27 ", keys(e.List(ctx, "set", "g", "k09", 10)))
+	require.Equal(t, "k00 k03 k06 k09 ", keys(e.Due(ctx, "set", 4)))
+	require.Equal(t, "k00 k03 k06 k09 k12 k15 k18 k21 k24 k27 ", keys(e.Due(ctx, "set", 40)))
+	n, err := client.ZCard(ctx, "mcpkit:{set:0}:due").Result()
+	require.NoError(t, err)
+	require.EqualValues(t, 10, n, "it removes what it passes")
+}
+
+// All keys that a command or a script uses have the same slot. MONITOR shows them.
+func TestScriptsUseKeysOfOneSlot(t *testing.T) {
+	s := start(t)
+	client := s.client()
+	e := s.engine(client)
+	commands := make(chan string, 10_000)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	conn, err := net.Dial("unix", s.socket())
+	require.NoError(t, err)
+	var monitor sync.WaitGroup
+	_, err = conn.Write([]byte("MONITOR\r\n"))
+	require.NoError(t, err)
+	begun := make(chan struct{}, 1)
+	monitor.Go(func() { // ends with conn
+		defer close(commands)
+		buffer, rest := make([]byte, 64<<10), ""
+		for {
+			n, err := conn.Read(buffer)
+			if err != nil {
+				return
+			}
+			lines := strings.Split(rest+string(buffer[:n]), "\r\n")
+			rest = lines[len(lines)-1]
+			for _, line := range lines[:len(lines)-1] {
+				if line == "+OK" {
+					begun <- struct{}{}
+				}
+				commands <- line
+			}
+		}
+	})
+	receive(t, begun)
+	for i := range 20 {
+		r := record(fmt.Sprint("k", i), "x")
+		r.Group, r.Due = "g", fleet.AtOnce
+		r.Revision, err = e.Create(ctx, "set", r)
+		require.NoError(t, err)
+		_, err = e.Update(ctx, "set", r)
+		require.NoError(t, err)
+		_, err = e.Due(ctx, "set", 5)
+		require.NoError(t, err)
+		_, err = e.List(ctx, "set", "g", "", 5)
+		require.NoError(t, err)
+		_, err = e.Count(ctx, "set", "g")
+		require.NoError(t, err)
+		require.NoError(t, e.Append(ctx, "g", fmt.Sprint("l", i%3), fleet.Entry{Seq: uint64(i + 1)}, fleet.Keep{Entries: 2, Bytes: 1, TTL: time.Hour}))
+		_, err = e.After(ctx, "g", "l1", 0, 5)
+		require.NoError(t, err)
+		if i%5 == 4 {
+			require.NoError(t, e.Delete(ctx, "set", r.Key, 0))
+			require.NoError(t, e.Drop(ctx, "g"))
+		}
+	}
+	require.NoError(t, client.Echo(ctx, "end").Err())
+	tags, checked := map[string]bool{}, 0
+	for line := range commands {
+		if strings.Contains(line, `"echo" "end"`) {
+			break
+		}
+		if strings.Contains(strings.ToLower(line), `"evalsha"`) {
+			clear(tags) // the commands of the script follow
+		}
+		for field := range strings.FieldsSeq(line) {
+			key := strings.Trim(field, `"`)
+			begin, end := strings.Index(key, "{"), strings.Index(key, "}")
+			if strings.HasPrefix(key, "test") && end > begin && begin > 0 {
+				tags[key[begin+1:end]] = true
+				checked++
+			}
+		}
+		require.LessOrEqual(t, len(tags), 1, "%s", line)
+	}
+	require.Greater(t, checked, 500)
+	require.NoError(t, conn.Close())
+	for range commands {
+	}
+	monitor.Wait()
+}
+
+func TestPrefixesWithBracesAreRefused(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "localhost:1"})
+	defer client.Close()
+	for _, prefix := range []string{"{a}", "{", "a}"} {
+		e := redisfleet.New(client, &redisfleet.Options{Prefix: prefix})
+		require.ErrorContains(t, e.Ping(t.Context()), "has braces")
+		_, err := e.Get(t.Context(), "set", "a")
+		require.ErrorContains(t, err, "has braces")
+		require.ErrorContains(t, e.Subscribe(t.Context(), []string{"a"}, nil, nil), "has braces")
+		require.NoError(t, e.Close())
+	}
+}
+
+func TestOpenReportsURLsThatAreWrong(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://:secret@host:port":       "invalid port",
+		"redis://:secret@host/x":          "invalid database number",
+		"redis://:secret@host?no_such=1":  "unexpected option: no_such",
+		"redis://:secret@host?shards=0":   `shards is "0"`,
+		"redis://:secret@host?shards=x":   `shards is "x"`,
+		"redis://:secret@host?prefix={a}": "has braces",
+		"rediss://:secret@host?addr=x":    "unable to parse addr param: x",
+	} {
+		_, err := fleet.Open(t.Context(), url)
+		require.ErrorContains(t, err, want, url)
+		require.NotContains(t, err.Error(), "secret")
+	}
+	e, err := fleet.Open(t.Context(), "redis://localhost:1/3?prefix=p&shards=2")
+	require.NoError(t, err, "it does not connect yet")
+	require.Error(t, e.Ping(t.Context()))
+	require.NoError(t, e.Close())
+	require.NoError(t, e.Close())
+	require.Error(t, e.Ping(t.Context()))
+	e, err = fleet.Open(t.Context(), "rediss://localhost:1")
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+}

@@ -1,0 +1,41 @@
+package redisfleet_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/fleet/fleettest"
+	"github.com/mcpkit/mcpkit-go/fleet/redisfleet"
+)
+
+// kit returns stores with keys of their own in one server.
+func kit(s *server, opts redisfleet.Options) func(t testing.TB) fleettest.Store {
+	return func(testing.TB) fleettest.Store {
+		opts := opts
+		opts.Prefix = fmt.Sprint("kit", prefixes.Add(1))
+		return fleettest.Store{Open: func(t testing.TB) fleet.Engine {
+			client := redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket(), PoolSize: 10})
+			t.Cleanup(func() { require.NoError(t, client.Close()) })
+			return redisfleet.New(client, &opts)
+		}}
+	}
+}
+
+func TestEngine(t *testing.T) {
+	fleettest.Run(t, kit(start(t), redisfleet.Options{}))
+}
+
+func TestEngineWithShards(t *testing.T) {
+	fleettest.Run(t, kit(start(t), redisfleet.Options{Shards: 5}))
+}
+
+func BenchmarkEngine(b *testing.B) {
+	b.Run("always", func(b *testing.B) { fleettest.Benchmark(b, kit(start(b), redisfleet.Options{})) })
+	b.Run("everysec", func(b *testing.B) {
+		fleettest.Benchmark(b, kit(start(b, "--appendfsync", "everysec"), redisfleet.Options{}))
+	})
+}

@@ -1,0 +1,87 @@
+package mcpkit_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+)
+
+func TestFleetNeedsKeysThatReplicasShare(t *testing.T) {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
+	defer engine.Close()
+	key := mcpkit.StateKeys([]byte(strings.Repeat("k", 32)))
+	for text, opts := range map[string][]mcpkit.Option{
+		"add mcpkit.StateKeys(key)": {mcpkit.Fleet(engine)},
+		"the engine is nil":         {mcpkit.Fleet(nil), key},
+		"Fleet is given twice":      {mcpkit.Fleet(engine), mcpkit.Fleet(engine), key},
+	} {
+		_, err := mcpkit.New(&library{}, opts...)
+		require.ErrorContains(t, err, text)
+	}
+	srv, err := mcpkit.New(&library{}, key, mcpkit.Fleet(engine, fleet.Timeout(time.Second)))
+	require.NoError(t, err)
+	require.NotNil(t, srv.Fleet())
+	require.NoError(t, srv.Start(t.Context()))
+	require.NoError(t, srv.Close())
+	require.Error(t, engine.Ping(t.Context()), "the server closes the engine")
+}
+
+func TestServersWithoutAFleetHaveNone(t *testing.T) {
+	require.Nil(t, newServer(t, &library{}).Fleet())
+}
+
+func TestTheEngineIsOpenedWhenTheServerHasNoFaults(t *testing.T) {
+	key := mcpkit.StateKeys([]byte(strings.Repeat("k", 32)))
+	opened := 0
+	from := mcpkit.FleetFrom(func() (fleet.Engine, error) { opened++; return nil, errors.New("connection refused") })
+	for _, opts := range [][]mcpkit.Option{{from}, {from, key, mcpkit.PageSize(-1)}, {from, from, key}} {
+		_, err := mcpkit.New(&library{}, opts...)
+		require.Error(t, err)
+		require.Zero(t, opened)
+	}
+	_, err := mcpkit.New(&library{}, from, key)
+	require.EqualError(t, err, "connection refused")
+	require.Equal(t, 1, opened)
+	for text, open := range map[string]func() (fleet.Engine, error){
+		"open is nil":             nil,
+		"open returned no engine": func() (fleet.Engine, error) { return nil, nil },
+	} {
+		_, err = mcpkit.New(&library{}, mcpkit.FleetFrom(open), key)
+		require.ErrorContains(t, err, text)
+	}
+}
+
+// docs:begin state
+
+// keepTerm stores a definition where all replicas find it, for a day.
+func keepTerm(ctx context.Context, srv *mcpkit.Server, term, text string) error {
+	terms := srv.Fleet().Set("x-example-glossary", 1)
+	_, err := terms.Create(ctx, fleet.Record{Key: fleet.Digest(term), Data: []byte(text), TTL: 24 * time.Hour})
+	return err
+}
+
+// docs:end state
+
+func TestExtensionsKeepStateInTheFleet(t *testing.T) {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
+	defer engine.Close()
+	var replicas [2]*mcpkit.Server
+	for i := range replicas {
+		srv, err := mcpkit.New(&library{}, mcpkit.StateKeys([]byte(strings.Repeat("k", 32))), mcpkit.Fleet(engine.Open()))
+		require.NoError(t, err)
+		defer srv.Close()
+		replicas[i] = srv
+	}
+	require.NoError(t, keepTerm(t.Context(), replicas[0], "tool", "what a model calls"))
+	require.ErrorIs(t, keepTerm(t.Context(), replicas[1], "tool", "another text"), fleet.ErrExists)
+	got, err := replicas[1].Fleet().Set("x-example-glossary", 1).Get(t.Context(), fleet.Digest("tool"))
+	require.NoError(t, err)
+	require.Equal(t, "what a model calls", string(got.Data))
+}

@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/client"
+)
+
+// A Switch is a target for [New] whose remote server changes while the proxy serves, such as a
+// program that is built again. Callers stay connected, and are notified of the lists that differ.
+// A Switch belongs to one proxy. The zero value has no remote server yet: calls fail until
+// [Switch.Connect] has connected to one. It is safe for concurrent use.
+type Switch struct {
+	// Drain is how long calls in flight may take to finish on the previous server. Then it is
+	// disconnected, and they fail. Zero means 30 seconds. Set it before New.
+	Drain time.Duration
+
+	remote atomic.Pointer[remote] // set by New
+}
+
+const defaultDrain = 30 * time.Second
+
+// errNoServer is the error of calls before the first Connect.
+var errNoServer = errors.New("no remote server is connected yet")
+
+// Connect connects to another remote server, reads its lists, and directs the calls that follow to
+// it. target is as for [New], and opts follow those of [Dial]. Calls in flight finish on the
+// previous server, as do calls that wait for the answer to a question. If the connection breaks
+// later, the next call connects to the same target again.
+//
+// After an error, everything stays as it was. The proxy must have started.
+func (s *Switch) Connect(ctx context.Context, target any, opts ...client.DialOption) error {
+	r := s.remote.Load()
+	if r == nil || r.base == nil {
+		return errors.New("proxy: Switch.Connect: the proxy has not started")
+	}
+	r.connecting.Lock()
+	defer r.connecting.Unlock()
+	next := destination{target: target, opts: opts, streams: overHTTP(target)}
+	if _, err := r.dial(ctx, next); err != nil {
+		return fmt.Errorf("proxy: %w", err)
+	}
+	r.to = next
+	r.backoff, r.retryAt = 0, time.Time{}
+	return nil
+}
+
+// Connected reports whether there is a connection to a remote server.
+func (s *Switch) Connected() bool {
+	r := s.remote.Load()
+	return r != nil && r.link.Load() != nil
+}
+
+// drain returns how long calls may take to finish on a previous server.
+func (r *remote) drain() time.Duration {
+	if s, ok := r.target.(*Switch); ok && s.Drain > 0 {
+		return s.Drain
+	}
+	return defaultDrain
+}
+
+// retire disconnects a link that was replaced, once its calls have finished.
+func (r *remote) retire(l *link) {
+	r.mu.Lock()
+	l.retired = true
+	if !r.busy(l) {
+		close(l.idle)
+	}
+	r.mu.Unlock()
+	// Ends after the drain time at the latest, or with Close.
+	waiting := r.spawn(func() {
+		t := time.NewTimer(r.drain())
+		defer t.Stop()
+		select {
+		case <-l.idle:
+		case <-t.C:
+			r.config.logger.Warn("proxy: calls on the previous server took too long and are cancelled", "server", r.title(), "after", r.drain())
+		case <-r.base.Done():
+		}
+		l.end()
+		_ = l.client.Close()
+	})
+	if !waiting {
+		l.end()
+		_ = l.client.Close()
+	}
+}
+
+// busy reports whether calls run on the link. The caller holds mu.
+func (r *remote) busy(l *link) bool {
+	for run := range r.running {
+		if run.link == l {
+			return true
+		}
+	}
+	return false
+}
+
+// finished removes a call. The last one of a link that was replaced ends the connection.
+func (r *remote) finished(run *running) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, run)
+	if l := run.link; l.retired && !r.busy(l) {
+		close(l.idle)
+	}
+}
