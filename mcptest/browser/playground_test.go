@@ -1,0 +1,914 @@
+package browser_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/apps"
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/mcptest"
+	"github.com/mcpkit/mcpkit-go/mcptest/browser"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/playground"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/skills"
+	"github.com/mcpkit/mcpkit-go/tasks"
+)
+
+// Bakery takes orders for bread and cakes.
+type Bakery struct {
+	_ mcpkit.Info `name:"bakery" title:"Bakery" version:"1.2.0"`
+	_ struct {
+		Order    mcpkit.Tool     `hints:"additive" desc:"Orders bread and cakes for one customer."`
+		Bake     mcpkit.Tool     `hints:"readonly" params:"minutes" rules:"minutes:min=1,max=100" desc:"Bakes, and reports how far it is."`
+		Wedding  mcpkit.Tool     `hints:"additive" task:"optional" params:"name" desc:"Plans a wedding cake with the customer."`
+		Photo    mcpkit.Tool     `hints:"readonly" desc:"Returns a picture, a sound and links."`
+		Advise   mcpkit.Tool     `hints:"readonly" params:"guest" desc:"Asks a model what a guest would like."`
+		Burn     mcpkit.Tool     `hints:"destructive" desc:"Fails."`
+		Pantry   mcpkit.Tool     `hints:"readonly" desc:"Asks for the roots of the client."`
+		Window   mcpkit.Tool     `hints:"readonly" app:"ui://window" desc:"Shows the shop window."`
+		Recipe   mcpkit.Resource `uri:"recipe://{name}" mime:"text/markdown" complete:"name=Names" desc:"A recipe."`
+		Opening  mcpkit.Resource `uri:"bakery://opening" mime:"text/plain" desc:"When the bakery is open."`
+		Announce mcpkit.Prompt   `params:"cake,tone?" complete:"cake=Names" desc:"Announces a cake."`
+	}
+}
+
+// A Topping goes on a cake.
+type Topping string
+
+// The toppings.
+const (
+	Sugar  Topping = "sugar"
+	Cherry Topping = "cherry"
+)
+
+// An Address is where an order goes.
+type Address struct {
+	Street string `json:"street" desc:"Street and number." validate:"min=3"`
+	City   string `json:"city" default:"Lisbon"`
+}
+
+// A Line is a part of an order.
+type Line struct {
+	Cake   string `json:"cake" example:"lemon"`
+	Pieces int    `json:"pieces" validate:"min=1,max=50" default:"1"`
+}
+
+// Order is a tool.
+func (*Bakery) Order(ctx context.Context, call *mcpkit.Call, in struct {
+	Customer string   `json:"customer" desc:"Who orders." validate:"min=2"`
+	Lines    []Line   `json:"lines" desc:"What to bake." validate:"min=1"`
+	Topping  Topping  `json:"topping,omitempty" validate:"enum"`
+	Gift     bool     `json:"gift,omitempty"`
+	Weight   float64  `json:"weight,omitempty" desc:"In kilograms." validate:"max=20"`
+	Address  *Address `json:"address,omitempty" desc:"Without it the customer comes to the shop."`
+	PIN      string   `json:"pin,omitempty" desc:"The customer's PIN." secret:"true"`
+	Note     string   `json:"note,omitempty"`
+}) (struct {
+	ID    int    `json:"id"`
+	Total string `json:"total"`
+}, error) {
+	var out struct {
+		ID    int    `json:"id"`
+		Total string `json:"total"`
+	}
+	if in.Customer == "nobody" {
+		return out, mcpkit.Errorf("nobody orders nothing")
+	}
+	call.Logger().Info("order taken", "customer", in.Customer, "lines", len(in.Lines))
+	out.ID, out.Total = 17, fmt.Sprintf("%d euros", 3*len(in.Lines))
+	return out, nil
+}
+
+// Bake is a tool.
+func (*Bakery) Bake(ctx context.Context, call *mcpkit.Call, minutes int) (string, error) {
+	call.Logger().Debug("the oven is hot", "degrees", 220)
+	for i := range minutes {
+		call.Progress(float64(i+1), float64(minutes), "baking")
+		if minutes == 100 { // until it is cancelled
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+	}
+	return "done", nil
+}
+
+// Wedding is a tool.
+func (*Bakery) Wedding(ctx context.Context, call *mcpkit.Call, name string) (string, error) {
+	number, err := mcpkit.Once(ctx, "number", func() (int, error) { return 42, nil })
+	if err != nil {
+		return "", err
+	}
+	cake, err := mcpkit.Elicit[struct {
+		Tiers int    `json:"tiers" validate:"min=1,max=5" default:"3"`
+		Taste string `json:"taste" validate:"oneof=lemon vanilla"`
+	}](ctx, "How should the cake for "+name+" be?")
+	if err != nil {
+		return "", err
+	}
+	call.Logger().Info("the cake is planned", "tiers", cake.Tiers)
+	ok, err := mcpkit.Confirm(ctx, fmt.Sprintf("Bake %d tiers of %s?", cake.Tiers, cake.Taste))
+	if err != nil || !ok {
+		return "nothing is baked", err
+	}
+	return fmt.Sprintf("cake %d: %d tiers of %s for %s", number, cake.Tiers, cake.Taste, name), nil
+}
+
+// pixel is a PNG of 1 × 1.
+var pixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\b\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB`\x82")
+
+// Photo is a tool.
+func (*Bakery) Photo() []protocol.Content {
+	return []protocol.Content{
+		&protocol.TextContent{Text: "the window at noon"},
+		&protocol.ImageContent{Data: pixel, MIMEType: "image/png"},
+		&protocol.AudioContent{Data: []byte("RIFF"), MIMEType: "audio/wav"},
+		&protocol.ResourceLink{URI: "bakery://opening", Name: "opening"},
+	}
+}
+
+// Advise is a tool.
+func (*Bakery) Advise(ctx context.Context, guest string) (string, error) {
+	answer, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{
+		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: protocol.SamplingContents{mcpkit.Text("What would " + guest + " like?")}}},
+		MaxTokens: 100,
+	})
+	if err != nil {
+		return "", err
+	}
+	text, _ := answer.Content[0].(*protocol.TextContent)
+	return "the model says: " + text.Text, nil
+}
+
+// Burn is a tool.
+func (*Bakery) Burn() error { return errors.New("the oven caught fire at 300 degrees") }
+
+// Pantry is a tool.
+func (*Bakery) Pantry(ctx context.Context) (string, error) {
+	roots, err := mcpkit.Roots(ctx)
+	if err != nil || len(roots) == 0 {
+		return "no roots", err
+	}
+	return "the pantry is " + roots[0].URI, nil
+}
+
+// Window is a tool.
+func (*Bakery) Window() string { return "three cakes" }
+
+// Recipe is a resource template.
+func (*Bakery) Recipe(name string) string { return "# " + name + "\n\nFlour and water." }
+
+// Opening is a resource.
+func (*Bakery) Opening() string { return "7 to 18" }
+
+// Announce is a prompt.
+func (*Bakery) Announce(cake, tone string) string { return "Announce the " + cake + " " + tone }
+
+// Names completes names of cakes.
+func (*Bakery) Names(prefix string) []string {
+	return slices.DeleteFunc([]string{"lemon", "lime", "vanilla"}, func(s string) bool { return !strings.HasPrefix(s, prefix) })
+}
+
+const windowPage = `<!doctype html><title>window</title><button id="more">More</button><p id="seen"></p><p id="calls"></p>
+<script src="mcp-app.js"></script><script>
+const app = mcpApp.connect({ name: "window", onResult: (r) => { document.getElementById("seen").textContent = mcpApp.value(r); } });
+document.getElementById("more").onclick = async () => { document.getElementById("calls").textContent = mcpApp.value(await app.callTool("photo")); };
+</script>`
+
+// newBakery returns a server with everything that the playground shows.
+func newBakery(t testing.TB) *mcpkit.Server {
+	t.Helper()
+	folder := fstest.MapFS{"knead/SKILL.md": {Data: []byte("---\nname: knead\ndescription: Kneads dough\n---\n\nTen minutes.\n")}}
+	srv, err := mcpkit.New(&Bakery{}, mcpkit.Logger(slog.New(slog.DiscardHandler)), mcpkit.Instructions("Ask for the customer's name first."),
+		tasks.New(tasks.PollInterval(50*time.Millisecond)), skills.FS(folder), apps.FS(fstest.MapFS{"window.html": {Data: []byte(windowPage)}}))
+	require.NoError(t, err)
+	srv.Use(middleware.Logging(slog.New(slog.DiscardHandler)), middleware.RateLimit(1e6, 1e6))
+	return srv
+}
+
+// A tab shows the playground in Chromium.
+type tab struct {
+	t   testing.TB
+	ctx context.Context
+	url string // without the token
+
+	mu     sync.Mutex
+	faults []string // guarded by mu: what the console says, violations of the policy among it
+}
+
+// play shows the playground of a server, and fails the test if the console has something to say.
+func play(t testing.TB, srv *mcpkit.Server, width, height int64) *tab {
+	t.Helper()
+	browser.Need(t)
+	h := playground.NewHandler(srv, &playground.Options{Logger: slog.New(slog.DiscardHandler)})
+	mux := http.NewServeMux()
+	mux.Handle("/playground/", h)
+	site := httptest.NewServer(mux)
+	p := openTab(t, width, height)
+	p.url = site.URL + "/playground/"
+	t.Cleanup(func() {
+		h.Close()
+		site.CloseClientConnections()
+		site.Close()
+		require.NoError(t, srv.Close())
+	})
+	p.navigate(h.URL(p.url))
+	p.waitFor(`document.body.dataset.ready`)
+	t.Cleanup(func() { require.Empty(t, p.said(), "the console and the content security policy") })
+	return p
+}
+
+const waiting = 2 * time.Minute
+
+// Keys besides those of package browser.
+const (
+	arrowDown = kb.ArrowDown
+	home      = kb.Home
+)
+
+// openTab opens an empty page.
+func openTab(t testing.TB, width, height int64) *tab {
+	t.Helper()
+	opts := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(browser.Path()), chromedp.DisableGPU, chromedp.WindowSize(int(width), int(height)), chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,IsolateSandboxedIframes,IsolateOrigins,site-per-process"),
+		chromedp.Flag("disable-site-isolation-trials", true),
+	})
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, closeContext := chromedp.NewContext(allocator)
+	p := &tab{t: t, ctx: ctx}
+	t.Cleanup(func() {
+		end, cancel := context.WithTimeout(ctx, waiting)
+		defer cancel()
+		_ = chromedp.Cancel(end)
+		closeContext()
+		stop()
+	})
+	note := func(format string, args ...any) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.faults = append(p.faults, fmt.Sprintf(format, args...))
+	}
+	require.NoError(t, chromedp.Listen(ctx, func(ev any) {
+		switch ev := ev.(type) {
+		case *log.EventEntryAdded:
+			note("log: %s %s", ev.Entry.Text, ev.Entry.URL)
+		case *runtime.EventExceptionThrown:
+			text, _ := json.Marshal(ev.ExceptionDetails)
+			note("exception: %s", text)
+		case *runtime.EventConsoleAPICalled:
+			if ev.Type == "error" || ev.Type == "warning" {
+				text, _ := json.Marshal(ev.Args)
+				note("console: %s", text)
+			}
+		}
+	}))
+	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, height)))
+	_, err := act(p, func(ctx context.Context, t *chromedp.Target) (cdppage.AddScriptToEvaluateOnNewDocumentResult, error) {
+		return cdp.Call(ctx, t, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{
+			Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy", e.violatedDirective, e.blockedURI));`,
+		})
+	})
+	require.NoError(t, err)
+	return p
+}
+
+// act runs an action in the tab.
+func act[T any](p *tab, a chromedp.Action[T]) (T, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, waiting)
+	defer cancel()
+	return chromedp.Run(ctx, a)
+}
+
+func (p *tab) said() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.faults)
+}
+
+func (p *tab) navigate(url string) {
+	p.t.Helper()
+	_, err := act(p, chromedp.Navigate(url))
+	require.NoError(p.t, err)
+}
+
+// eval evaluates an expression, and waits for a promise.
+func eval[T any](p *tab, script string) T {
+	p.t.Helper()
+	v, err := act(p, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	require.NoError(p.t, err, script)
+	return v
+}
+
+// waitFor waits until an expression is true.
+func (p *tab) waitFor(condition string) {
+	p.t.Helper()
+	_, err := act(p, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise((resolve) => {
+		const look = () => { try { if (%s) return resolve(true); } catch {} setTimeout(look, 10); };
+		look();
+	})`, condition), chromedp.EvalAwaitPromise))
+	if err != nil {
+		if file := os.Getenv("SCREENSHOTS"); file != "" {
+			p.shoot("failed")
+		}
+		text, _ := act(p, chromedp.Evaluate[string](`document.body.innerText`))
+		require.NoError(p.t, err, "wait for %s; the console says %q; the page shows\n%s", condition, p.said(), text)
+	}
+}
+
+// click clicks on the first visible element that matches the selector and has the text.
+func (p *tab) click(selector string, text ...string) {
+	p.t.Helper()
+	find := fmt.Sprintf(`[...document.querySelectorAll(%q)].find((e) => e.checkVisibility() && e.textContent.includes(%q))`, selector, strings.Join(text, " "))
+	p.waitFor(find)
+	at := eval[[2]float64](p, fmt.Sprintf(`(() => { const e = %s; e.scrollIntoView({ block: "nearest" }); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()`, find))
+	for _, kind := range []input.DispatchMouseEventType{chromedp.MousePressed, chromedp.MouseReleased} {
+		_, err := act(p, chromedp.MouseEvent(kind, at[0], at[1], func(e *input.DispatchMouseEventParams) { e.Button, e.ClickCount = input.MouseButtonLeft, 1 }))
+		require.NoError(p.t, err)
+	}
+}
+
+// press types text or keys.
+func (p *tab) press(keys string, modifiers ...chromedp.Modifier) {
+	p.t.Helper()
+	_, err := act(p, chromedp.KeyEvent(keys, chromedp.KeyModifiers(modifiers...)))
+	require.NoError(p.t, err)
+}
+
+// use switches to a version of the protocol.
+func (p *tab) use(version string) {
+	p.t.Helper()
+	if version == "2026-07-28" {
+		return
+	}
+	eval[bool](p, `document.getElementById("version").focus() ?? true`)
+	p.press(version[:4])
+	p.waitFor(fmt.Sprintf(`document.body.dataset.ready === %q`, version))
+}
+
+// shortcut presses a key that the page handles, so that no character follows.
+func (p *tab) shortcut(key rune) {
+	p.t.Helper()
+	for _, event := range kb.Encode(key) {
+		if event.Type == kb.KeyChar {
+			continue
+		}
+		_, err := act(p, func(ctx context.Context, t *chromedp.Target) (cdp.Empty, error) {
+			return cdp.Call(ctx, t, input.DispatchKeyEvent, *event)
+		})
+		require.NoError(p.t, err)
+	}
+}
+
+// field puts the cursor into a field of the form with this label, and selects its text.
+func (p *tab) field(label string) {
+	p.t.Helper()
+	p.waitFor(fmt.Sprintf(`(() => {
+		const l = [...document.querySelectorAll("#detail label")].filter((e) => e.checkVisibility() && e.textContent.startsWith(%q)).at(-1);
+		const f = document.getElementById(l.htmlFor);
+		f.scrollIntoView({ block: "nearest" });
+		f.focus();
+		f.select?.();
+		return document.activeElement === f;
+	})()`, label))
+}
+
+// fill types into a field.
+func (p *tab) fill(label, text string) {
+	p.t.Helper()
+	p.field(label)
+	p.press(text)
+}
+
+// choose chooses an option of a select.
+func (p *tab) choose(label, option string) {
+	p.t.Helper()
+	p.field(label)
+	p.press(option) // typing selects it
+}
+
+// shows waits until an element contains a text.
+func (p *tab) shows(selector, text string) {
+	p.t.Helper()
+	p.waitFor(fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.textContent.includes(%q))`, selector, text))
+}
+
+// shoot writes a screenshot into the folder of the environment variable SCREENSHOTS.
+func (p *tab) shoot(name string) {
+	p.t.Helper()
+	folder := os.Getenv("SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	png, err := act(p, chromedp.CaptureScreenshot())
+	require.NoError(p.t, err)
+	require.NoError(p.t, os.WriteFile(folder+"/"+name+".png", png, 0o644))
+}
+
+// dark switches the colours that the system prefers.
+func (p *tab) dark() {
+	p.t.Helper()
+	_, err := act(p, func(ctx context.Context, t *chromedp.Target) (cdp.Empty, error) {
+		return cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+	})
+	require.NoError(p.t, err)
+}
+
+func TestPlaygroundCallsATool(t *testing.T) {
+	p := play(t, newBakery(t), 1440, 900)
+	p.shoot("welcome")
+	p.click("#items .row", "Order")
+	p.shoot("form")
+	p.click("button.main", "Call")
+	p.shows(".message", "is required")
+	p.fill("customer", "Ann")
+	p.click("button", "Add item")
+	p.press("lemon")
+	p.choose("topping", "cherry")
+	p.click("button", "Add address")
+	p.fill("street", "Rua 1")
+	p.fill("pin", "hush-1234")
+	p.click("button.main", "Call")
+	p.shows(".result", "3 euros")
+	p.shoot("called")
+}
+
+func TestPlaygroundShowsTheStepsOfACall(t *testing.T) {
+	p := play(t, newBakery(t), 1440, 900)
+	p.click("#items .row", "Wedding")
+	p.fill("name", "Ann"+browser.Enter)
+	p.shows(".question", "How should the cake for Ann be?")
+	p.shows("#call .waterfall", "middleware.Logging")
+	p.shoot("question")
+	p.choose("taste", "lemon")
+	p.click(".question button.main", "Answer")
+	p.shows(".question", "Bake 3 tiers of lemon?")
+	p.choose("confirm", "true")
+	p.press(browser.Enter)
+	p.shows(".result", "cake 42: 3 tiers of lemon for Ann")
+	p.waitFor(`document.querySelectorAll("#call .round").length === 3`)
+	p.shows("#call [data-kind=once]", "kept, not run again")
+	p.shows("#call [data-kind=log]", "the cake is planned tiers=3")
+	p.shows("#call [data-kind=span]", "Bakery.Wedding")
+	p.shows("#call", "input_required")
+	p.shoot("timeline")
+	p.dark()
+	p.shoot("dark")
+}
+
+func TestPlaygroundWorksWithTheKeyboard(t *testing.T) {
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			p := play(t, newBakery(t), 1440, 900)
+			p.use(version)
+			eval[bool](p, `document.activeElement.blur() ?? true`)
+			p.shortcut('/')
+			p.press("wedd" + arrowDown)
+			p.waitFor(`document.activeElement.id === "items"`)
+			p.press(browser.Enter)
+			p.waitFor(`document.activeElement.matches("#detail textarea")`)
+			p.press("Bo" + browser.Enter)
+			p.shows(".question", "How should the cake for Bo be?")
+			p.waitFor(`document.activeElement.matches(".question input")`)
+			p.press(browser.Tab + "v" + browser.Enter)
+			p.shows(".question", "Bake 3 tiers of vanilla?")
+			p.press("t" + browser.Enter)
+			p.shows(".result", "cake 42: 3 tiers of vanilla for Bo")
+
+			eval[bool](p, `document.activeElement.blur() ?? true`)
+			p.shortcut('t')
+			p.waitFor(`document.activeElement.id === "calls"`)
+			p.press(home)
+			p.shows("#call", "Bakery.Wedding")
+			p.waitFor(`matchMedia("all") && getComputedStyle(document.activeElement).outlineStyle !== "none"`)
+			p.shortcut('?')
+			p.shows("dialog", "Keyboard shortcuts")
+			p.press(browser.Escape)
+			p.waitFor(`!document.querySelector("dialog").open`)
+			p.shortcut('2')
+			p.shows("#items", "recipe://{name}")
+			p.shortcut('6')
+			p.shows("#items", "tools/call · ok")
+
+			p.shortcut('1')
+			p.shortcut('/')
+			p.press("bake" + arrowDown + browser.Enter)
+			p.waitFor(`document.activeElement.matches("#detail input")`)
+			p.press("100" + browser.Enter)
+			p.shows(".progress", "1 % · baking")
+			p.press(browser.Escape)
+			p.shows(".result.error", "The call was cancelled.")
+			p.shows("#call", "cancelled")
+		})
+	}
+}
+
+func TestPlaygroundShowsAllKindsOfResults(t *testing.T) {
+	p := play(t, newBakery(t), 1440, 900)
+	p.click("#items .row", "Photo")
+	p.click("button.main", "Call")
+	p.shows(".result", "the window at noon")
+	p.waitFor(`document.querySelector(".result img").naturalWidth === 1 && !!document.querySelector(".result audio")`)
+	p.click(".result button", "Read")
+	p.shows(".output .resource", "7 to 18")
+
+	p.click("#items .row", "Burn")
+	p.click("button.main", "Call")
+	p.shows(".result.error", "internal error")
+	p.shows("#call", "the oven caught fire at 300 degrees")
+
+	p.click("#items .row", "Advise")
+	p.fill("guest", "Zoe"+browser.Enter)
+	p.shows(".question", "What would Zoe like?")
+	p.press("rye bread" + browser.Enter)
+	p.shows(".result", "the model says: rye bread")
+
+	p.click("#items .row", "Pantry")
+	p.click("button.main", "Call")
+	p.shows(".question", "The server asks for your roots")
+	p.press("file:///home/ann")
+	p.click(".question button.main", "Answer")
+	p.shows(".result", "the pantry is file:///home/ann")
+	p.click("button.main", "Call")
+	p.click(".question button", "Refuse")
+	p.shows(".result.error", "the user refused")
+
+	p.click("#items .row", "Order")
+	p.click("button", "JSON")
+	p.field("Arguments as JSON")
+	p.press(`{"customer": "x", "lines": [{"cake": "a", "pieces": 99}]}`)
+	p.click("button", "JSON")
+	p.click("button.main", "Call")
+	p.shows(".message", "needs at least 2 characters")
+	p.shows(".message", "must be at most 50")
+	p.click("button", "JSON")
+	p.click("button.main", "Call")
+	p.shows(".result.error", "/lines/0/pieces: got 99")
+	p.shows("#call .faults", "/lines/0/pieces")
+	p.shows("#call .badge.bad, #calls .badge.bad", "2 faults")
+}
+
+func TestPlaygroundReadsResourcesAndPrompts(t *testing.T) {
+	p := play(t, newBakery(t), 1440, 900)
+	p.click("#tabs button", "Resources")
+	p.click("#items .row", "recipe://{name}")
+	p.fill("name", "l")
+	p.waitFor(`[...document.querySelectorAll("#detail datalist option")].map((o) => o.value).join() === "lemon,lime"`)
+	p.press("emon cake" + browser.Enter)
+	p.shows(".result", "# lemon cake")
+	p.shows(".result", "recipe://lemon%20cake")
+	p.click("#tabs button", "Prompts")
+	p.click("#items .row", "nnounce")
+	p.click("button.main", "Get")
+	p.shows(".message", "is required")
+	p.fill("cake", "v")
+	p.waitFor(`[...document.querySelectorAll("#detail datalist option")].map((o) => o.value).join() === "vanilla"`)
+	p.press("anilla" + browser.Enter)
+	p.shows(".result", "Announce the vanilla")
+	p.click("#tabs button", "Skills")
+	p.click("#items .row", "knead")
+	p.click(".files button", "SKILL.md")
+	p.shows(".resource", "Ten minutes.")
+	p.shows(".output", "The size and the digest are right.")
+}
+
+func TestPlaygroundFollowsTasks(t *testing.T) {
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) { followTasks(t, version) })
+	}
+}
+
+func followTasks(t *testing.T, version string) {
+	p := play(t, newBakery(t), 1440, 900)
+	p.use(version)
+	for _, end := range []string{"completed", "cancelled"} {
+		p.click("#tabs button", "Tools")
+		p.click("#items .row", "Wedding")
+		p.fill("name", "Eve")
+		p.waitFor(`(document.querySelector("[name=task]").checked = true)`)
+		p.click("button.main", "Call")
+		p.shows(".result", "The call runs as a task")
+		p.click(".result button", "wedding")
+		p.shows(".question", "How should the cake for Eve be?")
+		p.shows("#detail .facts", "input_required")
+		if end == "cancelled" {
+			p.click("button", "Cancel the task")
+			p.shows("#detail .facts", "cancelled")
+			continue
+		}
+		p.choose("taste", "lemon")
+		p.press(browser.Enter)
+		p.shows(".question", "Bake 3 tiers of lemon?")
+		p.choose("confirm", "true")
+		p.press(browser.Enter)
+		p.shows(".result", "cake 42: 3 tiers of lemon for Eve")
+		p.shows("#detail .facts", "completed")
+		p.shows("#calls .badge", "task")
+	}
+}
+
+func TestPlaygroundShowsPagesOfApps(t *testing.T) {
+	p := play(t, newBakery(t), 1440, 900)
+	p.click("#items .row", "Window")
+	p.click("button.main", "Call")
+	inFrame := func(script string) string {
+		world, err := act(p, func(ctx context.Context, t *chromedp.Target) (runtime.ExecutionContextID, error) {
+			tree, err := cdp.Call(ctx, t, cdppage.GetFrameTree, cdp.Empty{})
+			if err != nil || len(tree.FrameTree.ChildFrames) != 1 {
+				return 0, fmt.Errorf("%d frames: %w", len(tree.FrameTree.ChildFrames), err)
+			}
+			w, err := cdp.Call(ctx, t, cdppage.CreateIsolatedWorld, cdppage.CreateIsolatedWorldParams{FrameID: tree.FrameTree.ChildFrames[0].Frame.ID, WorldName: "test"})
+			return w.ExecutionContextID, err
+		})
+		require.NoError(t, err)
+		got, err := act(p, chromedp.Evaluate[string](script, func(e *runtime.EvaluateParams) { e.ContextID = world }, chromedp.EvalAwaitPromise))
+		require.NoError(t, err)
+		return got
+	}
+	p.waitFor(`document.querySelector(".apphost").textContent.includes("ui/notifications/initialized")`)
+	text := func(id string) string {
+		return inFrame(`new Promise((resolve) => { const look = () => { const t = document.getElementById("` + id + `")?.textContent; t ? resolve(t) : setTimeout(look, 10); }; look(); })`)
+	}
+	require.Equal(t, "three cakes", text("seen"))
+	inFrame(`document.getElementById("more").click() ?? ""`)
+	require.Equal(t, "the window at noon", text("calls"))
+	require.Equal(t, "null", inFrame(`self.origin`), "the page has an origin of its own")
+	p.shows("#calls .row", "photo")
+	p.shoot("app")
+}
+
+func TestPlaygroundCopiesCalls(t *testing.T) {
+	p := play(t, newBakery(t), 1440, 900)
+	copied := func(what string) string {
+		eval[bool](p, `document.querySelector(".copied")?.remove() ?? true`)
+		p.click(`[data-copy=` + what + `]`)
+		p.waitFor(`document.querySelector(".copied pre")`)
+		return eval[string](p, `document.querySelector(".copied pre").textContent`)
+	}
+	run := func(command string) string {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput()
+		require.NoError(t, err, "%s\n%s", command, out)
+		return string(out)
+	}
+	p.click("#items .row", "Order")
+	p.fill("customer", "Ann's `shop` \"$HOME\" é")
+	p.click("button", "Add item")
+	p.press("lemon")
+	p.click("button.main", "Call")
+	p.shows(".result", "3 euros")
+
+	if _, err := exec.LookPath("curl"); err == nil {
+		require.Contains(t, run(copied("curl")), `\"total\":\"3 euros\"`)
+	}
+	mcpkit := filepath.Join(t.TempDir(), "mcpkit")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", mcpkit, "./cmd/mcpkit")
+	build.Dir = filepath.Join("..", "..")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	command, found := strings.CutPrefix(copied("command"), "mcpkit ")
+	require.True(t, found)
+	require.Contains(t, run(mcpkit+" "+command), "3 euros")
+
+	test := copied("test")
+	require.Equal(t, "func TestOrder(t *testing.T) {\n\ts := mcptest.New(t, newService()) // your service\n"+
+		"\ts.Call(\"order\", json.RawMessage(\"{\\\"customer\\\":\\\"Ann's `shop` \\\\\\\"$HOME\\\\\\\" é\\\",\\\"lines\\\":[{\\\"cake\\\":\\\"lemon\\\",\\\"pieces\\\":1}]}\")).OK().JSON(`{\"id\":17,\"total\":\"3 euros\"}`)\n}\n", test)
+	_, err = parser.ParseFile(token.NewFileSet(), "x_test.go", "package x\n"+test, 0)
+	require.NoError(t, err)
+
+	p.click("#items .row", "Wedding")
+	p.fill("name", "Ann"+browser.Enter)
+	p.choose("taste", "lemon")
+	p.press(browser.Enter)
+	p.choose("confirm", "true")
+	p.press(browser.Enter)
+	p.shows(".result", "cake 42")
+	require.Contains(t, copied("test"), "s.Answer(\"How should the cake for Ann be?\", json.RawMessage(`{\"tiers\":3,\"taste\":\"lemon\"}`)).Answer(\"Bake 3 tiers of lemon?\", true)"+
+		".Call(\"wedding\", json.RawMessage(`{\"name\":\"Ann\"}`)).OK().Text(\"cake 42: 3 tiers of lemon for Ann\")")
+}
+
+func TestPlaygroundReplaysCalls(t *testing.T) {
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			srv := newBakery(t)
+			p := play(t, srv, 1440, 900)
+			p.use(version)
+			p.click("#items .row", "Wedding")
+			p.fill("name", "Ann"+browser.Enter)
+			p.choose("taste", "lemon")
+			p.press(browser.Enter)
+			p.choose("confirm", "true")
+			p.press(browser.Enter)
+			p.shows(".result", "cake 42")
+			p.click("#tabs button", "History")
+			p.click("#items .row", "tools/call")
+			p.click("[data-do=replay]")
+			p.shows("#detail", "The outcome is the same.")
+			p.click("[data-do=replay-all]")
+			p.shows("#items .badge", "same")
+			transcript := eval[string](p, `[...document.querySelectorAll("#detail details")].find((e) => e.textContent.startsWith("Transcript")).querySelector("pre").textContent`)
+			file := filepath.Join(t.TempDir(), "call.txtar")
+			require.NoError(t, os.WriteFile(file, []byte(transcript), 0o600))
+			mcptest.New(t, srv).Replay(file)
+		})
+	}
+}
+
+func TestPlaygroundFollowsChangesOfTheServer(t *testing.T) {
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			srv := newBakery(t)
+			p := play(t, srv, 1440, 900)
+			p.use(version)
+			p.shows("#calls", map[string]string{"2026-07-28": "subscriptions/listen", "2025-11-25": "tools/list"}[version])
+			require.NoError(t, srv.Add(mcpkit.NewTool("knead", func() string { return "soft" }).Desc("Kneads.")))
+			p.click("#items .row", "knead")
+			p.click("button.main", "Call")
+			p.shows(".result", "soft")
+		})
+	}
+}
+
+func TestPlaygroundFits360Pixels(t *testing.T) {
+	p := play(t, newBakery(t), 360, 740)
+	fits := func() {
+		t.Helper()
+		require.LessOrEqual(t, eval[int](p, `document.documentElement.scrollWidth`), 360)
+		require.Empty(t, eval[[]string](p, `[...document.querySelectorAll("main *, #top *")].filter((e) => e.checkVisibility() && !e.closest("pre, .list, .waterfall") && e.getBoundingClientRect().right > 361).map((e) => e.outerHTML.slice(0, 80))`))
+	}
+	for _, tab := range []string{"Resources", "Prompts", "Skills", "Tasks", "History", "Tools"} {
+		p.click("#tabs button", tab)
+		fits()
+	}
+	p.shoot("narrow-list")
+	p.click("#items .row", "Order")
+	fits()
+	p.fill("customer", "Ann")
+	p.click("button", "Add item")
+	p.press("lemon")
+	p.click("button", "Add address")
+	p.fill("street", "Rua 1")
+	fits()
+	p.shoot("narrow-form")
+	p.click("button.main", "Call")
+	p.shows(".result", "3 euros")
+	fits()
+	p.click(".back", "Back")
+	p.click("#items .row", "Wedding")
+	p.fill("name", "Ann"+browser.Enter)
+	p.shows(".question", "How should")
+	fits()
+	p.press(browser.Escape)
+	p.shows(".result.error", "cancelled")
+	p.click("#tabs button", "Timeline")
+	p.click("#calls .row", "order")
+	p.shows("#call", "Bakery.Order")
+	fits()
+	p.shoot("narrow-timeline")
+}
+
+func TestPlaygroundRefusesOthers(t *testing.T) {
+	p := play(t, newBakery(t), 1440, 900)
+	tokenOf := eval[string](p, `sessionStorage.getItem("playground-token")`)
+	require.Equal(t, "", eval[string](p, `location.hash`), "the token does not stay in the address")
+	p.navigate(p.url)
+	p.waitFor(`document.body.dataset.ready`) // the tab knows the token
+
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<!doctype html><iframe src=%q></iframe>`, p.url)
+	}))
+	defer other.Close()
+	q := openTab(t, 800, 600)
+	q.navigate(p.url)
+	q.waitFor(`document.body.textContent.includes("The token is missing")`)
+	q.navigate(p.url + "#token=wrong")
+	q.navigate("about:blank")
+	q.navigate(p.url + "#token=wrong")
+	q.waitFor(`document.body.textContent.includes("The token is missing")`)
+	q.navigate(other.URL)
+	for _, call := range []string{`fetch(%q + "info", { headers: { "Playground-Token": %q } })`, `fetch(%q + "mcp", { method: "POST", headers: { "Playground-Token": %q, "Content-Type": "application/json" }, body: "{}" })`} {
+		require.Equal(t, "refused", eval[string](q, fmt.Sprintf(call, p.url, tokenOf)+`.then((r) => "status " + r.status, () => "refused")`))
+	}
+	require.Contains(t, strings.Join(q.said(), "\n"), "frame-ancestors", "other pages cannot show it in a frame")
+}
+
+// frames scrolls lists for some frames and returns their times in milliseconds, sorted.
+const frames = `new Promise((resolve) => {
+	const lists = [document.getElementById("items"), document.getElementById("calls")];
+	const times = [];
+	let last = performance.now();
+	const frame = (now) => {
+		times.push(now - last);
+		last = now;
+		for (const list of lists) list.scrollTop = (list.scrollTop + 777) % Math.max(1, list.scrollHeight - list.clientHeight);
+		if (times.length < 150) requestAnimationFrame(frame);
+		else resolve(times.slice(1).sort((a, b) => a - b));
+	};
+	requestAnimationFrame(frame);
+})`
+
+func TestPlaygroundStaysSmooth(t *testing.T) {
+	srv, err := mcpkit.New(nil, mcpkit.Name("many", "1.0.0"), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	var items []mcpkit.Item
+	for i := range 1000 {
+		items = append(items, mcpkit.NewTool(fmt.Sprintf("tool_%d", i), func() string { return "ok" }).Desc("Does something with many words that describe it."))
+	}
+	require.NoError(t, srv.Add(items...))
+	p := play(t, srv, 1440, 900)
+	c, err := client.Dial(t.Context(), srv)
+	require.NoError(t, err)
+	defer c.Close()
+	calls := func(n int) {
+		for i := range n {
+			_, err := c.CallTool(t.Context(), fmt.Sprintf("tool_%d", i%1000), nil)
+			require.NoError(t, err)
+		}
+	}
+	calls(10_000)
+	p.waitFor(`document.getElementById("calls-count").textContent === "10000"`)
+	require.Less(t, eval[int](p, `document.querySelectorAll("*").length`), 600, "only visible rows are drawn")
+	report := func(name string, times []float64) {
+		t.Logf("%s: median %.1f ms, 95 %% %.1f ms, longest %.1f ms", name, times[len(times)/2], times[len(times)*95/100], times[len(times)-1])
+		require.Less(t, times[len(times)/2], 100.0, "milliseconds of the median frame")
+	}
+	report("scroll 1,000 tools and 10,000 calls", eval[[]float64](p, frames))
+	var running sync.WaitGroup
+	running.Go(func() { calls(2000) })
+	report("scroll while 2,000 calls arrive", eval[[]float64](p, frames))
+	running.Wait()
+	start := time.Now()
+	p.click("#filter")
+	p.press("tool_999")
+	p.waitFor(`document.querySelectorAll("#items .row").length === 1`)
+	t.Logf("filter: %v", time.Since(start))
+}
+
+func TestPlaygroundSurvivesARestart(t *testing.T) {
+	browser.Need(t)
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			// The program behind the address is another one after the restart.
+			var program atomic.Pointer[playground.Handler]
+			start := func(answer string) *mcpkit.Server {
+				srv, err := mcpkit.New(nil, mcpkit.Name("phoenix", "1.0.0"), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+				require.NoError(t, err)
+				require.NoError(t, srv.Add(mcpkit.NewTool(answer, func() string { return answer }).Desc("Answers.")))
+				if old := program.Swap(playground.NewHandler(srv, &playground.Options{Token: "same", Logger: slog.New(slog.DiscardHandler)})); old != nil {
+					old.Close()
+				}
+				return srv
+			}
+			start("before")
+			site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { program.Load().ServeHTTP(w, r) }))
+			p := openTab(t, 1440, 900)
+			t.Cleanup(func() {
+				program.Load().Close()
+				site.CloseClientConnections()
+				site.Close()
+			})
+			p.navigate(site.URL + "/#token=same")
+			p.waitFor(`document.body.dataset.ready`)
+			p.use(version)
+			p.click("#items .row", "before")
+			p.click("button.main", "Call")
+			p.shows(".result", "before")
+
+			start("after")
+			p.click("button.main", "Call")
+			p.shows(".result.error", `unknown tool "before"`)
+			p.click("#items .row", "after")
+			p.click("button.main", "Call")
+			p.shows(".result", "after")
+			p.shows("#calls", "after")
+		})
+	}
+}
