@@ -1,6 +1,7 @@
 // Command mcpkit writes, checks, calls and installs MCP servers.
 //
 //	mcpkit new FOLDER                              write a new module with a server
+//	mcpkit dev [PACKAGE] [-- ARGUMENT ...]         run a server, and restart it after each change
 //	mcpkit gen [-check] [-type T,...] [packages]   write the doc comments of services into their packages
 //	mcpkit vet [-type T,...] [packages]            report what is wrong with services, and what their tools cost
 //	mcpkit inspect SERVER                          show a server's versions, capabilities, inputs and outputs
@@ -10,6 +11,7 @@
 //	mcpkit prompt SERVER PROMPT [name=text ...]    get the messages of a prompt of a server
 //	mcpkit tasks SERVER ID [wait|answer|cancel]    show a task that a call has become, or act on it
 //	mcpkit install HOST SERVER                     add a server to the configuration of a chat client
+//	mcpkit bundle [PACKAGE] [-- ARGUMENT ...]      pack a server for chat clients and for the registry
 //
 // "mcpkit help" lists all commands. Run it as "go tool mcpkit" after
 // "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with go run.
@@ -51,6 +53,7 @@ const (
 func commands(std streams) []*cobra.Command {
 	return []*cobra.Command{
 		newCommand(std),
+		devCommand(std),
 		genCommand(std),
 		vetCommand(std),
 		inspectCommand(std),
@@ -64,6 +67,7 @@ func commands(std streams) []*cobra.Command {
 		subscribeCommand(std),
 		pingCommand(std),
 		logoutCommand(std),
+		bundleCommand(std),
 		installCommand(std),
 		uninstallCommand(std),
 		statusCommand(std),

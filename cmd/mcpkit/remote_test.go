@@ -308,7 +308,7 @@ func TestTheReferenceIsComplete(t *testing.T) {
 		require.Regexp(t, "`(mcpkit )?"+c.Name()+"[ `]", string(page))
 		var help bytes.Buffer
 		require.Equal(t, exitOK, run(t.Context(), []string{c.Name(), "-h"}, streams{out: &help, err: io.Discard}))
-		for _, f := range regexp.MustCompile(`(?m)^  (-[a-z-]+)`).FindAllStringSubmatch(help.String(), -1) {
+		for _, f := range regexp.MustCompile(`(?m)^  (-[A-Za-z-]+)`).FindAllStringSubmatch(help.String(), -1) {
 			require.Contains(t, string(page), "`"+f[1], c.Name())
 		}
 	}

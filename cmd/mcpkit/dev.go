@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/dev"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
+	"github.com/mcpkit/mcpkit-go/playground"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// defaultDevAddress is where dev serves over HTTP unless a flag says so. If the port is taken, dev
+// takes a free one.
+const defaultDevAddress = "127.0.0.1:7007"
+
+// development holds the flags of the command dev.
+type development struct {
+	http    string
+	onStdio bool
+	folder  string
+	watch   []string
+	drain   time.Duration
+	noOpen  bool
+	std     streams
+	err     *screen
+	took    time.Duration    // by the last build; used by report
+	started func(url string) // of tests; nil otherwise
+}
+
+func devCommand(std streams) *cobra.Command {
+	d := &development{std: std, err: newScreen(std.err)}
+	cmd := &cobra.Command{
+		Use:   "dev [PACKAGE] [-- ARGUMENT ...]",
+		Short: "run a server, and build and restart it after each change",
+		Long: `Builds and runs the program of a PACKAGE (default: the one in the current
+folder), and does so again when a file of it changes. Clients stay connected,
+and are notified of lists that change. Calls wait while the program is built,
+and calls in flight finish on the previous program. While it does not build or
+does not start, calls return the errors of the compiler, or what the program
+said, as tool errors.
+
+On a terminal, dev serves over HTTP, on ` + defaultDevAddress + ` or a free port, and
+opens the playground, a page on which you try the server. Without
+a terminal it serves on standard input and output, so that a chat client can
+start it; from another folder, it takes the path of the package:
+
+  mcpkit install claude-code 'mcpkit dev ./cmd/shop'
+
+The program itself serves on its standard input and output, and has the
+environment of dev. Flags of go build go into the variable GOFLAGS.`,
+		GroupID: groupSource,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			named, arguments := args, []string(nil)
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				named, arguments = slices.Clip(args[:n]), args[n:]
+			}
+			if len(named) > 1 {
+				return fmt.Errorf("%q is one argument too many; write arguments of the program after --", named[1])
+			}
+			if err := d.run(cmd.Context(), append(named, ".")[0], arguments); err != nil {
+				d.say("%s", clean(err.Error()))
+				return exit(exitFault)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&d.http, "http", "", "serve over HTTP on this loopback `address`, such as 127.0.0.1:8080; the path is /mcp")
+	cmd.Flags().BoolVar(&d.onStdio, "stdio", false, "serve on standard input and output, also on a terminal or with -http")
+	cmd.Flags().StringVar(&d.folder, "C", "", "run in this `folder`; default: the current one, or that of the module if the package is elsewhere")
+	cmd.Flags().StringArrayVar(&d.watch, "watch", nil, "a `path` of a file or folder that the program reads, whose changes restart it; may be repeated")
+	cmd.Flags().BoolVar(&d.noOpen, "no-open", false, "do not open the playground in the browser; its URL is printed in any case")
+	cmd.Flags().DurationVar(&d.drain, "drain", 30*time.Second, "how long calls in flight may take to finish on the previous program, as a `duration`")
+	return cmd
+}
+
+// say writes a message of dev itself.
+func (d *development) say(format string, args ...any) {
+	d.err.printf("mcpkit dev: %s\n", fmt.Sprintf(format, args...))
+}
+
+// run serves until the client disconnects or ctx ends.
+func (d *development) run(ctx context.Context, named string, args []string) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	dir, pkg, err := findProgram(d.folder, named)
+	if err != nil {
+		return err
+	}
+	if d.drain <= 0 {
+		return errors.New("-drain is a positive duration, such as 30s")
+	}
+	s, err := dev.New(dev.Options{Dir: dir, Package: pkg, Args: args, Watch: d.watch, Drain: d.drain, Stderr: d.err, Report: d.report})
+	if err != nil {
+		return err
+	}
+	var transports []transport.Transport
+	if d.http != "" || !d.onStdio && isTerminal(d.std.in) {
+		listener, err := d.listen(ctx)
+		if err != nil {
+			return err
+		}
+		base := "http://" + listener.Addr().String()
+		url := base + streamable.DefaultPath
+		page := playground.NewHandler(s.MCP(), &playground.Options{Target: url})
+		defer page.Close()
+		transports = append(transports, &devHTTP{listener, page})
+		d.say("%s in %s; clients connect to %s", pkg, dir, d.err.paint(bold, url))
+		d.openPlayground(ctx, page.URL(base+playgroundPath))
+		if d.started != nil {
+			d.started(url)
+		}
+	}
+	if d.onStdio || transports == nil {
+		transports = append(transports, d.stdio())
+	}
+	return serveAll(ctx, s, transports)
+}
+
+// playgroundPath is where dev serves the playground.
+const playgroundPath = "/playground/"
+
+// openPlayground prints the address of the playground, and opens it for a person at a terminal.
+func (d *development) openPlayground(ctx context.Context, url string) {
+	d.say("try it at %s", url)
+	if d.noOpen || !isTerminal(d.std.in) {
+		return
+	}
+	if err := oauthclient.OpenBrowser(ctx, url); err != nil {
+		d.say("the browser was not opened: %v", err)
+	}
+}
+
+// serveAll runs the program and serves over all transports until one of them ends.
+func serveAll(ctx context.Context, s *dev.Server, transports []transport.Transport) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	results := make(chan error, len(transports)+1)
+	// Ends when all transports have ended, so that calls in flight can finish.
+	ended := make(chan error, 1)
+	go func() {
+		err := s.Run(running)
+		ended <- err
+		if err != nil {
+			cancel()
+		}
+	}()
+	for _, t := range transports {
+		// Ends when the transport does, which cancel causes.
+		go func() {
+			results <- t.Serve(ctx, s)
+			cancel()
+		}()
+	}
+	var errs []error
+	for range transports {
+		errs = append(errs, <-results)
+	}
+	end()
+	return errors.Join(append(errs, <-ended)...)
+}
+
+// stdio returns the transport on the standard streams.
+func (d *development) stdio() transport.Transport {
+	if d.std.in == os.Stdin && d.std.out == os.Stdout {
+		return stdio.New(nil)
+	}
+	return stdio.NewIO(d.std.in, d.std.out, nil)
+}
+
+// listen opens the address for HTTP.
+func (d *development) listen(ctx context.Context) (net.Listener, error) {
+	var config net.ListenConfig
+	if d.http == "" {
+		l, err := config.Listen(ctx, "tcp", defaultDevAddress)
+		if err != nil {
+			return config.Listen(ctx, "tcp", "127.0.0.1:0")
+		}
+		return l, nil
+	}
+	host, _, err := net.SplitHostPort(d.http)
+	if err != nil {
+		return nil, fmt.Errorf("-http %q is not an address; write for example 127.0.0.1:8080", d.http)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("-http %q is not a loopback address, and dev lets everybody in who reaches it; write for example 127.0.0.1:8080", d.http)
+	}
+	return config.Listen(ctx, "tcp", d.http)
+}
+
+// devHTTP is the transport for HTTP.
+type devHTTP struct {
+	listener net.Listener
+	page     *playground.Handler
+}
+
+// Serve implements [transport.Transport].
+func (t *devHTTP) Serve(ctx context.Context, h transport.Handler) error {
+	endpoint := streamable.NewHandler(h, nil)
+	mux := http.NewServeMux()
+	mux.Handle(streamable.DefaultPath, endpoint)
+	mux.Handle(playgroundPath, t.page)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the MCP endpoint is "+streamable.DefaultPath+", and the playground is "+playgroundPath, http.StatusNotFound)
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	// Ends with Shutdown or Close.
+	go func() { failed <- server.Serve(t.listener) }()
+	select {
+	case err := <-failed:
+		endpoint.Close()
+		return err
+	case <-ctx.Done():
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	_ = endpoint.Shutdown(ending)
+	t.page.Close()
+	if server.Shutdown(ending) != nil {
+		_ = server.Close()
+	}
+	<-failed
+	return nil
+}
+
+// findProgram returns where to run the go command, and the package for it. named is a folder, which
+// may be outside of the current module, or an import path.
+func findProgram(folder, named string) (dir, pkg string, err error) {
+	if dir, err = filepath.Abs(folder); err != nil {
+		return "", "", err
+	}
+	path := named
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+	case filepath.IsAbs(named) || strings.HasPrefix(named, "."):
+		return "", "", fmt.Errorf("%s is not a folder; name the folder of a package main", named)
+	default:
+		return dir, named, nil // an import path
+	}
+	root := moduleRoot(path)
+	if root == "" {
+		return "", "", fmt.Errorf("%s is in no module: neither it nor a folder above has a go.mod", named)
+	}
+	if folder == "" && moduleRoot(dir) != root {
+		dir = root
+	}
+	rel, err := filepath.Rel(dir, path)
+	if err != nil {
+		return "", "", err
+	}
+	if rel = filepath.ToSlash(rel); rel != "." && rel != ".." && !strings.HasPrefix(rel, "../") {
+		rel = "./" + rel
+	}
+	return dir, rel, nil
+}
+
+// moduleRoot returns the folder with the go.mod for a folder, or "".
+func moduleRoot(dir string) string {
+	for {
+		if info, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && !info.IsDir() {
+			return dir
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return ""
+		}
+		dir = above
+	}
+}
+
+// shownLines is how many lines of a fault the terminal shows.
+const shownLines = 20
+
+// report shows an event.
+func (d *development) report(e dev.Event) {
+	switch e.Kind {
+	case dev.Building:
+		if d.err.live {
+			d.err.setStatus(d.err.paint(faint, "building …"))
+		}
+	case dev.Ready:
+		d.say("%s %s; built in %s, started in %s", d.err.paint(green, "ready:"), contents(e), round(d.took), round(e.Took))
+	case dev.Built:
+		d.took = e.Took
+	case dev.NotBuilt, dev.NotReady:
+		d.say("%s", d.err.paint(red, clean(dev.Shorten(e.Fault, shownLines, 1<<20))))
+	}
+}
+
+// contents says what a program has: "3 tools, 1 prompt".
+func contents(e dev.Event) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		name string
+	}{{e.Tools, "tool"}, {e.Prompts, "prompt"}, {e.Resources, "resource"}} {
+		switch {
+		case part.n == 1:
+			parts = append(parts, "1 "+part.name)
+		case part.n > 1:
+			parts = append(parts, fmt.Sprintf("%d %ss", part.n, part.name))
+		}
+	}
+	if parts == nil {
+		return "nothing to serve yet"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func round(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }

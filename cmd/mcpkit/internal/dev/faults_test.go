@@ -1,0 +1,316 @@
+package dev
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// everyWay runs f with a client for each transport and for a legacy and a modern version.
+func everyWay(t *testing.T, b *bench, opts func() []client.DialOption, f func(t *testing.T, way string, c *client.Client)) {
+	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+		for name, connect := range map[string]func(*testing.T, ...client.DialOption) *client.Client{"stdio": b.overStdio, "HTTP": b.overHTTP} {
+			f(t, name+" "+string(v), connect(t, append(opts(), client.Version(v))...))
+		}
+	}
+}
+
+func none() []client.DialOption { return nil }
+
+func TestCallsInFlightFinishWhenTheProgramIsReplaced(t *testing.T) {
+	t.Parallel()
+	b := running(t, Options{Dir: newModule(t)})
+	file := filepath.Join(b.dir, "released")
+	var inFlight sync.WaitGroup
+	var fresh []*client.Client
+	everyWay(t, b, none, func(t *testing.T, way string, c *client.Client) {
+		fresh = append(fresh, c)
+		begun := make(chan string, 1000)
+		var once sync.Once
+		ready := make(chan struct{})
+		inFlight.Go(func() {
+			got, err := client.Call[string](t.Context(), c, "slow", map[string]string{"file": file}, client.OnProgress(func(p *protocol.ProgressParams) {
+				once.Do(func() { close(ready) })
+				select {
+				case begun <- p.Message:
+				default:
+				}
+			}))
+			if err != nil || got != "v1" {
+				t.Errorf("%s: %q, %v", way, got, err)
+			}
+		})
+		<-ready
+		require.Equal(t, "waiting in v1", <-begun, way)
+	})
+	rename(t, b.dir, "shop.go", version("v2"))
+	b.becomes(t, fresh[0], "v2")
+	for _, c := range fresh {
+		require.Equal(t, "v2", calls(t, c, "version"), "new calls run on the new program")
+	}
+	put(t, b.dir, "released", "")
+	inFlight.Wait()
+}
+
+func TestCancelledCallsEndInTheProgram(t *testing.T) {
+	t.Parallel()
+	b := running(t, Options{Dir: newModule(t)})
+	everyWay(t, b, none, func(t *testing.T, way string, c *client.Client) {
+		file := filepath.Join(b.dir, strings.ReplaceAll(way, " ", "-"))
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := c.CallTool(ctx, "slow", map[string]string{"file": file}, client.OnProgress(func(*protocol.ProgressParams) { cancel() }))
+		require.ErrorIs(t, err, context.Canceled, way)
+		require.Eventually(t, func() bool { _, err := os.Stat(file + ".cancelled"); return err == nil }, patience, 5*time.Millisecond, way)
+	})
+}
+
+// A logged user keeps the log messages.
+type logged struct {
+	mu       sync.Mutex
+	messages []string
+}
+
+func (l *logged) Log(_ context.Context, p *protocol.LoggingMessageParams) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.messages = append(l.messages, string(p.Data))
+}
+
+func TestLogMessagesReachTheCallers(t *testing.T) {
+	t.Parallel()
+	b := running(t, Options{Dir: newModule(t)})
+	file := filepath.Join(b.dir, "released")
+	put(t, b.dir, "released", "")
+	var users []*logged
+	everyWay(t, b, func() []client.DialOption {
+		users = append(users, &logged{})
+		return []client.DialOption{client.Handlers(users[len(users)-1]), client.LogLevel(protocol.LevelInfo)}
+	}, func(t *testing.T, way string, c *client.Client) {
+		_, err := c.CallTool(t.Context(), "slow", map[string]string{"file": file})
+		require.NoError(t, err)
+		u := users[len(users)-1]
+		require.Eventually(t, func() bool {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			return len(u.messages) == 1 && strings.Contains(u.messages[0], "slow in v1")
+		}, patience, 5*time.Millisecond, way)
+	})
+}
+
+// An asked user edits the program, and answers when the new one runs.
+type asked struct {
+	t    *testing.T
+	b    *bench
+	edit string
+	n    int
+}
+
+func (a *asked) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	if a.n++; a.n == 1 {
+		seen := a.b.count()
+		replace(a.t, a.b.dir, "shop.go", version(a.edit))
+		a.b.await(a.t, seen, Ready)
+	}
+	var schema struct{ Properties map[string]any }
+	raw, err := json.Marshal(p.RequestedSchema)
+	if err == nil {
+		err = json.Unmarshal(raw, &schema)
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer := map[string]bool{}
+	for name := range schema.Properties {
+		answer[name] = true
+	}
+	content, err := json.Marshal(answer)
+	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: content}, err
+}
+
+func TestQuestionsOutlastTheProgramThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	b := running(t, Options{Dir: newModule(t)})
+	n := 1
+	var user *asked
+	everyWay(t, b, func() []client.DialOption {
+		n++
+		user = &asked{t: t, b: b, edit: "v" + string(rune('0'+n))}
+		return []client.DialOption{client.Handlers(user)}
+	}, func(t *testing.T, way string, c *client.Client) {
+		before := calls(t, c, "version")
+		require.Equal(t, "asked in "+before, calls(t, c, "ask"), way)
+		require.Equal(t, 1, user.n, "the question is asked once")
+		require.Equal(t, user.edit, calls(t, c, "version"), way)
+	})
+}
+
+func TestAProgramThatEndsAtStartIsAToolError(t *testing.T) {
+	t.Parallel()
+	b := running(t, Options{Dir: newModule(t)})
+	c := b.overStdio(t)
+	require.Equal(t, "v1", calls(t, c, "version"))
+	for _, test := range []struct{ name, main, want string }{
+		{"panic", strings.Replace(program, "if err", "panic(\"no database\")\n\tif err", 1), "the program does not start: it ended (exit status 2)\npanic: no database\n\ngoroutine 1 [running]:\nmain.main()\n\t"},
+		{"exit", "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\nfunc main() {\n\tfmt.Fprintln(os.Stderr, \"set SHOP_DSN\", os.Getpid())\n\tos.Exit(3)\n}\n", "the program does not start: it ended (exit status 3)\nset SHOP_DSN "},
+		{"success", "package main\n\nfunc main() {}\n", "the program does not start: it ended (exit status 0)"},
+	} {
+		seen, words := b.count(), len(b.words())
+		put(t, b.dir, "main.go", test.main)
+		e, _ := b.await(t, seen, NotReady)
+		require.True(t, strings.HasPrefix(e.Fault, test.want), "%s: %q", test.name, e.Fault)
+		_, err := c.CallTool(t.Context(), "version", nil)
+		require.ErrorContains(t, err, `tool "version": `+test.want)
+		_, err = c.GetPrompt(t.Context(), "sell", nil)
+		require.ErrorContains(t, err, test.want)
+		_, err = c.ReadResource(t.Context(), "shop://stock")
+		require.ErrorContains(t, err, test.want)
+		require.Equal(t, []string{"ask", "only_v1", "slow", "version"}, names(t, c), "lists stay as they were")
+		require.LessOrEqual(t, strings.Count(b.words()[words:], "SHOP_DSN"), 1, "the program says it once")
+	}
+	put(t, b.dir, "main.go", program)
+	b.becomes(t, c, "v1")
+}
+
+func TestTheFirstProgramMayNotBuild(t *testing.T) {
+	t.Parallel()
+	dir := newModule(t)
+	put(t, dir, "shop.go", "package main\n\nfunc {\n")
+	b := running(t, Options{Dir: dir})
+	c := b.overHTTP(t)
+	require.Equal(t, "my shop", c.Server().Name)
+	require.Empty(t, names(t, c))
+	_, err := c.CallTool(t.Context(), "version", nil)
+	require.ErrorContains(t, err, "the program does not build:\n")
+	require.ErrorContains(t, err, "shop.go:3:6: syntax error: unexpected {")
+	changes, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true})
+	require.NoError(t, err)
+	defer changes.Close()
+	put(t, dir, "shop.go", version("v1"))
+	for range 3 {
+		_, err = changes.Next(t.Context())
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"ask", "only_v1", "slow", "version"}, names(t, c))
+	require.Equal(t, "v1", calls(t, c, "version"))
+}
+
+func TestWhatIsNotAProgramIsReported(t *testing.T) {
+	t.Parallel()
+	dir := newModule(t)
+	put(t, dir, "lib/lib.go", "package lib\n")
+	put(t, dir, "other/main.go", "package main\n\nfunc main() {}\n")
+	for pkg, want := range map[string]string{
+		"./lib":  "example.com/shop/lib is not a program; name the folder of a package main",
+		"./...":  "./... are several programs (example.com/shop, example.com/shop/other); name one of them",
+		"./none": "the program does not build:\nno required module provides package",
+	} {
+		b := running(t, Options{Dir: dir, Package: pkg})
+		e, _ := b.await(t, 0, NotBuilt)
+		if pkg == "./none" {
+			require.Contains(t, e.Fault, "the program does not build:\n", pkg)
+			require.Contains(t, e.Fault, "none", pkg)
+			continue
+		}
+		require.Equal(t, want, e.Fault)
+	}
+}
+
+func TestNewFoldersAndEmbeddedFilesAreWatched(t *testing.T) {
+	t.Parallel()
+	dir := newModule(t)
+	put(t, dir, "pages/a.txt", "a1")
+	put(t, dir, "data.txt", "runtime 1")
+	put(t, dir, "extra/x", "")
+	put(t, dir, "shop.go", strings.Replace(strings.Replace(version("v1"), `import (`, "import (\n\t\"embed\"", 1), `string { return "v1" }`, `string {
+	b, _ := pages.ReadFile("pages/a.txt")
+	d, _ := os.ReadFile("data.txt")
+	return string(b) + " " + string(d) + " " + more()
+}
+
+//go:embed pages
+var pages embed.FS
+
+func more() string { return "" }
+`, 1))
+	b := running(t, Options{Dir: dir, Watch: []string{"data.txt", "extra"}})
+	c := b.overStdio(t)
+	b.becomes(t, c, "a1 runtime 1 ")
+	put(t, dir, "pages/a.txt", "a2")
+	b.becomes(t, c, "a2 runtime 1 ")
+	seen := b.settled(t)
+	rename(t, dir, "data.txt", "runtime 2")
+	_, seen = b.await(t, seen, Ready)
+	b.becomes(t, c, "a2 runtime 2 ")
+	put(t, dir, "extra/y", "")
+	b.await(t, seen, Ready)
+
+	// A package in a new folder, imported before it exists.
+	text, err := os.ReadFile(filepath.Join(dir, "shop.go"))
+	require.NoError(t, err)
+	seen = b.count()
+	put(t, dir, "shop.go", strings.NewReplacer(`func more() string { return "" }`, `func more() string { return deep.Say() }`,
+		"\"embed\"", "\"embed\"\n\t\"example.com/shop/far/deep\"").Replace(string(text)))
+	e, _ := b.await(t, seen, NotBuilt)
+	require.Contains(t, e.Fault, "example.com/shop/far/deep")
+	put(t, dir, "far/deep/deep.go", "package deep\n\nfunc Say() string { return \"deep 1\" }\n")
+	b.becomes(t, c, "a2 runtime 2 deep 1")
+	put(t, dir, "far/deep/deep.go", "package deep\n\nfunc Say() string { return \"deep 2\" }\n")
+	b.becomes(t, c, "a2 runtime 2 deep 2")
+
+	// What is not part of the program builds nothing.
+	seen = b.settled(t)
+	for _, name := range []string{"shop_test.go", "notes.txt", ".git/index", ".shop.go.swp", "#shop.go#", ".hidden/a.go", "node_modules/a.go", "testdata/a.go"} {
+		put(t, dir, name, "package main\n")
+	}
+	put(t, dir, "far/deep/deep.go", "package deep\n\nfunc Say() string { return \"deep 3\" }\n")
+	b.becomes(t, c, "a2 runtime 2 deep 3")
+	_, after := b.await(t, seen, Ready)
+	require.Equal(t, seen+3, after, "one build")
+
+	// The go command reads the beginning of tests.
+	put(t, dir, "shop_test.go", "x\n")
+	put(t, dir, "far/deep/deep.go", "package deep\n\nfunc Say() string { return \"deep 4\" }\n")
+	_, seen = b.await(t, after, NotBuilt)
+	put(t, dir, "shop_test.go", "package main\n")
+	b.await(t, seen, Ready)
+	b.becomes(t, c, "a2 runtime 2 deep 4")
+}
+
+// The comments and signatures in a generated file are older than the source.
+func TestStaleDescriptionsDoNotMatter(t *testing.T) {
+	t.Parallel()
+	dir := newModule(t)
+	put(t, dir, services.GeneratedFile, "package main\n\nvar _ func(*Shop) int = (*Shop).Version\n")
+	b := running(t, Options{Dir: dir})
+	c := b.overHTTP(t)
+	require.Equal(t, "v1", calls(t, c, "version"))
+	tool, err := c.Tool(t.Context(), "ask")
+	require.NoError(t, err)
+	require.Equal(t, "Asks the user.", tool.Description)
+	put(t, dir, "shop.go", strings.Replace(version("v2"), "// Ask asks the user.", "// Ask bothers the user.", 1))
+	b.becomes(t, c, "v2")
+	tool, err = c.Tool(t.Context(), "ask")
+	require.NoError(t, err)
+	require.Equal(t, "Bothers the user.", tool.Description)
+	left, err := os.ReadFile(filepath.Join(dir, services.GeneratedFile))
+	require.NoError(t, err)
+	require.Contains(t, string(left), "func(*Shop) int", "the file is not changed")
+}
+
+func TestLongFaultsAreShortened(t *testing.T) {
+	require.Equal(t, "a\nb\n… and 2 more lines", Shorten("a\nb\nc\nd\n", 2, 100))
+	require.Equal(t, "a\nb", Shorten("a\nb", 2, 100))
+	require.Equal(t, "aaaa\n… and 1 more lines", Shorten("aaaa\nbbbb", 9, 6))
+	require.Equal(t, "éé…", Shorten("ééééé", 9, 5))
+}
