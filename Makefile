@@ -6,9 +6,9 @@ SHELL       := bash
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# The modules of this repository: the library, the benchmarks, the tutorial, stores with dependencies
-# of their own, tests with other SDKs and routers, and tests in a browser.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod interop/*/go.mod mcptest/*/go.mod tasks/*/go.mod))
+# The modules of this repository: the library, the benchmarks, the tutorial, stores and engines with
+# dependencies of their own, tests with other SDKs and routers, and tests in a browser.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod interop/*/go.mod examples/*/go.mod mcptest/*/go.mod tasks/*/go.mod fleet/*/go.mod))
 
 # The time that each benchmark runs. Use `make bench BENCHTIME=5s` for figures to publish.
 BENCHTIME ?= 1s
@@ -36,13 +36,30 @@ check: ## everything that must pass before a change is merged, with the time of 
 .PHONY: test
 # By default, programs with the race detector sleep for a second before they exit, and many tests run
 # programs.
-test: ## all tests with the race detector; tests of allocations without it
+test: redis ## all tests with the race detector; tests of allocations without it
 	GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...
 	go test -run 'Allocate|LargeResources|CostsBounded' ./mcpkit ./client ./transport/stdio
 	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./internal/duplex ./client ./mcpkit
 	for dir in interop/echojwt interop/migrate interop/routers; do (cd $$dir && go test ./...); done
 	cd docs/tutorial && go test ./...
-	cd tasks/taskbolt && GORACE=atexit_sleep_ms=0 go test -race ./...
+	for dir in tasks/*/go.mod fleet/*/go.mod examples/*/go.mod; do (cd $${dir%/go.mod} && GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...); done
+
+# Without root or apt-get, and with redis-server missing, the tests of its engine say how to install
+# it and skip. Debian starts the service when it installs the package; the tests do not need it.
+.PHONY: redis
+redis: ## install redis-server, if it is missing and this is Debian
+	@command -v redis-server >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
+		echo "installing redis-server"; \
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends redis-server; } >/dev/null; }
+
+# How long the replicas of a fleet are killed.
+SOAK ?= 10m
+
+.PHONY: soak
+soak: ## kill the replicas of a fleet for SOAK (10m) under load, and edit a program fifty times
+	cd examples/fleet && go test -count 1 -timeout 24h -run Killed -v -args -soak $(SOAK)
+	MCPKIT_DEV_EDITS=50 go test -race -timeout 30m -count=1 -v -run StayConnectedThroughEdits ./cmd/mcpkit/internal/dev
 
 .PHONY: browser
 browser: chromium ## test the pages of MCP Apps in Chromium

@@ -42,7 +42,7 @@ install() {
 		cp "$cache/package-lock.json" "$cache/installed-lock.json"
 	fi
 	rm -rf "$cache/ts" "$cache/"*.mjs
-	cp -r "$here/ts" "$here/run.mjs" "$here/servers.mjs" "$here/watch.sh" "$cache/"
+	cp -r "$here/ts" "$here/run.mjs" "$here/servers.mjs" "$here/cli.mjs" "$here/watch.sh" "$cache/"
 	PATH=$cache/node_modules/.bin:$PATH # on linux-x64 it contains the pinned Node.js
 	local version
 	version=$(node -p 'process.versions.node') || die "node does not run"
@@ -54,13 +54,27 @@ build() {
 	(cd "$root" && go build -o "$cache/bin/server" ./conformance/server && go build -o "$cache/bin/notes" ./examples/notes &&
 		go build -o "$cache/bin/diary" ./examples/diary && go build -o "$cache/bin/board" ./examples/board &&
 		go build -o "$cache/bin/login" ./interop/login &&
+		go build -o "$cache/bin/mcpkit" ./cmd/mcpkit &&
 		go build -o "$cache/bin/client" ./interop/client)
 	(cd "$here/gosdk" && go build -o "$cache/bin/gosdk" .)
 	(cd "$here/mcpgo" && go build -o "$cache/bin/mcpgo" .)
+}
+
+# bundle packs an example and lets the tool of the format read the bundle.
+bundle() {
+	say "validating a bundle with @anthropic-ai/mcpb"
+	rm -rf "$cache/bundle"
+	(cd "$root" && go run ./cmd/mcpkit bundle ./examples/notes -o "$cache/bundle" -ask 'NOTES_TOKEN=The token of your notes.') >/dev/null
+	mcpb unpack "$cache/bundle"/*.mcpb "$cache/bundle/unpacked" >/dev/null
+	mcpb validate "$cache/bundle/unpacked/manifest.json"
 }
 
 require_npm
 install
 build
 node "$cache/run.mjs" "$cache/bin" "$@" || die "failed"
+if [ $# -eq 0 ]; then
+	node "$cache/cli.mjs" "$cache/bin" || die "failed"
+	bundle
+fi
 say "passed"

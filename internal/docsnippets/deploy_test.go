@@ -2,11 +2,7 @@ package docsnippets
 
 import (
 	"bytes"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,19 +46,31 @@ func TestNginxConfigurationIsValid(t *testing.T) {
 		t.Skip("nginx is not installed")
 	}
 	folder := t.TempDir()
-	server := httptest.NewTLSServer(http.NotFoundHandler())
-	server.Close()
-	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
-	require.NoError(t, err)
-	save(t, folder, "orders.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
-	save(t, folder, "orders.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	certificate(t, folder)
 	site := strings.NewReplacer("/etc/ssl", folder, "listen 443", "listen unix:"+folder+"/socket").Replace(deployFile(t, "nginx.conf"))
+	saveNginx(t, folder, site)
+	out, err := exec.CommandContext(t.Context(), nginx, "-t", "-p", folder, "-c", filepath.Join(folder, "nginx.conf")).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// saveNginx saves a configuration of nginx that writes into the folder only.
+func saveNginx(t *testing.T, folder, site string) {
+	t.Helper()
 	var paths string
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		paths += kind + "_temp_path " + folder + "/" + kind + ";\n"
 	}
-	save(t, folder, "nginx.conf", "pid "+folder+"/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"+paths+site+"}\n")
-	out, err := exec.CommandContext(t.Context(), nginx, "-t", "-p", folder, "-c", filepath.Join(folder, "nginx.conf")).CombinedOutput()
+	save(t, folder, "nginx.conf", "daemon off;\nmaster_process off;\npid "+folder+"/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"+paths+site+"}\n")
+}
+
+// TestCaddyfileIsValid lets Caddy read the configuration of the guide.
+func TestCaddyfileIsValid(t *testing.T) {
+	caddy, err := exec.LookPath("caddy")
+	if err != nil {
+		t.Skip("Caddy is not installed")
+	}
+	file := filepath.Join(root, "docs", "deploy", "Caddyfile")
+	out, err := exec.CommandContext(t.Context(), caddy, "adapt", "--validate", "--config", file, "--adapter", "caddyfile").CombinedOutput()
 	require.NoError(t, err, string(out))
 }
 
