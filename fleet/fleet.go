@@ -156,20 +156,22 @@ func (f *Fleet) Logger() *slog.Logger { return f.opts.Logger }
 // Start announces the replica and listens to the others until Close. If the engine is not available
 // yet, Start logs that, returns nil and goes on trying.
 func (f *Fleet) Start(ctx context.Context) error {
-	shown := f.run()
-	if shown == nil {
+	ready := f.run()
+	if ready == nil {
 		return nil
 	}
 	select {
-	case <-shown: // otherwise others would take what this replica begins now for that of a dead one
+	// Otherwise others would take what this replica begins now for that of a dead one, and it would
+	// not notice that they end it.
+	case <-ready:
 	case <-ctx.Done():
 	}
 	return nil
 }
 
 // run starts the goroutines, once. The channel is closed when the replica has tried to show that it
-// is alive.
-func (f *Fleet) run() (shown <-chan struct{}) {
+// is alive, and to listen.
+func (f *Fleet) run() (ready <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.started || f.closed {
@@ -206,16 +208,16 @@ func (f *Fleet) Close() error {
 }
 
 // beat shows that the replica is alive, and listens to the bus as soon as that is possible.
-func (f *Fleet) beat(ctx context.Context, shown func()) {
+func (f *Fleet) beat(ctx context.Context, ready func()) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	listening := false
 	for {
 		f.show(ctx)
-		shown()
 		if !listening {
 			listening = f.listen(ctx)
 		}
+		ready()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

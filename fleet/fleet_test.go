@@ -369,6 +369,27 @@ func TestAReplicaIsAliveWhenItHasStarted(t *testing.T) {
 	}
 }
 
+// TestAReplicaHearsTheOthersWhenItHasStarted starts one on an engine that subscribes slowly.
+func TestAReplicaHearsTheOthersWhenItHasStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := fleet.NewMemory(fleet.MemoryOptions{})
+		defer store.Close()
+		a, b := newFleet(t, store.Open()), newFleet(t, slowToListen{store.Open()})
+		var atB heard
+		b.On("news", atB.add)
+		a.Tell("", "news", 1)
+		synctest.Wait()
+		require.Equal(t, []string{"1"}, atB.take())
+	})
+}
+
+type slowToListen struct{ fleet.Engine }
+
+func (e slowToListen) Subscribe(ctx context.Context, topics []string, deliver func(string, []byte), missed func()) error {
+	time.Sleep(100 * time.Millisecond)
+	return e.Engine.Subscribe(ctx, topics, deliver, missed)
+}
+
 func TestInvalidArgumentsAreNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, fleet.NewMemory(fleet.MemoryOptions{}))
