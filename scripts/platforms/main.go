@@ -48,10 +48,12 @@ func check(root, platform string) ([]string, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps |
 			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedModule,
-		Dir:       root,
-		Env:       append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0"),
-		Tests:     true,
-		ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) { return parse(fset, root, name, src) },
+		Dir:   root,
+		Env:   append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0"),
+		Tests: true,
+		ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
+			return parse(fset, root, name, src)
+		},
 	}, "./...")
 	if err != nil {
 		return nil, err
