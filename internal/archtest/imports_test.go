@@ -118,11 +118,12 @@ var mayImport = map[string][]string{
 		"golang.org/x/tools/txtar"}, // in which transcripts are kept
 
 	// The top.
-	"cmd/...":         anything,
-	"conformance/...": anything,
-	"examples/...":    anything,
-	"interop/...":     anything,
-	"scripts/...":     {},
+	"cmd/...":           anything,
+	"conformance/...":   anything,
+	"examples/...":      anything,
+	"interop/...":       anything,
+	"scripts/...":       {},
+	"scripts/platforms": {"golang.org/x/tools/go/packages"},
 }
 
 // A goPackage is what `go list -json` says of a package.
