@@ -90,7 +90,7 @@ type process struct {
 	stdin io.Closer
 }
 
-// Options of a shop.
+// options of a shop.
 type options struct {
 	replicas int
 	address  string // of the proxy

@@ -22,7 +22,7 @@ const (
 	// afterLoss is how long a call may take whose response died with its replica. This client waits
 	// for a response that can no longer arrive.
 	afterLoss = 10 * time.Second
-	toldLimit = 2 * time.Minute // until a subscription hears of a change when all is quiet
+	toldLimit = 2 * time.Minute // until a subscription is notified of a change when all is quiet
 	boardURI  = "board://today"
 )
 
@@ -97,7 +97,7 @@ func (f *fleetScenario) shop(ctx context.Context, method, query string) (k kille
 	return k, json.NewDecoder(resp.Body).Decode(&k)
 }
 
-// kind is a call and what it returns; "" for anything.
+// A fleetCall is a call and what it returns; "" for anything.
 type fleetCall struct {
 	tool      string
 	arguments object
@@ -206,7 +206,7 @@ func (f *fleetScenario) quiet(ctx context.Context) error {
 	return nil
 }
 
-// change checks that the client hears of changes when it has subscribed.
+// change checks that a subscribed client is notified of changes.
 func (f *fleetScenario) change(ctx context.Context) error {
 	if f.modern() { // this client does not open the stream of a subscription again when its replica has died
 		if err := f.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: boardURI}); err != nil {
