@@ -23,11 +23,13 @@ import (
 )
 
 // books count what the replicas of the shop write. They are a service of its own, and not a replica.
+// If hold is set, it is called before a line with a key is confirmed.
 type books struct {
 	mu    sync.Mutex
-	lines map[string]int  // how often each line was written, by kind and ID; guarded by mu
-	keys  map[string]bool // those of the lines that have one; guarded by mu
-	again int             // lines that were left out, since their key was known; guarded by mu
+	lines map[string]int        // how often each line was written, by kind and ID; guarded by mu
+	keys  map[string]bool       // those of the lines that have one; guarded by mu
+	again int                   // lines that were left out, since their key was known; guarded by mu
+	hold  func(r *http.Request) // guarded by mu
 }
 
 func newBooks() *books { return &books{lines: map[string]int{}, keys: map[string]bool{}} }
@@ -37,6 +39,12 @@ func (b *books) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.write(r.FormValue("kind")+" "+r.FormValue("id"), key)
 	if key != "" { // the replica may die before it knows that the line is written
 		_ = sleep(r.Context(), mathrand.N(slowBooks))
+		b.mu.Lock()
+		hold := b.hold
+		b.mu.Unlock()
+		if hold != nil {
+			hold(r)
+		}
 	}
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -130,7 +130,7 @@ func Hours() string { return "nine to five" }
 
 // write writes a line into the books. They ignore a line whose key they have seen.
 func (d *Desk) write(ctx context.Context, kind, id, key string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.books+"?"+url.Values{"kind": {kind}, "id": {id}, "key": {key}}.Encode(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.books+"?"+url.Values{"kind": {kind}, "id": {id}, "key": {key}, "by": {d.replica}}.Encode(), nil)
 	if err != nil {
 		return err
 	}
