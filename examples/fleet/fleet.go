@@ -110,11 +110,17 @@ type options struct {
 func open(ctx context.Context, o options) (s *shop, err error) {
 	n, store := o.replicas, o.store
 	s = &shop{proxy: newProxy(n), books: newBooks(), replicas: make([]*process, n), next: make([]bool, n)}
+	opening := s
 	defer func() {
 		if err != nil {
-			s.Close()
+			opening.Close()
 		}
 	}()
+	listener, err := net.Listen("tcp", o.address) // first, since others may take the port
+	if err != nil {
+		return nil, err
+	}
+	s.close = append(s.close, func() { _ = listener.Close() })
 	secret := rand.Text()
 	switch store {
 	case "redis":
@@ -143,10 +149,6 @@ func open(ctx context.Context, o options) (s *shop, err error) {
 		if err := s.start(i); err != nil {
 			return nil, err
 		}
-	}
-	listener, err := net.Listen("tcp", o.address)
-	if err != nil {
-		return nil, err
 	}
 	s.url = "http://" + listener.Addr().String()
 	mux := http.NewServeMux()

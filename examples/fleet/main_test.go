@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"flag"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"testing"
@@ -53,6 +54,14 @@ func killed(t *testing.T, store string) {
 	require.Positive(t, r.Old)
 	require.Positive(t, r.Next, "both versions of the program serve")
 	require.Positive(t, r.Tasks)
+}
+
+// TestAnAddressThatIsTakenIsAnError opens a second shop at the address of a first one.
+func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
+	taken := httptest.NewServer(nil)
+	defer taken.Close()
+	_, err := open(t.Context(), options{replicas: 1, address: taken.Listener.Addr().String()})
+	require.ErrorContains(t, err, "address already in use")
 }
 
 // TestTheReportTellsWhatMustNotHappen checks the check.
