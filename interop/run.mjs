@@ -3,8 +3,8 @@
 //
 // usage: node run.mjs BIN [WORD...]
 //
-// BIN is the folder with the programs server, notes, diary, board, gosdk, login, client and mcpgo. With
-// words, only the rows run that contain all of them.
+// BIN is the folder with the programs server, notes, diary, board, fleet, gosdk, login, client and
+// mcpgo. With words, only the rows run that contain all of them.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -55,6 +55,14 @@ const logins = [
   },
 ];
 
+// The clients of examples/fleet, which call its replicas while they are killed.
+const tsFleet = (sdk) => (task) => [process.execPath, [join(here, 'ts/fleet.mjs'), JSON.stringify({ ...task, sdk })]];
+const fleets = [
+  { name: '@modelcontextprotocol/sdk', versions: [legacy.at(-1)], command: tsFleet('sdk') },
+  { name: '@modelcontextprotocol/client', versions: [legacy.at(-1), modern], command: tsFleet('client') },
+  { name: 'go-sdk', versions: [...legacy, modern], command: gosdk },
+];
+
 // Our client, for the test servers of other SDKs.
 const mcpkit = (task) => [join(bin, 'client'), [JSON.stringify(task)]];
 
@@ -77,6 +85,10 @@ async function serversFor(row) {
   if (row.transport === 'login') {
     const { server, end } = await httpServer(join(logs, row.file), row.server, row.how);
     return { servers: server, end };
+  }
+  if (row.transport === 'fleet') {
+    const { server, end } = await httpServer(join(logs, row.file), (addr) => [join(bin, 'fleet'), '-http', addr, '-kill']);
+    return { servers: { fleet: new URL(server.url).origin }, end };
   }
   if (row.serve) {
     const log = join(logs, row.file);
@@ -202,7 +214,7 @@ const ourRows = testServers(bin).map((server) => ({ ...server, command: mcpkit, 
   ...server.auto.flatMap(([transport, version]) => rowsOf({ ...server, name: `${server.name}, auto`, negotiation: 'auto', versions: [version] }, [transport])),
 ]);
 const sse = clients.filter((client) => client.sse).map((client) => ({ ...client, versions: [legacy.at(-1)] }));
-const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...sse.flatMap((client) => rowsOf(client, ['sse'])), ...rowsOf(apps, ['stdio']), ...logins.flatMap((client) => rowsOf(client, ['login'])), ...ourRows];
+const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...sse.flatMap((client) => rowsOf(client, ['sse'])), ...rowsOf(apps, ['stdio']), ...logins.flatMap((client) => rowsOf(client, ['login'])), ...fleets.flatMap((client) => rowsOf(client, ['fleet'])), ...ourRows];
 for (const row of rows) row.file = [row.name, row.transport, row.version].join('-').replace(/[^a-z0-9-]+/g, '_');
 
 rmSync(logs, { recursive: true, force: true });
@@ -227,6 +239,7 @@ for (const [i, row] of picked.entries()) {
   const none = checks.filter(([verdict, name]) => verdict === 'none' && !row.printed.has(name)); // once for each server
   for (const [why, group] of Map.groupBy(none, ([, , why]) => why)) console.log(`  none ${group.map(([, name]) => name).join('; ')}: ${why}`);
   for (const [, name] of none) row.printed.add(name);
+  for (const [, text] of checks.filter(([verdict]) => verdict === 'note')) console.log(`  note ${text}`);
   for (const [, name, why] of failed) console.log(`  FAIL ${name}: ${why}`);
   bad += failed.length;
 }

@@ -56,6 +56,7 @@ build() {
 		go build -o "$cache/bin/login" ./interop/login &&
 		go build -o "$cache/bin/mcpkit" ./cmd/mcpkit &&
 		go build -o "$cache/bin/client" ./interop/client)
+	(cd "$root/examples/fleet" && go build -o "$cache/bin/fleet" .)
 	(cd "$here/gosdk" && go build -o "$cache/bin/gosdk" .)
 	(cd "$here/mcpgo" && go build -o "$cache/bin/mcpgo" .)
 }

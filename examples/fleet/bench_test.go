@@ -21,6 +21,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/fleet/natsfleet/natsserver"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -53,7 +54,7 @@ func stores(b *testing.B) map[string]func() fleet.Engine {
 // serveDesk serves a desk that is a replica if engine is not nil.
 func serveDesk(b *testing.B, engine fleet.Engine) (*Desk, string) {
 	desk := &Desk{replica: "r"}
-	opts := []mcpkit.Option{mcpkit.StateKeys([]byte(strings.Repeat("k", 32))), mcpkit.Logger(slog.New(slog.DiscardHandler))}
+	opts := []mcpkit.Option{mcpkit.StateKeys([]byte(strings.Repeat("k", 32))), mcpkit.Logger(slog.New(slog.DiscardHandler)), tasks.New()}
 	if engine != nil {
 		opts = append(opts, mcpkit.Fleet(engine))
 	}

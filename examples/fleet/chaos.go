@@ -32,6 +32,15 @@ type report struct {
 	Duplicates int // orders that were written twice
 	Missing    int // orders whose call succeeded and that were not written
 	Deaf       int // subscriptions that were not told of the last change
+	Old, Next  int // calls that a replica of each version of the program answered
+	Unknown    int // calls of the tool of the next version that reached the other one
+	Tasks      int // tasks that were completed
+	Continued  int // of them: those that another replica went on with, after a run broke off
+	Repeated   int // effects of tasks that were made again with their key, and left out
+	GivenUp    int // tasks that failed, since their process ended three times while they ran
+	LostTasks  int // tasks that did not end, or ended in another way
+	Twice      int // effects of tasks that happened twice
+	Undone     int // effects of completed tasks that did not happen
 	Failed     []string
 }
 
@@ -40,14 +49,18 @@ func (r *report) String() string {
 %d calls; %d responses were in flight at a killed replica, %d streams were cut
 %d calls failed that were in flight and may not run twice; %d reconnects of HTTP+SSE
 %d changes were told
+%d calls told of the program's old version, %d of the next; %d found that a tool is only in the next
+%d tasks were completed, %d of them by another replica; %d effects were made again with the same key; %d were given up after three dead processes
 %d calls failed for no reason
 %d orders twice, %d orders missing, %d subscriptions deaf
-`, r.Kills, r.Calls, r.Lost, r.Cut, r.InFlight, r.Reconnects, r.Changes, len(r.Failed), r.Duplicates, r.Missing, r.Deaf)
+%d tasks lost, %d effects of tasks twice, %d effects of tasks missing
+`, r.Kills, r.Calls, r.Lost, r.Cut, r.InFlight, r.Reconnects, r.Changes, r.Old, r.Next, r.Unknown, r.Tasks, r.Continued, r.Repeated, r.GivenUp,
+		len(r.Failed), r.Duplicates, r.Missing, r.Deaf, r.LostTasks, r.Twice, r.Undone)
 }
 
 // err returns what must not happen, or nil.
 func (r *report) err() error {
-	if len(r.Failed) == 0 && r.Duplicates == 0 && r.Missing == 0 && r.Deaf == 0 {
+	if len(r.Failed) == 0 && r.Duplicates+r.Missing+r.Deaf+r.LostTasks+r.Twice+r.Undone == 0 {
 		return nil
 	}
 	return fmt.Errorf("clients noticed that replicas were killed:\n%s", strings.Join(r.Failed, "\n"))
@@ -59,16 +72,22 @@ func (r *report) add(f func()) {
 	f()
 }
 
-// chaos lets n clients of each version call the shop, while one replica after the other is killed
-// and started again, each of them after a pause.
+// chaos lets n clients of each version call the shop, and n clients of each version that has tasks
+// run tasks, while one replica after the other is killed and started again, each of them after a
+// pause. Each starts again as the other version of the program.
 func chaos(ctx context.Context, s *shop, d time.Duration, n int, pause time.Duration) (*report, error) {
 	r := &report{}
 	var customers []*customer
 	var all sync.WaitGroup
 	stop := make(chan struct{})
 	for _, v := range protocol.Supported {
-		for i := range n {
-			c := &customer{shop: s, r: r, version: v, name: fmt.Sprintf("%s-%d", v, i), stop: stop}
+		kinds := []string{"calls"}
+		if v >= protocol.V20251125 {
+			kinds = append(kinds, "tasks")
+		}
+		for i := range n * len(kinds) {
+			kind := kinds[i%len(kinds)]
+			c := &customer{shop: s, r: r, version: v, name: fmt.Sprintf("%s-%s-%d", v, kind, i), tasks: kind == "tasks", stop: stop}
 			if err := c.connect(ctx); err != nil {
 				return r, fmt.Errorf("%s: %w", c.name, err)
 			}
@@ -89,24 +108,44 @@ func chaos(ctx context.Context, s *shop, d time.Duration, n int, pause time.Dura
 		c.close()
 	}
 	r.Lost, r.Cut = s.proxy.counts()
+	r.Repeated = s.books.repeats()
 	return r, errors.Join(err, r.err())
 }
 
 // killAll kills replicas and starts them again.
 func (s *shop) killAll(ctx context.Context, r *report, d, pause time.Duration) error {
 	for begun, i := time.Now(), 0; time.Since(begun) < d && ctx.Err() == nil; i++ {
-		time.Sleep(pause + rand.N(pause))
-		i := i % len(s.replicas)
-		if err := s.kill(i); err != nil {
+		if err := s.killOne(ctx, i%len(s.replicas), pause); err != nil {
 			return err
 		}
 		r.Kills++
-		time.Sleep(rand.N(pause))
-		if err := s.start(i); err != nil {
-			return err
-		}
 	}
 	return ctx.Err()
+}
+
+// killOne kills a replica after a pause, and starts it again as the other version of the program.
+func (s *shop) killOne(ctx context.Context, i int, pause time.Duration) error {
+	if err := sleep(ctx, pause+rand.N(pause)); err != nil {
+		return err
+	}
+	if err := s.kill(i); err != nil {
+		return err
+	}
+	if err := sleep(ctx, rand.N(pause)); err != nil {
+		return err
+	}
+	s.next[i] = !s.next[i]
+	return s.start(i)
+}
+
+// sleep returns an error if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // lastChange pins a note when all is quiet. Each subscription must be told.
@@ -142,12 +181,14 @@ type customer struct {
 	r       *report
 	version protocol.Version
 	name    string
+	tasks   bool // it runs tasks, instead of calls
 	stop    <-chan struct{}
 
 	client  *client.Client
 	changes *client.Subscription
 	ended   chan struct{} // closed when changes has ended
 	orders  int
+	parcels []string // the IDs of all tasks
 	ordered []string // the orders whose calls succeeded
 
 	mu      sync.Mutex
@@ -158,7 +199,7 @@ type customer struct {
 func (c *customer) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
 	time.Sleep(rand.N(50 * time.Millisecond))
 	content := `{"name":"red"}`
-	if strings.HasPrefix(p.Message, "Order") {
+	if p.Message != "Which colour?" {
 		content = `{"confirm":true}`
 	}
 	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: json.RawMessage(content)}, nil
@@ -173,7 +214,7 @@ func (c *customer) overSSE() bool { return c.version == protocol.V20241105 }
 
 func (c *customer) connect(ctx context.Context) error {
 	opts := []client.DialOption{
-		client.Version(c.version), client.Handlers(c), client.Header(headerClient, c.name), client.Logger(slog.New(slog.NewTextHandler(io.Discard, nil))),
+		client.Version(c.version), client.Handlers(c), client.Tasks(), client.Header(headerClient, c.name), client.Logger(slog.New(slog.NewTextHandler(io.Discard, nil))),
 	}
 	var target any = c.shop.url + "/mcp"
 	switch {
@@ -233,7 +274,9 @@ func (c *customer) run(ctx context.Context) {
 			return
 		case <-time.After(rand.N(20 * time.Millisecond)):
 		}
-		if !c.call(ctx) && !c.reconnect(ctx) {
+		if c.tasks {
+			c.deliver(ctx)
+		} else if !c.call(ctx) && !c.reconnect(ctx) {
 			return
 		}
 	}
@@ -248,6 +291,10 @@ type kind struct {
 }
 
 func (c *customer) choose() kind {
+	if rand.IntN(8) == 0 {
+		// Only the next version of the program has it, so the client may not know its hints.
+		return kind{tool: "hours", want: "nine to five", risky: true}
+	}
 	kinds := []kind{{tool: "where"}, {tool: "count", want: "5"}, {tool: "describe", args: map[string]string{"city": "Oslo"}, want: "cold"}}
 	if c.version >= protocol.V20250618 {
 		kinds = append(kinds, kind{tool: "colour", want: "red"})
@@ -262,6 +309,9 @@ func (c *customer) choose() kind {
 
 // call makes one call. It returns false if the connection is over.
 func (c *customer) call(ctx context.Context) bool {
+	if rand.IntN(8) == 0 {
+		return c.list(ctx)
+	}
 	k := c.choose()
 	begun := time.Now()
 	text, err := client.Call[string](ctx, c.client, k.tool, k.args)
@@ -273,11 +323,18 @@ func (c *customer) call(ctx context.Context) bool {
 	over := errors.Is(err, transport.ErrClosed) && c.overSSE()
 	switch {
 	case err == nil && (k.want == "" || text == k.want):
-		if k.tool == "order" {
+		switch {
+		case k.tool == "order":
 			c.ordered = append(c.ordered, k.want[len("ordered "):])
+		case k.tool == "where" && strings.HasSuffix(text, nextVersion):
+			c.r.add(func() { c.r.Next++ })
+		case k.tool == "where":
+			c.r.add(func() { c.r.Old++ })
 		}
 	case err == nil:
 		c.fail(k, fmt.Errorf("%q instead of %q", text, k.want))
+	case k.tool == "hours" && isUnknownTool(err):
+		c.r.add(func() { c.r.Unknown++ })
 	case (k.risky || c.overSSE()) && broke, over:
 		c.r.add(func() { c.r.InFlight++ })
 	default:
@@ -305,7 +362,7 @@ func (c *customer) reconnect(ctx context.Context) bool {
 	return false
 }
 
-// check counts what the orders did, and reconnects if the connection is over.
+// check counts what the orders and tasks did, and reconnects if the connection is over.
 func (c *customer) check(ctx context.Context) {
 	for i := 1; i <= c.orders; i++ {
 		if c.shop.books.count("order", fmt.Sprintf("%s-%d", c.name, i)) > 1 {
@@ -315,6 +372,13 @@ func (c *customer) check(ctx context.Context) {
 	for _, id := range c.ordered {
 		if c.shop.books.count("order", id) == 0 {
 			c.r.Missing++
+		}
+	}
+	for _, id := range c.parcels {
+		for _, effect := range effects {
+			if c.shop.books.count(effect, id) > 1 {
+				c.r.Twice++
+			}
 		}
 	}
 	if c.overSSE() && c.client.Ping(ctx) != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,16 +23,53 @@ import (
 )
 
 // books count what the replicas of the shop write. They are a service of its own, and not a replica.
+// If hold is set, it is called before a line with a key is confirmed.
 type books struct {
 	mu    sync.Mutex
-	lines map[string]int // how often each line was written, by kind and ID; guarded by mu
+	lines map[string]int        // how often each line was written, by kind and ID; guarded by mu
+	keys  map[string]bool       // those of the lines that have one; guarded by mu
+	again int                   // lines that were left out, since their key was known; guarded by mu
+	hold  func(r *http.Request) // guarded by mu
 }
 
+func newBooks() *books { return &books{lines: map[string]int{}, keys: map[string]bool{}} }
+
 func (b *books) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	key := r.FormValue("key")
+	b.write(r.FormValue("kind")+" "+r.FormValue("id"), key)
+	if key != "" { // the replica may die before it knows that the line is written
+		_ = sleep(r.Context(), mathrand.N(slowBooks))
+		b.mu.Lock()
+		hold := b.hold
+		b.mu.Unlock()
+		if hold != nil {
+			hold(r)
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// slowBooks is how long the books may take to confirm a line that has a key.
+const slowBooks = 200 * time.Millisecond
+
+func (b *books) write(line, key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lines[r.FormValue("kind")+" "+r.FormValue("id")]++
-	w.WriteHeader(http.StatusNoContent)
+	switch {
+	case key == "":
+		b.lines[line]++
+	case b.keys[key]:
+		b.again++
+	default:
+		b.lines[line]++
+		b.keys[key] = true
+	}
+}
+
+func (b *books) repeats() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.again
 }
 
 func (b *books) count(kind, id string) int {
@@ -49,6 +87,8 @@ type shop struct {
 	env   []string
 
 	replicas []*process
+	next     []bool  // which replicas run the next version of the program
+	killer   *killer // nil unless clients may let replicas be killed
 	close    []func()
 }
 
@@ -58,14 +98,29 @@ type process struct {
 	stdin io.Closer
 }
 
-// open starts n replicas behind a proxy at the address.
-func open(ctx context.Context, n int, address, store string) (s *shop, err error) {
-	s = &shop{proxy: newProxy(n), books: &books{lines: map[string]int{}}, replicas: make([]*process, n)}
+// options of a shop.
+type options struct {
+	replicas int
+	address  string // of the proxy
+	store    string // URL of the store, "redis" to run one, or "" for NATS in this process
+	kill     bool   // clients may let replicas be killed
+}
+
+// open starts replicas behind a proxy.
+func open(ctx context.Context, o options) (s *shop, err error) {
+	n, store := o.replicas, o.store
+	s = &shop{proxy: newProxy(n), books: newBooks(), replicas: make([]*process, n), next: make([]bool, n)}
+	opening := s
 	defer func() {
 		if err != nil {
-			s.Close()
+			opening.Close()
 		}
 	}()
+	listener, err := net.Listen("tcp", o.address) // first, since others may take the port
+	if err != nil {
+		return nil, err
+	}
+	s.close = append(s.close, func() { _ = listener.Close() })
 	secret := rand.Text()
 	switch store {
 	case "redis":
@@ -95,12 +150,14 @@ func open(ctx context.Context, n int, address, store string) (s *shop, err error
 			return nil, err
 		}
 	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, err
-	}
 	s.url = "http://" + listener.Addr().String()
-	s.web = &http.Server{Handler: s.proxy}
+	mux := http.NewServeMux()
+	mux.Handle("/", s.proxy)
+	if o.kill {
+		s.killer = newKiller(s)
+		mux.Handle("/kill", s.killer)
+	}
+	s.web = &http.Server{Handler: mux}
 	// Ends when Close closes it.
 	go func() { _ = s.web.Serve(listener) }()
 	return s, nil
@@ -147,6 +204,9 @@ func (s *shop) start(i int) error {
 	}
 	cmd := exec.Command(program)
 	cmd.Env = append(s.env[:len(s.env):len(s.env)], fmt.Sprintf("%s=replica-%d", envReplica, i))
+	if s.next[i] {
+		cmd.Env = append(cmd.Env, envNext+"=yes")
+	}
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -187,6 +247,9 @@ func (s *shop) kill(i int) error {
 func (s *shop) Close() {
 	if s.web != nil {
 		_ = s.web.Close()
+	}
+	if s.killer != nil {
+		s.killer.close()
 	}
 	for i := range s.replicas {
 		_ = s.kill(i)

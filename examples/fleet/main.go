@@ -2,11 +2,13 @@
 //
 //	fleet              serves http://127.0.0.1:8080/mcp, and HTTP+SSE at /sse
 //	fleet -chaos 30s   kills the processes all the time, while clients of all versions call them
+//	fleet -kill        serves, and lets clients of tests kill processes: see killer.go
 //
 // The processes share what clients need in a NATS server that is part of this program. With -store
 // redis, it runs redis-server instead, and with -store redis://host:6379 it uses one that runs.
 //
-// Kill a process with kill -9 while a client uses it: the client goes on.
+// Kill a process with kill -9 while a client uses it: the client goes on. With -chaos and -kill, each
+// process starts again as the other one of two versions of the program, as in a rolling deployment.
 package main
 
 import (
@@ -16,6 +18,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -29,13 +32,14 @@ func main() {
 	store := flag.String("store", "", "URL of the store, or \"redis\" to run redis-server; by default this program is a NATS server")
 	duration := flag.Duration("chaos", 0, "kill replicas for this time while clients call them")
 	clients := flag.Int("clients", 2, "with -chaos: clients of each protocol version")
+	kill := flag.Bool("kill", false, "let clients kill replicas with POST /kill?n=NUMBER")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *duration > 0 {
 		*address = "127.0.0.1:0"
 	}
-	s, err := open(ctx, *replicas, *address, *store)
+	s, err := open(ctx, options{replicas: *replicas, address: *address, store: *store, kill: *kill})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"flag"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"testing"
@@ -39,7 +40,7 @@ func killed(t *testing.T, store string) {
 	if *soak > 0 {
 		d = *soak / 2
 	}
-	s, err := open(t.Context(), 3, "127.0.0.1:0", store)
+	s, err := open(t.Context(), options{replicas: 3, address: "127.0.0.1:0", store: store})
 	require.NoError(t, err)
 	defer s.Close()
 	r, err := chaos(t.Context(), s, d, 2, 400*time.Millisecond)
@@ -50,13 +51,25 @@ func killed(t *testing.T, store string) {
 	require.Positive(t, r.Cut)
 	require.Positive(t, r.Changes)
 	require.Greater(t, r.Calls, 50)
+	require.Positive(t, r.Old)
+	require.Positive(t, r.Next, "both versions of the program serve")
+	require.Positive(t, r.Tasks)
+}
+
+// TestAnAddressThatIsTakenIsAnError opens a second shop at the address of a first one.
+func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
+	taken := httptest.NewServer(nil)
+	defer taken.Close()
+	_, err := open(t.Context(), options{replicas: 1, address: taken.Listener.Addr().String()})
+	require.ErrorContains(t, err, "address already in use")
 }
 
 // TestTheReportTellsWhatMustNotHappen checks the check.
 func TestTheReportTellsWhatMustNotHappen(t *testing.T) {
-	require.NoError(t, (&report{Calls: 10, InFlight: 3, Lost: 5}).err())
+	require.NoError(t, (&report{Calls: 10, InFlight: 3, Lost: 5, Tasks: 2, Continued: 1, GivenUp: 1}).err())
 	for name, r := range map[string]*report{
 		"failed": {Failed: []string{"x"}}, "twice": {Duplicates: 1}, "missing": {Missing: 1}, "deaf": {Deaf: 1},
+		"lost task": {LostTasks: 1}, "effect of a task twice": {Twice: 1}, "effect of a task missing": {Undone: 1},
 	} {
 		require.ErrorContains(t, r.err(), "clients noticed", name)
 	}

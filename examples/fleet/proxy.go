@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // Header fields of the clients of the test.
@@ -34,12 +36,13 @@ type proxy struct {
 	next     int      // guarded by mu
 	via      map[string]*http.Transport
 	broke    map[string]time.Time // when a client last lost a response with its replica; guarded by mu
+	missed   map[string]int       // how many responses to POST a client has lost, without those that only notify; guarded by mu
 	lost     int                  // responses that were lost with their replica; guarded by mu
 	cut      int                  // streams that the proxy cut; guarded by mu
 }
 
 func newProxy(n int) *proxy {
-	p := &proxy{replicas: make([]string, n), via: map[string]*http.Transport{}, broke: map[string]time.Time{}}
+	p := &proxy{replicas: make([]string, n), via: map[string]*http.Transport{}, broke: map[string]time.Time{}, missed: map[string]int{}}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: "replica"})
@@ -126,7 +129,18 @@ func (p *proxy) note(r *http.Request, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lost++
-	p.broke[r.Header.Get(headerClient)] = time.Now()
+	client := r.Header.Get(headerClient)
+	p.broke[client] = time.Now()
+	if r.Method == http.MethodPost && r.Header.Get("Mcp-Method") != protocol.MethodSubscriptionsListen {
+		p.missed[client]++
+	}
+}
+
+// missedBy returns how many responses to its messages a client has lost.
+func (p *proxy) missedBy(client string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.missed[client]
 }
 
 // brokeSince reports whether a client has lost a response with its replica since then.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/fleet/natsfleet"
 	"github.com/mcpkit/mcpkit-go/fleet/redisfleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
@@ -30,6 +32,7 @@ const (
 	envSecret  = "DESK_SECRET"  // of the store
 	envKey     = "DESK_KEY"     // 32 bytes in base64, the same for all replicas
 	envBooks   = "DESK_BOOKS"   // URL of the books
+	envNext    = "DESK_NEXT"    // "yes": it runs the next version of the program
 )
 
 // runReplica serves until standard input ends, which it does when the parent does.
@@ -50,9 +53,15 @@ func serveReplica() error {
 	}
 	desk := &Desk{replica: os.Getenv(envReplica), books: os.Getenv(envBooks)}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("desk", desk.replica)
-	// docs:begin fleet
-	srv, err := mcpkit.New(desk, mcpkit.StateKeys(key), mcpkit.Fleet(engine), mcpkit.Logger(logger))
-	// docs:end fleet
+	opts := []mcpkit.Option{
+		mcpkit.StateKeys(key), mcpkit.Fleet(engine), mcpkit.Logger(logger),
+		tasks.New(tasks.Lease(taskLease), tasks.PollInterval(taskInterval)),
+	}
+	next := os.Getenv(envNext) == "yes"
+	if next {
+		desk.replica += nextVersion
+	}
+	srv, err := version(next, desk, opts)
 	if err != nil {
 		return err
 	}
@@ -78,6 +87,31 @@ func serveReplica() error {
 		return err
 	}
 	return nil
+}
+
+// A task whose replica dies goes on after a few seconds, which is sooner than by default.
+const (
+	taskLease    = 3 * time.Second
+	taskInterval = 200 * time.Millisecond
+)
+
+// nextVersion follows the name of a replica in the responses of the next version of the program.
+const nextVersion = " (2.0.0)"
+
+// version returns the server of one of two versions of the program. The next one has another tool,
+// registers the rest in another order, and its pages of lists are small.
+func version(next bool, desk *Desk, opts []mcpkit.Option) (*mcpkit.Server, error) {
+	if !next {
+		return mcpkit.New(desk, append(opts, mcpkit.PageSize(3))...)
+	}
+	srv, err := mcpkit.New(nil, append(opts, mcpkit.PageSize(2), mcpkit.Name("desk", "2.0.0"))...)
+	if err == nil {
+		err = srv.Add(mcpkit.NewTool("hours", Hours))
+	}
+	if err == nil {
+		err = srv.Register(desk)
+	}
+	return srv, err
 }
 
 // connect returns the engine of a store.

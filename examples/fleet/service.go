@@ -23,6 +23,7 @@ type Desk struct {
 		Describe mcpkit.Tool     `hints:"readonly" params:"city"`
 		Count    mcpkit.Tool     `hints:"readonly"`
 		Order    mcpkit.Tool     `hints:"additive" params:"id"`
+		Deliver  mcpkit.Tool     `hints:"additive" params:"id" task:"optional,durable"`
 		Pin      mcpkit.Tool     `hints:"idempotent" params:"note"`
 		Board    mcpkit.Resource `uri:"board://today"`
 	}
@@ -85,12 +86,36 @@ func (d *Desk) Order(ctx context.Context, id string) (string, error) {
 	if err != nil || !ok {
 		return "nothing was ordered", err
 	}
-	return "ordered " + id, d.write(ctx, "order", id)
+	return "ordered " + id, d.write(ctx, "order", id, "")
+}
+
+// Deliver packs a parcel, and sends it when the user agrees. As a task it outlives the replica that
+// runs it: another one runs it again from its beginning.
+func (d *Desk) Deliver(ctx context.Context, id string) (string, error) {
+	if err := d.write(ctx, "run", id, ""); err != nil {
+		return "", err
+	}
+	if err := d.once(ctx, "packed", id); err != nil {
+		return "", err
+	}
+	if ok, err := mcpkit.Confirm(ctx, "Deliver "+id+"?"); err != nil || !ok {
+		return "nothing was delivered", err
+	}
+	return "delivered " + id, d.once(ctx, "sent", id)
+}
+
+// once writes a line in one run of a call. The replica may die when the line is written and before
+// the task knows it, so the books get a key that is the same in the next run, and ignore the repeat.
+func (d *Desk) once(ctx context.Context, kind, id string) error {
+	_, err := mcpkit.Once(ctx, kind, func() (bool, error) {
+		return true, d.write(ctx, kind, id, mcpkit.OnceKey(ctx, kind))
+	})
+	return err
 }
 
 // Pin pins a note to the board.
 func (d *Desk) Pin(ctx context.Context, note string) (string, error) {
-	if err := d.write(ctx, "note", note); err != nil {
+	if err := d.write(ctx, "note", note, ""); err != nil {
 		return "", err
 	}
 	d.changed(boardURI)
@@ -100,9 +125,12 @@ func (d *Desk) Pin(ctx context.Context, note string) (string, error) {
 // Board returns the board.
 func (d *Desk) Board() string { return "the board" }
 
-// write writes a line into the books.
-func (d *Desk) write(ctx context.Context, kind, id string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.books+"?"+url.Values{"kind": {kind}, "id": {id}}.Encode(), nil)
+// Hours is a tool of the next version of the program.
+func Hours() string { return "nine to five" }
+
+// write writes a line into the books. They ignore a line whose key they have seen.
+func (d *Desk) write(ctx context.Context, kind, id, key string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.books+"?"+url.Values{"kind": {kind}, "id": {id}, "key": {key}, "by": {d.replica}}.Encode(), nil)
 	if err != nil {
 		return err
 	}

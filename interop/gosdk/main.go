@@ -43,6 +43,7 @@ type task struct {
 	Transport, Version string
 	Fixture, Notes     server
 	URL                string // the server to log in to
+	Fleet              string // where the replicas of examples/fleet are, without a path
 
 	Protect     string     // the address to run the protected server at
 	Authorizer  authorizer // the authorization server of the protected server
@@ -173,9 +174,13 @@ func main() {
 		}
 		return
 	}
-	if t.URL != "" {
+	if t.URL != "" || t.Fleet != "" {
 		s := newScenario(t)
-		s.logIn()
+		if t.Fleet != "" {
+			s.fleet(t.Fleet)
+		} else {
+			s.logIn()
+		}
 		if s.failed {
 			os.Exit(1)
 		}

@@ -17,6 +17,7 @@ const notifications = {
   'notifications/message': types.LoggingMessageNotificationSchema,
   'notifications/tools/list_changed': types.ToolListChangedNotificationSchema,
   'notifications/prompts/list_changed': types.PromptListChangedNotificationSchema,
+  'notifications/resources/updated': types.ResourceUpdatedNotificationSchema,
 };
 
 export async function connect(server) {

@@ -1,10 +1,10 @@
 // Reports checks to run.mjs, each as a line of tab-separated columns: "pass" or "FAIL", the check,
-// and the reason.
+// and the reason; or "note" and a text.
 import assert from 'node:assert/strict';
 
 let failed = false;
 
-const line = (...words) => process.stdout.write(words.map((w) => String(w).replace(/\s+/g, ' ')).join('\t') + '\n');
+export const line = (...words) => process.stdout.write(words.map((w) => String(w).replace(/\s+/g, ' ')).join('\t') + '\n');
 
 // Seconds after which a check that hangs fails. It is long because the machine may be busy.
 const checkTimeout = 300;

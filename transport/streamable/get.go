@@ -154,8 +154,8 @@ func (l *listener) sendHead() {
 	header["X-Accel-Buffering"] = noBuffering
 	l.w.WriteHeader(http.StatusOK)
 	var head []byte
-	if l.fresh && l.s.canPoll() {
-		head = sse.AppendPriming(nil, string(appendEventID(nil, l.st, l.seq)), l.h.opts.Retry)
+	if l.st == l.s.out.standalone && l.s.canPoll() {
+		head = sse.AppendPriming(nil, primingID(l.st, l.seq), l.h.opts.Retry)
 	}
 	l.write(head)
 }

@@ -105,7 +105,7 @@ func TestStandaloneStream(t *testing.T) {
 	require.NoError(t, err)
 	ev := eventsOf(t, resp)
 	priming := ev.next()
-	require.Equal(t, "0-0", priming.ID)
+	require.Regexp(t, "^0-0-", priming.ID)
 	require.Equal(t, []byte{}, priming.Data)
 	require.Equal(t, want(1), ev.data())
 	tell(2)
@@ -123,10 +123,42 @@ func TestStandaloneStream(t *testing.T) {
 	tell(3)
 	// The server may not have noticed the disconnect yet, so the client waits.
 	ev = eventsOf(t, c.with("Last-Event-ID", "0-1").get())
+	require.Regexp(t, "^0-1-", ev.next().ID)
 	require.Equal(t, want(2), ev.data(), "the messages after Last-Event-ID")
 	require.Equal(t, want(3), ev.data())
 	tell(4)
 	require.Equal(t, want(4), ev.data())
+}
+
+// TestEachConnectionOfTheSessionsStreamBeginsWithAnIDOfItsOwn lets a quiet stream break again and
+// again. There are clients that give up if none of their connections brings them a new ID.
+func TestEachConnectionOfTheSessionsStreamBeginsWithAnIDOfItsOwn(t *testing.T) {
+	s := serve(t, nil, nil)
+	c := s.legacy("2025-11-25")
+	seen := map[string]bool{}
+	last := ""
+	for range 8 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		from := c
+		if last != "" {
+			from = c.with("Last-Event-ID", last)
+		}
+		resp, err := from.do(ctx, http.MethodGet, "")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		priming := eventsOf(t, resp).next()
+		require.Empty(t, priming.Data)
+		require.NotEmpty(t, priming.ID)
+		require.False(t, seen[priming.ID], "%s again", priming.ID)
+		last, seen[priming.ID] = priming.ID, true
+		cancel()
+		require.NoError(t, resp.Body.Close())
+	}
+	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("n", "")))
+	ev := eventsOf(t, c.with("Last-Event-ID", last).get())
+	require.Empty(t, ev.next().Data)
+	require.Equal(t, `{"jsonrpc":"2.0","method":"n"}`, ev.data(), "nothing is lost")
 }
 
 func TestLiveStreamIsNotTakenAway(t *testing.T) {
@@ -144,7 +176,7 @@ func TestUnknownLastEventIDIsRefused(t *testing.T) {
 	s := serve(t, script{"talk": talkative}, nil)
 	c := s.legacy("2025-11-25")
 	read(t, c.call(7, "talk"))
-	for _, id := range []string{"x", "-", "0", "0-1", "1-", "-1", "2-0", "18446744073709551616-0", "99999-1"} {
+	for _, id := range []string{"x", "-", "0", "0-1", "0-0-", "0-0-x", "1-0-6ETRDJDS4X", "1-", "-1", "2-0", "18446744073709551616-0", "99999-1"} {
 		resp := c.with("Last-Event-ID", id).get()
 		require.Equal(t, http.StatusBadRequest, resp.StatusCode, id)
 		require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Last-Event-ID: \"%s\" is not an event ID of this session"}}`, id),
@@ -386,7 +418,7 @@ func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
 	ev := eventsOf(t, resp)
-	require.Equal(t, "0-0", ev.next().ID)
+	require.Regexp(t, "^0-0-", ev.next().ID)
 	// The client does not read. 64 MiB do not fit into the buffers of the connection and the store.
 	big := notification("n", `{"x":"`+strings.Repeat("x", 1<<20)+`"}`)
 	for range 64 {

@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -458,9 +459,22 @@ func appendEventID(dst []byte, st *stream, seq uint64) []byte {
 	return strconv.AppendUint(dst, seq, 10)
 }
 
+// primingID returns the ID of an event that begins a connection of the standalone stream and
+// says what the client has received. No two are equal: there are clients that give up a session if
+// its stream breaks five times in a row without an event whose ID is new to them.
+func primingID(st *stream, seq uint64) string {
+	return string(appendEventID(nil, st, seq)) + "-" + rand.Text()[:primingLen]
+}
+
+const primingLen = 10 // 50 random bits
+
 func parseEventID(s string) (name string, seq uint64, ok bool) {
 	name, right, ok := strings.Cut(s, "-")
 	if !ok {
+		return "", 0, false
+	}
+	right, unique, primes := strings.Cut(right, "-")
+	if primes && (name != standaloneName || len(unique) != primingLen) {
 		return "", 0, false
 	}
 	seq, err := strconv.ParseUint(right, 10, 64)
