@@ -2,6 +2,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 
 	"github.com/mcpkit/mcpkit-go/bench/internal/floor"
@@ -9,5 +10,13 @@ import (
 )
 
 func main() {
-	work.Main(floor.HTTP, func() error { return floor.Stdio(os.Stdin, os.Stdout) })
+	work.Main(func(tools int) work.Program {
+		floor.Tools(tools)
+		h := &floor.Handler{}
+		return work.Program{
+			HTTP:   func(bool) http.Handler { return h },
+			Stdio:  func() error { return floor.Stdio(os.Stdin, os.Stdout) },
+			Notify: h.Notify,
+		}
+	})
 }
