@@ -7,12 +7,17 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -61,7 +66,7 @@ func serveDesk(b *testing.B, engine fleet.Engine) (*Desk, string) {
 	require.NoError(b, err)
 	desk.changed = srv.ResourceUpdated
 	require.NoError(b, srv.Start(context.Background()))
-	h := streamable.NewHandler(srv, &streamable.Options{MaxSessions: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
+	h := streamable.NewHandler(srv, &streamable.Options{MaxSessions: 1 << 20, MaxSubscriptions: 1 << 20, MaxSubscriptionsTotal: 1 << 21, Logger: slog.New(slog.DiscardHandler)})
 	web := httptest.NewServer(h)
 	b.Cleanup(func() {
 		h.Close()
@@ -88,19 +93,131 @@ func BenchmarkCall(b *testing.B) {
 				c, err := client.Dial(b.Context(), url, client.Version(v), client.Logger(slog.New(slog.DiscardHandler)))
 				require.NoError(b, err)
 				defer c.Close()
-				for b.Loop() {
+				measure(b, func() {
 					_, err := client.Call[string](b.Context(), c, "where", nil)
 					require.NoError(b, err)
-				}
+				})
 			})
 		}
 	}
 }
 
-// BenchmarkFanOut measures the time in which one change at a replica reaches 1,000 subscribers of
-// three replicas.
+// BenchmarkReplicas measures calls of 16 clients that spread over replicas with one store in memory:
+// legacy sessions, each called at its own replica.
+func BenchmarkReplicas(b *testing.B) {
+	for _, n := range []int{1, 2, 4, 8} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			memory := fleet.NewMemory(fleet.MemoryOptions{})
+			b.Cleanup(func() { require.NoError(b, memory.Close()) })
+			urls := make([]string, n)
+			for i := range urls {
+				_, urls[i] = serveDesk(b, memory.Open())
+			}
+			clients := make([]*client.Client, 16)
+			for i := range clients {
+				c, err := client.Dial(b.Context(), urls[i%n], client.Version(protocol.V20251125), client.Logger(slog.New(slog.DiscardHandler)))
+				require.NoError(b, err)
+				b.Cleanup(func() { _ = c.Close() })
+				clients[i] = c
+			}
+			measure(b, func() { // one call of each client
+				var calls sync.WaitGroup
+				for _, c := range clients {
+					calls.Go(func() {
+						_, err := client.Call[string](b.Context(), c, "where", nil)
+						assert.NoError(b, err)
+					})
+				}
+				calls.Wait()
+			})
+		})
+	}
+}
+
+// BenchmarkSessions measures the heap of a process for each idle legacy session: the session itself
+// without a store; with the store in memory also its record; with others the copy of the replica.
+func BenchmarkSessions(b *testing.B) {
+	const sessions = 2000
+	all := stores(b)
+	heap := func() float64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	for _, name := range order {
+		if all[name] == nil {
+			continue
+		}
+		b.Run(name, func(b *testing.B) {
+			_, url := serveDesk(b, all[name]())
+			post := func(session, body string) string {
+				req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, url, strings.NewReader(body))
+				require.NoError(b, err)
+				for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session} {
+					if value != "" {
+						req.Header.Set(name, value)
+					}
+				}
+				resp, err := http.DefaultClient.Do(req)
+				require.NoError(b, err)
+				defer resp.Body.Close()
+				_, err = io.Copy(io.Discard, resp.Body)
+				require.NoError(b, err)
+				require.Less(b, resp.StatusCode, 300)
+				return resp.Header.Get("Mcp-Session-Id")
+			}
+			open := func() {
+				id := post("", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+				post(id, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			}
+			open()
+			for b.Loop() {
+				before := heap()
+				for range sessions {
+					open()
+				}
+				b.ReportMetric((heap()-before)/sessions, "B/session")
+			}
+		})
+	}
+}
+
+// measure runs f as a benchmark and reports the CPU time of this process, its clients included. The
+// processes of stores are not.
+func measure(b *testing.B, f func()) {
+	before := cpu()
+	for b.Loop() {
+		f()
+	}
+	if now := cpu(); now > 0 {
+		b.ReportMetric(float64(now-before)/1e3/float64(b.N), "cpu-µs/op")
+	}
+}
+
+// cpu returns the CPU time of this process, in steps of 10 ms, or 0 if the system is not Linux.
+func cpu() time.Duration {
+	stat, _ := os.ReadFile("/proc/self/stat")
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// BenchmarkFanOut measures the time in which one change at a replica reaches 1,000 and 10,000
+// subscribers of three replicas.
 func BenchmarkFanOut(b *testing.B) {
-	const subscribers = 1000
+	for _, n := range []int{1000, 10000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) { fanOut(b, n) })
+	}
+}
+
+func fanOut(b *testing.B, subscribers int) {
 	all := stores(b)
 	for _, name := range order[1:] {
 		if all[name] == nil || name == "bbolt" { // a file has one process
@@ -130,12 +247,12 @@ func BenchmarkFanOut(b *testing.B) {
 					}
 				})
 			}
-			for b.Loop() {
+			measure(b, func() {
 				desks[0].changed(boardURI)
 				for range subscribers {
 					<-arrived
 				}
-			}
+			})
 			stop()
 			told.Wait()
 		})

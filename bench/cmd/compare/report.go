@@ -190,6 +190,7 @@ func (b *bench) write() error {
 	if err != nil {
 		return err
 	}
+	verdicts := "| row | goal | measured | |\n|---|---:|---:|---|\n"
 	for _, t := range all {
 		if v := b.figure(t); !math.IsNaN(v) && !math.IsInf(v, 0) {
 			unit := ""
@@ -199,6 +200,18 @@ func (b *bench) write() error {
 			t.measured = number(v) + unit
 		}
 		comment += fmt.Sprintf("%s | %s | %s\n", t.row, t.goal, t.measured)
+		if t.goal != "-" {
+			verdict := "not reached"
+			if value(t.measured) <= value(t.goal)*noise {
+				verdict = "reached"
+			}
+			verdicts += fmt.Sprintf("| %s | %s | %s | %s |\n", t.row, t.goal, t.measured, verdict)
+		}
+	}
+	if b.page != "" {
+		if err := replace(b.page, "verdicts", verdicts); err != nil {
+			return err
+		}
 	}
 	return os.WriteFile(b.targets, []byte(comment), 0o644)
 }

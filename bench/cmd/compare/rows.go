@@ -61,13 +61,13 @@ func (b *bench) plan() {
 			to, _, err := p.stats()
 			return (to - from) / float64(n), err
 		}})
-	b.add(&row{group: s.name, name: "tools/list of 1000", unit: "µs", f: func(who string) (float64, error) {
-		p, err := b.server(who, append([]string{"-tools", "1000"}, s.args...)...)
-		if err != nil {
-			return 0, err
-		}
-		return p.cpu(func(before func()) (int, error) { return load.HTTP(p.addr, list, s.modern, 1, b.slice, before) })
-	}})
+		b.add(&row{group: s.name, name: "tools/list of 1000", unit: "µs", f: func(who string) (float64, error) {
+			p, err := b.server(who, append([]string{"-tools", "1000"}, s.args...)...)
+			if err != nil {
+				return 0, err
+			}
+			return p.cpu(func(before func()) (int, error) { return load.HTTP(p.addr, list, s.modern, 1, b.slice, before) })
+		}})
 	}
 	b.starts()
 	b.streams()
