@@ -35,6 +35,7 @@ func (b *bench) plan() {
 	b.inProcess("in memory", func(who string) answer.Func { return answer.Memory(who, 4) })
 	list := &load.Jobs[4]
 	b.add(&row{group: "in memory", name: "tools/list of 1000", unit: "µs", f: b.quick("1000", func(who string) answer.Func { return answer.Memory(who, 1000) }, list)})
+	b.inProcess("in memory, a goroutine for each call", answer.Apart)
 	b.inProcess("HTTP handler", answer.Handler)
 
 	b.remote("stdio", func(p *process, j *load.Job, callers int, before func()) (int, error) {

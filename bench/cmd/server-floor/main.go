@@ -11,11 +11,10 @@ import (
 
 func main() {
 	work.Main(func(tools int) work.Program {
-		floor.Tools(tools)
-		h := &floor.Handler{}
+		h := &floor.Handler{Server: floor.New(tools)}
 		return work.Program{
 			HTTP:   func(bool) http.Handler { return h },
-			Stdio:  func() error { return floor.Stdio(os.Stdin, os.Stdout) },
+			Stdio:  func() error { return h.Stdio(os.Stdin, os.Stdout) },
 			Notify: h.Notify,
 		}
 	})

@@ -49,8 +49,8 @@ func Memory(name string, tools int) Func {
 func Registered(name string, tools int) Func { return inMemory[name](tools) }
 
 func newFloor(tools int) Func {
-	floor.Tools(tools)
-	return func(dst, msg []byte) []byte { return floor.Answer(dst, msg, false) }
+	s := floor.New(tools)
+	return func(dst, msg []byte) []byte { return s.Answer(dst, msg, false) }
 }
 
 // A Func appends the response to msg to dst.
@@ -69,11 +69,27 @@ func (nobody) Header() transport.Header      { return nil }
 func newOurs(tools int) Func {
 	s := ours.NewServer()
 	ours.Wide(s, tools-len(work.Names))
-	return serve(s)
+	return serve(s, &early{nobody{transport.NewSession("", nil)}})
 }
 
-func serve(s *mcpkit.Server) Func {
-	var peer transport.Peer = &nobody{transport.NewSession("", nil)}
+// early is a peer that can be answered while a method runs, as on stdio.
+type early struct{ nobody }
+
+func (early) RespondEarly(*jsonrpc.Response) {}
+
+// Apart is like Memory, for this project's server with a peer that cannot be answered early, as with
+// middleware and over HTTP. Each method has a goroutine of its own then.
+func Apart(name string) Func {
+	if name != "mcpkit" {
+		return Memory(name, 4)
+	}
+	f := serve(ours.NewServer(), &nobody{transport.NewSession("", nil)})
+	f(nil, []byte(load.Initialize))
+	f(nil, []byte(load.Initialized))
+	return f
+}
+
+func serve(s *mcpkit.Server, peer transport.Peer) Func {
 	return func(dst, msg []byte) []byte {
 		m, bad := jsonrpc.Decode(msg)
 		if bad != nil {
@@ -117,7 +133,7 @@ func newGoSDK(tools int) Func {
 }
 
 var handlers = map[string]func() http.Handler{
-	"floor":  func() http.Handler { return new(floor.Handler) },
+	"floor":  func() http.Handler { return &floor.Handler{Server: floor.New(4)} },
 	"mcpkit": func() http.Handler { return streamable.NewHandler(ours.NewServer(), nil) },
 	"mcpgo": func() http.Handler {
 		return server.NewStreamableHTTPServer(mcpgo.NewServer(), server.WithStateful(true))
@@ -171,7 +187,7 @@ func Nested() Func {
 	}) string {
 		return "ok"
 	})))
-	f := serve(s)
+	f := serve(s, &early{nobody{transport.NewSession("", nil)}})
 	f(nil, []byte(load.Initialize))
 	f(nil, []byte(load.Initialized))
 	return f

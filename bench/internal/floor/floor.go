@@ -16,14 +16,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
-// Tools is how many tools the server lists. Those beyond the four of the benchmark are all alike.
-func Tools(n int) {
+// A Server answers requests.
+type Server struct{ list string }
+
+// New returns a server with n tools. Those beyond the four of the benchmark are all alike.
+func New(n int) *Server {
 	var b strings.Builder
 	b.WriteString(four)
 	for i := len(work.Names); i < n; i++ {
 		b.WriteString(`,{"name":"tool` + strconv.Itoa(i) + `","inputSchema":` + work.SearchSchema + `,"outputSchema":` + work.SearchOutSchema + `}`)
 	}
-	list = b.String() + "]"
+	return &Server{b.String() + "]"}
 }
 
 // A message is a request and its response.
@@ -41,6 +44,8 @@ var (
 // A Handler responds to POST requests with JSON, or at the path /sse with a stream of one event. A GET
 // opens a stream of notifications.
 type Handler struct {
+	*Server
+
 	mu      sync.Mutex
 	streams map[http.ResponseWriter]http.Flusher // guarded by mu
 }
@@ -96,7 +101,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	before := len(m.out)
 	version := r.Header["Mcp-Protocol-Version"]
-	m.out = Answer(m.out, m.in, len(version) > 0 && version[0] == "2026-07-28")
+	m.out = h.Answer(m.out, m.in, len(version) > 0 && version[0] == "2026-07-28")
 	if len(m.out) == before {
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -123,7 +128,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 var modernMeta = []byte(`"io.modelcontextprotocol/protocolVersion"`)
 
 // Stdio responds to lines. It writes when no further line has arrived.
-func Stdio(in io.Reader, out io.Writer) error {
+func (s *Server) Stdio(in io.Reader, out io.Writer) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var b []byte
 	for {
@@ -132,7 +137,7 @@ func Stdio(in io.Reader, out io.Writer) error {
 			return err
 		}
 		before := len(b)
-		if b = Answer(b, line, bytes.Contains(line, modernMeta)); len(b) > before {
+		if b = s.Answer(b, line, bytes.Contains(line, modernMeta)); len(b) > before {
 			b = append(b, '\n')
 		}
 		if len(b) > 0 && (r.Buffered() == 0 || len(b) > 64<<10) {
@@ -145,7 +150,7 @@ func Stdio(in io.Reader, out io.Writer) error {
 }
 
 // Answer appends the response to msg. For a notification it appends nothing.
-func Answer(b, msg []byte, modern bool) []byte {
+func (s *Server) Answer(b, msg []byte, modern bool) []byte {
 	var id, method, params []byte
 	for i := 0; ; {
 		var name, value []byte
@@ -173,7 +178,7 @@ func Answer(b, msg []byte, modern bool) []byte {
 	case `"server/discover"`:
 		b = append(b, `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"`...)
 	case `"tools/list"`:
-		b = append(b, list...)
+		b = append(b, s.list...)
 	case `"tools/call"`:
 		b = call(b, params)
 	}
@@ -182,8 +187,6 @@ func Answer(b, msg []byte, modern bool) []byte {
 	}
 	return append(b, "}}"...)
 }
-
-var list = four + "]"
 
 const four = `"tools":[{"name":"add","inputSchema":` + work.AddSchema + `,"outputSchema":` + work.AddOutSchema +
 	`},{"name":"blob","inputSchema":` + work.BlobSchema + `},{"name":"echo","inputSchema":` + work.EchoSchema +
