@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -228,51 +229,87 @@ func fanOut(b *testing.B, subscribers int) {
 			for i := range desks {
 				desks[i], urls[i] = serveDesk(b, all[name]())
 			}
-			var told sync.WaitGroup
-			arrived := make(chan struct{}, subscribers)
-			ctx, stop := context.WithCancel(b.Context())
-			for i := range subscribers {
-				stream := subscribe(b, ctx, urls[i%3])
-				told.Go(func() { // ends with ctx
-					defer stream.Close()
-					buf := make([]byte, 4096)
-					for {
-						n, err := stream.Read(buf)
-						if err != nil {
-							return
-						}
-						for range strings.Count(string(buf[:n]), "notifications/resources/updated") {
-							arrived <- struct{}{}
-						}
-					}
-				})
+			listeners := exec.CommandContext(b.Context(), os.Args[0])
+			listeners.Env = append(os.Environ(), envListen+"="+strings.Join(urls, " "), fmt.Sprintf("%s_COUNT=%d", envListen, subscribers))
+			listeners.Stderr = os.Stderr
+			out, err := listeners.StdoutPipe()
+			require.NoError(b, err)
+			require.NoError(b, listeners.Start())
+			rounds := bufio.NewReader(out)
+			round := func() {
+				_, err := rounds.ReadString('\n')
+				require.NoError(b, err)
 			}
+			round() // all listen
 			measure(b, func() {
 				desks[0].changed(boardURI)
-				for range subscribers {
-					<-arrived
-				}
+				round()
 			})
-			stop()
-			told.Wait()
+			require.NoError(b, listeners.Process.Kill())
+			_ = listeners.Wait()
 		})
 	}
 }
 
+// envListen makes the test program listen to the board at these URLs, so that the CPU time of listeners
+// is not that of the replicas, and each process has half of the open files.
+const envListen = "FLEET_TEST_LISTEN"
+
+// listen opens streams and prints a line when all are open, and each time a change has arrived on all.
+func listen() error {
+	urls := strings.Fields(os.Getenv(envListen))
+	count, err := strconv.Atoi(os.Getenv(envListen + "_COUNT"))
+	if err != nil {
+		return err
+	}
+	arrived := make(chan error, count)
+	for i := range count {
+		stream, err := subscribe(urls[i%len(urls)])
+		if err != nil {
+			return err
+		}
+		go func() { // ends with the process
+			buf := make([]byte, 4096)
+			for {
+				n, err := stream.Read(buf)
+				if err != nil {
+					arrived <- err
+					return
+				}
+				for range strings.Count(string(buf[:n]), "notifications/resources/updated") {
+					arrived <- nil
+				}
+			}
+		}()
+	}
+	for {
+		fmt.Println()
+		for range count {
+			if err := <-arrived; err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // subscribe opens a modern stream that listens to the board, and waits for the acknowledgement.
-func subscribe(b *testing.B, ctx context.Context, url string) io.ReadCloser {
+func subscribe(url string) (io.Reader, error) {
 	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["` + boardURI + `"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	require.NoError(b, err)
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
 	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"} {
 		req.Header.Set(name, value)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	require.NoError(b, err)
-	require.Equal(b, http.StatusOK, resp.StatusCode)
+	if err != nil {
+		return nil, err
+	}
 	buf := make([]byte, 4096)
 	n, err := resp.Body.Read(buf)
-	require.NoError(b, err)
-	require.Contains(b, string(buf[:n]), "acknowledged")
-	return resp.Body
+	if err != nil || !strings.Contains(string(buf[:n]), "acknowledged") {
+		return nil, fmt.Errorf("%s: %s %w", resp.Status, buf[:n], err)
+	}
+	return resp.Body, nil
 }
