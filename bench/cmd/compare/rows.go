@@ -268,10 +268,10 @@ func (b *bench) streams() {
 		defer p.stop()
 		for range 2 { // what the process allocates once
 			s, err := load.OpenStreams(p.addr, 10)
-			s.Close()
 			if err != nil {
 				return 0, err
 			}
+			s.Close()
 		}
 		time.Sleep(time.Second)
 		_, before, err := p.stats()
@@ -279,10 +279,10 @@ func (b *bench) streams() {
 			return 0, err
 		}
 		s, err := load.OpenStreams(p.addr, n)
-		s.Close()
 		if err != nil {
 			return 0, err
 		}
+		s.Close()
 		time.Sleep(2 * time.Second) // until the server has seen that the connections are gone
 		_, after, err := p.stats()
 		return (after - before) / n / 1e3, err
@@ -316,10 +316,10 @@ func (b *bench) fan(who string, n int) (cpu, allocs float64, err error) {
 	}
 	defer p.stop()
 	s, err := load.OpenStreams(p.addr, n)
-	defer s.Close()
 	if err != nil {
 		return 0, 0, err
 	}
+	defer s.Close()
 	notify := func() error {
 		if _, err := io.WriteString(p.in, "notify\n"); err != nil {
 			return err

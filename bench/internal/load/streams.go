@@ -21,45 +21,53 @@ type Streams struct {
 func OpenStreams(addr string, n int) (*Streams, error) {
 	s := &Streams{arrived: make(chan error, n)}
 	for range n {
-		c, err := dial(addr, &Jobs[0], false)
-		if err != nil {
-			return s, err
+		if err := s.open(addr); err != nil {
+			s.Close()
+			return nil, err
 		}
-		s.callers = append(s.callers, c)
-		body := []byte(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"` + work.URI + `"}}`)
-		if err := c.write(c.head("", len(body)), body); err != nil {
-			return s, err
-		}
-		if _, err := c.read(true); err != nil {
-			return s, err
-		}
-		get := "GET /mcp HTTP/1.1\r\nHost: " + addr + "\r\nAccept: text/event-stream\r\nMcp-Protocol-Version: " + legacy + "\r\nMcp-Session-Id: " + c.session + "\r\n\r\n"
-		if err := c.write([]byte(get)); err != nil {
-			return s, err
-		}
-		for first := true; ; first = false {
-			line, err := c.r.ReadSlice('\n')
-			if err != nil || first && line[9] != '2' {
-				return s, fmt.Errorf("GET: %s, %w", line, errors.Join(err))
-			}
-			if len(line) <= 2 {
-				break
-			}
-		}
-		// Ends with the connection.
-		go func() {
-			for {
-				line, err := c.r.ReadSlice('\n')
-				if err != nil {
-					return
-				}
-				if bytes.Contains(line, []byte("resources/updated")) {
-					s.arrived <- nil
-				}
-			}
-		}()
 	}
 	return s, nil
+}
+
+func (s *Streams) open(addr string) error {
+	c, err := dial(addr, &Jobs[0], false)
+	if err != nil {
+		return err
+	}
+	s.callers = append(s.callers, c)
+	body := []byte(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"` + work.URI + `"}}`)
+	if err := c.write(c.head("", len(body)), body); err != nil {
+		return err
+	}
+	if _, err := c.read(true); err != nil {
+		return err
+	}
+	get := "GET /mcp HTTP/1.1\r\nHost: " + addr + "\r\nAccept: text/event-stream\r\nMcp-Protocol-Version: " + legacy + "\r\nMcp-Session-Id: " + c.session + "\r\n\r\n"
+	if err := c.write([]byte(get)); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		line, err := c.r.ReadSlice('\n')
+		if err != nil || first && line[9] != '2' {
+			return fmt.Errorf("GET: %s, %w", line, errors.Join(err))
+		}
+		if len(line) <= 2 {
+			break
+		}
+	}
+	// Ends with the connection.
+	go func() {
+		for {
+			line, err := c.r.ReadSlice('\n')
+			if err != nil {
+				return
+			}
+			if bytes.Contains(line, []byte("resources/updated")) {
+				s.arrived <- nil
+			}
+		}
+	}()
+	return nil
 }
 
 // Wait waits until a notification has arrived on each stream.
