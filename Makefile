@@ -121,7 +121,7 @@ bench-check: ## measure all rows and fail if a committed target that was reached
 .PHONY: bench-gate
 bench-gate: ## fail if a call allocates more, or costs a quarter more, than before (a minute, Linux)
 	go test -run 'Allocate|LargeResources|CostsBounded' ./mcpkit ./client ./transport/stdio
-	cd bench && go build -o ../bin/compare ./cmd/compare && ../bin/compare -only mcpkit -rows '^(in memory.*|HTTP handler): (add|search|echo 100)$$' -rounds 25 -slice 80ms -gate 0.25
+	cd bench && go build -o ../bin/compare ./cmd/compare && ../bin/compare -only mcpkit -rows '^(in memory.*|HTTP handler): (add|search|echo 100)$$' -rounds 12 -slice 80ms -gate 0.25
 
 .PHONY: lines
 lines: ## measure the size of the library
