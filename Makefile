@@ -110,8 +110,18 @@ bench: ## run the benchmarks of all modules
 	@for dir in $(MODULES); do (cd $$dir && go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...); done
 
 .PHONY: compare
-compare: ## compare the CPU time of a request with other SDKs and a minimal server (two minutes, Linux)
+compare: ## compare the cost of servers and clients with other SDKs and a minimal server (ten minutes, Linux)
 	cd bench && go run ./cmd/compare
+
+.PHONY: bench-check
+bench-check: ## measure all rows and fail if a committed target that was reached is missed (ten minutes, Linux)
+	cd bench && go build -o ../bin/compare ./cmd/compare && ../bin/compare -slice 150ms -check
+
+# The allocations are upper bounds; the ratios to the floor are of CPU time, in one process.
+.PHONY: bench-gate
+bench-gate: ## fail if a call allocates more, or costs a quarter more, than before (a minute, Linux)
+	go test -run 'Allocate|LargeResources|CostsBounded' ./mcpkit ./client ./transport/stdio
+	cd bench && go build -o ../bin/compare ./cmd/compare && ../bin/compare -only mcpkit -rows '^(in memory.*|HTTP handler): (add|search|echo 100)$$' -rounds 12 -slice 80ms -gate 0.25
 
 .PHONY: lines
 lines: ## measure the size of the library

@@ -1,11 +1,13 @@
 package bench
 
 import (
+	"context"
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/bench/internal/answer"
 	"github.com/mcpkit/mcpkit-go/bench/internal/load"
 	"github.com/mcpkit/mcpkit-go/bench/internal/ours"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -30,6 +32,16 @@ var extended = []struct {
 	{"tasks", func() []mcpkit.Option { return []mcpkit.Option{tasks.New()} }},
 }
 
+// nobody is a peer without a transport.
+type nobody struct{ session *transport.Session }
+
+func (nobody) Notify(context.Context, *jsonrpc.Request) error { return nil }
+func (nobody) Call(context.Context, *jsonrpc.Request) (*jsonrpc.Response, error) {
+	return nil, transport.ErrNoServerRequests
+}
+func (n nobody) Session() *transport.Session { return n.session }
+func (nobody) Header() transport.Header      { return nil }
+
 // early is a peer that can be answered while a method runs, as on stdio. Methods then have no
 // goroutine of their own, unless an extension or a middleware may wait for them.
 type early struct{ nobody }
@@ -37,7 +49,7 @@ type early struct{ nobody }
 func (early) RespondEarly(*jsonrpc.Response) {}
 
 // newExtended returns a server with the extensions, without a transport.
-func newExtended(tb testing.TB, peer transport.Peer, opts []mcpkit.Option) answerer {
+func newExtended(tb testing.TB, peer transport.Peer, opts []mcpkit.Option) answer.Func {
 	s, err := mcpkit.New(&ours.Bench{}, opts...)
 	require.NoError(tb, err)
 	require.NoError(tb, s.Start(tb.Context()))
@@ -54,14 +66,14 @@ func newExtended(tb testing.TB, peer transport.Peer, opts []mcpkit.Option) answe
 
 // calling returns a function that calls the tool add.
 func calling(tb testing.TB, peer transport.Peer, opts []mcpkit.Option) func() {
-	answer := newExtended(tb, peer, opts)
-	answer(nil, []byte(load.Initialize))
-	answer(nil, []byte(load.Initialized))
+	respond := newExtended(tb, peer, opts)
+	respond(nil, []byte(load.Initialize))
+	respond(nil, []byte(load.Initialized))
 	job := load.Jobs[0]
 	msg, _ := job.Body(false)
-	out := answer(nil, msg)
+	out := respond(nil, msg)
 	require.NoError(tb, job.Check(out))
-	return func() { out = answer(out[:0], msg) }
+	return func() { out = respond(out[:0], msg) }
 }
 
 // BenchmarkExtensions measures tools/call (2025-11-25) on servers with extensions that the call does

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"flag"
+	"log"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -18,6 +19,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envReplica) != "" { // the test program is the replicas, too
 		runReplica()
 		return
+	}
+	if os.Getenv(envListen) != "" { // and those that listen to them
+		log.Fatal(listen())
 	}
 	os.Exit(m.Run())
 }

@@ -218,7 +218,7 @@ func (b *bench) plan() []*cell {
 		switch job {
 		case "add":
 			callers = []int{1, 16, 64}
-		case "echo 1k", "search":
+		case "echo 100", "search":
 			callers = []int{1, 16}
 		}
 		for _, n := range callers {

@@ -1,200 +1,161 @@
-// Command compare measures the CPU time that one request costs the server, for the servers of this
-// project, of other SDKs and of a minimal implementation, the floor.
+// Command compare measures what requests, streams and sessions cost this project, other SDKs and the
+// floor, which is minimal code written by hand. It prints a table, compares it with targets and draws
+// how cost grows.
 //
-// Each server runs in two child processes, one for HTTP and one for stdio. The kernel reports their
-// CPU time. The servers take turns within each round, so that other load on the machine affects all
-// of them, and the figure is the median of the rounds. The benchmark uses loopback only, tests one
-// server at a time, and takes a few minutes.
+// Servers run in child processes, or in this one, and the kernel reports their CPU time. They take
+// turns within each round, so that other load on the machine affects all of them.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"log"
-	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/bench/internal/load"
+	"github.com/mcpkit/mcpkit-go/bench/internal/answer"
 )
 
-var serverNames = []string{"floor", "mcpkit", "gosdk", "mcpgo"}
+var servers = answer.Names
 
-var (
-	profiles string
-	binaries = map[string]string{} // the programs that were built earlier, by name
-)
-
-// A setting is one transport and version.
-type setting struct {
-	name   string
-	http   bool
-	modern bool
-}
-
-var settings = []setting{
-	{name: "HTTP 2025-11-25, session", http: true},
-	{name: "HTTP 2026-07-28", http: true, modern: true},
-	{name: "stdio"},
-}
-
-// A cell is one measurement of every server.
-type cell struct {
-	setting
-	job     load.Job
-	callers int
-	cpu     map[string][]time.Duration // per request, one for each round
-	failed  map[string]error
+type bench struct {
+	rounds          int
+	slice           time.Duration
+	profiles, dir   string
+	binaries        map[string]string // the programs that were built earlier, by name
+	servers         map[string]*process
+	answerers       map[string]answer.Func
+	rows            []*row
+	targets, page   string
+	update, isCheck bool
+	gate            float64
+	plots           string
 }
 
 func main() {
-	rounds := flag.Int("rounds", 3, "number of rounds")
-	slice := flag.Duration("slice", 400*time.Millisecond, "time of one measurement")
-	only := flag.String("only", "", "servers, separated by commas; the floor is always included; NAME=PATH is a program built earlier")
-	jobs := flag.String("jobs", "", "jobs, separated by commas: add, search, ...")
-	bind := flag.String("setting", "", "settings whose name contains this")
-	flag.StringVar(&profiles, "profiles", "", "a directory for CPU profiles of the servers: NAME-http.prof, NAME-stdio.prof")
-	flag.Parse()
 	log.SetFlags(0)
+	b := bench{binaries: map[string]string{}, servers: map[string]*process{}, answerers: map[string]answer.Func{}}
+	flag.IntVar(&b.rounds, "rounds", 3, "number of rounds")
+	flag.DurationVar(&b.slice, "slice", 400*time.Millisecond, "time of one measurement")
+	only := flag.String("only", "", "servers, separated by commas; the floor is always included; NAME=PATH is a program built earlier")
+	rows := flag.String("rows", "", "measure rows that match this regular expression, such as 'stdio: add'")
+	flag.StringVar(&b.profiles, "profiles", "", "a directory for CPU profiles of the servers")
+	flag.StringVar(&b.targets, "targets", "targets.txt", "the file of targets")
+	flag.BoolVar(&b.isCheck, "check", false, "compare with the targets; exit with 2 if one that was reached is missed")
+	flag.Float64Var(&b.gate, "gate", 0, "exit with 2 if a ratio is more than this part above the one in the targets, three times in a row")
+	flag.BoolVar(&b.update, "update", false, "write what was measured into the file of targets")
+	flag.StringVar(&b.page, "page", "", "write the table into this page")
+	flag.StringVar(&b.plots, "plots", "", "write plots of the growth into this directory")
+	registering := flag.String("register", "", "add 1000 tools to this server and print the cost of one")
+	flag.Parse()
+	if *registering != "" {
+		if err := register(*registering); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if *only != "" {
-		serverNames = []string{"floor"}
+		servers = []string{"floor"}
 		for item := range strings.SplitSeq(*only, ",") {
 			name, path, _ := strings.Cut(item, "=")
-			binaries[name] = path
+			b.binaries[name] = path
 			if name != "floor" {
-				serverNames = append(serverNames, name)
+				servers = append(servers, name)
 			}
 		}
 	}
-	if err := run(*rounds, *slice, *jobs, *bind); err != nil {
+	err := b.run(*rows)
+	if errors.Is(err, errMissed) {
+		log.Print(err)
+		os.Exit(2)
+	}
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(rounds int, slice time.Duration, jobs, bind string) error {
-	dir, err := os.MkdirTemp("", "bench")
+var errMissed = errors.New("a target is missed")
+
+func (b *bench) run(rows string) error {
+	pattern, err := regexp.Compile(rows)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	servers := map[string]*server{}
+	if b.dir, err = os.MkdirTemp("", "bench"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
 	defer func() {
-		for _, s := range servers {
-			s.stop()
+		for _, p := range b.servers {
+			p.stop()
 		}
 	}()
-	for _, name := range serverNames {
-		s, err := build(dir, name)
-		if err != nil {
+	b.plan()
+	b.rows = slices.DeleteFunc(b.rows, func(r *row) bool { return !pattern.MatchString(r.key()) })
+	if b.gate > 0 {
+		return b.guard()
+	}
+	b.measure(b.rows)
+	table := b.table()
+	fmt.Print(table)
+	if b.page != "" {
+		if err := replace(b.page, "table", table); err != nil {
 			return err
 		}
-		servers[name] = s
 	}
-	cells := plan(jobs, bind)
-	began := time.Now()
-	for round := range rounds {
-		for _, c := range cells {
-			for i := range serverNames {
-				name := serverNames[(i+round)%len(serverNames)]
-				c.measure(servers[name], slice)
-			}
+	if b.plots != "" {
+		if err := b.plot(); err != nil {
+			return err
 		}
 	}
-	report(cells)
-	fmt.Printf("\n%d rounds of %v a cell, %v in all. Peak memory:", rounds, slice, time.Since(began).Round(time.Second))
-	for _, name := range serverNames {
-		fmt.Printf("  %s %s", name, servers[name].memory())
+	if b.update {
+		return b.write()
 	}
-	fmt.Println()
+	if b.isCheck {
+		return b.check()
+	}
 	return nil
 }
 
-func plan(jobs, bind string) []*cell {
-	var cells []*cell
-	for _, s := range settings {
-		if !strings.Contains(s.name, bind) {
-			continue
-		}
-		for _, job := range load.Jobs {
-			if jobs != "" && !slices.Contains(strings.Split(jobs, ","), job.Name) {
-				continue
+// measure adds a figure of each server to each row in each round.
+func (b *bench) measure(rows []*row) {
+	for round := range b.rounds {
+		for _, r := range rows {
+			if r.figures == nil {
+				r.figures = map[string][]float64{}
 			}
-			for _, callers := range []int{1, 64} {
-				if callers > 1 && job.Name != "add" && job.Name != "search" {
+			names := r.names()
+			for i := range names {
+				who := names[(i+round)%len(names)]
+				if !slices.Contains(servers, who) || r.once && round > 0 || r.figures[who] == nil && round > 0 {
 					continue
 				}
-				cells = append(cells, &cell{setting: s, job: job, callers: callers, cpu: map[string][]time.Duration{}, failed: map[string]error{}})
+				v, err := r.f(who)
+				if err != nil {
+					log.Printf("%s, %s: %v", r.key(), who, err)
+					continue
+				}
+				r.figures[who] = append(r.figures[who], v)
 			}
 		}
 	}
-	return cells
 }
 
-// measure takes one measurement of s.
-func (c *cell) measure(s *server, slice time.Duration) {
-	if c.failed[s.name] != nil {
-		return
-	}
-	cpu, err := s.measure(c, slice)
+// replace replaces the part of a page between two comments.
+func replace(path, name, text string) error {
+	page, err := os.ReadFile(path)
 	if err != nil {
-		c.failed[s.name] = err
-		log.Printf("%s, %s, %s: %v", c.name, c.job.Name, s.name, err)
-		return
+		return err
 	}
-	c.cpu[s.name] = append(c.cpu[s.name], cpu)
-}
-
-func median(values []time.Duration) float64 {
-	if len(values) == 0 {
-		return math.NaN()
+	begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->\n"
+	before, rest, found := strings.Cut(string(page), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return fmt.Errorf("%s has no lines %q and %q", path, begin, end)
 	}
-	slices.Sort(values)
-	return float64(values[len(values)/2]) / float64(time.Microsecond)
-}
-
-// report prints a table for each setting, with the figures and their ratios to the floor.
-func report(cells []*cell) {
-	last := ""
-	logs := map[string][]float64{}
-	mean := func() {
-		if last == "" {
-			return
-		}
-		fmt.Printf("%-16s", "geometric mean")
-		for _, name := range serverNames {
-			sum := 0.0
-			for _, l := range logs[name] {
-				sum += l
-			}
-			fmt.Printf("%20s", fmt.Sprintf("%.2fx", math.Exp(sum/float64(len(logs[name])))))
-		}
-		fmt.Println()
-		clear(logs)
-	}
-	for _, c := range cells {
-		if c.name != last {
-			mean()
-			last = c.name
-			fmt.Printf("\n%s: server CPU per request, µs\n%-16s", c.name, "")
-			for _, name := range serverNames {
-				fmt.Printf("%20s", name)
-			}
-			fmt.Println()
-		}
-		fmt.Printf("%-16s", fmt.Sprintf("%s x%d", c.job.Name, c.callers))
-		floor := median(c.cpu["floor"])
-		for _, name := range serverNames {
-			v := median(c.cpu[name])
-			if math.IsNaN(v) {
-				fmt.Printf("%20s", "failed")
-				continue
-			}
-			logs[name] = append(logs[name], math.Log(v/floor))
-			fmt.Printf("%20s", fmt.Sprintf("%.1f (%.2fx)", v, v/floor))
-		}
-		fmt.Println()
-	}
-	mean()
+	return os.WriteFile(path, []byte(before+begin+text+end+after), 0o644)
 }

@@ -7,39 +7,39 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/bench/internal/load"
 )
 
-// A server is a program to measure, with its two processes once they are started.
-type server struct {
-	name, path string
-	http       *process
-	addr       string
-	stdio      *process
-	pipe       *load.Pipe
-}
-
 // A process is a child process that ends with its standard input.
 type process struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out io.Reader
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	addr string     // if it serves HTTP
+	pipe *load.Pipe // if it serves stdio
 }
 
-func build(dir, name string) (*server, error) {
-	if path := binaries[name]; path != "" {
-		return &server{name: name, path: path}, nil
+// build builds a command of this module, or returns the program that was built earlier.
+func (b *bench) build(name string, flags ...string) (string, error) {
+	if _, who, ok := strings.Cut(name, "server-"); ok && b.binaries[who] != "" {
+		return b.binaries[who], nil
 	}
-	path := filepath.Join(dir, "server-"+name)
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/mcpkit/mcpkit-go/bench/cmd/server-"+name)
+	path := filepath.Join(b.dir, name+strings.Join(flags, ""))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	args := append(append([]string{"build", "-trimpath"}, flags...), "-o", path, "github.com/mcpkit/mcpkit-go/bench/cmd/"+name)
+	cmd := exec.Command("go", args...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("building %s: %w (run in bench/)", name, err)
+		return "", fmt.Errorf("building %s: %w (run in bench/)", name, err)
 	}
-	return &server{name: name, path: path}, nil
+	return path, nil
 }
 
 func start(path string, args ...string) (*process, error) {
@@ -53,90 +53,105 @@ func start(path string, args ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &process{cmd, in, out}, cmd.Start()
+	return &process{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 1<<20)}, cmd.Start()
 }
 
 func (p *process) stop() {
-	if p == nil {
-		return
-	}
 	_ = p.in.Close()
 	// Kill the process if it does not end by itself.
 	timer := time.AfterFunc(3*time.Second, func() { _ = p.cmd.Process.Kill() })
 	defer timer.Stop()
-	_, _ = io.Copy(io.Discard, p.out)
+	if p.pipe == nil {
+		_, _ = io.Copy(io.Discard, p.out)
+	}
 	_ = p.cmd.Wait()
 }
 
-func (s *server) stop() {
-	s.http.stop()
-	s.stdio.stop()
-}
-
-// profile returns the flag that makes a process write a CPU profile.
-func (s *server) profile(kind string) []string {
-	if profiles == "" {
-		return nil
-	}
-	return []string{"-cpuprofile", filepath.Join(profiles, s.name+"-"+kind+".prof")}
-}
-
-// begin starts the process for c.
-func (s *server) begin(c *cell) (*process, error) {
-	if c.http {
-		if s.http != nil {
-			return s.http, nil
-		}
-		p, err := start(s.path, append(s.profile("http"), "-http")...)
-		if err != nil {
-			return nil, err
-		}
-		s.http = p
-		line, err := bufio.NewReader(p.out).ReadString('\n')
-		s.addr = strings.TrimSpace(line)
-		return p, err
-	}
-	if s.stdio != nil {
-		return s.stdio, nil
-	}
-	p, err := start(s.path, s.profile("stdio")...)
+// fresh starts a server that the caller stops.
+func (b *bench) fresh(who string, args ...string) (*process, error) {
+	path, err := b.build("server-" + who)
 	if err != nil {
 		return nil, err
 	}
-	s.stdio = p
-	s.pipe, err = load.NewPipe(p.in, p.out)
+	if b.profiles != "" {
+		args = append(args, "-cpuprofile", filepath.Join(b.profiles, who+strings.Join(args, "")+".prof"))
+	}
+	p, err := start(path, args...)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(args, "-http") {
+		p.pipe, err = load.NewPipe(p.in, p.out)
+		return p, err
+	}
+	line, err := p.out.ReadString('\n')
+	p.addr = strings.TrimSpace(line)
 	return p, err
 }
 
-// measure returns the CPU time of one request of c.
-func (s *server) measure(c *cell, slice time.Duration) (time.Duration, error) {
-	p, err := s.begin(c)
+// server returns a server that runs until the end.
+func (b *bench) server(who string, args ...string) (*process, error) {
+	key := who + strings.Join(args, " ")
+	if p := b.servers[key]; p != nil {
+		return p, nil
+	}
+	p, err := b.fresh(who, args...)
+	if err == nil {
+		b.servers[key] = p
+	}
+	return p, err
+}
+
+// stats returns how often the process has allocated, and the bytes of its heap.
+func (p *process) stats() (allocs, heap float64, err error) {
+	if _, err := io.WriteString(p.in, "stats\n"); err != nil {
+		return 0, 0, err
+	}
+	line, err := p.out.ReadString('\n')
+	if err == nil {
+		_, err = fmt.Sscan(line, &allocs, &heap)
+	}
+	return allocs, heap, err
+}
+
+// cpu returns the CPU time that the process takes for one of the n requests that f sends after it has
+// called before, in microseconds.
+func (p *process) cpu(f func(before func()) (n int, err error)) (float64, error) {
+	var from time.Duration
+	var failed error
+	n, err := f(func() { from, failed = load.CPU(p.cmd.Process.Pid) })
 	if err != nil {
 		return 0, err
 	}
-	pid := p.cmd.Process.Pid
-	var from time.Duration
-	before := func() { from, err = load.CPU(pid) }
-	var n int
-	var failed error
-	if c.http {
-		n, failed = load.HTTP(s.addr, &c.job, c.modern, c.callers, slice, before)
-	} else {
-		n, failed = s.pipe.Run(&c.job, c.callers, slice, before)
-	}
-	if failed != nil {
-		return 0, failed
-	}
-	to, failed := load.CPU(pid)
+	to, err := load.CPU(p.cmd.Process.Pid)
 	if err != nil || failed != nil || n == 0 {
-		return 0, fmt.Errorf("%d responses; CPU: %v, %v", n, err, failed)
+		return 0, fmt.Errorf("%d responses; CPU: %w", n, err)
 	}
-	return (to - from) / time.Duration(n), nil
+	return micros(to-from) / float64(n), nil
 }
 
-func (s *server) memory() string {
-	if s.http == nil {
-		return "-"
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// A life is a process on stdio from its start to its first response.
+type life struct {
+	wall, cpu float64 // milliseconds
+	memory    float64 // peak, MB
+}
+
+func live(path string, args ...string) (life, error) {
+	begun := time.Now()
+	p, err := start(path, args...)
+	if err != nil {
+		return life{}, err
 	}
-	return load.PeakRSS(s.http.cmd.Process.Pid)
+	if _, err = io.WriteString(p.in, load.Initialize+"\n"); err == nil {
+		_, err = p.out.ReadString('\n')
+	}
+	l := life{wall: micros(time.Since(begun)) / 1e3}
+	cpu, _ := load.CPU(p.cmd.Process.Pid)
+	l.cpu = micros(cpu) / 1e3
+	kb, _ := strconv.Atoi(strings.TrimSuffix(load.PeakRSS(p.cmd.Process.Pid), " kB"))
+	l.memory = float64(kb) / 1e3
+	p.stop()
+	return l, err
 }

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 
 	"github.com/mcpkit/mcpkit-go/bench/internal/floor"
@@ -9,5 +10,12 @@ import (
 )
 
 func main() {
-	work.Main(floor.HTTP, func() error { return floor.Stdio(os.Stdin, os.Stdout) })
+	work.Main(func(tools int) work.Program {
+		h := &floor.Handler{Server: floor.New(tools)}
+		return work.Program{
+			HTTP:   func(bool) http.Handler { return h },
+			Stdio:  func() error { return h.Stdio(os.Stdin, os.Stdout) },
+			Notify: h.Notify,
+		}
+	})
 }

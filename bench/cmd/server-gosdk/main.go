@@ -12,9 +12,15 @@ import (
 )
 
 func main() {
-	s := gosdk.NewServer()
-	work.Main(
-		func() http.Handler { return gosdk.HTTP(s) },
-		func() error { return s.Run(context.Background(), &mcp.StdioTransport{}) },
-	)
+	work.Main(func(tools int) work.Program {
+		s := gosdk.NewServer()
+		gosdk.Wide(s, tools-len(work.Names))
+		return work.Program{
+			HTTP:  func(stateless bool) http.Handler { return gosdk.HTTP(s, stateless) },
+			Stdio: func() error { return s.Run(context.Background(), &mcp.StdioTransport{}) },
+			Notify: func() {
+				_ = s.ResourceUpdated(context.Background(), &mcp.ResourceUpdatedNotificationParams{URI: work.URI})
+			},
+		}
+	})
 }

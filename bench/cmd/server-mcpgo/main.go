@@ -11,9 +11,17 @@ import (
 )
 
 func main() {
-	s := mcpgo.NewServer()
-	work.Main(
-		func() http.Handler { return server.NewStreamableHTTPServer(s, server.WithStateful(true)) },
-		func() error { return server.ServeStdio(s) },
-	)
+	work.Main(func(tools int) work.Program {
+		s := mcpgo.NewServer()
+		mcpgo.Wide(s, tools-len(work.Names))
+		return work.Program{
+			HTTP: func(stateless bool) http.Handler {
+				return server.NewStreamableHTTPServer(s, server.WithStateful(!stateless), server.WithStateLess(stateless))
+			},
+			Stdio: func() error { return server.ServeStdio(s) },
+			Notify: func() {
+				s.SendNotificationToAllClients("notifications/resources/updated", map[string]any{"uri": work.URI})
+			},
+		}
+	})
 }

@@ -11,9 +11,15 @@ import (
 )
 
 func main() {
-	s := ours.NewServer()
-	work.Main(
-		func() http.Handler { return streamable.NewHandler(s, nil) },
-		func() error { return s.Serve(context.Background()) },
-	)
+	work.Main(func(tools int) work.Program {
+		s := ours.NewServer()
+		ours.Wide(s, tools-len(work.Names))
+		return work.Program{
+			HTTP: func(stateless bool) http.Handler {
+				return streamable.NewHandler(s, &streamable.Options{Stateless: stateless, MaxSessions: 100_000, MaxSubscriptions: 100_000, MaxSubscriptionsTotal: 200_000})
+			},
+			Stdio:  func() error { return s.Serve(context.Background()) },
+			Notify: func() { s.ResourceUpdated(work.URI) },
+		}
+	})
 }

@@ -54,10 +54,10 @@ func (t *Target) Version() string {
 // A job is a call and a check of its result.
 type job func(ctx context.Context, c Client) error
 
-var text = strings.Repeat("0123456789abcdef", 64)
+var text = strings.Repeat("0123456789", 10)
 
 // Names lists the jobs.
-var Names = []string{"add", "search", "echo 1k", "blob 256k"}
+var Names = []string{"add", "search", "echo 100", "blob 1M"}
 
 var jobs = map[string]job{
 	"add": func(ctx context.Context, c Client) error {
@@ -70,13 +70,13 @@ var jobs = map[string]job{
 		})
 		return check(err, last == 1009)
 	},
-	"echo 1k": func(ctx context.Context, c Client) error {
+	"echo 100": func(ctx context.Context, c Client) error {
 		back, err := c.Echo(ctx, map[string]any{"text": text})
 		return check(err, back == text)
 	},
-	"blob 256k": func(ctx context.Context, c Client) error {
-		n, err := c.Blob(ctx, map[string]any{"n": 256 << 10})
-		return check(err, n == 256<<10)
+	"blob 1M": func(ctx context.Context, c Client) error {
+		n, err := c.Blob(ctx, map[string]any{"n": 1 << 20})
+		return check(err, n == 1<<20)
 	},
 }
 

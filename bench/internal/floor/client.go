@@ -68,6 +68,16 @@ type caller struct {
 	waiting map[int64]chan []byte // guarded by mu
 }
 
+// idOf returns the ID of a message.
+func idOf(msg []byte) []byte {
+	for i := 0; ; {
+		var name, value []byte
+		if name, value, i = member(msg, i); name == nil || string(name) == "id" {
+			return value
+		}
+	}
+}
+
 // read passes each line to the caller that waits for it.
 func (c *caller) read(r *bufio.Reader) {
 	for {
@@ -75,7 +85,7 @@ func (c *caller) read(r *bufio.Reader) {
 		if err != nil {
 			return
 		}
-		id, _ := strconv.ParseInt(string(member(line, "id")), 10, 64)
+		id, _ := strconv.ParseInt(string(idOf(line)), 10, 64)
 		c.mu.Lock()
 		answer := c.waiting[id]
 		delete(c.waiting, id)
@@ -152,9 +162,9 @@ func (c *caller) Search(ctx context.Context, _ work.SearchInput) (int, error) {
 }
 
 func (c *caller) Echo(ctx context.Context, args map[string]any) (string, error) {
-	return args["text"].(string), c.call(ctx, "echo 1k")
+	return args["text"].(string), c.call(ctx, "echo 100")
 }
 
 func (c *caller) Blob(ctx context.Context, args map[string]any) (int, error) {
-	return args["n"].(int), c.call(ctx, "blob 256k")
+	return args["n"].(int), c.call(ctx, "blob 1M")
 }

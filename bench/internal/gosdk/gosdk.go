@@ -5,6 +5,7 @@ package gosdk
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,7 +15,14 @@ import (
 
 // NewServer registers the tools.
 func NewServer() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	s := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, &mcp.ServerOptions{
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+		Logger:             slog.New(slog.DiscardHandler),
+	})
+	s.AddResource(&mcp.Resource{URI: work.URI, Name: "resource"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{}, nil
+	})
 	add(s, "add", work.AddSchema, work.AddOutSchema, func(in work.AddInput) (any, work.AddOutput) { return nil, work.Add(in) })
 	add(s, "search", work.SearchSchema, work.SearchOutSchema, func(in work.SearchInput) (any, work.SearchOutput) { return nil, work.Search(in) })
 	add(s, "echo", work.EchoSchema, "", func(in work.EchoInput) (any, any) { return in.Text, nil })
@@ -37,13 +45,13 @@ func add[In, Out any](s *mcp.Server, name, input, output string, f func(In) (tex
 }
 
 // HTTP serves s with JSON responses.
-func HTTP(s *mcp.Server) http.Handler {
+func HTTP(s *mcp.Server, statelessOnly bool) http.Handler {
 	get := func(*http.Request) *mcp.Server { return s }
 	sessions := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: true})
 	// Only stateless handlers serve 2026-07-28.
 	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: true, Stateless: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Mcp-Protocol-Version") == "2026-07-28" {
+		if statelessOnly || r.Header.Get("Mcp-Protocol-Version") == "2026-07-28" {
 			stateless.ServeHTTP(w, r)
 			return
 		}

@@ -23,8 +23,8 @@ var Jobs = []Job{
 	{Name: "add", Method: "tools/call", Tool: "add", Args: `{"a":19,"b":23}`, Want: `"sum":42`},
 	{Name: "search", Method: "tools/call", Tool: "search",
 		Args: `{"query":"fast servers","limit":10,"tags":["go","mcp"],"filter":{"field":"year","op":"gt","value":"2024"}}`, Want: `"id":1009`},
-	{Name: "echo 1k", Method: "tools/call", Tool: "echo", Args: `{"text":"` + string(bytes.Repeat([]byte("0123456789abcdef"), 64)) + `"}`, Want: `789abcdef"`},
-	{Name: "blob 256k", Method: "tools/call", Tool: "blob", Args: `{"n":262144}`, Want: `All work`},
+	{Name: "echo 100", Method: "tools/call", Tool: "echo", Args: `{"text":"` + string(bytes.Repeat([]byte("0123456789"), 10)) + `"}`, Want: `123456789"`},
+	{Name: "blob 1M", Method: "tools/call", Tool: "blob", Args: `{"n":1048576}`, Want: `All work`},
 	{Name: "tools/list", Method: "tools/list", Want: `"minLength":1`},
 }
 

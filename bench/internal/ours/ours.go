@@ -24,4 +24,10 @@ func (*Bench) Search(in work.SearchInput) work.SearchOutput { return work.Search
 func (*Bench) Blob(in work.BlobInput) string { return work.Blob(in) }
 
 // NewServer registers the tools.
-func NewServer() *mcpkit.Server { return mcpkit.MustNew(&Bench{}) }
+func NewServer() *mcpkit.Server {
+	s := mcpkit.MustNew(&Bench{})
+	if err := s.Add(mcpkit.NewResource(work.URI, "resource", func() string { return "" })); err != nil {
+		panic(err)
+	}
+	return s
+}

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"bufio"
 	"flag"
 	"fmt"
 	"io"
@@ -8,18 +9,31 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"runtime/pprof"
 )
 
-// Main runs a server. With -http it serves handler on a loopback port, prints the address, and
-// returns when the standard input ends. Otherwise it serves stdio.
-func Main(handler func() http.Handler, stdio func() error) {
+// A Program is a server of the benchmark.
+type Program struct {
+	HTTP   func(stateless bool) http.Handler
+	Stdio  func() error
+	Notify func() // tells the clients that subscribed to URI that it changed
+}
+
+// Main runs a server with a number of tools. With -http it serves on a loopback port and prints the
+// address; then, for each line of its standard input, it notifies its clients ("notify") or prints
+// the number of allocations and the bytes of its heap ("stats"), until the input ends. Otherwise it
+// serves stdio.
+func Main(build func(tools int) Program) {
 	overHTTP := flag.Bool("http", false, "serve HTTP on a loopback port")
+	stateless := flag.Bool("stateless", false, "serve legacy clients without sessions")
+	tools := flag.Int("tools", len(Names), "the number of tools")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	defer ProfileTo(*profile)()
+	p := build(*tools)
 	if !*overHTTP {
-		if err := stdio(); err != nil && err != io.EOF {
+		if err := p.Stdio(); err != nil && err != io.EOF {
 			log.Fatal(err)
 		}
 		return
@@ -30,8 +44,20 @@ func Main(handler func() http.Handler, stdio func() error) {
 	}
 	fmt.Println(l.Addr())
 	// Ends with the process, which ends when the program that started it closes its standard input.
-	go func() { _ = http.Serve(l, handler()) }()
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	go func() { _ = http.Serve(l, p.HTTP(*stateless)) }()
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		if in.Text() == "notify" {
+			p.Notify()
+			continue
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		allocs := m.Mallocs
+		runtime.GC() // twice: what pools hold survives one
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		fmt.Println(allocs, m.HeapAlloc)
+	}
 }
 
 // ProfileTo starts a CPU profile if path is not empty. It returns a function that stops it.

@@ -4,6 +4,12 @@ package work
 
 import "strings"
 
+// Names are the tools.
+var Names = []string{"add", "blob", "echo", "search"}
+
+// URI is the resource that clients subscribe to.
+const URI = "bench://resource"
+
 // AddInput is the input of add.
 type AddInput struct {
 	A int `json:"a"`

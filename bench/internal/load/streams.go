@@ -1,0 +1,132 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/bench/internal/work"
+)
+
+// Streams are sessions, each with a GET that listens.
+type Streams struct {
+	callers []*caller
+	arrived chan error
+}
+
+// OpenStreams opens n sessions that subscribe to work.URI and listen.
+func OpenStreams(addr string, n int) (*Streams, error) {
+	s := &Streams{arrived: make(chan error, n)}
+	for range n {
+		if err := s.open(addr); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Streams) open(addr string) error {
+	c, err := dial(addr, &Jobs[0], false)
+	if err != nil {
+		return err
+	}
+	s.callers = append(s.callers, c)
+	body := []byte(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"` + work.URI + `"}}`)
+	if err := c.write(c.head("", len(body)), body); err != nil {
+		return err
+	}
+	if _, err := c.read(true); err != nil {
+		return err
+	}
+	get := "GET /mcp HTTP/1.1\r\nHost: " + addr + "\r\nAccept: text/event-stream\r\nMcp-Protocol-Version: " + legacy + "\r\nMcp-Session-Id: " + c.session + "\r\n\r\n"
+	if err := c.write([]byte(get)); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		line, err := c.r.ReadSlice('\n')
+		if err != nil || first && line[9] != '2' {
+			return fmt.Errorf("GET: %s, %w", line, errors.Join(err))
+		}
+		if len(line) <= 2 {
+			break
+		}
+	}
+	// Ends with the connection.
+	go func() {
+		for {
+			line, err := c.r.ReadSlice('\n')
+			if err != nil {
+				return
+			}
+			if bytes.Contains(line, []byte("resources/updated")) {
+				s.arrived <- nil
+			}
+		}
+	}()
+	return nil
+}
+
+// Wait waits until a notification has arrived on each stream.
+func (s *Streams) Wait() error {
+	late := time.After(30 * time.Second)
+	for range s.callers {
+		select {
+		case <-s.arrived:
+		case <-late:
+			return errors.New("a notification is missing")
+		}
+	}
+	return nil
+}
+
+// Close closes the connections and keeps the sessions.
+func (s *Streams) Close() {
+	for _, c := range s.callers {
+		_ = c.conn.Close()
+	}
+}
+
+// Rate sends requests at a fixed rate on 16 connections, whether or not earlier ones have been
+// answered on other connections. It returns the times from when each was due to its response, sorted.
+func Rate(addr string, job *Job, perSecond int, d time.Duration, before func()) ([]time.Duration, error) {
+	const conns = 16
+	var callers []*caller
+	for range conns {
+		c, err := dial(addr, job, false)
+		if err != nil {
+			return nil, err
+		}
+		defer c.close()
+		callers = append(callers, c)
+	}
+	before()
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		all  []time.Duration
+		errs []error
+	)
+	begin, every := time.Now(), time.Second/time.Duration(perSecond)
+	for i, c := range callers {
+		// Ends at the end of d.
+		wg.Go(func() {
+			var times []time.Duration
+			var err error
+			for due := time.Duration(i) * every; due < d && err == nil; due += conns * every {
+				time.Sleep(time.Until(begin.Add(due)))
+				err = c.once(false)
+				times = append(times, time.Since(begin)-due)
+			}
+			mu.Lock()
+			all, errs = append(all, times...), append(errs, err)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	slices.Sort(all)
+	return all, errors.Join(errs...)
+}
