@@ -278,7 +278,7 @@ func newHome(t *testing.T) *home {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, folder), 0o755))
 	}
 	h := &home{dir: dir}
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOENV", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN"} {
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN"} {
 		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
 		require.NoError(t, err)
 		h.env = append(h.env, name+"="+strings.TrimSpace(string(value)))
@@ -352,6 +352,9 @@ finish() {
 	wait
 }
 trap finish EXIT
+export HOME="$(mktemp -d "$W/home/XXXXXX")"
+# The programs that mcpkit starts do not get these variables, and should use the caches, too.
+go env -w GOCACHE="$GOCACHE" GOMODCACHE="$GOMODCACHE" GOPROXY="$GOPROXY" GOSUMDB="$GOSUMDB" GOTOOLCHAIN="$GOTOOLCHAIN" 2>"$W/warnings"
 await() {
 	until (exec 3<>"/dev/tcp/${1%:*}/${1#*:}") 2>/dev/null; do
 		kill -0 "${served[-1]}" || { echo "the server has ended"; exit 1; }
@@ -362,7 +365,7 @@ await() {
 
 // run runs the commands of a session. Addresses on this machine are free ones.
 func (h *home) run(t *testing.T, s session) {
-	script := prelude + `export HOME="$(mktemp -d "$W/home/XXXXXX")"` + "\n"
+	script := prelude
 	if s.begin != "" {
 		script += "mkdir -p " + s.begin + "; cd " + s.begin + "\n"
 	}
