@@ -291,23 +291,7 @@ func newHome(t *testing.T) *home {
 		"GIT_CONFIG_KEY_0=url.file://"+origin+".insteadOf", "GIT_CONFIG_VALUE_0=https://github.com/mcpkit/mcpkit-go")
 
 	// The origin has the files of this tree as its only commit.
-	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	list.Dir = root
-	files, err := list.Output()
-	if err != nil {
-		t.Skip("this is not a clone of the repository")
-	}
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(files), "\x00"), "\x00") {
-		from, to := filepath.Join(root, name), filepath.Join(origin, name)
-		info, err := os.Stat(from)
-		if err != nil { // deleted, and not committed
-			continue
-		}
-		text, err := os.ReadFile(from)
-		require.NoError(t, err)
-		require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
-		require.NoError(t, os.WriteFile(to, text, info.Mode().Perm()))
-	}
+	checkout(t, origin)
 	out, err := h.command(t.Context(), "bash", "-euc", `cd "$W/origin"
 		git init -q -b main
 		git add -A

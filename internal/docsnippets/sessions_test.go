@@ -128,7 +128,7 @@ var sessions = []session{
 		{line: `(set -a; . "$W/etc/ops/env"; exec ops -http 127.0.0.1:8080 -audit "$W/audit.jsonl")`, serves: "127.0.0.1:8080"},
 		{page: "docs/howto/deploy.md", line: "token=$(set -a; . /etc/ops/env; ops -token ann)", as: `token=$(set -a; . "$W/etc/ops/env"; ops -token ann)`, why: notRoot},
 		{page: "docs/howto/deploy.md", line: `mcpkit call -header "Authorization: Bearer $token" https://orders.example.com/mcp find id=A1`,
-			as: `mcpkit call -header "Authorization: Bearer $token" http://127.0.0.1:8080/mcp find id=A1`, why: "the name is an example; TestOpsBehindProxies calls through nginx and Caddy", prints: "1999"},
+			as: `mcpkit call -header "Authorization: Bearer $token" http://127.0.0.1:8080/mcp find id=A1`, why: "the name is an example; TestDockerfileOfOpsWorks calls through nginx and Caddy", prints: "1999"},
 		{page: "docs/howto/deploy.md", line: "ops -token bob -scope orders:refund", as: `(set -a; . "$W/etc/ops/env"; ops -token bob -scope orders:refund)`, why: notRoot, prints: "ey"},
 		{page: "docs/howto/install-in-a-chat-client.md", line: "mcpkit install vscode https://orders.example.com/mcp -header 'Authorization: Bearer …'",
 			as: `mcpkit install vscode http://127.0.0.1:8080/mcp -header "Authorization: Bearer $token"`, why: "the name is an example"},
