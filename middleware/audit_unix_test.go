@@ -34,6 +34,25 @@ func TestAnAuditFileHasOneWriter(t *testing.T) {
 	require.NoError(t, log.Close())
 }
 
+// In a container, /dev/stdout is a pipe.
+func TestAuditFilesMayBePipes(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer reader.Close()
+	log, err := middleware.OpenAuditFile(pipe, middleware.SyncAudit())
+	require.NoError(t, err)
+	srv := newServer(t, mcpkit.NewTool("find", ok))
+	srv.Use(middleware.Audit(log))
+	modern(t, srv).toolText(t.Context(), "find")
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, `"find"`)
+	require.ErrorContains(t, log.Reopen(), "not a file")
+	require.NoError(t, log.Close())
+}
+
 func init() {
 	programs["audit-victim"] = auditVictim
 	programs["audit-full-disk"] = auditFullDisk

@@ -27,6 +27,7 @@ type AuditLog struct {
 	mu      sync.Mutex
 	w       io.Writer
 	file    *os.File // nil for a writer; Reopen replaces it and holds both locks
+	stream  *os.File // nil unless the path names a pipe or a terminal
 	size    int64    // of the complete lines in file
 	written uint64   // lines
 	failed  error    // set once the log may have lost or cut a line; nothing is written after that
@@ -51,20 +52,40 @@ func SyncAudit() AuditFileOption { return func(l *AuditLog) { l.sync = true } }
 // OpenAuditFile opens a file to append to. It creates a missing file with mode 0600. It removes a
 // partial line at the end, which a crash left: the response of that record was never sent. Only one
 // process may write to a file; on Unix, OpenAuditFile returns an error to a second one.
+//
+// The path may also name a pipe or a terminal, such as /dev/stdout in a container. SyncAudit has no
+// effect then, and the log cannot be reopened.
 func OpenAuditFile(path string, opts ...AuditFileOption) (*AuditLog, error) {
 	path, err := filepath.Abs(path) // for Reopen, if the program changes its working directory
 	if err != nil {
 		return nil, fmt.Errorf("middleware: audit file %s: %w", path, err)
 	}
+	l := &AuditLog{}
+	for _, o := range opts {
+		o(l)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		if err := l.openStream(path); err != nil {
+			return nil, err
+		}
+		return l, nil
+	}
 	f, size, err := openAudit(path)
 	if err != nil {
 		return nil, err
 	}
-	l := &AuditLog{w: f, file: f, path: path, size: size}
-	for _, o := range opts {
-		o(l)
-	}
+	l.w, l.file, l.path, l.size = f, f, path, size
 	return l, nil
+}
+
+// openStream opens a pipe or a terminal.
+func (l *AuditLog) openStream(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("middleware: audit file: %w", err)
+	}
+	l.w, l.stream, l.sync = f, f, false
+	return nil
 }
 
 // openAudit opens a file, removes a partial line at its end, and returns its size.
@@ -232,7 +253,10 @@ func (l *AuditLog) Close() error {
 		return nil
 	}
 	l.failed = fmt.Errorf("audit log: %w", os.ErrClosed)
-	if l.file == nil {
+	switch {
+	case l.stream != nil:
+		return l.stream.Close()
+	case l.file == nil:
 		return nil
 	}
 	err := l.file.Sync()

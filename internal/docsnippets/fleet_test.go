@@ -52,7 +52,7 @@ func (payer) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitRe
 // TestFleetBehindProxies runs three replicas behind nginx and Caddy with the configurations of the
 // guide. Each request of a client may reach another replica, and so may each answer of its user.
 func TestFleetBehindProxies(t *testing.T) {
-	for name, start := range map[string]func(t *testing.T, addrs []string) (url string, authority *x509.CertPool){"nginx": startNginx, "Caddy": startCaddy} {
+	for name, start := range map[string]func(t *testing.T, file string, addrs []string) (url string, authority *x509.CertPool){"fleet-nginx.conf": startNginx, "fleet-Caddyfile": startCaddy} {
 		t.Run(name, func(t *testing.T) {
 			engine := fleet.NewMemory(fleet.MemoryOptions{})
 			defer engine.Close()
@@ -72,7 +72,7 @@ func TestFleetBehindProxies(t *testing.T) {
 				})
 				addrs = append(addrs, web.Listener.Addr().String())
 			}
-			url, authority := start(t, addrs)
+			url, authority := start(t, name, addrs)
 			transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority, ServerName: "orders.example.com"}}
 			defer transport.CloseIdleConnections()
 			for _, v := range []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728} {
@@ -117,13 +117,16 @@ func site(t *testing.T, file, folder string, addrs []string) (text string) {
 	text = strings.ReplaceAll(deployFile(t, file), "/etc/ssl", folder)
 	for i, addr := range addrs {
 		old := fmt.Sprintf("10.0.0.1%d:8080", i+1)
+		if len(addrs) == 1 {
+			old = "127.0.0.1:8080"
+		}
 		require.Contains(t, text, old)
 		text = strings.ReplaceAll(text, old, addr)
 	}
 	return text
 }
 
-func startNginx(t *testing.T, addrs []string) (string, *x509.CertPool) {
+func startNginx(t *testing.T, file string, addrs []string) (string, *x509.CertPool) {
 	nginx, err := exec.LookPath("nginx")
 	if err != nil {
 		t.Skip("nginx is not installed")
@@ -131,7 +134,7 @@ func startNginx(t *testing.T, addrs []string) (string, *x509.CertPool) {
 	folder := t.TempDir()
 	authority := certificate(t, folder)
 	addr := freePort(t)
-	text := strings.Replace(site(t, "fleet-nginx.conf", folder, addrs), "listen 443", "listen "+addr, 1)
+	text := strings.Replace(site(t, file, folder, addrs), "listen 443", "listen "+addr, 1)
 	saveNginx(t, folder, text)
 	background(t, exec.Command(nginx, "-p", folder, "-c", filepath.Join(folder, "nginx.conf")), folder)
 	await(t, addr)
@@ -160,7 +163,7 @@ func certificate(t *testing.T, folder string) *x509.CertPool {
 	return pool
 }
 
-func startCaddy(t *testing.T, addrs []string) (string, *x509.CertPool) {
+func startCaddy(t *testing.T, file string, addrs []string) (string, *x509.CertPool) {
 	caddy, err := exec.LookPath("caddy")
 	if err != nil {
 		t.Skip("Caddy is not installed")
@@ -170,7 +173,7 @@ func startCaddy(t *testing.T, addrs []string) (string, *x509.CertPool) {
 	addr := freePort(t)
 	_, port, err := net.SplitHostPort(addr)
 	require.NoError(t, err)
-	text := strings.Replace(site(t, "fleet-Caddyfile", folder, addrs), "orders.example.com {",
+	text := strings.Replace(site(t, file, folder, addrs), "orders.example.com {",
 		"{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\nhttps://orders.example.com:"+port+" {\n\tbind 127.0.0.1\n\ttls "+folder+"/orders.crt "+folder+"/orders.key\n", 1)
 	save(t, folder, "Caddyfile", text)
 	background(t, exec.Command(caddy, "run", "--config", filepath.Join(folder, "Caddyfile"), "--adapter", "caddyfile"), folder)
