@@ -3,6 +3,7 @@ package docsnippets
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io/fs"
 	"net"
@@ -224,11 +225,13 @@ func TestTargetsOfMakeExist(t *testing.T) {
 	}
 }
 
+var runCommands = flag.Bool("commands", false, "run the commands of the pages, which takes some minutes")
+
 // TestCommandsOfPagesRun does what the pages say, in a clean clone of the repository and in modules
 // beside it.
 func TestCommandsOfPagesRun(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds programs")
+	if !*runCommands {
+		t.Skip("make pages runs them")
 	}
 	h := newHome(t)
 	for _, s := range sessions {
