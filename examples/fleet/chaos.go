@@ -319,7 +319,7 @@ func (c *customer) call(ctx context.Context) bool {
 		return true
 	}
 	c.r.add(func() { c.r.Calls++ })
-	broke := c.shop.proxy.brokeSince(c.name, begun)
+	broke := c.wasInFlight(begun, err)
 	over := errors.Is(err, transport.ErrClosed) && c.overSSE()
 	switch {
 	case err == nil && (k.want == "" || text == k.want):
@@ -338,9 +338,17 @@ func (c *customer) call(ctx context.Context) bool {
 	case (k.risky || c.overSSE()) && broke, over:
 		c.r.add(func() { c.r.InFlight++ })
 	default:
-		c.fail(k, fmt.Errorf("after %s (it lost a response: %t): %w", time.Since(begun).Round(time.Millisecond), broke, err))
+		c.fail(k, fmt.Errorf("after %s (it was in flight: %t): %w", time.Since(begun).Round(time.Millisecond), broke, err))
 	}
 	return !over
+}
+
+// wasInFlight reports whether a request that began then, and failed with err, was in flight at a
+// replica that was killed: the proxy lost a response to the customer, or had cut its stream before,
+// so that another replica had to tell the customer.
+func (c *customer) wasInFlight(begun time.Time, err error) bool {
+	told := err != nil && strings.Contains(err.Error(), "the process that ran the request has ended")
+	return c.shop.proxy.brokeSince(c.name, begun) || told && c.shop.killedSince(begun)
 }
 
 func (c *customer) fail(k kind, err error) {

@@ -90,6 +90,9 @@ type shop struct {
 	next     []bool  // which replicas run the next version of the program
 	killer   *killer // nil unless clients may let replicas be killed
 	close    []func()
+
+	mu     sync.Mutex
+	killed time.Time // when a replica was last killed; guarded by mu
 }
 
 // A process is a replica that runs.
@@ -235,12 +238,22 @@ func (s *shop) kill(i int) error {
 		return nil
 	}
 	s.replicas[i] = nil
+	s.mu.Lock()
+	s.killed = time.Now()
+	s.mu.Unlock()
 	if err := p.cmd.Process.Kill(); err != nil {
 		return err
 	}
 	_ = p.cmd.Wait() // reports the signal
 	_ = p.stdin.Close()
 	return nil
+}
+
+// killedSince reports whether a replica was killed since then.
+func (s *shop) killedSince(then time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.killed.After(then)
 }
 
 // Close ends everything.

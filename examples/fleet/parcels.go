@@ -33,7 +33,7 @@ func (c *customer) deliver(ctx context.Context) {
 	}
 	c.r.add(func() { c.r.Calls++ })
 	switch {
-	case err != nil && c.shop.proxy.brokeSince(c.name, begun):
+	case err != nil && c.wasInFlight(begun, err):
 		c.r.add(func() { c.r.InFlight++ })
 		return
 	case err != nil:
@@ -103,7 +103,7 @@ func (c *customer) legacyResult(ctx context.Context, id string) (string, error) 
 			return "", fmt.Errorf("the result of the task is %+v", result)
 		case err == nil:
 			return "", errors.New("the result of the task has no content")
-		case try == resultTries || ctx.Err() != nil || !c.shop.proxy.brokeSince(c.name, begun):
+		case try == resultTries || ctx.Err() != nil || !c.wasInFlight(begun, err):
 			return "", err
 		}
 	}
