@@ -236,10 +236,10 @@ func dropNulls(raw []byte, t reflect.Type, fields []reflectx.Field, types map[re
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if fields != nil {
-		types[t] = fields
+	if known := types[t]; len(fields) < len(known) {
+		fields = known // of a type within itself, whose inner fields leave it out
 	} else {
-		fields = types[t] // of a type within itself
+		types[t] = fields
 	}
 	raw = bytes.TrimSpace(raw)
 	elem := func(t reflect.Type) reflect.Type { return t }

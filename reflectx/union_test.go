@@ -134,7 +134,7 @@ func TestUnionAgreement(t *testing.T) {
 	encode := reflectx.OutputEncoder(reflect.TypeFor[drawing](), o)
 	accepted := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		args := `{"main":` + drawFigure(rt, 1)
+		args := `{"main":` + drawFigure(rt, 2)
 		if rapid.Bool().Draw(rt, "extra") {
 			args += `,"extra":` + drawFigure(rt, 1)
 		}
