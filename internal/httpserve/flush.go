@@ -7,17 +7,9 @@ import "net/http"
 // Writers wrap each other, and some have a Flush method that panics if the writer below has none
 // (echo.Response does). So the innermost writer decides, which also knows whether a write failed.
 func Flusher(w http.ResponseWriter) func() error {
-	inner := w
-	for {
-		wrapper, ok := inner.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			break
-		}
-		below := wrapper.Unwrap()
-		if below == nil {
-			return nil
-		}
-		inner = below
+	inner := innermost(w)
+	if inner == nil {
+		return nil
 	}
 	last := flushMethod(inner)
 	if last == nil {
@@ -43,4 +35,24 @@ func flushMethod(w http.ResponseWriter) func() error {
 		return func() error { f.Flush(); return nil }
 	}
 	return nil
+}
+
+// CanHijack reports whether the connection below w can be taken from net/http. As for [Flusher], the
+// innermost writer decides.
+func CanHijack(w http.ResponseWriter) bool {
+	_, ok := innermost(w).(http.Hijacker)
+	return ok
+}
+
+// innermost returns the writer below all that wrap it; nil if one of them wraps none.
+func innermost(w http.ResponseWriter) http.ResponseWriter {
+	for {
+		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return w
+		}
+		if w = wrapper.Unwrap(); w == nil {
+			return nil
+		}
+	}
 }

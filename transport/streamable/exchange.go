@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -36,8 +35,9 @@ const (
 type exchange struct {
 	*post
 	call
-	s      *session    // nil outside sessions
-	entry  ledger.Call // of the request, in a session
+	s      *session         // nil outside sessions
+	entry  ledger.Call      // of the request, in a session
+	req    *jsonrpc.Request // set by run, if the response may be early
 	modern bool
 
 	mu    sync.Mutex // not held while the event store works
@@ -444,11 +444,6 @@ func (e *exchange) CloseStream(retry time.Duration) error {
 		return err
 	}
 	e.detach()
-	_ = conn.SetWriteDeadline(time.Now().Add(WriteTimeout))
-	if e.r.ProtoMinor > 0 {
-		// The last chunk (RFC 9112, section 7.1): the reply is complete, not broken.
-		_, _ = io.WriteString(conn, "0\r\n\r\n")
-	}
-	_ = conn.Close()
+	endChunks(conn, e.r)
 	return nil
 }

@@ -141,7 +141,7 @@ func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
 		e.acknowledge(p.h.rpc.ServeRPC(ctx, req, e.silent()))
 		return
 	}
-	e.sendResponse(ctx, complete(req, p.h.rpc.ServeRPC(ctx, req, e)))
+	e.sendResponse(ctx, complete(req, e.run(ctx, req)))
 }
 
 // serveInitialize opens a session. The client learns of it only if initialize succeeds.
@@ -231,8 +231,7 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 	}
 	defer p.h.life.End(&e.call)
 	e.watch()
-	resp := p.h.rpc.ServeRPC(c.Context(), req, e)
-	e.sendResponse(c.Context(), endCall(c, resp))
+	e.sendResponse(c.Context(), endCall(c, e.run(c.Context(), req)))
 }
 
 // serveMalformed refuses a malformed message. If it is a malformed response, the server request
