@@ -10,12 +10,9 @@ package jsonx
 import (
 	"errors"
 	"io"
-	"math/bits"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -152,76 +149,4 @@ func Compact(data []byte) ([]byte, error) {
 	v := jsontext.Value(data)
 	err := v.Compact()
 	return v, err
-}
-
-const hex = "0123456789abcdef"
-
-// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, since the receiver of a
-// message could not handle an error about it.
-func AppendString[S string | []byte](dst []byte, s S) []byte {
-	dst = append(slices.Grow(dst, len(s)+2), '"')
-	start := 0
-	for i := 0; ; {
-		i = plain(s, i)
-		if i >= len(s) {
-			break
-		}
-		c := s[i]
-		if c < utf8.RuneSelf {
-			dst = append(dst, s[start:i]...)
-			switch c {
-			case '"', '\\':
-				dst = append(dst, '\\', c)
-			case '\n':
-				dst = append(dst, '\\', 'n')
-			case '\r':
-				dst = append(dst, '\\', 'r')
-			case '\t':
-				dst = append(dst, '\\', 't')
-			case '\b':
-				dst = append(dst, '\\', 'b')
-			case '\f':
-				dst = append(dst, '\\', 'f')
-			default:
-				dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-			}
-			i++
-			start = i
-			continue
-		}
-		n := min(utf8.UTFMax, len(s)-i)
-		r, size := utf8.DecodeRuneInString(string(s[i : i+n]))
-		if r == utf8.RuneError && size == 1 {
-			dst = append(dst, s[start:i]...)
-			dst = append(dst, "\uFFFD"...)
-			i++
-			start = i
-			continue
-		}
-		i += size
-	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
-}
-
-// plain returns the index of the first byte of s at or after i that cannot be copied into a JSON
-// string: a quote, a backslash, a control character or part of a longer character.
-func plain[S string | []byte](s S, i int) int {
-	const lows, highs = 0x0101010101010101, 0x8080808080808080
-	for ; fast && i+8 <= len(s); i += 8 {
-		b := s[i : i+8]
-		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
-			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-		quote, slash := w^lows*'"', w^lows*'\\'
-		// Only the lowest set bit is reliable; higher ones may come from a borrow.
-		if m := (w | (w-lows*0x20)&^w | (quote-lows)&^quote | (slash-lows)&^slash) & highs; m != 0 {
-			return i + bits.TrailingZeros64(m)>>3
-		}
-	}
-	for ; i < len(s); i++ {
-		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			break
-		}
-	}
-	return i
 }

@@ -77,8 +77,11 @@ func FuzzAppendString(f *testing.F) {
 
 func BenchmarkAppendString(b *testing.B) {
 	for name, s := range map[string]string{
-		"plain": strings.Repeat("All work and no play. ", 3000),
-		"json":  strings.Repeat(`{"id":1000,"title":"A note about benchmarks","tags":["go","speed"]}`, 1000),
+		"plain":   strings.Repeat("All work and no play. ", 3000),
+		"json":    strings.Repeat(`{"id":1000,"title":"A note about benchmarks","tags":["go","speed"]}`, 1000),
+		"german":  strings.Repeat("Grüße aus der Größe, schön.", 1000),
+		"chinese": strings.Repeat("世界和平是一件好事", 1000),
+		"short":   "a note about it",
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(s)))

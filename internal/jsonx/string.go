@@ -1,0 +1,122 @@
+package jsonx
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"unicode/utf8"
+)
+
+const hex = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, since the receiver of a
+// message could not handle an error about it.
+func AppendString[S string | []byte](dst []byte, s S) []byte {
+	out, j := room(append(dst, '"'), len(s)), len(dst)+1
+	valid := false // what is left of s is valid UTF-8
+	for i := 0; i < len(s); {
+		if fast && i+8 <= len(s) {
+			w := word(s[i : i+8])
+			binary.LittleEndian.PutUint64(out[j:], w)
+			m := special(w)
+			if valid {
+				m = escaped(w)
+			}
+			if m == 0 {
+				i, j = i+8, j+8
+				if !valid {
+					n := plainWords(s[i:])
+					copy(out[j:], s[i:i+n])
+					i, j = i+n, j+n
+				}
+				continue
+			}
+			n := bits.TrailingZeros64(m) >> 3
+			i, j = i+n, j+n
+		}
+		switch c := s[i]; escapes[c] {
+		case 0:
+			out[j] = c
+			i, j = i+1, j+1
+			continue
+		case wide:
+			if valid = valid || utf8.Valid([]byte(s[i:])); valid {
+				out[j] = c
+				i, j = i+1, j+1
+				continue
+			}
+			r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+			j += utf8.EncodeRune(out[j:], r) // U+FFFD for an invalid byte
+			i += size
+		case 'u':
+			j += copy(out[j:], []byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]})
+			i++
+		default:
+			out[j], out[j+1] = '\\', escapes[c]
+			i, j = i+1, j+2
+		}
+		if len(out)-j < len(s)-i+spare {
+			out = room(out[:j], len(s)-i)
+		}
+	}
+	return append(out[:j], '"')
+}
+
+// spare is what any character takes more than its own bytes, and the word that is written ahead.
+const spare = 16
+
+// room returns b with its capacity as its length, which is enough for n more bytes.
+func room(b []byte, n int) []byte {
+	b = slices.Grow(b, n+spare)
+	return b[:cap(b)]
+}
+
+// plainWords returns how many bytes at the beginning of s are plain, in steps of 32.
+func plainWords[S string | []byte](s S) int {
+	n := 0
+	for ; n+32 <= len(s); n += 32 {
+		b := s[n : n+32]
+		if special(word(b[:8]))|special(word(b[8:16]))|special(word(b[16:24]))|special(word(b[24:])) != 0 {
+			break
+		}
+	}
+	return n
+}
+
+// word returns the 8 bytes of b as a number whose lowest byte is the first.
+func word[S string | []byte](b S) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}
+
+// special returns 0 if all bytes of w are plain. Otherwise its lowest set bit is the highest bit of
+// the first byte that is not; higher bits may come from a borrow.
+func special(w uint64) uint64 {
+	const lows, highs = 0x0101010101010101, 0x8080808080808080
+	return (w | (w - lows*0x20) | (w ^ lows*'"' - lows) | (w ^ lows*'\\' - lows)) & highs
+}
+
+// escaped is like special for valid UTF-8: the bytes of longer characters are plain, too.
+func escaped(w uint64) uint64 {
+	const lows, highs = 0x0101010101010101, 0x8080808080808080
+	quote, slash := w^lows*'"', w^lows*'\\'
+	return ((w-lows*0x20)&^w | (quote-lows)&^quote | (slash-lows)&^slash) & highs
+}
+
+// wide marks the bytes of longer characters.
+const wide = 1
+
+// escapes has 0 for plain bytes, and else wide, or what follows the backslash.
+var escapes = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't', '\b': 'b', '\f': 'f'}
+
+func init() {
+	for c := range escapes {
+		switch {
+		case c >= utf8.RuneSelf:
+			escapes[c] = wide
+		case c < 0x20 && escapes[c] == 0:
+			escapes[c] = 'u'
+		}
+	}
+}
