@@ -7,8 +7,8 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"sync"
 
+	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
@@ -106,7 +106,7 @@ func AppendRequest(dst []byte, r *Request) []byte {
 // Result and Error.Data are copied unchanged, so they must be valid JSON. They may contain line
 // breaks; transports that separate messages by lines must replace these.
 func AppendResponse(dst []byte, r *Response) []byte {
-	dst = appendHead(slices.Grow(dst, len(r.ID.raw)+len(r.Result)+len(`{"jsonrpc":"2.0","id":null,"result":{}}`)), r)
+	dst = AppendHead(slices.Grow(dst, len(r.ID.raw)+len(r.Result)+len(`{"jsonrpc":"2.0","id":null,"result":{}}`)), r)
 	switch {
 	case r.Error != nil:
 		dst = appendError(dst, r.Error)
@@ -118,8 +118,9 @@ func AppendResponse(dst []byte, r *Response) []byte {
 	return append(dst, '}')
 }
 
-// appendHead appends the part of r before the result or the error.
-func appendHead(dst []byte, r *Response) []byte {
+// AppendHead appends the part of r before its result or error. After that comes only a '}', so a large
+// result need not be copied.
+func AppendHead(dst []byte, r *Response) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = r.ID.append(dst)
 	if r.Error != nil {
@@ -140,17 +141,12 @@ func appendError(dst []byte, e *Error) []byte {
 	return append(dst, '}')
 }
 
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
-// maxPooled is the largest buffer, in bytes, that is kept for reuse.
-const maxPooled = 64 << 10
-
 // WriteResponse writes r to w: in one Write, or, if r has a Stream and no Error, in the Writes that
 // Stream makes. It writes nothing after the message, not even a line break. It returns the errors
 // of w and of Stream.
 func WriteResponse(w io.Writer, r *Response) error {
 	if r.Stream != nil && r.Error == nil {
-		if _, err := w.Write(appendHead(nil, r)); err != nil {
+		if _, err := w.Write(AppendHead(nil, r)); err != nil {
 			return err
 		}
 		if err := r.Stream(w); err != nil {
@@ -159,12 +155,10 @@ func WriteResponse(w io.Writer, r *Response) error {
 		_, err := w.Write([]byte{'}'})
 		return err
 	}
-	b := buffers.Get().(*[]byte)
-	*b = AppendResponse((*b)[:0], r)
+	b := buffers.Get(len(r.Result))
+	defer buffers.Put(b)
+	*b = AppendResponse(*b, r)
 	_, err := w.Write(*b)
-	if cap(*b) <= maxPooled {
-		buffers.Put(b)
-	}
 	return err
 }
 

@@ -296,13 +296,28 @@ func (s *Server) respond(call *Call, result Result, err error, resp *jsonrpc.Res
 	if large, ok := result.(streamer); ok {
 		return &jsonrpc.Response{ID: call.req.ID, RetryAfter: later, Stream: call.stream(large)}
 	}
-	encoded, err := appendResult(nil, result, call.wire())
+	encoded, err := call.encode(result)
 	if err != nil {
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
 		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref()))
 	}
 	*resp = jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
 	return resp
+}
+
+// encode returns the JSON of the result, in a buffer of the transport if it lends one.
+func (call *Call) encode(result Result) ([]byte, error) {
+	lender, lends := call.peer.(transport.Lender)
+	if _, encoded := result.(*listPage); encoded || !lends || result == nil {
+		return appendResult(nil, result, call.wire())
+	}
+	size, _ := result.Size()
+	b := lender.Lend(size)
+	encoded, err := appendResult(*b, result, call.wire())
+	if err == nil {
+		*b = encoded
+	}
+	return encoded, err
 }
 
 // stream returns the function that writes the result and then releases the scope. If the response

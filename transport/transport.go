@@ -92,6 +92,15 @@ type EarlyResponder interface {
 	RespondEarly(r *jsonrpc.Response)
 }
 
+// A Lender is a [Peer] that lends memory for the response, and reuses it when it has sent the
+// response. Nobody may keep the result of such a response: a Peer that wraps another one hides this
+// method unless it says otherwise.
+type Lender interface {
+	// Lend returns an empty buffer for a result of about size bytes. The handler appends the result to
+	// it and leaves it there.
+	Lend(size int) *[]byte
+}
+
 // A Transport passes messages to h until ctx ends or no peers are left. When ctx ends, it lets the
 // requests in flight finish within its own time limit and then returns nil.
 type Transport interface {

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -29,6 +30,8 @@ type call struct {
 	left   bool   // another goroutine has taken over the queue; guarded by order.mu
 	began  int64  // of leader.watch, if the leader runs the request; else 0
 
+	lent *[]byte // for the result; see Lend
+
 	handshake chan struct{} // closed when the call ends; nil unless it is initialize
 
 	mu   sync.Mutex // held while the call sends a message
@@ -38,7 +41,12 @@ type call struct {
 // serve runs a request and sends its response. A request that was cancelled before does not run.
 func (c *call) serve() {
 	resp := &jsonrpc.Response{Error: internalError} // in case run does not return
-	defer func() { c.respond(resp) }()
+	defer func() {
+		c.respond(resp)
+		if c.lent != nil {
+			buffers.Put(c.lent)
+		}
+	}()
 	if !c.entry.Wanted() {
 		resp = nil
 		return
@@ -65,6 +73,15 @@ func (c *call) respond(resp *jsonrpc.Response) {
 
 // RespondEarly implements [transport.EarlyResponder].
 func (c *call) RespondEarly(r *jsonrpc.Response) { c.respond(r) }
+
+// Lend implements [transport.Lender]: respond copies the result.
+func (c *call) Lend(size int) *[]byte {
+	if c.lent != nil {
+		return new([]byte)
+	}
+	c.lent = buffers.Get(size)
+	return c.lent
+}
 
 // endCall ends the request, whose response is about to be queued; see [ledger.Call.End].
 func (c *call) endCall() (wanted bool) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -112,8 +113,8 @@ func (e *exchange) streamResponse(ctx context.Context, resp *jsonrpc.Response) {
 		defer e.mu.Unlock()
 		e.streamResult(resp)
 	default:
-		body := getBuffer()
-		defer putBuffer(body)
+		body := buffers.Get(0)
+		defer buffers.Put(body)
 		*body = jsonrpc.AppendResponse(*body, e.afford(resp))
 		e.writeEvent("", *body)
 	}

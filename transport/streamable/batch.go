@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -220,8 +221,8 @@ func (e *exchange) sendBatchJSON(nothingAsked bool) bool {
 	if nothingAsked {
 		status = http.StatusBadRequest
 	}
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := buffers.Get(0)
+	defer buffers.Put(buf)
 	*buf = append(*buf, '[')
 	for i, resp := range responses {
 		if i > 0 {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
@@ -280,8 +281,8 @@ func (e *exchange) send(ctx context.Context, req *jsonrpc.Request) error {
 		return errUnread
 	}
 	defer sent()
-	body := getBuffer()
-	defer putBuffer(body)
+	body := buffers.Get(0)
+	defer buffers.Put(body)
 	*body = jsonrpc.AppendRequest(*body, req)
 	e.writeEvent("", *body)
 	return nil
@@ -292,8 +293,8 @@ var errUnread = errors.New("streamable: dropped, since the client has too many u
 
 // writeEvent writes data as an event.
 func (e *exchange) writeEvent(id string, data []byte) {
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := buffers.Get(0)
+	defer buffers.Put(buf)
 	*buf = sse.AppendEvent(*buf, id, data)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -313,8 +314,8 @@ func (e *exchange) sendStored(ctx context.Context, data []byte, answer bool) err
 	if err == nil {
 		id = appendEventID(nil, e.st, seq)
 	}
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := buffers.Get(0)
+	defer buffers.Put(buf)
 	*buf = sse.AppendEvent(*buf, string(id), data)
 	e.write(*buf)
 	return nil

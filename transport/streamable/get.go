@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -228,8 +229,8 @@ func (l *listener) writeNew(live bool) bool {
 		l.h.opts.Logger.WarnContext(l.r.Context(), "streamable: client reads too slowly; closing its stream")
 		return false
 	}
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := buffers.Get(0)
+	defer buffers.Put(buf)
 	var id []byte
 	for _, ev := range events {
 		if len(ev.Data) > 0 {
@@ -247,8 +248,8 @@ func (l *listener) writeNew(live bool) bool {
 
 // writeLost writes a response that is not stored, in place of the one that was lost.
 func (l *listener) writeLost(resp *jsonrpc.Response) {
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := buffers.Get(0)
+	defer buffers.Put(buf)
 	*buf = sse.AppendEvent(*buf, "", jsonrpc.AppendResponse(nil, resp))
 	l.write(*buf)
 }

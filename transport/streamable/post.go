@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -31,7 +32,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 	p := &post{h: h, w: w, r: r, rc: *http.NewResponseController(w), acceptStream: acceptStream,
 		account: admission.Account{Budget: h.bytes, Key: h.caller(r)}}
-	defer p.account.Close()
+	defer p.done()
 	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &p.account)
 	if bad != nil {
 		httpserve.Discard(w, r)
@@ -81,8 +82,27 @@ type post struct {
 	account      admission.Account // bytes that the POST holds in memory
 	acceptStream bool
 	length       [1]string // the Content-Length of the reply
+	lent         *[]byte   // for the result; see Lend
 
 	exchange exchange // set by newExchange; a field to save an allocation
+}
+
+// done ends a POST whose reply is written.
+func (p *post) done() {
+	p.account.Close()
+	if p.lent != nil {
+		buffers.Put(p.lent)
+	}
+}
+
+// Lend implements [transport.Lender]. The results of a batch wait for each other, so each has its
+// own memory.
+func (e *exchange) Lend(size int) *[]byte {
+	if e.batch != nil || e.lent != nil {
+		return new([]byte)
+	}
+	e.lent = buffers.Get(size)
+	return e.lent
 }
 
 // serveRequest routes a request or notification by its version.

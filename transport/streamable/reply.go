@@ -5,9 +5,9 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
@@ -26,20 +26,6 @@ const largeReply = 32 << 10
 
 // retryBusy is the retry time for a client that the server had no room for.
 const retryBusy = time.Second
-
-// maxPooled is the largest buffer that is reused.
-const maxPooled = 1 << 20
-
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
-func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
-
-func putBuffer(b *[]byte) {
-	if cap(*b) <= maxPooled {
-		*b = (*b)[:0]
-		buffers.Put(b)
-	}
-}
 
 // A refusal is an error response of the transport itself.
 type refusal struct {
@@ -78,21 +64,33 @@ func writeBad(w http.ResponseWriter, resp *jsonrpc.Response) {
 		status = http.StatusBadRequest
 	}
 	setRetry(w, resp)
-	buf := getBuffer()
+	buf := buffers.Get(0)
 	*buf = jsonrpc.AppendResponse(*buf, resp)
-	_ = writeBody(w, status, *buf, new([1]string))
-	putBuffer(buf)
+	_ = writeBody(w, status, new([1]string), *buf)
+	buffers.Put(buf)
 }
 
-// writeBody writes a JSON reply. length is memory for the Content-Length field.
-func writeBody(w http.ResponseWriter, status int, body []byte, length *[1]string) error {
+// writeBody writes the parts of a JSON reply. length is memory for the Content-Length field.
+func writeBody(w http.ResponseWriter, status int, length *[1]string, parts ...[]byte) error {
 	header := w.Header()
 	header["Content-Type"] = contentTypeJSON
-	length[0] = strconv.Itoa(len(body))
+	length[0] = strconv.Itoa(size(parts))
 	header["Content-Length"] = length[:]
 	w.WriteHeader(status)
-	_, err := w.Write(body)
-	return err
+	for _, part := range parts {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func size(parts [][]byte) int {
+	n := 0
+	for _, part := range parts {
+		n += len(part)
+	}
+	return n
 }
 
 // writeReply writes resp as a JSON reply.
@@ -104,11 +102,19 @@ func (p *post) writeReply(resp *jsonrpc.Response) {
 	}
 	resp = p.afford(resp)
 	setRetry(p.w, resp)
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := buffers.Get(0)
+	defer buffers.Put(buf)
+	status := cmp.Or(resp.HTTPStatus, http.StatusOK)
+	if resp.Error == nil && len(resp.Result) >= largeReply { // which is not copied
+		*buf = jsonrpc.AppendHead(*buf, resp)
+		p.writeTimed(status, *buf, resp.Result, closing)
+		return
+	}
 	*buf = jsonrpc.AppendResponse(*buf, resp)
-	p.writeTimed(cmp.Or(resp.HTTPStatus, http.StatusOK), *buf)
+	p.writeTimed(status, *buf)
 }
+
+var closing = []byte{'}'}
 
 // setRetry adds the header field with the retry time of resp.
 func setRetry(w http.ResponseWriter, resp *jsonrpc.Response) {
@@ -126,18 +132,18 @@ func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(seconds, 10)
 }
 
-// writeTimed writes a JSON reply with a deadline. If the server has a WriteTimeout, its deadline
+// writeTimed writes the parts of a JSON reply with a deadline. If the server has a WriteTimeout, its deadline
 // began with the request, and the method may have taken longer.
-func (p *post) writeTimed(status int, body []byte) {
+func (p *post) writeTimed(status int, parts ...[]byte) {
 	w := p.w
 	server, _ := p.r.Context().Value(http.ServerContextKey).(*http.Server)
 	timeout := server != nil && server.WriteTimeout > 0
-	if !timeout && len(body) < largeReply {
-		_ = writeBody(w, status, body, &p.length)
+	if !timeout && size(parts) < largeReply {
+		_ = writeBody(w, status, &p.length, parts...)
 		return
 	}
 	set := p.rc.SetWriteDeadline(time.Now().Add(WriteTimeout)) == nil
-	_ = writeBody(w, status, body, &p.length)
+	_ = writeBody(w, status, &p.length, parts...)
 	if flush := httpserve.Flusher(w); set && flush != nil && !timeout {
 		// The next request on the connection may be for a handler that sets no deadline.
 		if flush() == nil {

@@ -56,24 +56,32 @@ func newFloor(tools int) Func {
 // A Func appends the response to msg to dst.
 type Func func(dst, msg []byte) []byte
 
-// nobody is a peer without a transport.
-type nobody struct{ session *transport.Session }
+// nobody is a peer without a transport. Its buffer is reused, as those of transports are.
+type nobody struct {
+	session *transport.Session
+	buffer  []byte
+}
 
-func (nobody) Notify(context.Context, *jsonrpc.Request) error { return nil }
-func (nobody) Call(context.Context, *jsonrpc.Request) (*jsonrpc.Response, error) {
+func (n *nobody) Lend(int) *[]byte {
+	n.buffer = n.buffer[:0]
+	return &n.buffer
+}
+
+func (*nobody) Notify(context.Context, *jsonrpc.Request) error { return nil }
+func (*nobody) Call(context.Context, *jsonrpc.Request) (*jsonrpc.Response, error) {
 	return nil, transport.ErrNoServerRequests
 }
-func (n nobody) Session() *transport.Session { return n.session }
-func (nobody) Header() transport.Header      { return nil }
+func (n *nobody) Session() *transport.Session { return n.session }
+func (*nobody) Header() transport.Header      { return nil }
 
 func newOurs(tools int) Func {
 	s := ours.NewServer()
 	ours.Wide(s, tools-len(work.Names))
-	return serve(s, &early{nobody{transport.NewSession("", nil)}})
+	return serve(s, &early{&nobody{session: transport.NewSession("", nil)}})
 }
 
 // early is a peer that can be answered while a method runs, as on stdio.
-type early struct{ nobody }
+type early struct{ *nobody }
 
 func (early) RespondEarly(*jsonrpc.Response) {}
 
@@ -83,7 +91,7 @@ func Apart(name string) Func {
 	if name != "mcpkit" {
 		return Memory(name, 4)
 	}
-	f := serve(ours.NewServer(), &nobody{transport.NewSession("", nil)})
+	f := serve(ours.NewServer(), &nobody{session: transport.NewSession("", nil)})
 	f(nil, []byte(load.Initialize))
 	f(nil, []byte(load.Initialized))
 	return f
@@ -187,7 +195,7 @@ func Nested() Func {
 	}) string {
 		return "ok"
 	})))
-	f := serve(s, &early{nobody{transport.NewSession("", nil)}})
+	f := serve(s, &early{&nobody{session: transport.NewSession("", nil)}})
 	f(nil, []byte(load.Initialize))
 	f(nil, []byte(load.Initialized))
 	return f
