@@ -13,53 +13,64 @@ const hex = "0123456789abcdef"
 // message could not handle an error about it.
 func AppendString[S string | []byte](dst []byte, s S) []byte {
 	out, j := room(append(dst, '"'), len(s)), len(dst)+1
-	valid := false // what is left of s is valid UTF-8
+	clean := 0 // words without such a byte, one after another
 	for i := 0; i < len(s); {
+		c := s[i]
 		if fast && i+8 <= len(s) {
 			w := word(s[i : i+8])
 			binary.LittleEndian.PutUint64(out[j:], w)
 			m := special(w)
-			if valid {
-				m = escaped(w)
-			}
 			if m == 0 {
 				i, j = i+8, j+8
-				if !valid {
+				if clean++; clean == 4 { // text that contains JSON never has as many
+					clean = 0
 					n := plainWords(s[i:])
 					copy(out[j:], s[i:i+n])
 					i, j = i+n, j+n
 				}
 				continue
 			}
-			n := bits.TrailingZeros64(m) >> 3
-			i, j = i+n, j+n
+			clean = 0
+			bit := bits.TrailingZeros64(m) &^ 7
+			c = byte(w >> bit)
+			i, j = i+bit/8, j+bit/8
 		}
-		switch c := s[i]; escapes[c] {
+		switch escape := escapes[c]; escape {
 		case 0:
 			out[j] = c
 			i, j = i+1, j+1
 			continue
-		case wide:
-			if valid = valid || utf8.Valid([]byte(s[i:])); valid {
-				out[j] = c
-				i, j = i+1, j+1
-				continue
-			}
-			r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
-			j += utf8.EncodeRune(out[j:], r) // U+FFFD for an invalid byte
-			i += size
+		default:
+			out[j], out[j+1] = '\\', escape
+			i, j = i+1, j+2
 		case 'u':
 			j += copy(out[j:], []byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]})
 			i++
-		default:
-			out[j], out[j+1] = '\\', escapes[c]
-			i, j = i+1, j+2
+		case wide:
+			end := i + 1
+			for end < len(s) && s[end] >= utf8.RuneSelf {
+				end++
+			}
+			out = appendWide(out[:j], s[i:end])
+			i, j = end, len(out)
+			out = out[:cap(out)]
 		}
 		if len(out)-j < len(s)-i+spare {
 			out = room(out[:j], len(s)-i)
 		}
 	}
 	return append(out[:j], '"')
+}
+
+// appendWide appends characters that are longer than a byte.
+func appendWide[S string | []byte](dst []byte, s S) []byte {
+	if utf8.Valid([]byte(s)) {
+		return append(dst, s...)
+	}
+	for _, r := range string(s) {
+		dst = utf8.AppendRune(dst, r) // U+FFFD for an invalid byte
+	}
+	return dst
 }
 
 // spare is what any character takes more than its own bytes, and the word that is written ahead.
@@ -95,13 +106,6 @@ func word[S string | []byte](b S) uint64 {
 func special(w uint64) uint64 {
 	const lows, highs = 0x0101010101010101, 0x8080808080808080
 	return (w | (w - lows*0x20) | (w ^ lows*'"' - lows) | (w ^ lows*'\\' - lows)) & highs
-}
-
-// escaped is like special for valid UTF-8: the bytes of longer characters are plain, too.
-func escaped(w uint64) uint64 {
-	const lows, highs = 0x0101010101010101, 0x8080808080808080
-	quote, slash := w^lows*'"', w^lows*'\\'
-	return ((w-lows*0x20)&^w | (quote-lows)&^quote | (slash-lows)&^slash) & highs
 }
 
 // wide marks the bytes of longer characters.
