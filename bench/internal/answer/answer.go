@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 
 	"github.com/mark3labs/mcp-go/server"
@@ -182,6 +183,10 @@ type sink struct {
 func (s *sink) Header() http.Header { return s.header }
 func (s *sink) WriteHeader(n int)   { s.status = n }
 func (s *sink) Flush()              {}
+
+// Hijack is there because the writers of net/http have it over HTTP/1.1. It is not called.
+func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, http.ErrNotSupported }
+
 func (s *sink) Write(p []byte) (int, error) {
 	s.body = append(s.body, p...)
 	return len(p), nil
