@@ -9,11 +9,13 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -99,7 +101,10 @@ func (o *output) line(size int, owed bool, write func([]byte) []byte) {
 	if last < 0 || len(o.queue[last].lines)+size > chunkSize {
 		lines := o.spare
 		o.spare = nil
-		if cap(lines) < size {
+		switch {
+		case size > 2*chunkSize:
+			lines = slices.Grow(*buffers.Get(size), size)
+		case cap(lines) < size:
 			lines = make([]byte, 0, size)
 		}
 		o.queue = append(o.queue, chunk{lines: lines})
@@ -199,6 +204,8 @@ func (o *output) writeWhile(may func() bool) {
 		o.owed -= c.owed
 		if cap(c.lines) <= 2*chunkSize {
 			o.spare = c.lines[:0]
+		} else {
+			buffers.Put(&c.lines)
 		}
 		if err != nil {
 			o.fail(err)
