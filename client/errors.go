@@ -32,6 +32,11 @@ func (e *ToolError) Error() string {
 
 // resultText joins the text blocks of a result.
 func resultText(r *protocol.CallToolResult) string {
+	if len(r.Content) == 1 { // which may be large
+		if t, ok := r.Content[0].(*protocol.TextContent); ok {
+			return t.Text
+		}
+	}
 	var b strings.Builder
 	for _, c := range r.Content {
 		if t, ok := c.(*protocol.TextContent); ok {

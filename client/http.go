@@ -310,7 +310,7 @@ func readBounded(r io.Reader, most int) ([]byte, error) {
 }
 
 // maxPromised is the largest Content-Length, in bytes, for which a buffer is allocated in advance.
-const maxPromised = 1 << 20
+const maxPromised = 4 << 20
 
 // readReply reads the body of resp, up to most bytes.
 func readReply(resp *http.Response, most int) ([]byte, error) {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
 // MaxDepth is how many levels of objects and arrays a message may have, counting the message
@@ -154,31 +156,19 @@ func (s *scanner) unexpected(i int, fault string) int {
 	return s.fail(i, fault)
 }
 
-const (
-	lows  = 0x0101010101010101
-	highs = 0x8080808080808080
-)
-
-// special sets the high bit of the first byte of w, and perhaps of later ones, that is not a plain
-// ASCII character of a string: a quote, a backslash, a control character, or part of a longer
-// character.
-func special(w uint64) uint64 {
-	quote := w ^ lows*'"'
-	slash := w ^ lows*'\\'
-	return (w | (w-lows*0x20)&^w | (quote-lows)&^quote | (slash-lows)&^slash) & highs
-}
-
 // string checks the string whose opening quote is at i.
 func (s *scanner) string(i int) int {
 	data := s.data
 	open := i
 	for i++; ; {
-		for i+8 <= len(data) {
-			if m := special(binary.LittleEndian.Uint64(data[i:])); m != 0 {
-				i += bits.TrailingZeros64(m) >> 3
+		for plain := 0; i+8 <= len(data); i += 8 {
+			if m := jsonx.Special(binary.LittleEndian.Uint64(data[i:])); m != 0 {
+				i += bits.TrailingZeros64(m) / 8
 				break
 			}
-			i += 8
+			if plain++; plain == 4 { // few strings have as many
+				i += jsonx.PlainWords(data[i+8:])
+			}
 		}
 		if i >= len(data) {
 			return s.fail(open, "unterminated string")

@@ -19,12 +19,12 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 		if fast && i+8 <= len(s) {
 			w := word(s[i : i+8])
 			binary.LittleEndian.PutUint64(out[j:], w)
-			m := special(w)
+			m := Special(w)
 			if m == 0 {
 				i, j = i+8, j+8
 				if clean++; clean == 4 { // text that contains JSON never has as many
 					clean = 0
-					n := plainWords(s[i:])
+					n := PlainWords(s[i:])
 					copy(out[j:], s[i:i+n])
 					i, j = i+n, j+n
 				}
@@ -82,12 +82,12 @@ func room(b []byte, n int) []byte {
 	return b[:cap(b)]
 }
 
-// plainWords returns how many bytes at the beginning of s are plain, in steps of 32.
-func plainWords[S string | []byte](s S) int {
+// PlainWords returns how many bytes at the beginning of s are plain, in steps of 32.
+func PlainWords[S string | []byte](s S) int {
 	n := 0
 	for ; n+32 <= len(s); n += 32 {
 		b := s[n : n+32]
-		if special(word(b[:8]))|special(word(b[8:16]))|special(word(b[16:24]))|special(word(b[24:])) != 0 {
+		if Special(word(b[:8]))|Special(word(b[8:16]))|Special(word(b[16:24]))|Special(word(b[24:])) != 0 {
 			break
 		}
 	}
@@ -101,9 +101,9 @@ func word[S string | []byte](b S) uint64 {
 		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
-// special returns 0 if all bytes of w are plain. Otherwise its lowest set bit is the highest bit of
+// Special returns 0 if all bytes of w are plain. Otherwise its lowest set bit is the highest bit of
 // the first byte that is not; higher bits may come from a borrow.
-func special(w uint64) uint64 {
+func Special(w uint64) uint64 {
 	const lows, highs = 0x0101010101010101, 0x8080808080808080
 	return (w | (w - lows*0x20) | (w ^ lows*'"' - lows) | (w ^ lows*'\\' - lows)) & highs
 }

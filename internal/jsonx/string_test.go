@@ -45,6 +45,20 @@ func TestEveryByteAtEveryPlaceIsQuoted(t *testing.T) {
 	}
 }
 
+func TestPlainBytesEndBeforeTheFirstThatIsNot(t *testing.T) {
+	for c := range 256 {
+		for _, at := range []int{0, 1, 7, 8, 9, 31, 32, 33, 39, 40, 41, 63, 64, 72, 100} {
+			b := []byte(strings.Repeat("a", 101))
+			b[at] = byte(c)
+			want := 96
+			if escapes[c] != 0 {
+				want = min(at/32*32, want)
+			}
+			require.Equal(t, want, PlainWords(b), "%q at %d", c, at)
+		}
+	}
+}
+
 func TestEveryStringIsSkippedToItsEnd(t *testing.T) {
 	for _, before := range []int{0, 1, 7, 8, 9, 63, 64, 65, 71, 72, 73, 1000, 1088, 1095, 1096, 1097, 3000} {
 		for _, middle := range []string{"", `\"`, `\\`, `\\\"`, `\n"`[:2], "\u00e9"} {
