@@ -41,15 +41,14 @@ func Caller(r *http.Request, trusted []netip.Prefix) Key {
 // smallest network that a site gets. Behind trusted proxies it is the client address in
 // X-Forwarded-For.
 func address(r *http.Request, trusted []netip.Prefix) Key {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return Key{host: r.RemoteAddr} // the listener is not a TCP listener
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil { // the listener is not a TCP listener
+		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+			return Key{host: host}
+		}
+		return Key{host: r.RemoteAddr}
 	}
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
-		return Key{host: host}
-	}
-	addr = addr.Unmap()
+	addr := from.Addr().Unmap()
 	if len(trusted) > 0 {
 		addr = behind(addr, r.Header["X-Forwarded-For"], trusted)
 	}

@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	"transport/inmem":         {"internal/ledger", "transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
 	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/jsonx"},
 	"transport/message":       {"transport", "oauth", "internal/duplex", "internal/framing"},
-	"transport/streamable":    {"fleet", "internal/buffers", "internal/admission", "internal/ledger", "transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
+	"transport/streamable":    {"fleet", "internal/buffers", "internal/lazyctx", "internal/admission", "internal/ledger", "transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
 	"transport/sse":           {"fleet", "internal/admission", "transport", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"internal/admission", "transport", "jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/socket":        {"transport", "transport/stdio", "jsonrpc", "oauth"},

@@ -103,13 +103,13 @@ func (c *Context) End() bool { return c.finish(&ended) }
 var ended = end{err: context.Canceled}
 
 // Cancel is like End with a cause; nil means context.Canceled.
-func (c *Context) Cancel(cause error) bool {
+func (c *Context) Cancel(cause error) {
 	if c.end.Load() != nil {
-		return false
+		return
 	}
 	values, cancel := context.WithCancelCause(c.parent)
 	cancel(cause)
-	return c.EndAs(values)
+	c.EndAs(values)
 }
 
 // EndAs is like End but takes the error and the cause from a context that has ended.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/mcpkit/mcpkit-go/internal/buffers"
+	"github.com/mcpkit/mcpkit-go/internal/lazyctx"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -16,12 +17,19 @@ type batch struct {
 	responses []*jsonrpc.Response // from before the reply became a stream
 }
 
-// A batched request is in flight from the beginning, so that it can be cancelled before it runs.
+// A batched message is in flight from the beginning, so that it can be cancelled before it runs.
 type batched struct {
 	call
+	own   lazyctx.Context // outside sessions
 	ctx   context.Context
 	req   *jsonrpc.Request
 	noted *ledger.Call // nil outside sessions
+}
+
+// begin makes the context of a message outside sessions.
+func (b *batched) begin(parent context.Context) {
+	b.own.Begin(parent)
+	b.ctx, b.running = &b.own, &b.own
 }
 
 // serveBatch handles a batch.
@@ -98,12 +106,12 @@ func (e *exchange) takeBatched(element []byte) *jsonrpc.Request {
 	default:
 		lasts, stop := lasting(e.r.Context())
 		defer stop()
-		ctx, cancel := context.WithCancelCause(lasts)
-		defer cancel(nil)
-		c := &call{cancel: cancel}
-		if e.h.life.Begin(c) {
-			defer e.h.life.End(c)
-			e.h.rpc.ServeRPC(ctx, msg.Request, e.silent())
+		n := &batched{}
+		n.begin(lasts)
+		defer n.own.End()
+		if e.h.life.Begin(&n.call) {
+			defer e.h.life.End(&n.call)
+			e.h.rpc.ServeRPC(n.ctx, msg.Request, e.silent())
 		}
 	}
 	return nil
@@ -144,13 +152,13 @@ func (e *exchange) beginBatched(ctx context.Context, b *batched) *jsonrpc.Error 
 		return invalidRequest("a request of a modern version must not be in a batch")
 	}
 	if e.s == nil {
-		b.ctx, b.cancel = context.WithCancelCause(ctx)
+		b.begin(ctx)
 	} else {
 		noted := new(ledger.Call)
 		if refusal := e.s.beginCall(noted, ctx, b.req); refusal != nil {
 			return refusal.err
 		}
-		b.noted, b.ctx, b.cancel = noted, noted.Context(), noted.Cancel
+		b.noted, b.ctx, b.running = noted, noted.Context(), noted
 	}
 	if !e.h.life.Begin(&b.call) {
 		e.endBatched(b)
@@ -164,8 +172,9 @@ func (e *exchange) endBatched(b *batched) {
 	e.h.life.End(&b.call)
 	if b.noted != nil {
 		b.noted.End()
+	} else {
+		b.own.End()
 	}
-	b.cancel(nil)
 }
 
 // respondBatched writes one response to the stream, or keeps it for the reply. A cancelled request

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -66,14 +65,11 @@ func (p early) RespondEarly(resp *jsonrpc.Response) {
 	if e.writeEarly(resp) {
 		return
 	}
+	// The stream ends when the method returns. If it ended now, the client would use the connection
+	// again, which nobody reads.
 	e.streamResponse(context.Background(), resp)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.state == replyStream {
-		if conn, err := e.hijack(); err == nil {
-			endChunks(conn, e.r)
-		}
-	}
 	e.closeReply()
 }
 
@@ -109,14 +105,4 @@ func (e *exchange) writeEarly(resp *jsonrpc.Response) bool {
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Close: true,
 	}).Write(conn)
 	return true
-}
-
-// endChunks completes a reply in chunks and closes the connection.
-func endChunks(conn net.Conn, r *http.Request) {
-	_ = conn.SetWriteDeadline(time.Now().Add(WriteTimeout))
-	if r.ProtoMinor > 0 {
-		// The last chunk (RFC 9112, section 7.1): the reply is complete, not broken.
-		_, _ = io.WriteString(conn, "0\r\n\r\n")
-	}
-	_ = conn.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
+	"github.com/mcpkit/mcpkit-go/internal/lazyctx"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -36,6 +38,7 @@ const (
 type exchange struct {
 	*post
 	call
+	own    lazyctx.Context  // of the request, outside sessions
 	s      *session         // nil outside sessions
 	entry  ledger.Call      // of the request, in a session
 	req    *jsonrpc.Request // set by run, if the response may be early
@@ -63,6 +66,13 @@ func newExchange(p *post, s *session) *exchange {
 	e := &p.exchange
 	e.post, e.s = p, s
 	return e
+}
+
+// begin returns the context of a request outside sessions, or of initialize.
+func (e *exchange) begin(parent context.Context) context.Context {
+	e.own.Begin(parent)
+	e.running = &e.own
+	return &e.own
 }
 
 // watch releases the connection of a legacy request when the client disconnects. The request
@@ -445,6 +455,11 @@ func (e *exchange) CloseStream(retry time.Duration) error {
 		return err
 	}
 	e.detach()
-	endChunks(conn, e.r)
+	_ = conn.SetWriteDeadline(time.Now().Add(WriteTimeout))
+	if e.r.ProtoMinor > 0 {
+		// The last chunk (RFC 9112, section 7.1): the reply is complete, not broken.
+		_, _ = io.WriteString(conn, "0\r\n\r\n")
+	}
+	_ = conn.Close()
 	return nil
 }

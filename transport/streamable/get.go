@@ -60,7 +60,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 	if l.st != s.out.standalone {
 		// The listener ends with its stream or session, so there is nothing to cancel.
-		c := &call{cancel: func(error) {}}
+		c := new(call)
 		h.life.Hold(c)
 		defer h.life.End(c)
 	}

@@ -146,8 +146,8 @@ func (p *post) serveStateless(req *jsonrpc.Request) {
 
 // serve handles one request outside a session, or a notification.
 func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
-	ctx, e.cancel = context.WithCancelCause(ctx)
-	defer e.cancel(nil)
+	defer e.own.End()
+	ctx = e.begin(ctx)
 	defer e.abandon()
 	if !p.h.life.Begin(&e.call) {
 		shuttingDown(p.w, req.ID)
@@ -166,11 +166,10 @@ func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
 
 // serveInitialize opens a session. The client learns of it only if initialize succeeds.
 func (p *post) serveInitialize(req *jsonrpc.Request) {
-	ctx, cancel := context.WithCancelCause(p.r.Context())
-	defer cancel(nil)
-	s := p.h.newSession(ctx)
+	s := p.h.newSession(p.r.Context())
 	e := newExchange(p, s)
-	e.cancel = cancel
+	defer e.own.End()
+	ctx := e.begin(p.r.Context())
 	if !p.h.life.Begin(&e.call) {
 		shuttingDown(p.w, req.ID)
 		return
@@ -244,7 +243,7 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 		return
 	}
 	defer c.End()
-	e.cancel = c.Cancel
+	e.running = c
 	if !p.h.life.Begin(&e.call) {
 		shuttingDown(p.w, req.ID)
 		return

@@ -282,7 +282,7 @@ func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 
 // A call is one ServeRPC in flight. It is an [httpserve.Task].
 type call struct {
-	cancel context.CancelCauseFunc
+	running interface{ Cancel(cause error) } // its context; nil if it ends by itself
 	// listens marks a subscription, which ends only when the client disconnects or the server
 	// stops.
 	listens bool
@@ -296,7 +296,11 @@ func (c *call) Drain() {
 }
 
 // Cancel ends the context of the call.
-func (c *call) Cancel() { c.cancel(transport.ErrClosed) }
+func (c *call) Cancel() {
+	if c.running != nil {
+		c.running.Cancel(transport.ErrClosed)
+	}
+}
 
 // Cut does nothing: a call that ignores its context cannot be stopped.
 func (c *call) Cut() {}
