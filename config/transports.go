@@ -75,6 +75,9 @@ func (c *Config) Mounted() (path string, opts *streamable.Options, err error) {
 		{"transport.http.tls", t.HTTP.TLS != nil, "give the certificate to the app"},
 		{"transport.http.health", or(t.HTTP.Health, false), "add healthz.Live and healthz.New to the app"},
 		{"transport.http.drain", t.HTTP.Drain != nil, "wait before echomcp.Shutdown"},
+		{"transport.http.shutdownTimeout", t.HTTP.ShutdownTimeout != nil, "give echomcp.Shutdown a context with a deadline"},
+		{"transport.http.messageTimeout", t.HTTP.MessageTimeout != nil, "use echomcp.MountWebSocket"},
+		{"transport.http.writeTimeout", t.HTTP.WriteTimeout != nil, "use echomcp.MountSSE or echomcp.MountWebSocket"},
 		{"auth", c.Auth != nil, "the app authenticates callers: use its middleware, or a resourceserver.Guard"},
 	} {
 		if refused.set {
