@@ -293,11 +293,13 @@ func newHome(t *testing.T) *home {
 		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=1",
 		"GIT_CONFIG_KEY_0=url.file://"+origin+".insteadOf", "GIT_CONFIG_VALUE_0=https://github.com/mcpkit/mcpkit-go")
 
-	// The origin has the files of this tree as its only commit.
+	// The origin has the files of this tree as its only commit. Its time is always the same, and so is
+	// the commit that the go command stamps into programs: it builds only those whose code has changed.
 	checkout(t, origin)
 	out, err := h.command(t.Context(), "bash", "-euc", `cd "$W/origin"
 		git init -q -b main
 		git add -A
+		export GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000'
 		git -c user.name=reader -c user.email=reader@example.com -c commit.gpgsign=false commit -qm all`).CombinedOutput()
 	require.NoError(t, err, string(out))
 
