@@ -63,7 +63,7 @@ soak: ## kill the replicas of a fleet for SOAK (10m) under load, and edit a prog
 
 .PHONY: pages
 pages: ## run the commands of README.md and docs/ as pasted, in a clean clone
-	go test -count 1 -timeout 20m -run CommandsOfPagesRun ./internal/docsnippets -commands
+	go test -count 1 -timeout 20m -v -run CommandsOfPagesRun ./internal/docsnippets -commands
 
 .PHONY: browser
 browser: chromium ## test the pages of MCP Apps in Chromium
