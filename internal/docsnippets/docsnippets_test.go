@@ -62,6 +62,18 @@ func TestSnippetsAreCutFromCode(t *testing.T) {
 	}
 }
 
+// Go on the pages is cut from code that a test compiles, not written into the page.
+func TestGoOnPagesIsCutFromCode(t *testing.T) {
+	block := regexp.MustCompile("(?m)^(.*)\n```go\n")
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+			require.Regexp(t, `^<!-- from `, m[1], "%s: write <!-- from FILE#REGION --> before the block", page)
+		}
+	}
+}
+
 // renew returns a page with its snippets as the code has them now.
 func renew(page string, read func(file string) (string, error)) (string, error) {
 	var errs []error
