@@ -95,6 +95,10 @@ config: auth: it does not apply to a mounted server; the app authenticates calle
 
 	_, _, err = parsed(t, "").Mounted()
 	require.EqualError(t, err, "config: transport.http.addr: it is missing, and an app is reached over HTTP")
+
+	_, _, err = parsed(t, "transport: {tcp: {addr: \"127.0.0.1:0\"}}").Mounted()
+	require.EqualError(t, err, `config: transport.http.addr: it is missing, and an app is reached over HTTP
+config: transport.tcp: it does not apply to a mounted server; serve it with Config.Transports`)
 }
 
 // Each key of transport.http changes the path or the options of a mounted server, or is refused.
