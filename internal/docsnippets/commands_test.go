@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -240,9 +241,16 @@ func TestCommandsOfPagesRun(t *testing.T) {
 		}
 	}
 	h := newHome(t)
-	for _, s := range sessions {
-		t.Run(s.name, func(t *testing.T) { h.run(t, s) })
-	}
+	// The others use what the first one clones, installs and makes, and each has a folder of its own.
+	t.Run(sessions[0].name, func(t *testing.T) { h.run(t, sessions[0]) })
+	t.Run("then", func(t *testing.T) {
+		for _, s := range sessions[1:] {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				h.run(t, s)
+			})
+		}
+	})
 	t.Run("names", func(t *testing.T) {
 		help, err := h.command(t.Context(), "mcpkit", "help").CombinedOutput()
 		require.NoError(t, err, string(help))
@@ -275,6 +283,21 @@ func TestCommandsOfPagesRun(t *testing.T) {
 type home struct {
 	dir string
 	env []string
+
+	mu    sync.Mutex
+	taken map[string]bool // addresses of sessions; guarded by mu
+}
+
+// address returns a free address on this machine, a different one for each call.
+func (h *home) address(t *testing.T) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		if addr := freePort(t); !h.taken[addr] {
+			h.taken[addr] = true
+			return addr
+		}
+	}
 }
 
 func newHome(t *testing.T) *home {
@@ -286,7 +309,7 @@ func newHome(t *testing.T) *home {
 	for _, folder := range []string{"home", "bin"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, folder), 0o755))
 	}
-	h := &home{dir: dir}
+	h := &home{dir: dir, taken: map[string]bool{}}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN"} {
 		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
 		require.NoError(t, err)
@@ -380,7 +403,7 @@ func (h *home) run(t *testing.T, s session) {
 	free := map[string]string{}
 	script = loopback.ReplaceAllStringFunc(script, func(addr string) string {
 		if free[addr] == "" {
-			free[addr] = freePort(t)
+			free[addr] = h.address(t)
 		}
 		return free[addr]
 	})
