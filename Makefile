@@ -21,7 +21,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
 # The parts of check, in order.
-PARTS := lint test browser fresh conformance interop
+PARTS := lint test browser pages fresh conformance interop
 
 .PHONY: check
 check: ## everything that must pass before a change is merged, with the time of each part
@@ -63,7 +63,7 @@ soak: ## kill the replicas of a fleet for SOAK (10m) under load, and edit a prog
 
 .PHONY: pages
 pages: ## run the commands of README.md and docs/ as pasted, in a clean clone
-	go test -count 1 -timeout 20m -run CommandsOfPagesRun ./internal/docsnippets -commands
+	go test -count 1 -timeout 20m -v -run CommandsOfPagesRun ./internal/docsnippets -commands
 
 .PHONY: browser
 browser: chromium ## test the pages of MCP Apps in Chromium

@@ -117,7 +117,8 @@ func pageInstead(key string) string {
 	return `write apps.Page("board", apps.Connect("https://api.example.com")) for the file board.html`
 }
 
-// An Option configures [FS]. Every [PageOption] is one, for all pages.
+// An Option configures [FS]. Every [PageOption] is one, for all pages. A value that is not allowed is
+// an error of [mcpkit.New].
 type Option interface{ fs(*source) }
 
 // A PageOption configures pages: [FS] takes it for all pages, and [Page] for one.

@@ -47,3 +47,30 @@ func ExampleFS() {
 	// brew {"resourceUri":"ui://teapot"}
 	// ui://teapot Teapot text/html;profile=mcp-app
 }
+
+// A page that loads from other origins names them.
+func ExamplePage() {
+	ctx := context.Background()
+	pages := fstest.MapFS{"teapot.html": {Data: []byte(`<!doctype html><title>Teapot</title><script src="https://cdn.example.com/tea.js"></script>`)}}
+	// docs:begin origins
+	option := apps.FS(pages, apps.Page("teapot",
+		apps.Resources("https://cdn.example.com"), // scripts, style sheets, images, fonts, media
+		apps.Connect("https://api.example.com"),   // fetch and WebSockets
+		apps.Frames("https://video.example.com"),
+		apps.Permissions("clipboardWrite"),
+	))
+	// docs:end origins
+	c, err := client.Dial(ctx, mcpkit.MustNew(&Teapot{}, option))
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	for page, err := range c.Resources(ctx) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(string(page.Meta["ui"]))
+	}
+	// Output:
+	// {"csp":{"connectDomains":["https://api.example.com"],"resourceDomains":["https://cdn.example.com"],"frameDomains":["https://video.example.com"]},"permissions":{"clipboardWrite":{}}}
+}

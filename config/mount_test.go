@@ -3,8 +3,10 @@ package config_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
@@ -12,6 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/config"
 	"github.com/mcpkit/mcpkit-go/echomcp"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // docs:begin mount
@@ -72,7 +75,8 @@ transport:
   stdio: {}
   unix: {path: notes.sock}
   tcp: {addr: "127.0.0.1:0"}
-  http: {addr: "127.0.0.1:0", sse: /sse, websocket: /ws, tls: {certificate: a, key: b}, health: true, drain: 5s}
+  http: {addr: "127.0.0.1:0", sse: /sse, websocket: /ws, tls: {certificate: a, key: b}, health: true, drain: 5s,
+    shutdownTimeout: 20s, messageTimeout: 20s, writeTimeout: 20s}
 auth: {issuer: "https://id.example", resource: "https://mcp.example/mcp"}
 `)
 	_, _, err := c.Mounted()
@@ -84,10 +88,58 @@ config: transport.http.websocket: it does not apply to a mounted server; use ech
 config: transport.http.tls: it does not apply to a mounted server; give the certificate to the app
 config: transport.http.health: it does not apply to a mounted server; add healthz.Live and healthz.New to the app
 config: transport.http.drain: it does not apply to a mounted server; wait before echomcp.Shutdown
+config: transport.http.shutdownTimeout: it does not apply to a mounted server; give echomcp.Shutdown a context with a deadline
+config: transport.http.messageTimeout: it does not apply to a mounted server; use echomcp.MountWebSocket
+config: transport.http.writeTimeout: it does not apply to a mounted server; use echomcp.MountSSE or echomcp.MountWebSocket
 config: auth: it does not apply to a mounted server; the app authenticates callers: use its middleware, or a resourceserver.Guard`)
 
 	_, _, err = parsed(t, "").Mounted()
 	require.EqualError(t, err, "config: transport.http.addr: it is missing, and an app is reached over HTTP")
+
+	_, _, err = parsed(t, "transport: {tcp: {addr: \"127.0.0.1:0\"}}").Mounted()
+	require.EqualError(t, err, `config: transport.http.addr: it is missing, and an app is reached over HTTP
+config: transport.tcp: it does not apply to a mounted server; serve it with Config.Transports`)
+}
+
+// Each key of transport.http changes the path or the options of a mounted server, or is refused.
+// Only addr does neither: it is for the app.
+func TestEachKeyOfHTTPReachesMountedServersOrIsRefused(t *testing.T) {
+	values := map[string]string{
+		"path": "/v1", "sse": "/sse", "websocket": "/ws", "tls": "{certificate: a, key: b}",
+		"origins": `["https://a.example"]`, "hosts": "[a.example]", "trustedProxies": "[10.0.0.0/8]",
+	}
+	mounted := func(key string) (string, *streamable.Options, error) {
+		field := ""
+		if key != "" {
+			field = ", " + key + ": " + values[key]
+		}
+		return parsed(t, `transport: {http: {addr: ":0"`+field+`}}`).Mounted()
+	}
+	path, opts, err := mounted("")
+	require.NoError(t, err)
+	fields := reflect.TypeFor[config.HTTP]()
+	for i := range fields.NumField() {
+		f := fields.Field(i)
+		key := f.Tag.Get("key")
+		switch f.Type {
+		case reflect.TypeFor[*bool]():
+			values[key] = "true"
+		case reflect.TypeFor[*int](), reflect.TypeFor[*config.Size]():
+			values[key] = "7"
+		case reflect.TypeFor[*time.Duration]():
+			values[key] = "7s"
+		}
+		if key == "addr" {
+			continue
+		}
+		require.NotEmpty(t, values[key], "write a value for %s", key)
+		gotPath, gotOpts, err := mounted(key)
+		if err != nil {
+			require.ErrorContains(t, err, "config: transport.http."+key+": it does not apply to a mounted server; ")
+			continue
+		}
+		require.False(t, path == gotPath && reflect.DeepEqual(opts, gotOpts), "%s has no effect on a mounted server, and is not refused", key)
+	}
 }
 
 // Values that cannot be right are reported with everything else, under their keys.

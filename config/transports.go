@@ -57,11 +57,12 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 // The app listens and authenticates callers itself. The error names each setting that only
 // [Config.Serve] and [Config.Transports] apply, and says what to do in the app instead.
 func (c *Config) Mounted() (path string, opts *streamable.Options, err error) {
-	t := &c.Transport
-	if t.HTTP == nil {
-		return "", nil, errors.New("config: transport.http.addr: it is missing, and an app is reached over HTTP")
-	}
+	t, http := &c.Transport, c.Transport.HTTP
 	var faults []error
+	if http == nil {
+		faults = append(faults, errors.New("config: transport.http.addr: it is missing, and an app is reached over HTTP"))
+		http = &HTTP{}
+	}
 	for _, refused := range []struct {
 		key     string
 		set     bool
@@ -70,11 +71,14 @@ func (c *Config) Mounted() (path string, opts *streamable.Options, err error) {
 		{"transport.stdio", t.Stdio != nil && or(t.Stdio.Enabled, true), "serve it with Config.Transports"},
 		{"transport.unix", t.Unix != nil, "serve it with Config.Transports"},
 		{"transport.tcp", t.TCP != nil, "serve it with Config.Transports"},
-		{"transport.http.sse", t.HTTP.SSE != "", "use echomcp.MountSSE"},
-		{"transport.http.websocket", t.HTTP.WebSocket != "", "use echomcp.MountWebSocket"},
-		{"transport.http.tls", t.HTTP.TLS != nil, "give the certificate to the app"},
-		{"transport.http.health", or(t.HTTP.Health, false), "add healthz.Live and healthz.New to the app"},
-		{"transport.http.drain", t.HTTP.Drain != nil, "wait before echomcp.Shutdown"},
+		{"transport.http.sse", http.SSE != "", "use echomcp.MountSSE"},
+		{"transport.http.websocket", http.WebSocket != "", "use echomcp.MountWebSocket"},
+		{"transport.http.tls", http.TLS != nil, "give the certificate to the app"},
+		{"transport.http.health", or(http.Health, false), "add healthz.Live and healthz.New to the app"},
+		{"transport.http.drain", http.Drain != nil, "wait before echomcp.Shutdown"},
+		{"transport.http.shutdownTimeout", http.ShutdownTimeout != nil, "give echomcp.Shutdown a context with a deadline"},
+		{"transport.http.messageTimeout", http.MessageTimeout != nil, "use echomcp.MountWebSocket"},
+		{"transport.http.writeTimeout", http.WriteTimeout != nil, "use echomcp.MountSSE or echomcp.MountWebSocket"},
 		{"auth", c.Auth != nil, "the app authenticates callers: use its middleware, or a resourceserver.Guard"},
 	} {
 		if refused.set {

@@ -31,7 +31,8 @@ type Engine interface {
 	// Ping reports whether the engine can be reached.
 	Ping(ctx context.Context) error
 
-	// Close releases what the engine itself made, and no connection that it was given.
+	// Close releases what the engine itself made, and no connection that it was given. It ends the
+	// subscriptions, and methods fail after it. It may be called more than once.
 	Close() error
 }
 

@@ -37,10 +37,10 @@ type Options struct {
 // An Option changes the [Options] that a server chooses.
 type Option func(*Options)
 
-// Timeout sets how long one operation of the engine may take. Zero means [DefaultTimeout].
+// Timeout sets how long one operation of the engine may take. Zero and less mean [DefaultTimeout].
 func Timeout(d time.Duration) Option { return func(o *Options) { o.Timeout = d } }
 
-// Observe sets [Options].Observe.
+// Observe sets [Options].Observe. Nil observes nothing.
 func Observe(f func(ctx context.Context, op, set string) (context.Context, func(error))) Option {
 	return func(o *Options) { o.Observe = f }
 }
@@ -92,7 +92,10 @@ func (e *UnavailableError) RetryAfter() time.Duration { return Retry }
 var ErrNewer = errors.New("fleet: the record was written by a newer version of the program")
 
 // A Fleet is one replica's view of an [Engine]: it seals what the engine stores, limits the time of
-// each operation, and knows which replicas are alive. All methods are safe for concurrent use.
+// each operation, and knows which replicas are alive. Create one with New. All methods are safe for
+// concurrent use. Those with a context return the errors of [Engine], and an [*UnavailableError] if
+// the engine failed, took longer than [Options].Timeout, or failed three times in a row and less than
+// a second ago.
 //
 // The bus only wakes: a message may be lost, so code that waits for one also looks into the store
 // from time to time.
@@ -134,7 +137,8 @@ type message struct {
 	to      string
 }
 
-// New returns the view of a new replica, whose name is random. It does nothing before Start.
+// New returns the view of a new replica, whose name is random. Until Start it neither announces the
+// replica nor receives messages. engine, opts.Seal and opts.Open must not be nil.
 func New(engine Engine, opts Options) *Fleet {
 	opts.Timeout = cmp.Or(max(opts.Timeout, 0), DefaultTimeout)
 	opts.Logger = cmp.Or(opts.Logger, slog.Default())
@@ -153,8 +157,9 @@ func (f *Fleet) Replica() string { return f.replica }
 // Logger returns a logger whose lines name the replica.
 func (f *Fleet) Logger() *slog.Logger { return f.opts.Logger }
 
-// Start announces the replica and listens to the others until Close. If the engine is not available
-// yet, Start logs that, returns nil and goes on trying.
+// Start announces the replica and listens to the others until Close. It returns after the first
+// attempt, or when ctx ends; the error is always nil. If the engine is not available yet, the replica
+// logs that and goes on trying. Further calls do nothing.
 func (f *Fleet) Start(ctx context.Context) error {
 	ready := f.run()
 	if ready == nil {
@@ -187,7 +192,8 @@ func (f *Fleet) run() (ready <-chan struct{}) {
 	return first
 }
 
-// Close withdraws the replica and closes the engine. Records and logs stay.
+// Close withdraws the replica and closes the engine, whose error it returns. Records and logs stay.
+// Further calls do nothing.
 func (f *Fleet) Close() error {
 	f.mu.Lock()
 	if f.closed {
@@ -253,14 +259,15 @@ func (f *Fleet) show(ctx context.Context) {
 	}
 }
 
-// Health returns why the engine is not available, or nil.
+// Health returns the error of the last operation if the engine was not available, and nil otherwise.
+// It does not call the engine.
 func (f *Fleet) Health() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.lost
 }
 
-// Alive reports whether a replica is running. A replica that died is noticed within 12 seconds.
+// Alive reports whether a replica is running. A replica that died is noticed within 13 seconds.
 func (f *Fleet) Alive(ctx context.Context, replica string) (bool, error) {
 	if replica == f.replica {
 		return true, nil
@@ -337,8 +344,9 @@ func (f *Fleet) outcome(err error) {
 	f.tried = time.Now()
 }
 
-// On calls f with the payload of each message of a kind that another replica sends, one at a time,
-// until off is called. f must not block. The payload is JSON.
+// On passes the messages of a kind to call, until off is called: the name of the replica that sent
+// it, and the payload as JSON. Messages of other replicas come one at a time; one that this replica
+// sends to itself comes within Tell. call must not block.
 func (f *Fleet) On(kind string, call func(from string, payload []byte)) (off func()) {
 	h := &handler{call}
 	f.mu.Lock()
@@ -351,7 +359,8 @@ func (f *Fleet) On(kind string, call func(from string, payload []byte)) (off fun
 	}
 }
 
-// OnMissed calls f when messages of other replicas may have been lost, until off is called.
+// OnMissed calls call when messages of other replicas may have been lost, until off is called. It
+// must not block.
 func (f *Fleet) OnMissed(call func()) (off func()) {
 	h := &handler{func(string, []byte) { call() }}
 	f.mu.Lock()
@@ -376,7 +385,8 @@ func without(all []*handler, h *handler) []*handler {
 }
 
 // Tell sends a message to a replica, or to all others if to is "". It does not wait, and the message
-// may be lost. The payload must encode to JSON.
+// may be lost; before Start and after Close it is. A payload that does not encode to JSON is logged
+// and not sent.
 func (f *Fleet) Tell(to, kind string, payload any) {
 	text, err := json.Marshal(payload)
 	if err != nil {
@@ -485,7 +495,7 @@ func Digest(text string) string {
 }
 
 // A Set is a named set of sealed records. Its methods are those of [Records]; besides the errors
-// there, they return an [UnavailableError], and [ErrNewer].
+// there, they return an [*UnavailableError], and [ErrNewer]. They are safe for concurrent use.
 type Set struct {
 	f      *Fleet
 	name   string

@@ -44,7 +44,9 @@ type queued struct {
 	data  []byte
 }
 
-// Subscribe implements [Bus]. ended is called when the subscription has ended; it may be nil.
+// Subscribe implements [Bus]. ended is called when the subscription has ended; it may be nil. The
+// error is [ErrInvalid] for topics that are not allowed or missing, that of ctx if it has ended, or
+// another one after Close.
 func (h *Hub) Subscribe(ctx context.Context, topics []string, deliver func(topic string, data []byte), missed, ended func()) error {
 	if err := CheckNames(topics...); err != nil {
 		return err
@@ -127,7 +129,8 @@ func (h *Hub) Missed() {
 	}
 }
 
-// Close ends all subscriptions, and waits until their functions have returned.
+// Close ends all subscriptions, and waits until their functions have returned. It may be called more
+// than once, but not by those functions.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true

@@ -17,8 +17,13 @@ type MemoryOptions struct {
 }
 
 const (
+	// DefaultMaxRecords is the default of [MemoryOptions].MaxRecords.
+	//
 	//limit:server records and entries of logs that the engine in memory keeps | a retryable error
 	DefaultMaxRecords = 1_000_000
+
+	// DefaultMaxBytes is the default of [MemoryOptions].MaxBytes.
+	//
 	//limit:server bytes that the engine in memory keeps | a retryable error
 	DefaultMaxBytes = 512 << 20
 
@@ -39,7 +44,7 @@ type Memory struct {
 
 var _ Engine = (*Memory)(nil)
 
-// NewMemory returns an empty engine in memory.
+// NewMemory returns an empty engine in memory. Limits below 1 mean the defaults.
 func NewMemory(opts MemoryOptions) *Memory {
 	if opts.MaxRecords <= 0 {
 		opts.MaxRecords = DefaultMaxRecords

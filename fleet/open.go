@@ -18,7 +18,8 @@ var schemes struct {
 var packages = map[string]string{"redis": "redisfleet", "rediss": "redisfleet", "nats": "natsfleet", "bolt": "boltfleet"}
 
 // Register makes an engine available to [Open] for URLs with the scheme. Packages of engines call
-// it in init. It panics if the scheme is registered already, is empty, or open is nil.
+// it in init. It panics if the scheme is registered already, is empty, or open is nil. It is safe for
+// concurrent use, as is Open.
 func Register(scheme string, open func(ctx context.Context, url string) (Engine, error)) {
 	schemes.mu.Lock()
 	defer schemes.mu.Unlock()
@@ -38,7 +39,8 @@ func Register(scheme string, open func(ctx context.Context, url string) (Engine,
 //
 //	import _ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"
 //
-// The caller closes the engine. Errors do not contain the URL, which may have a password.
+// The caller closes the engine. If no engine has the scheme of the URL, the error says what to import.
+// Errors do not contain the URL, which may have a password.
 func Open(ctx context.Context, url string) (Engine, error) {
 	scheme, _, found := strings.Cut(url, ":")
 	if !found {

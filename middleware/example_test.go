@@ -48,6 +48,21 @@ func Example() {
 
 // When applies middleware to the calls that a function selects.
 func ExampleWhen() {
+	ctx := context.Background()
 	srv := mcpkit.MustNew(&Greeter{})
-	srv.Use(middleware.When(func(c *mcpkit.Call) bool { return c.Version().Modern() }, middleware.Concurrency(16, 64)))
+	isTool := func(c *mcpkit.Call) bool { return c.Method() == "tools/call" }
+	srv.Use(middleware.When(isTool, middleware.ResultLimit(8)))
+	c, err := client.Dial(ctx, srv)
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	text, err := client.Call[string](ctx, c, "greet", map[string]string{"name": "Ann"})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(text)
+	// Output:
+	// Hello, A
+	// [truncated: this result has 11 bytes, and the limit is 8; ask for less to see the rest]
 }

@@ -107,7 +107,8 @@ func (h *Handler) URL(base string) string {
 	return strings.TrimSuffix(base, "/") + "/#token=" + url.QueryEscape(h.token)
 }
 
-// Close stops observing the server, and ends the page's streams and sessions.
+// Close stops observing the server, and ends the page's streams and sessions. It does not close the
+// server. It may be called more than once.
 func (h *Handler) Close() {
 	h.stop()
 	h.timeline.close()

@@ -45,3 +45,43 @@ func ExampleNew() {
 	fmt.Println(client.Call[string](ctx, c, "greeter_greet", map[string]string{"name": "Ann"}))
 	// Output: Hello, Ann! <nil>
 }
+
+// Callers stay connected while the remote server is replaced.
+func ExampleSwitch() {
+	ctx := context.Background()
+	first := mcpkit.MustNew(&Greeter{}) // a URL or a command line in a program
+	second := mcpkit.MustNew(&Clock{})
+	// docs:begin switch
+	var sw proxy.Switch
+	srv, err := proxy.New(&sw)
+	if err != nil {
+		panic(err)
+	}
+	if err := srv.Start(ctx); err != nil {
+		panic(err)
+	}
+	if err := sw.Connect(ctx, first); err != nil { // before the first call, and for each replacement
+		panic(err)
+	}
+	// docs:end switch
+	defer srv.Close()
+	c, err := client.Dial(ctx, srv)
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	fmt.Println(client.Call[string](ctx, c, "greet", map[string]string{"name": "Ann"}))
+	if err := sw.Connect(ctx, second); err != nil {
+		panic(err)
+	}
+	fmt.Println(client.Call[string](ctx, c, "now", nil))
+	// Output:
+	// Hello, Ann! <nil>
+	// noon <nil>
+}
+
+// Clock tells the time.
+type Clock struct{}
+
+// Now tells the time.
+func (*Clock) Now() string { return "noon" }

@@ -67,7 +67,7 @@ type source struct {
 // An FSOption configures [FS]. Every [Option] is one.
 type FSOption interface{ fs(*source) }
 
-// An Option configures [FS] and [Func].
+// An Option configures [FS] and [Func]. A value that is not allowed is an error of [mcpkit.New].
 type Option interface {
 	FSOption
 	option()

@@ -85,7 +85,7 @@ type options struct {
 	limits     Limits
 }
 
-// An Option configures [New].
+// An Option configures [New]. A value that is not allowed is an error of [mcpkit.New].
 type Option func(*options) error
 
 // StoreIn keeps the records in a store. The default is the engine of [mcpkit.Fleet], if the server
@@ -300,7 +300,8 @@ func runLate(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (resul
 // Until then the method runs in the request: it may refuse bad arguments, ask questions, or return
 // its result without becoming a task. Then Begin returns an error, which the method returns, and
 // the method runs again from its beginning as a task, with the answers and the values of
-// [mcpkit.Once] so far. There, and if the client does not support tasks, Begin returns nil.
+// [mcpkit.Once] so far. There, and if the client does not support tasks or the tool is not late, Begin
+// returns nil.
 func Begin(ctx context.Context) error {
 	call := mcpkit.CallFrom(ctx)
 	if call == nil || call.Run() != nil {

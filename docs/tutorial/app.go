@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
 	echojwt "github.com/labstack/echo-jwt/v4"
 	"github.com/labstack/echo/v4"
 
@@ -23,6 +24,12 @@ func newApp(srv *mcpkit.Server, secret []byte) (*echo.Echo, *streamable.Handler)
 	app.Server.ReadHeaderTimeout = 10 * time.Second // echo sets none
 	app.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok") })
 	return app, echomcp.Mount(app, "/mcp", srv, echomcp.Use(echojwt.JWT(secret)))
+}
+
+// newToken returns a token for a user of the app, which is valid for an hour.
+func newToken(user string, secret []byte) (string, error) {
+	claims := jwt.MapClaims{"sub": user, "exp": time.Now().Add(time.Hour).Unix()}
+	return jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(secret)
 }
 
 // serveHTTP serves until ctx ends, and lets the calls in flight finish.

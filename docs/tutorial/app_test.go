@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
-
-	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -29,8 +26,7 @@ func startApp(t *testing.T) string {
 }
 
 func TestCallersWithATokenAreKnown(t *testing.T) {
-	claims := jwt.MapClaims{"sub": "ann", "exp": time.Now().Add(time.Hour).Unix()}
-	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(secret)
+	token, err := newToken("ann", secret)
 	if err != nil {
 		t.Fatal(err)
 	}

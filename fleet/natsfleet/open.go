@@ -26,7 +26,8 @@ func init() {
 // Open returns an engine with a connection of its own, which Close closes. The connection is made
 // in the background, and again whenever it breaks. The URL is that of a server, such as
 // nats://user:password@host:4222. The parameters prefix, replicas, memory (true or false), maxbytes
-// and domain are those of [Options].
+// and domain are those of [Options]. The error says which part of the URL is wrong, without the
+// password; whether a server is there, only the methods tell.
 func Open(address string) (*Engine, error) {
 	u, err := url.Parse(address)
 	if err != nil {

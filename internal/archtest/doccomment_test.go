@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,4 +80,68 @@ func beginsWith(text, name string) bool {
 // longer one.
 func isNameByte(rest string) bool {
 	return rest != "" && (rest[0] == '_' || rest[0] >= '0' && rest[0] <= '9' || rest[0] >= 'A' && rest[0] <= 'Z' || rest[0] >= 'a' && rest[0] <= 'z')
+}
+
+// Every exported name of a public package has a doc comment of its own or of its group, in all
+// modules. Methods that implement well-known interfaces need none.
+func TestExportedNamesHaveDocComments(t *testing.T) {
+	wellKnown := []string{"Error", "Unwrap", "String", "MarshalJSON", "UnmarshalJSON", "Is", "As"}
+	var missing []string
+	fset := token.NewFileSet()
+	for _, path := range goFiles(t) {
+		name, err := filepath.Rel(root(t), path)
+		require.NoError(t, err)
+		if strings.HasSuffix(path, "_test.go") || !isPublic(filepath.ToSlash(filepath.Dir(name))) {
+			continue
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		require.NoError(t, err)
+		check := func(name *ast.Ident, docs ...*ast.CommentGroup) {
+			if name.IsExported() && !slices.ContainsFunc(docs, func(doc *ast.CommentGroup) bool { return doc.Text() != "" }) {
+				missing = append(missing, fset.Position(name.Pos()).String()+": "+name.Name)
+			}
+		}
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				if receiver := receiverOf(decl); decl.Recv == nil || ast.IsExported(receiver) && !slices.Contains(wellKnown, decl.Name.Name) {
+					check(decl.Name, decl.Doc)
+				}
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						check(spec.Name, spec.Doc, decl.Doc)
+					case *ast.ValueSpec:
+						for _, name := range spec.Names {
+							check(name, spec.Doc, decl.Doc, spec.Comment)
+						}
+					}
+				}
+			}
+		}
+	}
+	require.Empty(t, missing, "exported names without a doc comment")
+}
+
+// receiverOf returns the name of the type of a method; "" for a function.
+func receiverOf(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	t := f.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return ""
+		}
+	}
 }

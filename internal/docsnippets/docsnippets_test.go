@@ -62,6 +62,18 @@ func TestSnippetsAreCutFromCode(t *testing.T) {
 	}
 }
 
+// Go on the pages is cut from code that a test compiles, not written into the page.
+func TestGoOnPagesIsCutFromCode(t *testing.T) {
+	block := regexp.MustCompile("(?m)^(.*)\n```go\n")
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+			require.Regexp(t, `^<!-- from `, m[1], "%s: write <!-- from FILE#REGION --> before the block", page)
+		}
+	}
+}
+
 // renew returns a page with its snippets as the code has them now.
 func renew(page string, read func(file string) (string, error)) (string, error) {
 	var errs []error
@@ -178,4 +190,28 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			require.FileExists(t, filepath.Join(filepath.Dir(page), string(target)), "%s links to it", page)
 		}
 	}
+}
+
+// The pages show the replace directive of each module that users import.
+func TestReplacesOfModulesAreShown(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "*", "*", "go.mod"))
+	require.NoError(t, err)
+	var text strings.Builder
+	for _, page := range pages(t) {
+		one, err := os.ReadFile(page)
+		require.NoError(t, err)
+		text.Write(one)
+	}
+	shown := 0
+	for _, file := range files {
+		folder, err := filepath.Rel(root, filepath.Dir(file))
+		require.NoError(t, err)
+		name := filepath.ToSlash(folder)
+		if first, _, _ := strings.Cut(name, "/"); first == "docs" || first == "examples" || first == "interop" {
+			continue // programs and tests
+		}
+		require.Contains(t, text.String(), "go mod edit -replace=github.com/mcpkit/mcpkit-go/"+name+"=../mcpkit-go/"+name+"\n")
+		shown++
+	}
+	require.GreaterOrEqual(t, shown, 5)
 }

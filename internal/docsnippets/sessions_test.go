@@ -65,6 +65,18 @@ var sessions = []session{
 		{page: "docs/reference/cli.md", line: "go mod tidy"},
 	}},
 
+	{name: "modules of their own", begin: "engines", steps: []step{
+		{line: "go mod init example.com/engines; go mod edit -replace=github.com/mcpkit/mcpkit-go=../mcpkit-go"},
+		{page: "docs/howto/run-on-many-machines.md", line: "go mod edit -replace=github.com/mcpkit/mcpkit-go/fleet/boltfleet=../mcpkit-go/fleet/boltfleet"},
+		{page: "docs/howto/run-on-many-machines.md", line: "go mod edit -replace=github.com/mcpkit/mcpkit-go/fleet/natsfleet=../mcpkit-go/fleet/natsfleet"},
+		{page: "docs/howto/run-on-many-machines.md", line: "go mod edit -replace=github.com/mcpkit/mcpkit-go/fleet/redisfleet=../mcpkit-go/fleet/redisfleet"},
+		{page: "docs/howto/run-tasks.md", line: "go mod edit -replace=github.com/mcpkit/mcpkit-go/tasks/taskbolt=../mcpkit-go/tasks/taskbolt"},
+		{page: "docs/howto/show-pages.md", line: "go mod edit -replace=github.com/mcpkit/mcpkit-go/mcptest/browser=../mcpkit-go/mcptest/browser"},
+		{line: `(echo package engines; for p in fleet/boltfleet fleet/natsfleet fleet/redisfleet tasks/taskbolt mcptest/browser; do echo "import _ \"github.com/mcpkit/mcpkit-go/$p\""; done) > engines.go`},
+		{page: "README.md", line: "go mod tidy"},
+		{line: "go list -deps .", prints: "mcpkit-go/mcptest/browser"},
+	}},
+
 	{name: "tutorial", steps: []step{
 		{page: "docs/tutorial.md", line: "git clone https://github.com/mcpkit/mcpkit-go", as: "test -d mcpkit-go", why: "the first session has cloned it"},
 		{page: "docs/tutorial.md", line: "mkdir notes"},
@@ -77,8 +89,11 @@ var sessions = []session{
 		{page: "docs/tutorial.md", line: "go build -o notes ."},
 		{page: "docs/tutorial.md", line: "go tool mcpkit install claude-desktop ./notes"},
 		{line: `cat "$HOME/.config/Claude/claude_desktop_config.json"`, prints: `/notes/notes"`},
-		{page: "docs/tutorial.md", line: "NOTES_SECRET=... go run . -http 127.0.0.1:8080", as: "NOTES_SECRET=0123456789abcdef0123456789abcdef go run . -http 127.0.0.1:8080", why: "the page leaves out the secret", serves: "127.0.0.1:8080"},
+		{page: "docs/tutorial.md", line: "export NOTES_SECRET=$(openssl rand -hex 32)"},
+		{page: "docs/tutorial.md", line: "go run . -http 127.0.0.1:8080", serves: "127.0.0.1:8080"},
 		{line: "mcpkit list http://127.0.0.1:8080/mcp || true", prints: "401"},
+		{page: "docs/tutorial.md", line: "token=$(go run . -token ann)"},
+		{page: "docs/tutorial.md", line: `go tool mcpkit call -header "Authorization: Bearer $token" http://127.0.0.1:8080/mcp whoami`, prints: "ann"},
 
 		{page: "docs/howto/describe-tools.md", line: "mcpkit gen -type Notes"},
 		{page: "docs/howto/troubleshoot.md", line: "go generate ./..."},
@@ -155,6 +170,7 @@ var unruns = []unrun{
 	{page: "CONTRIBUTING.md", line: "make lint", why: partOfAll},
 	{page: "CONTRIBUTING.md", line: "make fresh", why: partOfAll},
 	{page: "CONTRIBUTING.md", line: "make browser", why: partOfAll},
+	{page: "CONTRIBUTING.md", line: "make pages", why: "it runs this test"},
 	{page: "docs/howto/show-pages.md", line: "make chromium", why: partOfAll},
 	{page: "CONTRIBUTING.md", line: "go generate ./scripts/limits", why: "make fresh, a part of make check, runs it"},
 	{page: "CONTRIBUTING.md", line: "make soak", why: takesLong},

@@ -122,3 +122,25 @@ func TestCallsCarryTheUsersToken(t *testing.T) {
 }
 
 // docs:end tokens
+
+func TestAnAppHasMiddlewareOfBothKinds(t *testing.T) {
+	srv, err := mcpkit.New(&desk{}, mcpkit.Authenticated())
+	require.NoError(t, err)
+	app := echo.New()
+	defer mount(app, srv, secret).Close()
+	server := httptest.NewServer(app)
+	defer server.Close()
+
+	resp, err := http.Post(server.URL+"/mcp", "application/json", strings.NewReader("{}"))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode, "echo-jwt refuses requests without a token")
+	require.NotEmpty(t, resp.Header.Get(echo.HeaderXRequestID))
+
+	c, err := client.Dial(t.Context(), server.URL+"/mcp", client.Header("Authorization", "Bearer "+token(t, jwt.MapClaims{"sub": "ann", "scope": "desk:read"})))
+	require.NoError(t, err)
+	defer c.Close()
+	text, err := client.Call[string](t.Context(), c, "read", nil)
+	require.NoError(t, err)
+	require.Equal(t, "read by ann with ", text)
+}

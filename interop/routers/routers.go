@@ -5,15 +5,31 @@ package routers
 //lint:file-ignore U1000 The guide shows these functions, and the tests call them.
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/go-chi/chi/v5"
 	"github.com/gofiber/fiber/v3"
 	"github.com/gofiber/fiber/v3/middleware/adaptor"
 
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
+
+// docs:begin shutdown
+
+// shutDown lets the calls in flight finish for up to 10 seconds.
+func shutDown(ctx context.Context, handler *streamable.Handler, server *http.Server, srv *mcpkit.Server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(handler.Shutdown(ctx), server.Shutdown(ctx), srv.Close())
+}
+
+// docs:end shutdown
 
 // docs:begin nethttp
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/gofiber/fiber/v3"
 	"github.com/stretchr/testify/require"
@@ -128,4 +129,32 @@ func TestProxiesSayWhoIsCalling(t *testing.T) {
 	user, err := client.Call[string](t.Context(), c, "whoami", nil)
 	require.NoError(t, err)
 	require.Equal(t, "ann", user)
+}
+
+func TestCallsInFlightFinishWhenTheServerShutsDown(t *testing.T) {
+	d := &desk{heard: make(chan struct{})}
+	srv, err := mcpkit.New(d, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	mcp := streamable.NewHandler(srv, nil)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := &http.Server{Handler: inNetHTTP(mcp), ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	// Ends when the server is shut down.
+	go func() { served <- server.Serve(ln) }()
+	token := "Basic " + base64.StdEncoding.EncodeToString([]byte("ann:x"))
+	c, err := client.Dial(t.Context(), "http://"+ln.Addr().String()+"/mcp", client.Header("Authorization", token))
+	require.NoError(t, err)
+	defer c.Close()
+
+	down := make(chan error, 1)
+	done, err := client.Call[string](t.Context(), c, "work", nil, client.OnProgress(func(*protocol.ProgressParams) {
+		// Ends when the call is over.
+		go func() { down <- shutDown(t.Context(), mcp, server, srv) }()
+		close(d.heard)
+	}))
+	require.NoError(t, err)
+	require.Equal(t, "done", done)
+	require.NoError(t, <-down)
+	require.ErrorIs(t, <-served, http.ErrServerClosed)
 }

@@ -87,7 +87,9 @@ func Refuse(methods ...string) Option {
 	return func(h *host) { h.refused = append(h.refused, methods...) }
 }
 
-// An App is a page that is shown. Its methods fail the test if the browser or the page fails.
+// An App is a page that is shown until the test ends. Its methods fail the test if the browser or the
+// page fails, or if what they wait for does not happen within two minutes. They are for the goroutine
+// of the test.
 type App struct {
 	t     testing.TB
 	host  *host

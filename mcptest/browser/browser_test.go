@@ -18,6 +18,8 @@ func TestMain(m *testing.M) {
 	leaktest.VerifyTestMain(m, func() { _ = os.RemoveAll(builtIn) })
 }
 
+func TestBrew(t *testing.T) { testBrew(t) }
+
 // counter is the service of these tests. Its page has a log of what the host sent.
 type counter struct {
 	_ struct {

@@ -123,7 +123,7 @@ const maxPages = 10_000
 
 // List yields the skills that the server lists. There may be more, which [Get] finds by their URI.
 // For an entry that is not valid it yields an [*EntryError] and continues; it ends after any other
-// error.
+// error, such as [ErrNotOffered].
 func List(ctx context.Context, c *client.Client, opts ...client.CallOption) iter.Seq2[*Skill, error] {
 	return func(yield func(*Skill, error) bool) {
 		if err := offered(c, ""); err != nil {
@@ -142,7 +142,8 @@ func List(ctx context.Context, c *client.Client, opts ...client.CallOption) iter
 	}
 }
 
-// Get returns the skill whose SKILL.md has the URI.
+// Get returns the skill whose SKILL.md has the URI. The error is [ErrNotOffered] if the server does not
+// declare the extension, and an [*EntryError] if the entry is not valid.
 func Get(ctx context.Context, c *client.Client, uri string, opts ...client.CallOption) (*Skill, error) {
 	if err := offered(c, ""); err != nil {
 		return nil, err
@@ -164,7 +165,8 @@ func Get(ctx context.Context, c *client.Client, uri string, opts ...client.CallO
 }
 
 // ReadDir yields the files and directories in a directory of the server; directories have the media
-// type inode/directory. It ends after an error. What it yields is not part of a loaded skill unless
+// type inode/directory. It ends after an error, which is [ErrNotOffered] if the server does not declare
+// that directories can be read. What it yields is not part of a loaded skill unless
 // [Skill.Files] has it too.
 func ReadDir(ctx context.Context, c *client.Client, uri string, opts ...client.CallOption) iter.Seq2[*protocol.Resource, error] {
 	return func(yield func(*protocol.Resource, error) bool) {

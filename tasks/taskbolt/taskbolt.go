@@ -124,7 +124,8 @@ func checkSize(path string) error {
 	})
 }
 
-// Close closes the file. Close the server before.
+// Close closes the file; other methods then fail. Close the server before. It may be called more than
+// once.
 func (s *Store) Close() error { return s.db.Close() }
 
 // Exclusive reports that no other process has the file open: leases of an earlier process are void.

@@ -71,6 +71,17 @@ func Server(addr string) client.Target {
 
 // docs:end client
 
+// docs:begin over
+
+// serveClock serves the clock to everybody who connects to l, until the process gets a signal.
+func serveClock(l net.Listener) error {
+	return mcpkit.Serve(&Clock{}, mcpkit.Over(Listen(l)))
+}
+
+// docs:end over
+
+var _ = serveClock // a guide shows it
+
 // Clock tells the time.
 type Clock struct{}
 

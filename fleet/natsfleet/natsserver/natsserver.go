@@ -187,7 +187,8 @@ func (o *Options) address(option, text string) (host string, port int, err error
 	return host, port, nil
 }
 
-// Connect returns a connection to the server within this process. The caller closes it.
+// Connect returns a connection to the server within this process, which reconnects forever unless opts
+// say otherwise. The caller closes it. It fails after Close.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	all := []nats.Option{nats.InProcessServer(s.server), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond)}
 	if s.secret != "" {
@@ -214,7 +215,8 @@ func (s *Server) ClusterAddr() string {
 	return ""
 }
 
-// Close stops the server and waits until it has. In a cluster, another server takes over first.
+// Close stops the server and waits until it has. In a cluster, another server takes over first. It may
+// be called more than once.
 func (s *Server) Close() { s.close() }
 
 // A logger gives what the server logs to a [slog.Logger].
