@@ -156,7 +156,7 @@ func TestAuditEndsCallsThatWaitForAnswersWhenItIsClosed(t *testing.T) {
 
 // Clients that never answer do not make the log keep all that they sent.
 func TestAuditKeepsFewArgumentsOfCallsThatWait(t *testing.T) {
-	const calls, size = 40, 1 << 20
+	const calls, size = 20, 1 << 20
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		srv := newServer(t, askAbout())

@@ -190,7 +190,7 @@ func (w watch) requireSmall(t *testing.T) {
 }
 
 func TestHeldBodiesCostLittleMemory(t *testing.T) {
-	const n, size = 500, DefaultMaxBodyBytes - 1
+	const n, size = 200, DefaultMaxBodyBytes - 1
 	s := serve(t, nil, nil)
 	before := watchMemory(t)
 	var conns []net.Conn
