@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/answer"
 	"github.com/mcpkit/mcpkit-go/bench/internal/calls"
 	"github.com/mcpkit/mcpkit-go/bench/internal/load"
+	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
 // A row is one figure of every server.
@@ -41,25 +43,36 @@ func (b *bench) plan() {
 	b.remote("stdio", func(p *process, j *load.Job, callers int, before func()) (int, error) {
 		return p.pipe.Run(j, callers, b.slice, before)
 	})
+	overTLS := []string{"-http", "-tls", filepath.Join(b.dir, "certificate")}
 	for _, s := range []struct {
-		name   string
-		modern bool
-		args   []string
-	}{{"HTTP 2025-11-25, session", false, []string{"-http"}}, {"HTTP 2025-11-25, stateless", false, []string{"-http", "-stateless"}}, {"HTTP 2026-07-28", true, []string{"-http"}}} {
-		b.remote(s.name, func(p *process, j *load.Job, callers int, before func()) (int, error) {
-			return load.HTTP(p.addr, j, s.modern, callers, b.slice, before)
-		}, s.args...)
+		name string
+		how  load.Server
+		args []string
+	}{
+		{"HTTP 2025-11-25, session", load.Server{}, []string{"-http"}},
+		{"HTTP 2025-11-25, stateless", load.Server{}, []string{"-http", "-stateless"}},
+		{"HTTP 2026-07-28", load.Server{Modern: true}, []string{"-http"}},
+		{"HTTPS 2025-11-25, session", load.Server{TLS: true}, overTLS},
+		{"HTTPS 2026-07-28", load.Server{TLS: true, Modern: true}, overTLS},
+		{"HTTP/2 2025-11-25, session", load.Server{H2: true}, overTLS},
+		{"HTTP/2 2026-07-28", load.Server{H2: true, Modern: true}, overTLS},
+	} {
+		run := func(p *process, j *load.Job, callers int, before func()) (int, error) {
+			s.how.Addr = p.addr
+			return load.HTTP(s.how, j, callers, b.slice, before)
+		}
+		b.remote(s.name, run, s.args...)
 		b.add(&row{group: s.name, name: "allocations of add", f: func(who string) (float64, error) {
 			p, err := b.server(who, s.args...)
 			if err != nil {
 				return 0, err
 			}
 			from := 0.0
-			n, err := load.HTTP(p.addr, &load.Jobs[0], s.modern, 1, b.slice, func() { from, _, err = p.stats() })
+			n, err := run(p, &load.Jobs[0], 1, func() { from, _, _, err = p.stats() })
 			if err != nil {
 				return 0, err
 			}
-			to, _, err := p.stats()
+			to, _, _, err := p.stats()
 			return (to - from) / float64(n), err
 		}})
 		b.add(&row{group: s.name, name: "tools/list of 1000", unit: "µs", f: func(who string) (float64, error) {
@@ -67,13 +80,18 @@ func (b *bench) plan() {
 			if err != nil {
 				return 0, err
 			}
-			return p.cpu(func(before func()) (int, error) { return load.HTTP(p.addr, list, s.modern, 1, b.slice, before) })
+			return p.cpu(func(before func()) (int, error) { return run(p, list, 1, before) })
 		}})
 	}
 	b.starts()
 	b.streams()
+	b.rates("1000 add/s over HTTP", "", func(who string) (*process, error) { return b.server(who, "-http") })
+	b.rates("1000 add/s through echo with Gzip, JWT and CORS", work.Fields, func(who string) (*process, error) {
+		return b.server("echo", "-http", "-sdk", who)
+	})
 	b.peaks()
 	b.clients()
+	b.connections()
 	b.growth()
 }
 
@@ -274,7 +292,7 @@ func (b *bench) streams() {
 			s.Close()
 		}
 		time.Sleep(time.Second)
-		_, before, err := p.stats()
+		_, before, _, err := p.stats()
 		if err != nil {
 			return 0, err
 		}
@@ -284,17 +302,21 @@ func (b *bench) streams() {
 		}
 		s.Close()
 		time.Sleep(2 * time.Second) // until the server has seen that the connections are gone
-		_, after, err := p.stats()
+		_, after, _, err := p.stats()
 		return (after - before) / n / 1e3, err
 	}})
+}
+
+// rates adds rows for requests at a fixed rate, which leaves the server time to sleep.
+func (b *bench) rates(group, fields string, server func(who string) (*process, error)) {
 	for i, kind := range []string{"CPU", "median", "99 %"} {
-		b.add(&row{group: "1000 add/s over HTTP", name: kind, unit: "µs", f: func(who string) (v float64, err error) {
-			p, err := b.server(who, "-http")
+		b.add(&row{group: group, name: kind, unit: "µs", f: func(who string) (v float64, err error) {
+			p, err := server(who)
 			if err != nil {
 				return 0, err
 			}
 			cpu, err := p.cpu(func(before func()) (int, error) {
-				times, err := load.Rate(p.addr, &load.Jobs[0], 1000, 2*b.slice, before)
+				times, err := load.Rate(load.Server{Addr: p.addr, Fields: fields}, &load.Jobs[0], 1000, 2*b.slice, before)
 				if err == nil && i > 0 {
 					v = micros(times[[]int{0, len(times) / 2, len(times) * 99 / 100}[i]])
 				}
@@ -304,6 +326,48 @@ func (b *bench) streams() {
 				v = cpu
 			}
 			return v, err
+		}})
+	}
+}
+
+// connections adds rows for the connections that a client makes to the floor server, with the HTTP
+// client that its library uses by default.
+func (b *bench) connections() {
+	for i, over := range []string{"HTTP", "HTTPS with HTTP/1.1", "HTTP/2"} {
+		b.add(&row{group: "connections of a client", name: "64 callers over " + over, f: func(who string) (float64, error) {
+			path, err := b.build("client-" + who)
+			if err != nil {
+				return 0, err
+			}
+			args, env, scheme := []string{"-http"}, []string(nil), "http"
+			if i > 0 {
+				certificate := filepath.Join(b.dir, "certificate of the floor")
+				args, env, scheme = append(args, "-tls", certificate), []string{"SSL_CERT_FILE=" + certificate}, "https"
+			}
+			if i == 1 {
+				env = append(env, "GODEBUG=http2client=0")
+			}
+			server, err := b.server("floor", args...)
+			if err != nil {
+				return 0, err
+			}
+			_, _, from, err := server.stats()
+			if err != nil {
+				return 0, err
+			}
+			p, err := startIn(env, path, "-stock", "-url", scheme+"://"+server.addr+"/mcp")
+			if err != nil {
+				return 0, err
+			}
+			defer p.stop()
+			if err := calls.WriteOrder(p.in, "add", 64, b.slice); err != nil {
+				return 0, err
+			}
+			if _, err := calls.ReadFigure(p.out); err != nil {
+				return 0, err
+			}
+			_, _, to, err := server.stats()
+			return to - from, err
 		}})
 	}
 }
@@ -329,7 +393,7 @@ func (b *bench) fan(who string, n int) (cpu, allocs float64, err error) {
 	if err := notify(); err != nil {
 		return 0, 0, err
 	}
-	before, _, err := p.stats()
+	before, _, _, err := p.stats()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -346,7 +410,7 @@ func (b *bench) fan(who string, n int) (cpu, allocs float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	after, _, err := p.stats()
+	after, _, _, err := p.stats()
 	return cpu, (after - before) / float64(n*times), err
 }
 
@@ -360,7 +424,7 @@ func (b *bench) peaks() {
 				return 0, err
 			}
 			defer p.stop()
-			if _, err := load.HTTP(p.addr, job, false, j.callers, 4*b.slice, func() {}); err != nil {
+			if _, err := load.HTTP(load.Server{Addr: p.addr}, job, j.callers, 4*b.slice, func() {}); err != nil {
 				return 0, err
 			}
 			kb, err := strconv.Atoi(strings.TrimSuffix(load.PeakRSS(p.cmd.Process.Pid), " kB"))

@@ -42,8 +42,12 @@ func (b *bench) build(name string, flags ...string) (string, error) {
 	return path, nil
 }
 
-func start(path string, args ...string) (*process, error) {
+func start(path string, args ...string) (*process, error) { return startIn(nil, path, args...) }
+
+// startIn adds env to the environment.
+func startIn(env []string, path string, args ...string) (*process, error) {
 	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -102,16 +106,17 @@ func (b *bench) server(who string, args ...string) (*process, error) {
 	return p, err
 }
 
-// stats returns how often the process has allocated, and the bytes of its heap.
-func (p *process) stats() (allocs, heap float64, err error) {
+// stats returns how often the process has allocated, the bytes of its heap, and the number of
+// connections that it has accepted.
+func (p *process) stats() (allocs, heap, conns float64, err error) {
 	if _, err := io.WriteString(p.in, "stats\n"); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	line, err := p.out.ReadString('\n')
 	if err == nil {
-		_, err = fmt.Sscan(line, &allocs, &heap)
+		_, err = fmt.Sscan(line, &allocs, &heap, &conns)
 	}
-	return allocs, heap, err
+	return allocs, heap, conns, err
 }
 
 // cpu returns the CPU time that the process takes for one of the n requests that f sends after it has

@@ -3,10 +3,13 @@ package load
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,18 +17,57 @@ import (
 	"time"
 )
 
-// HTTP runs the job against the server at addr for the duration d. Each caller has its own
-// connection and session. HTTP returns the number of responses.
-func HTTP(addr string, job *Job, isModern bool, callers int, d time.Duration, before func()) (int, error) {
-	conns := make([]*caller, callers)
-	for i := range conns {
-		c, err := dial(addr, job, isModern)
-		if err != nil {
-			return 0, err
-		}
-		defer c.close()
-		conns[i] = c
+// A Server is the address of a server, and how it is called.
+type Server struct {
+	Addr   string
+	Modern bool   // use 2026-07-28 instead of 2025-11-25
+	TLS    bool   // HTTPS, with HTTP/1.1 unless H2 is set
+	H2     bool   // HTTPS with HTTP/2: all callers share a connection
+	Fields string // header fields of each request, each with CRLF
+}
+
+// dial opens a session for each caller, if the version has sessions, and checks one response each.
+func (s Server) dial(job *Job, callers int) (all []sender, err error) {
+	var shared *http.Client
+	if s.H2 {
+		shared = newH2()
 	}
+	for range callers {
+		var c sender
+		if s.H2 {
+			c, err = dialH2(s, shared, job)
+		} else {
+			c, err = dial(s, job)
+		}
+		if err != nil {
+			hangUp(all)
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// A sender sends the same request repeatedly.
+type sender interface {
+	once(check bool) error
+	close()
+}
+
+func hangUp(all []sender) {
+	for _, c := range all {
+		c.close()
+	}
+}
+
+// HTTP runs the job against the server for the duration d. Each caller has its own session, and its
+// own connection unless it uses HTTP/2. HTTP returns the number of responses.
+func HTTP(s Server, job *Job, callers int, d time.Duration, before func()) (int, error) {
+	conns, err := s.dial(job, callers)
+	if err != nil {
+		return 0, err
+	}
+	defer hangUp(conns)
 	before()
 	var (
 		wg    sync.WaitGroup
@@ -59,7 +101,7 @@ type caller struct {
 	conn    net.Conn
 	r       *bufio.Reader
 	job     *Job
-	addr    string
+	server  Server
 	session string
 	request []byte
 	idAt    int
@@ -68,13 +110,16 @@ type caller struct {
 }
 
 // dial connects, opens a session if the version has sessions, and checks one response.
-func dial(addr string, job *Job, isModern bool) (*caller, error) {
-	conn, err := net.Dial("tcp", addr)
+func dial(s Server, job *Job) (*caller, error) {
+	conn, err := net.Dial("tcp", s.Addr)
 	if err != nil {
 		return nil, err
 	}
-	c := &caller{conn: conn, r: bufio.NewReaderSize(conn, 64<<10), job: job, addr: addr, id: firstID}
-	if !isModern {
+	if s.TLS {
+		conn = tls.Client(conn, anyCertificate)
+	}
+	c := &caller{conn: conn, r: bufio.NewReaderSize(conn, 64<<10), job: job, server: s, id: firstID}
+	if !s.Modern {
 		for _, body := range []string{Initialize, Initialized} {
 			if err := c.write(c.head("", len(body)), []byte(body)); err != nil {
 				return nil, err
@@ -84,9 +129,9 @@ func dial(addr string, job *Job, isModern bool) (*caller, error) {
 			}
 		}
 	}
-	body, idAt := job.Body(isModern)
+	body, idAt := job.Body(s.Modern)
 	fields := ""
-	if isModern {
+	if s.Modern {
 		fields = "Mcp-Protocol-Version: " + modern + "\r\nMcp-Method: " + job.Method + "\r\n"
 		if job.Tool != "" {
 			fields += "Mcp-Name: " + job.Tool + "\r\n"
@@ -99,7 +144,7 @@ func dial(addr string, job *Job, isModern bool) (*caller, error) {
 
 func (c *caller) close() {
 	if c.session != "" {
-		_ = c.write([]byte("DELETE /mcp HTTP/1.1\r\nHost: "+c.addr+"\r\nMcp-Session-Id: "+c.session+"\r\n\r\n"), nil)
+		_ = c.write([]byte("DELETE /mcp HTTP/1.1\r\nHost: "+c.server.Addr+"\r\n"+c.server.Fields+"Mcp-Session-Id: "+c.session+"\r\n\r\n"), nil)
 		_, _ = c.read(false)
 	}
 	_ = c.conn.Close()
@@ -109,8 +154,8 @@ func (c *caller) head(fields string, length int) []byte {
 	if c.session != "" {
 		fields += "Mcp-Session-Id: " + c.session + "\r\nMcp-Protocol-Version: " + legacy + "\r\n"
 	}
-	return []byte("POST /mcp HTTP/1.1\r\nHost: " + c.addr + "\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n" +
-		fields + "Content-Length: " + strconv.Itoa(length) + "\r\n\r\n")
+	return []byte("POST /mcp HTTP/1.1\r\nHost: " + c.server.Addr + "\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n" +
+		c.server.Fields + fields + "Content-Length: " + strconv.Itoa(length) + "\r\n\r\n")
 }
 
 func (c *caller) write(parts ...[]byte) error {
@@ -134,7 +179,7 @@ func (c *caller) once(check bool) error {
 
 // read reads one response. It returns the body only if keep is set.
 func (c *caller) read(keep bool) ([]byte, error) {
-	length, chunked := -1, false
+	length, chunked, zipped := -1, false, false
 	for first := true; ; first = false {
 		line, err := c.r.ReadSlice('\n')
 		if err != nil {
@@ -161,6 +206,8 @@ func (c *caller) read(keep bool) ([]byte, error) {
 				}
 			case "transfer-encoding":
 				chunked = value == "chunked"
+			case "content-encoding":
+				zipped = value == "gzip"
 			case "mcp-session-id":
 				if keep {
 					c.session = value
@@ -169,26 +216,35 @@ func (c *caller) read(keep bool) ([]byte, error) {
 		}
 	}
 	c.answer = c.answer[:0]
+	err := c.body(length, chunked, keep)
+	if err == nil && keep && zipped {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(c.answer)); err == nil {
+			return io.ReadAll(z)
+		}
+	}
+	return c.answer, err
+}
+
+// body reads a body of a length or in chunks.
+func (c *caller) body(length int, chunked, keep bool) error {
 	if !chunked {
-		return c.answer, c.take(max(length, 0), keep)
+		return c.take(max(length, 0), keep)
 	}
 	for {
 		line, err := c.r.ReadSlice('\n')
 		if err != nil {
-			return nil, err
+			return err
 		}
 		size, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 16, 64)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := c.take(int(size), keep && size > 0); err != nil {
-			return nil, err
+			return err
 		}
-		if _, err := c.r.Discard(2); err != nil {
-			return nil, err
-		}
-		if size == 0 {
-			return c.answer, nil
+		if _, err := c.r.Discard(2); err != nil || size == 0 {
+			return err
 		}
 	}
 }

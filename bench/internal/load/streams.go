@@ -30,7 +30,7 @@ func OpenStreams(addr string, n int) (*Streams, error) {
 }
 
 func (s *Streams) open(addr string) error {
-	c, err := dial(addr, &Jobs[0], false)
+	c, err := dial(Server{Addr: addr}, &Jobs[0])
 	if err != nil {
 		return err
 	}
@@ -92,17 +92,13 @@ func (s *Streams) Close() {
 
 // Rate sends requests at a fixed rate on 16 connections, whether or not earlier ones have been
 // answered on other connections. It returns the times from when each was due to its response, sorted.
-func Rate(addr string, job *Job, perSecond int, d time.Duration, before func()) ([]time.Duration, error) {
+func Rate(s Server, job *Job, perSecond int, d time.Duration, before func()) ([]time.Duration, error) {
 	const conns = 16
-	var callers []*caller
-	for range conns {
-		c, err := dial(addr, job, false)
-		if err != nil {
-			return nil, err
-		}
-		defer c.close()
-		callers = append(callers, c)
+	callers, err := s.dial(job, conns)
+	if err != nil {
+		return nil, err
 	}
+	defer hangUp(callers)
 	before()
 	var (
 		wg   sync.WaitGroup

@@ -7,6 +7,15 @@ import "strings"
 // Names are the tools.
 var Names = []string{"add", "blob", "echo", "search"}
 
+// Fields are the header fields that servers behind middleware expect: a token without expiry, signed
+// with Secret, and what browsers send.
+const (
+	Secret = "the secret of the benchmark"
+	Origin = "https://app.example"
+	Fields = "Authorization: Bearer eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJiZW5jaCJ9.jTCoxaAYfWX7PNC_s3c4MWq7zudB81Tp-E1k36LU7KY\r\n" +
+		"Accept-Encoding: gzip\r\nOrigin: " + Origin + "\r\n"
+)
+
 // URI is the resource that clients subscribe to.
 const URI = "bench://resource"
 
