@@ -331,20 +331,24 @@ func (b *bench) rates(group, fields string, server func(who string) (*process, e
 }
 
 // connections adds rows for the connections that a client makes to the floor server, with the HTTP
-// client that its library uses by default.
+// client that its library uses by default: those of 64 callers that have just begun, and later.
 func (b *bench) connections() {
-	for i, over := range []string{"HTTP", "HTTPS with HTTP/1.1", "HTTP/2"} {
-		b.add(&row{group: "connections of a client", name: "64 callers over " + over, f: func(who string) (float64, error) {
+	for i, over := range []string{"HTTP", "HTTPS", "HTTP/2", "HTTP", "HTTPS", "HTTP/2"} {
+		name := "64 callers over " + over
+		if i > 2 {
+			name = "1000 later calls over " + over
+		}
+		b.add(&row{group: "connections of a client", name: name, who: servers[1:], f: func(who string) (float64, error) {
 			path, err := b.build("client-" + who)
 			if err != nil {
 				return 0, err
 			}
 			args, env, scheme := []string{"-http"}, []string(nil), "http"
-			if i > 0 {
+			if over != "HTTP" {
 				certificate := filepath.Join(b.dir, "certificate of the floor")
 				args, env, scheme = append(args, "-tls", certificate), []string{"SSL_CERT_FILE=" + certificate}, "https"
 			}
-			if i == 1 {
+			if over == "HTTPS" { // with HTTP/1.1
 				env = append(env, "GODEBUG=http2client=0")
 			}
 			server, err := b.server("floor", args...)
@@ -360,14 +364,23 @@ func (b *bench) connections() {
 				return 0, err
 			}
 			defer p.stop()
-			if err := calls.WriteOrder(p.in, "add", 64, b.slice); err != nil {
-				return 0, err
+			order := func() (conns, made float64, err error) {
+				if err := calls.WriteOrder(p.in, "add", 64, b.slice); err != nil {
+					return 0, 0, err
+				}
+				f, err := calls.ReadFigure(p.out)
+				if err != nil {
+					return 0, 0, err
+				}
+				_, _, conns, err = server.stats()
+				return conns, float64(f.Calls), err
 			}
-			if _, err := calls.ReadFigure(p.out); err != nil {
-				return 0, err
+			to, _, err := order()
+			if err != nil || i < 3 {
+				return to - from, err
 			}
-			_, _, to, err := server.stats()
-			return to - from, err
+			later, made, err := order()
+			return (later - to) * 1000 / made, err
 		}})
 	}
 }
