@@ -83,6 +83,25 @@ func NewNotification(method string, params any) (*Request, error) {
 	return NewRequest(ID{}, method, params)
 }
 
+// NewBroadcast is like [NewNotification], for a notification that many peers get. It is encoded
+// once, so it must not be changed afterwards.
+func NewBroadcast(method string, params any) (*Request, error) {
+	r, err := NewNotification(method, params)
+	if err != nil {
+		return nil, err
+	}
+	r.shared = &broadcast{r, AppendRequest(nil, r)}
+	return r, nil
+}
+
+// Encoded returns r as JSON, which must not be changed: others may have it, too.
+func (r *Request) Encoded() []byte {
+	if r.shared != nil && r.shared.of == r {
+		return r.shared.text
+	}
+	return AppendRequest(nil, r)
+}
+
 // AppendRequest appends r as JSON to dst. A request without ID becomes a notification.
 func AppendRequest(dst []byte, r *Request) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0",`...)

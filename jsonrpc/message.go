@@ -20,7 +20,14 @@ type Request struct {
 	// is referenced, and must not be changed.
 	Params json.RawMessage
 
-	params members // the top-level members of Params, found while decoding
+	params members    // the top-level members of Params, found while decoding
+	shared *broadcast // of NewBroadcast
+}
+
+// A broadcast is the JSON of a notification for many peers.
+type broadcast struct {
+	of   *Request // a copy of it, which may be changed, is another one
+	text []byte
 }
 
 // IsNotification reports whether r is a notification, which gets no response.

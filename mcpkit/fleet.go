@@ -194,14 +194,14 @@ func (s *Server) SessionMissed(ts *transport.Session) {
 	c := s.catalog.Load()
 	for i, f := range [...]*feature{featureTools, featurePrompts, featureResources} {
 		if f.has(c) {
-			s.tellSession(state, listChanged[i], &protocol.EmptyParams{})
+			s.tellSession(state, s.broadcast(listChanged[i], &protocol.EmptyParams{}))
 		}
 	}
 	state.mu.Lock()
 	uris := slices.Sorted(maps.Keys(state.subscriptions))
 	state.mu.Unlock()
 	for _, uri := range uris {
-		s.tellSession(state, protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
+		s.tellSession(state, s.broadcast(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri}))
 	}
 }
 

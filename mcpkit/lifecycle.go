@@ -61,7 +61,7 @@ func (s *set[T]) remove(item T) {
 func (s *set[T]) snapshot() []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.all))
+	return slices.AppendSeq(make([]T, 0, len(s.all)), maps.Keys(s.all))
 }
 
 // SessionEnded removes a session. Transports call it.

@@ -159,10 +159,14 @@ func (s *Server) announceHere(changed [3]bool) {
 		}
 	}
 	s.news.tell(changed, func(lists [3]bool) {
-		for _, state := range s.sessions.snapshot() {
-			for i, c := range lists {
-				if c && state.ready.Load() && state.link.Home() {
-					s.tellSession(state, listChanged[i], &protocol.EmptyParams{})
+		sessions := s.sessions.snapshot()
+		for i, c := range lists {
+			if c {
+				n := s.broadcast(listChanged[i], &protocol.EmptyParams{})
+				for _, state := range sessions {
+					if state.ready.Load() && state.link.Home() {
+						s.tellSession(state, n)
+					}
 				}
 			}
 		}
@@ -225,26 +229,38 @@ func (s *Server) updatedHere(uri string) (notified bool) {
 			l.owe(func() { l.updated[uri] = struct{}{} })
 		}
 	}
+	var n *jsonrpc.Request // the same for all sessions
 	for _, state := range s.sessions.snapshot() {
 		state.mu.Lock()
 		_, subscribed := state.subscriptions[uri]
 		state.mu.Unlock()
 		if subscribed && state.ready.Load() && state.link.Home() && state.principal.Load().Has(scopes...) {
 			notified = true
-			s.tellSession(state, protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
+			if n == nil {
+				n = s.broadcast(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
+			}
+			s.tellSession(state, n)
 		}
 	}
 	return notified
 }
 
-// tellSession sends a notification outside of any request.
-func (s *Server) tellSession(state *session, method string, params any) {
-	n, err := jsonrpc.NewNotification(method, params)
-	if err == nil {
-		err = state.link.Notify(context.Background(), n)
-	}
+// broadcast returns a notification that is encoded once for all sessions; nil if that fails.
+func (s *Server) broadcast(method string, params any) *jsonrpc.Request {
+	n, err := jsonrpc.NewBroadcast(method, params)
 	if err != nil {
-		s.config.logger.Debug("mcpkit: a session was not notified", "method", method, "error", err)
+		s.config.logger.Debug("mcpkit: no session was notified", "method", method, "error", err)
+	}
+	return n
+}
+
+// tellSession sends a notification outside of any request.
+func (s *Server) tellSession(state *session, n *jsonrpc.Request) {
+	if n == nil {
+		return
+	}
+	if err := state.link.Notify(context.Background(), n); err != nil {
+		s.config.logger.Debug("mcpkit: a session was not notified", "method", n.Method, "error", err)
 	}
 }
 

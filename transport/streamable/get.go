@@ -86,6 +86,7 @@ type listener struct {
 	wake   chan struct{}
 	left   chan struct{} // closed when another replica writes the stream; nil outside of a fleet
 	seq    uint64        // of the last message written
+	events []Event       // memory for messages that are about to be written
 	ended  bool          // the last message of the stream was written
 	fresh  bool          // the client has not seen this stream before
 	broken bool          // the client has disconnected
@@ -231,10 +232,10 @@ func (l *listener) writeNew(live bool) bool {
 	}
 	buf := buffers.Get(0)
 	defer buffers.Put(buf)
-	var id []byte
+	defer l.forget()
 	for _, ev := range events {
 		if len(ev.Data) > 0 {
-			id = appendEventID(id[:0], l.st, ev.Seq)
+			id := appendEventID(make([]byte, 0, 40), l.st, ev.Seq)
 			*buf = sse.AppendEvent((*buf)[:0], string(id), ev.Data)
 			if !l.write(*buf) {
 				return false
@@ -254,7 +255,21 @@ func (l *listener) writeLost(resp *jsonrpc.Response) {
 	l.write(*buf)
 }
 
+// forget drops the messages that after returned. Few are missed at a time, so it keeps the memory for
+// few.
+func (l *listener) forget() {
+	clear(l.events)
+	if cap(l.events) > firstEvents {
+		l.events = nil
+	}
+}
+
+// after returns the messages that were not written yet. They are valid until the next call.
 func (l *listener) after() ([]Event, error) {
+	if own, ok := l.h.opts.EventStore.(*memoryStore); ok {
+		l.events = own.appendAfter(l.events[:0], l.s.ID(), l.st.name, l.seq)
+		return l.events, nil
+	}
 	return l.h.opts.EventStore.After(context.WithoutCancel(l.r.Context()), l.s.ID(), l.st.name, l.seq)
 }
 

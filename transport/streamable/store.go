@@ -57,6 +57,9 @@ const (
 	defaultTotalBytes = 64 << 20
 )
 
+// firstEvents is how many events a session has room for after its first one.
+const firstEvents = 8
+
 // eventOverhead is the approximate cost of an event besides its data.
 const eventOverhead = 100
 
@@ -100,7 +103,7 @@ func (m *memoryStore) Append(_ context.Context, session, stream string, e Event)
 	defer m.mu.Unlock()
 	at := m.sessions[session]
 	if at == nil {
-		at = m.order.PushBack(&sessionEvents{name: session})
+		at = m.order.PushBack(&sessionEvents{name: session, events: make([]storedEvent, 0, firstEvents)})
 		m.sessions[session] = at
 	}
 	m.order.MoveToBack(at)
@@ -118,20 +121,31 @@ func (m *memoryStore) Append(_ context.Context, session, stream string, e Event)
 }
 
 func (m *memoryStore) After(_ context.Context, session, stream string, seq uint64) ([]Event, error) {
+	return m.appendAfter(nil, session, stream, seq), nil
+}
+
+// appendAfter appends to dst what After returns. It looks at the newest events only, since most
+// readers have missed only the last one.
+func (m *memoryStore) appendAfter(dst []Event, session, stream string, seq uint64) []Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := m.sessions[session]
 	if at == nil {
-		return nil, nil
+		return dst
 	}
-	s := at.Value.(*sessionEvents)
-	var found []Event
-	for i := range s.events {
-		if e := &s.events[i]; e.stream == stream && e.Seq > seq {
-			found = append(found, e.Event)
+	events := at.Value.(*sessionEvents).events
+	from := len(events)
+	for ; from > 0; from-- {
+		if e := &events[from-1]; e.stream == stream && e.Seq <= seq {
+			break
 		}
 	}
-	return found, nil
+	for i := range events[from:] {
+		if e := &events[from+i]; e.stream == stream {
+			dst = append(dst, e.Event)
+		}
+	}
+	return dst
 }
 
 func (m *memoryStore) Forget(_ context.Context, session string) error {

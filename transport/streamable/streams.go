@@ -153,11 +153,11 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bo
 		return 0, errStoreLate
 	}
 	o.stored = true
-	// Store the message even if the client has disconnected: it may resume the stream.
-	ctx = context.WithoutCancel(ctx)
 	if o.instant() {
 		return o.appended(ctx, st, answer, o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, st.next(data, answer)))
 	}
+	// Store the message even if the client has disconnected: it may resume the stream.
+	ctx = context.WithoutCancel(ctx)
 	o.storing++
 	st.stuck = true
 	o.mu.Unlock()

@@ -410,7 +410,7 @@ func (b *bench) fan(who string, n int) (cpu, allocs float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	times := max(10, 10000/n)
+	times := max(30, 10000/n)
 	cpu, err = p.cpu(func(before func()) (int, error) {
 		before()
 		for range times {
