@@ -464,11 +464,20 @@ func (c *Call) CloseStream(retry time.Duration) error {
 // notify sends a notification on the stream of this call. A disconnected client is not an error.
 func (c *Call) notify(method string, params any) {
 	n, err := jsonrpc.NewNotification(method, params)
-	if err == nil && !c.isFinished() {
-		err = c.peer.Notify(c.scope.Parent(), n)
-	}
 	if err != nil {
 		c.server.config.logger.DebugContext(c.ctx, "mcpkit: a notification was not sent", "method", method, "error", err)
+		return
+	}
+	c.sendNotification(n)
+}
+
+// sendNotification sends a notification on the stream of the call, unless that has finished.
+func (c *Call) sendNotification(n *jsonrpc.Request) {
+	if c.isFinished() {
+		return
+	}
+	if err := c.peer.Notify(c.scope.Parent(), n); err != nil {
+		c.server.config.logger.DebugContext(c.ctx, "mcpkit: a notification was not sent", "method", n.Method, "error", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -19,7 +20,9 @@ type listener struct {
 	filter    protocol.SubscriptionFilter
 	topics    map[*Topic]map[string]struct{} // keys by topic; nil if there are none
 	principal *oauth.Principal
-	wake      chan struct{} // holds one token while something is owed
+	wake      chan struct{}       // holds one token while something is owed
+	meta      []byte              // the last member of the params of each notification, and their end
+	sending   map[string]struct{} // URIs that are sent now
 
 	mu      sync.Mutex
 	lists   [3]bool                      // guarded by mu: tools, prompts, resources
@@ -67,7 +70,9 @@ func (l *listener) run(ctx context.Context, call *Call) (Result, error) {
 	// The subscription ends when the authentication expires; the client then has to ask again.
 	ctx, cancel := oauth.WithExpiry(ctx)
 	defer cancel()
-	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
+	id := call.req.ID.String()
+	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(id)}
+	l.meta = []byte(`"_meta":{"` + protocol.MetaSubscriptionID + `":` + id + "}}")
 	call.server.listens.add(l)
 	defer call.server.listens.remove(l)
 	for t := range l.topics {
@@ -106,24 +111,31 @@ func newListener(call *Call, filter *protocol.SubscriptionFilter) (*listener, er
 		_, ok := c.findResource(call.principal, uri)
 		return !ok
 	})
-	return &listener{filter: f, principal: call.principal, wake: make(chan struct{}, 1), updated: map[string]struct{}{}}, nil
+	return &listener{
+		filter: f, principal: call.principal, wake: make(chan struct{}, 1),
+		updated: map[string]struct{}{}, sending: map[string]struct{}{},
+	}, nil
 }
 
 // deliver sends what is owed.
 func (l *listener) deliver(call *Call, meta protocol.Meta) {
 	l.mu.Lock()
-	lists, updated, owed := l.lists, l.updated, maps.Clone(l.owed)
-	l.lists, l.updated = [3]bool{}, map[string]struct{}{}
+	lists, owed := l.lists, maps.Clone(l.owed)
+	l.lists = [3]bool{}
+	l.updated, l.sending = l.sending, l.updated
 	clear(l.owed)
 	l.mu.Unlock()
 	for i, changed := range lists {
 		if changed {
-			call.notify(listChanged[i], &protocol.EmptyParams{Meta: meta})
+			call.sendNotification(&jsonrpc.Request{Method: listChanged[i], Params: slices.Concat([]byte("{"), l.meta)})
 		}
 	}
-	for uri := range updated {
-		call.notify(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri, Meta: meta})
+	for uri := range l.sending {
+		params := append(make([]byte, 0, len(`{"uri":"",`)+len(uri)+len(l.meta)), `{"uri":`...)
+		params = append(jsonx.AppendString(params, uri), ',')
+		call.sendNotification(&jsonrpc.Request{Method: protocol.NotificationResourcesUpdated, Params: append(params, l.meta...)})
 	}
+	clear(l.sending)
 	for t, params := range owed {
 		params, _ = withMeta(params, meta) // meta is the id of the request, which is valid
 		call.notify(t.topic.notification, params)
