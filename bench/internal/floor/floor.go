@@ -65,12 +65,12 @@ func (h *Handler) Notify() {
 func (h *Handler) listen(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Content-Type"] = typeStream
 	f := w.(http.Flusher)
-	f.Flush()
 	h.mu.Lock()
 	if h.streams == nil {
 		h.streams = map[http.ResponseWriter]http.Flusher{}
 	}
 	h.streams[w] = f
+	f.Flush() // the client counts on notifications from now on
 	h.mu.Unlock()
 	<-r.Context().Done()
 	h.mu.Lock()
