@@ -3,6 +3,7 @@ package streamable
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/buffers"
@@ -90,6 +91,11 @@ type listener struct {
 	ended  bool          // the last message of the stream was written
 	fresh  bool          // the client has not seen this stream before
 	broken bool          // the client has disconnected
+
+	wrote       time.Time   // the last write began
+	deadlineSet time.Time   // when the deadline of writes was set
+	alive       *time.Timer // sets silent; nil without keep-alive
+	silent      atomic.Bool // nothing may have been written for Options.KeepAlive
 }
 
 // open finds the stream and takes it, or returns why it cannot.
@@ -108,7 +114,7 @@ func (l *listener) open() *refusal {
 	if !l.take(wait) {
 		return refuse(http.StatusConflict, jsonrpc.CodeInvalidRequest, "the stream is open on another connection")
 	}
-	if _, done := o.state(l.st); done {
+	if _, done, _ := o.state(l.st); done {
 		events, err := l.after()
 		if err != nil || len(events) == 0 {
 			o.free(l.st)
@@ -164,17 +170,23 @@ func (l *listener) sendHead() {
 
 // run writes the stream until it ends, the client disconnects, or the server closes it.
 func (l *listener) run() {
-	idle := time.NewTimer(max(l.h.opts.KeepAlive, 0))
-	if l.h.opts.KeepAlive < 0 {
-		idle.Stop()
-	}
-	defer idle.Stop()
 	closing := l.h.life.Draining()
 	if l.st != l.s.out.standalone {
 		closing = nil // a call in flight may finish and respond
 	}
 	authentic, cancel := oauth.WithExpiry(context.WithoutCancel(l.r.Context()))
 	defer cancel()
+	// What rarely happens wakes the listener as a message does: it wakes for each message of each
+	// client, and waiting for another channel costs as much as storing the message.
+	defer context.AfterFunc(l.r.Context(), l.poke)()
+	defer context.AfterFunc(authentic, l.poke)()
+	if l.h.opts.KeepAlive > 0 {
+		l.alive = time.AfterFunc(l.h.opts.KeepAlive, func() {
+			l.silent.Store(true)
+			l.poke()
+		})
+		defer l.alive.Stop()
+	}
 	look, stop := l.h.replica.look(l)
 	defer stop()
 	live := false
@@ -183,14 +195,12 @@ func (l *listener) run() {
 	}
 	for !l.broken {
 		// Read done before the messages: a message appended later wakes the loop again.
-		_, done := l.s.out.state(l.st)
-		if !l.writeNew(live) || done || l.ended {
+		_, done, closed := l.s.out.state(l.st)
+		if closed || !l.writeNew(live) || done || l.ended {
 			return
 		}
 		live = true
-		if l.h.opts.KeepAlive > 0 {
-			idle.Reset(l.h.opts.KeepAlive)
-		}
+		l.keepAlive()
 		select {
 		case <-l.wake:
 		case <-look:
@@ -199,18 +209,35 @@ func (l *listener) run() {
 			}
 		case <-l.left:
 			return
-		case <-idle.C:
-			l.write([]byte(sse.KeepAlive))
-		case <-l.r.Context().Done():
-			l.broken = true
-		case <-l.s.done:
-			return
-		case <-authentic.Done():
-			return // the client resumes the stream with another token
 		case <-closing:
 			return
 		}
+		if authentic.Err() != nil {
+			return // the client resumes the stream with another token
+		}
+		l.broken = l.broken || l.r.Context().Err() != nil
 	}
+}
+
+// poke wakes run.
+func (l *listener) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// keepAlive writes a comment if nothing was written for Options.KeepAlive.
+func (l *listener) keepAlive() {
+	if l.broken || !l.silent.CompareAndSwap(true, false) {
+		return
+	}
+	rest := l.h.opts.KeepAlive - time.Since(l.wrote)
+	if rest <= 0 {
+		l.write([]byte(sse.KeepAlive))
+		rest = l.h.opts.KeepAlive
+	}
+	l.alive.Reset(rest)
 }
 
 // writeNew writes the messages appended since the last call. It returns false if the stream cannot
@@ -273,9 +300,13 @@ func (l *listener) after() ([]Event, error) {
 	return l.h.opts.EventStore.After(context.WithoutCancel(l.r.Context()), l.s.ID(), l.st.name, l.seq)
 }
 
-// write writes and flushes frame. It returns false if the client has disconnected.
+// write writes and flushes frame. It returns false if the client has disconnected. It sets a
+// deadline again when a quarter of WriteTimeout is over.
 func (l *listener) write(frame []byte) bool {
-	_ = l.rc.SetWriteDeadline(time.Now().Add(WriteTimeout))
+	l.wrote = time.Now()
+	if l.wrote.Sub(l.deadlineSet) > WriteTimeout/4 && l.rc.SetWriteDeadline(l.wrote.Add(WriteTimeout)) == nil {
+		l.deadlineSet = l.wrote
+	}
 	_, err := l.w.Write(frame)
 	if err == nil {
 		err = l.flush()

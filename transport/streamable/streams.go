@@ -308,11 +308,12 @@ func (o *streams) take(st *stream) (wake, left, freed chan struct{}) {
 	return st.wake, st.leave, nil
 }
 
-// state returns the number of the last message of st, and whether it is complete.
-func (o *streams) state(st *stream) (last uint64, done bool) {
+// state returns the number of the last message of st, whether it is complete, and whether the
+// session has ended.
+func (o *streams) state(st *stream) (last uint64, done, closed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return st.last, st.done
+	return st.last, st.done, o.closed
 }
 
 // listening reports whether a client reads the standalone stream.
@@ -421,6 +422,12 @@ func (o *streams) close() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
+	o.wakeLocked(o.standalone)
+	for _, some := range []map[string]*stream{o.open, o.away} {
+		for _, st := range some {
+			o.wakeLocked(st)
+		}
+	}
 	if !o.stored || o.s.h.replica != nil { // other replicas go on with it, or have made it forget
 		return nil
 	}
