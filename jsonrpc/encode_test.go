@@ -196,3 +196,22 @@ func BenchmarkAppendResponse(b *testing.B) {
 		dst = jsonrpc.AppendResponse(dst[:0], r)
 	}
 }
+
+func TestBroadcastsAreEncodedOnce(t *testing.T) {
+	n, err := jsonrpc.NewBroadcast("notifications/x", map[string]int{"a": 1})
+	require.NoError(t, err)
+	const text = `{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1}}`
+	require.Equal(t, text, string(n.Encoded()))
+	require.Zero(t, testing.AllocsPerRun(10, func() { n.Encoded() }))
+
+	asked := *n
+	asked.ID = jsonrpc.NumberID(7)
+	require.Equal(t, `{"jsonrpc":"2.0","id":7,"method":"notifications/x","params":{"a":1}}`, string(asked.Encoded()), "a copy")
+
+	alone, err := jsonrpc.NewNotification("notifications/x", map[string]int{"a": 1})
+	require.NoError(t, err)
+	require.Equal(t, text, string(alone.Encoded()))
+
+	_, err = jsonrpc.NewBroadcast("notifications/x", []int{1})
+	require.ErrorContains(t, err, "must be a JSON object")
+}

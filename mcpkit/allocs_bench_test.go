@@ -12,6 +12,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
+// A notification is encoded once for all sessions, and each stream has memory to write it. The rest
+// is the events that are stored. A subscription allocates the notification and its params, which
+// name the subscription.
+func TestANotificationToManyStreamsAllocatesAlmostNothingForEach(t *testing.T) {
+	const streams = 100
+	for family, most := range map[string]float64{"sessions": 0.5, "subscriptions": 2.5} {
+		t.Run(family, func(t *testing.T) {
+			a := newAudience(t, family, streams)
+			require.LessOrEqual(t, testing.AllocsPerRun(20, a.notify)/streams, most)
+		})
+	}
+}
+
 // Allocations are the same on every machine, so the test expects exact numbers. The race detector
 // adds allocations of its own.
 func TestCallsAllocateNoMoreThanTheyNeed(t *testing.T) {

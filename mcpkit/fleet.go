@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
@@ -115,7 +114,9 @@ func (s *Server) missed() {
 	}
 	for _, state := range s.sessions.snapshot() {
 		state.mu.Lock()
-		maps.Copy(uris, state.subscriptions)
+		for _, uri := range state.subscriptions {
+			uris[uri] = struct{}{}
+		}
 		state.mu.Unlock()
 	}
 	for uri := range uris {
@@ -149,7 +150,7 @@ func (s *Server) StoreSession(ts *transport.Session) ([]byte, error) {
 		return nil, errors.New("mcpkit: the session has not begun")
 	}
 	state.mu.Lock()
-	subscriptions := slices.Sorted(maps.Keys(state.subscriptions))
+	subscriptions := slices.Clone(state.subscriptions)
 	state.mu.Unlock()
 	return jsonx.Marshal(&sessionRecord{
 		Version: state.version, Info: state.info, Capabilities: state.capabilities,
@@ -171,10 +172,7 @@ func (s *Server) RestoreSession(ts *transport.Session, data []byte) error {
 	state.ready.Store(r.Ready)
 	state.logLevel.Store(r.LogLevel)
 	state.mu.Lock()
-	state.subscriptions = make(map[string]struct{}, len(r.Subscriptions))
-	for _, uri := range r.Subscriptions {
-		state.subscriptions[uri] = struct{}{}
-	}
+	state.subscriptions = slices.Compact(slices.Sorted(slices.Values(r.Subscriptions)))
 	state.mu.Unlock()
 	if !ok {
 		ts.SetVersion(string(r.Version))
@@ -198,7 +196,7 @@ func (s *Server) SessionMissed(ts *transport.Session) {
 		}
 	}
 	state.mu.Lock()
-	uris := slices.Sorted(maps.Keys(state.subscriptions))
+	uris := slices.Clone(state.subscriptions)
 	state.mu.Unlock()
 	for _, uri := range uris {
 		s.tellSession(state, s.broadcast(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri}))

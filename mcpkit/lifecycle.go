@@ -25,9 +25,9 @@ type session struct {
 	principal    atomic.Pointer[oauth.Principal] // of its last request
 
 	mu            sync.Mutex
-	subscriptions map[string]struct{} // guarded by mu: URIs
-	onEnd         []func()            // guarded by mu: called at the end
-	over          bool                // guarded by mu
+	subscriptions []string // guarded by mu: URIs, sorted
+	onEnd         []func() // guarded by mu: called at the end
+	over          bool     // guarded by mu
 }
 
 // maxSubscriptions limits the resources that a session may subscribe to, and that one

@@ -244,7 +244,7 @@ func (s *Server) updatedHere(uri string) (notified bool) {
 	var n *jsonrpc.Request // the same for all sessions
 	for _, state := range s.sessions.snapshot() {
 		state.mu.Lock()
-		_, subscribed := state.subscriptions[uri]
+		_, subscribed := slices.BinarySearch(state.subscriptions, uri)
 		state.mu.Unlock()
 		if subscribed && state.ready.Load() && state.link.Home() && state.principal.Load().Has(scopes...) {
 			notified = true
@@ -294,14 +294,10 @@ func (state *session) subscribe(ctx context.Context, uri string) (Result, error)
 	err := state.change(ctx, func() {
 		state.mu.Lock()
 		defer state.mu.Unlock()
-		_, ok := state.subscriptions[uri]
-		if full = !ok && len(state.subscriptions) >= maxSubscriptions; full {
-			return
+		i, ok := slices.BinarySearch(state.subscriptions, uri)
+		if full = !ok && len(state.subscriptions) >= maxSubscriptions; !ok && !full {
+			state.subscriptions = slices.Insert(state.subscriptions, i, uri)
 		}
-		if state.subscriptions == nil {
-			state.subscriptions = map[string]struct{}{}
-		}
-		state.subscriptions[uri] = struct{}{}
 	})
 	switch {
 	case err != nil:
@@ -322,7 +318,9 @@ func unsubscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (
 		return emptyResult, state.change(ctx, func() {
 			state.mu.Lock()
 			defer state.mu.Unlock()
-			delete(state.subscriptions, p.URI)
+			if i, ok := slices.BinarySearch(state.subscriptions, p.URI); ok {
+				state.subscriptions = slices.Delete(state.subscriptions, i, i+1)
+			}
 		})
 	})
 }

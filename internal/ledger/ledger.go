@@ -54,6 +54,7 @@ type Ledger struct {
 	Limits Limits
 
 	mu        sync.Mutex
+	lone      *Call                    // guarded by mu: a call that is not in calls, so that sessions need no map for one at a time
 	calls     map[jsonrpc.ID]*Call     // guarded by mu
 	questions map[jsonrpc.ID]*Question // guarded by mu
 	tally     Tally                    // guarded by mu
@@ -99,10 +100,10 @@ func (l *Ledger) change(c *Call, q *Question, open bool) bool {
 			l.tally.Notifications += by
 		case c.Request.Method == protocol.MethodSubscriptionsListen:
 			l.tally.Subscriptions += by
-			set(&l.calls, c.Request.ID, c, open)
+			l.setCall(c, open)
 		default:
 			l.tally.Calls += by
-			set(&l.calls, c.Request.ID, c, open)
+			l.setCall(c, open)
 		}
 	case q != nil && q.open != open:
 		q.open = open
@@ -113,6 +114,26 @@ func (l *Ledger) change(c *Call, q *Question, open bool) bool {
 	}
 	l.closeIdle()
 	return true
+}
+
+// setCall adds c to the calls or removes it. The caller holds mu.
+func (l *Ledger) setCall(c *Call, open bool) {
+	switch {
+	case open && l.lone == nil:
+		l.lone = c
+	case l.lone == c:
+		l.lone = nil
+	default:
+		set(&l.calls, c.Request.ID, c, open)
+	}
+}
+
+// call returns the call with this ID, or nil. The caller holds mu.
+func (l *Ledger) call(id jsonrpc.ID) *Call {
+	if l.lone != nil && l.lone.Request.ID == id {
+		return l.lone
+	}
+	return l.calls[id]
 }
 
 // set adds v to a table, which it creates if necessary, or removes it.
@@ -177,7 +198,7 @@ func (l *Ledger) refusal(req *jsonrpc.Request, bytes int64) *jsonrpc.Error {
 		if most.MaxNotifications > 0 && now.Notifications >= most.MaxNotifications {
 			return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d notifications are unhandled", now.Notifications)
 		}
-	case l.calls[req.ID] != nil:
+	case l.call(req.ID) != nil:
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", req.ID)
 	case req.Method == protocol.MethodSubscriptionsListen:
 		if most.MaxSubscriptions > 0 && now.Subscriptions >= most.MaxSubscriptions {
@@ -227,7 +248,7 @@ func (l *Ledger) Cancel(n *jsonrpc.Request) {
 		return
 	}
 	l.mu.Lock()
-	c := l.calls[id]
+	c := l.call(id)
 	if c != nil && c.Request.Method == protocol.MethodInitialize {
 		c = nil
 	}
@@ -319,6 +340,9 @@ func (l *Ledger) Close(cause error) { l.stop(cause, func(*Call) bool { return tr
 func (l *Ledger) stop(cause error, ends func(*Call) bool) {
 	l.mu.Lock()
 	var ended []*Call
+	if l.lone != nil && ends(l.lone) {
+		ended = append(ended, l.lone)
+	}
 	for _, c := range l.calls {
 		if ends(c) {
 			ended = append(ended, c)
