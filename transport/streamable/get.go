@@ -72,8 +72,8 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A listener is the GET that writes a stream of a session. It reads the messages from the event
-// store, so a slow client does not block anything. If the store has dropped messages that the
+// A listener is the GET that writes a stream of a session. It is handed new messages, and reads the
+// ones that it missed from the event store, so a slow client does not block anything. If the store has dropped messages that the
 // client needs, the listener disconnects it.
 type listener struct {
 	h     *Handler
@@ -87,7 +87,7 @@ type listener struct {
 	wake   chan struct{}
 	left   chan struct{} // closed when another replica writes the stream; nil outside of a fleet
 	seq    uint64        // of the last message written
-	events []Event       // memory for messages that are about to be written
+	spare  []Event       // memory for messages of the stream
 	ended  bool          // the last message of the stream was written
 	fresh  bool          // the client has not seen this stream before
 	broken bool          // the client has disconnected
@@ -114,7 +114,7 @@ func (l *listener) open() *refusal {
 	if !l.take(wait) {
 		return refuse(http.StatusConflict, jsonrpc.CodeInvalidRequest, "the stream is open on another connection")
 	}
-	if _, done, _ := o.state(l.st); done {
+	if o.isDone(l.st) {
 		events, err := l.after()
 		if err != nil || len(events) == 0 {
 			o.free(l.st)
@@ -195,11 +195,12 @@ func (l *listener) run() {
 	}
 	for !l.broken {
 		// Read done before the messages: a message appended later wakes the loop again.
-		_, done, closed := l.s.out.state(l.st)
-		if closed || !l.writeNew(live) || done || l.ended {
+		events, done, closed := l.s.out.next(l.st, l.seq, l.spare)
+		if closed || !l.writeNew(events, live) || done || l.ended {
 			return
 		}
-		live = true
+		clear(events)
+		l.spare, live = events[:0], true
 		l.keepAlive()
 		select {
 		case <-l.wake:
@@ -240,16 +241,18 @@ func (l *listener) keepAlive() {
 	l.alive.Reset(rest)
 }
 
-// writeNew writes the messages appended since the last call. It returns false if the stream cannot
-// continue.
-func (l *listener) writeNew(live bool) bool {
-	events, err := l.after()
-	if err != nil {
-		l.h.opts.Logger.ErrorContext(l.r.Context(), "streamable: event store failed", "err", err)
-		return false
-	}
+// writeNew writes events, or if there are none, what the store has more. It returns false if the
+// stream cannot continue.
+func (l *listener) writeNew(events []Event, live bool) bool {
 	if len(events) == 0 {
-		return true
+		var err error
+		if events, err = l.after(); err != nil {
+			l.h.opts.Logger.ErrorContext(l.r.Context(), "streamable: event store failed", "err", err)
+			return false
+		}
+		if len(events) == 0 {
+			return true
+		}
 	}
 	// A client that resumes gets what is still stored. A live stream must not skip messages
 	// silently.
@@ -259,7 +262,6 @@ func (l *listener) writeNew(live bool) bool {
 	}
 	buf := buffers.Get(0)
 	defer buffers.Put(buf)
-	defer l.forget()
 	for _, ev := range events {
 		if len(ev.Data) > 0 {
 			id := appendEventID(make([]byte, 0, 40), l.st, ev.Seq)
@@ -282,21 +284,7 @@ func (l *listener) writeLost(resp *jsonrpc.Response) {
 	l.write(*buf)
 }
 
-// forget drops the messages that after returned. Few are missed at a time, so it keeps the memory for
-// few.
-func (l *listener) forget() {
-	clear(l.events)
-	if cap(l.events) > firstEvents {
-		l.events = nil
-	}
-}
-
-// after returns the messages that were not written yet. They are valid until the next call.
 func (l *listener) after() ([]Event, error) {
-	if own, ok := l.h.opts.EventStore.(*memoryStore); ok {
-		l.events = own.appendAfter(l.events[:0], l.s.ID(), l.st.name, l.seq)
-		return l.events, nil
-	}
 	return l.h.opts.EventStore.After(context.WithoutCancel(l.r.Context()), l.s.ID(), l.st.name, l.seq)
 }
 

@@ -596,7 +596,7 @@ func (p *replica) check(l *listener) bool {
 	if gone, err := p.isGone(ctx, l); err != nil || !gone {
 		return true
 	}
-	if !l.writeNew(true) || l.ended {
+	if !l.writeNew(nil, true) || l.ended {
 		return false
 	}
 	all, err := p.h.opts.EventStore.After(ctx, l.s.ID(), l.st.name, 0)

@@ -121,18 +121,13 @@ func (m *memoryStore) Append(_ context.Context, session, stream string, e Event)
 }
 
 func (m *memoryStore) After(_ context.Context, session, stream string, seq uint64) ([]Event, error) {
-	return m.appendAfter(nil, session, stream, seq), nil
-}
-
-// appendAfter appends to dst what After returns. It looks at the newest events only, since most
-// readers have missed only the last one.
-func (m *memoryStore) appendAfter(dst []Event, session, stream string, seq uint64) []Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := m.sessions[session]
 	if at == nil {
-		return dst
+		return nil, nil
 	}
+	// Most readers have missed only the newest.
 	events := at.Value.(*sessionEvents).events
 	from := len(events)
 	for ; from > 0; from-- {
@@ -140,12 +135,13 @@ func (m *memoryStore) appendAfter(dst []Event, session, stream string, seq uint6
 			break
 		}
 	}
+	var found []Event
 	for i := range events[from:] {
 		if e := &events[from+i]; e.stream == stream {
-			dst = append(dst, e.Event)
+			found = append(found, e.Event)
 		}
 	}
-	return dst
+	return found, nil
 }
 
 func (m *memoryStore) Forget(_ context.Context, session string) error {

@@ -65,6 +65,7 @@ type stream struct {
 	taken bool          // a connection writes the stream
 	freed chan struct{} // closed when that connection ends; nil while no connection waits for that
 	wake  chan struct{} // wakes the GET that writes the stream; nil if a POST writes it
+	live  []Event       // messages that this GET has not taken; others are in the store alone
 
 	moved bool          // a client reads the stream at another replica
 	leave chan struct{} // closed when the GET that writes the stream must leave it to another replica
@@ -154,7 +155,8 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bo
 	}
 	o.stored = true
 	if o.instant() {
-		return o.appended(ctx, st, answer, o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, st.next(data, answer)))
+		e := st.next(data, answer)
+		return o.appended(ctx, st, e, o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, e))
 	}
 	// Store the message even if the client has disconnected: it may resume the stream.
 	ctx = context.WithoutCancel(ctx)
@@ -176,14 +178,13 @@ func (o *streams) appendWithin(ctx context.Context, st *stream, data []byte, ans
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		err := guarded(func() error {
-			return o.store(ctx, st, st.next(data, answer))
-		})
+		e := st.next(data, answer)
+		err := guarded(func() error { return o.store(ctx, st, e) })
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		st.stuck = false
 		o.storing--
-		seq, err := o.appended(ctx, st, answer, err)
+		seq, err := o.appended(ctx, st, e, err)
 		o.forgetLocked()
 		done <- outcome{seq, err}
 	}()
@@ -233,12 +234,22 @@ func guarded(call func() error) (err error) {
 	return call()
 }
 
+// A GET that is further behind, or misses larger messages, reads the store.
+const (
+	maxLive      = 8       // messages that it is handed
+	maxLiveBytes = 4 << 10 // of one of them
+)
+
 // appended handles the result of an append. The caller holds mu.
-func (o *streams) appended(ctx context.Context, st *stream, answer bool, err error) (uint64, error) {
+func (o *streams) appended(ctx context.Context, st *stream, e Event, err error) (uint64, error) {
 	if err == nil {
 		st.last++
+		e.Seq = st.last // other replicas may have appended before
+		if st.wake != nil && len(st.live) < maxLive && len(e.Data) <= maxLiveBytes {
+			st.live = append(st.live, e)
+		}
 	}
-	if answer && err == nil {
+	if e.Last && err == nil {
 		o.markDoneLocked(st)
 	}
 	if err != nil && !errors.Is(err, ErrTooLarge) {
@@ -280,7 +291,7 @@ func (o *streams) wakeLocked(st *stream) {
 func (o *streams) free(st *stream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	st.taken, st.wake, st.leave = false, nil, nil
+	st.taken, st.wake, st.leave, st.live = false, nil, nil, nil
 	delete(o.away, st.name)
 	if st.freed != nil {
 		close(st.freed)
@@ -308,12 +319,25 @@ func (o *streams) take(st *stream) (wake, left, freed chan struct{}) {
 	return st.wake, st.leave, nil
 }
 
-// state returns the number of the last message of st, whether it is complete, and whether the
-// session has ended.
-func (o *streams) state(st *stream) (last uint64, done, closed bool) {
+// isDone reports whether st is complete.
+func (o *streams) isDone(st *stream) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return st.last, st.done, o.closed
+	return st.done
+}
+
+// next returns the messages of st after seq, if the GET need not read them from the store, whether
+// st is complete, and whether the session has ended. spare is memory for further messages.
+func (o *streams) next(st *stream, seq uint64, spare []Event) (live []Event, done, closed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n := len(st.live); n > 0 && st.live[0].Seq == seq+1 && st.live[n-1].Seq == st.last {
+		live, st.live = st.live, spare
+	} else {
+		clear(st.live)
+		st.live = st.live[:0]
+	}
+	return live, st.done, o.closed
 }
 
 // listening reports whether a client reads the standalone stream.
