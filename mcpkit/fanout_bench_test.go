@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// BenchmarkNotify measures one change that 1,000 clients hear of, each on a stream without a
+// BenchmarkNotify measures one change of which 1,000 clients are notified, each on a stream without a
 // network. An operation is the notification of one stream.
 func BenchmarkNotify(b *testing.B) {
 	for _, family := range []string{"sessions", "subscriptions"} {

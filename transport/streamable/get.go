@@ -199,8 +199,11 @@ func (l *listener) run() {
 		if closed || !l.writeNew(events, live) || done || l.ended {
 			return
 		}
-		clear(events)
-		l.spare, live = events[:0], true
+		live = true
+		if events != nil {
+			clear(events)
+			l.spare = events[:0]
+		}
 		l.keepAlive()
 		select {
 		case <-l.wake:

@@ -30,12 +30,12 @@ type streams struct {
 	tag        string             // begins the names of streams in a fleet; "" outside of one
 	closed     bool
 	stored     bool          // a message of the session is in the store
+	draining   bool          // a goroutine stores what is pending
 	storing    int           // calls of the store that have not returned
 	forgotten  chan struct{} // closed when the store has forgotten the session; nil until closed
 
 	pending      [][]byte // notifications for the standalone stream that wait for the store
 	pendingBytes int
-	draining     bool // a goroutine stores them
 }
 
 // Limits for messages that wait for a slow event store.
@@ -63,12 +63,16 @@ type stream struct {
 
 	stuck bool          // the store has not returned from the last append
 	taken bool          // a connection writes the stream
-	freed chan struct{} // closed when that connection ends; nil while no connection waits for that
-	wake  chan struct{} // wakes the GET that writes the stream; nil if a POST writes it
-	live  []Event       // messages that this GET has not taken; others are in the store alone
-
 	moved bool          // a client reads the stream at another replica
-	leave chan struct{} // closed when the GET that writes the stream must leave it to another replica
+	freed chan struct{} // closed when that connection ends; nil while no connection waits for that
+	get   *reading      // of the GET that writes the stream; nil if a POST writes it
+}
+
+// A reading is a stream that a GET writes. streams.mu guards its fields.
+type reading struct {
+	wake  chan struct{} // wakes the GET
+	leave chan struct{} // closed when it must leave the stream to another replica; nil outside of a fleet
+	live  []Event       // messages that it has not taken; others are in the store alone
 }
 
 const standaloneName = "0"
@@ -236,8 +240,8 @@ func guarded(call func() error) (err error) {
 
 // A GET that is further behind, or misses larger messages, reads the store.
 const (
-	maxLive      = 8       // messages that it is handed
-	maxLiveBytes = 4 << 10 // of one of them
+	liveEvents = 8       // messages that it is handed
+	liveBytes  = 4 << 10 // of one of them
 )
 
 // appended handles the result of an append. The caller holds mu.
@@ -245,8 +249,8 @@ func (o *streams) appended(ctx context.Context, st *stream, e Event, err error) 
 	if err == nil {
 		st.last++
 		e.Seq = st.last // other replicas may have appended before
-		if st.wake != nil && len(st.live) < maxLive && len(e.Data) <= maxLiveBytes {
-			st.live = append(st.live, e)
+		if st.get != nil && len(st.get.live) < liveEvents && len(e.Data) <= liveBytes {
+			st.get.live = append(st.get.live, e)
 		}
 	}
 	if e.Last && err == nil {
@@ -281,8 +285,11 @@ func (o *streams) markDoneLocked(st *stream) {
 }
 
 func (o *streams) wakeLocked(st *stream) {
+	if st.get == nil {
+		return
+	}
 	select {
-	case st.wake <- struct{}{}:
+	case st.get.wake <- struct{}{}:
 	default:
 	}
 }
@@ -291,7 +298,7 @@ func (o *streams) wakeLocked(st *stream) {
 func (o *streams) free(st *stream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	st.taken, st.wake, st.leave, st.live = false, nil, nil, nil
+	st.taken, st.get = false, nil
 	delete(o.away, st.name)
 	if st.freed != nil {
 		close(st.freed)
@@ -312,11 +319,11 @@ func (o *streams) take(st *stream) (wake, left, freed chan struct{}) {
 		return nil, nil, st.freed
 	}
 	st.taken = true
-	st.wake = make(chan struct{}, 1)
+	st.get = &reading{wake: make(chan struct{}, 1)}
 	if o.tag != "" {
-		st.leave = make(chan struct{})
+		st.get.leave = make(chan struct{})
 	}
-	return st.wake, st.leave, nil
+	return st.get.wake, st.get.leave, nil
 }
 
 // isDone reports whether st is complete.
@@ -331,11 +338,12 @@ func (o *streams) isDone(st *stream) bool {
 func (o *streams) next(st *stream, seq uint64, spare []Event) (live []Event, done, closed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if n := len(st.live); n > 0 && st.live[0].Seq == seq+1 && st.live[n-1].Seq == st.last {
-		live, st.live = st.live, spare
+	g := st.get
+	if n := len(g.live); n > 0 && g.live[0].Seq == seq+1 && g.live[n-1].Seq == st.last {
+		live, g.live = g.live, spare
 	} else {
-		clear(st.live)
-		st.live = st.live[:0]
+		clear(g.live)
+		g.live = g.live[:0]
 	}
 	return live, st.done, o.closed
 }
@@ -422,9 +430,9 @@ func (o *streams) leave(name string) (wrote bool) {
 		return false
 	}
 	st.moved = true
-	if st.leave != nil {
-		close(st.leave)
-		st.leave = nil
+	if st.get != nil && st.get.leave != nil {
+		close(st.get.leave)
+		st.get.leave = nil
 	}
 	return st.last > 0
 }
