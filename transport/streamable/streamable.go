@@ -54,7 +54,8 @@ const (
 )
 
 const (
-	// WriteTimeout limits one write to a client. After that, the connection is closed.
+	// WriteTimeout limits one write to a client. After that, the connection is closed. A write to a
+	// stream that was opened with GET may have up to a quarter less, if others came before it.
 	//
 	//limit:connection time that one write may take | the connection is closed
 	WriteTimeout = 30 * time.Second

@@ -17,8 +17,8 @@ import (
 
 // streams are the event streams of one session: the standalone stream, which the client opens with
 // GET, and one for each POST whose reply became a stream. Each message is on exactly one stream,
-// and is in the event store before it is sent. So the store is also the queue: a connection that
-// resumes, or falls behind, reads from the store.
+// and is in the event store before it is sent. The GET that writes a stream is handed new messages.
+// For others the store is the queue: a connection that resumes, or falls behind, reads from it.
 type streams struct {
 	s *session
 

@@ -116,7 +116,7 @@ func dial(s Server, job *Job) (*caller, error) {
 		return nil, err
 	}
 	if s.TLS {
-		conn = tls.Client(conn, anyCertificate)
+		conn = tls.Client(conn, anyCertificate())
 	}
 	c := &caller{conn: conn, r: bufio.NewReaderSize(conn, 64<<10), job: job, server: s, id: firstID}
 	if !s.Modern {
