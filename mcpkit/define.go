@@ -119,26 +119,35 @@ func noteRepair(ctx context.Context) {
 	}
 }
 
+// noRawSchemas is the error of a server that has a schema written by hand and not the option for it.
+const noRawSchemas = `schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, with the package github.com/mcpkit/mcpkit-go/rawschema`
+
 // handSchema compiles a schema written by hand; nil where there is none.
-func handSchema(what string, schema json.RawMessage) (*reflectx.RawSchema, error) {
+func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSchema, error) {
 	if schema == nil {
 		return nil, nil
 	}
-	compiled, err := reflectx.CompileSchema(schema)
+	if s.config.rawSchemas == nil {
+		return nil, errors.New(what + ": " + noRawSchemas)
+	}
+	compiled, err := s.config.rawSchemas(schema)
 	if err == nil && what == "input" && !isObjectSchema(schema) {
 		err = errors.New(`the schema of arguments has "type": "object" at its root`)
 	}
 	return compiled, prefixed(what+": ", err)
 }
 
+// A faultySchema stands for a schema that does not compile. Nothing is validated by it.
+type faultySchema struct{ reflectx.RawSchema }
+
 // compile returns the call plan of the definition's function.
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
 	e := def.entry()
 	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions(),
 		Provide: "give it with mcpkit.Provide", GiveSchema: "the tag input or ToolBuilder.Input"}
-	schema, schemaErr := handSchema("input", def.input)
+	schema, schemaErr := s.handSchema("input", def.input)
 	if schemaErr != nil {
-		schema = &reflectx.RawSchema{} // the parameters are those of a function with a schema
+		schema = faultySchema{} // the parameters are those of a function with a schema
 	}
 	o.Schema = schema
 	if def.kind == kindResource {
@@ -174,7 +183,7 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 	outputs, outErr := newToolOutputs(def.site, fn.Outputs(), s.inputOptions())
 	var keepErr error
 	e.keep, keepErr = def.keep()
-	output, handErr := handSchema("output", def.output)
+	output, handErr := s.handSchema("output", def.output)
 	if err := joinFaults(err, outErr, at(def.site, handErr), at(def.site, keepErr)); err != nil {
 		return err
 	}
@@ -243,7 +252,7 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 
 // addTool adds a tool that run answers. output is a schema of the structured result that was
 // written by hand, or nil.
-func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output *reflectx.RawSchema, run func(context.Context, *Call) ([]reflect.Value, error)) error {
+func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output reflectx.RawSchema, run func(context.Context, *Call) ([]reflect.Value, error)) error {
 	var err error
 	if t.headers, err = mirror.Params(t.def.InputSchema); err != nil {
 		return at(t.site, err)
