@@ -184,7 +184,7 @@ func TestVetCompilesSchemasByHandIfTheProgramDoes(t *testing.T) {
 	found, costs, err := vetted(t, program(t, "schemas"), "./...")
 	require.NoError(t, err)
 	require.Len(t, found, 1)
-	require.Contains(t, found[0], "Broken.Run: input: the schema does not compile")
+	require.Contains(t, found[0], "Broken.Run (main.go:22): input: the schema is not valid JSON")
 	require.Len(t, costs, 1)
 	require.Contains(t, costs[0], "Reports")
 }
