@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/rawschema"
 )
 
 // docs:begin input
@@ -52,7 +53,12 @@ func asJSON(args json.RawMessage) string { return "json " + string(args) }
 
 func TestAFunctionMayTakeAllArguments(t *testing.T) {
 	schema := (&Reports{}).RunSchema()
-	srv := newServer(t, &Reports{}, rawSchemas)
+	srv, err := func() (*mcpkit.Server, error) {
+		// docs:begin rawschemas
+		return mcpkit.New(&Reports{}, mcpkit.RawSchemas(rawschema.Compile))
+		// docs:end rawschemas
+	}()
+	require.NoError(t, err)
 	require.NoError(t, srv.Add(
 		mcpkit.NewTool("map", asMap).Input(schema), mcpkit.NewTool("json", asJSON).Input(schema),
 		mcpkit.NewTool("none", func(call *mcpkit.Call) string { return "none " + string(call.Arguments()) }).Input(schema),
