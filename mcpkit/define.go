@@ -101,7 +101,7 @@ func isHeader(t reflect.Type) bool {
 }
 
 func (s *Server) inputOptions() reflectx.InputOptions {
-	return reflectx.InputOptions{Descriptions: s.descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Unions: s.config.unions, Give: howToGive}
+	return reflectx.InputOptions{Descriptions: s.descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Memo: &s.memo, Unions: s.config.unions, Give: howToGive}
 }
 
 // howToGive says how an interface can be part of arguments.

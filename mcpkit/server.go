@@ -52,6 +52,7 @@ type Server struct {
 
 	life     lifecycle
 	overdue  atomic.Int64
+	memo     reflectx.Memo
 	encoders sync.Map // reflect.Type -> reflectx.Encoder, nil for types without unions
 
 	sessions set[*session]

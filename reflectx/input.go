@@ -52,6 +52,10 @@ type InputOptions struct {
 	// with Union". Nil and "" mean none.
 	Give func(t reflect.Type) string
 
+	// Memo remembers types that several inputs and outputs have, which must have the same options
+	// except for Owner, Method and What. Nil means that each compiles its types anew.
+	Memo *Memo
+
 	// Unions holds the unions of interface types with known implementations. See [NewUnion].
 	Unions map[reflect.Type]*Union
 }

@@ -72,6 +72,8 @@ type compiler struct {
 	place    descriptionPlace // of the type that is being compiled
 	specs    []*spec
 	schemas  []*jsonschema.Schema
+	spans    []span       // of the objects in the schema
+	kept     []keptObject // for the Memo
 }
 
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
@@ -130,7 +132,9 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		return nil, c.errs
 	}
 	in.makeExample(root)
+	c.remember(in.schema)
 	in.root.release(root, map[*object]bool{})
+	c.keep()
 	return in, nil
 }
 
@@ -146,7 +150,7 @@ func (n *node) release(from *spec, done map[*object]bool) {
 		n.elem.release(from.elem, done)
 	}
 	for _, o := range n.objects() {
-		if done[o] {
+		if done[o] || o.known != nil {
 			continue
 		}
 		done[o] = true
@@ -291,8 +295,16 @@ func (c *compiler) objectOf(key objectKey) *object {
 		key.place, at = c.place, c.place
 	}
 	if o := c.objects[key]; o != nil {
-		o.recursive = o.recursive || o.compiling
+		if o.compiling {
+			o.recursive = true
+		}
 		return o
+	}
+	if key.discriminator == "" && key.t.Name() != "" {
+		if o := c.recall(key.t); o != nil {
+			c.objects[key] = o
+			return o
+		}
 	}
 	o := &object{t: key.t, place: at, compiling: true}
 	c.objects[key] = o

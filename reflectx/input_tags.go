@@ -315,7 +315,7 @@ func isToken(s string) bool {
 // headers makes the checks that need the root: duplicate names, and places that a client cannot
 // reach through properties alone.
 func (c *compiler) headers(o *object, reachable bool, names map[string]string, above map[*object]bool) {
-	if above[o] {
+	if above[o] || o.known != nil {
 		return
 	}
 	above[o] = true
@@ -457,7 +457,7 @@ func (n *node) faulty(done map[*object]bool) bool {
 		return true
 	}
 	for _, o := range n.objects() {
-		if done[o] {
+		if done[o] || o.known != nil {
 			continue
 		}
 		done[o] = true
@@ -470,13 +470,14 @@ func (n *node) faulty(done map[*object]bool) bool {
 	return false
 }
 
-// walk calls fn for every field below n, once for each object, with the place of errors set.
+// walk calls fn for every field below n, once for each object, with the place of errors set. It
+// leaves known objects out.
 func (c *compiler) walk(n *node, done map[*object]bool, fn func(*field)) {
 	for n.elem != nil {
 		n = n.elem
 	}
 	for _, o := range n.objects() {
-		if done[o] {
+		if done[o] || o.known != nil {
 			continue
 		}
 		done[o] = true

@@ -216,6 +216,11 @@ func safeName(s string) string {
 
 // object writes the members of a struct, with the keywords from extended, if any.
 func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.Schema) {
+	if o.known != nil {
+		s.b = append(s.separate(), o.known.schema...)
+		return
+	}
+	start := len(s.separate())
 	s.b = append(s.name("properties"), '{')
 	var required []string
 	for i, f := range o.fields {
@@ -249,6 +254,9 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 	s.b = append(s.b, '}')
 	s.set("required", required)
 	s.b = append(s.name("additionalProperties"), "false"...)
+	if extended.Properties == nil {
+		w.c.spans = append(w.c.spans, span{o, start, len(s.b)})
+	}
 }
 
 // mapping writes the members of a map. It always writes properties, because some clients refuse an
@@ -270,10 +278,16 @@ type memberWriter struct{ b []byte }
 
 // name begins a member and returns the bytes to append its value to.
 func (s *memberWriter) name(name string) []byte {
-	if s.b[len(s.b)-1] != '{' {
+	s.separate()
+	s.b = append(jsonx.AppendString(s.b, name), ':')
+	return s.b
+}
+
+// separate writes a comma unless the object is empty or has one at its end.
+func (s *memberWriter) separate() []byte {
+	if last := s.b[len(s.b)-1]; last != '{' && last != ',' {
 		s.b = append(s.b, ',')
 	}
-	s.b = append(jsonx.AppendString(s.b, name), ':')
 	return s.b
 }
 
