@@ -58,11 +58,6 @@ func (s *Server) define(d *draft, def *definition) error {
 
 // injection provides the parameters that are not arguments.
 func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
-	ofCall := map[reflect.Type]func(*Call) any{
-		reflect.TypeFor[*Call]():            func(c *Call) any { return c },
-		reflect.TypeFor[*slog.Logger]():     func(c *Call) any { return c.Logger() },
-		reflect.TypeFor[*oauth.Principal](): func(c *Call) any { return c.principal },
-	}
 	o.Inject = func(t reflect.Type) (reflectx.Injector, bool) {
 		if of := ofCall[t]; of != nil {
 			*logs = *logs || t != reflect.TypeFor[*oauth.Principal]()
@@ -87,11 +82,24 @@ func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
 			return v, nil, err
 		}, true
 	}
-	o.Injectable = []string{"*mcpkit.Call", "*slog.Logger", "*oauth.Principal", "http.Header"}
-	for t := range s.config.providers {
-		o.Injectable = append(o.Injectable, t.String())
+	o.Injectable = s.injectable
+}
+
+// ofCall are the parameters that are part of the call.
+var ofCall = map[reflect.Type]func(*Call) any{
+	reflect.TypeFor[*Call]():            func(c *Call) any { return c },
+	reflect.TypeFor[*slog.Logger]():     func(c *Call) any { return c.Logger() },
+	reflect.TypeFor[*oauth.Principal](): func(c *Call) any { return c.principal },
+}
+
+// injectable lists the parameters that are not arguments, for errors.
+func injectable(providers map[reflect.Type]reflectx.Injector) []string {
+	names := []string{"*mcpkit.Call", "*slog.Logger", "*oauth.Principal", "http.Header"}
+	for t := range providers {
+		names = append(names, t.String())
 	}
-	slices.Sort(o.Injectable[4:])
+	slices.Sort(names[4:])
+	return names
 }
 
 // isHeader recognises http.Header by its shape and name: naming the type would link net/http into

@@ -314,10 +314,16 @@ func (c *compiler) objectOf(key objectKey) *object {
 	if key.discriminator != "" {
 		o.fields, o.names, o.absent = append(o.fields, c.discriminatorField(key)), append(o.names, key.discriminator), true
 	}
+	size := 0
+	for i := range members {
+		size += len(members[i].name)
+	}
+	jsonNames := make([]byte, 0, size)
 	for i := range members {
 		m, f := &members[i], &fields[i]
+		jsonNames = append(jsonNames, m.name...)
 		specs[i] = fieldSpec{sf: &m.sf, mayOmit: m.mayOmit}
-		*f = field{fieldSpec: &specs[i], owner: m.owner, validate: m.sf.Tag.Get("validate"), jsonName: []byte(m.name)}
+		*f = field{fieldSpec: &specs[i], owner: m.owner, validate: m.sf.Tag.Get("validate"), jsonName: jsonNames[len(jsonNames)-len(m.name):]}
 		f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
 		o.fields = append(o.fields, f)
 		o.names = append(o.names, f.Name)

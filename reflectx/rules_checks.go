@@ -148,6 +148,9 @@ func (c *compiler) badParam(n *spec, r rule, err error) {
 // stricter returns the larger of a and b if sign is 1, the smaller if it is -1. It ignores an empty
 // a.
 func stricter(a, b json.Number, sign int) json.Number {
+	if a == "" {
+		return b
+	}
 	x, okX := new(big.Rat).SetString(string(a))
 	y, okY := new(big.Rat).SetString(string(b))
 	if !okX || okY && y.Cmp(x) == sign {
