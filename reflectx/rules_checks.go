@@ -151,12 +151,28 @@ func stricter(a, b json.Number, sign int) json.Number {
 	if a == "" {
 		return b
 	}
+	if x, y, ok := integers(a, b); ok {
+		if cmp.Compare(y, x) == sign {
+			return b
+		}
+		return a
+	}
 	x, okX := new(big.Rat).SetString(string(a))
 	y, okY := new(big.Rat).SetString(string(b))
 	if !okX || okY && y.Cmp(x) == sign {
 		return b
 	}
 	return a
+}
+
+// integers returns two numbers if both are written as integers of 64 bits, as most limits are.
+func integers(a, b json.Number) (x, y int64, ok bool) {
+	x, err := strconv.ParseInt(string(a), 10, 64)
+	if err != nil {
+		return 0, 0, false
+	}
+	y, err = strconv.ParseInt(string(b), 10, 64)
+	return x, y, err == nil
 }
 
 // refuse adds not to kw.

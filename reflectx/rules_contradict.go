@@ -85,6 +85,11 @@ func (n *spec) impossibleRange() string {
 	if kw.Minimum == "" && kw.ExclusiveMinimum == "" || kw.Maximum == "" && kw.ExclusiveMaximum == "" {
 		return ""
 	}
+	if kw.ExclusiveMinimum == "" && kw.ExclusiveMaximum == "" {
+		if low, high, ok := integers(kw.Minimum, kw.Maximum); ok && low <= high {
+			return ""
+		}
+	}
 	low, lowText, lowOpen := tighter(kw.Minimum, kw.ExclusiveMinimum, 1)
 	high, highText, highOpen := tighter(kw.Maximum, kw.ExclusiveMaximum, -1)
 	if low == nil || high == nil {
