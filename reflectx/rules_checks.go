@@ -215,11 +215,11 @@ func (c *compiler) equalText(n *spec, r rule) {
 	n.phrases = append(n.phrases, "other than "+quoteJSON(p))
 }
 
-var ruleWords = regexp.MustCompile(`'[^']*'|\S+`)
+var ruleWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`'[^']*'|\S+`) })
 
 // splitWords splits the parameter of oneof as the validator does.
 func splitWords(s string) []string {
-	words := ruleWords.FindAllString(s, -1)
+	words := ruleWords().FindAllString(s, -1)
 	for i, w := range words {
 		words[i] = strings.ReplaceAll(w, "'", "")
 	}
