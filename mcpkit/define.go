@@ -162,6 +162,7 @@ func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entr
 		o.Input.What = "variables of the URI"
 	}
 	o.Input.NoSchema = def.kind == kindPrompt
+	o.Input.OmitDescription = true // the tool's description covers the type, whose own would cost tokens
 	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
 	fn, err := reflectx.Compile(def.fn, o)
@@ -213,8 +214,10 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		if faults != nil {
 			return faults
 		}
-		// The tool's description covers the input type, whose own description would cost tokens.
-		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
+		t.def.InputSchema = in.Schema()
+		if jsonx.Member(in.Schema(), "description") != nil { // of a method JSONSchemaExtend
+			t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
+		}
 		t.secrets = secret.OfFields(fields)
 	}
 	if def.input != nil {

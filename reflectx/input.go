@@ -45,6 +45,10 @@ type InputOptions struct {
 	// prompts. Each description then includes the allowed values and the default.
 	NoSchema bool
 
+	// OmitDescription leaves the doc comment of the struct type out of the schema: that of the
+	// function describes both.
+	OmitDescription bool
+
 	// What is the name of the values in error messages: "variables of the URI". "" means arguments.
 	What string
 

@@ -20,7 +20,10 @@ func (c *compiler) publish(n *spec) json.RawMessage {
 	root := *n
 	if n.obj != nil {
 		root.kw = c.clone(n.kw)
-		if root.kw.Description == "" {
+		switch {
+		case c.o.OmitDescription:
+			root.kw.Description = ""
+		case root.kw.Description == "":
 			root.kw.Description = c.typeComment(n.t)
 		}
 	}

@@ -3,6 +3,7 @@ package reflectx
 import (
 	"go/ast"
 	"go/constant"
+	"go/doc/comment"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -141,4 +142,23 @@ func TestConstantsHaveTheValuesOfTheCompiler(t *testing.T) {
 		}
 	})
 	require.Greater(t, known, 10*missed)
+}
+
+func TestPlainCommentsNeedNoParser(t *testing.T) {
+	known := 0
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.SampledFrom([]string{
+			"Search", "finds", "a", " ", "  ", "\n", "\n\n", "\t", "\n ", "\n\t", "it's", "''", "``", "[Search]", "[x]: https://example.com", "https://example.com/a_b?c=[d]", "#", "# A", "\n#", "- a", "\n- a", "\n* a", "\n1. a",
+			"ä", ".", ",", "e.g.", "`code`", "\n//go:x", "\nDeprecated: no", "Title", "\r", "\u00a0", "*", "\\", "\"q\"",
+		}), 1, 8).Draw(t, "words")
+		text := (&ast.CommentGroup{List: []*ast.Comment{{Text: "/*" + strings.Join(words, " ") + "*/"}}}).Text()
+		if text == "" || !isPlainText(text) {
+			return
+		}
+		known++
+		doc := new(comment.Parser).Parse(text)
+		want := strings.TrimSpace(string((&comment.Printer{TextWidth: -1}).Text(doc)))
+		require.Equal(t, want, oneLine(text), "%q", text)
+	})
+	require.Positive(t, known)
 }
