@@ -192,14 +192,16 @@ func (b *ToolBuilder) Hidden() *ToolBuilder { b.def.hidden = true; return b }
 // The function takes them as one parameter, a map[string]any or a json.RawMessage, or reads them
 // from its *Call; other parameters are injected. Defaults in the schema are not filled in, and
 // numbers in the map are float64, so large integers are exact in a json.RawMessage only. Server.Add
-// returns an error if the schema is not valid, or refers to anything outside itself.
+// returns an error if the server does not have the option [RawSchemas], or if the schema is not valid
+// or refers to anything outside itself.
 func (b *ToolBuilder) Input(schema string) *ToolBuilder {
 	b.def.input = json.RawMessage(schema)
 	return b
 }
 
 // Output sets the JSON Schema of the structured result, in place of the schema of the function's
-// result type. A result that does not fit is an internal error.
+// result type. A result that does not fit is an internal error. The server needs the option
+// [RawSchemas].
 func (b *ToolBuilder) Output(schema string) *ToolBuilder {
 	b.def.output = json.RawMessage(schema)
 	return b
@@ -210,21 +212,25 @@ type rawFunc func(ctx context.Context, call *Call) (any, error)
 
 // addRaw adds a tool whose schemas were written by hand.
 func (s *Server) addRaw(d *draft, t *tool, h rawFunc) error {
-	if t.def.InputSchema == nil {
-		t.def.InputSchema = noArguments
-	}
-	input, inErr := handSchema("input", t.def.InputSchema)
-	output, outErr := handSchema("output", t.def.OutputSchema)
+	input, inErr := s.handSchema("input", t.def.InputSchema)
+	output, outErr := s.handSchema("output", t.def.OutputSchema)
 	if err := joinFaults(at(t.site, toolname.Check(t.def.Name)), at(t.site, inErr), at(t.site, outErr)); err != nil {
 		return err
 	}
-	t.secrets = secret.OfSchema(t.def.InputSchema)
-	return s.addTool(d, t, dynamicOutputs(toolTypes), output, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
-		args := call.Arguments()
-		if args == nil {
-			args = json.RawMessage("{}")
+	validate := refuseArguments
+	if input == nil {
+		t.def.InputSchema = noArguments
+	} else {
+		t.secrets = secret.OfSchema(t.def.InputSchema)
+		validate = func(_ context.Context, args json.RawMessage) error {
+			if args == nil {
+				args = json.RawMessage("{}")
+			}
+			return input.Validate(args)
 		}
-		if err := input.Validate(args); err != nil {
+	}
+	return s.addTool(d, t, dynamicOutputs(toolTypes), output, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+		if err := validate(ctx, call.Arguments()); err != nil {
 			return nil, err
 		}
 		v, err := h(ctx, call)
@@ -241,7 +247,7 @@ func prefixed(prefix string, err error) error {
 
 // checkOutput validates a result against the output schema, since clients rely on it (server/tools,
 // "Output Schema").
-func checkOutput(schema *reflectx.RawSchema, result Result) error {
+func checkOutput(schema reflectx.RawSchema, result Result) error {
 	r, ok := result.(*ToolResult)
 	if !ok || r.IsError {
 		return nil
@@ -257,7 +263,8 @@ func checkOutput(schema *reflectx.RawSchema, result Result) error {
 
 // AddTool registers a tool with a complete definition, for instance one that another program
 // described. The arguments are validated against the input schema before h runs; h reads them from
-// the call.
+// the call. For schemas the server needs the option [RawSchemas]; without an input schema the tool
+// takes no arguments.
 func (s *Server) AddTool(def protocol.Tool, h func(ctx context.Context, call *Call) (any, error)) error {
 	t := &tool{entry: entry{key: def.Name, site: callerSite("tool", def.Name), logs: true}, def: def}
 	if h == nil {

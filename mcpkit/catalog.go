@@ -52,13 +52,13 @@ type entry struct {
 	keep             keepRule               // of a tool
 	run              Handler                // the method inside of what its tags demand
 	logs             bool
-	secrets          *secret.Secrecy              // which arguments logs may show; nil: all
-	wires            [len(versions)]func() []byte // the encoded definition for each version
-	from             gate                         // of the server that it is mounted from; nil for own entries
-	inner            item                         // the entry of that server
-	given            json.RawMessage              // the definition of SetDefinitions; nil for other entries
-	set              *ItemSet                     // that the entry belongs to; nil for most
-	extended         []taggedValue                // the tags of extensions; of a tool
+	secrets          *secret.Secrecy // which arguments logs may show; nil: all
+	wire             *wiring         // the encoded definition
+	from             gate            // of the server that it is mounted from; nil for own entries
+	inner            item            // the entry of that server
+	given            json.RawMessage // the definition of SetDefinitions; nil for other entries
+	set              *ItemSet        // that the entry belongs to; nil for most
+	extended         []taggedValue   // the tags of extensions; of a tool
 }
 
 func (e *entry) base() *entry { return e }
@@ -68,18 +68,32 @@ func (e *entry) visible(p *oauth.Principal) bool {
 	return len(e.scopes) == 0 || e.stepUp && p != nil || p.Has(e.scopes...)
 }
 
-// setWire sets the functions that encode the definition for each version on first use. define
-// returns what to encode.
+// setWire sets how the definition is encoded for each version on first use. define returns what to
+// encode.
 func (e *entry) setWire(define func(v protocol.Version) any) {
-	for i, v := range versions {
-		e.wires[i] = sync.OnceValue(func() []byte {
-			b, err := jsonx.Marshal(define(v))
-			if err != nil { // definitions are checked at registration
-				panic(fmt.Sprintf("mcpkit: definition of %s: %v", e.site, err))
-			}
-			return b
-		})
+	e.wire = &wiring{site: e.site, define: define}
+}
+
+// A wiring encodes a definition for each version when it is first needed.
+type wiring struct {
+	site    string
+	define  func(v protocol.Version) any
+	encoded [len(versions)]struct {
+		once sync.Once
+		json []byte
 	}
+}
+
+// in returns the definition for versions[i].
+func (w *wiring) in(i int) []byte {
+	e := &w.encoded[i]
+	e.once.Do(func() {
+		var err error
+		if e.json, err = jsonx.Marshal(w.define(versions[i])); err != nil { // definitions are checked at registration
+			panic(fmt.Sprintf("mcpkit: definition of %s: %v", w.site, err))
+		}
+	})
+	return e.json
 }
 
 type item interface{ base() *entry }

@@ -58,11 +58,6 @@ func (s *Server) define(d *draft, def *definition) error {
 
 // injection provides the parameters that are not arguments.
 func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
-	ofCall := map[reflect.Type]func(*Call) any{
-		reflect.TypeFor[*Call]():            func(c *Call) any { return c },
-		reflect.TypeFor[*slog.Logger]():     func(c *Call) any { return c.Logger() },
-		reflect.TypeFor[*oauth.Principal](): func(c *Call) any { return c.principal },
-	}
 	o.Inject = func(t reflect.Type) (reflectx.Injector, bool) {
 		if of := ofCall[t]; of != nil {
 			*logs = *logs || t != reflect.TypeFor[*oauth.Principal]()
@@ -87,11 +82,24 @@ func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
 			return v, nil, err
 		}, true
 	}
-	o.Injectable = []string{"*mcpkit.Call", "*slog.Logger", "*oauth.Principal", "http.Header"}
-	for t := range s.config.providers {
-		o.Injectable = append(o.Injectable, t.String())
+	o.Injectable = s.injectable
+}
+
+// ofCall are the parameters that are part of the call.
+var ofCall = map[reflect.Type]func(*Call) any{
+	reflect.TypeFor[*Call]():            func(c *Call) any { return c },
+	reflect.TypeFor[*slog.Logger]():     func(c *Call) any { return c.Logger() },
+	reflect.TypeFor[*oauth.Principal](): func(c *Call) any { return c.principal },
+}
+
+// injectable lists the parameters that are not arguments, for errors.
+func injectable(providers map[reflect.Type]reflectx.Injector) []string {
+	names := []string{"*mcpkit.Call", "*slog.Logger", "*oauth.Principal", "http.Header"}
+	for t := range providers {
+		names = append(names, t.String())
 	}
-	slices.Sort(o.Injectable[4:])
+	slices.Sort(names[4:])
+	return names
 }
 
 // isHeader recognises http.Header by its shape and name: naming the type would link net/http into
@@ -101,7 +109,7 @@ func isHeader(t reflect.Type) bool {
 }
 
 func (s *Server) inputOptions() reflectx.InputOptions {
-	return reflectx.InputOptions{Descriptions: s.descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Unions: s.config.unions, Give: howToGive}
+	return reflectx.InputOptions{Descriptions: s.descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Memo: &s.memo, Unions: s.config.unions, Give: howToGive}
 }
 
 // howToGive says how an interface can be part of arguments.
@@ -119,32 +127,42 @@ func noteRepair(ctx context.Context) {
 	}
 }
 
+// noRawSchemas is the error of a server that has a schema written by hand and not the option for it.
+const noRawSchemas = `schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, with the package github.com/mcpkit/mcpkit-go/rawschema`
+
 // handSchema compiles a schema written by hand; nil where there is none.
-func handSchema(what string, schema json.RawMessage) (*reflectx.RawSchema, error) {
+func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSchema, error) {
 	if schema == nil {
 		return nil, nil
 	}
-	compiled, err := reflectx.CompileSchema(schema)
+	if s.config.rawSchemas == nil {
+		return nil, errors.New(what + ": " + noRawSchemas)
+	}
+	compiled, err := s.config.rawSchemas(schema)
 	if err == nil && what == "input" && !isObjectSchema(schema) {
 		err = errors.New(`the schema of arguments has "type": "object" at its root`)
 	}
 	return compiled, prefixed(what+": ", err)
 }
 
+// A faultySchema stands for a schema that does not compile. Nothing is validated by it.
+type faultySchema struct{ reflectx.RawSchema }
+
 // compile returns the call plan of the definition's function.
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
 	e := def.entry()
 	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions(),
 		Provide: "give it with mcpkit.Provide", GiveSchema: "the tag input or ToolBuilder.Input"}
-	schema, schemaErr := handSchema("input", def.input)
+	schema, schemaErr := s.handSchema("input", def.input)
 	if schemaErr != nil {
-		schema = &reflectx.RawSchema{} // the parameters are those of a function with a schema
+		schema = faultySchema{} // the parameters are those of a function with a schema
 	}
 	o.Schema = schema
 	if def.kind == kindResource {
 		o.Input.What = "variables of the URI"
 	}
 	o.Input.NoSchema = def.kind == kindPrompt
+	o.Input.OmitDescription = true // the tool's description covers the type, whose own would cost tokens
 	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
 	fn, err := reflectx.Compile(def.fn, o)
@@ -174,7 +192,7 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 	outputs, outErr := newToolOutputs(def.site, fn.Outputs(), s.inputOptions())
 	var keepErr error
 	e.keep, keepErr = def.keep()
-	output, handErr := handSchema("output", def.output)
+	output, handErr := s.handSchema("output", def.output)
 	if err := joinFaults(err, outErr, at(def.site, handErr), at(def.site, keepErr)); err != nil {
 		return err
 	}
@@ -196,8 +214,10 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		if faults != nil {
 			return faults
 		}
-		// The tool's description covers the input type, whose own description would cost tokens.
-		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
+		t.def.InputSchema = in.Schema()
+		if jsonx.Member(in.Schema(), "description") != nil { // of a method JSONSchemaExtend
+			t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
+		}
 		t.secrets = secret.OfFields(fields)
 	}
 	if def.input != nil {
@@ -243,7 +263,7 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 
 // addTool adds a tool that run answers. output is a schema of the structured result that was
 // written by hand, or nil.
-func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output *reflectx.RawSchema, run func(context.Context, *Call) ([]reflect.Value, error)) error {
+func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output reflectx.RawSchema, run func(context.Context, *Call) ([]reflect.Value, error)) error {
 	var err error
 	if t.headers, err = mirror.Params(t.def.InputSchema); err != nil {
 		return at(t.site, err)

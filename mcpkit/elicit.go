@@ -51,7 +51,8 @@ func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, e
 }
 
 // ElicitForm is [Elicit] for a form that is not a Go type. schema is a flat JSON Schema object
-// (client/elicitation). The content of the answer is not validated.
+// (client/elicitation). In version 2026-07-28 and in tasks, the content of the answer is validated by
+// the keywords that forms may have there; otherwise it is not validated.
 func ElicitForm(ctx context.Context, message string, schema json.RawMessage, opts ...AskOption) (*protocol.ElicitResult, error) {
 	return elicit(ctx, &protocol.ElicitParams{Message: message, RequestedSchema: schema}, opts)
 }
@@ -200,10 +201,6 @@ func checkResponse(question protocol.InputRequest, raw json.RawMessage) *jsonrpc
 	if err := decodeResponse(question.Method, raw, &result); err != nil || result.Action != protocol.ElicitAccept {
 		return err
 	}
-	schema, err := reflectx.CompileSchema(jsonx.Member(question.Params, "requestedSchema"))
-	if err != nil { // a URL, or a schema of ElicitForm: its content is not validated
-		return nil
-	}
 	content := []byte("{}")
 	if result.Content != nil {
 		content = result.Content
@@ -216,7 +213,7 @@ func checkResponse(question protocol.InputRequest, raw json.RawMessage) *jsonrpc
 			return value
 		})
 	}
-	if err := schema.Validate(content); err != nil {
+	if err := form.Check(jsonx.Member(question.Params, "requestedSchema"), content); err != nil {
 		return invalidParams("the content of the response does not fit the form: %v", err)
 	}
 	return nil

@@ -94,7 +94,7 @@ func (w *vaultWords) WordsWide(string) []string  { return []string{w.v.enter("co
 // every gate. Half of the tools and resources come after the first calls.
 func vaultServer(t *testing.T, opts ...mcpkit.Option) (*mcpkit.Server, *vault) {
 	v := &vault{}
-	srv := newServer(t, &vaultWords{v: v}, append([]mcpkit.Option{mcpkit.Authenticated(), mcpkit.PageSize(2), mcpkit.Name("vault", "1.0.0")}, opts...)...)
+	srv := newServer(t, &vaultWords{v: v}, append([]mcpkit.Option{rawSchemas, mcpkit.Authenticated(), mcpkit.PageSize(2), mcpkit.Name("vault", "1.0.0")}, opts...)...)
 	for i, g := range gates {
 		if i == 2 {
 			modern(t, srv).result("tools/list", "{}")

@@ -91,7 +91,7 @@ func encodePage[T item](call *Call, member string, r registry[T], after string, 
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, it.base().wires[version]()...)
+		b = append(b, it.base().wire.in(version)...)
 	}
 	b = append(b, ']')
 	if next != "" {

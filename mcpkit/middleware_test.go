@@ -87,7 +87,7 @@ type plainInput struct {
 
 func TestRedactedArgumentsHaveNoSecrets(t *testing.T) {
 	var got string
-	srv := newServer(t, nil)
+	srv := newServer(t, nil, rawSchemas)
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			got = string(call.RedactedArguments())

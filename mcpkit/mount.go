@@ -152,7 +152,7 @@ func (m *mount) entry(inner item) entry {
 	e := inner.base()
 	outer := entry{
 		key: e.key, site: fmt.Sprintf("%s, %s", e.site, m.site), scopes: e.scopes, tags: e.tags, hidden: e.hidden,
-		logs: e.logs, overdue: new(overdueCount), secrets: e.secrets, wires: e.wires, from: m, inner: inner, stepUp: m.parent.config.stepUp,
+		logs: e.logs, overdue: new(overdueCount), secrets: e.secrets, wire: e.wire, from: m, inner: inner, stepUp: m.parent.config.stepUp,
 	}
 	outer.run = wrap("Around: ", func(ctx context.Context, call *Call) (Result, error) {
 		return m.enter(ctx, call, inner, call.row)

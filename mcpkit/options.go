@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,6 +63,7 @@ type config struct {
 	offersAll      bool
 	repair         bool
 	validate       *validator.Validate
+	rawSchemas     func(schema json.RawMessage) (reflectx.RawSchema, error) // nil if schemas cannot be written by hand
 	docs           []reflectx.Descriptions
 	providers      map[reflect.Type]reflectx.Injector
 	unions         map[reflect.Type]*reflectx.Union
@@ -240,6 +242,19 @@ func Repair() Option {
 // Validator registers the rule enum on it, unless v has one.
 func Validator(v *validator.Validate) Option {
 	return newOption(func(c *config) error { c.validate = v; return reflectx.RegisterRules(v) })
+}
+
+// RawSchemas lets the server have JSON Schemas that are written by hand: those of the tag input, of
+// [ToolBuilder.Input], [ToolBuilder.Output] and [Server.AddTool]. compile is rawschema.Compile, of
+// package rawschema of this module. Programs that do not use it start faster.
+func RawSchemas(compile func(schema json.RawMessage) (reflectx.RawSchema, error)) Option {
+	return newOption(func(c *config) error {
+		if compile == nil {
+			return errors.New("mcpkit: RawSchemas(nil): write mcpkit.RawSchemas(rawschema.Compile)")
+		}
+		c.rawSchemas = compile
+		return nil
+	})
 }
 
 // Docs gives the source of the services' package, so that doc comments are found in programs that

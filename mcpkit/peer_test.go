@@ -13,6 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/rawschema"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -133,6 +134,9 @@ func newServer(t testing.TB, service any, opts ...mcpkit.Option) *mcpkit.Server 
 	require.NoError(t, err)
 	return srv
 }
+
+// rawSchemas is the option of servers with schemas that are written by hand.
+var rawSchemas = mcpkit.RawSchemas(rawschema.Compile)
 
 // member returns a member of a JSON object, by path.
 func member(t testing.TB, object string, path ...string) string {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -247,7 +248,7 @@ func completeTags(t reflect.Type) []string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	if t.Kind() != reflect.Struct || !completes(t, nil) {
 		return nil
 	}
 	var methods []string
@@ -257,6 +258,27 @@ func completeTags(t reflect.Type) []string {
 		}
 	}
 	return methods
+}
+
+// completes reports whether a field of the struct t, or of one that it embeds, names a completer.
+func completes(t reflect.Type, above []reflect.Type) bool {
+	if slices.Contains(above, t) {
+		return false
+	}
+	for f := range t.Fields() {
+		if f.Tag.Get("complete") != "" {
+			return true
+		}
+		if inner := f.Type; f.Anonymous {
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			if inner.Kind() == reflect.Struct && completes(inner, append(above, t)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkWellKnown refuses methods that have a well-known name but another signature: leaving them
@@ -425,7 +447,7 @@ func describe(method, doc string) string {
 func (r *registrar) site(m reflectx.Method) string {
 	site := r.name + "." + m.Name
 	if m.File != "" {
-		site += fmt.Sprintf(" (%s:%d)", filepath.Base(m.File), m.Line)
+		site += " (" + filepath.Base(m.File) + ":" + strconv.Itoa(m.Line) + ")"
 	}
 	return site
 }

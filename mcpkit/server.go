@@ -30,6 +30,7 @@ import (
 type Server struct {
 	config       *config
 	descriptions reflectx.Descriptions
+	injectable   []string               // see injectable
 	generated    *generatedDescriptions // part of descriptions
 	state        *rounds.Sealer
 	fleet        *fleet.Fleet // nil outside of a fleet
@@ -52,6 +53,7 @@ type Server struct {
 
 	life     lifecycle
 	overdue  atomic.Int64
+	memo     reflectx.Memo
 	encoders sync.Map // reflect.Type -> reflectx.Encoder, nil for types without unions
 
 	sessions set[*session]
@@ -89,7 +91,7 @@ func newServer(c *config) (_ *Server, err error) {
 	source := reflectx.SourceDescriptions()
 	generated := newGeneratedDescriptions(source)
 	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)
-	s := &Server{config: c, descriptions: descriptions, generated: generated, family: family.New()}
+	s := &Server{config: c, descriptions: descriptions, generated: generated, injectable: injectable(c.providers), family: family.New()}
 	s.catalog.Store(&catalog{methods: coreMethods, offersAll: c.offersAll})
 	if s.extended, err = c.toolTags(); err != nil {
 		return nil, err

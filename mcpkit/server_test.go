@@ -532,7 +532,7 @@ func TestParametersByType(t *testing.T) {
 }
 
 func TestRawToolsAreHeldToTheirSchemas(t *testing.T) {
-	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	srv := newServer(t, nil, rawSchemas, mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	output := ""
 	require.NoError(t, srv.Add(mcpkit.NewTool("raw", func(_ context.Context, call *mcpkit.Call) (any, error) {
 		return map[string]string{"out": output}, nil
@@ -563,7 +563,7 @@ func TestBuildersAreCheckedWhenAdded(t *testing.T) {
 		{mcpkit.NewTool("a", func(s string) string { return s }).Input(`{"type":"object"}`), "parameter 1 is a string, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage"},
 		{mcpkit.NewResource("nothing", "n", func() string { return "" }), `"nothing" is not an absolute URI`},
 	} {
-		srv := newServer(t, nil)
+		srv := newServer(t, nil, rawSchemas)
 		err := srv.Add(mcpkit.NewTool("fine", func() string { return "" }), test.item)
 		require.Error(t, err)
 		require.Contains(t, err.Error(), test.want)

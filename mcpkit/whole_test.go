@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/rawschema"
 )
 
 // docs:begin input
@@ -52,7 +53,12 @@ func asJSON(args json.RawMessage) string { return "json " + string(args) }
 
 func TestAFunctionMayTakeAllArguments(t *testing.T) {
 	schema := (&Reports{}).RunSchema()
-	srv := newServer(t, &Reports{})
+	srv, err := func() (*mcpkit.Server, error) {
+		// docs:begin rawschemas
+		return mcpkit.New(&Reports{}, mcpkit.RawSchemas(rawschema.Compile))
+		// docs:end rawschemas
+	}()
+	require.NoError(t, err)
 	require.NoError(t, srv.Add(
 		mcpkit.NewTool("map", asMap).Input(schema), mcpkit.NewTool("json", asJSON).Input(schema),
 		mcpkit.NewTool("none", func(call *mcpkit.Call) string { return "none " + string(call.Arguments()) }).Input(schema),
@@ -91,7 +97,7 @@ func TestAFunctionMayTakeAllArguments(t *testing.T) {
 }
 
 func TestThousandsOfViolationsOfASchemaAreCounted(t *testing.T) {
-	srv := newServer(t, nil)
+	srv := newServer(t, nil, rawSchemas)
 	require.NoError(t, srv.Add(mcpkit.NewTool("sum", asJSON).Input(`{"type":"object","properties":{"n":{"type":"array","items":{"type":"integer"}}}}`)))
 	result := modern(t, srv).result("tools/call", `{"name":"sum","arguments":{"n":["x"`+strings.Repeat(`,"x"`, 4999)+`]}}`)
 	require.Contains(t, result, "5000 problems with the arguments")
@@ -101,7 +107,7 @@ func TestThousandsOfViolationsOfASchemaAreCounted(t *testing.T) {
 
 func TestArgumentsThatAFunctionKeepsStayAsTheyAre(t *testing.T) {
 	var kept []json.RawMessage
-	srv := newServer(t, nil)
+	srv := newServer(t, nil, rawSchemas)
 	require.NoError(t, srv.Add(mcpkit.NewTool("keep", func(args json.RawMessage) { kept = append(kept, args) }).Input(`{"type":"object"}`)))
 	p := modern(t, srv)
 	for i := range 3 {
@@ -112,7 +118,7 @@ func TestArgumentsThatAFunctionKeepsStayAsTheyAre(t *testing.T) {
 }
 
 func TestAnOutputSchemaByHandReplacesThatOfTheType(t *testing.T) {
-	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	srv := newServer(t, nil, rawSchemas, mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	n := 1
 	require.NoError(t, srv.Add(mcpkit.NewTool("count", func(what string) (map[string]int, error) { return map[string]int{what: n}, nil }).Params("what").
 		Output(`{"type":"object","properties":{"a":{"type":"integer","maximum":5}},"required":["a"]}`)))
@@ -176,7 +182,7 @@ func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
 		`parameter 1 is a mcpkit_test.searchFields, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage`:                                        &schemaOfFields{},
 		`parameter 1 (map[string]interface {}) can take all arguments, but nothing says what they are; give their JSON Schema with the tag input or ToolBuilder.Input, or name the parameter with the params tag`: &withoutSchema{},
 	} {
-		_, err := mcpkit.New(service)
+		_, err := mcpkit.New(service, rawSchemas)
 		require.ErrorContains(t, err, want)
 	}
 	const object = `{"type":"object"}`
@@ -191,9 +197,29 @@ func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
 		`the params tag names "args", but the schema of the arguments is given; remove one of the two`: mcpkit.NewTool("x", asJSON).Input(object).Params("args"),
 		`parameter 1 (json.RawMessage) can take all arguments, but nothing says what they are`:         mcpkit.NewTool("x", asJSON),
 	} {
-		err := newServer(t, nil).Add(tool)
+		err := newServer(t, nil, rawSchemas).Add(tool)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "whole_test.go:", "the error says where it was built")
 	}
 	require.NoError(t, newServer(t, nil).Add(mcpkit.NewTool("x", asJSON).Params("value")), "with a name, it is one argument of any kind")
+}
+
+func TestSchemasByHandNeedAnOption(t *testing.T) {
+	const advice = `: schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, with the package github.com/mcpkit/mcpkit-go/rawschema`
+	_, err := mcpkit.New(&Reports{})
+	require.ErrorContains(t, err, "Reports.Run (whole_test.go:")
+	require.ErrorContains(t, err, "input"+advice)
+	srv := newServer(t, nil)
+	require.ErrorContains(t, srv.Add(mcpkit.NewTool("x", asMap).Input(`{"type":"object"}`)), "input"+advice)
+	require.ErrorContains(t, srv.Add(mcpkit.NewTool("x", func() string { return "" }).Output(`{"type":"object"}`)), "output"+advice)
+	none := func(context.Context, *mcpkit.Call) (any, error) { return "fine", nil }
+	require.ErrorContains(t, srv.AddTool(protocol.Tool{Name: "x", InputSchema: json.RawMessage(`{"type":"object"}`)}, none), "input"+advice)
+	_, err = mcpkit.New(nil, mcpkit.RawSchemas(nil))
+	require.EqualError(t, err, "mcpkit: RawSchemas(nil): write mcpkit.RawSchemas(rawschema.Compile)")
+
+	require.NoError(t, srv.AddTool(protocol.Tool{Name: "x"}, none), "a tool without schemas takes no arguments")
+	p := modern(t, srv)
+	require.Contains(t, p.result("tools/list", "{}"), `"inputSchema":{"type":"object","properties":{},"additionalProperties":false}`)
+	require.Contains(t, p.result("tools/call", `{"name":"x"}`), "fine")
+	require.Contains(t, p.result("tools/call", `{"name":"x","arguments":{"a":1}}`), "/a: unknown")
 }

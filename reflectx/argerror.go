@@ -85,6 +85,36 @@ func (e *ArgumentError) Error() string {
 	return b.String()
 }
 
+// Add adds a violation: the part of value that path leads to is not what is wanted. path holds the
+// names of members and the indexes of elements.
+func (e *ArgumentError) Add(value json.RawMessage, path []string, want string) {
+	if len(e.Violations) >= violationLimit {
+		e.more++
+		return
+	}
+	var pointer []byte
+	for _, token := range path {
+		pointer = appendPointer(append(pointer, '/'), token)
+		value = child(value, token)
+	}
+	e.Violations = append(e.Violations, Violation{Pointer: string(pointer), Got: shorten(value), Want: want})
+}
+
+// child returns the member or element of value that a token of a JSON pointer names.
+func child(value json.RawMessage, token string) json.RawMessage {
+	if jsonx.Kind(value) != '[' {
+		return jsonx.Member(value, token)
+	}
+	i := 0
+	for element := range jsonx.Elements(value) {
+		if strconv.Itoa(i) == token {
+			return element
+		}
+		i++
+	}
+	return nil
+}
+
 // gotLimit is how many bytes of a wrong value are shown: enough to recognize the value without
 // filling the model's context.
 const gotLimit = 80

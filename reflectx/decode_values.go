@@ -193,7 +193,7 @@ func setTime(n *node, v reflect.Value, s string) bool {
 
 func setDuration(_ *node, v reflect.Value, s string) bool {
 	x, err := time.ParseDuration(s)
-	if err != nil || !durationText.MatchString(s) {
+	if err != nil || !durationText().MatchString(s) {
 		return false
 	}
 	v.SetInt(int64(x))

@@ -234,6 +234,9 @@ func exampleName(key *spec, i, count int) []byte {
 
 // exampleObject has the required members, and those with an example or a default.
 func exampleObject(o *object, above map[*object]bool) (json.RawMessage, bool) {
+	if o.known != nil {
+		return o.known.example, o.known.example != nil
+	}
 	if above[o] {
 		return nil, false
 	}

@@ -54,11 +54,19 @@ type FuncOptions struct {
 	// of the parameters, and at most one parameter, a map[string]any or a json.RawMessage, receives
 	// all of them. Numbers in the map are float64. Nil means that the schema comes from the
 	// parameters.
-	Schema *RawSchema
+	Schema RawSchema
 	// GiveSchema is the advice, in errors, on how to set a Schema. "" means none.
 	GiveSchema string
 	// Input is passed to NewInput or NewParams.
 	Input InputOptions
+}
+
+// A RawSchema is a compiled JSON Schema that was written by hand. It is safe for concurrent use. See
+// package rawschema.
+type RawSchema interface {
+	// Validate validates value, which is valid JSON, by the schema. The error is an *[ArgumentError]
+	// with every violation.
+	Validate(value json.RawMessage) error
 }
 
 // A Func is a compiled function: the source of each of its parameters is known. It is safe for
@@ -69,7 +77,7 @@ type Func struct {
 	receiver []reflect.Value // the receiver that calls takes, if any
 	site     string
 	input    *Input
-	schema   *RawSchema
+	schema   RawSchema   // nil if there is none
 	whole    *wholeParam // takes all arguments; nil if there is none
 	decoded  []decodedParam
 	injected []injectedParam

@@ -45,12 +45,20 @@ type InputOptions struct {
 	// prompts. Each description then includes the allowed values and the default.
 	NoSchema bool
 
+	// OmitDescription leaves the doc comment of the struct type out of the schema: that of the
+	// function describes both.
+	OmitDescription bool
+
 	// What is the name of the values in error messages: "variables of the URI". "" means arguments.
 	What string
 
 	// Give returns the advice, in errors, on how to decode an interface type: "register its types
 	// with Union". Nil and "" mean none.
 	Give func(t reflect.Type) string
+
+	// Memo remembers types that several inputs and outputs have, which must have the same options
+	// except for Owner, Method and What. Nil means that each compiles its types anew.
+	Memo *Memo
 
 	// Unions holds the unions of interface types with known implementations. See [NewUnion].
 	Unions map[reflect.Type]*Union

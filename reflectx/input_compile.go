@@ -72,6 +72,8 @@ type compiler struct {
 	place    descriptionPlace // of the type that is being compiled
 	specs    []*spec
 	schemas  []*jsonschema.Schema
+	spans    []span       // of the objects in the schema
+	kept     []keptObject // for the Memo
 }
 
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
@@ -130,7 +132,9 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		return nil, c.errs
 	}
 	in.makeExample(root)
+	c.remember(in.schema)
 	in.root.release(root, map[*object]bool{})
+	c.keep()
 	return in, nil
 }
 
@@ -146,7 +150,7 @@ func (n *node) release(from *spec, done map[*object]bool) {
 		n.elem.release(from.elem, done)
 	}
 	for _, o := range n.objects() {
-		if done[o] {
+		if done[o] || o.known != nil {
 			continue
 		}
 		done[o] = true
@@ -291,8 +295,16 @@ func (c *compiler) objectOf(key objectKey) *object {
 		key.place, at = c.place, c.place
 	}
 	if o := c.objects[key]; o != nil {
-		o.recursive = o.recursive || o.compiling
+		if o.compiling {
+			o.recursive = true
+		}
 		return o
+	}
+	if key.discriminator == "" && key.t.Name() != "" {
+		if o := c.recall(key.t); o != nil {
+			c.objects[key] = o
+			return o
+		}
 	}
 	o := &object{t: key.t, place: at, compiling: true}
 	c.objects[key] = o
@@ -302,10 +314,16 @@ func (c *compiler) objectOf(key objectKey) *object {
 	if key.discriminator != "" {
 		o.fields, o.names, o.absent = append(o.fields, c.discriminatorField(key)), append(o.names, key.discriminator), true
 	}
+	size := 0
+	for i := range members {
+		size += len(members[i].name)
+	}
+	jsonNames := make([]byte, 0, size)
 	for i := range members {
 		m, f := &members[i], &fields[i]
+		jsonNames = append(jsonNames, m.name...)
 		specs[i] = fieldSpec{sf: &m.sf, mayOmit: m.mayOmit}
-		*f = field{fieldSpec: &specs[i], owner: m.owner, validate: m.sf.Tag.Get("validate"), jsonName: []byte(m.name)}
+		*f = field{fieldSpec: &specs[i], owner: m.owner, validate: m.sf.Tag.Get("validate"), jsonName: jsonNames[len(jsonNames)-len(m.name):]}
 		f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
 		o.fields = append(o.fields, f)
 		o.names = append(o.names, f.Name)

@@ -197,7 +197,7 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 					continue
 				}
 				outside := len(out)
-				out = c.collect(out, inner, below(index, i), above)
+				out = c.collect(out, inner, below(index, sf), above)
 				for i := outside; i < len(out); i++ { // the encoder leaves out what is behind a nil pointer
 					out[i].mayOmit = out[i].mayOmit || sf.Type.Kind() == reflect.Pointer
 				}
@@ -208,7 +208,7 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 			c.refuseTags(sf)
 			continue
 		}
-		m := member{name: cmp.Or(name, sf.Name), tagged: name != "", index: below(index, i), sf: sf, owner: t}
+		m := member{name: cmp.Or(name, sf.Name), tagged: name != "", index: below(index, sf), sf: sf, owner: t}
 		if comma {
 			c.jsonOptions(&m, options)
 		}
@@ -227,12 +227,12 @@ func (c *compiler) refuseTags(sf reflect.StructField) {
 	}
 }
 
-// below returns the index of field i of the struct at index.
-func below(index []int, i int) []int {
-	at := make([]int, len(index)+1)
-	copy(at, index)
-	at[len(index)] = i
-	return at
+// below returns the index of the field of the struct at index.
+func below(index []int, sf reflect.StructField) []int {
+	if len(index) == 0 {
+		return sf.Index
+	}
+	return slices.Concat(index, sf.Index)
 }
 
 // jsonOptions reads the options after the name in a json tag.
@@ -315,7 +315,7 @@ func isToken(s string) bool {
 // headers makes the checks that need the root: duplicate names, and places that a client cannot
 // reach through properties alone.
 func (c *compiler) headers(o *object, reachable bool, names map[string]string, above map[*object]bool) {
-	if above[o] {
+	if above[o] || o.known != nil {
 		return
 	}
 	above[o] = true
@@ -457,7 +457,7 @@ func (n *node) faulty(done map[*object]bool) bool {
 		return true
 	}
 	for _, o := range n.objects() {
-		if done[o] {
+		if done[o] || o.known != nil {
 			continue
 		}
 		done[o] = true
@@ -470,13 +470,14 @@ func (n *node) faulty(done map[*object]bool) bool {
 	return false
 }
 
-// walk calls fn for every field below n, once for each object, with the place of errors set.
+// walk calls fn for every field below n, once for each object, with the place of errors set. It
+// leaves known objects out.
 func (c *compiler) walk(n *node, done map[*object]bool, fn func(*field)) {
 	for n.elem != nil {
 		n = n.elem
 	}
 	for _, o := range n.objects() {
-		if done[o] {
+		if done[o] || o.known != nil {
 			continue
 		}
 		done[o] = true

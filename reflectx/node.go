@@ -42,6 +42,7 @@ type object struct {
 	index     map[string]int // nil if there are few fields
 	absent    bool           // an absent member means something: a default, or a violation
 	rules     []memberRule
+	known     *knownObject // nil if no other compiler can use the object
 	compiling bool
 	recursive bool
 }

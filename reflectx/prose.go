@@ -28,7 +28,7 @@ func (c *compiler) finishSpec(n *spec, done map[*object]bool) {
 			c.finishSpec(one, done)
 		}
 	}
-	if n.obj != nil && !done[n.obj] {
+	if n.obj != nil && n.obj.known == nil && !done[n.obj] {
 		done[n.obj] = true
 		for _, f := range n.obj.fields {
 			c.finishSpec(f.spec, done)

@@ -20,7 +20,10 @@ type rule struct {
 
 func parseRule(text string) rule {
 	tag, param, _ := strings.Cut(text, "=")
-	return rule{text: text, tag: tag, param: ruleEscapes.Replace(param)}
+	if strings.Contains(param, "0x") {
+		param = ruleEscapes.Replace(param)
+	}
+	return rule{text: text, tag: tag, param: param}
 }
 
 var ruleEscapes = strings.NewReplacer("0x2C", ",", "0x7C", "|")

@@ -148,12 +148,31 @@ func (c *compiler) badParam(n *spec, r rule, err error) {
 // stricter returns the larger of a and b if sign is 1, the smaller if it is -1. It ignores an empty
 // a.
 func stricter(a, b json.Number, sign int) json.Number {
+	if a == "" {
+		return b
+	}
+	if x, y, ok := integers(a, b); ok {
+		if cmp.Compare(y, x) == sign {
+			return b
+		}
+		return a
+	}
 	x, okX := new(big.Rat).SetString(string(a))
 	y, okY := new(big.Rat).SetString(string(b))
 	if !okX || okY && y.Cmp(x) == sign {
 		return b
 	}
 	return a
+}
+
+// integers returns two numbers if both are written as integers of 64 bits, as most limits are.
+func integers(a, b json.Number) (x, y int64, ok bool) {
+	x, err := strconv.ParseInt(string(a), 10, 64)
+	if err != nil {
+		return 0, 0, false
+	}
+	y, err = strconv.ParseInt(string(b), 10, 64)
+	return x, y, err == nil
 }
 
 // refuse adds not to kw.
@@ -196,11 +215,11 @@ func (c *compiler) equalText(n *spec, r rule) {
 	n.phrases = append(n.phrases, "other than "+quoteJSON(p))
 }
 
-var ruleWords = regexp.MustCompile(`'[^']*'|\S+`)
+var ruleWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`'[^']*'|\S+`) })
 
 // splitWords splits the parameter of oneof as the validator does.
 func splitWords(s string) []string {
-	words := ruleWords.FindAllString(s, -1)
+	words := ruleWords().FindAllString(s, -1)
 	for i, w := range words {
 		words[i] = strings.ReplaceAll(w, "'", "")
 	}

@@ -82,6 +82,14 @@ func impossibleCount(low, high *uint64, array bool) string {
 // impossibleRange is impossible for the numeric limits. Integers need a whole number between them.
 func (n *spec) impossibleRange() string {
 	kw := n.kw
+	if kw.Minimum == "" && kw.ExclusiveMinimum == "" || kw.Maximum == "" && kw.ExclusiveMaximum == "" {
+		return ""
+	}
+	if kw.ExclusiveMinimum == "" && kw.ExclusiveMaximum == "" {
+		if low, high, ok := integers(kw.Minimum, kw.Maximum); ok && low <= high {
+			return ""
+		}
+	}
 	low, lowText, lowOpen := tighter(kw.Minimum, kw.ExclusiveMinimum, 1)
 	high, highText, highOpen := tighter(kw.Maximum, kw.ExclusiveMaximum, -1)
 	if low == nil || high == nil {

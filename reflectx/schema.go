@@ -26,6 +26,8 @@ func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage,
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
+	c.remember(schema)
+	c.keep()
 	return schema, nil
 }
 

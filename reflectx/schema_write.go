@@ -20,15 +20,20 @@ func (c *compiler) publish(n *spec) json.RawMessage {
 	root := *n
 	if n.obj != nil {
 		root.kw = c.clone(n.kw)
-		if root.kw.Description == "" {
+		switch {
+		case c.o.OmitDescription:
+			root.kw.Description = ""
+		case root.kw.Description == "":
 			root.kw.Description = c.typeComment(n.t)
 		}
 	}
-	out := w.spec(nil, &root, true)
+	buf := schemaBuffers.Get().(*[]byte)
+	defer schemaBuffers.Put(buf)
+	*buf = w.spec((*buf)[:0], &root, true)
 	if len(w.pending) == 0 {
-		return out
+		return slices.Clone(*buf)
 	}
-	out = append(out[:len(out)-1], `,"$defs":`...)
+	out := append(slices.Clone((*buf)[:len(*buf)-1]), `,"$defs":`...)
 	defs := memberWriter{b: append(out, '{')}
 	for i := 0; i < len(w.pending); i++ { // writing one may add more
 		o := w.pending[i]
@@ -87,6 +92,8 @@ func (c *compiler) recycle() {
 }
 
 var (
+	schemaBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
 	schemas = sync.Pool{New: func() any { return new(jsonschema.Schema) }}
 	specs   = sync.Pool{New: func() any { return new(spec) }}
 )
@@ -108,8 +115,8 @@ func (w *schemaWriter) spec(dst []byte, n *spec, inline bool) []byte {
 		notNil := *n
 		notNil.there, notNil.kw = true, w.c.clone(n.kw)
 		outer := memberWriter{b: append(dst, '{')}
-		outer.set("title", n.kw.Title)
-		outer.set("description", n.kw.Description)
+		outer.text("title", n.kw.Title)
+		outer.text("description", n.kw.Description)
 		notNil.kw.Title, notNil.kw.Description = "", ""
 		dst = w.spec(append(outer.name("anyOf"), '['), &notNil, false)
 		return append(dst, `,{"type":"null"}]}`...)
@@ -216,6 +223,11 @@ func safeName(s string) string {
 
 // object writes the members of a struct, with the keywords from extended, if any.
 func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.Schema) {
+	if o.known != nil {
+		s.b = append(s.separate(), o.known.schema...)
+		return
+	}
+	start := len(s.separate())
 	s.b = append(s.name("properties"), '{')
 	var required []string
 	for i, f := range o.fields {
@@ -247,8 +259,11 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 		}
 	}
 	s.b = append(s.b, '}')
-	s.set("required", required)
+	writeList(s, "required", required, jsonx.AppendString[string])
 	s.b = append(s.name("additionalProperties"), "false"...)
+	if extended.Properties == nil {
+		w.c.spans = append(w.c.spans, span{o, start, len(s.b)})
+	}
 }
 
 // mapping writes the members of a map. It always writes properties, because some clients refuse an
@@ -270,102 +285,135 @@ type memberWriter struct{ b []byte }
 
 // name begins a member and returns the bytes to append its value to.
 func (s *memberWriter) name(name string) []byte {
-	if s.b[len(s.b)-1] != '{' {
+	s.separate()
+	s.b = append(jsonx.AppendString(s.b, name), ':')
+	return s.b
+}
+
+// separate writes a comma unless the object is empty or has one at its end.
+func (s *memberWriter) separate() []byte {
+	if last := s.b[len(s.b)-1]; last != '{' && last != ',' {
 		s.b = append(s.b, ',')
 	}
-	s.b = append(jsonx.AppendString(s.b, name), ':')
 	return s.b
 }
 
 // value writes a member.
 func (s *memberWriter) value(name string, v any) { s.b = appendValue(s.name(name), v) }
 
-// set writes a member unless v is nil, empty or false.
-func (s *memberWriter) set(name string, v any) {
-	unset := false
-	switch v := v.(type) {
-	case string:
-		unset = v == ""
-	case json.Number:
-		unset = v == ""
-	case bool:
-		unset = !v
-	case *uint64:
-		unset = v == nil
-	case []any:
-		unset = len(v) == 0
-	case []string:
-		unset = len(v) == 0
-	case map[string][]string:
-		unset = len(v) == 0
-	case *jsonschema.Schema:
-		unset = v == nil
-	case []*jsonschema.Schema:
-		unset = len(v) == 0
+// text writes a member unless value is empty.
+func (s *memberWriter) text(name, value string) {
+	if value != "" {
+		s.b = jsonx.AppendString(s.name(name), value)
 	}
-	if !unset {
-		s.value(name, v)
+}
+
+// number writes a member unless value is empty.
+func (s *memberWriter) number(name string, value json.Number) {
+	if value != "" {
+		s.b = append(s.name(name), value...)
 	}
+}
+
+// count writes a member unless value is nil.
+func (s *memberWriter) count(name string, value *uint64) {
+	if value != nil {
+		s.b = strconv.AppendUint(s.name(name), *value, 10)
+	}
+}
+
+// flag writes a member if value is true.
+func (s *memberWriter) flag(name string, value bool) {
+	if value {
+		s.b = append(s.name(name), "true"...)
+	}
+}
+
+// schema writes a member unless value is nil.
+func (s *memberWriter) schema(name string, value *jsonschema.Schema) {
+	if value != nil {
+		s.b = appendSchema(s.name(name), value)
+	}
+}
+
+// writeList writes a member unless values is empty.
+func writeList[T any](s *memberWriter, name string, values []T, add func(dst []byte, v T) []byte) {
+	if len(values) == 0 {
+		return
+	}
+	s.b = append(s.name(name), '[')
+	for i, v := range values {
+		if i > 0 {
+			s.b = append(s.b, ',')
+		}
+		s.b = add(s.b, v)
+	}
+	s.b = append(s.b, ']')
 }
 
 // before writes the keywords before the children of a schema.
 func (s *memberWriter) before(kw *jsonschema.Schema) {
-	s.set("$ref", kw.Ref)
-	s.set("type", kw.Type)
-	s.set("title", kw.Title)
-	s.set("description", kw.Description)
+	s.text("$ref", kw.Ref)
+	s.text("type", kw.Type)
+	s.text("title", kw.Title)
+	s.text("description", kw.Description)
 	if kw.Const != nil {
 		s.value("const", kw.Const)
 	}
-	s.set("enum", kw.Enum)
-	s.set("format", kw.Format)
-	s.set("pattern", kw.Pattern)
-	s.set("minLength", kw.MinLength)
-	s.set("maxLength", kw.MaxLength)
-	s.set("minimum", kw.Minimum)
-	s.set("exclusiveMinimum", kw.ExclusiveMinimum)
-	s.set("maximum", kw.Maximum)
-	s.set("exclusiveMaximum", kw.ExclusiveMaximum)
-	s.set("multipleOf", kw.MultipleOf)
-	s.set("minItems", kw.MinItems)
-	s.set("maxItems", kw.MaxItems)
-	s.set("uniqueItems", kw.UniqueItems)
-	s.set("minProperties", kw.MinProperties)
-	s.set("maxProperties", kw.MaxProperties)
-	s.set("contentEncoding", kw.ContentEncoding)
-	s.set("contentMediaType", kw.ContentMediaType)
+	writeList(s, "enum", kw.Enum, appendValue)
+	s.text("format", kw.Format)
+	s.text("pattern", kw.Pattern)
+	s.count("minLength", kw.MinLength)
+	s.count("maxLength", kw.MaxLength)
+	s.number("minimum", kw.Minimum)
+	s.number("exclusiveMinimum", kw.ExclusiveMinimum)
+	s.number("maximum", kw.Maximum)
+	s.number("exclusiveMaximum", kw.ExclusiveMaximum)
+	s.number("multipleOf", kw.MultipleOf)
+	s.count("minItems", kw.MinItems)
+	s.count("maxItems", kw.MaxItems)
+	s.flag("uniqueItems", kw.UniqueItems)
+	s.count("minProperties", kw.MinProperties)
+	s.count("maxProperties", kw.MaxProperties)
+	s.text("contentEncoding", kw.ContentEncoding)
+	s.text("contentMediaType", kw.ContentMediaType)
 }
 
 // after writes the keywords after the children of a schema. Of the children in a schema written by
 // hand, it writes those of JSONSchema methods.
 func (s *memberWriter) after(kw *jsonschema.Schema) {
-	s.set("anyOf", kw.AnyOf)
-	s.set("oneOf", kw.OneOf)
-	s.set("allOf", kw.AllOf)
-	s.set("not", kw.Not)
-	s.set("items", kw.Items)
-	s.set("prefixItems", kw.PrefixItems)
-	s.set("additionalProperties", kw.AdditionalProperties)
+	writeList(s, "anyOf", kw.AnyOf, appendSchema)
+	writeList(s, "oneOf", kw.OneOf, appendSchema)
+	writeList(s, "allOf", kw.AllOf, appendSchema)
+	s.schema("not", kw.Not)
+	s.schema("items", kw.Items)
+	writeList(s, "prefixItems", kw.PrefixItems, appendSchema)
+	s.schema("additionalProperties", kw.AdditionalProperties)
 	if kw.Properties != nil && kw.Properties.Len() > 0 {
 		s.b = append(s.name("properties"), '{')
 		inner := memberWriter{b: s.b}
 		for p := kw.Properties.Oldest(); p != nil; p = p.Next() {
-			inner.set(p.Key, p.Value)
+			inner.schema(p.Key, p.Value)
 		}
 		s.b = append(inner.b, '}')
 	}
-	s.set("required", kw.Required)
-	s.set("dependentRequired", kw.DependentRequired)
-	s.set("if", kw.If)
-	s.set("then", kw.Then)
-	s.set("else", kw.Else)
+	writeList(s, "required", kw.Required, jsonx.AppendString[string])
+	if len(kw.DependentRequired) > 0 {
+		s.value("dependentRequired", kw.DependentRequired)
+	}
+	s.schema("if", kw.If)
+	s.schema("then", kw.Then)
+	s.schema("else", kw.Else)
 	if kw.Default != nil {
 		s.value("default", kw.Default)
 	}
-	s.set("examples", kw.Examples)
-	s.set("deprecated", kw.Deprecated)
-	s.set("readOnly", kw.ReadOnly)
-	s.set("writeOnly", kw.WriteOnly)
+	writeList(s, "examples", kw.Examples, appendValue)
+	s.flag("deprecated", kw.Deprecated)
+	s.flag("readOnly", kw.ReadOnly)
+	s.flag("writeOnly", kw.WriteOnly)
+	if len(kw.Extras) == 0 {
+		return
+	}
 	for _, key := range slices.Sorted(maps.Keys(kw.Extras)) {
 		s.value(key, kw.Extras[key])
 	}
@@ -399,8 +447,6 @@ func appendValue(dst []byte, v any) []byte {
 		return appendSchema(dst, v)
 	case []any:
 		return appendValues(dst, v)
-	case []*jsonschema.Schema:
-		return appendValues(dst, v)
 	}
 	out, err := jsonx.Append(dst, v)
 	if err != nil {
@@ -409,7 +455,7 @@ func appendValue(dst []byte, v any) []byte {
 	return out
 }
 
-func appendValues[T any](dst []byte, values []T) []byte {
+func appendValues(dst []byte, values []any) []byte {
 	dst = append(dst, '[')
 	for i, v := range values {
 		if i > 0 {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"sync"
 	"time"
 )
 
@@ -125,6 +126,6 @@ func (c *compiler) shapeOfKind(t reflect.Type) (shape, bool) {
 
 // durationText matches the output of time.Duration.String. time.ParseDuration accepts slightly
 // more, which would make the pattern in the schema twice as long.
-var durationText = regexp.MustCompile(durationPattern)
+var durationText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(durationPattern) })
 
 const durationPattern = `^-?([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$`

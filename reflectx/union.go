@@ -212,7 +212,7 @@ func (w *schemaWriter) union(s *memberWriter, u *union) {
 		names[i] = one.Name
 	}
 	tag := memberWriter{b: append(jsonx.AppendString(append(s.name("properties"), '{'), u.Discriminator), ":{"...)}
-	tag.set("type", "string")
+	tag.text("type", "string")
 	tag.value("enum", names)
 	s.b = append(tag.b, '}', '}')
 	s.value("required", []string{u.Discriminator})

@@ -18,6 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/rawschema"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -270,7 +271,7 @@ func whyNot(err error) string {
 type formField struct {
 	name     string
 	required bool
-	schema   *reflectx.RawSchema
+	schema   reflectx.RawSchema
 
 	Type        string          `json:"type"`
 	Title       string          `json:"title"`
@@ -313,7 +314,7 @@ func formFields(schema json.RawMessage) ([]formField, error) {
 		}
 		f.required = slices.Contains(form.Required, f.name)
 		var err error
-		if f.schema, err = reflectx.CompileSchema(raw); err != nil {
+		if f.schema, err = rawschema.Compile(raw); err != nil {
 			return nil, fmt.Errorf("the field %q of the form that the server sent: %w", f.name, err)
 		}
 		fields = append(fields, f)

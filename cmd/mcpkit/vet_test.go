@@ -175,3 +175,16 @@ func TestVetTool(t *testing.T) {
 	replace(t, filepath.Join(dir, "main.go"), "func main() {", "func main() {\n\t// Another comment.")
 	require.Contains(t, goVet(), stale)
 }
+
+func TestVetCompilesSchemasByHandIfTheProgramDoes(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	found, costs, err := vetted(t, program(t, "schemas"), "./...")
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Contains(t, found[0], "Broken.Run (main.go:22): input: the schema is not valid JSON")
+	require.Len(t, costs, 1)
+	require.Contains(t, costs[0], "Reports")
+}

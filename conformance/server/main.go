@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/rawschema"
 	"github.com/mcpkit/mcpkit-go/skills"
 	"github.com/mcpkit/mcpkit-go/tasks"
 )
@@ -46,7 +47,7 @@ func main() {
 // newServer returns a server for all scenarios in all protocol versions.
 func newServer() (*mcpkit.Server, error) {
 	f := &Fixture{}
-	srv, err := mcpkit.New(f, mcpkit.With(&Questions{}), mcpkit.With(&Jobs{}),
+	srv, err := mcpkit.New(f, mcpkit.With(&Questions{}), mcpkit.With(&Jobs{}), mcpkit.RawSchemas(rawschema.Compile),
 		skills.FS(skillFiles, skills.Dir("skills")), tasks.New(tasks.PollInterval(100*time.Millisecond)))
 	if err != nil {
 		return nil, err

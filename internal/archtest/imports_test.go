@@ -54,8 +54,9 @@ var mayImport = map[string][]string{
 	"internal/duplex":      {"internal/buffers", "transport", "jsonrpc", "protocol", "internal/jsonx", "internal/ledger"},
 	"internal/framing":     {"internal/duplex"},
 	"reflectx": {"internal/jsonx", "internal/nearest", "internal/uritemplate",
-		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10", "github.com/santhosh-tekuri/jsonschema/v6",
-		"golang.org/x/mod/modfile", "golang.org/x/mod/module", // to find the source of packages
+		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10",
+		"golang.org/x/mod/modfile", "golang.org/x/mod/module"}, // to find the source of packages
+	"rawschema": {"internal/jsonx", "reflectx", "github.com/santhosh-tekuri/jsonschema/v6",
 		"golang.org/x/text/language", "golang.org/x/text/message"}, // in which santhosh-tekuri/jsonschema words its errors
 	"reflectx/internal/fixture/...": {"reflectx/internal/fixture/base"}, // what its tests read
 
@@ -262,6 +263,26 @@ func TestStdioServersDoNotLinkHTTP(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A server that has no schemas written by hand does not link their validator, whose initialization
+// takes longer than the rest of its start.
+func TestServersDoNotLinkTheValidatorOfRawSchemas(t *testing.T) {
+	const validator = "github.com/santhosh-tekuri/jsonschema/v6"
+	linked := func(pattern string) bool {
+		p := list(t, pattern)
+		require.Len(t, p, 1, pattern)
+		require.NotEmpty(t, p[0].GoFiles, pattern)
+		has := slices.Contains(p[0].Deps, validator)
+		if has {
+			t.Logf("%s depends on %s: %s", pattern, validator, chain(t, p[0], validator))
+		}
+		return has
+	}
+	for _, pattern := range []string{"./examples/hello", "./mcpkit", "./config", "./echomcp", "./transport/streamable", "./tasks", "./skills", "./apps", "./fleet", "./middleware"} {
+		require.False(t, linked(pattern), pattern)
+	}
+	require.True(t, linked("./rawschema"), "the module has moved; name the new one here")
 }
 
 // chain names the packages by which p comes to depend on the banned one.

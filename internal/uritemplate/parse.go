@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -125,7 +126,7 @@ func (t *Template) variable(expr string, op *operator, s string) (spec, error) {
 	switch {
 	case name == "":
 		return v, fmt.Errorf("a variable has no name; write one, without spaces, and commas only between names")
-	case !varName.MatchString(name):
+	case !varName().MatchString(name):
 		return v, fmt.Errorf("%q is not a name of a variable; write letters, digits, '_' and '.'", name)
 	case slices.Contains(t.vars, name):
 		return v, fmt.Errorf("the variable %q is there twice; give each its own name", name)
@@ -147,4 +148,4 @@ func (t *Template) variable(expr string, op *operator, s string) (spec, error) {
 }
 
 // varName is the grammar of section 2.3.
-var varName = regexp.MustCompile(`^(\w|%[0-9A-Fa-f]{2})+(\.(\w|%[0-9A-Fa-f]{2})+)*$`)
+var varName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\w|%[0-9A-Fa-f]{2})+(\.(\w|%[0-9A-Fa-f]{2})+)*$`) })

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/gosdk"
 	"github.com/mcpkit/mcpkit-go/bench/internal/mcpgo"
 	"github.com/mcpkit/mcpkit-go/bench/internal/ours"
+	"github.com/mcpkit/mcpkit-go/bench/internal/program"
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 	"github.com/mcpkit/mcpkit-go/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -23,7 +24,7 @@ import (
 
 func main() {
 	sdk := flag.String("sdk", "floor", "floor, mcpkit, gosdk or mcpgo")
-	work.Main(func(tools int) work.Program {
+	program.Main(func(tools int) program.Program {
 		e := echo.New()
 		e.Use(middleware.Gzip(), middleware.CORS(), echojwt.JWT([]byte(work.Secret)))
 		any := func(h http.Handler) { e.Any("/mcp", echo.WrapHandler(h)) }
@@ -37,6 +38,6 @@ func main() {
 		case "mcpgo":
 			any(server.NewStreamableHTTPServer(mcpgo.NewServer(), server.WithStateful(true)))
 		}
-		return work.Program{HTTP: func(bool) http.Handler { return e }, Stdio: func() error { return context.Canceled }, Notify: func() {}}
+		return program.Program{HTTP: func(bool) http.Handler { return e }, Stdio: func() error { return context.Canceled }, Notify: func() {}}
 	})
 }

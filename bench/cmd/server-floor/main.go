@@ -6,13 +6,13 @@ import (
 	"os"
 
 	"github.com/mcpkit/mcpkit-go/bench/internal/floor"
-	"github.com/mcpkit/mcpkit-go/bench/internal/work"
+	"github.com/mcpkit/mcpkit-go/bench/internal/program"
 )
 
 func main() {
-	work.Main(func(tools int) work.Program {
+	program.Main(func(tools int) program.Program {
 		h := &floor.Handler{Server: floor.New(tools)}
-		return work.Program{
+		return program.Program{
 			HTTP:   func(bool) http.Handler { return h },
 			Stdio:  func() error { return h.Stdio(os.Stdin, os.Stdout) },
 			Notify: h.Notify,

@@ -8,14 +8,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpkit/mcpkit-go/bench/internal/gosdk"
+	"github.com/mcpkit/mcpkit-go/bench/internal/program"
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
 func main() {
-	work.Main(func(tools int) work.Program {
+	program.Main(func(tools int) program.Program {
 		s := gosdk.NewServer()
 		gosdk.Wide(s, tools-len(work.Names))
-		return work.Program{
+		return program.Program{
 			HTTP:  func(stateless bool) http.Handler { return gosdk.HTTP(s, stateless) },
 			Stdio: func() error { return s.Run(context.Background(), &mcp.StdioTransport{}) },
 			Notify: func() {

@@ -7,14 +7,15 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/mcpkit/mcpkit-go/bench/internal/mcpgo"
+	"github.com/mcpkit/mcpkit-go/bench/internal/program"
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
 func main() {
-	work.Main(func(tools int) work.Program {
+	program.Main(func(tools int) program.Program {
 		s := mcpgo.NewServer()
 		mcpgo.Wide(s, tools-len(work.Names))
-		return work.Program{
+		return program.Program{
 			HTTP: func(stateless bool) http.Handler {
 				return server.NewStreamableHTTPServer(s, server.WithStateful(!stateless), server.WithStateLess(stateless))
 			},

@@ -6,15 +6,16 @@ import (
 	"net/http"
 
 	"github.com/mcpkit/mcpkit-go/bench/internal/ours"
+	"github.com/mcpkit/mcpkit-go/bench/internal/program"
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 func main() {
-	work.Main(func(tools int) work.Program {
+	program.Main(func(tools int) program.Program {
 		s := ours.NewServer()
 		ours.Wide(s, tools-len(work.Names))
-		return work.Program{
+		return program.Program{
 			HTTP: func(stateless bool) http.Handler {
 				return streamable.NewHandler(s, &streamable.Options{Stateless: stateless, MaxSessions: 100_000, MaxSubscriptions: 100_000, MaxSubscriptionsTotal: 200_000})
 			},

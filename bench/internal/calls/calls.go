@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/bench/internal/load"
+	"github.com/mcpkit/mcpkit-go/bench/internal/program"
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
@@ -118,7 +119,7 @@ func Main(connect func(context.Context, *Target) (Client, error)) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer work.ProfileTo(*profile)()
+	defer program.ProfileTo(*profile)()
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		f, err := serve(c, in.Text())

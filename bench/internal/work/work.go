@@ -2,7 +2,10 @@
 // framework.
 package work
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // Names are the tools.
 var Names = []string{"add", "blob", "echo", "search"}
@@ -90,10 +93,11 @@ type BlobInput struct {
 	N int `json:"n" validate:"min=0,max=4194304"`
 }
 
-var blob = strings.Repeat("All work and no play makes a benchmark dull. ", 4<<20/45+1)
+// blob is made when it is first used, since it is no part of a program's start.
+var blob = sync.OnceValue(func() string { return strings.Repeat("All work and no play makes a benchmark dull. ", 4<<20/45+1) })
 
 // Blob returns n bytes of text.
-func Blob(in BlobInput) string { return blob[:in.N] }
+func Blob(in BlobInput) string { return blob()[:in.N] }
 
 // The schemas, for servers that need them written by hand.
 const (

@@ -3,6 +3,7 @@
 package mirror
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/textproto"
@@ -39,6 +40,9 @@ type Param struct {
 // Params returns the mirrored properties of an input schema. Properties that the specification does
 // not allow are an error, since clients have to ignore such a tool.
 func Params(schema []byte) ([]Param, error) {
+	if !bytes.Contains(schema, []byte("x-mcp-header")) {
+		return nil, nil
+	}
 	var found []Param
 	if err := collectHeaders(schema, nil, &found); err != nil {
 		return nil, err

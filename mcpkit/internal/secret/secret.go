@@ -3,6 +3,7 @@ package secret
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -25,23 +26,24 @@ var hidden = &Secrecy{hide: true}
 
 // OfFields returns the secrecy of fields; nil if none has the tag secret.
 func OfFields(fields []reflectx.Field) *Secrecy {
-	found := false
-	s := ofFields(fields, &found)
-	if !found {
+	if !anySecret(fields) {
 		return nil
 	}
-	return s
+	return ofFields(fields)
 }
 
-func ofFields(fields []reflectx.Field, found *bool) *Secrecy {
+func anySecret(fields []reflectx.Field) bool {
+	return slices.ContainsFunc(fields, func(f reflectx.Field) bool { return f.Secret || anySecret(f.Fields) })
+}
+
+func ofFields(fields []reflectx.Field) *Secrecy {
 	s := &Secrecy{members: make(map[string]*Secrecy, len(fields))}
 	for _, f := range fields {
 		switch {
 		case f.Secret:
-			*found = true
 			s.members[f.Name] = hidden
 		case len(f.Fields) > 0:
-			s.members[f.Name] = ofFields(f.Fields, found)
+			s.members[f.Name] = ofFields(f.Fields)
 		case isStruct(f.Type):
 			s.members[f.Name] = hidden // a recursive type, whose secret fields are not listed again
 		default:

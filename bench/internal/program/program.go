@@ -1,4 +1,6 @@
-package work
+// Package program is the main function of the benchmark's servers. It is not part of package work,
+// so that programs with one tool do not link net/http for it.
+package program
 
 import (
 	"bufio"
@@ -20,13 +22,15 @@ import (
 	"runtime/pprof"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
 // A Program is a server of the benchmark.
 type Program struct {
 	HTTP   func(stateless bool) http.Handler
 	Stdio  func() error
-	Notify func() // tells the clients that subscribed to URI that it changed
+	Notify func() // tells the clients that subscribed to work.URI that it changed
 }
 
 // Main runs a server with a number of tools. With -http it serves on a loopback port and prints the
@@ -37,7 +41,7 @@ func Main(build func(tools int) Program) {
 	overHTTP := flag.Bool("http", false, "serve HTTP on a loopback port")
 	stateless := flag.Bool("stateless", false, "serve legacy clients without sessions")
 	certificate := flag.String("tls", "", "serve HTTPS, with HTTP/2, and write the certificate to this file")
-	tools := flag.Int("tools", len(Names), "the number of tools")
+	tools := flag.Int("tools", len(work.Names), "the number of tools")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	defer ProfileTo(*profile)()

@@ -1,0 +1,131 @@
+package form_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/form"
+	"github.com/mcpkit/mcpkit-go/rawschema"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// violations returns what err says, sorted: the validator of package rawschema has no order.
+func violations(t *testing.T, err error) []string {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	wrong, ok := errors.AsType[*reflectx.ArgumentError](err)
+	require.True(t, ok, "%v", err)
+	var texts []string
+	for _, v := range wrong.Violations {
+		text := v.String()
+		for _, cut := range []string{" is not valid ", "imum: "} { // the validator also says why, and writes numbers in its own way
+			text, _, _ = strings.Cut(text, cut)
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// fields are the schemas that fields of a form have in the examples of client/elicitation, and
+// others with the same keywords.
+var fields = []string{
+	`{"type":"string","title":"Name","description":"A name","default":"x"}`, `{"type":"string","minLength":2,"maxLength":3}`,
+	`{"type":"string","format":"email"}`, `{"type":"string","format":"uri"}`, `{"type":"string","format":"date"}`, `{"type":"string","format":"date-time","minLength":200}`,
+	`{"type":"number","minimum":0.5,"maximum":3}`, `{"type":"integer","minimum":-1,"maximum":9007199254740993}`, `{"type":"integer","maximum":1e2}`,
+	`{"type":"boolean","default":true}`, `{"type":"string","enum":["a","ä"],"enumNames":["A","B"]}`, `{"type":"string","enum":["a"]}`, `{"enum":[1,true,"x"]}`,
+	`{"type":"array","items":{"type":"string","enum":["a","ä"]},"minItems":1,"maxItems":2}`, `{"type":"array","items":{"type":"integer","minimum":2}}`, `{}`,
+}
+
+var values = []string{
+	`""`, `"a"`, `"\u00e4"`, `"ä"`, `"aä€"`, `"aä€x"`, `"x"`, `0`, `0.5`, `0.4999`, `1`, `1.0`, `10e-1`, `1.5`, `3`, `3.5`, `-1`, `-2`, `100`, `101`, `1e2`, `1E3`,
+	`9007199254740992`, `9007199254740993`, `9007199254740994`, `true`, `false`, `null`, `{}`, `{"a":1}`, `[]`, `["a"]`, `["a","ä"]`, `["a","b","c"]`, `[1]`, `[2,3]`, `[["a"]]`,
+}
+
+func TestAnswersAreValidatedAsByAJSONSchemaValidator(t *testing.T) {
+	for _, field := range fields {
+		schema := json.RawMessage(`{"type":"object","properties":{"f":` + field + `,"g":{"type":"string"}},"required":["f"]}`)
+		reference, err := rawschema.Compile(schema)
+		require.NoError(t, err)
+		contents := []string{`{}`, `{"g":"x"}`, `{"g":1}`, `[]`, `7`, `null`, `"f"`}
+		for _, value := range values {
+			contents = append(contents, `{"f":`+value+`}`, `{"other":1,"f":`+value+`,"g":7}`)
+		}
+		for _, content := range contents {
+			want := violations(t, reference.Validate(json.RawMessage(content)))
+			require.Equal(t, want, violations(t, form.Check(schema, json.RawMessage(content))), "%s: %s", field, content)
+		}
+	}
+}
+
+func TestFormatsOfFormsAreThoseOfJSONSchema(t *testing.T) {
+	texts := []string{
+		"", "a", "a@b", "a@b.c", "a.b@c.de", ".a@b.c", "a.@b.c", "a..b@c.d", "a b@c.d", `"a b"@c.d`, `"a"b"@c.d`, `"a\b"@c.d`, `"`, `"@c.d`, `""@c.d`, "a@", "@b", "a@b@c.d", "ä@b.c", "a@ä.c", "a@b-.c", "a@-b.c", "a@b_c.d", "a@b.",
+		"a@b..", "a@[127.0.0.1]", "a@[127.0.0]", "a@[127.0.0.01]", "a@[IPv6:::1]", "a@[IPv6:::ffff:1.2.3.4]", "a@[IPv6:1]", "a@[::1]", "a@[]", "a@[", strings.Repeat("a", 64) + "@b.c", strings.Repeat("a", 65) + "@b.c",
+		"a@" + strings.Repeat("b", 63), "a@" + strings.Repeat("b", 64), "a@" + strings.Repeat("b.", 126), "a@" + strings.Repeat("b.", 127), "+@b.c", "a%b@c.d", "a,b@c.d", "a:b@c.d",
+		"https://example.com", "https://example.com/a b", "/a", "a:b", "mailto:a@b.c", "http://[::1]/", "http://[::1%25a]/", "http://[v1]/", "http://::1/", "http://a:b/", "http://a:1/", "://", "a b:c", "%", "http://%zz", "//a/b", "urn:a:b", "HTTP://A", "http://[::ffff:1.2.3.4]/",
+		"2024-02-29", "2023-02-29", "2024-2-9", "24-02-09", "2024-02-09x", "0000-01-01", "2024-13-01", "2024-00-10",
+		"2024-02-29T00:00:00Z", "2024-02-29t00:00:00z", "2024-02-29 00:00:00Z", "2024-02-29T24:00:00Z", "2024-02-29T23:59:60Z", "2024-02-29T23:59:61Z", "2024-02-29T22:59:60Z", "2024-03-01T00:59:60+01:00", "2024-02-29T15:59:60-08:00", "2024-02-29T23:59:60+01:00",
+		"2024-02-29T00:00:00", "2024-02-29T00:00Z", "2024-02-29T00:00:00.5Z", "2024-02-29T00:00:00.Z", "2024-02-29T00:00:00,5Z", "2024-02-29T1:00:00Z", "2024-02-29T1:00:00.0Z", "2024-02-29T00:00:00+24:00", "2024-02-29T00:00:00+23:59", "2024-02-29T00:00:00+01:60", "2024-02-29T00:00:00-24:30", "2024-02-29T00:00:00+01:5",
+		"2024-02-29T00:00:00-00:00", "2024-02-29T00:00:00+0100", "2024-02-29T00:00:00.123456789012Z", "2023-02-29T00:00:00Z", "2024-02-29T00:00:00ZZ", "2024-02-29T00:60:00Z", "2024-02-29T23:59:60.5Z",
+	}
+	for _, format := range []string{"email", "uri", "date", "date-time"} {
+		schema := json.RawMessage(`{"type":"object","properties":{"f":{"type":"string","format":"` + format + `"}}}`)
+		reference, err := rawschema.Compile(schema)
+		require.NoError(t, err)
+		for _, text := range texts {
+			content, err := json.Marshal(map[string]string{"f": text})
+			require.NoError(t, err)
+			require.Equal(t, reference.Validate(content) == nil, form.Check(schema, content) == nil, "%s %q", format, text)
+		}
+	}
+}
+
+// The validator reports each option that a value is not.
+func TestValuesWithTitlesAreOneOfTheOptions(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","properties":{
+		"one":{"type":"string","oneOf":[{"const":"a","title":"A"},{"const":"b","title":"B"}]},
+		"many":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"},{"const":"b","title":"B"}]}}}}`)
+	reference, err := rawschema.Compile(schema)
+	require.NoError(t, err)
+	for content, want := range map[string][]string{
+		`{"one":"a","many":["b","a"]}`: nil,
+		`{"one":"c"}`:                  {`/one: got "c", want what the schema says: value must be one of 'a', 'b'`},
+		`{"one":1}`:                    {`/one: got 1, want what the schema says: got number, want string`},
+		`{"many":["a",1,{}]}`: {
+			`/many/1: got 1, want what the schema says: value must be one of 'a', 'b'`,
+			`/many/2: got {}, want what the schema says: value must be one of 'a', 'b'`,
+		},
+	} {
+		require.Equal(t, want, violations(t, form.Check(schema, json.RawMessage(content))), content)
+		require.Equal(t, want == nil, reference.Validate(json.RawMessage(content)) == nil, content)
+	}
+}
+
+func TestOtherKeywordsAndMalformedOnesAreIgnored(t *testing.T) {
+	for _, schema := range []string{
+		``, `null`, `7`, `{}`, `{"type":7}`, `{"type":"other","properties":7,"required":{}}`, `{"properties":{"f":7},"required":"f"}`,
+		`{"properties":{"f":{"type":["null"],"minLength":"9","maximum":"1","items":7,"format":7,"enum":"x","oneOf":[{"title":"x"}],"pattern":"("}}}`,
+		`{"type":"object","additionalProperties":false,"minProperties":9}`,
+	} {
+		for i, value := range values {
+			require.NoError(t, form.Check(json.RawMessage(schema), json.RawMessage(`{"f":`+value+`}`)), "%s "+strconv.Itoa(i), schema)
+		}
+	}
+}
+
+// A number with a large exponent would fill the memory of an exact validator.
+func TestLargeExponentsAreCompared(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","properties":{"f":{"type":"integer","maximum":5}}}`)
+	require.ErrorContains(t, form.Check(schema, json.RawMessage(`{"f":1e999999999}`)), "maximum: got 1e999999999, want 5")
+}
