@@ -2,11 +2,7 @@ package reflectx
 
 import (
 	"go/ast"
-	"go/constant"
 	"go/doc/comment"
-	"go/parser"
-	"go/token"
-	"go/types"
 	"reflect"
 	"strings"
 	"testing"
@@ -58,90 +54,6 @@ func TestConstantsWithUnknownValuesAreNotListed(t *testing.T) {
 			require.Nil(t, localKinds("import \"math\"\n\nconst A localKind = 1\n\n"+source))
 		})
 	}
-}
-
-const constTypes = `
-type (
-	text  string
-	small int8
-	bits  uint8
-	wide  = small
-	real  float32
-	yes   bool
-	other small
-)
-
-var variable = 1
-
-`
-
-// constExpr draws an expression, which may not compile.
-func constExpr(t *rapid.T, depth int) string {
-	if depth == 0 || rapid.IntRange(0, 3).Draw(t, "leaf") == 0 {
-		return rapid.SampledFrom([]string{
-			"0", "1", "2", "7", "127", "128", "255", "1 << 40", "2.0", "0.1", "2.5", "1e3", "'a'", `"a"`, `"äb"`, "true", "false", "iota", "A0", "A1", "A2", "variable", "nowhere", "m.X", "0x_1F", "0b11", "1i",
-		}).Draw(t, "literal")
-	}
-	inner := func() string { return constExpr(t, depth-1) }
-	switch rapid.IntRange(0, 3).Draw(t, "kind") {
-	case 0:
-		return rapid.SampledFrom([]string{"-", "+", "^", "!"}).Draw(t, "unary") + "(" + inner() + ")"
-	case 1:
-		return rapid.SampledFrom([]string{"text", "small", "bits", "wide", "real", "yes", "other", "int", "byte", "rune", "float64", "string", "uint16", "len", "nothing"}).Draw(t, "function") + "(" + inner() + ")"
-	}
-	op := rapid.SampledFrom([]string{"+", "-", "*", "/", "%", "&", "|", "^", "&^", "<<", ">>", "==", "<", ">=", "&&", "||"}).Draw(t, "binary")
-	return "(" + inner() + " " + op + " " + inner() + ")"
-}
-
-// A value that the compiler knows may be unknown here, but must not be another one.
-func TestConstantsHaveTheValuesOfTheCompiler(t *testing.T) {
-	known, missed := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
-		var b strings.Builder
-		b.WriteString("package p\n" + constTypes + "const (\n")
-		for i := range 4 {
-			b.WriteString("\tA" + string(rune('0'+i)))
-			switch rapid.IntRange(0, 3).Draw(t, "line") {
-			case 0:
-				b.WriteString(" = " + constExpr(t, 3))
-			case 1:
-				b.WriteString(" " + rapid.SampledFrom([]string{"text", "small", "bits", "wide", "real", "yes", "int", "m.T", "nothing"}).Draw(t, "type") + " = " + constExpr(t, 3))
-			default:
-				b.WriteString(map[bool]string{true: " = 1"}[i == 0])
-			}
-			b.WriteString("\n")
-		}
-		b.WriteString(")\n")
-		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, "a.go", b.String(), parser.SkipObjectResolution)
-		require.NoError(t, err, b.String())
-		pkg := types.NewPackage("p", "p")
-		_ = types.NewChecker(&types.Config{Error: func(error) {}}, fset, pkg, nil).Files([]*ast.File{file})
-		d := newSourceDir(nil, "")
-		p := d.pkg("p")
-		p.add(file)
-		for _, c := range p.consts {
-			obj := pkg.Scope().Lookup(c.name).(*types.Const)
-			if obj.Val().Kind() == constant.Unknown || obj.Val().Kind() == constant.Complex {
-				continue // it does not compile, or depends on what is not here
-			}
-			want := constLiteral(obj.Val())
-			v := p.value(c, 0)
-			got := constLiteral(v.Value)
-			if got == "" {
-				missed++
-				continue
-			}
-			known++
-			require.Equal(t, want, got, "%s in %s", c.name, b.String())
-			if basic, ok := obj.Type().(*types.Basic); ok && basic.Info()&types.IsUntyped != 0 {
-				require.Empty(t, v.typ, "%s in %s", c.name, b.String())
-				continue
-			}
-			require.Equal(t, p.defined(types.TypeString(types.Unalias(obj.Type()), func(*types.Package) string { return "" })), p.defined(v.typ), "%s in %s", c.name, b.String())
-		}
-	})
-	require.Greater(t, known, 10*missed)
 }
 
 func TestPlainCommentsNeedNoParser(t *testing.T) {

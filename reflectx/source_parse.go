@@ -6,6 +6,7 @@ import (
 	"go/doc/comment"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"path"
 	"reflect"
@@ -41,10 +42,9 @@ type sourcePackage struct {
 	locals  map[string][]*sourceType // declared in functions
 	methods map[string]*ast.CommentGroup
 
-	imports  []*ast.ImportSpec
-	consts   []*sourceConst          // in source order
-	declared map[string]*sourceConst // the names of all declarations; nil for those that are not constants
-	aliases  map[string]string       // of types of the package
+	fset    *token.FileSet
+	files   []*ast.File    // without the bodies of functions
+	checked *types.Package // see [sourcePackage.scope]; nil until it is needed
 }
 
 // A sourceType is one type declaration.
@@ -149,11 +149,10 @@ func (d *sourceDir) pkg(name string) *sourcePackage {
 	p := d.pkgs[name]
 	if p == nil {
 		p = &sourcePackage{
-			types:    map[string][]*sourceType{},
-			locals:   map[string][]*sourceType{},
-			methods:  map[string]*ast.CommentGroup{},
-			declared: map[string]*sourceConst{},
-			aliases:  map[string]string{},
+			types:   map[string][]*sourceType{},
+			locals:  map[string][]*sourceType{},
+			methods: map[string]*ast.CommentGroup{},
+			fset:    d.fset,
 		}
 		d.pkgs[name] = p
 	}
@@ -165,7 +164,7 @@ func (p *sourcePackage) add(file *ast.File) {
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.GenDecl:
-			p.addDecl(decl)
+			p.addTypes(decl, false)
 		case *ast.FuncDecl:
 			p.addLocals(decl)
 			if recv := receiver(decl); recv != "" {
@@ -176,44 +175,11 @@ func (p *sourcePackage) add(file *ast.File) {
 				for _, param := range decl.Type.Params.List {
 					addInline(p.methods, key, param.Type)
 				}
-			} else {
-				p.declare(decl.Name)
 			}
 		}
 	}
-	p.imports = append(p.imports, file.Imports...)
-	for _, c := range p.consts {
-		c.known = nil // it may depend on this file
-	}
-}
-
-// declare notes a name that is not that of a constant, unless a constant has it.
-func (p *sourcePackage) declare(name *ast.Ident) {
-	if p.declared[name.Name] == nil {
-		p.declared[name.Name] = nil
-	}
-}
-
-// addDecl indexes a declaration outside of functions.
-func (p *sourcePackage) addDecl(decl *ast.GenDecl) {
-	if decl.Tok == token.CONST {
-		p.addConsts(decl)
-		return
-	}
-	p.addTypes(decl, false)
-	for _, spec := range decl.Specs {
-		switch spec := spec.(type) {
-		case *ast.ValueSpec:
-			for _, name := range spec.Names {
-				p.declare(name)
-			}
-		case *ast.TypeSpec:
-			p.declare(spec.Name)
-			if of, ok := ast.Unparen(spec.Type).(*ast.Ident); ok && spec.Assign.IsValid() {
-				p.aliases[spec.Name.Name] = of.Name
-			}
-		}
-	}
+	file.Comments = nil
+	p.files, p.checked = append(p.files, file), nil
 }
 
 // addLocals adds the types that a function declares, and drops its body.
@@ -350,8 +316,7 @@ func (p *sourcePackage) field(t reflect.Type, st *sourceType, name string) *ast.
 // linked reports whether [name] or [recv.name] links to something in the package.
 func (p *sourcePackage) linked(recv, name string) bool {
 	if recv == "" {
-		_, ok := p.declared[name]
-		return ok
+		return p.scope().Lookup(name) != nil
 	}
 	if _, ok := p.methods[recv+"."+name]; ok {
 		return true
@@ -366,10 +331,12 @@ func (p *sourcePackage) linked(recv, name string) bool {
 
 // imported returns the import path of the package that the files of the package call name.
 func (p *sourcePackage) imported(name string) (importPath string, ok bool) {
-	for _, spec := range p.imports {
-		importPath, err := strconv.Unquote(spec.Path.Value)
-		if err == nil && (spec.Name != nil && spec.Name.Name == name || spec.Name == nil && path.Base(importPath) == name) {
-			return importPath, true
+	for _, file := range p.files {
+		for _, spec := range file.Imports {
+			importPath, err := strconv.Unquote(spec.Path.Value)
+			if err == nil && (spec.Name != nil && spec.Name.Name == name || spec.Name == nil && path.Base(importPath) == name) {
+				return importPath, true
+			}
 		}
 	}
 	return comment.DefaultLookupPackage(name)
