@@ -31,6 +31,9 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 		{"unknown rule", reflect.TypeFor[struct {
 			A string `validate:"requird"`
 		}](), `T, field A: unknown rule "requird"; did you mean "required"?`},
+		{"keyword as a rule", reflect.TypeFor[struct {
+			A string `validate:"pattern=^a$"`
+		}](), `T, field A: unknown rule "pattern"; it is a keyword of JSON Schema, so write jsonschema:"pattern=^a$"`},
 		{"far from any rule", reflect.TypeFor[struct {
 			A string `validate:"zzzzzz"`
 		}](), `T, field A: unknown rule "zzzzzz"; write one that github.com/go-playground/validator/v10 knows, or register it`},

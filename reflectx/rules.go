@@ -211,6 +211,10 @@ func (c *compiler) probe(n *spec, r rule) (ok bool) {
 				c.errorf("unknown rule %q; the values of oneof have blanks between them, so write %s %[1]s", r.text, c.before)
 				return
 			}
+			if schemaWords[r.tag] != "" {
+				c.errorf("unknown rule %q; it is a keyword of JSON Schema, so write jsonschema:%q", r.tag, r.text)
+				return
+			}
 			c.errorf("unknown rule %q%s", r.tag, hintOr(r.tag, validateTags(), "write one that github.com/go-playground/validator/v10 knows, or register it"))
 			ok = false
 		case custom:
