@@ -72,9 +72,9 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A listener is the GET that writes a stream of a session. It is handed new messages, and reads the
-// ones that it missed from the event store, so a slow client does not block anything. If the store has dropped messages that the
-// client needs, the listener disconnects it.
+// A listener is the GET that writes a stream of a session. It is handed new messages, and reads those
+// that it missed from the event store, so a slow client does not block anything. If the store has
+// dropped messages that the client needs, the listener disconnects it.
 type listener struct {
 	h     *Handler
 	w     http.ResponseWriter
