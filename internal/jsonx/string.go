@@ -40,9 +40,6 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 			out[j] = c
 			i, j = i+1, j+1
 			continue
-		default:
-			out[j], out[j+1] = '\\', escape
-			i, j = i+1, j+2
 		case 'u':
 			j += copy(out[j:], []byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]})
 			i++
@@ -54,6 +51,9 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 			out = appendWide(out[:j], s[i:end])
 			i, j = end, len(out)
 			out = out[:cap(out)]
+		default:
+			out[j], out[j+1] = '\\', escape
+			i, j = i+1, j+2
 		}
 		if len(out)-j < len(s)-i+spare {
 			out = room(out[:j], len(s)-i)
