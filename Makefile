@@ -21,7 +21,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
 # The parts of check, in order.
-PARTS := lint test browser pages fresh conformance interop
+PARTS := lint test browser fresh conformance interop
 
 .PHONY: check
 check: ## everything that must pass before a change is merged, with the time of each part
