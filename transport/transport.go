@@ -18,7 +18,8 @@ import (
 //
 // ServeRPC may be called concurrently. It returns nil for a notification. The transport fills in
 // the ID of the response. ctx ends when the client cancels the request or disconnects, or when the
-// transport shuts down.
+// transport shuts down. A Handler that passes its Peer on to another one must not keep the result of
+// the response: see [Lender].
 type Handler interface {
 	ServeRPC(ctx context.Context, req *jsonrpc.Request, peer Peer) *jsonrpc.Response
 }

@@ -13,7 +13,7 @@ const hex = "0123456789abcdef"
 // message could not handle an error about it.
 func AppendString[S string | []byte](dst []byte, s S) []byte {
 	out, j := room(append(dst, '"'), len(s)), len(dst)+1
-	clean := 0 // words without such a byte, one after another
+	clean := 0 // words in a row with nothing to escape
 	for i := 0; i < len(s); {
 		c := s[i]
 		if fast && i+8 <= len(s) {
@@ -22,7 +22,7 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 			m := Special(w)
 			if m == 0 {
 				i, j = i+8, j+8
-				if clean++; clean == 4 { // text that contains JSON never has as many
+				if clean++; clean == 4 { // text that contains JSON rarely has as many
 					clean = 0
 					n := PlainWords(s[i:])
 					copy(out[j:], s[i:i+n])
