@@ -15,22 +15,24 @@ const (
 	// responses may wait for those behind them.
 	quick = 100 * time.Microsecond
 
-	// afterSlow is how many requests the leader starts on other goroutines after one that was not
-	// quick.
-	afterSlow = 64
+	// afterSlow and mostAfterSlow are how many requests the leader starts on other goroutines after
+	// one that was not quick: twice as many each time, until one that it runs is quick. One slow
+	// request may only have lost its processor for a moment.
+	afterSlow     = 4
+	mostAfterSlow = 64
 )
 
 // A leader is the role of reading, which one goroutine at a time has (the pattern is called
 // Leader/Followers). The leader runs quick requests itself, since waking another goroutine takes
 // longer than most of them. If one takes too long, another goroutine becomes the leader and reads
-// on. The next requests are then probably slow as well, so they start on other goroutines and run
-// side by side.
+// on. The next requests may be slow as well, so they start on other goroutines and run side by side.
 //
 // Order does not depend on the clock: the next message is never read before the request has begun.
 type leader struct {
 	link      *Link
 	watch     watch
 	elsewhere int // how many requests to start on other goroutines; used only by the leader
+	slow      int // the last value that elsewhere began with; 0 after a quick request
 }
 
 func (d *leader) start(l *Link) {
@@ -40,7 +42,7 @@ func (d *leader) start(l *Link) {
 
 // replace makes another goroutine the leader. The caller has ended the watch.
 func (d *leader) replace() {
-	d.elsewhere = afterSlow
+	d.wasSlow()
 	d.link.workers.run(d.link.read)
 }
 
@@ -76,7 +78,15 @@ func (d *leader) run(c *call, more bool) (leading bool) {
 		return false
 	}
 	if d.watch.now()-began > int64(quick) {
-		d.elsewhere = afterSlow
+		d.wasSlow()
+	} else {
+		d.slow = 0
 	}
 	return true
+}
+
+// wasSlow notes that a request of the leader was not quick. The caller is the leader, or replaces it.
+func (d *leader) wasSlow() {
+	d.slow = min(max(2*d.slow, afterSlow), mostAfterSlow)
+	d.elsewhere = d.slow
 }

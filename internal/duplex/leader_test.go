@@ -45,7 +45,7 @@ func TestSlowRequestsRunSideBySide(t *testing.T) {
 		for range sent {
 			p.receive()
 		}
-		// One of about 64 is waited for before the next one is read.
+		// One of 4, then 8, 16, 32 and 64 is waited for before the next one is read.
 		require.Less(t, time.Since(begun), time.Second+20*time.Millisecond)
 		p.hangUp()
 	})
