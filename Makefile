@@ -21,7 +21,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
 # The parts of check, in order.
-PARTS := lint test browser fresh conformance interop
+PARTS := lint test bench-gate browser fresh conformance interop
 
 .PHONY: check
 check: ## everything that must pass before a change is merged, with the time of each part
@@ -121,11 +121,11 @@ compare: ## compare the cost of servers and clients with other SDKs and a minima
 bench-check: ## measure all rows and fail if a committed target that was reached is missed (ten minutes, Linux)
 	cd bench && go build -o ../bin/compare ./cmd/compare && ../bin/compare -slice 150ms -check
 
-# The allocations are upper bounds; the ratios to the floor are of CPU time, in one process.
+# The ratios of CPU time to the floor, in one process. Tests assert the allocations: see test.
 .PHONY: bench-gate
-bench-gate: ## fail if a call allocates more, or costs a quarter more, than before (a minute, Linux)
-	go test -run 'Allocate|LargeResources|CostsBounded' ./mcpkit ./client ./transport/stdio
-	cd bench && go build -o ../bin/compare ./cmd/compare && ../bin/compare -only mcpkit -rows '^(in memory.*|HTTP handler): (add|search|echo 100)$$' -rounds 12 -slice 80ms -gate 0.25
+bench-gate: ## fail if a call costs a quarter more than before (seconds, Linux)
+	@[ "$$(uname)" = Linux ] || { echo "bench-gate: CPU time is measured on Linux only"; exit 0; }; \
+	cd bench && go build -o ../bin/compare ./cmd/compare && ../bin/compare -gate 0.25
 
 .PHONY: lines
 lines: ## measure the size of the library

@@ -46,7 +46,7 @@ func main() {
 	flag.StringVar(&b.profiles, "profiles", "", "a directory for CPU profiles of the servers")
 	flag.StringVar(&b.targets, "targets", "targets.txt", "the file of targets")
 	flag.BoolVar(&b.isCheck, "check", false, "compare with the targets; exit with 2 if one that was reached is missed")
-	flag.Float64Var(&b.gate, "gate", 0, "exit with 2 if a ratio is more than this part above the one in the targets, three times in a row")
+	flag.Float64Var(&b.gate, "gate", 0, "measure the rows of the gate, and exit with 2 if a ratio is more than this part above the one in the targets, three times in a row")
 	flag.BoolVar(&b.update, "update", false, "write what was measured into the file of targets")
 	flag.StringVar(&b.page, "page", "", "write the table into this page")
 	flag.StringVar(&b.plots, "plots", "", "write plots of the growth into this directory")
@@ -94,7 +94,11 @@ func (b *bench) run(rows string) error {
 			p.stop()
 		}
 	}()
-	b.plan()
+	if b.gate > 0 {
+		b.planGate()
+	} else {
+		b.plan()
+	}
 	b.rows = slices.DeleteFunc(b.rows, func(r *row) bool { return !pattern.MatchString(r.key()) })
 	if b.gate > 0 {
 		return b.guard()

@@ -165,32 +165,20 @@ func value(text string) float64 {
 	return v
 }
 
-// least returns the geometric mean of the ratios of the least figures, which other load hardly changes.
-func (b *bench) least(group string) float64 {
-	sum, n := 0.0, 0.0
-	for _, r := range b.rows {
-		if ours, floor := r.figures["mcpkit"], r.figures["floor"]; r.group == group && r.mean && len(ours) > 0 && len(floor) > 0 {
-			sum += math.Log(slices.Min(ours) / slices.Min(floor))
-			n++
-		}
-	}
-	return math.Exp(sum / n)
-}
-
 // figure returns what was measured for a target, or NaN.
 func (b *bench) figure(t target) float64 {
 	group, name, _ := strings.Cut(t.row, ": ")
 	if name == "geometric mean" {
 		return b.geometric(group, "mcpkit")
 	}
-	if name == "gate" {
-		return b.least(group)
-	}
 	if group == "slope" {
 		return b.slope(name)
 	}
 	for _, r := range b.rows {
 		if r.key() == t.row {
+			if r.group == gateGroup {
+				return r.low("mcpkit") / r.low("floor")
+			}
 			if strings.Contains(t.goal+t.measured, "x") {
 				return median(r.ratios("mcpkit"))
 			}
@@ -263,42 +251,6 @@ func (b *bench) check() error {
 		return fmt.Errorf("%w: %d", errMissed, failed)
 	}
 	return nil
-}
-
-// guard measures up to three times the rows whose ratio is in the file, and fails if one stays above.
-func (b *bench) guard() error {
-	all, _, err := b.read()
-	if err != nil {
-		return err
-	}
-	if b.update {
-		b.measure(b.rows)
-		return b.write()
-	}
-	var above []string
-	for range 3 {
-		b.measure(b.rows)
-		above = nil
-		for _, t := range all {
-			now := b.figure(t)
-			if t.goal != "-" || math.IsNaN(now) {
-				continue
-			}
-			line := fmt.Sprintf("%-40s %7s before, %6sx now", t.row, t.measured, number(now))
-			fmt.Println(line)
-			if now > value(t.measured)*(1+b.gate) {
-				above = append(above, line)
-			}
-		}
-		if len(above) == 0 {
-			return nil
-		}
-		fmt.Println("above the gate; measuring again")
-		for _, r := range b.rows {
-			r.figures = nil
-		}
-	}
-	return fmt.Errorf("%w:\n%s", errMissed, strings.Join(above, "\n"))
 }
 
 // points returns what was measured for a curve.

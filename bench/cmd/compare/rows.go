@@ -126,14 +126,17 @@ func body(j *load.Job) []byte {
 
 // quick returns a function that measures requests in this process, in short slices.
 func (b *bench) quick(key string, server func(who string) answer.Func, j *load.Job) func(who string) (float64, error) {
-	return func(who string) (float64, error) {
-		f := b.answerers[key+who]
-		if f == nil {
-			f = server(who)
-			b.answerers[key+who] = f
-		}
-		return spend(f, j, b.slice/4)
+	return func(who string) (float64, error) { return spend(b.answerer(key+who, who, server), j, b.slice/4) }
+}
+
+// answerer returns a server in this process, which it makes once for each key.
+func (b *bench) answerer(key, who string, server func(who string) answer.Func) answer.Func {
+	f := b.answerers[key]
+	if f == nil {
+		f = server(who)
+		b.answerers[key] = f
 	}
+	return f
 }
 
 // spend measures the CPU time of this process for one request, in microseconds.

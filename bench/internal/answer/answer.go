@@ -160,7 +160,7 @@ func open(h http.Handler) Func {
 	post := func(dst, body []byte) []byte {
 		r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1/mcp", bytes.NewReader(body))
 		check(err)
-		r.Header = header
+		r.Header, r.RemoteAddr = header, "127.0.0.1:1"
 		clear(w.header)
 		w.body = dst
 		h.ServeHTTP(w, r)
