@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -274,11 +275,17 @@ func register(who string) error {
 
 // streams adds rows for streams of notifications, and for sessions whose streams have closed.
 func (b *bench) streams() {
-	for i, kind := range []string{"CPU for each of 1000 streams", "allocations for each of 1000 streams"} {
-		b.add(&row{group: "notifications", name: kind, unit: []string{"µs", ""}[i], f: func(who string) (float64, error) {
-			cpu, allocs, err := b.fan(who, 1000)
-			return []float64{cpu, allocs}[i], err
-		}})
+	for _, kind := range []string{"streams", "subscriptions"} {
+		who := servers
+		if kind == "subscriptions" { // mcp-go ends subscriptions to resources at once
+			who = slices.DeleteFunc(slices.Clone(servers), func(name string) bool { return name == "mcpgo" })
+		}
+		for i, figure := range []string{"CPU", "allocations"} {
+			b.add(&row{group: "notifications", name: figure + " for each of 1000 " + kind, unit: []string{"µs", ""}[i], who: who, f: func(who string) (float64, error) {
+				cpu, allocs, err := b.fan(who, 1000, kind == "subscriptions")
+				return []float64{cpu, allocs}[i], err
+			}})
+		}
 	}
 	b.add(&row{group: "notifications", name: "heap of an idle session", unit: "kB", who: servers[1:], once: true, f: func(who string) (float64, error) {
 		const n = 1000
@@ -288,7 +295,7 @@ func (b *bench) streams() {
 		}
 		defer p.stop()
 		for range 2 { // what the process allocates once
-			s, err := load.OpenStreams(p.addr, 10)
+			s, err := load.OpenStreams(load.Server{Addr: p.addr}, 10)
 			if err != nil {
 				return 0, err
 			}
@@ -299,7 +306,7 @@ func (b *bench) streams() {
 		if err != nil {
 			return 0, err
 		}
-		s, err := load.OpenStreams(p.addr, n)
+		s, err := load.OpenStreams(load.Server{Addr: p.addr}, n)
 		if err != nil {
 			return 0, err
 		}
@@ -388,14 +395,15 @@ func (b *bench) connections() {
 	}
 }
 
-// fan returns the CPU time in microseconds, and the allocations, for each of n streams.
-func (b *bench) fan(who string, n int) (cpu, allocs float64, err error) {
+// fan returns the CPU time in microseconds, and the allocations, for each of n streams of sessions, or
+// of subscriptions of 2026-07-28.
+func (b *bench) fan(who string, n int, modern bool) (cpu, allocs float64, err error) {
 	p, err := b.fresh(who, "-http")
 	if err != nil {
 		return 0, 0, err
 	}
 	defer p.stop()
-	s, err := load.OpenStreams(p.addr, n)
+	s, err := load.OpenStreams(load.Server{Addr: p.addr, Modern: modern}, n)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -515,7 +523,7 @@ func (b *bench) curves() []curve {
 			return once(func() answer.Func { return answer.Sessions(n) }, add)
 		}},
 		{"one change", "subscribers", []int{10, 30, 100, 300, 1000}, func(n int) (float64, error) {
-			cpu, _, err := b.fan("mcpkit", n)
+			cpu, _, err := b.fan("mcpkit", n, false)
 			return cpu * float64(n), err
 		}},
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,36 +42,42 @@ var (
 	session    = []string{"floor"}
 )
 
-// A Handler responds to POST requests with JSON, or at the path /sse with a stream of one event. A GET
-// opens a stream of notifications.
+// A Handler responds to POST requests with JSON, or at the path /sse with a stream of one event. A
+// GET, or subscriptions/listen, opens a stream of notifications.
 type Handler struct {
 	*Server
 
 	mu      sync.Mutex
-	streams map[http.ResponseWriter]http.Flusher // guarded by mu
+	streams map[http.ResponseWriter][]byte // the event of each; guarded by mu
 }
 
-var updated = []byte("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/updated\",\"params\":{\"uri\":\"" + work.URI + "\"}}\n\n")
+var (
+	updated    = []byte("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/updated\",\"params\":{\"uri\":\"" + work.URI + "\"}}\n\n")
+	updated2   = bytes.Replace(updated, []byte(`"}}`), []byte(`",`+subscribed+`}}`), 1) // of subscription 2
+	subscribed = `"_meta":{"io.modelcontextprotocol/subscriptionId":2}`
+	accepted   = []byte("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{" + subscribed + "}}\n\n")
+	listening  = []string{"subscriptions/listen"}
+)
 
 // Notify writes a notification to each stream.
 func (h *Handler) Notify() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for w, f := range h.streams {
-		_, _ = w.Write(updated)
-		f.Flush()
+	for w, event := range h.streams {
+		_, _ = w.Write(event)
+		w.(http.Flusher).Flush()
 	}
 }
 
-func (h *Handler) listen(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) listen(w http.ResponseWriter, r *http.Request, first, event []byte) {
 	w.Header()["Content-Type"] = typeStream
-	f := w.(http.Flusher)
 	h.mu.Lock()
 	if h.streams == nil {
-		h.streams = map[http.ResponseWriter]http.Flusher{}
+		h.streams = map[http.ResponseWriter][]byte{}
 	}
-	h.streams[w] = f
-	f.Flush() // the client counts on notifications from now on
+	h.streams[w] = event
+	_, _ = w.Write(first)
+	w.(http.Flusher).Flush() // the client counts on notifications from now on
 	h.mu.Unlock()
 	<-r.Context().Done()
 	h.mu.Lock()
@@ -80,7 +87,12 @@ func (h *Handler) listen(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
-		h.listen(w, r)
+		h.listen(w, r, nil, updated)
+		return
+	}
+	if slices.Equal(r.Header["Mcp-Method"], listening) {
+		_, _ = io.Copy(io.Discard, r.Body) // or net/http would not notice the end of the connection
+		h.listen(w, r, accepted, updated2)
 		return
 	}
 	m := messages.Get().(*message)

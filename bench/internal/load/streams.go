@@ -11,17 +11,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
-// Streams are sessions, each with a GET that listens.
+// Streams are sessions, each with a GET that listens, or subscriptions of 2026-07-28.
 type Streams struct {
 	callers []*caller
 	arrived chan error
 }
 
-// OpenStreams opens n sessions that subscribe to work.URI and listen.
-func OpenStreams(addr string, n int) (*Streams, error) {
+// OpenStreams opens n sessions that subscribe to work.URI and listen, or n subscriptions to it.
+func OpenStreams(server Server, n int) (*Streams, error) {
 	s := &Streams{arrived: make(chan error, n)}
 	for range n {
-		if err := s.open(addr); err != nil {
+		if err := s.open(server); err != nil {
 			s.Close()
 			return nil, err
 		}
@@ -29,31 +29,19 @@ func OpenStreams(addr string, n int) (*Streams, error) {
 	return s, nil
 }
 
-func (s *Streams) open(addr string) error {
-	c, err := dial(Server{Addr: addr}, &Jobs[0])
+func (s *Streams) open(server Server) error {
+	c, err := dial(server, &Jobs[0])
 	if err != nil {
 		return err
 	}
 	s.callers = append(s.callers, c)
-	body := []byte(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"` + work.URI + `"}}`)
-	if err := c.write(c.head("", len(body)), body); err != nil {
-		return err
+	if server.Modern {
+		err = c.subscribe()
+	} else {
+		err = c.listen()
 	}
-	if _, err := c.read(true); err != nil {
+	if err != nil {
 		return err
-	}
-	get := "GET /mcp HTTP/1.1\r\nHost: " + addr + "\r\nAccept: text/event-stream\r\nMcp-Protocol-Version: " + legacy + "\r\nMcp-Session-Id: " + c.session + "\r\n\r\n"
-	if err := c.write([]byte(get)); err != nil {
-		return err
-	}
-	for first := true; ; first = false {
-		line, err := c.r.ReadSlice('\n')
-		if err != nil || first && line[9] != '2' {
-			return fmt.Errorf("GET: %s, %w", line, errors.Join(err))
-		}
-		if len(line) <= 2 {
-			break
-		}
 	}
 	// Ends with the connection.
 	go func() {
@@ -68,6 +56,45 @@ func (s *Streams) open(addr string) error {
 		}
 	}()
 	return nil
+}
+
+// listen subscribes and opens the session's stream.
+func (c *caller) listen() error {
+	body := []byte(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"` + work.URI + `"}}`)
+	if err := c.write(c.head("", len(body)), body); err != nil {
+		return err
+	}
+	if _, err := c.read(true); err != nil {
+		return err
+	}
+	get := "GET /mcp HTTP/1.1\r\nHost: " + c.server.Addr + "\r\nAccept: text/event-stream\r\nMcp-Protocol-Version: " + legacy + "\r\nMcp-Session-Id: " + c.session + "\r\n\r\n"
+	if err := c.write([]byte(get)); err != nil {
+		return err
+	}
+	return c.readUntil("")
+}
+
+// subscribe opens a subscription and waits until the server has acknowledged it.
+func (c *caller) subscribe() error {
+	body := []byte(`{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["` + work.URI + `"]},` + meta + `}}`)
+	fields := "Mcp-Protocol-Version: " + modern + "\r\nMcp-Method: subscriptions/listen\r\n"
+	if err := c.write(c.head(fields, len(body)), body); err != nil {
+		return err
+	}
+	return c.readUntil("subscriptions/acknowledged")
+}
+
+// readUntil reads a response until a line is the empty one after its head, or contains a text.
+func (c *caller) readUntil(text string) error {
+	for first := true; ; first = false {
+		line, err := c.r.ReadSlice('\n')
+		if err != nil || first && line[9] != '2' {
+			return fmt.Errorf("a stream: %s, %w", line, errors.Join(err))
+		}
+		if text == "" && len(line) <= 2 || text != "" && bytes.Contains(line, []byte(text)) {
+			return nil
+		}
+	}
 }
 
 // Wait waits until a notification has arrived on each stream.
