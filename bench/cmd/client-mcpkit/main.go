@@ -3,7 +3,7 @@ package main
 
 import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/calls"
-	"github.com/mcpkit/mcpkit-go/bench/internal/ours"
+	"github.com/mcpkit/mcpkit-go/bench/internal/oursclient"
 )
 
-func main() { calls.Main(ours.Connect) }
+func main() { calls.Main(oursclient.Connect) }

@@ -1,4 +1,6 @@
-package ours
+// Package oursclient is the client of this project. It is apart from package ours, since servers do not
+// link a client.
+package oursclient
 
 import (
 	"context"
