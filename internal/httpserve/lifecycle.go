@@ -96,12 +96,12 @@ func (l *Lifecycle) drain() {
 	l.closeDrained()
 	l.mu.Unlock()
 	if first {
-		l.each(Task.Drain)
+		l.Each(Task.Drain)
 	}
 }
 
-// each calls do for every task in flight, without holding mu.
-func (l *Lifecycle) each(do func(Task)) {
+// Each calls do for every task in flight, without holding mu.
+func (l *Lifecycle) Each(do func(Task)) {
 	l.mu.Lock()
 	all := make([]Task, 0, len(l.tasks))
 	for t := range l.tasks {
@@ -122,13 +122,13 @@ func (l *Lifecycle) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	l.each(Task.Cancel)
+	l.Each(Task.Cancel)
 	grace := time.NewTimer(CancelGrace)
 	defer grace.Stop()
 	select {
 	case <-l.drained:
 	case <-grace.C:
-		l.each(Task.Cut)
+		l.Each(Task.Cut)
 		// Tasks end at once, except methods that ignore their context.
 		grace.Reset(CancelGrace)
 		select {
@@ -143,8 +143,8 @@ func (l *Lifecycle) Shutdown(ctx context.Context) error {
 // called more than once.
 func (l *Lifecycle) Close() {
 	l.drain()
-	l.each(Task.Cancel)
-	l.each(Task.Cut)
+	l.Each(Task.Cancel)
+	l.Each(Task.Cut)
 }
 
 // closeOnce closes c unless it is closed already. The caller holds the lock that guards c.

@@ -21,32 +21,22 @@ func (h *Handler) caller(r *http.Request) admission.Key {
 	return admission.Caller(r, h.opts.TrustedProxies)
 }
 
-// admit counts a request as in flight, or refuses it and returns false. The caller gives the place
-// back.
-func (p *post) admit(req *jsonrpc.Request, listens bool) (place, bool) {
+// admit counts a request as in flight in the budget that it returns, until giveBack. If the caller has
+// too many, it refuses the request and returns nil.
+func (p *post) admit(id jsonrpc.ID, listens bool) *admission.Budget {
 	budget, text := p.h.calls, busyCalls
 	if listens {
 		budget, text = p.h.listening, busyListens
 	}
 	if budget.Spend(p.account.Key, 1) {
-		return place{budget, p.account.Key}, true
-	}
-	var id jsonrpc.ID
-	if req != nil {
-		id = req.ID
+		return budget
 	}
 	busy(text).writeTo(p.w, id)
-	return place{}, false
+	return nil
 }
 
-// A place is the place of one request in flight.
-type place struct {
-	budget *admission.Budget
-	key    admission.Key
-}
-
-// giveBack frees the place.
-func (p place) giveBack() { p.budget.Return(p.key, 1) }
+// giveBack undoes admit.
+func (p *post) giveBack(budget *admission.Budget) { budget.Return(p.account.Key, 1) }
 
 // fits counts a notification or server request that is about to be written, if it is large enough
 // to wait for the client. It returns false if the caller has too much unread. Otherwise sent undoes

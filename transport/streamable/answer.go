@@ -16,10 +16,6 @@ import (
 func (e *exchange) acknowledge(resp *jsonrpc.Response) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.stopWatching()
-	if e.state == replyLost {
-		return
-	}
 	e.state = replyDone
 	if resp != nil && resp.Error != nil {
 		writeBad(e.w, resp)
@@ -55,7 +51,6 @@ func (e *exchange) sendJSON(resp *jsonrpc.Response, hasTurn bool) bool {
 	if e.state != replyOpen || e.turn != nil && !hasTurn {
 		return false
 	}
-	e.stopWatching()
 	e.state = replyDone
 	switch {
 	case e.gone():
@@ -233,7 +228,9 @@ func (e *exchange) closeReply() {
 	if e.alive != nil {
 		e.alive.Stop()
 	}
-	e.stopWatching()
+	if e.unwatch != nil {
+		e.unwatch() // net/http is about to use the connection again
+	}
 	if e.st != nil {
 		e.s.out.markDone(e.st)
 	}
@@ -244,12 +241,4 @@ func (e *exchange) closeReply() {
 		}
 	}
 	e.state = replyDone
-}
-
-// stopWatching stops watching the connection, which net/http is about to reuse. The caller holds
-// mu.
-func (e *exchange) stopWatching() {
-	if e.unwatch != nil {
-		e.unwatch()
-	}
 }

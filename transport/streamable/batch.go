@@ -219,7 +219,6 @@ func (e *exchange) sendBatchJSON(nothingAsked bool) bool {
 	if e.state != replyOpen {
 		return false
 	}
-	e.stopWatching()
 	e.state = replyDone
 	responses := e.batch.responses
 	if len(responses) == 0 {

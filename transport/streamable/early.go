@@ -53,7 +53,7 @@ func (e *exchange) canRespondEarly() bool {
 // RespondEarly implements [transport.EarlyResponder].
 func (p early) RespondEarly(resp *jsonrpc.Response) {
 	e := p.exchange
-	defer e.h.life.End(&e.call) // a shutdown does not wait for the method
+	defer e.h.life.End(e) // a shutdown does not wait for the method
 	if e.s != nil {
 		resp = endCall(&e.entry, resp)
 	} else {
@@ -82,7 +82,6 @@ func (e *exchange) writeEarly(resp *jsonrpc.Response) bool {
 	if e.state != replyOpen {
 		return false
 	}
-	e.stopWatching()
 	e.state = replyDone
 	conn, err := e.hijack()
 	if err != nil { // a middleware has closed it, or keeps it

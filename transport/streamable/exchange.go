@@ -34,7 +34,7 @@ const (
 )
 
 // An exchange is one POST with a request, its notifications and its response. It is the Peer of
-// that request. The fields of the event stream are set when the reply becomes one.
+// that request, and an [httpserve.Task]. The fields of the event stream are set when the reply becomes one.
 type exchange struct {
 	*post
 	call
@@ -56,7 +56,7 @@ type exchange struct {
 	st      *stream     // the stream that the client can resume; nil outside sessions
 	alive   *time.Timer // nil without keep-alive
 	wrote   time.Time   // time of the last write; only with keep-alive
-	unwatch func() bool // stops watching the connection; nil for modern requests
+	unwatch func() bool // stops watching the connection of a stream; nil for modern requests
 	batch   *batch      // the batch that the reply is for, or nil
 	broken  bool        // the response is incomplete
 }
@@ -73,13 +73,6 @@ func (e *exchange) begin(parent context.Context) context.Context {
 	e.own.Begin(parent)
 	e.running = &e.own
 	return &e.own
-}
-
-// watch releases the connection of a legacy request when the client disconnects. The request
-// continues.
-func (e *exchange) watch() {
-	// Runs at most once, when the connection ends; closeReply stops it.
-	e.unwatch = context.AfterFunc(e.r.Context(), e.disconnected)
 }
 
 // takeTurn waits until no other goroutine stores or sends a message. The caller gives the turn
@@ -233,6 +226,9 @@ func (e *exchange) cancelRequest(id jsonrpc.ID) {
 // becomeStream makes the reply an event stream unless it is one already. It returns false if that
 // is impossible. The caller holds mu.
 func (e *exchange) becomeStream() bool {
+	if !e.modern {
+		e.release()
+	}
 	if e.state != replyOpen {
 		return true
 	}
@@ -266,6 +262,9 @@ func (e *exchange) becomeStream() bool {
 		e.wrote = time.Now()
 		// Runs each time the stream was silent; closeReply and detach stop it.
 		e.alive = time.AfterFunc(e.h.opts.KeepAlive, e.keepAlive)
+	}
+	if !e.modern && e.state == replyStream {
+		e.watch()
 	}
 	return true
 }
@@ -353,9 +352,11 @@ func (e *exchange) write(frame []byte) {
 
 // gone reports whether the client has disconnected from a modern request, so that nothing more may
 // be sent.
-func (e *exchange) gone() bool {
-	return e.modern && errors.Is(e.r.Context().Err(), context.Canceled)
-}
+func (e *exchange) gone() bool { return e.modern && e.disconnected() }
+
+// disconnected reports whether the connection has ended. If a deadline of the program ended the
+// context, the client is still connected.
+func (e *exchange) disconnected() bool { return errors.Is(e.r.Context().Err(), context.Canceled) }
 
 // lose gives up the connection. In a session, the client can resume the stream. The caller holds
 // mu.
@@ -398,24 +399,50 @@ func (e *exchange) hijack() (net.Conn, error) {
 	return conn, nil
 }
 
-// disconnected runs when the connection of a legacy request has ended. The method continues without
-// it.
-func (e *exchange) disconnected() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	// If a deadline of the program ended the context, the client is still connected.
-	if !errors.Is(e.r.Context().Err(), context.Canceled) {
-		return
-	}
-	switch e.state {
-	case replyOpen:
-		e.state = replyLost
-	case replyStream:
+// watch releases the connection as soon as the client disconnects. The caller holds mu.
+func (e *exchange) watch() {
+	// Runs at most once, when the connection ends; closeReply stops it.
+	e.unwatch = context.AfterFunc(e.r.Context(), func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.release()
+	})
+}
+
+// release gives up the connection of a legacy request if its client has disconnected. The method
+// continues without it. The caller holds mu.
+func (e *exchange) release() {
+	if e.disconnected() && (e.state == replyOpen || e.state == replyStream) {
 		e.detach()
-	default:
-		return
+		e.closeConn()
 	}
-	e.closeConn()
+}
+
+// releaseEvery is how often the connections of calls that are not streams are checked.
+const releaseEvery = time.Second
+
+// watchConnections lets releaseConnections run soon. Watching each connection would cost more than
+// most calls take.
+func (h *Handler) watchConnections() {
+	if !h.watching.Load() && h.watching.CompareAndSwap(false, true) {
+		time.AfterFunc(releaseEvery, h.releaseConnections)
+	}
+}
+
+// releaseConnections gives up the connections of legacy requests whose clients have disconnected.
+func (h *Handler) releaseConnections() {
+	h.watching.Store(false)
+	h.life.Each(func(t httpserve.Task) {
+		e, ok := t.(*exchange)
+		if !ok || e.modern {
+			return
+		}
+		h.watchConnections()
+		if e.disconnected() && e.mu.TryLock() { // or a write is about to fail
+			e.release()
+			e.mu.Unlock()
+		}
+	})
 }
 
 // keepAlive runs when the stream has been silent for Options.KeepAlive.

@@ -15,42 +15,61 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// servePost handles one message or a batch.
+// servePost handles one message or a batch. Methods run on this goroutine, so what is rare is in
+// functions of its own: small frames keep the stack from growing each time.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
-	if !httpserve.IsJSON(r.Header) {
+	acceptStream, refusal := negotiate(r.Header)
+	if refusal != nil {
 		httpserve.Discard(w, r)
-		refuse(http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest,
-			"Content-Type must be application/json").write(w)
+		refusal.write(w)
 		return
 	}
-	acceptJSON, acceptStream := httpserve.Accepts(r.Header)
-	if !acceptJSON {
-		httpserve.Discard(w, r)
-		refuse(http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest,
-			"Accept must list application/json and text/event-stream").write(w)
-		return
-	}
-	p := &post{h: h, w: w, r: r, rc: *http.NewResponseController(w), acceptStream: acceptStream,
-		account: admission.Account{Budget: h.bytes, Key: h.caller(r)}}
+	p := h.newPost(w, r, acceptStream)
 	defer p.done()
-	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &p.account)
-	if bad != nil {
+	body, refusal := p.readBody()
+	if refusal != nil {
 		httpserve.Discard(w, r)
-		if bad.Status == http.StatusServiceUnavailable {
-			busy(bad.Text).write(w)
-			return
-		}
-		refuse(bad.Status, jsonrpc.CodeInvalidRequest, "%s", bad.Text).write(w)
+		refusal.write(w)
 		return
 	}
 	p.serveMessage(body)
 }
 
+// negotiate reports whether the client accepts a stream, or returns why the POST is refused.
+func negotiate(header http.Header) (acceptStream bool, _ *refusal) {
+	if !httpserve.IsJSON(header) {
+		return false, refuse(http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
+	}
+	acceptJSON, acceptStream := httpserve.Accepts(header)
+	if !acceptJSON {
+		return false, refuse(http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list application/json and text/event-stream")
+	}
+	return acceptStream, nil
+}
+
+func (h *Handler) newPost(w http.ResponseWriter, r *http.Request, acceptStream bool) *post {
+	return &post{h: h, w: w, r: r, rc: *http.NewResponseController(w), acceptStream: acceptStream,
+		account: admission.Account{Budget: h.bytes, Key: h.caller(r)}}
+}
+
+// readBody reads the body, or returns why the POST is refused.
+func (p *post) readBody() ([]byte, *refusal) {
+	body, bad := httpserve.ReadBody(p.w, p.r, p.h.opts.MaxBodyBytes, &p.account)
+	switch {
+	case bad == nil:
+		return body, nil
+	case bad.Status == http.StatusServiceUnavailable:
+		return nil, busy(bad.Text)
+	default:
+		return nil, refuse(bad.Status, jsonrpc.CodeInvalidRequest, "%s", bad.Text)
+	}
+}
+
 // serveMessage handles the body of a POST.
 func (p *post) serveMessage(body []byte) {
 	if i := jsonx.SkipSpace(body, 0); i < len(body) && body[i] == '[' {
-		if place, ok := p.admit(nil, false); ok {
-			defer place.giveBack()
+		if budget := p.admit(jsonrpc.ID{}, false); budget != nil {
+			defer p.giveBack(budget)
 			p.serveBatch(body)
 		}
 		return
@@ -66,8 +85,8 @@ func (p *post) serveMessage(body []byte) {
 	case msg.Request.Method == protocol.NotificationCancelled:
 		p.serveRequest(msg.Request) // it cancels a call and starts none
 	default:
-		if place, ok := p.admit(msg.Request, msg.Request.Method == protocol.MethodSubscriptionsListen); ok {
-			defer place.giveBack()
+		if budget := p.admit(msg.Request.ID, msg.Request.Method == protocol.MethodSubscriptionsListen); budget != nil {
+			defer p.giveBack(budget)
 			p.serveRequest(msg.Request)
 		}
 	}
@@ -149,13 +168,13 @@ func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
 	defer e.own.End()
 	ctx = e.begin(ctx)
 	defer e.abandon()
-	if !p.h.life.Begin(&e.call) {
+	if !p.h.life.Begin(e) {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.life.End(&e.call)
+	defer p.h.life.End(e)
 	if !e.modern {
-		e.watch()
+		p.h.watchConnections()
 	}
 	if req.IsNotification() {
 		e.acknowledge(p.h.rpc.ServeRPC(ctx, req, e.silent()))
@@ -170,11 +189,11 @@ func (p *post) serveInitialize(req *jsonrpc.Request) {
 	e := newExchange(p, s)
 	defer e.own.End()
 	ctx := e.begin(p.r.Context())
-	if !p.h.life.Begin(&e.call) {
+	if !p.h.life.Begin(e) {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.life.End(&e.call)
+	defer p.h.life.End(e)
 	listed := false
 	defer func() {
 		if !listed {
@@ -244,12 +263,12 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 	}
 	defer c.End()
 	e.running = c
-	if !p.h.life.Begin(&e.call) {
+	if !p.h.life.Begin(e) {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.life.End(&e.call)
-	e.watch()
+	defer p.h.life.End(e)
+	p.h.watchConnections()
 	e.sendResponse(c.Context(), endCall(c, e.run(c.Context(), req)))
 }
 

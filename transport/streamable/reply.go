@@ -49,6 +49,9 @@ func invalidRequest(format string, args ...any) *jsonrpc.Error {
 
 func (f *refusal) write(w http.ResponseWriter) { f.writeTo(w, jsonrpc.ID{}) }
 
+// It is not inlined, so that frames of functions under which methods run have no room for a response.
+//
+//go:noinline
 func (f *refusal) writeTo(w http.ResponseWriter, id jsonrpc.ID) {
 	writeBad(w, &jsonrpc.Response{ID: id, Error: f.err, HTTPStatus: f.status, RetryAfter: f.retry})
 }

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
@@ -202,7 +203,8 @@ type Handler struct {
 
 	replica *replica // nil outside of a fleet
 
-	plainOnce sync.Once // logs once that replies cannot be streams
+	watching  atomic.Bool // releaseConnections will run
+	plainOnce sync.Once   // logs once that replies cannot be streams
 
 	// How long a client that resumes a stream waits for the old connection to end.
 	resumeWait time.Duration
