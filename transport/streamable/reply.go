@@ -49,7 +49,7 @@ func invalidRequest(format string, args ...any) *jsonrpc.Error {
 
 func (f *refusal) write(w http.ResponseWriter) { f.writeTo(w, jsonrpc.ID{}) }
 
-// It is not inlined, so that frames of functions under which methods run have no room for a response.
+// writeTo is not inlined, so that frames of functions under which methods run have no room for a response.
 //
 //go:noinline
 func (f *refusal) writeTo(w http.ResponseWriter, id jsonrpc.ID) {
