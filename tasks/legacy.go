@@ -65,7 +65,7 @@ type legacyTask struct {
 }
 
 // legacy returns the task as clients of 2025-11-25 see it: a tool error is a failure, too.
-func (e *engine) legacy(r *Record, t *task) legacyTask {
+func (e *engine) legacy(r *record, t *task) legacyTask {
 	w := e.wire(r, t)
 	if w.Status == protocol.TaskCompleted && t.IsError {
 		w.Status = protocol.TaskFailed

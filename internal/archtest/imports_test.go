@@ -109,7 +109,6 @@ var mayImport = map[string][]string{
 	"skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"skills":                  {"mcpkit", "skills/internal/skillmd", "protocol", "jsonrpc", "internal/jsonx"},
 	"tasks":                   {"fleet", "mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx"},
-	"tasks/taskstoretest":     {"tasks", "github.com/stretchr/testify/require"},
 	"fleet/fleettest":         {"fleet", "github.com/stretchr/testify/require"},
 	"skills/skillsclient":     {"client", "skills/internal/skillmd", "protocol", "internal/jsonx"},
 
