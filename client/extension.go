@@ -28,7 +28,8 @@ func (f extensionOption) extend(c *config, e *extension) { f(c, e) }
 // [Client.Extension] for what the server declares.
 //
 // [OnResult] handles results of the extension, [Since] limits it to newer versions of the protocol.
-// [Client.Request] calls its methods, and [ListenTo] receives its notifications.
+// [Client.Request] calls its methods, [Client.Items] reads its lists, and [ListenTo] receives its
+// notifications.
 func Extension(id string, settings any, opts ...ExtensionOption) DialOption {
 	return dialOption(func(c *config) error {
 		e := &extension{settings: protocol.Object{}}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -237,7 +238,7 @@ func (x *toolIndex) get(name string) (*knownTool, bool) {
 }
 
 // learn stores the tools of a page and returns those that can be called.
-func (x *toolIndex) learn(c *Client, tools []protocol.Tool, first, last bool) []protocol.Tool {
+func (x *toolIndex) learn(c *Client, tools []protocol.Tool) []protocol.Tool {
 	strict := c.conn.mirrors() && c.modern()
 	kept := tools[:0:0]
 	known := make(map[string]*knownTool, len(tools))
@@ -252,13 +253,10 @@ func (x *toolIndex) learn(c *Client, tools []protocol.Tool, first, last bool) []
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if first && last || x.byName == nil || len(x.byName)+len(known) > maxItems {
-		x.byName = known
-		return kept
+	if x.byName == nil || len(x.byName)+len(known) > maxItems {
+		x.byName = map[string]*knownTool{}
 	}
-	for name, k := range known {
-		x.byName[name] = k
-	}
+	maps.Copy(x.byName, known)
 	return kept
 }
 
