@@ -103,7 +103,7 @@ var mayImport = map[string][]string{
 	"echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
 	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/nearest",
 		"transport", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
-		"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
+		"go.yaml.in/yaml/v4"},
 	"apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
 		"golang.org/x/net/html"}, // checks what pages load
 	"skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
