@@ -188,21 +188,18 @@ func (s *Subscription) Close() error {
 
 // covers reports whether the server agreed to send change to s. The caller holds the mu of changes.
 func (s *Subscription) covers(change Change) bool {
-	switch f := s.filter; {
-	case !s.acked:
-		return false
-	case change.Kind == ToolsChanged:
-		return f.ToolsListChanged
-	case change.Kind == PromptsChanged:
-		return f.PromptsListChanged
-	case change.Kind == ResourcesChanged:
-		return f.ResourcesListChanged
-	default:
-		return slices.ContainsFunc(f.ResourceSubscriptions, func(uri string) bool {
-			rest, below := strings.CutPrefix(change.URI, strings.TrimSuffix(uri, "/"))
-			return change.URI == uri || below && strings.HasPrefix(rest, "/")
-		})
+	if change.Kind != ResourceUpdated {
+		return s.acked && *listsIn(&s.filter)[change.Kind-1]
 	}
+	return s.acked && slices.ContainsFunc(s.filter.ResourceSubscriptions, func(uri string) bool {
+		rest, below := strings.CutPrefix(change.URI, strings.TrimSuffix(uri, "/"))
+		return change.URI == uri || below && strings.HasPrefix(rest, "/")
+	})
+}
+
+// listsIn returns the members of a filter for changed lists, in the order of their kinds.
+func listsIn(f *protocol.SubscriptionFilter) [3]*bool {
+	return [3]*bool{&f.ToolsListChanged, &f.PromptsListChanged, &f.ResourcesListChanged}
 }
 
 // changes passes changes to the subscriptions and to the handlers.
@@ -315,16 +312,10 @@ func (ch *changes) report(taken bool, change Change) {
 // handled reports whether a handler receives change.
 func (ch *changes) handled(change Change) bool {
 	h := ch.c.cfg.handlers
-	switch change.Kind {
-	case ToolsChanged:
-		return h.toolsChanged != nil
-	case PromptsChanged:
-		return h.promptsChanged != nil
-	case ResourcesChanged:
-		return h.resourcesChanged != nil
-	default:
+	if change.Kind == ResourceUpdated {
 		return h.resourceUpdated != nil
 	}
+	return h.listChanged[change.Kind-1] != nil
 }
 
 // tell calls the handlers, one at a time, until ctx is done.
@@ -336,15 +327,10 @@ func (ch *changes) tell(ctx context.Context) {
 			return
 		}
 		perform(ch.c.log, func() {
-			switch change.Kind {
-			case ToolsChanged:
-				h.toolsChanged(ctx)
-			case PromptsChanged:
-				h.promptsChanged(ctx)
-			case ResourcesChanged:
-				h.resourcesChanged(ctx)
-			default:
+			if change.Kind == ResourceUpdated {
 				h.resourceUpdated(ctx, change.URI)
+			} else {
+				h.listChanged[change.Kind-1](ctx)
 			}
 		})
 	}
@@ -352,8 +338,8 @@ func (ch *changes) tell(ctx context.Context) {
 
 // missed reports everything in s as changed, since s may have missed changes. The caller holds mu.
 func (ch *changes) missed(s *Subscription) {
-	for i, wanted := range [3]bool{s.filter.ToolsListChanged, s.filter.PromptsListChanged, s.filter.ResourcesListChanged} {
-		if wanted {
+	for i, wanted := range listsIn(&s.filter) {
+		if *wanted {
 			ch.deliver(Change{Kind: ChangeKind(i + 1)}, s.id)
 		}
 	}
