@@ -171,10 +171,8 @@ func (s *server) shutdown(ctx context.Context, endpoints map[string]endpoint) {
 
 // wait waits for d, or until failed receives an error.
 func wait(d time.Duration, failed chan error) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case err := <-failed:
 		failed <- err
 	}

@@ -414,10 +414,8 @@ func (r *remote) listenAgain(l *link, why error) bool {
 
 // pause waits for d. It returns false if ctx ends before.
 func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

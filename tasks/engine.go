@@ -360,10 +360,8 @@ func (e *engine) pause(d time.Duration) bool {
 	e.mu.Lock()
 	closing := e.closing
 	e.mu.Unlock()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-closing:
 		return false
