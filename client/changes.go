@@ -135,7 +135,7 @@ type Subscription struct {
 	done    <-chan struct{} // closed when the subscription has ended
 	ready   chan error      // receives the outcome of the first listen request; holds one
 	legacy  bool            // set before the subscription starts
-	topics  []topic         // set before the subscription starts
+	topics  []Topic         // with encoded values; set before the subscription starts
 
 	// Guarded by the mu of changes.
 	filter protocol.SubscriptionFilter // what the server agreed to
@@ -360,9 +360,9 @@ func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, 
 // A stream that breaks is opened again. Because changes may have been missed meanwhile, everything
 // in the subscription is then reported as changed. When the connection itself is over, the
 // subscription ends.
-func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter, opts ...ListenOption) (*Subscription, error) {
+func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter, topics ...Topic) (*Subscription, error) {
 	s, base := c.newSubscription(filter)
-	err := s.prepare(opts)
+	err := s.prepare(topics)
 	switch {
 	case err != nil:
 	case c.modern():
@@ -374,16 +374,19 @@ func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter,
 	return nil, err
 }
 
-// prepare adds the options to s, and checks that there is something to listen to.
-func (s *Subscription) prepare(opts []ListenOption) error {
-	for _, o := range opts {
-		if err := o.listen(s); err != nil {
-			return err
+// prepare adds the topics to s, and checks that there is something to listen to.
+func (s *Subscription) prepare(topics []Topic) error {
+	for _, t := range topics {
+		raw, err := jsonx.Marshal(t.Value)
+		if err != nil {
+			return fmt.Errorf("client: Listen: the value of the member %q: %w", t.Member, err)
 		}
+		t.Value = json.RawMessage(raw)
+		s.topics = append(s.topics, t)
 	}
 	switch {
 	case len(s.topics) > 0 && !s.c.modern():
-		return fmt.Errorf("client: Listen: version %s has no filter for the member %q; it needs a modern server", s.c.Version(), s.topics[0].member)
+		return fmt.Errorf("client: Listen: version %s has no filter for the member %q; it needs a modern server", s.c.Version(), s.topics[0].Member)
 	case len(s.topics) == 0 && isEmptyFilter(s.filter):
 		return errors.New("client: Listen: the filter is empty; set what to listen to")
 	}

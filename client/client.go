@@ -163,11 +163,9 @@ func (c *Client) listen(ctx context.Context) {
 	if open == nil {
 		return
 	}
-	t := time.NewTimer(listenPatience)
-	defer t.Stop()
 	select {
 	case <-open:
-	case <-t.C:
+	case <-time.After(listenPatience):
 	case <-ctx.Done():
 	}
 }

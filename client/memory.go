@@ -45,12 +45,10 @@ func (m *memoryConn) close() error {
 	over := make(chan error, 1)
 	// Ends with the last call.
 	go func() { over <- m.conn.Close() }()
-	t := time.NewTimer(closePatience)
-	defer t.Stop()
 	select {
 	case err := <-over:
 		return err
-	case <-t.C:
+	case <-time.After(closePatience):
 		return nil
 	}
 }
