@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -28,13 +30,13 @@ type engine struct {
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	base    context.Context     // guarded by mu: that of Start, without its end; nil before
-	closed  bool                // guarded by mu
-	closing <-chan struct{}     // guarded by mu: closed by Close
-	running map[string]*running // guarded by mu: by task ID
-	waiting map[string]*waiting // guarded by mu: by task ID
-	polls   map[string]*poll    // guarded by mu: by task ID
-	told    map[string]int64    // guarded by mu: by ID, the version that subscribers were last notified of; in a fleet
+	base    context.Context          // guarded by mu: that of Start, without its end; nil before
+	closed  bool                     // guarded by mu
+	closing <-chan struct{}          // guarded by mu: closed by Close
+	running map[string]*running      // guarded by mu: by task ID
+	waiting map[string]*waiting      // guarded by mu: by task ID
+	polls   map[string]*rate.Limiter // guarded by mu: by task ID
+	told    map[string]int64         // guarded by mu: by ID, the version that subscribers were last notified of; in a fleet
 
 	// claims has a channel for each claim that is being made, which is closed at its end. If the task
 	// runs here already, its record has a new fence before running has it.
@@ -639,12 +641,6 @@ func (e *engine) next(id string) (changed <-chan struct{}, forget func()) {
 	}
 }
 
-// A poll is how often a task was asked for.
-type poll struct {
-	left float64 // requests
-	at   time.Time
-}
-
 // pollBurst is how many requests for a task may come faster than its poll interval.
 //
 //limit:caller requests for one task at once; then one for each `PollInterval` (1 s) | -32603, with a retry time
@@ -654,17 +650,14 @@ const pollBurst = 20
 func (e *engine) mayPoll(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, at := e.polls[id], time.Now()
+	p := e.polls[id]
 	if p == nil {
-		p = &poll{left: pollBurst, at: at}
+		p = rate.NewLimiter(rate.Every(e.interval), pollBurst)
 		e.polls[id] = p
 	}
-	p.left = min(p.left+float64(at.Sub(p.at))/float64(e.interval), pollBurst)
-	p.at = at
-	if p.left < 1 {
+	if !p.Allow() {
 		return &mcpkit.RateLimitError{After: e.interval}
 	}
-	p.left--
 	return nil
 }
 
@@ -672,9 +665,5 @@ func (e *engine) mayPoll(id string) error {
 func (e *engine) forgetPolls() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for id, p := range e.polls {
-		if time.Since(p.at) > pollBurst*e.interval {
-			delete(e.polls, id)
-		}
-	}
+	maps.DeleteFunc(e.polls, func(_ string, p *rate.Limiter) bool { return p.Tokens() == pollBurst })
 }

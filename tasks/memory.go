@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -22,14 +23,19 @@ const (
 // [*limitError]. The zero value is empty.
 type memoryStore struct {
 	mu      sync.Mutex
-	records map[string]*record          // guarded by mu
-	ready   map[string]*record          // guarded by mu: those in the state stateReady
-	owners  map[string]map[string]*memo // guarded by mu: by owner and ID
-	opens   map[string]int              // guarded by mu: by owner, records that have not ended
-	bytes   map[string]int              // guarded by mu: by owner, of data
-	size    int                         // guarded by mu: the bytes of all owners
-	ended   int64                       // guarded by mu: counts records that ended
+	records map[string]*record // guarded by mu
+	ready   map[string]*record // guarded by mu: those in stateReady
+	owners  map[string]*owner  // guarded by mu
+	size    int                // guarded by mu: the bytes of all owners
+	ended   int64              // guarded by mu: counts records that ended
 	watchers
+}
+
+// An owner is what the store knows of the records of an owner.
+type owner struct {
+	memos map[string]*memo // by ID
+	open  int              // records that have not ended
+	bytes int              // of data
 }
 
 // A memo is what the store knows of a record of an owner.
@@ -42,8 +48,7 @@ type memo struct {
 func (s *memoryStore) Create(_ context.Context, r *record, limits limits) error {
 	s.mu.Lock()
 	if s.records == nil {
-		s.records, s.ready = map[string]*record{}, map[string]*record{}
-		s.owners, s.opens, s.bytes = map[string]map[string]*memo{}, map[string]int{}, map[string]int{}
+		s.records, s.ready, s.owners = map[string]*record{}, map[string]*record{}, map[string]*owner{}
 	}
 	evicted, err := s.makeRoom(r, limits)
 	if err == nil && s.records[r.ID] != nil {
@@ -67,10 +72,10 @@ func (s *memoryStore) Create(_ context.Context, r *record, limits limits) error 
 // makeRoom checks the limits for a new record, and deletes the oldest ended records of an owner that
 // has too many.
 func (s *memoryStore) makeRoom(r *record, limits limits) (evicted []string, err error) {
-	if limits.Open > 0 && s.opens[r.Owner] >= limits.Open {
+	if limits.Open > 0 && s.of(r.Owner).open >= limits.Open {
 		return nil, &limitError{Limit: limits.Open}
 	}
-	for limits.Kept > 0 && len(s.owners[r.Owner]) >= limits.Kept {
+	for limits.Kept > 0 && len(s.of(r.Owner).memos) >= limits.Kept {
 		id := s.evict(r)
 		if id == "" {
 			return evicted, &limitError{Limit: limits.Kept}
@@ -88,12 +93,12 @@ func (s *memoryStore) makeRoom(r *record, limits limits) (evicted []string, err 
 // makeSpace deletes the oldest ended records of the owner until there is space for so many bytes
 // more.
 func (s *memoryStore) makeSpace(r *record, n int) (evicted []string, err error) {
-	for s.bytes[r.Owner]+n > maxOwnerBytes || s.size+n > maxMemoryBytes {
+	for s.of(r.Owner).bytes+n > maxOwnerBytes || s.size+n > maxMemoryBytes {
 		id := s.evict(r)
 		switch {
 		case id != "":
 			evicted = append(evicted, id)
-		case s.bytes[r.Owner]+n > maxOwnerBytes:
+		case s.of(r.Owner).bytes+n > maxOwnerBytes:
 			return evicted, &limitError{Bytes: true, Limit: maxOwnerBytes}
 		default:
 			return evicted, &limitError{Total: true, Bytes: true, Limit: maxMemoryBytes}
@@ -106,7 +111,7 @@ func (s *memoryStore) makeSpace(r *record, n int) (evicted []string, err error) 
 // none.
 func (s *memoryStore) evict(r *record) (id string) {
 	var oldest *memo
-	for _, m := range s.owners[r.Owner] {
+	for _, m := range s.of(r.Owner).memos {
 		if m.ended > 0 && m.record.ID != r.ID && (oldest == nil || m.ended < oldest.ended) {
 			oldest = m
 		}
@@ -118,46 +123,47 @@ func (s *memoryStore) evict(r *record) (id string) {
 	return oldest.record.ID
 }
 
+// of returns what the store knows of an owner, who may have no records.
+func (s *memoryStore) of(name string) *owner { return cmp.Or(s.owners[name], &owner{}) }
+
 // put stores the record, which nobody else changes.
 func (s *memoryStore) put(r *record) {
-	ended := int64(0)
+	m := &memo{record: r}
 	if old := s.records[r.ID]; old != nil {
-		ended = s.owners[old.Owner][old.ID].ended
+		m.ended = s.of(old.Owner).memos[old.ID].ended
 		s.drop(old)
 	}
-	s.records[r.ID] = r
-	s.bytes[r.Owner] += len(r.Data)
+	o := s.owners[r.Owner]
+	if o == nil {
+		o = &owner{memos: map[string]*memo{}}
+		s.owners[r.Owner] = o
+	}
+	s.records[r.ID], o.memos[r.ID] = r, m
+	o.bytes += len(r.Data)
 	s.size += len(r.Data)
 	if r.State == stateReady {
 		s.ready[r.ID] = r
 	}
 	if r.State != stateEnded {
-		s.opens[r.Owner]++
-	} else if ended == 0 {
+		o.open++
+	} else if m.ended == 0 {
 		s.ended++
-		ended = s.ended
+		m.ended = s.ended
 	}
-	if s.owners[r.Owner] == nil {
-		s.owners[r.Owner] = map[string]*memo{}
-	}
-	s.owners[r.Owner][r.ID] = &memo{r, ended}
 }
 
 // drop deletes a record.
 func (s *memoryStore) drop(r *record) {
+	o := s.of(r.Owner)
 	delete(s.records, r.ID)
 	delete(s.ready, r.ID)
+	delete(o.memos, r.ID)
 	s.size -= len(r.Data)
-	if s.bytes[r.Owner] -= len(r.Data); s.bytes[r.Owner] == 0 {
-		delete(s.bytes, r.Owner)
-	}
+	o.bytes -= len(r.Data)
 	if r.State != stateEnded {
-		if s.opens[r.Owner]--; s.opens[r.Owner] == 0 {
-			delete(s.opens, r.Owner)
-		}
+		o.open--
 	}
-	delete(s.owners[r.Owner], r.ID)
-	if len(s.owners[r.Owner]) == 0 {
+	if len(o.memos) == 0 {
 		delete(s.owners, r.Owner)
 	}
 }
@@ -245,7 +251,7 @@ func (s *memoryStore) List(_ context.Context, owner, after string, limit int) ([
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []*record
-	for _, id := range slices.Sorted(maps.Keys(s.owners[owner])) {
+	for _, id := range slices.Sorted(maps.Keys(s.of(owner).memos)) {
 		if id > after && len(list) < limit {
 			own := *s.records[id]
 			list = append(list, &own)

@@ -42,6 +42,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -156,7 +158,7 @@ func New(opts ...Option) mcpkit.Option {
 	}
 	return mcpkit.ExtendEach(func() mcpkit.Extension {
 		e := &engine{
-			options: o, running: map[string]*running{}, waiting: map[string]*waiting{}, polls: map[string]*poll{},
+			options: o, running: map[string]*running{}, waiting: map[string]*waiting{}, polls: map[string]*rate.Limiter{},
 			claims: map[chan struct{}]bool{},
 		}
 		if e.store == nil {

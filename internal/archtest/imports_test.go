@@ -108,7 +108,7 @@ var mayImport = map[string][]string{
 		"golang.org/x/net/html"}, // checks what pages load
 	"skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"skills":                  {"mcpkit", "skills/internal/skillmd", "protocol", "jsonrpc", "internal/jsonx"},
-	"tasks":                   {"fleet", "mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx"},
+	"tasks":                   {"fleet", "mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx", "golang.org/x/time/rate"},
 	"fleet/fleettest":         {"fleet", "github.com/stretchr/testify/require"},
 	"skills/skillsclient":     {"client", "skills/internal/skillmd", "protocol", "internal/jsonx"},
 
