@@ -22,7 +22,7 @@ import (
 // modern server, the client sends initialize, as for legacy servers.
 func (c *Client) negotiate(ctx context.Context) error {
 	pinned := c.cfg.version
-	if l, ok := c.conn.(*linkConn); ok && l.legacy {
+	if l, ok := c.conn.(*linkConn); ok && l.sse != nil {
 		if pinned.Modern() {
 			return fmt.Errorf("HTTP+SSE does not support version %s", pinned)
 		}
