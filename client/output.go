@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
@@ -35,8 +36,8 @@ func (e *OutputError) Error() string {
 // server, which must not be able to make the check expensive.
 const (
 	maxOutputSchema = 1 << 20 // bytes
-	maxSchemaCost   = 4096    // schemas that one value is checked against
 	maxOutputSteps  = 1 << 18 // values of one output, and schemas that all of them are checked against
+	fewValues       = 64      // an output of which should not need so many steps
 	maxPatterns     = 16      // of names of properties, in one schema
 	itemsPerStep    = 16      // items of an enum or of required that count as a step
 	maxOutputFaults = 5
@@ -52,6 +53,7 @@ type outputSchema struct {
 	fault    error              // why it does not compile
 	longest  int                // items of its longest list
 	usual    bool               // an acceptance can check outputs
+	costly   atomic.Bool        // the check of few values took too long, so no output is checked any more
 
 	mu    sync.Mutex
 	steps int // of the current check; guarded by mu
@@ -114,14 +116,7 @@ func (s *outputSchema) prepare() (*jsonschema.Schema, error) {
 	if err := c.AddResource(name, doc); err != nil {
 		return nil, err
 	}
-	compiled, err := c.Compile(name)
-	if err != nil {
-		return nil, err
-	}
-	if (schemaCosts{}).of(compiled) > maxSchemaCost {
-		return nil, errSteps
-	}
-	return compiled, nil
+	return c.Compile(name)
 }
 
 // noLoader refuses references to other documents.
@@ -169,61 +164,6 @@ func checkNumbers(doc any) error {
 	return nil
 }
 
-// schemaCosts holds, for each schema, how many schemas a value is checked against at most. Schemas
-// that refer to each other repeatedly can cost exponentially more than their size suggests.
-type schemaCosts map[*jsonschema.Schema]int
-
-func (m schemaCosts) of(s *jsonschema.Schema) int {
-	if s == nil {
-		return 0
-	}
-	if cost, ok := m[s]; ok {
-		return cost
-	}
-	m[s] = 1 // the validator refuses infinite recursion
-	cost := 1
-	add := func(subs ...*jsonschema.Schema) {
-		for _, sub := range subs {
-			cost = min(cost+m.of(sub), maxSchemaCost+1)
-		}
-	}
-	add(s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else)
-	if s.DynamicRef != nil {
-		add(s.DynamicRef.Ref)
-	}
-	add(s.AllOf...)
-	add(s.AnyOf...)
-	add(s.OneOf...)
-	for _, sub := range s.DependentSchemas {
-		add(sub)
-	}
-	m[s] = cost
-	// The schemas of members and elements apply to other values, so only the most expensive counts.
-	worst := cost
-	look := func(subs ...*jsonschema.Schema) {
-		for _, sub := range subs {
-			worst = max(worst, m.of(sub))
-		}
-	}
-	look(s.PropertyNames, s.UnevaluatedProperties, s.Items2020, s.Contains, s.UnevaluatedItems)
-	look(s.PrefixItems...)
-	for _, sub := range s.Properties {
-		look(sub)
-	}
-	for _, sub := range s.PatternProperties {
-		look(sub)
-	}
-	for _, sub := range []any{s.AdditionalProperties, s.Items, s.AdditionalItems} {
-		if sub, ok := sub.(*jsonschema.Schema); ok {
-			look(sub)
-		}
-	}
-	if worst > maxSchemaCost {
-		m[s] = worst
-	}
-	return m[s]
-}
-
 var english = message.NewPrinter(language.English)
 
 // check validates content and returns its faults. The error says why it could not be checked.
@@ -242,7 +182,8 @@ func (s *outputSchema) check(content []byte) (faults []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if countItems(doc)*(1+s.longest/itemsPerStep) > maxOutputSteps {
+	values := countItems(doc)
+	if values*(1+s.longest/itemsPerStep) > maxOutputSteps || s.costly.Load() {
 		return nil, errSteps
 	}
 	s.mu.Lock()
@@ -253,6 +194,7 @@ func (s *outputSchema) check(content []byte) (faults []string, err error) {
 				panic(e)
 			}
 			err = errSteps
+			s.costly.Store(values <= fewValues) // schemas that refer to each other again and again
 		}
 	}()
 	s.steps = 0

@@ -65,7 +65,6 @@ var unmarked = map[string]string{
 	"client.maxResumeToken":                  "the stream cannot be resumed from the event",
 	"client.maxListenFailures":               "the subscription ends with its last error",
 	"client.maxOutputSchema":                 "named by the error of the schema",
-	"client.maxSchemaCost":                   "named by the error of the schema",
 	"client.maxOutputSteps":                  "named by OutputError",
 	"client.maxOutputFaults":                 "further faults are not listed",
 	"client.maxNumberLength":                 "named by OutputError",
