@@ -2,10 +2,12 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,19 +75,24 @@ func (s *outputSchema) step(_ *jsonschema.CompilerContext, schema map[string]any
 	return stepCounter{s}, nil
 }
 
-// countItems counts the values in v.
-func countItems(v any) int {
-	n := 1
+// eachValue calls f with v and all values in it.
+func eachValue(v any, f func(any)) {
+	f(v)
 	switch v := v.(type) {
 	case []any:
 		for _, element := range v {
-			n += countItems(element)
+			eachValue(element, f)
 		}
 	case map[string]any:
 		for _, member := range v {
-			n += countItems(member)
+			eachValue(member, f)
 		}
 	}
+}
+
+// countItems counts the values in v.
+func countItems(v any) (n int) {
+	eachValue(v, func(any) { n++ })
 	return n
 }
 
@@ -133,35 +140,19 @@ func decodeChecked(raw []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return doc, checkNumbers(doc)
+	eachValue(doc, func(v any) {
+		if number, ok := v.(json.Number); ok && tooLarge(string(number)) {
+			err = fmt.Errorf("the number %.40q is too large", string(number))
+		}
+	})
+	return doc, err
 }
 
-func checkNumbers(doc any) error {
-	switch v := doc.(type) {
-	case map[string]any:
-		for _, member := range v {
-			if err := checkNumbers(member); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for _, element := range v {
-			if err := checkNumbers(element); err != nil {
-				return err
-			}
-		}
-	case json.Number:
-		exponent := 0
-		if _, text, ok := strings.Cut(strings.ToLower(string(v)), "e"); ok {
-			if _, err := fmt.Sscanf(strings.TrimPrefix(text, "+"), "%d", &exponent); err != nil {
-				return fmt.Errorf("the number %.40q is too large", string(v))
-			}
-		}
-		if len(v) > maxNumberLength || exponent > maxExponent || exponent < -maxExponent {
-			return fmt.Errorf("the number %.40q is too large", string(v))
-		}
-	}
-	return nil
+// tooLarge reports whether a number would be expensive.
+func tooLarge(number string) bool {
+	_, text, _ := strings.Cut(strings.ToLower(number), "e")
+	exponent, err := strconv.Atoi(cmp.Or(text, "0"))
+	return err != nil || len(number) > maxNumberLength || exponent > maxExponent || exponent < -maxExponent
 }
 
 var english = message.NewPrinter(language.English)
