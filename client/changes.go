@@ -207,15 +207,16 @@ type changes struct {
 	c       *Client
 	pending pending // changes for the handlers
 	telling sync.Once
+	turn    chan struct{} // full while resources of a legacy session are subscribed or unsubscribed
 
 	mu      sync.Mutex
-	subs    []*Subscription     // in the order of their start; guarded by mu
-	over    error               // why the connection ended, nil while it is open; guarded by mu
-	watched map[string]*watched // resources of a legacy session by URI; guarded by mu
+	subs    []*Subscription // in the order of their start; guarded by mu
+	over    error           // why the connection ended, nil while it is open; guarded by mu
+	watched map[string]int  // subscriptions of each resource of a legacy session; guarded by mu
 }
 
 func (ch *changes) init(c *Client) {
-	ch.c, ch.pending, ch.watched = c, newPending(), map[string]*watched{}
+	ch.c, ch.pending, ch.turn, ch.watched = c, newPending(), make(chan struct{}, 1), map[string]int{}
 }
 
 func (ch *changes) add(s *Subscription) {
@@ -404,15 +405,6 @@ func isEmptyFilter(f protocol.SubscriptionFilter) bool {
 	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged && len(f.ResourceSubscriptions) == 0
 }
 
-// A watched is a subscribed resource of a legacy session. All client subscriptions to the resource
-// share it. Callers wait until the server has agreed.
-type watched struct {
-	wanted  int          // number of subscriptions
-	on      bool         // the server has agreed
-	busy    bool         // a request to the server is in progress
-	waiting []chan error // callers that wait for agreement
-}
-
 // listenLegacy subscribes to the resources of the filter.
 func (c *Client) listenLegacy(ctx, base context.Context, s *Subscription) (*Subscription, error) {
 	ch := &c.changes
@@ -430,100 +422,66 @@ func (c *Client) listenLegacy(ctx, base context.Context, s *Subscription) (*Subs
 		if err := ch.watch(ctx, uri); err != nil {
 			s.cancel(transport.ErrClosed)
 			ch.remove(s)
-			ch.unwatch(s.filter.ResourceSubscriptions[:i])
+			ch.unwatch(s.filter.ResourceSubscriptions[:i], -1)
 			return nil, err
 		}
 	}
 	context.AfterFunc(base, func() {
 		ch.remove(s)
-		ch.unwatch(s.filter.ResourceSubscriptions)
+		ch.unwatch(s.filter.ResourceSubscriptions, -1)
 	})
 	return s, nil
 }
 
-// watch subscribes to uri. It waits until the server has responded or ctx is done.
+// watch subscribes to uri, unless another subscription has.
 func (ch *changes) watch(ctx context.Context, uri string) error {
-	ready := make(chan error, 1)
-	ch.mu.Lock()
-	w := ch.watched[uri]
-	if w == nil {
-		w = &watched{}
-		ch.watched[uri] = w
-	}
-	w.wanted++
-	w.waiting = append(w.waiting, ready)
-	ch.settle(uri, w)
-	ch.mu.Unlock()
-	var err error
 	select {
-	case err := <-ready:
-		return err
+	case ch.turn <- struct{}{}:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-ch.c.base.Done():
-		err = transport.ErrClosed
+		return explain(&request{method: protocol.MethodResourcesSubscribe, name: uri}, context.Cause(ctx))
 	}
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	n := len(w.waiting)
-	if w.waiting = slices.DeleteFunc(w.waiting, func(other chan error) bool { return other == ready }); len(w.waiting) == n {
-		if refused := <-ready; refused != nil { // it was refused just now
-			return refused
+	var err error
+	if ch.count(uri, 0) == 0 {
+		err = ch.c.askSubscribe(ctx, protocol.MethodResourcesSubscribe, uri)
+	}
+	if err == nil {
+		ch.count(uri, 1)
+	} else if ctx.Err() != nil {
+		ch.unwatch([]string{uri}, 0) // the server may have agreed
+	}
+	<-ch.turn
+	return err
+}
+
+// unwatch changes how many subscriptions the resources have, in the background. It unsubscribes from
+// those without any.
+func (ch *changes) unwatch(uris []string, change int) {
+	ch.c.background(func(ctx context.Context) {
+		for _, uri := range uris {
+			select {
+			case ch.turn <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			if ch.count(uri, change) == 0 {
+				if err := ch.c.askSubscribe(ctx, protocol.MethodResourcesUnsubscribe, uri); err != nil {
+					ch.c.log.Debug("client: unsubscribing failed", "uri", uri, "error", err)
+				}
+			}
+			<-ch.turn
 		}
-	}
-	w.wanted--
-	ch.settle(uri, w)
-	return explain(&request{method: protocol.MethodResourcesSubscribe, name: uri}, err)
+	})
 }
 
-// unwatch undoes watch.
-func (ch *changes) unwatch(uris []string) {
+// count changes how many subscriptions a resource has, and returns it.
+func (ch *changes) count(uri string, change int) int {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	for _, uri := range uris {
-		w := ch.watched[uri]
-		w.wanted--
-		ch.settle(uri, w)
-	}
-}
-
-// settle subscribes or unsubscribes at the server, in the background, if the server does not know
-// yet whether uri is wanted. The caller holds mu.
-func (ch *changes) settle(uri string, w *watched) {
-	wanted := w.wanted > 0
-	switch {
-	case w.busy:
-	case wanted != w.on:
-		w.busy = true
-		ch.c.background(func(ctx context.Context) {
-			method := protocol.MethodResourcesUnsubscribe
-			if wanted {
-				method = protocol.MethodResourcesSubscribe
-			}
-			err := ch.c.askSubscribe(ctx, method, uri)
-			ch.mu.Lock()
-			defer ch.mu.Unlock()
-			w.busy, w.on = false, wanted && err == nil
-			if wanted && err != nil {
-				w.wanted -= len(w.waiting)
-				w.answer(err)
-			} else if err != nil {
-				ch.c.log.Debug("client: unsubscribing failed", "uri", uri, "error", err)
-			}
-			ch.settle(uri, w)
-		})
-	case wanted:
-		w.answer(nil)
-	default:
+	n := ch.watched[uri] + change
+	if ch.watched[uri] = n; n == 0 {
 		delete(ch.watched, uri)
 	}
-}
-
-func (w *watched) answer(err error) {
-	for _, ready := range w.waiting {
-		ready <- err
-	}
-	w.waiting = nil
+	return n
 }
 
 func (c *Client) askSubscribe(ctx context.Context, method, uri string) error {
@@ -535,12 +493,7 @@ func (c *Client) askSubscribe(ctx context.Context, method, uri string) error {
 // changed.
 func (ch *changes) restore(ctx context.Context) {
 	ch.mu.Lock()
-	var uris []string
-	for _, uri := range slices.Sorted(maps.Keys(ch.watched)) {
-		if ch.watched[uri].on {
-			uris = append(uris, uri)
-		}
-	}
+	uris := slices.Sorted(maps.Keys(ch.watched))
 	ch.mu.Unlock()
 	for _, uri := range uris {
 		if err := ch.c.askSubscribe(ctx, protocol.MethodResourcesSubscribe, uri); err != nil {
