@@ -350,7 +350,7 @@ type flights struct {
 	all    map[*flight]struct{} // guarded by mu
 	tokens map[string]*flight   // guarded by mu
 	closed bool                 // guarded by mu
-	idle   chan struct{}        // made by closeAll, and closed when nothing is in flight; guarded by mu
+	work   sync.WaitGroup       // the flights; begun with mu held
 }
 
 func (fs *flights) add(f *flight) error {
@@ -363,6 +363,7 @@ func (fs *flights) add(f *flight) error {
 		fs.all, fs.tokens = map[*flight]struct{}{}, map[string]*flight{}
 	}
 	fs.all[f] = struct{}{}
+	fs.work.Add(1)
 	if f.token != "" {
 		fs.tokens[f.token] = f
 	}
@@ -374,9 +375,7 @@ func (fs *flights) remove(f *flight) {
 	defer fs.mu.Unlock()
 	delete(fs.all, f)
 	delete(fs.tokens, f.token)
-	if fs.closed && len(fs.all) == 0 {
-		close(fs.idle)
-	}
+	fs.work.Done()
 }
 
 // byToken returns the flight with this progress token, nil if there is none.
@@ -423,16 +422,10 @@ func (fs *flights) hold(f *flight) (release func()) {
 // server is told, or until ctx is done.
 func (fs *flights) closeAll(ctx context.Context) {
 	fs.mu.Lock()
-	fs.closed, fs.idle = true, make(chan struct{})
-	if len(fs.all) == 0 {
-		close(fs.idle)
-	}
+	fs.closed = true
 	for f := range fs.all {
 		f.deadline.cancel(transport.ErrClosed)
 	}
 	fs.mu.Unlock()
-	select {
-	case <-fs.idle:
-	case <-ctx.Done():
-	}
+	await(ctx, fs.work.Wait)
 }
