@@ -75,8 +75,8 @@ var unmarked = map[string]string{
 	"client.maxPatterns":                     "outputs beyond it are not checked",
 	"client.maxPosts":                        "further messages wait",
 	"client.writeTimeout":                    "the response to the server is logged as lost",
-	"client.maxSchemaDepth":                  "the schema of the tool counts as invalid",
-	"client.maxParamHeaders":                 "the schema of the tool counts as invalid",
+	"internal/paramheader.maxSchemaDepth":    "the schema of the tool counts as invalid",
+	"internal/paramheader.maxParamHeaders":   "the schema of the tool counts as invalid",
 }
 
 // isLimit reports whether a constant is named like a limit.
