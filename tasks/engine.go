@@ -78,7 +78,7 @@ const restarted = "the server restarted"
 func (e *engine) Start(ctx context.Context) error {
 	base := context.WithoutCancel(ctx)
 	caring, stop := context.WithCancel(base)
-	e.join()
+	e.join(base)
 	e.mu.Lock()
 	e.base, e.closed, e.closing, e.stop = base, false, caring.Done(), stop
 	e.mu.Unlock()

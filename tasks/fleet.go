@@ -50,7 +50,7 @@ type fleetStore struct {
 
 	// For changes by other replicas, besides the watchers. They are nil, or both set.
 	elsewhere func(change taskChange)
-	interests func() []string // the tasks that matter to this replica
+	missed    func() // there were changes that are not known
 
 	mu       sync.Mutex
 	creating map[string]int // creations of this replica that have not ended, by owner; guarded by mu
@@ -541,11 +541,8 @@ func (s *fleetStore) Watch(ctx context.Context, changed func(id string)) {
 			return
 		}
 		all, missed := n.take()
-		if missed && s.interests != nil {
-			s.elsewhere(taskChange{Waits: true})
-			for _, id := range s.interests() {
-				all = append(all, taskChange{ID: id})
-			}
+		if missed && s.missed != nil {
+			s.missed()
 		}
 		for _, change := range all {
 			if s.elsewhere != nil {
@@ -559,32 +556,15 @@ func (s *fleetStore) Watch(ctx context.Context, changed func(id string)) {
 }
 
 // join makes the tasks of a server those of its fleet.
-func (e *engine) join() {
+func (e *engine) join(base context.Context) {
 	f := e.runner.Fleet()
 	if f == nil || e.shared != nil {
 		return
 	}
 	s := newFleetStore(f)
-	s.elsewhere, s.interests = e.elsewhere, e.interests
+	s.elsewhere, s.missed = e.elsewhere, func() { e.tend(base) }
 	e.told = map[string]int64{}
 	e.store, e.shared = s, s
-}
-
-// interests returns the tasks that clients of this replica wait for, and those that it runs.
-func (e *engine) interests() []string {
-	ids := e.topic.Keys()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for id, run := range e.running {
-		if run.cancel != nil {
-			ids = append(ids, id)
-		}
-	}
-	for id := range e.waiting {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }
 
 // elsewhere does what is due after a change by another replica, besides changed.
