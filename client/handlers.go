@@ -78,14 +78,10 @@ func meant(fields map[string]reflect.Value, t reflect.Type) string {
 }
 
 // filter returns the list changes that both the handlers and the server support.
-func (h *handlers) filter(caps protocol.ServerCapabilities) (f protocol.SubscriptionFilter) {
-	sent := [3]bool{
-		caps.Tools != nil && caps.Tools.ListChanged,
-		caps.Prompts != nil && caps.Prompts.ListChanged,
-		caps.Resources != nil && caps.Resources.ListChanged,
-	}
-	for i, wanted := range listsIn(&f) {
-		*wanted = sent[i] && h.listChanged[i] != nil
+func (h *handlers) filter(caps protocol.ServerCapabilities) protocol.SubscriptionFilter {
+	f := caps.ListChanges()
+	for i, sent := range listsIn(&f) {
+		*sent = *sent && h.listChanged[i] != nil
 	}
 	return f
 }

@@ -261,14 +261,11 @@ func (x *toolIndex) learn(c *Client, tools []protocol.Tool) []protocol.Tool {
 }
 
 func newKnownTool(t *protocol.Tool) *knownTool {
-	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema)}
+	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema), repeatable: t.Annotations.Repeatable()}
 	k.headers, k.fault = paramheader.Params(t.InputSchema)
 	if t.OutputSchema != nil {
 		properties := jsonx.Member(t.OutputSchema, "properties")
 		k.wrapped = jsonx.IsString(jsonx.Member(t.OutputSchema, "type"), "object") && onlyResult(properties) != nil
-	}
-	if a := t.Annotations; a != nil {
-		k.repeatable = a.ReadOnlyHint != nil && *a.ReadOnlyHint || a.IdempotentHint != nil && *a.IdempotentHint
 	}
 	return k
 }

@@ -361,11 +361,7 @@ func (r *remote) spawn(f func()) bool {
 // listen subscribes to list changes, before the lists are read, so that none is missed.
 func (l *link) listen(ctx context.Context) (err error) {
 	caps := l.client.Capabilities()
-	filter := protocol.SubscriptionFilter{
-		ToolsListChanged:     caps.Tools != nil && caps.Tools.ListChanged,
-		PromptsListChanged:   caps.Prompts != nil && caps.Prompts.ListChanged,
-		ResourcesListChanged: caps.Resources != nil && caps.Resources.ListChanged,
-	}
+	filter := caps.ListChanges()
 	if filter.ToolsListChanged || filter.PromptsListChanged || filter.ResourcesListChanged {
 		if l.lists, err = l.client.Listen(ctx, filter); err != nil {
 			l.lists = nil
