@@ -39,12 +39,8 @@ type UnsupportedProtocolVersionData struct {
 	Requested Version   `json:"requested"`
 }
 
-// UnsupportedProtocolVersion returns the error that lists the supported versions. Nil means
-// [Supported].
+// UnsupportedProtocolVersion returns the error that lists the supported versions.
 func UnsupportedProtocolVersion(requested Version, supported []Version) *jsonrpc.Error {
-	if supported == nil {
-		supported = Supported
-	}
 	return withData(CodeUnsupportedProtocolVersion, UnsupportedProtocolVersionData{supported, requested},
 		"unsupported protocol version %q", requested)
 }
