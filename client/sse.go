@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -117,7 +116,7 @@ func (w *sseConn) open(u *url.URL) error {
 		return err
 	}
 	w.body = resp.Body
-	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || media != sse.ContentType {
+	if media := mediaType(resp.Header); resp.StatusCode != http.StatusOK || media != sse.ContentType {
 		status := statusError(resp)
 		if resp.StatusCode/100 == 2 {
 			return fmt.Errorf("the response to GET has the content type %.100q; want text/event-stream", media)

@@ -73,12 +73,6 @@ type URLElicitationRequiredData struct {
 	Elicitations []ElicitParams `json:"elicitations"` // in URL mode
 }
 
-// URLElicitationRequired returns the error that lists the URLs that the user has to visit before
-// the request can succeed.
-func URLElicitationRequired(elicitations []ElicitParams, format string, args ...any) *jsonrpc.Error {
-	return withData(CodeURLElicitationRequired, URLElicitationRequiredData{elicitations}, format, args...)
-}
-
 func withData(code int, data any, format string, args ...any) *jsonrpc.Error {
 	e := &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 	raw, err := jsonx.Marshal(data)

@@ -260,8 +260,6 @@ func TestErrorsHaveTheDataOfTheSchema(t *testing.T) {
 			&jsonrpc.Error{Code: -32022, Message: `unsupported protocol version "x"`, Data: json.RawMessage(`{"supported":["2026-07-28"],"requested":"x"}`)}},
 		{ResourceNotFound(V20251125, "a:b"), &jsonrpc.Error{Code: -32002, Message: `resource "a:b" not found`, Data: json.RawMessage(`{"uri":"a:b"}`)}},
 		{ResourceNotFound(V20260728, "a:b"), &jsonrpc.Error{Code: -32602, Message: `resource "a:b" not found`, Data: json.RawMessage(`{"uri":"a:b"}`)}},
-		{URLElicitationRequired([]ElicitParams{{Mode: ElicitURL, Message: "m", URL: "https://x", ElicitationID: "1"}}, "log in first"),
-			&jsonrpc.Error{Code: -32042, Message: "log in first", Data: json.RawMessage(`{"elicitations":[{"mode":"url","message":"m","url":"https://x","elicitationId":"1"}]}`)}},
 		{MissingClientCapability(ClientCapabilities{Tasks: json.RawMessage(`{`)}, "x"), nil},
 	} {
 		if test.want == nil {

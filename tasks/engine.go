@@ -277,7 +277,7 @@ func (e *engine) create(ctx context.Context, call *mcpkit.Call, m mode, ttl time
 	if runs {
 		e.run(id, r.Fence, r.Expires, t)
 	} else {
-		e.claimNow() // a place may be free by now
+		e.claim(context.WithoutCancel(ctx)) // a place may be free by now
 	}
 	return result(respond(created))
 }
@@ -417,16 +417,6 @@ func (e *engine) claimOne(ctx context.Context) (r *record, runs bool, err error)
 	return r, true, nil
 }
 
-// claimNow runs tasks that wait, if there are places.
-func (e *engine) claimNow() {
-	e.mu.Lock()
-	base := e.base
-	e.mu.Unlock()
-	if base != nil {
-		e.claim(base)
-	}
-}
-
 // adopt runs a task that was claimed, unless it cannot be run again.
 func (e *engine) adopt(ctx context.Context, place string, r *record) {
 	_, t, err := e.mine(ctx, r.ID, r.Fence, func(r *record, t *task) error {
@@ -516,7 +506,7 @@ func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, respo
 	case runs:
 		e.run(id, r.Fence, r.Expires, t)
 	case err == nil && t.Status == protocol.TaskWorking:
-		e.claimNow() // a place may be free by now
+		e.claim(context.WithoutCancel(ctx)) // a place may be free by now
 	}
 	return err
 }
