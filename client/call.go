@@ -257,7 +257,7 @@ func (c *Client) compose(a *agreement, r *request, params []byte, in protocol.In
 	b := make([]byte, 0, len(params)+len(a.meta)+128)
 	var own []byte
 	if r.encoded != nil {
-		b = append(append(b, params[:len(params)-1]...), ',') // never empty: they have at least a name
+		b = append(b, params[:len(params)-1]...)
 	} else {
 		b = append(b, '{')
 		for name, value := range jsonx.Members(params) {
@@ -265,65 +265,48 @@ func (c *Client) compose(a *agreement, r *request, params []byte, in protocol.In
 				own = value
 				continue
 			}
-			b = append(append(append(append(b, name...), ':'), value...), ',')
+			b = jsonx.AppendMember(b, name, value)
 		}
 	}
 	if in.InputResponses != nil {
-		b = append(b, `"inputResponses":{`...)
-		for i, key := range slices.Sorted(maps.Keys(in.InputResponses)) {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(jsonx.AppendString(b, key), ':')
+		b = append(jsonx.AppendComma(b), `"inputResponses":{`...)
+		for _, key := range slices.Sorted(maps.Keys(in.InputResponses)) {
+			b = append(jsonx.AppendString(jsonx.AppendComma(b), key), ':')
 			b = append(b, in.InputResponses[key]...)
 		}
-		b = append(b, "},"...)
+		b = append(b, '}')
 	}
 	if in.RequestState != nil {
-		b = append(b, `"requestState":`...)
-		b = append(jsonx.AppendString(b, *in.RequestState), ',')
+		b = append(jsonx.AppendComma(b), `"requestState":`...)
+		b = jsonx.AppendString(b, *in.RequestState)
 	}
-	b = c.appendMeta(b, a, own, cc, token)
-	if b[len(b)-1] == ',' {
-		b = b[:len(b)-1]
-	}
-	return append(b, '}')
+	return append(c.appendMeta(b, a, own, cc, token), '}')
 }
 
 // appendMeta appends the member _meta if it has members.
 func (c *Client) appendMeta(b []byte, a *agreement, own []byte, cc *callConfig, token string) []byte {
 	start := len(b)
-	b = append(b, `"_meta":{`...)
+	b = append(jsonx.AppendComma(b), `"_meta":{`...)
 	empty := len(b)
 	b = append(b, a.meta...)
-	comma := func() {
-		if len(b) > empty && b[len(b)-1] != ',' {
-			b = append(b, ',')
-		}
-	}
 	for name, value := range jsonx.Members(own) {
 		if !reserved(jsonx.String(name)) && cc.meta[jsonx.String(name)] == nil {
-			comma()
-			b = append(append(append(b, name...), ':'), value...)
+			b = jsonx.AppendMember(b, name, value)
 		}
 	}
 	if len(cc.meta) > 0 {
 		for _, key := range slices.Sorted(maps.Keys(cc.meta)) {
 			if !reserved(key) {
-				comma()
-				b = append(jsonx.AppendString(b, key), ':')
+				b = append(jsonx.AppendString(jsonx.AppendComma(b), key), ':')
 				b = append(b, cc.meta[key]...)
 			}
 		}
 	}
 	if token != "" {
-		comma()
-		b = append(append(b, `"progressToken":`...), token...)
+		b = append(append(jsonx.AppendComma(b), `"progressToken":`...), token...)
 	}
 	if a.version.Modern() && cc.logLevel != "" {
-		comma()
-		b = jsonx.AppendString(b, protocol.MetaLogLevel)
-		b = append(b, ':')
+		b = append(jsonx.AppendString(jsonx.AppendComma(b), protocol.MetaLogLevel), ':')
 		b = jsonx.AppendString(b, string(cc.logLevel))
 	}
 	if len(b) == empty {
@@ -344,10 +327,8 @@ func reserved(key string) bool {
 
 // sleep waits for d, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -369,7 +350,7 @@ type flights struct {
 	all    map[*flight]struct{} // guarded by mu
 	tokens map[string]*flight   // guarded by mu
 	closed bool                 // guarded by mu
-	idle   chan struct{}        // made by closeAll, and closed when nothing is in flight; guarded by mu
+	work   sync.WaitGroup       // the flights; begun with mu held
 }
 
 func (fs *flights) add(f *flight) error {
@@ -382,6 +363,7 @@ func (fs *flights) add(f *flight) error {
 		fs.all, fs.tokens = map[*flight]struct{}{}, map[string]*flight{}
 	}
 	fs.all[f] = struct{}{}
+	fs.work.Add(1)
 	if f.token != "" {
 		fs.tokens[f.token] = f
 	}
@@ -393,9 +375,7 @@ func (fs *flights) remove(f *flight) {
 	defer fs.mu.Unlock()
 	delete(fs.all, f)
 	delete(fs.tokens, f.token)
-	if fs.closed && len(fs.all) == 0 {
-		close(fs.idle)
-	}
+	fs.work.Done()
 }
 
 // byToken returns the flight with this progress token, nil if there is none.
@@ -442,16 +422,10 @@ func (fs *flights) hold(f *flight) (release func()) {
 // server is told, or until ctx is done.
 func (fs *flights) closeAll(ctx context.Context) {
 	fs.mu.Lock()
-	fs.closed, fs.idle = true, make(chan struct{})
-	if len(fs.all) == 0 {
-		close(fs.idle)
-	}
+	fs.closed = true
 	for f := range fs.all {
 		f.deadline.cancel(transport.ErrClosed)
 	}
 	fs.mu.Unlock()
-	select {
-	case <-fs.idle:
-	case <-ctx.Done():
-	}
+	await(ctx, fs.work.Wait)
 }

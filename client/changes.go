@@ -135,7 +135,7 @@ type Subscription struct {
 	done    <-chan struct{} // closed when the subscription has ended
 	ready   chan error      // receives the outcome of the first listen request; holds one
 	legacy  bool            // set before the subscription starts
-	topics  []topic         // set before the subscription starts
+	topics  []Topic         // with encoded values; set before the subscription starts
 
 	// Guarded by the mu of changes.
 	filter protocol.SubscriptionFilter // what the server agreed to
@@ -188,21 +188,18 @@ func (s *Subscription) Close() error {
 
 // covers reports whether the server agreed to send change to s. The caller holds the mu of changes.
 func (s *Subscription) covers(change Change) bool {
-	switch f := s.filter; {
-	case !s.acked:
-		return false
-	case change.Kind == ToolsChanged:
-		return f.ToolsListChanged
-	case change.Kind == PromptsChanged:
-		return f.PromptsListChanged
-	case change.Kind == ResourcesChanged:
-		return f.ResourcesListChanged
-	default:
-		return slices.ContainsFunc(f.ResourceSubscriptions, func(uri string) bool {
-			rest, below := strings.CutPrefix(change.URI, strings.TrimSuffix(uri, "/"))
-			return change.URI == uri || below && strings.HasPrefix(rest, "/")
-		})
+	if change.Kind != ResourceUpdated {
+		return s.acked && *listsIn(&s.filter)[change.Kind-1]
 	}
+	return s.acked && slices.ContainsFunc(s.filter.ResourceSubscriptions, func(uri string) bool {
+		rest, below := strings.CutPrefix(change.URI, strings.TrimSuffix(uri, "/"))
+		return change.URI == uri || below && strings.HasPrefix(rest, "/")
+	})
+}
+
+// listsIn returns the members of a filter for changed lists, in the order of their kinds.
+func listsIn(f *protocol.SubscriptionFilter) [3]*bool {
+	return [3]*bool{&f.ToolsListChanged, &f.PromptsListChanged, &f.ResourcesListChanged}
 }
 
 // changes passes changes to the subscriptions and to the handlers.
@@ -210,15 +207,16 @@ type changes struct {
 	c       *Client
 	pending pending // changes for the handlers
 	telling sync.Once
+	turn    chan struct{} // full while resources of a legacy session are subscribed or unsubscribed
 
 	mu      sync.Mutex
-	subs    []*Subscription     // in the order of their start; guarded by mu
-	over    error               // why the connection ended, nil while it is open; guarded by mu
-	watched map[string]*watched // resources of a legacy session by URI; guarded by mu
+	subs    []*Subscription // in the order of their start; guarded by mu
+	over    error           // why the connection ended, nil while it is open; guarded by mu
+	watched map[string]int  // subscriptions of each resource of a legacy session; guarded by mu
 }
 
 func (ch *changes) init(c *Client) {
-	ch.c, ch.pending, ch.watched = c, newPending(), map[string]*watched{}
+	ch.c, ch.pending, ch.turn, ch.watched = c, newPending(), make(chan struct{}, 1), map[string]int{}
 }
 
 func (ch *changes) add(s *Subscription) {
@@ -315,16 +313,10 @@ func (ch *changes) report(taken bool, change Change) {
 // handled reports whether a handler receives change.
 func (ch *changes) handled(change Change) bool {
 	h := ch.c.cfg.handlers
-	switch change.Kind {
-	case ToolsChanged:
-		return h.toolsChanged != nil
-	case PromptsChanged:
-		return h.promptsChanged != nil
-	case ResourcesChanged:
-		return h.resourcesChanged != nil
-	default:
+	if change.Kind == ResourceUpdated {
 		return h.resourceUpdated != nil
 	}
+	return h.listChanged[change.Kind-1] != nil
 }
 
 // tell calls the handlers, one at a time, until ctx is done.
@@ -336,15 +328,10 @@ func (ch *changes) tell(ctx context.Context) {
 			return
 		}
 		perform(ch.c.log, func() {
-			switch change.Kind {
-			case ToolsChanged:
-				h.toolsChanged(ctx)
-			case PromptsChanged:
-				h.promptsChanged(ctx)
-			case ResourcesChanged:
-				h.resourcesChanged(ctx)
-			default:
+			if change.Kind == ResourceUpdated {
 				h.resourceUpdated(ctx, change.URI)
+			} else {
+				h.listChanged[change.Kind-1](ctx)
 			}
 		})
 	}
@@ -352,8 +339,8 @@ func (ch *changes) tell(ctx context.Context) {
 
 // missed reports everything in s as changed, since s may have missed changes. The caller holds mu.
 func (ch *changes) missed(s *Subscription) {
-	for i, wanted := range [3]bool{s.filter.ToolsListChanged, s.filter.PromptsListChanged, s.filter.ResourcesListChanged} {
-		if wanted {
+	for i, wanted := range listsIn(&s.filter) {
+		if *wanted {
 			ch.deliver(Change{Kind: ChangeKind(i + 1)}, s.id)
 		}
 	}
@@ -374,9 +361,9 @@ func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, 
 // A stream that breaks is opened again. Because changes may have been missed meanwhile, everything
 // in the subscription is then reported as changed. When the connection itself is over, the
 // subscription ends.
-func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter, opts ...ListenOption) (*Subscription, error) {
+func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter, topics ...Topic) (*Subscription, error) {
 	s, base := c.newSubscription(filter)
-	err := s.prepare(opts)
+	err := s.prepare(topics)
 	switch {
 	case err != nil:
 	case c.modern():
@@ -388,16 +375,19 @@ func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter,
 	return nil, err
 }
 
-// prepare adds the options to s, and checks that there is something to listen to.
-func (s *Subscription) prepare(opts []ListenOption) error {
-	for _, o := range opts {
-		if err := o.listen(s); err != nil {
-			return err
+// prepare adds the topics to s, and checks that there is something to listen to.
+func (s *Subscription) prepare(topics []Topic) error {
+	for _, t := range topics {
+		raw, err := jsonx.Marshal(t.Value)
+		if err != nil {
+			return fmt.Errorf("client: Listen: the value of the member %q: %w", t.Member, err)
 		}
+		t.Value = json.RawMessage(raw)
+		s.topics = append(s.topics, t)
 	}
 	switch {
 	case len(s.topics) > 0 && !s.c.modern():
-		return fmt.Errorf("client: Listen: version %s has no filter for the member %q; it needs a modern server", s.c.Version(), s.topics[0].member)
+		return fmt.Errorf("client: Listen: version %s has no filter for the member %q; it needs a modern server", s.c.Version(), s.topics[0].Member)
 	case len(s.topics) == 0 && isEmptyFilter(s.filter):
 		return errors.New("client: Listen: the filter is empty; set what to listen to")
 	}
@@ -413,15 +403,6 @@ func (c *Client) newSubscription(filter protocol.SubscriptionFilter) (*Subscript
 
 func isEmptyFilter(f protocol.SubscriptionFilter) bool {
 	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged && len(f.ResourceSubscriptions) == 0
-}
-
-// A watched is a subscribed resource of a legacy session. All client subscriptions to the resource
-// share it. Callers wait until the server has agreed.
-type watched struct {
-	wanted  int          // number of subscriptions
-	on      bool         // the server has agreed
-	busy    bool         // a request to the server is in progress
-	waiting []chan error // callers that wait for agreement
 }
 
 // listenLegacy subscribes to the resources of the filter.
@@ -441,100 +422,66 @@ func (c *Client) listenLegacy(ctx, base context.Context, s *Subscription) (*Subs
 		if err := ch.watch(ctx, uri); err != nil {
 			s.cancel(transport.ErrClosed)
 			ch.remove(s)
-			ch.unwatch(s.filter.ResourceSubscriptions[:i])
+			ch.unwatch(s.filter.ResourceSubscriptions[:i], -1)
 			return nil, err
 		}
 	}
 	context.AfterFunc(base, func() {
 		ch.remove(s)
-		ch.unwatch(s.filter.ResourceSubscriptions)
+		ch.unwatch(s.filter.ResourceSubscriptions, -1)
 	})
 	return s, nil
 }
 
-// watch subscribes to uri. It waits until the server has responded or ctx is done.
+// watch subscribes to uri, unless another subscription has.
 func (ch *changes) watch(ctx context.Context, uri string) error {
-	ready := make(chan error, 1)
-	ch.mu.Lock()
-	w := ch.watched[uri]
-	if w == nil {
-		w = &watched{}
-		ch.watched[uri] = w
-	}
-	w.wanted++
-	w.waiting = append(w.waiting, ready)
-	ch.settle(uri, w)
-	ch.mu.Unlock()
-	var err error
 	select {
-	case err := <-ready:
-		return err
+	case ch.turn <- struct{}{}:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-ch.c.base.Done():
-		err = transport.ErrClosed
+		return explain(&request{method: protocol.MethodResourcesSubscribe, name: uri}, context.Cause(ctx))
 	}
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	n := len(w.waiting)
-	if w.waiting = slices.DeleteFunc(w.waiting, func(other chan error) bool { return other == ready }); len(w.waiting) == n {
-		if refused := <-ready; refused != nil { // it was refused just now
-			return refused
+	var err error
+	if ch.count(uri, 0) == 0 {
+		err = ch.c.askSubscribe(ctx, protocol.MethodResourcesSubscribe, uri)
+	}
+	if err == nil {
+		ch.count(uri, 1)
+	} else if ctx.Err() != nil {
+		ch.unwatch([]string{uri}, 0) // the server may have agreed
+	}
+	<-ch.turn
+	return err
+}
+
+// unwatch changes how many subscriptions the resources have, in the background. It unsubscribes from
+// those without any.
+func (ch *changes) unwatch(uris []string, change int) {
+	ch.c.background(func(ctx context.Context) {
+		for _, uri := range uris {
+			select {
+			case ch.turn <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			if ch.count(uri, change) == 0 {
+				if err := ch.c.askSubscribe(ctx, protocol.MethodResourcesUnsubscribe, uri); err != nil {
+					ch.c.log.Debug("client: unsubscribing failed", "uri", uri, "error", err)
+				}
+			}
+			<-ch.turn
 		}
-	}
-	w.wanted--
-	ch.settle(uri, w)
-	return explain(&request{method: protocol.MethodResourcesSubscribe, name: uri}, err)
+	})
 }
 
-// unwatch undoes watch.
-func (ch *changes) unwatch(uris []string) {
+// count changes how many subscriptions a resource has, and returns it.
+func (ch *changes) count(uri string, change int) int {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	for _, uri := range uris {
-		w := ch.watched[uri]
-		w.wanted--
-		ch.settle(uri, w)
-	}
-}
-
-// settle subscribes or unsubscribes at the server, in the background, if the server does not know
-// yet whether uri is wanted. The caller holds mu.
-func (ch *changes) settle(uri string, w *watched) {
-	wanted := w.wanted > 0
-	switch {
-	case w.busy:
-	case wanted != w.on:
-		w.busy = true
-		ch.c.background(func(ctx context.Context) {
-			method := protocol.MethodResourcesUnsubscribe
-			if wanted {
-				method = protocol.MethodResourcesSubscribe
-			}
-			err := ch.c.askSubscribe(ctx, method, uri)
-			ch.mu.Lock()
-			defer ch.mu.Unlock()
-			w.busy, w.on = false, wanted && err == nil
-			if wanted && err != nil {
-				w.wanted -= len(w.waiting)
-				w.answer(err)
-			} else if err != nil {
-				ch.c.log.Debug("client: unsubscribing failed", "uri", uri, "error", err)
-			}
-			ch.settle(uri, w)
-		})
-	case wanted:
-		w.answer(nil)
-	default:
+	n := ch.watched[uri] + change
+	if ch.watched[uri] = n; n == 0 {
 		delete(ch.watched, uri)
 	}
-}
-
-func (w *watched) answer(err error) {
-	for _, ready := range w.waiting {
-		ready <- err
-	}
-	w.waiting = nil
+	return n
 }
 
 func (c *Client) askSubscribe(ctx context.Context, method, uri string) error {
@@ -546,12 +493,7 @@ func (c *Client) askSubscribe(ctx context.Context, method, uri string) error {
 // changed.
 func (ch *changes) restore(ctx context.Context) {
 	ch.mu.Lock()
-	var uris []string
-	for _, uri := range slices.Sorted(maps.Keys(ch.watched)) {
-		if ch.watched[uri].on {
-			uris = append(uris, uri)
-		}
-	}
+	uris := slices.Sorted(maps.Keys(ch.watched))
 	ch.mu.Unlock()
 	for _, uri := range uris {
 		if err := ch.c.askSubscribe(ctx, protocol.MethodResourcesSubscribe, uri); err != nil {

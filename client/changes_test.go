@@ -123,11 +123,13 @@ func TestEachSubscriptionOfAResourceReceivesItsChanges(t *testing.T) {
 	})
 }
 
-func TestARefusedSubscriptionFailsAllItsCallers(t *testing.T) {
+func TestRefusedSubscriptionsAreAskedForAgain(t *testing.T) {
 	onLegacyResource(t, func(t *testing.T, r *legacyResource, c *client.Client) {
 		first, second := subscribe(t.Context(), c, "test://x"), subscribe(t.Context(), c, "test://x")
-		synctest.Wait()
-		r.p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no such resource"}}`, (<-r.p.heard).ID))
+		for range 2 {
+			synctest.Wait()
+			r.p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no such resource"}}`, (<-r.p.heard).ID))
+		}
 		for _, over := range []<-chan subscription{first, second} {
 			require.EqualError(t, (<-over).err, `client: resources/subscribe "test://x": no such resource (code -32002)`)
 		}

@@ -61,7 +61,7 @@ type Client struct {
 	tools   toolIndex
 	cache   cache
 
-	warnings  warnings
+	warned    sync.Map   // by message, how often: *atomic.Int64
 	renewing  sync.Mutex // held while replacing a legacy session
 	closeOnce sync.Once
 	closeErr  error
@@ -163,11 +163,9 @@ func (c *Client) listen(ctx context.Context) {
 	if open == nil {
 		return
 	}
-	t := time.NewTimer(listenPatience)
-	defer t.Stop()
 	select {
 	case <-open:
-	case <-t.C:
+	case <-time.After(listenPatience):
 	case <-ctx.Done():
 	}
 }
@@ -203,11 +201,16 @@ func (g *goroutines) wait(ctx context.Context) {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
+	await(ctx, g.running.Wait)
+}
+
+// await calls f, and returns when f has returned or ctx is done.
+func await(ctx context.Context, f func()) {
 	over := make(chan struct{})
-	// Ends with the last of them.
+	// Ends with f.
 	go func() {
-		g.running.Wait()
-		close(over)
+		defer close(over)
+		f()
 	}()
 	select {
 	case <-over:
@@ -296,22 +299,10 @@ func (c *Client) Notify(ctx context.Context, method string, params any) error {
 // maxWarnings is how often the client logs the same warning.
 const maxWarnings = 10
 
-// warnings counts the warnings about a server, so that it cannot fill the log.
-type warnings struct {
-	mu    sync.Mutex
-	count map[string]int // guarded by mu
-}
-
-// warn logs message, a constant, at most maxWarnings times.
+// warn logs message, a constant, at most maxWarnings times, so that a server cannot fill the log.
 func (c *Client) warn(message string, args ...any) {
-	w := &c.warnings
-	w.mu.Lock()
-	if w.count == nil {
-		w.count = map[string]int{}
-	}
-	w.count[message]++
-	n := w.count[message]
-	w.mu.Unlock()
+	count, _ := c.warned.LoadOrStore(message, new(atomic.Int64))
+	n := count.(*atomic.Int64).Add(1)
 	if n == maxWarnings {
 		args = append(args, "further", "not logged")
 	}

@@ -28,7 +28,8 @@ func (f extensionOption) extend(c *config, e *extension) { f(c, e) }
 // [Client.Extension] for what the server declares.
 //
 // [OnResult] handles results of the extension, [Since] limits it to newer versions of the protocol.
-// [Client.Request] calls its methods, and [ListenTo] receives its notifications.
+// [Client.Request] calls its methods, [Client.Items] reads its lists, and a [Topic] receives its
+// notifications.
 func Extension(id string, settings any, opts ...ExtensionOption) DialOption {
 	return dialOption(func(c *config) error {
 		e := &extension{settings: protocol.Object{}}
@@ -146,37 +147,17 @@ func (c *Client) progressed(f func(*protocol.ProgressParams), p *protocol.Progre
 	}
 }
 
-// A ListenOption adds to what a subscription of [Client.Listen] receives.
-type ListenOption interface{ listen(*Subscription) error }
+// A Topic subscribes to notifications of an extension. It needs a modern server and a client that
+// declares the extension. [Subscription.Accepted] returns what the server agreed to.
+type Topic struct {
+	Member       string // of the filter, which the extension defines
+	Value        any    // of the member
+	Notification string // the method
 
-type listenOption func(*Subscription) error
-
-func (f listenOption) listen(s *Subscription) error { return f(s) }
-
-// ListenTo adds a member of the filter that an extension defines, with its value, and passes the
-// params of the extension's notification to f. It needs a modern server and a client that declares
-// the extension. [Subscription.Accepted] returns what the server agreed to.
-//
-// f gets nil instead of params if notifications may have been missed, since a stream broke and was
-// opened again. It is called on the goroutine that receives messages, so it must return soon, and
-// must not close the subscription or the client.
-func ListenTo(member string, value any, notification string, f func(params json.RawMessage)) ListenOption {
-	return listenOption(func(s *Subscription) error {
-		raw, err := jsonx.Marshal(value)
-		if err != nil {
-			return fmt.Errorf("client: ListenTo(%q): %w", member, err)
-		}
-		s.topics = append(s.topics, topic{member, raw, notification, f})
-		return nil
-	})
-}
-
-// A topic is a member of an extension in the filter of a subscription.
-type topic struct {
-	member       string
-	value        json.RawMessage
-	notification string
-	f            func(params json.RawMessage)
+	// Receive gets the params of the notification, or nil if notifications may have been missed, since
+	// a stream broke and was opened again. It is called on the goroutine that receives messages, so it
+	// must return soon, and must not close the subscription or the client.
+	Receive func(params json.RawMessage)
 }
 
 // Accepted returns the value of an extension's member of the filter that the server agreed to, and
@@ -195,7 +176,7 @@ func (s *Subscription) filterJSON() ([]byte, error) {
 	}
 	raw = raw[:len(raw)-1]
 	for _, t := range s.topics {
-		raw = jsonx.AppendMember(raw, jsonx.AppendString(nil, t.member), t.value)
+		raw = jsonx.AppendMember(raw, jsonx.AppendString(nil, t.Member), t.Value.(json.RawMessage))
 	}
 	return append(raw, '}'), nil
 }
@@ -207,8 +188,8 @@ func (ch *changes) notify(notification, id string, params json.RawMessage) {
 	var fs []func(json.RawMessage)
 	for _, s := range ch.subs {
 		for _, t := range s.topics {
-			if s.acked && (id == "" || id == s.id) && notification == t.notification {
-				fs = append(fs, t.f)
+			if s.acked && (id == "" || id == s.id) && notification == t.Notification {
+				fs = append(fs, t.Receive)
 			}
 		}
 	}

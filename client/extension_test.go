@@ -178,7 +178,10 @@ func TestNotificationsOfAnExtensionArriveOnSubscriptions(t *testing.T) {
 			heard := make(chan string, 10)
 			ctx, hear := t.Context(), func(params json.RawMessage) { heard <- string(params) }
 			// docs:begin listen
-			terms := client.ListenTo("terms", []string{"tea", "secret"}, "notifications/glossary/defined", hear)
+			terms := client.Topic{
+				Member: "terms", Value: []string{"tea", "secret"},
+				Notification: "notifications/glossary/defined", Receive: hear,
+			}
 			sub, err := c.Listen(ctx, protocol.SubscriptionFilter{}, terms)
 			// docs:end listen
 			require.NoError(t, err)
@@ -193,10 +196,10 @@ func TestNotificationsOfAnExtensionArriveOnSubscriptions(t *testing.T) {
 	}
 	srv, _ := newGlossary(t)
 	legacy := dial(t, srv, client.Version(protocol.LatestLegacy))
-	_, err := legacy.Listen(t.Context(), protocol.SubscriptionFilter{}, client.ListenTo("terms", []string{"tea"}, "notifications/glossary/defined", nil))
+	_, err := legacy.Listen(t.Context(), protocol.SubscriptionFilter{}, client.Topic{Member: "terms", Value: []string{"tea"}, Notification: "notifications/glossary/defined"})
 	require.EqualError(t, err, `client: Listen: version 2025-11-25 has no filter for the member "terms"; it needs a modern server`)
-	_, err = legacy.Listen(t.Context(), protocol.SubscriptionFilter{}, client.ListenTo("terms", make(chan int), "notifications/glossary/defined", nil))
-	require.ErrorContains(t, err, `client: ListenTo("terms"): `)
+	_, err = legacy.Listen(t.Context(), protocol.SubscriptionFilter{}, client.Topic{Member: "terms", Value: make(chan int), Notification: "notifications/glossary/defined"})
+	require.ErrorContains(t, err, `client: Listen: the value of the member "terms": `)
 }
 
 func TestAReopenedSubscriptionSaysThatNotificationsMayBeMissing(t *testing.T) {
@@ -211,13 +214,13 @@ func TestAReopenedSubscriptionSaysThatNotificationsMayBeMissing(t *testing.T) {
 		acknowledge(notification("$ID", "milk")), silence)})
 	c := dial(t, f.URL, client.Extension("com.example/glossary", nil))
 	heard := make(chan string, 10)
-	sub, err := c.Listen(t.Context(), protocol.SubscriptionFilter{}, client.ListenTo("terms", true, "notifications/glossary/defined", func(params json.RawMessage) {
+	sub, err := c.Listen(t.Context(), protocol.SubscriptionFilter{}, client.Topic{Member: "terms", Value: true, Notification: "notifications/glossary/defined", Receive: func(params json.RawMessage) {
 		var p struct {
 			Term string `json:"term"`
 		}
 		_ = json.Unmarshal(params, &p)
 		heard <- p.Term
-	}))
+	}})
 	require.NoError(t, err)
 	for _, want := range []string{"tea", "", "milk"} {
 		require.Equal(t, want, <-heard)

@@ -377,3 +377,26 @@ func (s *Shop) Ended(ctx context.Context) (bool, error) {
 		return false, ctx.Err()
 	}
 }
+
+func TestItemsOfListsOfExtensions(t *testing.T) {
+	f := newFake(t, map[string]answer{
+		"x/list": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+			text := `{"things":[{"n":1},2],"nextCursor":"more"}`
+			if string(req.Param("cursor")) == `"more"` {
+				text = fmt.Sprintf(`{"things":[%s]}`, req.Param("of"))
+			}
+			result(text)(w, r, req)
+		},
+		"x/none": result(`{}`),
+	})
+	c := dial(t, f.URL)
+	var all []string
+	for item, err := range c.Items(t.Context(), "x/list", "things", map[string]string{"of": "tea"}) {
+		require.NoError(t, err)
+		all = append(all, string(item))
+	}
+	require.Equal(t, []string{`{"n":1}`, `2`, `"tea"`}, all)
+	for _, err := range c.Items(t.Context(), "x/none", "things", nil) {
+		require.EqualError(t, err, `client: x/none: the server's response is invalid: it has no list "things"`)
+	}
+}

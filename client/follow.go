@@ -230,10 +230,8 @@ func (f *follower) pause(ctx context.Context, t *protocol.Task) error {
 	if err := sleep(ctx, minPollInterval); err != nil {
 		return err
 	}
-	rest := time.NewTimer(interval - minPollInterval)
-	defer rest.Stop()
 	select {
-	case <-rest.C:
+	case <-time.After(interval - minPollInterval):
 		return nil
 	case <-f.wake:
 		return nil
@@ -264,7 +262,7 @@ func (f *follower) listen(ctx context.Context, patience time.Duration) bool {
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := f.t.c.Listen(limited, protocol.SubscriptionFilter{}, ListenTo("taskIds", []string{f.t.id}, protocol.NotificationTasks, func(json.RawMessage) { f.notified() }))
+	s, err := f.t.c.Listen(limited, protocol.SubscriptionFilter{}, Topic{"taskIds", []string{f.t.id}, protocol.NotificationTasks, func(json.RawMessage) { f.notified() }})
 	if err != nil {
 		f.silent = true
 		f.t.c.log.Debug("client: the server sends no notifications of a task", "task", clip(f.t.id), "error", err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -16,9 +18,7 @@ type handlers struct {
 	roots               func(context.Context) ([]protocol.Root, error)
 	log                 func(context.Context, *protocol.LoggingMessageParams)
 	progress            func(context.Context, *protocol.ProgressParams)
-	toolsChanged        func(context.Context)
-	promptsChanged      func(context.Context)
-	resourcesChanged    func(context.Context)
+	listChanged         [3]func(context.Context) // by kind of change
 	resourceUpdated     func(context.Context, string)
 	elicitationComplete func(context.Context, string)
 }
@@ -34,8 +34,8 @@ func newHandlers(h any) (*handlers, error) {
 	fields := map[string]reflect.Value{
 		"Elicit": reflect.ValueOf(&hs.elicit), "ElicitURL": reflect.ValueOf(&hs.elicitURL), "Sample": reflect.ValueOf(&hs.sample),
 		"Roots": reflect.ValueOf(&hs.roots), "Log": reflect.ValueOf(&hs.log), "Progress": reflect.ValueOf(&hs.progress),
-		"ToolsChanged": reflect.ValueOf(&hs.toolsChanged), "PromptsChanged": reflect.ValueOf(&hs.promptsChanged),
-		"ResourcesChanged": reflect.ValueOf(&hs.resourcesChanged), "ResourceUpdated": reflect.ValueOf(&hs.resourceUpdated),
+		"ToolsChanged": reflect.ValueOf(&hs.listChanged[0]), "PromptsChanged": reflect.ValueOf(&hs.listChanged[1]),
+		"ResourcesChanged": reflect.ValueOf(&hs.listChanged[2]), "ResourceUpdated": reflect.ValueOf(&hs.resourceUpdated),
 		"ElicitationComplete": reflect.ValueOf(&hs.elicitationComplete),
 	}
 	var errs []error
@@ -50,7 +50,7 @@ func newHandlers(h any) (*handlers, error) {
 		case known:
 			errs = append(errs, fmt.Errorf("client: Handlers: %s.%s is a %s; want %s", v.Type(), name, method.Type(), field.Elem().Type()))
 		default:
-			if want, ok := meant(method.Type()); ok {
+			if want := meant(fields, method.Type()); want != "" {
 				errs = append(errs, fmt.Errorf("client: Handlers: %s.%s has the signature of %s; rename it", v.Type(), name, want))
 			}
 		}
@@ -64,34 +64,31 @@ func newHandlers(h any) (*handlers, error) {
 	return hs, nil
 }
 
-// meant returns the name of the only method with the signature t.
-func meant(t reflect.Type) (string, bool) {
-	switch t {
-	case reflect.TypeFor[func(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error)]():
-		return "Elicit or ElicitURL", true
-	case reflect.TypeFor[func(context.Context, *protocol.CreateMessageParams) (*protocol.CreateMessageResult, error)]():
-		return "Sample", true
-	case reflect.TypeFor[func(context.Context) ([]protocol.Root, error)]():
-		return "Roots", true
-	case reflect.TypeFor[func(context.Context, *protocol.LoggingMessageParams)]():
-		return "Log", true
-	case reflect.TypeFor[func(context.Context, *protocol.ProgressParams)]():
-		return "Progress", true
+// meant returns the names of the methods with the signature t. It returns "" if t has no type of
+// package protocol, since such methods may be for something else.
+func meant(fields map[string]reflect.Value, t reflect.Type) string {
+	var names []string
+	for name, field := range fields {
+		if field.Elem().Type() == t && (t.NumOut() > 0 || t.In(t.NumIn()-1).Kind() == reflect.Pointer) {
+			names = append(names, name)
+		}
 	}
-	return "", false
+	slices.Sort(names)
+	return strings.Join(names, " or ")
 }
 
 // filter returns the list changes that both the handlers and the server support.
 func (h *handlers) filter(caps protocol.ServerCapabilities) protocol.SubscriptionFilter {
-	return protocol.SubscriptionFilter{
-		ToolsListChanged:     h.toolsChanged != nil && caps.Tools != nil && caps.Tools.ListChanged,
-		PromptsListChanged:   h.promptsChanged != nil && caps.Prompts != nil && caps.Prompts.ListChanged,
-		ResourcesListChanged: h.resourcesChanged != nil && caps.Resources != nil && caps.Resources.ListChanged,
+	f := caps.ListChanges()
+	for i, sent := range listsIn(&f) {
+		*sent = *sent && h.listChanged[i] != nil
 	}
+	return f
 }
 
 // unasked reports whether a handler needs messages that a legacy server sends outside calls.
 func (h *handlers) unasked() bool {
-	return h.elicit != nil || h.elicitURL != nil || h.sample != nil || h.roots != nil || h.log != nil || h.toolsChanged != nil ||
-		h.promptsChanged != nil || h.resourcesChanged != nil || h.resourceUpdated != nil || h.elicitationComplete != nil
+	others := *h
+	others.progress = nil // arrives during calls
+	return !reflect.ValueOf(others).IsZero()
 }

@@ -81,12 +81,18 @@ func (h *httpConn) stream(ctx context.Context, x *exchange, body io.ReadCloser) 
 		if again == nil {
 			continue
 		}
-		begun := time.Now()
-		resp, err = h.events(ctx, x, again, &r)
-		_ = again.Close()
-		if time.Since(begun) >= steadyStream {
-			r.fruitless = 0
-		}
+		resp, err = h.resumed(ctx, x, again, &r)
+	}
+	return resp, err
+}
+
+// resumed reads a stream that get has opened, and closes it.
+func (h *httpConn) resumed(ctx context.Context, x *exchange, body io.ReadCloser, r *resumption) (*jsonrpc.Response, error) {
+	defer body.Close()
+	begun := time.Now()
+	resp, err := h.events(ctx, x, body, r)
+	if time.Since(begun) >= steadyStream {
+		r.fruitless = 0
 	}
 	return resp, err
 }
@@ -187,13 +193,8 @@ func (h *httpConn) follow(ctx context.Context, open func()) {
 		}
 		open()
 		if body != nil {
-			begun := time.Now()
-			_, err = h.events(ctx, x, body, &r)
-			_ = body.Close()
+			_, err = h.resumed(ctx, x, body, &r)
 			h.c.log.Debug("client: the stream of the session ended", "error", err)
-			if time.Since(begun) >= steadyStream {
-				r.fruitless = 0
-			}
 		}
 		if r.fruitless > maxFruitless {
 			h.unfollow(ctx)

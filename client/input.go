@@ -94,33 +94,39 @@ func guarded[Result any](c *Client, f func() (Result, error)) (r Result, err err
 }
 
 func (c *Client) callHandler(ctx context.Context, method string, params []byte) (any, error) {
-	switch method {
-	case protocol.MethodElicitationCreate:
-		return c.elicit(ctx, params)
-	case protocol.MethodSamplingCreateMessage:
-		if c.cfg.handlers.sample == nil {
-			return nil, notDeclared(method)
+	h := c.cfg.handlers
+	switch {
+	case method == protocol.MethodElicitationCreate:
+		p := new(protocol.ElicitParams)
+		if err := decodeQuestion(method, params, p); err != nil {
+			return nil, err
 		}
+		return c.elicit(ctx, p)
+	case method == protocol.MethodSamplingCreateMessage && h.sample != nil:
 		p := new(protocol.CreateMessageParams)
-		if err := jsonx.Unmarshal(orEmpty(params), p); err != nil {
-			return nil, badQuestion(method, err)
+		if err := decodeQuestion(method, params, p); err != nil {
+			return nil, err
 		}
 		if caps := c.cfg.extra.Sampling; (p.Tools != nil || p.ToolChoice != nil) && (caps == nil || caps.Tools == nil) {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "sampling with tools was not declared")
 		}
-		r, err := c.cfg.handlers.sample(ctx, p)
+		r, err := h.sample(ctx, p)
 		if err == nil && r == nil {
 			err = errors.New("the method Sample returned neither a result nor an error")
 		}
 		return r, err
-	case protocol.MethodRootsList:
-		if c.cfg.handlers.roots == nil {
-			return nil, notDeclared(method)
-		}
-		roots, err := c.cfg.handlers.roots(ctx)
+	case method == protocol.MethodRootsList && h.roots != nil:
+		roots, err := h.roots(ctx)
 		return &protocol.ListRootsResult{Roots: roots}, err
 	}
 	return nil, notDeclared(method)
+}
+
+func decodeQuestion(method string, params []byte, p any) error {
+	if err := jsonx.Unmarshal(orEmpty(params), p); err != nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params of %s are invalid: %v", method, err)
+	}
+	return nil
 }
 
 func orEmpty(params []byte) []byte {
@@ -134,16 +140,8 @@ func notDeclared(method string) error {
 	return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "this client did not declare the capability for %.60q", method)
 }
 
-func badQuestion(method string, err error) error {
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params of %s are invalid: %v", method, err)
-}
-
 // elicit calls the handler for an elicitation.
-func (c *Client) elicit(ctx context.Context, params []byte) (any, error) {
-	p := new(protocol.ElicitParams)
-	if err := jsonx.Unmarshal(orEmpty(params), p); err != nil {
-		return nil, badQuestion(protocol.MethodElicitationCreate, err)
-	}
+func (c *Client) elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
 	ask := c.cfg.handlers.elicit
 	switch p.Mode {
 	case "", protocol.ElicitForm:
@@ -167,16 +165,11 @@ func (c *Client) elicit(ctx context.Context, params []byte) (any, error) {
 		return nil, err
 	case r == nil:
 		return nil, errors.New("the method Elicit returned neither a result nor an error")
-	case r.Action != protocol.ElicitAccept:
-		return &protocol.ElicitResult{Action: r.Action}, nil
-	case p.Mode == protocol.ElicitURL:
+	case r.Action != protocol.ElicitAccept || p.Mode == protocol.ElicitURL:
 		return &protocol.ElicitResult{Action: r.Action}, nil // URL mode has no content
 	}
 	content, err := withDefaults(p.RequestedSchema, r.Content)
-	if err != nil {
-		return nil, err
-	}
-	return &protocol.ElicitResult{Action: r.Action, Content: content}, nil
+	return &protocol.ElicitResult{Action: r.Action, Content: content}, err
 }
 
 // withDefaults adds the defaults of the schema to the content of an accepted form (2025-11-25,
@@ -189,17 +182,12 @@ func withDefaults(schema, content []byte) ([]byte, error) {
 	if !jsonx.Valid(content) || jsonx.Kind(content) != '{' {
 		return nil, errors.New("the content of the response is not a JSON object")
 	}
-	b := []byte{'{'}
-	for name, value := range jsonx.Members(content) {
-		b = append(append(append(append(b, name...), ':'), value...), ',')
-	}
+	b := jsonx.AppendEdited(nil, content, func(_, value []byte) []byte { return value })
+	b = b[:len(b)-1]
 	for name, property := range jsonx.Members(jsonx.Member(schema, "properties")) {
 		if def := jsonx.Member(property, "default"); def != nil && jsonx.Member(content, jsonx.String(name)) == nil {
-			b = append(append(append(append(b, name...), ':'), def...), ',')
+			b = jsonx.AppendMember(b, name, def)
 		}
-	}
-	if b[len(b)-1] == ',' {
-		b = b[:len(b)-1]
 	}
 	return append(b, '}'), nil
 }

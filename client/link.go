@@ -81,9 +81,9 @@ func (l *live) stop(patience time.Duration) (err error) {
 type linkConn struct {
 	c       *Client
 	connect func(ctx context.Context) (duplex.Wire, error)
-	legacy  bool  // supports only legacy versions
-	once    bool  // cannot connect again
-	live    *live // does not change after Dial
+	once    bool     // cannot connect again
+	live    *live    // does not change after Dial
+	sse     *sseConn // of HTTP+SSE, which has only legacy versions; otherwise nil
 }
 
 // open connects, and returns l.
@@ -98,8 +98,8 @@ func (l *linkConn) open(ctx context.Context) (conn, error) {
 
 func (l *linkConn) roundTrip(ctx context.Context, x *exchange) (resp *jsonrpc.Response, err error) {
 	now := l.live
-	if w, ok := now.wire.(*sseWire); ok {
-		refused := w.expect(x.req.ID)
+	if l.sse != nil {
+		refused := l.sse.expect(x.req.ID)
 		defer func() {
 			if status := refused(); status != nil {
 				resp, err = nil, status

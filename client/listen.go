@@ -126,7 +126,7 @@ func (ch *changes) acknowledged(n *jsonrpc.Request) {
 		ch.c.warn("client: the server sent an invalid acknowledgement of a subscription", "error", fmt.Sprintf("%.200s", err))
 		return
 	}
-	var reopened []topic
+	var reopened []Topic
 	ch.mu.Lock()
 	for _, s := range ch.subs {
 		if s.id != id || s.acked {
@@ -144,6 +144,6 @@ func (ch *changes) acknowledged(n *jsonrpc.Request) {
 	}
 	ch.mu.Unlock()
 	for _, t := range reopened {
-		perform(ch.c.log, func() { t.f(nil) })
+		perform(ch.c.log, func() { t.Receive(nil) })
 	}
 }

@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -16,93 +18,122 @@ const maxItems = 100_000
 // Tools yields the tools of the server, page by page. It ends after an error. On modern versions
 // over HTTP, it omits tools whose schema declares invalid headers.
 func (c *Client) Tools(ctx context.Context, opts ...CallOption) iter.Seq2[*protocol.Tool, error] {
-	return pages(ctx, c, protocol.MethodToolsList, opts, func(r *protocol.ListToolsResult) ([]protocol.Tool, *string) {
-		return r.Tools, r.NextCursor
-	}, c.tools.learn)
+	return list(ctx, c, protocol.MethodToolsList, "tools", opts, c.tools.learn)
 }
 
 // Prompts yields the prompts of the server, page by page. It ends after an error.
 func (c *Client) Prompts(ctx context.Context, opts ...CallOption) iter.Seq2[*protocol.Prompt, error] {
-	return pages(ctx, c, protocol.MethodPromptsList, opts, func(r *protocol.ListPromptsResult) ([]protocol.Prompt, *string) {
-		return r.Prompts, r.NextCursor
-	}, nil)
+	return list[protocol.Prompt](ctx, c, protocol.MethodPromptsList, "prompts", opts, nil)
 }
 
 // Resources yields the resources of the server, page by page. It ends after an error.
 func (c *Client) Resources(ctx context.Context, opts ...CallOption) iter.Seq2[*protocol.Resource, error] {
-	return pages(ctx, c, protocol.MethodResourcesList, opts, func(r *protocol.ListResourcesResult) ([]protocol.Resource, *string) {
-		return r.Resources, r.NextCursor
-	}, nil)
+	return list[protocol.Resource](ctx, c, protocol.MethodResourcesList, "resources", opts, nil)
 }
 
 // Templates yields the resource templates of the server, page by page. It ends after an error.
 func (c *Client) Templates(ctx context.Context, opts ...CallOption) iter.Seq2[*protocol.ResourceTemplate, error] {
-	return pages(ctx, c, protocol.MethodResourcesTemplatesList, opts, func(r *protocol.ListResourceTemplatesResult) ([]protocol.ResourceTemplate, *string) {
-		return r.ResourceTemplates, r.NextCursor
-	}, nil)
+	return list[protocol.ResourceTemplate](ctx, c, protocol.MethodResourcesTemplatesList, "resourceTemplates", opts, nil)
 }
 
-// pages yields the items of all pages of a list. If learn is not nil, pages yields what it returns
-// for each page; first and last mark the first and the last page.
-func pages[Page, Item any](ctx context.Context, c *Client, method string, opts []CallOption,
-	open func(*Page) ([]Item, *string), learn func(c *Client, items []Item, first, last bool) []Item,
-) iter.Seq2[*Item, error] {
+// list yields the items of all pages of a list. If learn is not nil, list yields what it returns for
+// each page.
+func list[Item any](ctx context.Context, c *Client, method, member string, opts []CallOption, learn func(*Client, []Item) []Item) iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
-		seen := map[string]struct{}{}
-		var cursor *string
-		count, bytes := 0, 0
-		for page := 0; ; page++ {
-			if page == c.cfg.maxPages {
-				yield(nil, fmt.Errorf("client: %s: the list has more than %d pages; raise MaxPages", method, page))
-				return
+		for page, err := range c.pages(ctx, method, member, nil, opts) {
+			var items []Item
+			if err == nil && page != nil {
+				err = decodeResult(method, page, &items)
 			}
-			p := new(Page)
-			size, err := c.page(ctx, method, cursor, p, opts)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if bytes += size; bytes > c.cfg.maxListBytes {
-				yield(nil, fmt.Errorf("client: %s: the list is larger than %d bytes; raise MaxListBytes", method, c.cfg.maxListBytes))
-				return
-			}
-			items, next := open(p)
-			if count += len(items); count > maxItems {
-				yield(nil, fmt.Errorf("client: %s: the list has more than %d items", method, maxItems))
-				return
-			}
 			if learn != nil {
-				items = learn(c, items, page == 0, next == nil)
+				items = learn(c, items)
 			}
 			for i := range items {
 				if !yield(&items[i], nil) {
 					return
 				}
 			}
-			if next == nil {
-				return
-			}
-			if _, ok := seen[*next]; ok {
-				yield(nil, fmt.Errorf("client: %w", invalid(method, "nextCursor leads back to an earlier page")))
-				return
-			}
-			seen[*next] = struct{}{}
-			cursor = next
 		}
 	}
 }
 
-// page requests one page of a list and returns its size in bytes.
-func (c *Client) page(ctx context.Context, method string, cursor *string, into any, opts []CallOption) (int, error) {
-	key := method + "\x00"
-	if cursor != nil {
-		key += "@" + *cursor
+// Items yields the items of a list as the server wrote them, page by page, until an error. Use it for
+// lists of extensions: each result of the method has the items in the member, and nextCursor unless
+// it is the last. Params must encode as a JSON object; nil means none. The items must not be changed.
+func (c *Client) Items(ctx context.Context, method, member string, params any, opts ...CallOption) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		for page, err := range c.pages(ctx, method, member, params, opts) {
+			if err == nil && jsonx.Kind(page) != '[' {
+				err = fmt.Errorf("client: %w", invalid(method, "it has no list %q", member))
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for item := range jsonx.Elements(page) {
+				if !yield(item, nil) {
+					return
+				}
+			}
+		}
 	}
-	raw, err := c.do(ctx, request{method: method, params: &protocol.ListParams{Cursor: cursor}, reads: true, key: key}, opts)
-	if err != nil {
-		return 0, err
+}
+
+// pages yields the items of each page of a list as an array, nil if there is none. It ends after an
+// error.
+func (c *Client) pages(ctx context.Context, method, member string, params any, opts []CallOption) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		fail := func(format string, n int) { yield(nil, fmt.Errorf("client: %s: "+format, method, n)) }
+		object, err := encodeParams(&request{method: method, params: params})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		r := request{method: method, params: rawObject(object), reads: true}
+		if params == nil {
+			r.key = method + "\x00"
+		}
+		seen := map[string]bool{}
+		count, bytes := 0, 0
+		for range c.cfg.maxPages {
+			raw, err := c.do(ctx, r, opts)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if bytes += len(raw); bytes > c.cfg.maxListBytes {
+				fail("the list is larger than %d bytes; raise MaxListBytes", c.cfg.maxListBytes)
+				return
+			}
+			items := jsonx.Member(raw, member)
+			for range jsonx.Elements(items) {
+				count++
+			}
+			if count > maxItems {
+				fail("the list has more than %d items", maxItems)
+				return
+			}
+			next := jsonx.Member(raw, "nextCursor")
+			if !yield(items, nil) || jsonx.Kind(next) != '"' {
+				return
+			}
+			cursor := jsonx.String(next)
+			if seen[cursor] {
+				yield(nil, fmt.Errorf("client: %w", invalid(method, "nextCursor leads back to an earlier page")))
+				return
+			}
+			seen[cursor] = true
+			r.params = rawObject(append(jsonx.AppendMember(object[:len(object)-1:len(object)-1], []byte(`"cursor"`), next), '}'))
+			if r.key != "" {
+				r.key = method + "\x00@" + cursor
+			}
+		}
+		fail("the list has more than %d pages; raise MaxPages", c.cfg.maxPages)
 	}
-	return len(raw), decodeResult(method, raw, into)
 }
 
 // GetPrompt returns the messages of a prompt.

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"time"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -42,15 +41,8 @@ func (m *memoryConn) mirrors() bool                      { return false }
 // close waits for the calls in flight, but at most closePatience: a handler of the client, which a
 // call waits for, may itself have called Close.
 func (m *memoryConn) close() error {
-	over := make(chan error, 1)
-	// Ends with the last call.
-	go func() { over <- m.conn.Close() }()
-	t := time.NewTimer(closePatience)
-	defer t.Stop()
-	select {
-	case err := <-over:
-		return err
-	case <-t.C:
-		return nil
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	await(ctx, func() { _ = m.conn.Close() })
+	return nil
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,11 @@ import (
 // modern server, the client sends initialize, as for legacy servers.
 func (c *Client) negotiate(ctx context.Context) error {
 	pinned := c.cfg.version
-	if l, ok := c.conn.(*linkConn); ok && l.legacy {
-		return c.initializeSSE(ctx)
+	if l, ok := c.conn.(*linkConn); ok && l.sse != nil {
+		if pinned.Modern() {
+			return fmt.Errorf("HTTP+SSE does not support version %s", pinned)
+		}
+		return c.initialize(ctx, cmp.Or(pinned, protocol.LatestLegacy), nil)
 	}
 	if pinned != "" && !pinned.Modern() {
 		return c.initialize(ctx, pinned, nil)
@@ -49,18 +53,6 @@ func (c *Client) negotiate(ctx context.Context) error {
 	return p.err
 }
 
-// initializeSSE begins a session over HTTP+SSE, which only carries legacy versions.
-func (c *Client) initializeSSE(ctx context.Context) error {
-	switch pinned := c.cfg.version; {
-	case pinned == "":
-		return c.initialize(ctx, protocol.LatestLegacy, nil)
-	case pinned.Modern():
-		return fmt.Errorf("HTTP+SSE does not support version %s", pinned)
-	default:
-		return c.initialize(ctx, pinned, nil)
-	}
-}
-
 // A notStreamableError is a refusal of initialize that suggests that the server does not speak
 // Streamable HTTP.
 type notStreamableError struct{ err error }
@@ -84,7 +76,7 @@ func (c *Client) fallBack(ctx context.Context, refused error) error {
 	}
 	_ = h.close() // there is no session to end
 	c.conn = l
-	return c.initializeSSE(ctx)
+	return c.negotiate(ctx)
 }
 
 // outcome is the result of a probe.
@@ -233,21 +225,14 @@ func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
 	if h.sample != nil && caps.Sampling == nil {
 		caps.Sampling = &protocol.SamplingCapability{}
 	}
-	if caps.Elicitation == nil && v >= protocol.V20250618 && (h.elicit != nil || h.elicitURL != nil) {
-		e := &protocol.ElicitationCapability{}
-		if h.elicit != nil && v >= protocol.V20251125 {
-			e.Form = protocol.Object{}
+	form, url := h.elicit != nil, h.elicitURL != nil && v >= protocol.V20251125 // 2025-06-18 has only forms
+	if caps.Elicitation == nil && v >= protocol.V20250618 && (form || url) {
+		caps.Elicitation = &protocol.ElicitationCapability{}
+		if form && v >= protocol.V20251125 {
+			caps.Elicitation.Form = protocol.Object{}
 		}
-		if h.elicitURL != nil {
-			e.URL = protocol.Object{}
-		}
-		caps.Elicitation = e
-		if v == protocol.V20250618 {
-			// 2025-06-18 has only forms.
-			caps.Elicitation = nil
-			if h.elicit != nil {
-				caps.Elicitation = &protocol.ElicitationCapability{}
-			}
+		if url {
+			caps.Elicitation.URL = protocol.Object{}
 		}
 	}
 	return caps
@@ -306,7 +291,8 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 	if err != nil {
 		return fmt.Errorf("notifications/initialized: %w", err)
 	}
-	return c.restore(ctx)
+	c.restore(ctx)
+	return nil
 }
 
 // handshake sends initialize with version v. If the server refuses v and lists other versions, it
@@ -367,14 +353,13 @@ func (c *Client) askInitialize(ctx context.Context, v protocol.Version) ([]byte,
 }
 
 // restore sets the log level and the subscriptions of the previous session in a new session.
-func (c *Client) restore(ctx context.Context) error {
+func (c *Client) restore(ctx context.Context) {
 	if level := c.level(); level != "" && c.Capabilities().Logging != nil {
 		if err := c.SetLogLevel(ctx, level); err != nil {
 			c.log.Warn("client: the log level could not be set", "error", err)
 		}
 	}
 	c.changes.restore(ctx)
-	return nil
 }
 
 // renewSession replaces the session of old, unless another call has already replaced it.

@@ -191,11 +191,16 @@ func ShutdownTimeout(d time.Duration) DialOption {
 // MaxMessageBytes limits the size of one message of the server. The default is
 // [DefaultMaxMessageBytes].
 func MaxMessageBytes(n int) DialOption {
+	return atLeast("MaxMessageBytes", n, 1, func(c *config) { c.maxMessage = n })
+}
+
+// atLeast is the option name(n), for which least is the minimum.
+func atLeast(name string, n, least int, set func(*config)) DialOption {
 	return dialOption(func(c *config) error {
-		if n < 1 {
-			return fmt.Errorf("client: MaxMessageBytes(%d): a message has at least 1 byte", n)
+		if n < least {
+			return fmt.Errorf("client: %s(%d): the minimum is %d", name, n, least)
 		}
-		c.maxMessage = n
+		set(c)
 		return nil
 	})
 }
@@ -209,37 +214,19 @@ func ContentLength() DialOption {
 
 // MaxPages limits the number of pages of one list. The default is [DefaultMaxPages].
 func MaxPages(n int) DialOption {
-	return dialOption(func(c *config) error {
-		if n < 1 {
-			return fmt.Errorf("client: MaxPages(%d): a list has at least 1 page", n)
-		}
-		c.maxPages = n
-		return nil
-	})
+	return atLeast("MaxPages", n, 1, func(c *config) { c.maxPages = n })
 }
 
 // MaxListBytes limits the bytes of all pages of one list together. The default is
 // [DefaultMaxListBytes].
 func MaxListBytes(n int) DialOption {
-	return dialOption(func(c *config) error {
-		if n < 1 {
-			return fmt.Errorf("client: MaxListBytes(%d): a list has at least 1 byte", n)
-		}
-		c.maxListBytes = n
-		return nil
-	})
+	return atLeast("MaxListBytes", n, 1, func(c *config) { c.maxListBytes = n })
 }
 
 // MaxRounds limits how often a server may ask for input in one call. The default is
 // [DefaultMaxRounds].
 func MaxRounds(n int) DialOption {
-	return dialOption(func(c *config) error {
-		if n < 0 {
-			return fmt.Errorf("client: MaxRounds(%d): the minimum is 0", n)
-		}
-		c.maxRounds = n
-		return nil
-	})
+	return atLeast("MaxRounds", n, 0, func(c *config) { c.maxRounds = n })
 }
 
 // NoCache turns the cache off. By default the client keeps lists and resources of modern servers

@@ -2,12 +2,15 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
@@ -35,8 +38,8 @@ func (e *OutputError) Error() string {
 // server, which must not be able to make the check expensive.
 const (
 	maxOutputSchema = 1 << 20 // bytes
-	maxSchemaCost   = 4096    // schemas that one value is checked against
 	maxOutputSteps  = 1 << 18 // values of one output, and schemas that all of them are checked against
+	fewValues       = 64      // an output of which should not need so many steps
 	maxPatterns     = 16      // of names of properties, in one schema
 	itemsPerStep    = 16      // items of an enum or of required that count as a step
 	maxOutputFaults = 5
@@ -52,6 +55,7 @@ type outputSchema struct {
 	fault    error              // why it does not compile
 	longest  int                // items of its longest list
 	usual    bool               // an acceptance can check outputs
+	costly   atomic.Bool        // the check of few values took too long, so no output is checked any more
 
 	mu    sync.Mutex
 	steps int // of the current check; guarded by mu
@@ -71,19 +75,24 @@ func (s *outputSchema) step(_ *jsonschema.CompilerContext, schema map[string]any
 	return stepCounter{s}, nil
 }
 
-// countItems counts the values in v.
-func countItems(v any) int {
-	n := 1
+// eachValue calls f with v and all values in it.
+func eachValue(v any, f func(any)) {
+	f(v)
 	switch v := v.(type) {
 	case []any:
 		for _, element := range v {
-			n += countItems(element)
+			eachValue(element, f)
 		}
 	case map[string]any:
 		for _, member := range v {
-			n += countItems(member)
+			eachValue(member, f)
 		}
 	}
+}
+
+// countItems counts the values in v.
+func countItems(v any) (n int) {
+	eachValue(v, func(any) { n++ })
 	return n
 }
 
@@ -114,14 +123,7 @@ func (s *outputSchema) prepare() (*jsonschema.Schema, error) {
 	if err := c.AddResource(name, doc); err != nil {
 		return nil, err
 	}
-	compiled, err := c.Compile(name)
-	if err != nil {
-		return nil, err
-	}
-	if (schemaCosts{}).of(compiled) > maxSchemaCost {
-		return nil, errSteps
-	}
-	return compiled, nil
+	return c.Compile(name)
 }
 
 // noLoader refuses references to other documents.
@@ -138,90 +140,19 @@ func decodeChecked(raw []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return doc, checkNumbers(doc)
+	eachValue(doc, func(v any) {
+		if number, ok := v.(json.Number); ok && tooLarge(string(number)) {
+			err = fmt.Errorf("the number %.40q is too large", string(number))
+		}
+	})
+	return doc, err
 }
 
-func checkNumbers(doc any) error {
-	switch v := doc.(type) {
-	case map[string]any:
-		for _, member := range v {
-			if err := checkNumbers(member); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for _, element := range v {
-			if err := checkNumbers(element); err != nil {
-				return err
-			}
-		}
-	case json.Number:
-		exponent := 0
-		if _, text, ok := strings.Cut(strings.ToLower(string(v)), "e"); ok {
-			if _, err := fmt.Sscanf(strings.TrimPrefix(text, "+"), "%d", &exponent); err != nil {
-				return fmt.Errorf("the number %.40q is too large", string(v))
-			}
-		}
-		if len(v) > maxNumberLength || exponent > maxExponent || exponent < -maxExponent {
-			return fmt.Errorf("the number %.40q is too large", string(v))
-		}
-	}
-	return nil
-}
-
-// schemaCosts holds, for each schema, how many schemas a value is checked against at most. Schemas
-// that refer to each other repeatedly can cost exponentially more than their size suggests.
-type schemaCosts map[*jsonschema.Schema]int
-
-func (m schemaCosts) of(s *jsonschema.Schema) int {
-	if s == nil {
-		return 0
-	}
-	if cost, ok := m[s]; ok {
-		return cost
-	}
-	m[s] = 1 // the validator refuses infinite recursion
-	cost := 1
-	add := func(subs ...*jsonschema.Schema) {
-		for _, sub := range subs {
-			cost = min(cost+m.of(sub), maxSchemaCost+1)
-		}
-	}
-	add(s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else)
-	if s.DynamicRef != nil {
-		add(s.DynamicRef.Ref)
-	}
-	add(s.AllOf...)
-	add(s.AnyOf...)
-	add(s.OneOf...)
-	for _, sub := range s.DependentSchemas {
-		add(sub)
-	}
-	m[s] = cost
-	// The schemas of members and elements apply to other values, so only the most expensive counts.
-	worst := cost
-	look := func(subs ...*jsonschema.Schema) {
-		for _, sub := range subs {
-			worst = max(worst, m.of(sub))
-		}
-	}
-	look(s.PropertyNames, s.UnevaluatedProperties, s.Items2020, s.Contains, s.UnevaluatedItems)
-	look(s.PrefixItems...)
-	for _, sub := range s.Properties {
-		look(sub)
-	}
-	for _, sub := range s.PatternProperties {
-		look(sub)
-	}
-	for _, sub := range []any{s.AdditionalProperties, s.Items, s.AdditionalItems} {
-		if sub, ok := sub.(*jsonschema.Schema); ok {
-			look(sub)
-		}
-	}
-	if worst > maxSchemaCost {
-		m[s] = worst
-	}
-	return m[s]
+// tooLarge reports whether a number would be expensive.
+func tooLarge(number string) bool {
+	_, text, _ := strings.Cut(strings.ToLower(number), "e")
+	exponent, err := strconv.Atoi(cmp.Or(text, "0"))
+	return err != nil || len(number) > maxNumberLength || exponent > maxExponent || exponent < -maxExponent
 }
 
 var english = message.NewPrinter(language.English)
@@ -242,7 +173,8 @@ func (s *outputSchema) check(content []byte) (faults []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if countItems(doc)*(1+s.longest/itemsPerStep) > maxOutputSteps {
+	values := countItems(doc)
+	if values*(1+s.longest/itemsPerStep) > maxOutputSteps || s.costly.Load() {
 		return nil, errSteps
 	}
 	s.mu.Lock()
@@ -253,6 +185,7 @@ func (s *outputSchema) check(content []byte) (faults []string, err error) {
 				panic(e)
 			}
 			err = errSteps
+			s.costly.Store(values <= fewValues) // schemas that refer to each other again and again
 		}
 	}()
 	s.steps = 0

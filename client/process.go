@@ -117,12 +117,10 @@ func (p *process) stop(patience time.Duration) error {
 
 // wait reports whether the process ends within patience.
 func (p *process) wait(patience time.Duration) bool {
-	t := time.NewTimer(patience)
-	defer t.Stop()
 	select {
 	case <-p.ended:
 		return true
-	case <-t.C:
+	case <-time.After(patience):
 		return false
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/framing"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -39,13 +39,19 @@ func (s sseTarget) dial(ctx context.Context, c *Client) (conn, error) {
 
 // newSSEConn opens the stream at u.
 func newSSEConn(ctx context.Context, c *Client, u *url.URL) (conn, error) {
-	l := &linkConn{c: c, legacy: true, connect: func(ctx context.Context) (duplex.Wire, error) { return openSSE(ctx, c, u) }}
+	l := &linkConn{c: c}
+	l.connect = func(ctx context.Context) (_ duplex.Wire, err error) {
+		if l.sse, err = openSSE(ctx, c, u); err != nil {
+			return nil, err
+		}
+		return framing.Messages(l.sse, framing.Options{MaxMessageBytes: c.cfg.maxMessage, Raise: "MaxMessageBytes"}), nil
+	}
 	return l.open(ctx)
 }
 
-// An sseWire reads the server's messages from a stream and posts the client's messages to the
-// endpoint that the stream names (2024-11-05, basic/transports, "HTTP with SSE").
-type sseWire struct {
+// An sseConn is a [message.Conn] that reads the server's messages from a stream and posts the client's
+// messages to the endpoint that the stream names (2024-11-05, basic/transports, "HTTP with SSE").
+type sseConn struct {
 	c        *Client
 	client   *http.Client
 	endpoint string
@@ -58,13 +64,11 @@ type sseWire struct {
 	posted chan struct{} // closed after the last post
 	ended  chan struct{} // closed when the connection is over
 	err    error         // why; set before ended is closed
-	unread chan struct{} // closed by CloseRead
 
-	endOnce, unreadOnce, closeOnce sync.Once
+	endOnce sync.Once
 
 	mu     sync.Mutex // held while writing to out
 	closed bool       // whether out is closed; guarded by mu
-	line   []byte     // the beginning of an incomplete message; used only by Write
 
 	refusing sync.Mutex
 	refused  map[jsonrpc.ID]*StatusError // the expected requests; the status is nil unless the POST was refused; guarded by refusing
@@ -79,12 +83,11 @@ const (
 
 // openSSE opens the stream and waits for its first event, which must name the endpoint. It waits
 // until ctx is done, but not longer than ProbeTimeout.
-func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseWire, error) {
-	w := &sseWire{
-		c: c, in: make(chan []byte), out: make(chan []byte, maxPosts), posted: make(chan struct{}),
-		ended: make(chan struct{}), unread: make(chan struct{}),
+func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseConn, error) {
+	w := &sseConn{
+		c: c, client: newHTTPClient(c), in: make(chan []byte), out: make(chan []byte, maxPosts), posted: make(chan struct{}),
+		ended: make(chan struct{}), refused: map[jsonrpc.ID]*StatusError{},
 	}
-	w.client = newHTTPClient(c)
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(c.base))
 	limited, d := withDeadline(ctx, c.cfg.probeTimeout, errors.New("the stream named no endpoint in time"))
 	defer d.stop()
@@ -101,7 +104,7 @@ func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseWire, error) {
 	return w, nil
 }
 
-func (w *sseWire) open(u *url.URL) error {
+func (w *sseConn) open(u *url.URL) error {
 	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return err
@@ -113,7 +116,7 @@ func (w *sseWire) open(u *url.URL) error {
 		return err
 	}
 	w.body = resp.Body
-	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || media != sse.ContentType {
+	if media := mediaType(resp.Header); resp.StatusCode != http.StatusOK || media != sse.ContentType {
 		status := statusError(resp)
 		if resp.StatusCode/100 == 2 {
 			return fmt.Errorf("the response to GET has the content type %.100q; want text/event-stream", media)
@@ -168,8 +171,8 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// read passes messages of the stream to Read until the stream ends.
-func (w *sseWire) read(events *sse.Reader) {
+// read passes messages of the stream to ReadMessage until the stream ends.
+func (w *sseConn) read(events *sse.Reader) {
 	for {
 		e, err := events.Next()
 		if err != nil {
@@ -187,7 +190,7 @@ func (w *sseWire) read(events *sse.Reader) {
 }
 
 // end marks the connection as ended because of err. Only the first call counts.
-func (w *sseWire) end(err error) {
+func (w *sseConn) end(err error) {
 	w.endOnce.Do(func() {
 		w.err = err
 		close(w.ended)
@@ -195,7 +198,7 @@ func (w *sseWire) end(err error) {
 }
 
 // why returns the error of the connection for a stream that ended with err.
-func (w *sseWire) why(err error) error {
+func (w *sseConn) why(err error) error {
 	var large *sse.SizeError
 	switch {
 	case w.ctx.Err() != nil:
@@ -208,61 +211,49 @@ func (w *sseWire) why(err error) error {
 	return &duplex.GoneError{Err: err}
 }
 
-// hand passes a message to Read. It returns false if the connection has ended.
-func (w *sseWire) hand(message []byte) bool {
+// hand passes a message to ReadMessage. It returns false if the connection has ended.
+func (w *sseConn) hand(message []byte) bool {
 	select {
 	case w.in <- message:
 		return true
 	case <-w.ctx.Done():
-	case <-w.unread:
 	case <-w.ended:
 	}
 	return false
 }
 
-func (w *sseWire) Read() ([]byte, error) {
+func (w *sseConn) ReadMessage() ([]byte, error) {
 	select {
 	case message := <-w.in:
 		return message, nil
-	case <-w.unread:
+	case <-w.ctx.Done():
 		return nil, io.EOF
 	case <-w.ended:
 		return nil, w.err
 	}
 }
 
-func (w *sseWire) Buffered() bool { return false }
-
-// Write queues each line for posting. It blocks while maxPosts messages are queued.
-func (w *sseWire) Write(lines []byte) (int, error) {
+// WriteMessage queues a message for posting. It blocks while maxPosts messages are queued.
+func (w *sseConn) WriteMessage(message []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return 0, io.ErrClosedPipe
+		return io.ErrClosedPipe
 	}
-	for rest := lines; len(rest) > 0; {
-		line, after, complete := bytes.Cut(rest, []byte{'\n'})
-		w.line = append(w.line, line...)
-		rest = after
-		if !complete {
-			break
-		}
-		select {
-		case w.out <- w.line:
-			w.line = nil
-		case <-w.ended:
-			return 0, w.err
-		case <-w.ctx.Done():
-			return 0, io.ErrClosedPipe
-		}
+	select {
+	case w.out <- bytes.Clone(message):
+		return nil
+	case <-w.ended:
+		return w.err
+	case <-w.ctx.Done():
+		return io.ErrClosedPipe
 	}
-	return len(lines), nil
 }
 
 // postAll posts the queued messages. Requests and responses are posted concurrently, since a server
 // may take long for each POST. Messages keep their order where it matters: a notification is posted
 // before the messages behind it, and a request before its cancellation.
-func (w *sseWire) postAll() {
+func (w *sseConn) postAll() {
 	defer close(w.posted)
 	var (
 		open   sync.WaitGroup
@@ -311,7 +302,7 @@ func (w *sseWire) postAll() {
 
 // post posts one message unless the connection has ended. If the server refuses the POST of a
 // request, only the request with this id fails; the connection continues.
-func (w *sseWire) post(message []byte, id jsonrpc.ID) {
+func (w *sseConn) post(message []byte, id jsonrpc.ID) {
 	select {
 	case <-w.ended:
 		return
@@ -340,7 +331,7 @@ func (w *sseWire) post(message []byte, id jsonrpc.ID) {
 	}
 }
 
-func (w *sseWire) postOnce(ctx context.Context, message []byte) error {
+func (w *sseConn) postOnce(ctx context.Context, message []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.endpoint, bytes.NewReader(message))
 	if err != nil {
 		return err
@@ -358,7 +349,7 @@ func (w *sseWire) postOnce(ctx context.Context, message []byte) error {
 }
 
 // refuse fails the request id with the status of its POST.
-func (w *sseWire) refuse(id jsonrpc.ID, status *StatusError) {
+func (w *sseConn) refuse(id jsonrpc.ID, status *StatusError) {
 	w.refusing.Lock()
 	if _, waits := w.refused[id]; waits {
 		w.refused[id] = status
@@ -369,12 +360,9 @@ func (w *sseWire) refuse(id jsonrpc.ID, status *StatusError) {
 
 // expect records whether the POST of the request id is refused. The function that it returns ends
 // that and returns the status, nil if the POST was not refused.
-func (w *sseWire) expect(id jsonrpc.ID) func() *StatusError {
+func (w *sseConn) expect(id jsonrpc.ID) func() *StatusError {
 	w.refusing.Lock()
 	defer w.refusing.Unlock()
-	if w.refused == nil {
-		w.refused = map[jsonrpc.ID]*StatusError{}
-	}
 	w.refused[id] = nil
 	return func() *StatusError {
 		w.refusing.Lock()
@@ -385,25 +373,18 @@ func (w *sseWire) expect(id jsonrpc.ID) func() *StatusError {
 	}
 }
 
-func (w *sseWire) CloseRead() error {
-	w.unreadOnce.Do(func() { close(w.unread) })
-	return nil
-}
-
 // Close posts the queued messages, for at most postPatience, and closes the stream.
-func (w *sseWire) Close() error {
-	w.closeOnce.Do(func() {
-		late := time.AfterFunc(postPatience, w.cancel) // also unblocks Write
-		w.mu.Lock()
-		w.closed = true
-		close(w.out)
-		w.mu.Unlock()
-		<-w.posted
-		late.Stop()
-		w.cancel()
-		_ = w.body.Close()
-		<-w.ended
-		releaseHTTPClient(w.c, w.client)
-	})
+func (w *sseConn) Close() error {
+	late := time.AfterFunc(postPatience, w.cancel) // also unblocks WriteMessage
+	w.mu.Lock()
+	w.closed = true
+	close(w.out)
+	w.mu.Unlock()
+	<-w.posted
+	late.Stop()
+	w.cancel()
+	_ = w.body.Close()
+	<-w.ended
+	releaseHTTPClient(w.c, w.client)
 	return nil
 }

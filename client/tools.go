@@ -3,13 +3,14 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -215,7 +216,7 @@ func onlyResult(obj []byte) (value []byte) {
 
 // A knownTool is what the client stores about a listed tool.
 type knownTool struct {
-	headers    []paramHeader
+	headers    []paramheader.Param
 	fault      error  // why it cannot be called over HTTP
 	output     []byte // its output schema
 	schema     *outputSchema
@@ -237,7 +238,7 @@ func (x *toolIndex) get(name string) (*knownTool, bool) {
 }
 
 // learn stores the tools of a page and returns those that can be called.
-func (x *toolIndex) learn(c *Client, tools []protocol.Tool, first, last bool) []protocol.Tool {
+func (x *toolIndex) learn(c *Client, tools []protocol.Tool) []protocol.Tool {
 	strict := c.conn.mirrors() && c.modern()
 	kept := tools[:0:0]
 	known := make(map[string]*knownTool, len(tools))
@@ -252,25 +253,19 @@ func (x *toolIndex) learn(c *Client, tools []protocol.Tool, first, last bool) []
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if first && last || x.byName == nil || len(x.byName)+len(known) > maxItems {
-		x.byName = known
-		return kept
+	if x.byName == nil || len(x.byName)+len(known) > maxItems {
+		x.byName = map[string]*knownTool{}
 	}
-	for name, k := range known {
-		x.byName[name] = k
-	}
+	maps.Copy(x.byName, known)
 	return kept
 }
 
 func newKnownTool(t *protocol.Tool) *knownTool {
-	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema)}
-	k.headers, k.fault = paramHeaders(t.InputSchema)
+	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema), repeatable: t.Annotations.Repeatable()}
+	k.headers, k.fault = paramheader.Params(t.InputSchema)
 	if t.OutputSchema != nil {
 		properties := jsonx.Member(t.OutputSchema, "properties")
 		k.wrapped = jsonx.IsString(jsonx.Member(t.OutputSchema, "type"), "object") && onlyResult(properties) != nil
-	}
-	if a := t.Annotations; a != nil {
-		k.repeatable = a.ReadOnlyHint != nil && *a.ReadOnlyHint || a.IdempotentHint != nil && *a.IdempotentHint
 	}
 	return k
 }
@@ -307,134 +302,10 @@ func (x *toolIndex) mirror(name string, arguments []byte) (map[string]string, er
 	}
 	found := make(map[string]string, len(t.headers))
 	for _, h := range t.headers {
-		value := arguments
-		for _, member := range h.path {
-			value = jsonx.Member(value, member)
-		}
-		if text, ok := protocol.ParamHeader(value); ok && !(h.integer && jsonx.Kind(value) != '0') {
-			found[protocol.HeaderParamPrefix+h.name] = text
+		value := h.Of(arguments)
+		if text, ok := protocol.ParamHeader(value); ok && !(h.Integer && jsonx.Kind(value) != '0') {
+			found[h.Header] = text
 		}
 	}
 	return found, nil
-}
-
-// A paramHeader is an argument that is copied to the header Mcp-Param-name.
-type paramHeader struct {
-	name    string
-	path    []string // to the argument, from the root
-	integer bool
-}
-
-// Limits of schemas that are searched for headers.
-const (
-	maxSchemaDepth  = 64
-	maxParamHeaders = 100
-)
-
-// paramHeaders returns the headers that an input schema declares (2026-07-28,
-// basic/transports/streamable-http, "Custom Headers"), or an error if a declaration is invalid. It
-// does not follow $ref.
-func paramHeaders(schema []byte) ([]paramHeader, error) {
-	s := headerSearch{names: map[string]struct{}{}}
-	if err := s.object(schema, nil, true); err != nil {
-		return nil, err
-	}
-	return s.found, nil
-}
-
-type headerSearch struct {
-	found []paramHeader
-	names map[string]struct{} // in lower case
-}
-
-// object searches one schema. Reachable says that the path from the root consists of properties
-// only.
-func (s *headerSearch) object(schema []byte, path []string, reachable bool) error {
-	if len(path) > maxSchemaDepth {
-		return errors.New("the schema is nested too deeply")
-	}
-	for name, value := range jsonx.Members(schema) {
-		switch keyword := jsonx.String(name); keyword {
-		case "x-mcp-header":
-			if err := s.header(schema, value, path, reachable); err != nil {
-				return err
-			}
-		case "properties":
-			for property, sub := range jsonx.Members(value) {
-				next := append(path[:len(path):len(path)], jsonx.String(property))
-				if err := s.object(sub, next, reachable); err != nil {
-					return err
-				}
-			}
-		case "const", "default", "enum", "examples":
-			// Values, not schemas.
-		default:
-			if err := s.hidden(keyword, value, path); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// hidden searches the schemas inside another keyword, where headers are not allowed.
-func (s *headerSearch) hidden(keyword string, value []byte, path []string) error {
-	next := append(path[:len(path):len(path)], keyword)
-	switch jsonx.Kind(value) {
-	case '[':
-		for sub := range jsonx.Elements(value) {
-			if err := s.object(sub, next, false); err != nil {
-				return err
-			}
-		}
-	case '{':
-		switch keyword {
-		case "$defs", "definitions", "patternProperties", "dependentSchemas":
-			for _, sub := range jsonx.Members(value) {
-				if err := s.object(sub, next, false); err != nil {
-					return err
-				}
-			}
-		default:
-			return s.object(value, next, false)
-		}
-	}
-	return nil
-}
-
-// header adds one declared header.
-func (s *headerSearch) header(schema, value []byte, path []string, reachable bool) error {
-	name := jsonx.String(value)
-	at := strings.Join(path, ".")
-	typ := jsonx.String(jsonx.Member(schema, "type"))
-	switch {
-	case jsonx.Kind(value) != '"' || name == "":
-		return fmt.Errorf("x-mcp-header of %q is not a valid header name", at)
-	case !isToken(name):
-		return fmt.Errorf("x-mcp-header of %q is %.60q, which is not a valid header name", at, name)
-	case !reachable || len(path) == 0:
-		return fmt.Errorf("x-mcp-header %q is at %q, which is not a property of the arguments", name, at)
-	case typ != "string" && typ != "integer" && typ != "boolean":
-		return fmt.Errorf("x-mcp-header %q is at %q, which is not a string, integer or boolean", name, at)
-	case len(s.found) == maxParamHeaders:
-		return fmt.Errorf("the schema declares more than %d headers", maxParamHeaders)
-	}
-	lower := strings.ToLower(name)
-	if _, ok := s.names[lower]; ok {
-		return fmt.Errorf("x-mcp-header %q is declared twice", name)
-	}
-	s.names[lower] = struct{}{}
-	s.found = append(s.found, paramHeader{name: name, path: path, integer: typ == "integer"})
-	return nil
-}
-
-// isToken reports whether s is a valid header name (RFC 9110, section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c >= 0x80 || !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
-			return false
-		}
-	}
-	return s != ""
 }

@@ -75,17 +75,12 @@ func (c *Client) agree(ctx context.Context, q *protocol.ElicitParams) error {
 	if q.Mode != protocol.ElicitURL {
 		return invalid(protocol.MethodElicitationCreate, "error %d names an elicitation that is not in URL mode", protocol.CodeURLElicitationRequired)
 	}
-	if err := checkElicitURL(q.URL); err != nil {
-		return err
+	r, err := guarded(c, func() (*protocol.ElicitResult, error) { return c.elicit(ctx, q) })
+	if err == nil && r.Action != protocol.ElicitAccept {
+		err = ErrRejected
 	}
-	r, err := guarded(c, func() (*protocol.ElicitResult, error) { return c.cfg.handlers.elicitURL(ctx, q) })
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("input request %s: %w", protocol.MethodElicitationCreate, err)
-	case r == nil:
-		return errors.New("the method ElicitURL returned neither a result nor an error")
-	case r.Action != protocol.ElicitAccept:
-		return fmt.Errorf("input request %s: %w", protocol.MethodElicitationCreate, ErrRejected)
 	}
 	return nil
 }

@@ -237,21 +237,24 @@ type Path string
 
 // A Secret is a value that a reference names. It prints as the reference.
 type Secret struct {
-	from  string // the reference
+	source
 	value []byte
 }
 
 // Bytes returns the value.
 func (s Secret) Bytes() []byte { return s.value }
 
-// String returns the reference, never the value.
-func (s Secret) String() string { return s.from }
+// A source is where a value is from. It is all that is printed of a secret.
+type source struct{ from string }
 
-// GoString returns the reference, never the value.
-func (s Secret) GoString() string { return s.from }
+// String returns the source, never the value.
+func (s source) String() string { return s.from }
 
-// LogValue returns the reference, never the value.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.from) }
+// GoString returns the source, never the value.
+func (s source) GoString() string { return s.from }
 
-// MarshalText writes the reference, never the value.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.from), nil }
+// LogValue returns the source, never the value.
+func (s source) LogValue() slog.Value { return slog.StringValue(s.from) }
+
+// MarshalText writes the source, never the value.
+func (s source) MarshalText() ([]byte, error) { return []byte(s.from), nil }

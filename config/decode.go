@@ -15,8 +15,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
@@ -98,7 +97,7 @@ func below(at, key string) string {
 }
 
 // decode fills c from the file, then from the environment, and collects all errors.
-func (l *loader) decode(c *Config, root ast.Node) {
+func (l *loader) decode(c *Config, root *yaml.Node) {
 	v := reflect.ValueOf(c).Elem()
 	if root != nil {
 		l.places[""] = placeOf(root)
@@ -114,19 +113,26 @@ func (l *loader) decode(c *Config, root ast.Node) {
 }
 
 // object fills a struct from a map.
-func (l *loader) object(v reflect.Value, at string, n ast.Node) {
-	list, ok := members(n)
-	if !ok {
+func (l *loader) object(v reflect.Value, at string, n *yaml.Node) {
+	if why := unsupported(n); why != "" {
+		l.places[at] = placeOf(n)
+		l.fault(at, "%s", why)
+		return
+	}
+	if n.Kind != yaml.MappingNode {
 		l.fault(at, "this is %s; want a map", kindOf(n))
 		return
 	}
 	fields := fieldsOf(v.Type(), at)
-	for _, m := range list {
-		key := m.Key.GetToken().Value
+	for member := range slices.Chunk(n.Content, 2) {
+		key, value := member[0].Value, member[1]
 		path := below(at, key)
-		l.places[path] = placeOf(m.Key)
+		before, twice := l.places[path]
+		l.places[path] = placeOf(member[0])
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
 		switch {
+		case twice:
+			l.fault(path, "the key is in line %d already", before.line)
 		case i < 0:
 			keys := make([]string, len(fields))
 			for i, f := range fields {
@@ -134,9 +140,9 @@ func (l *loader) object(v reflect.Value, at string, n ast.Node) {
 			}
 			l.fault(path, "unknown key%s", nearest.Hint(key, keys))
 		case fields[i].isStruct():
-			l.object(allocated(v.FieldByIndex(fields[i].index)), path, m.Value)
+			l.object(allocated(v.FieldByIndex(fields[i].index)), path, value)
 		default:
-			l.value(v.FieldByIndex(fields[i].index), &fields[i], path, m.Value)
+			l.value(v.FieldByIndex(fields[i].index), &fields[i], path, value)
 		}
 	}
 }
@@ -153,27 +159,25 @@ func allocated(v reflect.Value) reflect.Value {
 }
 
 // value fills a field, or an item of a list, from a value of the file.
-func (l *loader) value(v reflect.Value, f *field, path string, n ast.Node) {
-	if _, null := n.(*ast.NullNode); !null {
+func (l *loader) value(v reflect.Value, f *field, path string, n *yaml.Node) {
+	if !isNull(n) {
 		l.places[path] = placeOf(n)
 	}
-	if f.typ.Kind() == reflect.Slice {
-		items, ok := n.(*ast.SequenceNode)
-		if !ok {
-			l.fault(path, "this is %s; want %s", kindOf(n), wanted(f))
-			return
-		}
-		v.Set(reflect.MakeSlice(f.typ, len(items.Values), len(items.Values)))
-		for i, item := range items.Values {
+	list := f.typ.Kind() == reflect.Slice
+	switch why := unsupported(n); {
+	case why != "":
+		l.fault(path, "%s", why)
+	case list && n.Kind == yaml.SequenceNode:
+		v.Set(reflect.MakeSlice(f.typ, len(n.Content), len(n.Content)))
+		for i, item := range n.Content {
 			l.value(v.Index(i), f.element(), fmt.Sprintf("%s[%d]", path, i), item)
 		}
-		return
-	}
-	text, quoted, ok := scalar(n)
-	if !ok {
+	case list || n.Kind != yaml.ScalarNode || isNull(n):
 		l.fault(path, "this is %s; want %s", kindOf(n), wanted(f))
-	} else if err := l.set(allocated(v), f, text, quoted); err != nil {
-		l.fault(path, "%v", err)
+	default:
+		if err := l.set(allocated(v), f, n.Value, isQuoted(n)); err != nil {
+			l.fault(path, "%v", err)
+		}
 	}
 }
 
@@ -296,8 +300,17 @@ func (l *loader) set(v reflect.Value, f *field, text string, quoted bool) error 
 	case *time.Duration:
 		d, err := time.ParseDuration(text)
 		*p, ok = d, err == nil && d >= 0
-	default:
-		ok = ok && !quoted && yaml.UnmarshalWithOptions([]byte(text), p, yaml.Strict()) == nil
+	case *bool:
+		*p = strings.EqualFold(text, "true")
+		ok = !quoted && (*p || strings.EqualFold(text, "false"))
+	case *int:
+		var err error
+		*p, err = strconv.Atoi(text)
+		ok = !quoted && err == nil
+	case *float64:
+		var err error
+		*p, err = strconv.ParseFloat(text, 64)
+		ok = !quoted && err == nil
 	}
 	var number float64
 	switch {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
 	"sync"
@@ -20,24 +19,12 @@ import (
 // An EngineURL says where the engine of a fleet is. It is a URL without a user and a password, or
 // refers to one as a [Secret] does. It prints as the reference, or without what may be secret.
 type EngineURL struct {
-	from string // what is printed
-	url  string
+	source
+	url string
 }
 
 // URL returns the URL, which may have a password. It is "" if it is not set.
 func (e EngineURL) URL() string { return e.url }
-
-// String returns the reference, or the URL without its query.
-func (e EngineURL) String() string { return e.from }
-
-// GoString returns the same.
-func (e EngineURL) GoString() string { return e.from }
-
-// LogValue returns the same.
-func (e EngineURL) LogValue() slog.Value { return slog.StringValue(e.from) }
-
-// MarshalText writes the same.
-func (e EngineURL) MarshalText() ([]byte, error) { return []byte(e.from), nil }
 
 // engineURL reads a URL or a reference to one. Its errors do not contain the URL.
 func (l *loader) engineURL(text string) (EngineURL, error) {
@@ -49,7 +36,7 @@ func (l *loader) engineURL(text string) (EngineURL, error) {
 		if err != nil {
 			return EngineURL{}, err
 		}
-		e = EngineURL{from: text, url: string(s.value)}
+		e = EngineURL{s.source, string(s.value)}
 	}
 	u, err := url.Parse(e.url)
 	switch {

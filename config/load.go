@@ -67,19 +67,14 @@ type loader struct {
 func Load(path string, opts ...Option) (*Config, error) {
 	var data []byte
 	if path != "" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("config: %w", err)
-		}
-		defer f.Close()
-		info, err := f.Stat()
+		info, err := os.Stat(path)
 		if err == nil && info.Size() > maxFile {
 			err = fmt.Errorf("%s has %d bytes; the limit is %d bytes", path, info.Size(), maxFile)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("config: %w", err)
+		if err == nil {
+			data, err = os.ReadFile(path)
 		}
-		if data, err = os.ReadFile(path); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("config: %w", err)
 		}
 	}

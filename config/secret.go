@@ -24,7 +24,7 @@ func (l *loader) path(name string) string {
 
 // secret reads the value that a reference names. Its errors do not contain the value.
 func (l *loader) secret(ref string) (Secret, error) {
-	s := Secret{from: ref}
+	s := Secret{source: source{ref}}
 	rest, coded := strings.CutPrefix(ref, "base64:")
 	scheme, name, ok := strings.Cut(rest, ":")
 	switch {

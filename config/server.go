@@ -134,7 +134,11 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	case <-ctx.Done():
 	}
 	ready.Drain()
-	wait(or(s.http.Drain, 0), failed) // the load balancer sends requests until it sees that /readyz fails
+	select { // the load balancer sends requests until it sees that /readyz fails
+	case <-time.After(or(s.http.Drain, 0)):
+	case err := <-failed:
+		failed <- err
+	}
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 	s.shutdown(bound, endpoints)
@@ -167,17 +171,6 @@ func (s *server) shutdown(ctx context.Context, endpoints map[string]endpoint) {
 		})
 	}
 	end.Wait()
-}
-
-// wait waits for d, or until failed receives an error.
-func wait(d time.Duration, failed chan error) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case err := <-failed:
-		failed <- err
-	}
 }
 
 // routes returns the handler of the server.

@@ -140,12 +140,15 @@ type mount struct {
 	principal func(echo.Context) *oauth.Principal
 }
 
-// serve serves one request, with the echo.Context and the principal in its context.
-func (m *mount) serve(c echo.Context) error {
+// serve serves one request.
+func (m *mount) serve(c echo.Context) error { return m.hold(c, c.Response(), c.Request().Context()) }
+
+// hold serves the request of c with ctx, to which it adds the echo.Context and the principal.
+func (m *mount) hold(c echo.Context, w http.ResponseWriter, ctx context.Context) error {
 	held := &holder{c: c}
 	// echo reuses the context for another request when this one ends.
 	defer held.drop()
-	m.handler.ServeHTTP(c.Response(), m.request(c, context.WithValue(c.Request().Context(), contextKey{}, held)))
+	m.handler.ServeHTTP(w, m.request(c, context.WithValue(ctx, contextKey{}, held)))
 	return nil
 }
 

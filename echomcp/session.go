@@ -49,12 +49,9 @@ func MountSSE(r Router, path string, h transport.Handler, opts ...SSEOption) *ss
 
 // serveSession serves the request of a stream.
 func (m *mount) serveSession(c echo.Context) error {
-	held := &holder{c: c}
-	defer held.drop()
 	ctx, cancel := unhurried(c.Request().Context())
 	defer cancel()
-	m.handler.ServeHTTP(c.Response(), m.request(c, context.WithValue(ctx, contextKey{}, held)))
-	return nil
+	return m.hold(c, c.Response(), ctx)
 }
 
 // unhurried returns a context that ends when ctx does, unless that ends by a deadline.
@@ -111,10 +108,7 @@ func (u *upgrades) serve(c echo.Context) error {
 		http.Error(w, "this server cannot upgrade the request to a WebSocket", http.StatusInternalServerError)
 		return nil
 	}
-	held := &holder{c: c}
-	defer held.drop()
-	u.handler.ServeHTTP(upgrader{w}, u.request(c, context.WithValue(c.Request().Context(), contextKey{}, held)))
-	return nil
+	return u.hold(c, upgrader{w}, c.Request().Context())
 }
 
 // innermost returns the response writer that the others wrap.

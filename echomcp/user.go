@@ -77,12 +77,6 @@ func fromToken(token any) (p *oauth.Principal, hasClaims bool) {
 		Scopes:   scopes(claims),
 		Claims:   claims,
 	}
-	if s, ok := callGetter(field.Interface(), "GetSubject"); ok {
-		p.Subject = s
-	}
-	if s, ok := callGetter(field.Interface(), "GetIssuer"); ok {
-		p.Issuer = s
-	}
 	if p.Subject == "" {
 		if sub := claims["sub"]; sub != nil && sub != "" {
 			return nil, true // not a string; the client ID would stand for all users of that client
@@ -119,20 +113,6 @@ func claimsOf(claims any) map[string]any {
 		return nil
 	}
 	return m
-}
-
-// callGetter calls a method func() (string, error) of claims.
-func callGetter(claims any, method string) (string, bool) {
-	m := reflect.ValueOf(claims).MethodByName(method)
-	if !m.IsValid() {
-		return "", false
-	}
-	f, ok := m.Interface().(func() (string, error))
-	if !ok {
-		return "", false
-	}
-	s, err := f()
-	return s, err == nil && s != ""
 }
 
 func firstString(claims map[string]any, names ...string) string {

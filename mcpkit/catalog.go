@@ -13,8 +13,8 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
+	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -251,7 +251,7 @@ type tool struct {
 	entry
 	def     protocol.Tool
 	members []addedMember // that extensions added to the definition
-	headers []mirror.Param
+	headers []paramheader.Param
 	raw     json.RawMessage // the definition of another server; nil for own tools
 }
 

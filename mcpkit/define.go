@@ -14,9 +14,9 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -265,7 +265,7 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 // written by hand, or nil.
 func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output reflectx.RawSchema, run func(context.Context, *Call) ([]reflect.Value, error)) error {
 	var err error
-	if t.headers, err = mirror.Params(t.def.InputSchema); err != nil {
+	if t.headers, err = paramheader.Params(t.def.InputSchema); err != nil {
 		return at(t.site, err)
 	}
 	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {

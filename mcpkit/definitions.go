@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/internal/toolname"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -125,7 +125,7 @@ func (r *definer) tool(raw json.RawMessage) (*tool, error) {
 	t.entry = r.entry(t.def.Name, raw)
 	err := toolname.Check(t.def.Name)
 	if err == nil {
-		t.headers, err = mirror.Params(t.def.InputSchema)
+		t.headers, err = paramheader.Params(t.def.InputSchema)
 	}
 	t.secrets = secret.OfSchema(t.def.InputSchema)
 	t.setToolWire()

@@ -85,3 +85,33 @@ func TestExtensionsKeepStateInTheFleet(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "what a model calls", string(got.Data))
 }
+
+func TestRecordsAreSealedForTheirIDAndServer(t *testing.T) {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
+	defer engine.Close()
+	key, next := []byte(strings.Repeat("k", 32)), []byte(strings.Repeat("n", 32))
+	open := func(name string, current []byte, previous ...[]byte) *fleet.Set {
+		srv, err := mcpkit.New(&library{}, mcpkit.Name(name, "1.0.0"), mcpkit.StateKeys(current, previous...), mcpkit.Fleet(engine.Open()))
+		require.NoError(t, err)
+		require.NoError(t, srv.Start(t.Context()))
+		t.Cleanup(func() { _ = srv.Close() })
+		return srv.Fleet().Set("records", 1)
+	}
+	own := open("library", key)
+	_, err := own.Create(t.Context(), fleet.Record{Key: "7", Data: []byte("a record"), TTL: time.Hour})
+	require.NoError(t, err)
+	sealed, err := engine.Get(t.Context(), "records", "7")
+	require.NoError(t, err)
+	require.NotContains(t, string(sealed.Data), "record")
+	sealed.Key = "8"
+	_, err = engine.Create(t.Context(), "records", sealed)
+	require.NoError(t, err)
+	_, err = own.Get(t.Context(), "8")
+	require.Error(t, err, "it is bound to its ID")
+
+	r, err := open("library", next, key).Get(t.Context(), "7")
+	require.NoError(t, err, "previous keys open it")
+	require.Equal(t, "a record", string(r.Data))
+	_, err = open("other", key).Get(t.Context(), "7")
+	require.Error(t, err, "it is bound to its server")
+}

@@ -47,19 +47,6 @@ func (r *Runner) to() *Server {
 	return r.server
 }
 
-// Keyed reports whether the server has [StateKeys]. Without them, only this process opens what Seal
-// returns.
-func (r *Runner) Keyed() bool { return len(r.to().config.stateKeys) > 0 }
-
-// Seal encrypts and authenticates a record with the [StateKeys] of the server. The text opens only
-// with the same id, on servers with the same name.
-func (r *Runner) Seal(id string, plain []byte) []byte { return r.to().state.SealRecord(id, plain) }
-
-// Open is the inverse of Seal. Its error has no reason.
-func (r *Runner) Open(id string, sealed []byte) ([]byte, error) {
-	return r.to().state.OpenRecord(id, sealed)
-}
-
 // Permits reports whether the principal has the scopes that the tool needs. A tool that the server
 // does not have needs none.
 func (r *Runner) Permits(p *oauth.Principal, tool string) bool {

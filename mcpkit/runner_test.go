@@ -258,23 +258,3 @@ func TestRunnersBelongToOneServer(t *testing.T) {
 	_, err := mcpkit.New(nil, d.extension())
 	require.EqualError(t, err, `mcpkit: extension "com.example/later": its Runner belongs to another server; make one extension for each server`)
 }
-
-func TestRecordsAreSealedForTheirIDAndServer(t *testing.T) {
-	key := []byte("0123456789abcdef0123456789abcdef")
-	_, d, _ := newOuting(t, mcpkit.StateKeys(key))
-	require.True(t, d.runner.Keyed())
-	sealed := d.runner.Seal("7", []byte("a record"))
-	require.NotContains(t, string(sealed), "record")
-	plain, err := d.runner.Open("7", sealed)
-	require.NoError(t, err)
-	require.Equal(t, "a record", string(plain))
-	_, err = d.runner.Open("8", sealed)
-	require.Error(t, err)
-
-	_, replica, _ := newOuting(t, mcpkit.StateKeys([]byte("ffffffffffffffffffffffffffffffff"), key))
-	_, err = replica.runner.Open("7", sealed)
-	require.NoError(t, err, "previous keys open it")
-	_, other, _ := newOuting(t, mcpkit.StateKeys(key), mcpkit.Name("other", "1"))
-	_, err = other.runner.Open("7", sealed)
-	require.Error(t, err)
-}

@@ -70,28 +70,22 @@ func (r *Result) Again() *Result {
 
 // request sends a request that Again repeats, and reads its result.
 func (r *Result) request(method string, params map[string]any, opts []client.CallOption) error {
-	c, ctx := r.server.Client(), r.t.Context()
 	switch method {
 	case protocol.MethodPromptsGet:
-		var res protocol.GetPromptResult
-		if err := c.Request(ctx, method, params, &res, opts...); err != nil {
-			return err
-		}
-		r.ofPrompt(&res)
+		return request(r, method, params, opts, r.ofPrompt)
 	case protocol.MethodResourcesRead:
-		var res protocol.ReadResourceResult
-		if err := c.Request(ctx, method, params, &res, opts...); err != nil {
-			return err
-		}
-		r.ofResource(&res)
-	default:
-		var res protocol.CallToolResult
-		if err := c.Request(ctx, method, params, &res, opts...); err != nil {
-			return err
-		}
-		r.ofTool(&res)
+		return request(r, method, params, opts, r.ofResource)
 	}
-	return nil
+	return request(r, method, params, opts, r.ofTool)
+}
+
+func request[T any](r *Result, method string, params map[string]any, opts []client.CallOption, take func(*T)) error {
+	res := new(T)
+	err := r.server.Client().Request(r.t.Context(), method, params, res, opts...)
+	if err == nil {
+		take(res)
+	}
+	return err
 }
 
 // ofTool takes the result of a tool.

@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -28,14 +29,7 @@ func (d *differ) say(kind, where, format string, args ...any) {
 func (d *differ) changed(kind, where string, was, is []byte) {
 	before, _ := canonical(was)
 	after, _ := canonical(is)
-	d.say(kind, where, " changed\n  was: %s\n  is:  %s", or(before, "(none)"), or(after, "(none)"))
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
+	d.say(kind, where, " changed\n  was: %s\n  is:  %s", cmp.Or(before, "(none)"), cmp.Or(after, "(none)"))
 }
 
 // diffSurfaces returns the differences of two surfaces.
@@ -86,9 +80,9 @@ func (d *differ) tool(where string, was, is []byte) {
 }
 
 func (d *differ) prompt(where string, was, is []byte) {
-	before, after := arguments(was), arguments(is)
-	required := func(a []byte) bool { return string(jsonx.Member(a, "required")) == "true" }
-	d.fields(where, "argument", before, after, func(name string) bool { return required(before[name]) }, func(name string) bool { return required(after[name]) }, narrowing)
+	before, wasRequired := arguments(was)
+	after, required := arguments(is)
+	d.fields(where, "argument", before, after, wasRequired, required, narrowing)
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if after[name] != nil {
 			place := fmt.Sprintf("%sargument %q: ", where, name)
@@ -100,13 +94,14 @@ func (d *differ) prompt(where string, was, is []byte) {
 	d.rest(where, was, is, "arguments")
 }
 
-// arguments returns the arguments of a prompt by name.
-func arguments(prompt []byte) map[string]json.RawMessage {
-	all := map[string]json.RawMessage{}
+// arguments returns the arguments of a prompt by name, and which are required.
+func arguments(prompt []byte) (all map[string]json.RawMessage, required map[string]bool) {
+	all, required = map[string]json.RawMessage{}, map[string]bool{}
 	for a := range jsonx.Elements(jsonx.Member(prompt, "arguments")) {
-		all[jsonx.String(jsonx.Member(a, "name"))] = a
+		name := jsonx.String(jsonx.Member(a, "name"))
+		all[name], required[name] = a, string(jsonx.Member(a, "required")) == "true"
 	}
-	return all
+	return all, required
 }
 
 func (d *differ) resource(where string, was, is []byte) {
@@ -182,15 +177,14 @@ func (d *differ) schema(where, place string, was, is []byte, b direction) {
 		if before == "integer" && after == "number" || before == "number" && after == "integer" {
 			kind = b.kind(after == "integer")
 		}
-		d.say(kind, at, " is %s, was %s", or(after, "of any type"), or(before, "of any type"))
+		d.say(kind, at, " is %s, was %s", cmp.Or(after, "of any type"), cmp.Or(before, "of any type"))
 	}
 	d.enum(at, jsonx.Member(was, "enum"), jsonx.Member(is, "enum"), b)
 	for _, name := range slices.Sorted(maps.Keys(bounds)) {
 		d.bound(at+": "+name, jsonx.Member(was, name), jsonx.Member(is, name), bounds[name], b)
 	}
-	before, after := properties(was), properties(is)
-	required, wasRequired := names(is), names(was)
-	d.fields(where, fieldOf(place, field), before, after, func(n string) bool { return wasRequired[n] }, func(n string) bool { return required[n] }, b)
+	before, after := members(jsonx.Member(was, "properties")), members(jsonx.Member(is, "properties"))
+	d.fields(where, fieldOf(place, field), before, after, names(was), names(is), b)
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if after[name] != nil {
 			d.schema(where, fmt.Sprintf("%s %q", fieldOf(place, field), name), before[name], after[name], b)
@@ -214,10 +208,10 @@ func fieldOf(place, field string) string {
 }
 
 // fields compares which fields exist and which are required.
-func (d *differ) fields(where, field string, was, is map[string]json.RawMessage, wasRequired, isRequired func(string) bool, b direction) {
+func (d *differ) fields(where, field string, was, is map[string]json.RawMessage, wasRequired, required map[string]bool, b direction) {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		at := fmt.Sprintf("%s%s %q", where, field, name)
-		switch before, after := wasRequired(name), isRequired(name); {
+		switch before, after := wasRequired[name], required[name]; {
 		case is[name] == nil:
 			d.say(breaking, at, " removed")
 		case after && !before:
@@ -230,7 +224,7 @@ func (d *differ) fields(where, field string, was, is map[string]json.RawMessage,
 		at := fmt.Sprintf("%s%s %q", where, field, name)
 		switch {
 		case was[name] != nil:
-		case isRequired(name) && b == narrowing:
+		case required[name] && b == narrowing:
 			d.say(breaking, at, " added, and required")
 		default:
 			d.say(additive, at, " added")
@@ -284,14 +278,6 @@ func (d *differ) bound(at string, was, is []byte, greaterNarrows bool, b directi
 		narrower = (y > x) == greaterNarrows
 	}
 	d.changed(b.kind(narrower), at, was, is)
-}
-
-func properties(schema []byte) map[string]json.RawMessage {
-	all := map[string]json.RawMessage{}
-	for name, value := range jsonx.Members(jsonx.Member(schema, "properties")) {
-		all[jsonx.String(name)] = value
-	}
-	return all
 }
 
 func names(schema []byte) map[string]bool {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // A surface is what a client sees of a server, by the names that requests use.
@@ -77,33 +78,28 @@ func (s *Server) surface() *surface {
 	has := c.Capabilities()
 	all := &surface{map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}}
 	if has.Tools != nil {
-		for _, tool := range s.tools() {
-			keep(s.t, all.Tools, tool.Name, tool)
-		}
+		keep(s.t, all.Tools, "tools/list", c.Tools(ctx), func(t *protocol.Tool) string { return t.Name })
 	}
 	if has.Prompts != nil {
-		for _, p := range collect(s.t, "prompts/list", c.Prompts(ctx)) {
-			keep(s.t, all.Prompts, p.Name, p)
-		}
+		keep(s.t, all.Prompts, "prompts/list", c.Prompts(ctx), func(p *protocol.Prompt) string { return p.Name })
 	}
 	if has.Resources != nil {
-		for _, r := range collect(s.t, "resources/list", c.Resources(ctx)) {
-			keep(s.t, all.Resources, r.URI, r)
-		}
-		for _, r := range collect(s.t, "resources/templates/list", c.Templates(ctx)) {
-			keep(s.t, all.Templates, r.URITemplate, r)
-		}
+		keep(s.t, all.Resources, "resources/list", c.Resources(ctx), func(r *protocol.Resource) string { return r.URI })
+		keep(s.t, all.Templates, "resources/templates/list", c.Templates(ctx), func(r *protocol.ResourceTemplate) string { return r.URITemplate })
 	}
 	return all
 }
 
-func keep(t testing.TB, all map[string]json.RawMessage, name string, v any) {
+// keep adds the entries of a list by their names.
+func keep[T any](t testing.TB, all map[string]json.RawMessage, method string, list iter.Seq2[T, error], name func(T) string) {
 	t.Helper()
-	raw, err := jsonx.Marshal(v)
-	if err != nil {
-		t.Fatalf("mcptest: %q: %v", name, err)
+	for _, v := range collect(t, method, list) {
+		raw, err := jsonx.Marshal(v)
+		if err != nil {
+			t.Fatalf("mcptest: %q: %v", name(v), err)
+		}
+		all[name(v)] = raw
 	}
-	all[name] = raw
 }
 
 // collect ends the test if a list fails.

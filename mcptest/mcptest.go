@@ -320,14 +320,7 @@ func (s *Server) List() []string {
 
 func (s *Server) tools() []*protocol.Tool {
 	s.t.Helper()
-	var all []*protocol.Tool
-	for tool, err := range s.Client().Tools(s.t.Context()) {
-		if err != nil {
-			s.t.Fatalf("mcptest: tools/list: %v", err)
-		}
-		all = append(all, tool)
-	}
-	return all
+	return collect(s.t, "tools/list", s.Client().Tools(s.t.Context()))
 }
 
 // do sends one request and collects the result, progress and log.
@@ -390,12 +383,8 @@ func unwrap(raw []byte, v protocol.Version) []byte {
 	if !v.Legacy() {
 		return raw
 	}
-	n := 0
-	for range jsonx.Members(raw) {
-		n++
-	}
-	if inner := jsonx.Member(raw, "result"); n == 1 && inner != nil {
-		return inner
+	if all := members(raw); len(all) == 1 && all["result"] != nil {
+		return all["result"]
 	}
 	return raw
 }

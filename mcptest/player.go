@@ -106,8 +106,7 @@ func (p *player) wait(flight <-chan struct{}, i, before int, req *jsonrpc.Reques
 	if req != nil && req.Method == protocol.MethodSubscriptionsListen {
 		enough = max(1, end-i-1) // at least that the subscription began
 	}
-	late := time.NewTimer(replayPatience)
-	defer late.Stop()
+	late := time.After(replayPatience)
 	for {
 		n, grown := p.tape.said()
 		if enough >= 0 && n-before >= enough {
@@ -119,7 +118,7 @@ func (p *player) wait(flight <-chan struct{}, i, before int, req *jsonrpc.Reques
 		case <-p.asked:
 			return 1, ""
 		case <-grown:
-		case <-late.C:
+		case <-late:
 			return 0, fmt.Sprintf("line %d: the server does not respond\n  %s", i+1, p.script[i].text)
 		}
 	}

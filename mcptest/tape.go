@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -259,7 +260,7 @@ func diffJSON(places *[]string, at string, want, got []byte) {
 			diffJSON(places, at+"/"+strconv.Itoa(i), x, y)
 		}
 	default:
-		*places = append(*places, fmt.Sprintf("at %q\n  want: %s\n   got: %s", at, or(string(want), "(none)"), or(string(got), "(none)")))
+		*places = append(*places, fmt.Sprintf("at %q\n  want: %s\n   got: %s", at, cmp.Or(string(want), "(none)"), cmp.Or(string(got), "(none)")))
 	}
 }
 

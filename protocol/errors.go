@@ -39,12 +39,8 @@ type UnsupportedProtocolVersionData struct {
 	Requested Version   `json:"requested"`
 }
 
-// UnsupportedProtocolVersion returns the error that lists the supported versions. Nil means
-// [Supported].
+// UnsupportedProtocolVersion returns the error that lists the supported versions.
 func UnsupportedProtocolVersion(requested Version, supported []Version) *jsonrpc.Error {
-	if supported == nil {
-		supported = Supported
-	}
 	return withData(CodeUnsupportedProtocolVersion, UnsupportedProtocolVersionData{supported, requested},
 		"unsupported protocol version %q", requested)
 }
@@ -75,12 +71,6 @@ func IsResourceNotFound(e *jsonrpc.Error) bool {
 // URLElicitationRequiredData is the data of a [CodeURLElicitationRequired] error.
 type URLElicitationRequiredData struct {
 	Elicitations []ElicitParams `json:"elicitations"` // in URL mode
-}
-
-// URLElicitationRequired returns the error that lists the URLs that the user has to visit before
-// the request can succeed.
-func URLElicitationRequired(elicitations []ElicitParams, format string, args ...any) *jsonrpc.Error {
-	return withData(CodeURLElicitationRequired, URLElicitationRequiredData{elicitations}, format, args...)
 }
 
 func withData(code int, data any, format string, args ...any) *jsonrpc.Error {

@@ -141,6 +141,15 @@ type ServerCapabilities struct {
 	Extensions   map[string]Object    `json:"extensions,omitzero"`
 }
 
+// ListChanges returns the list-changed notifications that the server sends.
+func (c *ServerCapabilities) ListChanges() SubscriptionFilter {
+	return SubscriptionFilter{
+		ToolsListChanged:     c.Tools != nil && c.Tools.ListChanged,
+		PromptsListChanged:   c.Prompts != nil && c.Prompts.ListChanged,
+		ResourcesListChanged: c.Resources != nil && c.Resources.ListChanged,
+	}
+}
+
 // A ListCapability says that a server has tools or prompts, and whether it sends list-changed
 // notifications for them.
 type ListCapability struct {

@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // A LoggingLevel is how severe a log message is (RFC 5424, section 6.2.1).
 type LoggingLevel string
@@ -20,26 +23,10 @@ const (
 // Severity orders the levels, from 1 for debug to 8 for emergency. It returns 0 for an unknown
 // level.
 func (l LoggingLevel) Severity() int {
-	switch l {
-	case LevelDebug:
-		return 1
-	case LevelInfo:
-		return 2
-	case LevelNotice:
-		return 3
-	case LevelWarning:
-		return 4
-	case LevelError:
-		return 5
-	case LevelCritical:
-		return 6
-	case LevelAlert:
-		return 7
-	case LevelEmergency:
-		return 8
-	}
-	return 0
+	return 1 + slices.Index(levels, l)
 }
+
+var levels = []LoggingLevel{LevelDebug, LevelInfo, LevelNotice, LevelWarning, LevelError, LevelCritical, LevelAlert, LevelEmergency}
 
 // Valid reports whether l is one of the eight levels.
 func (l LoggingLevel) Valid() bool { return l.Severity() > 0 }

@@ -254,14 +254,12 @@ func TestErrorsHaveTheDataOfTheSchema(t *testing.T) {
 		{HeaderMismatch("header %s is missing", HeaderMethod), &jsonrpc.Error{Code: -32020, Message: "header Mcp-Method is missing"}},
 		{MissingClientCapability(ClientCapabilities{Sampling: &SamplingCapability{}}, "tool %q needs sampling", "a"),
 			&jsonrpc.Error{Code: -32021, Message: `tool "a" needs sampling`, Data: json.RawMessage(`{"requiredCapabilities":{"sampling":{}}}`)}},
-		{UnsupportedProtocolVersion(`v"9`, nil),
+		{UnsupportedProtocolVersion(`v"9`, Supported),
 			&jsonrpc.Error{Code: -32022, Message: `unsupported protocol version "v\"9"`, Data: json.RawMessage(`{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"v\"9"}`)}},
 		{UnsupportedProtocolVersion("x", []Version{Latest}),
 			&jsonrpc.Error{Code: -32022, Message: `unsupported protocol version "x"`, Data: json.RawMessage(`{"supported":["2026-07-28"],"requested":"x"}`)}},
 		{ResourceNotFound(V20251125, "a:b"), &jsonrpc.Error{Code: -32002, Message: `resource "a:b" not found`, Data: json.RawMessage(`{"uri":"a:b"}`)}},
 		{ResourceNotFound(V20260728, "a:b"), &jsonrpc.Error{Code: -32602, Message: `resource "a:b" not found`, Data: json.RawMessage(`{"uri":"a:b"}`)}},
-		{URLElicitationRequired([]ElicitParams{{Mode: ElicitURL, Message: "m", URL: "https://x", ElicitationID: "1"}}, "log in first"),
-			&jsonrpc.Error{Code: -32042, Message: "log in first", Data: json.RawMessage(`{"elicitations":[{"mode":"url","message":"m","url":"https://x","elicitationId":"1"}]}`)}},
 		{MissingClientCapability(ClientCapabilities{Tasks: json.RawMessage(`{`)}, "x"), nil},
 	} {
 		if test.want == nil {

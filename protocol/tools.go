@@ -42,6 +42,13 @@ type ToolAnnotations struct {
 	OpenWorldHint   *bool  `json:"openWorldHint,omitzero"`   // interacts with an open set of external systems; default true
 }
 
+// Repeatable reports whether a second identical call does no harm: the tool only reads, or is
+// idempotent. Nil annotations say nothing.
+func (a *ToolAnnotations) Repeatable() bool {
+	is := func(hint *bool) bool { return hint != nil && *hint }
+	return a != nil && (is(a.ReadOnlyHint) || is(a.IdempotentHint))
+}
+
 // OnlyAsTask reports whether the list says that the tool runs only as a task: with Execution in
 // 2025-11-25. Lists of modern versions have no such member, except for [MetaTaskSupport] of servers
 // that use this module. A call of such a tool fails with [CodeMissingClientCapability].

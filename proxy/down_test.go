@@ -181,14 +181,6 @@ func TestQuestionsOfUnknownCallsAreRejected(t *testing.T) {
 	require.Empty(t, bob.asked)
 }
 
-func TestNoQuestionsRejectsQuestions(t *testing.T) {
-	near := mounted(t, client.InMemory(mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))), protocol.V20251125, proxy.NoQuestions())
-	u := &user{}
-	_, err := dial(t, near, protocol.V20260728, client.Handlers(u)).CallTool(t.Context(), "far_book", order{"Rome"})
-	require.ErrorContains(t, err, "this client cannot be asked that")
-	require.Empty(t, u.asked)
-}
-
 func TestAClosedProxyDoesNotConnectAgain(t *testing.T) {
 	p := proxy.MustNew(client.InMemory(mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))), proxy.Logger(silent), proxy.Dial(client.Stderr(io.Discard)))
 	require.NoError(t, p.Close(), "before Start")

@@ -14,11 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Limits of one list.
-const (
-	maxPages = 1000
-	maxItems = 10_000
-)
+// maxItems limits the items of one list.
+const maxItems = 10_000
 
 // definitions reads all lists of a server. A list that cannot be read stays as it was, and
 // definitions calls failed with its method. For tools that cannot be called, it calls omitted. It
@@ -86,26 +83,16 @@ func usable(ctx context.Context, c *client.Client, tools []json.RawMessage, omit
 
 // list reads one list without decoding its entries.
 func list(ctx context.Context, c *client.Client, method, member string) (items []json.RawMessage, err error) {
-	var cursor *string
-	for range maxPages {
-		var raw json.RawMessage
-		if err := c.Request(ctx, method, &protocol.ListParams{Cursor: cursor}, &raw); err != nil {
+	for item, err := range c.Items(ctx, method, member, nil, client.Fresh()) {
+		switch {
+		case err != nil:
 			return nil, err
+		case jsonx.Kind(item) != '{':
+			return nil, fmt.Errorf("%s: an item is not an object", method)
+		case len(items) == maxItems:
+			return nil, fmt.Errorf("%s: the list has more than %d items", method, maxItems)
 		}
-		for item := range jsonx.Elements(jsonx.Member(raw, member)) {
-			if jsonx.Kind(item) != '{' {
-				return nil, fmt.Errorf("%s: an item is not an object", method)
-			}
-			if items = append(items, item); len(items) > maxItems {
-				return nil, fmt.Errorf("%s: the list has more than %d items", method, maxItems)
-			}
-		}
-		next := jsonx.Member(raw, "nextCursor")
-		if jsonx.Kind(next) != '"' {
-			return items, nil
-		}
-		text := jsonx.String(next)
-		cursor = &text
+		items = append(items, item)
 	}
-	return nil, fmt.Errorf("%s: the list has more than %d pages", method, maxPages)
+	return items, nil
 }

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,14 +45,13 @@ const (
 
 // config has the options. It does not change after New.
 type config struct {
-	name      string
-	dial      []client.DialOption
-	scopes    []string
-	optional  bool
-	questions bool
-	oneUser   bool
-	meta      func(context.Context) protocol.Meta // nil: none
-	logger    *slog.Logger
+	name     string
+	dial     []client.DialOption
+	scopes   []string
+	optional bool
+	oneUser  bool
+	meta     func(context.Context) protocol.Meta // nil: none
+	logger   *slog.Logger
 }
 
 // An Option configures a proxy.
@@ -75,9 +75,6 @@ func Scopes(scopes ...string) Option { return func(c *config) { c.scopes = scope
 // Optional lets the program start without the remote server. The proxy is empty until it can
 // connect. By default, a failed connection is an error of [mcpkit.Server.Start].
 func Optional() Option { return func(c *config) { c.optional = true } }
-
-// NoQuestions tells the remote server that callers cannot be asked questions.
-func NoQuestions() Option { return func(c *config) { c.questions = false } }
 
 // OneUser says that all callers act for the same user, as while developing. Log messages that may
 // belong to several calls go to all of them, and such a question to one of them. By default they
@@ -109,7 +106,7 @@ func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 // belongs. While several calls run, the proxy therefore rejects such questions and drops such
 // messages. Over HTTP each call has its own stream.
 func New(target any, opts ...Option) (*mcpkit.Server, error) {
-	c := config{questions: true, logger: slog.Default()}
+	c := config{logger: slog.Default()}
 	for _, o := range opts {
 		o(&c)
 	}
@@ -262,13 +259,9 @@ func (r *remote) connect(ctx context.Context) (*link, error) {
 func (r *remote) dial(ctx context.Context, to destination) (*link, error) {
 	l := &link{streams: to.streams, idle: make(chan struct{})}
 	l.ctx, l.end = context.WithCancel(r.base)
-	opts := append([]client.DialOption{client.Logger(r.config.logger)}, r.config.dial...)
-	opts = append(opts, to.opts...)
-	if r.config.questions {
-		opts = append(opts, client.Handlers(&asker{r, l}), client.Capabilities(protocol.ClientCapabilities{
-			Sampling: &protocol.SamplingCapability{Tools: protocol.Object{}},
-		}))
-	}
+	opts := slices.Concat([]client.DialOption{client.Logger(r.config.logger)}, r.config.dial, to.opts, []client.DialOption{
+		client.Handlers(&asker{r, l}), client.Capabilities(protocol.ClientCapabilities{Sampling: &protocol.SamplingCapability{Tools: protocol.Object{}}}),
+	})
 	c, err := client.Dial(ctx, to.target, opts...)
 	if err != nil {
 		l.end()
@@ -361,11 +354,7 @@ func (r *remote) spawn(f func()) bool {
 // listen subscribes to list changes, before the lists are read, so that none is missed.
 func (l *link) listen(ctx context.Context) (err error) {
 	caps := l.client.Capabilities()
-	filter := protocol.SubscriptionFilter{
-		ToolsListChanged:     caps.Tools != nil && caps.Tools.ListChanged,
-		PromptsListChanged:   caps.Prompts != nil && caps.Prompts.ListChanged,
-		ResourcesListChanged: caps.Resources != nil && caps.Resources.ListChanged,
-	}
+	filter := caps.ListChanges()
 	if filter.ToolsListChanged || filter.PromptsListChanged || filter.ResourcesListChanged {
 		if l.lists, err = l.client.Listen(ctx, filter); err != nil {
 			l.lists = nil
@@ -414,10 +403,8 @@ func (r *remote) listenAgain(l *link, why error) bool {
 
 // pause waits for d. It returns false if ctx ends before.
 func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

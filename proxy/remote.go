@@ -80,11 +80,7 @@ func (r *remote) answer(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, 
 // repeatable reports whether the call may be sent twice.
 func repeatable(call *mcpkit.Call) bool {
 	t := call.Tool()
-	if t == nil {
-		return true // it only reads
-	}
-	a := t.Annotations
-	return a != nil && (a.ReadOnlyHint != nil && *a.ReadOnlyHint || a.IdempotentHint != nil && *a.IdempotentHint)
+	return t == nil || t.Annotations.Repeatable() // other methods only read
 }
 
 // unreachable returns an error for the caller and logs why there is no connection.

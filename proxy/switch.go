@@ -73,11 +73,9 @@ func (r *remote) retire(l *link) {
 	r.mu.Unlock()
 	// Ends after the drain time at the latest, or with Close.
 	waiting := r.spawn(func() {
-		t := time.NewTimer(r.drain())
-		defer t.Stop()
 		select {
 		case <-l.idle:
-		case <-t.C:
+		case <-time.After(r.drain()):
 			r.config.logger.Warn("proxy: calls on the previous server took too long and are cancelled", "server", r.title(), "after", r.drain())
 		case <-r.base.Done():
 		}

@@ -52,7 +52,7 @@ func BenchmarkCall(b *testing.B) {
 		store, ended := &tasks.MemoryStore{}, make(chan struct{}, 1)
 		c := dialBrewer(b, store, client.Tasks())
 		go func() { // ends with the benchmark
-			_ = store.Watch(b.Context(), func(id string) {
+			store.Watch(b.Context(), func(id string) {
 				if r, err := store.Get(b.Context(), id); err == nil && r.State == tasks.Ended {
 					ended <- struct{}{}
 				}

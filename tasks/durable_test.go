@@ -167,39 +167,6 @@ func TestATaskThatKillsItsProcessThreeTimesFails(t *testing.T) {
 	})
 }
 
-// An exclusive store belongs to one process, so a new one need not wait for the ends of leases.
-type exclusive struct{ *process }
-
-func (exclusive) Exclusive() bool { return true }
-
-func TestRestartedProcessesDoNotWaitForLeasesOfAStoreOfTheirOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &tasks.MemoryStore{}
-		begin, id := time.Now(), ""
-		for i := range 4 {
-			proc := &process{Store: store}
-			c := &courier{begun: make(chan string, 10), hang: true}
-			srv := mcpkit.MustNew(c, tasks.New(tasks.StoreIn(exclusive{proc})), mcpkit.StateKeys(stateKey), quiet())
-			require.NoError(t, srv.Start(t.Context()))
-			t.Cleanup(func() { _ = srv.Close() })
-			p := &peer{t: t, srv: srv}
-			if i == 0 {
-				id = p.start("safe", `{}`)
-			}
-			synctest.Wait()
-			if i < 3 {
-				require.Len(t, c.begun, 1, "process %d runs it once", i+1)
-				require.Equal(t, protocol.TaskWorking, p.get(id).Status)
-			} else {
-				require.Equal(t, protocol.TaskFailed, p.get(id).Status)
-			}
-			proc.killed.Store(true)
-			time.Sleep(time.Millisecond)
-		}
-		require.Less(t, time.Since(begin), time.Second)
-	})
-}
-
 // The value that was being made when the process was killed is made again, with the same key.
 func TestValuesOfOnceThatWereNotKeptAreMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -324,35 +291,8 @@ func TestCancelReachesOtherProcesses(t *testing.T) {
 	})
 }
 
-func TestStoresNeedStateKeys(t *testing.T) {
-	_, err := mcpkit.New(&office{}, tasks.New(tasks.StoreIn(&process{Store: &tasks.MemoryStore{}})))
-	require.EqualError(t, err, `mcpkit: extension "io.modelcontextprotocol/tasks": tasks: records in a store are sealed with the keys of mcpkit.StateKeys; give the server keys that its next start has, too`)
-	_, err = mcpkit.New(&office{}, tasks.New(tasks.StoreIn(nil), tasks.TTL(0), nil))
-	require.ErrorContains(t, err, "tasks: StoreIn(nil): leave the option out for a store in memory")
+func TestOptionsRefuseWhatIsNotAllowed(t *testing.T) {
+	_, err := mcpkit.New(&office{}, tasks.New(tasks.TTL(0), nil))
 	require.ErrorContains(t, err, "tasks: TTL(0s): the least is 1s")
-	require.ErrorContains(t, err, "tasks: option 3 is nil")
-}
-
-// A store sees nothing of what a task is about, and records of other servers do not open.
-func TestRecordsAreSealed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &tasks.MemoryStore{}
-		c := &courier{begun: make(chan string, 10)}
-		_, p := c.start(t, store)
-		id := p.start("asking", `{}`)
-		p.await(id, protocol.TaskInputRequired)
-		r, err := store.Get(t.Context(), id)
-		require.NoError(t, err)
-		require.NotContains(t, string(r.Data), "asking")
-
-		srv := mcpkit.MustNew(c, tasks.New(tasks.StoreIn(&process{Store: store})), mcpkit.StateKeys([]byte("ffffffffffffffffffffffffffffffff")), quiet())
-		require.NoError(t, srv.Start(t.Context()))
-		t.Cleanup(func() { _ = srv.Close() })
-		q := &peer{t: t, srv: srv}
-		require.EqualError(t, q.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)), fmt.Sprintf("there is no task %q (code -32602)", id))
-
-		r.Data[len(r.Data)-1] ^= 1
-		require.NoError(t, store.Update(t.Context(), r))
-		p.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id))
-	})
+	require.ErrorContains(t, err, "tasks: option 2 is nil")
 }

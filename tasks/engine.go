@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -28,13 +30,13 @@ type engine struct {
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	base    context.Context     // guarded by mu: that of Start, without its end; nil before
-	closed  bool                // guarded by mu
-	closing <-chan struct{}     // guarded by mu: closed by Close
-	running map[string]*running // guarded by mu: by task ID
-	waiting map[string]*waiting // guarded by mu: by task ID
-	polls   map[string]*poll    // guarded by mu: by task ID
-	told    map[string]int64    // guarded by mu: by ID, the version that subscribers were last notified of; in a fleet
+	base    context.Context          // guarded by mu: that of Start, without its end; nil before
+	closed  bool                     // guarded by mu
+	closing <-chan struct{}          // guarded by mu: closed by Close
+	running map[string]*running      // guarded by mu: by task ID
+	waiting map[string]*waiting      // guarded by mu: by task ID
+	polls   map[string]*rate.Limiter // guarded by mu: by task ID
+	told    map[string]int64         // guarded by mu: by ID, the version that subscribers were last notified of; in a fleet
 
 	// claims has a channel for each claim that is being made, which is closed at its end. If the task
 	// runs here already, its record has a new fence before running has it.
@@ -76,21 +78,13 @@ const restarted = "the server restarted"
 func (e *engine) Start(ctx context.Context) error {
 	base := context.WithoutCancel(ctx)
 	caring, stop := context.WithCancel(base)
-	e.join()
+	e.join(base)
 	e.mu.Lock()
 	e.base, e.closed, e.closing, e.stop = base, false, caring.Done(), stop
 	e.mu.Unlock()
-	before := time.Now()
-	if x, ok := e.store.(interface{ Exclusive() bool }); ok && x.Exclusive() {
-		before = before.Add(e.lease + time.Second) // no other process has a lease
-	}
-	e.care.Go(func() { // ends with Close
-		if err := e.store.Watch(caring, e.changed); err != nil {
-			e.runner.Logger().ErrorContext(caring, "tasks: the store cannot be watched", "error", err)
-		}
-	})
-	e.claim(base, before) // before this process has leases of its own
-	e.care.Go(func() {    // ends with Close
+	e.care.Go(func() { e.store.Watch(caring, e.changed) }) // ends with Close
+	e.claim(base)                                          // before this process has leases of its own
+	e.care.Go(func() {                                     // ends with Close
 		tick := time.NewTicker(e.lease / 3)
 		defer tick.Stop()
 		for {
@@ -144,7 +138,7 @@ func (e *engine) tend(ctx context.Context) {
 	}
 	e.forgetPolls()
 	e.lookAtSubscribed(ctx)
-	e.claim(ctx, time.Now())
+	e.claim(ctx)
 }
 
 // snapshot returns the fences of what runs.
@@ -165,9 +159,9 @@ func (e *engine) snapshot() map[string]running {
 func (e *engine) extend(ctx context.Context, id string, run running) {
 	err := e.store.Extend(ctx, id, run.fence, time.Now().Add(e.lease))
 	if err == nil && run.unsaved {
-		_, _, err = e.mine(ctx, id, run.fence, func(_ *Record, t *task) error { t.Message = run.message; return nil })
+		_, _, err = e.mine(ctx, id, run.fence, func(_ *record, t *task) error { t.Message = run.message; return nil })
 	}
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, errEnded) || errors.Is(err, ErrLost) {
+	if errors.Is(err, errNotFound) || errors.Is(err, errConflict) || errors.Is(err, errEnded) || errors.Is(err, ErrLost) {
 		if e.fenceOf(id) != run.fence {
 			return // it has ended, or this process has claimed it again
 		}
@@ -201,7 +195,7 @@ func (e *engine) fenceOf(id string) int64 {
 }
 
 // own changes a task whose method runs in this process, also if it is claimed again meanwhile.
-func (e *engine) own(ctx context.Context, id string, edit func(*Record, *task) error) error {
+func (e *engine) own(ctx context.Context, id string, edit func(*record, *task) error) error {
 	for fence := e.fenceOf(id); ; {
 		_, _, err := e.mine(ctx, id, fence, edit)
 		if !errors.Is(err, ErrLost) {
@@ -216,8 +210,8 @@ func (e *engine) own(ctx context.Context, id string, edit func(*Record, *task) e
 }
 
 // mine changes a task that this process runs with the fence.
-func (e *engine) mine(ctx context.Context, id string, fence int64, edit func(*Record, *task) error) (*Record, *task, error) {
-	return e.change(ctx, id, func(r *Record, t *task) error {
+func (e *engine) mine(ctx context.Context, id string, fence int64, edit func(*record, *task) error) (*record, *task, error) {
+	return e.change(ctx, id, func(r *record, t *task) error {
 		switch {
 		case t.Status.Terminal():
 			return errEnded
@@ -258,7 +252,7 @@ func (e *engine) create(ctx context.Context, call *mcpkit.Call, m mode, ttl time
 	}
 	t := &task{Run: run, Schema: digest(call.Tool().InputSchema), Durable: m.durable, Status: protocol.TaskWorking}
 	begun := now()
-	r := &Record{ID: id, Owner: ownerOf(call.Principal()), Created: begun, Expires: begun.Add(ttl)}
+	r := &record{ID: id, Owner: ownerOf(call.Principal()), Created: begun, Expires: begun.Add(ttl)}
 	e.mu.Lock()
 	closed := e.closed
 	e.mu.Unlock()
@@ -269,7 +263,7 @@ func (e *engine) create(ctx context.Context, call *mcpkit.Call, m mode, ttl time
 	if runs {
 		r.Lease, r.Fence, t.Starts = time.Now().Add(e.lease), 1, 1
 	}
-	err = e.seal(r, t)
+	err = t.encode(r)
 	if err == nil {
 		err = e.store.Create(ctx, r, e.limits)
 	}
@@ -283,7 +277,7 @@ func (e *engine) create(ctx context.Context, call *mcpkit.Call, m mode, ttl time
 	if runs {
 		e.run(id, r.Fence, r.Expires, t)
 	} else {
-		e.claimNow() // a place may be free by now
+		e.claim(context.WithoutCancel(ctx)) // a place may be free by now
 	}
 	return result(respond(created))
 }
@@ -300,13 +294,13 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 	}
 	base := e.base
 	go func() { // ends with the method, for which free tells Close
-		defer e.claim(base, time.Now())
+		defer e.claim(base)
 		defer e.free(id)
 		defer cancel(nil)
 		timed, end := context.WithDeadline(ctx, expires)
 		defer end()
 		t.Run.Keep = func(j *mcpkit.Journal) error {
-			err := e.own(base, id, func(_ *Record, t *task) error { t.Run.Journal = *j; return nil })
+			err := e.own(base, id, func(_ *record, t *task) error { t.Run.Journal = *j; return nil })
 			if err != nil {
 				cancel(cmp.Or(err, ErrLost))
 				return fmt.Errorf("tasks: a value of Once is not kept: %w", err)
@@ -327,7 +321,7 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 // lease is renewed: otherwise the method would run again.
 func (e *engine) settle(ctx context.Context, id string, out mcpkit.Outcome, interrupted bool) {
 	message, _ := e.progressOf(id)
-	write := func(r *Record, t *task) error {
+	write := func(r *record, t *task) error {
 		r.Lease = time.Time{}
 		t.Message = cmp.Or(message, t.Message)
 		switch {
@@ -344,13 +338,13 @@ func (e *engine) settle(ctx context.Context, id string, out mcpkit.Outcome, inte
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
 		err := e.own(ctx, id, write)
 		switch {
-		case err == nil, errors.Is(err, errEnded), errors.Is(err, ErrNotFound), errors.Is(err, ErrLost):
+		case err == nil, errors.Is(err, errEnded), errors.Is(err, errNotFound), errors.Is(err, ErrLost):
 			return
 		}
 		e.runner.Logger().ErrorContext(ctx, "tasks: the outcome of a task is not kept", "task", short(id), "error", err)
 		if kept && errors.Is(err, fleet.ErrTooLarge) {
 			kept = false
-			write = func(r *Record, t *task) error {
+			write = func(r *record, t *task) error {
 				r.Lease = time.Time{}
 				t.fail("the result is larger than the server keeps")
 				return nil
@@ -368,35 +362,28 @@ func (e *engine) pause(d time.Duration) bool {
 	e.mu.Lock()
 	closing := e.closing
 	e.mu.Unlock()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-closing:
 		return false
 	}
 }
 
-// claim runs tasks whose workers have left them, as long as there are places. Their leases ended
-// before the time, which may be in the future; those that it takes end then or later.
-func (e *engine) claim(ctx context.Context, before time.Time) {
+// claim runs tasks whose workers have left them, as long as there are places.
+func (e *engine) claim(ctx context.Context) {
 	for {
 		// The place has no ID yet.
 		place := "claim " + newID()
 		if !e.reserve(place, "") {
 			return
 		}
-		until := time.Now().Add(e.lease)
-		if until.Before(before) {
-			until = before
-		}
-		r, runs, err := e.claimOne(ctx, before, until)
+		r, runs, err := e.claimOne(ctx)
 		if err != nil || runs {
 			e.free(place)
 		}
 		if err != nil {
-			if !errors.Is(err, ErrNotFound) {
+			if !errors.Is(err, errNotFound) {
 				e.runner.Logger().ErrorContext(ctx, "tasks: no task is claimed", "error", err)
 			}
 			return
@@ -408,13 +395,14 @@ func (e *engine) claim(ctx context.Context, before time.Time) {
 }
 
 // claimOne claims a task. runs is set if it runs here already: its lease was renewed late.
-func (e *engine) claimOne(ctx context.Context, before, until time.Time) (r *Record, runs bool, err error) {
+func (e *engine) claimOne(ctx context.Context) (r *record, runs bool, err error) {
 	ended := make(chan struct{})
 	defer close(ended)
 	e.mu.Lock()
 	e.claims[ended] = true
 	e.mu.Unlock()
-	r, err = e.store.Claim(ctx, before, until)
+	now := time.Now()
+	r, err = e.store.Claim(ctx, now, now.Add(e.lease))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.claims, ended)
@@ -429,19 +417,9 @@ func (e *engine) claimOne(ctx context.Context, before, until time.Time) (r *Reco
 	return r, true, nil
 }
 
-// claimNow runs tasks that wait, if there are places.
-func (e *engine) claimNow() {
-	e.mu.Lock()
-	base := e.base
-	e.mu.Unlock()
-	if base != nil {
-		e.claim(base, time.Now())
-	}
-}
-
 // adopt runs a task that was claimed, unless it cannot be run again.
-func (e *engine) adopt(ctx context.Context, place string, r *Record) {
-	_, t, err := e.mine(ctx, r.ID, r.Fence, func(r *Record, t *task) error {
+func (e *engine) adopt(ctx context.Context, place string, r *record) {
+	_, t, err := e.mine(ctx, r.ID, r.Fence, func(r *record, t *task) error {
 		switch {
 		case t.Starts > 0 && !t.Durable:
 			t.fail(restarted)
@@ -464,8 +442,8 @@ func (e *engine) adopt(ctx context.Context, place string, r *Record) {
 	switch {
 	case runs:
 		e.run(r.ID, r.Fence, r.Expires, t)
-	case errors.Is(err, ErrNotFound): // it has expired or does not open: nobody can run it
-		r.State = Ended
+	case errors.Is(err, errNotFound): // it has expired or cannot be read: nobody can run it
+		r.State = stateEnded
 		_ = e.store.Update(ctx, r)
 	case err != nil && !errors.Is(err, errEnded) && !errors.Is(err, ErrLost):
 		e.runner.Logger().ErrorContext(ctx, "tasks: a task is not run", "task", short(r.ID), "error", err)
@@ -497,7 +475,7 @@ func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, respo
 		return err
 	}
 	runs := e.reserve(id, "")
-	r, t, err := e.change(ctx, id, func(r *Record, t *task) error {
+	r, t, err := e.change(ctx, id, func(r *record, t *task) error {
 		n, err := t.Run.Journal.Answer(responses)
 		switch {
 		case err != nil:
@@ -521,24 +499,24 @@ func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, respo
 	if err == errUnchanged {
 		return nil // unknown keys, and questions that have answers, are ignored
 	}
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, errNotFound) {
 		return notFound(id)
 	}
 	switch {
 	case runs:
 		e.run(id, r.Fence, r.Expires, t)
 	case err == nil && t.Status == protocol.TaskWorking:
-		e.claimNow() // a place may be free by now
+		e.claim(context.WithoutCancel(ctx)) // a place may be free by now
 	}
 	return err
 }
 
 // cancel cancels a task. It reports whether the task had not ended.
-func (e *engine) cancel(ctx context.Context, call *mcpkit.Call, id string) (*Record, *task, bool, error) {
+func (e *engine) cancel(ctx context.Context, call *mcpkit.Call, id string) (*record, *task, bool, error) {
 	if _, _, err := e.find(ctx, call, id); err != nil {
 		return nil, nil, false, err
 	}
-	r, t, err := e.change(ctx, id, func(r *Record, t *task) error {
+	r, t, err := e.change(ctx, id, func(r *record, t *task) error {
 		if t.Status.Terminal() {
 			return errEnded
 		}
@@ -549,7 +527,7 @@ func (e *engine) cancel(ctx context.Context, call *mcpkit.Call, id string) (*Rec
 	switch {
 	case errors.Is(err, errEnded):
 		return r, t, false, nil
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, errNotFound):
 		return nil, nil, false, notFound(id)
 	case err != nil:
 		return nil, nil, false, err
@@ -616,7 +594,7 @@ func (e *engine) changed(id string) {
 }
 
 // notify notifies the subscribers of a task.
-func (e *engine) notify(ctx context.Context, r *Record, t *task) {
+func (e *engine) notify(ctx context.Context, r *record, t *task) {
 	if _, err := e.topic.Notify(r.ID, e.detailed(r, t)); err != nil {
 		e.runner.Logger().ErrorContext(ctx, "tasks: subscribers are not notified", "task", short(r.ID), "error", err)
 	}
@@ -653,12 +631,6 @@ func (e *engine) next(id string) (changed <-chan struct{}, forget func()) {
 	}
 }
 
-// A poll is how often a task was asked for.
-type poll struct {
-	left float64 // requests
-	at   time.Time
-}
-
 // pollBurst is how many requests for a task may come faster than its poll interval.
 //
 //limit:caller requests for one task at once; then one for each `PollInterval` (1 s) | -32603, with a retry time
@@ -668,17 +640,14 @@ const pollBurst = 20
 func (e *engine) mayPoll(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, at := e.polls[id], time.Now()
+	p := e.polls[id]
 	if p == nil {
-		p = &poll{left: pollBurst, at: at}
+		p = rate.NewLimiter(rate.Every(e.interval), pollBurst)
 		e.polls[id] = p
 	}
-	p.left = min(p.left+float64(at.Sub(p.at))/float64(e.interval), pollBurst)
-	p.at = at
-	if p.left < 1 {
+	if !p.Allow() {
 		return &mcpkit.RateLimitError{After: e.interval}
 	}
-	p.left--
 	return nil
 }
 
@@ -686,9 +655,5 @@ func (e *engine) mayPoll(id string) error {
 func (e *engine) forgetPolls() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for id, p := range e.polls {
-		if time.Since(p.at) > pollBurst*e.interval {
-			delete(e.polls, id)
-		}
-	}
+	maps.DeleteFunc(e.polls, func(_ string, p *rate.Limiter) bool { return p.Tokens() == pollBurst })
 }

@@ -34,23 +34,23 @@ const (
 	maxNews = 1024
 )
 
-// A fleetStore is a [Store] that the replicas of a fleet share. The set "tasks" has the records, and
+// A fleetStore is a [store] that the replicas of a fleet share. The set "tasks" has the records, and
 // the set "tasks-ended" has a mark for each that has ended, sorted by the time of its end. The group
 // of both is the owner.
 //
 // A lease is the time at which a record is due, so the clock of the engine says whether it has ended.
-// A replica whose clock is behind waits until it has ended by its own clock, too. Limits hold exactly
+// A replica whose clock is behind waits until it has ended by its own clock, too. limits hold exactly
 // for one replica, and may be exceeded by as many tasks as the others create at the same moment.
 // Records expire by themselves; Sweep only deletes them sooner.
 type fleetStore struct {
 	f     *fleet.Fleet
 	tasks *fleet.Set
 	ended *fleet.Set
-	Watchers
+	watchers
 
 	// For changes by other replicas, besides the watchers. They are nil, or both set.
 	elsewhere func(change taskChange)
-	interests func() []string // the tasks that matter to this replica
+	missed    func() // there were changes that are not known
 
 	mu       sync.Mutex
 	creating map[string]int // creations of this replica that have not ended, by owner; guarded by mu
@@ -72,34 +72,22 @@ func newFleetStore(f *fleet.Fleet) *fleetStore {
 	}
 }
 
-// fleetHeader is what a record has beside its data.
-type fleetHeader struct {
-	Owner   string    `json:"owner"`
-	Version int64     `json:"version"`
-	State   State     `json:"state"`
-	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires"`
-	Lease   time.Time `json:"lease"`
-	Fence   int64     `json:"fence"`
-	Mark    string    `json:"mark,omitempty"` // the key in the set of ended tasks
-}
-
-// fleetRecord is a record as the fleet has it.
+// fleetRecord is a record as the fleet has it: JSON, and then the data.
 type fleetRecord struct {
-	Record
-	mark     string
+	record
+	Mark     string `json:"mark,omitempty"` // the key in the set of ended tasks
 	revision uint64
 }
 
 func (s *fleetStore) encode(r *fleetRecord) (fleet.Record, error) {
-	head, err := json.Marshal(fleetHeader{r.Owner, r.Version, r.State, r.Created, r.Expires, r.Lease, r.Fence, r.mark})
+	head, err := json.Marshal(r)
 	if err != nil {
 		return fleet.Record{}, err
 	}
 	data := binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64+len(head)+len(r.Data)), uint64(len(head)))
 	data = append(append(data, head...), r.Data...)
 	due := r.Expires // for Sweep
-	if r.State == Ready && r.Lease.Before(due) {
+	if r.State == stateReady && r.Lease.Before(due) {
 		due = r.Lease
 	}
 	return fleet.Record{
@@ -113,34 +101,32 @@ func decode(stored fleet.Record) (*fleetRecord, error) {
 	if n <= 0 || size > uint64(len(stored.Data)-n) {
 		return nil, errors.New("tasks: a record is damaged")
 	}
-	var h fleetHeader
-	if err := json.Unmarshal(stored.Data[n:n+int(size)], &h); err != nil {
+	r := &fleetRecord{revision: stored.Revision}
+	if err := json.Unmarshal(stored.Data[n:n+int(size)], r); err != nil {
 		return nil, fmt.Errorf("tasks: a record is damaged: %w", err)
 	}
-	return &fleetRecord{Record{
-		ID: stored.Key, Owner: h.Owner, Version: h.Version, State: h.State, Created: h.Created, Expires: h.Expires,
-		Lease: h.Lease, Fence: h.Fence, Data: slices.Clone(stored.Data[n+int(size):]),
-	}, h.Mark, stored.Revision}, nil
+	r.ID, r.Data = stored.Key, slices.Clone(stored.Data[n+int(size):])
+	return r, nil
 }
 
 func groupOf(owner string) string { return fleet.Digest("owner " + owner) }
 
 func ttlOf(expires time.Time) time.Duration { return max(time.Until(expires), 0) + fleetGrace }
 
-// storeError returns err as a [Store] does. An ID that no record can have is that of none.
+// storeError returns err as a [store] does. An ID that no record can have is that of none.
 func storeError(err error) error {
 	switch {
 	case errors.Is(err, fleet.ErrNotFound), errors.Is(err, fleet.ErrInvalid):
-		return ErrNotFound
+		return errNotFound
 	case errors.Is(err, fleet.ErrConflict), errors.Is(err, fleet.ErrExists):
-		return ErrConflict
+		return errConflict
 	}
 	return err
 }
 
 func (s *fleetStore) load(ctx context.Context, id string) (*fleetRecord, error) {
 	if fleet.CheckNames(id) != nil {
-		return nil, ErrNotFound
+		return nil, errNotFound
 	}
 	stored, err := s.tasks.Get(ctx, id)
 	if err != nil {
@@ -163,7 +149,7 @@ func (s *fleetStore) write(ctx context.Context, r *fleetRecord) error {
 	if err != nil {
 		return storeError(err)
 	}
-	s.tell(taskChange{ID: r.ID, Waits: r.State == Ready && !time.Now().Before(r.Lease)})
+	s.tell(taskChange{ID: r.ID, Waits: r.State == stateReady && !time.Now().Before(r.Lease)})
 	return nil
 }
 
@@ -176,8 +162,8 @@ func (s *fleetStore) tell(change taskChange) {
 // errCrowded means that creations which have not ended may have taken the last place.
 var errCrowded = errors.New("tasks: others take a place")
 
-// Create implements [Store].
-func (s *fleetStore) Create(ctx context.Context, r *Record, limits Limits) error {
+// Create implements [store].
+func (s *fleetStore) Create(ctx context.Context, r *record, limits limits) error {
 	for {
 		err := s.createOne(ctx, r, limits)
 		if err != errCrowded {
@@ -197,7 +183,7 @@ func (s *fleetStore) Create(ctx context.Context, r *Record, limits Limits) error
 	}
 }
 
-func (s *fleetStore) createOne(ctx context.Context, r *Record, limits Limits) error {
+func (s *fleetStore) createOne(ctx context.Context, r *record, limits limits) error {
 	s.mu.Lock()
 	own, all := s.creating[r.Owner], s.all
 	s.creating[r.Owner]++
@@ -216,14 +202,14 @@ func (s *fleetStore) createOne(ctx context.Context, r *Record, limits Limits) er
 	if err := s.makeRoom(ctx, r.Owner, limits, own, all); err != nil {
 		return err
 	}
-	n := &fleetRecord{Record: *r}
+	n := &fleetRecord{record: *r}
 	n.Version = 1
-	if r.State == Ended {
+	if r.State == stateEnded {
 		mark, err := s.mark(ctx, r)
 		if err != nil {
 			return err
 		}
-		n.mark = mark
+		n.Mark = mark
 	}
 	err := s.write(ctx, n)
 	if err == nil {
@@ -234,7 +220,7 @@ func (s *fleetStore) createOne(ctx context.Context, r *Record, limits Limits) er
 
 // makeRoom checks the limits for a new record, and deletes ended records of an owner that has too
 // many. own and all are how many other records this replica creates at the moment.
-func (s *fleetStore) makeRoom(ctx context.Context, owner string, limits Limits, own, all int) error {
+func (s *fleetStore) makeRoom(ctx context.Context, owner string, limits limits, own, all int) error {
 	group := groupOf(owner)
 	n, err := s.tasks.Count(ctx, group)
 	if err != nil {
@@ -245,7 +231,7 @@ func (s *fleetStore) makeRoom(ctx context.Context, owner string, limits Limits, 
 		if err != nil {
 			return err
 		}
-		if err := enough(n-ended, own, &LimitError{Limit: limits.Open}); err != nil {
+		if err := enough(n-ended, own, &limitError{Limit: limits.Open}); err != nil {
 			return err
 		}
 	}
@@ -257,7 +243,7 @@ func (s *fleetStore) makeRoom(ctx context.Context, owner string, limits Limits, 
 		case evicted:
 			n--
 		default:
-			return enough(n, own, &LimitError{Limit: limits.Kept})
+			return enough(n, own, &limitError{Limit: limits.Kept})
 		}
 	}
 	if limits.Total == 0 {
@@ -266,12 +252,12 @@ func (s *fleetStore) makeRoom(ctx context.Context, owner string, limits Limits, 
 	if n, err = s.tasks.Count(ctx, ""); err != nil {
 		return err
 	}
-	return enough(n, all, &LimitError{Total: true, Limit: limits.Total})
+	return enough(n, all, &limitError{Total: true, Limit: limits.Total})
 }
 
 // enough returns an error if there are n records and no place is left, or if that depends on those
 // that are being created.
-func enough(n, creating int, limit *LimitError) error {
+func enough(n, creating int, limit *limitError) error {
 	switch {
 	case n >= limit.Limit:
 		return limit
@@ -292,11 +278,11 @@ func (s *fleetStore) evict(ctx context.Context, group string) (bool, error) {
 		mark := marks[0].Key
 		_, id, _ := strings.Cut(mark, "-")
 		r, err := s.load(ctx, id)
-		evicts := err == nil && r.State == Ended && r.mark == mark
+		evicts := err == nil && r.State == stateEnded && r.Mark == mark
 		if evicts {
 			err = s.tasks.Delete(ctx, id, 0)
 		}
-		if err == nil || errors.Is(err, ErrNotFound) {
+		if err == nil || errors.Is(err, errNotFound) {
 			err = s.ended.Delete(ctx, mark, 0) // also one whose record was never ended
 		}
 		if err != nil {
@@ -312,7 +298,7 @@ func (s *fleetStore) evict(ctx context.Context, group string) (bool, error) {
 
 // mark notes that a record ends now. The mark comes before the end: one too many only lets the owner
 // have another task, and is deleted when it is found.
-func (s *fleetStore) mark(ctx context.Context, r *Record) (string, error) {
+func (s *fleetStore) mark(ctx context.Context, r *record) (string, error) {
 	mark := fmt.Sprintf("%016x-%s", time.Now().UnixNano(), r.ID)
 	_, err := s.ended.Create(ctx, fleet.Record{Key: mark, Group: groupOf(r.Owner), TTL: ttlOf(r.Expires)})
 	if errors.Is(err, fleet.ErrInvalid) {
@@ -321,20 +307,20 @@ func (s *fleetStore) mark(ctx context.Context, r *Record) (string, error) {
 	return mark, err
 }
 
-// Get implements [Store].
-func (s *fleetStore) Get(ctx context.Context, id string) (*Record, error) {
+// Get implements [store].
+func (s *fleetStore) Get(ctx context.Context, id string) (*record, error) {
 	r, err := s.load(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return &r.Record, nil
+	return &r.record, nil
 }
 
-// Update implements [Store].
-func (s *fleetStore) Update(ctx context.Context, r *Record) (err error) {
+// Update implements [store].
+func (s *fleetStore) Update(ctx context.Context, r *record) (err error) {
 	mark := ""
 	defer func() {
-		if mark != "" && (errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound)) {
+		if mark != "" && (errors.Is(err, errConflict) || errors.Is(err, errNotFound)) {
 			_ = s.ended.Delete(ctx, mark, 0) // or evict finds it
 		}
 	}()
@@ -344,32 +330,32 @@ func (s *fleetStore) Update(ctx context.Context, r *Record) (err error) {
 			return err
 		}
 		if old.Version != r.Version {
-			return ErrConflict
+			return errConflict
 		}
-		n := &fleetRecord{*r, old.mark, old.revision}
+		n := &fleetRecord{*r, old.Mark, old.revision}
 		n.Version++
 		n.Owner = old.Owner // the group stays
-		if r.State == Ended && n.mark == "" {
+		if r.State == stateEnded && n.Mark == "" {
 			if mark == "" {
-				if mark, err = s.mark(ctx, &n.Record); err != nil {
+				if mark, err = s.mark(ctx, &n.record); err != nil {
 					return err
 				}
 			}
-			n.mark = mark
+			n.Mark = mark
 		}
 		err = s.write(ctx, n)
 		if err == nil {
 			r.Version++
 		}
-		if !errors.Is(err, ErrConflict) { // the lease may have been extended
+		if !errors.Is(err, errConflict) { // the lease may have been extended
 			return err
 		}
 	}
-	return ErrConflict
+	return errConflict
 }
 
-// Claim implements [Store]. It prefers the record that was created first.
-func (s *fleetStore) Claim(ctx context.Context, before, until time.Time) (*Record, error) {
+// Claim implements [store]. It prefers the record that was created first.
+func (s *fleetStore) Claim(ctx context.Context, before, until time.Time) (*record, error) {
 	limit := claimPage
 	for range conflictsInARow {
 		due, err := s.due(ctx, limit)
@@ -377,10 +363,10 @@ func (s *fleetStore) Claim(ctx context.Context, before, until time.Time) (*Recor
 			return nil, err
 		}
 		full := len(due) == limit
-		due = slices.DeleteFunc(due, func(r *fleetRecord) bool { return r.State != Ready || !r.Lease.Before(before) })
+		due = slices.DeleteFunc(due, func(r *fleetRecord) bool { return r.State != stateReady || !r.Lease.Before(before) })
 		if len(due) == 0 {
 			if !full || limit == claimPages {
-				return nil, ErrNotFound
+				return nil, errNotFound
 			}
 			limit = claimPages
 			continue
@@ -392,14 +378,14 @@ func (s *fleetStore) Claim(ctx context.Context, before, until time.Time) (*Recor
 			r.Version++
 			err := s.write(ctx, r)
 			if err == nil {
-				return &r.Record, nil
+				return &r.record, nil
 			}
-			if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound) {
+			if !errors.Is(err, errConflict) && !errors.Is(err, errNotFound) {
 				return nil, err
 			}
 		}
 	}
-	return nil, ErrNotFound // other replicas have claimed all
+	return nil, errNotFound // other replicas have claimed all
 }
 
 // due returns records whose lease has ended or that have expired, by the clock of the engine.
@@ -420,30 +406,30 @@ func (s *fleetStore) due(ctx context.Context, limit int) ([]*fleetRecord, error)
 	return all, nil
 }
 
-// Extend implements [Store].
+// Extend implements [store].
 func (s *fleetStore) Extend(ctx context.Context, id string, fence int64, until time.Time) error {
 	for range conflictsInARow {
 		r, err := s.load(ctx, id)
 		if err != nil {
 			return err
 		}
-		if r.Fence != fence || r.State != Ready {
-			return ErrConflict
+		if r.Fence != fence || r.State != stateReady {
+			return errConflict
 		}
 		r.Lease = until
 		stored, err := s.encode(r)
 		if err == nil {
 			_, err = s.tasks.Update(ctx, stored)
 		}
-		if err = storeError(err); !errors.Is(err, ErrConflict) {
+		if err = storeError(err); !errors.Is(err, errConflict) {
 			return err
 		}
 	}
-	return ErrConflict
+	return errConflict
 }
 
-// List implements [Store].
-func (s *fleetStore) List(ctx context.Context, owner, after string, limit int) ([]*Record, error) {
+// List implements [store].
+func (s *fleetStore) List(ctx context.Context, owner, after string, limit int) ([]*record, error) {
 	if after != "" && fleet.CheckNames(after) != nil {
 		return nil, nil // no replica has returned such a cursor
 	}
@@ -451,18 +437,18 @@ func (s *fleetStore) List(ctx context.Context, owner, after string, limit int) (
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*Record, 0, len(stored))
+	list := make([]*record, 0, len(stored))
 	for _, one := range stored {
 		r, err := decode(one)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, &r.Record)
+		list = append(list, &r.record)
 	}
 	return list, nil
 }
 
-// Sweep implements [Store]. It deletes the expired records that it finds among those that are due.
+// Sweep implements [store]. It deletes the expired records that it finds among those that are due.
 func (s *fleetStore) Sweep(ctx context.Context, before time.Time) (deleted int, err error) {
 	for {
 		due, err := s.due(ctx, sweepPage)
@@ -478,8 +464,8 @@ func (s *fleetStore) Sweep(ctx context.Context, before time.Time) (deleted int, 
 			if errors.Is(err, fleet.ErrConflict) {
 				continue
 			}
-			if err == nil && r.mark != "" {
-				err = s.ended.Delete(ctx, r.mark, 0)
+			if err == nil && r.Mark != "" {
+				err = s.ended.Delete(ctx, r.Mark, 0)
 			}
 			if err != nil {
 				return deleted, err
@@ -533,8 +519,8 @@ func (n *news) take() (all []taskChange, missed bool) {
 	return all, missed
 }
 
-// Watch implements [Store], for changes by all replicas.
-func (s *fleetStore) Watch(ctx context.Context, changed func(id string)) error {
+// Watch implements [store], for changes by all replicas.
+func (s *fleetStore) Watch(ctx context.Context, changed func(id string)) {
 	n := &news{wake: make(chan struct{}, 1), all: map[string]taskChange{}}
 	off := s.f.On(kindTask, func(_ string, payload []byte) {
 		var change taskChange
@@ -547,19 +533,16 @@ func (s *fleetStore) Watch(ctx context.Context, changed func(id string)) error {
 	n.add(taskChange{}, true) // what came before
 	var local sync.WaitGroup
 	defer local.Wait()
-	local.Go(func() { _ = s.Watchers.Watch(ctx, changed) }) // ends with ctx
+	local.Go(func() { s.watchers.Watch(ctx, changed) }) // ends with ctx
 	for {
 		select {
 		case <-n.wake:
 		case <-ctx.Done():
-			return nil
+			return
 		}
 		all, missed := n.take()
-		if missed && s.interests != nil {
-			s.elsewhere(taskChange{Waits: true})
-			for _, id := range s.interests() {
-				all = append(all, taskChange{ID: id})
-			}
+		if missed && s.missed != nil {
+			s.missed()
 		}
 		for _, change := range all {
 			if s.elsewhere != nil {
@@ -572,33 +555,16 @@ func (s *fleetStore) Watch(ctx context.Context, changed func(id string)) error {
 	}
 }
 
-// join makes the tasks of a server without a store of its own those of its fleet.
-func (e *engine) join() {
+// join makes the tasks of a server those of its fleet.
+func (e *engine) join(base context.Context) {
 	f := e.runner.Fleet()
-	if f == nil || !e.defaulted || e.shared != nil {
+	if f == nil || e.shared != nil {
 		return
 	}
 	s := newFleetStore(f)
-	s.elsewhere, s.interests = e.elsewhere, e.interests
+	s.elsewhere, s.missed = e.elsewhere, func() { e.tend(base) }
 	e.told = map[string]int64{}
 	e.store, e.shared = s, s
-}
-
-// interests returns the tasks that clients of this replica wait for, and those that it runs.
-func (e *engine) interests() []string {
-	ids := e.topic.Keys()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for id, run := range e.running {
-		if run.cancel != nil {
-			ids = append(ids, id)
-		}
-	}
-	for id := range e.waiting {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }
 
 // elsewhere does what is due after a change by another replica, besides changed.
@@ -622,7 +588,7 @@ func (e *engine) elsewhere(change taskChange) {
 		run.unsaved = false
 		e.extend(base, change.ID, run) // ends the method if the client cancelled the task
 	case change.Waits:
-		e.claim(base, time.Now())
+		e.claim(base)
 	}
 }
 
@@ -634,7 +600,7 @@ func (e *engine) tellProgress(id, message string) {
 }
 
 // expectNews notes which version of a task its new subscriber knows.
-func (e *engine) expectNews(r *Record) {
+func (e *engine) expectNews(r *record) {
 	if e.shared == nil {
 		return
 	}

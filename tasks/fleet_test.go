@@ -21,7 +21,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/tasks"
-	"github.com/mcpkit/mcpkit-go/tasks/taskstoretest"
 )
 
 // plainFleet returns a view of the engine that seals nothing.
@@ -38,7 +37,7 @@ func plainFleet(t testing.TB, engine fleet.Engine) *fleet.Fleet {
 }
 
 func TestFleetStore(t *testing.T) {
-	taskstoretest.Run(t, func(t *testing.T) tasks.Store {
+	testStore(t, func(t *testing.T) tasks.Store {
 		return tasks.NewFleetStore(plainFleet(t, fleet.NewMemory(fleet.MemoryOptions{})))
 	})
 }
@@ -75,12 +74,12 @@ func (a *alternating) List(ctx context.Context, owner, after string, limit int) 
 func (a *alternating) Sweep(ctx context.Context, before time.Time) (int, error) {
 	return a.store().Sweep(ctx, before)
 }
-func (a *alternating) Watch(ctx context.Context, changed func(id string)) error {
-	return a.all[0].Watch(ctx, changed)
+func (a *alternating) Watch(ctx context.Context, changed func(id string)) {
+	a.all[0].Watch(ctx, changed)
 }
 
 func TestFleetStoreOfThreeReplicas(t *testing.T) {
-	taskstoretest.Run(t, func(t *testing.T) tasks.Store {
+	testStore(t, func(t *testing.T) tasks.Store {
 		engine := fleet.NewMemory(fleet.MemoryOptions{})
 		t.Cleanup(func() { _ = engine.Close() })
 		a := &alternating{}
@@ -487,4 +486,23 @@ func TestCreationsAtTheLimitWaitForEachOther(t *testing.T) {
 	all.Wait()
 	require.EqualValues(t, 17, made.Load())
 	require.EqualValues(t, 23, refused.Load())
+}
+
+// The engine sees nothing of what a task is about.
+func TestRecordsOfAFleetAreSealed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		defer engine.Close()
+		p := openBranch(t, engine).modern()
+		id := p.start("trip", `{}`)
+		p.await(id, protocol.TaskInputRequired)
+		r, err := engine.Get(t.Context(), "tasks", id)
+		require.NoError(t, err)
+		require.NotContains(t, string(r.Data), "trip")
+		r.Data = bytes.Clone(r.Data)
+		r.Data[len(r.Data)-1] ^= 1
+		_, err = engine.Update(t.Context(), "tasks", r)
+		require.NoError(t, err)
+		require.Equal(t, -32603, p.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)).Code)
+	})
 }

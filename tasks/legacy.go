@@ -65,7 +65,7 @@ type legacyTask struct {
 }
 
 // legacy returns the task as clients of 2025-11-25 see it: a tool error is a failure, too.
-func (e *engine) legacy(r *Record, t *task) legacyTask {
+func (e *engine) legacy(r *record, t *task) legacyTask {
 	w := e.wire(r, t)
 	if w.Status == protocol.TaskCompleted && t.IsError {
 		w.Status = protocol.TaskFailed
@@ -138,11 +138,9 @@ func (e *engine) awaitResult(ctx context.Context, id string) (mcpkit.Result, err
 
 // await waits for a change, and looks again after some time: another process may have made it.
 func (e *engine) await(ctx context.Context, changed <-chan struct{}) error {
-	timer := time.NewTimer(max(e.interval, time.Second))
-	defer timer.Stop()
 	select {
 	case <-changed:
-	case <-timer.C:
+	case <-time.After(max(e.interval, time.Second)):
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

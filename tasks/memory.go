@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -8,7 +9,7 @@ import (
 	"time"
 )
 
-// Bounds of a [MemoryStore], so that no client fills the memory with arguments, answers and results.
+// Bounds of a [memoryStore], so that no client fills the memory with arguments, answers and results.
 const (
 	//limit:session bytes of the tasks of one principal in memory | the oldest task that has ended is deleted; then a tool error: `bytes altogether; try again when one has ended`
 	maxOwnerBytes = 64 << 20
@@ -16,38 +17,42 @@ const (
 	maxMemoryBytes = 256 << 20
 )
 
-// A MemoryStore is a [Store] in memory: its tasks end with the process. It is the default. Its
+// A memoryStore is a [store] in memory: its tasks end with the process. It is the default. Its
 // records take 64 MiB for each owner and 256 MiB altogether: beyond that, tasks of the owner that
 // have ended are deleted before their time, and then new tasks and answers are refused with a
-// [*LimitError]. The zero value is empty.
-type MemoryStore struct {
+// [*limitError]. The zero value is empty.
+type memoryStore struct {
 	mu      sync.Mutex
-	records map[string]*Record          // guarded by mu
-	ready   map[string]*Record          // guarded by mu: those in the state Ready
-	owners  map[string]map[string]*memo // guarded by mu: by owner and ID
-	opens   map[string]int              // guarded by mu: by owner, records that have not ended
-	bytes   map[string]int              // guarded by mu: by owner, of data
-	size    int                         // guarded by mu: the bytes of all owners
-	ended   int64                       // guarded by mu: counts records that ended
-	Watchers
+	records map[string]*record // guarded by mu
+	ready   map[string]*record // guarded by mu: those in stateReady
+	owners  map[string]*owner  // guarded by mu
+	size    int                // guarded by mu: the bytes of all owners
+	ended   int64              // guarded by mu: counts records that ended
+	watchers
+}
+
+// An owner is what the store knows of the records of an owner.
+type owner struct {
+	memos map[string]*memo // by ID
+	open  int              // records that have not ended
+	bytes int              // of data
 }
 
 // A memo is what the store knows of a record of an owner.
 type memo struct {
-	record *Record
+	record *record
 	ended  int64 // in which order it ended; 0 if it has not
 }
 
-// Create implements [Store].
-func (s *MemoryStore) Create(_ context.Context, r *Record, limits Limits) error {
+// Create implements [store].
+func (s *memoryStore) Create(_ context.Context, r *record, limits limits) error {
 	s.mu.Lock()
 	if s.records == nil {
-		s.records, s.ready = map[string]*Record{}, map[string]*Record{}
-		s.owners, s.opens, s.bytes = map[string]map[string]*memo{}, map[string]int{}, map[string]int{}
+		s.records, s.ready, s.owners = map[string]*record{}, map[string]*record{}, map[string]*owner{}
 	}
 	evicted, err := s.makeRoom(r, limits)
 	if err == nil && s.records[r.ID] != nil {
-		err = ErrConflict
+		err = errConflict
 	}
 	if err == nil {
 		r.Version = 1
@@ -66,37 +71,37 @@ func (s *MemoryStore) Create(_ context.Context, r *Record, limits Limits) error 
 
 // makeRoom checks the limits for a new record, and deletes the oldest ended records of an owner that
 // has too many.
-func (s *MemoryStore) makeRoom(r *Record, limits Limits) (evicted []string, err error) {
-	if limits.Open > 0 && s.opens[r.Owner] >= limits.Open {
-		return nil, &LimitError{Limit: limits.Open}
+func (s *memoryStore) makeRoom(r *record, limits limits) (evicted []string, err error) {
+	if limits.Open > 0 && s.of(r.Owner).open >= limits.Open {
+		return nil, &limitError{Limit: limits.Open}
 	}
-	for limits.Kept > 0 && len(s.owners[r.Owner]) >= limits.Kept {
+	for limits.Kept > 0 && len(s.of(r.Owner).memos) >= limits.Kept {
 		id := s.evict(r)
 		if id == "" {
-			return evicted, &LimitError{Limit: limits.Kept}
+			return evicted, &limitError{Limit: limits.Kept}
 		}
 		evicted = append(evicted, id)
 	}
 	more, err := s.makeSpace(r, len(r.Data))
 	evicted = append(evicted, more...)
 	if err == nil && limits.Total > 0 && len(s.records) >= limits.Total {
-		err = &LimitError{Total: true, Limit: limits.Total}
+		err = &limitError{Total: true, Limit: limits.Total}
 	}
 	return evicted, err
 }
 
 // makeSpace deletes the oldest ended records of the owner until there is space for so many bytes
 // more.
-func (s *MemoryStore) makeSpace(r *Record, n int) (evicted []string, err error) {
-	for s.bytes[r.Owner]+n > maxOwnerBytes || s.size+n > maxMemoryBytes {
+func (s *memoryStore) makeSpace(r *record, n int) (evicted []string, err error) {
+	for s.of(r.Owner).bytes+n > maxOwnerBytes || s.size+n > maxMemoryBytes {
 		id := s.evict(r)
 		switch {
 		case id != "":
 			evicted = append(evicted, id)
-		case s.bytes[r.Owner]+n > maxOwnerBytes:
-			return evicted, &LimitError{Bytes: true, Limit: maxOwnerBytes}
+		case s.of(r.Owner).bytes+n > maxOwnerBytes:
+			return evicted, &limitError{Bytes: true, Limit: maxOwnerBytes}
 		default:
-			return evicted, &LimitError{Total: true, Bytes: true, Limit: maxMemoryBytes}
+			return evicted, &limitError{Total: true, Bytes: true, Limit: maxMemoryBytes}
 		}
 	}
 	return evicted, nil
@@ -104,9 +109,9 @@ func (s *MemoryStore) makeSpace(r *Record, n int) (evicted []string, err error) 
 
 // evict deletes the oldest ended record of the owner of r, other than r. It returns "" if there is
 // none.
-func (s *MemoryStore) evict(r *Record) (id string) {
+func (s *memoryStore) evict(r *record) (id string) {
 	var oldest *memo
-	for _, m := range s.owners[r.Owner] {
+	for _, m := range s.of(r.Owner).memos {
 		if m.ended > 0 && m.record.ID != r.ID && (oldest == nil || m.ended < oldest.ended) {
 			oldest = m
 		}
@@ -118,76 +123,77 @@ func (s *MemoryStore) evict(r *Record) (id string) {
 	return oldest.record.ID
 }
 
+// of returns what the store knows of an owner, who may have no records.
+func (s *memoryStore) of(name string) *owner { return cmp.Or(s.owners[name], &owner{}) }
+
 // put stores the record, which nobody else changes.
-func (s *MemoryStore) put(r *Record) {
-	ended := int64(0)
+func (s *memoryStore) put(r *record) {
+	m := &memo{record: r}
 	if old := s.records[r.ID]; old != nil {
-		ended = s.owners[old.Owner][old.ID].ended
+		m.ended = s.of(old.Owner).memos[old.ID].ended
 		s.drop(old)
 	}
-	s.records[r.ID] = r
-	s.bytes[r.Owner] += len(r.Data)
+	o := s.owners[r.Owner]
+	if o == nil {
+		o = &owner{memos: map[string]*memo{}}
+		s.owners[r.Owner] = o
+	}
+	s.records[r.ID], o.memos[r.ID] = r, m
+	o.bytes += len(r.Data)
 	s.size += len(r.Data)
-	if r.State == Ready {
+	if r.State == stateReady {
 		s.ready[r.ID] = r
 	}
-	if r.State != Ended {
-		s.opens[r.Owner]++
-	} else if ended == 0 {
+	if r.State != stateEnded {
+		o.open++
+	} else if m.ended == 0 {
 		s.ended++
-		ended = s.ended
+		m.ended = s.ended
 	}
-	if s.owners[r.Owner] == nil {
-		s.owners[r.Owner] = map[string]*memo{}
-	}
-	s.owners[r.Owner][r.ID] = &memo{r, ended}
 }
 
 // drop deletes a record.
-func (s *MemoryStore) drop(r *Record) {
+func (s *memoryStore) drop(r *record) {
+	o := s.of(r.Owner)
 	delete(s.records, r.ID)
 	delete(s.ready, r.ID)
+	delete(o.memos, r.ID)
 	s.size -= len(r.Data)
-	if s.bytes[r.Owner] -= len(r.Data); s.bytes[r.Owner] == 0 {
-		delete(s.bytes, r.Owner)
+	o.bytes -= len(r.Data)
+	if r.State != stateEnded {
+		o.open--
 	}
-	if r.State != Ended {
-		if s.opens[r.Owner]--; s.opens[r.Owner] == 0 {
-			delete(s.opens, r.Owner)
-		}
-	}
-	delete(s.owners[r.Owner], r.ID)
-	if len(s.owners[r.Owner]) == 0 {
+	if len(o.memos) == 0 {
 		delete(s.owners, r.Owner)
 	}
 }
 
-// Get implements [Store].
-func (s *MemoryStore) Get(_ context.Context, id string) (*Record, error) {
+// Get implements [store].
+func (s *memoryStore) Get(_ context.Context, id string) (*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.records[id]
 	if r == nil {
-		return nil, ErrNotFound
+		return nil, errNotFound
 	}
 	own := *r // Data is never changed in place
 	return &own, nil
 }
 
-// Update implements [Store].
-func (s *MemoryStore) Update(_ context.Context, r *Record) error {
+// Update implements [store].
+func (s *memoryStore) Update(_ context.Context, r *record) error {
 	s.mu.Lock()
 	old := s.records[r.ID]
 	switch {
 	case old == nil:
 		s.mu.Unlock()
-		return ErrNotFound
+		return errNotFound
 	case old.Version != r.Version:
 		s.mu.Unlock()
-		return ErrConflict
+		return errConflict
 	}
 	evicted, err := s.makeSpace(r, len(r.Data)-len(old.Data))
-	if old.State != Asleep {
+	if old.State != stateAsleep {
 		err = nil // only a client makes a sleeping record larger
 	}
 	if err == nil {
@@ -203,10 +209,10 @@ func (s *MemoryStore) Update(_ context.Context, r *Record) error {
 	return err
 }
 
-// Claim implements [Store]. The record is the one that was created first.
-func (s *MemoryStore) Claim(_ context.Context, before, until time.Time) (*Record, error) {
+// Claim implements [store]. The record is the one that was created first.
+func (s *memoryStore) Claim(_ context.Context, before, until time.Time) (*record, error) {
 	s.mu.Lock()
-	var first *Record
+	var first *record
 	for _, r := range s.ready {
 		if r.Lease.Before(before) && (first == nil || r.Created.Before(first.Created)) {
 			first = r
@@ -214,7 +220,7 @@ func (s *MemoryStore) Claim(_ context.Context, before, until time.Time) (*Record
 	}
 	if first == nil {
 		s.mu.Unlock()
-		return nil, ErrNotFound
+		return nil, errNotFound
 	}
 	first.Lease = until
 	first.Fence++
@@ -225,27 +231,27 @@ func (s *MemoryStore) Claim(_ context.Context, before, until time.Time) (*Record
 	return &own, nil
 }
 
-// Extend implements [Store].
-func (s *MemoryStore) Extend(_ context.Context, id string, fence int64, until time.Time) error {
+// Extend implements [store].
+func (s *memoryStore) Extend(_ context.Context, id string, fence int64, until time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch r := s.records[id]; {
 	case r == nil:
-		return ErrNotFound
-	case r.Fence != fence || r.State != Ready:
-		return ErrConflict
+		return errNotFound
+	case r.Fence != fence || r.State != stateReady:
+		return errConflict
 	default:
 		r.Lease = until
 		return nil
 	}
 }
 
-// List implements [Store].
-func (s *MemoryStore) List(_ context.Context, owner, after string, limit int) ([]*Record, error) {
+// List implements [store].
+func (s *memoryStore) List(_ context.Context, owner, after string, limit int) ([]*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []*Record
-	for _, id := range slices.Sorted(maps.Keys(s.owners[owner])) {
+	var list []*record
+	for _, id := range slices.Sorted(maps.Keys(s.of(owner).memos)) {
 		if id > after && len(list) < limit {
 			own := *s.records[id]
 			list = append(list, &own)
@@ -254,8 +260,8 @@ func (s *MemoryStore) List(_ context.Context, owner, after string, limit int) ([
 	return list, nil
 }
 
-// Sweep implements [Store].
-func (s *MemoryStore) Sweep(_ context.Context, before time.Time) (int, error) {
+// Sweep implements [store].
+func (s *memoryStore) Sweep(_ context.Context, before time.Time) (int, error) {
 	s.mu.Lock()
 	var gone []string
 	for id, r := range s.records {
@@ -271,14 +277,14 @@ func (s *MemoryStore) Sweep(_ context.Context, before time.Time) (int, error) {
 	return len(gone), nil
 }
 
-// Watchers implement [Store.Watch] for a store that one process uses. The zero value is ready.
-type Watchers struct {
+// watchers implement [store.Watch] for a store that one process uses. The zero value is ready.
+type watchers struct {
 	mu  sync.Mutex
 	all map[*func(string)]struct{} // guarded by mu
 }
 
-// Watch implements [Store].
-func (w *Watchers) Watch(ctx context.Context, changed func(id string)) error {
+// Watch implements [store].
+func (w *watchers) Watch(ctx context.Context, changed func(id string)) {
 	w.mu.Lock()
 	if w.all == nil {
 		w.all = map[*func(string)]struct{}{}
@@ -289,11 +295,10 @@ func (w *Watchers) Watch(ctx context.Context, changed func(id string)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.all, &changed)
-	return nil
 }
 
 // Changed tells the watchers of a record that has changed. Call it without a lock.
-func (w *Watchers) Changed(id string) {
+func (w *watchers) Changed(id string) {
 	w.mu.Lock()
 	all := slices.Collect(maps.Keys(w.all))
 	w.mu.Unlock()

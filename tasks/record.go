@@ -17,7 +17,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A task is what a record has sealed: the journal from which the method runs again.
+// A task is the data of a record: the journal from which the method runs again.
 type task struct {
 	Run     *mcpkit.Run         `json:"run"` // the tool, its arguments, the principal, answers and values of Once
 	Schema  string              `json:"schema"`
@@ -59,44 +59,22 @@ func (t *task) take(out mcpkit.Outcome) {
 }
 
 // state returns the state of the record.
-func (t *task) state() State {
+func (t *task) state() recordState {
 	switch {
 	case t.Status.Terminal():
-		return Ended
+		return stateEnded
 	case t.Status == protocol.TaskInputRequired:
-		return Asleep
+		return stateAsleep
 	}
-	return Ready
+	return stateReady
 }
 
-// seal puts the task into the record.
-func (e *engine) seal(r *Record, t *task) error {
+// encode puts the task into the record.
+func (t *task) encode(r *record) (err error) {
 	t.Updated = now()
-	plain, err := jsonx.Marshal(t)
-	if err != nil {
-		return err
-	}
-	r.State, r.Data = t.state(), plain
-	if e.shared == nil { // the fleet seals its records
-		r.Data = e.runner.Seal(r.ID, plain)
-	}
-	return nil
-}
-
-// open returns the task of a record.
-func (e *engine) open(r *Record) (*task, error) {
-	plain := r.Data
-	if e.shared == nil {
-		var err error
-		if plain, err = e.runner.Open(r.ID, r.Data); err != nil {
-			return nil, err
-		}
-	}
-	t := &task{}
-	if err := jsonx.Unmarshal(plain, t); err != nil {
-		return nil, err
-	}
-	return t, nil
+	r.State = t.state()
+	r.Data, err = jsonx.Marshal(t)
+	return err
 }
 
 // now returns the time as the protocol writes it, in milliseconds.
@@ -135,10 +113,10 @@ func notFound(id string) error {
 }
 
 // find returns a task of the caller.
-func (e *engine) find(ctx context.Context, call *mcpkit.Call, id string) (*Record, *task, error) {
+func (e *engine) find(ctx context.Context, call *mcpkit.Call, id string) (*record, *task, error) {
 	r, t, err := e.load(ctx, id)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, errNotFound):
 		return nil, nil, notFound(id)
 	case err != nil:
 		return nil, nil, err
@@ -149,23 +127,23 @@ func (e *engine) find(ctx context.Context, call *mcpkit.Call, id string) (*Recor
 }
 
 // admits reports whether the principal made the task, and still has the scopes that its tool needs.
-func (e *engine) admits(p *oauth.Principal, r *Record, t *task) bool {
+func (e *engine) admits(p *oauth.Principal, r *record, t *task) bool {
 	return r.Owner == ownerOf(p) && t.Run.Principal.Key() == p.Key() && e.runner.Permits(p, t.Run.Tool)
 }
 
-// load returns a task. The error is ErrNotFound if it has expired or does not open.
-func (e *engine) load(ctx context.Context, id string) (*Record, *task, error) {
+// load returns a task. The error is errNotFound if it has expired or cannot be read.
+func (e *engine) load(ctx context.Context, id string) (*record, *task, error) {
 	r, err := e.store.Get(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !time.Now().Before(r.Expires) {
-		return nil, nil, ErrNotFound
+		return nil, nil, errNotFound
 	}
-	t, err := e.open(r)
-	if err != nil {
-		e.runner.Logger().ErrorContext(ctx, "tasks: a record does not open", "task", short(id), "error", err)
-		return nil, nil, ErrNotFound
+	t := &task{}
+	if err := jsonx.Unmarshal(r.Data, t); err != nil {
+		e.runner.Logger().ErrorContext(ctx, "tasks: a record cannot be read", "task", short(id), "error", err)
+		return nil, nil, errNotFound
 	}
 	return r, t, nil
 }
@@ -178,7 +156,7 @@ var errEnded = errors.New("tasks: the task has ended")
 
 // change changes a task, again and again until nobody else has changed it meanwhile. edit returns
 // an error to leave it as it is.
-func (e *engine) change(ctx context.Context, id string, edit func(*Record, *task) error) (*Record, *task, error) {
+func (e *engine) change(ctx context.Context, id string, edit func(*record, *task) error) (*record, *task, error) {
 	for {
 		r, t, err := e.load(ctx, id)
 		if err != nil {
@@ -187,21 +165,21 @@ func (e *engine) change(ctx context.Context, id string, edit func(*Record, *task
 		if err := edit(r, t); err != nil {
 			return r, t, err
 		}
-		if err := e.seal(r, t); err != nil {
+		if err := t.encode(r); err != nil {
 			return nil, nil, err
 		}
 		err = e.store.Update(ctx, r)
 		if err == nil {
 			return r, t, nil
 		}
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, errConflict) {
 			return nil, nil, err
 		}
 	}
 }
 
 // wire returns the task as clients of 2026-07-28 see it.
-func (e *engine) wire(r *Record, t *task) protocol.Task {
+func (e *engine) wire(r *record, t *task) protocol.Task {
 	ttl, interval := r.Expires.Sub(r.Created).Milliseconds(), e.interval.Milliseconds()
 	w := protocol.Task{
 		TaskID: r.ID, Status: t.Status, StatusMessage: t.Message, CreatedAt: r.Created.UTC(), LastUpdatedAt: t.Updated,
@@ -216,7 +194,7 @@ func (e *engine) wire(r *Record, t *task) protocol.Task {
 }
 
 // detailed returns the task with its result, error or questions.
-func (e *engine) detailed(r *Record, t *task) *protocol.DetailedTask {
+func (e *engine) detailed(r *record, t *task) *protocol.DetailedTask {
 	d := &protocol.DetailedTask{Task: e.wire(r, t)}
 	switch t.Status {
 	case protocol.TaskInputRequired:
@@ -230,7 +208,7 @@ func (e *engine) detailed(r *Record, t *task) *protocol.DetailedTask {
 }
 
 // Error says what to do.
-func (e *LimitError) Error() string {
+func (e *limitError) Error() string {
 	switch {
 	case e.Total:
 		return "the server has too many tasks; try again later"
@@ -241,7 +219,7 @@ func (e *LimitError) Error() string {
 }
 
 // UserMessage returns the same text.
-func (e *LimitError) UserMessage() string { return e.Error() }
+func (e *limitError) UserMessage() string { return e.Error() }
 
 // RetryAfter is ten seconds, since nobody knows when a task ends.
-func (e *LimitError) RetryAfter() time.Duration { return 10 * time.Second }
+func (e *limitError) RetryAfter() time.Duration { return 10 * time.Second }

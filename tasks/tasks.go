@@ -14,8 +14,9 @@
 // The client then gets a task at once, asks for its result later, and answers questions of
 // [mcpkit.Elicit] and its like whenever the user does. No goroutine waits for a user: when all
 // questions have answers, the method runs again from its beginning, with the answers and the values
-// of [mcpkit.Once], as it does for the rounds of a call. All that it needs for that is in a record,
-// which a [Store] keeps, sealed with [mcpkit.StateKeys].
+// of [mcpkit.Once], as it does for the rounds of a call. All that it needs for that is in a record.
+// Records are in memory or, with [mcpkit.Fleet], in the engine of the fleet, sealed with
+// [mcpkit.StateKeys].
 //
 // # The tag
 //
@@ -38,9 +39,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -76,30 +78,16 @@ const (
 )
 
 type options struct {
-	store      Store
-	defaulted  bool // store is not that of the option
+	store      store // nil means one in memory
 	ttl        time.Duration
 	interval   time.Duration
 	lease      time.Duration
 	maxRunning int
-	limits     Limits
+	limits     limits
 }
 
 // An Option configures [New]. A value that is not allowed is an error of [mcpkit.New].
 type Option func(*options) error
-
-// StoreIn keeps the records in a store. The default is the engine of [mcpkit.Fleet], if the server
-// has that option, and otherwise a [MemoryStore] of the server's own. Any other store needs [mcpkit.StateKeys], and previous keys have to stay among them for as long as
-// the longest [TTL].
-func StoreIn(s Store) Option {
-	return func(o *options) error {
-		if s == nil {
-			return errors.New("tasks: StoreIn(nil): leave the option out for a store in memory")
-		}
-		o.store = s
-		return nil
-	}
-}
 
 // TTL sets how long a task lives from its creation, at least a second: then it is ended and
 // deleted, whether or not somebody has asked for its result. Clients of 2025-11-25 may ask for a
@@ -158,7 +146,7 @@ func atLeast[T int | time.Duration](name string, n, least T, set func(*options))
 func New(opts ...Option) mcpkit.Option {
 	o := options{
 		ttl: DefaultTTL, interval: DefaultPollInterval, lease: DefaultLease, maxRunning: DefaultMaxRunning,
-		limits: Limits{Open: DefaultMaxOpen, Kept: DefaultMaxKept, Total: DefaultMaxTotal},
+		limits: limits{Open: DefaultMaxOpen, Kept: DefaultMaxKept, Total: DefaultMaxTotal},
 	}
 	var faults []error
 	for i, opt := range opts {
@@ -170,11 +158,11 @@ func New(opts ...Option) mcpkit.Option {
 	}
 	return mcpkit.ExtendEach(func() mcpkit.Extension {
 		e := &engine{
-			options: o, running: map[string]*running{}, waiting: map[string]*waiting{}, polls: map[string]*poll{},
+			options: o, running: map[string]*running{}, waiting: map[string]*waiting{}, polls: map[string]*rate.Limiter{},
 			claims: map[chan struct{}]bool{},
 		}
 		if e.store == nil {
-			e.store, e.defaulted = new(MemoryStore), true
+			e.store = new(memoryStore)
 		}
 		e.topic = mcpkit.NewTopic("taskIds", protocol.NotificationTasks, e.maySubscribe)
 		return mcpkit.Extension{
@@ -186,18 +174,10 @@ func New(opts ...Option) mcpkit.Option {
 			Intercept: e.intercept,
 			Runner:    &e.runner,
 			Declare:   declare,
-			Check:     func() error { return errors.Join(append(slices.Clip(faults), e.check())...) },
+			Check:     func() error { return errors.Join(faults...) },
 			Service:   e,
 		}
 	})
-}
-
-// check refuses a store without keys.
-func (e *engine) check() error {
-	if _, inMemory := e.store.(*MemoryStore); inMemory || e.runner.Keyed() {
-		return nil
-	}
-	return errors.New("tasks: records in a store are sealed with the keys of mcpkit.StateKeys; give the server keys that its next start has, too")
 }
 
 // tag is the tag task.

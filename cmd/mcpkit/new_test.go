@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/scaffold"
 )
@@ -41,7 +41,7 @@ func TestNewModulesWork(t *testing.T) {
 	var ci struct {
 		Jobs map[string]struct{ Steps []map[string]any }
 	}
-	require.NoError(t, yaml.Unmarshal(workflow, &ci))
+	require.NoError(t, yaml.Load(workflow, &ci))
 	require.Len(t, ci.Jobs["test"].Steps, 6)
 	docker, err := os.ReadFile(filepath.Join(dir, "Dockerfile"))
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if asChild() {
+	if asChild() || asServer() {
 		os.Exit(0)
 	}
 	leaktest.VerifyTestMain(m)

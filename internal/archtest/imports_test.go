@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"fleet":                {}, // what replicas share; engines with dependencies are modules of their own
 	"protocol":             {"jsonrpc", "internal/jsonx"},
 	"internal/lazyctx":     {},
+	"internal/paramheader": {"internal/jsonx", "protocol"},
 	"internal/ledger":      {"transport", "jsonrpc", "protocol", "internal/lazyctx"},
 	"internal/duplex":      {"internal/buffers", "transport", "jsonrpc", "protocol", "internal/jsonx", "internal/ledger"},
 	"internal/framing":     {"internal/duplex"},
@@ -83,14 +84,14 @@ var mayImport = map[string][]string{
 	// nothing else is said, and sees who is asking through the context.
 	"mcpkit/internal/family": {},
 	"mcpkit/internal/form":   {"internal/jsonx", "reflectx"},
-	"mcpkit/internal/mirror": {"internal/jsonx", "jsonrpc", "protocol", "transport"},
+	"mcpkit/internal/mirror": {"internal/jsonx", "internal/paramheader", "jsonrpc", "protocol", "transport"},
 	"mcpkit/internal/rounds": {"internal/jsonx", "jsonrpc", "protocol"},
 	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
 	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "jsonrpc",
-		"internal/jsonx", "internal/lazyctx", "internal/limits", "internal/memo", "internal/nearest", "internal/wellknown", "internal/toolname", "internal/uritemplate",
+		"internal/jsonx", "internal/lazyctx", "internal/limits", "internal/memo", "internal/nearest", "internal/paramheader", "internal/wellknown", "internal/toolname", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
-	"client": {"transport", "internal/ledger", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx",
+	"client": {"transport", "internal/ledger", "internal/paramheader", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx",
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.
@@ -103,13 +104,12 @@ var mayImport = map[string][]string{
 	"echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
 	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/nearest",
 		"transport", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
-		"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
+		"go.yaml.in/yaml/v4"},
 	"apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
 		"golang.org/x/net/html"}, // checks what pages load
 	"skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"skills":                  {"mcpkit", "skills/internal/skillmd", "protocol", "jsonrpc", "internal/jsonx"},
-	"tasks":                   {"fleet", "mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx"},
-	"tasks/taskstoretest":     {"tasks", "github.com/stretchr/testify/require"},
+	"tasks":                   {"fleet", "mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx", "golang.org/x/time/rate"},
 	"fleet/fleettest":         {"fleet", "github.com/stretchr/testify/require"},
 	"skills/skillsclient":     {"client", "skills/internal/skillmd", "protocol", "internal/jsonx"},
 

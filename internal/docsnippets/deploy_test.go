@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
@@ -133,7 +133,7 @@ func TestEnvoyConfigurationIsYAML(t *testing.T) {
 			Listeners, Clusters []map[string]any
 		} `yaml:"static_resources"`
 	}
-	require.NoError(t, yaml.Unmarshal([]byte(deployFile(t, "envoy.yaml")), &envoy))
+	require.NoError(t, yaml.Load([]byte(deployFile(t, "envoy.yaml")), &envoy))
 	require.Len(t, envoy.Static.Listeners, 1)
 	require.Len(t, envoy.Static.Clusters, 1)
 }

@@ -29,7 +29,7 @@ import (
 
 // marked lists the packages whose limits must all be on the page.
 var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
-	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client", "skills", "skills/internal/skillmd", "tasks", "tasks/taskbolt", "fleet", "playground"}
+	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client", "skills", "skills/internal/skillmd", "tasks", "fleet", "playground"}
 
 // unmarked lists the constants that are named like limits but are not on the page, with the
 // reasons.
@@ -65,7 +65,6 @@ var unmarked = map[string]string{
 	"client.maxResumeToken":                  "the stream cannot be resumed from the event",
 	"client.maxListenFailures":               "the subscription ends with its last error",
 	"client.maxOutputSchema":                 "named by the error of the schema",
-	"client.maxSchemaCost":                   "named by the error of the schema",
 	"client.maxOutputSteps":                  "named by OutputError",
 	"client.maxOutputFaults":                 "further faults are not listed",
 	"client.maxNumberLength":                 "named by OutputError",
@@ -76,8 +75,8 @@ var unmarked = map[string]string{
 	"client.maxPatterns":                     "outputs beyond it are not checked",
 	"client.maxPosts":                        "further messages wait",
 	"client.writeTimeout":                    "the response to the server is logged as lost",
-	"client.maxSchemaDepth":                  "the schema of the tool counts as invalid",
-	"client.maxParamHeaders":                 "the schema of the tool counts as invalid",
+	"internal/paramheader.maxSchemaDepth":    "the schema of the tool counts as invalid",
+	"internal/paramheader.maxParamHeaders":   "the schema of the tool counts as invalid",
 }
 
 // isLimit reports whether a constant is named like a limit.

@@ -116,11 +116,6 @@ func (s *Skill) Files() []File { return s.files }
 // and only the front matter is checked.
 func (s *Skill) Dynamic() bool { return s.entry.Files == nil }
 
-// maxPages limits the pages of one list. Its bytes are limited, too.
-//
-//limit:client pages of a list of skills, or of a directory | an error: `the list has more than `
-const maxPages = 10_000
-
 // List yields the skills that the server lists. There may be more, which [Get] finds by their URI.
 // For an entry that is not valid it yields an [*EntryError] and continues; it ends after any other
 // error, such as [ErrNotOffered].
@@ -130,7 +125,7 @@ func List(ctx context.Context, c *client.Client, opts ...client.CallOption) iter
 			yield(nil, err)
 			return
 		}
-		for raw, err := range pages(ctx, c, skillmd.MethodList, "skills", map[string]string{}, opts) {
+		for raw, err := range c.Items(ctx, skillmd.MethodList, "skills", struct{}{}, opts...) {
 			var s *Skill
 			if err == nil {
 				s, err = newSkill(c, raw)
@@ -151,7 +146,8 @@ func Get(ctx context.Context, c *client.Client, uri string, opts ...client.CallO
 	var result struct {
 		Skill json.RawMessage `json:"skill"`
 	}
-	if err := c.Request(ctx, skillmd.MethodGet, map[string]string{"uri": uri}, &result, repeatable(opts)...); err != nil {
+	opts = append([]client.CallOption{client.Idempotent()}, opts...)
+	if err := c.Request(ctx, skillmd.MethodGet, map[string]string{"uri": uri}, &result, opts...); err != nil {
 		return nil, err
 	}
 	s, err := newSkill(c, result.Skill)
@@ -174,7 +170,7 @@ func ReadDir(ctx context.Context, c *client.Client, uri string, opts ...client.C
 			yield(nil, err)
 			return
 		}
-		for raw, err := range pages(ctx, c, skillmd.MethodReadDir, "resources", map[string]string{"uri": uri}, opts) {
+		for raw, err := range c.Items(ctx, skillmd.MethodReadDir, "resources", map[string]string{"uri": uri}, opts...) {
 			r := new(protocol.Resource)
 			if err == nil {
 				err = jsonx.Unmarshal(raw, r)
@@ -197,51 +193,6 @@ func offered(c *client.Client, setting string) error {
 		return ErrNotOffered
 	}
 	return nil
-}
-
-// repeatable allows the client to send a request again if its response was lost.
-func repeatable(opts []client.CallOption) []client.CallOption {
-	return append([]client.CallOption{client.Idempotent()}, opts...)
-}
-
-// pages yields the items of all pages of a list. It ends after an error.
-func pages(ctx context.Context, c *client.Client, method, member string, params map[string]string, opts []client.CallOption) iter.Seq2[json.RawMessage, error] {
-	return func(yield func(json.RawMessage, error) bool) {
-		seen := map[string]bool{}
-		bytes := 0
-		for range maxPages {
-			var page map[string]json.RawMessage
-			if err := c.Request(ctx, method, params, &page, repeatable(opts)...); err != nil {
-				yield(nil, err)
-				return
-			}
-			if jsonx.Kind(page[member]) != '[' {
-				yield(nil, fmt.Errorf("skillsclient: the result of %s has no list %s", method, member))
-				return
-			}
-			if bytes += len(page[member]) + len(page["nextCursor"]); bytes > client.DefaultMaxListBytes {
-				yield(nil, fmt.Errorf("skillsclient: %s: the list is larger than %d bytes", method, client.DefaultMaxListBytes))
-				return
-			}
-			for item := range jsonx.Elements(page[member]) {
-				if !yield(item, nil) {
-					return
-				}
-			}
-			next := page["nextCursor"]
-			if jsonx.Kind(next) != '"' {
-				return
-			}
-			cursor := jsonx.String(next)
-			if seen[cursor] {
-				yield(nil, fmt.Errorf("skillsclient: %s: nextCursor leads back to an earlier page", method))
-				return
-			}
-			seen[cursor] = true
-			params["cursor"] = cursor
-		}
-		yield(nil, fmt.Errorf("skillsclient: %s: the list has more than %d pages", method, maxPages))
-	}
 }
 
 // A Loaded skill is one whose SKILL.md was read and checked. It holds the entry that it was loaded

@@ -280,7 +280,7 @@ func TestListsThatDoNotEndAreRefused(t *testing.T) {
 	for _, err := range skillsclient.List(t.Context(), c) {
 		got = err
 	}
-	require.EqualError(t, got, "skillsclient: skills/list: nextCursor leads back to an earlier page")
+	require.EqualError(t, got, "client: skills/list: the server's response is invalid: nextCursor leads back to an earlier page")
 }
 
 func TestListsThatAreTooLargeAreRefused(t *testing.T) {
@@ -289,7 +289,7 @@ func TestListsThatAreTooLargeAreRefused(t *testing.T) {
 	for _, err := range skillsclient.List(t.Context(), c) {
 		got = err
 	}
-	require.EqualError(t, got, "skillsclient: skills/list: the list is larger than 67108864 bytes")
+	require.EqualError(t, got, "client: skills/list: the list is larger than 67108864 bytes; raise MaxListBytes")
 }
 
 func TestGetRefusesAnotherSkill(t *testing.T) {

@@ -1,4 +1,4 @@
-package taskbolt_test
+package boltfleet_test
 
 import (
 	"bufio"
@@ -19,49 +19,49 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/tasks"
-	"github.com/mcpkit/mcpkit-go/tasks/taskbolt"
 )
 
-// asServer makes the test binary serve on standard input. Its value is the directory with the
-// store and the effects.
-const asServer = "TASKBOLT_TEST_SERVER"
+// serverVar makes the test binary serve on standard input. Its value is the directory with the file
+// of the engine and the effects.
+const serverVar = "BOLTFLEET_TEST_SERVER"
 
-// holdFrom is the first order whose value of Once is not made; by default all are.
-const holdFrom = "TASKBOLT_TEST_HOLD_FROM"
+// holdVar is the first order whose value of Once is not made; by default all are.
+const holdVar = "BOLTFLEET_TEST_HOLD_FROM"
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(asServer); dir != "" {
-		if err := serve(dir); err != nil {
-			fmt.Fprintln(os.Stderr, "fatal:", err)
-			os.Exit(1)
-		}
-		return
+func asServer() bool {
+	dir := os.Getenv(serverVar)
+	if dir == "" {
+		return false
 	}
-	os.Exit(m.Run())
+	if err := serve(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "fatal:", err)
+		os.Exit(1)
+	}
+	return true
 }
 
 func serve(dir string) error {
-	store, err := taskbolt.Open(filepath.Join(dir, "tasks.db"))
+	engine, err := boltfleet.Open(filepath.Join(dir, "fleet.db"), nil)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
 	effects, err := os.OpenFile(filepath.Join(dir, "effects"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer effects.Close()
 	held := math.MaxInt
-	if text := os.Getenv(holdFrom); text != "" {
+	if text := os.Getenv(holdVar); text != "" {
 		if held, err = strconv.Atoi(text); err != nil {
 			return err
 		}
 	}
-	srv, err := mcpkit.New(&shop{effects: effects, held: held}, mcpkit.StateKeys([]byte("0123456789abcdef0123456789abcdef")),
-		tasks.New(tasks.StoreIn(store), tasks.PollInterval(time.Millisecond)), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	srv, err := mcpkit.New(&shop{effects: effects, held: held}, mcpkit.StateKeys([]byte("0123456789abcdef0123456789abcdef")), mcpkit.Fleet(engine),
+		tasks.New(tasks.Lease(5*time.Second), tasks.PollInterval(time.Millisecond)), mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ type process struct {
 
 func start(t *testing.T, dir string, env ...string) *process {
 	p := &process{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0])}
-	p.cmd.Env = append(append(os.Environ(), asServer+"="+dir), env...)
+	p.cmd.Env = append(append(os.Environ(), serverVar+"="+dir), env...)
 	var err error
 	p.in, err = p.cmd.StdinPipe()
 	require.NoError(t, err)
@@ -258,7 +258,7 @@ func TestKilledInTheMiddleOfAHundredTasks(t *testing.T) {
 		return d
 	}
 
-	p := start(t, dir, holdFrom+"=50")
+	p := start(t, dir, holdVar+"=50")
 	for n := range count {
 		var created protocol.CreateTaskResult
 		p.call("tools/call", fmt.Sprintf(`"name":%q,"arguments":{"n":%d}`, tools[n%len(tools)], n), &created)
