@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 )
@@ -45,15 +44,8 @@ type queued struct {
 }
 
 // Subscribe implements [Bus]. ended is called when the subscription has ended; it may be nil. The
-// error is [ErrInvalid] for topics that are not allowed or missing, that of ctx if it has ended, or
-// another one after Close.
+// error is that of ctx if it has ended, or another one after Close.
 func (h *Hub) Subscribe(ctx context.Context, topics []string, deliver func(topic string, data []byte), missed, ended func()) error {
-	if err := CheckNames(topics...); err != nil {
-		return err
-	}
-	if len(topics) == 0 {
-		return fmt.Errorf("%w: no topics", ErrInvalid)
-	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -208,9 +208,6 @@ func (s *memoryStore) takes(records, bytes int) error {
 
 // Get implements [Records].
 func (m *Memory) Get(ctx context.Context, set, key string) (Record, error) {
-	if err := CheckNames(set, key); err != nil {
-		return Record{}, err
-	}
 	now, err := m.begin(ctx)
 	if err != nil {
 		return Record{}, err
@@ -238,9 +235,6 @@ func (s *memoryStore) record(set, key string) *memoryRecord {
 
 // Create implements [Records].
 func (m *Memory) Create(ctx context.Context, set string, r Record) (revision uint64, err error) {
-	if err := CheckRecord(set, r); err != nil {
-		return 0, err
-	}
 	now, err := m.begin(ctx)
 	if err != nil {
 		return 0, err
@@ -290,9 +284,6 @@ func (in *memorySet) find(group, key string) (int, bool) {
 
 // Update implements [Records].
 func (m *Memory) Update(ctx context.Context, set string, r Record) (revision uint64, err error) {
-	if err := CheckRecord(set, r); err != nil {
-		return 0, err
-	}
 	now, err := m.begin(ctx)
 	if err != nil {
 		return 0, err
@@ -319,9 +310,6 @@ func (m *Memory) Update(ctx context.Context, set string, r Record) (revision uin
 
 // Delete implements [Records].
 func (m *Memory) Delete(ctx context.Context, set, key string, revision uint64) error {
-	if err := CheckNames(set, key); err != nil {
-		return err
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return err
 	}
@@ -357,9 +345,6 @@ func (s *memoryStore) remove(r *memoryRecord) {
 
 // Due implements [Records].
 func (m *Memory) Due(ctx context.Context, set string, limit int) ([]Record, error) {
-	if err := CheckNames(set); err != nil {
-		return nil, err
-	}
 	now, err := m.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -383,14 +368,6 @@ func (m *Memory) Due(ctx context.Context, set string, limit int) ([]Record, erro
 
 // List implements [Records].
 func (m *Memory) List(ctx context.Context, set, group, after string, limit int) ([]Record, error) {
-	if err := CheckNames(set, group); err != nil {
-		return nil, err
-	}
-	if after != "" {
-		if err := CheckNames(after); err != nil {
-			return nil, err
-		}
-	}
 	now, err := m.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -416,14 +393,6 @@ func (m *Memory) List(ctx context.Context, set, group, after string, limit int) 
 
 // Count implements [Records].
 func (m *Memory) Count(ctx context.Context, set, group string) (int, error) {
-	if err := CheckNames(set); err != nil {
-		return 0, err
-	}
-	if group != "" {
-		if err := CheckNames(group); err != nil {
-			return 0, err
-		}
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return 0, err
 	}
@@ -440,9 +409,6 @@ func (m *Memory) Count(ctx context.Context, set, group string) (int, error) {
 
 // Append implements [Logs].
 func (m *Memory) Append(ctx context.Context, group, log string, e Entry, keep Keep) error {
-	if err := CheckEntry(group, log, e, keep); err != nil {
-		return err
-	}
 	now, err := m.begin(ctx)
 	if err != nil {
 		return err
@@ -515,15 +481,12 @@ func (s *memoryStore) drop(l *memoryLog) {
 
 // After implements [Logs].
 func (m *Memory) After(ctx context.Context, group, log string, seq uint64, limit int) ([]Entry, error) {
-	if err := CheckNames(group, log); err != nil {
-		return nil, err
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer m.store.mu.Unlock()
 	l := m.store.logs[group][log]
-	if l == nil || limit < 1 {
+	if l == nil {
 		return nil, nil
 	}
 	first, found := l.find(seq)
@@ -536,9 +499,6 @@ func (m *Memory) After(ctx context.Context, group, log string, seq uint64, limit
 
 // Last implements [Logs].
 func (m *Memory) Last(ctx context.Context, group, log string) (uint64, error) {
-	if err := CheckNames(group, log); err != nil {
-		return 0, err
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return 0, err
 	}
@@ -551,9 +511,6 @@ func (m *Memory) Last(ctx context.Context, group, log string) (uint64, error) {
 
 // Drop implements [Logs].
 func (m *Memory) Drop(ctx context.Context, group string) error {
-	if err := CheckNames(group); err != nil {
-		return err
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return err
 	}
@@ -566,9 +523,6 @@ func (m *Memory) Drop(ctx context.Context, group string) error {
 
 // Publish implements [Bus].
 func (m *Memory) Publish(ctx context.Context, topic string, data []byte) error {
-	if err := CheckMessage(topic, data); err != nil {
-		return err
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return err
 	}

@@ -311,9 +311,6 @@ func (t *tx) expireRecord(set, key string) {
 
 // Get implements [fleet.Records].
 func (e *Engine) Get(ctx context.Context, set, key string) (got fleet.Record, err error) {
-	if err := fleet.CheckNames(set, key); err != nil {
-		return got, err
-	}
 	err = e.view(ctx, func(t *tx) error {
 		r, _ := t.record(set, key)
 		if r == nil {
@@ -327,9 +324,6 @@ func (e *Engine) Get(ctx context.Context, set, key string) (got fleet.Record, er
 
 // Create implements [fleet.Records].
 func (e *Engine) Create(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
-	if err := fleet.CheckRecord(set, r); err != nil {
-		return 0, err
-	}
 	var created uint64
 	err = e.update(ctx, false, func(t *tx) error {
 		if old, _ := t.record(set, r.Key); old != nil {
@@ -350,9 +344,6 @@ func (e *Engine) Create(ctx context.Context, set string, r fleet.Record) (revisi
 
 // Update implements [fleet.Records].
 func (e *Engine) Update(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
-	if err := fleet.CheckRecord(set, r); err != nil {
-		return 0, err
-	}
 	var updated uint64
 	err = e.update(ctx, false, func(t *tx) error {
 		old, _ := t.record(set, r.Key)
@@ -376,9 +367,6 @@ func (e *Engine) Update(ctx context.Context, set string, r fleet.Record) (revisi
 
 // Delete implements [fleet.Records].
 func (e *Engine) Delete(ctx context.Context, set, key string, revision uint64) error {
-	if err := fleet.CheckNames(set, key); err != nil {
-		return err
-	}
 	return e.update(ctx, true, func(t *tx) error {
 		old, damaged := t.record(set, key)
 		switch {
@@ -394,9 +382,6 @@ func (e *Engine) Delete(ctx context.Context, set, key string, revision uint64) e
 
 // Due implements [fleet.Records].
 func (e *Engine) Due(ctx context.Context, set string, limit int) (all []fleet.Record, err error) {
-	if err := fleet.CheckNames(set); err != nil {
-		return nil, err
-	}
 	err = e.view(ctx, func(t *tx) error {
 		t.keys(dueBucket, path(set, ""), nil, func(rest, _ []byte) bool {
 			at, key := int64Of(rest), string(rest[8:])
@@ -415,13 +400,6 @@ func (e *Engine) Due(ctx context.Context, set string, limit int) (all []fleet.Re
 
 // List implements [fleet.Records].
 func (e *Engine) List(ctx context.Context, set, group, after string, limit int) (all []fleet.Record, err error) {
-	err = fleet.CheckNames(set, group)
-	if err == nil && after != "" {
-		err = fleet.CheckNames(after)
-	}
-	if err != nil {
-		return nil, err
-	}
 	err = e.view(ctx, func(t *tx) error {
 		t.keys(groupBucket, path(set, group, ""), []byte(after), func(rest, _ []byte) bool {
 			key := string(rest)
@@ -443,13 +421,6 @@ func (e *Engine) List(ctx context.Context, set, group, after string, limit int) 
 
 // Count implements [fleet.Records].
 func (e *Engine) Count(ctx context.Context, set, group string) (n int, err error) {
-	err = fleet.CheckNames(set)
-	if err == nil && group != "" {
-		err = fleet.CheckNames(group)
-	}
-	if err != nil {
-		return 0, err
-	}
 	err = e.view(ctx, func(t *tx) error {
 		if count := t.Bucket(countBucket).Get(path(set, group)); count != nil {
 			n = int(int64Of(count))
@@ -526,9 +497,6 @@ func (t *tx) expireLog(group, log string) {
 
 // Append implements [fleet.Logs].
 func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entry, keep fleet.Keep) error {
-	if err := fleet.CheckEntry(group, log, entry, keep); err != nil {
-		return err
-	}
 	return e.update(ctx, false, func(t *tx) error {
 		at, prefix := path(group, log), path(group, log, "")
 		key := append(bytes.Clone(prefix), number(entry.Seq)...)
@@ -575,9 +543,6 @@ func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entr
 
 // After implements [fleet.Logs]. Damaged entries are left out.
 func (e *Engine) After(ctx context.Context, group, log string, seq uint64, limit int) (all []fleet.Entry, err error) {
-	if err := fleet.CheckNames(group, log); err != nil {
-		return nil, err
-	}
 	err = e.view(ctx, func(t *tx) error {
 		if t.head(group, log) == nil || seq == 1<<64-1 {
 			return nil
@@ -603,9 +568,6 @@ func (e *Engine) After(ctx context.Context, group, log string, seq uint64, limit
 
 // Last implements [fleet.Logs].
 func (e *Engine) Last(ctx context.Context, group, log string) (seq uint64, err error) {
-	if err := fleet.CheckNames(group, log); err != nil {
-		return 0, err
-	}
 	err = e.view(ctx, func(t *tx) error {
 		if h := t.head(group, log); h != nil {
 			seq = h.last
@@ -617,9 +579,6 @@ func (e *Engine) Last(ctx context.Context, group, log string) (seq uint64, err e
 
 // Drop implements [fleet.Logs].
 func (e *Engine) Drop(ctx context.Context, group string) error {
-	if err := fleet.CheckNames(group); err != nil {
-		return err
-	}
 	return e.update(ctx, true, func(t *tx) error {
 		var logs []string
 		t.keys(headBucket, path(group, ""), nil, func(rest, _ []byte) bool {

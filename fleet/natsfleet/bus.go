@@ -119,9 +119,6 @@ func (b *bus) release(topics []string) {
 
 // Publish implements [fleet.Bus]. It returns before the server has the message.
 func (e *Engine) Publish(ctx context.Context, topic string, data []byte) error {
-	if err := fleet.CheckMessage(topic, data); err != nil {
-		return err
-	}
 	ctx, cancel, err := e.begin(ctx)
 	if err != nil {
 		return err
@@ -147,9 +144,6 @@ func (e *Engine) Publish(ctx context.Context, topic string, data []byte) error {
 // Subscribe implements [fleet.Bus]. In a cluster, the other servers know of the subscription some
 // milliseconds after Subscribe has returned.
 func (e *Engine) Subscribe(ctx context.Context, topics []string, deliver func(topic string, data []byte), missed func()) error {
-	if err := fleet.CheckNames(topics...); err != nil {
-		return err
-	}
 	limited, cancel, err := e.begin(ctx)
 	if err != nil {
 		return err

@@ -268,13 +268,6 @@ func (e *Engine) read(ctx context.Context, s *stream, set string, all []found, n
 
 // Due implements [fleet.Records].
 func (e *Engine) Due(ctx context.Context, set string, limit int) ([]fleet.Record, error) {
-	if err := fleet.CheckNames(set); err != nil {
-		return nil, err
-	}
-	return e.dueOf(ctx, set, limit)
-}
-
-func (e *Engine) dueOf(ctx context.Context, set string, limit int) ([]fleet.Record, error) {
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return nil, err
@@ -312,13 +305,6 @@ func (x *index) dueBy(now time.Time, limit int) []found {
 
 // List implements [fleet.Records].
 func (e *Engine) List(ctx context.Context, set, group, after string, limit int) ([]fleet.Record, error) {
-	err := fleet.CheckNames(set, group)
-	if err == nil && after != "" {
-		err = fleet.CheckNames(after)
-	}
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return nil, err
@@ -354,22 +340,11 @@ func (x *index) list(group, after string, limit int) []found {
 		}
 	}
 	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.key, b.key) })
-	return all[:max(0, min(limit, len(all)))]
+	return all[:min(limit, len(all))]
 }
 
 // Count implements [fleet.Records].
 func (e *Engine) Count(ctx context.Context, set, group string) (int, error) {
-	err := fleet.CheckNames(set)
-	if err == nil && group != "" {
-		err = fleet.CheckNames(group)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return e.count(ctx, set, group)
-}
-
-func (e *Engine) count(ctx context.Context, set, group string) (int, error) {
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return 0, err

@@ -135,9 +135,6 @@ func (e *Engine) record(set, key string, m *stored, now time.Time) (fleet.Record
 
 // Get implements [fleet.Records].
 func (e *Engine) Get(ctx context.Context, set, key string) (fleet.Record, error) {
-	if err := fleet.CheckNames(set, key); err != nil {
-		return fleet.Record{}, err
-	}
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return fleet.Record{}, err
@@ -149,13 +146,6 @@ func (e *Engine) Get(ctx context.Context, set, key string) (fleet.Record, error)
 
 // Create implements [fleet.Records].
 func (e *Engine) Create(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
-	if err := fleet.CheckRecord(set, r); err != nil {
-		return 0, err
-	}
-	return e.create(ctx, set, r)
-}
-
-func (e *Engine) create(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return 0, err
@@ -181,13 +171,6 @@ func (e *Engine) create(ctx context.Context, set string, r fleet.Record) (revisi
 
 // Update implements [fleet.Records].
 func (e *Engine) Update(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
-	if err := fleet.CheckRecord(set, r); err != nil {
-		return 0, err
-	}
-	return e.update(ctx, set, r)
-}
-
-func (e *Engine) update(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return 0, err
@@ -222,13 +205,6 @@ func (e *Engine) update(ctx context.Context, set string, r fleet.Record) (revisi
 
 // Delete implements [fleet.Records].
 func (e *Engine) Delete(ctx context.Context, set, key string, revision uint64) error {
-	if err := fleet.CheckNames(set, key); err != nil {
-		return err
-	}
-	return e.remove(ctx, set, key, revision)
-}
-
-func (e *Engine) remove(ctx context.Context, set, key string, revision uint64) error {
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return err
