@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"jsonrpc":              {"internal/buffers", "internal/jsonx"},
 	"oauth":                {}, // who is asking; what speaks HTTP lies in the packages below it
 	"transport":            {"jsonrpc"},
-	"fleet":                {}, // what replicas share; engines with dependencies are modules of their own
+	"fleet":                {"fleet/internal/ordered"}, // what replicas share; engines with dependencies are modules of their own
 	"protocol":             {"jsonrpc", "internal/jsonx"},
 	"internal/lazyctx":     {},
 	"internal/ledger":      {"transport", "jsonrpc", "protocol", "internal/lazyctx"},
@@ -106,6 +106,7 @@ var mayImport = map[string][]string{
 		"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
 	"apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
 		"golang.org/x/net/html"}, // checks what pages load
+	"fleet/internal/ordered":  {},
 	"skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"skills":                  {"mcpkit", "skills/internal/skillmd", "protocol", "jsonrpc", "internal/jsonx"},
 	"tasks":                   {"fleet", "mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx"},
