@@ -20,7 +20,7 @@ var packages = map[string]string{"redis": "redisfleet", "rediss": "redisfleet", 
 // Register makes an engine available to [Open] for URLs with the scheme. Packages of engines call
 // it in init. It panics if the scheme is registered already, is empty, or open is nil. It is safe for
 // concurrent use, as is Open.
-func Register(scheme string, open func(ctx context.Context, url string) (Engine, error)) {
+func Register[E Engine](scheme string, open func(ctx context.Context, url string) (E, error)) {
 	schemes.mu.Lock()
 	defer schemes.mu.Unlock()
 	switch {
@@ -31,7 +31,13 @@ func Register(scheme string, open func(ctx context.Context, url string) (Engine,
 	case schemes.open == nil:
 		schemes.open = map[string]func(context.Context, string) (Engine, error){}
 	}
-	schemes.open[scheme] = open
+	schemes.open[scheme] = func(ctx context.Context, url string) (Engine, error) {
+		e, err := open(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		return e, nil
+	}
 }
 
 // Open returns the engine that a URL describes, such as "redis://localhost:6379/0". The program

@@ -47,6 +47,6 @@ func TestOpenUsesWhatIsRegistered(t *testing.T) {
 	require.PanicsWithValue(t, "fleet: the scheme test is registered already", func() {
 		fleet.Register("test", func(context.Context, string) (fleet.Engine, error) { return nil, nil })
 	})
-	require.Panics(t, func() { fleet.Register("other", nil) })
+	require.Panics(t, func() { fleet.Register[fleet.Engine]("other", nil) })
 	require.Panics(t, func() { fleet.Register("", func(context.Context, string) (fleet.Engine, error) { return nil, nil }) })
 }

@@ -13,14 +13,7 @@ import (
 )
 
 func init() {
-	open := func(_ context.Context, address string) (fleet.Engine, error) {
-		e, err := Open(address)
-		if err != nil {
-			return nil, err
-		}
-		return e, nil
-	}
-	fleet.Register("nats", open)
+	fleet.Register("nats", func(_ context.Context, address string) (*Engine, error) { return Open(address) })
 }
 
 // Open returns an engine with a connection of its own, which Close closes. The connection is made

@@ -13,13 +13,7 @@ import (
 )
 
 func init() {
-	open := func(_ context.Context, url string) (fleet.Engine, error) {
-		e, err := Open(url)
-		if err != nil {
-			return nil, err
-		}
-		return e, nil
-	}
+	open := func(_ context.Context, address string) (*Engine, error) { return Open(address) }
 	fleet.Register("redis", open)
 	fleet.Register("rediss", open)
 }
@@ -31,8 +25,7 @@ func init() {
 func Open(address string) (*Engine, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		var bad *url.Error
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*url.Error](err); ok {
 			err = bad.Err // without the URL, which may have a password
 		}
 		return nil, fmt.Errorf("redisfleet: the URL: %w", err)
