@@ -62,19 +62,8 @@ func listCommand(std streams) *cobra.Command {
 	}, runList)
 }
 
-// noMore reports an argument after the server.
-func (r *remote) noMore() (code int, more bool) {
-	if len(r.rest) == 0 {
-		return exitOK, false
-	}
-	return r.usage("unexpected argument %q after the server", r.rest[0]), true
-}
-
 // runList is the command list.
 func runList(ctx context.Context, r *remote) int {
-	if code, more := r.noMore(); more {
-		return code
-	}
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
 		if wantsLogin(err) {
@@ -126,9 +115,6 @@ outputs of its tools.`,
 
 // runInspect is the command inspect.
 func runInspect(ctx context.Context, r *remote) int {
-	if code, more := r.noMore(); more {
-		return code
-	}
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
 		if wantsLogin(err) {

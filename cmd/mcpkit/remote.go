@@ -88,6 +88,9 @@ func remoteCommand(std streams, cmd *cobra.Command, run func(ctx context.Context
 		if err := r.finish(args[r.before:]); err != nil {
 			return exit(r.usage("%s", strings.TrimPrefix(err.Error(), "client: ")))
 		}
+		if strings.HasSuffix(cmd.Use, "SERVER") && len(r.rest) > 0 {
+			return exit(r.usage("unexpected argument %q after the server", r.rest[0]))
+		}
 		return exitWith(run(cmd.Context(), r))
 	}
 	return cmd
@@ -131,13 +134,7 @@ func (r *remote) flags(flags *pflag.FlagSet) {
 		return nil
 	})
 	flags.StringVar(&r.version, "protocol-version", "", "`version` of the protocol to use; default: the newest that both sides support")
-	flags.Func("output", "`text` or json; default: text on a terminal, json elsewhere", func(s string) error {
-		if s != "text" && s != "json" {
-			return errors.New("write text or json")
-		}
-		r.asJSON = s == "json"
-		return nil
-	})
+	outputFlag(flags, &r.asJSON)
 	r.login.flags(flags)
 }
 
@@ -218,7 +215,7 @@ func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 		r.err.printf("%s\n", r.err.paint(faint, fmt.Sprintf("(%d variables of your environment are withheld from the server; -env NAME passes one on, -inherit-env all)", n)))
 	}
 	err := r.attempts(ctx, open, f)
-	r.log.flush()
+	r.log.Flush()
 	if err != nil {
 		r.log.read(err.Error())
 	}
@@ -282,7 +279,7 @@ func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) er
 	if err != nil {
 		return err
 	}
-	r.log.connected()
+	r.log.Serves()
 	defer c.Close()
 	return f(c)
 }

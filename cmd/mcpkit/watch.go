@@ -30,9 +30,6 @@ type pong struct {
 
 // runPing is the command ping.
 func runPing(ctx context.Context, r *remote) int {
-	if code, more := r.noMore(); more {
-		return code
-	}
 	return r.with(ctx, func(c *client.Client) error {
 		begun := time.Now()
 		if err := c.Ping(ctx); err != nil {
