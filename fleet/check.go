@@ -3,31 +3,20 @@ package fleet
 import (
 	"cmp"
 	"fmt"
+	"strings"
 )
+
+const nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 // CheckNames returns [ErrInvalid] if one of the names is not allowed. Names of sets, keys, groups,
 // logs and topics have 1 to 64 characters of A-Z, a-z, 0-9, "_" and "-".
 func CheckNames(names ...string) error {
 	for _, name := range names {
-		if !validName(name) {
+		if name == "" || len(name) > maxName || strings.Trim(name, nameCharacters) != "" {
 			return fmt.Errorf("%w: the name %.70q", ErrInvalid, name)
 		}
 	}
 	return nil
-}
-
-func validName(name string) bool {
-	if name == "" || len(name) > maxName {
-		return false
-	}
-	for _, c := range []byte(name) {
-		switch {
-		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // checkOptional is CheckNames for a name that may be "".
