@@ -224,16 +224,10 @@ func (f *file) canWrite(t types.Type, seen map[types.Type]bool) bool {
 		return named(t.Obj(), t.TypeArgs())
 	case *types.Named:
 		return named(t.Obj(), t.TypeArgs())
-	case *types.Pointer:
-		return f.canWrite(t.Elem(), seen)
-	case *types.Slice:
-		return f.canWrite(t.Elem(), seen)
-	case *types.Array:
-		return f.canWrite(t.Elem(), seen)
-	case *types.Chan:
-		return f.canWrite(t.Elem(), seen)
 	case *types.Map:
 		return f.canWrite(t.Key(), seen) && f.canWrite(t.Elem(), seen)
+	case services.HasElem:
+		return f.canWrite(t.Elem(), seen)
 	case *types.Signature:
 		return tuple(t.Params()) && tuple(t.Results())
 	case *types.Struct:

@@ -83,13 +83,7 @@ func (v *checker) fieldDescriptions(t types.Type, seen map[types.Type]bool) {
 	}
 	seen[t] = true
 	switch u := t.Underlying().(type) {
-	case *types.Pointer:
-		v.fieldDescriptions(u.Elem(), seen)
-	case *types.Slice:
-		v.fieldDescriptions(u.Elem(), seen)
-	case *types.Array:
-		v.fieldDescriptions(u.Elem(), seen)
-	case *types.Map:
+	case services.HasElem:
 		v.fieldDescriptions(u.Elem(), seen)
 	case *types.Struct:
 		named, _ := t.(*types.Named)
@@ -113,10 +107,7 @@ func (v *checker) fieldDescriptions(t types.Type, seen map[types.Type]bool) {
 }
 
 func (v *checker) typeHasDescriptions(t types.Type) bool {
-	if ptr, ok := t.Underlying().(*types.Pointer); ok {
-		t = ptr.Elem()
-	}
-	named, ok := types.Unalias(t).(*types.Named)
+	named, ok := types.Unalias(services.Indirect(t)).(*types.Named)
 	return ok && (v.outOfSight(named.Obj()) || v.source.text(named.Obj(), "") != "")
 }
 
