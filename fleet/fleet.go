@@ -106,7 +106,6 @@ type Fleet struct {
 
 	mu       sync.Mutex
 	handlers map[string][]*handler // by kind; guarded by mu
-	missed   []*handler            // guarded by mu
 	alive    map[string]liveness   // guarded by mu
 	failures int                   // in a row; guarded by mu
 	tried    time.Time             // the last attempt after failuresInARow; guarded by mu
@@ -375,15 +374,7 @@ func (f *Fleet) On(kind string, call func(from string, payload []byte)) (off fun
 // OnMissed calls call when messages of other replicas may have been lost, until off is called. It
 // must not block.
 func (f *Fleet) OnMissed(call func()) (off func()) {
-	h := &handler{func(string, []byte) { call() }}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.missed = append(without(f.missed, nil), h)
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.missed = without(f.missed, h)
-	}
+	return f.On(kindMissed, func(string, []byte) { call() })
 }
 
 // without returns a copy of all without h: others may be calling the handlers of all.
@@ -422,7 +413,7 @@ func (f *Fleet) Tell(to, kind string, payload any) {
 	}
 }
 
-const kindMissed = "missed"
+const kindMissed = "missed" // of messages that say that others were lost
 
 // send publishes what Tell left.
 func (f *Fleet) send(ctx context.Context) {
@@ -475,8 +466,6 @@ func (f *Fleet) deliver(topic string, data []byte) {
 	case err != nil:
 		f.opts.Logger.Warn("fleet: a message of another replica cannot be read; do all replicas have the same StateKeys?", "error", err)
 	case m.From == f.replica:
-	case m.Kind == kindMissed:
-		f.tellMissed()
 	default:
 		f.dispatch(m)
 	}
@@ -491,14 +480,7 @@ func (f *Fleet) dispatch(m message) {
 	}
 }
 
-func (f *Fleet) tellMissed() {
-	f.mu.Lock()
-	handlers := f.missed
-	f.mu.Unlock()
-	for _, h := range handlers {
-		h.call("", nil)
-	}
-}
+func (f *Fleet) tellMissed() { f.dispatch(message{Kind: kindMissed}) }
 
 // Digest returns a name for keys and groups that does not tell what it stands for: 43 characters.
 // Session IDs and principals are never stored as such.

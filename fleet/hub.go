@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -92,12 +93,7 @@ func (h *Hub) remove(s *subscription, topics []string) {
 func (h *Hub) Topics() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	topics := make([]string, 0, len(h.topics))
-	for topic := range h.topics {
-		topics = append(topics, topic)
-	}
-	slices.Sort(topics)
-	return topics
+	return slices.Sorted(maps.Keys(h.topics))
 }
 
 // Deliver queues a message for the subscriptions of the topic. They share data, which must not

@@ -1,6 +1,7 @@
 package natsfleet
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -160,7 +161,7 @@ func (e *Engine) compare(ctx context.Context, s *stream, subject string, entry f
 	if err != nil {
 		return err
 	}
-	if m == nil || !same(m, entry.Data) {
+	if m == nil || !bytes.Equal(m.data, entry.Data) {
 		return fleet.ErrConflict
 	}
 	return nil

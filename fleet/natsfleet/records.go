@@ -1,7 +1,6 @@
 package natsfleet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -249,6 +248,3 @@ func (e *Engine) use(ctx context.Context, kind string) (context.Context, context
 	}
 	return ctx, cancel, s, nil
 }
-
-// same reports whether two entries have the same data.
-func same(m *stored, data []byte) bool { return bytes.Equal(m.data, data) }
