@@ -428,15 +428,10 @@ func (f *Fleet) send(ctx context.Context) {
 		if m.to != "" {
 			topic = "r-" + m.to
 		}
-		if err := f.publish(ctx, topic, m); err != nil {
-			f.mu.Lock()
-			f.overflow = true
-			f.mu.Unlock()
-			continue
-		}
+		err := f.publish(ctx, topic, m)
 		f.mu.Lock()
-		missed := f.overflow && len(f.queue) == 0
-		f.overflow = f.overflow && !missed
+		missed := f.overflow && err == nil && len(f.queue) == 0
+		f.overflow = (f.overflow || err != nil) && !missed
 		f.mu.Unlock()
 		if missed && f.publish(ctx, everyone, message{From: f.replica, Kind: kindMissed}) != nil {
 			f.mu.Lock()

@@ -196,11 +196,7 @@ func toolWords(tool *protocol.Tool, before []string, text string) (words []cobra
 			member.Enum = []json.RawMessage{[]byte("true"), []byte("false")}
 		}
 		for _, v := range member.Enum {
-			value := string(v)
-			if jsonx.Kind(v) == '"' {
-				value = jsonx.String(v)
-			}
-			words = append(words, described(name+"="+value, ""))
+			words = append(words, described(name+"="+plain(v), ""))
 		}
 	}
 	return words

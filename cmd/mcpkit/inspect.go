@@ -295,15 +295,19 @@ func typeName(schema json.RawMessage, description string) string {
 // namesAll reports whether a text contains each of the constants.
 func namesAll(text string, constants []json.RawMessage) bool {
 	for _, c := range constants {
-		value := string(c)
-		if jsonx.Kind(c) == '"' {
-			value = jsonx.String(c)
-		}
-		if !strings.Contains(text, value) {
+		if !strings.Contains(text, plain(c)) {
 			return false
 		}
 	}
 	return true
+}
+
+// plain returns a constant of a schema without quotes.
+func plain(constant json.RawMessage) string {
+	if jsonx.Kind(constant) == '"' {
+		return jsonx.String(constant)
+	}
+	return string(constant)
 }
 
 // bounds describes the limits of a schema and its default.

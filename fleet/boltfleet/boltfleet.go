@@ -279,16 +279,20 @@ func (e *Engine) update(ctx context.Context, deletes bool, f func(*tx) error) er
 	if err := e.begin(ctx); err != nil {
 		return err
 	}
+	return e.s.update(ctx, deletes, f)
+}
+
+func (s *store) update(ctx context.Context, deletes bool, f func(*tx) error) error {
 	w := &write{f: f, deletes: deletes, done: make(chan struct{})}
 	select {
-	case e.s.writes <- w:
+	case s.writes <- w:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
 	case <-w.done:
 		return w.err
-	case <-e.s.stopped:
+	case <-s.stopped:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -431,26 +435,12 @@ func (s *store) sweep(ctx context.Context) {
 			return
 		}
 		for s.hasExpired() && ctx.Err() == nil {
-			w := &write{deletes: true, done: make(chan struct{})}
-			more := false
-			w.f = func(t *tx) error {
-				more = t.expire(sweepBatch)
+			err := s.update(ctx, true, func(t *tx) error {
+				t.expire(sweepBatch)
 				return nil
-			}
-			select {
-			case s.writes <- w:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case <-w.done:
-			case <-ctx.Done():
-				return
-			}
-			if w.err != nil {
-				s.log.Error("boltfleet: what has expired was not removed", "error", w.err)
-			}
-			if !more || w.err != nil {
+			})
+			if err != nil && ctx.Err() == nil {
+				s.log.Error("boltfleet: what has expired was not removed", "error", err)
 				break
 			}
 		}

@@ -277,12 +277,12 @@ func (t *tx) clear(set, key string) {
 	t.remove(set, key, r)
 }
 
-// expire removes up to limit records and logs that have expired, and returns whether there are more.
-func (t *tx) expire(limit int) bool {
+// expire removes up to limit records and logs that have expired.
+func (t *tx) expire(limit int) {
 	for range limit {
 		entry, _ := t.Bucket(expiryBucket).Cursor().First()
 		if entry == nil || int64Of(entry) > t.now {
-			return false
+			return
 		}
 		entry = bytes.Clone(entry)
 		t.delete(expiryBucket, entry)
@@ -293,7 +293,6 @@ func (t *tx) expire(limit int) bool {
 			t.expireRecord(string(first), string(second))
 		}
 	}
-	return true
 }
 
 func (t *tx) expireRecord(set, key string) {
@@ -476,14 +475,22 @@ func (t *tx) removeLog(group, log string) {
 		return
 	}
 	t.delete(headBucket, at)
-	prefix := path(group, log, "")
+	t.deleteWhile(entryBucket, path(group, log, ""), func([]byte) bool { return true })
+}
+
+// deleteWhile deletes the keys with the prefix, in order, as long as their values fulfil the
+// condition.
+func (t *tx) deleteWhile(bucket, prefix []byte, condition func(value []byte) bool) {
 	var gone [][]byte
-	t.keys(entryBucket, prefix, nil, func(rest, _ []byte) bool {
+	t.keys(bucket, prefix, nil, func(rest, value []byte) bool {
+		if !condition(value) {
+			return false
+		}
 		gone = append(gone, append(bytes.Clone(prefix), rest...))
 		return true
 	})
 	for _, key := range gone {
-		t.delete(entryBucket, key)
+		t.delete(bucket, key)
 	}
 }
 
@@ -522,19 +529,14 @@ func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entr
 		h.last, h.expires = entry.Seq, expires
 		h.entries++
 		h.bytes += int64(len(entry.Data))
-		var gone [][]byte
-		t.keys(entryBucket, prefix, nil, func(rest, value []byte) bool {
+		t.deleteWhile(entryBucket, prefix, func(value []byte) bool {
 			if h.entries <= int64(keep.Entries) && h.bytes <= int64(keep.Bytes) {
 				return false
 			}
 			h.entries--
 			h.bytes -= int64(max(0, len(value)-4))
-			gone = append(gone, append(bytes.Clone(prefix), rest...))
 			return true
 		})
-		for _, key := range gone {
-			t.delete(entryBucket, key)
-		}
 		t.put(entryBucket, key, seal(key, entry.Data))
 		t.put(headBucket, at, h.encode(at))
 		return nil
