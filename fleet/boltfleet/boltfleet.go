@@ -2,6 +2,8 @@
 // process at a time. So it is for a server with one replica, whose sessions, tasks and used proofs
 // survive restarts; its bus does not leave the process.
 //
+// The URL of fleet.Open names a file by its absolute path: bolt:///var/lib/shop/fleet.db.
+//
 // Each change is on the disk when its method returns. When the process is killed, or the machine
 // loses power, nothing is lost that a method has acknowledged. Writes of concurrent callers share a
 // transaction, and so a sync of the disk: about 1 ms each when there is one caller, and less when

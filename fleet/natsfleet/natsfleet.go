@@ -1,6 +1,10 @@
 // Package natsfleet is an engine of package fleet on NATS JetStream, version 2.12 or newer. Any
 // number of replicas share it. Package natsserver runs the server inside of the replicas.
 //
+// The URLs of fleet.Open are those of a server, such as nats://user:password@host:4222. The parameters
+// prefix, replicas, memory (true or false), maxbytes and domain are those of [Options]. The connection
+// is made in the background, and again whenever it breaks.
+//
 // Records and logs are messages of two streams, which the engine makes at their first use. What a
 // method has written is where the server keeps acknowledged messages: on the disks of a majority of
 // Options.Replicas servers. A server writes to its disk at once, but it syncs the file only every
@@ -94,7 +98,7 @@ type Engine struct {
 	ctx   context.Context // ends with Close
 	end   context.CancelFunc
 	ended sync.WaitGroup
-	close func() // the connection of Open; nil otherwise
+	close func() // the connection of fleet.Open; nil otherwise
 }
 
 var _ fleet.Engine = (*Engine)(nil)

@@ -20,6 +20,12 @@
 // tasks when its memory is full. With noeviction, writes fail then, and clients get a retryable
 // error.
 //
+// # URLs
+//
+// The URLs of fleet.Open are those of redis.ParseURL, such as
+// rediss://user:password@host:6379/0?pool_size=50. With at least one parameter addr=host:port it is
+// the URL of a cluster. The parameters prefix and shards are those of [Options].
+//
 // # Size
 //
 // In the memory of Redis, a record takes its data and about 450 bytes, or 950 if it has a group and
