@@ -235,7 +235,8 @@ func (e *Engine) begin(ctx context.Context) error {
 
 // Ping implements [fleet.Engine].
 func (e *Engine) Ping(ctx context.Context) error {
-	return e.view(ctx, func(*tx) error { return nil })
+	_, err := view(ctx, e, func(*tx) (any, error) { return nil, nil })
+	return err
 }
 
 // A clock is that of the machine, but it never goes backwards, also not after a restart: then it
@@ -418,12 +419,16 @@ func (s *store) commit(batch []*write) (err error) {
 }
 
 // view runs f in a transaction that only reads.
-func (e *Engine) view(ctx context.Context, f func(*tx) error) (err error) {
+func view[T any](ctx context.Context, e *Engine, f func(*tx) (T, error)) (result T, err error) {
 	if err := e.begin(ctx); err != nil {
-		return err
+		return result, err
 	}
 	defer caught(&err)()
-	return e.s.db.View(func(bt *bolt.Tx) error { return f(&tx{Tx: bt, s: e.s, now: e.s.now()}) })
+	err = e.s.db.View(func(bt *bolt.Tx) (err error) {
+		result, err = f(&tx{Tx: bt, s: e.s, now: e.s.now()})
+		return err
+	})
+	return result, err
 }
 
 // sweep removes what has expired, until ctx ends.
