@@ -191,6 +191,14 @@ func together(n int, f func(i int) error) []error {
 	return errs
 }
 
+// allSucceed calls f at the same time, and requires that it never fails.
+func allSucceed(t testing.TB, n int, f func(i int) error) {
+	t.Helper()
+	for _, err := range together(n, f) {
+		require.NoError(t, err)
+	}
+}
+
 // won requires that one has no error, and the others have one of those given.
 func won(t testing.TB, errs []error, others ...error) {
 	t.Helper()

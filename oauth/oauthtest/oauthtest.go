@@ -306,7 +306,6 @@ func (s *Server) describe() *metadata.AuthorizationServer {
 		GrantTypesSupported:               []string{grantCode, grantRefresh, grantCredentials, grantExchange, grantJWT},
 		TokenEndpointAuthMethodsSupported: []string{authNone, authBasic, authPost, authKey},
 		TokenEndpointAuthSigningAlgValuesSupported: keys.Names(algorithms),
-		IntrospectionEndpointAuthMethodsSupported:  []string{authBasic, authPost, authKey},
 		RevocationEndpointAuthMethodsSupported:     []string{authNone, authBasic, authPost, authKey},
 		CodeChallengeMethodsSupported:              []string{"S256"},
 		ISSParameterSupported:                      true,
