@@ -22,14 +22,6 @@ type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// exitWith returns the error for an exit code.
-func exitWith(code int) error {
-	if code == exitOK {
-		return nil
-	}
-	return exit(code)
-}
-
 // run runs the program and returns its exit code.
 func run(ctx context.Context, args []string, std streams) int {
 	root := newRoot(std)

@@ -63,7 +63,7 @@ func listCommand(std streams) *cobra.Command {
 }
 
 // runList is the command list.
-func runList(ctx context.Context, r *remote) int {
+func runList(ctx context.Context, r *remote) error {
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
 		if wantsLogin(err) {
@@ -114,7 +114,7 @@ outputs of its tools.`,
 }
 
 // runInspect is the command inspect.
-func runInspect(ctx context.Context, r *remote) int {
+func runInspect(ctx context.Context, r *remote) error {
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
 		if wantsLogin(err) {

@@ -80,7 +80,7 @@ it changes. An entry with the same name is not replaced without -force. Paths
 of programs become absolute, because hosts start them in a folder of their
 own. Before it writes, the program starts or calls the server and asks for its
 name; -no-check leaves that out.`,
-	}, func(ctx context.Context, r *remote) int { return runInstall(ctx, r, &p) }, func(r *remote, cmd *cobra.Command) {
+	}, func(ctx context.Context, r *remote) error { return runInstall(ctx, r, &p) }, func(r *remote, cmd *cobra.Command) {
 		r.before = 1
 		cmd.ValidArgsFunction = completeHosts
 		cmd.GroupID = groupSetup
@@ -104,7 +104,7 @@ func wrapped(text string) string {
 var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // runInstall is the command install.
-func runInstall(ctx context.Context, r *remote, p *placement) int {
+func runInstall(ctx context.Context, r *remote, p *placement) error {
 	h, file, err := p.locate(r.words[0])
 	if err != nil {
 		return r.usage("%v", err)
@@ -118,14 +118,14 @@ func runInstall(ctx context.Context, r *remote, p *placement) int {
 		r.command.Args = s.Command
 	}
 	if !p.noCheck {
-		if code := r.with(ctx, func(c *client.Client) error {
+		if err := r.with(ctx, func(c *client.Client) error {
 			if s.Name == "" {
 				s.Name = c.Server().Name
 			}
 			return c.Ping(ctx)
-		}); code != exitOK {
+		}); err != nil {
 			r.say("nothing was written; -no-check installs a server that does not respond")
-			return code
+			return err
 		}
 	}
 	s.Name = strings.Trim(unfit.ReplaceAllString(s.Name, "-"), "-")
@@ -136,18 +136,18 @@ func runInstall(ctx context.Context, r *remote, p *placement) int {
 	switch {
 	case errors.Is(err, errUnchanged):
 		r.out.printf("%s has %s already, in %s\n", h.Title, s.Name, file)
-		return exitOK
+		return nil
 	case err != nil:
 		r.say("%v", err)
-		return exitFault
+		return exit(exitFault)
 	case p.dryRun:
-		return exitOK
+		return nil
 	}
 	r.out.printf("installed %s in %s; %s\n", s.Name, file, h.Reload())
 	if len(s.Env)+len(s.Headers) > 0 {
 		r.say("the values of -env and -header are in the file as plain text")
 	}
-	return exitOK
+	return nil
 }
 
 // absolute makes a command line independent of the working directory and of PATH, which hosts set
