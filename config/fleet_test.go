@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,16 +44,16 @@ func (s *stubborn) Update(ctx context.Context, set string, r fleet.Record) (uint
 }
 
 func init() {
-	fleet.Register("shared", func(_ context.Context, url string) (fleet.Engine, error) {
+	fleet.Register("shared", func(_ context.Context, u *url.URL) (fleet.Engine, error) {
 		engines.mu.Lock()
 		defer engines.mu.Unlock()
-		first := engines.all[url]
+		first := engines.all[u.String()]
 		if first == nil {
 			first = &stubborn{Memory: fleet.NewMemory(fleet.MemoryOptions{})}
 			if engines.all == nil {
 				engines.all = map[string]*stubborn{}
 			}
-			engines.all[url] = first
+			engines.all[u.String()] = first
 			return first, nil
 		}
 		return first.Open(), nil

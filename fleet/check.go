@@ -1,56 +1,52 @@
 package fleet
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
 
-// CheckNames returns ErrInvalid if one of the names is not allowed. Engines check their arguments
-// with the functions that begin with Check.
+const nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+// CheckNames returns [ErrInvalid] if one of the names is not allowed. Names of sets, keys, groups,
+// logs and topics have 1 to 64 characters of A-Z, a-z, 0-9, "_" and "-".
 func CheckNames(names ...string) error {
 	for _, name := range names {
-		if !validName(name) {
+		if name == "" || len(name) > maxName || strings.Trim(name, nameCharacters) != "" {
 			return fmt.Errorf("%w: the name %.70q", ErrInvalid, name)
 		}
 	}
 	return nil
 }
 
-func validName(name string) bool {
-	if name == "" || len(name) > maxName {
-		return false
+// checkOptional is CheckNames for a name that may be "".
+func checkOptional(name string) error {
+	if name == "" {
+		return nil
 	}
-	for _, c := range []byte(name) {
-		switch {
-		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
+	return CheckNames(name)
 }
 
-// CheckRecord returns ErrInvalid or ErrTooLarge if the record may not be created or updated.
-func CheckRecord(set string, r Record) error {
-	if err := CheckNames(set, r.Key); err != nil {
-		return err
+func checkLimit(limit int) error {
+	if limit < 1 {
+		return fmt.Errorf("%w: the limit %d", ErrInvalid, limit)
 	}
-	if r.Group != "" {
-		if err := CheckNames(r.Group); err != nil {
-			return err
-		}
-	}
+	return nil
+}
+
+// checkRecord returns ErrInvalid or ErrTooLarge if the record may not be created or updated.
+func checkRecord(set string, r Record) error {
 	switch {
 	case r.TTL < MinTTL:
 		return fmt.Errorf("%w: the TTL %s", ErrInvalid, r.TTL)
 	case r.Due < 0:
 		return fmt.Errorf("%w: due in %s", ErrInvalid, r.Due)
 	}
-	return checkData(r.Data)
+	return cmp.Or(CheckNames(set, r.Key), checkOptional(r.Group), checkData(r.Data))
 }
 
-// CheckEntry returns ErrInvalid or ErrTooLarge if the entry may not be appended.
-func CheckEntry(group, log string, e Entry, keep Keep) error {
-	if err := CheckNames(group, log); err != nil {
-		return err
-	}
+// checkEntry returns ErrInvalid or ErrTooLarge if the entry may not be appended.
+func checkEntry(group, log string, e Entry, keep Keep) error {
 	switch {
 	case e.Seq == 0:
 		return fmt.Errorf("%w: the number 0", ErrInvalid)
@@ -59,15 +55,12 @@ func CheckEntry(group, log string, e Entry, keep Keep) error {
 	case keep.TTL < MinTTL:
 		return fmt.Errorf("%w: the TTL %s", ErrInvalid, keep.TTL)
 	}
-	return checkData(e.Data)
+	return cmp.Or(CheckNames(group, log), checkData(e.Data))
 }
 
-// CheckMessage returns ErrInvalid or ErrTooLarge if the message may not be published.
-func CheckMessage(topic string, data []byte) error {
-	if err := CheckNames(topic); err != nil {
-		return err
-	}
-	return checkData(data)
+// checkMessage returns ErrInvalid or ErrTooLarge if the message may not be published.
+func checkMessage(topic string, data []byte) error {
+	return cmp.Or(CheckNames(topic), checkData(data))
 }
 
 func checkData(data []byte) error {

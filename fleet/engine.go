@@ -17,8 +17,9 @@ import (
 
 // An Engine is what replicas share. It is safe for concurrent use.
 //
-// Names of sets, keys, groups, logs and topics have 1 to 64 characters of A-Z, a-z, 0-9, "_" and
-// "-". Arguments that are not allowed, such as other names, are refused with [ErrInvalid].
+// Its arguments are valid, since a [Fleet] checks them before: names of sets, keys, groups, logs and
+// topics have 1 to 64 characters of A-Z, a-z, 0-9, "_" and "-", limits are at least 1, and sizes and
+// times are those that the fields say.
 //
 // Errors other than those of this package mean that the engine is not available. Every method may
 // be tried again after such an error, whether or not it had an effect. Methods return soon after
@@ -94,7 +95,7 @@ const (
 	MinTTL = time.Second
 
 	// MaxData is how long the data of records, entries and messages may be, in bytes. More is
-	// refused with [ErrTooLarge]. An engine may have a lower limit, of at least 512 kB.
+	// refused with [ErrTooLarge]. An engine may refuse it beyond a lower limit, of at least 512 kB.
 	//
 	//limit:message bytes of a record or event that replicas share | an error
 	MaxData = 8 << 20

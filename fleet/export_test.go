@@ -9,12 +9,12 @@ func (m *Memory) Advance(d time.Duration) {
 	m.store.ahead += d
 }
 
-// Used returns how many records and bytes count against the limits, and how many sets and groups
-// of logs there are.
-func (m *Memory) Used() (records, bytes, sets, groups int) {
+// Used returns how many records and bytes count against the limits, and how many sets and logs
+// there are.
+func (m *Memory) Used() (records, bytes, sets, logs int) {
 	m.store.mu.Lock()
 	defer m.store.mu.Unlock()
-	return m.store.records, m.store.bytes, len(m.store.sets), len(m.store.logs)
+	return m.store.records, m.store.bytes, len(m.store.sets), m.store.logs.Count("")
 }
 
 // Unregister undoes Register.

@@ -91,11 +91,11 @@ func (e *UnavailableError) RetryAfter() time.Duration { return Retry }
 // ErrNewer means that a newer version of the program wrote the record. It stays as it is.
 var ErrNewer = errors.New("fleet: the record was written by a newer version of the program")
 
-// A Fleet is one replica's view of an [Engine]: it seals what the engine stores, limits the time of
-// each operation, and knows which replicas are alive. Create one with New. All methods are safe for
-// concurrent use. Those with a context return the errors of [Engine], and an [*UnavailableError] if
-// the engine failed, took longer than [Options].Timeout, or failed three times in a row and less than
-// a second ago.
+// A Fleet is one replica's view of an [Engine]: it checks arguments, seals what the engine stores,
+// limits the time of each operation, and knows which replicas are alive. Create one with New. All
+// methods are safe for concurrent use. Those with a context return the errors of [Engine],
+// [ErrInvalid] for arguments that are not allowed, and an [*UnavailableError] if the engine failed,
+// took longer than [Options].Timeout, or failed three times in a row and less than a second ago.
 //
 // The bus only wakes: a message may be lost, so code that waits for one also looks into the store
 // from time to time.
@@ -106,7 +106,6 @@ type Fleet struct {
 
 	mu       sync.Mutex
 	handlers map[string][]*handler // by kind; guarded by mu
-	missed   []*handler            // guarded by mu
 	alive    map[string]liveness   // guarded by mu
 	failures int                   // in a row; guarded by mu
 	tried    time.Time             // the last attempt after failuresInARow; guarded by mu
@@ -291,8 +290,9 @@ func (f *Fleet) Alive(ctx context.Context, replica string) (bool, error) {
 	return err == nil, nil
 }
 
-// do runs one operation of the engine, within its time.
-func (f *Fleet) do(ctx context.Context, op, set string, run func(ctx context.Context) error) error {
+// do runs one operation of the engine, within its time. invalid is what is wrong with the arguments;
+// then the engine is not called.
+func (f *Fleet) do(ctx context.Context, op, set string, invalid error, run func(ctx context.Context) error) error {
 	if err := f.refuse(); err != nil {
 		return &UnavailableError{op, err}
 	}
@@ -301,6 +301,10 @@ func (f *Fleet) do(ctx context.Context, op, set string, run func(ctx context.Con
 	end := func(error) {}
 	if f.opts.Observe != nil {
 		ctx, end = f.opts.Observe(ctx, op, set)
+	}
+	if invalid != nil {
+		end(invalid)
+		return invalid
 	}
 	err := run(ctx)
 	end(err)
@@ -314,9 +318,17 @@ func (f *Fleet) do(ctx context.Context, op, set string, run func(ctx context.Con
 	return &UnavailableError{op, err}
 }
 
+// get is do for operations with a result.
+func get[T any](ctx context.Context, f *Fleet, op, set string, invalid error, run func(ctx context.Context) (T, error)) (result T, err error) {
+	err = f.do(ctx, op, set, invalid, func(ctx context.Context) (err error) {
+		result, err = run(ctx)
+		return err
+	})
+	return result, err
+}
+
 func expected(err error) bool {
-	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) ||
-		errors.Is(err, ErrTooLarge) || errors.Is(err, ErrInvalid)
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) || errors.Is(err, ErrTooLarge)
 }
 
 // refuse returns an error if the engine failed too often to be tried again already.
@@ -362,15 +374,7 @@ func (f *Fleet) On(kind string, call func(from string, payload []byte)) (off fun
 // OnMissed calls call when messages of other replicas may have been lost, until off is called. It
 // must not block.
 func (f *Fleet) OnMissed(call func()) (off func()) {
-	h := &handler{func(string, []byte) { call() }}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.missed = append(without(f.missed, nil), h)
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.missed = without(f.missed, h)
-	}
+	return f.On(kindMissed, func(string, []byte) { call() })
 }
 
 // without returns a copy of all without h: others may be calling the handlers of all.
@@ -409,7 +413,7 @@ func (f *Fleet) Tell(to, kind string, payload any) {
 	}
 }
 
-const kindMissed = "missed"
+const kindMissed = "missed" // of messages that say that others were lost
 
 // send publishes what Tell left.
 func (f *Fleet) send(ctx context.Context) {
@@ -424,15 +428,10 @@ func (f *Fleet) send(ctx context.Context) {
 		if m.to != "" {
 			topic = "r-" + m.to
 		}
-		if err := f.publish(ctx, topic, m); err != nil {
-			f.mu.Lock()
-			f.overflow = true
-			f.mu.Unlock()
-			continue
-		}
+		err := f.publish(ctx, topic, m)
 		f.mu.Lock()
-		missed := f.overflow && len(f.queue) == 0
-		f.overflow = f.overflow && !missed
+		missed := f.overflow && err == nil && len(f.queue) == 0
+		f.overflow = (f.overflow || err != nil) && !missed
 		f.mu.Unlock()
 		if missed && f.publish(ctx, everyone, message{From: f.replica, Kind: kindMissed}) != nil {
 			f.mu.Lock()
@@ -448,7 +447,7 @@ func (f *Fleet) publish(ctx context.Context, topic string, m message) error {
 		return err
 	}
 	data := f.opts.Seal("bus/"+topic, text)
-	return f.do(ctx, "Publish", "", func(ctx context.Context) error { return f.engine.Publish(ctx, topic, data) })
+	return f.do(ctx, "Publish", "", checkMessage(topic, data), func(ctx context.Context) error { return f.engine.Publish(ctx, topic, data) })
 }
 
 // deliver takes a message of the bus.
@@ -462,8 +461,6 @@ func (f *Fleet) deliver(topic string, data []byte) {
 	case err != nil:
 		f.opts.Logger.Warn("fleet: a message of another replica cannot be read; do all replicas have the same StateKeys?", "error", err)
 	case m.From == f.replica:
-	case m.Kind == kindMissed:
-		f.tellMissed()
 	default:
 		f.dispatch(m)
 	}
@@ -478,14 +475,7 @@ func (f *Fleet) dispatch(m message) {
 	}
 }
 
-func (f *Fleet) tellMissed() {
-	f.mu.Lock()
-	handlers := f.missed
-	f.mu.Unlock()
-	for _, h := range handlers {
-		h.call("", nil)
-	}
-}
+func (f *Fleet) tellMissed() { f.dispatch(message{Kind: kindMissed}) }
 
 // Digest returns a name for keys and groups that does not tell what it stands for: 43 characters.
 // Session IDs and principals are never stored as such.
@@ -524,10 +514,9 @@ func (s *Set) open(r Record) (Record, error) {
 }
 
 // Get returns a record. A record that was not sealed by this server is an error.
-func (s *Set) Get(ctx context.Context, key string) (r Record, err error) {
-	err = s.f.do(ctx, "Get", s.name, func(ctx context.Context) error {
-		r, err = s.f.engine.Get(ctx, s.name, key)
-		return err
+func (s *Set) Get(ctx context.Context, key string) (Record, error) {
+	r, err := get(ctx, s.f, "Get", s.name, CheckNames(s.name, key), func(ctx context.Context) (Record, error) {
+		return s.f.engine.Get(ctx, s.name, key)
 	})
 	if err != nil {
 		return Record{}, err
@@ -538,44 +527,39 @@ func (s *Set) Get(ctx context.Context, key string) (r Record, err error) {
 // Create adds a record.
 func (s *Set) Create(ctx context.Context, r Record) (revision uint64, err error) {
 	r = s.seal(r)
-	err = s.f.do(ctx, "Create", s.name, func(ctx context.Context) error {
-		revision, err = s.f.engine.Create(ctx, s.name, r)
-		return err
+	return get(ctx, s.f, "Create", s.name, checkRecord(s.name, r), func(ctx context.Context) (uint64, error) {
+		return s.f.engine.Create(ctx, s.name, r)
 	})
-	return revision, err
 }
 
 // Update replaces a record whose revision is r.Revision.
 func (s *Set) Update(ctx context.Context, r Record) (revision uint64, err error) {
 	r = s.seal(r)
-	err = s.f.do(ctx, "Update", s.name, func(ctx context.Context) error {
-		revision, err = s.f.engine.Update(ctx, s.name, r)
-		return err
+	return get(ctx, s.f, "Update", s.name, checkRecord(s.name, r), func(ctx context.Context) (uint64, error) {
+		return s.f.engine.Update(ctx, s.name, r)
 	})
-	return revision, err
 }
 
 // Delete deletes a record.
 func (s *Set) Delete(ctx context.Context, key string, revision uint64) error {
-	return s.f.do(ctx, "Delete", s.name, func(ctx context.Context) error {
+	return s.f.do(ctx, "Delete", s.name, CheckNames(s.name, key), func(ctx context.Context) error {
 		return s.f.engine.Delete(ctx, s.name, key, revision)
 	})
 }
 
 // Due returns records that are due. Records that cannot be opened are left out and logged.
-func (s *Set) Due(ctx context.Context, limit int) (all []Record, err error) {
-	err = s.f.do(ctx, "Due", s.name, func(ctx context.Context) error {
-		all, err = s.f.engine.Due(ctx, s.name, limit)
-		return err
+func (s *Set) Due(ctx context.Context, limit int) ([]Record, error) {
+	all, err := get(ctx, s.f, "Due", s.name, cmp.Or(CheckNames(s.name), checkLimit(limit)), func(ctx context.Context) ([]Record, error) {
+		return s.f.engine.Due(ctx, s.name, limit)
 	})
 	return s.openAll(all), err
 }
 
 // List returns records of a group. Records that cannot be opened are left out and logged.
-func (s *Set) List(ctx context.Context, group, after string, limit int) (all []Record, err error) {
-	err = s.f.do(ctx, "List", s.name, func(ctx context.Context) error {
-		all, err = s.f.engine.List(ctx, s.name, group, after, limit)
-		return err
+func (s *Set) List(ctx context.Context, group, after string, limit int) ([]Record, error) {
+	invalid := cmp.Or(CheckNames(s.name, group), checkOptional(after), checkLimit(limit))
+	all, err := get(ctx, s.f, "List", s.name, invalid, func(ctx context.Context) ([]Record, error) {
+		return s.f.engine.List(ctx, s.name, group, after, limit)
 	})
 	return s.openAll(all), err
 }
@@ -594,12 +578,10 @@ func (s *Set) openAll(all []Record) []Record {
 }
 
 // Count returns how many records a group has, or the set if group is "".
-func (s *Set) Count(ctx context.Context, group string) (n int, err error) {
-	err = s.f.do(ctx, "Count", s.name, func(ctx context.Context) error {
-		n, err = s.f.engine.Count(ctx, s.name, group)
-		return err
+func (s *Set) Count(ctx context.Context, group string) (int, error) {
+	return get(ctx, s.f, "Count", s.name, cmp.Or(CheckNames(s.name), checkOptional(group)), func(ctx context.Context) (int, error) {
+		return s.f.engine.Count(ctx, s.name, group)
 	})
-	return n, err
 }
 
 func entryID(group, log string, seq uint64) string {
@@ -609,14 +591,15 @@ func entryID(group, log string, seq uint64) string {
 // Append adds an entry to a log, as [Logs] says.
 func (f *Fleet) Append(ctx context.Context, group, log string, e Entry, keep Keep) error {
 	e.Data = f.opts.Seal(entryID(group, log, e.Seq), e.Data)
-	return f.do(ctx, "Append", "", func(ctx context.Context) error { return f.engine.Append(ctx, group, log, e, keep) })
+	return f.do(ctx, "Append", "", checkEntry(group, log, e, keep), func(ctx context.Context) error {
+		return f.engine.Append(ctx, group, log, e, keep)
+	})
 }
 
 // After returns entries of a log, as [Logs] says. It ends before an entry that cannot be opened.
-func (f *Fleet) After(ctx context.Context, group, log string, seq uint64, limit int) (all []Entry, err error) {
-	err = f.do(ctx, "After", "", func(ctx context.Context) error {
-		all, err = f.engine.After(ctx, group, log, seq, limit)
-		return err
+func (f *Fleet) After(ctx context.Context, group, log string, seq uint64, limit int) ([]Entry, error) {
+	all, err := get(ctx, f, "After", "", cmp.Or(CheckNames(group, log), checkLimit(limit)), func(ctx context.Context) ([]Entry, error) {
+		return f.engine.After(ctx, group, log, seq, limit)
 	})
 	for i := range all {
 		plain, bad := f.opts.Open(entryID(group, log, all[i].Seq), all[i].Data)
@@ -630,14 +613,12 @@ func (f *Fleet) After(ctx context.Context, group, log string, seq uint64, limit 
 
 // Last returns the number of the last entry of a log; 0 if there is none.
 func (f *Fleet) Last(ctx context.Context, group, log string) (seq uint64, err error) {
-	err = f.do(ctx, "Last", "", func(ctx context.Context) error {
-		seq, err = f.engine.Last(ctx, group, log)
-		return err
+	return get(ctx, f, "Last", "", CheckNames(group, log), func(ctx context.Context) (uint64, error) {
+		return f.engine.Last(ctx, group, log)
 	})
-	return seq, err
 }
 
 // Drop deletes the logs of a group.
 func (f *Fleet) Drop(ctx context.Context, group string) error {
-	return f.do(ctx, "Drop", "", func(ctx context.Context) error { return f.engine.Drop(ctx, group) })
+	return f.do(ctx, "Drop", "", CheckNames(group), func(ctx context.Context) error { return f.engine.Drop(ctx, group) })
 }

@@ -1,13 +1,14 @@
 package fleet
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpkit/mcpkit-go/fleet/internal/ordered"
 )
 
 // MemoryOptions limits what a [Memory] keeps. The zero value is ready to use.
@@ -52,7 +53,7 @@ func NewMemory(opts MemoryOptions) *Memory {
 	if opts.MaxBytes <= 0 {
 		opts.MaxBytes = DefaultMaxBytes
 	}
-	s := &memoryStore{opts: opts, sets: map[string]*memorySet{}, logs: map[string]map[string]*memoryLog{}, hubs: map[*Hub]struct{}{}}
+	s := &memoryStore{opts: opts, sets: map[string]*memorySet{}, logs: ordered.New[*memoryLog](), hubs: map[*Hub]struct{}{}}
 	return s.open()
 }
 
@@ -65,84 +66,29 @@ type memoryStore struct {
 	opts MemoryOptions
 
 	mu       sync.Mutex
-	sets     map[string]*memorySet            // guarded by mu
-	logs     map[string]map[string]*memoryLog // by group and name; guarded by mu
-	hubs     map[*Hub]struct{}                // of the open engines; guarded by mu
-	expiring timers                           // of records and logs; guarded by mu
-	revision uint64                           // the last one; guarded by mu
-	records  int                              // with entries; guarded by mu
-	bytes    int                              // guarded by mu
-	ahead    time.Duration                    // of the clock, in tests; guarded by mu
+	sets     map[string]*memorySet      // guarded by mu; not empty
+	logs     *ordered.Index[*memoryLog] // by path, in their groups; guarded by mu
+	hubs     map[*Hub]struct{}          // of the open engines; guarded by mu
+	revision uint64                     // the last one; guarded by mu
+	records  int                        // with entries; guarded by mu
+	bytes    int                        // guarded by mu
+	ahead    time.Duration              // of the clock, in tests; guarded by mu
 }
 
-type memorySet struct {
-	records map[string]*memoryRecord
-	groups  map[string][]*memoryRecord // sorted by key
-	due     timers
-}
+type (
+	memorySet  = ordered.Index[memoryRecord]
+	memoryItem = ordered.Item[memoryRecord]
+)
 
 type memoryRecord struct {
-	Record
-	set      string
-	expires  timer
-	becomes  timer // due
-	occupies int
+	data     []byte
+	revision uint64
 }
 
 type memoryLog struct {
-	group, name string
-	entries     []Entry
-	last        uint64
-	bytes       int // of the data
-	expires     timer
-}
-
-// A timer is in a heap of timers, unless at is zero.
-type timer struct {
-	at     time.Time
-	index  int
-	record *memoryRecord // either
-	log    *memoryLog    // or
-}
-
-// timers is a heap: the first is the earliest.
-type timers []*timer
-
-func (h timers) Len() int           { return len(h) }
-func (h timers) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h timers) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push implements [heap.Interface].
-func (h *timers) Push(x any) {
-	t := x.(*timer)
-	t.index = len(*h)
-	*h = append(*h, t)
-}
-
-// Pop implements [heap.Interface].
-func (h *timers) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return t
-}
-
-// set moves the timer to a time; the zero time removes it.
-func (h *timers) set(t *timer, at time.Time) {
-	was := t.at
-	t.at = at
-	switch {
-	case was.IsZero() && !at.IsZero():
-		heap.Push(h, t)
-	case !was.IsZero() && at.IsZero():
-		heap.Remove(h, t.index)
-	case !was.IsZero():
-		heap.Fix(h, t.index)
-	}
+	entries []Entry
+	last    uint64
+	bytes   int // of the data
 }
 
 func (s *memoryStore) open() *Memory {
@@ -172,13 +118,10 @@ func (m *Memory) begin(ctx context.Context) (now time.Time, err error) {
 		return now, errClosed
 	}
 	now = time.Now().Add(s.ahead)
-	for len(s.expiring) > 0 && !s.expiring[0].at.After(now) {
-		if t := s.expiring[0]; t.record != nil {
-			s.remove(t.record)
-		} else {
-			s.drop(t.log)
-		}
+	for name, in := range s.sets {
+		s.forget(name, in.Expire(now)...)
 	}
+	s.drop(s.logs.Expire(now)...)
 	return now, nil
 }
 
@@ -208,9 +151,6 @@ func (s *memoryStore) takes(records, bytes int) error {
 
 // Get implements [Records].
 func (m *Memory) Get(ctx context.Context, set, key string) (Record, error) {
-	if err := CheckNames(set, key); err != nil {
-		return Record{}, err
-	}
 	now, err := m.begin(ctx)
 	if err != nil {
 		return Record{}, err
@@ -220,27 +160,28 @@ func (m *Memory) Get(ctx context.Context, set, key string) (Record, error) {
 	if r == nil {
 		return Record{}, ErrNotFound
 	}
-	return r.copy(now), nil
+	return public(r, now), nil
 }
 
-func (r *memoryRecord) copy(now time.Time) Record {
-	c := r.Record
-	c.TTL, c.Due = r.expires.at.Sub(now), 0
-	return c
+// public returns a record for callers.
+func public(r *memoryItem, now time.Time) Record {
+	return Record{Key: r.Key, Group: r.Group, Data: r.Value.data, Revision: r.Value.revision, TTL: r.Expires().Sub(now)}
 }
 
-func (s *memoryStore) record(set, key string) *memoryRecord {
+func (s *memoryStore) record(set, key string) *memoryItem {
 	if in := s.sets[set]; in != nil {
-		return in.records[key]
+		return in.Get(key)
 	}
 	return nil
 }
 
+// occupies returns the bytes that a record takes.
+func occupies(r *memoryItem) int {
+	return recordOverhead + len(r.Key) + len(r.Group) + len(r.Value.data)
+}
+
 // Create implements [Records].
 func (m *Memory) Create(ctx context.Context, set string, r Record) (revision uint64, err error) {
-	if err := CheckRecord(set, r); err != nil {
-		return 0, err
-	}
 	now, err := m.begin(ctx)
 	if err != nil {
 		return 0, err
@@ -250,49 +191,34 @@ func (m *Memory) Create(ctx context.Context, set string, r Record) (revision uin
 	if s.record(set, r.Key) != nil {
 		return 0, ErrExists
 	}
-	own := &memoryRecord{Record: r, set: set, occupies: recordOverhead + len(r.Key) + len(r.Group) + len(r.Data)}
-	if err := s.takes(1, own.occupies); err != nil {
+	if err := s.takes(1, recordOverhead+len(r.Key)+len(r.Group)+len(r.Data)); err != nil {
 		return 0, err
 	}
 	in := s.sets[set]
 	if in == nil {
-		in = &memorySet{records: map[string]*memoryRecord{}, groups: map[string][]*memoryRecord{}}
+		in = ordered.New[memoryRecord]()
 		s.sets[set] = in
 	}
-	in.records[r.Key] = own
-	if r.Group != "" {
-		i, _ := in.find(r.Group, r.Key)
-		in.groups[r.Group] = slices.Insert(in.groups[r.Group], i, own)
-	}
+	own := in.Add(r.Key, r.Group, memoryRecord{data: r.Data})
 	s.records++
-	s.bytes += own.occupies
-	own.expires.record, own.becomes.record = own, own
-	s.schedule(in, own, now, r.TTL, r.Due)
-	return own.Revision, nil
+	s.bytes += occupies(own)
+	return s.schedule(in, own, now, r), nil
 }
 
-// schedule sets the times of a record and its revision.
-func (s *memoryStore) schedule(in *memorySet, r *memoryRecord, now time.Time, ttl, due time.Duration) {
+// schedule sets the times of a record and its revision, which it returns.
+func (s *memoryStore) schedule(in *memorySet, own *memoryItem, now time.Time, r Record) (revision uint64) {
 	s.revision++
-	r.Revision = s.revision
-	s.expiring.set(&r.expires, now.Add(ttl))
-	at := time.Time{}
-	if due > 0 {
-		at = now.Add(due - AtOnce)
+	own.Value.revision = s.revision
+	due := time.Time{}
+	if r.Due > 0 {
+		due = now.Add(r.Due - AtOnce)
 	}
-	in.due.set(&r.becomes, at)
-}
-
-// find returns where a key is in a group, or where it belongs.
-func (in *memorySet) find(group, key string) (int, bool) {
-	return slices.BinarySearchFunc(in.groups[group], key, func(r *memoryRecord, key string) int { return strings.Compare(r.Key, key) })
+	in.Schedule(own, due, now.Add(r.TTL))
+	return s.revision
 }
 
 // Update implements [Records].
 func (m *Memory) Update(ctx context.Context, set string, r Record) (revision uint64, err error) {
-	if err := CheckRecord(set, r); err != nil {
-		return 0, err
-	}
 	now, err := m.begin(ctx)
 	if err != nil {
 		return 0, err
@@ -303,25 +229,20 @@ func (m *Memory) Update(ctx context.Context, set string, r Record) (revision uin
 	switch {
 	case own == nil:
 		return 0, ErrNotFound
-	case own.Revision != r.Revision:
+	case own.Value.revision != r.Revision:
 		return 0, ErrConflict
 	}
-	more := len(r.Data) - len(own.Data)
+	more := len(r.Data) - len(own.Value.data)
 	if err := s.takes(0, more); err != nil {
 		return 0, err
 	}
-	own.Data = r.Data
-	own.occupies += more
+	own.Value.data = r.Data
 	s.bytes += more
-	s.schedule(s.sets[set], own, now, r.TTL, r.Due)
-	return own.Revision, nil
+	return s.schedule(s.sets[set], own, now, r), nil
 }
 
 // Delete implements [Records].
 func (m *Memory) Delete(ctx context.Context, set, key string, revision uint64) error {
-	if err := CheckNames(set, key); err != nil {
-		return err
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return err
 	}
@@ -330,135 +251,88 @@ func (m *Memory) Delete(ctx context.Context, set, key string, revision uint64) e
 	switch {
 	case r == nil:
 		return nil
-	case revision != 0 && r.Revision != revision:
+	case revision != 0 && r.Value.revision != revision:
 		return ErrConflict
 	}
-	m.store.remove(r)
+	m.store.sets[set].Remove(r)
+	m.store.forget(set, r)
 	return nil
 }
 
-func (s *memoryStore) remove(r *memoryRecord) {
-	in := s.sets[r.set]
-	delete(in.records, r.Key)
-	if r.Group != "" {
-		i, _ := in.find(r.Group, r.Key)
-		if in.groups[r.Group] = slices.Delete(in.groups[r.Group], i, i+1); len(in.groups[r.Group]) == 0 {
-			delete(in.groups, r.Group)
-		}
+// forget accounts for records that were removed from a set.
+func (s *memoryStore) forget(set string, removed ...*memoryItem) {
+	for _, r := range removed {
+		s.records--
+		s.bytes -= occupies(r)
 	}
-	s.expiring.set(&r.expires, time.Time{})
-	in.due.set(&r.becomes, time.Time{})
-	if len(in.records) == 0 {
-		delete(s.sets, r.set)
+	if s.sets[set].Count("") == 0 {
+		delete(s.sets, set)
 	}
-	s.records--
-	s.bytes -= r.occupies
+}
+
+// read returns the records that find finds in a set.
+func (m *Memory) read(ctx context.Context, set string, find func(in *memorySet, now time.Time) []*memoryItem) ([]Record, error) {
+	now, err := m.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer m.store.mu.Unlock()
+	in := m.store.sets[set]
+	if in == nil {
+		return nil, nil
+	}
+	var all []Record
+	for _, r := range find(in, now) {
+		all = append(all, public(r, now))
+	}
+	return all, nil
 }
 
 // Due implements [Records].
 func (m *Memory) Due(ctx context.Context, set string, limit int) ([]Record, error) {
-	if err := CheckNames(set); err != nil {
-		return nil, err
-	}
-	now, err := m.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer m.store.mu.Unlock()
-	in := m.store.sets[set]
-	if in == nil {
-		return nil, nil
-	}
-	var found []*timer
-	for len(in.due) > 0 && !in.due[0].at.After(now) && len(found) < limit {
-		found = append(found, heap.Pop(&in.due).(*timer))
-	}
-	all := make([]Record, len(found))
-	for i, t := range found {
-		all[i] = t.record.copy(now)
-		heap.Push(&in.due, t)
-	}
-	return all, nil
+	return m.read(ctx, set, func(in *memorySet, now time.Time) []*memoryItem { return in.Due(now, limit) })
 }
 
 // List implements [Records].
 func (m *Memory) List(ctx context.Context, set, group, after string, limit int) ([]Record, error) {
-	if err := CheckNames(set, group); err != nil {
-		return nil, err
-	}
-	if after != "" {
-		if err := CheckNames(after); err != nil {
-			return nil, err
-		}
-	}
-	now, err := m.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer m.store.mu.Unlock()
-	in := m.store.sets[set]
-	if in == nil {
-		return nil, nil
-	}
-	first, found := in.find(group, after)
-	if found {
-		first++
-	}
-	var all []Record
-	for _, r := range in.groups[group][first:] {
-		if len(all) >= limit {
-			break
-		}
-		all = append(all, r.copy(now))
-	}
-	return all, nil
+	return m.read(ctx, set, func(in *memorySet, _ time.Time) []*memoryItem { return in.List(group, after, limit) })
 }
 
 // Count implements [Records].
 func (m *Memory) Count(ctx context.Context, set, group string) (int, error) {
-	if err := CheckNames(set); err != nil {
-		return 0, err
-	}
-	if group != "" {
-		if err := CheckNames(group); err != nil {
-			return 0, err
-		}
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return 0, err
 	}
 	defer m.store.mu.Unlock()
 	in := m.store.sets[set]
-	switch {
-	case in == nil:
+	if in == nil {
 		return 0, nil
-	case group == "":
-		return len(in.records), nil
 	}
-	return len(in.groups[group]), nil
+	return in.Count(group), nil
 }
+
+// path returns the key of a log. Names have no slash.
+func path(group, log string) string { return group + "/" + log }
 
 // Append implements [Logs].
 func (m *Memory) Append(ctx context.Context, group, log string, e Entry, keep Keep) error {
-	if err := CheckEntry(group, log, e, keep); err != nil {
-		return err
-	}
 	now, err := m.begin(ctx)
 	if err != nil {
 		return err
 	}
 	s := m.store
 	defer s.mu.Unlock()
-	l := s.logs[group][log]
-	if l != nil && e.Seq <= l.last {
+	own := s.logs.Get(path(group, log))
+	l := &memoryLog{}
+	if own != nil {
+		l = own.Value
+	}
+	if e.Seq <= l.last {
 		i, found := l.find(e.Seq)
 		if found && string(l.entries[i].Data) == string(e.Data) {
 			return nil
 		}
 		return ErrConflict
-	}
-	if l == nil {
-		l = &memoryLog{group: group, name: log}
 	}
 	// What the entry replaces makes room for it.
 	dropped, freed := 0, 0
@@ -467,108 +341,83 @@ func (m *Memory) Append(ctx context.Context, group, log string, e Entry, keep Ke
 		dropped++
 	}
 	records, bytes := 1-dropped, len(e.Data)-freed+(1-dropped)*entryOverhead
-	if l.last == 0 {
-		records, bytes = records+1, bytes+l.overhead()
+	if own == nil {
+		records, bytes = records+1, bytes+recordOverhead+len(group)+len(log)
 	}
 	if err := s.takes(records, bytes); err != nil {
 		return err
 	}
-	if l.last == 0 {
-		if s.logs[group] == nil {
-			s.logs[group] = map[string]*memoryLog{}
-		}
-		s.logs[group][log] = l
-		l.expires.log = l
+	if own == nil {
+		own = s.logs.Add(path(group, log), group, l)
 	}
 	s.records += records
 	s.bytes += bytes
 	l.entries = append(slices.Delete(l.entries, 0, dropped), e)
 	l.bytes += len(e.Data) - freed
 	l.last = e.Seq
-	s.expiring.set(&l.expires, now.Add(keep.TTL))
+	s.logs.Schedule(own, time.Time{}, now.Add(keep.TTL))
 	return nil
 }
 
-func (l *memoryLog) overhead() int { return recordOverhead + len(l.group) + len(l.name) }
-
 // find returns where an entry is, or where it belongs.
 func (l *memoryLog) find(seq uint64) (int, bool) {
-	return slices.BinarySearchFunc(l.entries, seq, func(e Entry, seq uint64) int {
-		switch {
-		case e.Seq < seq:
-			return -1
-		case e.Seq > seq:
-			return 1
-		}
-		return 0
-	})
+	return slices.BinarySearchFunc(l.entries, seq, func(e Entry, seq uint64) int { return cmp.Compare(e.Seq, seq) })
 }
 
-func (s *memoryStore) drop(l *memoryLog) {
-	s.expiring.set(&l.expires, time.Time{})
-	s.records -= 1 + len(l.entries)
-	s.bytes -= l.overhead() + l.bytes + len(l.entries)*entryOverhead
-	if delete(s.logs[l.group], l.name); len(s.logs[l.group]) == 0 {
-		delete(s.logs, l.group)
+// drop accounts for logs that were removed.
+func (s *memoryStore) drop(removed ...*ordered.Item[*memoryLog]) {
+	for _, own := range removed {
+		s.records -= 1 + len(own.Value.entries)
+		s.bytes -= recordOverhead + len(own.Key) - 1 + own.Value.bytes + len(own.Value.entries)*entryOverhead
 	}
 }
 
 // After implements [Logs].
 func (m *Memory) After(ctx context.Context, group, log string, seq uint64, limit int) ([]Entry, error) {
-	if err := CheckNames(group, log); err != nil {
-		return nil, err
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer m.store.mu.Unlock()
-	l := m.store.logs[group][log]
-	if l == nil || limit < 1 {
+	own := m.store.logs.Get(path(group, log))
+	if own == nil {
 		return nil, nil
 	}
-	first, found := l.find(seq)
+	first, found := own.Value.find(seq)
 	if found {
 		first++
 	}
-	rest := l.entries[first:]
+	rest := own.Value.entries[first:]
 	return slices.Clone(rest[:min(limit, len(rest))]), nil
 }
 
 // Last implements [Logs].
 func (m *Memory) Last(ctx context.Context, group, log string) (uint64, error) {
-	if err := CheckNames(group, log); err != nil {
-		return 0, err
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return 0, err
 	}
 	defer m.store.mu.Unlock()
-	if l := m.store.logs[group][log]; l != nil {
-		return l.last, nil
+	if own := m.store.logs.Get(path(group, log)); own != nil {
+		return own.Value.last, nil
 	}
 	return 0, nil
 }
 
 // Drop implements [Logs].
 func (m *Memory) Drop(ctx context.Context, group string) error {
-	if err := CheckNames(group); err != nil {
-		return err
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return err
 	}
-	defer m.store.mu.Unlock()
-	for _, l := range m.store.logs[group] {
-		m.store.drop(l)
+	s := m.store
+	defer s.mu.Unlock()
+	for _, own := range s.logs.List(group, "", s.logs.Count(group)) {
+		s.logs.Remove(own)
+		s.drop(own)
 	}
 	return nil
 }
 
 // Publish implements [Bus].
 func (m *Memory) Publish(ctx context.Context, topic string, data []byte) error {
-	if err := CheckMessage(topic, data); err != nil {
-		return err
-	}
 	if _, err := m.begin(ctx); err != nil {
 		return err
 	}

@@ -109,12 +109,12 @@ func TestMemoryForgetsWhatIsGone(t *testing.T) {
 		}
 		m.Advance(time.Second)
 	}
-	records, bytes, sets, groups := m.Used()
-	require.Positive(t, min(records, bytes, sets, groups))
+	records, bytes, sets, logs := m.Used()
+	require.Positive(t, min(records, bytes, sets, logs))
 	m.Advance(2 * time.Hour)
 	require.NoError(t, m.Ping(ctx))
-	records, bytes, sets, groups = m.Used()
-	require.Zero(t, [4]int{records, bytes, sets, groups})
+	records, bytes, sets, logs = m.Used()
+	require.Zero(t, [4]int{records, bytes, sets, logs})
 }
 
 func TestASlowSubscriberMissesMessagesAndIsTold(t *testing.T) {

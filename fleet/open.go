@@ -2,8 +2,10 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -11,16 +13,16 @@ import (
 
 var schemes struct {
 	mu   sync.Mutex
-	open map[string]func(ctx context.Context, url string) (Engine, error) // guarded by mu
+	open map[string]func(ctx context.Context, u *url.URL) (Engine, error) // guarded by mu
 }
 
 // packages are where the engines of this project are.
 var packages = map[string]string{"redis": "redisfleet", "rediss": "redisfleet", "nats": "natsfleet", "bolt": "boltfleet"}
 
 // Register makes an engine available to [Open] for URLs with the scheme. Packages of engines call
-// it in init. It panics if the scheme is registered already, is empty, or open is nil. It is safe for
+// it in init. Errors of open do not contain the URL, which may have a password. Register panics if the scheme is registered already, is empty, or open is nil. It is safe for
 // concurrent use, as is Open.
-func Register(scheme string, open func(ctx context.Context, url string) (Engine, error)) {
+func Register[E Engine](scheme string, open func(ctx context.Context, u *url.URL) (E, error)) {
 	schemes.mu.Lock()
 	defer schemes.mu.Unlock()
 	switch {
@@ -29,9 +31,15 @@ func Register(scheme string, open func(ctx context.Context, url string) (Engine,
 	case schemes.open[scheme] != nil:
 		panic("fleet: the scheme " + scheme + " is registered already")
 	case schemes.open == nil:
-		schemes.open = map[string]func(context.Context, string) (Engine, error){}
+		schemes.open = map[string]func(context.Context, *url.URL) (Engine, error){}
 	}
-	schemes.open[scheme] = open
+	schemes.open[scheme] = func(ctx context.Context, u *url.URL) (Engine, error) {
+		e, err := open(ctx, u)
+		if err != nil {
+			return nil, err
+		}
+		return e, nil
+	}
 }
 
 // Open returns the engine that a URL describes, such as "redis://localhost:6379/0". The program
@@ -41,8 +49,8 @@ func Register(scheme string, open func(ctx context.Context, url string) (Engine,
 //
 // The caller closes the engine. If no engine has the scheme of the URL, the error says what to import.
 // Errors do not contain the URL, which may have a password.
-func Open(ctx context.Context, url string) (Engine, error) {
-	scheme, _, found := strings.Cut(url, ":")
+func Open(ctx context.Context, address string) (Engine, error) {
+	scheme, _, found := strings.Cut(address, ":")
 	if !found {
 		return nil, fmt.Errorf("fleet: the address of the engine has no scheme; write one like redis://localhost:6379")
 	}
@@ -53,7 +61,11 @@ func Open(ctx context.Context, url string) (Engine, error) {
 	schemes.mu.Unlock()
 	switch {
 	case open != nil:
-		return open(ctx, url)
+		u, err := url.Parse(address)
+		if bad, ok := errors.AsType[*url.Error](err); ok {
+			return nil, fmt.Errorf("fleet: the URL of the engine: %w", bad.Err) // without the URL
+		}
+		return open(ctx, u)
 	case packages[scheme] != "":
 		return nil, fmt.Errorf("fleet: the program has no engine for %s: import _ \"github.com/mcpkit/mcpkit-go/fleet/%s\"", scheme, packages[scheme])
 	case len(all) == 0:

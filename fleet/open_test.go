@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,8 +31,8 @@ func TestOpenNamesTheImportThatIsMissing(t *testing.T) {
 func TestOpenUsesWhatIsRegistered(t *testing.T) {
 	refused := errors.New("refused")
 	defer fleet.Unregister("test")
-	fleet.Register("test", func(_ context.Context, url string) (fleet.Engine, error) {
-		if url != "test://memory" {
+	fleet.Register("test", func(_ context.Context, u *url.URL) (fleet.Engine, error) {
+		if u.Host != "memory" {
 			return nil, refused
 		}
 		return fleet.NewMemory(fleet.MemoryOptions{}), nil
@@ -39,14 +40,16 @@ func TestOpenUsesWhatIsRegistered(t *testing.T) {
 	e, err := fleet.Open(t.Context(), "test://memory")
 	require.NoError(t, err)
 	require.NoError(t, e.Ping(t.Context()))
-	_, err = fleet.Open(t.Context(), "TEST://memory")
-	require.ErrorIs(t, err, refused, "the URL is passed as it is")
+	_, err = fleet.Open(t.Context(), "TEST://disk")
+	require.ErrorIs(t, err, refused)
+	_, err = fleet.Open(t.Context(), "test://user:secret@host:port")
+	require.EqualError(t, err, `fleet: the URL of the engine: invalid port ":port" after host`)
 	_, err = fleet.Open(t.Context(), "mysql://host")
 	require.EqualError(t, err, `fleet: the program has no engine for "mysql"; it has those for test`)
 
 	require.PanicsWithValue(t, "fleet: the scheme test is registered already", func() {
-		fleet.Register("test", func(context.Context, string) (fleet.Engine, error) { return nil, nil })
+		fleet.Register("test", func(context.Context, *url.URL) (fleet.Engine, error) { return nil, nil })
 	})
-	require.Panics(t, func() { fleet.Register("other", nil) })
-	require.Panics(t, func() { fleet.Register("", func(context.Context, string) (fleet.Engine, error) { return nil, nil }) })
+	require.Panics(t, func() { fleet.Register[fleet.Engine]("other", nil) })
+	require.Panics(t, func() { fleet.Register("", func(context.Context, *url.URL) (fleet.Engine, error) { return nil, nil }) })
 }

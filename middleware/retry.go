@@ -18,7 +18,6 @@ type RetryOption func(*retry)
 type retry struct {
 	attempts int
 	backoff  time.Duration
-	when     func(error) bool
 }
 
 // RetryAttempts sets how often a tool is called in all. 0 means 3.
@@ -31,16 +30,12 @@ func RetryBackoff(d time.Duration) RetryOption {
 	return func(r *retry) { r.backoff = cmp.Or(d, r.backoff) }
 }
 
-// RetryIf sets which errors are worth another attempt. By default they are errors whose method
-// Timeout() bool or Temporary() bool returns true, like those of package net.
-func RetryIf(f func(error) bool) RetryOption { return func(r *retry) { r.when = f } }
-
-// Retry calls a tool again after an error that may be temporary, if the tool has the hint readonly
-// or idempotent. Results with isError are not errors. All attempts share the time limit of the
+// Retry calls a tool again after an error whose method Timeout() bool or Temporary() bool returns
+// true, like those of package net, if the tool has the hint readonly or idempotent. Results with isError are not errors. All attempts share the time limit of the
 // call: Retry stops if the time would end before the next attempt, or if the caller cancels. It
 // panics on negative values.
 func Retry(opts ...RetryOption) mcpkit.Middleware {
-	r := &retry{attempts: 3, backoff: 100 * time.Millisecond, when: isTemporary}
+	r := &retry{attempts: 3, backoff: 100 * time.Millisecond}
 	for _, o := range opts {
 		o(r)
 	}
@@ -53,7 +48,7 @@ func Retry(opts ...RetryOption) mcpkit.Middleware {
 			if err == nil || !repeatable(call.Tool()) {
 				return result, err
 			}
-			for attempt := 1; attempt < r.attempts && err != nil && r.when(err); attempt++ {
+			for attempt := 1; attempt < r.attempts && err != nil && isTemporary(err); attempt++ {
 				if !pause(ctx, r.backoff<<(attempt-1)) {
 					break
 				}

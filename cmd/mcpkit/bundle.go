@@ -63,18 +63,12 @@ The same source gives the same bytes. Files that exist with other contents are
 not replaced without -force.`,
 		GroupID: groupSetup,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			named := args
-			if n := cmd.ArgsLenAtDash(); n >= 0 {
-				named, b.args = slices.Clip(args[:n]), args[n:]
+			pkg, arguments, err := programArguments(cmd, args)
+			if err != nil {
+				return err
 			}
-			if len(named) > 1 {
-				return fmt.Errorf("%q is one argument too many; write arguments of the program after --", named[1])
-			}
-			if err := b.run(cmd.Context(), append(named, ".")[0]); err != nil {
-				b.err.printf("mcpkit bundle: %s\n", clean(err.Error()))
-				return exit(exitFault)
-			}
-			return nil
+			b.args = arguments
+			return failed(cmd, b.run(cmd.Context(), pkg))
 		},
 	}
 	flags := cmd.Flags()

@@ -53,7 +53,7 @@ wants a number, a bool, an array or an object.
 
 A server may run the tool as a task. The command follows it to its end, unless
 -start is given; an interrupt cancels it.`,
-	}, func(ctx context.Context, r *remote) int { return runCall(ctx, r, object, start) }, answerFlags, saveFlag, completes(completeTool))
+	}, func(ctx context.Context, r *remote) error { return runCall(ctx, r, object, start) }, answerFlags, saveFlag, completes(completeTool))
 	cmd.Flags().StringVar(&object, "json", "", "the arguments as a JSON `object`, instead of name=text and name:=json")
 	cmd.Flags().BoolVar(&start, "start", false, "if the server makes a task of the call, print its ID and do not wait; mcpkit tasks shows the task")
 	return cmd
@@ -61,7 +61,7 @@ A server may run the tool as a task. The command follows it to its end, unless
 
 // runCall is the command call. The object holds the arguments as JSON; it may be empty. Start says
 // not to wait for a task.
-func runCall(ctx context.Context, r *remote, object string, start bool) int {
+func runCall(ctx context.Context, r *remote, object string, start bool) error {
 	if len(r.rest) == 0 {
 		return r.usage("the name of the tool is missing; mcpkit list %s shows all tools", r.target)
 	}
@@ -185,7 +185,7 @@ func readCommand(std streams) *cobra.Command {
 }
 
 // runRead is the command read.
-func runRead(ctx context.Context, r *remote) int {
+func runRead(ctx context.Context, r *remote) error {
 	if len(r.rest) != 1 {
 		return r.usage("write one URI after the server; mcpkit list %s shows the resources", r.target)
 	}
@@ -234,7 +234,7 @@ func texts(words []string) (map[string]string, error) {
 }
 
 // runPrompt is the command prompt.
-func runPrompt(ctx context.Context, r *remote) int {
+func runPrompt(ctx context.Context, r *remote) error {
 	if len(r.rest) == 0 {
 		return r.usage("the name of the prompt is missing; mcpkit list %s shows all prompts", r.target)
 	}

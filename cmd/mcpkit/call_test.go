@@ -209,9 +209,9 @@ func TestCommandLinesHaveTimeToCompile(t *testing.T) {
 		"unix:/run/notes.sock":      30 * time.Second,
 	} {
 		timeout := func(args ...string) (got time.Duration) {
-			cmd := remoteCommand(streams{out: io.Discard, err: io.Discard}, &cobra.Command{Use: "x SERVER"}, func(_ context.Context, r *remote) int {
+			cmd := remoteCommand(streams{out: io.Discard, err: io.Discard}, &cobra.Command{Use: "x SERVER"}, func(_ context.Context, r *remote) error {
 				got = r.timeout
-				return exitOK
+				return nil
 			})
 			cmd.SetArgs(append(args, target))
 			require.NoError(t, cmd.Execute())

@@ -22,14 +22,6 @@ type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// exitWith returns the error for an exit code.
-func exitWith(code int) error {
-	if code == exitOK {
-		return nil
-	}
-	return exit(code)
-}
-
 // run runs the program and returns its exit code.
 func run(ctx context.Context, args []string, std streams) int {
 	root := newRoot(std)
@@ -209,6 +201,50 @@ func writeWrapped(w io.Writer, indent, text string) {
 		line += word
 	}
 	fmt.Fprintln(w, line)
+}
+
+// exactly requires n arguments. For another number, the command describes itself.
+func exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		writeHelp(cmd.ErrOrStderr(), cmd)
+		return exit(exitUsage)
+	}
+}
+
+// failed reports the error of a command, and returns the one with its exit code.
+func failed(cmd *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	newScreen(cmd.ErrOrStderr()).printf("%s: %s\n", cmd.CommandPath(), clean(err.Error()))
+	return exit(exitFault)
+}
+
+// programArguments returns the PACKAGE among the arguments of a command, and those of the program,
+// which follow "--".
+func programArguments(cmd *cobra.Command, args []string) (pkg string, rest []string, err error) {
+	named := args
+	if n := cmd.ArgsLenAtDash(); n >= 0 {
+		named, rest = slices.Clip(args[:n]), args[n:]
+	}
+	if len(named) > 1 {
+		return "", nil, fmt.Errorf("%q is one argument too many; write arguments of the program after --", named[1])
+	}
+	return append(named, ".")[0], rest, nil
+}
+
+// outputFlag adds -output to a command. Without it, a terminal gets text.
+func outputFlag(flags *pflag.FlagSet, asJSON *bool) {
+	flags.Func("output", "`text` or json; default: text on a terminal, json elsewhere", func(s string) error {
+		if s != "text" && s != "json" {
+			return errors.New("write text or json")
+		}
+		*asJSON = s == "json"
+		return nil
+	})
 }
 
 // packagesCommand completes a command for packages, which run gets with the names of services.

@@ -26,7 +26,7 @@ is the URI template of a resource, such as note://{id}.`,
 }
 
 // runComplete is the command complete.
-func runComplete(ctx context.Context, r *remote) int {
+func runComplete(ctx context.Context, r *remote) error {
 	if len(r.rest) < 2 {
 		return r.usage("write the name of a prompt or a URI template after the server, and name=text for the argument to complete")
 	}
@@ -137,11 +137,11 @@ func (r *remote) ask(ctx context.Context, args []string, f func(ctx context.Cont
 	r.err = newScreen(io.Discard)
 	r.stdin, r.answers = nil, answers{}
 	r.login.never = true
-	code := r.with(ctx, func(c *client.Client) (err error) {
+	err = r.with(ctx, func(c *client.Client) (err error) {
 		words, err = f(ctx, c)
 		return err
 	})
-	return words, exitWith(code)
+	return words, err
 }
 
 // described returns a completion with a description.
@@ -196,11 +196,7 @@ func toolWords(tool *protocol.Tool, before []string, text string) (words []cobra
 			member.Enum = []json.RawMessage{[]byte("true"), []byte("false")}
 		}
 		for _, v := range member.Enum {
-			value := string(v)
-			if jsonx.Kind(v) == '"' {
-				value = jsonx.String(v)
-			}
-			words = append(words, described(name+"="+value, ""))
+			words = append(words, described(name+"="+plain(v), ""))
 		}
 	}
 	return words

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -65,18 +64,11 @@ The program itself serves on its standard input and output, and has the
 environment of dev. Flags of go build go into the variable GOFLAGS.`,
 		GroupID: groupSource,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			named, arguments := args, []string(nil)
-			if n := cmd.ArgsLenAtDash(); n >= 0 {
-				named, arguments = slices.Clip(args[:n]), args[n:]
+			pkg, arguments, err := programArguments(cmd, args)
+			if err != nil {
+				return err
 			}
-			if len(named) > 1 {
-				return fmt.Errorf("%q is one argument too many; write arguments of the program after --", named[1])
-			}
-			if err := d.run(cmd.Context(), append(named, ".")[0], arguments); err != nil {
-				d.say("%s", clean(err.Error()))
-				return exit(exitFault)
-			}
-			return nil
+			return failed(cmd, d.run(cmd.Context(), pkg, arguments))
 		},
 	}
 	cmd.Flags().StringVar(&d.http, "http", "", "serve over HTTP on this loopback `address`, such as 127.0.0.1:8080; the path is /mcp")

@@ -62,19 +62,8 @@ func listCommand(std streams) *cobra.Command {
 	}, runList)
 }
 
-// noMore reports an argument after the server.
-func (r *remote) noMore() (code int, more bool) {
-	if len(r.rest) == 0 {
-		return exitOK, false
-	}
-	return r.usage("unexpected argument %q after the server", r.rest[0]), true
-}
-
 // runList is the command list.
-func runList(ctx context.Context, r *remote) int {
-	if code, more := r.noMore(); more {
-		return code
-	}
+func runList(ctx context.Context, r *remote) error {
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
 		if wantsLogin(err) {
@@ -125,10 +114,7 @@ outputs of its tools.`,
 }
 
 // runInspect is the command inspect.
-func runInspect(ctx context.Context, r *remote) int {
-	if code, more := r.noMore(); more {
-		return code
-	}
+func runInspect(ctx context.Context, r *remote) error {
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
 		if wantsLogin(err) {
@@ -309,63 +295,53 @@ func typeName(schema json.RawMessage, description string) string {
 // namesAll reports whether a text contains each of the constants.
 func namesAll(text string, constants []json.RawMessage) bool {
 	for _, c := range constants {
-		value := string(c)
-		if jsonx.Kind(c) == '"' {
-			value = jsonx.String(c)
-		}
-		if !strings.Contains(text, value) {
+		if !strings.Contains(text, plain(c)) {
 			return false
 		}
 	}
 	return true
 }
 
+// plain returns a constant of a schema without quotes.
+func plain(constant json.RawMessage) string {
+	if jsonx.Kind(constant) == '"' {
+		return jsonx.String(constant)
+	}
+	return string(constant)
+}
+
 // bounds describes the limits of a schema and its default.
 func bounds(schema json.RawMessage) string {
-	var s struct {
-		Minimum          json.RawMessage `json:"minimum"`
-		Maximum          json.RawMessage `json:"maximum"`
-		ExclusiveMinimum json.RawMessage `json:"exclusiveMinimum"`
-		ExclusiveMaximum json.RawMessage `json:"exclusiveMaximum"`
-		MultipleOf       json.RawMessage `json:"multipleOf"`
-		MinLength        json.RawMessage `json:"minLength"`
-		MaxLength        json.RawMessage `json:"maxLength"`
-		MinItems         json.RawMessage `json:"minItems"`
-		MaxItems         json.RawMessage `json:"maxItems"`
-		Pattern          string          `json:"pattern"`
-		Default          json.RawMessage `json:"default"`
-	}
+	var s map[string]json.RawMessage
 	if json.Unmarshal(schema, &s) != nil {
 		return ""
 	}
-	span := func(low, high json.RawMessage, unit string) string {
+	span := func(low, high, unit string) string {
+		low, high = string(s[low]), string(s[high])
 		switch {
-		case low != nil && string(low) == string(high):
-			return string(low) + unit
-		case low != nil && high != nil:
-			return string(low) + " to " + string(high) + unit
-		case low != nil:
-			return "at least " + string(low) + unit
-		case high != nil:
-			return "at most " + string(high) + unit
+		case low == "" && high == "":
+			return ""
+		case low == high:
+			return low + unit
+		case high == "":
+			return "at least " + low + unit
+		case low == "":
+			return "at most " + high + unit
 		}
-		return ""
+		return low + " to " + high + unit
 	}
-	with := func(before string, value []byte) string {
-		if value == nil {
+	with := func(before, value string) string {
+		if value == "" {
 			return ""
 		}
-		return before + string(value)
-	}
-	var pattern []byte
-	if s.Pattern != "" {
-		pattern = []byte(s.Pattern)
+		return before + value
 	}
 	return joined(", ",
-		span(s.Minimum, s.Maximum, ""),
-		with("more than ", s.ExclusiveMinimum), with("less than ", s.ExclusiveMaximum), with("a multiple of ", s.MultipleOf),
-		span(s.MinLength, s.MaxLength, " characters"), span(s.MinItems, s.MaxItems, " items"),
-		with("matches ", pattern), with("default ", s.Default))
+		span("minimum", "maximum", ""),
+		with("more than ", string(s["exclusiveMinimum"])), with("less than ", string(s["exclusiveMaximum"])),
+		with("a multiple of ", string(s["multipleOf"])),
+		span("minLength", "maxLength", " characters"), span("minItems", "maxItems", " items"),
+		with("matches ", plain(s["pattern"])), with("default ", string(s["default"])))
 }
 
 func memberNames(object []byte) []string {

@@ -80,7 +80,7 @@ it changes. An entry with the same name is not replaced without -force. Paths
 of programs become absolute, because hosts start them in a folder of their
 own. Before it writes, the program starts or calls the server and asks for its
 name; -no-check leaves that out.`,
-	}, func(ctx context.Context, r *remote) int { return runInstall(ctx, r, &p) }, func(r *remote, cmd *cobra.Command) {
+	}, func(ctx context.Context, r *remote) error { return runInstall(ctx, r, &p) }, func(r *remote, cmd *cobra.Command) {
 		r.before = 1
 		cmd.ValidArgsFunction = completeHosts
 		cmd.GroupID = groupSetup
@@ -104,10 +104,7 @@ func wrapped(text string) string {
 var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // runInstall is the command install.
-func runInstall(ctx context.Context, r *remote, p *placement) int {
-	if code, more := r.noMore(); more {
-		return code
-	}
+func runInstall(ctx context.Context, r *remote, p *placement) error {
 	h, file, err := p.locate(r.words[0])
 	if err != nil {
 		return r.usage("%v", err)
@@ -121,14 +118,14 @@ func runInstall(ctx context.Context, r *remote, p *placement) int {
 		r.command.Args = s.Command
 	}
 	if !p.noCheck {
-		if code := r.with(ctx, func(c *client.Client) error {
+		if err := r.with(ctx, func(c *client.Client) error {
 			if s.Name == "" {
 				s.Name = c.Server().Name
 			}
 			return c.Ping(ctx)
-		}); code != exitOK {
+		}); err != nil {
 			r.say("nothing was written; -no-check installs a server that does not respond")
-			return code
+			return err
 		}
 	}
 	s.Name = strings.Trim(unfit.ReplaceAllString(s.Name, "-"), "-")
@@ -139,18 +136,18 @@ func runInstall(ctx context.Context, r *remote, p *placement) int {
 	switch {
 	case errors.Is(err, errUnchanged):
 		r.out.printf("%s has %s already, in %s\n", h.Title, s.Name, file)
-		return exitOK
+		return nil
 	case err != nil:
 		r.say("%v", err)
-		return exitFault
+		return exit(exitFault)
 	case p.dryRun:
-		return exitOK
+		return nil
 	}
 	r.out.printf("installed %s in %s; %s\n", s.Name, file, h.Reload())
 	if len(s.Env)+len(s.Headers) > 0 {
 		r.say("the values of -env and -header are in the file as plain text")
 	}
-	return exitOK
+	return nil
 }
 
 // absolute makes a command line independent of the working directory and of PATH, which hosts set
@@ -224,22 +221,34 @@ func editFile(file string, dryRun bool, out *screen, edit func(src []byte) ([]by
 // backUp copies a file that has the content, and returns the name of the copy.
 func backUp(file string, content []byte, mode fs.FileMode) (string, error) {
 	stamp := file + "." + time.Now().Format("20060102-150405")
-	for i := range 100 {
-		backup := stamp + ".bak"
-		if i > 0 {
-			backup = fmt.Sprintf("%s-%d.bak", stamp, i)
+	backup, err := createNew(100, mode, content, func(n int) string {
+		if n == 1 {
+			return stamp + ".bak"
 		}
-		f, err := os.OpenFile(backup, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		return fmt.Sprintf("%s-%d.bak", stamp, n)
+	})
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("there are 100 backups %s", stamp)
+	}
+	return backup, err
+}
+
+// createNew writes a new file with the first of count names that no file has. name returns them,
+// from 1 on. The error wraps fs.ErrExist if there are files with all of them.
+func createNew(count int, mode fs.FileMode, data []byte, name func(n int) string) (file string, err error) {
+	for n := 1; n <= count; n++ {
+		file = name(n)
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
 		if err != nil {
 			return "", err
 		}
-		_, err = f.Write(content)
-		return backup, errors.Join(err, f.Close())
+		_, err = f.Write(data)
+		return file, errors.Join(err, f.Close())
 	}
-	return "", fmt.Errorf("there are 100 backups %s", stamp)
+	return "", fs.ErrExist
 }
 
 // replaceFile replaces a file with the content was, at once.
@@ -295,27 +304,18 @@ another program added it. The file is copied to a backup before. mcpkit status
 shows the names.`,
 		GroupID:           groupSetup,
 		ValidArgsFunction: completeHosts,
+		Args:              exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			errs := newScreen(std.err)
-			if len(args) != 2 {
-				writeHelp(errs, cmd)
-				return exit(exitUsage)
-			}
 			h, file, err := p.locate(args[0])
 			if err != nil {
-				errs.printf("mcpkit uninstall: %v\n", err)
-				return exit(exitUsage)
+				return err
 			}
 			out := newScreen(std.out)
 			err = editFile(file, p.dryRun, out, func(src []byte) ([]byte, error) { return h.Remove(file, src, args[1]) })
-			if err != nil {
-				errs.printf("mcpkit uninstall: %s\n", clean(err.Error()))
-				return exit(exitFault)
-			}
-			if !p.dryRun {
+			if err == nil && !p.dryRun {
 				out.printf("removed %s from %s; %s\n", args[1], file, h.Reload())
 			}
-			return nil
+			return failed(cmd, err)
 		},
 	}
 	p.flags(cmd)
@@ -331,7 +331,7 @@ type hostStatus struct {
 }
 
 func statusCommand(std streams) *cobra.Command {
-	var output string
+	r := remote{out: newScreen(std.out), err: newScreen(std.err), asJSON: !isTerminal(std.out)}
 	cmd := &cobra.Command{
 		Use:   "status [HOST ...]",
 		Short: "list the servers in the configuration of chat clients",
@@ -344,11 +344,10 @@ user and for the project in the current folder.`,
 			if err != nil {
 				return err
 			}
-			r := remote{out: newScreen(std.out), err: newScreen(std.err), asJSON: output == "json" || output == "" && !isTerminal(std.out)}
 			return r.write(all, func() { writeStatus(r.out, all) })
 		},
 	}
-	cmd.Flags().StringVar(&output, "output", "", "`text` or json; default: text on a terminal, json elsewhere")
+	outputFlag(cmd.Flags(), &r.asJSON)
 	return cmd
 }
 

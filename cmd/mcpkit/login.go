@@ -123,30 +123,23 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-func logoutCommand(std streams) *cobra.Command {
+func logoutCommand() *cobra.Command {
 	var l login
 	cmd := &cobra.Command{
 		Use:     "logout URL",
 		Short:   "revoke and delete the tokens that -login got",
 		Long:    "Revokes and deletes the tokens that -login got for a server.",
 		GroupID: groupServer,
+		Args:    exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := l.transport(args[0], nil)
+			if err == nil {
+				defer t.Close()
+				err = t.Logout(cmd.Context())
+			}
+			return failed(cmd, err)
+		},
 	}
 	l.storeFlags(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			writeHelp(std.err, cmd)
-			return exit(exitUsage)
-		}
-		t, err := l.transport(args[0], nil)
-		if err == nil {
-			defer t.Close()
-			err = t.Logout(cmd.Context())
-		}
-		if err != nil {
-			newScreen(std.err).printf("mcpkit logout: %s\n", clean(err.Error()))
-			return exit(exitFault)
-		}
-		return nil
-	}
 	return cmd
 }

@@ -66,7 +66,7 @@ func commands(std streams) []*cobra.Command {
 		tasksCommand(std),
 		subscribeCommand(std),
 		pingCommand(std),
-		logoutCommand(std),
+		logoutCommand(),
 		bundleCommand(std),
 		installCommand(std),
 		uninstallCommand(std),

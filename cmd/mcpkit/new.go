@@ -35,16 +35,9 @@ func newCommand(std streams) *cobra.Command {
 resource, a test, a Dockerfile, and a workflow for GitHub Actions. The module
 has mcpkit as a tool, so that "go tool mcpkit" works in it.`,
 		GroupID: groupSource,
+		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				writeHelp(std.err, cmd)
-				return exit(exitUsage)
-			}
-			if err := n.run(cmd.Context(), args[0], std); err != nil {
-				newScreen(std.err).printf("mcpkit new: %s\n", clean(err.Error()))
-				return exit(exitFault)
-			}
-			return nil
+			return failed(cmd, n.run(cmd.Context(), args[0], std))
 		},
 	}
 	cmd.Flags().StringVar(&n.path, "module", "", "the module `path`, such as example.com/shop; default: the name of the folder")

@@ -37,20 +37,16 @@ func (s *saver) save(name, mime string, data []byte) (string, error) {
 	name = fileName(name, mime)
 	ext := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
-	for i := 1; i <= maxCopies; i++ {
-		file := filepath.Join(s.dir, name)
-		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if errors.Is(err, fs.ErrExist) {
-			name = fmt.Sprintf("%s-%d%s", stem, i+1, ext)
-			continue
+	file, err := createNew(maxCopies, 0o644, data, func(n int) string {
+		if n > 1 {
+			name = fmt.Sprintf("%s-%d%s", stem, n, ext)
 		}
-		if err != nil {
-			return "", err
-		}
-		_, err = f.Write(data)
-		return file, errors.Join(err, f.Close())
+		return filepath.Join(s.dir, name)
+	})
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%s has %d files named %s%s; name another folder with -save", s.dir, maxCopies, stem, ext)
 	}
-	return "", fmt.Errorf("%s has %d files named %s%s; name another folder with -save", s.dir, maxCopies, stem, ext)
+	return file, err
 }
 
 // reserved are the names of devices on Windows.

@@ -70,7 +70,7 @@ type remote struct {
 
 // remoteCommand completes a command that calls a server. The words after the name in cmd.Use are
 // the arguments, of which SERVER is the first. More adds flags and completion.
-func remoteCommand(std streams, cmd *cobra.Command, run func(ctx context.Context, r *remote) int, more ...func(*remote, *cobra.Command)) *cobra.Command {
+func remoteCommand(std streams, cmd *cobra.Command, run func(ctx context.Context, r *remote) error, more ...func(*remote, *cobra.Command)) *cobra.Command {
 	r := &remote{name: cmd.Name(), stdin: std.in, out: newScreen(std.out), err: newScreen(std.err), browse: std.browse, asJSON: !isTerminal(std.out)}
 	cmd.GroupID = groupServer
 	cmd.Long += "\n" + serverHelp
@@ -86,9 +86,12 @@ func remoteCommand(std streams, cmd *cobra.Command, run func(ctx context.Context
 		}
 		r.words = args[:r.before]
 		if err := r.finish(args[r.before:]); err != nil {
-			return exit(r.usage("%s", strings.TrimPrefix(err.Error(), "client: ")))
+			return r.usage("%s", strings.TrimPrefix(err.Error(), "client: "))
 		}
-		return exitWith(run(cmd.Context(), r))
+		if strings.HasSuffix(cmd.Use, "SERVER") && len(r.rest) > 0 {
+			return r.usage("unexpected argument %q after the server", r.rest[0])
+		}
+		return run(cmd.Context(), r)
 	}
 	return cmd
 }
@@ -131,13 +134,7 @@ func (r *remote) flags(flags *pflag.FlagSet) {
 		return nil
 	})
 	flags.StringVar(&r.version, "protocol-version", "", "`version` of the protocol to use; default: the newest that both sides support")
-	flags.Func("output", "`text` or json; default: text on a terminal, json elsewhere", func(s string) error {
-		if s != "text" && s != "json" {
-			return errors.New("write text or json")
-		}
-		r.asJSON = s == "json"
-		return nil
-	})
+	outputFlag(flags, &r.asJSON)
 	r.login.flags(flags)
 }
 
@@ -190,9 +187,9 @@ func known() string {
 }
 
 // usage reports wrong arguments.
-func (r *remote) usage(format string, args ...any) int {
+func (r *remote) usage(format string, args ...any) error {
 	r.say("%s", fmt.Sprintf(format, args...))
-	return exitUsage
+	return exit(exitUsage)
 }
 
 // say writes a message of the program itself to standard error.
@@ -200,10 +197,10 @@ func (r *remote) say(format string, args ...any) {
 	r.err.printf("mcpkit %s: %s\n", r.name, fmt.Sprintf(format, args...))
 }
 
-// with dials, runs f and returns the exit code. With -login, f runs again after the server
+// with dials, runs f, reports its error and returns that of the exit code. With -login, f runs again after the server
 // responded with status 401, so its first request must come before anything that f may not do
 // twice.
-func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
+func (r *remote) with(ctx context.Context, f func(c *client.Client) error) error {
 	defer r.err.clearStatus()
 	open := r.login.opener(r.err, r.browse)
 	r.log = newServerLog(r.err, nil)
@@ -218,7 +215,7 @@ func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 		r.err.printf("%s\n", r.err.paint(faint, fmt.Sprintf("(%d variables of your environment are withheld from the server; -env NAME passes one on, -inherit-env all)", n)))
 	}
 	err := r.attempts(ctx, open, f)
-	r.log.flush()
+	r.log.Flush()
 	if err != nil {
 		r.log.read(err.Error())
 	}
@@ -237,7 +234,7 @@ func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	if err != nil {
 		return exitOf(ctx, err)
 	}
-	return exitOK
+	return nil
 }
 
 // attempts dials and runs f, and once more after a login if the server requires one.
@@ -282,7 +279,7 @@ func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) er
 	if err != nil {
 		return err
 	}
-	r.log.connected()
+	r.log.Serves()
 	defer c.Close()
 	return f(c)
 }
@@ -357,7 +354,7 @@ func wrongPath(target string) string {
 }
 
 // exitOf returns the exit code for the error of a request.
-func exitOf(ctx context.Context, err error) int {
+func exitOf(ctx context.Context, err error) exit {
 	if ctx.Err() != nil {
 		return exitInterrupted
 	}

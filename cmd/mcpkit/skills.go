@@ -33,9 +33,9 @@ compares them with what the server lists: sizes, digests and front matter.`,
 }
 
 // runSkills is the command skills.
-func runSkills(ctx context.Context, r *remote) int {
+func runSkills(ctx context.Context, r *remote) error {
 	faulty := false
-	code := r.with(ctx, func(c *client.Client) error {
+	err := r.with(ctx, func(c *client.Client) error {
 		reports, err := checkSkills(ctx, c, r.rest)
 		if err != nil {
 			return err
@@ -47,11 +47,11 @@ func runSkills(ctx context.Context, r *remote) int {
 			}
 		})
 	})
-	if code == exitOK && faulty {
+	if err == nil && faulty {
 		r.say("some skills are not what the server lists")
-		return exitFault
+		return exit(exitFault)
 	}
-	return code
+	return err
 }
 
 // checkSkills reports on the skills with the URIs, or on all that the server lists.

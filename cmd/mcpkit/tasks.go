@@ -32,7 +32,7 @@ credentials of the call.`,
 }
 
 // runTasks is the command tasks.
-func runTasks(ctx context.Context, r *remote) int {
+func runTasks(ctx context.Context, r *remote) error {
 	acts := map[string]func(context.Context, *client.Task) error{
 		"": r.showTask, "wait": r.awaitTask, "answer": r.answerTask, "cancel": r.cancelTask,
 	}

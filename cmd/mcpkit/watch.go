@@ -29,10 +29,7 @@ type pong struct {
 }
 
 // runPing is the command ping.
-func runPing(ctx context.Context, r *remote) int {
-	if code, more := r.noMore(); more {
-		return code
-	}
+func runPing(ctx context.Context, r *remote) error {
 	return r.with(ctx, func(c *client.Client) error {
 		begun := time.Now()
 		if err := c.Ping(ctx); err != nil {
@@ -54,7 +51,7 @@ func subscribeCommand(std streams) *cobra.Command {
 		Long: `Prints a line for each change until it is interrupted: changes of the lists of
 tools, prompts and resources, and updates of the resources with the URIs. As
 JSON, each line is an object.`,
-	}, func(ctx context.Context, r *remote) int { return runSubscribe(ctx, r, count) }, completes(completeURI))
+	}, func(ctx context.Context, r *remote) error { return runSubscribe(ctx, r, count) }, completes(completeURI))
 	cmd.Flags().IntVar(&count, "count", 0, "end after this `number` of changes; 0 means never")
 	return cmd
 }
@@ -71,7 +68,7 @@ var changeNames = map[client.ChangeKind]string{
 }
 
 // runSubscribe is the command subscribe. It ends after count changes, or never if count is zero.
-func runSubscribe(ctx context.Context, r *remote, count int) int {
+func runSubscribe(ctx context.Context, r *remote, count int) error {
 	if count < 0 {
 		return r.usage("-count %d is negative", count)
 	}

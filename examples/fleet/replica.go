@@ -18,7 +18,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/natsfleet"
-	"github.com/mcpkit/mcpkit-go/fleet/redisfleet"
+	_ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
@@ -117,7 +117,7 @@ func version(next bool, desk *Desk, opts []mcpkit.Option) (*mcpkit.Server, error
 // connect returns the engine of a store.
 func connect(url, secret string) (fleet.Engine, error) {
 	if strings.HasPrefix(url, "redis") {
-		return redisfleet.Open(url)
+		return fleet.Open(context.Background(), url)
 	}
 	conn, err := nats.Connect(url, nats.Token(secret), nats.MaxReconnects(-1))
 	if err != nil {

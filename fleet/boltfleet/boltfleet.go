@@ -2,6 +2,8 @@
 // process at a time. So it is for a server with one replica, whose sessions, tasks and used proofs
 // survive restarts; its bus does not leave the process.
 //
+// The URL of fleet.Open names a file by its absolute path: bolt:///var/lib/shop/fleet.db.
+//
 // Each change is on the disk when its method returns. When the process is killed, or the machine
 // loses power, nothing is lost that a method has acknowledged. Writes of concurrent callers share a
 // transaction, and so a sync of the disk: about 1 ms each when there is one caller, and less when
@@ -233,7 +235,8 @@ func (e *Engine) begin(ctx context.Context) error {
 
 // Ping implements [fleet.Engine].
 func (e *Engine) Ping(ctx context.Context) error {
-	return e.view(ctx, func(*tx) error { return nil })
+	_, err := view(ctx, e, func(*tx) (any, error) { return nil, nil })
+	return err
 }
 
 // A clock is that of the machine, but it never goes backwards, also not after a restart: then it
@@ -279,16 +282,20 @@ func (e *Engine) update(ctx context.Context, deletes bool, f func(*tx) error) er
 	if err := e.begin(ctx); err != nil {
 		return err
 	}
+	return e.s.update(ctx, deletes, f)
+}
+
+func (s *store) update(ctx context.Context, deletes bool, f func(*tx) error) error {
 	w := &write{f: f, deletes: deletes, done: make(chan struct{})}
 	select {
-	case e.s.writes <- w:
+	case s.writes <- w:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
 	case <-w.done:
 		return w.err
-	case <-e.s.stopped:
+	case <-s.stopped:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -412,12 +419,16 @@ func (s *store) commit(batch []*write) (err error) {
 }
 
 // view runs f in a transaction that only reads.
-func (e *Engine) view(ctx context.Context, f func(*tx) error) (err error) {
+func view[T any](ctx context.Context, e *Engine, f func(*tx) (T, error)) (result T, err error) {
 	if err := e.begin(ctx); err != nil {
-		return err
+		return result, err
 	}
 	defer caught(&err)()
-	return e.s.db.View(func(bt *bolt.Tx) error { return f(&tx{Tx: bt, s: e.s, now: e.s.now()}) })
+	err = e.s.db.View(func(bt *bolt.Tx) (err error) {
+		result, err = f(&tx{Tx: bt, s: e.s, now: e.s.now()})
+		return err
+	})
+	return result, err
 }
 
 // sweep removes what has expired, until ctx ends.
@@ -431,26 +442,12 @@ func (s *store) sweep(ctx context.Context) {
 			return
 		}
 		for s.hasExpired() && ctx.Err() == nil {
-			w := &write{deletes: true, done: make(chan struct{})}
-			more := false
-			w.f = func(t *tx) error {
-				more = t.expire(sweepBatch)
+			err := s.update(ctx, true, func(t *tx) error {
+				t.expire(sweepBatch)
 				return nil
-			}
-			select {
-			case s.writes <- w:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case <-w.done:
-			case <-ctx.Done():
-				return
-			}
-			if w.err != nil {
-				s.log.Error("boltfleet: what has expired was not removed", "error", w.err)
-			}
-			if !more || w.err != nil {
+			})
+			if err != nil && ctx.Err() == nil {
+				s.log.Error("boltfleet: what has expired was not removed", "error", err)
 				break
 			}
 		}
@@ -470,9 +467,6 @@ func (s *store) hasExpired() (found bool) {
 
 // Publish implements [fleet.Bus].
 func (e *Engine) Publish(ctx context.Context, topic string, data []byte) error {
-	if err := fleet.CheckMessage(topic, data); err != nil {
-		return err
-	}
 	if err := e.begin(ctx); err != nil {
 		return err
 	}

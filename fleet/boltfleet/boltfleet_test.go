@@ -39,5 +39,3 @@ func newStore(t testing.TB) fleettest.Store {
 }
 
 func TestEngine(t *testing.T) { fleettest.Run(t, newStore) }
-
-func BenchmarkEngine(b *testing.B) { fleettest.Benchmark(b, newStore) }

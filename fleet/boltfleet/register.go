@@ -3,7 +3,6 @@ package boltfleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
@@ -11,18 +10,10 @@ import (
 
 func init() {
 	// The URL names a file by its absolute path: bolt:///var/lib/shop/fleet.db.
-	fleet.Register("bolt", func(_ context.Context, address string) (fleet.Engine, error) {
-		u, err := url.Parse(address)
-		if err != nil {
-			return nil, fmt.Errorf("boltfleet: the URL: %w", err)
-		}
+	fleet.Register("bolt", func(_ context.Context, u *url.URL) (*Engine, error) {
 		if u.Host != "" || u.Path == "" || u.RawQuery != "" {
 			return nil, errors.New("boltfleet: the URL: write bolt:///path/of/the/file")
 		}
-		e, err := Open(u.Path, nil)
-		if err != nil {
-			return nil, err
-		}
-		return e, nil
+		return Open(u.Path, nil)
 	})
 }

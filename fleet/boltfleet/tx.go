@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/crc32"
+	"iter"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -119,13 +120,15 @@ func (t *tx) room(n int) error {
 	return nil
 }
 
-// keys calls f with what follows the prefix in the keys of a bucket, until f returns false.
-func (t *tx) keys(bucket, prefix, from []byte, f func(rest, value []byte) bool) {
-	cursor := t.Bucket(bucket).Cursor()
-	seek := append(bytes.Clone(prefix), from...)
-	for key, value := cursor.Seek(seek); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {
-		if !f(key[len(prefix):], value) {
-			return
+// keys returns what follows the prefix in the keys of a bucket, beginning at from, and the values.
+func (t *tx) keys(bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(rest, value []byte) bool) {
+		cursor := t.Bucket(bucket).Cursor()
+		seek := append(bytes.Clone(prefix), from...)
+		for key, value := cursor.Seek(seek); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {
+			if !yield(key[len(prefix):], value) {
+				return
+			}
 		}
 	}
 }
@@ -261,28 +264,27 @@ func (t *tx) clear(set, key string) {
 		return
 	}
 	r := &record{}
-	t.keys(groupBucket, path(set, ""), nil, func(rest, _ []byte) bool {
-		group, of, _ := bytes.Cut(rest, []byte{0})
-		if string(of) == key {
+	for rest := range t.keys(groupBucket, path(set, ""), nil) {
+		if group, of, _ := bytes.Cut(rest, []byte{0}); string(of) == key {
 			r.group = string(group)
+			break
 		}
-		return r.group == ""
-	})
-	t.keys(dueBucket, path(set, ""), nil, func(rest, _ []byte) bool {
+	}
+	for rest := range t.keys(dueBucket, path(set, ""), nil) {
 		if string(rest[8:]) == key {
 			r.due = int64Of(rest)
+			break
 		}
-		return r.due == 0
-	})
+	}
 	t.remove(set, key, r)
 }
 
-// expire removes up to limit records and logs that have expired, and returns whether there are more.
-func (t *tx) expire(limit int) bool {
+// expire removes up to limit records and logs that have expired.
+func (t *tx) expire(limit int) {
 	for range limit {
 		entry, _ := t.Bucket(expiryBucket).Cursor().First()
 		if entry == nil || int64Of(entry) > t.now {
-			return false
+			return
 		}
 		entry = bytes.Clone(entry)
 		t.delete(expiryBucket, entry)
@@ -293,7 +295,6 @@ func (t *tx) expire(limit int) bool {
 			t.expireRecord(string(first), string(second))
 		}
 	}
-	return true
 }
 
 func (t *tx) expireRecord(set, key string) {
@@ -310,26 +311,18 @@ func (t *tx) expireRecord(set, key string) {
 }
 
 // Get implements [fleet.Records].
-func (e *Engine) Get(ctx context.Context, set, key string) (got fleet.Record, err error) {
-	if err := fleet.CheckNames(set, key); err != nil {
-		return got, err
-	}
-	err = e.view(ctx, func(t *tx) error {
+func (e *Engine) Get(ctx context.Context, set, key string) (fleet.Record, error) {
+	return view(ctx, e, func(t *tx) (fleet.Record, error) {
 		r, _ := t.record(set, key)
 		if r == nil {
-			return fleet.ErrNotFound
+			return fleet.Record{}, fleet.ErrNotFound
 		}
-		got = t.public(key, r)
-		return nil
+		return t.public(key, r), nil
 	})
-	return got, err
 }
 
 // Create implements [fleet.Records].
 func (e *Engine) Create(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
-	if err := fleet.CheckRecord(set, r); err != nil {
-		return 0, err
-	}
 	var created uint64
 	err = e.update(ctx, false, func(t *tx) error {
 		if old, _ := t.record(set, r.Key); old != nil {
@@ -350,9 +343,6 @@ func (e *Engine) Create(ctx context.Context, set string, r fleet.Record) (revisi
 
 // Update implements [fleet.Records].
 func (e *Engine) Update(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
-	if err := fleet.CheckRecord(set, r); err != nil {
-		return 0, err
-	}
 	var updated uint64
 	err = e.update(ctx, false, func(t *tx) error {
 		old, _ := t.record(set, r.Key)
@@ -376,9 +366,6 @@ func (e *Engine) Update(ctx context.Context, set string, r fleet.Record) (revisi
 
 // Delete implements [fleet.Records].
 func (e *Engine) Delete(ctx context.Context, set, key string, revision uint64) error {
-	if err := fleet.CheckNames(set, key); err != nil {
-		return err
-	}
 	return e.update(ctx, true, func(t *tx) error {
 		old, damaged := t.record(set, key)
 		switch {
@@ -393,70 +380,45 @@ func (e *Engine) Delete(ctx context.Context, set, key string, revision uint64) e
 }
 
 // Due implements [fleet.Records].
-func (e *Engine) Due(ctx context.Context, set string, limit int) (all []fleet.Record, err error) {
-	if err := fleet.CheckNames(set); err != nil {
-		return nil, err
-	}
-	err = e.view(ctx, func(t *tx) error {
-		t.keys(dueBucket, path(set, ""), nil, func(rest, _ []byte) bool {
+func (e *Engine) Due(ctx context.Context, set string, limit int) ([]fleet.Record, error) {
+	return view(ctx, e, func(t *tx) (all []fleet.Record, _ error) {
+		for rest := range t.keys(dueBucket, path(set, ""), nil) {
 			at, key := int64Of(rest), string(rest[8:])
 			if at > t.now || len(all) >= limit {
-				return false
+				break
 			}
 			if r, _ := t.record(set, key); r != nil && r.due == at {
 				all = append(all, t.public(key, r))
 			}
-			return true
-		})
-		return nil
+		}
+		return all, nil
 	})
-	return all, err
 }
 
 // List implements [fleet.Records].
-func (e *Engine) List(ctx context.Context, set, group, after string, limit int) (all []fleet.Record, err error) {
-	err = fleet.CheckNames(set, group)
-	if err == nil && after != "" {
-		err = fleet.CheckNames(after)
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = e.view(ctx, func(t *tx) error {
-		t.keys(groupBucket, path(set, group, ""), []byte(after), func(rest, _ []byte) bool {
-			key := string(rest)
+func (e *Engine) List(ctx context.Context, set, group, after string, limit int) ([]fleet.Record, error) {
+	return view(ctx, e, func(t *tx) (all []fleet.Record, _ error) {
+		for rest := range t.keys(groupBucket, path(set, group, ""), []byte(after)) {
 			if len(all) >= limit {
-				return false
+				break
 			}
-			if key == after {
-				return true
-			}
-			if r, _ := t.record(set, key); r != nil && r.group == group {
+			key := string(rest)
+			if r, _ := t.record(set, key); key != after && r != nil && r.group == group {
 				all = append(all, t.public(key, r))
 			}
-			return true
-		})
-		return nil
+		}
+		return all, nil
 	})
-	return all, err
 }
 
 // Count implements [fleet.Records].
-func (e *Engine) Count(ctx context.Context, set, group string) (n int, err error) {
-	err = fleet.CheckNames(set)
-	if err == nil && group != "" {
-		err = fleet.CheckNames(group)
-	}
-	if err != nil {
-		return 0, err
-	}
-	err = e.view(ctx, func(t *tx) error {
+func (e *Engine) Count(ctx context.Context, set, group string) (int, error) {
+	return view(ctx, e, func(t *tx) (n int, _ error) {
 		if count := t.Bucket(countBucket).Get(path(set, group)); count != nil {
 			n = int(int64Of(count))
 		}
-		return nil
+		return n, nil
 	})
-	return n, err
 }
 
 // A head is what is known of a log besides its entries.
@@ -486,12 +448,11 @@ func (t *tx) head(group, log string) *head {
 	} else {
 		t.s.log.Error("boltfleet: the head of a log is damaged, and made again", "group", group, "log", log)
 		h.expires = later(t.now, time.Hour)
-		t.keys(entryBucket, path(group, log, ""), nil, func(rest, value []byte) bool {
+		for rest, value := range t.keys(entryBucket, path(group, log, ""), nil) {
 			h.last = binary.BigEndian.Uint64(rest)
 			h.entries++
 			h.bytes += int64(max(0, len(value)-4))
-			return true
-		})
+		}
 	}
 	if h.expires <= t.now {
 		return nil
@@ -505,14 +466,21 @@ func (t *tx) removeLog(group, log string) {
 		return
 	}
 	t.delete(headBucket, at)
-	prefix := path(group, log, "")
+	t.deleteWhile(entryBucket, path(group, log, ""), func([]byte) bool { return true })
+}
+
+// deleteWhile deletes the keys with the prefix, in order, as long as their values fulfil the
+// condition.
+func (t *tx) deleteWhile(bucket, prefix []byte, condition func(value []byte) bool) {
 	var gone [][]byte
-	t.keys(entryBucket, prefix, nil, func(rest, _ []byte) bool {
+	for rest, value := range t.keys(bucket, prefix, nil) {
+		if !condition(value) {
+			break
+		}
 		gone = append(gone, append(bytes.Clone(prefix), rest...))
-		return true
-	})
+	}
 	for _, key := range gone {
-		t.delete(entryBucket, key)
+		t.delete(bucket, key)
 	}
 }
 
@@ -526,9 +494,6 @@ func (t *tx) expireLog(group, log string) {
 
 // Append implements [fleet.Logs].
 func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entry, keep fleet.Keep) error {
-	if err := fleet.CheckEntry(group, log, entry, keep); err != nil {
-		return err
-	}
 	return e.update(ctx, false, func(t *tx) error {
 		at, prefix := path(group, log), path(group, log, "")
 		key := append(bytes.Clone(prefix), number(entry.Seq)...)
@@ -554,19 +519,14 @@ func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entr
 		h.last, h.expires = entry.Seq, expires
 		h.entries++
 		h.bytes += int64(len(entry.Data))
-		var gone [][]byte
-		t.keys(entryBucket, prefix, nil, func(rest, value []byte) bool {
+		t.deleteWhile(entryBucket, prefix, func(value []byte) bool {
 			if h.entries <= int64(keep.Entries) && h.bytes <= int64(keep.Bytes) {
 				return false
 			}
 			h.entries--
 			h.bytes -= int64(max(0, len(value)-4))
-			gone = append(gone, append(bytes.Clone(prefix), rest...))
 			return true
 		})
-		for _, key := range gone {
-			t.delete(entryBucket, key)
-		}
 		t.put(entryBucket, key, seal(key, entry.Data))
 		t.put(headBucket, at, h.encode(at))
 		return nil
@@ -574,58 +534,45 @@ func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entr
 }
 
 // After implements [fleet.Logs]. Damaged entries are left out.
-func (e *Engine) After(ctx context.Context, group, log string, seq uint64, limit int) (all []fleet.Entry, err error) {
-	if err := fleet.CheckNames(group, log); err != nil {
-		return nil, err
-	}
-	err = e.view(ctx, func(t *tx) error {
+func (e *Engine) After(ctx context.Context, group, log string, seq uint64, limit int) ([]fleet.Entry, error) {
+	return view(ctx, e, func(t *tx) (all []fleet.Entry, _ error) {
 		if t.head(group, log) == nil || seq == 1<<64-1 {
-			return nil
+			return nil, nil
 		}
 		prefix := path(group, log, "")
-		t.keys(entryBucket, prefix, number(seq+1), func(rest, value []byte) bool {
+		for rest, value := range t.keys(entryBucket, prefix, number(seq+1)) {
 			if len(all) >= limit {
-				return false
+				break
 			}
 			n := binary.BigEndian.Uint64(rest)
 			data, ok := unseal(append(bytes.Clone(prefix), rest...), value)
 			if !ok {
 				t.s.log.Error("boltfleet: an entry of a log is damaged, and left out", "group", group, "log", log, "number", n)
-				return true
+				continue
 			}
 			all = append(all, fleet.Entry{Seq: n, Data: data})
-			return true
-		})
-		return nil
+		}
+		return all, nil
 	})
-	return all, err
 }
 
 // Last implements [fleet.Logs].
-func (e *Engine) Last(ctx context.Context, group, log string) (seq uint64, err error) {
-	if err := fleet.CheckNames(group, log); err != nil {
-		return 0, err
-	}
-	err = e.view(ctx, func(t *tx) error {
+func (e *Engine) Last(ctx context.Context, group, log string) (uint64, error) {
+	return view(ctx, e, func(t *tx) (uint64, error) {
 		if h := t.head(group, log); h != nil {
-			seq = h.last
+			return h.last, nil
 		}
-		return nil
+		return 0, nil
 	})
-	return seq, err
 }
 
 // Drop implements [fleet.Logs].
 func (e *Engine) Drop(ctx context.Context, group string) error {
-	if err := fleet.CheckNames(group); err != nil {
-		return err
-	}
 	return e.update(ctx, true, func(t *tx) error {
 		var logs []string
-		t.keys(headBucket, path(group, ""), nil, func(rest, _ []byte) bool {
+		for rest := range t.keys(headBucket, path(group, ""), nil) {
 			logs = append(logs, string(rest))
-			return true
-		})
+		}
 		for _, log := range logs {
 			t.removeLog(group, log)
 		}

@@ -64,16 +64,14 @@ func ordered(t *testing.T, s store) {
 	const publishers, each = 3, 100
 	at := s.replicas(t)
 	subscriptions := []<-chan string{subscribe(t, at(0), "a", "b"), subscribe(t, at(1), "b", "a")}
-	for _, err := range together(publishers, func(i int) error {
+	allSucceed(t, publishers, func(i int) error {
 		for n := range each {
 			if err := at(i).Publish(t.Context(), string("ab"[n%2]), fmt.Appendf(nil, "%d %d", i, n)); err != nil {
 				return err
 			}
 		}
 		return nil
-	}) {
-		require.NoError(t, err)
-	}
+	})
 	for _, got := range subscriptions {
 		next := [publishers]int{}
 		for range publishers * each {
@@ -133,16 +131,14 @@ func oneAtATime(t *testing.T, s store) {
 		}
 	}, func() { t.Error("messages were missed") })
 	require.NoError(t, err)
-	for _, err := range together(4, func(i int) error {
+	allSucceed(t, 4, func(i int) error {
 		for range count / 4 {
 			if err := at(i).Publish(t.Context(), string("ab"[i%2]), nil); err != nil {
 				return err
 			}
 		}
 		return nil
-	}) {
-		require.NoError(t, err)
-	}
+	})
 	receive(t, done)
 	require.Zero(t, inside.Load())
 }

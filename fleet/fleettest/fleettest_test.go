@@ -18,13 +18,6 @@ func TestMemoryInRealTime(t *testing.T) {
 	})
 }
 
-func BenchmarkMemory(b *testing.B) {
-	fleettest.Benchmark(b, func(testing.TB) fleettest.Store {
-		m := fleet.NewMemory(fleet.MemoryOptions{MaxRecords: 1 << 30, MaxBytes: 1 << 30})
-		return fleettest.Store{Open: func(testing.TB) fleet.Engine { return m.Open() }}
-	})
-}
-
 // An engine is tested like the one in memory.
 func ExampleRun() {
 	_ = func(t *testing.T) {

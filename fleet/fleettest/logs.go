@@ -106,25 +106,21 @@ func appendedByMany(t *testing.T, s store) {
 			return err
 		}), fleet.ErrConflict)
 		require.Equal(t, fmt.Sprintf("%d:%s ", seq, winner), after(t, at(1), "log", seq-1, 9))
-		for _, err := range together(9, func(i int) error {
+		allSucceed(t, 9, func(i int) error {
 			return at(i).Append(t.Context(), "group", "same", fleet.Entry{Seq: seq, Data: []byte("same")}, hour)
-		}) {
-			require.NoError(t, err)
-		}
+		})
 	}
 	require.Equal(t, "1:same 2:same 3:same 4:same 5:same ", after(t, at(2), "same", 0, 9))
 
 	// Logs of one group do not hinder each other.
-	for _, err := range together(9, func(i int) error {
+	allSucceed(t, 9, func(i int) error {
 		for seq := uint64(1); seq <= 10; seq++ {
 			if err := at(i).Append(t.Context(), "group", fmt.Sprint("own", i), fleet.Entry{Seq: seq}, hour); err != nil {
 				return err
 			}
 		}
 		return nil
-	}) {
-		require.NoError(t, err)
-	}
+	})
 	for i := range 9 {
 		require.EqualValues(t, 10, last(t, at(i), fmt.Sprint("own", i)))
 	}

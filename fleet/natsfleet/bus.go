@@ -117,23 +117,31 @@ func (b *bus) release(topics []string) {
 	}
 }
 
+// useBus begins an operation on the bus. Unless it returns an error, the caller calls cancel at the
+// end.
+func (e *Engine) useBus(ctx context.Context) (context.Context, context.CancelFunc, *bus, error) {
+	ctx, cancel, err := e.begin(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	b, err := e.startBus()
+	if err == nil {
+		err = e.connected(ctx)
+	}
+	if err != nil {
+		cancel()
+		return nil, nil, nil, err
+	}
+	return ctx, cancel, b, nil
+}
+
 // Publish implements [fleet.Bus]. It returns before the server has the message.
 func (e *Engine) Publish(ctx context.Context, topic string, data []byte) error {
-	if err := fleet.CheckMessage(topic, data); err != nil {
-		return err
-	}
-	ctx, cancel, err := e.begin(ctx)
+	_, cancel, b, err := e.useBus(ctx)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	b, err := e.startBus()
-	if err != nil {
-		return err
-	}
-	if err := e.connected(ctx); err != nil {
-		return err
-	}
 	err = e.nc.Publish(b.prefix+topic, data)
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return fleet.ErrTooLarge
@@ -147,21 +155,11 @@ func (e *Engine) Publish(ctx context.Context, topic string, data []byte) error {
 // Subscribe implements [fleet.Bus]. In a cluster, the other servers know of the subscription some
 // milliseconds after Subscribe has returned.
 func (e *Engine) Subscribe(ctx context.Context, topics []string, deliver func(topic string, data []byte), missed func()) error {
-	if err := fleet.CheckNames(topics...); err != nil {
-		return err
-	}
-	limited, cancel, err := e.begin(ctx)
+	limited, cancel, b, err := e.useBus(ctx)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	b, err := e.startBus()
-	if err != nil {
-		return err
-	}
-	if err := e.connected(limited); err != nil {
-		return err
-	}
 	for i, topic := range topics {
 		if err := b.listen(topic); err != nil {
 			b.release(topics[:i])

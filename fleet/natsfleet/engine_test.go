@@ -63,8 +63,3 @@ func TestEngineInMemory(t *testing.T) {
 	s := newServer(t, natsserver.Options{})
 	fleettest.Run(t, storeOn(s, natsfleet.Options{Memory: true}))
 }
-
-func BenchmarkEngine(b *testing.B) {
-	s := newServer(b, natsserver.Options{Dir: b.TempDir()})
-	fleettest.Benchmark(b, storeOn(s, natsfleet.Options{}))
-}

@@ -1,8 +1,6 @@
 package natsfleet
 
 import (
-	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/fleet/internal/ordered"
 )
 
 const (
@@ -26,118 +25,42 @@ const (
 type index struct {
 	turn chan struct{} // has space for one: who reads from the server
 
-	mu       sync.Mutex
-	applied  uint64                         // the last message; guarded by mu
-	entries  map[string]*indexed            // by key; guarded by mu
-	groups   map[string]map[string]*indexed // by group and key; guarded by mu
-	due      timers                         // guarded by mu
-	expiring timers                         // guarded by mu
+	mu      sync.Mutex
+	applied uint64                 // the last message; guarded by mu
+	records *ordered.Index[uint64] // with their revisions; guarded by mu
 }
 
-type indexed struct {
-	key, group string
-	revision   uint64
-	due        timer
-	expires    timer
-}
-
-// A timer is in a heap unless at is zero.
-type timer struct {
-	at    time.Time
-	place int
-	of    *indexed
-}
-
-// timers is a heap: the first is the earliest.
-type timers []*timer
-
-// Len implements [heap.Interface].
-func (h timers) Len() int { return len(h) }
-
-// Less implements [heap.Interface].
-func (h timers) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-
-// Swap implements [heap.Interface].
-func (h timers) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-
-// Push implements [heap.Interface].
-func (h *timers) Push(x any) {
-	t := x.(*timer)
-	t.place = len(*h)
-	*h = append(*h, t)
-}
-
-// Pop implements [heap.Interface].
-func (h *timers) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return t
-}
-
-// set moves the timer to a time; the zero time removes it.
-func (h *timers) set(t *timer, at time.Time) {
-	was := t.at
-	t.at = at
-	switch {
-	case was.IsZero() && !at.IsZero():
-		heap.Push(h, t)
-	case !was.IsZero() && at.IsZero():
-		heap.Remove(h, t.place)
-	case !was.IsZero():
-		heap.Fix(h, t.place)
-	}
-}
+// An indexed record is what an index knows of one.
+type indexed = ordered.Item[uint64]
 
 // apply takes over a message. The caller holds mu.
 func (x *index) apply(key string, m *stored) {
 	x.applied = m.seq
 	about, ok := metaOf(m)
-	old := x.entries[key]
-	if old != nil && (!ok || old.group != about.group) {
-		x.forget(old)
-		old = nil
+	r := x.records.Get(key)
+	if r != nil && (!ok || r.Group != about.group) {
+		x.records.Remove(r)
+		r = nil
 	}
 	if !ok {
 		return
 	}
-	if old == nil {
-		old = &indexed{key: key, group: about.group}
-		old.due.of, old.expires.of = old, old
-		x.entries[key] = old
-		if old.group != "" {
-			if x.groups[old.group] == nil {
-				x.groups[old.group] = map[string]*indexed{}
-			}
-			x.groups[old.group][key] = old
-		}
+	if r == nil {
+		r = x.records.Add(key, about.group, 0)
 	}
-	old.revision = m.seq
-	x.due.set(&old.due, about.due)
-	x.expiring.set(&old.expires, about.expires)
+	r.Value = m.seq
+	x.records.Schedule(r, about.due, about.expires)
 }
 
-// forget removes an entry. The caller holds mu.
-func (x *index) forget(r *indexed) {
-	x.due.set(&r.due, time.Time{})
-	x.expiring.set(&r.expires, time.Time{})
-	delete(x.entries, r.key)
-	if group := x.groups[r.group]; group != nil {
-		if delete(group, r.key); len(group) == 0 {
-			delete(x.groups, r.group)
-		}
+// find returns what f finds, as it is now.
+func (x *index) find(f func(records *ordered.Index[uint64]) []*indexed) []found {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all []found
+	for _, r := range f(x.records) {
+		all = append(all, found{r.Key, r.Value})
 	}
-}
-
-// expire removes what has expired. The caller holds mu.
-func (x *index) expire(now time.Time) {
-	for len(x.expiring) > 0 && !x.expiring[0].at.After(now) {
-		x.forget(x.expiring[0].of)
-	}
+	return all
 }
 
 // refresh returns the index of a set, with all that was written before the call.
@@ -149,7 +72,7 @@ func (e *Engine) refresh(ctx context.Context, s *stream, set string) (*index, ti
 	e.mu.Lock()
 	x := e.indexes[set]
 	if x == nil {
-		x = &index{turn: make(chan struct{}, 1), entries: map[string]*indexed{}, groups: map[string]map[string]*indexed{}}
+		x = &index{turn: make(chan struct{}, 1), records: ordered.New[uint64]()}
 		e.indexes[set] = x
 	}
 	e.mu.Unlock()
@@ -178,7 +101,7 @@ func (e *Engine) refresh(ctx context.Context, s *stream, set string) (*index, ti
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.expire(now)
+	x.records.Expire(now)
 	return x, now, nil
 }
 
@@ -193,8 +116,8 @@ func (e *Engine) catchUp(ctx context.Context, s *stream, set string, x *index, l
 	prefix := e.subject(set, "")
 	for {
 		x.mu.Lock()
-		x.expire(now)
-		from, size := x.applied, len(x.entries)
+		x.records.Expire(now)
+		from, size := x.applied, x.records.Count("")
 		x.mu.Unlock()
 		if from >= last {
 			return true, nil
@@ -268,13 +191,6 @@ func (e *Engine) read(ctx context.Context, s *stream, set string, all []found, n
 
 // Due implements [fleet.Records].
 func (e *Engine) Due(ctx context.Context, set string, limit int) ([]fleet.Record, error) {
-	if err := fleet.CheckNames(set); err != nil {
-		return nil, err
-	}
-	return e.dueOf(ctx, set, limit)
-}
-
-func (e *Engine) dueOf(ctx context.Context, set string, limit int) ([]fleet.Record, error) {
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return nil, err
@@ -285,7 +201,7 @@ func (e *Engine) dueOf(ctx context.Context, set string, limit int) ([]fleet.Reco
 		if err != nil {
 			return nil, err
 		}
-		all := x.dueBy(now, limit)
+		all := x.find(func(records *ordered.Index[uint64]) []*indexed { return records.Due(now, limit) })
 		result, err := e.read(ctx, s, set, all, now, true)
 		if err != nil || len(all) == 0 || len(result) > 0 {
 			return result, err
@@ -294,31 +210,8 @@ func (e *Engine) dueOf(ctx context.Context, set string, limit int) ([]fleet.Reco
 	}
 }
 
-// dueBy returns what is due.
-func (x *index) dueBy(now time.Time, limit int) []found {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var due []*timer
-	for len(x.due) > 0 && !x.due[0].at.After(now) && len(due) < limit {
-		due = append(due, heap.Pop(&x.due).(*timer))
-	}
-	all := make([]found, len(due))
-	for i, t := range due {
-		all[i] = found{t.of.key, t.of.revision}
-		heap.Push(&x.due, t)
-	}
-	return all
-}
-
 // List implements [fleet.Records].
 func (e *Engine) List(ctx context.Context, set, group, after string, limit int) ([]fleet.Record, error) {
-	err := fleet.CheckNames(set, group)
-	if err == nil && after != "" {
-		err = fleet.CheckNames(after)
-	}
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return nil, err
@@ -330,7 +223,7 @@ func (e *Engine) List(ctx context.Context, set, group, after string, limit int) 
 	}
 	var result []fleet.Record
 	for {
-		all := x.list(group, after, limit-len(result))
+		all := x.find(func(records *ordered.Index[uint64]) []*indexed { return records.List(group, after, limit-len(result)) })
 		read, err := e.read(ctx, s, set, all, now, false)
 		if err != nil {
 			return nil, err
@@ -343,33 +236,8 @@ func (e *Engine) List(ctx context.Context, set, group, after string, limit int) 
 	}
 }
 
-// list returns the first records of a group after a key.
-func (x *index) list(group, after string, limit int) []found {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var all []found
-	for key, r := range x.groups[group] {
-		if key > after {
-			all = append(all, found{key, r.revision})
-		}
-	}
-	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.key, b.key) })
-	return all[:max(0, min(limit, len(all)))]
-}
-
 // Count implements [fleet.Records].
 func (e *Engine) Count(ctx context.Context, set, group string) (int, error) {
-	err := fleet.CheckNames(set)
-	if err == nil && group != "" {
-		err = fleet.CheckNames(group)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return e.count(ctx, set, group)
-}
-
-func (e *Engine) count(ctx context.Context, set, group string) (int, error) {
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return 0, err
@@ -381,8 +249,5 @@ func (e *Engine) count(ctx context.Context, set, group string) (int, error) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if group == "" {
-		return len(x.entries), nil
-	}
-	return len(x.groups[group]), nil
+	return x.records.Count(group), nil
 }

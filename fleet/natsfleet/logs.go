@@ -1,6 +1,7 @@
 package natsfleet
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -105,9 +106,6 @@ func (e *Engine) endOf(ctx context.Context, s *stream, group, log string) (m *st
 
 // Append implements [fleet.Logs].
 func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entry, keep fleet.Keep) error {
-	if err := fleet.CheckEntry(group, log, entry, keep); err != nil {
-		return err
-	}
 	ctx, cancel, s, err := e.use(ctx, logs)
 	if err != nil {
 		return err
@@ -163,7 +161,7 @@ func (e *Engine) compare(ctx context.Context, s *stream, subject string, entry f
 	if err != nil {
 		return err
 	}
-	if m == nil || !same(m, entry.Data) {
+	if m == nil || !bytes.Equal(m.data, entry.Data) {
 		return fleet.ErrConflict
 	}
 	return nil
@@ -208,9 +206,6 @@ func (e *Engine) purge(ctx context.Context, s *stream, subject string, before ui
 
 // After implements [fleet.Logs].
 func (e *Engine) After(ctx context.Context, group, log string, seq uint64, limit int) ([]fleet.Entry, error) {
-	if err := fleet.CheckNames(group, log); err != nil {
-		return nil, err
-	}
 	ctx, cancel, s, err := e.use(ctx, logs)
 	if err != nil {
 		return nil, err
@@ -259,9 +254,6 @@ func (e *Engine) After(ctx context.Context, group, log string, seq uint64, limit
 
 // Last implements [fleet.Logs].
 func (e *Engine) Last(ctx context.Context, group, log string) (uint64, error) {
-	if err := fleet.CheckNames(group, log); err != nil {
-		return 0, err
-	}
 	ctx, cancel, s, err := e.use(ctx, logs)
 	if err != nil {
 		return 0, err
@@ -276,9 +268,6 @@ func (e *Engine) Last(ctx context.Context, group, log string) (uint64, error) {
 
 // Drop implements [fleet.Logs].
 func (e *Engine) Drop(ctx context.Context, group string) error {
-	if err := fleet.CheckNames(group); err != nil {
-		return err
-	}
 	ctx, cancel, s, err := e.use(ctx, logs)
 	if err != nil {
 		return err
@@ -296,29 +285,19 @@ func (e *Engine) putHead(ctx context.Context, group, log string, ttl time.Durati
 		Key: base64.RawURLEncoding.EncodeToString(digest[:]), Data: []byte(group + "/" + log), TTL: 2 * maxTTL, Due: ttl + sweepEvery,
 	}
 	for {
-		_, err := e.create(ctx, headSet, head)
+		_, err := e.Create(ctx, headSet, head)
 		if !errors.Is(err, fleet.ErrExists) {
 			return err
 		}
-		old, err := e.head(ctx, head.Key)
+		old, err := e.Get(ctx, headSet, head.Key)
 		if err == nil {
 			head.Revision = old.Revision
-			_, err = e.update(ctx, headSet, head)
+			_, err = e.Update(ctx, headSet, head)
 		}
 		if !errors.Is(err, fleet.ErrNotFound) && !errors.Is(err, fleet.ErrConflict) {
 			return err
 		}
 	}
-}
-
-func (e *Engine) head(ctx context.Context, key string) (fleet.Record, error) {
-	ctx, cancel, s, err := e.use(ctx, records)
-	if err != nil {
-		return fleet.Record{}, err
-	}
-	defer cancel()
-	r, _, err := e.current(ctx, s, headSet, key)
-	return r, err
 }
 
 // startJanitor makes this replica one of those that remove logs that have expired, until Close.
@@ -339,7 +318,7 @@ func (e *Engine) startJanitor() {
 // sweep removes logs that have expired.
 func (e *Engine) sweep(ctx context.Context) error {
 	for {
-		heads, err := e.dueOf(ctx, headSet, sweepBatch)
+		heads, err := e.Due(ctx, headSet, sweepBatch)
 		if err != nil {
 			return err
 		}
@@ -359,7 +338,7 @@ func (e *Engine) sweepLog(ctx context.Context, head fleet.Record) error {
 	// Other replicas may look, too: the one that changes the record does the work.
 	head.TTL, head.Due = 2*maxTTL, sweepEvery
 	var err error
-	if head.Revision, err = e.update(ctx, headSet, head); err != nil {
+	if head.Revision, err = e.Update(ctx, headSet, head); err != nil {
 		return err
 	}
 	ctx, cancel, s, err := e.use(ctx, logs)
@@ -379,12 +358,12 @@ func (e *Engine) sweepLog(ctx context.Context, head fleet.Record) error {
 		// For a replica whose clock is behind, the log may be alive for a moment longer.
 		if rest := expiryOf(last).Add(slack).Sub(now); rest > 0 {
 			head.Due = rest + sweepEvery/2
-			_, err := e.update(ctx, headSet, head)
+			_, err := e.Update(ctx, headSet, head)
 			return err
 		}
 		if err := e.purge(ctx, s, e.logSubject(group, log)+"*", last.seq+1); err != nil {
 			return err
 		}
 	}
-	return e.remove(ctx, headSet, head.Key, head.Revision)
+	return e.Delete(ctx, headSet, head.Key, head.Revision)
 }

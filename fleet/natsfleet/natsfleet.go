@@ -1,6 +1,10 @@
 // Package natsfleet is an engine of package fleet on NATS JetStream, version 2.12 or newer. Any
 // number of replicas share it. Package natsserver runs the server inside of the replicas.
 //
+// The URLs of fleet.Open are those of a server, such as nats://user:password@host:4222. The parameters
+// prefix, replicas, memory (true or false), maxbytes and domain are those of [Options]. The connection
+// is made in the background, and again whenever it breaks.
+//
 // Records and logs are messages of two streams, which the engine makes at their first use. What a
 // method has written is where the server keeps acknowledged messages: on the disks of a majority of
 // Options.Replicas servers. A server writes to its disk at once, but it syncs the file only every
@@ -22,6 +26,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -93,7 +98,7 @@ type Engine struct {
 	ctx   context.Context // ends with Close
 	end   context.CancelFunc
 	ended sync.WaitGroup
-	close func() // the connection of Open; nil otherwise
+	close func() // the connection of fleet.Open; nil otherwise
 }
 
 var _ fleet.Engine = (*Engine)(nil)
@@ -216,16 +221,11 @@ const (
 )
 
 func isCode(err error, codes ...int) bool {
-	var refused *apiError
-	if !errors.As(err, &refused) {
-		return false
+	if refused, ok := errors.AsType[*apiError](err); ok {
+		return slices.Contains(codes, refused.ErrCode)
 	}
-	for _, code := range codes {
-		if refused.ErrCode == code {
-			return true
-		}
-	}
-	return false
+	refused, ok := errors.AsType[*jetstream.APIError](err) // of the client of JetStream
+	return ok && slices.Contains(codes, int(refused.ErrorCode))
 }
 
 // again reports whether the server did nothing, and will soon.
@@ -241,6 +241,23 @@ func retry(ctx context.Context, f func() error) error {
 			return err
 		}
 	}
+}
+
+// retryLate is retry for requests that may be repeated. Each may take patience, which doubles when
+// that was not enough.
+func retryLate(ctx context.Context, request func(ctx context.Context) error) error {
+	patience := patience
+	return retry(ctx, func() error {
+		for ; ; patience *= 2 {
+			try, cancel := context.WithTimeout(ctx, patience)
+			err := request(try)
+			late := try.Err() != nil
+			cancel()
+			if err == nil || !late || ctx.Err() != nil {
+				return err
+			}
+		}
+	})
 }
 
 // pause waits, and returns false if ctx ends before.
@@ -290,17 +307,8 @@ func (e *Engine) call(ctx context.Context, subject string, body, result any) err
 	if err != nil {
 		return err
 	}
-	patience := patience
-	return retry(ctx, func() error {
-		for ; ; patience *= 2 {
-			try, cancel := context.WithTimeout(ctx, patience)
-			err := e.request(try, &nats.Msg{Subject: e.api + subject, Data: data}, result)
-			late := try.Err() != nil
-			cancel()
-			if err == nil || !late || ctx.Err() != nil {
-				return err
-			}
-		}
+	return retryLate(ctx, func(ctx context.Context) error {
+		return e.request(ctx, &nats.Msg{Subject: e.api + subject, Data: data}, result)
 	})
 }
 
@@ -318,18 +326,10 @@ func (e *Engine) publish(ctx context.Context, s *stream, m *nats.Msg, lastOf str
 	}
 	var ack struct{ Seq uint64 }
 	late := false
-	patience := patience
-	err = retry(ctx, func() error {
-		for ; ; patience *= 2 {
-			try, cancel := context.WithTimeout(ctx, patience)
-			err := e.request(try, m, &ack)
-			missed := try.Err() != nil
-			cancel()
-			if err == nil || !missed || ctx.Err() != nil {
-				return err
-			}
-			late = true
-		}
+	err = retryLate(ctx, func(ctx context.Context) error {
+		err := e.request(ctx, m, &ack)
+		late = late || ctx.Err() != nil
+		return err
 	})
 	if late && isCode(err, codeWrongLast) {
 		there, lastErr := e.last(ctx, s, m.Subject)
@@ -531,7 +531,7 @@ func (e *Engine) streamName(kind string) string { return e.opts.Prefix + "-" + k
 
 func (e *Engine) makeStream(ctx context.Context, kind string) (*jetstream.StreamInfo, error) {
 	var found jetstream.Stream
-	err := retryAPI(ctx, func(ctx context.Context) (err error) {
+	err := retryLate(ctx, func(ctx context.Context) (err error) {
 		found, err = e.js.Stream(ctx, e.streamName(kind))
 		return err
 	})
@@ -545,7 +545,7 @@ func (e *Engine) makeStream(ctx context.Context, kind string) (*jetstream.Stream
 		if e.opts.Memory {
 			config.Storage = jetstream.MemoryStorage
 		}
-		err = retryAPI(ctx, func(ctx context.Context) (err error) {
+		err = retryLate(ctx, func(ctx context.Context) (err error) {
 			if found, err = e.js.CreateStream(ctx, config); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 				found, err = e.js.Stream(ctx, e.streamName(kind)) // another replica was faster, with other options
 			}
@@ -560,26 +560,6 @@ func (e *Engine) makeStream(ctx context.Context, kind string) (*jetstream.Stream
 		return nil, errors.New("it has other settings than the engine needs; remove it, or use another Options.Prefix")
 	}
 	return info, nil
-}
-
-// retryAPI is retry for the client of JetStream.
-func retryAPI(ctx context.Context, f func(context.Context) error) error {
-	patience := patience
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
-		try, cancel := context.WithTimeout(ctx, patience)
-		err := f(try)
-		late := try.Err() != nil
-		cancel()
-		if late {
-			patience *= 2
-		}
-		var refused *jetstream.APIError
-		again := late || errors.Is(err, nats.ErrNoResponders) ||
-			errors.As(err, &refused) && (refused.ErrorCode == codeUnavailable || refused.ErrorCode == codeStreamOffline)
-		if err == nil || !again || !pause(ctx, wait) {
-			return err
-		}
-	}
 }
 
 // A clock is the difference between the clock of the server and that of this machine.
@@ -603,19 +583,11 @@ func (e *Engine) now(ctx context.Context, s *stream) (time.Time, error) {
 		TS time.Time `json:"ts"`
 	}
 	var begun, ended time.Time
-	patience := patience
-	err := retry(ctx, func() error {
-		for ; ; patience *= 2 {
-			try, cancel := context.WithTimeout(ctx, patience)
-			begun = time.Now()
-			err := e.request(try, &nats.Msg{Subject: e.api + "STREAM.INFO." + s.name}, &info)
-			ended = time.Now()
-			late := try.Err() != nil
-			cancel()
-			if err == nil || !late || ctx.Err() != nil {
-				return err
-			}
-		}
+	err := retryLate(ctx, func(ctx context.Context) error {
+		begun = time.Now()
+		err := e.request(ctx, &nats.Msg{Subject: e.api + "STREAM.INFO." + s.name}, &info)
+		ended = time.Now()
+		return err
 	})
 	if err == nil && info.TS.IsZero() {
 		err = errors.New("natsfleet: the server does not say its time")

@@ -2,7 +2,6 @@ package natsfleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -12,34 +11,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/fleet"
 )
 
-func init() {
-	open := func(_ context.Context, address string) (fleet.Engine, error) {
-		e, err := Open(address)
-		if err != nil {
-			return nil, err
-		}
-		return e, nil
-	}
-	fleet.Register("nats", open)
-}
+func init() { fleet.Register("nats", open) }
 
-// Open returns an engine with a connection of its own, which Close closes. The connection is made
-// in the background, and again whenever it breaks. The URL is that of a server, such as
-// nats://user:password@host:4222. The parameters prefix, replicas, memory (true or false), maxbytes
-// and domain are those of [Options]. The error says which part of the URL is wrong, without the
-// password; whether a server is there, only the methods tell.
-func Open(address string) (*Engine, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		if bad, ok := errors.AsType[*url.Error](err); ok {
-			err = bad.Err // without the URL, which may have a password
-		}
-		return nil, fmt.Errorf("natsfleet: the URL: %w", err)
-	}
+// open returns an engine with a connection of its own, which Close closes. Whether a server is there,
+// only the methods tell.
+func open(_ context.Context, u *url.URL) (*Engine, error) {
 	query := u.Query()
 	opts := Options{Prefix: query.Get("prefix"), Domain: query.Get("domain")}
 	for name := range query {
 		text := query.Get(name)
+		var err error
 		switch name {
 		case "prefix", "domain":
 		case "replicas":

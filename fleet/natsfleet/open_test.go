@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
-	"github.com/mcpkit/mcpkit-go/fleet/natsfleet"
 	"github.com/mcpkit/mcpkit-go/fleet/natsfleet/natsserver"
 )
 
@@ -28,7 +27,7 @@ func TestWrongURLsAreRefusedWithoutTheirPassword(t *testing.T) {
 		"nats://u:geheim@host:4222?size=2":     `the parameter "size" is unknown`,
 		"nats://u:geheim@host:x":               "the URL",
 	} {
-		_, err := natsfleet.Open(address)
+		_, err := fleet.Open(t.Context(), address)
 		require.ErrorContains(t, err, want)
 		require.False(t, strings.Contains(err.Error(), "geheim"), err.Error())
 	}

@@ -1,7 +1,6 @@
 package natsfleet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -135,9 +134,6 @@ func (e *Engine) record(set, key string, m *stored, now time.Time) (fleet.Record
 
 // Get implements [fleet.Records].
 func (e *Engine) Get(ctx context.Context, set, key string) (fleet.Record, error) {
-	if err := fleet.CheckNames(set, key); err != nil {
-		return fleet.Record{}, err
-	}
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return fleet.Record{}, err
@@ -149,13 +145,6 @@ func (e *Engine) Get(ctx context.Context, set, key string) (fleet.Record, error)
 
 // Create implements [fleet.Records].
 func (e *Engine) Create(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
-	if err := fleet.CheckRecord(set, r); err != nil {
-		return 0, err
-	}
-	return e.create(ctx, set, r)
-}
-
-func (e *Engine) create(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return 0, err
@@ -181,13 +170,6 @@ func (e *Engine) create(ctx context.Context, set string, r fleet.Record) (revisi
 
 // Update implements [fleet.Records].
 func (e *Engine) Update(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
-	if err := fleet.CheckRecord(set, r); err != nil {
-		return 0, err
-	}
-	return e.update(ctx, set, r)
-}
-
-func (e *Engine) update(ctx context.Context, set string, r fleet.Record) (revision uint64, err error) {
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return 0, err
@@ -222,13 +204,6 @@ func (e *Engine) update(ctx context.Context, set string, r fleet.Record) (revisi
 
 // Delete implements [fleet.Records].
 func (e *Engine) Delete(ctx context.Context, set, key string, revision uint64) error {
-	if err := fleet.CheckNames(set, key); err != nil {
-		return err
-	}
-	return e.remove(ctx, set, key, revision)
-}
-
-func (e *Engine) remove(ctx context.Context, set, key string, revision uint64) error {
 	ctx, cancel, s, err := e.use(ctx, records)
 	if err != nil {
 		return err
@@ -273,6 +248,3 @@ func (e *Engine) use(ctx context.Context, kind string) (context.Context, context
 	}
 	return ctx, cancel, s, nil
 }
-
-// same reports whether two entries have the same data.
-func same(m *stored, data []byte) bool { return bytes.Equal(m.data, data) }

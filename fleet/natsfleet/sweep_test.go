@@ -49,13 +49,13 @@ func TestLogsThatHaveExpiredAreRemoved(t *testing.T) {
 	}
 	require.Zero(t, count("mcpkit.logs.g.short.>"))
 	require.EqualValues(t, 1, count("mcpkit.logs.g.long.>"))
-	n, err := e.count(t.Context(), headSet, "")
+	n, err := e.Count(t.Context(), headSet, "")
 	require.NoError(t, err)
 	require.Equal(t, 1, n, "the log that lives")
 	e.skew = 3 * time.Hour
 	require.NoError(t, e.sweep(t.Context()))
 	require.Zero(t, count("mcpkit.logs.>"))
-	n, err = e.count(t.Context(), headSet, "")
+	n, err = e.Count(t.Context(), headSet, "")
 	require.NoError(t, err)
 	require.Zero(t, n)
 }

@@ -13,33 +13,16 @@ import (
 )
 
 func init() {
-	open := func(_ context.Context, url string) (fleet.Engine, error) {
-		e, err := Open(url)
-		if err != nil {
-			return nil, err
-		}
-		return e, nil
-	}
 	fleet.Register("redis", open)
 	fleet.Register("rediss", open)
 }
 
-// Open returns an engine with a client of its own, which Close closes. It does not connect yet. The
-// URL is that of redis.ParseURL, such as rediss://user:password@host:6379/0?pool_size=50. With at
-// least one parameter addr=host:port it is the URL of a cluster. The parameters prefix and shards
-// are those of [Options].
-func Open(address string) (*Engine, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		var bad *url.Error
-		if errors.As(err, &bad) {
-			err = bad.Err // without the URL, which may have a password
-		}
-		return nil, fmt.Errorf("redisfleet: the URL: %w", err)
-	}
+// open returns an engine with a client of its own, which Close closes. It does not connect yet.
+func open(_ context.Context, u *url.URL) (*Engine, error) {
 	query := u.Query()
 	opts := Options{Prefix: query.Get("prefix")}
 	if text := query.Get("shards"); text != "" {
+		var err error
 		if opts.Shards, err = strconv.Atoi(text); err != nil || opts.Shards < 1 {
 			return nil, fmt.Errorf("redisfleet: the URL: shards is %q", text)
 		}

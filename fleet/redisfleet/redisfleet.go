@@ -20,6 +20,12 @@
 // tasks when its memory is full. With noeviction, writes fail then, and clients get a retryable
 // error.
 //
+// # URLs
+//
+// The URLs of fleet.Open are those of redis.ParseURL, such as
+// rediss://user:password@host:6379/0?pool_size=50. With at least one parameter addr=host:port it is
+// the URL of a cluster. The parameters prefix and shards are those of [Options].
+//
 // # Size
 //
 // In the memory of Redis, a record takes its data and about 450 bytes, or 950 if it has a group and
@@ -231,9 +237,6 @@ func microseconds(due time.Duration) int64 {
 
 // Get implements [fleet.Records].
 func (e *Engine) Get(ctx context.Context, set, key string) (fleet.Record, error) {
-	if err := fleet.CheckNames(set, key); err != nil {
-		return fleet.Record{}, err
-	}
 	reply, err := e.eval(ctx, getScript, e.keys(set, key)[:1], key)
 	if err != nil {
 		return fleet.Record{}, err
@@ -250,25 +253,16 @@ func (e *Engine) Get(ctx context.Context, set, key string) (fleet.Record, error)
 
 // Create implements [fleet.Records].
 func (e *Engine) Create(ctx context.Context, set string, r fleet.Record) (uint64, error) {
-	if err := fleet.CheckRecord(set, r); err != nil {
-		return 0, err
-	}
 	return e.change(ctx, createScript, fleet.ErrExists, e.keys(set, r.Key), r.Key, r.Data, milliseconds(r.TTL), microseconds(r.Due), r.Group)
 }
 
 // Update implements [fleet.Records].
 func (e *Engine) Update(ctx context.Context, set string, r fleet.Record) (uint64, error) {
-	if err := fleet.CheckRecord(set, r); err != nil {
-		return 0, err
-	}
 	return e.change(ctx, updateScript, fleet.ErrConflict, e.keys(set, r.Key), r.Key, r.Data, milliseconds(r.TTL), microseconds(r.Due), r.Revision)
 }
 
 // Delete implements [fleet.Records].
 func (e *Engine) Delete(ctx context.Context, set, key string, revision uint64) error {
-	if err := fleet.CheckNames(set, key); err != nil {
-		return err
-	}
 	_, err := e.change(ctx, deleteScript, fleet.ErrConflict, e.keys(set, key), key, revision)
 	return err
 }
@@ -350,39 +344,18 @@ func merge(replies []any, err error, limit int, order func(a, b found) int) ([]f
 
 // Due implements [fleet.Records].
 func (e *Engine) Due(ctx context.Context, set string, limit int) ([]fleet.Record, error) {
-	if err := fleet.CheckNames(set); err != nil {
-		return nil, err
-	}
-	limit = max(limit, 0)
 	replies, err := e.each(ctx, set, dueScript, limit)
 	return merge(replies, err, limit, func(a, b found) int { return cmp.Compare(a.due, b.due) })
 }
 
 // List implements [fleet.Records].
 func (e *Engine) List(ctx context.Context, set, group, after string, limit int) ([]fleet.Record, error) {
-	if err := fleet.CheckNames(set, group); err != nil {
-		return nil, err
-	}
-	if after != "" {
-		if err := fleet.CheckNames(after); err != nil {
-			return nil, err
-		}
-	}
-	limit = max(limit, 0)
 	replies, err := e.each(ctx, set, listScript, limit, group, after)
 	return merge(replies, err, limit, func(a, b found) int { return strings.Compare(a.Key, b.Key) })
 }
 
 // Count implements [fleet.Records].
 func (e *Engine) Count(ctx context.Context, set, group string) (int, error) {
-	if err := fleet.CheckNames(set); err != nil {
-		return 0, err
-	}
-	if group != "" {
-		if err := fleet.CheckNames(group); err != nil {
-			return 0, err
-		}
-	}
 	replies, err := e.each(ctx, set, countScript, group)
 	sum := 0
 	for _, reply := range replies {
@@ -397,9 +370,6 @@ func (e *Engine) logs(group string) string { return e.prefix + ":{" + group + "}
 
 // Append implements [fleet.Logs].
 func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entry, keep fleet.Keep) error {
-	if err := fleet.CheckEntry(group, log, entry, keep); err != nil {
-		return err
-	}
 	g := e.logs(group)
 	keys := []string{g + "l:" + log, g + "logs"}
 	_, err := e.change(ctx, appendScript, fleet.ErrConflict, keys, log, entry.Seq, entry.Data, keep.Entries, keep.Bytes, milliseconds(keep.TTL))
@@ -408,10 +378,7 @@ func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entr
 
 // After implements [fleet.Logs].
 func (e *Engine) After(ctx context.Context, group, log string, seq uint64, limit int) ([]fleet.Entry, error) {
-	if err := fleet.CheckNames(group, log); err != nil {
-		return nil, err
-	}
-	reply, err := e.eval(ctx, afterScript, []string{e.logs(group) + "l:" + log}, seq, max(limit, 0))
+	reply, err := e.eval(ctx, afterScript, []string{e.logs(group) + "l:" + log}, seq, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -441,9 +408,6 @@ func sequence(id string) (uint64, error) {
 
 // Last implements [fleet.Logs].
 func (e *Engine) Last(ctx context.Context, group, log string) (uint64, error) {
-	if err := fleet.CheckNames(group, log); err != nil {
-		return 0, err
-	}
 	reply, err := e.eval(ctx, lastScript, []string{e.logs(group) + "l:" + log})
 	if err != nil {
 		return 0, err
@@ -454,9 +418,6 @@ func (e *Engine) Last(ctx context.Context, group, log string) (uint64, error) {
 
 // Drop implements [fleet.Logs].
 func (e *Engine) Drop(ctx context.Context, group string) error {
-	if err := fleet.CheckNames(group); err != nil {
-		return err
-	}
 	for {
 		g := e.logs(group)
 		reply, err := e.eval(ctx, dropScript, []string{g + "logs"}, g+"l:", dropped)
@@ -474,9 +435,6 @@ const dropped = 500
 
 // Publish implements [fleet.Bus].
 func (e *Engine) Publish(ctx context.Context, topic string, data []byte) error {
-	if err := fleet.CheckMessage(topic, data); err != nil {
-		return err
-	}
 	_, err := e.do(ctx, func(ctx context.Context) (any, error) {
 		return nil, e.bus.publish(ctx, topic, data)
 	})
@@ -486,7 +444,7 @@ func (e *Engine) Publish(ctx context.Context, topic string, data []byte) error {
 // Subscribe implements [fleet.Bus]. All subscriptions of an engine share one connection. If Redis
 // does not confirm the subscription within five seconds, that is an error.
 func (e *Engine) Subscribe(ctx context.Context, topics []string, deliver func(topic string, data []byte), missed func()) error {
-	if err := cmp.Or(fleet.CheckNames(topics...), e.fault, ctx.Err()); err != nil {
+	if err := cmp.Or(e.fault, ctx.Err()); err != nil {
 		return err
 	}
 	if e.closed.Load() {

@@ -32,10 +32,3 @@ func TestEngine(t *testing.T) {
 func TestEngineWithShards(t *testing.T) {
 	fleettest.Run(t, kit(start(t), redisfleet.Options{Shards: 5}))
 }
-
-func BenchmarkEngine(b *testing.B) {
-	b.Run("always", func(b *testing.B) { fleettest.Benchmark(b, kit(start(b), redisfleet.Options{})) })
-	b.Run("everysec", func(b *testing.B) {
-		fleettest.Benchmark(b, kit(start(b, "--appendfsync", "everysec"), redisfleet.Options{}))
-	})
-}

@@ -198,7 +198,6 @@ return '0'
 
 	// KEYS: the log. ARGV: number, limit.
 	afterScript = redis.NewScript(`
-if ARGV[2] == '0' then return {} end
 local all = {}
 for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1] .. '-1', '+', 'COUNT', ARGV[2])) do
 	all[#all + 1] = entry[1]

@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"jsonrpc":              {"internal/buffers", "internal/jsonx"},
 	"oauth":                {}, // who is asking; what speaks HTTP lies in the packages below it
 	"transport":            {"jsonrpc"},
-	"fleet":                {}, // what replicas share; engines with dependencies are modules of their own
+	"fleet":                {"fleet/internal/ordered"}, // what replicas share; engines with dependencies are modules of their own
 	"protocol":             {"jsonrpc", "internal/jsonx"},
 	"internal/lazyctx":     {},
 	"internal/paramheader": {"internal/jsonx", "protocol"},
@@ -73,12 +73,12 @@ var mayImport = map[string][]string{
 	"oauth/metadata":          {}, // documents and challenges; fetches nothing
 	"oauth/internal/fetch":    {"oauth/metadata", "internal/jsonx"},
 	"oauth/internal/claims":   {"oauth"},
-	"oauth/internal/keys":     {"github.com/go-jose/go-jose/v4"},
+	"oauth/internal/keys":     {"internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/dpop":              {"fleet", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/jwtverify":         {"oauth", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/keys", "internal/expiring", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/httpguard", "internal/jsonx"},
 	"oauth/oauthclient":       {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/oauthtest":         {"oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/oauthtest":         {"oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
@@ -107,6 +107,7 @@ var mayImport = map[string][]string{
 		"go.yaml.in/yaml/v4"},
 	"apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
 		"golang.org/x/net/html"}, // checks what pages load
+	"fleet/internal/ordered":  {},
 	"skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"skills":                  {"mcpkit", "skills/internal/skillmd", "protocol", "jsonrpc", "internal/jsonx"},
 	"tasks":                   {"fleet", "mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx", "golang.org/x/time/rate"},

@@ -30,12 +30,9 @@ func ObserveFleet(opts ...Option) fleet.Option {
 		opt(&o)
 	}
 	tracer := o.tracers.Tracer(scope)
-	durations, err := o.meters.Meter(scope).Float64Histogram("mcpkit.fleet.operation.duration", metric.WithUnit("s"),
+	durations := usable(o.meters.Meter(scope).Float64Histogram("mcpkit.fleet.operation.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long operations of the fleet's engine took."),
-		metric.WithExplicitBucketBoundaries(0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5))
-	if err != nil {
-		otel.Handle(err) // durations is usable, but may be a no-op
-	}
+		metric.WithExplicitBucketBoundaries(0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)))
 	return fleet.Observe(func(ctx context.Context, op, set string) (context.Context, func(error)) {
 		start := time.Now()
 		attributes := []attribute.KeyValue{attribute.String("db.operation.name", op)}

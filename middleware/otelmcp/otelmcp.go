@@ -40,7 +40,6 @@ type Option func(*options)
 type options struct {
 	tracers        trace.TracerProvider
 	meters         metric.MeterProvider
-	propagator     propagation.TextMapPropagator
 	arguments      bool
 	noResourceURIs bool
 }
@@ -50,12 +49,6 @@ func TracerProvider(p trace.TracerProvider) Option { return func(o *options) { o
 
 // MeterProvider sets where metrics go. The default is otel.GetMeterProvider.
 func MeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
-
-// Propagator sets the propagator that reads the context from _meta and writes it there. The default
-// is W3C trace context and baggage.
-func Propagator(p propagation.TextMapPropagator) Option {
-	return func(o *options) { o.propagator = p }
-}
 
 // Arguments adds the arguments of tools to spans, without secret values; see
 // [mcpkit.Call.RedactedArguments].
@@ -80,7 +73,7 @@ func NoResourceURIs() Option { return func(o *options) { o.noResourceURIs = true
 // The attribute error.type of a failed call is the JSON-RPC code if the client gets one. For tool
 // errors it is timeout, limited, cancelled or panic (see [middleware.Outcome]), or else tool_error.
 func Middleware(opts ...Option) mcpkit.Middleware {
-	o := options{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider(), propagator: w3c}
+	o := options{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -89,8 +82,10 @@ func Middleware(opts ...Option) mcpkit.Middleware {
 	t.durations = histogram(meter, "mcp.server.operation.duration", "How long the server took to answer requests.")
 	t.questions = histogram(meter, "mcp.client.operation.duration", "How long clients took to answer what the server asked them.")
 	t.rounds = histogram(meter, "mcpkit.round.duration", "How long the server took for the later rounds of calls that ask questions.")
-	t.overdue = overdueCounter(meter)
-	t.repairs = counter(meter, "mcpkit.repairs", "How many values of arguments were repaired.")
+	t.overdue = usable(meter.Int64UpDownCounter("mcpkit.overdue", metric.WithUnit("{method}"),
+		metric.WithDescription("How many methods still run though their callers were answered in their place.")))
+	t.repairs = usable(meter.Int64Counter("mcpkit.repairs", metric.WithUnit("{value}"),
+		metric.WithDescription("How many values of arguments were repaired.")))
 	t.sessions = histogram(meter, "mcp.server.session.duration", "How long sessions lasted.")
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) { return t.call(ctx, call, next) }
@@ -98,29 +93,16 @@ func Middleware(opts ...Option) mcpkit.Middleware {
 }
 
 func histogram(meter metric.Meter, name, description string) metric.Float64Histogram {
-	h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
-		metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300))
-	if err != nil {
-		otel.Handle(err) // h is usable, but may be a no-op
-	}
-	return h
+	return usable(meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
+		metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)))
 }
 
-func counter(meter metric.Meter, name, description string) metric.Int64Counter {
-	c, err := meter.Int64Counter(name, metric.WithUnit("{value}"), metric.WithDescription(description))
+// usable reports the error of making an instrument, which works in any case, but may do nothing.
+func usable[T any](instrument T, err error) T {
 	if err != nil {
 		otel.Handle(err)
 	}
-	return c
-}
-
-func overdueCounter(meter metric.Meter) metric.Int64UpDownCounter {
-	c, err := meter.Int64UpDownCounter("mcpkit.overdue", metric.WithUnit("{method}"),
-		metric.WithDescription("How many methods still run though their callers were answered in their place."))
-	if err != nil {
-		otel.Handle(err)
-	}
-	return c
+	return instrument
 }
 
 // telemetry holds the state shared by all calls.
@@ -177,7 +159,7 @@ func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Han
 // start begins the span of a call.
 func (t *telemetry) start(ctx context.Context, call *mcpkit.Call) (context.Context, trace.Span) {
 	around := trace.SpanContextFromContext(ctx)
-	ctx = t.propagator.Extract(ctx, metaCarrier{get: call.Meta})
+	ctx = w3c.Extract(ctx, metaCarrier{get: call.Meta})
 	options := make([]trace.SpanStartOption, 0, 3)
 	options = append(options, trace.WithSpanKind(trace.SpanKindServer))
 	if parent := trace.SpanContextFromContext(ctx); around.IsValid() && !parent.Equal(around) {

@@ -26,7 +26,7 @@ func (t *telemetry) question(ctx context.Context, call *mcpkit.Call, q *mcpkit.Q
 	start := time.Now()
 	l := labels{method: q.Method, version: call.Version(), network: networkOf(call)}
 	ctx, span := t.tracer.Start(ctx, l.method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(l.all()...))
-	t.propagator.Inject(ctx, metaCarrier{set: q.Meta})
+	w3c.Inject(ctx, metaCarrier{set: q.Meta})
 	return func(err error) {
 		outcome := middleware.OK
 		if err != nil {

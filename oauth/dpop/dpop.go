@@ -21,7 +21,6 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 )
 
@@ -100,15 +99,11 @@ func (p *Prover) Proof(verb, rawURL, token, nonce string) (string, error) {
 	if token != "" {
 		claims.Token = tokenHash(token)
 	}
-	payload, err := jsonx.Marshal(claims)
+	signed, err := keys.Sign(p.signer, claims)
 	if err != nil {
 		return "", fmt.Errorf("dpop: %w", err)
 	}
-	signed, err := p.signer.Sign(payload)
-	if err != nil {
-		return "", fmt.Errorf("dpop: %w", err)
-	}
-	return signed.CompactSerialize()
+	return signed, nil
 }
 
 // tokenHash returns the ath of an access token.
@@ -154,7 +149,7 @@ func upperEscapes(path string) string {
 			continue
 		}
 		escape := strings.ToUpper(path[i : i+3])
-		if plain, err := url.PathUnescape(escape); err == nil && len(plain) == 1 && isUnreserved(plain[0]) {
+		if plain, err := url.PathUnescape(escape); err == nil && strings.Trim(plain, unreserved) == "" {
 			b.WriteString(plain)
 		} else {
 			b.WriteString(escape)
@@ -164,6 +159,5 @@ func upperEscapes(path string) string {
 	return b.String()
 }
 
-func isUnreserved(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
-}
+// unreserved are the characters that need no escapes (RFC 3986, section 2.3).
+const unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"

@@ -1,6 +1,7 @@
 package dpop
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -35,13 +36,10 @@ var errFull = errors.New("the store is full; raise the limits of NewMemoryReplay
 // until the proof expires. It rejects proofs beyond a limit, because forgetting another proof would
 // allow a replay of it.
 func NewMemoryReplays(total, perKey int) ReplayStore {
-	if total <= 0 {
-		total = DefaultMaxReplays
+	return &memoryReplays{
+		total: cmp.Or(max(total, 0), DefaultMaxReplays), perKey: cmp.Or(max(perKey, 0), DefaultMaxReplaysPerKey),
+		minutes: make(map[int64]*replayMinute), now: time.Now,
 	}
-	if perKey <= 0 {
-		perKey = DefaultMaxReplaysPerKey
-	}
-	return &memoryReplays{total: total, perKey: perKey, minutes: make(map[int64]*replayMinute), now: time.Now}
 }
 
 // memoryReplays groups proofs by the minute in which they expire, so that a whole minute is dropped
@@ -111,10 +109,7 @@ func NewNonces(key []byte, ttl time.Duration) (*Nonces, error) {
 	if len(key) < 32 {
 		return nil, fmt.Errorf("dpop: the key of nonces has %d bytes; at least 32 random bytes are needed", len(key))
 	}
-	if ttl <= 0 {
-		ttl = 5 * time.Minute
-	}
-	return &Nonces{key: key, ttl: ttl}, nil
+	return &Nonces{key: key, ttl: cmp.Or(max(ttl, 0), 5*time.Minute)}, nil
 }
 
 func (n *Nonces) issue(now time.Time) string {

@@ -1,6 +1,7 @@
 package dpop
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/sha256"
@@ -9,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -72,7 +72,6 @@ func refuse(format string, args ...any) error {
 
 // A Verifier checks proofs. It is safe for concurrent use. Create one with [NewVerifier].
 type Verifier struct {
-	names      []string
 	algorithms []jose.SignatureAlgorithm
 	maxAge     time.Duration
 	replays    ReplayStore
@@ -82,27 +81,18 @@ type Verifier struct {
 
 // NewVerifier returns a verifier. It returns an error for an unsupported algorithm.
 func NewVerifier(opts Options) (*Verifier, error) {
-	v := &Verifier{names: opts.Algorithms, maxAge: opts.MaxAge, replays: opts.Replays, nonces: opts.Nonces, now: time.Now}
-	if v.names == nil {
-		v.names = keys.All()
+	algorithms, err := keys.Parse(opts.Algorithms)
+	if err != nil {
+		return nil, fmt.Errorf("dpop: %w", err)
 	}
-	for _, name := range v.names {
-		if !slices.Contains(keys.All(), name) {
-			return nil, fmt.Errorf("dpop: algorithm %q cannot be used for proofs; known are %q", name, keys.All())
-		}
-		v.algorithms = append(v.algorithms, jose.SignatureAlgorithm(name))
-	}
-	if v.maxAge <= 0 {
-		v.maxAge = DefaultMaxAge
-	}
-	if v.replays == nil {
-		v.replays = NewMemoryReplays(0, 0)
-	}
-	return v, nil
+	return &Verifier{
+		algorithms: algorithms, maxAge: cmp.Or(max(opts.MaxAge, 0), DefaultMaxAge), replays: cmp.Or(opts.Replays, NewMemoryReplays(0, 0)),
+		nonces: opts.Nonces, now: time.Now,
+	}, nil
 }
 
 // Algorithms returns the accepted JWS algorithms, for metadata and challenges.
-func (v *Verifier) Algorithms() []string { return slices.Clone(v.names) }
+func (v *Verifier) Algorithms() []string { return keys.Names(v.algorithms) }
 
 // Nonce returns a nonce for the client's next proof, or "" if none is required.
 func (v *Verifier) Nonce() string {

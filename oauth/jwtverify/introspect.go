@@ -1,6 +1,7 @@
 package jwtverify
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -88,15 +89,12 @@ func NewIntrospector(opts IntrospectorOptions) (*Introspector, error) {
 		return nil, err
 	}
 	remember, refusals := cacheLimits(opts.RefusalTime, DefaultRefusalTime, opts.CacheSize)
-	if opts.MaxRequests <= 0 {
-		opts.MaxRequests = DefaultMaxRequests
-	}
 	return &Introspector{
 		endpoint: opts.Endpoint, id: opts.ClientID, secret: opts.ClientSecret,
 		check:  claims.Check{Issuer: opts.Issuer, Audience: opts.Audience, Leeway: leeway(opts.Leeway)},
 		client: fetch.WithoutRedirects(opts.Fetch.client()), cache: newTokenCache(opts.CacheTime, opts.CacheSize), now: time.Now,
 		refusals: expiring.New[[sha256.Size]byte, *oauth.TokenError](refusals), remember: remember,
-		slots: make(chan struct{}, opts.MaxRequests), flights: make(map[[sha256.Size]byte]*question),
+		slots: make(chan struct{}, cmp.Or(max(opts.MaxRequests, 0), DefaultMaxRequests)), flights: make(map[[sha256.Size]byte]*question),
 	}, nil
 }
 

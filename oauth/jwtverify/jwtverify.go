@@ -8,6 +8,7 @@
 package jwtverify
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -142,19 +143,10 @@ func New(opts Options) (*Verifier, error) {
 	if err := checkNames(opts.Issuer, opts.Audience); err != nil {
 		faults = append(faults, err)
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.Default()
-	}
-	names := opts.Algorithms
-	if names == nil {
-		names = keys.All()
-	}
-	var algs []jose.SignatureAlgorithm
-	for _, name := range names {
-		if !slices.Contains(keys.All(), name) {
-			fault("algorithm %q cannot be used; known are %s", name, strings.Join(keys.All(), ", "))
-		}
-		algs = append(algs, jose.SignatureAlgorithm(name))
+	opts.Logger = cmp.Or(opts.Logger, slog.Default())
+	algs, err := keys.Parse(opts.Algorithms)
+	if err != nil {
+		fault("%w", err)
 	}
 	v := &Verifier{
 		check:      claims.Check{Issuer: opts.Issuer, NeedIssuer: true, Audience: opts.Audience, NeedExpiry: true, Leeway: leeway(opts.Leeway)},
@@ -164,7 +156,6 @@ func New(opts Options) (*Verifier, error) {
 		now:        time.Now,
 		logger:     opts.Logger,
 	}
-	var err error
 	if v.keys, err = newKeySet(&opts); err != nil {
 		fault("%w", err)
 	}
@@ -309,16 +300,10 @@ func newTokenCache(most time.Duration, size int) *tokenCache {
 
 // cacheLimits applies defaults. A negative time disables the cache.
 func cacheLimits(most, standard time.Duration, size int) (time.Duration, int) {
-	if most == 0 {
-		most = standard
-	}
-	if size == 0 {
-		size = DefaultCacheSize
-	}
 	if most < 0 {
-		size = 0
+		return most, 0
 	}
-	return most, size
+	return cmp.Or(most, standard), cmp.Or(size, DefaultCacheSize)
 }
 
 func (c *tokenCache) put(sum [sha256.Size]byte, p *oauth.Principal, now time.Time, leeway time.Duration) {

@@ -1,6 +1,7 @@
 package jwtverify
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -69,18 +70,10 @@ type keySet struct {
 func newKeySet(opts *Options) (*keySet, error) {
 	s := &keySet{
 		issuer: opts.Issuer, uri: opts.JWKSURI, policy: opts.Fetch.policy(), client: opts.Fetch.client(),
-		minRefresh: opts.MinRefresh, maxAge: opts.MaxKeyAge, leeway: leeway(opts.Leeway), logger: opts.Logger, now: time.Now,
-	}
-	if s.minRefresh <= 0 {
-		s.minRefresh = DefaultMinRefresh
-	}
-	if s.maxAge <= 0 {
-		s.maxAge = DefaultMaxKeyAge
+		minRefresh: cmp.Or(max(opts.MinRefresh, 0), DefaultMinRefresh), maxAge: cmp.Or(max(opts.MaxKeyAge, 0), DefaultMaxKeyAge),
+		leeway: leeway(opts.Leeway), logger: opts.Logger, now: time.Now,
 	}
 	s.minRefresh = min(s.minRefresh, maxStale) // so that keys are always fetched again
-	if s.logger == nil {
-		s.logger = slog.Default()
-	}
 	if opts.JWKS != nil {
 		var doc document
 		if err := jsonx.Unmarshal(opts.JWKS, &doc); err != nil {

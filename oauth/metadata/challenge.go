@@ -164,15 +164,11 @@ func (p *challengeParser) token68() (string, bool) {
 	}
 	text := strings.TrimRight(p.rest[:end], " \t")
 	body := strings.TrimRight(text, "=")
-	if body == "" || strings.ContainsFunc(body, func(r rune) bool { return !isToken68(r) }) {
+	if body == "" || strings.Trim(body, alphanumeric+"-._~+/") != "" {
 		return "", false
 	}
 	p.rest = p.rest[end:]
 	return text, true
-}
-
-func isToken68(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~+/", r)
 }
 
 func (p *challengeParser) param(name string) error {
@@ -227,17 +223,13 @@ func (p *challengeParser) value() (string, error) {
 	return "", errors.New("the quoted string does not end")
 }
 
+// alphanumeric are the characters that all tokens may have.
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
 // word reads a token (RFC 9110, section 5.6.2). It returns "" if there is none.
 func (p *challengeParser) word() string {
-	end := 0
-	for end < len(p.rest) && isTokenByte(p.rest[end]) {
-		end++
-	}
-	word := p.rest[:end]
-	p.rest = p.rest[end:]
+	rest := strings.TrimLeft(p.rest, alphanumeric+"!#$%&'*+-.^_`|~")
+	word := p.rest[:len(p.rest)-len(rest)]
+	p.rest = rest
 	return word
-}
-
-func isTokenByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }

@@ -14,7 +14,6 @@ type ProtectedResource struct {
 	// AuthorizationServers are the issuers whose tokens the resource accepts. MCP requires at least
 	// one.
 	AuthorizationServers []string `json:"authorization_servers,omitempty"`
-	JWKSURI              string   `json:"jwks_uri,omitempty"`
 	// ScopesSupported are the scopes that clients may ask for.
 	ScopesSupported []string `json:"scopes_supported,omitempty"`
 	// BearerMethodsSupported lists how tokens may be sent. MCP allows only "header".
@@ -46,7 +45,6 @@ type AuthorizationServer struct {
 	RevocationEndpoint                         string   `json:"revocation_endpoint,omitempty"`
 	RevocationEndpointAuthMethodsSupported     []string `json:"revocation_endpoint_auth_methods_supported,omitempty"`
 	IntrospectionEndpoint                      string   `json:"introspection_endpoint,omitempty"`
-	IntrospectionEndpointAuthMethodsSupported  []string `json:"introspection_endpoint_auth_methods_supported,omitempty"`
 	// CodeChallengeMethodsSupported must contain "S256"; otherwise MCP clients reject the server.
 	CodeChallengeMethodsSupported []string `json:"code_challenge_methods_supported,omitempty"`
 	// ISSParameterSupported says that responses of the authorization endpoint carry iss (RFC 9207).

@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
@@ -133,18 +132,14 @@ func (c *Credentials) assertion(as *metadata.AuthorizationServer) (string, error
 		return "", fmt.Errorf("the client's key: %w", err)
 	}
 	now := time.Now()
-	payload, err := jsonx.Marshal(map[string]any{
+	signed, err := keys.Sign(signer, map[string]any{
 		"iss": c.ClientID, "sub": c.ClientID, "aud": as.Issuer, "jti": rand.Text(),
 		"iat": now.Unix(), "exp": now.Add(assertionLife).Unix(),
 	})
 	if err != nil {
-		return "", err
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
 		return "", fmt.Errorf("the client's key: %w", err)
 	}
-	return signed.CompactSerialize()
+	return signed, nil
 }
 
 // algorithm picks a signature algorithm that fits the key and that the server supports.

@@ -39,9 +39,7 @@ type LoopbackOptions struct {
 // address for the redirect for as long as the login lasts (RFC 8252, section 7.3). Nil options are
 // the zero value.
 func Loopback(opts *LoopbackOptions) Browser {
-	if opts == nil {
-		opts = &LoopbackOptions{}
-	}
+	opts = cmp.Or(opts, &LoopbackOptions{})
 	open := opts.Open
 	if open == nil {
 		open = OpenBrowser

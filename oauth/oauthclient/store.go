@@ -235,11 +235,7 @@ func (s fileStore) Save(_ context.Context, key Key, r *Record) error {
 		return fmt.Errorf("oauthclient: %w", err)
 	}
 	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), s.file(key))
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package oauthclient
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -114,9 +115,7 @@ var errLoggedOut = errors.New("logged out during the login")
 // New returns a transport for the MCP server at a URL. Nil options are the zero value. It returns
 // an error if the URL is not https (or an allowed loopback address) or the grant is incomplete.
 func New(server string, grant Grant, opts *Options) (*Transport, error) {
-	if opts == nil {
-		opts = &Options{}
-	}
+	opts = cmp.Or(opts, &Options{})
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return nil, fmt.Errorf("oauthclient: the server must be an absolute URL without user and fragment, not %q", server)
@@ -134,18 +133,10 @@ func New(server string, grant Grant, opts *Options) (*Transport, error) {
 		opts: *opts, server: u, grant: grant, nonces: make(map[string]string),
 		policy: fetch.Policy{InsecureLoopback: opts.InsecureLoopback, PrivateNetworks: opts.PrivateNetworks, TLS: opts.TLS},
 	}
-	if t.opts.Base == nil {
-		t.opts.Base = http.DefaultTransport
-	}
-	if t.opts.Store == nil {
-		t.opts.Store = NewMemoryStore()
-	}
-	if t.opts.Logger == nil {
-		t.opts.Logger = slog.Default()
-	}
-	if t.opts.LoginTimeout <= 0 {
-		t.opts.LoginTimeout = defaultLoginTimeout
-	}
+	t.opts.Base = cmp.Or(opts.Base, http.DefaultTransport)
+	t.opts.Store = cmp.Or(opts.Store, NewMemoryStore())
+	t.opts.Logger = cmp.Or(opts.Logger, slog.Default())
+	t.opts.LoginTimeout = cmp.Or(max(opts.LoginTimeout, 0), defaultLoginTimeout)
 	t.http = t.policy.Client()
 	t.idle = t.http.CloseIdleConnections
 	if opts.Fetch != nil {
@@ -645,9 +636,7 @@ func (t *Transport) refresh(ctx context.Context, h *issuedToken) (*issuedToken, 
 	if err != nil {
 		return nil, err
 	}
-	if got.token.RefreshToken == "" {
-		got.token.RefreshToken = h.token.RefreshToken // it stays valid if it is not replaced
-	}
+	got.token.RefreshToken = cmp.Or(got.token.RefreshToken, h.token.RefreshToken) // it stays valid if it is not replaced
 	if r.Scope == "" {
 		got.token.Granted = h.token.Granted
 	}

@@ -1,6 +1,7 @@
 package oauthtest
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -189,9 +190,7 @@ func (s *Server) find(ctx context.Context, id string) (*client, error) {
 		return nil, refuse(codeInvalidClient, "the document at %q describes the client %q", id, doc.ClientID)
 	}
 	described := *doc
-	if described.TokenEndpointAuthMethod == "" {
-		described.TokenEndpointAuthMethod = authNone
-	}
+	described.TokenEndpointAuthMethod = cmp.Or(described.TokenEndpointAuthMethod, authNone)
 	if c, err = clientOf(&described); err != nil {
 		return nil, err
 	}

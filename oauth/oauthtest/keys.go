@@ -1,6 +1,7 @@
 package oauthtest
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 )
 
 const (
@@ -27,15 +29,7 @@ const (
 )
 
 // algorithms are the algorithms of client assertions.
-var (
-	algorithms     = []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.PS256, jose.RS256}
-	algorithmNames = func() (names []string) {
-		for _, a := range algorithms {
-			names = append(names, string(a))
-		}
-		return names
-	}()
-)
+var algorithms = []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.PS256, jose.RS256}
 
 // A signingKey is a key with its published ID.
 type signingKey struct {
@@ -108,12 +102,7 @@ type accessToken struct {
 // Token issues an access token without a login. It can be introspected and revoked like any other.
 // Token panics if the claims cannot be encoded.
 func (s *Server) Token(t Token) string {
-	if t.Subject == "" {
-		t.Subject = "user"
-	}
-	if t.ClientID == "" {
-		t.ClientID = "client"
-	}
+	t.Subject, t.ClientID = cmp.Or(t.Subject, "user"), cmp.Or(t.ClientID, "client")
 	if t.Audience == nil {
 		t.Audience = s.opts.Resources
 	}
@@ -191,15 +180,7 @@ func (s *Server) sign(typ string, claims map[string]any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	payload, err := jsonx.Marshal(claims)
-	if err != nil {
-		return "", err
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		return "", err
-	}
-	return signed.CompactSerialize()
+	return keys.Sign(signer, claims)
 }
 
 // claims returns the claims that all tokens have.

@@ -18,6 +18,7 @@
 package oauthtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
@@ -137,14 +139,8 @@ func New(t TB, opts *Options) *Server {
 // Start starts a server for programs. Call [Server.Close] to stop it. Nil options are the zero
 // value. It returns an error if the options are invalid or the address is in use.
 func Start(opts *Options) (*Server, error) {
-	if opts == nil {
-		opts = &Options{}
-	}
-	addr := opts.Addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
+	opts = cmp.Or(opts, &Options{})
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", cmp.Or(opts.Addr, "127.0.0.1:0"))
 	if err != nil {
 		return nil, fmt.Errorf("oauthtest: %w", err)
 	}
@@ -168,9 +164,7 @@ func Start(opts *Options) (*Server, error) {
 
 // NewHandler returns a server that does not listen. Serve it at the origin of the issuer.
 func NewHandler(issuer string, opts *Options) (*Server, error) {
-	if opts == nil {
-		opts = &Options{}
-	}
+	opts = cmp.Or(opts, &Options{})
 	if _, err := metadata.AuthorizationServerURLs(issuer); err != nil {
 		return nil, fmt.Errorf("oauthtest: %w", err)
 	}
@@ -188,9 +182,7 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 	if s.opts.Now == nil {
 		s.opts.Now = time.Now
 	}
-	if s.opts.Lifetime == 0 {
-		s.opts.Lifetime = defaultLifetime
-	}
+	s.opts.Lifetime = cmp.Or(s.opts.Lifetime, defaultLifetime)
 	policy := fetch.Policy{InsecureLoopback: true}
 	s.fetcher = policy.Client()
 	if s.opts.ClientMetadata == nil {
@@ -313,8 +305,7 @@ func (s *Server) describe() *metadata.AuthorizationServer {
 		ResponseModesSupported:            []string{"query"},
 		GrantTypesSupported:               []string{grantCode, grantRefresh, grantCredentials, grantExchange, grantJWT},
 		TokenEndpointAuthMethodsSupported: []string{authNone, authBasic, authPost, authKey},
-		TokenEndpointAuthSigningAlgValuesSupported: algorithmNames,
-		IntrospectionEndpointAuthMethodsSupported:  []string{authBasic, authPost, authKey},
+		TokenEndpointAuthSigningAlgValuesSupported: keys.Names(algorithms),
 		RevocationEndpointAuthMethodsSupported:     []string{authNone, authBasic, authPost, authKey},
 		CodeChallengeMethodsSupported:              []string{"S256"},
 		ISSParameterSupported:                      true,
@@ -385,9 +376,7 @@ func refusal(err error, r *http.Request, h http.Header) (status int, answer any)
 	if !ok {
 		e = &Error{Code: "server_error", Description: err.Error(), Status: http.StatusInternalServerError}
 	}
-	if status = e.Status; status == 0 {
-		status = http.StatusBadRequest
-	}
+	status = cmp.Or(e.Status, http.StatusBadRequest)
 	if e.Code == codeInvalidClient {
 		status = http.StatusUnauthorized
 		if _, _, basic := r.BasicAuth(); basic {

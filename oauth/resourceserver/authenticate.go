@@ -74,22 +74,12 @@ func credentials(header http.Header) (scheme, token string, refused *refusal) {
 	return scheme, token, nil
 }
 
-// token68 is the set of bytes of a token (RFC 9110, section 11.2), except the trailing "=".
-var token68 = func() (set [256]bool) {
-	for c := range set {
-		set[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~+/", byte(c)) >= 0
-	}
-	return set
-}()
+// token68 are the characters of a token (RFC 9110, section 11.2), except the trailing "=".
+const token68 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/"
 
 func isToken68(s string) bool {
 	s = strings.TrimRight(s, "=")
-	for i := range len(s) {
-		if !token68[s[i]] {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && strings.Trim(s, token68) == ""
 }
 
 // verify checks the token, its binding, and whether its principal may enter.

@@ -20,6 +20,7 @@
 package resourceserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,9 +135,7 @@ func New(opts Options) (*Guard, error) {
 			fault("%q is not a scope of a resource: clients request it from the authorization server themselves; leave it out", scope)
 		}
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.Default()
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.Default())
 	// The handler behind the guard decides which hosts and origins it serves.
 	g := &Guard{opts: opts, rules: httpguard.New(opts.AllowedOrigins, []string{"*"})}
 	if err := g.locate(); err != nil {

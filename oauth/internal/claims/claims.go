@@ -43,14 +43,11 @@ func (c *Check) Verify(claims map[string]any, now time.Time) (*oauth.Principal, 
 	}
 	p := &oauth.Principal{
 		Issuer:   c.Issuer,
-		Subject:  text(claims, "sub"),
+		Subject:  text(claims, "sub", "client_id", "azp"), // a client may act for itself
 		ClientID: text(claims, "client_id", "azp"),
 		Scopes:   Scopes(claims),
 		Expires:  expires,
 		Claims:   claims,
-	}
-	if p.Subject == "" {
-		p.Subject = p.ClientID // a client that acts for itself
 	}
 	if p.Subject == "" {
 		return nil, refuse("it has no subject")

@@ -1,4 +1,4 @@
-// Package keys says which signature algorithms a key can use.
+// Package keys signs JWTs, and says which signature algorithms a key can use.
 package keys
 
 import (
@@ -6,9 +6,27 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
+
+// Sign returns claims as a JWT.
+func Sign(signer jose.Signer, claims any) (string, error) {
+	payload, err := jsonx.Marshal(claims)
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
+}
 
 // Supported lists the supported private keys, for error messages.
 const Supported = "an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits"
@@ -36,8 +54,37 @@ func Algorithms(key crypto.PublicKey) []jose.SignatureAlgorithm {
 	return nil
 }
 
-// All returns the names of all supported algorithms. They are all asymmetric: with a symmetric one,
-// a verifier could forge tokens, or a public key could serve as the secret.
-func All() []string {
-	return []string{"ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"}
+// all are all supported algorithms. They are all asymmetric: with a symmetric one, a verifier could
+// forge tokens, or a public key could serve as the secret.
+var all = []jose.SignatureAlgorithm{
+	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.PS256, jose.PS384, jose.PS512, jose.RS256, jose.RS384, jose.RS512,
+}
+
+// Parse returns the algorithms with the names, and all that are supported for nil. The error lists
+// the names of others.
+func Parse(names []string) ([]jose.SignatureAlgorithm, error) {
+	if names == nil {
+		return all, nil
+	}
+	var algorithms, others []jose.SignatureAlgorithm
+	for _, name := range names {
+		algorithm := jose.SignatureAlgorithm(name)
+		algorithms = append(algorithms, algorithm)
+		if !slices.Contains(all, algorithm) {
+			others = append(others, algorithm)
+		}
+	}
+	if others != nil {
+		return nil, fmt.Errorf("algorithms %q cannot be used; known are %s", others, strings.Join(Names(all), ", "))
+	}
+	return algorithms, nil
+}
+
+// Names returns the names of algorithms.
+func Names(algorithms []jose.SignatureAlgorithm) []string {
+	names := make([]string, len(algorithms))
+	for i, a := range algorithms {
+		names[i] = string(a)
+	}
+	return names
 }

@@ -4,18 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
 // build builds the program. It returns its path, or why it does not compile.
 //
-// Generated descriptions are replaced by empty files: they may be older than the source, whose
-// comments the program reads itself, and then they may not compile.
+// Generated descriptions are left out: they may be older than the source, whose comments the program
+// reads itself, and then they may not compile.
 func (s *Server) build(ctx context.Context, src *source) (program, fault string) {
 	if fault := src.fault(s.opts.Package); fault != "" {
 		return "", fault
@@ -26,11 +25,11 @@ func (s *Server) build(ctx context.Context, src *source) (program, fault string)
 	}
 	args := []string{"build", "-buildvcs=false", "-o", program}
 	if len(src.generated) > 0 {
-		overlay, err := s.overlay(src.generated)
+		overlay, err := services.Overlay(s.temp, src.generated)
 		if err != nil {
 			return "", err.Error()
 		}
-		args = append(args, "-overlay", overlay)
+		args = append(args, overlay)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "--", s.opts.Package)...)
 	cmd.Dir = s.opts.Dir
@@ -43,28 +42,6 @@ func (s *Server) build(ctx context.Context, src *source) (program, fault string)
 		text = err.Error()
 	}
 	return "", "the program does not build:\n" + text
-}
-
-// overlay writes the file for the flag -overlay that replaces the generated files. The values of
-// generated are the names of their packages.
-func (s *Server) overlay(generated map[string]string) (string, error) {
-	replace := map[string]string{}
-	for path, name := range generated {
-		empty := filepath.Join(s.temp, "empty", name+".go")
-		if err := os.MkdirAll(filepath.Dir(empty), 0o700); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(empty, []byte("package "+name+"\n"), 0o600); err != nil {
-			return "", err
-		}
-		replace[path] = empty
-	}
-	raw, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(s.temp, "empty", "overlay.json")
-	return path, os.WriteFile(path, raw, 0o600)
 }
 
 // Limits of what callers get of a fault.

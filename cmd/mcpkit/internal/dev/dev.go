@@ -198,12 +198,12 @@ func (s *Server) round(ctx context.Context, src *source, changed <-chan struct{}
 func (s *Server) start(ctx context.Context, program string) (fault string) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the program did not respond within %s", startTimeout))
 	defer cancel()
-	said := &words{to: s.opts.Stderr, seen: map[string]bool{}}
+	said := newWords(s.opts.Stderr)
 	target := client.Command(program, s.opts.Args...)
 	target.Dir, target.InheritEnv = s.opts.Dir, true
 	err := s.proxy.Connect(ctx, target, client.Stderr(said))
 	if err == nil {
-		said.begun()
+		said.Serves()
 		return ""
 	}
 	if cause := context.Cause(ctx); cause != nil {

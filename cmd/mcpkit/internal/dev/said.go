@@ -3,74 +3,40 @@ package dev
 import (
 	"bytes"
 	"io"
-	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/starts"
 )
 
-// words passes on the standard error of a program, and keeps its beginning. Until the program
-// serves, it drops lines that come again: a program that ends at once is started twice, since it may
-// be a legacy server.
+// words passes on the standard error of a program, and keeps what it says before it serves.
 type words struct {
-	to io.Writer
+	*starts.Filter
 
-	mu     sync.Mutex
-	serves bool            // guarded by mu, as is the rest
-	seen   map[string]bool // lines, without their numbers
-	line   []byte          // the beginning of a line
-	kept   bytes.Buffer
+	mu   sync.Mutex
+	kept bytes.Buffer // guarded by mu
 }
 
-// maxKept limits the bytes that are kept of the standard error, and those of a line that waits for
-// its end.
+// maxKept limits the bytes that are kept of the standard error.
 const maxKept = 16 << 10
 
-func (w *words) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.line = append(w.line, p...)
-	for {
-		end := bytes.IndexByte(w.line, '\n') + 1
-		if end == 0 && (w.serves || len(w.line) > maxKept) {
-			end = len(w.line)
+func newWords(to io.Writer) *words {
+	w := &words{}
+	w.Filter = starts.NewFilter(true, func(line []byte, serves bool) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !serves {
+			w.kept.Write(line[:min(len(line), maxKept-w.kept.Len())])
 		}
-		if end == 0 {
-			return len(p), nil
-		}
-		w.pass(w.line[:end])
-		w.line = w.line[end:]
-	}
-}
-
-// numbers differ between two starts of a program: times, process IDs and addresses.
-var numbers = regexp.MustCompile(`0x[0-9a-f]+|\d+`)
-
-// pass writes a line. The caller holds mu.
-func (w *words) pass(line []byte) {
-	if !w.serves {
-		key := numbers.ReplaceAllString(string(line), "")
-		if w.seen[key] {
-			return
-		}
-		w.seen[key] = true
-		w.kept.Write(line[:min(len(line), maxKept-w.kept.Len())])
-	}
-	_, _ = w.to.Write(line)
-}
-
-// begun says that the program serves, so that it is not started a second time.
-func (w *words) begun() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.line) > 0 {
-		w.pass(w.line)
-	}
-	w.serves, w.seen, w.line = true, nil, nil
+		_, _ = to.Write(line)
+	})
+	return w
 }
 
 // text returns what was kept.
 func (w *words) text() string {
+	w.Flush()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(w.kept.String()+string(w.line), "\uFFFD"))
+	return strings.TrimSpace(strings.ToValidUTF8(w.kept.String(), "\uFFFD"))
 }

@@ -26,7 +26,7 @@ type source struct {
 	patterns  []string          // of embedded files, as paths
 	programs  []string          // the import paths of the packages main that were named
 	others    []string          // those of the other packages that were named
-	generated map[string]string // generated descriptions, with the names of their packages
+	generated map[string]string // generated descriptions, for [services.Overlay]
 }
 
 // A listed is what go list says of a package.
@@ -115,7 +115,7 @@ func (s *source) add(p *listed) {
 		s.patterns = append(s.patterns, path.Join(filepath.ToSlash(p.Dir), pattern))
 	}
 	if slices.Contains(p.GoFiles, services.GeneratedFile) {
-		s.generated[filepath.Join(p.Dir, services.GeneratedFile)] = p.Name
+		s.generated[filepath.Join(p.Dir, services.GeneratedFile)] = ""
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/tools/go/types/typeutil"
+
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/internal/wellknown"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -150,23 +152,12 @@ func Descriptions(p *services.Package, path string, names map[string][]string) m
 // packageName returns the name of the package at path, which is p or one of its imports, direct or
 // not.
 func packageName(p *types.Package, path string) string {
-	seen := map[*types.Package]bool{}
-	var find func(p *types.Package) string
-	find = func(p *types.Package) string {
-		if p.Path() == path {
-			return p.Name()
+	for _, imported := range typeutil.Dependencies(p) {
+		if imported.Path() == path {
+			return imported.Name()
 		}
-		seen[p] = true
-		for _, imported := range p.Imports() {
-			if !seen[imported] {
-				if name := find(imported); name != "" {
-					return name
-				}
-			}
-		}
-		return ""
 	}
-	return find(p)
+	return ""
 }
 
 // signatures returns variables with the types of the methods.
@@ -183,13 +174,7 @@ func (f *file) signatures() string {
 				fmt.Fprintf(&b, "_ = (*%s).%s\n", name, m.Func.Name())
 				continue
 			}
-			text := types.TypeString(withReceiver(s.Type, sig), func(p *types.Package) string {
-				if p == f.pkg.Types {
-					return ""
-				}
-				return f.use(p.Path(), p.Name())
-			})
-			fmt.Fprintf(&b, "_ %s = (*%s).%s\n", text, name, m.Func.Name())
+			fmt.Fprintf(&b, "_ %s = (*%s).%s\n", f.spell(withReceiver(s.Type, sig)), name, m.Func.Name())
 		}
 	}
 	return b.String()
@@ -239,16 +224,10 @@ func (f *file) canWrite(t types.Type, seen map[types.Type]bool) bool {
 		return named(t.Obj(), t.TypeArgs())
 	case *types.Named:
 		return named(t.Obj(), t.TypeArgs())
-	case *types.Pointer:
-		return f.canWrite(t.Elem(), seen)
-	case *types.Slice:
-		return f.canWrite(t.Elem(), seen)
-	case *types.Array:
-		return f.canWrite(t.Elem(), seen)
-	case *types.Chan:
-		return f.canWrite(t.Elem(), seen)
 	case *types.Map:
 		return f.canWrite(t.Key(), seen) && f.canWrite(t.Elem(), seen)
+	case services.HasElem:
+		return f.canWrite(t.Elem(), seen)
 	case *types.Signature:
 		return tuple(t.Params()) && tuple(t.Results())
 	case *types.Struct:

@@ -44,15 +44,15 @@ type member struct {
 	value any
 }
 
-// A format edits files of a syntax. Set replaces an existing entry. Both fail rather than damage a
-// file.
+// A format edits files of a syntax. What it cannot edit is an error.
 type format interface {
-	// Entries returns the members of the object at the key root.
-	Entries(src []byte, root string) (map[string]any, error)
-	Set(src []byte, root, name string, entry []member) ([]byte, error)
-	Remove(src []byte, root, name string) ([]byte, error)
 	// decode returns the whole file.
 	decode(src []byte) (map[string]any, error)
+	// set adds an entry to the object at the key root, or replaces the one that exists. The file was
+	// decoded before.
+	set(src []byte, root, name string, entry []member, exists bool) ([]byte, error)
+	// remove removes an entry that there is.
+	remove(src []byte, root, name string) ([]byte, error)
 }
 
 // All are the hosts, by name.
@@ -246,12 +246,13 @@ func (h *Host) Add(file string, src []byte, s Server, force bool) ([]byte, error
 	if s.Command == nil && h.noURL != "" {
 		return nil, fmt.Errorf("%s reads only programs from its file; %s", h.Title, h.noURL)
 	}
-	entries, err := h.format.Entries(src, h.root)
+	entries, err := h.servers(src)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	entry := h.entry(s)
-	if old, exists := entries[s.Name]; exists {
+	old, exists := entries[s.Name]
+	if exists {
 		if reflect.DeepEqual(old, plain(entry)) {
 			return nil, nil
 		}
@@ -259,27 +260,40 @@ func (h *Host) Add(file string, src []byte, s Server, force bool) ([]byte, error
 			return nil, &ExistsError{file, s.Name}
 		}
 	}
-	out, err := h.format.Set(src, h.root, s.Name, entry)
+	out, err := h.format.set(src, h.root, s.Name, entry, exists)
 	return h.checked(file, src, out, err, func(servers map[string]any) { servers[s.Name] = plain(entry) })
 }
 
 // Remove returns the content of the file without the server. The error is [ErrNotInstalled] if the
 // file does not have it.
 func (h *Host) Remove(file string, src []byte, name string) ([]byte, error) {
-	entries, err := h.format.Entries(src, h.root)
+	entries, err := h.servers(src)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if _, exists := entries[name]; !exists {
 		return nil, fmt.Errorf("%s: the server %q is %w", file, name, ErrNotInstalled)
 	}
-	out, err := h.format.Remove(src, h.root, name)
+	out, err := h.format.remove(src, h.root, name)
 	return h.checked(file, src, out, err, func(servers map[string]any) { delete(servers, name) })
+}
+
+// servers returns the members of the object at the key root.
+func (h *Host) servers(src []byte) (map[string]any, error) {
+	all, err := h.format.decode(src)
+	if err != nil {
+		return nil, err
+	}
+	servers, isObject := all[h.root].(map[string]any)
+	if all[h.root] != nil && !isObject {
+		return nil, fmt.Errorf("the value of %q is not an object or a table", h.root)
+	}
+	return servers, nil
 }
 
 // Entries returns the names of the servers in the content of the file, and their programs or URLs.
 func (h *Host) Entries(src []byte) (map[string]string, error) {
-	entries, err := h.format.Entries(src, h.root)
+	entries, err := h.servers(src)
 	if err != nil {
 		return nil, err
 	}

@@ -195,7 +195,7 @@ func TestFilesThatAreNotUnderstoodStay(t *testing.T) {
 		{"cursor", "// nothing", "f: the file has only comments"},
 		{"cursor", `{"mcpServers": []}`, `f: the value of "mcpServers" is not an object`},
 		{"codex", "a = ", "f: line 1 is not valid TOML"},
-		{"codex", "mcp_servers = 1", `f: the value of "mcp_servers" is not a table`},
+		{"codex", "mcp_servers = 1", `f: the value of "mcp_servers" is not an object or a table`},
 		{"codex", "mcp_servers = {a = {}}", `f is written in a way that cannot be edited safely; edit the entry under "mcp_servers" by hand`},
 	} {
 		out, err := Find(test.host).Add("f", []byte(test.src), notes, false)

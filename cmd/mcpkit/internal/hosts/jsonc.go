@@ -27,7 +27,7 @@ func parse(src []byte) (*document, error) {
 	if bytes.HasPrefix(d.json, []byte("\xef\xbb\xbf")) {
 		copy(d.json, "   ")
 	}
-	if err := d.blankComments(); err != nil {
+	if err := d.blank(); err != nil {
 		return nil, err
 	}
 	if len(bytes.TrimSpace(d.json)) == 0 {
@@ -36,19 +36,20 @@ func parse(src []byte) (*document, error) {
 		}
 		d.src, d.json = []byte("{}\n"), []byte("{}\n")
 	}
-	d.blankCommas()
 	if !json.Valid(d.json) || !jsonx.Distinct(bytes.TrimSpace(d.json)) || jsonx.Kind(bytes.TrimSpace(d.json)) != '{' {
 		return nil, errors.New("the file is not a JSON object with comments; correct it first")
 	}
 	return d, nil
 }
 
-// blankComments replaces comments by spaces.
-func (d *document) blankComments() error {
+// blank replaces comments, and commas before a closing bracket, by spaces.
+func (d *document) blank() error {
 	b := d.json
+	last := -1 // the offset of a comma without a value after it yet
 	for i := 0; i < len(b); i++ {
-		switch {
-		case b[i] == '"':
+		switch c := b[i]; {
+		case c == '"':
+			last = -1
 			for i++; i < len(b) && b[i] != '"'; i++ {
 				if b[i] == '\\' {
 					i++
@@ -69,24 +70,6 @@ func (d *document) blankComments() error {
 				}
 			}
 			i--
-		}
-	}
-	return nil
-}
-
-// blankCommas replaces commas before a closing bracket by spaces.
-func (d *document) blankCommas() {
-	b := d.json
-	last := -1 // the offset of a comma without a value after it yet
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			last = -1
-			for i++; i < len(b) && b[i] != '"'; i++ {
-				if b[i] == '\\' {
-					i++
-				}
-			}
 		case c == ',':
 			last = i
 		case (c == '}' || c == ']') && last >= 0:
@@ -97,6 +80,7 @@ func (d *document) blankCommas() {
 			last = -1
 		}
 	}
+	return nil
 }
 
 // A span is a member of an object: the offsets of its key and its value, and the end of its value.
@@ -130,18 +114,14 @@ func find(members []span, name string) int {
 	return slices.IndexFunc(members, func(m span) bool { return m.name == name })
 }
 
-// servers returns the object at the key root. ok is false if there is none.
-func (d *document) servers(root string) (open int, ok bool, err error) {
+// servers returns the offset of the object at the key root, or -1.
+func (d *document) servers(root string) int {
 	members, _ := d.object(jsonx.SkipSpace(d.json, 0))
 	i := find(members, root)
 	if i < 0 {
-		return 0, false, nil
+		return -1
 	}
-	open = members[i].value
-	if d.json[open] != '{' {
-		return 0, false, fmt.Errorf("the value of %q is not an object", root)
-	}
-	return open, true, nil
+	return members[i].value
 }
 
 func (jsonc) decode(src []byte) (map[string]any, error) {
@@ -155,28 +135,13 @@ func (jsonc) decode(src []byte) (map[string]any, error) {
 	return all, dec.Decode(&all)
 }
 
-func (f jsonc) Entries(src []byte, root string) (map[string]any, error) {
-	all, err := f.decode(src)
-	if err != nil {
-		return nil, err
-	}
-	servers, isObject := all[root].(map[string]any)
-	if all[root] != nil && !isObject {
-		return nil, fmt.Errorf("the value of %q is not an object", root)
-	}
-	return servers, nil
-}
-
-func (jsonc) Set(src []byte, root, name string, entry []member) ([]byte, error) {
+func (jsonc) set(src []byte, root, name string, entry []member, _ bool) ([]byte, error) {
 	d, err := parse(src)
 	if err != nil {
 		return nil, err
 	}
-	open, ok, err := d.servers(root)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
+	open := d.servers(root)
+	if open < 0 {
 		return d.insert(jsonx.SkipSpace(d.json, 0), member{root, []member{{name, entry}}}), nil
 	}
 	members, _ := d.object(open)
@@ -188,16 +153,12 @@ func (jsonc) Set(src []byte, root, name string, entry []member) ([]byte, error) 
 	return d.edited(cut{old.value, old.end, d.render(entry, d.indent(old.key))}), nil
 }
 
-func (jsonc) Remove(src []byte, root, name string) ([]byte, error) {
+func (jsonc) remove(src []byte, root, name string) ([]byte, error) {
 	d, err := parse(src)
 	if err != nil {
 		return nil, err
 	}
-	open, _, err := d.servers(root)
-	if err != nil {
-		return nil, err
-	}
-	members, closing := d.object(open)
+	members, closing := d.object(d.servers(root))
 	i := find(members, name)
 	m := members[i]
 	var commas []cut

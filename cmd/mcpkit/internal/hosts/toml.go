@@ -25,27 +25,9 @@ func (tomlFile) decode(src []byte) (map[string]any, error) {
 	return all, nil
 }
 
-func (f tomlFile) Entries(src []byte, root string) (map[string]any, error) {
-	all, err := f.decode(src)
-	if err != nil {
-		return nil, err
-	}
-	servers, isTable := all[root].(map[string]any)
-	if all[root] != nil && !isTable {
-		return nil, fmt.Errorf("the value of %q is not a table", root)
-	}
-	return servers, nil
-}
-
-func (f tomlFile) Set(src []byte, root, name string, entry []member) ([]byte, error) {
-	entries, err := f.Entries(src, root)
-	if err != nil {
-		return nil, err
-	}
-	if _, exists := entries[name]; exists {
-		if src, err = f.Remove(src, root, name); err != nil {
-			return nil, err
-		}
+func (f tomlFile) set(src []byte, root, name string, entry []member, exists bool) ([]byte, error) {
+	if exists {
+		src, _ = f.remove(src, root, name) // never fails
 	}
 	newline := "\n"
 	if bytes.Contains(src, []byte("\r\n")) {
@@ -94,9 +76,9 @@ func tomlKey(key string) string {
 	return quote(key)
 }
 
-// Remove removes the lines of the table and of the tables in it. Blank lines and comments before
+// remove removes the lines of the table and of the tables in it. Blank lines and comments before
 // the next table stay.
-func (tomlFile) Remove(src []byte, root, name string) ([]byte, error) {
+func (tomlFile) remove(src []byte, root, name string) ([]byte, error) {
 	either := func(key string) string {
 		return `(?:` + regexp.QuoteMeta(key) + `|'` + regexp.QuoteMeta(key) + `'|` + regexp.QuoteMeta(quote(key)) + `)`
 	}

@@ -23,7 +23,6 @@ type Manifest struct {
 	Homepage         string             `json:"homepage,omitempty"`
 	Server           Program            `json:"server"`
 	Tools            []Tool             `json:"tools,omitempty"`
-	ToolsGenerated   bool               `json:"tools_generated,omitempty"`
 	PromptsGenerated bool               `json:"prompts_generated,omitempty"`
 	Compatibility    Compatibility      `json:"compatibility"`
 	UserConfig       map[string]Setting `json:"user_config,omitempty"`

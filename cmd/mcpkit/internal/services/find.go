@@ -75,7 +75,7 @@ func (s *Service) Completers() []string {
 	}
 	for _, m := range s.Methods {
 		for param := range m.Func.Signature().Params().Variables() {
-			if st, ok := indirect(param.Type()).Underlying().(*types.Struct); ok {
+			if st, ok := Indirect(param.Type()).Underlying().(*types.Struct); ok {
 				for i := range st.NumFields() {
 					names = append(names, reflect.StructTag(st.Tag(i)).Get("complete"))
 				}
@@ -85,8 +85,8 @@ func (s *Service) Completers() []string {
 	return names
 }
 
-// indirect returns the type that the pointer type t points to, or t itself.
-func indirect(t types.Type) types.Type {
+// Indirect returns the type that the pointer type t points to, or t itself.
+func Indirect(t types.Type) types.Type {
 	if ptr, ok := t.Underlying().(*types.Pointer); ok {
 		return ptr.Elem()
 	}
@@ -345,13 +345,13 @@ func methods(t *types.Named) []Method {
 			continue
 		}
 		m := Method{Func: fn, Marker: markers[fn.Name()], Included: true}
-		m.Owner, _ = types.Unalias(indirect(fn.Signature().Recv().Type())).(*types.Named)
+		m.Owner, _ = types.Unalias(Indirect(fn.Signature().Recv().Type())).(*types.Named)
 		in := t.Underlying().(*types.Struct)
 		for _, i := range sel.Index()[:len(sel.Index())-1] {
 			f := in.Field(i)
 			m.Path = append(m.Path, f.Name())
 			m.Included = m.Included && reflect.StructTag(in.Tag(i)).Get("mcpkit") == "include"
-			in, _ = indirect(f.Type()).Underlying().(*types.Struct)
+			in, _ = Indirect(f.Type()).Underlying().(*types.Struct)
 		}
 		found = append(found, m)
 	}

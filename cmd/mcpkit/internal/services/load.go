@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/build"
-	"go/parser"
 	"go/token"
 	"go/types"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/packages"
+	"golang.org/x/tools/go/types/typeutil"
 )
 
 // GeneratedFile is the file that "mcpkit gen" writes.
@@ -85,7 +85,7 @@ func Load(dir string, patterns []string) ([]*Package, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
 			packages.NeedImports | packages.NeedExportFile,
-		Dir: dir, BuildFlags: flags, ParseFile: parse,
+		Dir: dir, BuildFlags: flags,
 	}, patterns...)
 	if err != nil {
 		return nil, err
@@ -111,17 +111,15 @@ func Load(dir string, patterns []string) ([]*Package, error) {
 	return found, errors.Join(faults...)
 }
 
-// without returns flags for the go command that replace the generated files of the packages with
-// empty files. It does not use packages.Config.Overlay, with which all imports, including the
-// standard library, are read from source.
+// without returns flags for the go command that leave out the generated files of the packages. It
+// does not use packages.Config.Overlay, with which all imports, including the standard library, are
+// read from source.
 func without(listed []*packages.Package) (flags []string, done func(), err error) {
 	replaced := map[string]string{}
-	names := map[string]bool{}
 	for _, p := range listed {
 		for _, file := range p.GoFiles {
 			if filepath.Base(file) == GeneratedFile {
-				replaced[file] = p.Name
-				names[p.Name] = true
+				replaced[file] = ""
 			}
 		}
 	}
@@ -132,35 +130,20 @@ func without(listed []*packages.Package) (flags []string, done func(), err error
 	if err != nil {
 		return nil, nil, err
 	}
-	write := func(name string, data []byte) string {
-		path := filepath.Join(dir, name)
-		err = errors.Join(err, os.WriteFile(path, data, 0o600))
-		return path
-	}
-	for name := range names {
-		empty := write(name+".go", []byte("package "+name+"\n"))
-		for file, of := range replaced {
-			if of == name {
-				replaced[file] = empty
-			}
-		}
-	}
-	overlay, _ := json.Marshal(map[string]any{"Replace": replaced}) // strings encode
-	flags = []string{"-overlay=" + write("overlay.json", overlay)}
 	done = func() { _ = os.RemoveAll(dir) }
+	flag, err := Overlay(dir, replaced)
 	if err != nil {
 		done()
 	}
-	return flags, done, err
+	return []string{flag}, done, err
 }
 
-// parse parses a file. Of a generated file, it only parses the package clause.
-func parse(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
-	mode := parser.AllErrors | parser.ParseComments
-	if filepath.Base(name) == GeneratedFile {
-		mode = parser.PackageClauseOnly
-	}
-	return parser.ParseFile(fset, name, src, mode)
+// Overlay returns a flag for the go command that gives paths the content of other files, or of none
+// for "". It writes a file into dir.
+func Overlay(dir string, replace map[string]string) (flag string, err error) {
+	text, _ := json.Marshal(map[string]any{"Replace": replace}) // strings encode
+	path := filepath.Join(dir, "overlay.json")
+	return "-overlay=" + path, os.WriteFile(path, text, 0o600)
 }
 
 // dirs returns the directories of p and its imports. A package without a module belongs to the
@@ -184,30 +167,20 @@ func dirs(p *packages.Package) map[string]string {
 func (p *Package) FindDirs() bool {
 	p.Dirs = map[string]string{p.Path: p.Dir}
 	all := true
-	seen := map[*types.Package]bool{p.Types: true}
-	var visit func(list []*types.Package)
-	visit = func(list []*types.Package) {
-		for _, imported := range list {
-			if seen[imported] {
+	for _, imported := range typeutil.Dependencies(p.Types.Imports()...) {
+		for _, name := range imported.Scope().Names() {
+			file := p.Fset.Position(imported.Scope().Lookup(name).Pos()).Filename
+			if file == "" {
 				continue
 			}
-			seen[imported] = true
-			visit(imported.Imports())
-			for _, name := range imported.Scope().Names() {
-				file := p.Fset.Position(imported.Scope().Lookup(name).Pos()).Filename
-				if file == "" {
-					continue
-				}
-				if !filepath.IsAbs(file) && !strings.HasPrefix(file, "$GOROOT") {
-					all = false
-				} else if !strings.HasPrefix(file, "$GOROOT") && !strings.HasPrefix(file, filepath.Join(build.Default.GOROOT, "src")) {
-					p.Dirs[imported.Path()] = filepath.Dir(file)
-				}
-				break
+			if !filepath.IsAbs(file) && !strings.HasPrefix(file, "$GOROOT") {
+				all = false
+			} else if !strings.HasPrefix(file, "$GOROOT") && !strings.HasPrefix(file, filepath.Join(build.Default.GOROOT, "src")) {
+				p.Dirs[imported.Path()] = filepath.Dir(file)
 			}
+			break
 		}
 	}
-	visit(p.Types.Imports())
 	p.OneOnly = false
 	return all
 }

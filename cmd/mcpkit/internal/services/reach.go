@@ -72,10 +72,8 @@ func (p *Package) Injected(t types.Type) bool {
 // They have no schema.
 func ours(t types.Type) bool {
 	switch t := types.Unalias(t).(type) {
-	case *types.Pointer:
-		return ours(t.Elem())
-	case *types.Slice:
-		return ours(t.Elem())
+	case *types.Pointer, *types.Slice:
+		return ours(t.(HasElem).Elem())
 	case *types.Named:
 		return t.Obj().Pkg() != nil && libraryTypes[t.Obj().Pkg().Path()]
 	}
@@ -83,6 +81,9 @@ func ours(t types.Type) bool {
 }
 
 var libraryTypes = map[string]bool{module + "/mcpkit": true, module + "/protocol": true, module + "/oauth": true, module + "/transport": true}
+
+// HasElem is a pointer, slice, array, map or channel type.
+type HasElem interface{ Elem() types.Type }
 
 func (r *Reached) walk(t types.Type) {
 	if r.seen[t] {
@@ -111,14 +112,10 @@ func (r *Reached) walk(t types.Type) {
 		default:
 			r.walk(u)
 		}
-	case *types.Pointer:
-		r.walk(t.Elem())
-	case *types.Slice:
-		r.walk(t.Elem())
-	case *types.Array:
-		r.walk(t.Elem())
 	case *types.Map:
 		r.walk(t.Key())
+		r.walk(t.Elem())
+	case HasElem:
 		r.walk(t.Elem())
 	case *types.Struct:
 		r.structFields(t, nil)

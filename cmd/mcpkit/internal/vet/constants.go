@@ -26,7 +26,7 @@ func (v *checker) oneof(parent *types.Named, f *types.Var, rules string) {
 		if !ok || t == nil || strings.Contains(list, "|") {
 			continue
 		}
-		named, ok := types.Unalias(indirect(t)).(*types.Named)
+		named, ok := types.Unalias(services.Indirect(t)).(*types.Named)
 		if !ok || named.Obj().Pkg() == nil || services.WritesItself(named) {
 			continue
 		}
@@ -42,24 +42,12 @@ func (v *checker) oneof(parent *types.Named, f *types.Var, rules string) {
 	}
 }
 
-func indirect(t types.Type) types.Type {
-	if ptr, ok := t.Underlying().(*types.Pointer); ok {
-		return ptr.Elem()
-	}
-	return t
-}
-
 // elemOf returns the type of the elements of t, or nil if t has none.
 func elemOf(t types.Type) types.Type {
 	if t == nil {
 		return nil
 	}
-	switch u := indirect(t).Underlying().(type) {
-	case *types.Slice:
-		return u.Elem()
-	case *types.Array:
-		return u.Elem()
-	case *types.Map:
+	if u, ok := services.Indirect(t).Underlying().(services.HasElem); ok {
 		return u.Elem()
 	}
 	return nil

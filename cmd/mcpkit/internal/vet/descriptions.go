@@ -40,22 +40,14 @@ func (w *sourceDescriptions) text(obj *types.TypeName, member string) string {
 	return descriptions[obj.Name()+"."+member]
 }
 
-// descriptions reports methods and fields of inputs without a description.
-func (v *checker) descriptions(s *services.Service) {
-	name := s.Type.Obj().Name()
-	completers := s.Completers()
-	for _, m := range s.Registered(wellknown.Methods) {
-		method := m.Func.Name()
-		if slices.Contains(completers, method) && m.Marker == "" || s.OptIn && m.Marker == "" {
-			continue
-		}
-		pos := place(v.pkg, s, name+"."+method)
-		if m.Owner != nil && v.hasSource(m.Owner.Obj()) && s.EntryTag(method).Get("desc") == "" && v.source.text(m.Owner.Obj(), method) == "" {
-			v.report(pos, "%s.%s: it has no description; write a doc comment, or a desc tag in the annotation block", name, method)
-		}
-		for param := range m.Func.Signature().Params().Variables() {
-			v.fieldDescriptions(param.Type(), map[types.Type]bool{})
-		}
+// descriptions reports a method and fields of its inputs without a description.
+func (v *checker) descriptions(s *services.Service, m services.Method) {
+	name, method := s.Type.Obj().Name(), m.Func.Name()
+	if m.Owner != nil && v.hasSource(m.Owner.Obj()) && s.EntryTag(method).Get("desc") == "" && v.source.text(m.Owner.Obj(), method) == "" {
+		v.report(place(v.pkg, s, name+"."+method), "%s.%s: it has no description; write a doc comment, or a desc tag in the annotation block", name, method)
+	}
+	for param := range m.Func.Signature().Params().Variables() {
+		v.fieldDescriptions(param.Type(), map[types.Type]bool{})
 	}
 }
 
@@ -83,13 +75,7 @@ func (v *checker) fieldDescriptions(t types.Type, seen map[types.Type]bool) {
 	}
 	seen[t] = true
 	switch u := t.Underlying().(type) {
-	case *types.Pointer:
-		v.fieldDescriptions(u.Elem(), seen)
-	case *types.Slice:
-		v.fieldDescriptions(u.Elem(), seen)
-	case *types.Array:
-		v.fieldDescriptions(u.Elem(), seen)
-	case *types.Map:
+	case services.HasElem:
 		v.fieldDescriptions(u.Elem(), seen)
 	case *types.Struct:
 		named, _ := t.(*types.Named)
@@ -113,10 +99,7 @@ func (v *checker) fieldDescriptions(t types.Type, seen map[types.Type]bool) {
 }
 
 func (v *checker) typeHasDescriptions(t types.Type) bool {
-	if ptr, ok := t.Underlying().(*types.Pointer); ok {
-		t = ptr.Elem()
-	}
-	named, ok := types.Unalias(t).(*types.Named)
+	named, ok := types.Unalias(services.Indirect(t)).(*types.Named)
 	return ok && (v.outOfSight(named.Obj()) || v.source.text(named.Obj(), "") != "")
 }
 
@@ -126,20 +109,17 @@ var (
 	drasticFirst = []string{"send", "clear", "reset", "kill", "cancel", "post", "pay", "publish", "overwrite", "transfer", "email", "deploy"}
 )
 
-// hints reports tools without hints whose names suggest that they may do harm.
-func (v *checker) hints(s *services.Service) {
-	for _, m := range s.Registered(wellknown.Methods) {
-		name := m.Func.Name()
-		if m.Marker != "" && m.Marker != "Tool" || s.OptIn && m.Marker == "" || m.Marker == "" && slices.Contains(s.Completers(), name) ||
-			s.EntryTag(name).Get("hints") != "" {
-			continue
-		}
-		for i, word := range strings.Split(reflectx.SnakeCase(name), "_") {
-			if slices.Contains(drastic, word) || i == 0 && slices.Contains(drasticFirst, word) {
-				v.report(place(v.pkg, s, s.Type.Obj().Name()+"."+name),
-					`%s.%s: the name suggests that it may do harm, and it has no hints; write for example hints:"destructive", or hints:"additive" if it is harmless`, s.Type.Obj().Name(), name)
-				break
-			}
+// hints reports a tool without hints whose name suggests that it may do harm.
+func (v *checker) hints(s *services.Service, m services.Method) {
+	name := m.Func.Name()
+	if m.Marker != "" && m.Marker != "Tool" || s.EntryTag(name).Get("hints") != "" {
+		return
+	}
+	for i, word := range strings.Split(reflectx.SnakeCase(name), "_") {
+		if slices.Contains(drastic, word) || i == 0 && slices.Contains(drasticFirst, word) {
+			v.report(place(v.pkg, s, s.Type.Obj().Name()+"."+name),
+				`%s.%s: the name suggests that it may do harm, and it has no hints; write for example hints:"destructive", or hints:"additive" if it is harmless`, s.Type.Obj().Name(), name)
+			return
 		}
 	}
 }

@@ -178,16 +178,8 @@ func (r *rounds) receiverChanges(call *ast.CallExpr, receiver types.Object) bool
 	if !ok || receiver == nil || fn.Signature().Recv() == nil {
 		return false
 	}
-	root := ast.Unparen(call.Fun)
-	for {
-		step, ok := root.(*ast.SelectorExpr)
-		if !ok {
-			break
-		}
-		root = ast.Unparen(step.X)
-	}
-	id, ok := root.(*ast.Ident)
-	return ok && r.pkg.Info.Uses[id] == receiver && r.assignsReceiver(fn.Origin())
+	id, _ := rootOf(call.Fun)
+	return id != nil && r.pkg.Info.Uses[id] == receiver && r.assignsReceiver(fn.Origin())
 }
 
 // assignsReceiver reports whether the body of a method is known and assigns through its receiver,
@@ -295,11 +287,7 @@ func isGetter(fn *types.Func) bool {
 			return false
 		}
 	}
-	result := types.Unalias(sig.Results().At(0).Type())
-	if ptr, ok := result.(*types.Pointer); ok {
-		result = types.Unalias(ptr.Elem())
-	}
-	named, ok := result.(*types.Named)
+	named, ok := types.Unalias(services.Indirect(sig.Results().At(0).Type())).(*types.Named)
 	return ok && named.Obj().Name() == fn.Name()
 }
 
@@ -319,6 +307,25 @@ func firstWord(name string) string {
 	return string(word)
 }
 
+// rootOf returns the variable from which an expression selects, and the number of steps from it; nil
+// if the expression begins otherwise.
+func rootOf(e ast.Expr) (root *ast.Ident, steps int) {
+	for ; ; steps++ {
+		switch x := ast.Unparen(e).(type) {
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.Ident:
+			return x, steps
+		default:
+			return nil, steps
+		}
+	}
+}
+
 // assigns finds an assignment through one of the variables for which own returns true.
 func (r *rounds) assigns(n ast.Node, own func(types.Object) bool) (token.Pos, string) {
 	var left []ast.Expr
@@ -329,24 +336,8 @@ func (r *rounds) assigns(n ast.Node, own func(types.Object) bool) (token.Pos, st
 		left = []ast.Expr{n.X}
 	}
 	for _, e := range left {
-		root, steps := e, 0
-		for done := false; !done; {
-			switch x := ast.Unparen(root).(type) {
-			case *ast.SelectorExpr:
-				root, steps = x.X, steps+1
-			case *ast.IndexExpr:
-				root, steps = x.X, steps+1
-			case *ast.StarExpr:
-				root, steps = x.X, steps+1
-			default:
-				done = true
-			}
-		}
-		id, ok := ast.Unparen(root).(*ast.Ident)
-		if !ok {
-			continue
-		}
-		if obj := r.pkg.Info.Uses[id]; obj != nil && own(obj) && (steps > 0 || obj.Parent() == r.pkg.Types.Scope()) {
+		id, steps := rootOf(e)
+		if obj := r.pkg.Info.Uses[id]; id != nil && obj != nil && own(obj) && (steps > 0 || obj.Parent() == r.pkg.Types.Scope()) {
 			return n.Pos(), "the assignment to " + types.ExprString(e)
 		}
 	}

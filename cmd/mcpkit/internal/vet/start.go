@@ -75,7 +75,7 @@ func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, 
 
 // start builds and runs the program, with its files in temp.
 func start(ctx context.Context, dir, temp string, p *services.Package, list []*services.Service) ([]gen.Started, error) {
-	result, program, overlay := filepath.Join(temp, "result.json"), filepath.Join(temp, "vet.exe"), filepath.Join(temp, "overlay.json")
+	result, program := filepath.Join(temp, "result.json"), filepath.Join(temp, "vet.exe")
 	source, err := gen.Start(p, list, result)
 	if err != nil {
 		return nil, err
@@ -107,13 +107,13 @@ func start(ctx context.Context, dir, temp string, p *services.Package, list []*s
 			return nil, err
 		}
 	}
-	encoded, _ := json.Marshal(map[string]any{"Replace": replace}) // strings encode
-	if err := os.WriteFile(overlay, encoded, 0o600); err != nil {
+	overlay, err := services.Overlay(temp, replace)
+	if err != nil {
 		return nil, err
 	}
 	// Without -trimpath, the program finds its source and thereby its comments. Symbols for
 	// debuggers take time.
-	build := exec.CommandContext(ctx, "go", append([]string{"build", "-overlay=" + overlay, "-o", program, "-trimpath=false", "-ldflags=-s -w"}, target...)...)
+	build := exec.CommandContext(ctx, "go", append([]string{"build", overlay, "-o", program, "-trimpath=false", "-ldflags=-s -w"}, target...)...)
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("it does not build with its services registered: %w\n%s", err, bytes.TrimSpace(out))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+	"github.com/mcpkit/mcpkit-go/internal/wellknown"
 )
 
 // A Diagnostic is one mistake.
@@ -137,8 +138,14 @@ func (v *checker) service(s *services.Service) {
 	if s.Type.TypeParams().Len() > 0 {
 		return // only the program knows its type arguments
 	}
-	v.descriptions(s)
-	v.hints(s)
+	completers := s.Completers()
+	for _, m := range s.Registered(wellknown.Methods) {
+		if m.Marker == "" && (s.OptIn || slices.Contains(completers, m.Func.Name())) {
+			continue
+		}
+		v.descriptions(s, m)
+		v.hints(s, m)
+	}
 }
 
 // place returns the position of a site such as "Notes.Search (notes.go:12), field Limit": that of
