@@ -8,7 +8,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # The modules of this repository: the library, the benchmarks, the tutorial, stores and engines with
 # dependencies of their own, tests with other SDKs and routers, and tests in a browser.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod interop/*/go.mod examples/*/go.mod mcptest/*/go.mod tasks/*/go.mod fleet/*/go.mod))
+MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod interop/*/go.mod examples/*/go.mod mcptest/*/go.mod fleet/*/go.mod))
 
 # The time that each benchmark runs. Use `make bench BENCHTIME=5s` for figures to publish.
 BENCHTIME ?= 1s
@@ -42,7 +42,7 @@ test: redis ## all tests with the race detector; tests of allocations without it
 	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./internal/duplex ./client ./mcpkit
 	for dir in interop/echojwt interop/migrate interop/routers; do (cd $$dir && go test ./...); done
 	cd docs/tutorial && go test ./...
-	for dir in tasks/*/go.mod fleet/*/go.mod examples/*/go.mod; do (cd $${dir%/go.mod} && GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...); done
+	for dir in fleet/*/go.mod examples/*/go.mod; do (cd $${dir%/go.mod} && GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...); done
 
 # Without root or apt-get, and with redis-server missing, the tests of its engine say how to install
 # it and skip. Debian starts the service when it installs the package; the tests do not need it.
