@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"internal/docsnippets": {},
 	"internal/httpguard":   {},
 	"internal/leaktest":    {"go.uber.org/goleak"},
+	"internal/longtest":    {},
 	"internal/memnet":      {"transport", "jsonrpc"},
 	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/admission":   {"oauth"},
