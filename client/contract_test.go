@@ -223,6 +223,7 @@ func TestResponsesArriveInAnyOrder(t *testing.T) {
 }
 
 func TestAServerThatDiesFailsEachCallOnce(t *testing.T) {
+	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, die func()) {
 		const n = 20
 		errs := make(chan error, 2*n)
@@ -245,6 +246,7 @@ func TestAServerThatDiesFailsEachCallOnce(t *testing.T) {
 
 // A legacy subscription has no request that fails with the connection.
 func TestALegacySubscriptionEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, die func()) {
 		if c.Version().Modern() || strings.Contains(t.Name(), "/http/") {
 			return // modern subscriptions are requests, and over HTTP the client resumes the stream (see below)

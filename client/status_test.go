@@ -34,6 +34,7 @@ func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
 	}
 	for _, code := range []int{401, 403, 407, 429, 502, 503, 504} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
+			t.Parallel() // the client waits before it tries again
 			for _, at := range []string{"server/discover", "initialize", "tools/call"} {
 				f := newLegacyFake(t, map[string]answer{at: refused(code)})
 				c, err := dialing(t, f.URL)
