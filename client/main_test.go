@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	// Parallel tests mostly wait: for Close inside a handler, and for children to end.
 	flag.Parse()
-	_ = flag.Set("test.parallel", "16")
+	_ = flag.Set("test.parallel", "32")
 	leaktest.VerifyTestMain(m)
 }
 

@@ -16,6 +16,7 @@ import (
 
 // A status about the caller or a proxy is a StatusError, whatever the body contains.
 func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
+	t.Parallel()
 	refused := func(code int) answer {
 		return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
 			w.Header().Set("WWW-Authenticate", `Bearer scope="x"`)
