@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	floodBytes  = 96 << 20 // that the server sends; a 32nd of it with the race detector
+	floodBytes  = 72 << 20 // that the server sends; a 32nd of it with the race detector
 	floodUnit   = 1 << 20  // of a message
 	maxLiveHeap = 64 << 20 // limit of the heap
 )
@@ -171,7 +171,7 @@ func TestAFloodOfNotificationsUsesLimitedMemory(t *testing.T) {
 		for _, where := range []string{"a call over HTTP", "the session over HTTP", "a stream"} {
 			t.Run(name+"/"+where, func(t *testing.T) {
 				if slices.Contains(dropped, name) {
-					longtest.Mark(t, "decodes 96 MiB that the client does not keep")
+					longtest.Mark(t, "decodes 72 MiB that the client does not keep")
 				}
 				synctest.Test(t, func(t *testing.T) {
 					f := &flooder{message: message, onSession: where == "the session over HTTP"}

@@ -82,11 +82,11 @@ var floods = []flood{
 		return call(1, "large", 200)
 	}, 100_000},
 	{"calls over the limit", func(i int) string { return call(i, "hold", 200) }, 100_000},
-	{"large calls", func(i int) string { return call(i, "hold", 4<<20-100) }, 100},
+	{"large calls", func(i int) string { return call(i, "hold", 4<<20-100) }, 30},
 	{"calls that are too large", func(i int) string { return call(i, "hold", 4<<20) }, 10},
 	{"large notifications", func(i int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"hold","params":{"x":"%s"}}`, strings.Repeat("x", 4<<20-100))
-	}, 100},
+	}, 30},
 	{"batches with large results", func(i int) string {
 		calls := make([]string, 100)
 		for k := range calls {
