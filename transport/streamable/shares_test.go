@@ -191,7 +191,7 @@ func (w watch) requireSmall(t *testing.T) {
 
 func TestHeldBodiesCostLittleMemory(t *testing.T) {
 	t.Parallel()
-	const n, size = 50, DefaultMaxBodyBytes - 1
+	const n, size = 30, DefaultMaxBodyBytes - 1
 	s := serve(t, nil, nil)
 	before := watchMemory(t)
 	var conns []net.Conn
