@@ -379,7 +379,6 @@ func TestClientsOfADeadHomeAreToldThatAllMayHaveChanged(t *testing.T) {
 // TestIdleCopiesAreDroppedAndMadeAgain lets the copy of a session expire at one replica while
 // another uses the session.
 func TestIdleCopiesAreDroppedAndMadeAgain(t *testing.T) {
-	t.Parallel()
 	all := replicas(t, 2, &Options{SessionIdle: 2 * time.Second})
 	c := all[0].open("2025-11-25")
 	id := c.header.Get("Mcp-Session-Id")
