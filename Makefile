@@ -13,6 +13,9 @@ MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod 
 # The time that each benchmark runs. Use `make bench BENCHTIME=5s` for figures to publish.
 BENCHTIME ?= 1s
 
+# Every target runs the long tests, too, which go test alone skips (internal/longtest).
+export MCPKIT_TEST := all
+
 # The steps of check write to the same tree.
 .NOTPARALLEL:
 
@@ -36,9 +39,9 @@ check: ## everything that must pass before a change is merged, with the time of 
 .PHONY: test
 # By default, programs with the race detector sleep for a second before they exit, and many tests run
 # programs.
-test: redis ## all tests with the race detector; tests of allocations without it
+test: redis ## all tests with the race detector; tests of allocations and floods without it
 	GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...
-	go test -run 'Allocate|LargeResources|CostsBounded' ./mcpkit ./client ./transport/stdio
+	go test -run 'Allocate|LargeResources|CostsBounded|UsesLimitedMemory|InChaos' ./mcpkit ./client ./transport/stdio
 	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./internal/duplex ./client ./mcpkit
 	for dir in interop/echojwt interop/migrate interop/routers; do (cd $$dir && go test ./...); done
 	cd docs/tutorial && go test ./...

@@ -13,6 +13,7 @@ import (
 )
 
 func TestBoundFunctionsCallTools(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
 		var shop struct {
@@ -97,6 +98,7 @@ client: Bind: client_test.bound.hidden: it is not exported`)
 }
 
 func TestBindChecksOutputTypesAgainstTheirSchemas(t *testing.T) {
+	t.Parallel()
 	type hit struct {
 		ID    string `json:"id"`    // an integer
 		Title string `json:"title"` // matches the schema

@@ -11,6 +11,7 @@ import (
 )
 
 func TestBurstOfLogMessagesArrivesCompletely(t *testing.T) {
+	t.Parallel()
 	const n = 900
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		var got []string

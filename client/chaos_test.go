@@ -21,13 +21,14 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// chaosCalls is the number of calls in each of the two versions; a fifth of it with -short or the
-// race detector.
+// chaosCalls is the number of calls in each of the two versions; a tenth of it with the race
+// detector, or unless long tests run.
 const chaosCalls = 5_000
 
 // Ledger books numbers and counts how often it books each.
@@ -153,8 +154,8 @@ func (h forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // result or an error; no booking runs twice; no goroutine or file descriptor is left.
 func TestTenThousandCallsInChaos(t *testing.T) {
 	calls := chaosCalls
-	if testing.Short() || raceDetector {
-		calls /= 5
+	if raceDetector || !longtest.All() {
+		calls /= 10
 	}
 	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
 		t.Run(string(v), func(t *testing.T) {

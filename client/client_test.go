@@ -12,6 +12,7 @@ import (
 type dialer = func(t *testing.T, opts ...client.DialOption) *client.Client
 
 func TestCallsWorkOnEveryTransportInEveryVersion(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
 		ctx := t.Context()

@@ -58,6 +58,7 @@ func (k closesOnQuestion) Elicit(context.Context, *protocol.ElicitParams) (*prot
 }
 
 func TestCloseReturnsInsideAHandler(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		tool    string // whose call makes the server use the handler

@@ -204,6 +204,7 @@ func turn(ctx context.Context, c *client.Client, n int) error {
 }
 
 func TestResponsesArriveInAnyOrder(t *testing.T) {
+	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, _ func()) {
 		const n = 50
 		errs := make(chan error, n)
@@ -223,6 +224,7 @@ func TestResponsesArriveInAnyOrder(t *testing.T) {
 }
 
 func TestAServerThatDiesFailsEachCallOnce(t *testing.T) {
+	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, die func()) {
 		const n = 20
 		errs := make(chan error, 2*n)
@@ -245,6 +247,7 @@ func TestAServerThatDiesFailsEachCallOnce(t *testing.T) {
 
 // A legacy subscription has no request that fails with the connection.
 func TestALegacySubscriptionEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, die func()) {
 		if c.Version().Modern() || strings.Contains(t.Name(), "/http/") {
 			return // modern subscriptions are requests, and over HTTP the client resumes the stream (see below)
@@ -317,6 +320,7 @@ func TestALegacySubscriptionOverHTTPEndsWhenItsStreamCannotBeResumed(t *testing.
 }
 
 func TestCallsEndIndependently(t *testing.T) {
+	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, _ func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		errs := make(chan error, 10)
@@ -337,6 +341,7 @@ func TestCallsEndIndependently(t *testing.T) {
 }
 
 func TestProgressArrivesInOrderBeforeTheResponse(t *testing.T) {
+	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		var got []float64
 		_, err := client.Call[string](t.Context(), c, "steps", map[string]int{"n": 200}, client.OnProgress(func(p *protocol.ProgressParams) {
@@ -350,6 +355,7 @@ func TestProgressArrivesInOrderBeforeTheResponse(t *testing.T) {
 }
 
 func TestAResponseThatIsTooLargeFailsItsCall(t *testing.T) {
+	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		got, err := client.Call[string](t.Context(), c, "large", map[string]int{"n": 8 << 10})
 		require.NoError(t, err)
@@ -360,6 +366,7 @@ func TestAResponseThatIsTooLargeFailsItsCall(t *testing.T) {
 }
 
 func TestARequestThatIsTooLargeFailsItsCall(t *testing.T) {
+	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		_, err := client.Call[string](t.Context(), c, "large", map[string]any{"n": 1, "padding": strings.Repeat("x", 5<<20)})
 		require.Error(t, err)
@@ -368,6 +375,7 @@ func TestARequestThatIsTooLargeFailsItsCall(t *testing.T) {
 }
 
 func TestProgressHandlersMayCallTheServer(t *testing.T) {
+	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		steps := func(heard func(*protocol.ProgressParams)) error {
 			_, err := client.Call[string](t.Context(), c, "steps", map[string]int{"n": 3}, client.OnProgress(heard))

@@ -12,6 +12,7 @@ import (
 // A malformed response ends its call at once with an error that says what is wrong. The call does not
 // wait for its timeout, and the client does not answer the response.
 func TestAFaultyResponseEndsItsCall(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, response, err string }{
 		{"nested too deeply", `{"jsonrpc":"2.0","id":$ID,"result":{"x":` + strings.Repeat("[", 3000) + strings.Repeat("]", 3000) + `}}`, "nested deeper than"},
 		{"Result", `{"jsonrpc":"2.0","id":$ID,"Result":{}}`, `member "Result" differs from "result" only by case`},

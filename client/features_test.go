@@ -64,6 +64,7 @@ func (u *user) Progress(_ context.Context, p *protocol.ProgressParams) {
 }
 
 func TestHandlersServeLegacyAndModernServers(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		u := &user{}
 		c := dial(t, client.Handlers(u))
@@ -81,6 +82,7 @@ func TestHandlersServeLegacyAndModernServers(t *testing.T) {
 }
 
 func TestCapabilitiesWithoutHandlersAreNotDeclared(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		_, err := dial(t).CallTool(t.Context(), "ask", nil)
 		if v.Modern() {
@@ -106,6 +108,7 @@ func (refuser) Sample(context.Context, *protocol.CreateMessageParams) (*protocol
 }
 
 func TestARefusalByAHandlerFailsTheCall(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t, client.Handlers(refuser{}))
 		_, err := c.CallTool(t.Context(), "ask", nil)
@@ -120,6 +123,7 @@ func TestARefusalByAHandlerFailsTheCall(t *testing.T) {
 }
 
 func TestProgressAndLogsReachTheCallAndTheHandlers(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		u := &user{}
 		c := dial(t, client.Handlers(u), client.LogLevel(protocol.LevelDebug))
@@ -146,6 +150,7 @@ func TestProgressAndLogsReachTheCallAndTheHandlers(t *testing.T) {
 }
 
 func TestACancelledCallEndsAtTheServer(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -158,6 +163,7 @@ func TestACancelledCallEndsAtTheServer(t *testing.T) {
 }
 
 func TestACallThatTakesTooLongTimesOut(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
 		// On a busy machine the call may time out before the server begins it. Then the test calls
@@ -185,6 +191,7 @@ func (w *watcher) ToolsChanged(context.Context) { w.tools <- struct{}{} }
 func (w *watcher) ResourceUpdated(_ context.Context, uri string) { w.updated <- uri }
 
 func TestChangesReachHandlersAndSubscriptions(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		w := &watcher{tools: make(chan struct{}, 10), updated: make(chan string, 10)}
 		c := dial(t, client.Handlers(w))
@@ -251,6 +258,7 @@ func TestListsAndResourcesAreCachedAsLongAsTheServerAllows(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		got, err := dial(t).Complete(t.Context(), protocol.CompletionRef{Type: protocol.RefPrompt, Name: "advise"}, "taste", "x", map[string]string{"a": "b"})
 		require.NoError(t, err)
@@ -259,6 +267,7 @@ func TestCompletion(t *testing.T) {
 }
 
 func TestEachListHasItsIterator(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
 		for p, err := range c.Prompts(t.Context()) {
@@ -277,6 +286,7 @@ func TestEachListHasItsIterator(t *testing.T) {
 }
 
 func TestProtocolErrorsReachTheCaller(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
 		_, err := c.ReadResource(t.Context(), "shop://nothing/at/all")
@@ -307,6 +317,7 @@ func TestArgumentsAreCopiedToHeaders(t *testing.T) {
 }
 
 func TestACallIsRefusedAfterClose(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
 		waiting := make(chan error, 1)

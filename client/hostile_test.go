@@ -253,6 +253,7 @@ func breaks(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Request) {
 }
 
 func TestCallsOnABrokenStreamAreRetriedOnlyIfHarmless(t *testing.T) {
+	t.Parallel()
 	tools := result(`{"tools":[{"name":"reads","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},
 		{"name":"repeats","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}},{"name":"writes","inputSchema":{"type":"object"}}]}`)
 	for _, test := range []struct {
@@ -276,6 +277,7 @@ func TestCallsOnABrokenStreamAreRetriedOnlyIfHarmless(t *testing.T) {
 }
 
 func TestRetriesOfABrokenStreamAreLimited(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, map[string]answer{"resources/read": breaks})
 	_, err := dial(t, f.URL).ReadResource(t.Context(), "x://y")
 	require.ErrorContains(t, err, "the stream ended before the response")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	// Parallel tests mostly wait: for Close inside a handler, and for children to end.
 	flag.Parse()
-	_ = flag.Set("test.parallel", "16")
+	_ = flag.Set("test.parallel", "32")
 	leaktest.VerifyTestMain(m)
 }
 
@@ -138,14 +139,15 @@ func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
 var patient = client.ProbeTimeout(time.Minute)
 
 // everywhere runs a test on every transport in every version. Programs run only the newest version
-// of each family; "stream", which differs only in the process, runs all.
+// of each family, and so do other transports unless long tests run; "stream", which differs from a
+// program only in the process, runs all.
 func everywhere(t *testing.T, run func(t *testing.T, dial func(t *testing.T, opts ...client.DialOption) *client.Client, v protocol.Version)) {
 	for _, b := range transports {
 		for _, v := range protocol.Supported {
 			if b.name == "sse" && v.Modern() {
 				continue // HTTP+SSE supports only legacy versions
 			}
-			if b.name == "stdio" && v != protocol.LatestLegacy && v != protocol.Latest {
+			if b.name != "stream" && (b.name == "stdio" || !longtest.All()) && v != protocol.LatestLegacy && v != protocol.Latest {
 				continue
 			}
 			t.Run(b.name+"/"+string(v), func(t *testing.T) {

@@ -134,6 +134,7 @@ func TestPinnedVersionIsTheOnlyOneRequested(t *testing.T) {
 }
 
 func TestUnreachableServerIsNotALegacyServer(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil)
 	f.Close()
 	_, err := dialing(t, f.URL)

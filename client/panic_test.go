@@ -20,6 +20,7 @@ func (panicker) Elicit(context.Context, *protocol.ElicitParams) (*protocol.Elici
 func (panicker) Log(context.Context, *protocol.LoggingMessageParams) { panic("oops") }
 
 func TestAPanicInAHandlerEndsNeitherTheProgramNorTheConnection(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t, client.Handlers(panicker{}), client.LogLevel(protocol.LevelDebug))
 		if v >= protocol.V20250618 { // earlier versions have no questions

@@ -165,6 +165,7 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 }
 
 func TestGrandchildrenEndWithTheProgram(t *testing.T) {
+	t.Parallel()
 	var stderr lockedBuffer
 	c := dial(t, child("leaves a child behind"), client.Version("2025-06-18"), client.Stderr(&stderr))
 	require.NoError(t, c.Close())
@@ -223,6 +224,7 @@ func TestAProgramThatDiesFailsItsCalls(t *testing.T) {
 }
 
 func TestDialEndsIfTheProgramDoesNotRead(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := client.Dial(ctx, child("does not read"), client.Version("2025-06-18"), client.ShutdownTimeout(50*time.Millisecond), client.Stderr(nil))

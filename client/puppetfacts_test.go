@@ -35,6 +35,7 @@ func ask(ctx context.Context, c *client.Client) <-chan told {
 }
 
 func TestUnknownResponsesAreIgnored(t *testing.T) {
+	t.Parallel()
 	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
 		first := ask(t.Context(), c)
 		r1 := <-p.heard
@@ -59,6 +60,7 @@ func TestUnknownResponsesAreIgnored(t *testing.T) {
 }
 
 func TestCancellationReachesTheServer(t *testing.T) {
+	t.Parallel()
 	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
 		stays := ask(t.Context(), c)
 		r0 := <-p.heard
@@ -80,6 +82,7 @@ func TestCancellationReachesTheServer(t *testing.T) {
 // The requests are larger than any buffer, so all calls wait to be written. They must end all the
 // same.
 func TestCallsEndEvenIfTheServerDoesNotRead(t *testing.T) {
+	t.Parallel()
 	large := map[string]string{"x": strings.Repeat("x", 512<<10)}
 	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
 		t.Parallel()
@@ -98,6 +101,7 @@ func TestCallsEndEvenIfTheServerDoesNotRead(t *testing.T) {
 }
 
 func TestClosingEndsEachCallOnce(t *testing.T) {
+	t.Parallel()
 	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
 		const n = 20
 		var calls []<-chan told
@@ -137,6 +141,7 @@ func mustJSON(v any) []byte {
 }
 
 func TestNotificationsArriveInOrder(t *testing.T) {
+	t.Parallel()
 	heard := make(diary, 1000)
 	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
 		if s.deaf {

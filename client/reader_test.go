@@ -76,6 +76,7 @@ func (n *notebook) String() string {
 }
 
 func TestReadersAreReadCompletelyOnEveryTransport(t *testing.T) {
+	t.Parallel()
 	for _, b := range []struct {
 		name   string
 		target func(*testing.T, *mcpkit.Server) any
@@ -92,6 +93,7 @@ func TestReadersAreReadCompletelyOnEveryTransport(t *testing.T) {
 				continue // HTTP+SSE supports only legacy versions
 			}
 			t.Run(b.name+"/"+string(v), func(t *testing.T) {
+				t.Parallel()
 				log := &notebook{}
 				srv, err := mcpkit.New(&shelf{}, mcpkit.Logger(slog.New(slog.NewTextHandler(log, nil))))
 				require.NoError(t, err)

@@ -24,6 +24,7 @@ const threeTools = `{"tools":[{"name":"reads","inputSchema":{"type":"object"},"a
 
 // A proxy whose server has died answers 502; the next server answers.
 func TestCallsThatDoNoHarmAreRepeatedAtAnotherServer(t *testing.T) {
+	t.Parallel()
 	lost := rpcError(-32603, "the process has ended", `{"lost":true}`)
 	retryLater := func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
 		w.Header().Set("Retry-After", "60")
@@ -82,6 +83,7 @@ func (r *restarting) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // A request that no server received is sent again, whatever it does.
 func TestRefusedConnectionsAreTriedAgain(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, map[string]answer{"tools/list": result(threeTools), "tools/call": raw("application/json", done("x"))})
 	via := &restarting{RoundTripper: f.Client().Transport}
 	via.refuse.Store(1)
@@ -100,6 +102,7 @@ func TestRefusedConnectionsAreTriedAgain(t *testing.T) {
 }
 
 func TestSessionsBeginWhenAServerIsRestarted(t *testing.T) {
+	t.Parallel()
 	f := newLegacyFake(t, map[string]answer{
 		"initialize":                inTurn(status(502, ""), initialized("2025-11-25", "one")),
 		"notifications/initialized": inTurn(status(502, ""), status(202, "")),
@@ -115,6 +118,7 @@ func TestSessionsBeginWhenAServerIsRestarted(t *testing.T) {
 
 // TestAnswersAreSentAgain loses the first POST with the answer to a question.
 func TestAnswersAreSentAgain(t *testing.T) {
+	t.Parallel()
 	for name, first := range map[string]answer{"bad gateway": status(502, ""), "broken connection": cut} {
 		t.Run(name, func(t *testing.T) {
 			answered := make(chan struct{})
@@ -145,6 +149,7 @@ func cut(http.ResponseWriter, *http.Request, *jsonrpc.Request) { panic(http.ErrA
 
 // TestAStreamThatCannotBeResumedIsACallThatIsLost answers 400 to the GET that resumes a stream.
 func TestAStreamThatCannotBeResumedIsACallThatIsLost(t *testing.T) {
+	t.Parallel()
 	brief := func(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "id: s-0\nretry: 100\ndata:\n\n")

@@ -16,6 +16,7 @@ import (
 
 // A status about the caller or a proxy is a StatusError, whatever the body contains.
 func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
+	t.Parallel()
 	refused := func(code int) answer {
 		return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
 			w.Header().Set("WWW-Authenticate", `Bearer scope="x"`)
@@ -34,6 +35,7 @@ func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
 	}
 	for _, code := range []int{401, 403, 407, 429, 502, 503, 504} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
+			t.Parallel() // the client waits before it tries again
 			for _, at := range []string{"server/discover", "initialize", "tools/call"} {
 				f := newLegacyFake(t, map[string]answer{at: refused(code)})
 				c, err := dialing(t, f.URL)

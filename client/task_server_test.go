@@ -117,6 +117,7 @@ func onTeahouses(t *testing.T, interval time.Duration, run func(t *testing.T, ta
 }
 
 func TestATaskHasTheResultOfTheCall(t *testing.T) {
+	t.Parallel()
 	onTeahouses(t, 10*time.Millisecond, func(t *testing.T, target any, _ *Teahouse) {
 		for name, opts := range map[string][]client.DialOption{
 			"as a task":          {client.Tasks()},
@@ -142,6 +143,7 @@ func TestATaskHasTheResultOfTheCall(t *testing.T) {
 }
 
 func TestATaskOfOneClientIsFinishedByAnother(t *testing.T) {
+	t.Parallel()
 	onTeahouses(t, 10*time.Millisecond, func(t *testing.T, target any, house *Teahouse) {
 		first := dial(t, target, client.Tasks(), client.Handlers(&guest{}))
 		task, err := client.Start(t.Context(), first, "brew", map[string]int{"cups": 3})
@@ -179,6 +181,7 @@ func TestATaskOfOneClientIsFinishedByAnother(t *testing.T) {
 }
 
 func TestTasksAreCancelled(t *testing.T) {
+	t.Parallel()
 	onTeahouses(t, 10*time.Millisecond, func(t *testing.T, target any, house *Teahouse) {
 		c := dial(t, target, client.Tasks())
 		task, err := client.Start(t.Context(), c, "spill", nil)
@@ -201,6 +204,7 @@ func TestTasksAreCancelled(t *testing.T) {
 }
 
 func TestNotificationsOfTheServerEndLongPauses(t *testing.T) {
+	t.Parallel()
 	onTeahouses(t, time.Hour, func(t *testing.T, target any, _ *Teahouse) {
 		user := &guest{}
 		c := dial(t, target, client.Tasks(), client.Handlers(user))
@@ -211,6 +215,7 @@ func TestNotificationsOfTheServerEndLongPauses(t *testing.T) {
 }
 
 func TestToolsThatRunOnlyAsTasksAreMarked(t *testing.T) {
+	t.Parallel()
 	onTeahouses(t, 10*time.Millisecond, func(t *testing.T, target any, _ *Teahouse) {
 		c := dial(t, target, client.Tasks())
 		grown, err := client.Call[string](t.Context(), c, "grow", nil)

@@ -152,6 +152,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 
 // TestOneKeyMakesReplicas serves two replicas that have nothing in common but their configuration.
 func TestOneKeyMakesReplicas(t *testing.T) {
+	t.Parallel()
 	defer http.DefaultClient.CloseIdleConnections()
 	bases := make([]string, 2)
 	for i := range bases {

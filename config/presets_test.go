@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +25,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
+// rsaKeys are generated once, since this takes long.
+var rsaKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
+	for i := range keys {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			panic(err)
+		}
+		keys[i] = key
+	}
+	return keys
+})
+
 // A product is an authorization server as its vendor documents it. It runs on this machine: its
 // metadata, keys and tokens have the documented shape, with the address of the test in them.
 type product struct {
@@ -35,8 +48,7 @@ type product struct {
 // newProduct serves the metadata at the paths that the product has, and nothing else.
 func newProduct(t *testing.T, path, keysPath string, metadata map[string]any, key map[string]any, more ...any) *product {
 	t.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
+	private := rsaKeys()[0]
 	mux := http.NewServeMux()
 	p := &product{server: httptest.NewServer(mux), key: private}
 	t.Cleanup(p.server.Close)
@@ -146,7 +158,7 @@ func TestKeycloakTokens(t *testing.T) {
 	const realm = "/realms/acme"
 	p := newProduct(t, realm, realm+"/protocol/openid-connect/certs", map[string]any{
 		"grant_types_supported": []string{"authorization_code", "refresh_token", "client_credentials"},
-	}, map[string]any{"alg": "RS256"}, encryptionKey(t))
+	}, map[string]any{"alg": "RS256"}, encryptionKey())
 	claims := map[string]any{
 		"jti": "onrtac:0c1f2e9a", "sub": "f2a1c7e0-43a5-4ea1-9d7b-4f4ef5ea3d1c", "aud": []string{resource, "account"}, "typ": "Bearer", "azp": "notes-cli",
 		"sid": "b1a6", "acr": "1", "scope": "openid profile notes:read", "preferred_username": "ann",
@@ -180,11 +192,8 @@ func TestKeycloakTokens(t *testing.T) {
 }
 
 // encryptionKey returns the key for encryption that Keycloak publishes beside those for signatures.
-func encryptionKey(t *testing.T) any {
-	t.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	return jose.JSONWebKey{Key: private.Public(), KeyID: "e1", Use: "enc", Algorithm: "RSA-OAEP"}
+func encryptionKey() any {
+	return jose.JSONWebKey{Key: rsaKeys()[1].Public(), KeyID: "e1", Use: "enc", Algorithm: "RSA-OAEP"}
 }
 
 // The profiles are those of

@@ -158,6 +158,7 @@ func (f forwarded) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestAddressesOfCallersComeFromTrustedProxies(t *testing.T) {
+	t.Parallel()
 	listen := func(base, address string) (stop func(), err error) {
 		c, err := client.Dial(t.Context(), base+"/mcp", client.Version(protocol.Latest), client.HTTPClient(&http.Client{Transport: forwarded{address}}), client.Logger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
@@ -166,6 +167,7 @@ func TestAddressesOfCallersComeFromTrustedProxies(t *testing.T) {
 	}
 	for proxies, want := range map[string]string{"": "503", "trustedProxies: [127.0.0.0/8], ": ""} {
 		t.Run(proxies, func(t *testing.T) {
+			t.Parallel()
 			base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", `+proxies+`maxSubscriptions: 1}}`))
 			defer stop()
 			closeFirst, err := listen(base, "203.0.113.1")

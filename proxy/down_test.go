@@ -70,6 +70,7 @@ func newFlaky(t *testing.T, h http.Handler) *flaky {
 }
 
 func TestAnUnreachableServerIsReported(t *testing.T) {
+	t.Parallel()
 	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
 	f := newFlaky(t, streamable.NewHandler(far, nil))
 	f.down.Store(true)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestAnHTTPStatusOfTheRemoteServerIsReported(t *testing.T) {
+	t.Parallel()
 	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
 	h := streamable.NewHandler(far, nil)
 	var refusing atomic.Bool

@@ -15,15 +15,14 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/mcpb"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // newShop writes a new module and returns its folder.
 func newShop(t *testing.T, path string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
+	longtest.Mark(t, "builds a program")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	dir = filepath.Join(dir, "shop")

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 )
 
 // A notebook is a buffer for several goroutines.
@@ -45,9 +46,7 @@ type line struct {
 
 func TestDevServesOverStdioAndHTTP(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
+	longtest.Mark(t, "builds a program")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	dir = filepath.Join(dir, "shop")

@@ -10,14 +10,13 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/scaffold"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 )
 
 // A new module compiles and passes its tests, and vet and gen find nothing.
 func TestNewModulesWork(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
+	longtest.Mark(t, "builds a program")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	dir = filepath.Join(dir, "my shop")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 )
 
 // vetted runs vet on the packages and returns the faults and costs.
@@ -33,9 +34,7 @@ var position = regexp.MustCompile(`^[\w/\\]+\.go:\d+:\d+: `)
 // Vet reports every startup error, with the same text.
 func TestVetReportsStartupErrors(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
+	longtest.Mark(t, "builds programs")
 	dir := program(t, "faults")
 	out := ask(t, built(t, dir), "")
 	started := strings.Split(strings.TrimSpace(out), "\n")
@@ -56,9 +55,7 @@ func TestVetReportsStartupErrors(t *testing.T) {
 // The services of the example cannot start without the directory that the program gives them.
 func TestVetDoesNotStartServices(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
+	longtest.Mark(t, "builds programs")
 	found, costs, err := vetted(t, "../../examples/workstation", ".")
 	require.NoError(t, err)
 	require.Empty(t, found)
@@ -67,9 +64,7 @@ func TestVetDoesNotStartServices(t *testing.T) {
 
 func TestVetReportsMistakesBeyondStartupErrors(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("loads packages")
-	}
+	longtest.Mark(t, "loads packages")
 	dir := program(t, "silent")
 	// A stale generated file is a fault; a missing one is not.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, services.GeneratedFile), []byte("package main\n"), 0o644))
@@ -96,9 +91,7 @@ func TestVetReportsMistakesBeyondStartupErrors(t *testing.T) {
 // Methods run again from their beginning when an answer arrives. Vet runs no code of the package.
 func TestVetReportsChangesBeforeQuestions(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
+	longtest.Mark(t, "builds programs")
 	dir := program(t, "rounds")
 	found, costs, err := vetted(t, dir, "./...")
 	require.NoError(t, err)
@@ -124,9 +117,7 @@ func TestVetReportsChangesBeforeQuestions(t *testing.T) {
 
 func TestVetReportsPackagesThatDoNotBuildOrStart(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
+	longtest.Mark(t, "builds programs")
 	dir := program(t, "rounds")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "noisy"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "noisy", "noisy.go"), []byte("// Package noisy ends programs.\npackage noisy\n\nfunc init() { panic(\"not today\") }\n"), 0o644))
@@ -139,9 +130,7 @@ func TestVetReportsPackagesThatDoNotBuildOrStart(t *testing.T) {
 // TestMain.
 func TestVetTool(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
+	longtest.Mark(t, "builds programs")
 	dir := outlined(t, "silent")
 	tool, err := os.Executable()
 	require.NoError(t, err)
@@ -178,9 +167,7 @@ func TestVetTool(t *testing.T) {
 
 func TestVetCompilesSchemasByHandIfTheProgramDoes(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
+	longtest.Mark(t, "builds programs")
 	found, costs, err := vetted(t, program(t, "schemas"), "./...")
 	require.NoError(t, err)
 	require.Len(t, found, 1)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
@@ -130,9 +131,7 @@ func TestStdio(t *testing.T) {
 }
 
 func TestDescriptionsAreInTheProgram(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program")
-	}
+	longtest.Mark(t, "builds the program")
 	program := filepath.Join(t.TempDir(), "notes")
 	here, err := os.Getwd()
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -32,6 +33,9 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	// Parallel tests mostly wait for tasks.
+	flag.Parse()
+	_ = flag.Set("test.parallel", "16")
 	leaktest.VerifyTestMain(m)
 }
 

@@ -71,6 +71,7 @@ func TestBookAsCallAndAsTask(t *testing.T) {
 	} {
 		for _, via := range []string{"stdio", "HTTP"} {
 			t.Run(fmt.Sprintf("%s over %s, %s", test.version, via, test.name), func(t *testing.T) {
+				t.Parallel()
 				var target any = client.Command(os.Args[0], asProgram)
 				if via == "HTTP" {
 					target = startHTTP(t)

@@ -11,10 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 )
 
 func TestGoBuildsVetsAndTests(t *testing.T) {
 	t.Parallel()
+	longtest.Mark(t, "runs the go command")
 	root := workplace(t)
 	c := overHTTP(t, rawclient.Modern, root)
 	var r Report
@@ -62,6 +64,7 @@ func TestGoBuildLeavesNothing(t *testing.T) {
 // through the app's Gzip.
 func TestGoReportsProgress(t *testing.T) {
 	t.Parallel()
+	longtest.Mark(t, "runs the go command")
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		reply := c.Request("tools/call", `{"name":"go_test","arguments":{},"_meta":{"progressToken":"p"}}`)
 		require.Equal(t, []string{"notifications/progress"}, reply.Notifications)
@@ -86,6 +89,7 @@ func TestLinesAreReported(t *testing.T) {
 // When the client cancels the call of a test that hangs, go and the test are killed.
 func TestCancellingACallKillsTheTest(t *testing.T) {
 	t.Parallel()
+	longtest.Mark(t, "runs the go command")
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		// The test connects here when it starts, and keeps the connection open.
 		listener, err := net.Listen("tcp", "127.0.0.1:0")

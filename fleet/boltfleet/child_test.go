@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 )
 
 // childVar makes the test binary a process that writes to a file: "kill PATH" or "full PATH".
@@ -93,9 +94,7 @@ func writeUntilKilled(path string) error {
 }
 
 func TestNothingAcknowledgedIsLostWhenTheProcessIsKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts processes")
-	}
+	longtest.Mark(t, "starts processes")
 	path := filepath.Join(t.TempDir(), "fleet.db")
 	acknowledged := map[string]bool{}
 	for range 3 {
@@ -224,9 +223,7 @@ func writeUntilFull(path string) error {
 }
 
 func TestFullDisksLoseNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a process")
-	}
+	longtest.Mark(t, "starts a process")
 	cmd, out := startChild(t, "full", filepath.Join(t.TempDir(), "fleet.db"))
 	for out.Scan() {
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/tasks"
@@ -239,9 +240,7 @@ func textOf(t *testing.T, d protocol.DetailedTask) string {
 //	kept  Once returned the value: always the same one.
 //	run   the method began: once for each process, and once more for each answer.
 func TestKilledInTheMiddleOfAHundredTasks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts processes")
-	}
+	longtest.Mark(t, "starts processes")
 	const count, kills = 100, 2
 	dir := t.TempDir()
 	tools := []string{"plain", "durable", "asking", "durable"}
@@ -359,9 +358,7 @@ func readEffects(t *testing.T, dir string) (made map[int]map[string]bool, runs m
 
 // The process is killed whenever the method runs. After the third time the task fails.
 func TestATaskThatKillsItsProcessFails(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts processes")
-	}
+	longtest.Mark(t, "starts processes")
 	dir := t.TempDir()
 	var created protocol.CreateTaskResult
 	for i := range 3 {
@@ -392,9 +389,7 @@ func (s *shop) Poison(ctx context.Context, in order) error {
 
 // A user answers after the restart, and the task goes on.
 func TestQuestionsSurviveARestart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts processes")
-	}
+	longtest.Mark(t, "starts processes")
 	dir := t.TempDir()
 	p := start(t, dir)
 	var created protocol.CreateTaskResult

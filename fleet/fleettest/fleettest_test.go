@@ -1,6 +1,7 @@
 package fleettest_test
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
@@ -8,7 +9,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The tests mostly wait.
+	flag.Parse()
+	_ = flag.Set("test.parallel", "16")
+	leaktest.VerifyTestMain(m)
+}
 
 // Without a clock that moves, the tests wait for what expires.
 func TestMemoryInRealTime(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/natsfleet"
 	"github.com/mcpkit/mcpkit-go/fleet/natsfleet/natsserver"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 )
 
 const patience = 90 * time.Second
@@ -421,9 +422,7 @@ func TestSlowSubscribersAreToldWhatTheyMissed(t *testing.T) {
 }
 
 func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts processes")
-	}
+	longtest.Mark(t, "starts processes")
 	address := freeAddress(t)
 	p := startProcess(t, natsserver.Options{Dir: t.TempDir(), Listen: address})
 	e := newEngine(t, dial(t, "nats://"+address), natsfleet.Options{})
@@ -479,9 +478,7 @@ func TestServersInMemoryLoseAllAndServeAgain(t *testing.T) {
 
 // Three servers, each in a process of its own. One after the other is killed and starts again.
 func TestNothingAcknowledgedIsLostInACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts processes")
-	}
+	longtest.Mark(t, "starts processes")
 	var routes, urls []string
 	for range 3 {
 		routes = append(routes, freeAddress(t))

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/fleettest"
 	"github.com/mcpkit/mcpkit-go/fleet/redisfleet"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 )
 
 // cluster starts three servers as a cluster and returns their addresses. Ports are those that were
@@ -47,9 +48,7 @@ func cluster(t testing.TB) []string {
 }
 
 func TestEngineInACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a cluster")
-	}
+	longtest.Mark(t, "starts a cluster")
 	addrs := cluster(t)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 )
 
 // rooted matches an absolute path in a command.
@@ -175,9 +176,7 @@ func requireStatic(t *testing.T, program string) {
 // and the environment of the container, asks for what the probes of Kubernetes ask for, and calls a
 // tool through nginx and Caddy.
 func TestDockerfileOfOpsWorks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
+	longtest.Mark(t, "builds programs")
 	clone := t.TempDir()
 	checkout(t, clone)
 	_, entry := dockerBuild(t, deployFile(t, "Dockerfile"), clone)
@@ -243,9 +242,7 @@ func containerAddr(t *testing.T, entry []string) (addr string) {
 // TestDockerfileOfNewModulesWorks builds a module of mcpkit new as its Dockerfile says. The build gets
 // neither a module cache nor the network, so it uses vendored modules only.
 func TestDockerfileOfNewModulesWorks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
+	longtest.Mark(t, "builds programs")
 	shop := filepath.Join(t.TempDir(), "shop")
 	for _, args := range [][]string{{root, "go", "run", "./cmd/mcpkit", "new", shop}, {shop, "go", "mod", "vendor"}} {
 		cmd := exec.CommandContext(t.Context(), args[1], args[2:]...)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 )
 
 var update = flag.Bool("update", false, "write the snippets of the documentation anew")
@@ -154,9 +156,7 @@ func TestRegionsAreCutOut(t *testing.T) {
 
 // Commands that a page says to copy are run, from the root of the repository, as bash reads them.
 func TestCommandsWork(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
+	longtest.Mark(t, "builds programs")
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)

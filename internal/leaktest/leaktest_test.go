@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 func TestGoroutinesMayEndLate(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	late := time.After(2 * time.Second) // longer than goleak itself waits
+	late := time.After(800 * time.Millisecond) // longer than goleak itself waits
 	go func() { <-late }()
 	leaktest.VerifyNone(t, before)
 }

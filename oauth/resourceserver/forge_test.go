@@ -41,14 +41,22 @@ type forge struct {
 	used       []string // every token and proof of the test
 }
 
+// rsaKeys are generated once, since this takes long.
+var rsaKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
+	for i := range keys {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			panic(err)
+		}
+		keys[i] = key
+	}
+	return keys
+})
+
 func newForge(t testing.TB) *forge {
 	t.Helper()
-	f := &forge{t: t}
+	f := &forge{t: t, rsa: rsaKeys()[0], other: rsaKeys()[1]}
 	var err error
-	f.rsa, err = rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	f.other, err = rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
 	f.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	f.jwks, err = jsonx.Marshal(map[string]any{"keys": []any{

@@ -7,9 +7,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 )
 
 func TestFaultsOfOtherPlatformsAreFound(t *testing.T) {
+	longtest.Mark(t, "checks the standard library for three platforms")
 	root := t.TempDir()
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))

@@ -100,5 +100,5 @@ func (r *raw) Stop()                 {}
 func (r *raw) Done() <-chan struct{} { return r.done }
 
 func TestContract(t *testing.T) {
-	transporttest.Run(t, connectRaw, transporttest.Unlimited, transporttest.Undrained)
+	transporttest.RunInBubble(t, connectRaw, transporttest.Unlimited, transporttest.Undrained)
 }

@@ -46,7 +46,7 @@ func TestContract(t *testing.T) {
 }
 
 func contract(t *testing.T, framing stdio.Framing, client func(stream io.ReadWriteCloser, stop func(), done <-chan struct{}) transporttest.Conn) {
-	transporttest.Run(t, func(t *testing.T, h transport.Handler) transporttest.Conn {
+	transporttest.RunInBubble(t, func(t *testing.T, h transport.Handler) transporttest.Conn {
 		in, clientOut := io.Pipe()
 		clientIn, out := io.Pipe()
 		ctx, stop := context.WithCancel(t.Context())

@@ -13,10 +13,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
@@ -80,11 +82,11 @@ var floods = []flood{
 		return call(1, "large", 200)
 	}, 100_000},
 	{"calls over the limit", func(i int) string { return call(i, "hold", 200) }, 100_000},
-	{"large calls", func(i int) string { return call(i, "hold", 4<<20-100) }, 100},
+	{"large calls", func(i int) string { return call(i, "hold", 4<<20-100) }, 30},
 	{"calls that are too large", func(i int) string { return call(i, "hold", 4<<20) }, 10},
 	{"large notifications", func(i int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"hold","params":{"x":"%s"}}`, strings.Repeat("x", 4<<20-100))
-	}, 100},
+	}, 30},
 	{"batches with large results", func(i int) string {
 		calls := make([]string, 100)
 		for k := range calls {
@@ -143,24 +145,27 @@ func TestAPeerThatDoesNotReadCostsBoundedHeap(t *testing.T) {
 	}
 	for _, f := range floods {
 		t.Run(f.name, func(t *testing.T) {
-			before := heap()
-			ours, theirs := net.Pipe()
-			var all sync.WaitGroup
-			all.Go(func() {
-				opts := &stdio.Options{DrainTimeout: time.Millisecond, WriteTimeout: -1, Logger: slog.New(slog.DiscardHandler)}
-				_ = stdio.NewIO(theirs, theirs, opts).Serve(t.Context(), &hoard{release: make(chan struct{})})
+			synctest.Test(t, func(t *testing.T) {
+				before := heap()
+				ours, theirs := net.Pipe()
+				var all sync.WaitGroup
+				all.Go(func() {
+					opts := &stdio.Options{DrainTimeout: time.Millisecond, WriteTimeout: -1, Logger: slog.New(slog.DiscardHandler)}
+					_ = stdio.NewIO(theirs, theirs, opts).Serve(t.Context(), &hoard{release: make(chan struct{})})
+				})
+				f.pour(t, ours)
+				cost := heap() - before
+				require.NoError(t, ours.Close())
+				all.Wait()
+				t.Logf("%d MiB", cost>>20)
+				require.Less(t, cost, int64(maxPeerHeap))
 			})
-			f.pour(t, ours)
-			cost := heap() - before
-			require.NoError(t, ours.Close())
-			all.Wait()
-			t.Logf("%d MiB", cost>>20)
-			require.Less(t, cost, int64(maxPeerHeap))
 		})
 	}
 }
 
 func TestAPeerThatDoesNotReadCostsBoundedMemoryOfTheProcess(t *testing.T) {
+	longtest.Mark(t, "gives each flood a process of its own")
 	if runtime.GOOS != "linux" || raceDetector {
 		t.Skip("needs /proc, and no race detector, which takes several times the memory")
 	}

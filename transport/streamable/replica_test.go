@@ -293,6 +293,7 @@ func TestCallsOfADeadReplicaAreAnswered(t *testing.T) {
 
 // TestEventsOfOtherSessionsAreNotReadable names a stream of another session.
 func TestEventsOfOtherSessionsAreNotReadable(t *testing.T) {
+	t.Parallel()
 	all := replicas(t, 2, nil)
 	c, other := all[0].open("2025-11-25"), all[0].open("2025-11-25")
 	ev := eventsOf(t, c.post(tool(7, "work")))
@@ -301,7 +302,7 @@ func TestEventsOfOtherSessionsAreNotReadable(t *testing.T) {
 	close(all[0].desk.finish)
 	require.Contains(t, ev.data(), "begun")
 
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
 	resp, err := other.at(all[1]).with("Content-Type", "", "Last-Event-ID", priming.ID).do(ctx, http.MethodGet, "")
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -99,6 +100,16 @@ var facts = []fact{
 
 // Run tests a transport. Each test gets its own connection and must leave no goroutine behind.
 func Run(t *testing.T, connect Connect, traits ...Trait) {
+	run(t, connect, traits, func(t *testing.T, test func(*testing.T)) { test(t) })
+}
+
+// RunInBubble is like Run, with each test in a bubble of [synctest.Test], so that none waits for the
+// clock. The connections have to be in memory, such as those of [io.Pipe] and [net.Pipe].
+func RunInBubble(t *testing.T, connect Connect, traits ...Trait) {
+	run(t, connect, traits, synctest.Test)
+}
+
+func run(t *testing.T, connect Connect, traits []Trait, within func(*testing.T, func(*testing.T))) {
 	has := func(trait Trait) bool {
 		for _, x := range traits {
 			if x == trait {
@@ -113,14 +124,16 @@ func Run(t *testing.T, connect Connect, traits ...Trait) {
 		}
 		t.Run(f.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
-			x := &exam{t: t, h: newHandler(), sessions: !has(Sessionless)}
-			x.conn = connect(t, x.h)
-			if x.sessions {
-				x.send(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
-				x.expect(`{"jsonrpc":"2.0","id":"init","result":{}}`)
-			}
-			f.test(t, x)
-			x.disconnect()
+			within(t, func(t *testing.T) {
+				x := &exam{t: t, h: newHandler(), sessions: !has(Sessionless)}
+				x.conn = connect(t, x.h)
+				if x.sessions {
+					x.send(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
+					x.expect(`{"jsonrpc":"2.0","id":"init","result":{}}`)
+				}
+				f.test(t, x)
+				x.disconnect()
+			})
 			leaktest.VerifyNone(t, before)
 		})
 	}

@@ -1,0 +1,25 @@
+// Package longtest marks tests that take long by nature: they run the go command or other programs,
+// or need many megabytes. go test skips them unless the environment variable MCPKIT_TEST is "all", as
+// make test sets it, so that all other tests of the module run within a minute.
+package longtest
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// All reports whether long tests run.
+func All() bool { return os.Getenv("MCPKIT_TEST") == "all" }
+
+// Mark marks a test as long, and skips it unless long tests run. The reason follows "because it".
+func Mark(t testing.TB, because string) {
+	t.Helper()
+	if !All() {
+		t.Skip(reason(t.Name(), because))
+	}
+}
+
+func reason(name, because string) string {
+	return fmt.Sprintf("long, because it %s; to run it: MCPKIT_TEST=all go test -run '^%s$' in its folder, or make test", because, name)
+}
