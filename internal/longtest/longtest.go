@@ -1,6 +1,6 @@
 // Package longtest marks tests that take long by nature: they run the go command or other programs,
 // or need many megabytes. go test skips them unless the environment variable MCPKIT_TEST is "all", as
-// make test sets it, so that all other tests of the module run within a minute.
+// make test sets it, so that the other tests of the module can be run often.
 package longtest
 
 import (
