@@ -14,7 +14,7 @@ MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod 
 BENCHTIME ?= 1s
 
 # Every target runs the long tests, too, which go test alone skips (internal/longtest).
-export MCPKIT_TEST := all
+export LONG_TESTS := 1
 
 # The steps of check write to the same tree.
 .NOTPARALLEL:
