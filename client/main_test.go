@@ -31,9 +31,14 @@ func TestMain(m *testing.M) {
 	if kind := os.Getenv(childVariable); kind != "" {
 		os.Exit(beChild(kind))
 	}
-	// Parallel tests mostly wait: for Close inside a handler, and for children to end.
+	// Parallel tests mostly wait: for Close inside a handler, and for children to end. Long tests do
+	// more than wait, and calls must not take as long as their time limit.
 	flag.Parse()
-	_ = flag.Set("test.parallel", "32")
+	parallel := "32"
+	if longtest.All() {
+		parallel = "4"
+	}
+	_ = flag.Set("test.parallel", parallel)
 	leaktest.VerifyTestMain(m)
 }
 
