@@ -25,7 +25,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// rsaKeys are generated once, since this takes long.
+// rsaKeys are generated once, since this takes long. It panics since no test is there that could fail.
 var rsaKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
 	for i := range keys {
 		key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -20,8 +20,9 @@ var schemes struct {
 var packages = map[string]string{"redis": "redisfleet", "rediss": "redisfleet", "nats": "natsfleet", "bolt": "boltfleet"}
 
 // Register makes an engine available to [Open] for URLs with the scheme. Packages of engines call
-// it in init. Errors of open do not contain the URL, which may have a password. Register panics if the scheme is registered already, is empty, or open is nil. It is safe for
-// concurrent use, as is Open.
+// it in init. Errors of open do not contain the URL, which may have a password. Register panics if
+// the scheme is registered already, is empty, or open is nil. It is safe for concurrent use, as is
+// Open.
 func Register[E Engine](scheme string, open func(ctx context.Context, u *url.URL) (E, error)) {
 	schemes.mu.Lock()
 	defer schemes.mu.Unlock()

@@ -31,9 +31,9 @@ func RetryBackoff(d time.Duration) RetryOption {
 }
 
 // Retry calls a tool again after an error whose method Timeout() bool or Temporary() bool returns
-// true, like those of package net, if the tool has the hint readonly or idempotent. Results with isError are not errors. All attempts share the time limit of the
-// call: Retry stops if the time would end before the next attempt, or if the caller cancels. It
-// panics on negative values.
+// true, like those of package net, if the tool has the hint readonly or idempotent. Results with
+// isError are not errors. All attempts share the time limit of the call: Retry stops if the time
+// would end before the next attempt, or if the caller cancels. It panics on negative values.
 func Retry(opts ...RetryOption) mcpkit.Middleware {
 	r := &retry{attempts: 3, backoff: 100 * time.Millisecond}
 	for _, o := range opts {

@@ -39,7 +39,7 @@ const (
 // of both is the owner.
 //
 // A lease is the time at which a record is due, so the clock of the engine says whether it has ended.
-// A replica whose clock is behind waits until it has ended by its own clock, too. limits hold exactly
+// A replica whose clock is behind waits until it has ended by its own clock, too. Limits hold exactly
 // for one replica, and may be exceeded by as many tasks as the others create at the same moment.
 // Records expire by themselves; Sweep only deletes them sooner.
 type fleetStore struct {

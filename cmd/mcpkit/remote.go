@@ -197,9 +197,9 @@ func (r *remote) say(format string, args ...any) {
 	r.err.printf("mcpkit %s: %s\n", r.name, fmt.Sprintf(format, args...))
 }
 
-// with dials, runs f, reports its error and returns that of the exit code. With -login, f runs again after the server
-// responded with status 401, so its first request must come before anything that f may not do
-// twice.
+// with dials, runs f, reports its error and returns that of the exit code. With -login, f runs
+// again after the server responded with status 401, so its first request must come before anything
+// that f may not do twice.
 func (r *remote) with(ctx context.Context, f func(c *client.Client) error) error {
 	defer r.err.clearStatus()
 	open := r.login.opener(r.err, r.browse)

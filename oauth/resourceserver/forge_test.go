@@ -41,7 +41,7 @@ type forge struct {
 	used       []string // every token and proof of the test
 }
 
-// rsaKeys are generated once, since this takes long.
+// rsaKeys are generated once, since this takes long. It panics since no test is there that could fail.
 var rsaKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
 	for i := range keys {
 		key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -222,14 +222,14 @@ func (e *exchange) abandon() {
 // closeReply ends the reply after the response. It may be called more than once. The caller holds
 // mu.
 func (e *exchange) closeReply() {
+	if e.unwatch != nil {
+		e.unwatch() // net/http is about to use the connection again
+	}
 	if e.state == replyDone {
 		return
 	}
 	if e.alive != nil {
 		e.alive.Stop()
-	}
-	if e.unwatch != nil {
-		e.unwatch() // net/http is about to use the connection again
 	}
 	if e.st != nil {
 		e.s.out.markDone(e.st)

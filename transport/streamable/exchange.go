@@ -34,7 +34,8 @@ const (
 )
 
 // An exchange is one POST with a request, its notifications and its response. It is the Peer of
-// that request, and an [httpserve.Task]. The fields of the event stream are set when the reply becomes one.
+// that request, and an [httpserve.Task]. The fields of the event stream are set when the reply
+// becomes one.
 type exchange struct {
 	*post
 	call
@@ -56,7 +57,7 @@ type exchange struct {
 	st      *stream     // the stream that the client can resume; nil outside sessions
 	alive   *time.Timer // nil without keep-alive
 	wrote   time.Time   // time of the last write; only with keep-alive
-	unwatch func() bool // stops watching the connection of a stream; nil for modern requests
+	unwatch func() bool // stops watching the connection of a stream or a batch; otherwise nil
 	batch   *batch      // the batch that the reply is for, or nil
 	broken  bool        // the response is incomplete
 }
@@ -263,7 +264,7 @@ func (e *exchange) becomeStream() bool {
 		// Runs each time the stream was silent; closeReply and detach stop it.
 		e.alive = time.AfterFunc(e.h.opts.KeepAlive, e.keepAlive)
 	}
-	if !e.modern && e.state == replyStream {
+	if !e.modern && e.state == replyStream && e.unwatch == nil {
 		e.watch()
 	}
 	return true
@@ -399,7 +400,8 @@ func (e *exchange) hijack() (net.Conn, error) {
 	return conn, nil
 }
 
-// watch releases the connection as soon as the client disconnects. The caller holds mu.
+// watch releases the connection as soon as the client disconnects. The caller holds mu, or is the
+// only user of e.
 func (e *exchange) watch() {
 	// Runs at most once, when the connection ends; closeReply stops it.
 	e.unwatch = context.AfterFunc(e.r.Context(), func() {

@@ -49,7 +49,8 @@ func invalidRequest(format string, args ...any) *jsonrpc.Error {
 
 func (f *refusal) write(w http.ResponseWriter) { f.writeTo(w, jsonrpc.ID{}) }
 
-// writeTo is not inlined, so that frames of functions under which methods run have no room for a response.
+// writeTo is not inlined, so that the frames of functions that run methods have no room for a
+// response.
 //
 //go:noinline
 func (f *refusal) writeTo(w http.ResponseWriter, id jsonrpc.ID) {
