@@ -29,6 +29,7 @@ type call struct {
 	batch  *batch // the batch of the request, or nil
 	left   bool   // another goroutine has taken over the queue; guarded by order.mu
 	began  int64  // of leader.watch, if the leader runs the request; else 0
+	took   int64  // how many nanoseconds it ran, if the leader has run it
 
 	lent *[]byte // for the result; see Lend
 
@@ -52,6 +53,9 @@ func (c *call) serve() {
 		return
 	}
 	resp = c.run()
+	if c.began != 0 {
+		c.took = c.l.leader.watch.now() - c.began
+	}
 }
 
 // respond sends the response of a request, unless it has one.

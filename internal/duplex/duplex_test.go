@@ -59,6 +59,7 @@ type wire struct {
 	errs   chan error
 	out    chan string // lines and parts of lines as written
 	stuck  chan struct{}
+	slow   time.Duration // of each write
 	broken atomic.Pointer[error]
 	once   sync.Once
 	closed chan struct{}
@@ -91,6 +92,7 @@ func (w *wire) Write(p []byte) (int, error) {
 			return 0, io.ErrClosedPipe
 		}
 	}
+	time.Sleep(w.slow)
 	w.out <- string(p)
 	return len(p), nil
 }

@@ -51,6 +51,47 @@ func TestSlowRequestsRunSideBySide(t *testing.T) {
 	})
 }
 
+func TestFourRequestsRunElsewhereAfterASlowOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ranOn := runsOn(serve(t, ownGoroutine{time.Millisecond / 2}, nil), 7)
+		require.Equal(t, []bool{true, false, false, false, false, true, false}, ranOn, "on the goroutine of the first")
+	})
+}
+
+func TestRequestsStayWhereTheyAreReadIfOnlyTheirWritesAreSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ranOn := runsOn(serveOn(t, ownGoroutine{}, nil, &wire{slow: time.Millisecond / 2}), 7)
+		require.NotContains(t, ranOn, false, "on the goroutine of the first")
+	})
+}
+
+// ownGoroutine answers with the goroutine that it runs on, after some time.
+type ownGoroutine struct{ after time.Duration }
+
+func (o ownGoroutine) ServeRPC(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+	time.Sleep(o.after)
+	header := make([]byte, len("goroutine 12345678"))
+	runtime.Stack(header, false)
+	return result(req, strings.Fields(string(header))[1])
+}
+
+// runsOn sends requests, each after the response of the one before, and reports which ones ran on
+// the goroutine of the first.
+func runsOn(p *peer, requests int) []bool {
+	var first string
+	var same []bool
+	for i := range requests {
+		p.send(request(i, "any"))
+		_, goroutine, _ := strings.Cut(p.receive(), `"result":`)
+		if i == 0 {
+			first = goroutine
+		}
+		same = append(same, goroutine == first)
+	}
+	p.hangUp()
+	return same
+}
+
 func TestARequestThatAsksIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{methods: methods{"ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
