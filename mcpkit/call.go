@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
@@ -33,13 +32,12 @@ type Call struct {
 	row     *methodRow
 	refusal *jsonrpc.Error // what prepare found wrong with the request
 
-	name      string              // tool or prompt name, or resource URI
-	entry     *entry              // what name names, or nil
-	target    any                 // *tool, *prompt or *resource
-	vars      *uritemplate.Values // nil: none; of the resource template that matched
-	texts     []textArgument      // of prompts/get
-	arguments json.RawMessage     // of SetArguments; nil: those of the request
-	ctx       context.Context     // the scope, or a context that derives from it in a mounted server
+	name      string           // tool or prompt name, or resource URI
+	entry     *entry           // what name names, or nil
+	target    any              // *tool, *prompt or *resource
+	vars      variables        // of the resource template that matched, or the arguments of prompts/get; nil for none
+	arguments *json.RawMessage // of SetArguments; nil: those of the request
+	ctx       context.Context  // the scope, or a context that derives from it in a mounted server
 	values    atomic.Pointer[kept]
 }
 
@@ -48,30 +46,36 @@ type Call struct {
 type request struct {
 	req       *jsonrpc.Request
 	peer      transport.Peer
-	to        *Server // the server that the client sent it to
 	version   protocol.Version
 	session   *session // legacy only; may be nil
-	meta      json.RawMessage
 	principal *oauth.Principal
 	sent      string   // the client's name or URI of the target
 	needs     []string // scopes that the call needs, if the caller lacks one
 	scope     scope
 	begun     time.Time        // when the first round began
 	response  jsonrpc.Response // here to save an allocation
+	run       *Run             // outside of a request; nil for most calls
+	observers *[]*Observer     // set before the chain runs; nil for none
 	consulted atomic.Bool      // the client was asked a question
 	counted   atomic.Bool      // the rate tag has counted the call
 	repairs   atomic.Int32     // see Repairs
-	run       *Run             // outside of a request; nil for most calls
 	malformed bool             // a part of its envelope is missing
-	observers []*Observer      // set before the chain runs; nil for none
 
-	finished   bool // guarded by mu
-	mu         sync.Mutex
-	ref        string                                         // guarded by mu
-	progress   float64                                        // guarded by mu
-	asked      *rounds.Questions                              // guarded by mu: the questions; see input.go
-	detached   bool                                           // guarded by mu: runs continue the call
-	onQuestion []func(context.Context, *Question) func(error) // guarded by mu
+	finished bool // guarded by mu
+	detached bool // guarded by mu: runs continue the call
+	mu       sync.Mutex
+	ref      string             // guarded by mu
+	progress float64            // guarded by mu
+	asked    *rounds.Questions  // guarded by mu: the questions; see input.go
+	watchers *[]questionWatcher // guarded by mu; of OnQuestion
+}
+
+// to returns the server that the client sent the request to.
+func (r *request) to() *Server { return r.scope.call.server }
+
+// variables are named texts of a request.
+type variables interface {
+	Get(name string) (value string, ok bool)
 }
 
 // newCall returns the call of a request that a client sent to s.
@@ -79,8 +83,9 @@ func newCall(s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
 	c := &struct {
 		Call
 		request
-	}{request: request{req: req, peer: peer, to: s, progress: -1, begun: time.Now()}}
+	}{request: request{req: req, peer: peer, progress: -1, begun: time.Now()}}
 	c.Call.request = &c.request
+	c.scope.call = &c.Call
 	c.server, c.catalog = s, s.catalog.Load()
 	return &c.Call
 }
@@ -148,7 +153,7 @@ func (c *Call) Params() json.RawMessage { return c.req.Params }
 // [Call.SetArguments] set them. It is nil if they are absent or null. It must not be changed.
 func (c *Call) Arguments() json.RawMessage {
 	if c.arguments != nil {
-		return c.arguments
+		return *c.arguments
 	}
 	args := c.req.Param("arguments")
 	if jsonx.Kind(args) == 'n' {
@@ -187,13 +192,13 @@ func (c *Call) SetArguments(args json.RawMessage) error {
 		return fmt.Errorf("mcpkit: SetArguments: %.40q is not a JSON object", args)
 	}
 	if method == protocol.MethodPromptsGet {
-		texts, err := textArguments(c.name, args)
+		texts, err := readTextArguments(c.name, args)
 		if err != nil {
 			return fmt.Errorf("mcpkit: SetArguments: %s", err.Message)
 		}
-		c.texts = texts
+		c.vars = texts
 	}
-	c.arguments = args
+	c.arguments = &args
 	return nil
 }
 
@@ -219,11 +224,6 @@ func (c *Call) Var(name string) string {
 
 // text returns a textual argument: a URI variable or an argument of a prompt.
 func (c *Call) text(name string) (string, bool) {
-	for _, t := range c.texts {
-		if t.name == name {
-			return t.value, true
-		}
-	}
 	if c.vars == nil {
 		return "", false
 	}
@@ -270,8 +270,11 @@ func (c *Call) SessionID() string {
 // Header returns a header field of the HTTP request by its canonical name; "" on other transports.
 func (c *Call) Header(name string) string { return c.peer.Header().Get(name) }
 
+// meta returns the _meta of the request; nil if there is none.
+func (r *request) meta() json.RawMessage { return r.req.Param("_meta") }
+
 // Meta returns a member of the request's _meta as JSON, or nil.
-func (c *Call) Meta(key string) json.RawMessage { return jsonx.Member(c.meta, key) }
+func (c *Call) Meta(key string) json.RawMessage { return jsonx.Member(c.meta(), key) }
 
 // ClientInfo returns what the client calls itself, or nil. It proves nothing.
 func (c *Call) ClientInfo() *protocol.Implementation {
@@ -350,7 +353,8 @@ func (c *Call) OnReturn(f func()) (waits bool) {
 	s := &c.scope
 	s.mu.Lock()
 	if waits = s.running > 0; waits {
-		s.onReturn = append(s.onReturn, f)
+		r := s.seldom()
+		r.onReturn = append(r.onReturn, f)
 	}
 	s.mu.Unlock()
 	if !waits {

@@ -332,7 +332,8 @@ func (s *Server) addPrompt(d *draft, p *prompt) {
 
 // knownArguments refuses arguments that the prompt does not have, since they may be misspelt.
 func knownArguments(call *Call, known []protocol.PromptArgument) error {
-	for _, v := range call.texts {
+	args, _ := call.vars.(textArguments)
+	for _, v := range args {
 		if !slices.ContainsFunc(known, func(a protocol.PromptArgument) bool { return a.Name == v.name }) {
 			names := make([]string, len(known))
 			for i, a := range known {

@@ -23,9 +23,7 @@ type execution struct {
 	result Result // set, with err, before over
 	err    error
 
-	here  bool           // it runs on the goroutine of the transport; set before it runs
-	early sync.WaitGroup // sends the timeout error while it runs here
-
+	here    bool // it runs on the goroutine of the transport; set before it runs
 	running bool // the method has not returned; guarded by scope.mu
 	over    bool // nothing is left of it; guarded by scope.mu
 	overdue bool // the caller has got a timeout error, or is about to; guarded by scope.mu
@@ -99,7 +97,7 @@ func (c *Call) onlyPeerWaits() bool {
 	if _, early := c.peer.(transport.EarlyResponder); !early || !respondsEarly {
 		return false
 	}
-	return c.server == c.to && c.observers == nil && !c.server.hasMiddleware.Load() && len(c.server.intercepts) == 0
+	return c.server == c.to() && c.observers == nil && !c.server.hasMiddleware.Load() && len(c.server.intercepts) == 0
 }
 
 // inTime replaces the error of a method that the time limit ended by the timeout error.
@@ -158,8 +156,9 @@ func (x *execution) isOverdue() bool {
 	return x.overdue
 }
 
-// respondEarly sends a timeout error while the method runs.
-func (x *execution) respondEarly() {
+// respondEarly sends a timeout error while the method runs, and closes sent.
+func (x *execution) respondEarly(sent chan<- struct{}) {
+	defer close(sent)
 	c := x.call
 	resp := &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", c.Ref())}
 	defer func() {
@@ -192,8 +191,8 @@ func (x *execution) returned() {
 		s.overdue--
 	}
 	var tell []func()
-	if s.running == 0 {
-		tell, s.onReturn = s.onReturn, nil
+	if s.running == 0 && s.rare != nil {
+		tell, s.rare.onReturn = s.rare.onReturn, nil
 	}
 	if !overdue && len(tell) == 0 && s.holds > 1 { // nearly always there is nothing more to do
 		s.holds--
@@ -215,7 +214,9 @@ func (x *execution) returned() {
 	x.over = true
 	s.signal()
 	s.mu.Unlock()
-	x.early.Wait() // the transport would respond with an internal error
+	if overdue && x.here {
+		<-s.rare.early // the transport would respond with an internal error
+	}
 }
 
 // An overdueCount is the number of overdue methods of a tool, prompt, resource or method.

@@ -190,7 +190,7 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 	}
 	if c.asked.State.Round >= MaxRounds {
 		if before, now, ok := c.asked.Changing(); ok {
-			c.to.config.logger.WarnContext(c.ctx, "mcpkit: the text of a question changes from round to round, so that no answer fits it; leave out what changes, or fix it with mcpkit.Once",
+			c.to().config.logger.WarnContext(c.ctx, "mcpkit: the text of a question changes from round to round, so that no answer fits it; leave out what changes, or fix it with mcpkit.Once",
 				"method", c.req.Method, "name", c.sent, "before", before, "now", now)
 		}
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", MaxRounds)
@@ -199,11 +199,11 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 		return &InputRequiredResult{Requests: requests}, nil // the journal has the rest
 	}
 	next.Arguments, next.Principal, next.Ref = c.argumentsDigest(), c.principalDigest(), c.refLocked()
-	sealed, err := c.to.state.Seal(&next)
+	sealed, err := c.to().state.Seal(&next)
 	if err != nil {
 		return nil, err
 	}
-	c.to.warnOfRandomKey(c)
+	c.to().warnOfRandomKey(c)
 	return &InputRequiredResult{Requests: requests, state: sealed}, nil
 }
 

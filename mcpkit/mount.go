@@ -250,7 +250,7 @@ func (m *mount) enter(ctx context.Context, outer *Call, target item, row *method
 	}
 	inner := &Call{
 		request: outer.request, server: m.child, catalog: m.child.catalog.Load(), row: row,
-		name: outer.name, vars: outer.vars, texts: outer.texts, arguments: outer.arguments,
+		name: outer.name, vars: outer.vars, arguments: outer.arguments,
 	}
 	if kept := outer.values.Load(); kept != nil {
 		inner.values.Store(kept)

@@ -26,13 +26,19 @@ type Question struct {
 	ID string
 }
 
+// A questionWatcher is told of a question, and returns what is told of its end, or nil.
+type questionWatcher = func(ctx context.Context, q *Question) (end func(err error))
+
 // OnQuestion calls begin before each question to the client during this call. The returned end,
 // which may be nil, gets the error of the question: nil, or a [*jsonrpc.Error] if the client sent
 // one. Both may be called concurrently. It is for middleware that traces calls.
 func (c *Call) OnQuestion(begin func(ctx context.Context, q *Question) (end func(err error))) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.onQuestion = append(slices.Clip(c.onQuestion), begin)
+	if c.watchers == nil {
+		c.watchers = new([]questionWatcher)
+	}
+	*c.watchers = append(*c.watchers, begin)
 }
 
 // OnSessionEnd calls f when the session of this call has ended and nothing of it runs. It returns
@@ -77,7 +83,10 @@ func (s *Server) endSession(state *session) {
 // question sends a question to the client and calls the functions of OnQuestion.
 func (c *Call) question(ctx context.Context, method string, params json.RawMessage) (*jsonrpc.Response, error) {
 	c.mu.Lock()
-	watchers := c.onQuestion
+	var watchers []questionWatcher
+	if c.watchers != nil {
+		watchers = slices.Clone(*c.watchers)
+	}
 	c.mu.Unlock()
 	q := &Question{Method: method, Meta: protocol.Meta{}}
 	if len(watchers) > 0 {

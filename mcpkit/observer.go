@@ -66,10 +66,18 @@ func (s *Server) setObservers(change func([]*Observer) []*Observer) {
 // errPanicked is the error that an observer gets of a handler that panicked.
 var errPanicked = errors.New("the handler panicked")
 
+// observing returns the observers of the call.
+func (c *Call) observing() []*Observer {
+	if c.observers == nil {
+		return nil
+	}
+	return *c.observers
+}
+
 // observed runs the chain for a call that has observers.
 func (s *Server) observed(call *Call) (result Result, err error) {
 	var ends []func(Result, error)
-	for _, o := range call.observers {
+	for _, o := range call.observing() {
 		if o.Call == nil {
 			continue
 		}
@@ -99,7 +107,7 @@ func spanned(name string, h Handler) Handler {
 // span runs h and tells the observers when it begins and ends.
 func (c *Call) span(ctx context.Context, name string, h Handler) (result Result, err error) {
 	var ends []func(error)
-	for _, o := range c.observers {
+	for _, o := range c.observing() {
 		if o.Span == nil {
 			continue
 		}
@@ -119,7 +127,7 @@ func (c *Call) span(ctx context.Context, name string, h Handler) (result Result,
 
 // observeOnce tells the observers of a value of Once.
 func (c *Call) observeOnce(key string, kept bool) {
-	for _, o := range c.observers {
+	for _, o := range c.observing() {
 		if o.Once != nil {
 			o.Once(c, key, kept)
 		}
@@ -128,7 +136,7 @@ func (c *Call) observeOnce(key string, kept bool) {
 
 // observeLog tells the observers of a record.
 func (c *Call) observeLog(r slog.Record) {
-	for _, o := range c.observers {
+	for _, o := range c.observing() {
 		if o.Log != nil {
 			o.Log(c, r)
 		}
@@ -137,7 +145,7 @@ func (c *Call) observeLog(r slog.Record) {
 
 // observeProgress tells the observers of a report.
 func (c *Call) observeProgress(done, total float64, message string) {
-	for _, o := range c.observers {
+	for _, o := range c.observing() {
 		if o.Progress != nil {
 			o.Progress(c, done, total, message)
 		}

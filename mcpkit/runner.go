@@ -242,10 +242,10 @@ func (c *Call) Detach(id string) (*Run, error) {
 
 // called returns the tool that the client called, or nil if it is that of c.
 func (c *Call) called() (*CalledTool, error) {
-	if c.to == c.server {
+	if c.to() == c.server {
 		return nil, nil
 	}
-	called := &CalledTool{c.to.state.Owner, c.sent}
+	called := &CalledTool{c.to().state.Owner, c.sent}
 	if _, err := c.server.entrance(c.name, called); err != nil {
 		return nil, fmt.Errorf("mcpkit: tool %q of a mounted server cannot run outside of its request: %w", c.sent, err)
 	}
@@ -290,7 +290,7 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 		call.catalog = s.catalog.Load()
 	}
 	ctx = oauth.NewContext(ctx, run.Principal)
-	call.scope.begin(ctx, call)
+	call.scope.begin(ctx)
 	call.ctx = &call.scope
 	defer call.scope.release()
 	out.take(s, call)
@@ -358,7 +358,7 @@ func (s *Server) newRun(run *Run) (*Call, error) {
 		return nil, err
 	}
 	call := newCall(s, &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: text}, runPeer{})
-	call.version, call.meta, call.principal, call.run = protocol.V20260728, call.req.Param("_meta"), run.Principal, run
+	call.version, call.principal, call.run = protocol.V20260728, run.Principal, run
 	state := run.Journal.clone().state
 	call.asked = &rounds.Questions{State: state}
 	if state.Ref != "" {

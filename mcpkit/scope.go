@@ -16,24 +16,23 @@ import (
 // It ends with the request, when the time is up, or when everything is done: the last byte of the
 // result was written, and all methods of the call have returned. Then the clean-ups run.
 type scope struct {
-	lazyctx.Context // the parent is that of the request
-	call            *Call
+	lazyctx.Context       // the parent is that of the request
+	call            *Call // the call of the server that the client sent the request to
 
 	mu sync.Mutex
 
 	changed *sync.Cond // tells wait that an execution has returned, or is overdue; nil until one waits
 
-	holds    int // the response and the executions that have not returned
-	cleanups []func()
-	running  int       // executions that have not returned
-	overdue  int       // how many of them are overdue
-	first    execution // most calls have one
-	onReturn []func()  // called when no execution runs
+	holds   int32     // the response and the executions that have not returned
+	running int32     // executions that have not returned
+	overdue int32     // how many of them are overdue
+	paused  int32     // how many questions are open
+	first   execution // most calls have one
+	rare    *rare     // nil for most calls; see seldom
 
 	deadline time.Time     // zero: none
 	timeout  time.Duration // what set the deadline
 	timer    *time.Timer   // set with deadline
-	paused   int           // how many questions are open
 	left     time.Duration // the time left while paused
 
 	lapsed    bool // the time is up, even if the request had ended before
@@ -41,10 +40,25 @@ type scope struct {
 	over      bool // everything is done
 }
 
+// rare is the part of a scope that few calls need. It is guarded by scope.mu.
+type rare struct {
+	cleanups []func()      // called at the end
+	onReturn []func()      // called when no execution runs
+	early    chan struct{} // closed when the timeout error of the first execution was sent while it runs
+}
+
+// seldom returns s.rare, which it makes on first use. The caller holds mu.
+func (s *scope) seldom() *rare {
+	if s.rare == nil {
+		s.rare = new(rare)
+	}
+	return s.rare
+}
+
 // begin prepares the scope before it is shared. The response holds it first.
-func (s *scope) begin(parent context.Context, call *Call) {
+func (s *scope) begin(parent context.Context) {
 	s.Context.Begin(parent)
-	s.call, s.holds = call, 1
+	s.holds = 1
 }
 
 // Deadline returns the earlier deadline of the request and of the call. The call has none while a
@@ -137,7 +151,9 @@ func (s *scope) expire() {
 	if s.lapsed {
 		s.graceOver = true
 		if x := &s.first; x.here && !x.overdue && x.isOverdue() {
-			x.early.Go(x.respondEarly) // ends when the response is queued
+			sent := make(chan struct{})
+			s.seldom().early = sent
+			go x.respondEarly(sent) // ends when the response is queued
 		}
 		s.signal()
 		return
@@ -161,7 +177,8 @@ func (s *scope) expire() {
 func (s *scope) onEnd(clean func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cleanups = append(s.cleanups, clean)
+	r := s.seldom()
+	r.cleanups = append(r.cleanups, clean)
 }
 
 // release drops a hold. The last hold runs the clean-ups, the last added first, and ends the scope.
@@ -172,8 +189,12 @@ func (s *scope) release() {
 		s.mu.Unlock()
 		return
 	}
-	cleanups, timer := s.cleanups, s.timer
-	s.cleanups, s.over = nil, true
+	var cleanups []func()
+	if s.rare != nil {
+		cleanups = s.rare.cleanups
+	}
+	s.over = true
+	timer := s.timer
 	s.mu.Unlock()
 	if timer != nil {
 		timer.Stop()

@@ -55,7 +55,7 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	if call.session != nil {
 		call.session.principal.Store(call.principal)
 	}
-	call.scope.begin(ctx, call)
+	call.scope.begin(ctx)
 	call.ctx = &call.scope
 	// A streamed result releases the scope when it was written.
 	defer func() {
@@ -92,7 +92,7 @@ func (s *Server) lastResort(ctx context.Context, call *Call, resp **jsonrpc.Resp
 // run runs the middleware chain, which observers see, and recovers its panics.
 func (s *Server) run(call *Call) (result Result, err error) {
 	if all := s.observers.Load(); all != nil {
-		call.observers = *all
+		call.observers = all
 		return s.observed(call)
 	}
 	defer recoverAs(&err)
@@ -102,7 +102,6 @@ func (s *Server) run(call *Call) (result Result, err error) {
 // identify determines the version and the method. It checks in this order: version family, _meta,
 // headers, version, method.
 func (s *Server) identify(call *Call) *jsonrpc.Error {
-	call.meta = call.req.Param("_meta")
 	header := call.mirror()
 	declared := header.Get("Mcp-Protocol-Version")
 	row := call.catalog.methods[call.req.Method]
@@ -174,7 +173,7 @@ func (call *Call) envelope() (version, capabilities, level []byte, twice string)
 		}
 		*member = value
 	}
-	for name, value := range jsonx.Members(call.meta) {
+	for name, value := range jsonx.Members(call.meta()) {
 		switch {
 		case jsonx.IsString(name, protocol.MetaProtocolVersion):
 			take(&version, name, value)

@@ -12,8 +12,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// textArgument is an argument of a prompt.
-type textArgument struct{ name, value string }
+// textArguments are the arguments of a prompt.
+type textArguments []struct{ name, value string }
+
+// Get returns the argument with the name.
+func (args textArguments) Get(name string) (value string, ok bool) {
+	for _, a := range args {
+		if a.name == name {
+			return a.value, true
+		}
+	}
+	return "", false
+}
 
 // nameOf reads the name or URI of a request. known returns the registered string that equals it, to
 // save a copy.
@@ -75,24 +85,24 @@ func findPrompt(call *Call) *jsonrpc.Error {
 	if raw != nil && jsonx.Kind(raw) != '{' {
 		return invalidParams("the arguments of prompt %q are not an object", call.name)
 	}
-	var err *jsonrpc.Error
-	call.texts, err = textArguments(call.name, raw)
+	args, err := readTextArguments(call.name, raw)
+	call.vars = args
 	return err
 }
 
-// textArguments reads the arguments of a prompt.
-func textArguments(prompt string, raw []byte) ([]textArgument, *jsonrpc.Error) {
-	var texts []textArgument
+// readTextArguments reads the arguments of a prompt.
+func readTextArguments(prompt string, raw []byte) (textArguments, *jsonrpc.Error) {
+	var args textArguments
 	for name, value := range jsonx.Members(raw) {
 		if jsonx.Kind(value) != '"' {
 			return nil, invalidParams("argument %s of prompt %q is not a string", name, prompt)
 		}
-		texts = append(texts, textArgument{jsonx.String(name), jsonx.String(value)})
+		args = append(args, struct{ name, value string }{jsonx.String(name), jsonx.String(value)})
 	}
-	if len(texts) > 1 && !jsonx.Distinct(raw) && !jsonx.Valid(raw) {
+	if len(args) > 1 && !jsonx.Distinct(raw) && !jsonx.Valid(raw) {
 		return nil, invalidParams("an argument of prompt %q is there twice", prompt)
 	}
-	return texts, nil
+	return args, nil
 }
 
 // findResource finds the resource of resources/read.

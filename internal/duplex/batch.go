@@ -73,7 +73,7 @@ type batch struct {
 // endRequest ends the request c of b with the response resp.
 func (b *batch) endRequest(c *call, resp *jsonrpc.Response) {
 	if resp != nil && c.entry.Wanted() {
-		b.add(c.req.ID, resp)
+		b.add(c.entry.Request.ID, resp)
 	}
 	b.closeOne(c)
 }

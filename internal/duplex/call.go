@@ -23,11 +23,9 @@ var internalError = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "in
 // A call is one request or notification of the peer, and its Peer for the handler.
 type call struct {
 	l      *Link
-	req    *jsonrpc.Request
 	entry  ledger.Call
 	header transport.Header
 	batch  *batch // the batch of the request, or nil
-	left   bool   // another goroutine has taken over the queue; guarded by order.mu
 	began  int64  // of leader.watch, if the leader runs the request; else 0
 	took   int64  // how many nanoseconds it ran, if the leader has run it
 
@@ -37,6 +35,7 @@ type call struct {
 
 	mu   sync.Mutex // held while the call sends a message
 	over bool       // the response is about to be sent, or the notification is handled; guarded by mu
+	left bool       // another goroutine has taken over the queue; guarded by order.mu
 }
 
 // serve runs a request and sends its response. A request that was cancelled before does not run.
@@ -70,7 +69,7 @@ func (c *call) respond(resp *jsonrpc.Response) {
 		c.endCall()
 	default:
 		out := *resp
-		out.ID = c.req.ID
+		out.ID = c.entry.Request.ID
 		c.l.out.respond(&out, c.l.requests.Tally().Calls == 1, c.endCall)
 	}
 }
@@ -121,9 +120,9 @@ func (c *call) run() (resp *jsonrpc.Response) {
 	returned := false
 	defer func() {
 		if p := recover(); p == nil && !returned {
-			l.opts.Logger.Error("duplex: the handler ended its goroutine", "method", c.req.Method)
+			l.opts.Logger.Error("duplex: the handler ended its goroutine", "method", c.entry.Request.Method)
 		} else if p != nil {
-			l.opts.Logger.Error("duplex: the handler panicked", "method", c.req.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			l.opts.Logger.Error("duplex: the handler panicked", "method", c.entry.Request.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			resp = &jsonrpc.Response{Error: internalError}
 		}
 		if resp == nil && !l.opts.Client {
@@ -133,7 +132,7 @@ func (c *call) run() (resp *jsonrpc.Response) {
 	if !l.served.Load() {
 		l.served.Store(true)
 	}
-	resp = l.handler.ServeRPC(c.entry.Context(), c.req, c)
+	resp = l.handler.ServeRPC(c.entry.Context(), c.entry.Request, c)
 	returned = true
 	return resp
 }
@@ -163,7 +162,7 @@ func (c *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 		return nil, transport.ErrNoServerRequests
 	}
 	switch {
-	case c.req.IsNotification():
+	case c.entry.Request.IsNotification():
 		c.l.order.handOver(c)
 	case c.began != 0:
 		c.l.leader.watch.expire(c.began)

@@ -49,7 +49,7 @@ func (d *leader) replace() {
 // runs reports whether the leader should run c itself. Each call that it sends elsewhere after a
 // slow one counts elsewhere down.
 func (d *leader) runs(c *call) bool {
-	if !leads || c.req.Method == protocol.MethodSubscriptionsListen {
+	if !leads || c.entry.Request.Method == protocol.MethodSubscriptionsListen {
 		return false
 	}
 	if d.elsewhere > 0 {

@@ -199,7 +199,7 @@ func (l *Link) receiveRequest(req *jsonrpc.Request, size int, from Origin) *call
 // a client do not wait for notifications: a notification handler may call the server, which may
 // have to send a request first.
 func (l *Link) startsNow(c *call) bool {
-	return c.req.Method == protocol.MethodPing || l.opts.Client || !l.order.add(c)
+	return c.entry.Request.Method == protocol.MethodPing || l.opts.Client || !l.order.add(c)
 }
 
 // awaitHandshake waits until an earlier initialize is answered, since later messages depend on it.
@@ -212,7 +212,7 @@ func (l *Link) awaitHandshake() {
 
 // beginCall records a request or a notification.
 func (l *Link) beginCall(req *jsonrpc.Request, size int, from Origin) (*call, *jsonrpc.Error) {
-	c := &call{l: l, req: req, header: from.Header}
+	c := &call{l: l, header: from.Header}
 	if refused := l.requests.BeginAt(&c.entry, l.contextFor(from), req, size); refused != nil {
 		return nil, refused
 	}

@@ -18,7 +18,7 @@ type order struct {
 func (o *order) add(c *call) (queued bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.working && !c.req.IsNotification() {
+	if !o.working && !c.entry.Request.IsNotification() {
 		return false
 	}
 	o.queue = append(o.queue, c)
@@ -43,7 +43,7 @@ func (o *order) work() {
 		if c == nil {
 			return
 		}
-		if !c.req.IsNotification() {
+		if !c.entry.Request.IsNotification() {
 			o.link.workers.run(c.serve)
 			continue
 		}

@@ -36,12 +36,12 @@ func (c *call) stream(resp *jsonrpc.Response) {
 		return
 	}
 	out := *resp
-	out.ID = c.req.ID
+	out.ID = c.entry.Request.ID
 	ctx := c.entry.Context()
 	quiet := func(timeout time.Duration) { c.entry.Cancel(&QuietError{timeout}) }
 	// The peer may reuse the ID once it has the whole line.
 	err := c.l.out.stream(ctx, &out, quiet, func() { c.entry.End() })
 	if err != nil && !gone(err) && c.entry.Wanted() && c.l.base.Err() == nil {
-		c.l.opts.Logger.Error("duplex: a response was not sent", "method", c.req.Method, "error", err)
+		c.l.opts.Logger.Error("duplex: a response was not sent", "method", c.entry.Request.Method, "error", err)
 	}
 }
