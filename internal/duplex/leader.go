@@ -18,7 +18,7 @@ const (
 	// afterSlow and mostAfterSlow are how many requests the leader starts on other goroutines after
 	// one that was not quick: twice as many each time, until one that it runs is quick. One slow
 	// request may only have lost its processor for a moment.
-	afterSlow     = 4
+	afterSlow     = 1
 	mostAfterSlow = 64
 )
 
