@@ -82,7 +82,25 @@ func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
 			return v, nil, err
 		}, true
 	}
-	o.Injectable = s.injectable
+	o.Injectable, o.Refuse = s.injectable, fromTheWeb
+}
+
+// fromTheWeb returns what to write in place of a parameter that handlers of HTTP requests take. The
+// types are recognised by their names, since most programs do not link their packages.
+func fromTheWeb(t reflect.Type) string {
+	named := t
+	if t.Kind() == reflect.Pointer {
+		named = t.Elem()
+	}
+	switch named.PkgPath() + "." + named.Name() {
+	case "net/http.Request":
+		return "take http.Header for its header, or *mcpkit.Call for the caller"
+	case "net/http.ResponseWriter":
+		return "return the result"
+	case "github.com/labstack/echo/v4.Context":
+		return "take context.Context, and call echomcp.FromContext with it"
+	}
+	return ""
 }
 
 // ofCall are the parameters that are part of the call.
@@ -153,6 +171,9 @@ func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entr
 	e := def.entry()
 	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions(),
 		Provide: "give it with mcpkit.Provide", GiveSchema: "the tag input or ToolBuilder.Input"}
+	if def.owner == nil { // a function, which has no tags
+		o.GiveNames = map[kind]string{kindTool: "ToolBuilder.Params", kindPrompt: "PromptBuilder.Params"}[def.kind]
+	}
 	schema, schemaErr := s.handSchema("input", def.input)
 	if schemaErr != nil {
 		schema = faultySchema{} // the parameters are those of a function with a schema

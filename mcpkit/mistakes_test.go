@@ -3,11 +3,13 @@ package mcpkit_test
 import (
 	"context"
 	"io"
+	"net/http"
 	"regexp"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -30,6 +32,7 @@ type (
 	funcParam   struct{}
 	opaqueParam struct{}
 	plainParams struct{}
+	webHandler  struct{}
 	fewParams   struct {
 		_ struct {
 			Add mcpkit.Tool `params:"a"`
@@ -227,8 +230,10 @@ func (skipWithTag) Now() string                     { return "" }
 func (badInfo) Now() string                         { return "" }
 func (badCompleter) Page(id string) string          { return "" }
 func (badCompleter) IDs() []int                     { return nil }
-func (noSuchCompleted) Page(id string) string       { return "" }
-func (noSuchCompleted) IDs(string) []string         { return nil }
+
+func (webHandler) Find(http.ResponseWriter, *http.Request, echo.Context) {}
+func (noSuchCompleted) Page(id string) string                            { return "" }
+func (noSuchCompleted) IDs(string) []string                              { return nil }
 
 func TestMistakesOfSignatures(t *testing.T) {
 	for _, test := range []struct {
@@ -275,6 +280,9 @@ misspeltVariable.Page (here): variable "id" of uri "page://{id}" goes to no para
 		{&unquotedTag{}, `unquotedTag.Now (here): tag "title:Now" is not made of key:"value" pairs`},
 		{&skipWithTag{}, `skipWithTag.Now (here): tag "title" means nothing for a Skip; known are none`},
 		{&badInfo{}, `badInfo, field Info: tag "timeout" means nothing for an Info; known are name, title, desc, version, website, icon`},
+		{&webHandler{}, `webHandler.Find (here): parameter 1 is a http.ResponseWriter, which a method does not get; return the result
+webHandler.Find (here): parameter 2 is a *http.Request, which a method does not get; take http.Header for its header, or *mcpkit.Call for the caller
+webHandler.Find (here): parameter 3 is a echo.Context, which a method does not get; take context.Context, and call echomcp.FromContext with it`},
 		{&badCompleter{}, `badCompleter.Page (here): completion method IDs: it is func() []int; write func(ctx context.Context, prefix string) ([]string, error), with others map[string]string as a last parameter where needed`},
 		{&noSuchCompleted{}, `noSuchCompleted.Page (here): complete names "di", which is not a parameter; did you mean "id"?`},
 	} {

@@ -83,6 +83,9 @@ func (r *registrar) inspect() error {
 	if _, isItem := r.reg.service.(Item); isItem {
 		return &reflectx.Error{Msg: fmt.Sprintf("mcpkit: a %T is not a service; pass it to Server.Add", r.reg.service)}
 	}
+	if _, isServer := r.reg.service.(*Server); isServer {
+		return &reflectx.Error{Msg: "mcpkit: a *mcpkit.Server is not a service; serve it with its method Serve, or pass it to Mount of another server"}
+	}
 	r.typ = v.Type().Elem()
 	r.name = r.typ.Name()
 	methods, err := reflectx.Methods(r.reg.service)

@@ -229,6 +229,7 @@ func TestAuthorsMistakes(t *testing.T) {
 		{noMethod{}, `mcpkit: a service is a pointer to a struct, not mcpkit_test.noMethod; write for example &Notes{}`},
 		{(*manyMistakes)(nil), `mcpkit: the service is a nil *mcpkit_test.manyMistakes; write for example &manyMistakes{}`},
 		{nil, `mcpkit: a service is a pointer to a struct, not <nil>; write for example &Notes{}`},
+		{mcpkit.MustNew(nil), `mcpkit: a *mcpkit.Server is not a service; serve it with its method Serve, or pass it to Mount of another server`},
 		{&noMethod{}, `noMethod.Serch: noMethod has no exported method "Serch"; did you mean "Search"?`},
 		{&unknownTag{}, `unknownTag.Search: unknown tag "hint"; did you mean "hints"?; known are name, title, desc, icon, scopes, timeout, rate, tags, params, rules, input, hints, cache, hidden, meta`},
 		{&wrongKindTag{}, `wrongKindTag.Search: tag "uri" means nothing for a Tool; known are name, title, desc, icon, scopes, timeout, rate, tags, params, rules, input, hints, cache, hidden, meta`},

@@ -34,12 +34,18 @@ type FuncOptions struct {
 	Params string
 	// HasParams distinguishes an empty params tag from none.
 	HasParams bool
+	// GiveNames is what names the plain parameters of a function, in errors: "ToolBuilder.Params".
+	// "" means the params tag of the annotation block.
+	GiveNames string
 	// Inject returns the injector for parameters of type t. Nil means there are none. A
 	// context.Context needs no injector.
 	Inject func(t reflect.Type) (Injector, bool)
 	// Provide is the advice, in errors, on how to make a type known to Inject: "give it with
 	// Provide". "" means none.
 	Provide string
+	// Refuse returns what to write in place of a parameter of type t, which is neither an argument
+	// nor known to Inject, and "" for other types. Nil refuses none.
+	Refuse func(t reflect.Type) string
 	// Injectable lists the types that Inject knows, for errors.
 	Injectable []string
 	// Names are the names of the plain parameters in order if there is no params tag (the variables

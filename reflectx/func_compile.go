@@ -121,6 +121,12 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 			return
 		}
 	}
+	if c.Refuse != nil {
+		if instead := c.Refuse(t); instead != "" {
+			c.errorf("parameter %d is a %s, which a method does not get; %s", i+1, t, instead)
+			return
+		}
+	}
 	if c.Schema != nil {
 		c.wholeParam(i, t)
 		return
@@ -221,6 +227,10 @@ func (c *planner) names(t reflect.Type) ([]Param, bool) {
 	case c.Names == nil && len(c.plain) == 1 && isWhole(t.In(c.plain[0])) && c.GiveSchema != "":
 		c.errorf("parameter %d (%s) can take all arguments, but nothing says what they are; give their JSON Schema with %s, or name the parameter with the params tag",
 			c.plain[0]+1, typeText(t.In(c.plain[0])), c.GiveSchema)
+		return nil, false
+	case c.Names == nil && c.GiveNames != "":
+		c.errorf("Go does not keep the names of the parameters %s; name them with %s(%q), or take one struct",
+			c.types(t), c.GiveNames, exampleNames(len(c.plain)))
 		return nil, false
 	case c.Names == nil:
 		c.errorf("Go does not keep the names of the parameters %s; write the tag `params:%q` with your names in the annotation block, or take one struct",

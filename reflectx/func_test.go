@@ -230,6 +230,10 @@ func TestCompileErrors(t *testing.T) {
 	f, err = Compile(reflect.ValueOf(func(chan int) (string, []int, error) { return "", nil, nil }), FuncOptions{})
 	require.ErrorContains(t, err, "parameter 1 (chan int)")
 	require.Equal(t, []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[[]int]()}, f.Outputs(), "they are known despite the error")
+	_, err = Compile(reflect.ValueOf(func(int, string) {}), FuncOptions{GiveNames: "Builder.Params"})
+	require.EqualError(t, err, `Go does not keep the names of the parameters (int, string); name them with Builder.Params("name1,name2"), or take one struct`)
+	_, err = Compile(reflect.ValueOf(func(*http.Request) {}), FuncOptions{Refuse: func(t reflect.Type) string { return "take its header" }})
+	require.EqualError(t, err, "parameter 1 is a *http.Request, which a method does not get; take its header")
 	_, err = Compile(reflect.ValueOf(func(http.Handler) {}), FuncOptions{})
 	require.EqualError(t, err, "parameter 1 is the interface http.Handler, which neither an argument nor a provider can give; take one of context.Context")
 }
