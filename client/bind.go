@@ -8,9 +8,11 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -52,10 +54,9 @@ func (c *Client) Bind(dst any) error {
 		if !ok || name == "-" {
 			continue
 		}
-		fn, err := c.bind(f, name, tools)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("client: Bind: %s.%s: %w", v.Type(), f.Name, err))
-			continue
+		fn, faults := c.bind(f, name, tools)
+		for _, fault := range faults {
+			errs = append(errs, fmt.Errorf("client: Bind: %s: %w", fieldName(v.Type(), f), fault))
 		}
 		bound[i] = fn
 	}
@@ -76,38 +77,46 @@ var (
 	typeError   = reflect.TypeFor[error]()
 )
 
-// bind returns the function for one field.
-func (c *Client) bind(f reflect.StructField, name string, tools map[string]*protocol.Tool) (fn reflect.Value, err error) {
+// fieldName returns the name of a field for errors. The text of a struct without a name would be
+// that of all its fields.
+func fieldName(t reflect.Type, f reflect.StructField) string {
+	if t.Name() == "" {
+		return "field " + f.Name
+	}
+	return t.String() + "." + f.Name
+}
+
+// bind returns the function for one field, or all its faults.
+func (c *Client) bind(f reflect.StructField, name string, tools map[string]*protocol.Tool) (fn reflect.Value, faults []error) {
 	t := f.Type
 	switch {
 	case !f.IsExported():
-		return fn, errors.New("it is not exported")
+		return fn, []error{errors.New("it is not exported")}
 	case t.Kind() != reflect.Func || t.IsVariadic() || t.NumIn() < 1 || t.NumIn() > 2 || t.In(0) != typeContext ||
 		t.NumOut() < 1 || t.NumOut() > 2 || t.Out(t.NumOut()-1) != typeError:
-		return fn, fmt.Errorf("it is a %s; want func(context.Context, In) (Out, error), where In or Out may be missing", t)
+		return fn, []error{fmt.Errorf("its type is %s; want func(context.Context, In) (Out, error), where In or Out may be missing", t)}
 	}
 	tool, ok := tools[name]
 	if !ok {
-		return fn, fmt.Errorf("the server has no tool %q", name)
+		return fn, []error{fmt.Errorf("the server has no tool %q%s", name, nearest.Hint(name, slices.Sorted(maps.Keys(tools))))}
 	}
 	var in reflect.Type
 	if t.NumIn() == 2 {
 		in = t.In(1)
 	}
 	if err := c.Callable(tool); err != nil {
-		return fn, fmt.Errorf("tool %q: %w", name, err)
+		return fn, []error{fmt.Errorf("tool %q: %w", name, err)}
 	}
-	if err := checkInput(in, tool.InputSchema); err != nil {
-		return fn, fmt.Errorf("tool %q: %w", name, err)
-	}
+	faults = checkInput(in, tool.InputSchema)
 	var out reflect.Type
 	if t.NumOut() == 2 {
 		out = t.Out(0)
 	}
 	if out != nil && out != reflect.TypeFor[*protocol.CallToolResult]() && out.Kind() != reflect.String {
-		if err := c.checkOutputType(out, tool); err != nil {
-			return fn, fmt.Errorf("tool %q: %w", name, err)
-		}
+		faults = append(faults, c.checkOutputType(out, tool)...)
+	}
+	for i, fault := range faults {
+		faults[i] = fmt.Errorf("tool %q: %w", name, fault)
 	}
 	return reflect.MakeFunc(t, func(args []reflect.Value) []reflect.Value {
 		ctx, _ := args[0].Interface().(context.Context)
@@ -124,7 +133,7 @@ func (c *Client) bind(f reflect.StructField, name string, tools map[string]*prot
 			err = c.output(name, r, value)
 		}
 		return []reflect.Value{value, errorValue(err)}
-	}), nil
+	}), faults
 }
 
 func errorValue(err error) reflect.Value {
@@ -136,7 +145,7 @@ func errorValue(err error) reflect.Value {
 
 // checkInput checks the input type of a function, nil for none, against the input schema of the
 // tool.
-func checkInput(in reflect.Type, schema []byte) error {
+func checkInput(in reflect.Type, schema []byte) []error {
 	var s struct {
 		Properties           map[string]json.RawMessage `json:"properties"`
 		Required             []string                   `json:"required"`
@@ -152,7 +161,7 @@ func checkInput(in reflect.Type, schema []byte) error {
 		if in.Kind() == reflect.Map || in.Kind() == reflect.Interface || in == reflect.TypeFor[json.RawMessage]() {
 			return nil // its members are unknown before the call
 		}
-		return fmt.Errorf("the input %s encodes as no object", in)
+		return []error{fmt.Errorf("the input %s does not encode as an object", in)}
 	}
 	fields := map[string]reflect.Type{}
 	if in != nil {
@@ -164,10 +173,10 @@ func checkInput(in reflect.Type, schema []byte) error {
 		property, ok := s.Properties[name]
 		switch {
 		case !ok && !open:
-			errs = append(errs, fmt.Errorf("it has no argument %q; it has %q", name, slices.Sorted(maps.Keys(s.Properties))))
+			errs = append(errs, fmt.Errorf("it has no argument %q%s", name, known(name, s.Properties)))
 		case ok:
 			if want := jsonx.String(jsonx.Member(property, "type")); !encodesAs(fields[name], want) {
-				errs = append(errs, fmt.Errorf("the argument %q is of the type %s, and %s is not", name, want, fields[name]))
+				errs = append(errs, fmt.Errorf("the argument %q has the JSON type %s, as which %s does not encode", name, want, fields[name]))
 			}
 		}
 	}
@@ -176,19 +185,31 @@ func checkInput(in reflect.Type, schema []byte) error {
 			errs = append(errs, fmt.Errorf("it requires the argument %q, which the input lacks", name))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
+}
+
+// known returns the end of an error about a name that is not in properties: the nearest one, or all.
+func known(name string, properties map[string]json.RawMessage) string {
+	names := slices.Sorted(maps.Keys(properties))
+	if hint := nearest.Hint(name, names); hint != "" || len(names) == 0 {
+		return hint
+	}
+	for i, name := range names {
+		names[i] = strconv.Quote(name)
+	}
+	return "; it has " + strings.Join(names, ", ")
 }
 
 // checkOutputType checks the output type of a function against the output schema of the tool, if
 // there is one.
-func (c *Client) checkOutputType(out reflect.Type, tool *protocol.Tool) error {
+func (c *Client) checkOutputType(out reflect.Type, tool *protocol.Tool) []error {
 	schema := tool.OutputSchema
 	if t, ok := c.tools.get(tool.Name); ok && t.wrapped {
 		schema = jsonx.Member(jsonx.Member(schema, "properties"), "result")
 	}
 	var errs []error
 	checkDecodes(out, schema, "", &errs)
-	return errors.Join(errs...)
+	return errs
 }
 
 // checkDecodes reports to errs where values of the schema cannot decode into t, and the fields of t
@@ -205,7 +226,7 @@ func checkDecodes(t reflect.Type, schema []byte, path string, errs *[]error) {
 		if path != "" {
 			what = fmt.Sprintf("the field %q of the output", path)
 		}
-		*errs = append(*errs, fmt.Errorf("%s is of the JSON type %s, which does not decode into %s", what, want, t))
+		*errs = append(*errs, fmt.Errorf("%s has the JSON type %s, which does not decode into %s", what, want, t))
 		return
 	}
 	switch t.Kind() {
@@ -232,7 +253,7 @@ func checkFields(t reflect.Type, schema []byte, path string, errs *[]error) {
 		if property, ok := properties[name]; ok {
 			checkDecodes(fields[name], property, at, errs)
 		} else if rest == nil || string(rest) == "false" {
-			*errs = append(*errs, fmt.Errorf("the output has no field %q for the %s of %s; it has %q", at, fields[name], t, slices.Sorted(maps.Keys(properties))))
+			*errs = append(*errs, fmt.Errorf("the output has no field %q for the %s of %s%s", at, fields[name], t, known(name, properties)))
 		}
 	}
 }

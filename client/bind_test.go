@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"net/http"
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,16 +64,16 @@ func TestBindReportsEveryFault(t *testing.T) {
 		{"no tag", &struct{ F func() }{}, "client: Bind: struct { F func() } has no field with the tag mcp"},
 		{"a misspelt tool", &struct {
 			F func(context.Context) error `mcp:"serch"`
-		}{}, `client: Bind: struct { F func(context.Context) error "mcp:\"serch\"" }.F: the server has no tool "serch"`},
+		}{}, `client: Bind: field F: the server has no tool "serch"; did you mean "search"?`},
 		{"not a function", &struct {
 			F int `mcp:"add"`
-		}{}, `client: Bind: struct { F int "mcp:\"add\"" }.F: it is a int; want func(context.Context, In) (Out, error), where In or Out may be missing`},
+		}{}, `client: Bind: field F: its type is int; want func(context.Context, In) (Out, error), where In or Out may be missing`},
 		{"an input that is not an object", &struct {
 			F func(context.Context, int) error `mcp:"add"`
-		}{}, `client: Bind: struct { F func(context.Context, int) error "mcp:\"add\"" }.F: tool "add": the input int encodes as no object`},
+		}{}, `client: Bind: field F: tool "add": the input int does not encode as an object`},
 		{"arguments that are missing", &struct {
 			F func(context.Context) error `mcp:"search"`
-		}{}, `client: Bind: struct { F func(context.Context) error "mcp:\"search\"" }.F: tool "search": it requires the argument "query", which the input lacks`},
+		}{}, `client: Bind: field F: tool "search": it requires the argument "query", which the input lacks`},
 	} {
 		t.Run(test.name, func(t *testing.T) { require.EqualError(t, c.Bind(test.dst), test.err) })
 	}
@@ -90,8 +89,8 @@ func TestBindReportsEveryFault(t *testing.T) {
 		hidden func(context.Context) error           `mcp:"tagline"`
 	}
 	var dst bound
-	require.EqualError(t, c.Bind(&dst), `client: Bind: client_test.bound.Search: tool "search": the argument "limit" is of the type integer, and string is not
-it has no argument "limt"; it has ["limit" "query"]
+	require.EqualError(t, c.Bind(&dst), `client: Bind: client_test.bound.Search: tool "search": the argument "limit" has the JSON type integer, as which string does not encode
+client: Bind: client_test.bound.Search: tool "search": it has no argument "limt"; did you mean "limit"?
 client: Bind: client_test.bound.hidden: it is not exported`)
 	require.Nil(t, dst.Add, "no field is set if one is wrong")
 	require.Nil(t, dst.hidden)
@@ -121,11 +120,10 @@ func TestBindChecksOutputTypesAgainstTheirSchemas(t *testing.T) {
 			return
 		}
 		require.Error(t, err)
-		text := regexp.MustCompile(`client: Bind: struct .*?}\.`).ReplaceAllString(err.Error(), "")
-		require.Equal(t, `Search: tool "search": the field "[].id" of the output is of the JSON type integer, which does not decode into string
-the output has no field "[].price" for the int of client_test.hit; it has ["id" "title"]
-Add: tool "add": the output is of the JSON type integer, which does not decode into bool
-Order: tool "order": the field "street" of the output is of the JSON type string, which does not decode into []string`, text)
+		require.EqualError(t, err, `client: Bind: field Search: tool "search": the field "[].id" of the output has the JSON type integer, which does not decode into string
+client: Bind: field Search: tool "search": the output has no field "[].price" for the int of client_test.hit; it has "id", "title"
+client: Bind: field Add: tool "add": the output has the JSON type integer, which does not decode into bool
+client: Bind: field Order: tool "order": the field "street" of the output has the JSON type string, which does not decode into []string`)
 		require.Nil(t, dst.Order)
 	})
 }

@@ -291,8 +291,7 @@ func TestProtocolErrorsReachTheCaller(t *testing.T) {
 		c := dial(t)
 		_, err := c.ReadResource(t.Context(), "shop://nothing/at/all")
 		var rpc *jsonrpc.Error
-		require.ErrorAs(t, err, &rpc)
-		require.True(t, protocol.IsResourceNotFound(rpc))
+		require.True(t, protocol.IsResourceNotFound(err), err)
 		_, err = c.CallTool(t.Context(), "nothing", nil)
 		require.ErrorAs(t, err, &rpc)
 		require.Equal(t, jsonrpc.CodeInvalidParams, rpc.Code)

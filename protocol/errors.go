@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -60,11 +61,12 @@ func ResourceNotFound(v Version, uri string) *jsonrpc.Error {
 	return withData(code, ResourceNotFoundData{uri}, "resource %q not found", uri)
 }
 
-// IsResourceNotFound reports whether e means that a resource does not exist, in any protocol
-// version. An error -32602 without a URI in its data does not count, since something else may be
-// wrong with the params.
-func IsResourceNotFound(e *jsonrpc.Error) bool {
-	return e != nil && (e.Code == CodeResourceNotFound ||
+// IsResourceNotFound reports whether err is or wraps a [jsonrpc.Error] that means that a resource
+// does not exist, in any protocol version. An error -32602 without a URI in its data does not count,
+// since something else may be wrong with the params.
+func IsResourceNotFound(err error) bool {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && e != nil && (e.Code == CodeResourceNotFound ||
 		e.Code == jsonrpc.CodeInvalidParams && jsonx.Member(e.Data, "uri") != nil)
 }
 

@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -270,6 +271,8 @@ func TestErrorsHaveTheDataOfTheSchema(t *testing.T) {
 	}
 	require.True(t, IsResourceNotFound(ResourceNotFound(V20241105, "a:b")))
 	require.True(t, IsResourceNotFound(ResourceNotFound(V20260728, "a:b")))
+	require.True(t, IsResourceNotFound(fmt.Errorf("client: %w", ResourceNotFound(V20260728, "a:b"))))
+	require.False(t, IsResourceNotFound((*jsonrpc.Error)(nil)))
 	require.False(t, IsResourceNotFound(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown tool")))
 	require.False(t, IsResourceNotFound(nil))
 }

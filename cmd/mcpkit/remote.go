@@ -261,9 +261,6 @@ func (r *remote) attempts(ctx context.Context, open func(ctx context.Context, pa
 // after a signal.
 const shutdownTimeout = time.Second
 
-// hostPort matches a target that was probably meant as a URL.
-var hostPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]+(/\S*)?$`)
-
 // attempt dials and runs f.
 func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) error {
 	dialing, cancel := ctx, context.CancelFunc(func() {})
@@ -308,8 +305,8 @@ func (r *remote) advice(err error) string {
 	switch {
 	case isRPC && rpc.Code == protocol.CodeMissingClientCapability && !isTerminal(r.stdin):
 		return "questions need a terminal as standard input, or the answers: write -answer name=value for each field, or -yes for a confirmation"
-	case hostPort.MatchString(r.target):
-		return "for a server over HTTP write http://" + clean(r.target)
+	case strings.Contains(err.Error(), "for a server over HTTP write"): // the client said it
+		return ""
 	case strings.Contains(err.Error(), "AuthorizationCode.Known"): // an option for programmers
 		return "the authorization server does not let programs register themselves; write -client-id and -issuer of a registration that you have"
 	case errors.Is(err, exec.ErrNotFound):
@@ -333,7 +330,7 @@ func (r *remote) advice(err error) string {
 	case r.login.fixed:
 		return "the server refuses the Authorization header that you gave; check the token and its expiry"
 	case status.Header.Get("WWW-Authenticate") == "":
-		return "the server requires authentication and does not say which; with a token write -header 'Authorization: Bearer TOKEN', or try -login"
+		return "the server requires authentication and does not say of what kind; with a token write -header 'Authorization: Bearer TOKEN', or try -login"
 	}
 	return "the server requires authentication; write -login to log in with the browser, or -header 'Authorization: Bearer TOKEN' with a token"
 }

@@ -26,8 +26,7 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 		{[]string{"unix:"}, exitUsage, `mcpkit list: "unix:" has no path of a socket; write unix:/path/of/the.sock` + "\n"},
 		{[]string{"-header", "a: b", "true"}, exitUsage, `mcpkit list: -header needs a server at an http, https, ws or wss URL; "true" is not one` + "\n"},
 		{[]string{"no-such-host.invalid:18090"}, exitConnection,
-			`mcpkit list: client: the server does not start: exec: "no-such-host.invalid:18090": executable file not found in $PATH` + "\n" +
-				"mcpkit list: for a server over HTTP write http://no-such-host.invalid:18090\n"},
+			`mcpkit list: client: the server does not start: exec: "no-such-host.invalid:18090": executable file not found in $PATH; for a server over HTTP write http://no-such-host.invalid:18090` + "\n"},
 	} {
 		var out, said bytes.Buffer
 		require.Equal(t, test.code, run(t.Context(), append([]string{"list"}, test.args...), streams{out: &out, err: &said}), "%q", test.args)
@@ -94,7 +93,7 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 			"to trust the authority that signed the certificate, set the environment variable SSL_CERT_FILE to a PEM file with the authority's certificate"}},
 		{"not an MCP server", []string{"list", web.URL + "/html"}, exitProtocol, []string{"text/html"}},
 		{"no challenge", []string{"list", web.URL + "/closed"}, exitProtocol,
-			[]string{"401 Unauthorized", "the server requires authentication and does not say which; with a token write -header 'Authorization: Bearer TOKEN', or try -login"}},
+			[]string{"401 Unauthorized", "the server requires authentication and does not say of what kind; with a token write -header 'Authorization: Bearer TOKEN', or try -login"}},
 		{"wrong token", []string{"list", "-header", "Authorization: Bearer x", web.URL + "/closed"}, exitProtocol,
 			[]string{"the server refuses the Authorization header that you gave; check the token and its expiry"}},
 		{"unreachable", []string{"list", gone.URL}, exitConnection, []string{"connection refused"}},

@@ -285,7 +285,7 @@ func (l *Link) faulty(data []byte, prefix string, refusal *jsonrpc.Response) *js
 	case b.Response || l.opts.Client:
 		// Text that the program of a server printed between messages is not a request, and clients
 		// of modern versions send no responses.
-		l.opts.Logger.Warn("duplex: the peer sent what is not a message", "fault", text)
+		l.opts.Logger.Warn("duplex: ignored input that is not a valid message", "fault", text)
 		return nil
 	}
 	return refusal

@@ -278,7 +278,7 @@ func (s *scenario) failures() {
 	})
 	s.check("an unknown resource has an error of its own", func(ctx context.Context) error {
 		_, err := s.c.ReadResource(ctx, "test://cellar")
-		if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || !protocol.IsResourceNotFound(wire) {
+		if !protocol.IsResourceNotFound(err) {
 			return fmt.Errorf("got the error %v, want a resource-not-found error", err)
 		}
 		return nil
