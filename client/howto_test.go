@@ -112,6 +112,16 @@ func dialFromTerminal(ctx context.Context, url string, t *Terminal) (*client.Cli
 
 // docs:end handlers
 
+// docs:begin progress
+
+// count calls a tool that takes long, and shows how far it has come.
+func count(ctx context.Context, c *client.Client, show func(done float64, text string)) (string, error) {
+	return client.Call[string](ctx, c, "count", nil,
+		client.OnProgress(func(p *protocol.ProgressParams) { show(p.Progress, p.Message) }))
+}
+
+// docs:end progress
+
 // docs:begin errors
 
 // explain says what went wrong.
@@ -194,6 +204,11 @@ func TestHowToCodeWorks(t *testing.T) {
 	_, err = c.CallTool(ctx, "count", nil)
 	require.NoError(t, err)
 	require.Equal(t, "Where to?\nReally?\n1 done\n2 done\n3 done\n", out.String())
+
+	var reports []float64
+	_, err = count(ctx, c, func(done float64, _ string) { reports = append(reports, done) })
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 2, 3}, reports)
 
 	var offered bytes.Buffer
 	require.NoError(t, describe(ctx, c, &offered))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/echomcp"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -66,6 +68,54 @@ func appJWT(secret []byte, claims string) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(head))
 	return head + "." + enc(mac.Sum(nil))
+}
+
+// docs:begin key
+
+// requireKey admits callers that send the key as a bearer token. They become the principal p.
+func requireKey(key string, p *oauth.Principal) func(http.Handler) http.Handler {
+	want := []byte("Bearer " + key)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got := []byte(r.Header.Get("Authorization"))
+			if subtle.ConstantTimeCompare(got, want) != 1 {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				http.Error(w, "a valid key is required", http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r.WithContext(oauth.NewContext(r.Context(), p)))
+		})
+	}
+}
+
+// mountWithKey mounts a server in an app, for callers that have the key.
+func mountWithKey(app *echo.Echo, srv *mcpkit.Server, key string) *streamable.Handler {
+	robot := &oauth.Principal{Subject: "robot", Scopes: []string{"ledger:read"}}
+	return echomcp.Mount(app, "/mcp", srv, echomcp.Use(echo.WrapMiddleware(requireKey(key, robot))))
+}
+
+// docs:end key
+
+func TestCallersWithTheKeyAreThePrincipal(t *testing.T) {
+	srv, err := mcpkit.New(&Ledger{}, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	app := echo.New()
+	handler := mountWithKey(app, srv, "a key for tests")
+	server := httptest.NewServer(app)
+	defer server.Close()
+	defer handler.Close()
+	_, err = client.Dial(t.Context(), server.URL+"/mcp", client.Header("Authorization", "Bearer another key"))
+	var status *client.StatusError
+	require.ErrorAs(t, err, &status)
+	require.Equal(t, http.StatusUnauthorized, status.Code)
+	c, err := client.Dial(t.Context(), server.URL+"/mcp", client.Header("Authorization", "Bearer a key for tests"))
+	require.NoError(t, err)
+	defer c.Close()
+	text, err := client.Call[string](t.Context(), c, "total", nil)
+	require.NoError(t, err)
+	require.Equal(t, "total", text)
+	_, err = client.Call[string](t.Context(), c, "book", nil)
+	require.ErrorContains(t, err, "unknown tool", "the principal lacks the scopes")
 }
 
 func TestTheRoutesOfTheAppKeepWorking(t *testing.T) {
