@@ -97,8 +97,7 @@ var ErrNewer = errors.New("fleet: the record was written by a newer version of t
 // [ErrInvalid] for arguments that are not allowed, and an [*UnavailableError] if the engine failed,
 // took longer than [Options].Timeout, or failed three times in a row and less than a second ago.
 //
-// The bus only wakes: a message may be lost, so code that waits for one also looks into the store
-// from time to time.
+// Messages may be lost, so code that waits for one also polls the store.
 type Fleet struct {
 	engine  Engine
 	opts    Options

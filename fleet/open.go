@@ -43,8 +43,8 @@ func Register[E Engine](scheme string, open func(ctx context.Context, u *url.URL
 	}
 }
 
-// Open returns the engine that a URL describes, such as "redis://localhost:6379/0". The program
-// imports the package of the engine for that, if only for its side effect:
+// Open returns the engine that a URL describes, such as "redis://localhost:6379/0". The program has
+// to import the package of the engine:
 //
 //	import _ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"
 //

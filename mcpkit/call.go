@@ -19,8 +19,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A Call is one request while it is answered: what the request contains, who sent it, and the way
-// to notify or ask the client. Methods with a *Call parameter, middleware and raw handlers get it.
+// A Call is a request that the server handles: what it contains, who sent it, and the way to notify
+// or ask the client. Methods with a *Call parameter, middleware and raw handlers get it.
 //
 // Its methods are safe for concurrent use, but must not be called after the method that got the
 // Call has returned.
@@ -202,7 +202,7 @@ func (c *Call) SetArguments(args json.RawMessage) error {
 	return nil
 }
 
-// Bind decodes the arguments into v, a pointer. It checks no rules: it is for raw tools, whose
+// Bind decodes the arguments into v, a pointer. It does not check rules: it is for raw tools, whose
 // arguments were validated already.
 func (c *Call) Bind(v any) error {
 	raw := c.Arguments()

@@ -38,5 +38,5 @@
 //   - Authorization: scopes in tags, with [Authenticated], [TrustLocal] or [StepUp].
 //
 // A Server supports all five protocol versions at once and determines the version of each request.
-// See docs/design/architecture.md for the way of a request.
+// docs/design/architecture.md follows a request through the code.
 package mcpkit

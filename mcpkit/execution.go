@@ -251,6 +251,6 @@ func (e *OverdueError) UserMessage() string { return e.Error() }
 // RetryAfter is ten seconds, since nobody knows when a method returns.
 func (e *OverdueError) RetryAfter() time.Duration { return 10 * time.Second }
 
-// Overdue is the number of methods, and of readers that they returned, that still run although
+// Overdue returns the number of methods, and of readers that they returned, that still run although
 // their calls are over: see [ToolTimeout].
 func (s *Server) Overdue() int { return int(s.overdue.Load()) }

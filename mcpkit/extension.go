@@ -69,7 +69,7 @@ type Extension struct {
 	Service any
 }
 
-// Extend adds an extension to the server. One server has each extension once.
+// Extend adds an extension to the server. A server may have an extension only once.
 func Extend(e Extension) Option { return ExtendEach(func() Extension { return e }) }
 
 // ExtendEach is like [Extend] for an extension that has state for each server: f is called for each

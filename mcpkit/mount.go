@@ -69,7 +69,7 @@ func (s *Server) mount(m *mount, opts []MountOption) error {
 	return nil
 }
 
-// MustMount is Mount that panics with the error.
+// MustMount is like [Server.Mount], but panics with the error.
 func (s *Server) MustMount(prefix string, other *Server, opts ...MountOption) {
 	if err := s.mount(&mount{parent: s, child: other, prefix: prefix, site: mountSite(prefix)}, opts); err != nil {
 		panic(err)

@@ -52,7 +52,7 @@ func appendResult(b []byte, r Result, w wire) ([]byte, error) {
 // JSON is a valid JSON value, made by [ParseJSON] or [EncodeJSON]. The zero value is no value.
 type JSON struct{ text string }
 
-// ParseJSON returns text as JSON. Nil is no value.
+// ParseJSON returns text as a JSON, or an error if it is not valid JSON. Nil gives the zero value.
 func ParseJSON(text []byte) (JSON, error) {
 	if text == nil {
 		return JSON{}, nil

@@ -408,9 +408,9 @@ func (c *Call) keepOnce() error {
 	return c.run.Keep(j)
 }
 
-// OnceKey returns the idempotency key of the value that [Once] keeps under key in this call: other
-// services can be given it, so that a value that is made a second time, because the process ended
-// before it was kept, has no second effect. It is the same in all rounds and runs of a call.
+// OnceKey returns the idempotency key of the value that [Once] keeps under key in this call. Pass
+// it to the service that makes the value: if the process ends before the value is kept, it is made
+// again, and the key prevents a second effect. It is the same in all rounds and runs of a call.
 func OnceKey(ctx context.Context, key string) string {
 	c := CallFrom(ctx)
 	if c == nil {

@@ -61,7 +61,7 @@ func (t *ToolTag[T]) Of(tool Tagged) (value T, ok bool) {
 	return value, false
 }
 
-// Tagged is what has tags of extensions: a [*ToolEntry] or a [*Call].
+// Tagged is a value with tags of extensions: a [*ToolEntry] or a [*Call].
 type Tagged interface{ taggedValues() []taggedValue }
 
 func (c *Call) taggedValues() []taggedValue {

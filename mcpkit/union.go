@@ -22,8 +22,8 @@ import (
 // exactly the types given, here Circle and *Polygon; in results a type and pointers to it are the
 // same.
 //
-// The schema is an object with the discriminator and an anyOf of the cases. What names no case is
-// refused with a list of them. A union may contain itself.
+// The schema is an object with the discriminator and an anyOf of the cases. A value that names no
+// case is refused with the list of cases. A union may contain itself.
 func Union[T any](discriminator string, cases ...T) Option {
 	site := unionSite(reflect.TypeFor[T]())
 	return newOption(func(c *config) error {

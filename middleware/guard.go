@@ -54,8 +54,9 @@ func GuardResult(f func(ctx context.Context, call *mcpkit.Call, result mcpkit.Re
 
 // GuardText calls f with every text that tools, prompts and resources return: text contents, texts
 // of resources, and strings in structured content except member names. f returns the text, another
-// one in its place, or an error instead of the whole result. Images, audio and blobs pass. A result
-// that cannot be inspected, such as a resource that is sent from a reader, is an error.
+// one in its place, or an error instead of the whole result. Images, audio and blobs pass
+// unchecked. A result that cannot be inspected, such as a resource that is sent from a reader, is
+// an error.
 func GuardText(f func(ctx context.Context, call *mcpkit.Call, text string) (string, error)) mcpkit.Middleware {
 	return GuardResult(func(ctx context.Context, call *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
 		switch call.Method() {

@@ -29,7 +29,7 @@
 //
 // # Runs
 //
-// Each run walks the middleware of the server, with a call for which [mcpkit.Call.Run] is not nil.
+// Each run passes the middleware of the server, with a call for which [mcpkit.Call.Run] is not nil.
 // It has neither headers nor a session. The principal is that of the request, and its scopes are
 // checked again. The context ends when the client cancels the task, when its time to live is over,
 // and when the server closes. The tag timeout limits each run; [mcpkit.ToolTimeout] does not.
@@ -102,8 +102,8 @@ func PollInterval(d time.Duration) Option {
 	return atLeast("PollInterval", d, time.Millisecond, func(o *options) { o.interval = d })
 }
 
-// Lease sets after which time without a sign of life another process may take over a task, at
-// least a second. The default is [DefaultLease].
+// Lease sets how long a task belongs to a process that does not renew its claim, at least a second.
+// Then another process may take the task over. The default is [DefaultLease].
 func Lease(d time.Duration) Option {
 	return atLeast("Lease", d, time.Second, func(o *options) { o.lease = d })
 }
@@ -120,8 +120,8 @@ func MaxOpen(n int) Option {
 	return atLeast("MaxOpen", n, 1, func(o *options) { o.limits.Open = n })
 }
 
-// MaxKept limits the records of one principal, at least 1: those that ended first are deleted
-// before their time. The default is [DefaultMaxKept].
+// MaxKept limits the records of one principal, at least 1: beyond it, the tasks that ended first
+// are deleted. The default is [DefaultMaxKept].
 func MaxKept(n int) Option {
 	return atLeast("MaxKept", n, 1, func(o *options) { o.limits.Kept = n })
 }
@@ -141,8 +141,8 @@ func atLeast[T int | time.Duration](name string, n, least T, set func(*options))
 	}
 }
 
-// New returns an option for a server: its tools may have the tag task. A server whose option has
-// faults is not made.
+// New returns the option of a server whose tools may have the tag task. A value that is not allowed
+// is an error of [mcpkit.New].
 func New(opts ...Option) mcpkit.Option {
 	o := options{
 		ttl: DefaultTTL, interval: DefaultPollInterval, lease: DefaultLease, maxRunning: DefaultMaxRunning,
