@@ -67,8 +67,22 @@ func (r *remote) handlers(open func(ctx context.Context, page string) error) any
 		return a
 	case r.answers.yes || r.answers.given != nil:
 		return &script{a}
+	case r.later:
+		return later{r.say}
 	}
 	return nil
+}
+
+// later is for a task that is only started: mcpkit tasks answers its questions. Without a handler,
+// the client would say that nobody can be asked.
+type later struct {
+	say func(format string, args ...any)
+}
+
+// Elicit gets the questions that the server asks before the call is a task.
+func (l later) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	l.say("the server asks %q before the call is a task; run the command in a terminal, or write -answer name=value or -yes", cleanLine(p.Message))
+	return cancelled(errNoMore)
 }
 
 // A script answers forms with what flags give. It opens no pages, because nobody is there.

@@ -80,7 +80,7 @@ func runCall(ctx context.Context, r *remote, object string, start bool) error {
 	if err != nil {
 		return r.usage("%v", err)
 	}
-	r.opts = append(r.opts, client.Tasks())
+	r.opts, r.later = append(r.opts, client.Tasks()), start
 	return r.with(ctx, func(c *client.Client) error {
 		if err := asWanted(named, name, c.Tools(ctx)); err != nil {
 			return err

@@ -56,6 +56,7 @@ type remote struct {
 	login       login
 	browse      func(ctx context.Context, page string) error
 	answers     answers
+	later       bool     // another command answers the questions
 	saver       *saver   // nil if the command has no contents to save
 	unsaved     error    // why some contents are not saved
 	hint        string   // what a name may have meant that the server does not know

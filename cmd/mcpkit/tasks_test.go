@@ -22,6 +22,7 @@ type Garage struct {
 		Repair mcpkit.Tool `task:"optional" desc:"Repairs a car."`
 		Scrap  mcpkit.Tool `task:"required" desc:"Scraps a car."`
 		Wash   mcpkit.Tool `desc:"Washes a car."`
+		Paint  mcpkit.Tool `hidden:"true" desc:"Paints a car."`
 	}
 }
 
@@ -32,6 +33,11 @@ func (*Garage) Repair(ctx context.Context, call *mcpkit.Call) (string, error) {
 		return "", mcpkit.Errorf("not repaired")
 	}
 	return "repaired", nil
+}
+
+func (*Garage) Paint(ctx context.Context) error {
+	_, err := mcpkit.Confirm(ctx, "In red?")
+	return err
 }
 
 func (*Garage) Scrap() string { return "scrapped" }
@@ -69,6 +75,8 @@ func TestCallFollowsTasks(t *testing.T) {
 	require.Equal(t, "scrapped\n", out)
 	out, _ = mcp(t, exitOK, "call", "-output", "text", "-start", url, "wash")
 	require.Equal(t, "washed\n", out, "a tool that does not run as a task")
+	_, errs = mcp(t, exitFault, "call", "-start", url, "paint")
+	require.Contains(t, errs, `the server asks "In red?" before the call is a task; run the command in a terminal, or write -answer name=value or -yes`)
 	_, errs = mcp(t, exitProtocol, "call", "-output", "text", "-protocol-version", "2025-11-25", url, "scrap")
 	require.Contains(t, errs, "the tool runs only as a task of version 2025-11-25, which this client does not support")
 }
@@ -86,7 +94,7 @@ func TestListMarksToolsThatRunOnlyAsTasks(t *testing.T) {
 func TestTasksAreShownAnsweredAndCancelled(t *testing.T) {
 	url := serveGarage(t)
 	start := func() string {
-		out, _ := mcp(t, exitOK, "call", "-output", "text", "-yes", "-start", url, "repair")
+		out, _ := mcp(t, exitOK, "call", "-output", "text", "-start", url, "repair")
 		return strings.TrimSpace(out)
 	}
 	id := start()
