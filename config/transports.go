@@ -33,6 +33,9 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 		opts := &socket.Options{MaxConnections: or(u.MaxConnections, 0), OnListen: c.onListen, Stream: u.options(logger)}
 		all = append(all, named{"transport.unix", socket.Listen("unix", string(u.Path), opts)})
 	}
+	if len(all) == 0 && len(c.Server.TrustLocal) > 0 { // neither stdio nor a Unix socket
+		logger.Warn("config: server.trustLocal has no effect, because no transport has local callers; set transport.stdio or transport.unix")
+	}
 	if p := t.TCP; p != nil {
 		opts := &socket.Options{MaxConnections: or(p.MaxConnections, 0), OnListen: c.onListen, Stream: p.options(logger)}
 		all = append(all, named{"transport.tcp", socket.Listen("tcp", p.Addr, opts)})
