@@ -55,7 +55,7 @@ type outputSchema struct {
 	fault    error              // why it does not compile
 	longest  int                // items of its longest list
 	usual    bool               // an acceptance can check outputs
-	costly   atomic.Bool        // the check of few values took too long, so no output is checked any more
+	costly   atomic.Bool        // the check of few values took too long, so outputs are no longer checked
 
 	mu    sync.Mutex
 	steps int // of the current check; guarded by mu

@@ -167,8 +167,7 @@ func (t *Task) Get(ctx context.Context, opts ...CallOption) (*protocol.DetailedT
 
 // Answer responds to a question of the task, by its key in [protocol.DetailedTask.InputRequests].
 // The response is a *protocol.ElicitResult, *protocol.CreateMessageResult or
-// *protocol.ListRootsResult. The server ignores responses to questions that it does not ask any
-// more.
+// *protocol.ListRootsResult. The server ignores responses to questions that it no longer asks.
 func (t *Task) Answer(ctx context.Context, key string, response any, opts ...CallOption) error {
 	raw, err := jsonx.Marshal(response)
 	if err == nil && jsonx.Kind(raw) != '{' {
@@ -201,8 +200,8 @@ func (t *Task) Respond(ctx context.Context, opts ...CallOption) (*protocol.Detai
 	return d, nil
 }
 
-// Cancel asks the server to cancel the task. It returns when the server has taken note, which is
-// before the task ends; the tool may also finish it. [Task.Wait] returns how it ended.
+// Cancel asks the server to cancel the task. It returns when the server has accepted that, which
+// is before the task ends; the tool may still finish. [Task.Wait] returns how the task ended.
 func (t *Task) Cancel(ctx context.Context, opts ...CallOption) error {
 	cc := t.options(opts)
 	if _, err := t.request(ctx, &cc, protocol.MethodTasksCancel, &protocol.TaskParams{TaskID: t.id}); err != nil {
@@ -383,7 +382,7 @@ func (t *Task) answer(ctx context.Context, cc *callConfig, responses protocol.In
 // cancelTaskPatience limits the request that cancels the task of a canceled call.
 const cancelTaskPatience = 5 * time.Second
 
-// abandon cancels the task in the background, since nobody waits for it any more.
+// abandon cancels the task in the background, since its caller no longer waits.
 func (t *Task) abandon(cc *callConfig) {
 	t.c.background(func(context.Context) {
 		// Also while Close waits for it, so not with the context of the client.

@@ -56,9 +56,9 @@ type Server struct {
 	memo     reflectx.Memo
 	encoders sync.Map // reflect.Type -> reflectx.Encoder, nil for types without unions
 
-	sessions set[*session]
-	listens  set[*listener]
-	news     news
+	sessions     set[*session]
+	listens      set[*listener]
+	changedLists listChanges
 }
 
 var _ transport.SessionHandler = (*Server)(nil)

@@ -170,7 +170,7 @@ func (s *Server) announceHere(changed [3]bool) {
 			})
 		}
 	}
-	s.news.tell(changed, func(lists [3]bool) {
+	s.changedLists.tell(changed, func(lists [3]bool) {
 		sessions := s.sessions.snapshot()
 		for i, c := range lists {
 			if c {
@@ -185,17 +185,16 @@ func (s *Server) announceHere(changed [3]bool) {
 	})
 }
 
-// news is the list changes that sessions still have to be notified of. It is a set, too: a change
-// that happens while others are notified does not wait, and many such changes cause one
-// notification.
-type news struct {
+// listChanges are the changed lists of which sessions still have to be notified. A change that
+// happens while others are notified does not wait, and many such changes cause one notification.
+type listChanges struct {
 	mu      sync.Mutex
 	lists   [3]bool // guarded by mu
 	telling bool    // guarded by mu: a goroutine notifies, and will look again
 }
 
 // tell adds changes and calls tell, unless another goroutine already does.
-func (n *news) tell(changed [3]bool, tell func(lists [3]bool)) {
+func (n *listChanges) tell(changed [3]bool, tell func(lists [3]bool)) {
 	n.mu.Lock()
 	for i, c := range changed {
 		n.lists[i] = n.lists[i] || c

@@ -18,8 +18,8 @@ const ResultTask = "task"
 // A TaskStatus says how far a task is.
 type TaskStatus string
 
-// The statuses of tasks. Completed, failed and cancelled are terminal: such a task does not change
-// any more.
+// The statuses of tasks. Completed, failed and cancelled are terminal: such a task no longer
+// changes.
 const (
 	TaskWorking       TaskStatus = "working"
 	TaskInputRequired TaskStatus = "input_required"

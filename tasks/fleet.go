@@ -479,8 +479,8 @@ func (s *fleetStore) Sweep(ctx context.Context, before time.Time) (deleted int, 
 	}
 }
 
-// news are changes by other replicas that wait to be looked at.
-type news struct {
+// pendingChanges are changes by other replicas that this one has not looked at yet.
+type pendingChanges struct {
 	wake chan struct{} // has space for one
 
 	mu     sync.Mutex
@@ -488,7 +488,7 @@ type news struct {
 	missed bool                  // there were more; guarded by mu
 }
 
-func (n *news) add(change taskChange, missed bool) {
+func (n *pendingChanges) add(change taskChange, missed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old, known := n.all[change.ID]
@@ -507,7 +507,7 @@ func (n *news) add(change taskChange, missed bool) {
 	}
 }
 
-func (n *news) take() (all []taskChange, missed bool) {
+func (n *pendingChanges) take() (all []taskChange, missed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, change := range n.all {
@@ -521,7 +521,7 @@ func (n *news) take() (all []taskChange, missed bool) {
 
 // Watch implements [store], for changes by all replicas.
 func (s *fleetStore) Watch(ctx context.Context, changed func(id string)) {
-	n := &news{wake: make(chan struct{}, 1), all: map[string]taskChange{}}
+	n := &pendingChanges{wake: make(chan struct{}, 1), all: map[string]taskChange{}}
 	off := s.f.On(kindTask, func(_ string, payload []byte) {
 		var change taskChange
 		if json.Unmarshal(payload, &change) == nil && change.ID != "" {

@@ -34,7 +34,7 @@ type task struct {
 // end ends the task.
 func (t *task) end(status protocol.TaskStatus, message string) {
 	t.Status, t.Message, t.Starts = status, message, 0
-	t.Run.Journal, t.Run.Arguments = mcpkit.Journal{}, nil // nobody needs them any more
+	t.Run.Journal, t.Run.Arguments = mcpkit.Journal{}, nil // no longer needed
 }
 
 // fail ends the task because the method could not be run to its end.

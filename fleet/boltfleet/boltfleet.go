@@ -86,7 +86,7 @@ type store struct {
 	log      *slog.Logger
 	maxBytes int64
 	writes   chan *write
-	stopped  chan struct{} // closed when nothing is written any more
+	stopped  chan struct{} // closed after the last write
 	end      context.CancelFunc
 	ended    sync.WaitGroup
 	ballast  bool // the file has it; only the goroutine of write uses this

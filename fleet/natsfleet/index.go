@@ -144,7 +144,7 @@ type found struct {
 }
 
 // read returns the records that the index found, as they are now. With due it leaves out those that
-// are not due any more.
+// are no longer due.
 func (e *Engine) read(ctx context.Context, s *stream, set string, all []found, now time.Time, due bool) ([]fleet.Record, error) {
 	got := make(map[string]*stored, len(all))
 	for chunk := range slices.Chunk(all, pageKeys) {

@@ -136,7 +136,7 @@ func New(nc *nats.Conn, opts *Options) *Engine {
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.end()
-	e.mu.Unlock() // nothing is started any more
+	e.mu.Unlock() // no operation starts after this
 	e.ended.Wait()
 	if e.close != nil {
 		e.close()

@@ -23,7 +23,7 @@ func Get(size int) *[]byte {
 	return smallOnes.Get().(*[]byte)
 }
 
-// Put keeps b, which nobody may use any more.
+// Put keeps b for reuse. The caller must no longer use it.
 func Put(b *[]byte) {
 	*b = (*b)[:0]
 	switch n := cap(*b); {
