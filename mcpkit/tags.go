@@ -122,7 +122,7 @@ type tagKey struct {
 const anyMethod = kindTool | kindResource | kindPrompt
 
 var tagKeys = []tagKey{
-	{"name", anyMethod | kindInfo, `name:"find_notes"`, "The name on the wire: up to 128 characters without blanks and control characters. Some clients refuse tools whose names have more than 64 characters, or others than letters, digits, `_` and `-`. Default for methods: the method's name in snake case. Info: the server's name; default: the name of the type.",
+	{"name", anyMethod | kindInfo, `name:"find_notes"`, "The name on the wire: up to 128 characters without blanks and control characters. Some clients refuse tools whose names have more than 64 characters, or characters other than letters, digits, `_` and `-`. Default for methods: the method's name in snake case. Info: the server's name; default: the name of the type.",
 		setName},
 	{"title", anyMethod | kindInfo, `title:"Find notes"`, "The name shown to people.",
 		func(a *annotation, v string) error { a.title = v; return nil }},
