@@ -56,7 +56,8 @@ func (n *newModule) run(ctx context.Context, folder string, std streams) error {
 	if m.Path == "" {
 		m.Path = strings.ToLower(filepath.Base(dir))
 	}
-	if err := module.CheckImportPath(m.Path); err != nil || m.Name() == "" {
+	reserved := m.Path == "go" || m.Path == "toolchain" // by the go command
+	if err := module.CheckImportPath(m.Path); err != nil || reserved || m.Name() == "" {
 		return fmt.Errorf("%q is not a module path; write for example -module example.com/shop", m.Path)
 	}
 	if err := n.findLibrary(&m); err != nil {

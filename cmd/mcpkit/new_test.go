@@ -58,6 +58,7 @@ func TestWrongModulesAreNotWritten(t *testing.T) {
 		want string
 	}{
 		{[]string{dir, "-module", "a b"}, `mcpkit new: "a b" is not a module path; write for example -module example.com/shop` + "\n"},
+		{[]string{filepath.Join(dir, "go")}, `mcpkit new: "go" is not a module path; write for example -module example.com/shop` + "\n"},
 		{[]string{filepath.Join(dir, "-")}, `mcpkit new: "-" is not a module path`},
 		{[]string{dir, "-library", t.TempDir()}, " is not a clone of mcpkit; its go.mod should say module github.com/mcpkit/mcpkit-go\n"},
 	} {
