@@ -194,16 +194,17 @@ func (e *engine) fenceOf(id string) int64 {
 	return 0
 }
 
-// own changes a task whose method runs in this process, also if it is claimed again meanwhile.
-func (e *engine) own(ctx context.Context, id string, edit func(*record, *task) error) error {
-	for fence := e.fenceOf(id); ; {
+// own changes a task whose method runs in this process, also if it is claimed again meanwhile. It
+// returns the fence with which it did.
+func (e *engine) own(ctx context.Context, id string, edit func(*record, *task) error) (fence int64, err error) {
+	for fence = e.fenceOf(id); ; {
 		_, _, err := e.mine(ctx, id, fence, edit)
 		if !errors.Is(err, ErrLost) {
-			return err
+			return fence, err
 		}
 		now := e.fenceOf(id)
 		if now == fence {
-			return err
+			return fence, err
 		}
 		fence = now
 	}
@@ -240,6 +241,41 @@ func (e *engine) free(id string) {
 	defer e.mu.Unlock()
 	delete(e.running, id)
 	e.work.Done()
+}
+
+// fill gives a place to a task that this process has leased. It returns false if the task has a place
+// already, whose run has asked or is ending: that run gives the lease back.
+func (e *engine) fill(place string, r *record) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.running, place)
+	if run := e.running[r.ID]; run != nil {
+		run.fence = r.Fence
+		e.work.Done()
+		return false
+	}
+	e.running[r.ID] = &running{}
+	return true
+}
+
+// leave gives the place of a run back whose outcome was written with the fence; 0 if it was not. If the
+// task has got its answers and was leased again since, it gives this lease back, too.
+func (e *engine) leave(ctx context.Context, id string, written int64) {
+	e.mu.Lock()
+	defer e.work.Done()
+	fence := e.running[id].fence
+	delete(e.running, id)
+	e.mu.Unlock()
+	if written == 0 || fence == written {
+		return
+	}
+	_, _, err := e.mine(ctx, id, fence, func(r *record, t *task) error {
+		r.Lease, t.Starts = time.Time{}, 0
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnded) && !errors.Is(err, errNotFound) && !errors.Is(err, ErrLost) {
+		e.runner.Logger().ErrorContext(ctx, "tasks: a lease is not given back", "task", short(id), "error", err)
+	}
 }
 
 // create makes the call a task and runs it, at once or when another one has ended. respond makes
@@ -294,13 +330,14 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 	}
 	base := e.base
 	go func() { // ends with the method, for which free tells Close
+		var written int64
 		defer e.claim(base)
-		defer e.free(id)
+		defer func() { e.leave(base, id, written) }()
 		defer cancel(nil)
 		timed, end := context.WithDeadline(ctx, expires)
 		defer end()
 		t.Run.Keep = func(j *mcpkit.Journal) error {
-			err := e.own(base, id, func(_ *record, t *task) error { t.Run.Journal = *j; return nil })
+			_, err := e.own(base, id, func(_ *record, t *task) error { t.Run.Journal = *j; return nil })
 			if err != nil {
 				cancel(cmp.Or(err, ErrLost))
 				return fmt.Errorf("tasks: a value of Once is not kept: %w", err)
@@ -311,15 +348,16 @@ func (e *engine) run(id string, fence int64, expires time.Time, t *task) {
 		out := mcpkit.Outcome{Err: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the method ended its goroutine")}
 		defer func() { // also after runtime.Goexit
 			interrupted := context.Cause(ctx) == ErrClosed && (out.IsError || out.Err != nil)
-			e.settle(base, id, out, interrupted)
+			written = e.settle(base, id, out, interrupted)
 		}()
 		out = e.runner.Run(timed, t.Run)
 	}()
 }
 
 // settle writes how a run ended. If the store fails, it tries again for about a minute, in which the
-// lease is renewed: otherwise the method would run again.
-func (e *engine) settle(ctx context.Context, id string, out mcpkit.Outcome, interrupted bool) {
+// lease is renewed: otherwise the method would run again. It returns the fence with which it wrote; 0 if
+// it did not.
+func (e *engine) settle(ctx context.Context, id string, out mcpkit.Outcome, interrupted bool) (written int64) {
 	message, _ := e.progressOf(id)
 	write := func(r *record, t *task) error {
 		r.Lease = time.Time{}
@@ -336,10 +374,12 @@ func (e *engine) settle(ctx context.Context, id string, out mcpkit.Outcome, inte
 	}
 	kept := true
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
-		err := e.own(ctx, id, write)
+		fence, err := e.own(ctx, id, write)
 		switch {
-		case err == nil, errors.Is(err, errEnded), errors.Is(err, errNotFound), errors.Is(err, ErrLost):
-			return
+		case err == nil:
+			return fence
+		case errors.Is(err, errEnded), errors.Is(err, errNotFound), errors.Is(err, ErrLost):
+			return 0
 		}
 		e.runner.Logger().ErrorContext(ctx, "tasks: the outcome of a task is not kept", "task", short(id), "error", err)
 		if kept && errors.Is(err, fleet.ErrTooLarge) {
@@ -352,7 +392,7 @@ func (e *engine) settle(ctx context.Context, id string, out mcpkit.Outcome, inte
 			continue
 		}
 		if pause > time.Minute/2 || !e.pause(pause) {
-			return
+			return 0
 		}
 	}
 }
@@ -430,18 +470,14 @@ func (e *engine) adopt(ctx context.Context, place string, r *record) {
 		}
 		return nil
 	})
-	e.mu.Lock()
-	delete(e.running, place)
-	runs := err == nil && !t.Status.Terminal() && e.running[r.ID] == nil
-	if runs {
-		e.running[r.ID] = &running{}
-	} else {
-		e.work.Done()
+	if err == nil && !t.Status.Terminal() {
+		if e.fill(place, r) {
+			e.run(r.ID, r.Fence, r.Expires, t)
+		}
+		return
 	}
-	e.mu.Unlock()
+	e.free(place)
 	switch {
-	case runs:
-		e.run(r.ID, r.Fence, r.Expires, t)
 	case errors.Is(err, errNotFound): // it has expired or cannot be read: nobody can run it
 		r.State = stateEnded
 		_ = e.store.Update(ctx, r)
@@ -474,7 +510,8 @@ func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, respo
 	if _, _, err := e.find(ctx, call, id); err != nil {
 		return err
 	}
-	runs := e.reserve(id, "")
+	place := "answer " + newID()
+	runs := e.reserve(place, "")
 	r, t, err := e.change(ctx, id, func(r *record, t *task) error {
 		n, err := t.Run.Journal.Answer(responses)
 		switch {
@@ -493,7 +530,7 @@ func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, respo
 		return nil
 	})
 	if runs && (err != nil || t.Status != protocol.TaskWorking) {
-		e.free(id)
+		e.free(place)
 		runs = false
 	}
 	if err == errUnchanged {
@@ -504,7 +541,9 @@ func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, respo
 	}
 	switch {
 	case runs:
-		e.run(id, r.Fence, r.Expires, t)
+		if e.fill(place, r) {
+			e.run(id, r.Fence, r.Expires, t)
+		}
 	case err == nil && t.Status == protocol.TaskWorking:
 		e.claim(context.WithoutCancel(ctx)) // a place may be free by now
 	}
