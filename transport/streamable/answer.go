@@ -12,10 +12,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// acknowledge responds to a notification: 202, or the error of the handler.
+// acknowledge responds to a notification: 202, or the error of the handler. It does nothing if the
+// connection was released.
 func (e *exchange) acknowledge(resp *jsonrpc.Response) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.state != replyOpen {
+		return
+	}
 	e.state = replyDone
 	if resp != nil && resp.Error != nil {
 		writeBad(e.w, resp)

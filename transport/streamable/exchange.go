@@ -434,17 +434,20 @@ func (h *Handler) watchConnections() {
 // releaseConnections gives up the connections of legacy requests whose clients have disconnected.
 func (h *Handler) releaseConnections() {
 	h.watching.Store(false)
-	h.life.Each(func(t httpserve.Task) {
-		e, ok := t.(*exchange)
-		if !ok || e.modern {
-			return
-		}
-		h.watchConnections()
-		if e.disconnected() && e.mu.TryLock() { // or a write is about to fail
-			e.release()
-			e.mu.Unlock()
-		}
-	})
+	h.life.Each(h.releaseConnection)
+}
+
+// releaseConnection gives up the connection of t. The reply may have been sent meanwhile.
+func (h *Handler) releaseConnection(t httpserve.Task) {
+	e, ok := t.(*exchange)
+	if !ok || e.modern {
+		return
+	}
+	h.watchConnections()
+	if e.disconnected() && e.mu.TryLock() { // or a write is about to fail
+		e.release()
+		e.mu.Unlock()
+	}
 }
 
 // keepAlive runs when the stream has been silent for Options.KeepAlive.

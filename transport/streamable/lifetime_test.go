@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -514,4 +516,56 @@ func TestPanicOfAHandlerEndsItsExchangeAlone(t *testing.T) {
 	}
 	c.works()
 	require.NoError(t, s.handler.Shutdown(t.Context()), "nothing is in flight")
+}
+
+// The connections are checked in a list that may be older than some replies.
+func TestConnectionsAreCheckedWhileRepliesEnd(t *testing.T) {
+	var s *testServer
+	var before []httpserve.Task
+	look := func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+		s.handler.life.Each(func(task httpserve.Task) { before = append(before, task) })
+		return result(req, `{"ok":true}`)
+	}
+	s = serve(t, script{"initialize": look, "look": look, "notifications/look": look}, nil)
+	var ended atomic.Int32
+	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.handler.ServeHTTP(w, r)
+		context.AfterFunc(r.Context(), func() { ended.Add(1) })
+	}))
+	c := s.client()
+	c.url = url
+	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
+	session := c.with("Mcp-Session-Id", c.post(initialize).Header.Get("Mcp-Session-Id"))
+	require.Equal(t, http.StatusOK, session.call(1, "look").StatusCode)
+	require.Equal(t, http.StatusAccepted, session.post(`{"jsonrpc":"2.0","method":"notifications/look"}`).StatusCode)
+	s.handler.sessions.endAll()
+	require.Equal(t, http.StatusServiceUnavailable, c.post(initialize).StatusCode)
+	require.Eventually(t, func() bool { return ended.Load() == 4 }, time.Minute, time.Millisecond)
+	require.Len(t, before, 4)
+	for _, task := range before {
+		require.NotPanics(t, func() { s.handler.releaseConnection(task) })
+	}
+}
+
+func TestNotificationsOutliveTheirConnections(t *testing.T) {
+	g := newGate()
+	s := serve(t, script{"notifications/wait": g.serve}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.legacy("2025-11-25").background(ctx, `{"jsonrpc":"2.0","method":"notifications/wait"}`)
+	<-g.started
+	cancel()
+	require.Eventually(t, func() bool {
+		lost := false
+		s.handler.life.Each(func(task httpserve.Task) {
+			e := task.(*exchange)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			lost = e.state == replyLost
+		})
+		return lost
+	}, time.Minute, time.Millisecond)
+	close(g.release)
+	require.NoError(t, <-g.cause)
+	require.NoError(t, s.handler.Shutdown(t.Context()))
+	require.NotContains(t, s.log.String(), "hijacked connection")
 }

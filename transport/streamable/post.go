@@ -189,11 +189,13 @@ func (p *post) serveInitialize(req *jsonrpc.Request) {
 	e := newExchange(p, s)
 	defer e.own.End()
 	ctx := e.begin(p.r.Context())
-	if !p.h.life.Begin(e) {
+	// The call alone, since the reply may be written without the exchange: releaseConnections must not
+	// take the connection meanwhile.
+	if !p.h.life.Begin(&e.call) {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.life.End(e)
+	defer p.h.life.End(&e.call)
 	listed := false
 	defer func() {
 		if !listed {
