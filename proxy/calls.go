@@ -113,6 +113,11 @@ func logLevel(call *mcpkit.Call) protocol.LoggingLevel {
 func (r *remote) attend(ctx context.Context, run *running) (json.RawMessage, error) {
 	run.attach(ctx)
 	defer run.detach()
+	select {
+	case <-run.done:
+		return run.raw, run.err
+	default:
+	}
 	if run.open != nil {
 		if err := r.put(ctx, run); err != nil {
 			return nil, err
@@ -223,7 +228,8 @@ func (r *remote) park(ctx context.Context, run *running) {
 	})
 }
 
-// resume returns the call that the request of ctx continues, or nil.
+// resume returns the call that the request of ctx continues, or nil. It may have ended: the remote server
+// went on without the answer.
 func (r *remote) resume(ctx context.Context) *running {
 	id, err := mcpkit.Once(ctx, parkedKey, func() (string, error) { return "", errors.New("none is parked") })
 	if err != nil {
@@ -239,10 +245,12 @@ func (r *remote) resume(ctx context.Context) *running {
 	run.timer.Stop()
 	select {
 	case <-run.done:
-		return nil // it has ended
+		if run.err != nil && run.link.lost(run.err) {
+			return nil
+		}
 	default:
-		return run
 	}
+	return run
 }
 
 // only returns the call of the connection if there is exactly one. For one user, it returns any.
