@@ -3,6 +3,8 @@ package proxy_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/proxy"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
 // thoughtful takes two minutes to answer.
@@ -45,6 +48,39 @@ func TestACallThatEndedBeforeItsAnswerIsNotRepeated(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "booked one day", got)
 		require.EqualValues(t, 1, booked.Load())
+		require.NoError(t, c.Close())
+		require.NoError(t, near.Close())
+	})
+}
+
+// The remote server takes five seconds to start again, and its callers wait for three.
+func TestCallersThatLeaveDoNotDelayTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := mcpkit.MustNew(nil, mcpkit.Logger(silent))
+		require.NoError(t, far.Add(mcpkit.NewTool("count", func() int { return 7 })))
+		var ours, theirs net.Conn
+		startup := time.Duration(0)
+		target := client.Connect(func(ctx context.Context) (io.ReadWriteCloser, error) {
+			select {
+			case <-time.After(startup):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			ours, theirs = net.Pipe()
+			go func() { _ = stdio.NewIO(theirs, theirs, nil).Serve(context.WithoutCancel(ctx), far) }() // ends with the connection
+			return ours, nil
+		})
+		near := proxy.MustNew(target, proxy.Logger(silent))
+		require.NoError(t, near.Start(t.Context()))
+		c, err := client.Dial(t.Context(), near, client.Version(protocol.V20260728), client.Logger(silent))
+		require.NoError(t, err)
+		startup = 5 * time.Second
+		require.NoError(t, theirs.Close())
+		synctest.Wait()
+		for range 4 {
+			_, err = client.Call[int](t.Context(), c, "count", nil, client.Timeout(3*time.Second))
+		}
+		require.NoError(t, err)
 		require.NoError(t, c.Close())
 		require.NoError(t, near.Close())
 	})

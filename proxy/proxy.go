@@ -38,9 +38,10 @@ const (
 	lastRetry   = 30 * time.Second
 	parkedFor   = 10 * time.Minute // how long a call waits for the answer of its caller
 	maxParked   = 1000
-	maxWatched  = 1000        // resources
-	unheardFor  = time.Minute // after which an update without a subscriber ends the subscription
-	refreshTime = time.Minute // for reading the lists of the remote server
+	maxWatched  = 1000            // resources
+	unheardFor  = time.Minute     // after which an update without a subscriber ends the subscription
+	refreshTime = time.Minute     // for reading the lists of the remote server
+	connectTime = 5 * time.Minute // for a connection; the remote server may have to be compiled
 )
 
 // config has the options. It does not change after New.
@@ -229,8 +230,58 @@ type link struct {
 // errClosed is returned after Close.
 var errClosed = errors.New("the proxy is closed")
 
-// connect returns the connection, or makes one. One caller at a time connects.
+// An attempt to connect, whose callers wait for it.
+type attempt struct {
+	done chan struct{} // closed when link and err are set
+	link *link
+	err  error
+}
+
+// connect returns the connection, or makes one. The attempt does not end with the caller that happens to
+// be the first, since the next ones need the connection as well.
 func (r *remote) connect(ctx context.Context) (*link, error) {
+	if l := r.link.Load(); l != nil {
+		return l, nil
+	}
+	a, err := r.begun()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-a.done:
+		return a.link, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// begun returns the attempt to connect that is being made, or begins one.
+func (r *remote) begun() (*attempt, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, errClosed
+	}
+	if r.attempt != nil {
+		return r.attempt, nil
+	}
+	a := &attempt{done: make(chan struct{})}
+	r.attempt = a
+	// Ends after connectTime at the latest, or with Close.
+	r.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(r.base, connectTime)
+		defer cancel()
+		a.link, a.err = r.connectNow(ctx)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.attempt = nil
+		close(a.done)
+	})
+	return a, nil
+}
+
+// connectNow returns the connection, or makes one, unless the last attempt has just failed.
+func (r *remote) connectNow(ctx context.Context) (*link, error) {
 	if l := r.link.Load(); l != nil {
 		return l, nil
 	}

@@ -42,6 +42,7 @@ type remote struct {
 
 	mu      sync.Mutex
 	closed  bool                  // guarded by mu
+	attempt *attempt              // to connect; guarded by mu
 	watched map[string]*watch     // by URI; guarded by mu
 	parked  map[string]*running   // by a key in the caller's sealed state; guarded by mu
 	running map[*running]struct{} // calls that were sent; guarded by mu
