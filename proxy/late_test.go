@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net"
+	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,10 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/memnet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/proxy"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // thoughtful takes two minutes to answer.
@@ -84,4 +89,82 @@ func TestCallersThatLeaveDoNotDelayTheConnection(t *testing.T) {
 		require.NoError(t, c.Close())
 		require.NoError(t, near.Close())
 	})
+}
+
+// The remote server is away for longer than a client tries to listen again.
+func TestUpdatesAreForwardedAfterAnOutage(t *testing.T) {
+	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+		synctest.Test(t, func(t *testing.T) {
+			far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
+			handler := streamable.NewHandler(far, nil)
+			var down atomic.Bool
+			var conns sync.Map
+			network, closeAll := memnet.Serve(&http.Server{
+				Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if down.Load() {
+						panic(http.ErrAbortHandler)
+					}
+					handler.ServeHTTP(w, r)
+				}),
+				ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+				ConnState: func(c net.Conn, _ http.ConnState) { conns.Store(c, true) },
+			})
+			near := proxy.MustNew("http://far.example/mcp", proxy.Logger(silent), proxy.Dial(client.Version(v), client.HTTPClient(network)))
+			require.NoError(t, near.Start(t.Context()))
+			c, err := client.Dial(t.Context(), near, client.Version(protocol.V20260728), client.Logger(silent))
+			require.NoError(t, err)
+			sub, err := c.Subscribe(t.Context(), "desk://index")
+			require.NoError(t, err)
+			down.Store(true)
+			conns.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
+			time.Sleep(10 * time.Minute)
+			down.Store(false)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.True(t, far.ResourceUpdated("desk://index"), v)
+			limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			change, err := sub.Next(limited)
+			require.NoError(t, err)
+			require.Equal(t, client.Change{Kind: client.ResourceUpdated, URI: "desk://index"}, change)
+			require.NoError(t, c.Close())
+			require.NoError(t, near.Close())
+			handler.Close()
+			closeAll()
+		})
+	}
+}
+
+func TestUpdatesAreForwardedAfterTheConnectionBroke(t *testing.T) {
+	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+		synctest.Test(t, func(t *testing.T) {
+			far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
+			var theirs net.Conn
+			near := proxy.MustNew(client.Connect(func(ctx context.Context) (ours io.ReadWriteCloser, _ error) {
+				ours, theirs = net.Pipe()
+				go func(c net.Conn) { _ = stdio.NewIO(c, c, nil).Serve(context.WithoutCancel(ctx), far) }(theirs) // ends with the connection
+				return ours, nil
+			}), proxy.Logger(silent), proxy.Dial(client.Version(v)))
+			require.NoError(t, near.Start(t.Context()))
+			c, err := client.Dial(t.Context(), near, client.Version(protocol.V20260728), client.Logger(silent))
+			require.NoError(t, err)
+			sub, err := c.Subscribe(t.Context(), "desk://index")
+			require.NoError(t, err)
+			require.NoError(t, theirs.Close())
+			synctest.Wait()
+			_, err = client.Call[[]int](t.Context(), c, "count", nil) // connects again
+			require.NoError(t, err)
+			limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			change, err := sub.Next(limited)
+			require.NoError(t, err, "an update may have been missed")
+			require.Equal(t, "desk://index", change.URI)
+			synctest.Wait()
+			require.True(t, far.ResourceUpdated("desk://index"))
+			_, err = sub.Next(limited)
+			require.NoError(t, err)
+			require.NoError(t, c.Close())
+			require.NoError(t, near.Close())
+		})
+	}
 }

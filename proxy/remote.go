@@ -304,35 +304,84 @@ func (r *remote) subscribe(ctx context.Context, uri string) {
 // watch forwards updates of a resource until no client is subscribed. agreed, unless nil, is closed
 // when the server has responded.
 func (r *remote) watch(l *link, uri string, w *watch, agreed chan struct{}) {
-	sub, err := l.client.Subscribe(l.ctx, uri)
-	if agreed != nil {
-		close(agreed)
-	}
-	if err != nil {
-		r.config.logger.Debug("proxy: a resource is not watched", "server", r.title(), "uri", uri, "error", err)
-		r.forget(uri, w, l)
-		return
-	}
-	defer sub.Close()
+	missed := agreed == nil // the previous connection may have ended before an update
 	for {
-		change, err := sub.Next(l.ctx)
-		if err != nil {
+		sub, err := l.client.Subscribe(l.ctx, uri)
+		if agreed != nil {
+			close(agreed)
+			agreed = nil
+		}
+		refused := err != nil && !passing(err)
+		if err == nil {
+			if missed && !r.forward(uri, w, uri) {
+				_ = sub.Close()
+				return
+			}
+			err = r.forwardAll(sub, l, uri, w)
+			_ = sub.Close()
+		}
+		if err == nil {
+			return
+		}
+		r.config.logger.Debug("proxy: a resource is not watched", "server", r.title(), "uri", uri, "error", err)
+		if refused || !r.pauseWatching(l, err) {
 			r.forget(uri, w, l)
 			return
 		}
-		if r.server.ResourceUpdated(change.URI) {
-			continue
+		missed = true
+	}
+}
+
+// passing reports whether a subscription that failed with err may succeed later.
+func passing(err error) bool {
+	if status, ok := errors.AsType[*client.StatusError](err); ok {
+		return status.Code >= http.StatusInternalServerError
+	}
+	_, refused := errors.AsType[*jsonrpc.Error](err)
+	return !refused
+}
+
+// pauseWatching waits until a subscription that failed with why may be tried again. It returns false if
+// that is not on the same connection.
+func (r *remote) pauseWatching(l *link, why error) bool {
+	if l.streams {
+		return pause(l.ctx, lastRetry)
+	}
+	if l.ctx.Err() == nil && l.lost(why) {
+		r.giveUp(l, why)
+	}
+	return false
+}
+
+// forwardAll forwards the updates of a subscription until it ends. The error is nil if no client is
+// subscribed.
+func (r *remote) forwardAll(sub *client.Subscription, l *link, uri string, w *watch) error {
+	for {
+		change, err := sub.Next(l.ctx)
+		if err != nil {
+			return err
 		}
-		r.mu.Lock()
-		idle := time.Since(w.begun) > unheardFor
-		if idle && r.watched[uri] == w {
-			delete(r.watched, uri)
-		}
-		r.mu.Unlock()
-		if idle {
-			return
+		if !r.forward(uri, w, change.URI) {
+			return nil
 		}
 	}
+}
+
+// forward forwards an update to the watched resource. It returns false, and ends the watch, if no client
+// has been subscribed for a while.
+func (r *remote) forward(uri string, w *watch, updated string) bool {
+	if r.server.ResourceUpdated(updated) {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(w.begun) <= unheardFor {
+		return true
+	}
+	if r.watched[uri] == w {
+		delete(r.watched, uri)
+	}
+	return false
 }
 
 // forget removes a watch, unless the next connection continues it.
