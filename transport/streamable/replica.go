@@ -36,7 +36,7 @@ type replica struct {
 	tag       string // begins the IDs of questions
 
 	mu      sync.Mutex
-	loading map[string]chan struct{} // closed when the session was loaded; guarded by mu
+	loading map[string]*loading      // guarded by mu
 	waiting map[string]chan struct{} // wakes who waits for the answer to a question; guarded by mu
 	asked   int64                    // guarded by mu
 }
@@ -102,7 +102,7 @@ func (h *Handler) join(opts *Options) {
 		h: h, f: f, rpc: rpc, tag: f.Replica() + strings.ToLower(rand.Text()[:8]),
 		sessions: f.Set("sessions", sessionFormat), questions: f.Set("questions", questionFormat),
 		ended:   f.Set("ended-sessions", sessionFormat),
-		loading: map[string]chan struct{}{}, waiting: map[string]chan struct{}{},
+		loading: map[string]*loading{}, waiting: map[string]chan struct{}{},
 	}
 	h.replica = p
 	h.opts.Logger = h.opts.Logger.With("replica", f.Replica())
@@ -215,6 +215,12 @@ func (p *replica) session(r *http.Request, s *session, id, owner string) (*sessi
 	return s, nil // as it was last seen, if the store is not available
 }
 
+// loading is a session that is being loaded.
+type loading struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
 // load makes a copy of a session that another replica has opened. The error is
 // [transport.ErrClosed] if there is none of this owner.
 func (p *replica) load(ctx context.Context, id, owner string, caller admission.Key) error {
@@ -223,21 +229,27 @@ func (p *replica) load(ctx context.Context, id, owner string, caller admission.K
 	if other := p.loading[turn]; other != nil {
 		p.mu.Unlock()
 		select {
-		case <-other:
-			return nil
+		case <-other.done:
+			return other.err
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	done := make(chan struct{})
-	p.loading[turn] = done
+	own := &loading{done: make(chan struct{})}
+	p.loading[turn] = own
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		delete(p.loading, turn)
 		p.mu.Unlock()
-		close(done)
+		close(own.done)
 	}()
+	own.err = p.loadNow(ctx, id, owner, caller)
+	return own.err
+}
+
+// loadNow is load for one caller at a time.
+func (p *replica) loadNow(ctx context.Context, id, owner string, caller admission.Key) error {
 	if p.h.sessions.named(id) != nil {
 		return nil // it was loaded just now, or has another owner
 	}

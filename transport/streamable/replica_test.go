@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -585,4 +586,53 @@ func TestAStreamWithoutMessagesOfADeadReplicaCannotBeResumed(t *testing.T) {
 	resp := c.at(all[1]).with("Last-Event-ID", gone+"abcdefgh_1-0").get()
 	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
 	require.Contains(t, read(t, resp), "the process that ran the request has ended")
+}
+
+// A slowEngine takes a second for reads of sessions, and then fails.
+type slowEngine struct {
+	fleet.Engine
+	slow atomic.Bool
+}
+
+func (e *slowEngine) Get(ctx context.Context, set, key string) (fleet.Record, error) {
+	if set == "sessions" && e.slow.Load() {
+		time.Sleep(time.Second)
+		return fleet.Record{}, errDown
+	}
+	return e.Engine.Get(ctx, set, key)
+}
+
+func TestRequestsThatWaitForASessionAreNotToldThatItHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := fleet.NewMemory(fleet.MemoryOptions{})
+		slow := &slowEngine{Engine: store.Open()}
+		var handlers []*Handler
+		for _, engine := range []fleet.Engine{store.Open(), slow} {
+			srv := mcpkit.MustNew(&desk{}, mcpkit.StateKeys(fleetKey), mcpkit.Fleet(engine), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+			require.NoError(t, srv.Start(t.Context()))
+			defer srv.Close()
+			h := NewHandler(srv, nil)
+			defer h.Close()
+			handlers = append(handlers, h)
+		}
+		id, status := initialize(handlers[0], "192.0.2.1:1")
+		require.Equal(t, http.StatusOK, status)
+		ping := func() int {
+			r := httptest.NewRequest(http.MethodPost, "http://mcp.example/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+			r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Session-Id": {id}}
+			w := httptest.NewRecorder()
+			handlers[1].ServeHTTP(w, r)
+			return w.Code
+		}
+		slow.slow.Store(true)
+		first := make(chan int)
+		go func() { first <- ping() }() // ends with its request
+		synctest.Wait()
+		require.Equal(t, http.StatusServiceUnavailable, ping())
+		require.Equal(t, http.StatusServiceUnavailable, <-first)
+		slow.slow.Store(false)
+		time.Sleep(time.Minute)
+		require.Equal(t, http.StatusOK, ping())
+		require.NoError(t, store.Close())
+	})
 }
