@@ -2,11 +2,14 @@ package client
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // Limits of the cache.
@@ -21,8 +24,8 @@ const (
 
 // A cache stores results of modern servers for as long as the servers allow (2026-07-28,
 // basic/caching). It may store private results: a Client has one set of credentials and shares its
-// cache with no other. A key is the method and the parameters of the result. The zero value is
-// empty.
+// cache with no other. A key is the method and the parameters of the result, with the members of
+// _meta that the program sets. The zero value is empty.
 type cache struct {
 	off bool
 
@@ -35,6 +38,26 @@ type cache struct {
 type cached struct {
 	raw   json.RawMessage
 	until time.Time
+}
+
+// variant returns the end of the keys of requests with these options: the server may look at the
+// members of _meta, except those of trace contexts.
+func (cc *callConfig) variant() string {
+	if len(cc.meta) == 0 {
+		return ""
+	}
+	b := []byte{0}
+	for _, name := range slices.Sorted(maps.Keys(cc.meta)) {
+		switch name {
+		case protocol.MetaTraceParent, protocol.MetaTraceState, protocol.MetaBaggage:
+		default:
+			b = append(append(jsonx.AppendString(b, name), ':'), cc.meta[name]...)
+		}
+	}
+	if len(b) == 1 {
+		return ""
+	}
+	return string(b)
 }
 
 // get returns the result of key if it is fresh.

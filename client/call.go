@@ -52,8 +52,12 @@ func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.Raw
 	if err != nil {
 		return nil, err
 	}
-	if r.key != "" && !cc.fresh {
-		if raw, ok := c.cache.get(r.key); ok {
+	key := r.key
+	if key != "" {
+		key += cc.variant()
+	}
+	if key != "" && !cc.fresh {
+		if raw, ok := c.cache.get(key); ok {
 			return raw, nil
 		}
 	}
@@ -71,8 +75,8 @@ func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.Raw
 		case !ok:
 			return nil, explain(r, invalid(r.method, "resultType is not a string"))
 		case kind == "" || kind == protocol.ResultComplete:
-			if r.key != "" && round == 0 {
-				c.cache.put(r.key, raw, mark)
+			if key != "" && round == 0 {
+				c.cache.put(key, raw, mark)
 			}
 			return raw, nil
 		case kind != protocol.ResultInputRequired:

@@ -257,6 +257,23 @@ func TestListsAndResourcesAreCachedAsLongAsTheServerAllows(t *testing.T) {
 	}
 }
 
+func TestResultsAreCachedForTheirMeta(t *testing.T) {
+	srv := mcpkit.MustNew(nil)
+	require.NoError(t, srv.Add(mcpkit.NewResource("tenant://name", "tenant", func(call *mcpkit.Call) string {
+		return string(call.Meta("example.com/tenant"))
+	}).Cache("1h,private")))
+	c, err := client.Dial(t.Context(), client.InMemory(srv))
+	require.NoError(t, err)
+	defer c.Close()
+	for _, tenant := range []string{"a", "b", "a"} {
+		for _, trace := range []string{"00-1", "00-2"} {
+			r, err := c.ReadResource(t.Context(), "tenant://name", client.Meta("example.com/tenant", tenant), client.Meta("traceparent", trace))
+			require.NoError(t, err)
+			require.Equal(t, `"`+tenant+`"`, *r.Contents[0].Text)
+		}
+	}
+}
+
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
