@@ -145,6 +145,24 @@ func TestResultsInMemoryReplaceThoseThatEndedBefore(t *testing.T) {
 	require.Equal(t, tasks.LimitError{Bytes: true, Limit: 64 << 20}, *full)
 }
 
+func TestTasksCanBeCancelledWhileOthersFillTheMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		require.NoError(t, o.srv.Add(mcpkit.NewTool("hoard", func(ctx context.Context) error {
+			_, err := mcpkit.Once(ctx, "much", func() (string, error) { return strings.Repeat("x", 65<<20), nil })
+			<-ctx.Done()
+			return err
+		}).Tag("task", "optional")))
+		p := o.modern()
+		asking := p.start("trip", `{}`)
+		p.await(asking, protocol.TaskInputRequired)
+		p.start("hoard", `{}`)
+		synctest.Wait()
+		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, asking))
+		require.Equal(t, protocol.TaskCancelled, p.get(asking).Status)
+	})
+}
+
 func TestTasksThatAreCreatedWhileOthersEndDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := heldStore{&tasks.MemoryStore{}, make(chan struct{})}

@@ -192,7 +192,11 @@ func (s *memoryStore) Update(_ context.Context, r *record) error {
 		s.mu.Unlock()
 		return errConflict
 	}
-	evicted, err := s.makeSpace(r, len(r.Data)-len(old.Data))
+	var evicted []string
+	var err error
+	if more := len(r.Data) - len(old.Data); more > 0 {
+		evicted, err = s.makeSpace(r, more)
+	}
 	if old.State != stateAsleep {
 		err = nil // only a client makes a sleeping record larger
 	}
