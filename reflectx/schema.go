@@ -189,7 +189,7 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	if s == shapeSlice || s == shapeArray {
 		kw.Items = c.mapType(t.Elem())
 		if kw.Items == nil {
-			kw.Items = c.keywords(t.Elem())
+			kw.Items = c.keywords(indirectAll(t.Elem()))
 		}
 	}
 	return kw
