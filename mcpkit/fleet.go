@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -132,6 +133,7 @@ type sessionRecord struct {
 	Ready         bool                        `json:"ready"`
 	LogLevel      int32                       `json:"logLevel"`
 	Subscriptions []string                    `json:"subscriptions,omitempty"`
+	Scopes        []string                    `json:"scopes,omitempty"` // of the caller
 }
 
 // change changes the state with f, on all replicas. f may run more than once.
@@ -152,10 +154,14 @@ func (s *Server) StoreSession(ts *transport.Session) ([]byte, error) {
 	state.mu.Lock()
 	subscriptions := slices.Clone(state.subscriptions)
 	state.mu.Unlock()
-	return jsonx.Marshal(&sessionRecord{
+	r := &sessionRecord{
 		Version: state.version, Info: state.info, Capabilities: state.capabilities,
 		Ready: state.ready.Load(), LogLevel: state.logLevel.Load(), Subscriptions: subscriptions,
-	})
+	}
+	if p := state.caller(); p != nil {
+		r.Scopes = p.Scopes
+	}
+	return jsonx.Marshal(r)
 }
 
 // RestoreSession sets the state of a session that another replica stored. It implements
@@ -171,6 +177,7 @@ func (s *Server) RestoreSession(ts *transport.Session, data []byte) error {
 	}
 	state.ready.Store(r.Ready)
 	state.logLevel.Store(r.LogLevel)
+	state.restored.Store(&oauth.Principal{Scopes: r.Scopes})
 	state.mu.Lock()
 	state.subscriptions = slices.Compact(slices.Sorted(slices.Values(r.Subscriptions)))
 	state.mu.Unlock()

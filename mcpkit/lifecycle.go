@@ -22,12 +22,21 @@ type session struct {
 	capabilities protocol.ClientCapabilities
 	ready        atomic.Bool // notifications/initialized arrived
 	logLevel     atomic.Int32
-	principal    atomic.Pointer[oauth.Principal] // of its last request
+	principal    atomic.Pointer[oauth.Principal] // of its last request to this replica
+	restored     atomic.Pointer[oauth.Principal] // the scopes of its last change at another replica
 
 	mu            sync.Mutex
 	subscriptions []string // guarded by mu: URIs, sorted
 	onEnd         []func() // guarded by mu: called at the end
 	over          bool     // guarded by mu
+}
+
+// caller returns a principal with the scopes of the client, as far as this replica knows them.
+func (state *session) caller() *oauth.Principal {
+	if p := state.principal.Load(); p != nil {
+		return p
+	}
+	return state.restored.Load()
 }
 
 // maxSubscriptions limits the resources that a session may subscribe to, and that one

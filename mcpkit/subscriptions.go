@@ -245,7 +245,7 @@ func (s *Server) updatedHere(uri string) (notified bool) {
 		state.mu.Lock()
 		_, subscribed := slices.BinarySearch(state.subscriptions, uri)
 		state.mu.Unlock()
-		if subscribed && state.ready.Load() && state.link.Home() && state.principal.Load().Has(scopes...) {
+		if subscribed && state.ready.Load() && state.link.Home() && state.caller().Has(scopes...) {
 			notified = true
 			if n == nil {
 				n = s.broadcast(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})

@@ -636,3 +636,38 @@ func TestRequestsThatWaitForASessionAreNotToldThatItHasEnded(t *testing.T) {
 		require.NoError(t, store.Close())
 	})
 }
+
+// A vault is a service whose resource needs a scope.
+type vault struct {
+	_ struct {
+		Gold mcpkit.Resource `uri:"vault://gold" scopes:"vault:read"`
+	}
+}
+
+func (*vault) Gold() string { return "much" }
+
+func TestUpdatesThatNeedScopesReachSessionsOfAllReplicas(t *testing.T) {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
+	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	var all []*replicaUnderTest
+	for range 2 {
+		r := &replicaUnderTest{t: t}
+		r.srv = mcpkit.MustNew(&vault{}, mcpkit.Name("vault", "1"), mcpkit.StateKeys(fleetKey), mcpkit.Fleet(engine.Open()), mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, r.srv.Start(t.Context()))
+		r.handler = NewHandler(r.srv, nil)
+		r.web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			ann := &oauth.Principal{Subject: "ann", Scopes: []string{"vault:read"}}
+			r.handler.ServeHTTP(w, req.WithContext(oauth.NewContext(req.Context(), ann)))
+		}))
+		t.Cleanup(r.stop)
+		all = append(all, r)
+	}
+	c := all[0].open("2025-11-25")
+	subscribed := c.post(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"vault://gold"}}`)
+	require.Contains(t, read(t, subscribed), `"result"`)
+	ev := eventsOf(t, c.at(all[1]).get()) // the first request of the session there
+	ev.next()                             // priming
+	require.Eventually(t, func() bool { return all[1].srv.ResourceUpdated("vault://gold") }, 10*time.Second, 10*time.Millisecond)
+	for !strings.Contains(ev.data(), "resources/updated") {
+	}
+}
