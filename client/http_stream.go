@@ -181,23 +181,23 @@ const steadyStream = time.Second
 func (h *httpConn) follow(ctx context.Context, open func()) {
 	defer open()
 	x := &exchange{}
-	x.version, _ = h.state()
+	var session string
+	x.version, session = h.state()
 	var r resumption
-	for ctx.Err() == nil {
+	for opened := false; ctx.Err() == nil; {
 		body, err := h.get(ctx, r.id)
 		if err != nil {
-			if status, ok := errors.AsType[*StatusError](err); ok && status.Code != http.StatusMethodNotAllowed && status.Code != http.StatusNotFound {
-				h.c.warn("client: the server refuses the stream of the session", "error", err)
-			}
+			h.refusedStream(ctx, session, opened, err)
 			return
 		}
 		open()
 		if body != nil {
+			opened = true
 			_, err = h.resumed(ctx, x, body, &r)
 			h.c.log.Debug("client: the stream of the session ended", "error", err)
 		}
 		if r.fruitless > maxFruitless {
-			h.unfollow(ctx)
+			h.unfollow(ctx, fmt.Errorf("client: the stream of the session ended %d times without an event; call Listen again", maxFruitless+1))
 			return
 		}
 		if r.wait(ctx) != nil {
@@ -206,13 +206,38 @@ func (h *httpConn) follow(ctx context.Context, open func()) {
 	}
 }
 
-// unfollow gives up the stream of the session. The next Listen reopens it.
-func (h *httpConn) unfollow(ctx context.Context) {
+// refusedStream handles that the server does not open the stream of a session, which is optional, or
+// does not open it again.
+func (h *httpConn) refusedStream(ctx context.Context, session string, opened bool, why error) {
+	if !opened {
+		if status, ok := errors.AsType[*StatusError](why); ok && status.Code != http.StatusMethodNotAllowed && status.Code != http.StatusNotFound {
+			h.c.warn("client: the server refuses the stream of the session", "error", why)
+		}
+		return
+	}
+	if _, now := h.state(); now != session || ctx.Err() != nil {
+		return // another session has taken its place, or the client is closed
+	}
+	if errors.Is(why, errNoSession) {
+		if !h.c.changes.listening() && !h.c.cfg.handlers.unasked() {
+			return // the next call begins another session
+		}
+		// Not with ctx, which ends when the stream of the new session is opened.
+		if why = h.c.renewSession(h.c.base, h.c.agreed.Load()); why == nil || h.c.base.Err() != nil {
+			return
+		}
+	}
+	h.unfollow(ctx, fmt.Errorf("client: the stream of the session cannot be opened again; call Listen again: %w", why))
+}
+
+// unfollow gives up the stream of the session, and ends the subscriptions. The next Listen reopens
+// it.
+func (h *httpConn) unfollow(ctx context.Context, why error) {
 	h.mu.Lock()
 	if ctx.Err() == nil { // otherwise a newer stream has replaced it
 		h.listening()
 		h.listening = nil
 	}
 	h.mu.Unlock()
-	h.c.changes.end(fmt.Errorf("client: the stream of the session ended %d times without an event; call Listen again", maxFruitless+1), false)
+	h.c.changes.end(why, false)
 }

@@ -2,18 +2,24 @@ package client_test
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/memnet"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 const questionOfPuppet = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`
@@ -159,4 +165,60 @@ func TestSubscriptionsContinueInANewSession(t *testing.T) {
 	change, err = s.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, want, change)
+}
+
+// The program only waits for changes, and sends no request that would find the session gone.
+func TestSubscriptionsContinueWhenTheServerHasForgottenTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		servers := make([]*mcpkit.Server, 2)
+		handlers := make([]*streamable.Handler, 2)
+		for i := range servers {
+			servers[i] = mcpkit.MustNew(nil)
+			require.NoError(t, servers[i].Add(mcpkit.NewTool("first", func() {})))
+			handlers[i] = streamable.NewHandler(servers[i], nil)
+		}
+		var now atomic.Pointer[streamable.Handler]
+		now.Store(handlers[0])
+		network, closeAll := memnet.Serve(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.Load().ServeHTTP(w, r) })})
+		c, err := client.Dial(t.Context(), "http://mcp.example", client.HTTPClient(network), client.Version(protocol.V20251125))
+		require.NoError(t, err)
+		s, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.NoError(t, err)
+		now.Store(handlers[1])
+		handlers[0].Close()
+		for range 2 { // what may have changed meanwhile, and what changes then
+			limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+			change, err := s.Next(limited)
+			cancel()
+			require.NoError(t, err)
+			require.Equal(t, client.ToolsChanged, change.Kind)
+			time.Sleep(time.Minute)
+			require.NoError(t, servers[1].Add(mcpkit.NewTool(rand.Text(), func() {})))
+		}
+		require.NoError(t, c.Close())
+		handlers[1].Close()
+		closeAll()
+	})
+}
+
+func TestSubscriptionsEndWhenTheirStreamIsRefused(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Bool
+	f := newLegacyFake(t, map[string]answer{
+		"initialize":          initialized("2025-11-25", "one"),
+		"resources/subscribe": result(`{}`),
+		"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
+			if !opened.CompareAndSwap(false, true) {
+				http.Error(w, "no longer", http.StatusForbidden)
+				return
+			}
+			stream()(w, r, nil)
+		},
+	})
+	c := dial(t, f.URL)
+	s, err := c.Subscribe(t.Context(), "test://x")
+	require.NoError(t, err)
+	_, err = s.Next(t.Context())
+	require.ErrorContains(t, err, "client: the stream of the session cannot be opened again; call Listen again")
+	require.ErrorContains(t, err, "403")
 }
