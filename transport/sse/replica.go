@@ -51,7 +51,7 @@ type sessionRecord struct {
 }
 
 // A forwarded message is the body of a POST at another replica, with the header fields that hold no
-// credentials.
+// credentials. Without header fields, it only makes the log live on.
 type forwarded struct {
 	Header http.Header `json:"header"`
 	Body   []byte      `json:"body"`
@@ -125,7 +125,8 @@ func (p *replica) announce(ctx context.Context, s *session) (end func(), err err
 	}, nil
 }
 
-// follow passes messages that arrived at other replicas to s, and renews the record, until ctx ends.
+// follow passes messages that arrived at other replicas to s, and renews the record and the log, until
+// ctx ends. If the log expired, the next message would have the number of an earlier one.
 func (p *replica) follow(ctx context.Context, s *session, r fleet.Record) {
 	look, renew := time.NewTicker(lookIn), time.NewTicker(renewal)
 	defer look.Stop()
@@ -138,6 +139,11 @@ func (p *replica) follow(ctx context.Context, s *session, r fleet.Record) {
 		case <-renew.C:
 			if revision, err := p.sessions.Update(ctx, r); err == nil {
 				r.Revision = revision
+			}
+			if seq > 0 {
+				if err := p.append(ctx, s.key, forwarded{}); err != nil && ctx.Err() == nil {
+					p.f.Logger().WarnContext(ctx, "sse: the messages of a session were not kept alive", "error", err)
+				}
 			}
 			continue
 		case <-s.wire.ended:
@@ -167,6 +173,10 @@ func (p *replica) pass(ctx context.Context, s *session, seq uint64) (last uint64
 			p.f.Logger().WarnContext(ctx, "sse: messages that arrived at other replicas were lost; closing the stream", "error", err)
 			_ = s.wire.Close()
 			return seq, false
+		}
+		if m.Header == nil {
+			seq = e.Seq
+			continue
 		}
 		select {
 		case s.wire.in <- posted{m.Body, duplex.Origin{Context: ctx, Header: transport.Header(m.Header)}}:
@@ -217,7 +227,16 @@ func (p *replica) forward(r *http.Request, key, holder string, body []byte) erro
 	for _, name := range credentials {
 		header.Del(name)
 	}
-	data, err := json.Marshal(forwarded{header, body})
+	err := p.append(r.Context(), key, forwarded{header, body})
+	if err == nil {
+		p.f.Tell(holder, kindPost, key)
+	}
+	return err
+}
+
+// append appends a message to the log of a session.
+func (p *replica) append(ctx context.Context, key string, m forwarded) error {
+	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
@@ -225,12 +244,9 @@ func (p *replica) forward(r *http.Request, key, holder string, body []byte) erro
 	err = fleet.ErrConflict
 	for n := 0; errors.Is(err, fleet.ErrConflict) && n < conflictsInARow; n++ {
 		var last uint64
-		if last, err = p.f.Last(r.Context(), key, incoming); err == nil {
-			err = p.f.Append(r.Context(), key, incoming, fleet.Entry{Seq: last + 1, Data: data}, keep)
+		if last, err = p.f.Last(ctx, key, incoming); err == nil {
+			err = p.f.Append(ctx, key, incoming, fleet.Entry{Seq: last + 1, Data: data}, keep)
 		}
-	}
-	if err == nil {
-		p.f.Tell(holder, kindPost, key)
 	}
 	return err
 }

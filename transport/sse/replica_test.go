@@ -269,3 +269,38 @@ func TestForwardedMessagesAreLimited(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(got), `"code":-32700`)
 }
+
+// A load balancer sends messages to another replica, and again after half a day.
+func TestMessagesReachTheReplicaWithTheStreamForDays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		defer engine.Close()
+		var clients []*http.Client
+		for _, name := range []string{"a", "b"} {
+			f := fleet.New(engine.Open(), fleet.Options{Seal: seal, Open: unseal, Logger: quiet})
+			require.NoError(t, f.Start(t.Context()))
+			defer f.Close()
+			clients = append(clients, serveWired(t, &member{f, name}, &sse.Options{KeepAlive: -1, SessionIdle: -1}))
+		}
+		url, lines := begin(t, clients[0])
+		for n := range 3 {
+			for i := range 5 - n { // fewer each time
+				require.Equal(t, 202, say(t, clients[1], url, fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d.%d","method":"x"}`, n, i)))
+				answered := make(chan string, 1)
+				go func() { // ends with the line
+					_, _ = lines.ReadString('\n')
+					text, _ := lines.ReadString('\n')
+					_, _ = lines.ReadString('\n')
+					answered <- text
+				}()
+				select {
+				case text := <-answered:
+					require.Contains(t, text, fmt.Sprintf(`"id":"%d.%d"`, n, i))
+				case <-time.After(time.Minute):
+					require.Fail(t, "a message was lost", "%d.%d", n, i)
+				}
+			}
+			time.Sleep(12 * time.Hour)
+		}
+	})
+}
