@@ -259,6 +259,7 @@ func (p *replica) loadNow(ctx context.Context, id, owner string, caller admissio
 	}
 	s.shared.again = s.shared.record.Home == p.f.Replica()
 	s.out.standalone.sent = s.shared.record.Sent
+	s.out.standalone.last = s.shared.record.Sent // no message has been sent here yet
 	if !p.h.sessions.add(s, caller) {
 		s.close()
 		return errors.New("too many sessions are in use")
@@ -519,9 +520,11 @@ func (p *replica) take(ctx context.Context, l *listener) *refusal {
 	if err != nil {
 		return p.refuse(ctx, err)
 	}
+	sent := x.sent()
 	if l.fresh {
-		l.seq = max(l.seq, x.sent())
+		l.seq = max(l.seq, sent)
 	}
+	l.s.out.reached(l.st, max(l.seq, sent))
 	if missed {
 		p.rpc.SessionMissed(l.s.Session)
 	}

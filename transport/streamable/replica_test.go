@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/internal/memnet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
@@ -670,4 +672,58 @@ func TestUpdatesThatNeedScopesReachSessionsOfAllReplicas(t *testing.T) {
 	require.Eventually(t, func() bool { return all[1].srv.ResourceUpdated("vault://gold") }, 10*time.Second, 10*time.Millisecond)
 	for !strings.Contains(ev.data(), "resources/updated") {
 	}
+}
+
+// The log of a stream that was silent for a while has expired.
+func TestNotificationsReachStreamsThatMoveAfterALongSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := fleet.NewMemory(fleet.MemoryOptions{})
+		var servers []*mcpkit.Server
+		var networks []*http.Client
+		for range 2 {
+			srv := mcpkit.MustNew(&desk{}, mcpkit.StateKeys(fleetKey), mcpkit.Fleet(store.Open()), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+			require.NoError(t, srv.Start(t.Context()))
+			h := NewHandler(srv, &Options{KeepAlive: -1})
+			network, closeAll := memnet.Serve(&http.Server{Handler: h})
+			defer closeAll()
+			defer srv.Close()
+			defer h.Close()
+			servers, networks = append(servers, srv), append(networks, network)
+		}
+		c := (&testServer{t: t, url: "http://mcp.example"}).client()
+		c.http = networks[0]
+		resp := c.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` + canElicit + `}}`)
+		c = c.with("Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id"), "MCP-Protocol-Version", "2025-11-25")
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`).StatusCode)
+		first := c.get()
+		ev := eventsOf(t, first)
+		ev.next() // priming
+		for range 3 {
+			require.NoError(t, servers[0].Add(mcpkit.NewTool(strings.ToLower(rand.Text()), func() {})))
+			require.Contains(t, ev.data(), "tools/list_changed")
+		}
+		time.Sleep(2 * DefaultSessionIdle) // the stream keeps the session
+		require.NoError(t, first.Body.Close())
+		synctest.Wait()
+		c.http = networks[1]
+		second := c.get()
+		ev = eventsOf(t, second)
+		ev.next() // priming
+		synctest.Wait()
+		require.NoError(t, servers[1].Add(mcpkit.NewTool("new", func() {})))
+		heard := make(chan string, 1)
+		go func() { // ends with the stream
+			e, _ := ev.r.Next()
+			heard <- string(e.Data)
+		}()
+		select {
+		case text := <-heard:
+			require.Contains(t, text, "tools/list_changed")
+		case <-time.After(time.Minute):
+			require.Fail(t, "the notification is lost")
+		}
+		require.NoError(t, second.Body.Close())
+		require.NoError(t, store.Close())
+	})
 }

@@ -77,6 +77,9 @@ type reading struct {
 
 const standaloneName = "0"
 
+// plausible is more messages than a stream ever has.
+const plausible = 1 << 62
+
 func (o *streams) init(s *session) {
 	o.s = s
 	o.standalone = &stream{name: standaloneName}
@@ -360,6 +363,16 @@ func (o *streams) wrote(st *stream, seq uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	st.sent = seq
+}
+
+// reached records that a client has the messages of st up to seq, which other replicas may have stored in
+// a log that has expired since. The next one gets a larger number.
+func (o *streams) reached(st *stream, seq uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !st.stuck && seq < plausible { // otherwise the log is in use, or the client has made the number up
+		st.last = max(st.last, seq)
+	}
 }
 
 // lastSent returns the number of the last message of st that a GET wrote.
