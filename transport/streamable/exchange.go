@@ -431,19 +431,21 @@ func (h *Handler) watchConnections() {
 	}
 }
 
-// releaseConnections gives up the connections of legacy requests whose clients have disconnected.
+// releaseConnections gives up the connections of legacy requests whose clients have disconnected, and
+// keeps the sessions of the others.
 func (h *Handler) releaseConnections() {
 	h.watching.Store(false)
 	h.life.Each(h.releaseConnection)
 }
 
-// releaseConnection gives up the connection of t. The reply may have been sent meanwhile.
+// releaseConnection does that for t. The reply may have been sent meanwhile.
 func (h *Handler) releaseConnection(t httpserve.Task) {
 	e, ok := t.(*exchange)
 	if !ok || e.modern {
 		return
 	}
 	h.watchConnections()
+	h.replica.keep(e.s)
 	if e.disconnected() && e.mu.TryLock() { // or a write is about to fail
 		e.release()
 		e.mu.Unlock()

@@ -109,11 +109,7 @@ func (h *Handler) join(opts *Options) {
 	if opts == nil || opts.EventStore == nil {
 		h.opts.EventStore = &fleetStore{p}
 	}
-	p.on(kindChanged, func(s *session, _ *notice) {
-		if s.shared.rereads.CompareAndSwap(false, true) {
-			go s.shared.reread() // ends when the engine has answered
-		}
-	})
+	p.on(kindChanged, func(s *session, _ *notice) { s.shared.rereadSoon() })
 	// Ends when the functions of Call.OnSessionEnd return.
 	p.on(kindEnded, func(s *session, _ *notice) { go h.sessions.end(s) })
 	p.on(kindTaken, func(s *session, n *notice) {
@@ -436,6 +432,20 @@ func (x *shared) refresh(ctx context.Context) error {
 
 func (x *shared) isFresh() bool {
 	return time.Now().UnixNano()-x.checked.Load() < int64(min(recheck, x.p.life()/4))
+}
+
+// keep makes the record of a session live on during a long call; nil is no session.
+func (p *replica) keep(s *session) {
+	if p != nil && s != nil && time.Now().UnixNano()-s.shared.checked.Load() > int64(p.life()/4) {
+		s.shared.rereadSoon()
+	}
+}
+
+// rereadSoon lets a goroutine read the record, unless one is about to.
+func (x *shared) rereadSoon() {
+	if x.rereads.CompareAndSwap(false, true) {
+		go x.reread() // ends when the engine has answered
+	}
 }
 
 // reread reads what another replica has stored.

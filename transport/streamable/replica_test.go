@@ -727,3 +727,25 @@ func TestNotificationsReachStreamsThatMoveAfterALongSilence(t *testing.T) {
 		require.NoError(t, store.Close())
 	})
 }
+
+func TestSessionsOfAFleetOutliveLongCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := fleet.NewMemory(fleet.MemoryOptions{})
+		srv := mcpkit.MustNew(nil, mcpkit.StateKeys(fleetKey), mcpkit.Fleet(store), mcpkit.ToolTimeout(0), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, srv.Add(mcpkit.NewTool("long", func() { time.Sleep(3 * DefaultSessionIdle) })))
+		require.NoError(t, srv.Start(t.Context()))
+		h := NewHandler(srv, nil)
+		network, closeAll := memnet.Serve(&http.Server{Handler: h})
+		c := (&testServer{t: t, url: "http://mcp.example"}).client()
+		c.http = network
+		resp := c.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` + canElicit + `}}`)
+		c = c.with("Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id"), "MCP-Protocol-Version", "2025-11-25")
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`).StatusCode)
+		require.Contains(t, read(t, c.post(tool(1, "long"))), `"result"`)
+		require.Equal(t, http.StatusOK, c.post(`{"jsonrpc":"2.0","id":2,"method":"ping"}`).StatusCode)
+		h.Close()
+		closeAll()
+		require.NoError(t, srv.Close())
+	})
+}
