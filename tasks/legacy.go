@@ -158,7 +158,7 @@ func (e *engine) ask(ctx context.Context, call *mcpkit.Call, id string, t *task)
 			return err
 		}
 		answer, err := call.Ask(ctx, question.Method, params)
-		if errors.Is(err, mcpkit.ErrDeclined) {
+		if errors.Is(err, mcpkit.ErrDeclined) && question.Method == protocol.MethodElicitationCreate {
 			answer, err = json.RawMessage(`{"action":"decline"}`), nil
 		}
 		if err != nil {

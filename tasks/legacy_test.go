@@ -22,7 +22,7 @@ import (
 func (o *opened) legacy(v protocol.Version, as *oauth.Principal) (*peer, string) {
 	p := &peer{t: o.t, srv: o.srv, as: as}
 	p.session = transport.NewSession("s1", p)
-	init := p.result("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{"elicitation":{}},"clientInfo":{"name":"test","version":"1"}}`, v))
+	init := p.result("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{"elicitation":{},"sampling":{}},"clientInfo":{"name":"test","version":"1"}}`, v))
 	return p, init
 }
 
@@ -148,6 +148,25 @@ func TestMalformedAnswersOfVersion20251125LeaveTheTaskWaiting(t *testing.T) {
 		require.Equal(t, "input_required", p.getLegacy(id).Status)
 		answer = `{"action":"accept","content":{"place":"Oslo"}}`
 		require.Contains(t, p.result("tasks/result", fmt.Sprintf(`{"taskId":%q}`, id)), "Oslo and Oslo")
+	})
+}
+
+func TestRefusedSamplingOfVersion20251125IsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		require.NoError(t, o.srv.Add(mcpkit.NewTool("poem", func(ctx context.Context) (string, error) {
+			_, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{MaxTokens: 5, Messages: []protocol.SamplingMessage{
+				{Role: protocol.RoleUser, Content: protocol.SamplingContents{mcpkit.Text("a poem")}}}})
+			return "a poem", err
+		}).Tag("task", "optional")))
+		p, _ := o.legacy(protocol.V20251125, ann)
+		p.answer = func(*jsonrpc.Request) *jsonrpc.Response {
+			return &jsonrpc.Response{Error: jsonrpc.Errorf(protocol.CodeUserRejected, "no")}
+		}
+		id := p.startLegacy("poem", `{}`, `{}`).TaskID
+		synctest.Wait()
+		require.ErrorContains(t, p.fails("tasks/result", fmt.Sprintf(`{"taskId":%q}`, id)), "the user declined")
+		require.Equal(t, "input_required", p.getLegacy(id).Status)
 	})
 }
 

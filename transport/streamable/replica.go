@@ -434,7 +434,7 @@ func (x *shared) isFresh() bool {
 	return time.Now().UnixNano()-x.checked.Load() < int64(min(recheck, x.p.life()/4))
 }
 
-// keep makes the record of a session live on during a long call; nil is no session.
+// keep makes the record of a session live on during a long call. s is nil outside of sessions.
 func (p *replica) keep(s *session) {
 	if p != nil && s != nil && time.Now().UnixNano()-s.shared.checked.Load() > int64(p.life()/4) {
 		s.shared.rereadSoon()
