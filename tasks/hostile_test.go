@@ -146,21 +146,19 @@ func TestResultsInMemoryReplaceThoseThatEndedBefore(t *testing.T) {
 }
 
 func TestTasksCanBeCancelledWhileOthersFillTheMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		require.NoError(t, o.srv.Add(mcpkit.NewTool("hoard", func(ctx context.Context) error {
-			_, err := mcpkit.Once(ctx, "much", func() (string, error) { return strings.Repeat("x", 65<<20), nil })
-			<-ctx.Done()
-			return err
-		}).Tag("task", "optional")))
-		p := o.modern()
-		asking := p.start("trip", `{}`)
-		p.await(asking, protocol.TaskInputRequired)
-		p.start("hoard", `{}`)
-		synctest.Wait()
-		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, asking))
-		require.Equal(t, protocol.TaskCancelled, p.get(asking).Status)
-	})
+	store := &tasks.MemoryStore{}
+	put := func(id string, state tasks.State) *tasks.Record {
+		r := &tasks.Record{ID: id, Owner: "ann", State: state, Expires: time.Now().Add(time.Hour), Data: []byte("{}")}
+		require.NoError(t, store.Create(t.Context(), r, tasks.Limits{}))
+		return r
+	}
+	asking, running := put("asking", tasks.Asleep), put("running", tasks.Ready)
+	running.Data = make([]byte, 65<<20) // a value of Once
+	require.NoError(t, store.Update(t.Context(), running))
+	asking.Data = []byte("{ }")
+	require.Error(t, store.Update(t.Context(), asking), "no space for answers")
+	asking.State, asking.Data = tasks.Ended, []byte("{}")
+	require.NoError(t, store.Update(t.Context(), asking))
 }
 
 func TestTasksThatAreCreatedWhileOthersEndDoNotWait(t *testing.T) {
