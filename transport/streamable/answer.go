@@ -34,7 +34,7 @@ func (e *exchange) sendResponse(ctx context.Context, resp *jsonrpc.Response) {
 	if e.sendJSON(resp, false) {
 		return
 	}
-	// Returns when the store has finished its current message, within storeTimeout.
+	// Returns when the store has finished its current message.
 	_ = e.takeTurn(context.Background())
 	defer e.giveTurn()
 	if e.sendJSON(resp, true) {

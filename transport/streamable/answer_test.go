@@ -220,7 +220,8 @@ func TestResponseTooLargeToBeStored(t *testing.T) {
 			_ = notify(ctx, peer, 1)
 			return result(req, big)
 		},
-	}, &Options{EventStore: NewMemoryStore(MemoryLimits{SessionBytes: 3000})})
+	}, nil)
+	memoryOf(s.handler).sessionBytes = 3000
 	c := s.legacy("2025-11-25")
 	c.call(1, "poll")
 	require.NoError(t, <-closed)

@@ -183,7 +183,7 @@ func (e *exchange) respondBatched(resp *jsonrpc.Response) {
 	if resp == nil {
 		return
 	}
-	// Ends when the store does what it is at, within storeTimeout.
+	// Ends when the store does what it is at.
 	_ = e.takeTurn(context.Background())
 	defer e.giveTurn()
 	e.mu.Lock()

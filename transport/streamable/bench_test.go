@@ -176,13 +176,13 @@ func (r *rewound) Close() error { return nil }
 
 // BenchmarkMemoryStore measures storing a message.
 func BenchmarkMemoryStore(b *testing.B) {
-	m := NewMemoryStore(MemoryLimits{})
+	m := newMemoryStore()
 	data := jsonrpc.AppendRequest(nil, notification("notifications/progress", `{"n":1}`))
 	seq := uint64(0)
 	b.ReportAllocs()
 	for b.Loop() {
 		seq++
-		if err := m.Append(b.Context(), "s", "1", Event{Seq: seq, Data: data}); err != nil {
+		if err := m.append(b.Context(), "s", "1", event{seq: seq, data: data}); err != nil {
 			b.Fatal(err)
 		}
 	}

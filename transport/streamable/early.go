@@ -59,7 +59,7 @@ func (p early) RespondEarly(resp *jsonrpc.Response) {
 	} else {
 		resp = complete(e.req, resp)
 	}
-	// Returns when the store has finished its current message, within storeTimeout.
+	// Returns when the store has finished its current message.
 	_ = e.takeTurn(context.Background())
 	defer e.giveTurn()
 	if e.writeEarly(resp) {

@@ -44,20 +44,22 @@ func TestSessionOfAnInitializeThatPanicsEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.rpc.endedSessions()) == 1 }, time.Minute, time.Millisecond)
 }
 
-// A storeOf is a memory store that calls a function before Append.
+// A storeOf calls a function before it keeps a message, as the store of a fleet that may be slow.
 type storeOf struct {
-	EventStore
-	before func(ctx context.Context, session string)
+	eventStore
+	before func(session string)
 }
 
-func newStoreOf(before func(ctx context.Context, session string)) storeOf {
-	return storeOf{NewMemoryStore(MemoryLimits{}), before}
+func (s storeOf) append(ctx context.Context, session, stream string, e event) error {
+	s.before(session)
+	return s.eventStore.append(ctx, session, stream, e)
 }
 
-func (s storeOf) Append(ctx context.Context, session, stream string, e Event) error {
-	s.before(ctx, session)
-	return s.EventStore.Append(ctx, session, stream, e)
-}
+// delay lets h call before each time that it stores a message.
+func delay(h *Handler, before func(session string)) { h.events = storeOf{h.events, before} }
+
+// memoryOf returns what h keeps for clients that resume streams.
+func memoryOf(h *Handler) *memoryStore { return h.events.(*memoryStore) }
 
 // open opens a session of h without a network.
 func open(t *testing.T, h http.Handler) (id string) {
@@ -70,8 +72,8 @@ func open(t *testing.T, h http.Handler) (id string) {
 
 func TestCallsDoNotQueueForASlowEventStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newStoreOf(func(context.Context, string) { time.Sleep(200 * time.Millisecond) })
-		h := NewHandler(&scripted{methods: script{"talk": talkative}}, &Options{EventStore: store})
+		h := NewHandler(&scripted{methods: script{"talk": talkative}}, nil)
+		delay(h, func(string) { time.Sleep(200 * time.Millisecond) })
 		defer h.Close()
 		id := open(t, h)
 		start := time.Now()
@@ -98,13 +100,13 @@ func assertContains(t *testing.T, text, part string) {
 func TestBlockedEventStoreAffectsOneSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung, release := "", make(chan struct{})
-		store := newStoreOf(func(_ context.Context, session string) {
+		rpc := &scripted{}
+		h := NewHandler(rpc, nil)
+		delay(h, func(session string) {
 			if session == hung {
 				<-release
 			}
 		})
-		rpc := &scripted{}
-		h := NewHandler(rpc, &Options{EventStore: store})
 		defer h.Close()
 		defer close(release)
 		hung = open(t, h)
@@ -149,7 +151,8 @@ func TestNotificationsAreDroppedWhenTheStoreIsTooSlow(t *testing.T) {
 		release := make(chan struct{})
 		rpc := &scripted{}
 		var log lockedBuffer
-		h := NewHandler(rpc, &Options{EventStore: newStoreOf(func(context.Context, string) { <-release }), Logger: textLogger(&log)})
+		h := NewHandler(rpc, &Options{Logger: textLogger(&log)})
+		delay(h, func(string) { <-release })
 		defer h.Close()
 		open(t, h)
 		var errs int
@@ -169,11 +172,6 @@ func TestNotificationsAreDroppedWhenTheStoreIsTooSlow(t *testing.T) {
 func TestKeepAliveSurvivesASlowEventStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := false
-		store := newStoreOf(func(context.Context, string) {
-			if slow {
-				time.Sleep(9 * time.Second)
-			}
-		})
 		rpc := &scripted{methods: script{"slow": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 			_ = notify(ctx, peer, 1)
 			slow = true
@@ -181,7 +179,12 @@ func TestKeepAliveSurvivesASlowEventStore(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			return result(req, `{"done":true}`)
 		}}}
-		h := NewHandler(rpc, &Options{EventStore: store, KeepAlive: 4 * time.Second})
+		h := NewHandler(rpc, &Options{KeepAlive: 4 * time.Second})
+		delay(h, func(string) {
+			if slow {
+				time.Sleep(9 * time.Second)
+			}
+		})
 		defer h.Close()
 		w := newRecorder()
 		h.ServeHTTP(w, newPost(call1(7, "slow"), "Mcp-Session-Id", open(t, h)))

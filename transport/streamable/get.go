@@ -87,7 +87,7 @@ type listener struct {
 	wake   chan struct{}
 	left   chan struct{} // closed when another replica writes the stream; nil outside of a fleet
 	seq    uint64        // of the last message written
-	spare  []Event       // memory for messages of the stream
+	spare  []event       // memory for messages of the stream
 	ended  bool          // the last message of the stream was written
 	fresh  bool          // the client has not seen this stream before
 	broken bool          // the client has disconnected
@@ -246,7 +246,7 @@ func (l *listener) keepAlive() {
 
 // writeNew writes events, or if there are none, what the store has more. It returns false if the
 // stream cannot continue.
-func (l *listener) writeNew(events []Event, live bool) bool {
+func (l *listener) writeNew(events []event, live bool) bool {
 	if len(events) == 0 {
 		var err error
 		if events, err = l.after(); err != nil {
@@ -259,22 +259,22 @@ func (l *listener) writeNew(events []Event, live bool) bool {
 	}
 	// A client that resumes gets what is still stored. A live stream must not skip messages
 	// silently.
-	if live && events[0].Seq != l.seq+1 {
+	if live && events[0].seq != l.seq+1 {
 		l.h.opts.Logger.WarnContext(l.r.Context(), "streamable: client reads too slowly; closing its stream")
 		return false
 	}
 	buf := buffers.Get(0)
 	defer buffers.Put(buf)
 	for _, ev := range events {
-		if len(ev.Data) > 0 {
-			id := appendEventID(make([]byte, 0, 40), l.st, ev.Seq)
-			*buf = sse.AppendEvent((*buf)[:0], string(id), ev.Data)
+		if len(ev.data) > 0 {
+			id := appendEventID(make([]byte, 0, 40), l.st, ev.seq)
+			*buf = sse.AppendEvent((*buf)[:0], string(id), ev.data)
 			if !l.write(*buf) {
 				return false
 			}
 		}
-		l.seq, l.ended = ev.Seq, ev.Last
-		l.s.out.wrote(l.st, ev.Seq)
+		l.seq, l.ended = ev.seq, ev.last
+		l.s.out.wrote(l.st, ev.seq)
 	}
 	return true
 }
@@ -287,8 +287,8 @@ func (l *listener) writeLost(resp *jsonrpc.Response) {
 	l.write(*buf)
 }
 
-func (l *listener) after() ([]Event, error) {
-	return l.h.opts.EventStore.After(context.WithoutCancel(l.r.Context()), l.s.ID(), l.st.name, l.seq)
+func (l *listener) after() ([]event, error) {
+	return l.h.events.after(context.WithoutCancel(l.r.Context()), l.s.ID(), l.st.name, l.seq)
 }
 
 // write writes and flushes frame. It returns false if the client has disconnected. It sets a

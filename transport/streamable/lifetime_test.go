@@ -259,7 +259,7 @@ func TestFailedInitializeLeavesNoSession(t *testing.T) {
 	require.Empty(t, resp.Header.Get("Mcp-Session-Id"))
 	require.Len(t, s.rpc.endedSessions(), 1)
 	require.Empty(t, s.handler.sessions.byID)
-	require.Empty(t, s.handler.opts.EventStore.(*memoryStore).sessions)
+	require.Empty(t, memoryOf(s.handler).sessions)
 }
 
 func TestSessionsExpireWhenIdle(t *testing.T) {

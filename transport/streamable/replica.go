@@ -88,7 +88,7 @@ type sessionRecord struct {
 }
 
 // join makes h a part of the fleet of its server, if that has one.
-func (h *Handler) join(opts *Options) {
+func (h *Handler) join() {
 	member, ok := h.rpc.(interface{ Fleet() *fleet.Fleet })
 	if !ok || h.opts.Stateless {
 		return
@@ -106,9 +106,7 @@ func (h *Handler) join(opts *Options) {
 	}
 	h.replica = p
 	h.opts.Logger = h.opts.Logger.With("replica", f.Replica())
-	if opts == nil || opts.EventStore == nil {
-		h.opts.EventStore = &fleetStore{p}
-	}
+	h.events = p
 	p.on(kindChanged, func(s *session, _ *notice) { s.shared.rereadSoon() })
 	// Ends when the functions of Call.OnSessionEnd return.
 	p.on(kindEnded, func(s *session, _ *notice) { go h.sessions.end(s) })
@@ -516,7 +514,7 @@ func (p *replica) isStream(name string) bool {
 // take makes this replica the one that writes the stream of l.
 func (p *replica) take(ctx context.Context, l *listener) *refusal {
 	if gone, err := p.isGone(ctx, l); err == nil && gone {
-		all, err := p.h.opts.EventStore.After(ctx, l.s.ID(), l.st.name, 0)
+		all, err := p.h.events.after(ctx, l.s.ID(), l.st.name, 0)
 		if err == nil && len(all) == 0 {
 			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: the process that ran the request has ended; the request may have had effects")
 		}
@@ -585,8 +583,7 @@ func (p *replica) leave(l *listener) {
 	if l.st.name != standaloneName || !x.Home() || l.seq == x.sent() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.r.Context()), storeTimeout)
-	defer cancel()
+	ctx := context.WithoutCancel(l.r.Context()) // the fleet limits the time of operations
 	err := x.change(ctx, p.life(), func(r *sessionRecord) { r.Sent = max(r.Sent, l.seq) })
 	if err != nil && !errors.Is(err, transport.ErrClosed) {
 		p.f.Logger().WarnContext(ctx, "streamable: a client may get notifications twice", "error", err)
@@ -624,11 +621,11 @@ func (p *replica) check(l *listener) bool {
 	if !l.writeNew(nil, true) || l.ended {
 		return false
 	}
-	all, err := p.h.opts.EventStore.After(ctx, l.s.ID(), l.st.name, 0)
+	all, err := p.h.events.after(ctx, l.s.ID(), l.st.name, 0)
 	if err != nil || len(all) == 0 {
 		return false
 	}
-	if id, ok := jsonrpc.ParseID([]byte(all[0].Request)); ok {
+	if id, ok := jsonrpc.ParseID([]byte(all[0].request)); ok {
 		l.writeLost(ledger.Lost(id))
 	}
 	return false
@@ -751,45 +748,37 @@ func (p *replica) answer(ctx context.Context, s *session, resp *jsonrpc.Response
 	return nil
 }
 
-// A fleetStore is an [EventStore] that all replicas share.
-type fleetStore struct{ p *replica }
-
-// Append stores a message. Each begins with a byte that says whether it is the last one, and the ID
+// append stores a message. Each begins with a byte that says whether it is the last one, and the ID
 // of the request with its length.
-func (st *fleetStore) Append(ctx context.Context, session, stream string, e Event) error {
-	data := make([]byte, 1, 1+binary.MaxVarintLen64+len(e.Request)+len(e.Data))
-	if e.Last {
+func (p *replica) append(ctx context.Context, session, stream string, e event) error {
+	data := make([]byte, 1, 1+binary.MaxVarintLen64+len(e.request)+len(e.data))
+	if e.last {
 		data[0] = 1
 	}
-	data = binary.AppendUvarint(data, uint64(len(e.Request)))
-	data = append(append(data, e.Request...), e.Data...)
-	keep := fleet.Keep{Entries: defaultSessionEvents, Bytes: defaultSessionBytes, TTL: st.p.life()}
-	err := st.p.f.Append(ctx, fleet.Digest(session), stream, fleet.Entry{Seq: e.Seq, Data: data}, keep)
+	data = binary.AppendUvarint(data, uint64(len(e.request)))
+	data = append(append(data, e.request...), e.data...)
+	keep := fleet.Keep{Entries: defaultSessionEvents, Bytes: defaultSessionBytes, TTL: p.life()}
+	err := p.f.Append(ctx, fleet.Digest(session), stream, fleet.Entry{Seq: e.seq, Data: data}, keep)
 	if errors.Is(err, fleet.ErrTooLarge) {
-		return ErrTooLarge
+		return errTooLarge
 	}
 	return err
 }
 
-// After returns messages.
-func (st *fleetStore) After(ctx context.Context, session, stream string, seq uint64) ([]Event, error) {
-	entries, err := st.p.f.After(ctx, fleet.Digest(session), stream, seq, defaultSessionEvents)
+// after returns messages.
+func (p *replica) after(ctx context.Context, session, stream string, seq uint64) ([]event, error) {
+	entries, err := p.f.After(ctx, fleet.Digest(session), stream, seq, defaultSessionEvents)
 	if err != nil {
 		return nil, err
 	}
-	events := make([]Event, 0, len(entries))
+	events := make([]event, 0, len(entries))
 	for _, entry := range entries {
 		n, width := binary.Uvarint(entry.Data[min(1, len(entry.Data)):])
 		if width <= 0 || uint64(len(entry.Data)-1-width) < n {
 			return nil, errors.New("a message in the store is damaged")
 		}
 		rest := entry.Data[1+width:]
-		events = append(events, Event{Seq: entry.Seq, Data: rest[n:], Request: string(rest[:n]), Last: entry.Data[0] == 1})
+		events = append(events, event{seq: entry.Seq, data: rest[n:], request: string(rest[:n]), last: entry.Data[0] == 1})
 	}
 	return events, nil
-}
-
-// Forget drops the messages of a session.
-func (st *fleetStore) Forget(ctx context.Context, session string) error {
-	return st.p.f.Drop(ctx, fleet.Digest(session))
 }

@@ -101,16 +101,14 @@ func (s *session) cancel(n *jsonrpc.Request) {
 	s.h.replica.cancelElsewhere(s, n)
 }
 
-// close releases what the session holds; it is called once. The channel is closed when the event
-// store has forgotten the session; it is nil if nothing was stored.
-func (s *session) close() (forgotten <-chan struct{}) {
+// close releases what the session holds; it is called once.
+func (s *session) close() {
 	close(s.done)
 	s.ledger.Close(transport.ErrClosed)
-	forgotten = s.out.close()
+	s.out.close()
 	if sh, ok := s.h.rpc.(transport.SessionHandler); ok {
 		sh.SessionEnded(s.Session)
 	}
-	return forgotten
 }
 
 // A sessionTable finds sessions by ID, shares their places among callers, and ends idle sessions
@@ -208,9 +206,8 @@ func (t *sessionTable) end(s *session) {
 	}
 }
 
-// endAll ends all sessions and refuses new ones. The channels are closed when the event store has
-// forgotten them.
-func (t *sessionTable) endAll() (forgotten []<-chan struct{}) {
+// endAll ends all sessions and refuses new ones.
+func (t *sessionTable) endAll() {
 	t.mu.Lock()
 	t.closed = true
 	all := make([]*session, 0, len(t.byID))
@@ -220,11 +217,8 @@ func (t *sessionTable) endAll() (forgotten []<-chan struct{}) {
 	}
 	t.mu.Unlock()
 	for _, s := range all {
-		if done := s.close(); done != nil {
-			forgotten = append(forgotten, done)
-		}
+		s.close()
 	}
-	return forgotten
 }
 
 // expire ends the sessions that were idle too long. The timer calls it.

@@ -5,48 +5,34 @@ import (
 	"context"
 	"errors"
 	"sync"
-
-	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 )
 
-// An EventStore keeps the messages of the streams of legacy sessions, so that a client can resume a
-// broken stream.
+// An eventStore keeps the messages of the streams of legacy sessions, so that a client can resume a
+// broken stream: a [memoryStore], or the logs of a fleet, by its [replica].
 //
 // The messages of one stream are appended one after the other, with consecutive numbers. A store
-// may drop old messages at any time; the client then misses them. It must be safe for concurrent
-// use. A message sent during a request waits until it is stored, for at most 10 seconds; then it is
-// sent without being stored, and ctx ends. Nothing else waits for a store: no lock is held while it
-// works.
-type EventStore interface {
-	// Append stores the next message of a stream. It may keep its data, which does not change.
-	// The error is [ErrTooLarge] if the store cannot keep a message of that size.
-	Append(ctx context.Context, session, stream string, e Event) error
+// may drop old messages at any time; the client then misses them. It is safe for concurrent use. A
+// message sent during a request waits until it is stored. Nothing else waits for a store: no lock
+// is held while that of a fleet works.
+type eventStore interface {
+	// append stores the next message of a stream. It keeps its data, which does not change. The
+	// error is errTooLarge if the store cannot keep a message of that size.
+	append(ctx context.Context, session, stream string, e event) error
 
-	// After returns the stored messages of a stream with numbers larger than seq, in order. An
+	// after returns the stored messages of a stream with numbers larger than seq, in order. An
 	// unknown stream has none.
-	After(ctx context.Context, session, stream string, seq uint64) ([]Event, error)
-
-	// Forget drops everything of a session that has ended.
-	Forget(ctx context.Context, session string) error
+	after(ctx context.Context, session, stream string, seq uint64) ([]event, error)
 }
 
-// An Event is a message in an [EventStore].
-type Event struct {
-	Seq     uint64
-	Data    []byte // JSON; must not be changed
-	Request string // JSON of the id of the request that the stream belongs to; "" for none
-	Last    bool   // nothing follows
+// An event is a message in an [eventStore].
+type event struct {
+	seq     uint64
+	data    []byte // JSON; must not be changed
+	request string // JSON of the id of the request that the stream belongs to; "" for none
+	last    bool   // nothing follows
 }
 
-// ErrTooLarge is returned for a message that is larger than an event store keeps.
-var ErrTooLarge = errors.New("streamable: message is too large for the event store")
-
-// MemoryLimits are the limits of [NewMemoryStore], which drops the oldest messages first.
-type MemoryLimits struct {
-	SessionBytes  int // of one session; zero means 4 MiB
-	SessionEvents int // of one session; zero means 1000
-	TotalBytes    int // of all sessions; zero means 64 MiB
-}
+var errTooLarge = errors.New("streamable: message is too large for the event store")
 
 const (
 	//limit:session bytes of messages that are kept for clients that resume a stream | the oldest are dropped
@@ -63,21 +49,22 @@ const firstEvents = 8
 // eventOverhead is the approximate cost of an event besides its data.
 const eventOverhead = 100
 
-// NewMemoryStore returns a store that keeps messages in memory within limits.
-func NewMemoryStore(limits MemoryLimits) EventStore {
-	limits.SessionEvents = httpserve.Positive(limits.SessionEvents, defaultSessionEvents)
-	limits.TotalBytes = httpserve.Positive(limits.TotalBytes, defaultTotalBytes)
-	limits.SessionBytes = min(httpserve.Positive(limits.SessionBytes, defaultSessionBytes), limits.TotalBytes)
-	return &memoryStore{limits: limits, sessions: make(map[string]*list.Element)}
-}
-
+// A memoryStore keeps messages in memory. It drops the oldest ones first.
 type memoryStore struct {
-	limits MemoryLimits
+	sessionBytes, sessionEvents int // limits of one session
+	totalBytes                  int // the limit of all sessions
 
 	mu       sync.Mutex
 	sessions map[string]*list.Element // of order
 	order    list.List                // of *sessionEvents, by last append
 	bytes    int
+}
+
+func newMemoryStore() *memoryStore {
+	return &memoryStore{
+		sessionBytes: defaultSessionBytes, sessionEvents: defaultSessionEvents, totalBytes: defaultTotalBytes,
+		sessions: make(map[string]*list.Element),
+	}
 }
 
 // sessionEvents are the messages of one session in order.
@@ -89,15 +76,15 @@ type sessionEvents struct {
 
 type storedEvent struct {
 	stream string
-	Event
+	event
 }
 
-func (e *storedEvent) size() int { return len(e.Data) + eventOverhead }
+func (e *storedEvent) size() int { return len(e.data) + eventOverhead }
 
-func (m *memoryStore) Append(_ context.Context, session, stream string, e Event) error {
-	event := storedEvent{stream, e}
-	if event.size() > m.limits.SessionBytes {
-		return ErrTooLarge
+func (m *memoryStore) append(_ context.Context, session, stream string, e event) error {
+	next := storedEvent{stream, e}
+	if next.size() > m.sessionBytes {
+		return errTooLarge
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,19 +95,19 @@ func (m *memoryStore) Append(_ context.Context, session, stream string, e Event)
 	}
 	m.order.MoveToBack(at)
 	s := at.Value.(*sessionEvents)
-	s.events = append(s.events, event)
-	s.bytes += event.size()
-	m.bytes += event.size()
-	for s.bytes > m.limits.SessionBytes || len(s.events) > m.limits.SessionEvents {
+	s.events = append(s.events, next)
+	s.bytes += next.size()
+	m.bytes += next.size()
+	for s.bytes > m.sessionBytes || len(s.events) > m.sessionEvents {
 		m.dropFirst(at)
 	}
-	for m.bytes > m.limits.TotalBytes {
+	for m.bytes > m.totalBytes {
 		m.dropFirst(m.order.Front())
 	}
 	return nil
 }
 
-func (m *memoryStore) After(_ context.Context, session, stream string, seq uint64) ([]Event, error) {
+func (m *memoryStore) after(_ context.Context, session, stream string, seq uint64) ([]event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := m.sessions[session]
@@ -131,26 +118,26 @@ func (m *memoryStore) After(_ context.Context, session, stream string, seq uint6
 	events := at.Value.(*sessionEvents).events
 	from := len(events)
 	for ; from > 0; from-- {
-		if e := &events[from-1]; e.stream == stream && e.Seq <= seq {
+		if e := &events[from-1]; e.stream == stream && e.seq <= seq {
 			break
 		}
 	}
-	var found []Event
+	var found []event
 	for i := range events[from:] {
 		if e := &events[from+i]; e.stream == stream {
-			found = append(found, e.Event)
+			found = append(found, e.event)
 		}
 	}
 	return found, nil
 }
 
-func (m *memoryStore) Forget(_ context.Context, session string) error {
+// forget drops everything of a session that has ended.
+func (m *memoryStore) forget(session string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if at := m.sessions[session]; at != nil {
 		m.remove(at)
 	}
-	return nil
 }
 
 // dropFirst drops the oldest message of a session, and the session with its last message.

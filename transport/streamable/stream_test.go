@@ -352,7 +352,7 @@ func TestJSONOnlyNeverStreams(t *testing.T) {
 	resp := c.get()
 	require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
 	require.Equal(t, "POST, DELETE", resp.Header.Get("Allow"))
-	require.Empty(t, s.handler.opts.EventStore.(*memoryStore).sessions, "nothing is stored")
+	require.Empty(t, memoryOf(s.handler).sessions, "nothing is stored")
 }
 
 func TestStatelessHandlerHasNoSessions(t *testing.T) {
@@ -408,7 +408,7 @@ func TestKeepAlive(t *testing.T) {
 }
 
 func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
-	s := serve(t, nil, &Options{EventStore: NewMemoryStore(MemoryLimits{SessionBytes: 4 << 20})})
+	s := serve(t, nil, nil)
 	c := s.legacy("2025-11-25")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	require.NoError(t, err)
@@ -425,7 +425,7 @@ func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
 		require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), big))
 	}
 	c.works()
-	require.LessOrEqual(t, s.handler.opts.EventStore.(*memoryStore).bytes, 4<<20)
+	require.LessOrEqual(t, memoryOf(s.handler).bytes, 4<<20)
 
 	// When the client reads again, the stream ends without a gap.
 	for err == nil {

@@ -136,11 +136,6 @@ type Options struct {
 	// arrive at a loopback address. "*" allows every host.
 	AllowedHosts []string
 
-	// EventStore keeps the messages of streams so that legacy clients can resume them. Nil means the
-	// store of the fleet, if the server is a replica, and else [NewMemoryStore] with its default
-	// limits.
-	EventStore EventStore
-
 	// KeepAlive is how long an event stream may be silent before the server sends a comment. Zero
 	// means [DefaultKeepAlive]; a negative value turns comments off.
 	KeepAlive time.Duration
@@ -183,9 +178,6 @@ func (o *Options) withDefaults() Options {
 	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, DefaultShutdownTimeout)
 	c.Path = cmp.Or(c.Path, DefaultPath)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	if c.EventStore == nil {
-		c.EventStore = NewMemoryStore(MemoryLimits{})
-	}
 	return c
 }
 
@@ -196,6 +188,7 @@ type Handler struct {
 	guard    httpguard.Rules
 	life     *httpserve.Lifecycle
 	sessions sessionTable
+	events   eventStore // of sessions
 
 	calls     *admission.Budget // requests in flight
 	listening *admission.Budget // streams that only listen
@@ -217,13 +210,14 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 		resumeWait: 2 * time.Second,
 		opts:       opts.withDefaults(),
 		life:       httpserve.NewLifecycle(),
+		events:     newMemoryStore(),
 	}
 	x.calls = admission.NewBudget(int64(x.opts.MaxInFlight), int64(x.opts.MaxInFlightTotal))
 	x.listening = admission.NewBudget(int64(x.opts.MaxSubscriptions), int64(x.opts.MaxSubscriptionsTotal))
 	x.bytes = admission.NewBudget(x.opts.MaxInFlightBytes, x.opts.MaxInFlightBytesTotal)
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.sessions.init(x)
-	x.join(opts)
+	x.join()
 	return x
 }
 
@@ -314,16 +308,7 @@ func (c *call) Cut() {}
 // In the end it closes all sessions.
 func (h *Handler) Shutdown(ctx context.Context) error {
 	err := h.life.Shutdown(ctx)
-	forgotten := h.sessions.endAll()
-	limit := time.NewTimer(httpserve.CancelGrace)
-	defer limit.Stop()
-	for _, done := range forgotten {
-		select {
-		case <-done:
-		case <-limit.C:
-			return err // the event store blocks
-		}
-	}
+	h.sessions.endAll()
 	return err
 }
 

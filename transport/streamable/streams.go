@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
@@ -29,10 +28,7 @@ type streams struct {
 	away       map[string]*stream // streams of other replicas that are written here
 	tag        string             // begins the names of streams in a fleet; "" outside of one
 	closed     bool
-	stored     bool          // a message of the session is in the store
-	draining   bool          // a goroutine stores what is pending
-	storing    int           // calls of the store that have not returned
-	forgotten  chan struct{} // closed when the store has forgotten the session; nil until closed
+	draining   bool // a goroutine stores what is pending
 
 	pending      [][]byte // notifications for the standalone stream that wait for the store
 	pendingBytes int
@@ -44,14 +40,9 @@ const (
 	maxPending = 1024 // notifications of a session outside requests
 	//limit:session bytes of notifications that wait for the event store | the notification is dropped
 	maxPendingBytes = 1 << 20 // of these notifications
-	//limit:call time that a call of the event store may take | the message is sent but not stored
-	storeTimeout = 10 * time.Second // of one call of the store
 )
 
-var (
-	errPending   = errors.New("streamable: dropped, since the event store is too slow")
-	errStoreLate = fmt.Errorf("the event store took longer than %v", storeTimeout)
-)
+var errPending = errors.New("streamable: dropped, since the event store is too slow")
 
 // A stream is one of the streams of a session. streams.mu guards all its fields.
 type stream struct {
@@ -61,7 +52,6 @@ type stream struct {
 	sent    uint64 // number of the last message written by a GET
 	done    bool   // the response was appended: nothing follows
 
-	stuck bool          // the store has not returned from the last append
 	taken bool          // a connection writes the stream
 	moved bool          // a client reads the stream at another replica
 	freed chan struct{} // closed when that connection ends; nil while no connection waits for that
@@ -72,7 +62,7 @@ type stream struct {
 type reading struct {
 	wake  chan struct{} // wakes the GET
 	leave chan struct{} // closed when it must leave the stream to another replica; nil outside of a fleet
-	live  []Event       // messages that it has not taken; others are in the store alone
+	live  []event       // messages that it has not taken; others are in the store alone
 }
 
 const standaloneName = "0"
@@ -101,8 +91,8 @@ func (o *streams) create(request string) *stream {
 	return st
 }
 
-// notify appends data to the standalone stream. It calls a custom store on a goroutine of the
-// session, since a notification may go to many sessions and must not wait for the store of one.
+// notify appends data to the standalone stream. It calls the store of a fleet on a goroutine of the
+// session, since a notification may go to many sessions and must not wait for that of one.
 func (o *streams) notify(data []byte) error {
 	if o.instant() {
 		_, err := o.append(context.Background(), o.standalone, data, false)
@@ -120,7 +110,7 @@ func (o *streams) notify(data []byte) error {
 	o.pendingBytes += len(data)
 	if !o.draining {
 		o.draining = true
-		// Ends when nothing is pending. Each message takes at most storeTimeout.
+		// Ends when nothing is pending. The fleet limits the time of each message.
 		go o.storePending()
 	}
 	return nil
@@ -145,7 +135,7 @@ func (o *streams) storePending() {
 
 // instant reports whether the store is a [memoryStore], which never blocks.
 func (o *streams) instant() bool {
-	_, own := o.s.h.opts.EventStore.(*memoryStore)
+	_, own := o.s.h.events.(*memoryStore)
 	return own
 }
 
@@ -154,91 +144,38 @@ func (o *streams) instant() bool {
 func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bool) (seq uint64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case o.closed:
+	if o.closed {
 		return 0, transport.ErrClosed
-	case st.stuck:
-		return 0, errStoreLate
 	}
-	o.stored = true
+	e := event{seq: st.last + 1, data: data, request: st.request, last: answer}
 	if o.instant() {
-		e := st.next(data, answer)
-		return o.appended(ctx, st, e, o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, e))
+		err = o.s.h.events.append(ctx, o.s.ID(), st.name, e)
+	} else {
+		// Store the message even if the client has disconnected: it may resume the stream.
+		err = o.store(context.WithoutCancel(ctx), st, &e)
 	}
-	// Store the message even if the client has disconnected: it may resume the stream.
-	ctx = context.WithoutCancel(ctx)
-	o.storing++
-	st.stuck = true
+	return o.appended(ctx, st, e, err)
+}
+
+// store calls the store of a fleet. The caller holds mu, which is not held meanwhile. Other replicas
+// may append to the standalone stream, too: then the message gets a larger number.
+func (o *streams) store(ctx context.Context, st *stream, e *event) error {
 	o.mu.Unlock()
 	defer o.mu.Lock()
-	return o.appendWithin(ctx, st, data, answer)
-}
-
-// appendWithin calls the store and waits up to storeTimeout.
-func (o *streams) appendWithin(ctx context.Context, st *stream, data []byte, answer bool) (uint64, error) {
-	type outcome struct {
-		seq uint64
-		err error
-	}
-	done := make(chan outcome, 1)
-	// Ends when the store returns.
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-		defer cancel()
-		e := st.next(data, answer)
-		err := guarded(func() error { return o.store(ctx, st, e) })
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		st.stuck = false
-		o.storing--
-		seq, err := o.appended(ctx, st, e, err)
-		o.forgetLocked()
-		done <- outcome{seq, err}
-	}()
-	late := time.NewTimer(storeTimeout + time.Second)
-	defer late.Stop()
-	select {
-	case d := <-done:
-		return d.seq, d.err
-	case <-late.C:
-		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", errStoreLate)
-		return 0, errStoreLate
-	}
-}
-
-// next returns the next message of st.
-func (st *stream) next(data []byte, answer bool) Event {
-	return Event{Seq: st.last + 1, Data: data, Request: st.request, Last: answer}
-}
-
-// store calls the store. Other replicas may append to the standalone stream, too.
-func (o *streams) store(ctx context.Context, st *stream, e Event) error {
-	err := o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, e)
-	if o.s.h.replica == nil {
-		return err
-	}
-	if errors.Is(err, fleet.ErrConflict) && st != o.standalone {
-		return nil // only this replica appends to it: it was stored, and the answer was lost
-	}
-	for errors.Is(err, fleet.ErrConflict) && st == o.standalone && ctx.Err() == nil {
-		if e.Seq, err = o.s.h.replica.last(ctx, o.s, st.name); err != nil {
+	for {
+		err := o.s.h.events.append(ctx, o.s.ID(), st.name, *e)
+		switch {
+		case !errors.Is(err, fleet.ErrConflict):
+			return err
+		case st != o.standalone:
+			return nil // only this replica appends to it: it was stored, and the answer was lost
+		}
+		last, err := o.s.h.replica.last(ctx, o.s, st.name)
+		if err != nil {
 			return err
 		}
-		st.last = e.Seq // no other append to st is running
-		e.Seq++
-		err = o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, e)
+		e.seq = last + 1
 	}
-	return err
-}
-
-// guarded calls a custom store and turns its panics into errors.
-func guarded(call func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("the event store panicked: %v", v)
-		}
-	}()
-	return call()
 }
 
 // A GET that is further behind, or misses larger messages, reads the store.
@@ -248,18 +185,17 @@ const (
 )
 
 // appended handles the result of an append. The caller holds mu.
-func (o *streams) appended(ctx context.Context, st *stream, e Event, err error) (uint64, error) {
+func (o *streams) appended(ctx context.Context, st *stream, e event, err error) (uint64, error) {
 	if err == nil {
-		st.last++
-		e.Seq = st.last // other replicas may have appended before
-		if st.get != nil && len(st.get.live) < liveEvents && len(e.Data) <= liveBytes {
+		st.last = max(st.last, e.seq)
+		if st.get != nil && len(st.get.live) < liveEvents && len(e.data) <= liveBytes {
 			st.get.live = append(st.get.live, e)
 		}
 	}
-	if e.Last && err == nil {
+	if e.last && err == nil {
 		o.markDoneLocked(st)
 	}
-	if err != nil && !errors.Is(err, ErrTooLarge) {
+	if err != nil && !errors.Is(err, errTooLarge) {
 		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", err)
 	}
 	o.wakeLocked(st)
@@ -274,8 +210,8 @@ func (o *streams) markDone(st *stream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.s.h.replica != nil && !st.done {
-		// A client that resumes it at another replica must not wait for more. Ends when the store
-		// returns, or is late.
+		// A client that resumes it at another replica must not wait for more. Ends when the fleet
+		// has stored that.
 		go func() { _, _ = o.append(context.Background(), st, nil, true) }()
 	}
 	o.markDoneLocked(st)
@@ -338,11 +274,11 @@ func (o *streams) isDone(st *stream) bool {
 
 // next returns the messages of st after seq, if the GET need not read them from the store, whether
 // st is complete, and whether the session has ended. spare is memory for further messages.
-func (o *streams) next(st *stream, seq uint64, spare []Event) (live []Event, done, closed bool) {
+func (o *streams) next(st *stream, seq uint64, spare []event) (live []event, done, closed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	g := st.get
-	if n := len(g.live); n > 0 && g.live[0].Seq == seq+1 && g.live[n-1].Seq == st.last {
+	if n := len(g.live); n > 0 && g.live[0].seq == seq+1 && g.live[n-1].seq == st.last {
 		live, g.live = g.live, spare
 	} else {
 		clear(g.live)
@@ -370,7 +306,7 @@ func (o *streams) wrote(st *stream, seq uint64) {
 func (o *streams) reached(st *stream, seq uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !st.stuck && seq < plausible { // otherwise the log is in use, or the client has made the number up
+	if seq < plausible { // otherwise the client has made the number up
 		st.last = max(st.last, seq)
 	}
 }
@@ -461,9 +397,9 @@ func (o *streams) named(name string) *stream {
 	return o.away[name]
 }
 
-// close ends all streams; later messages are dropped. The channel is closed when the store has
-// forgotten the session; it is nil if nothing was stored.
-func (o *streams) close() <-chan struct{} {
+// close ends all streams; later messages are dropped. Other replicas go on with what is in the store
+// of a fleet, or have dropped it.
+func (o *streams) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
@@ -473,33 +409,8 @@ func (o *streams) close() <-chan struct{} {
 			o.wakeLocked(st)
 		}
 	}
-	if !o.stored || o.s.h.replica != nil { // other replicas go on with it, or have made it forget
-		return nil
-	}
-	o.forgotten = make(chan struct{})
-	o.forgetLocked()
-	return o.forgotten
-}
-
-// forgetLocked makes the store forget the session once it has ended and no append is running.
-func (o *streams) forgetLocked() {
-	if o.forgotten == nil || o.storing > 0 {
-		return
-	}
-	if o.instant() {
-		o.forget()
-		return
-	}
-	// Ends when the store returns.
-	go o.forget()
-}
-
-func (o *streams) forget() {
-	defer close(o.forgotten)
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	if err := guarded(func() error { return o.s.h.opts.EventStore.Forget(ctx, o.s.ID()) }); err != nil {
-		o.s.h.opts.Logger.Warn("streamable: event store did not forget a session", "err", err)
+	if m, own := o.s.h.events.(*memoryStore); own {
+		m.forget(o.s.ID())
 	}
 }
 
