@@ -17,7 +17,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -43,7 +42,6 @@ const (
 	DefaultWriteTimeout = 30 * time.Second
 	//limit:server time that calls in flight have to finish at shutdown | they are cancelled
 	DefaultShutdownTimeout = 10 * time.Second
-	DefaultPath            = "/sse"
 )
 
 // acceptTimeout is how long a POST waits for the session to take its message.
@@ -104,12 +102,6 @@ type Options struct {
 
 	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
 	Logger *slog.Logger
-
-	// Path is the path that [Listen] serves. Empty means [DefaultPath]. A Handler ignores it.
-	Path string
-
-	// OnListen, if not nil, is called with the address of [Listen] once it accepts connections.
-	OnListen func(net.Addr)
 }
 
 func (o *Options) withDefaults() Options {
@@ -123,7 +115,6 @@ func (o *Options) withDefaults() Options {
 	c.KeepAlive = cmp.Or(c.KeepAlive, DefaultKeepAlive)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, DefaultShutdownTimeout)
-	c.Path = cmp.Or(c.Path, DefaultPath)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
@@ -216,20 +207,3 @@ func (h *Handler) Shutdown(ctx context.Context) error { return h.conns.Shutdown(
 // Close refuses new sessions and closes the open ones without waiting. It may be called more than
 // once.
 func (h *Handler) Close() { h.conns.Lifecycle.Close() }
-
-// Listen returns a transport that runs an HTTP server for HTTP+SSE on addr ("127.0.0.1:8080", or
-// ":0" for a free port) at Options.Path. When ctx ends, its Serve lets calls in flight finish
-// within Options.ShutdownTimeout, cancels the rest, and returns nil.
-func Listen(addr string, opts *Options) transport.Transport {
-	o := opts.withDefaults()
-	return &httpserve.Server{
-		NewHandler:      func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) },
-		Name:            "sse",
-		Addr:            addr,
-		Path:            o.Path,
-		ShutdownTimeout: o.ShutdownTimeout + 2*time.Second, // connections have ended by then
-		AllowedHosts:    o.AllowedHosts,
-		Logger:          o.Logger,
-		OnListen:        o.OnListen,
-	}
-}

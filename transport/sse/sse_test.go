@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	events "github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -104,10 +105,14 @@ func TestContract(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		go func() {
 			defer close(done)
-			assert.NoError(t, sse.Listen("127.0.0.1:0", &sse.Options{
-				MaxBodyBytes: transporttest.MaxMessageBytes, ShutdownTimeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
-				OnListen: func(a net.Addr) { addrs <- a },
-			}).Serve(ctx, h))
+			logger := slog.New(slog.DiscardHandler)
+			server := &httpserve.Server{
+				NewHandler: func(h transport.Handler) httpserve.Handler {
+					return sse.NewHandler(h, &sse.Options{MaxBodyBytes: transporttest.MaxMessageBytes, ShutdownTimeout: time.Minute, Logger: logger})
+				},
+				Addr: "127.0.0.1:0", Path: "/sse", ShutdownTimeout: 2 * time.Minute, Logger: logger, OnListen: func(a net.Addr) { addrs <- a },
+			}
+			assert.NoError(t, server.Serve(ctx, h))
 		}()
 		c := open(t, "http://"+(<-addrs).String(), nil)
 		c.stop, c.done = stop, done

@@ -4,14 +4,13 @@
 // The MCP specification does not define this transport. It works as in the official TypeScript and
 // Python SDKs. Package internal/duplex describes order, cancellation, limits and shutdown.
 //
-// Mount a [Handler] like any http.Handler, or let [Listen] run an HTTP server.
+// Mount a [Handler] like any http.Handler.
 package websocket
 
 import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -42,7 +41,6 @@ const (
 	DefaultSessionIdle = 30 * time.Minute
 	//limit:server time that calls in flight have to finish at shutdown | they are cancelled
 	DefaultShutdownTimeout = 10 * time.Second
-	DefaultPath            = "/ws"
 )
 
 // Options configures a [Handler]. The zero value and nil are ready to use.
@@ -100,12 +98,6 @@ type Options struct {
 
 	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
 	Logger *slog.Logger
-
-	// Path is the path that [Listen] serves. Empty means [DefaultPath]. A Handler ignores it.
-	Path string
-
-	// OnListen, if not nil, is called with the address of [Listen] once it accepts connections.
-	OnListen func(net.Addr)
 }
 
 func (o *Options) withDefaults() Options {
@@ -119,7 +111,6 @@ func (o *Options) withDefaults() Options {
 	c.MessageTimeout = cmp.Or(c.MessageTimeout, DefaultMessageTimeout)
 	c.SessionIdle = cmp.Or(c.SessionIdle, DefaultSessionIdle)
 	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, DefaultShutdownTimeout)
-	c.Path = cmp.Or(c.Path, DefaultPath)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
@@ -206,23 +197,6 @@ func (h *Handler) Shutdown(ctx context.Context) error { return h.conns.Shutdown(
 // Close refuses new connections and closes the open ones without waiting. It may be called more
 // than once.
 func (h *Handler) Close() { h.conns.Lifecycle.Close() }
-
-// Listen returns a transport that runs an HTTP server for WebSockets on addr ("127.0.0.1:8080", or
-// ":0" for a free port) at Options.Path. When ctx ends, its Serve lets calls in flight finish
-// within Options.ShutdownTimeout, cancels the rest, and returns nil.
-func Listen(addr string, opts *Options) transport.Transport {
-	o := opts.withDefaults()
-	return &httpserve.Server{
-		NewHandler:      func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) },
-		Name:            "websocket",
-		Addr:            addr,
-		Path:            o.Path,
-		ShutdownTimeout: o.ShutdownTimeout + 2*time.Second, // connections have ended by then
-		AllowedHosts:    o.AllowedHosts,
-		Logger:          o.Logger,
-		OnListen:        o.OnListen,
-	}
-}
 
 // DialOptions configures [Dial]. The zero value and nil are ready to use.
 type DialOptions struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -43,12 +44,15 @@ func (e end) Done() <-chan struct{}    { return e.done }
 func listen(t *testing.T, h transport.Handler, opts *websocket.Options) (addr string, stop func(), done <-chan struct{}) {
 	opts.Logger = slog.New(slog.DiscardHandler)
 	addrs := make(chan net.Addr, 1)
-	opts.OnListen = func(a net.Addr) { addrs <- a }
+	server := &httpserve.Server{
+		NewHandler: func(h transport.Handler) httpserve.Handler { return websocket.NewHandler(h, opts) },
+		Addr:       "127.0.0.1:0", Path: "/ws", ShutdownTimeout: 2 * time.Minute, Logger: opts.Logger, OnListen: func(a net.Addr) { addrs <- a },
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		assert.NoError(t, websocket.Listen("127.0.0.1:0", opts).Serve(ctx, h))
+		assert.NoError(t, server.Serve(ctx, h))
 	}()
 	return (<-addrs).String(), cancel, over
 }
