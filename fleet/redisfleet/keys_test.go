@@ -59,14 +59,14 @@ func TestEngineInACluster(t *testing.T) {
 	fleettest.Run(t, func(testing.TB) fleettest.Store {
 		prefix := fmt.Sprint("kit", prefixes.Add(1))
 		return fleettest.Store{Open: func(t testing.TB) fleet.Engine {
-			return redisfleet.New(client, &redisfleet.Options{Prefix: prefix, Shards: 4})
+			return redisfleet.New(client, &redisfleet.Options{Prefix: prefix})
 		}}
 	})
 	t.Run("all nodes have keys", func(t *testing.T) {
-		e := redisfleet.New(client, &redisfleet.Options{Shards: 32})
+		e := redisfleet.New(client, nil)
 		defer e.Close()
 		for i := range 200 {
-			_, err := e.Create(t.Context(), "set", record(fmt.Sprint("k", i), ""))
+			_, err := e.Create(t.Context(), fmt.Sprint("set", i), record("key", ""))
 			require.NoError(t, err)
 		}
 		var mu sync.Mutex
@@ -83,7 +83,7 @@ func TestEngineInACluster(t *testing.T) {
 		require.Equal(t, 3, nodes)
 	})
 	t.Run("by its URL", func(t *testing.T) {
-		e, err := fleet.Open(t.Context(), fmt.Sprintf("redis://%s?addr=%s&addr=%s&prefix=url&shards=3", addrs[0], addrs[1], addrs[2]))
+		e, err := fleet.Open(t.Context(), fmt.Sprintf("redis://%s?addr=%s&addr=%s&prefix=url", addrs[0], addrs[1], addrs[2]))
 		require.NoError(t, err)
 		defer e.Close()
 		for i := range 10 {
@@ -175,7 +175,7 @@ func TestDueAndListPassWhatHasExpired(t *testing.T) {
 	}
 	for i := range 30 {
 		if i%3 != 0 {
-			require.NoError(t, client.Del(ctx, fmt.Sprintf("mcpkit:{set:0}:r:k%02d", i)).Err())
+			require.NoError(t, client.Del(ctx, fmt.Sprintf("mcpkit:{set}:r:k%02d", i)).Err())
 		}
 	}
 	keys := func(all []fleet.Record, err error) (text string) {
@@ -189,7 +189,7 @@ func TestDueAndListPassWhatHasExpired(t *testing.T) {
 	require.Equal(t, "k12 k15 k18 k21 k24 k27 ", keys(e.List(ctx, "set", "g", "k09", 10)))
 	require.Equal(t, "k00 k03 k06 k09 ", keys(e.Due(ctx, "set", 4)))
 	require.Equal(t, "k00 k03 k06 k09 k12 k15 k18 k21 k24 k27 ", keys(e.Due(ctx, "set", 40)))
-	n, err := client.ZCard(ctx, "mcpkit:{set:0}:due").Result()
+	n, err := client.ZCard(ctx, "mcpkit:{set}:due").Result()
 	require.NoError(t, err)
 	require.EqualValues(t, 10, n, "it removes what it passes")
 }
@@ -292,8 +292,6 @@ func TestOpenReportsURLsThatAreWrong(t *testing.T) {
 		"redis://:secret@host:port":       "invalid port",
 		"redis://:secret@host/x":          "invalid database number",
 		"redis://:secret@host?no_such=1":  "unexpected option: no_such",
-		"redis://:secret@host?shards=0":   `shards is "0"`,
-		"redis://:secret@host?shards=x":   `shards is "x"`,
 		"redis://:secret@host?prefix={a}": "has braces",
 		"rediss://:secret@host?addr=x":    "unable to parse addr param: x",
 	} {
@@ -301,7 +299,7 @@ func TestOpenReportsURLsThatAreWrong(t *testing.T) {
 		require.ErrorContains(t, err, want, url)
 		require.NotContains(t, err.Error(), "secret")
 	}
-	e, err := fleet.Open(t.Context(), "redis://localhost:1/3?prefix=p&shards=2")
+	e, err := fleet.Open(t.Context(), "redis://localhost:1/3?prefix=p")
 	require.NoError(t, err, "it does not connect yet")
 	require.Error(t, e.Ping(t.Context()))
 	require.NoError(t, e.Close())

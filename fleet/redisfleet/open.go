@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,14 +20,7 @@ func init() {
 func open(_ context.Context, u *url.URL) (*Engine, error) {
 	query := u.Query()
 	opts := Options{Prefix: query.Get("prefix")}
-	if text := query.Get("shards"); text != "" {
-		var err error
-		if opts.Shards, err = strconv.Atoi(text); err != nil || opts.Shards < 1 {
-			return nil, fmt.Errorf("redisfleet: the URL: shards is %q", text)
-		}
-	}
 	query.Del("prefix")
-	query.Del("shards")
 	u.RawQuery = query.Encode()
 
 	var client redis.UniversalClient

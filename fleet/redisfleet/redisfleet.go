@@ -24,7 +24,7 @@
 //
 // The URLs of fleet.Open are those of redis.ParseURL, such as
 // rediss://user:password@host:6379/0?pool_size=50. With at least one parameter addr=host:port it is
-// the URL of a cluster. The parameters prefix and shards are those of [Options].
+// the URL of a cluster. The parameter prefix is that of [Options].
 //
 // # Size
 //
@@ -36,8 +36,8 @@
 // # Clusters
 //
 // All keys of a script have the same hash tag: those of a set of records, and those of a group of
-// logs. So a set is on one node unless Options.Shards spreads it. Due, List and Count then ask all
-// shards. Messages of the bus all go through one node, so that they keep their order.
+// logs. So a set is on one node. Messages of the bus all go through one node, so that they keep
+// their order.
 package redisfleet
 
 import (
@@ -45,12 +45,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,11 +61,6 @@ import (
 type Options struct {
 	// Prefix begins all keys and channels. It has no braces. Empty means "mcpkit".
 	Prefix string
-
-	// Shards is the number of parts of each set of records, which a cluster may put on different
-	// nodes. Due, List and Count ask all parts. Records are not found by replicas with another
-	// number. Zero means 1.
-	Shards int
 }
 
 // An Engine is a [fleet.Engine] in Redis. Create one with [New].
@@ -79,7 +71,6 @@ type Options struct {
 type Engine struct {
 	client redis.UniversalClient
 	prefix string
-	shards int
 	fault  error // of the options
 	close  func() error
 	closed atomic.Bool
@@ -93,9 +84,9 @@ var errClosed = errors.New("redisfleet: the engine was closed")
 // New returns an engine with a client of the application, which closes it after the engine. It does
 // not connect yet. A prefix that is not allowed is the error of all methods.
 func New(client redis.UniversalClient, opts *Options) *Engine {
-	e := &Engine{client: client, prefix: "mcpkit", shards: 1, close: func() error { return nil }}
+	e := &Engine{client: client, prefix: "mcpkit", close: func() error { return nil }}
 	if opts != nil {
-		e.prefix, e.shards = cmp.Or(opts.Prefix, e.prefix), max(opts.Shards, 1)
+		e.prefix = cmp.Or(opts.Prefix, e.prefix)
 	}
 	if strings.ContainsAny(e.prefix, "{}") {
 		e.fault = fmt.Errorf("redisfleet: the prefix %q has braces", e.prefix)
@@ -153,24 +144,17 @@ func (e *Engine) eval(ctx context.Context, script *redis.Script, keys []string, 
 	return e.do(ctx, func(ctx context.Context) (any, error) { return script.Run(ctx, e.client, keys, args...).Result() })
 }
 
-// A shard is a part of a set: the beginning of its keys.
-func (e *Engine) shard(set string, n int) string { return fmt.Sprintf("%s:{%s:%d}:", e.prefix, set, n) }
+// set returns what the keys of a set of records, or of a group of logs, begin with.
+func (e *Engine) set(name string) string { return e.prefix + ":{" + name + "}:" }
 
-// keys returns the keys of the scripts that change a record.
+// keys returns the keys of a record and of the indexes of its set.
 func (e *Engine) keys(set, key string) []string {
-	n := 0
-	if e.shards > 1 {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(key))
-		n = int(h.Sum32() % uint32(e.shards))
-	}
-	shard := e.shard(set, n)
-	return append([]string{shard + "r:" + key}, indexes(shard)...)
+	begin := e.set(set)
+	return append([]string{begin + "r:" + key}, indexes(begin)...)
 }
 
-// indexes returns the keys of the sorted sets of a shard.
-func indexes(shard string) []string {
-	return []string{shard + "expires", shard + "due", shard + "groups"}
+func indexes(begin string) []string {
+	return []string{begin + "expires", begin + "due", begin + "groups"}
 }
 
 // What scripts return instead of a revision.
@@ -248,7 +232,7 @@ func (e *Engine) Get(ctx context.Context, set, key string) (fleet.Record, error)
 	if err != nil {
 		return fleet.Record{}, err
 	}
-	return all[0].Record, nil
+	return all[0], nil
 }
 
 // Create implements [fleet.Records].
@@ -267,110 +251,65 @@ func (e *Engine) Delete(ctx context.Context, set, key string, revision uint64) e
 	return err
 }
 
-// A found record has a place in the order of its list.
-type found struct {
-	fleet.Record
-	due float64 // since when, in microseconds
-}
-
 // records decodes the reply of a script.
-func records(reply any) ([]found, error) {
+func records(reply any) ([]fleet.Record, error) {
 	rows, ok := reply.([]any)
 	if !ok {
 		return nil, fmt.Errorf("redisfleet: the reply is %T", reply)
 	}
-	all := make([]found, 0, len(rows))
+	all := make([]fleet.Record, 0, len(rows))
 	for _, row := range rows {
 		fields, _ := row.([]any)
-		if len(fields) != 6 {
+		if len(fields) != 5 {
 			return nil, fmt.Errorf("redisfleet: a record has %d fields", len(fields))
 		}
 		text := func(i int) string { s, _ := fields[i].(string); return s }
-		var r found
-		var err error
-		r.Key, r.Data, r.Group = text(0), []byte(text(1)), text(3)
 		ttl, _ := fields[4].(int64)
-		r.TTL = time.Duration(max(ttl, 1)) * time.Millisecond
-		if r.Revision, err = strconv.ParseUint(text(2), 10, 64); err == nil {
-			r.due, err = strconv.ParseFloat(text(5), 64)
-		}
+		revision, err := strconv.ParseUint(text(2), 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("redisfleet: a record: %w", err)
 		}
-		all = append(all, r)
+		all = append(all, fleet.Record{
+			Key: text(0), Data: []byte(text(1)), Group: text(3), Revision: revision, TTL: time.Duration(max(ttl, 1)) * time.Millisecond,
+		})
 	}
 	return all, nil
 }
 
-// each runs a script for each shard of a set, at the same time, and returns the replies.
-func (e *Engine) each(ctx context.Context, set string, script *redis.Script, args ...any) ([]any, error) {
-	replies, errs := make([]any, e.shards), make([]error, e.shards)
-	var all sync.WaitGroup
-	for n := range e.shards {
-		ask := func() {
-			shard := e.shard(set, n)
-			replies[n], errs[n] = e.eval(ctx, script, indexes(shard), append([]any{shard + "r:"}, args...)...)
-		}
-		if e.shards == 1 {
-			ask()
-		} else {
-			all.Go(ask)
-		}
-	}
-	all.Wait()
-	return replies, cmp.Or(errs...)
-}
-
-// merge returns the first records of all shards.
-func merge(replies []any, err error, limit int, order func(a, b found) int) ([]fleet.Record, error) {
-	var all []found
-	for _, reply := range replies {
-		if err != nil {
-			return nil, err
-		}
-		var some []found
-		some, err = records(reply)
-		all = append(all, some...)
-	}
-	if len(replies) > 1 {
-		slices.SortStableFunc(all, order)
-	}
-	list := make([]fleet.Record, min(limit, len(all)))
-	for i := range list {
-		list[i] = all[i].Record
-	}
-	return list, err
+// evalSet runs a script with the indexes of a set.
+func (e *Engine) evalSet(ctx context.Context, set string, script *redis.Script, args ...any) (any, error) {
+	begin := e.set(set)
+	return e.eval(ctx, script, indexes(begin), append([]any{begin + "r:"}, args...)...)
 }
 
 // Due implements [fleet.Records].
 func (e *Engine) Due(ctx context.Context, set string, limit int) ([]fleet.Record, error) {
-	replies, err := e.each(ctx, set, dueScript, limit)
-	return merge(replies, err, limit, func(a, b found) int { return cmp.Compare(a.due, b.due) })
+	reply, err := e.evalSet(ctx, set, dueScript, limit)
+	if err != nil {
+		return nil, err
+	}
+	return records(reply)
 }
 
 // List implements [fleet.Records].
 func (e *Engine) List(ctx context.Context, set, group, after string, limit int) ([]fleet.Record, error) {
-	replies, err := e.each(ctx, set, listScript, limit, group, after)
-	return merge(replies, err, limit, func(a, b found) int { return strings.Compare(a.Key, b.Key) })
+	reply, err := e.evalSet(ctx, set, listScript, limit, group, after)
+	if err != nil {
+		return nil, err
+	}
+	return records(reply)
 }
 
 // Count implements [fleet.Records].
 func (e *Engine) Count(ctx context.Context, set, group string) (int, error) {
-	replies, err := e.each(ctx, set, countScript, group)
-	sum := 0
-	for _, reply := range replies {
-		n, _ := reply.(int64)
-		sum += int(n)
-	}
-	return sum, err
+	reply, err := e.evalSet(ctx, set, countScript, group)
+	n, _ := reply.(int64)
+	return int(n), err
 }
-
-// logs returns the beginning of the keys of a group of logs.
-func (e *Engine) logs(group string) string { return e.prefix + ":{" + group + "}:" }
 
 // Append implements [fleet.Logs].
 func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entry, keep fleet.Keep) error {
-	g := e.logs(group)
+	g := e.set(group)
 	keys := []string{g + "l:" + log, g + "logs"}
 	_, err := e.change(ctx, appendScript, fleet.ErrConflict, keys, log, entry.Seq, entry.Data, keep.Entries, keep.Bytes, milliseconds(keep.TTL))
 	return err
@@ -378,7 +317,7 @@ func (e *Engine) Append(ctx context.Context, group, log string, entry fleet.Entr
 
 // After implements [fleet.Logs].
 func (e *Engine) After(ctx context.Context, group, log string, seq uint64, limit int) ([]fleet.Entry, error) {
-	reply, err := e.eval(ctx, afterScript, []string{e.logs(group) + "l:" + log}, seq, limit)
+	reply, err := e.eval(ctx, afterScript, []string{e.set(group) + "l:" + log}, seq, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -408,7 +347,7 @@ func sequence(id string) (uint64, error) {
 
 // Last implements [fleet.Logs].
 func (e *Engine) Last(ctx context.Context, group, log string) (uint64, error) {
-	reply, err := e.eval(ctx, lastScript, []string{e.logs(group) + "l:" + log})
+	reply, err := e.eval(ctx, lastScript, []string{e.set(group) + "l:" + log})
 	if err != nil {
 		return 0, err
 	}
@@ -419,7 +358,7 @@ func (e *Engine) Last(ctx context.Context, group, log string) (uint64, error) {
 // Drop implements [fleet.Logs].
 func (e *Engine) Drop(ctx context.Context, group string) error {
 	for {
-		g := e.logs(group)
+		g := e.set(group)
 		reply, err := e.eval(ctx, dropScript, []string{g + "logs"}, g+"l:", dropped)
 		if err != nil {
 			return err

@@ -13,22 +13,17 @@ import (
 )
 
 // kit returns stores with keys of their own in one server.
-func kit(s *server, opts redisfleet.Options) func(t testing.TB) fleettest.Store {
+func kit(s *server) func(t testing.TB) fleettest.Store {
 	return func(testing.TB) fleettest.Store {
-		opts := opts
-		opts.Prefix = fmt.Sprint("kit", prefixes.Add(1))
+		opts := &redisfleet.Options{Prefix: fmt.Sprint("kit", prefixes.Add(1))}
 		return fleettest.Store{Open: func(t testing.TB) fleet.Engine {
 			client := redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket(), PoolSize: 10})
 			t.Cleanup(func() { require.NoError(t, client.Close()) })
-			return redisfleet.New(client, &opts)
+			return redisfleet.New(client, opts)
 		}}
 	}
 }
 
 func TestEngine(t *testing.T) {
-	fleettest.Run(t, kit(start(t), redisfleet.Options{}))
-}
-
-func TestEngineWithShards(t *testing.T) {
-	fleettest.Run(t, kit(start(t), redisfleet.Options{Shards: 5}))
+	fleettest.Run(t, kit(start(t)))
 }

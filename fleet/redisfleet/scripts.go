@@ -2,12 +2,12 @@ package redisfleet
 
 import "github.com/redis/go-redis/v9"
 
-// prelude begins the scripts. The keys of a record's shard, which all have its hash tag:
+// prelude begins the scripts. The keys of a set, which all have its hash tag:
 //
-//	PREFIX:{SET:N}:r:KEY    REVISION:NONCE:GROUP:DATA, with the nonce of the last change
-//	PREFIX:{SET:N}:expires  sorted set of GROUP:KEY by expiry, in milliseconds
-//	PREFIX:{SET:N}:due      sorted set of GROUP:KEY by the time when it is due, in microseconds
-//	PREFIX:{SET:N}:groups   sorted set of GROUP:KEY, all with the score 0, for those with a group
+//	PREFIX:{SET}:r:KEY      REVISION:NONCE:GROUP:DATA, with the nonce of the last change
+//	PREFIX:{SET}:expires    sorted set of GROUP:KEY by expiry, in milliseconds
+//	PREFIX:{SET}:due        sorted set of GROUP:KEY by the time when it is due, in microseconds
+//	PREFIX:{SET}:groups     sorted set of GROUP:KEY, all with the score 0, for those with a group
 //
 // The keys of a group of logs:
 //
@@ -84,16 +84,15 @@ local function collect(index, members)
 	while #all < limit do
 		local some = members(position, limit - #all)
 		if #some == 0 then break end
-		position = position + #some / 2
-		for i = 1, #some, 2 do
-			local member = some[i]
+		position = position + #some
+		for _, member in ipairs(some) do
 			local colon = string.find(member, ':', 1, true)
 			local group, key = string.sub(member, 1, colon - 1), string.sub(member, colon + 1)
 			local at = ARGV[1] .. key
 			local record = redis.call('GET', at)
 			local revision, _, of, data = head(record or '')
 			if of == group then
-				all[#all + 1] = {key, string.sub(record, data), revision, group, redis.call('PTTL', at), some[i + 1]}
+				all[#all + 1] = {key, string.sub(record, data), revision, group, redis.call('PTTL', at)}
 			else
 				dead[#dead + 1] = member
 			end
@@ -111,7 +110,7 @@ var (
 local record = redis.call('GET', KEYS[1])
 local revision, _, group, data = head(record or '')
 if not revision then return {} end
-return {{ARGV[1], string.sub(record, data), revision, group, redis.call('PTTL', KEYS[1]), '0'}}
+return {{ARGV[1], string.sub(record, data), revision, group, redis.call('PTTL', KEYS[1])}}
 `)
 
 	// KEYS: the record, indexes. ARGV: key, data, TTL, due, group, nonce.
@@ -146,7 +145,7 @@ return '0'
 	// KEYS: indexes. ARGV: beginning of record keys, limit.
 	dueScript = redis.NewScript(listPrelude + `
 return collect(due, function(position, limit)
-	return redis.call('ZRANGEBYSCORE', due, '-inf', text(now), 'WITHSCORES', 'LIMIT', position, limit)
+	return redis.call('ZRANGEBYSCORE', due, '-inf', text(now), 'LIMIT', position, limit)
 end)
 `)
 
@@ -154,12 +153,7 @@ end)
 	listScript = redis.NewScript(listPrelude + `
 local first, last = '(' .. ARGV[3] .. ':' .. ARGV[4], '(' .. ARGV[3] .. ';'
 return collect(groups, function(position, limit)
-	local all = {}
-	for _, member in ipairs(redis.call('ZRANGEBYLEX', groups, first, last, 'LIMIT', position, limit)) do
-		all[#all + 1] = member
-		all[#all + 1] = '0'
-	end
-	return all
+	return redis.call('ZRANGEBYLEX', groups, first, last, 'LIMIT', position, limit)
 end)
 `)
 
