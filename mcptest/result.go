@@ -1,7 +1,6 @@
 package mcptest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -237,36 +236,9 @@ func (r *Result) fail(want, got string) {
 
 // canonical returns JSON with sorted members and no white space. Numbers stay as they are.
 func canonical(raw []byte) (string, error) {
-	switch jsonx.Kind(raw) {
-	case '{':
-		var members map[string]json.RawMessage
-		if err := jsonx.Unmarshal(raw, &members); err != nil {
-			return "", err
-		}
-		var parts []string
-		for name, value := range members {
-			text, err := canonical(value)
-			if err != nil {
-				return "", err
-			}
-			parts = append(parts, string(jsonx.AppendString(nil, name))+":"+text)
-		}
-		slices.Sort(parts)
-		return "{" + strings.Join(parts, ",") + "}", nil
-	case '[':
-		var parts []string
-		for e := range jsonx.Elements(raw) {
-			text, err := canonical(e)
-			if err != nil {
-				return "", err
-			}
-			parts = append(parts, text)
-		}
-		return "[" + strings.Join(parts, ",") + "]", nil
-	}
-	if !jsonx.Valid(raw) {
+	text, err := jsonx.Canonical(slices.Clone(raw))
+	if err != nil {
 		return "", fmt.Errorf("%q is not valid JSON", raw)
 	}
-	compact, err := jsonx.Compact(slices.Clone(raw))
-	return string(compact), err
+	return string(text), nil
 }

@@ -150,3 +150,11 @@ func Compact(data []byte) ([]byte, error) {
 	err := v.Compact()
 	return v, err
 }
+
+// Canonical removes white space from data, which it changes, and sorts the members of objects.
+// Numbers stay as they are.
+func Canonical(data []byte) ([]byte, error) {
+	v := jsontext.Value(data)
+	err := v.Format(jsontext.ReorderRawObjects(true))
+	return v, err
+}
