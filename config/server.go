@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/middleware/healthz"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -49,23 +50,8 @@ type server struct {
 	onListen func(net.Addr) // for tests
 }
 
-// Limits of the HTTP server. The endpoints have their own limits for requests and streams.
-const (
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 40 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
-)
-
 // Paths of the health checks.
 const livePath, readyPath = "/livez", "/readyz"
-
-// An endpoint is the handler of one HTTP transport.
-type endpoint interface {
-	http.Handler
-	Shutdown(ctx context.Context) error
-	Close()
-}
 
 // streamable returns the options of Streamable HTTP.
 func (s *server) streamable() *streamable.Options {
@@ -81,11 +67,11 @@ func (s *server) streamable() *streamable.Options {
 }
 
 // endpoints returns the endpoints by their paths.
-func (s *server) endpoints(h transport.Handler) map[string]endpoint {
+func (s *server) endpoints(h transport.Handler) map[string]httpserve.Handler {
 	t := s.http
 	body, sessions := int64(or(t.MaxBody, 0)), or(t.MaxSessions, 0)
 	calls, bytes := or(t.MaxInFlight, 0), int64(or(t.MaxInFlightBytes, 0))
-	all := map[string]endpoint{s.path: streamable.NewHandler(h, s.streamable())}
+	all := map[string]httpserve.Handler{s.path: streamable.NewHandler(h, s.streamable())}
 	if t.SSE != "" {
 		all[t.SSE] = sse.NewHandler(h, &sse.Options{
 			MaxBodyBytes: body, MaxSessions: sessions, SessionIdle: never(t.SessionIdle), AllowedOrigins: t.Origins,
@@ -115,53 +101,27 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	f := fleetOf(h)
 	s.replays.join(f)
 	ready := healthz.New(checks(f)...)
-	srv := &http.Server{
-		Handler: s.routes(endpoints, ready), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	srv := &http.Server{Handler: s.routes(endpoints, ready), ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)}
+	if s.certificate != nil {
+		srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.get}
 	}
 	if s.onListen != nil {
 		s.onListen(ln.Addr())
 	}
-	failed := make(chan error, 1)
-	// Ends when the server is shut down.
-	go func() { failed <- s.serve(srv, ln) }()
-	select {
-	case err := <-failed:
-		for _, e := range endpoints {
-			e.Close()
-		}
-		return err
-	case <-ctx.Done():
+	for _, e := range endpoints {
+		defer e.Close()
 	}
-	ready.Drain()
-	select { // the load balancer sends requests until it sees that /readyz fails
-	case <-time.After(or(s.http.Drain, 0)):
-	case err := <-failed:
-		failed <- err
-	}
-	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
-	defer cancel()
-	s.shutdown(bound, endpoints)
-	// bound may have expired, but the last responses still have to be sent.
-	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancelLast()
-	if err := srv.Shutdown(last); err != nil {
-		_ = srv.Close()
-	}
-	return nil
-}
-
-// serve accepts connections from ln until the server is shut down.
-func (s *server) serve(srv *http.Server, ln net.Listener) error {
-	if s.certificate == nil {
-		return srv.Serve(ln)
-	}
-	srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.get}
-	return srv.ServeTLS(ln, "", "")
+	return httpserve.Run(ctx, ln, srv, func() {
+		ready.Drain()
+		time.Sleep(or(s.http.Drain, 0)) // the load balancer sends requests until it sees that /readyz fails
+		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+		defer cancel()
+		s.shutdown(bound, endpoints)
+	})
 }
 
 // shutdown closes the endpoints, because the HTTP server waits for their streams.
-func (s *server) shutdown(ctx context.Context, endpoints map[string]endpoint) {
+func (s *server) shutdown(ctx context.Context, endpoints map[string]httpserve.Handler) {
 	var end sync.WaitGroup
 	for path, e := range endpoints {
 		end.Go(func() {
@@ -174,7 +134,7 @@ func (s *server) shutdown(ctx context.Context, endpoints map[string]endpoint) {
 }
 
 // routes returns the handler of the server.
-func (s *server) routes(endpoints map[string]endpoint, ready http.Handler) http.Handler {
+func (s *server) routes(endpoints map[string]httpserve.Handler, ready http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	if s.guard != nil {
 		s.guard.Mount(mux)

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/dev"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/playground"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -211,25 +212,13 @@ func (t *devHTTP) Serve(ctx context.Context, h transport.Handler) error {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the MCP endpoint is "+streamable.DefaultPath+", and the playground is "+playgroundPath, http.StatusNotFound)
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	failed := make(chan error, 1)
-	// Ends with Shutdown or Close.
-	go func() { failed <- server.Serve(t.listener) }()
-	select {
-	case err := <-failed:
-		endpoint.Close()
-		return err
-	case <-ctx.Done():
-	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	_ = endpoint.Shutdown(ending)
-	t.page.Close()
-	if server.Shutdown(ending) != nil {
-		_ = server.Close()
-	}
-	<-failed
-	return nil
+	defer endpoint.Close()
+	return httpserve.Run(ctx, t.listener, &http.Server{Handler: mux}, func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		_ = endpoint.Shutdown(ending)
+		t.page.Close()
+	})
 }
 
 // findProgram returns where to run the go command, and the package for it. named is a folder, which

@@ -43,16 +43,16 @@ type Server struct {
 
 // Limits of the server. Reads of bodies and writes have their own deadlines.
 const (
-	//limit:message time of the header of an HTTP request, for the Listen functions | the connection is closed
+	//limit:message time of the header of an HTTP request, for streamable.Listen and configurations | the connection is closed
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = readHeaderTimeout + BodyTimeout // for requests that are refused before their body is read
-	//limit:connection time between two HTTP requests, for the Listen functions | the connection is closed
+	//limit:connection time between two HTTP requests, for streamable.Listen and configurations | the connection is closed
 	idleTimeout = 2 * time.Minute
 )
 
 // maxHeaderBytes limits the header of a request.
 //
-//limit:message bytes of the header of an HTTP request, for the Listen functions | 431
+//limit:message bytes of the header of an HTTP request, for streamable.Listen and configurations | 431
 const maxHeaderBytes = 64 << 10
 
 // Positive returns v if it is positive, or else otherwise. Most options follow this rule.
@@ -78,30 +78,55 @@ func (s *Server) Serve(ctx context.Context, h transport.Handler) error {
 		return err
 	}
 	handler := s.NewHandler(h)
-	httpServer := &http.Server{
-		Handler:           s.at(handler),
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn),
-		// Requests in flight do not end with ctx: Shutdown lets them finish.
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-	}
-	failed := make(chan error, 1)
-	// Ends when the server is shut down or its listener fails.
-	go func() { failed <- httpServer.Serve(listener) }()
+	defer handler.Close()
 	s.warnIfOpen(listener.Addr())
 	if s.OnListen != nil {
 		s.OnListen(listener.Addr())
 	}
+	server := &http.Server{Handler: s.at(handler), ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn)}
+	return Run(ctx, listener, server, func() {
+		bound, cancel := context.WithTimeout(context.Background(), s.ShutdownTimeout)
+		defer cancel()
+		if err := handler.Shutdown(bound); err != nil {
+			s.Logger.Warn(s.Name+": requests were cancelled at the end of the shutdown timeout", "timeout", s.ShutdownTimeout)
+		}
+	})
+}
+
+// Run serves on listener with the limits above, over TLS if server has a TLSConfig, and returns an
+// error if listener fails. When ctx ends, it calls drain, which lets requests in flight finish, and
+// returns nil. The listener stays open during drain: clients must still be able to respond to
+// server requests.
+func Run(ctx context.Context, listener net.Listener, server *http.Server, drain func()) error {
+	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout = readHeaderTimeout, readTimeout, idleTimeout
+	server.MaxHeaderBytes = maxHeaderBytes
+	// Requests in flight do not end with ctx.
+	server.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
+	failed := make(chan error, 1)
+	// Ends when the server is shut down or its listener fails.
+	go func() {
+		if server.TLSConfig != nil {
+			failed <- server.ServeTLS(listener, "", "")
+			return
+		}
+		failed <- server.Serve(listener)
+	}()
 	select {
 	case err := <-failed:
-		handler.Close()
 		return err
 	case <-ctx.Done():
 	}
-	return s.shutDown(httpServer, handler, failed)
+	drain()
+	// Cancelled calls get a moment to respond.
+	last, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if server.Shutdown(last) != nil {
+		_ = server.Close()
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
 // warnIfOpen logs a warning if other machines can reach addr: Listen does not authenticate callers.
@@ -121,24 +146,4 @@ func (s *Server) at(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// shutDown lets requests finish within ShutdownTimeout. The handler goes first: while it drains,
-// clients must still be able to respond to server requests.
-func (s *Server) shutDown(httpServer *http.Server, handler Handler, failed <-chan error) error {
-	bound, cancel := context.WithTimeout(context.Background(), s.ShutdownTimeout)
-	defer cancel()
-	if err := handler.Shutdown(bound); err != nil {
-		s.Logger.Warn(s.Name+": requests were cancelled at the end of the shutdown timeout", "timeout", s.ShutdownTimeout)
-	}
-	// Cancelled calls get a moment to respond.
-	last, cancelLast := context.WithTimeout(context.Background(), time.Second)
-	defer cancelLast()
-	if httpServer.Shutdown(last) != nil {
-		_ = httpServer.Close()
-	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }
