@@ -226,7 +226,7 @@ func toolHints(t *protocol.Tool) string {
 			all = append(all, text)
 		}
 	}
-	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), ", ")
+	return joined(", ", all...)
 }
 
 // writeSchema writes the properties of an object schema, one on each line.

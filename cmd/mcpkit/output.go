@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gabriel-vasile/mimetype"
@@ -158,14 +159,7 @@ func (r *remote) describeResource(c *protocol.ResourceContents) []string {
 
 // joined joins the parts that are not empty.
 func joined(separator string, parts ...string) string {
-	all := ""
-	for _, part := range parts {
-		if part != "" && all != "" {
-			all += separator
-		}
-		all += part
-	}
-	return all
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), separator)
 }
 
 // write writes a result as JSON and saves what is binary in the blocks, or calls human for text.

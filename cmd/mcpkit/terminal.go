@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -81,7 +80,7 @@ func (s *screen) printf(format string, args ...any) { _, _ = fmt.Fprintf(s, form
 
 // line writes the parts that are not empty on a line, with spaces between.
 func (s *screen) line(parts ...string) {
-	s.printf("%s\n", strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " "))
+	s.printf("%s\n", joined(" ", parts...))
 }
 
 // Styles of text, as SGR parameters.
