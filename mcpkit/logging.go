@@ -91,7 +91,7 @@ func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
 		h.call.observeLog(h.record(r))
 	}
 	if h.call.wants(level) {
-		data, err := jsonx.Marshal(h.data(r))
+		data, err := jsonx.Marshal(logData(h.record(r)))
 		if err != nil {
 			data = jsonx.AppendString(nil, r.Message) // the message is sent even if an attribute does not encode
 		}
@@ -121,62 +121,42 @@ func (h *clientLog) record(r slog.Record) slog.Record {
 	return whole
 }
 
-// data returns the record for the client: an object with the message and the attributes, or only
-// the message.
-func (h *clientLog) data(r slog.Record) any {
-	if r.NumAttrs() == 0 && len(h.scope) == 0 {
+// logData returns a record for the client: an object with the message and the attributes, or only the
+// message.
+func logData(r slog.Record) any {
+	if r.NumAttrs() == 0 {
 		return r.Message
 	}
 	root := map[string]any{slog.MessageKey: r.Message}
-	at := root
-	for _, s := range h.scope {
-		if s.group != "" {
-			at = inGroup(at, s.group)
-		}
-		putAttrs(at, s.attrs)
-	}
 	r.Attrs(func(a slog.Attr) bool {
-		putAttrs(at, []slog.Attr{a})
+		putAttr(root, a)
 		return true
 	})
-	dropEmpty(root)
 	return root
 }
 
-// inGroup returns the group of m with that name, which it makes if necessary.
-func inGroup(m map[string]any, name string) map[string]any {
-	inner, ok := m[name].(map[string]any)
-	if !ok {
-		inner = map[string]any{}
-		m[name] = inner
-	}
-	return inner
-}
-
-// putAttrs adds attributes by the rules of [slog.Handler]: empty attributes are left out, and
-// groups without a name are inlined.
-func putAttrs(m map[string]any, attrs []slog.Attr) {
-	for _, a := range attrs {
-		v := a.Value.Resolve()
-		switch {
-		case v.Kind() == slog.KindGroup && a.Key == "":
-			putAttrs(m, v.Group())
-		case v.Kind() == slog.KindGroup:
-			putAttrs(inGroup(m, a.Key), v.Group())
-		case !a.Equal(slog.Attr{}):
+// putAttr adds an attribute by the rules of [slog.Handler]: empty attributes and groups are left
+// out, and groups without a name are inlined.
+func putAttr(m map[string]any, a slog.Attr) {
+	v := a.Value.Resolve()
+	if v.Kind() != slog.KindGroup {
+		if !a.Equal(slog.Attr{}) {
 			m[a.Key] = attrValue(v)
 		}
+		return
 	}
-}
-
-// dropEmpty removes groups without attributes.
-func dropEmpty(m map[string]any) {
-	for name, v := range m {
-		if inner, ok := v.(map[string]any); ok {
-			if dropEmpty(inner); len(inner) == 0 {
-				delete(m, name)
-			}
+	inner := m
+	if a.Key != "" {
+		var ok bool
+		if inner, ok = m[a.Key].(map[string]any); !ok {
+			inner = map[string]any{}
 		}
+	}
+	for _, one := range v.Group() {
+		putAttr(inner, one)
+	}
+	if a.Key != "" && len(inner) > 0 {
+		m[a.Key] = inner
 	}
 }
 
