@@ -30,31 +30,12 @@ func newGeneratedDescriptions(source reflectx.Descriptions) *generatedDescriptio
 	return &generatedDescriptions{Descriptions: reflectx.RegisteredDescriptions(), source: source, stale: map[string]bool{}}
 }
 
-// Type implements [reflectx.Descriptions].
-func (w *generatedDescriptions) Type(t reflect.Type) string {
-	text := w.Descriptions.Type(t)
-	if text != "" {
-		w.compare(t, text, w.source.Type(t))
-	}
-	return text
-}
-
-// Method implements [reflectx.Descriptions].
-func (w *generatedDescriptions) Method(t reflect.Type, method string) string {
-	return w.member(t, method, reflectx.Descriptions.Method)
-}
-
-// Field implements [reflectx.Descriptions].
-func (w *generatedDescriptions) Field(t reflect.Type, field string) string {
-	return w.member(t, field, reflectx.Descriptions.Field)
-}
-
-// member compares the description of a method or a field. If the file knows the type but not the
-// member, the file is older than the source.
-func (w *generatedDescriptions) member(t reflect.Type, name string, of func(reflectx.Descriptions, reflect.Type, string) string) string {
-	text := of(w.Descriptions, t, name)
-	if text != "" || w.Descriptions.Type(t) != "" {
-		w.compare(t, text, of(w.source, t, name))
+// Text implements [reflectx.Descriptions]. If the file knows the type but not the member, the file
+// is older than the source.
+func (w *generatedDescriptions) Text(t reflect.Type, member string) string {
+	text := w.Descriptions.Text(t, member)
+	if text != "" || w.Descriptions.Text(t, "") != "" {
+		w.compare(t, text, w.source.Text(t, member))
 	}
 	return text
 }

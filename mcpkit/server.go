@@ -133,7 +133,7 @@ func (s *Server) introduce() {
 		if i == 0 {
 			fillInfo(&info, serviceInfo(t), t)
 		}
-		if doc := s.descriptions.Type(t); doc != "" {
+		if doc := s.descriptions.Text(t, ""); doc != "" {
 			texts = append(texts, doc)
 		}
 	}

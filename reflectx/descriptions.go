@@ -24,16 +24,13 @@ func FirstDescriptions(ws ...Descriptions) Descriptions {
 
 type firstDescriptions []Descriptions
 
-func (ws firstDescriptions) Type(t reflect.Type) string {
-	return ws.first(func(w Descriptions) string { return w.Type(t) })
-}
-
-func (ws firstDescriptions) Method(t reflect.Type, method string) string {
-	return ws.first(func(w Descriptions) string { return w.Method(t, method) })
-}
-
-func (ws firstDescriptions) Field(t reflect.Type, field string) string {
-	return ws.first(func(w Descriptions) string { return w.Field(t, field) })
+func (ws firstDescriptions) Text(t reflect.Type, member string) string {
+	for _, w := range ws {
+		if text := w.Text(t, member); text != "" {
+			return text
+		}
+	}
+	return ""
 }
 
 func (ws firstDescriptions) Enum(t reflect.Type) []EnumValue {
@@ -43,15 +40,6 @@ func (ws firstDescriptions) Enum(t reflect.Type) []EnumValue {
 		}
 	}
 	return nil
-}
-
-func (ws firstDescriptions) first(ask func(Descriptions) string) string {
-	for _, w := range ws {
-		if text := ask(w); text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 // registered holds the descriptions of generated files by import path.
@@ -124,26 +112,15 @@ func alias(pkgPath string) string {
 	return ""
 }
 
-func (ws registeredDescriptions) Type(t reflect.Type) string {
-	if t.Name() == "" {
+func (ws registeredDescriptions) Text(t reflect.Type, member string) string {
+	key := baseName(t.Name())
+	if key == "" {
 		return ""
 	}
-	return ws.of(t)[baseName(t.Name())]
-}
-
-func (ws registeredDescriptions) Method(t reflect.Type, method string) string {
-	return ws.member(t, method)
-}
-
-func (ws registeredDescriptions) Field(t reflect.Type, field string) string {
-	return ws.member(t, field)
-}
-
-func (ws registeredDescriptions) member(t reflect.Type, name string) string {
-	if t.Name() == "" {
-		return ""
+	if member != "" {
+		key += "." + member
 	}
-	return ws.of(t)[baseName(t.Name())+"."+name]
+	return ws.of(t)[key]
 }
 
 func (ws registeredDescriptions) Enum(t reflect.Type) []EnumValue {

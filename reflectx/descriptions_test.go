@@ -4,6 +4,7 @@ import (
 	"os"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -29,18 +30,18 @@ func TestRegisteredDescriptionsMatchTheSource(t *testing.T) {
 		reflect.TypeFor[notes.Odd](), reflect.TypeFor[base.Box[string]](), reflect.TypeFor[base.Greeter](), reflect.TypeFor[base.Address](),
 		reflect.TypeFor[base.Level](), reflect.TypeFor[base.Middle](), weekday, reflect.TypeFor[int](), reflect.TypeFor[struct{ A int }](),
 	} {
-		require.Equal(t, source.Type(typ), registered.Type(typ), typ)
+		require.Equal(t, source.Text(typ, ""), registered.Text(typ, ""), typ)
 		require.Equal(t, source.Enum(typ), registered.Enum(typ), typ)
 		for _, method := range []string{"Search", "Count", "Silent", "Get", "Peek", "Swap", "Greet", "Wave", "Hold", "Reach"} {
-			require.Equal(t, source.Method(typ, method), registered.Method(typ, method), "%s.%s", typ, method)
+			require.Equal(t, source.Text(typ, method), registered.Text(typ, method), "%s.%s", typ, method)
 		}
 		if typ.Kind() == reflect.Struct {
 			for i := range typ.NumField() {
 				name := typ.Field(i).Name
-				require.Equal(t, source.Field(typ, name), registered.Field(typ, name), "%s.%s", typ, name)
+				require.Equal(t, source.Text(typ, name), registered.Text(typ, name), "%s.%s", typ, name)
 			}
 		}
-		if registered.Type(typ) != "" {
+		if registered.Text(typ, "") != "" {
 			said++
 		}
 	}
@@ -81,16 +82,16 @@ func TestRegisterDescriptionsMergesCalls(t *testing.T) {
 	t.Cleanup(forgetDescriptions)
 	typ := reflect.TypeFor[notes.Hit]()
 	descriptions := RegisteredDescriptions()
-	require.Empty(t, descriptions.Type(typ))
+	require.Empty(t, descriptions.Text(typ, ""))
 
 	first := map[string]string{"Hit": "old", "Hit.Text": "the text"}
 	RegisterDescriptions(typ.PkgPath(), first)
 	first["Hit"] = "changed afterwards"
-	require.Equal(t, "old", descriptions.Type(typ))
+	require.Equal(t, "old", descriptions.Text(typ, ""))
 
 	RegisterDescriptions(typ.PkgPath(), map[string]string{"Hit": "new"})
-	require.Equal(t, "new", descriptions.Type(typ))
-	require.Equal(t, "the text", descriptions.Field(typ, "Text"))
+	require.Equal(t, "new", descriptions.Text(typ, ""))
+	require.Equal(t, "the text", descriptions.Text(typ, "Text"))
 }
 
 func TestRegisteredEnum(t *testing.T) {
@@ -129,13 +130,13 @@ func TestDescriptionsOfTheProgramItself(t *testing.T) {
 	typ := reflect.TypeFor[localKind]()
 	require.Equal(t, typ.PkgPath(), programPath())
 	RegisterDescriptions("main", map[string]string{"localKind": "registered"})
-	require.Equal(t, "registered", RegisteredDescriptions().Type(typ))
+	require.Equal(t, "registered", RegisteredDescriptions().Text(typ, ""))
 	require.Equal(t, typ.PkgPath(), alias("main"))
 	require.Empty(t, alias("example.com/other"))
 
 	files := fstest.MapFS{"main.go": {Data: []byte("package reflectx\n\n// embedded\ntype localKind int\n")}}
-	require.Equal(t, "embedded", EmbeddedDescriptions(files, "main").Type(typ))
-	require.Empty(t, EmbeddedDescriptions(files, "main").Type(reflect.TypeFor[notes.Hit]()))
+	require.Equal(t, "embedded", EmbeddedDescriptions(files, "main").Text(typ, ""))
+	require.Empty(t, EmbeddedDescriptions(files, "main").Text(reflect.TypeFor[notes.Hit](), ""))
 }
 
 func TestFirstDescriptions(t *testing.T) {
@@ -143,23 +144,24 @@ func TestFirstDescriptions(t *testing.T) {
 	a := saying{"Hit": "a", "Hit#": "a"}
 	b := saying{"Hit": "b", "Hit.Text": "b", "Hit.M": "b", "Hit#": "b"}
 	descriptions := FirstDescriptions(nil, a, b)
-	require.Equal(t, "a", descriptions.Type(typ))
-	require.Equal(t, "b", descriptions.Field(typ, "Text"))
-	require.Equal(t, "b", descriptions.Method(typ, "M"))
+	require.Equal(t, "a", descriptions.Text(typ, ""))
+	require.Equal(t, "b", descriptions.Text(typ, "Text"))
+	require.Equal(t, "b", descriptions.Text(typ, "M"))
 	require.Equal(t, []EnumValue{{JSON: "a"}}, descriptions.Enum(typ))
-	require.Empty(t, descriptions.Field(typ, "Other"))
+	require.Empty(t, descriptions.Text(typ, "Other"))
 
 	none := FirstDescriptions()
-	require.Empty(t, none.Type(typ))
+	require.Empty(t, none.Text(typ, ""))
 	require.Nil(t, none.Enum(typ))
 }
 
 // saying has descriptions by key.
 type saying map[string]string
 
-func (s saying) Type(t reflect.Type) string             { return s[t.Name()] }
-func (s saying) Method(t reflect.Type, m string) string { return s[t.Name()+"."+m] }
-func (s saying) Field(t reflect.Type, f string) string  { return s[t.Name()+"."+f] }
+func (s saying) Text(t reflect.Type, member string) string {
+	return s[strings.TrimSuffix(t.Name()+"."+member, ".")]
+}
+
 func (s saying) Enum(t reflect.Type) []EnumValue {
 	if s[t.Name()+"#"] == "" {
 		return nil
@@ -236,7 +238,7 @@ func BenchmarkDescriptions(b *testing.B) {
 			RegisterDescriptions(owner.PkgPath(), generatedDescriptions())
 			descriptions := RegisteredDescriptions()
 			for i := range 50 {
-				if descriptions.Method(owner, "M"+strconv.Itoa(i)) == "" {
+				if descriptions.Text(owner, "M"+strconv.Itoa(i)) == "" {
 					b.Fatal("no descriptions")
 				}
 			}

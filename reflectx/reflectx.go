@@ -13,15 +13,12 @@ import (
 // Descriptions returns the text of doc comments, each paragraph on one line. Every method returns
 // "" (or nil) if there is none. Implementations are safe for concurrent use.
 type Descriptions interface {
-	// Type returns the doc comment of the named type t.
-	Type(t reflect.Type) string
-	// Method returns the doc comment of the method of t or *t that is declared on t itself.
-	Method(t reflect.Type, method string) string
-	// Field returns the doc comment, or else the line comment, of the field of the struct type t.
-	// For a struct without a name, t is the nearest type that has a name and field is the path to
-	// the field: "Filter.Op", or "Search.Query" for a field of the struct that the method Search of
-	// t takes.
-	Field(t reflect.Type, field string) string
+	// Text returns the doc comment of the named type t if member is "". Otherwise it returns the doc
+	// comment of the method of t or *t that is declared on t itself, or the doc comment, or else the
+	// line comment, of the field of the struct type t. For a struct without a name, t is the nearest
+	// type that has a name and member is the path to the field: "Filter.Op", or "Search.Query" for a
+	// field of the struct that the method Search of t takes.
+	Text(t reflect.Type, member string) string
 	// Enum returns the constants declared with the named type t, in source order.
 	Enum(t reflect.Type) []EnumValue
 }

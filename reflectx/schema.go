@@ -148,11 +148,11 @@ func (c *compiler) comment(o *object, f *field) string {
 	if c.o.Descriptions == nil {
 		return ""
 	}
-	if text := c.o.Descriptions.Field(f.owner, f.sf.Name); text != "" {
+	if text := c.o.Descriptions.Text(f.owner, f.sf.Name); text != "" {
 		return strings.TrimSpace(text)
 	}
 	if at := o.placeOf(f); at.owner != nil && f.owner.Name() == "" {
-		if text := c.o.Descriptions.Field(at.owner, at.path); text != "" {
+		if text := c.o.Descriptions.Text(at.owner, at.path); text != "" {
 			return strings.TrimSpace(text)
 		}
 	}
@@ -165,7 +165,7 @@ func (c *compiler) typeComment(t reflect.Type) string {
 	if _, known := knownShapes[t]; known || c.o.Descriptions == nil || t.Name() == "" || t.PkgPath() == "" {
 		return ""
 	}
-	return strings.TrimSpace(c.o.Descriptions.Type(t))
+	return strings.TrimSpace(c.o.Descriptions.Text(t, ""))
 }
 
 // mapType returns the keywords of a type to invopop/jsonschema, or nil if invopop/jsonschema finds

@@ -112,19 +112,16 @@ type Untagged struct {
 // descriptions are the comments of a generated file.
 type descriptions struct{}
 
-func (descriptions) Type(t reflect.Type) string {
-	return map[string]string{"wide": "wide has a field of every kind.", "level": "level says how loud.", "node": "node is a tree."}[t.Name()]
-}
-
-func (descriptions) Method(reflect.Type, string) string { return "" }
-
-func (descriptions) Field(t reflect.Type, field string) string {
+func (descriptions) Text(t reflect.Type, member string) string {
 	return map[string]string{
+		"wide.":            "wide has a field of every kind.",
+		"level.":           "level says how loud.",
+		"node.":            "node is a tree.",
 		"wide.Old":         "Old is not used.\n\nDeprecated: use new.",
 		"Untagged.MaxHits": "How many hits to return.",
 		"wide.Levels":      "Which levels.",
 		"wide.Any":         "Beaten by the tag.",
-	}[t.Name()+"."+field]
+	}[t.Name()+"."+member]
 }
 
 func (descriptions) Enum(t reflect.Type) []reflectx.EnumValue {

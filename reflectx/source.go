@@ -67,35 +67,20 @@ func within(pkgPath, root string) (rest string, ok bool) {
 	return strings.CutPrefix(pkgPath, root+"/")
 }
 
-// Type implements [Descriptions].
-func (s *source) Type(t reflect.Type) (text string) {
-	s.with(t, func(p *sourcePackage, st *sourceType) { text = p.plain(st.doc) })
-	return text
-}
-
-// Method implements [Descriptions]. For an interface type it returns the comment in the interface.
-func (s *source) Method(t reflect.Type, method string) (text string) {
+// Text implements [Descriptions]. For a method of an interface it returns the comment in the
+// interface.
+func (s *source) Text(t reflect.Type, member string) (text string) {
 	s.with(t, func(p *sourcePackage, st *sourceType) {
-		if t.Kind() == reflect.Interface {
-			text = p.plain(p.field(t, st, method))
+		if member == "" {
+			text = p.plain(st.doc)
 			return
 		}
-		text = p.plain(p.methods[baseName(t.Name())+"."+method])
+		comment := p.field(t, st, member)
+		if comment == nil && t.Kind() != reflect.Interface { // of a method, or of its argument
+			comment = p.methods[baseName(t.Name())+"."+member]
+		}
+		text = p.plain(comment)
 	})
-	return text
-}
-
-// Field implements [Descriptions].
-func (s *source) Field(t reflect.Type, field string) (text string) {
-	if t.Kind() == reflect.Struct {
-		s.with(t, func(p *sourcePackage, st *sourceType) {
-			comment := p.field(t, st, field)
-			if comment == nil && strings.Contains(field, ".") { // of a method's argument
-				comment = p.methods[baseName(t.Name())+"."+field]
-			}
-			text = p.plain(comment)
-		})
-	}
 	return text
 }
 

@@ -29,28 +29,28 @@ func TestSourceDescriptions(t *testing.T) {
 	for name, descriptions := range sources(t) {
 		t.Run(name, func(t *testing.T) {
 			n := reflect.TypeFor[notes.Notes]()
-			require.Equal(t, "Notes keeps short notes and finds them again.\n\nIt forgets nothing. See Notes.Search, base.Greeter and [nothing.There]:\n\n\tnotes.Search(Input{})", descriptions.Type(n))
-			require.Equal(t, "Search finds the notes that contain the word.\n\nDeprecated: use Find.", descriptions.Method(n, "Search"))
-			require.Equal(t, "Count counts with a value receiver.", descriptions.Method(n, "Count"))
-			require.Equal(t, "Elsewhere is declared in another file than its type.", descriptions.Method(n, "Elsewhere"))
-			require.Empty(t, descriptions.Method(n, "Silent"))
-			require.Empty(t, descriptions.Method(n, "NoSuch"))
-			require.Empty(t, descriptions.Method(n, "Hold"), "declared on another type")
+			require.Equal(t, "Notes keeps short notes and finds them again.\n\nIt forgets nothing. See Notes.Search, base.Greeter and [nothing.There]:\n\n\tnotes.Search(Input{})", descriptions.Text(n, ""))
+			require.Equal(t, "Search finds the notes that contain the word.\n\nDeprecated: use Find.", descriptions.Text(n, "Search"))
+			require.Equal(t, "Count counts with a value receiver.", descriptions.Text(n, "Count"))
+			require.Equal(t, "Elsewhere is declared in another file than its type.", descriptions.Text(n, "Elsewhere"))
+			require.Empty(t, descriptions.Text(n, "Silent"))
+			require.Empty(t, descriptions.Text(n, "NoSuch"))
+			require.Empty(t, descriptions.Text(n, "Hold"), "declared on another type")
 
-			require.Equal(t, "Hit is one of a group.", descriptions.Type(reflect.TypeFor[notes.Hit]()))
-			require.Equal(t, "Hit is one of a group.", descriptions.Type(reflect.TypeFor[notes.Alias]()))
-			require.Equal(t, "Plain has a line comment.", descriptions.Type(reflect.TypeFor[notes.Plain]()))
+			require.Equal(t, "Hit is one of a group.", descriptions.Text(reflect.TypeFor[notes.Hit](), ""))
+			require.Equal(t, "Hit is one of a group.", descriptions.Text(reflect.TypeFor[notes.Alias](), ""))
+			require.Equal(t, "Plain has a line comment.", descriptions.Text(reflect.TypeFor[notes.Plain](), ""))
 
 			box := reflect.TypeFor[base.Box[int]]()
-			require.Equal(t, "Box holds one value.", descriptions.Type(box))
-			require.Equal(t, "Get takes the value out.", descriptions.Method(box, "Get"))
-			require.Equal(t, "Peek looks at the value.", descriptions.Method(box, "Peek"))
-			require.Equal(t, "The value in the box.", descriptions.Field(box, "Value"))
-			require.Equal(t, "Box holds one value.", descriptions.Type(reflect.TypeFor[base.Box[map[string]notes.Hit]]()))
+			require.Equal(t, "Box holds one value.", descriptions.Text(box, ""))
+			require.Equal(t, "Get takes the value out.", descriptions.Text(box, "Get"))
+			require.Equal(t, "Peek looks at the value.", descriptions.Text(box, "Peek"))
+			require.Equal(t, "The value in the box.", descriptions.Text(box, "Value"))
+			require.Equal(t, "Box holds one value.", descriptions.Text(reflect.TypeFor[base.Box[map[string]notes.Hit]](), ""))
 
 			greeter := reflect.TypeFor[base.Greeter]()
-			require.Equal(t, "Greet greets by name.", descriptions.Method(greeter, "Greet"))
-			require.Equal(t, "waves a hand", descriptions.Method(greeter, "Wave"))
+			require.Equal(t, "Greet greets by name.", descriptions.Text(greeter, "Greet"))
+			require.Equal(t, "waves a hand", descriptions.Text(greeter, "Wave"))
 		})
 	}
 }
@@ -71,20 +71,20 @@ func TestSourceFields(t *testing.T) {
 				"_":      "",
 				"NoSuch": "",
 			} {
-				require.Equal(t, want, descriptions.Field(in, field), field)
-				require.Equal(t, want, descriptions.Field(reflect.TypeFor[notes.Copy](), field), field)
+				require.Equal(t, want, descriptions.Text(in, field), field)
+				require.Equal(t, want, descriptions.Text(reflect.TypeFor[notes.Copy](), field), field)
 			}
 			inline, _ := in.FieldByName("Inline")
-			require.Empty(t, descriptions.Field(inline.Type, "Deep"))
-			require.Empty(t, descriptions.Type(inline.Type))
-			require.Equal(t, "The left one.", descriptions.Field(reflect.TypeFor[notes.IntBox](), "Left"))
-			require.Equal(t, "The right one.", descriptions.Field(reflect.TypeFor[notes.Pair[string]](), "Right"))
-			require.Equal(t, "Swap swaps.", descriptions.Method(reflect.TypeFor[notes.Pair[string]](), "Swap"))
+			require.Empty(t, descriptions.Text(inline.Type, "Deep"))
+			require.Empty(t, descriptions.Text(inline.Type, ""))
+			require.Equal(t, "The left one.", descriptions.Text(reflect.TypeFor[notes.IntBox](), "Left"))
+			require.Equal(t, "The right one.", descriptions.Text(reflect.TypeFor[notes.Pair[string]](), "Right"))
+			require.Equal(t, "Swap swaps.", descriptions.Text(reflect.TypeFor[notes.Pair[string]](), "Swap"))
 
 			address := reflect.TypeFor[base.Address]()
-			require.Equal(t, "Address is where somebody lives. No method leads to it.", descriptions.Type(address))
-			require.Equal(t, "Street and number.", descriptions.Field(address, "Street"))
-			require.Equal(t, "the town", descriptions.Field(address, "City"))
+			require.Equal(t, "Address is where somebody lives. No method leads to it.", descriptions.Text(address, ""))
+			require.Equal(t, "Street and number.", descriptions.Text(address, "Street"))
+			require.Equal(t, "the town", descriptions.Text(address, "City"))
 		})
 	}
 }
@@ -125,18 +125,18 @@ type localSize struct{ A int }
 
 func TestSourceOfTestFiles(t *testing.T) {
 	descriptions := sources(t)["disk"]
-	require.Equal(t, "localSize is declared again in a function below.", descriptions.Type(reflect.TypeFor[localSize]()))
+	require.Equal(t, "localSize is declared again in a function below.", descriptions.Text(reflect.TypeFor[localSize](), ""))
 
 	// localSize hides the other one.
 	type localSize struct {
 		B int // not A
 	}
-	require.Equal(t, "localSize hides the other one.", descriptions.Type(reflect.TypeFor[localSize]()))
-	require.Equal(t, "not A", descriptions.Field(reflect.TypeFor[localSize](), "B"))
+	require.Equal(t, "localSize hides the other one.", descriptions.Text(reflect.TypeFor[localSize](), ""))
+	require.Equal(t, "not A", descriptions.Text(reflect.TypeFor[localSize](), "B"))
 
 	// onlyHere is declared in a function.
 	type onlyHere string
-	require.Equal(t, "onlyHere is declared in a function.", descriptions.Type(reflect.TypeFor[onlyHere]()))
+	require.Equal(t, "onlyHere is declared in a function.", descriptions.Text(reflect.TypeFor[onlyHere](), ""))
 	require.Nil(t, descriptions.Enum(reflect.TypeFor[onlyHere]()))
 }
 
@@ -150,9 +150,9 @@ func TestSourceHasNoDescriptionOf(t *testing.T) {
 		reflect.TypeFor[int](), reflect.TypeFor[error](), reflect.TypeFor[struct{ A int }](), reflect.TypeFor[*notes.Notes](),
 		reflect.TypeFor[[]notes.Notes](), reflect.TypeFor[fs.FileMode](), reflect.TypeFor[reflect.Kind](), reflect.TypeFor[os.File](),
 	} {
-		require.Empty(t, descriptions.Type(typ), typ)
-		require.Empty(t, descriptions.Method(typ, "String"), typ)
-		require.Empty(t, descriptions.Field(typ, "A"), typ)
+		require.Empty(t, descriptions.Text(typ, ""), typ)
+		require.Empty(t, descriptions.Text(typ, "String"), typ)
+		require.Empty(t, descriptions.Text(typ, "A"), typ)
 		require.Nil(t, descriptions.Enum(typ), typ)
 	}
 }
@@ -160,7 +160,7 @@ func TestSourceHasNoDescriptionOf(t *testing.T) {
 func TestSourceOfAnotherModule(t *testing.T) {
 	// The package is in the module cache, and none of its functions is known.
 	descriptions := sources(t)["disk"]
-	require.Equal(t, "Assertions provides assertion methods around the TestingT interface.", descriptions.Type(reflect.TypeFor[require.Assertions]()))
+	require.Equal(t, "Assertions provides assertion methods around the TestingT interface.", descriptions.Text(reflect.TypeFor[require.Assertions](), ""))
 }
 
 //go:embed source_test.go
@@ -168,10 +168,10 @@ var self embed.FS
 
 func TestEmbeddedDescriptions(t *testing.T) {
 	descriptions := EmbeddedDescriptions(self, "github.com/mcpkit/mcpkit-go/reflectx")
-	require.Equal(t, "localSize is declared again in a function below.", descriptions.Type(reflect.TypeFor[localSize]()))
-	require.Empty(t, descriptions.Type(reflect.TypeFor[Error]()), "declared in a file that is not embedded")
-	require.Empty(t, descriptions.Type(reflect.TypeFor[notes.Notes]()), "declared in a directory that is not embedded")
-	require.Empty(t, EmbeddedDescriptions(self, "example.com/other").Type(reflect.TypeFor[localSize]()))
+	require.Equal(t, "localSize is declared again in a function below.", descriptions.Text(reflect.TypeFor[localSize](), ""))
+	require.Empty(t, descriptions.Text(reflect.TypeFor[Error](), ""), "declared in a file that is not embedded")
+	require.Empty(t, descriptions.Text(reflect.TypeFor[notes.Notes](), ""), "declared in a directory that is not embedded")
+	require.Empty(t, EmbeddedDescriptions(self, "example.com/other").Text(reflect.TypeFor[localSize](), ""))
 }
 
 func TestSourceNeverFails(t *testing.T) {
@@ -186,13 +186,13 @@ func TestSourceNeverFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			descriptions := EmbeddedDescriptions(fstest.MapFS{name: file}, "github.com/mcpkit/mcpkit-go/reflectx")
-			text := descriptions.Type(reflect.TypeFor[localSize]())
+			text := descriptions.Text(reflect.TypeFor[localSize](), "")
 			if name == "broken.go" {
 				require.Equal(t, "localSize is cut", text, "declarations before the syntax error count")
 			} else {
 				require.Empty(t, text)
 			}
-			require.Empty(t, descriptions.Field(reflect.TypeFor[localSize](), "A"))
+			require.Empty(t, descriptions.Text(reflect.TypeFor[localSize](), "A"))
 			require.Empty(t, descriptions.Enum(reflect.TypeFor[localKind]()))
 		})
 	}
@@ -205,7 +205,7 @@ func TestSourceIsSafeForConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			_, err := Methods(&notes.Notes{})
 			require.NoError(t, err)
-			require.NotEmpty(t, descriptions.Type(reflect.TypeFor[notes.Notes]()))
+			require.NotEmpty(t, descriptions.Text(reflect.TypeFor[notes.Notes](), ""))
 			require.NotEmpty(t, descriptions.Enum(reflect.TypeFor[notes.Color]()))
 		})
 	}
@@ -222,9 +222,9 @@ func FuzzSource(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		descriptions := EmbeddedDescriptions(fstest.MapFS{"a.go": {Data: src}}, reflect.TypeFor[notes.Notes]().PkgPath())
 		for _, typ := range []reflect.Type{reflect.TypeFor[notes.Notes](), reflect.TypeFor[notes.Copy](), reflect.TypeFor[notes.Color](), reflect.TypeFor[notes.Flags]()} {
-			descriptions.Type(typ)
-			descriptions.Method(typ, "Search")
-			descriptions.Field(typ, "Query")
+			descriptions.Text(typ, "")
+			descriptions.Text(typ, "Search")
+			descriptions.Text(typ, "Query")
 			descriptions.Enum(typ)
 		}
 	})
@@ -234,7 +234,7 @@ func FuzzSource(f *testing.F) {
 func BenchmarkSource(b *testing.B) {
 	typ := reflect.TypeFor[Func]()
 	for b.Loop() {
-		if EmbeddedDescriptions(os.DirFS("."), typ.PkgPath()).Type(typ) == "" {
+		if EmbeddedDescriptions(os.DirFS("."), typ.PkgPath()).Text(typ, "") == "" {
 			b.Fatal("no descriptions")
 		}
 	}
