@@ -246,42 +246,24 @@ func (r *registrar) inputSchema(method string) (schema json.RawMessage, err erro
 	return json.RawMessage(describe()), nil
 }
 
-// completeTags returns the completers that the fields of an input struct name.
-func completeTags(t reflect.Type) []string {
+// completeTags returns the completers that the fields of an input struct name, and those of structs
+// that it embeds. above are the structs that embed t.
+func completeTags(t reflect.Type, above ...reflect.Type) (methods []string) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || !completes(t, nil) {
+	if t.Kind() != reflect.Struct || slices.Contains(above, t) {
 		return nil
 	}
-	var methods []string
-	for _, f := range reflect.VisibleFields(t) {
+	for f := range t.Fields() {
 		if method := f.Tag.Get("complete"); method != "" {
 			methods = append(methods, method)
 		}
+		if f.Anonymous {
+			methods = append(methods, completeTags(f.Type, append(above, t)...)...)
+		}
 	}
 	return methods
-}
-
-// completes reports whether a field of the struct t, or of one that it embeds, names a completer.
-func completes(t reflect.Type, above []reflect.Type) bool {
-	if slices.Contains(above, t) {
-		return false
-	}
-	for f := range t.Fields() {
-		if f.Tag.Get("complete") != "" {
-			return true
-		}
-		if inner := f.Type; f.Anonymous {
-			if inner.Kind() == reflect.Pointer {
-				inner = inner.Elem()
-			}
-			if inner.Kind() == reflect.Struct && completes(inner, append(above, t)) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // checkWellKnown refuses methods that have a well-known name but another signature: leaving them
@@ -368,14 +350,8 @@ func (r *registrar) fault(site string, msgs ...string) {
 
 // keep collects the faults of err.
 func (r *registrar) keep(site string, err error) {
-	switch err := err.(type) {
-	case reflectx.Errors:
-		r.faults = append(r.faults, err...)
-	case *reflectx.Error:
-		r.faults = append(r.faults, err)
-	default:
-		r.fault(site, err.Error())
-	}
+	faults, _ := joinFaults(at(site, err)).(reflectx.Errors)
+	r.faults = append(r.faults, faults...)
 }
 
 // add registers one method.

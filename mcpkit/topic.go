@@ -167,14 +167,9 @@ func (l *listener) acknowledged() (json.RawMessage, error) {
 			object[t.member] = json.RawMessage("true")
 			continue
 		}
-		list := []byte{'['}
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			if len(list) > 1 {
-				list = append(list, ',')
-			}
-			list = jsonx.AppendString(list, key)
+		if object[t.member], err = jsonx.Marshal(slices.Sorted(maps.Keys(keys))); err != nil {
+			return nil, err
 		}
-		object[t.member] = append(list, ']')
 	}
 	return jsonx.Marshal(object)
 }
