@@ -37,7 +37,7 @@ func Decode(data []byte) (Message, *Response) {
 	}
 	s := scanner{data: data}
 	var env envelope
-	i := s.space(0)
+	i := jsonx.SkipSpace(s.data, 0)
 	if i < len(data) && data[i] == '{' {
 		env.obj = data[i:]
 		i = s.object(i, 1, &env.all, &env.params)
@@ -242,7 +242,7 @@ func decodeError(raw []byte) (e *Error, fault string) {
 // or longer than [MaxBatch], bad is the one error to respond with.
 func Batch(data []byte) (elements []json.RawMessage, isBatch bool, bad *Response) {
 	s := scanner{data: data}
-	i := s.space(0)
+	i := jsonx.SkipSpace(s.data, 0)
 	if i >= len(data) || data[i] != '[' {
 		return nil, false, nil
 	}

@@ -46,7 +46,7 @@ func NewRequest(id ID, method string, params any) (*Request, error) {
 // setRaw sets params after making the same checks as Decode.
 func (r *Request) setRaw(params json.RawMessage) error {
 	s := scanner{data: params}
-	i := s.space(0)
+	i := jsonx.SkipSpace(s.data, 0)
 	if i >= len(params) {
 		return nil
 	}

@@ -30,19 +30,6 @@ func (s *scanner) fail(at int, fault string) int {
 	return -1
 }
 
-// space returns the index of the first byte at or after i that is not white space.
-func (s *scanner) space(i int) int {
-	for i < len(s.data) {
-		switch s.data[i] {
-		case ' ', '\t', '\n', '\r':
-			i++
-		default:
-			return i
-		}
-	}
-	return i
-}
-
 // value checks the value that begins at i, inside depth objects and arrays.
 func (s *scanner) value(i, depth int) int {
 	if i >= len(s.data) {
@@ -76,7 +63,7 @@ func (s *scanner) object(i, depth int, found, params *members) int {
 		return s.fail(i, "nested too deep")
 	}
 	base := i
-	i = s.space(i + 1)
+	i = jsonx.SkipSpace(s.data, i+1)
 	if i < len(s.data) && s.data[i] == '}' {
 		return i + 1
 	}
@@ -90,10 +77,10 @@ func (s *scanner) object(i, depth int, found, params *members) int {
 			return -1
 		}
 		escaped, nameEnd := s.escaped, i
-		if i = s.space(i); i >= len(s.data) || s.data[i] != ':' {
+		if i = jsonx.SkipSpace(s.data, i); i >= len(s.data) || s.data[i] != ':' {
 			return s.unexpected(i, "expected a colon")
 		}
-		i = s.space(i + 1)
+		i = jsonx.SkipSpace(s.data, i+1)
 		start := i
 		if params != nil && i < len(s.data) && s.data[i] == '{' && says(s.data[name:nameEnd], "params") {
 			*params = members{}
@@ -107,9 +94,9 @@ func (s *scanner) object(i, depth int, found, params *members) int {
 		if found != nil {
 			found.add(span{uint32(name - base), uint32(start - base), uint32(i - base)}, escaped)
 		}
-		i = s.space(i)
+		i = jsonx.SkipSpace(s.data, i)
 		if i < len(s.data) && s.data[i] == ',' {
-			i = s.space(i + 1)
+			i = jsonx.SkipSpace(s.data, i+1)
 			continue
 		}
 		if i < len(s.data) && s.data[i] == '}' {
@@ -125,7 +112,7 @@ func (s *scanner) array(i, depth int, element func(start, end int)) int {
 		s.deep = true
 		return s.fail(i, "nested too deep")
 	}
-	i = s.space(i + 1)
+	i = jsonx.SkipSpace(s.data, i+1)
 	if i < len(s.data) && s.data[i] == ']' {
 		return i + 1
 	}
@@ -137,9 +124,9 @@ func (s *scanner) array(i, depth int, element func(start, end int)) int {
 		if element != nil {
 			element(start, i)
 		}
-		i = s.space(i)
+		i = jsonx.SkipSpace(s.data, i)
 		if i < len(s.data) && s.data[i] == ',' {
-			i = s.space(i + 1)
+			i = jsonx.SkipSpace(s.data, i+1)
 			continue
 		}
 		if i < len(s.data) && s.data[i] == ']' {
@@ -297,7 +284,7 @@ func (s *scanner) digits(i int) int {
 
 // end checks that only white space follows at i.
 func (s *scanner) end(i int) int {
-	if i = s.space(i); i < len(s.data) {
+	if i = jsonx.SkipSpace(s.data, i); i < len(s.data) {
 		return s.fail(i, "data after the end of the message")
 	}
 	return i
