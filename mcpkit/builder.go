@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -210,8 +211,27 @@ func (b *ToolBuilder) Output(schema string) *ToolBuilder {
 // A rawFunc reads its arguments from the call and returns what a method may return.
 type rawFunc func(ctx context.Context, call *Call) (any, error)
 
-// addRaw adds a tool whose schemas were written by hand.
-func (s *Server) addRaw(d *draft, t *tool, h rawFunc) error {
+// values returns h as a method with one result.
+func (h rawFunc) values(ctx context.Context, call *Call) ([]reflect.Value, error) {
+	v, err := h(ctx, call)
+	return []reflect.Value{reflect.ValueOf(&v).Elem()}, err
+}
+
+// addRaw adds the entry that build makes for the handler h of a complete definition.
+func (s *Server) addRaw(what, name string, h rawFunc, build func(d *draft, e entry) error) error {
+	e := entry{key: name, site: calledFrom(fmt.Sprintf("mcpkit: %s %s", what, jsonx.AppendString(nil, name))), logs: true}
+	if h == nil {
+		return &reflectx.Error{Site: e.site, Msg: "the handler is nil; give a func(context.Context, *mcpkit.Call) (any, error)"}
+	}
+	var d draft
+	if err := build(&d, e); err != nil {
+		return at(e.site, err)
+	}
+	return s.add(d)
+}
+
+// addRawTool adds a tool whose schemas were written by hand.
+func (s *Server) addRawTool(d *draft, t *tool, h rawFunc) error {
 	input, inErr := s.handSchema("input", t.def.InputSchema)
 	output, outErr := s.handSchema("output", t.def.OutputSchema)
 	if err := joinFaults(at(t.site, toolname.Check(t.def.Name)), at(t.site, inErr), at(t.site, outErr)); err != nil {
@@ -233,8 +253,7 @@ func (s *Server) addRaw(d *draft, t *tool, h rawFunc) error {
 		if err := validate(ctx, call.Arguments()); err != nil {
 			return nil, err
 		}
-		v, err := h(ctx, call)
-		return []reflect.Value{reflect.ValueOf(&v).Elem()}, err
+		return h.values(ctx, call)
 	})
 }
 
@@ -266,100 +285,55 @@ func checkOutput(schema reflectx.RawSchema, result Result) error {
 // the call. For schemas the server needs the option [RawSchemas]; without an input schema the tool
 // takes no arguments.
 func (s *Server) AddTool(def protocol.Tool, h func(ctx context.Context, call *Call) (any, error)) error {
-	t := &tool{entry: entry{key: def.Name, site: callerSite("tool", def.Name), logs: true}, def: def}
-	if h == nil {
-		return noHandler(t.site)
-	}
-	var d draft
-	if err := s.addRaw(&d, t, h); err != nil {
-		return err
-	}
-	return s.add(d)
-}
-
-func noHandler(site string) error {
-	return &reflectx.Error{Site: site, Msg: "the handler is nil; give a func(context.Context, *mcpkit.Call) (any, error)"}
+	return s.addRaw("tool", def.Name, h, func(d *draft, e entry) error { return s.addRawTool(d, &tool{entry: e, def: def}, h) })
 }
 
 // AddPrompt registers a prompt with a complete definition. h reads the arguments with [Call.Var]
 // and returns what a prompt method may return.
 func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call *Call) (any, error)) error {
-	p := &prompt{entry: entry{key: def.Name, site: callerSite("prompt", def.Name), logs: true}, def: def}
-	if h == nil {
-		return noHandler(p.site)
-	}
-	if err := toolname.Check(def.Name); err != nil {
-		return at(p.site, err)
-	}
-	outputs := dynamicOutputs(promptTypes)
-	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (Result, error) {
-		if err := knownArguments(call, def.Arguments); err != nil {
-			return nil, err
+	return s.addRaw("prompt", def.Name, h, func(d *draft, e entry) error {
+		if err := toolname.Check(def.Name); err != nil {
+			return err
 		}
-		for _, a := range def.Arguments {
-			if _, ok := call.text(a.Name); !ok && a.Required != nil && *a.Required {
-				return nil, invalidParams("prompt %q needs the argument %q", call.name, a.Name)
+		s.addPrompt(d, &prompt{entry: e, def: def}, dynamicOutputs(promptTypes), func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+			for _, a := range def.Arguments {
+				if _, ok := call.text(a.Name); !ok && a.Required != nil && *a.Required {
+					return nil, invalidParams("prompt %q needs the argument %q", call.name, a.Name)
+				}
 			}
-		}
-		v, err := h(ctx, call)
-		if err != nil {
-			return nil, err
-		}
-		return outputs.get(call, def.Description, []reflect.Value{reflect.ValueOf(&v).Elem()})
+			return rawFunc(h).values(ctx, call)
+		})
+		return nil
 	})
-	var d draft
-	s.addPrompt(&d, p)
-	return s.add(d)
 }
 
 // AddResource registers a resource with a complete definition. h returns what a resource method may
 // return.
 func (s *Server) AddResource(def protocol.Resource, h func(ctx context.Context, call *Call) (any, error)) error {
-	r := &resource{entry: entry{key: def.URI, site: callerSite("resource", def.URI), logs: true}, def: def, mime: def.MIMEType, private: true}
-	if h == nil {
-		return noHandler(r.site)
-	}
-	if !strings.Contains(def.URI, ":") {
-		return &reflectx.Error{Site: r.site, Msg: fmt.Sprintf("%q is not an absolute URI", def.URI)}
-	}
-	r.setWire(func(protocol.Version) any { return r.def })
-	s.guardResource(r, h)
-	return s.add(draft{r})
+	return s.addRaw("resource", def.URI, h, func(d *draft, e entry) error {
+		if !strings.Contains(def.URI, ":") {
+			return fmt.Errorf("%q is not an absolute URI", def.URI)
+		}
+		s.addResource(d, &resource{entry: e, def: def, mime: def.MIMEType, private: true}, dynamicOutputs(resourceTypes), rawFunc(h).values)
+		return nil
+	})
 }
 
 // AddResourceTemplate registers a resource template with a complete definition. h reads the
 // variables with [Call.Var] and returns what a resource method may return.
 func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h func(ctx context.Context, call *Call) (any, error)) error {
-	r := &resource{entry: entry{key: def.URITemplate, site: callerSite("resource template", def.URITemplate), logs: true}, templateDef: def, mime: def.MIMEType, private: true}
-	if h == nil {
-		return noHandler(r.site)
-	}
-	tmpl, err := parseTemplate(r.site, def.URITemplate)
-	if err != nil {
-		return err
-	}
-	if len(tmpl.Vars()) == 0 {
-		return &reflectx.Error{Site: r.site, Msg: "the template has no variables; use AddResource"}
-	}
-	r.template = tmpl
-	r.setWire(func(protocol.Version) any { return r.templateDef })
-	s.guardResource(r, h)
-	return s.add(draft{r})
-}
-
-func (s *Server) guardResource(r *resource, h rawFunc) {
-	outputs := dynamicOutputs(resourceTypes)
-	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (Result, error) {
-		v, err := h(ctx, call)
+	return s.addRaw("resource template", def.URITemplate, h, func(d *draft, e entry) error {
+		tmpl, err := parseTemplate(def.URITemplate)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return outputs.read(ctx, call, r, []reflect.Value{reflect.ValueOf(&v).Elem()})
+		if len(tmpl.Vars()) == 0 {
+			return errors.New("the template has no variables; use AddResource")
+		}
+		r := &resource{entry: e, templateDef: def, template: tmpl, mime: def.MIMEType, private: true}
+		s.addResource(d, r, dynamicOutputs(resourceTypes), rawFunc(h).values)
+		return nil
 	})
-}
-
-func callerSite(what, name string) string {
-	return calledFrom(fmt.Sprintf("mcpkit: %s %s", what, jsonx.AppendString(nil, name)))
 }
 
 // calledFrom returns what with the place in the program that called an exported function, which has

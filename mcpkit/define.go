@@ -332,21 +332,22 @@ func (s *Server) definePrompt(d *draft, def *definition) error {
 	if p.complete, err = s.completers(def, fields); err != nil {
 		return err
 	}
+	s.addPrompt(d, p, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) { return fn.CallText(ctx, call.text) })
+	return nil
+}
+
+// addPrompt adds a prompt that run answers.
+func (s *Server) addPrompt(d *draft, p *prompt, outputs *outputs, run func(context.Context, *Call) ([]reflect.Value, error)) {
 	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (Result, error) {
 		if err := knownArguments(call, p.def.Arguments); err != nil {
 			return nil, err
 		}
-		values, err := fn.CallText(ctx, call.text)
+		values, err := run(ctx, call)
 		if err != nil {
 			return nil, err
 		}
 		return outputs.get(call, p.def.Description, values)
 	})
-	s.addPrompt(d, p)
-	return nil
-}
-
-func (s *Server) addPrompt(d *draft, p *prompt) {
 	p.setPromptWire()
 	*d = append(*d, p)
 }
@@ -370,14 +371,14 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 	if def.uri == "" {
 		return &reflectx.Error{Site: def.site, Msg: `a resource needs a URI; write for example uri:"note://{id}"`}
 	}
-	tmpl, uriErr := parseTemplate(def.site, def.uri)
+	tmpl, uriErr := parseTemplate(def.uri)
 	var vars []string
 	if uriErr == nil {
 		vars = tmpl.Vars()
 	}
 	fn, e, err := s.compile(def, vars)
 	if uriErr != nil {
-		err = uriErr // parameters cannot be compared with unreadable variables
+		err = at(def.site, uriErr) // parameters cannot be compared with unreadable variables
 	}
 	outputs, outErr := newResourceOutputs(def.site, fn.Outputs())
 	if err := joinFaults(err, outErr); err != nil {
@@ -400,19 +401,31 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 	if r.complete, err = s.completers(def, fields); err != nil {
 		return err
 	}
+	r.describe(def)
+	s.addResource(d, r, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) { return fn.CallText(ctx, call.text) })
+	return nil
+}
+
+// addResource adds a resource that run answers.
+func (s *Server) addResource(d *draft, r *resource, outputs *outputs, run func(context.Context, *Call) ([]reflect.Value, error)) {
 	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (Result, error) {
-		values, err := fn.CallText(ctx, call.text)
+		values, err := run(ctx, call)
 		if err != nil {
 			return nil, err
 		}
 		return outputs.read(ctx, call, r, values)
 	})
-	s.addResource(d, r, def)
-	return nil
+	r.setWire(func(protocol.Version) any {
+		if r.template != nil {
+			return r.templateDef
+		}
+		return r.def
+	})
+	*d = append(*d, r)
 }
 
 // parseTemplate parses a URI template that URIs will be matched against.
-func parseTemplate(site, uri string) (*uritemplate.Template, error) {
+func parseTemplate(uri string) (*uritemplate.Template, error) {
 	tmpl, err := uritemplate.Parse(uri)
 	if err == nil {
 		err = tmpl.Matchable()
@@ -420,7 +433,7 @@ func parseTemplate(site, uri string) (*uritemplate.Template, error) {
 	if err == nil && !strings.Contains(tmpl.Prefix(), ":") {
 		err = fmt.Errorf("%q is not an absolute URI; write for example \"note://{id}\"", uri)
 	}
-	return tmpl, at(site, err)
+	return tmpl, err
 }
 
 // sameNames compares the parameters of a resource with the variables of its URI template.
@@ -441,7 +454,8 @@ func sameNames(def *definition, vars []string, fields []reflectx.Field) error {
 	return joinFaults(faults)
 }
 
-func (s *Server) addResource(d *draft, r *resource, def *definition) {
+// describe sets what clients read about the resource.
+func (r *resource) describe(def *definition) {
 	var annotations *protocol.Annotations
 	if def.audience != nil || def.priority != nil {
 		annotations = &protocol.Annotations{Audience: def.audience, Priority: def.priority}
@@ -456,16 +470,12 @@ func (s *Server) addResource(d *draft, r *resource, def *definition) {
 			URITemplate: r.key, Name: def.name, Title: def.title, Description: def.desc, MIMEType: r.mime,
 			Annotations: annotations, Icons: def.icons, Meta: meta,
 		}
-		r.setWire(func(protocol.Version) any { return r.templateDef })
-		*d = append(*d, r)
 		return
 	}
 	r.def = protocol.Resource{
 		URI: r.key, Name: def.name, Title: def.title, Description: def.desc, MIMEType: r.mime,
 		Annotations: annotations, Icons: def.icons, Meta: meta, Size: def.size,
 	}
-	r.setWire(func(protocol.Version) any { return r.def })
-	*d = append(*d, r)
 }
 
 func metaOf(m map[string]string) protocol.Meta {

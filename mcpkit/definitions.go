@@ -12,7 +12,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // Definitions are the tools, prompts and resources of another server, each as a JSON object of the
@@ -168,9 +167,9 @@ func (r *definer) template(raw json.RawMessage) (*resource, error) {
 	}
 	res.entry, res.mime = r.entry(res.templateDef.URITemplate, raw), res.templateDef.MIMEType
 	res.setWire(func(protocol.Version) any { return raw })
-	tmpl, err := parseTemplate("", res.key)
-	if fault, ok := errors.AsType[*reflectx.Error](err); ok {
-		return res, errors.New(fault.Msg)
+	tmpl, err := parseTemplate(res.key)
+	if err != nil {
+		return res, err
 	}
 	if len(tmpl.Vars()) == 0 {
 		return res, errors.New("the template has no variables")
