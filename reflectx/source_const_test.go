@@ -1,15 +1,11 @@
 package reflectx
 
 import (
-	"go/ast"
-	"go/doc/comment"
 	"reflect"
-	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // localKind has no constants in this package: the tests embed other sources of it.
@@ -54,23 +50,4 @@ func TestConstantsWithUnknownValuesAreNotListed(t *testing.T) {
 			require.Nil(t, localKinds("import \"math\"\n\nconst A localKind = 1\n\n"+source))
 		})
 	}
-}
-
-func TestPlainCommentsNeedNoParser(t *testing.T) {
-	known := 0
-	rapid.Check(t, func(t *rapid.T) {
-		words := rapid.SliceOfN(rapid.SampledFrom([]string{
-			"Search", "finds", "a", " ", "  ", "\n", "\n\n", "\t", "\n ", "\n\t", "it's", "''", "``", "[Search]", "[x]: https://example.com", "https://example.com/a_b?c=[d]", "#", "# A", "\n#", "- a", "\n- a", "\n* a", "\n1. a",
-			"ä", ".", ",", "e.g.", "`code`", "\n//go:x", "\nDeprecated: no", "Title", "\r", "\u00a0", "*", "\\", "\"q\"",
-		}), 1, 8).Draw(t, "words")
-		text := (&ast.CommentGroup{List: []*ast.Comment{{Text: "/*" + strings.Join(words, " ") + "*/"}}}).Text()
-		if text == "" || !isPlainText(text) {
-			return
-		}
-		known++
-		doc := new(comment.Parser).Parse(text)
-		want := strings.TrimSpace(string((&comment.Printer{TextWidth: -1}).Text(doc)))
-		require.Equal(t, want, oneLine(text), "%q", text)
-	})
-	require.Positive(t, known)
 }

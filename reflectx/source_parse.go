@@ -359,26 +359,7 @@ func (p *sourcePackage) plain(group *ast.CommentGroup) string {
 	if text == "" {
 		return ""
 	}
-	if fast && isPlainText(text) {
-		return oneLine(text)
-	}
 	parser := comment.Parser{LookupSym: p.linked, LookupPackage: p.imported}
 	printer := comment.Printer{TextWidth: -1}
 	return strings.TrimSpace(string(printer.Text(parser.Parse(text))))
-}
-
-// isPlainText reports whether the text of a comment is one paragraph without links, lists, headings
-// and quotes, which parsing would not change. Most are.
-func isPlainText(text string) bool {
-	if strings.Contains(text, "\n\n") || strings.Contains(text, "''") || strings.Contains(text, "``") || strings.Contains(text, "[") {
-		return false
-	}
-	for line := range strings.Lines(text) {
-		switch c := line[0]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
-		default:
-			return false
-		}
-	}
-	return true
 }
