@@ -246,7 +246,11 @@ func readAny(d *decoder, n *node, i int, v reflect.Value) int {
 	end := jsonx.Skip(d.b, i)
 	var x any
 	if err := jsonx.Unmarshal(d.b[i:end], &x); err != nil {
-		d.violate(shorten(d.b[i:end]), "a value without duplicate names", "")
+		want := "a value without duplicate names"
+		if jsonx.Valid(d.b[i:end]) {
+			want = "a value with numbers between -1.8e308 and 1.8e308"
+		}
+		d.violate(shorten(d.b[i:end]), want, "")
 		return end
 	}
 	if x != nil {

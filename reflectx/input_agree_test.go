@@ -99,7 +99,7 @@ func agreements() []agreement {
 		of[string](``, exact), of[bool](``, exact), of[int](``, exact), of[int8](``, exact), of[int16](``, exact), of[int32](``, exact),
 		of[uint](``, exact), of[uint8](``, exact), of[uint16](``, exact), of[uint32](``, exact), of[float64](``, exact), of[color](``, exact),
 		of[*string](``, exact), of[*int](``, exact), of[any](``, exact), of[json.RawMessage](``, exact), of[json.Number](``, exact),
-		of[[]string](``, exact), of[[]int](``, exact), of[[][]int8](``, exact), of[[3]int](``, exact), of[[]*int](``, exact),
+		of[[]string](``, exact), of[[]int](``, exact), of[[][]int8](``, exact), of[[3]int](``, exact), of[[4]byte](``, exact), of[[]*int](``, exact),
 		of[[]*string](``, exact), of[[]**bool](``, exact), of[[][]*color](``, exact), of[[]*string](`dive,min=2`, exact),
 		of[map[string]int](``, exact), of[map[int]bool](``, exact), of[map[uint16]string](``, coarseFormat), of[map[string]any](``, exact),
 		of[map[string][]string](``, exact), of[pair](``, exact), of[*pair](``, exact), of[[]pair](``, exact), of[map[string]pair](``, exact), of[tree](``, exact),

@@ -45,6 +45,7 @@ type fieldSpec struct {
 	rules    []rule               // of its own validate tag, before dive
 	example  json.RawMessage
 	mayOmit  bool // the encoder may leave it out
+	omitsNil bool // the encoder leaves it out if it is nil
 	faulty   bool // its tags or its type have a mistake, so its values are not checked
 	optional bool // the validate tag says that it may be absent
 }
@@ -255,7 +256,11 @@ func (c *compiler) keySpec(t reflect.Type) *spec {
 	k := t.Key()
 	n := c.newSpec()
 	n.t, n.isKey = k, true
-	switch s, _ := c.shapeOf(k); s {
+	s, _ := c.shapeOf(k)
+	if s == shapeNumber {
+		s = shapeString // names are text
+	}
+	switch s {
 	case shapeString, shapeText:
 		n.shape, n.kw, n.read = s, &jsonschema.Schema{}, readers[s]
 	case shapeInt, shapeUint:
@@ -322,7 +327,7 @@ func (c *compiler) objectOf(key objectKey) *object {
 	for i := range members {
 		m, f := &members[i], &fields[i]
 		jsonNames = append(jsonNames, m.name...)
-		specs[i] = fieldSpec{sf: &m.sf, mayOmit: m.mayOmit}
+		specs[i] = fieldSpec{sf: &m.sf, mayOmit: m.mayOmit || m.behind, omitsNil: m.mayOmit}
 		*f = field{fieldSpec: &specs[i], owner: m.owner, validate: m.sf.Tag.Get("validate"), jsonName: jsonNames[len(jsonNames)-len(m.name):]}
 		f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
 		o.fields = append(o.fields, f)

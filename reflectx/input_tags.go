@@ -110,7 +110,8 @@ type member struct {
 	index   []int
 	sf      reflect.StructField
 	owner   reflect.Type
-	mayOmit bool
+	mayOmit bool // because of its tag
+	behind  bool // an embedded pointer leads to it
 }
 
 // String returns the name of the field, with its type if that has a name.
@@ -199,8 +200,12 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 				outside := len(out)
 				out = c.collect(out, inner, below(index, sf), above)
 				for i := outside; i < len(out); i++ { // the encoder leaves out what is behind a nil pointer
-					out[i].mayOmit = out[i].mayOmit || sf.Type.Kind() == reflect.Pointer
+					out[i].behind = out[i].behind || sf.Type.Kind() == reflect.Pointer
 				}
+				continue
+			}
+			if c.dir == forOutput && c.o.Unions[inner] == nil { // the encoder refuses it
+				c.errorf("%s embeds %s, which is not a plain struct; give it a name, such as json:%q, or hide it with json:\"-\"", typeText(t), typeText(sf.Type), SnakeCase(sf.Name))
 				continue
 			}
 		}
@@ -209,6 +214,7 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 			continue
 		}
 		m := member{name: cmp.Or(name, sf.Name), tagged: name != "", index: below(index, sf), sf: sf, owner: t}
+		c.jsonName(&m)
 		if comma {
 			c.jsonOptions(&m, options)
 		}
@@ -235,6 +241,16 @@ func below(index []int, sf reflect.StructField) []int {
 	return slices.Concat(index, sf.Index)
 }
 
+// jsonName refuses names that the encoder cannot write.
+func (c *compiler) jsonName(m *member) {
+	if !strings.ContainsAny(m.name, "\\'\"`") {
+		return
+	}
+	c.path = append(c.path, m.sf.Name)
+	c.errorf("the json name %q has a quote or a backslash, which the encoder refuses; choose another name", m.name)
+	c.path = c.path[:len(c.path)-1]
+}
+
 // jsonOptions reads the options after the name in a json tag.
 func (c *compiler) jsonOptions(m *member, options string) {
 	c.path = append(c.path, m.sf.Name)
@@ -242,6 +258,7 @@ func (c *compiler) jsonOptions(m *member, options string) {
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {
 		case "":
+			c.errorf("the json tag has a comma without an option after it, which the encoder refuses; drop the comma")
 		case "omitempty", "omitzero":
 			m.mayOmit = true
 		case "string":

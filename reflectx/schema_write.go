@@ -241,8 +241,8 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 				n.kw = kw
 			}
 		}
-		if w.c.dir == forOutput && f.mayOmit {
-			n.there = true // a nil pointer is left out
+		if w.c.dir == forOutput && f.omitsNil {
+			n.there = n.ptrs <= 1 // a pointer to a nil pointer is not left out
 		}
 		if f.Default != nil || f.example != nil {
 			n.kw = w.c.clone(n.kw)

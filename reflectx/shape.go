@@ -77,9 +77,6 @@ func (c *compiler) shapeOf(t reflect.Type) (shape, bool) {
 	if c.o.Unions[t] != nil {
 		return shapeUnion, true
 	}
-	if t == numberType && c.dir == forOutput {
-		return shapeString, true // the encoder quotes it
-	}
 	if s, ok := knownShapes[t]; ok {
 		return s, true
 	}
@@ -110,9 +107,6 @@ func (c *compiler) shapeOfKind(t reflect.Type) (shape, bool) {
 		}
 		return shapeSlice, true
 	case reflect.Array:
-		if c.dir == forOutput && t.Elem().Kind() == reflect.Uint8 && ownJSON(t.Elem(), c.dir) == "" {
-			return shapeBytes, true
-		}
 		return shapeArray, true
 	case reflect.Map:
 		return shapeMap, true

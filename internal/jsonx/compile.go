@@ -2,6 +2,7 @@ package jsonx
 
 import (
 	"encoding"
+	stdjson "encoding/json"
 	"math"
 	"net/url"
 	"reflect"
@@ -113,7 +114,7 @@ var interfaces = []reflect.Type{
 }
 
 func writesItself(t reflect.Type) bool {
-	if t == reflect.TypeFor[time.Duration]() || t == reflect.TypeFor[url.URL]() {
+	if t == reflect.TypeFor[time.Duration]() || t == reflect.TypeFor[url.URL]() || t == reflect.TypeFor[stdjson.Number]() {
 		return true
 	}
 	for _, i := range interfaces {

@@ -8,6 +8,8 @@
 package jsonx
 
 import (
+	"cmp"
+	stdjson "encoding/json"
 	"errors"
 	"io"
 	"net/url"
@@ -22,8 +24,10 @@ import (
 // options makes the library treat plain structs like encoding/json.
 var options = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
-	json.WithMarshalers(json.JoinMarshalers(json.MarshalToFunc(writeDuration), json.MarshalToFunc(writeURL))),
-	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(readDuration), json.UnmarshalFromFunc(readURL))),
+	jsonv1.FormatByteArrayAsArray(true),
+	jsonv1.FormatBytesWithLegacySemantics(true),
+	json.WithMarshalers(json.JoinMarshalers(json.MarshalToFunc(writeDuration), json.MarshalToFunc(writeURL), json.MarshalToFunc(writeNumber))),
+	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(readDuration), json.UnmarshalFromFunc(readURL), json.UnmarshalFromFunc(readNumber))),
 	json.Deterministic(true),
 )
 
@@ -80,6 +84,42 @@ func readDuration(dec *jsontext.Decoder, d *time.Duration) error {
 	}
 	return err
 }
+
+// writeNumber writes a number as it is, and an empty one as 0. The library takes it for a string.
+func writeNumber(enc *jsontext.Encoder, n stdjson.Number) error {
+	if isName(enc.StackIndex(enc.StackDepth())) {
+		return errors.ErrUnsupported
+	}
+	return enc.WriteValue(jsontext.Value(cmp.Or(n, "0")))
+}
+
+// readNumber reads a number, or a string that holds one.
+func readNumber(dec *jsontext.Decoder, n *stdjson.Number) error {
+	if isName(dec.StackIndex(dec.StackDepth())) {
+		return errors.ErrUnsupported
+	}
+	value, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	switch value.Kind() {
+	case '0':
+		*n = stdjson.Number(value)
+		return nil
+	case '"':
+		text := jsontext.Value(String(value))
+		if text.Kind() == '0' && text.IsValid() {
+			*n = stdjson.Number(text)
+			return nil
+		}
+	case 'n':
+		return nil
+	}
+	return errors.New("no number")
+}
+
+// isName reports whether the next token at a place in JSON is the name of a member.
+func isName(in jsontext.Kind, length int64) bool { return in == '{' && length%2 == 0 }
 
 // Marshal returns v as JSON.
 func Marshal(v any) ([]byte, error) {

@@ -47,6 +47,40 @@ func TestPlainStructsEncodeAsInEncodingJSON(t *testing.T) {
 	require.Equal(t, `{"a":1,"b":2,"c":3}`, string(text))
 }
 
+func TestNumbersAndBytesEncodeAsInEncodingJSON(t *testing.T) {
+	type octet byte
+	type value struct {
+		Number  json.Number                 `json:"number"`
+		Empty   json.Number                 `json:"empty"`
+		Numbers map[json.Number]json.Number `json:"numbers"`
+		Any     any                         `json:"any"`
+		Sum     [2]byte                     `json:"sum"`
+		Octets  []octet                     `json:"octets"`
+	}
+	v := value{Number: "1.50", Numbers: map[json.Number]json.Number{"1": "1e400"}, Any: map[string]any{"n": json.Number("9007199254740993")}, Sum: [2]byte{1, 2}, Octets: []octet{3}}
+	want, err := json.Marshal(v)
+	require.NoError(t, err)
+	got, err := jsonx.Marshal(v)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+	_, err = jsonx.Marshal(json.Number("one"))
+	require.Error(t, err)
+
+	var back, backByLibrary value
+	require.NoError(t, jsonx.Unmarshal(got, &back))
+	require.NoError(t, json.Unmarshal(got, &backByLibrary))
+	require.Equal(t, backByLibrary.Numbers, back.Numbers)
+	require.Equal(t, backByLibrary.Octets, back.Octets)
+	var n json.Number
+	for _, number := range []string{`2`, `"2"`, `null`} {
+		require.NoError(t, jsonx.Unmarshal([]byte(number), &n))
+		require.Equal(t, json.Number("2"), n)
+	}
+	for _, bad := range []string{`"two"`, `true`, `[2]`} {
+		require.Error(t, jsonx.Unmarshal([]byte(bad), &n), bad)
+	}
+}
+
 func TestDurationsAreText(t *testing.T) {
 	for text, want := range map[string]time.Duration{`"1h30m"`: 90 * time.Minute, `1000`: time.Microsecond, `null`: 0} {
 		var d time.Duration
