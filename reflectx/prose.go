@@ -19,9 +19,11 @@ func (c *compiler) finishSpec(n *spec, done map[*object]bool) {
 	if n.key != nil {
 		c.enums(n.key)
 		n.key.want = wantOf(n.key)
+		n.key.addNotes()
 	}
 	if n.elem != nil {
 		c.finishSpec(n.elem, done)
+		n.elem.addNotes()
 	}
 	if n.union != nil {
 		for _, one := range n.union.specs {
@@ -73,14 +75,19 @@ func (c *compiler) describe(f *field) {
 			kw.Description += "."
 		}
 	}
-	for _, note := range f.spec.notes {
-		kw.Description = strings.TrimSpace(kw.Description + " " + note)
-	}
-	f.spec.notes = nil
+	f.spec.addNotes()
 	f.Description, f.Title = kw.Description, kw.Title
 	for _, e := range kw.Enum {
 		f.Enum = append(f.Enum, enumText(e))
 	}
+}
+
+// addNotes moves the notes to the description.
+func (n *spec) addNotes() {
+	for _, note := range n.notes {
+		n.kw.Description = strings.TrimSpace(n.kw.Description + " " + note)
+	}
+	n.notes = nil
 }
 
 // limitsOf returns sentences about the allowed values of f and its default, for callers that do not

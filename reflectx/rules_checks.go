@@ -46,6 +46,7 @@ func (c *compiler) compare(n *spec, r rule) bool {
 		return true
 	case n.isKey:
 		n.phrases = append(n.phrases, by.text+string(p))
+		n.notes = append(n.notes, "Must be an integer "+by.text+string(p)+".")
 		return true
 	case r.tag == "ne":
 		n.phrases = append(n.phrases, by.text+string(p))
@@ -408,8 +409,11 @@ func (c *compiler) unique(n *spec, r rule) {
 	case r.param != "" && (elem.shape != shapeStruct || !elem.has(r.param)):
 		c.errorf("rule %q names a field that the elements of %s have not", r.text, typeText(n.t))
 		return
-	case r.param == "" && (!elem.t.Comparable() || elem.shape == shapeUnion):
+	case r.param == "" && !hashable(elem.t):
 		c.errorf("rule %q does not fit %s, whose elements cannot be compared", r.tag, typeText(n.t))
+		return
+	case r.param != "" && !hashable(fieldType(elem.t, r.param)):
+		c.errorf("rule %q does not fit %s, whose elements have a field %s that cannot be compared", r.text, typeText(n.t), r.param)
 		return
 	case r.param != "":
 		n.notes = append(n.notes, "No two elements have the same "+r.param+".")
@@ -427,6 +431,34 @@ func (c *compiler) unique(n *spec, r rule) {
 		return
 	}
 	n.checks = append(n.checks, c.asked(n, r.text))
+}
+
+// hashable reports whether == compares all values of t. It panics for values of an interface that
+// hold a slice or a map.
+func hashable(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Interface:
+		return false
+	case reflect.Array:
+		return hashable(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !hashable(t.Field(i).Type) {
+				return false
+			}
+		}
+		return true
+	}
+	return t.Comparable()
+}
+
+// fieldType returns the type of a field of the struct type t, without a pointer to it.
+func fieldType(t reflect.Type, name string) reflect.Type {
+	f, _ := t.FieldByName(name)
+	if f.Type.Kind() == reflect.Pointer {
+		return f.Type.Elem()
+	}
+	return f.Type
 }
 
 // has reports whether the struct at n has the Go field.

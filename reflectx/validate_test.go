@@ -189,3 +189,41 @@ func TestEveryValidatorTagMatchesItsSchema(t *testing.T) {
 		require.False(t, tested[tag], "%s is tested", tag)
 	}
 }
+
+func TestRulesOfElementsAndKeysAreDescribed(t *testing.T) {
+	type args struct {
+		Grid    [][]time.Duration `json:"grid" validate:"dive,dive,min=1s"`
+		Routes  map[string]string `json:"routes" validate:"dive,keys,mac,endkeys,cidr"`
+		Numbers map[int]string    `json:"numbers" validate:"dive,keys,min=1,endkeys"`
+	}
+	in, err := reflectx.NewInput("T", reflect.TypeFor[args](), reflectx.InputOptions{})
+	require.NoError(t, err)
+	for _, want := range []string{
+		`"items":{"type":"array","items":{"type":"string","description":"Must be at least 1s."`,
+		`"propertyNames":{"description":"Must be a value that is a MAC address."},"additionalProperties":{"type":"string","description":"Must be a value that is a network such as \"10.0.0.0/8\"."}`,
+		`"propertyNames":{"description":"Must be an integer of at least 1.","pattern":"^(0|-?[1-9][0-9]*)$"}`,
+	} {
+		require.Contains(t, string(in.Schema()), want)
+	}
+}
+
+func TestUniqueOfElementsThatCannotBeComparedIsAMistake(t *testing.T) {
+	type element struct {
+		Tags []string `json:"tags"`
+		Any  any      `json:"any"`
+	}
+	for want, typ := range map[string]reflect.Type{
+		`T, field A: rule "unique" does not fit []interface {}, whose elements cannot be compared`: reflect.TypeFor[struct {
+			A []any `json:"a" validate:"unique"`
+		}](),
+		`T, field A: rule "unique=Tags" does not fit []reflectx_test.element, whose elements have a field Tags that cannot be compared`: reflect.TypeFor[struct {
+			A []element `json:"a" validate:"unique=Tags"`
+		}](),
+		`T, field A: rule "unique=Any" does not fit []reflectx_test.element, whose elements have a field Any that cannot be compared`: reflect.TypeFor[struct {
+			A []element `json:"a" validate:"unique=Any"`
+		}](),
+	} {
+		_, err := reflectx.NewInput("T", typ, reflectx.InputOptions{})
+		require.EqualError(t, err, want)
+	}
+}
