@@ -203,6 +203,8 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 				"config: c.yaml:3:13: server.pageSize: \"many\" is not valid; want a whole number\n" +
 				"config: c.yaml:6:11: transport.http.addr: this is a list; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
 				"config: c.yaml:7:1: middelware: unknown key; did you mean \"middleware\"?"},
+		"keys that are no words": {"? [server]\n: {}\n? {transport: 1}\n: {}\n", nil,
+			"config: c.yaml:1:3: \"\": unknown key"},
 		"what is missing": {"transport:\n  http:\n    path: /x\nmiddleware:\n  rateLimit:\n    burst: 2\n", nil,
 			"config: c.yaml:2:3: transport.http.addr: it is missing; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
 				"config: c.yaml:5:3: middleware.rateLimit.perSecond: it is missing; want a number"},

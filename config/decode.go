@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func (l *loader) object(v reflect.Value, at string, n *yaml.Node) {
 	}
 	fields := fieldsOf(v.Type(), at)
 	for member := range slices.Chunk(n.Content, 2) {
-		key, value := member[0].Value, member[1]
+		key, value := cmp.Or(member[0].Value, `""`), member[1] // a list or a map as a key has no value
 		path := below(at, key)
 		before, twice := l.places[path]
 		l.places[path] = placeOf(member[0])

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,6 +69,21 @@ func TestClientCredentialsByBasic(t *testing.T) {
 	require.Equal(t, "t", tok.AccessToken)
 	require.Equal(t, "a+b:c%3Ad", a.basic, "both are form-encoded")
 	require.Equal(t, []url.Values{{"grant_type": {"client_credentials"}, "resource": {a.URL}, "scope": {"a b"}}}, a.forms)
+}
+
+func TestLifetimesMayBeText(t *testing.T) {
+	for lifetime, want := range map[string]time.Duration{`3600`: time.Hour, `"3600"`: time.Hour, `null`: 0, `1e400`: 10 * 365 * 24 * time.Hour} {
+		a := newAuthority(t, func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, `{"access_token":"t","token_type":"Bearer","expires_in":%s}`, lifetime)
+		})
+		_, tok, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: a.URL, ClientID: "me", ClientSecret: "secret"}}, oauthclient.Options{})
+		require.NoError(t, err, lifetime)
+		if want == 0 {
+			require.Zero(t, tok.Expires)
+			continue
+		}
+		require.WithinDuration(t, time.Now().Add(want), tok.Expires, time.Minute, lifetime)
+	}
 }
 
 func TestClientCredentialsByKeyNameTheIssuer(t *testing.T) {

@@ -2,6 +2,7 @@ package oauthclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,11 +49,11 @@ func (e *GrantError) Error() string {
 
 // tokenResponse is the response of a token endpoint, successful or not.
 type tokenResponse struct {
-	AccessToken  string  `json:"access_token"`
-	TokenType    string  `json:"token_type"`
-	ExpiresIn    float64 `json:"expires_in"`
-	RefreshToken string  `json:"refresh_token"`
-	Scope        string  `json:"scope"`
+	AccessToken  string      `json:"access_token"`
+	TokenType    string      `json:"token_type"`
+	ExpiresIn    json.Number `json:"expires_in"` // a string from some servers
+	RefreshToken string      `json:"refresh_token"`
+	Scope        string      `json:"scope"`
 
 	IssuedTokenType string `json:"issued_token_type"` // RFC 8693
 
@@ -80,8 +81,8 @@ func (t *Transport) tokenOf(r *tokenResponse, p *discovery, c *Credentials, scop
 	if r.Scope != "" {
 		tok.Granted = strings.Fields(r.Scope)
 	}
-	if r.ExpiresIn > 0 {
-		tok.Expires = time.Now().Add(time.Duration(min(r.ExpiresIn, maxLifetime)) * time.Second)
+	if seconds, _ := r.ExpiresIn.Float64(); seconds > 0 { // 0 if there is none, infinite if it is too large
+		tok.Expires = time.Now().Add(time.Duration(min(seconds, maxLifetime)) * time.Second)
 	}
 	return &issuedToken{tok, c, p}, nil
 }
