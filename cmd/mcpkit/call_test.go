@@ -179,6 +179,17 @@ func TestControlCharactersOfServersAreShown(t *testing.T) {
 	require.Equal(t, `a\x1b[31m`+"\n\t"+`\r\u202e é`, clean("a\x1b[31m\n\t\r\u202e é"))
 }
 
+func TestControlCharactersOfServersAreEscapedInJSON(t *testing.T) {
+	hostile := map[string]string{"a\u009b31m": "\x1b[31m\u202e\x7f\U000e0041 é\n"}
+	var out bytes.Buffer
+	r := &remote{out: newScreen(&out), err: newScreen(io.Discard), asJSON: true}
+	require.NoError(t, r.write(hostile, nil))
+	require.Equal(t, "{\n  \"a\\u009b31m\": \"\\u001b[31m\\u202e\\u007f\\udb40\\udc41 é\\n\"\n}\n", out.String())
+	var got map[string]string
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+	require.Equal(t, hostile, got)
+}
+
 func TestTextIsSentAsTheToolWantsIt(t *testing.T) {
 	tool := &protocol.Tool{Name: "set", InputSchema: json.RawMessage(`{"type":"object","properties":{
 		"text":{"type":"string"},"count":{"type":"integer"},"share":{"type":"number"},"on":{"type":"boolean"},"any":{},

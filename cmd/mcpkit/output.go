@@ -169,11 +169,11 @@ func (r *remote) write(v any, human func(), blocks ...protocol.Content) error {
 		human()
 		return r.unsaved
 	}
-	out := json.NewEncoder(r.out)
-	out.SetIndent("", "  ")
-	if err := out.Encode(v); err != nil {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
 		return err
 	}
+	r.out.printf("%s\n", cleanJSON(text))
 	if r.saver != nil && r.saver.dir != "" {
 		for _, b := range blocks {
 			r.describe(b)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -116,13 +118,33 @@ func (s *screen) paint(style, text string) string {
 func clean(s string) string {
 	var b strings.Builder
 	for _, c := range s {
-		if c == '\n' || c == '\t' || !unicode.IsControl(c) && !unicode.Is(unicode.Cf, c) {
+		if isPlain(c) {
 			b.WriteRune(c)
 		} else {
 			b.WriteString(strings.Trim(fmt.Sprintf("%+q", c), "'"))
 		}
 	}
 	return b.String()
+}
+
+// isPlain reports whether a character does not control the terminal.
+func isPlain(c rune) bool {
+	return c == '\n' || c == '\t' || !unicode.IsControl(c) && !unicode.Is(unicode.Cf, c)
+}
+
+// cleanJSON is like clean, for valid JSON, whose value stays the same: it uses the escapes of JSON.
+func cleanJSON(text []byte) []byte {
+	var b []byte
+	for _, c := range string(text) {
+		if isPlain(c) {
+			b = utf8.AppendRune(b, c)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, c) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
+	}
+	return b
 }
 
 // cleanLine is like clean, and puts the text on one line.

@@ -132,7 +132,7 @@ func (r *remote) writeChange(change changeReport) error {
 	}
 	line, err := json.Marshal(change)
 	if err == nil {
-		r.out.printf("%s\n", line)
+		r.out.printf("%s\n", cleanJSON(line))
 	}
 	return err
 }
