@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/build"
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,9 +59,12 @@ func (n *newModule) run(ctx context.Context, folder string, std streams) error {
 	if m.Path == "" {
 		m.Path = strings.ToLower(filepath.Base(dir))
 	}
-	reserved := m.Path == "go" || m.Path == "toolchain" // by the go command
+	reserved := slices.Contains([]string{"go", "toolchain", "main", "std", "cmd"}, m.Path) // by the go command
 	if err := module.CheckImportPath(m.Path); err != nil || reserved || m.Name() == "" {
 		return fmt.Errorf("%q is not a module path; write for example -module example.com/shop", m.Path)
+	}
+	if isStandard(m.Path) {
+		return fmt.Errorf("%q is a package of Go itself; write for example -module example.com/%s", m.Path, path.Base(m.Path))
 	}
 	if err := n.findLibrary(&m); err != nil {
 		return err
@@ -79,6 +85,13 @@ func (n *newModule) run(ctx context.Context, folder string, std streams) error {
 	}
 	fmt.Fprintf(std.out, "wrote %s; next:\n\n  cd %s\n  go test ./...\n  go tool mcpkit call 'go run .' find text=tea\n", folder, folder)
 	return nil
+}
+
+// isStandard reports whether a path is that of a package of Go. It returns false for all if Go is not
+// where this program was built.
+func isStandard(importPath string) bool {
+	p, err := build.Import(importPath, "", build.FindOnly)
+	return err == nil && p.Goroot
 }
 
 // findLibrary sets the clone of the library, unless the program has a published version.

@@ -59,6 +59,9 @@ func TestWrongModulesAreNotWritten(t *testing.T) {
 	}{
 		{[]string{dir, "-module", "a b"}, `mcpkit new: "a b" is not a module path; write for example -module example.com/shop` + "\n"},
 		{[]string{filepath.Join(dir, "go")}, `mcpkit new: "go" is not a module path; write for example -module example.com/shop` + "\n"},
+		{[]string{filepath.Join(dir, "main")}, `mcpkit new: "main" is not a module path; write for example -module example.com/shop` + "\n"},
+		{[]string{filepath.Join(dir, "time")}, `mcpkit new: "time" is a package of Go itself; write for example -module example.com/time` + "\n"},
+		{[]string{dir, "-module", "net/http"}, `mcpkit new: "net/http" is a package of Go itself; write for example -module example.com/http` + "\n"},
 		{[]string{filepath.Join(dir, "-")}, `mcpkit new: "-" is not a module path`},
 		{[]string{dir, "-library", t.TempDir()}, " is not a clone of mcpkit; its go.mod should say module github.com/mcpkit/mcpkit-go\n"},
 	} {
