@@ -13,9 +13,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// These arguments make the test program a server on standard input and output, or a program that
-// only fails.
+// These arguments make the test program a server on standard input and output, a program that only
+// fails, or the command line itself.
 const (
+	asCommand = "run-mcpkit"
 	asServer  = "serve-notes"
 	asLab     = "serve-lab"
 	asFailure = "fail-at-once"
@@ -34,6 +35,9 @@ func TestMain(m *testing.M) {
 		return
 	}
 	switch {
+	case len(os.Args) > 1 && os.Args[1] == asCommand:
+		os.Args = os.Args[1:]
+		main()
 	case slices.Contains(os.Args[1:], asFailure):
 		fmt.Fprintln(os.Stderr, time.Now().Format(time.RFC3339Nano), "cannot open the database; set MCPKIT_TEST_DSN")
 		os.Exit(3)
