@@ -247,24 +247,21 @@ func TestEncodedValuesAreArguments(t *testing.T) {
 }
 
 func TestOutputsThatTheEncoderRefusesAreMistakes(t *testing.T) {
-	type text string
-	type embedsText struct{ text }
+	type Text string
+	type embedsText struct{ Text }
 	type embedsTimes struct {
 		time.Time
 		big.Int
 	}
-	type comma struct {
-		A int `json:"a,"`
-	}
-	type quote struct {
-		A int `json:"it's"`
+	tagged := func(tag reflect.StructTag) reflect.Type {
+		return reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.TypeFor[int](), Tag: tag}})
 	}
 	for want, typ := range map[string]reflect.Type{
-		`T: reflectx_test.embedsText embeds reflectx_test.text, which is not a plain struct; give it a name, such as json:"text", or hide it with json:"-"`: reflect.TypeFor[embedsText](),
+		`T: reflectx_test.embedsText embeds reflectx_test.Text, which is not a plain struct; give it a name, such as json:"text", or hide it with json:"-"`: reflect.TypeFor[embedsText](),
 		`T: reflectx_test.embedsTimes embeds time.Time, which is not a plain struct; give it a name, such as json:"time", or hide it with json:"-"` + "\n" +
 			`T: reflectx_test.embedsTimes embeds big.Int, which is not a plain struct; give it a name, such as json:"int", or hide it with json:"-"`: reflect.TypeFor[embedsTimes](),
-		`T, field A: the json tag has a comma without an option after it, which the encoder refuses; drop the comma`:  reflect.TypeFor[comma](),
-		`T, field A: the json name "it's" has a quote or a backslash, which the encoder refuses; choose another name`: reflect.TypeFor[quote](),
+		`T, field A: the json tag has a comma without an option after it, which the encoder refuses; drop the comma`:  tagged(`json:"a,"`),
+		`T, field A: the json name "it's" has a quote or a backslash, which the encoder refuses; choose another name`: tagged(`json:"it's"`),
 	} {
 		_, err := jsonx.Marshal(reflect.Zero(typ).Interface())
 		require.Error(t, err)
