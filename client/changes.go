@@ -210,7 +210,7 @@ type changes struct {
 	turn    chan struct{} // full while resources of a legacy session are subscribed or unsubscribed
 
 	mu      sync.Mutex
-	subs    []*Subscription // in the order of their start; guarded by mu
+	subs    []*Subscription // in the order of their acknowledgements, or of their start on legacy versions; guarded by mu
 	over    error           // why the connection ended, nil while it is open; guarded by mu
 	watched map[string]int  // subscriptions of each resource of a legacy session; guarded by mu
 }
@@ -284,7 +284,8 @@ func subscriptionID(n *jsonrpc.Request) string {
 // subscriptions/listen). Without an id, the change is for all subscriptions that cover it.
 //
 // The server sends a change once for each listen request that covers it. Handlers receive only that
-// for the first such request. The caller holds mu.
+// for the first such request that the server acknowledged: it sends no changes for the others from
+// before it knew of them. The caller holds mu.
 func (ch *changes) deliver(change Change, id string) {
 	ch.c.cache.drop(outdated[change.Kind])
 	var first *Subscription

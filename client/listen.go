@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -128,10 +129,9 @@ func (ch *changes) acknowledged(n *jsonrpc.Request) {
 	}
 	var reopened []Topic
 	ch.mu.Lock()
-	for _, s := range ch.subs {
-		if s.id != id || s.acked {
-			continue
-		}
+	if i := slices.IndexFunc(ch.subs, func(s *Subscription) bool { return s.id == id && !s.acked }); i >= 0 {
+		s := ch.subs[i]
+		ch.subs = append(slices.Delete(ch.subs, i, i+1), s)
 		s.filter, s.agreed, s.acked = p.Notifications, bytes.Clone(n.Param("notifications")), true
 		select {
 		case s.ready <- nil:
@@ -139,7 +139,7 @@ func (ch *changes) acknowledged(n *jsonrpc.Request) {
 		}
 		if s.again {
 			ch.missed(s)
-			reopened = append(reopened, s.topics...)
+			reopened = s.topics
 		}
 	}
 	ch.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -328,6 +329,52 @@ func TestChangesWithoutSubscriptionReachAllSubscribers(t *testing.T) {
 			got = append(got, change)
 		}
 		require.Equal(t, []Change{{Kind: PromptsChanged}, {Kind: ResourceUpdated, URI: "x"}}, got)
+		require.NoError(t, c.Close())
+	})
+}
+
+// belated acknowledges its first subscription after a second, and sends changes only for the second
+// one: it does not know of the first when they happen.
+type belated struct{ listens atomic.Int32 }
+
+func (b *belated) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if req.Method == protocol.MethodDiscover {
+		return &jsonrpc.Response{ID: req.ID, Result: json.RawMessage(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)}
+	}
+	first := b.listens.Add(1) == 1
+	if first {
+		time.Sleep(time.Second)
+	}
+	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(req.ID.String())}
+	tell := func(method string, params any) {
+		n, _ := jsonrpc.NewNotification(method, params)
+		_ = peer.Notify(ctx, n)
+	}
+	tell(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{
+		Notifications: protocol.SubscriptionFilter{ToolsListChanged: true}, Meta: meta})
+	if !first {
+		time.Sleep(2 * time.Second) // the change happened before, and takes a while to arrive
+		tell(protocol.NotificationToolsListChanged, &protocol.EmptyParams{Meta: meta})
+	}
+	<-ctx.Done()
+	return &jsonrpc.Response{ID: req.ID}
+}
+
+type countsTools struct{ n atomic.Int32 }
+
+func (c *countsTools) ToolsChanged(context.Context) { c.n.Add(1) }
+
+func TestHandlersHearOfChangesThatTheirOwnSubscriptionIsTooLateFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var handler countsTools
+		c, err := Dial(context.Background(), &belated{}, Handlers(&handler))
+		require.NoError(t, err)
+		synctest.Wait() // the subscription for the handler is sent
+		_, err = c.Listen(context.Background(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.NoError(t, err)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		require.Equal(t, int32(1), handler.n.Load())
 		require.NoError(t, c.Close())
 	})
 }
