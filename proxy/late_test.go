@@ -91,6 +91,40 @@ func TestCallersThatLeaveDoNotDelayTheConnection(t *testing.T) {
 	})
 }
 
+// The function of the program panics when the connection has to be made again.
+func TestAPanicOfConnectFailsTheCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := mcpkit.MustNew(nil, mcpkit.Logger(silent))
+		require.NoError(t, far.Add(mcpkit.NewTool("count", func() int { return 7 })))
+		var theirs net.Conn
+		panics := false
+		near := proxy.MustNew(client.Connect(func(ctx context.Context) (io.ReadWriteCloser, error) {
+			if panics {
+				panic("no cable")
+			}
+			ours, other := net.Pipe()
+			theirs = other
+			go func() { _ = stdio.NewIO(other, other, nil).Serve(context.WithoutCancel(ctx), far) }() // ends with the connection
+			return ours, nil
+		}), proxy.Logger(silent))
+		require.NoError(t, near.Start(t.Context()))
+		c, err := client.Dial(t.Context(), near, client.Version(protocol.V20260728), client.Logger(silent))
+		require.NoError(t, err)
+		panics = true
+		require.NoError(t, theirs.Close())
+		synctest.Wait()
+		_, err = client.Call[int](t.Context(), c, "count", nil)
+		require.Error(t, err)
+		panics = false
+		time.Sleep(time.Minute)
+		got, err := client.Call[int](t.Context(), c, "count", nil)
+		require.NoError(t, err)
+		require.Equal(t, 7, got)
+		require.NoError(t, c.Close())
+		require.NoError(t, near.Close())
+	})
+}
+
 // The remote server is away for longer than a client tries to listen again.
 func TestUpdatesAreForwardedAfterAnOutage(t *testing.T) {
 	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {

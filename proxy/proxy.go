@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -271,20 +272,23 @@ func (r *remote) begun() (*attempt, error) {
 	r.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(r.base, connectTime)
 		defer cancel()
+		defer func() {
+			if v := recover(); v != nil { // of a function that the program gave to client.Connect, for example
+				r.config.logger.ErrorContext(ctx, "proxy: connecting panicked", "server", r.title(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+				a.err = errors.New("proxy: connecting panicked")
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.attempt = nil
+			close(a.done)
+		}()
 		a.link, a.err = r.connectNow(ctx)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.attempt = nil
-		close(a.done)
 	})
 	return a, nil
 }
 
 // connectNow returns the connection, or makes one, unless the last attempt has just failed.
 func (r *remote) connectNow(ctx context.Context) (*link, error) {
-	if l := r.link.Load(); l != nil {
-		return l, nil
-	}
 	r.connecting.Lock()
 	defer r.connecting.Unlock()
 	if l := r.link.Load(); l != nil {

@@ -639,6 +639,28 @@ func TestRequestsThatWaitForASessionAreNotToldThatItHasEnded(t *testing.T) {
 	})
 }
 
+// A contendedEngine appends nothing, because another replica was faster each time.
+type contendedEngine struct{ fleet.Engine }
+
+func (contendedEngine) Append(context.Context, string, string, fleet.Entry, fleet.Keep) error {
+	return fleet.ErrConflict
+}
+
+func TestNotificationsThatOthersAlwaysPrecedeAreGivenUp(t *testing.T) {
+	store := fleet.NewMemory(fleet.MemoryOptions{})
+	srv := mcpkit.MustNew(&desk{}, mcpkit.StateKeys(fleetKey), mcpkit.Fleet(contendedEngine{store.Open()}), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, srv.Start(t.Context()))
+	h := NewHandler(srv, &Options{Logger: slog.New(slog.DiscardHandler)})
+	id, status := initialize(h, "192.0.2.1:1")
+	require.Equal(t, http.StatusOK, status)
+	out := &h.sessions.named(id).out
+	_, err := out.append(t.Context(), out.standalone, []byte("{}"), false)
+	require.ErrorIs(t, err, fleet.ErrConflict)
+	h.Close()
+	require.NoError(t, srv.Close())
+	require.NoError(t, store.Close())
+}
+
 // A vault is a service whose resource needs a scope.
 type vault struct {
 	_ struct {

@@ -110,7 +110,7 @@ func (o *streams) notify(data []byte) error {
 	o.pendingBytes += len(data)
 	if !o.draining {
 		o.draining = true
-		// Ends when nothing is pending. The fleet limits the time of each message.
+		// Ends when nothing is pending. The fleet limits the time of its operations.
 		go o.storePending()
 	}
 	return nil
@@ -162,7 +162,7 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bo
 func (o *streams) store(ctx context.Context, st *stream, e *event) error {
 	o.mu.Unlock()
 	defer o.mu.Lock()
-	for {
+	for range conflictsInARow {
 		err := o.s.h.events.append(ctx, o.s.ID(), st.name, *e)
 		switch {
 		case !errors.Is(err, fleet.ErrConflict):
@@ -176,6 +176,7 @@ func (o *streams) store(ctx context.Context, st *stream, e *event) error {
 		}
 		e.seq = last + 1
 	}
+	return fleet.ErrConflict
 }
 
 // A GET that is further behind, or misses larger messages, reads the store.
