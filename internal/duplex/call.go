@@ -70,7 +70,9 @@ func (c *call) respond(resp *jsonrpc.Response) {
 	default:
 		out := *resp
 		out.ID = c.entry.Request.ID
-		c.l.out.respond(&out, c.l.requests.Tally().Calls == 1, c.endCall)
+		// While the leader runs a call, no other starts.
+		others := c.l.requests.Tally().Calls > 1 || c.began == 0 && c.l.out.more.Load()
+		c.l.out.respond(&out, others, c.endCall)
 	}
 }
 

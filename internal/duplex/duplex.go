@@ -6,8 +6,8 @@
 //
 // Reading. One goroutine at a time reads. It decodes and records each message and delivers
 // responses and cancellations. On a server, it also runs requests, as long as they are quick; if
-// one takes a millisecond, another goroutine reads on. Other requests have a goroutine of their
-// own.
+// one takes a millisecond or a few, another goroutine reads on. Other requests have a goroutine of
+// their own.
 //
 // Order. Notifications are handled one after the other on their own goroutine. On a server, a
 // request starts after the notifications before it have returned, however long they take, or when

@@ -8,12 +8,16 @@ import (
 
 const (
 	// patience is how long the leader runs a request before another goroutine reads on. On an idle
-	// machine, timers are not more precise.
-	patience = time.Millisecond
+	// machine, timers are not more precise. It grows to longPatience while no request takes that
+	// long: each time the timer fires, it wakes a thread.
+	patience     = time.Millisecond
+	longPatience = 4 * patience
 
-	// quick is how long a request may take so that the leader also runs the next one, and how long
-	// responses may wait for those behind them.
+	// quick is how long a request may take so that the leader also runs the next one.
 	quick = 100 * time.Microsecond
+
+	// holdFor is how long responses of the leader may wait for those behind them.
+	holdFor = 500 * time.Microsecond
 
 	// afterSlow and mostAfterSlow are how many requests the leader starts on other goroutines after
 	// one that was not quick: twice as many each time, until one that it runs is quick. One slow
@@ -37,7 +41,7 @@ type leader struct {
 
 func (d *leader) start(l *Link) {
 	d.link = l
-	d.watch.start(patience, d.replace)
+	d.watch.start(patience, longPatience, d.replace)
 }
 
 // replace makes another goroutine the leader. The caller has ended the watch.

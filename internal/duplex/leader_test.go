@@ -30,6 +30,37 @@ func TestMessagesBehindASlowRequestAreReadSoon(t *testing.T) {
 	})
 }
 
+func TestASlowRequestAmongQuickOnesIsWaitedForUpTo4ms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{methods: methods{"short": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			time.Sleep(70 * time.Microsecond)
+			return result(req, `"short"`)
+		}}}
+		p := serve(t, h, nil)
+		behindSlow := func(id int) time.Duration {
+			begun := time.Now()
+			p.send(request(id, "block"), request(id+1, "ping"))
+			require.Equal(t, answer(id+1, `"ping"`), p.receive())
+			return time.Since(begun)
+		}
+		const quick = 500 // for 35 ms
+		for i := range quick {
+			p.send(request(i, "short"))
+		}
+		for i := range quick {
+			require.Equal(t, answer(i, `"short"`), p.receive())
+		}
+		waited := behindSlow(quick)
+		require.Greater(t, waited, time.Millisecond, "the timer fires less often than each millisecond")
+		require.LessOrEqual(t, waited, 4*time.Millisecond)
+		p.send(request(quick+2, "short")) // elsewhere, since the one before was slow
+		require.Equal(t, answer(quick+2, `"short"`), p.receive())
+		require.LessOrEqual(t, behindSlow(quick+3), 2*time.Millisecond, "it fires more often again")
+		p.stop()
+		require.NoError(t, <-p.over)
+	})
+}
+
 func TestSlowRequestsRunSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{methods: methods{"slow": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
@@ -133,6 +164,43 @@ func TestResponsesOfRequestsThatCameTogetherAreWrittenTogether(t *testing.T) {
 		for i := range sent {
 			require.Equal(t, answer(i, `"quick"`), p.receive())
 		}
+		p.hangUp()
+	})
+}
+
+func TestResponsesAreHeldForTheNextOnesUpTo500us(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proceed := make(chan struct{})
+		h := &handler{methods: methods{
+			"first": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+				<-proceed
+				return result(req, `"short"`)
+			},
+			"short": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+				time.Sleep(10 * time.Microsecond)
+				return result(req, `"short"`)
+			},
+		}}
+		p := serve(t, h, nil)
+		p.send(request(0, "first"))
+		synctest.Wait()
+		const sent = 201
+		for i := 1; i < sent; i++ {
+			p.send(request(i, "short"))
+		}
+		begun := time.Now()
+		close(proceed)
+		var got string
+		var writes []time.Duration // when each was made
+		for strings.Count(got, "\n") < sent {
+			got += <-p.wire.out
+			writes = append(writes, time.Since(begun))
+		}
+		const between = 510 * time.Microsecond // 500, and what the request takes that is the last to wait
+		for i := 1; i < len(writes); i++ {
+			require.LessOrEqual(t, writes[i]-writes[i-1], between)
+		}
+		require.LessOrEqual(t, len(writes), 6, "201 responses in 2 ms")
 		p.hangUp()
 	})
 }

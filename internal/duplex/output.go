@@ -65,7 +65,7 @@ const everything = math.MaxInt64
 
 func (o *output) start(w Wire, opts *Options, room int64) {
 	o.wire, o.room, o.maxUnsent = w, room, opts.MaxUnsentBytes
-	o.stall.start(opts.WriteTimeout, o.stalled)
+	o.stall.start(opts.WriteTimeout, opts.WriteTimeout, o.stalled)
 	o.failed = make(chan struct{})
 }
 
@@ -241,8 +241,8 @@ func (o *output) flushSoon() {
 }
 
 // respond calls end, which ends the call, and sends r if end returns true. It does not wait for
-// room: if too much waits, an error replaces r. alone means that no other call is in flight.
-func (o *output) respond(r *jsonrpc.Response, alone bool, end func() (wanted bool)) {
+// room: if too much waits, an error replaces r. gather means that other calls may be about to finish.
+func (o *output) respond(r *jsonrpc.Response, gather bool, end func() (wanted bool)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	// The peer may reuse the ID once it has the response. A drain that waits for
@@ -261,7 +261,7 @@ func (o *output) respond(r *jsonrpc.Response, alone bool, end func() (wanted boo
 		o.held = true
 		return
 	}
-	if !alone || o.more.Load() {
+	if gather {
 		// Calls that finish now may join: one write then carries all their responses.
 		o.gathering = true
 		for waiting := 0; waiting < o.waiting && waiting < chunkSize; {
@@ -367,7 +367,7 @@ func size(r *jsonrpc.Response) int {
 	return n
 }
 
-// hold keeps responses back for at most quick if the leader has more requests to run: one write then
+// hold keeps responses back for at most holdFor if the leader has more requests to run: one write then
 // carries them all. now is the time on the leader's clock.
 func (o *output) hold(more bool, now time.Duration) {
 	o.mu.Lock()
@@ -375,7 +375,7 @@ func (o *output) hold(more bool, now time.Duration) {
 	if more && !o.holding {
 		o.heldSince = now
 	}
-	o.holding = more && now-o.heldSince < quick
+	o.holding = more && now-o.heldSince < holdFor
 }
 
 // release sends responses that were held, from another goroutine. The caller holds mu.

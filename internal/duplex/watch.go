@@ -9,16 +9,20 @@ import (
 // Resetting it each time would cost more than the rest of the work for a message.
 type watch struct {
 	limit time.Duration
-	tell  func() // called when work takes longer than limit
+	most  time.Duration // how late the timer may fire
+	tell  func()        // called when work takes longer than limit
 	epoch time.Time
 	begun atomic.Int64 // when the work in progress began, since epoch; 0 while there is none
 	armed atomic.Bool  // the timer runs
+	after atomic.Int64 // when the timer fires, after work began: from limit, and twice as late each time, to most
 	timer *time.Timer  // nil if there is no limit
 }
 
-func (w *watch) start(limit time.Duration, tell func()) {
-	w.limit, w.tell = limit, tell
+// start sets the limit. If most is larger, work may take as long as that while other work is in time.
+func (w *watch) start(limit, most time.Duration, tell func()) {
+	w.limit, w.most, w.tell = limit, most, tell
 	w.epoch = time.Now().Add(-1) // so that nothing begins at 0
+	w.after.Store(int64(limit))
 	if limit > 0 {
 		w.timer = time.AfterFunc(limit, w.check)
 		w.timer.Stop()
@@ -32,7 +36,7 @@ func (w *watch) begin(now int64) {
 	}
 	w.begun.Store(now)
 	if !w.armed.Load() && w.armed.CompareAndSwap(false, true) {
-		w.timer.Reset(w.limit)
+		w.timer.Reset(time.Duration(w.after.Load()))
 	}
 }
 
@@ -53,12 +57,18 @@ func (w *watch) expire(begun int64) {
 
 // check runs when the timer fires.
 func (w *watch) check() {
-	if begun := w.begun.Load(); begun != 0 {
-		if left := w.limit - time.Duration(w.now()-begun); left > 0 {
-			w.timer.Reset(left)
+	begun := w.begun.Load()
+	took := time.Duration(w.now() - begun)
+	if begun != 0 && took >= w.limit {
+		w.after.Store(int64(w.limit))
+		w.expire(begun)
+	} else {
+		after := min(2*time.Duration(w.after.Load()), w.most)
+		w.after.Store(int64(after))
+		if begun != 0 {
+			w.timer.Reset(after - took)
 			return
 		}
-		w.expire(begun)
 	}
 	w.armed.Store(false)
 	// Work that has begun meanwhile may have found the timer running.
