@@ -33,6 +33,16 @@ func TestFleetNeedsKeysThatReplicasShare(t *testing.T) {
 	require.Error(t, engine.Ping(t.Context()), "the server closes the engine")
 }
 
+func TestAServerThatWasNotStartedClosesTheEngine(t *testing.T) {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
+	srv, err := mcpkit.New(&library{}, mcpkit.StateKeys([]byte(strings.Repeat("k", 32))), mcpkit.Fleet(engine))
+	require.NoError(t, err)
+	require.NoError(t, engine.Ping(t.Context()))
+	require.NoError(t, srv.Close())
+	require.Error(t, engine.Ping(t.Context()))
+	require.NoError(t, srv.Close())
+}
+
 func TestServersWithoutAFleetHaveNone(t *testing.T) {
 	require.Nil(t, newServer(t, &library{}).Fleet())
 }

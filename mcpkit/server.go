@@ -356,8 +356,8 @@ func (s *Server) warnOfMissing() {
 	}
 }
 
-// Close calls Close() error on each service that has it and was started, the last first, and joins
-// the errors. Stop all transports before.
+// Close calls Close() error on each service that has it and was started, the last first, closes the
+// engine of [Fleet], and joins the errors. Stop all transports before.
 func (s *Server) Close() error {
 	s.life.turn.Lock()
 	defer s.life.turn.Unlock()
@@ -368,6 +368,9 @@ func (s *Server) Close() error {
 				errs = append(errs, fmt.Errorf("mcpkit: close %T: %w", closer, err))
 			}
 		}
+	}
+	if s.fleet != nil { // New has opened the engine, even if nothing was started
+		errs = append(errs, s.fleet.Close())
 	}
 	return errors.Join(errs...)
 }
