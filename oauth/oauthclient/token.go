@@ -84,7 +84,7 @@ func (t *Transport) tokenOf(r *tokenResponse, p *discovery, c *Credentials, scop
 	if seconds, _ := r.ExpiresIn.Float64(); seconds > 0 { // 0 if there is none, infinite if it is too large
 		tok.Expires = time.Now().Add(time.Duration(min(seconds, maxLifetime)) * time.Second)
 	}
-	return &issuedToken{tok, c, p}, nil
+	return &issuedToken{token: tok, client: c, at: p}, nil
 }
 
 // tokenForm returns the form of a token request.

@@ -191,3 +191,19 @@ func TestLoginsDoNotWaitForStreams(t *testing.T) {
 		require.NoError(t, tr.Close())
 	})
 }
+
+// Many authorization servers do not say when tokens expire.
+func TestStoredTokensOfUnknownExpiryAreRefreshed(t *testing.T) {
+	w := newWorld(t)
+	w.refresh = "again"
+	store := oauthclient.NewMemoryStore()
+	for range 3 {
+		status, _, err := post(t, w.transport(t, oauthclient.Options{Store: store}), w.URL+"/mcp")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, status)
+		w.mu.Lock()
+		w.good = "another" // the token expires before the next run
+		w.mu.Unlock()
+	}
+	require.EqualValues(t, 1, w.logins.Load())
+}

@@ -101,6 +101,7 @@ type issuedToken struct {
 	token  *Token
 	client *Credentials
 	at     *discovery
+	stored bool // an earlier run, or another program, has got it
 }
 
 // A pendingLogin is a login that requests wait for.
@@ -242,7 +243,7 @@ func (t *Transport) loadToken(ctx context.Context, at *discovery) (*issuedToken,
 	if t.outdated != "" && r.Token.AccessToken == t.outdated {
 		return nil, nil
 	}
-	return &issuedToken{r.Token, r.Client, at}, nil
+	return &issuedToken{r.Token, r.Client, at, true}, nil
 }
 
 // Token returns a token that has not expired, and logs in if there is none.
@@ -472,7 +473,7 @@ func isTemporary(err error) bool {
 // obtain gets a token by refreshing the previous one, from the store, or by the grant.
 func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issuedToken, error) {
 	t.mu.Lock()
-	client, at, accepted := t.issued.client, t.issued.at, t.accepted
+	client, at, accepted := t.issued.client, t.issued.at, t.accepted || t.issued.stored
 	t.mu.Unlock()
 	var c *metadata.Challenge
 	var err error
@@ -492,8 +493,8 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issued
 		used = nil // tokens of one server are never shown to another
 	}
 	if d == nil || !d.stepUp {
-		// A token that was never accepted is not worth refreshing.
-		before := &issuedToken{used, client, at}
+		// A new token that was never accepted is not worth refreshing.
+		before := &issuedToken{token: used, client: client, at: at}
 		if used == nil || !accepted && !used.expired(time.Now()) {
 			before.client = nil
 		}
