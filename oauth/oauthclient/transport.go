@@ -275,7 +275,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer req.Body.Close() // RoundTrip sends the body itself or copies of it
 	}
-	nonced, authorized := false, 0
+	proved, authorized := false, 0 // proved: the token was sent with a second proof
 	for first := true; ; first = false {
 		tok := t.current()
 		if tok != nil && tok.expired(time.Now()) && authorized == 0 {
@@ -289,8 +289,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		nonce := resp.Header.Get(dpop.NonceHeader)
-		t.keepNonce(req.URL.String(), nonce)
+		t.keepNonce(req.URL.String(), resp.Header.Get(dpop.NonceHeader))
 		c := challengeOf(resp)
 		switch {
 		case c == nil && resp.StatusCode == http.StatusForbidden: // a new token would not help
@@ -300,8 +299,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		case req.Body != nil && req.Body != http.NoBody && req.GetBody == nil:
 			return resp, nil // the body cannot be sent again
-		case resp.StatusCode == http.StatusUnauthorized && tok != nil && t.opts.DPoP != nil && !nonced && nonce != "" && c != nil && c.Param("error") == "use_dpop_nonce":
-			nonced = true
+		case tok != nil && t.opts.DPoP != nil && refusesProof(resp) && !(proved && t.untried(tok)):
+			if proved {
+				return resp, nil // a new token would not help
+			}
+			proved = true
 			discard(resp)
 			continue
 		case authorized == maxAuthorizations || t.exhausted():
@@ -312,6 +314,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		authorized++
+		proved = false
 	}
 }
 
@@ -355,6 +358,17 @@ func challengeOf(resp *http.Response) *metadata.Challenge {
 	return found
 }
 
+// refusesProof reports whether a response refuses the proof of a request, and not its token: it is
+// too old, or needs another nonce (RFC 9449, sections 7.1 and 9). A server that also accepts other
+// schemes sends several challenges.
+func refusesProof(resp *http.Response) bool {
+	list, _ := metadata.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
+	return resp.StatusCode == http.StatusUnauthorized && slices.ContainsFunc(list, func(c metadata.Challenge) bool {
+		why := c.Param("error")
+		return c.Is(dpop.Scheme) && (why == "use_dpop_nonce" || why == "invalid_dpop_proof")
+	})
+}
+
 func discard(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // so that the connection can be reused
 	_ = resp.Body.Close()
@@ -366,6 +380,14 @@ func (t *Transport) letThrough(tok *Token) {
 	if tok != nil && tok == t.issued.token {
 		t.accepted, t.attempts = true, 0
 	}
+}
+
+// untried reports whether tok is from the store and no request with it has succeeded: it may be
+// bound to another key.
+func (t *Transport) untried(tok *Token) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return tok == t.issued.token && t.issued.stored && !t.accepted
 }
 
 func (t *Transport) exhausted() bool {
