@@ -91,6 +91,7 @@ type Transport struct {
 	registered *Credentials      // by this transport; guarded by mu
 	attempts   int               // authorizations since the last accepted request; guarded by mu
 	refused    error             // error of a rejected login; guarded by mu
+	enough     error             // error of a rejected login for more scopes; guarded by mu
 	login      *pendingLogin     // in progress; guarded by mu
 	nonces     map[string]string // by origin; guarded by mu
 }
@@ -108,6 +109,7 @@ type issuedToken struct {
 type pendingLogin struct {
 	done   chan struct{}
 	err    error // valid once done is closed
+	stepUp bool  // for more scopes
 	cancel context.CancelCauseFunc
 }
 
@@ -160,7 +162,7 @@ func (t *Transport) Close() error {
 // that the token is in use but not saved.
 func (t *Transport) Login(ctx context.Context) error {
 	t.mu.Lock()
-	t.refused, t.attempts = nil, 0
+	t.refused, t.enough, t.attempts = nil, nil, 0
 	used := t.issued.token
 	t.mu.Unlock()
 	if err := t.authorize(ctx, used, nil); err != nil {
@@ -405,6 +407,7 @@ type demand struct {
 
 // authorize replaces the token used. It starts a login, or waits for the login in progress.
 func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error {
+	stepUp := d != nil && d.stepUp
 	t.mu.Lock()
 	switch {
 	case t.issued.token != used: // another request has replaced it
@@ -413,13 +416,16 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 	case t.refused != nil:
 		defer t.mu.Unlock()
 		return t.refused
+	case stepUp && t.enough != nil:
+		defer t.mu.Unlock()
+		return t.enough
 	case t.ctx.Err() != nil:
 		t.mu.Unlock()
 		return ErrClosed
 	}
 	if t.login == nil {
 		ctx, stop := context.WithCancelCause(t.ctx)
-		l := &pendingLogin{done: make(chan struct{}), cancel: stop}
+		l := &pendingLogin{done: make(chan struct{}), stepUp: stepUp, cancel: stop}
 		t.login = l
 		ctx, cancel := context.WithTimeoutCause(ctx, t.opts.LoginTimeout, fmt.Errorf("no login within %v", t.opts.LoginTimeout))
 		// Ends within LoginTimeout, or with Close or Logout.
@@ -433,6 +439,12 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 	t.mu.Unlock()
 	select {
 	case <-l.done:
+		t.mu.Lock()
+		again := l.err != nil && l.err == t.enough && !stepUp
+		t.mu.Unlock()
+		if again {
+			return t.authorize(ctx, used, d) // which needs no more scopes
+		}
 		return l.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -446,7 +458,11 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 	defer t.mu.Unlock()
 	if err != nil {
 		l.err = fmt.Errorf("oauthclient: %w", err)
-		if !isTemporary(err) && ctx.Err() == nil {
+		switch {
+		case isTemporary(err) || ctx.Err() != nil:
+		case l.stepUp:
+			t.enough = l.err // the token is still good
+		default:
 			t.refused = l.err
 		}
 	} else {

@@ -1,0 +1,76 @@
+package oauthclient_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+)
+
+// A user who does not grant more scopes has not logged out.
+func TestDeniedStepUpDoesNotPreventRefreshes(t *testing.T) {
+	var deny atomic.Bool
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Consent: func(*oauthtest.Authorization) error {
+		if deny.Load() {
+			return errors.New("not today")
+		}
+		return nil
+	}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	deny.Store(true)
+	for range 2 {
+		_, _, err := post(t, tr, s.url+"/write")
+		require.ErrorContains(t, err, "not today")
+	}
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	spoil(t, as, tr)
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	require.Len(t, u.logins(), 2)
+}
+
+// A request whose token has expired waits for the login of a request that needs more scopes. It
+// needs none of them.
+func TestDeniedStepUpDoesNotFailOtherRequests(t *testing.T) {
+	asked, deny := make(chan struct{}), make(chan struct{})
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Consent: func(a *oauthtest.Authorization) error {
+		if !slices.Contains(a.Scopes, "write") {
+			return nil
+		}
+		close(asked)
+		<-deny
+		return errors.New("not today")
+	}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{})
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, _, err := post(t, tr, s.url+"/write"); err == nil || !strings.Contains(err.Error(), "not today") {
+			t.Errorf("got %v", err)
+		}
+	})
+	<-asked
+	spoil(t, as, tr)
+	before := len(s.at("/mcp"))
+	wg.Go(func() {
+		if status, body, err := post(t, tr, s.url); err != nil || status != http.StatusOK {
+			t.Errorf("got %d %q, %v", status, body, err)
+		}
+	})
+	require.Eventually(t, func() bool { return len(s.at("/mcp")) > before }, time.Minute, time.Millisecond)
+	close(deny)
+	wg.Wait()
+}
