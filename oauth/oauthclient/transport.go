@@ -93,6 +93,7 @@ type Transport struct {
 	refused    error             // error of a rejected login; guarded by mu
 	enough     error             // error of a rejected login for more scopes; guarded by mu
 	login      *pendingLogin     // in progress; guarded by mu
+	wanted     []string          // scopes of requests that wait for a login without them; guarded by mu
 	nonces     map[string]string // by origin; guarded by mu
 }
 
@@ -308,6 +309,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			proved = true
 			discard(resp)
 			continue
+		case t.current() != tok: // another request has replaced it
+			discard(resp)
+			continue
 		case authorized == maxAuthorizations || t.exhausted():
 			return resp, nil
 		}
@@ -423,7 +427,8 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 		t.mu.Unlock()
 		return ErrClosed
 	}
-	if t.login == nil {
+	joins := t.login != nil
+	if !joins {
 		ctx, stop := context.WithCancelCause(t.ctx)
 		l := &pendingLogin{done: make(chan struct{}), stepUp: stepUp, cancel: stop}
 		t.login = l
@@ -436,6 +441,9 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 		})
 	}
 	l := t.login
+	if joins && stepUp {
+		t.wanted = union(t.wanted, d.challenge.Scopes())
+	}
 	t.mu.Unlock()
 	select {
 	case <-l.done:
@@ -457,7 +465,7 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
-		l.err = fmt.Errorf("oauthclient: %w", err)
+		l.err, t.wanted = fmt.Errorf("oauthclient: %w", err), nil
 		switch {
 		case isTemporary(err) || ctx.Err() != nil:
 		case l.stepUp:
@@ -467,6 +475,9 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 		}
 	} else {
 		t.issued, t.accepted = *got, false
+		if l.stepUp && used != nil && len(got.token.Granted) > len(used.Granted) {
+			t.attempts = 0 // requests that need only these scopes succeed
+		}
 	}
 	t.login = nil
 	close(l.done)
@@ -544,8 +555,10 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issued
 	}
 	t.mu.Lock()
 	t.attempts++
+	scopes := union(scopesFor(used, c, at), t.wanted)
+	t.wanted = nil
 	t.mu.Unlock()
-	got, err := t.grant.get(ctx, t, at, scopesFor(used, c, at))
+	got, err := t.grant.get(ctx, t, at, scopes)
 	if err != nil && at.guessed {
 		err = fmt.Errorf("the server requires authentication but names no authorization server (neither WWW-Authenticate nor metadata), and is not one itself; "+
 			"send a token in the header Authorization instead: %w", err)

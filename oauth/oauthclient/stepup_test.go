@@ -2,7 +2,9 @@ package oauthclient_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
@@ -73,4 +76,50 @@ func TestDeniedStepUpDoesNotFailOtherRequests(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.at("/mcp")) > before }, time.Minute, time.Millisecond)
 	close(deny)
 	wg.Wait()
+}
+
+// One more login asks for what all requests lack that wait for the first.
+func TestConcurrentStepUpsShareLogins(t *testing.T) {
+	const requests = 6
+	var refused sync.WaitGroup
+	refused.Add(requests)
+	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
+		if len(a.Scopes) == 2 {
+			refused.Wait()
+		}
+		return nil
+	}})
+	mux := http.NewServeMux()
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	guard, err := resourceserver.New(resourceserver.Options{
+		Resource: s.URL, AuthorizationServers: []string{as.Issuer}, Scopes: []string{"read"}, Verifier: verifier(t, as, s.URL),
+	})
+	require.NoError(t, err)
+	guard.Mount(mux)
+	var seen sync.Map
+	mux.Handle("/{scope}", guard.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scope := r.PathValue("scope")
+		if oauth.FromContext(r.Context()).Has(scope) {
+			return
+		}
+		oauth.DemandScopes(r.Context(), scope)
+		w.WriteHeader(http.StatusForbidden)
+		if _, again := seen.LoadOrStore(scope, true); !again {
+			refused.Done()
+		}
+	})))
+	u := new(user)
+	tr := connect(t, s.URL, u.grant(), oauthclient.Options{})
+	require.NoError(t, tr.Login(t.Context()))
+	var wg sync.WaitGroup
+	for i := range requests {
+		wg.Go(func() {
+			if status, _, err := post(t, tr, fmt.Sprint(s.URL, "/scope", i)); err != nil || status != http.StatusOK {
+				t.Errorf("got %d, %v", status, err)
+			}
+		})
+	}
+	wg.Wait()
+	require.Less(t, len(u.logins()), requests, "%q", u.logins())
 }
