@@ -515,6 +515,9 @@ func isTemporary(err error) bool {
 	if _, ok := errors.AsType[*storeError](err); ok {
 		return true
 	}
+	if _, ok := errors.AsType[*fetch.ConnectionError](err); ok {
+		return true
+	}
 	_, network := errors.AsType[net.Error](err)
 	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
@@ -647,7 +650,7 @@ func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
 	case err != nil && bound.Err() != nil && ctx.Err() == nil: // the server accepts the stream without a token
 		return nil, nil
 	case err != nil:
-		return nil, err
+		return nil, &fetch.ConnectionError{Err: err}
 	}
 	defer resp.Body.Close() // may be an endless stream
 	if resp.StatusCode != http.StatusUnauthorized {
