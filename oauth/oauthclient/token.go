@@ -122,6 +122,9 @@ func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c
 		if r.Error == "use_dpop_nonce" && nonce != "" && t.opts.DPoP != nil && !again {
 			continue
 		}
+		if r.Error == "invalid_client" {
+			t.forget(ctx, c)
+		}
 		if status != http.StatusOK || r.Error != "" {
 			return nil, &GrantError{Issuer: as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status}
 		}
