@@ -111,3 +111,19 @@ func TestEachUserHasADiary(t *testing.T) {
 		return err
 	})
 }
+
+func TestPagesCanReadTheMetadata(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	url := start(t, as, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, strings.TrimSuffix(url, "/mcp")+"/.well-known/oauth-protected-resource/mcp", nil)
+	require.NoError(t, err)
+	req.Header.Set("Origin", "https://app.example.com")
+	req.Header.Set("Access-Control-Request-Method", http.MethodGet)
+	req.Header.Set("Access-Control-Request-Headers", "mcp-protocol-version")
+	resp, err := as.Client().Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusNoContent, resp.StatusCode)
+	require.Equal(t, "*", resp.Header.Get("Access-Control-Allow-Origin"))
+	require.Equal(t, "MCP-Protocol-Version", resp.Header.Get("Access-Control-Allow-Headers"))
+}

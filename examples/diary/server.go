@@ -70,7 +70,7 @@ func newApp(c config) (*echo.Echo, *streamable.Handler, error) {
 	app := echo.New()
 	app.HideBanner, app.HidePort = true, true
 	for _, path := range guard.MetadataPaths() {
-		app.GET(path, echo.WrapHandler(guard.Metadata()))
+		app.Any(path, echo.WrapHandler(guard.Metadata())) // with OPTIONS, for pages
 	}
 	handler := echomcp.Mount(app, "/mcp", srv,
 		echomcp.Use(echo.WrapMiddleware(guard.Wrap)),

@@ -77,7 +77,7 @@ var mayImport = map[string][]string{
 	"oauth/internal/keys":     {"internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/dpop":              {"fleet", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/jwtverify":         {"oauth", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/keys", "internal/expiring", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/httpguard", "internal/jsonx"},
+	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/httpguard", "internal/httpserve", "internal/jsonx"},
 	"oauth/oauthclient":       {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/oauthtest":         {"oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 

@@ -224,29 +224,46 @@ func (v *Verifier) open(ctx context.Context, token string) (map[string]any, erro
 	if kind == otherJWT {
 		return nil, refuse(reasonType)
 	}
-	candidates, err := v.keys.find(ctx, header.KeyID, header.Algorithm, issuedAt(jws.UnsafePayloadWithoutVerification()))
+	payload, err := v.verify(ctx, jws)
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range candidates {
-		payload, err := jws.Verify(key)
-		if err != nil {
-			continue
-		}
-		if kind == untyped && !v.anyType {
-			v.hintOnce.Do(func() {
-				v.logger.WarnContext(ctx, `jwtverify: a token of the issuer is rejected because its typ is not "at+jwt" (RFC 9068); `+
-					`if its access tokens have no such typ, set Options.AllowUntyped`, "issuer", v.check.Issuer)
-			})
-			return nil, refuse(reasonType)
-		}
-		var all map[string]any
-		if jsonx.Unmarshal(payload, &all) != nil || all == nil {
-			return nil, refuse("its claims are not a JSON object")
-		}
-		return all, nil
+	if kind == untyped && !v.anyType {
+		v.hintOnce.Do(func() {
+			v.logger.WarnContext(ctx, `jwtverify: a token of the issuer is rejected because its typ is not "at+jwt" (RFC 9068); `+
+				`if its access tokens have no such typ, set Options.AllowUntyped`, "issuer", v.check.Issuer)
+		})
+		return nil, refuse(reasonType)
 	}
-	return nil, refuse("its signature is wrong")
+	var all map[string]any
+	if jsonx.Unmarshal(payload, &all) != nil || all == nil {
+		return nil, refuse("its claims are not a JSON object")
+	}
+	return all, nil
+}
+
+// verify returns the payload of a token that a key of the issuer has signed.
+func (v *Verifier) verify(ctx context.Context, jws *jose.JSONWebSignature) ([]byte, error) {
+	header, issued := jws.Signatures[0].Protected, issuedAt(jws.UnsafePayloadWithoutVerification())
+	for again := false; ; again = true {
+		candidates, err := v.keys.find(ctx, header.KeyID, header.Algorithm, issued)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range candidates {
+			if payload, err := jws.Verify(key); err == nil {
+				return payload, nil
+			}
+		}
+		if header.KeyID != "" || again {
+			return nil, refuse("its signature is wrong")
+		}
+		// The key may be a new one, which no kid tells.
+		_, err = v.keys.find(ctx, noKey, header.Algorithm, issued)
+		if _, decided := errors.AsType[*oauth.TokenError](err); err != nil && !decided {
+			return nil, err
+		}
+	}
 }
 
 const reasonType = "its typ is not that of an access token"

@@ -27,6 +27,7 @@ const (
 	//limit:server keys of an issuer | further keys of the set are ignored
 	maxKeys     = 100
 	maxTried    = 8           // keys to try for a token without a kid
+	noKey       = "\x00"      // a kid that no key has
 	recheckTime = time.Minute // after which keys are fetched again for a token whose key they should contain
 )
 

@@ -2,6 +2,7 @@ package jwtverify
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"crypto/elliptic"
 	"errors"
 	"fmt"
@@ -139,6 +140,27 @@ func TestRotatedKeyIsFound(t *testing.T) {
 	require.NoError(t, verify(fresh), "the rejection is not cached")
 	require.NoError(t, verify(old))
 	require.Len(t, s.takeAsked(), 1)
+}
+
+// A set of one key often has no kid.
+func TestRotatedKeyWithoutAKidIsFound(t *testing.T) {
+	before, after := newEC(t, elliptic.P256()), newEC(t, elliptic.P256())
+	s := newIssuer(t, jwk(before, ""))
+	v := s.verifier(nil)
+	verify := func(key *ecdsa.PrivateKey) error {
+		_, err := v.Verify(t.Context(), sign(t, jose.ES256, key, nil, payload(t, s.url, nil)))
+		return err
+	}
+	require.NoError(t, verify(before))
+	s.change(func() { s.keys = []any{jwk(after, "")} })
+	require.EqualError(t, verify(after), "jwtverify: the keys of "+s.url+": "+notYet)
+	s.pass(DefaultMinRefresh)
+	require.NoError(t, verify(after))
+	require.Len(t, s.takeAsked(), 2)
+	s.pass(DefaultMinRefresh)
+	require.Equal(t, refused("its signature is wrong"), verify(before))
+	require.Len(t, s.takeAsked(), 1)
+	require.NoError(t, verify(after))
 }
 
 func TestTokenIssuedDuringAFetchIsNotRejected(t *testing.T) {

@@ -273,6 +273,20 @@ func (t *Transport) keepRegistration(ctx context.Context, c *Credentials) {
 	}
 }
 
+// forget drops a registration that its server does not know any more. The next login registers again.
+func (t *Transport) forget(ctx context.Context, c *Credentials) {
+	r, err := t.registration(ctx, c.Issuer)
+	if r == nil || err != nil || r.ClientID != c.ClientID {
+		return
+	}
+	t.mu.Lock()
+	t.registered = nil
+	t.mu.Unlock()
+	if err := t.opts.Store.Delete(ctx, Key{Issuer: c.Issuer}); err != nil {
+		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not delete a registration that its server refuses", "issuer", c.Issuer, "error", err.Error())
+	}
+}
+
 // claimRedirect rejects a redirect URI that another issuer uses, if the responses of this issuer do
 // not name it (RFC 9700, section 4.4.2.2). Otherwise an attacker's server could send the user to an
 // honest server and receive the code.

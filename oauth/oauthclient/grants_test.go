@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
 // An authority responds to token requests as the test wants, and records them.
@@ -166,4 +169,36 @@ func TestNewReportsMissingArguments(t *testing.T) {
 		_, err := oauthclient.New(test.server, test.grant, nil)
 		require.EqualError(t, err, test.err)
 	}
+}
+
+// An HTTP/2 connection does not fail with a net.Error.
+func TestBrokenConnectionsAreRetried(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	s := protect(t, as, nil)
+	lost := errors.New("http2: client connection lost")
+	fetch := &broken{paths: []string{"/register", "/token"}, err: lost, next: as.Client().Transport}
+	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{Fetch: fetch})
+	for range 2 {
+		_, _, err := post(t, tr, s.url)
+		require.ErrorIs(t, err, lost)
+	}
+	require.Equal(t, "user may read", says(t, tr, s.url))
+}
+
+// A broken transport fails the first request for each path.
+type broken struct {
+	mu    sync.Mutex
+	paths []string // guarded by mu
+	err   error
+	next  http.RoundTripper
+}
+
+func (b *broken) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.paths, r.URL.Path); i >= 0 {
+		b.paths = slices.Delete(b.paths, i, i+1)
+		return nil, b.err
+	}
+	return b.next.RoundTrip(r)
 }

@@ -84,7 +84,7 @@ func (t *Transport) tokenOf(r *tokenResponse, p *discovery, c *Credentials, scop
 	if seconds, _ := r.ExpiresIn.Float64(); seconds > 0 { // 0 if there is none, infinite if it is too large
 		tok.Expires = time.Now().Add(time.Duration(min(seconds, maxLifetime)) * time.Second)
 	}
-	return &issuedToken{tok, c, p}, nil
+	return &issuedToken{token: tok, client: c, at: p}, nil
 }
 
 // tokenForm returns the form of a token request.
@@ -121,6 +121,9 @@ func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c
 		t.keepNonce(as.TokenEndpoint, nonce)
 		if r.Error == "use_dpop_nonce" && nonce != "" && t.opts.DPoP != nil && !again {
 			continue
+		}
+		if r.Error == "invalid_client" {
+			t.forget(ctx, c)
 		}
 		if status != http.StatusOK || r.Error != "" {
 			return nil, &GrantError{Issuer: as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status}

@@ -191,3 +191,44 @@ func TestLoginsDoNotWaitForStreams(t *testing.T) {
 		require.NoError(t, tr.Close())
 	})
 }
+
+// Many authorization servers do not say when tokens expire.
+func TestStoredTokensOfUnknownExpiryAreRefreshed(t *testing.T) {
+	w := newWorld(t)
+	w.refresh = "again"
+	store := oauthclient.NewMemoryStore()
+	for range 3 {
+		status, _, err := post(t, w.transport(t, oauthclient.Options{Store: store}), w.URL+"/mcp")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, status)
+		w.mu.Lock()
+		w.good = "another" // the token expires before the next run
+		w.mu.Unlock()
+	}
+	require.EqualValues(t, 1, w.logins.Load())
+}
+
+// An authorization server may forget clients that registered themselves.
+func TestForgottenClientsRegisterAgain(t *testing.T) {
+	var later atomic.Pointer[oauthtest.Server]
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if restarted := later.Load(); restarted != nil {
+				restarted.ServeHTTP(w, r)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	u, store := new(user), oauthclient.NewMemoryStore()
+	require.Equal(t, "user may read", says(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url))
+	restarted, err := oauthtest.NewHandler(as.Issuer, &oauthtest.Options{Clients: []oauthtest.Client{guardian}})
+	require.NoError(t, err)
+	t.Cleanup(restarted.Close)
+	later.Store(restarted)
+	for range 2 {
+		require.Equal(t, "user may read", says(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url))
+	}
+	require.Len(t, u.logins(), 2)
+}

@@ -91,7 +91,9 @@ type Transport struct {
 	registered *Credentials      // by this transport; guarded by mu
 	attempts   int               // authorizations since the last accepted request; guarded by mu
 	refused    error             // error of a rejected login; guarded by mu
+	enough     error             // error of a rejected login for more scopes; guarded by mu
 	login      *pendingLogin     // in progress; guarded by mu
+	wanted     []string          // scopes of requests that wait for a login without them; guarded by mu
 	nonces     map[string]string // by origin; guarded by mu
 }
 
@@ -101,12 +103,14 @@ type issuedToken struct {
 	token  *Token
 	client *Credentials
 	at     *discovery
+	stored bool // an earlier run, or another program, has got it
 }
 
 // A pendingLogin is a login that requests wait for.
 type pendingLogin struct {
 	done   chan struct{}
 	err    error // valid once done is closed
+	stepUp bool  // for more scopes
 	cancel context.CancelCauseFunc
 }
 
@@ -159,7 +163,7 @@ func (t *Transport) Close() error {
 // that the token is in use but not saved.
 func (t *Transport) Login(ctx context.Context) error {
 	t.mu.Lock()
-	t.refused, t.attempts = nil, 0
+	t.refused, t.enough, t.attempts = nil, nil, 0
 	used := t.issued.token
 	t.mu.Unlock()
 	if err := t.authorize(ctx, used, nil); err != nil {
@@ -242,7 +246,7 @@ func (t *Transport) loadToken(ctx context.Context, at *discovery) (*issuedToken,
 	if t.outdated != "" && r.Token.AccessToken == t.outdated {
 		return nil, nil
 	}
-	return &issuedToken{r.Token, r.Client, at}, nil
+	return &issuedToken{r.Token, r.Client, at, true}, nil
 }
 
 // Token returns a token that has not expired, and logs in if there is none.
@@ -274,7 +278,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer req.Body.Close() // RoundTrip sends the body itself or copies of it
 	}
-	nonced, authorized := false, 0
+	proved, authorized := false, 0 // proved: the token was sent with a second proof
 	for first := true; ; first = false {
 		tok := t.current()
 		if tok != nil && tok.expired(time.Now()) && authorized == 0 {
@@ -288,8 +292,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		nonce := resp.Header.Get(dpop.NonceHeader)
-		t.keepNonce(req.URL.String(), nonce)
+		t.keepNonce(req.URL.String(), resp.Header.Get(dpop.NonceHeader))
 		c := challengeOf(resp)
 		switch {
 		case c == nil && resp.StatusCode == http.StatusForbidden: // a new token would not help
@@ -299,8 +302,14 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		case req.Body != nil && req.Body != http.NoBody && req.GetBody == nil:
 			return resp, nil // the body cannot be sent again
-		case resp.StatusCode == http.StatusUnauthorized && tok != nil && t.opts.DPoP != nil && !nonced && nonce != "" && c != nil && c.Param("error") == "use_dpop_nonce":
-			nonced = true
+		case tok != nil && t.opts.DPoP != nil && refusesProof(resp) && !(proved && t.untried(tok)):
+			if proved {
+				return resp, nil // a new token would not help
+			}
+			proved = true
+			discard(resp)
+			continue
+		case t.current() != tok: // another request has replaced it
 			discard(resp)
 			continue
 		case authorized == maxAuthorizations || t.exhausted():
@@ -311,6 +320,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		authorized++
+		proved = false
 	}
 }
 
@@ -354,6 +364,17 @@ func challengeOf(resp *http.Response) *metadata.Challenge {
 	return found
 }
 
+// refusesProof reports whether a response refuses the proof of a request, and not its token: it is
+// too old, or needs another nonce (RFC 9449, sections 7.1 and 9). A server that also accepts other
+// schemes sends several challenges.
+func refusesProof(resp *http.Response) bool {
+	list, _ := metadata.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
+	return resp.StatusCode == http.StatusUnauthorized && slices.ContainsFunc(list, func(c metadata.Challenge) bool {
+		why := c.Param("error")
+		return c.Is(dpop.Scheme) && (why == "use_dpop_nonce" || why == "invalid_dpop_proof")
+	})
+}
+
 func discard(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // so that the connection can be reused
 	_ = resp.Body.Close()
@@ -365,6 +386,14 @@ func (t *Transport) letThrough(tok *Token) {
 	if tok != nil && tok == t.issued.token {
 		t.accepted, t.attempts = true, 0
 	}
+}
+
+// untried reports whether tok is from the store and no request with it has succeeded: it may be
+// bound to another key.
+func (t *Transport) untried(tok *Token) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return tok == t.issued.token && t.issued.stored && !t.accepted
 }
 
 func (t *Transport) exhausted() bool {
@@ -382,6 +411,7 @@ type demand struct {
 
 // authorize replaces the token used. It starts a login, or waits for the login in progress.
 func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error {
+	stepUp := d != nil && d.stepUp
 	t.mu.Lock()
 	switch {
 	case t.issued.token != used: // another request has replaced it
@@ -390,13 +420,17 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 	case t.refused != nil:
 		defer t.mu.Unlock()
 		return t.refused
+	case stepUp && t.enough != nil:
+		defer t.mu.Unlock()
+		return t.enough
 	case t.ctx.Err() != nil:
 		t.mu.Unlock()
 		return ErrClosed
 	}
-	if t.login == nil {
+	joins := t.login != nil
+	if !joins {
 		ctx, stop := context.WithCancelCause(t.ctx)
-		l := &pendingLogin{done: make(chan struct{}), cancel: stop}
+		l := &pendingLogin{done: make(chan struct{}), stepUp: stepUp, cancel: stop}
 		t.login = l
 		ctx, cancel := context.WithTimeoutCause(ctx, t.opts.LoginTimeout, fmt.Errorf("no login within %v", t.opts.LoginTimeout))
 		// Ends within LoginTimeout, or with Close or Logout.
@@ -407,9 +441,18 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 		})
 	}
 	l := t.login
+	if joins && stepUp {
+		t.wanted = union(t.wanted, d.challenge.Scopes())
+	}
 	t.mu.Unlock()
 	select {
 	case <-l.done:
+		t.mu.Lock()
+		again := l.err != nil && l.err == t.enough && !stepUp
+		t.mu.Unlock()
+		if again {
+			return t.authorize(ctx, used, d) // which needs no more scopes
+		}
 		return l.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -422,12 +465,19 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
-		l.err = fmt.Errorf("oauthclient: %w", err)
-		if !isTemporary(err) && ctx.Err() == nil {
+		l.err, t.wanted = fmt.Errorf("oauthclient: %w", err), nil
+		switch {
+		case isTemporary(err) || ctx.Err() != nil:
+		case l.stepUp:
+			t.enough = l.err // the token is still good
+		default:
 			t.refused = l.err
 		}
 	} else {
 		t.issued, t.accepted = *got, false
+		if l.stepUp && used != nil && len(got.token.Granted) > len(used.Granted) {
+			t.attempts = 0 // requests that need only these scopes succeed
+		}
 	}
 	t.login = nil
 	close(l.done)
@@ -465,6 +515,9 @@ func isTemporary(err error) bool {
 	if _, ok := errors.AsType[*storeError](err); ok {
 		return true
 	}
+	if _, ok := errors.AsType[*fetch.ConnectionError](err); ok {
+		return true
+	}
 	_, network := errors.AsType[net.Error](err)
 	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
@@ -472,7 +525,7 @@ func isTemporary(err error) bool {
 // obtain gets a token by refreshing the previous one, from the store, or by the grant.
 func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issuedToken, error) {
 	t.mu.Lock()
-	client, at, accepted := t.issued.client, t.issued.at, t.accepted
+	client, at, accepted := t.issued.client, t.issued.at, t.accepted || t.issued.stored
 	t.mu.Unlock()
 	var c *metadata.Challenge
 	var err error
@@ -492,8 +545,8 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issued
 		used = nil // tokens of one server are never shown to another
 	}
 	if d == nil || !d.stepUp {
-		// A token that was never accepted is not worth refreshing.
-		before := &issuedToken{used, client, at}
+		// A new token that was never accepted is not worth refreshing.
+		before := &issuedToken{token: used, client: client, at: at}
 		if used == nil || !accepted && !used.expired(time.Now()) {
 			before.client = nil
 		}
@@ -505,8 +558,10 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issued
 	}
 	t.mu.Lock()
 	t.attempts++
+	scopes := union(scopesFor(used, c, at), t.wanted)
+	t.wanted = nil
 	t.mu.Unlock()
-	got, err := t.grant.get(ctx, t, at, scopesFor(used, c, at))
+	got, err := t.grant.get(ctx, t, at, scopes)
 	if err != nil && at.guessed {
 		err = fmt.Errorf("the server requires authentication but names no authorization server (neither WWW-Authenticate nor metadata), and is not one itself; "+
 			"send a token in the header Authorization instead: %w", err)
@@ -595,7 +650,7 @@ func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
 	case err != nil && bound.Err() != nil && ctx.Err() == nil: // the server accepts the stream without a token
 		return nil, nil
 	case err != nil:
-		return nil, err
+		return nil, &fetch.ConnectionError{Err: err}
 	}
 	defer resp.Body.Close() // may be an endless stream
 	if resp.StatusCode != http.StatusUnauthorized {

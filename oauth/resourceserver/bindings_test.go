@@ -3,6 +3,8 @@ package resourceserver_test
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -155,4 +157,25 @@ func TestPagesOfAllowedOriginsCanReadErrors(t *testing.T) {
 		require.Equal(t, name == "no preflight", w.Header().Get("Access-Control-Allow-Origin") != "", name)
 	}
 	require.False(t, entered)
+}
+
+// A client that writes its whole body before it reads must get the challenge, not a broken
+// connection.
+func TestRefusedBodiesAreReadToTheirEnd(t *testing.T) {
+	m := newMatrix(t)
+	s := httptest.NewServer(m.plain)
+	defer s.Close()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	const size = 12 << 20
+	_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", size)
+	require.NoError(t, err)
+	_, err = conn.Write(make([]byte, size))
+	require.NoError(t, err, "the server closed the connection before the body was written")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	require.NotEmpty(t, resp.Header.Get("WWW-Authenticate"))
 }

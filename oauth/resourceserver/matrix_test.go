@@ -393,13 +393,14 @@ func (m *matrix) findNoSecrets(t *testing.T, text string) {
 
 func TestScopesDemandedByTheHandlerCauseAChallenge(t *testing.T) {
 	m := newMatrix(t)
-	demand := func(h http.Handler, r *http.Request) []string {
+	demanded := func(h http.Handler, r *http.Request, status int) []string {
 		r.Header.Set("Demand", "1")
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		require.Equal(t, http.StatusForbidden, w.Code)
+		require.Equal(t, status, w.Code)
 		return w.Header()["Www-Authenticate"]
 	}
+	demand := func(h http.Handler, r *http.Request) []string { return demanded(h, r, http.StatusForbidden) }
 	const more = `error="insufficient_scope", error_description="the token lacks scopes that this request needs", scope="notes:read x:one x:two", ` +
 		`resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/api/mcp"`
 	const scopes = `scope="notes:read x:one x:two", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/api/mcp"`
@@ -410,6 +411,11 @@ func TestScopesDemandedByTheHandlerCauseAChallenge(t *testing.T) {
 	stray := bearer(m.good)
 	stray.Header.Set("DPoP", "x")
 	require.Equal(t, []string{"Bearer " + more, "DPoP " + scopes + algs}, demand(m.bound, stray), "the challenge has the scheme of the request")
+
+	// Clients log in after 401 (RFC 6750, section 3).
+	anonymous := m.guard(func(o *resourceserver.Options) { o.Anonymous = true })
+	require.Equal(t, []string{"Bearer " + scopes}, demanded(anonymous, ask(), http.StatusUnauthorized))
+	require.Equal(t, []string{"Bearer " + more}, demand(anonymous, bearer(m.good)))
 }
 
 func TestEveryResponseHasANonce(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
@@ -80,6 +81,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 		body = map[string]string{"error": codeInvalidToken, "error_description": "an access token is required"}
 	}
 	text, _ := jsonx.Marshal(body) // cannot fail: it has only strings
+	httpserve.Discard(w, r)
 	w.WriteHeader(f.status)
 	_, _ = w.Write(text)
 }

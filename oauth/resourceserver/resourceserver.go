@@ -70,7 +70,7 @@ type Options struct {
 	RequestURL func(*http.Request) string
 
 	// Anonymous accepts requests without a token, without a principal. They fail where scopes are
-	// required.
+	// required: with 401 and a challenge if the handler demands them.
 	Anonymous bool
 
 	// AllowedOrigins are the origins ("https://app.example.com") whose pages may read error
@@ -205,7 +205,8 @@ func (g *Guard) nonce() string {
 	return g.opts.DPoP.Nonce()
 }
 
-// A writer adds the challenge to a 403 response that was caused by missing scopes.
+// A writer adds the challenge to a 403 response that was caused by missing scopes, and makes it 401
+// for a request without a token.
 type writer struct {
 	http.ResponseWriter
 	guard  *Guard
@@ -218,7 +219,10 @@ func (w *writer) WriteHeader(status int) {
 	if status == http.StatusForbidden {
 		if scopes := w.demand.Scopes(); scopes != nil {
 			refused := insufficient()
-			refused.scheme, refused.scopes = w.scheme, scopes
+			if w.scheme == "" { // no token lacks them: the client has to log in
+				refused = &refusal{status: http.StatusUnauthorized}
+			}
+			status, refused.scheme, refused.scopes = refused.status, w.scheme, scopes
 			w.guard.challenge(w.Header(), refused)
 		}
 	}

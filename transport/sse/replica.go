@@ -51,10 +51,24 @@ type sessionRecord struct {
 }
 
 // A forwarded message is the body of a POST at another replica, with the header fields that hold no
-// credentials. Without header fields, it only makes the log live on.
+// credentials, and what the credential allows. Without header fields, it only makes the log live on.
 type forwarded struct {
-	Header http.Header `json:"header"`
-	Body   []byte      `json:"body"`
+	Header  http.Header `json:"header"`
+	Body    []byte      `json:"body"`
+	Scopes  []string    `json:"scopes,omitempty"`
+	Expires time.Time   `json:"expires,omitzero"`
+}
+
+// contextOf returns ctx with the principal of the POST, which is that of the stream with another
+// credential.
+func (m *forwarded) contextOf(ctx context.Context) context.Context {
+	p := oauth.FromContext(ctx)
+	if p == nil {
+		return ctx
+	}
+	q := *p
+	q.Scopes, q.Expires = m.Scopes, m.Expires
+	return oauth.NewContext(ctx, &q)
 }
 
 var credentials = []string{"Authorization", "Proxy-Authorization", "Cookie", "Dpop"}
@@ -179,7 +193,7 @@ func (p *replica) pass(ctx context.Context, s *session, seq uint64) (last uint64
 			continue
 		}
 		select {
-		case s.wire.in <- posted{m.Body, duplex.Origin{Context: ctx, Header: transport.Header(m.Header)}}:
+		case s.wire.in <- posted{m.Body, duplex.Origin{Context: m.contextOf(ctx), Header: transport.Header(m.Header)}}:
 		case <-s.wire.ended:
 			return seq, false
 		case <-ctx.Done():
@@ -227,7 +241,11 @@ func (p *replica) forward(r *http.Request, key, holder string, body []byte) erro
 	for _, name := range credentials {
 		header.Del(name)
 	}
-	err := p.append(r.Context(), key, forwarded{header, body})
+	m := forwarded{Header: header, Body: body}
+	if caller := oauth.FromContext(r.Context()); caller != nil {
+		m.Scopes, m.Expires = caller.Scopes, caller.Expires
+	}
+	err := p.append(r.Context(), key, m)
 	if err == nil {
 		p.f.Tell(holder, kindPost, key)
 	}

@@ -34,7 +34,11 @@ type member struct {
 func (m *member) Fleet() *fleet.Fleet { return m.f }
 
 func (m *member) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	result, err := json.Marshal(map[string]any{"at": m.name, "user": oauth.FromContext(ctx).Key(), "trace": peer.Header().Get("X-Trace"), "token": peer.Header().Get("Authorization"), "params": req.Params})
+	var answer any = oauth.FromContext(ctx)
+	if req.Method != "whoami" {
+		answer = map[string]any{"at": m.name, "user": oauth.FromContext(ctx).Key(), "trace": peer.Header().Get("X-Trace"), "token": peer.Header().Get("Authorization"), "params": req.Params}
+	}
+	result, err := json.Marshal(answer)
 	if err != nil {
 		return &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err)}
 	}
@@ -65,7 +69,9 @@ func startMember(t *testing.T, name string, engine fleet.Engine) *sseReplica {
 	r.h = sse.NewHandler(r.member, &sse.Options{Logger: slog.New(slog.DiscardHandler)})
 	r.web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if user := req.Header.Get("User"); user != "" {
-			req = req.WithContext(oauth.NewContext(req.Context(), &oauth.Principal{Subject: user}))
+			p := &oauth.Principal{Subject: user, Scopes: req.Header["Scope"]}
+			p.Expires, _ = http.ParseTime(req.Header.Get("Until"))
+			req = req.WithContext(oauth.NewContext(req.Context(), p))
 		}
 		r.h.ServeHTTP(w, req)
 	}))
@@ -122,6 +128,31 @@ func TestMessagesReachTheReplicaWithTheStream(t *testing.T) {
 		got, err := c.Receive()
 		require.NoError(t, err)
 		require.Contains(t, string(got), fmt.Sprintf(`"id":%d,`, i))
+	}
+}
+
+// Each POST is authenticated. Another token of the same principal may have other scopes, at whatever
+// replica it arrives.
+func TestForwardedMessagesHaveTheScopesOfTheirToken(t *testing.T) {
+	a, b, _ := twoMembers(t)
+	c := open(t, a.web.URL, http.Header{"User": {"ann"}, "Scope": {"read", "write"}})
+	defer c.Close()
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	for i, header := range []http.Header{
+		{"User": {"ann"}, "Scope": {"read"}, "Until": {until.Format(http.TimeFormat)}},
+		{"User": {"ann"}, "Scope": {"read", "write", "delete"}, "Until": {until.Format(http.TimeFormat)}},
+		{"User": {"ann"}, "Until": {until.Format(http.TimeFormat)}},
+	} {
+		for _, at := range []*client{c, c.at(b)} {
+			at := *at
+			at.header = header
+			require.Equal(t, 202, at.says(t, `{"jsonrpc":"2.0","id":1,"method":"whoami"}`))
+			got, err := c.Receive()
+			require.NoError(t, err)
+			var m struct{ Result oauth.Principal }
+			require.NoError(t, json.Unmarshal(got, &m), "%s", got)
+			require.Equal(t, oauth.Principal{Subject: "ann", Scopes: header["Scope"], Expires: until}, m.Result, "%d, %s", i, at.url)
+		}
 	}
 }
 

@@ -9,8 +9,8 @@
 // are cancelled. Package internal/duplex describes order, cancellation and limits.
 //
 // In a fleet, messages may be sent to any replica, which passes them on to the one that has the
-// stream. They are handled with the principal of the stream. When that replica ends, so does the
-// session.
+// stream. They are handled with the claims of the token of the stream, and the scopes of their own.
+// When that replica ends, so does the session.
 package sse
 
 import (

@@ -84,3 +84,27 @@ func TestCancelledCallsRespondAfterTheShutdownTimeout(t *testing.T) {
 	require.Equal(t, ws.StatusNormalClosure, ws.CloseStatus(err), "%v", err)
 	require.EqualError(t, <-ended, "no time")
 }
+
+// Health checks and browsers open no WebSocket.
+func TestRequestsWithoutAnUpgradeTakeNoPlace(t *testing.T) {
+	url := serveRaw(t, methods{}, &websocket.Options{MaxConnections: 2, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, nil)
+	var conns []*ws.Conn
+	for range 2 {
+		conn, err := dialFrom(t, url, "203.0.113.1")
+		require.NoError(t, err)
+		require.Equal(t, pong, exchange(t, conn, ping))
+		conns = append(conns, conn)
+	}
+	for range 2 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		require.NoError(t, err)
+		r.Header.Set("X-Forwarded-For", "192.0.2.1")
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusUpgradeRequired, resp.StatusCode)
+	}
+	for _, conn := range conns {
+		require.Equal(t, pong, exchange(t, conn, ping))
+	}
+}

@@ -138,7 +138,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, why, http.StatusForbidden)
 		return
 	}
-	if isUpgrade(r) && !offers(r.Header, Subprotocol) {
+	if !isUpgrade(r) {
+		_, _ = websocket.Accept(w, r, nil) // responds with what is missing
+		return
+	}
+	if !offers(r.Header, Subprotocol) {
 		http.Error(w, `the client must offer the WebSocket subprotocol "mcp"`, http.StatusBadRequest)
 		return
 	}

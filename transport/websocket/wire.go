@@ -46,6 +46,7 @@ type wire struct {
 	scratch []byte         // for Read alone
 	part    io.WriteCloser // the message that is written in parts; for Write alone
 	writing atomic.Bool
+	reading atomic.Bool
 }
 
 func newWire(conn *websocket.Conn, most int64, timeout time.Duration) *wire {
@@ -64,6 +65,8 @@ func (w *wire) Room() int64 { return 4 << 10 }
 
 // Read returns the next message.
 func (w *wire) Read() ([]byte, error) {
+	w.reading.Store(true)
+	defer w.reading.Store(false)
 	kind, r, err := w.conn.Reader(w.ctx)
 	if err != nil {
 		return nil, w.ended(err)
@@ -198,6 +201,8 @@ func (w *wire) closeNow() {
 }
 
 // keepAlive pings the peer until the connection ends. It disconnects a peer that does not respond.
+// During a write, the limit is that of the write: the peer may be slow, and its response is not read
+// if it has much to read.
 func (w *wire) keepAlive(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -207,7 +212,7 @@ func (w *wire) keepAlive(every time.Duration) {
 		case <-w.ctx.Done():
 			return
 		}
-		if w.answersPing(every) {
+		if w.writing.Load() || w.answersPing(every) || w.writing.Load() || !w.reading.Load() {
 			continue
 		}
 		if !w.done.Load() { // a ping also fails while Close waits for the peer

@@ -178,6 +178,16 @@ type StatusError struct{ Status int }
 // Error returns the status.
 func (e *StatusError) Error() string { return fmt.Sprintf("answered by status %d", e.Status) }
 
+// A ConnectionError reports that a response did not arrive completely. HTTP/2 has errors of types that
+// are not exported.
+type ConnectionError struct{ Err error }
+
+// Error returns the text of the error of the connection.
+func (e *ConnectionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the connection.
+func (e *ConnectionError) Unwrap() error { return e.Err }
+
 // JSON sends req and decodes the JSON document of the response into v. It returns a [*StatusError]
 // for a status other than 200.
 func JSON(client *http.Client, req *http.Request, v any) error {
@@ -204,22 +214,29 @@ func JSON(client *http.Client, req *http.Request, v any) error {
 	return nil
 }
 
-// Send sends req. Its errors do not contain the URL, whose query may be secret.
+// Send sends req. Its errors are [*ConnectionError], and do not contain the URL, whose query may be
+// secret.
 func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	resp, err := client.Do(req)
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	return resp, err
+	if err != nil {
+		return nil, &ConnectionError{err}
+	}
+	return resp, nil
 }
 
 // ReadAll reads the body of a response. A body larger than [MaxBytes] is an error.
 func ReadAll(resp *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBytes+1))
-	if err == nil && len(body) > MaxBytes {
-		err = fmt.Errorf("the response is larger than %d bytes", MaxBytes)
+	switch {
+	case err != nil:
+		return nil, &ConnectionError{err}
+	case len(body) > MaxBytes:
+		return nil, fmt.Errorf("the response is larger than %d bytes", MaxBytes)
 	}
-	return body, err
+	return body, nil
 }
 
 // WithoutRedirects returns a copy of client that returns redirects instead of following them, which

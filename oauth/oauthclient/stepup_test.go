@@ -1,0 +1,125 @@
+package oauthclient_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+)
+
+// A user who does not grant more scopes has not logged out.
+func TestDeniedStepUpDoesNotPreventRefreshes(t *testing.T) {
+	var deny atomic.Bool
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Consent: func(*oauthtest.Authorization) error {
+		if deny.Load() {
+			return errors.New("not today")
+		}
+		return nil
+	}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	deny.Store(true)
+	for range 2 {
+		_, _, err := post(t, tr, s.url+"/write")
+		require.ErrorContains(t, err, "not today")
+	}
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	spoil(t, as, tr)
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	require.Len(t, u.logins(), 2)
+}
+
+// A request whose token has expired waits for the login of a request that needs more scopes. It
+// needs none of them.
+func TestDeniedStepUpDoesNotFailOtherRequests(t *testing.T) {
+	asked, deny := make(chan struct{}), make(chan struct{})
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Consent: func(a *oauthtest.Authorization) error {
+		if !slices.Contains(a.Scopes, "write") {
+			return nil
+		}
+		close(asked)
+		<-deny
+		return errors.New("not today")
+	}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{})
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, _, err := post(t, tr, s.url+"/write"); err == nil || !strings.Contains(err.Error(), "not today") {
+			t.Errorf("got %v", err)
+		}
+	})
+	<-asked
+	spoil(t, as, tr)
+	before := len(s.at("/mcp"))
+	wg.Go(func() {
+		if status, body, err := post(t, tr, s.url); err != nil || status != http.StatusOK {
+			t.Errorf("got %d %q, %v", status, body, err)
+		}
+	})
+	require.Eventually(t, func() bool { return len(s.at("/mcp")) > before }, time.Minute, time.Millisecond)
+	close(deny)
+	wg.Wait()
+}
+
+// One more login asks for what all requests lack that wait for the first.
+func TestConcurrentStepUpsShareLogins(t *testing.T) {
+	const requests = 6
+	var refused sync.WaitGroup
+	refused.Add(requests)
+	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
+		if len(a.Scopes) == 2 {
+			refused.Wait()
+		}
+		return nil
+	}})
+	mux := http.NewServeMux()
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	guard, err := resourceserver.New(resourceserver.Options{
+		Resource: s.URL, AuthorizationServers: []string{as.Issuer}, Scopes: []string{"read"}, Verifier: verifier(t, as, s.URL),
+	})
+	require.NoError(t, err)
+	guard.Mount(mux)
+	var seen sync.Map
+	mux.Handle("/{scope}", guard.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scope := r.PathValue("scope")
+		if oauth.FromContext(r.Context()).Has(scope) {
+			return
+		}
+		oauth.DemandScopes(r.Context(), scope)
+		w.WriteHeader(http.StatusForbidden)
+		if _, again := seen.LoadOrStore(scope, true); !again {
+			refused.Done()
+		}
+	})))
+	u := new(user)
+	tr := connect(t, s.URL, u.grant(), oauthclient.Options{})
+	require.NoError(t, tr.Login(t.Context()))
+	var wg sync.WaitGroup
+	for i := range requests {
+		wg.Go(func() {
+			if status, _, err := post(t, tr, fmt.Sprint(s.URL, "/scope", i)); err != nil || status != http.StatusOK {
+				t.Errorf("got %d, %v", status, err)
+			}
+		})
+	}
+	wg.Wait()
+	require.Less(t, len(u.logins()), requests, "%q", u.logins())
+}
