@@ -378,7 +378,10 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 	var failed error
 	last := time.Now()
 	add := func(v reflect.Value) bool {
-		if failed = call.ctx.Err(); failed != nil {
+		if failed == nil { // some iterators continue though add has returned false
+			failed = call.ctx.Err()
+		}
+		if failed != nil {
 			return false
 		}
 		if n++; n > 1 {
@@ -397,9 +400,8 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 		seq.Seq()(add)
 	} else {
 		seq.Seq2()(func(v, e reflect.Value) bool {
-			if err, _ := e.Interface().(error); err != nil {
+			if err, _ := e.Interface().(error); err != nil && failed == nil {
 				failed = err
-				return false
 			}
 			return add(v)
 		})

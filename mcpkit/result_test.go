@@ -64,6 +64,14 @@ func (results) Numbers() iter.Seq[int] {
 func (results) Fails() iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) { _ = yield(1, nil) && yield(0, mcpkit.Errorf("no more")) }
 }
+func (results) GoesOn() iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for i := range 3 {
+			yield(i, mcpkit.Errorf("item %d", i))
+			yield(i, nil)
+		}
+	}
+}
 func (results) Endless() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for yield(strings.Repeat("x", 100)) {
@@ -105,6 +113,7 @@ func TestResultsOfEveryKind(t *testing.T) {
 		{"any_nil", `"content":[]`},
 		{"numbers", `"content":[{"type":"text","text":"[1,2]"}],"structuredContent":[1,2]`},
 		{"fails", `"content":[{"type":"text","text":"no more"}],"isError":true`},
+		{"goes_on", `"content":[{"type":"text","text":"item 0"}],"isError":true`}, // as in its first error
 		{"endless", `"content":[{"type":"text","text":"the result is larger than 1000 bytes after 10 items"}],"isError":true`},
 		{"too_large", `"content":[{"type":"text","text":"the result is larger than 1000 bytes"}],"isError":true`},
 		{"told", `"content":[{"type":"text","text":"tell them"}],"isError":true`},
