@@ -204,12 +204,14 @@ func (s *Server) target() any {
 		go func() {
 			served <- stdio.NewIO(in, out, &stdio.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(context.Background(), h)
 		}()
+		ends := pipes{fromServer, toServer}
 		s.t.Cleanup(func() {
+			_ = ends.Close() // the client did, unless it could not be made
 			if err := <-served; err != nil {
 				s.t.Errorf("mcptest: serving on pipes: %v", err)
 			}
 		})
-		return client.Stream(pipes{fromServer, toServer})
+		return client.Stream(ends)
 	}
 	return h
 }

@@ -336,3 +336,10 @@ func TestLeakedGoroutinesFail(t *testing.T) {
 	require.Contains(t, said[0], "mcptest: goroutines of the test still run:\n")
 	require.Contains(t, said[0], "(*Desk).Leak.func1")
 }
+
+func TestClientsThatCannotBeMadeFailTheTestOnEveryTransport(t *testing.T) {
+	want := []string{"mcptest: no connection: client: Handlers: int has none of the methods; if they have a pointer receiver, pass a pointer"}
+	for _, transport := range []func(*mcptest.Server) *mcptest.Server{(*mcptest.Server).Stdio, (*mcptest.Server).HTTP} {
+		require.Equal(t, want, failures(t, func(t testing.TB) { transport(mcptest.New(t, &Desk{})).Handlers(5).List() }))
+	}
+}
