@@ -143,6 +143,9 @@ func (o *outputs) each(values []reflect.Value, add func(sh shape, v reflect.Valu
 			if !v.IsValid() {
 				continue
 			}
+			if err, isError := v.Interface().(error); isError { // it has no JSON, so its text would be lost
+				return nil, err
+			}
 			if sh, err = dynamicShape(v.Type(), o.whole); err != nil {
 				return nil, err
 			}
