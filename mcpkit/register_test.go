@@ -30,6 +30,47 @@ type includes struct {
 
 func (includes) Own() string { return "own" }
 
+// annotated has an annotation block of its own.
+type annotated struct {
+	_ struct {
+		Erase  mcpkit.Tool `scopes:"admin"`
+		Helper mcpkit.Skip
+		Manual mcpkit.Resource `uri:"x://manual"`
+		Rename mcpkit.Tool     `name:"inner"`
+		Own    mcpkit.Skip
+	}
+}
+
+func (annotated) Erase() string  { return "" }
+func (annotated) Helper() string { return "" }
+func (annotated) Manual() string { return "read me" }
+func (annotated) Rename() string { return "" }
+func (annotated) Own() string    { return "" }
+
+type between struct {
+	*annotated `mcpkit:"include"`
+}
+
+// includesAnnotated declares Own itself, and has other words for Rename.
+type includesAnnotated struct {
+	between `mcpkit:"include"`
+	_       struct {
+		Rename mcpkit.Tool `name:"outer"`
+	}
+}
+
+func (includesAnnotated) Own() string { return "" }
+
+func TestAnnotationBlocksOfIncludedFieldsHold(t *testing.T) {
+	_, err := mcpkit.New(&includesAnnotated{})
+	require.ErrorContains(t, err, "includesAnnotated.Erase")
+	require.ErrorContains(t, err, "scopes")
+
+	srv := newServer(t, &includesAnnotated{between: between{&annotated{}}}, mcpkit.Authenticated())
+	require.Equal(t, []string{"outer", "own"}, toolNames(t, srv), "erase needs a scope")
+	require.Contains(t, modern(t, srv).result("resources/read", `{"uri":"x://manual"}`), "read me")
+}
+
 func toolNames(t *testing.T, srv *mcpkit.Server) []string {
 	t.Helper()
 	var names []string
