@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"log/slog"
 	"regexp"
 	"testing"
 
@@ -416,4 +417,19 @@ func TestFaultsOfOptions(t *testing.T) {
 	require.EqualError(t, err, "mcpkit: PageSize(0): a page holds at least 1 item")
 	_, err = mcpkit.New(nil, mcpkit.StateKeys([]byte("short")))
 	require.EqualError(t, err, "mcpkit: StateKeys: key 1 has 5 bytes; at least 32 random bytes are needed")
+	_, err = mcpkit.New(nil, mcpkit.Provide(func(context.Context) (*slog.Logger, error) { return slog.Default(), nil }))
+	require.EqualError(t, err, "mcpkit: Provide[*slog.Logger]: methods get it from the call; provide a type of your own")
+	_, err = mcpkit.New(nil, mcpkit.Provide(func(ctx context.Context) (context.Context, error) { return ctx, nil }))
+	require.EqualError(t, err, "mcpkit: Provide[context.Context]: methods get it from the call; provide a type of your own")
+	_, err = mcpkit.New(nil, mcpkit.Provide(func(context.Context) (io.Closer, error) { return nil, nil }, nil))
+	require.EqualError(t, err, "mcpkit: Provide[io.Closer]: clean-up 1 of 1 is nil")
+}
+
+// Around may have a guard, so it must not get lost.
+func TestOptionsOfAServiceNeedTheService(t *testing.T) {
+	const want = "mcpkit: Prefix, OptIn and Around are for the service that New and Serve get, which is nil; pass them to With or Register"
+	for _, o := range []mcpkit.Option{mcpkit.Prefix("p"), mcpkit.OptIn(), mcpkit.Around(func(next mcpkit.Handler) mcpkit.Handler { return next })} {
+		_, err := mcpkit.New(nil, o, mcpkit.With(&optedIn{}))
+		require.EqualError(t, err, want)
+	}
 }
