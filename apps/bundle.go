@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -234,6 +235,12 @@ func (b *bundler) rawText(z *html.Tokenizer, element string) {
 	}
 }
 
+// Texts that would end the element, or hide its end.
+var (
+	endOfScript = regexp.MustCompile(`(?i)<(/script|!--)`)
+	endOfStyle  = regexp.MustCompile(`(?i)<(/style)`)
+)
+
 // script writes a script element, with its text or that of a file.
 func (b *bundler) script(z *html.Tokenizer, t *html.Token, file, raw string) {
 	text := ""
@@ -243,7 +250,7 @@ func (b *bundler) script(z *html.Tokenizer, t *html.Token, file, raw string) {
 		}
 		text = b.read(file)
 		b.out.WriteString(t.String())
-		b.out.WriteString(strings.NewReplacer("</script", `<\/script`, "</SCRIPT", `<\/SCRIPT`, "<!--", `<\!--`).Replace(text))
+		b.out.WriteString(endOfScript.ReplaceAllString(text, `<\$1`))
 	} else {
 		b.out.WriteString(raw)
 	}
@@ -311,7 +318,7 @@ func (b *bundler) inlineStyle(t *html.Token, file string) {
 	if media := attribute(t, "media"); media != "" {
 		b.out.WriteString(` media="` + html.EscapeString(media) + `"`)
 	}
-	b.out.WriteString(">" + strings.ReplaceAll(b.css(b.read(file), path.Dir(file)), "</style", `<\/style`) + "</style>")
+	b.out.WriteString(">" + endOfStyle.ReplaceAllString(b.css(b.read(file), path.Dir(file)), `<\$1`) + "</style>")
 }
 
 // load checks a URL that the page loads. local is set if the URL names a file, which has to become a

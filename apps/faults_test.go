@@ -147,6 +147,12 @@ func TestFilesBecomePartsOfThePage(t *testing.T) {
 			"css/a.css", `p { background: url(b.png) }`, "css/b.png", "PNG", "css/a.svg", "<svg/>", "a.js", `alert("</script>")`))
 }
 
+func TestFilesCannotEndTheirElement(t *testing.T) {
+	require.Equal(t, `<script>a = "<\/Script><\!--"</script><style>p::after { content: "<\/STYLE>" }</style>`,
+		read(t, "board.html", `<script src="a.js"></script><link rel="stylesheet" href="a.css">`,
+			"a.js", `a = "</Script><!--"`, "a.css", `p::after { content: "</STYLE>" }`))
+}
+
 func TestPagesIncludeTheScriptOfThePackage(t *testing.T) {
 	page := read(t, "board.html", `<script src="mcp-app.js"></script><script>mcpApp.connect()</script>`)
 	require.True(t, strings.HasPrefix(page, "<script>// mcp-app.js connects a page"), page[:60])

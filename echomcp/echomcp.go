@@ -159,7 +159,7 @@ func (m *mount) request(c echo.Context, ctx context.Context) *http.Request {
 		ctx = oauth.NewContext(ctx, p)
 	}
 	r := c.Request().WithContext(ctx)
-	if r.ContentLength < 0 {
+	if r.ContentLength < 0 || r.Header.Get("Content-Encoding") != "" {
 		r.Body = limitedBody{r.Body}
 	}
 	return r

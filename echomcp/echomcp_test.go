@@ -276,6 +276,19 @@ func TestTheBodyLimitOfTheAppApplies(t *testing.T) {
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, read(t, a.call("echo")))
 }
 
+func TestTheBodyLimitOfTheAppAppliesToDecompressedBodies(t *testing.T) {
+	a := newApp(t, middleware.Decompress(), middleware.BodyLimit("1K"))
+	Mount(a.e, "/mcp", a.rpc)
+	a.serve()
+	var compressed strings.Builder
+	w := gzip.NewWriter(&compressed)
+	_, err := w.Write(make([]byte, 2000))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	resp := a.do(http.MethodPost, "/mcp", compressed.String(), "Content-Encoding", "gzip")
+	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
+}
+
 func TestMethodsHaveTheEchoContextDuringTheRequest(t *testing.T) {
 	a := newApp(t)
 	group := a.e.Group("/api", func(next echo.HandlerFunc) echo.HandlerFunc {

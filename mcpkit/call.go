@@ -38,6 +38,8 @@ type Call struct {
 	vars      variables        // of the resource template that matched, or the arguments of prompts/get; nil for none
 	arguments *json.RawMessage // of SetArguments; nil: those of the request
 	ctx       context.Context  // the scope, or a context that derives from it in a mounted server
+	around    int32            // how many executions of servers that this one is mounted in the call is part of
+	inside    int32            // guarded by scope.mu: around, and the own execution if there is one
 	values    atomic.Pointer[kept]
 }
 
@@ -352,7 +354,7 @@ func (c *Call) Overdue() bool {
 func (c *Call) OnReturn(f func()) (waits bool) {
 	s := &c.scope
 	s.mu.Lock()
-	if waits = s.running > 0; waits {
+	if waits = s.running > c.around; waits {
 		r := s.seldom()
 		r.onReturn = append(r.onReturn, f)
 	}

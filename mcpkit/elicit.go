@@ -33,7 +33,7 @@ var errNoQuestions = Errorf("%w: its protocol version has no questions, which ex
 // returns [ErrAsked] if the answer has not arrived: the method returns the error, the client sends
 // the call again with the answer, and the method runs again from its beginning (see [Once]). Other
 // errors are [ErrDeclined], [ErrCancelled], [ErrUnsupported] and [ErrCannotAsk]. Only tools,
-// prompts and resources can ask.
+// prompts and resources, and middleware in their calls, can ask.
 func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, error) {
 	var answer T
 	f, err := formOf(reflect.TypeFor[T]())

@@ -86,6 +86,7 @@ func (s *scope) execute(c *Call, ctx context.Context, h Handler) *execution {
 	if !x.here && s.changed == nil {
 		s.changed = sync.NewCond(&s.mu)
 	}
+	c.inside = c.around + 1
 	s.holds++
 	s.running++
 	return x

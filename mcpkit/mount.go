@@ -252,6 +252,9 @@ func (m *mount) enter(ctx context.Context, outer *Call, target item, row *method
 		request: outer.request, server: m.child, catalog: m.child.catalog.Load(), row: row,
 		name: outer.name, vars: outer.vars, arguments: outer.arguments,
 	}
+	outer.scope.mu.Lock()
+	inner.around = max(outer.inside, outer.around)
+	outer.scope.mu.Unlock()
 	if kept := outer.values.Load(); kept != nil {
 		inner.values.Store(kept)
 	}

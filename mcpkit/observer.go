@@ -90,8 +90,7 @@ func (s *Server) observed(call *Call) (result Result, err error) {
 			end(result, err)
 		}
 	}()
-	defer recoverAs(&err)
-	return (*s.chain.Load())(call.ctx, call)
+	return s.chained(call)
 }
 
 // spanned returns h, which tells observers when it begins and ends.

@@ -286,6 +286,14 @@ func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) 
 		if _, ok := c.providers[t]; ok {
 			return fmt.Errorf("mcpkit: Provide[%s] is given twice", t)
 		}
+		if ofCall[t] != nil || isHeader(t) || t == reflect.TypeFor[context.Context]() {
+			return fmt.Errorf("mcpkit: Provide[%s]: methods get it from the call; provide a type of your own", t)
+		}
+		for i, clean := range cleanup {
+			if clean == nil {
+				return fmt.Errorf("mcpkit: Provide[%s]: clean-up %d of %d is nil", t, i+1, len(cleanup))
+			}
+		}
 		c.providers[t] = func(ctx context.Context) (reflect.Value, func(), error) {
 			v, err := f(ctx)
 			if err != nil {
@@ -379,6 +387,9 @@ func newConfig[O ServeOption](service any, opts []O) (*config, error) {
 		if err := o.configure(c); err != nil {
 			return nil, err
 		}
+	}
+	if given := c.given; service == nil && (given.prefix != "" || given.optIn || given.around != nil) {
+		return nil, errors.New("mcpkit: Prefix, OptIn and Around are for the service that New and Serve get, which is nil; pass them to With or Register")
 	}
 	if service != nil {
 		c.services = append([]registration{c.given}, c.services...)

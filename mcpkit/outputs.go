@@ -143,6 +143,9 @@ func (o *outputs) each(values []reflect.Value, add func(sh shape, v reflect.Valu
 			if !v.IsValid() {
 				continue
 			}
+			if err, isError := v.Interface().(error); isError { // it has no JSON, so its text would be lost
+				return nil, err
+			}
 			if sh, err = dynamicShape(v.Type(), o.whole); err != nil {
 				return nil, err
 			}
@@ -378,7 +381,10 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 	var failed error
 	last := time.Now()
 	add := func(v reflect.Value) bool {
-		if failed = call.ctx.Err(); failed != nil {
+		if failed == nil { // some iterators continue though add has returned false
+			failed = call.ctx.Err()
+		}
+		if failed != nil {
 			return false
 		}
 		if n++; n > 1 {
@@ -397,9 +403,8 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 		seq.Seq()(add)
 	} else {
 		seq.Seq2()(func(v, e reflect.Value) bool {
-			if err, _ := e.Interface().(error); err != nil {
+			if err, _ := e.Interface().(error); err != nil && failed == nil {
 				failed = err
-				return false
 			}
 			return add(v)
 		})
@@ -496,7 +501,7 @@ func newPromptOutputs(site string, types []reflect.Type) (*outputs, error) {
 	}
 	return newOutputs(site, types, promptTypes, func(t reflect.Type) (shape, error) {
 		sh, err := shapeOf(t, promptTypes)
-		if err == nil && sh == shapeStructured && t != typePromptMessage && t != reflect.SliceOf(typePromptMessage) {
+		if err == nil && (sh == shapeSeq || sh == shapeSeqErr || sh == shapeStructured && t != typePromptMessage && t != reflect.SliceOf(typePromptMessage)) {
 			err = fmt.Errorf("a prompt cannot return %s; return a string, mcpkit.User(…), messages or content", t)
 		}
 		return sh, err

@@ -122,15 +122,41 @@ func (r *registrar) read(methods []reflectx.Method) error {
 		case f.Type == reflect.TypeFor[Info]():
 			_, faults := parseAnnotation(kindInfo, f.Tag, nil)
 			r.fault(r.name+", field Info", faults...)
-		case f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == "":
-			r.readBlock(f.Type)
+		case isBlock(f):
+			r.readBlock(f.Type, nil)
 		case kindOf[f.Type] != 0:
 			r.fault(r.name+"."+f.Name, fmt.Sprintf("a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", kindOf[f.Type]))
 		case hasMarkers(f.Type):
 			r.fault(r.name+"."+f.Name, "the annotation block is a blank field of a struct without a name: _ struct { ... }")
 		}
 	}
+	r.readIncluded(r.typ, nil)
 	return nil
+}
+
+func isBlock(f reflect.StructField) bool {
+	return f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == ""
+}
+
+// readIncluded reads the annotation blocks of the structs that t embeds with the tag
+// mcpkit:"include". path leads to t.
+func (r *registrar) readIncluded(t reflect.Type, path []string, above ...reflect.Type) {
+	for f := range t.Fields() {
+		in := f.Type
+		if in.Kind() == reflect.Pointer {
+			in = in.Elem()
+		}
+		if !f.Anonymous || f.Tag.Get("mcpkit") != "include" || in.Kind() != reflect.Struct || slices.Contains(above, in) {
+			continue
+		}
+		to := append(slices.Clip(path), f.Name)
+		for b := range in.Fields() {
+			if isBlock(b) {
+				r.readBlock(b.Type, to)
+			}
+		}
+		r.readIncluded(in, to, append(above, in)...)
+	}
 }
 
 // hasMarkers reports whether t looks like an annotation block.
@@ -146,10 +172,15 @@ func hasMarkers(t reflect.Type) bool {
 	return false
 }
 
-func (r *registrar) readBlock(block reflect.Type) {
+// readBlock reads an annotation block. path leads to the embedded struct that has it. There, it is
+// for methods that the struct promotes and that no block further out has.
+func (r *registrar) readBlock(block reflect.Type, path []string) {
 	for i := range block.NumField() {
 		f := block.Field(i)
 		m, exists := r.methods[f.Name]
+		if path != nil && (r.block[f.Name] != nil || exists && !slices.Equal(m.Path[:min(len(path), len(m.Path))], path)) {
+			continue
+		}
 		site := r.name + "." + f.Name
 		if exists {
 			site = r.site(m)

@@ -3,6 +3,8 @@ package mcpkit_test
 import (
 	"context"
 	"io"
+	"iter"
+	"log/slog"
 	"regexp"
 	"testing"
 
@@ -28,6 +30,47 @@ type includes struct {
 }
 
 func (includes) Own() string { return "own" }
+
+// annotated has an annotation block of its own.
+type annotated struct {
+	_ struct {
+		Erase  mcpkit.Tool `scopes:"admin"`
+		Helper mcpkit.Skip
+		Manual mcpkit.Resource `uri:"x://manual"`
+		Rename mcpkit.Tool     `name:"inner"`
+		Own    mcpkit.Skip
+	}
+}
+
+func (annotated) Erase() string  { return "" }
+func (annotated) Helper() string { return "" }
+func (annotated) Manual() string { return "read me" }
+func (annotated) Rename() string { return "" }
+func (annotated) Own() string    { return "" }
+
+type between struct {
+	*annotated `mcpkit:"include"`
+}
+
+// includesAnnotated declares Own itself, and has other words for Rename.
+type includesAnnotated struct {
+	between `mcpkit:"include"`
+	_       struct {
+		Rename mcpkit.Tool `name:"outer"`
+	}
+}
+
+func (includesAnnotated) Own() string { return "" }
+
+func TestAnnotationBlocksOfIncludedFieldsHold(t *testing.T) {
+	_, err := mcpkit.New(&includesAnnotated{})
+	require.ErrorContains(t, err, "includesAnnotated.Erase")
+	require.ErrorContains(t, err, "scopes")
+
+	srv := newServer(t, &includesAnnotated{between: between{&annotated{}}}, mcpkit.Authenticated())
+	require.Equal(t, []string{"outer", "own"}, toolNames(t, srv), "erase needs a scope")
+	require.Contains(t, modern(t, srv).result("resources/read", `{"uri":"x://manual"}`), "read me")
+}
 
 func toolNames(t *testing.T, srv *mcpkit.Server) []string {
 	t.Helper()
@@ -194,6 +237,9 @@ type (
 	promptOfInt   struct {
 		_ struct{ Number mcpkit.Prompt }
 	}
+	promptOfSeq struct {
+		_ struct{ Lines mcpkit.Prompt }
+	}
 )
 
 func (noMethod) Search() string           { return "" }
@@ -220,6 +266,7 @@ func (channelResult) Stream() chan int              { return nil }
 func (nakedString) Search(query string) string      { return "" }
 func (unknownParam) Search(w io.Writer) string      { return "" }
 func (promptOfInt) Number() int                     { return 0 }
+func (promptOfSeq) Lines() iter.Seq[string]         { return nil }
 
 func TestAuthorsMistakes(t *testing.T) {
 	for _, test := range []struct {
@@ -256,6 +303,7 @@ func TestAuthorsMistakes(t *testing.T) {
 		{&twoStructured{}, `twoStructured.Both: several results want to be the structured output; put them into one struct`},
 		{&channelResult{}, `channelResult.Stream: a result of type chan int cannot be sent; return data, an io.Reader or an iter.Seq`},
 		{&promptOfInt{}, `promptOfInt.Number: a prompt cannot return int; return a string, mcpkit.User(…), messages or content`},
+		{&promptOfSeq{}, `promptOfSeq.Lines: a prompt cannot return iter.Seq[string]; return a string, mcpkit.User(…), messages or content`},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			srv := newServer(t, nil)
@@ -369,4 +417,19 @@ func TestFaultsOfOptions(t *testing.T) {
 	require.EqualError(t, err, "mcpkit: PageSize(0): a page holds at least 1 item")
 	_, err = mcpkit.New(nil, mcpkit.StateKeys([]byte("short")))
 	require.EqualError(t, err, "mcpkit: StateKeys: key 1 has 5 bytes; at least 32 random bytes are needed")
+	_, err = mcpkit.New(nil, mcpkit.Provide(func(context.Context) (*slog.Logger, error) { return slog.Default(), nil }))
+	require.EqualError(t, err, "mcpkit: Provide[*slog.Logger]: methods get it from the call; provide a type of your own")
+	_, err = mcpkit.New(nil, mcpkit.Provide(func(ctx context.Context) (context.Context, error) { return ctx, nil }))
+	require.EqualError(t, err, "mcpkit: Provide[context.Context]: methods get it from the call; provide a type of your own")
+	_, err = mcpkit.New(nil, mcpkit.Provide(func(context.Context) (io.Closer, error) { return nil, nil }, nil))
+	require.EqualError(t, err, "mcpkit: Provide[io.Closer]: clean-up 1 of 1 is nil")
+}
+
+// Around may have a guard, so it must not get lost.
+func TestOptionsOfAServiceNeedTheService(t *testing.T) {
+	const want = "mcpkit: Prefix, OptIn and Around are for the service that New and Serve get, which is nil; pass them to With or Register"
+	for _, o := range []mcpkit.Option{mcpkit.Prefix("p"), mcpkit.OptIn(), mcpkit.Around(func(next mcpkit.Handler) mcpkit.Handler { return next })} {
+		_, err := mcpkit.New(nil, o, mcpkit.With(&optedIn{}))
+		require.EqualError(t, err, want)
+	}
 }

@@ -56,13 +56,22 @@ func (results) Whole() *protocol.CallToolResult {
 func (results) Several() (point, mcpkit.Image, error) {
 	return point{9}, mcpkit.Image{Data: []byte("i"), MIMEType: "image/png"}, nil
 }
-func (results) Any() any    { return []int{1} }
-func (results) AnyNil() any { return nil }
+func (results) Any() any      { return []int{1} }
+func (results) AnyNil() any   { return nil }
+func (results) AnyError() any { return mcpkit.Errorf("no luck") }
 func (results) Numbers() iter.Seq[int] {
 	return func(yield func(int) bool) { _ = yield(1) && yield(2) }
 }
 func (results) Fails() iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) { _ = yield(1, nil) && yield(0, mcpkit.Errorf("no more")) }
+}
+func (results) GoesOn() iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for i := range 3 {
+			yield(i, mcpkit.Errorf("item %d", i))
+			yield(i, nil)
+		}
+	}
 }
 func (results) Endless() iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -103,8 +112,10 @@ func TestResultsOfEveryKind(t *testing.T) {
 		{"several", `"content":[{"type":"text","text":"{\"x\":9}"},{"type":"image","data":"aQ==","mimeType":"image/png"}],"structuredContent":{"x":9}`},
 		{"any", `"content":[{"type":"text","text":"[1]"}],"structuredContent":[1]`},
 		{"any_nil", `"content":[]`},
+		{"any_error", `"content":[{"type":"text","text":"no luck"}],"isError":true`},
 		{"numbers", `"content":[{"type":"text","text":"[1,2]"}],"structuredContent":[1,2]`},
 		{"fails", `"content":[{"type":"text","text":"no more"}],"isError":true`},
+		{"goes_on", `"content":[{"type":"text","text":"item 0"}],"isError":true`}, // as in its first error
 		{"endless", `"content":[{"type":"text","text":"the result is larger than 1000 bytes after 10 items"}],"isError":true`},
 		{"too_large", `"content":[{"type":"text","text":"the result is larger than 1000 bytes"}],"isError":true`},
 		{"told", `"content":[{"type":"text","text":"tell them"}],"isError":true`},

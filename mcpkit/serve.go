@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"runtime/debug"
 	"slices"
@@ -89,14 +90,23 @@ func (s *Server) lastResort(ctx context.Context, call *Call, resp **jsonrpc.Resp
 	}
 }
 
-// run runs the middleware chain, which observers see, and recovers its panics.
+// run runs the middleware chain, which observers see.
 func (s *Server) run(call *Call) (result Result, err error) {
 	if all := s.observers.Load(); all != nil {
 		call.observers = all
 		return s.observed(call)
 	}
+	return s.chained(call)
+}
+
+// chained runs the middleware chain and recovers its panics.
+func (s *Server) chained(call *Call) (result Result, err error) {
 	defer recoverAs(&err)
-	return (*s.chain.Load())(call.ctx, call)
+	result, err = (*s.chain.Load())(call.ctx, call)
+	if err != nil && errors.Is(err, ErrAsked) { // by middleware; runTarget has settled what methods ask
+		return call.settle(result, err)
+	}
+	return result, err
 }
 
 // identify determines the version and the method. It checks in this order: version family, _meta,

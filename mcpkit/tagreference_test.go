@@ -65,7 +65,7 @@ func tagReference() string {
 		row(&b, f.Key, f.Form, f.Doc)
 	}
 	b.WriteString("\n## Embedded fields of services\n\n| tag | write | means |\n|---|---|---|\n")
-	row(&b, "mcpkit", `mcpkit:"include"`, "Also registers the methods that the embedded field promotes. By default they are not registered.")
+	row(&b, "mcpkit", `mcpkit:"include"`, "Also registers the methods that the embedded field promotes, as the annotation block of its struct says unless the service's own block names them. By default they are not registered.")
 
 	b.WriteString("\n## All keys\n\n")
 	var all []string

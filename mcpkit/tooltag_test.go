@@ -142,7 +142,8 @@ func TestMistakesWithTagsOfExtensions(t *testing.T) {
 		{&misspelt{}, []mcpkit.Option{mcpkit.Extend(starred())}, `misspelt.Plain (tooltag_test.go:53): unknown tag "star"; did you mean "stars"?; known are ` + known + `, stars`},
 		{&refused{}, []mcpkit.Option{mcpkit.Extend(starred())}, `refused.Plain (tooltag_test.go:53): a tool with one star is not worth a tool; improve it`},
 		{&onPrompt{}, []mcpkit.Option{mcpkit.Extend(starred())}, `onPrompt.Plain (tooltag_test.go:53): tag "stars" means nothing for a Prompt; it is for tools`},
-		{&refused{}, nil, `refused.Plain (tooltag_test.go:53): tag "stars" belongs to an extension that the server does not have; add the extension to the options of New`},
+		{&refused{}, nil, `refused.Plain (tooltag_test.go:53): tag "stars" belongs to an extension that the server does not have; add the extension to the options of New
+refused.Search (tooltag_test.go:52): tag "stars" belongs to an extension that the server does not have; add the extension to the options of New`},
 	} {
 		_, err := mcpkit.New(test.service, test.opts...)
 		require.EqualError(t, err, test.want)

@@ -78,6 +78,12 @@ func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 	checkLeaks(t)
 	s := &Server{t: t, log: &buffer{}, rounds: new(rounds)}
 	if srv, ok := service.(*mcpkit.Server); ok {
+		switch {
+		case srv == nil:
+			t.Fatalf("mcptest: the server is nil; make one with mcpkit.New, and look at its error")
+		case len(opts) > 0:
+			t.Fatalf("mcptest: the server has its options already; pass them to mcpkit.New")
+		}
 		s.srv = srv
 		return s
 	}
@@ -204,12 +210,14 @@ func (s *Server) target() any {
 		go func() {
 			served <- stdio.NewIO(in, out, &stdio.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(context.Background(), h)
 		}()
+		ends := pipes{fromServer, toServer}
 		s.t.Cleanup(func() {
+			_ = ends.Close() // the client did, unless it could not be made
 			if err := <-served; err != nil {
 				s.t.Errorf("mcptest: serving on pipes: %v", err)
 			}
 		})
-		return client.Stream(pipes{fromServer, toServer})
+		return client.Stream(ends)
 	}
 	return h
 }
@@ -295,7 +303,7 @@ func (s *Server) Prompt(name string, args map[string]string) *Result {
 func (s *Server) Complete(target, argument, prefix string, others map[string]string) *Result {
 	s.t.Helper()
 	ref := protocol.CompletionRef{Type: protocol.RefPrompt, Name: target}
-	if strings.Contains(target, "://") {
+	if strings.Contains(target, "://") || strings.Contains(target, "{") {
 		ref = protocol.CompletionRef{Type: protocol.RefResource, URI: target}
 	}
 	return s.do(fmt.Sprintf("complete %q of %s", argument, target), others, func(r *Result, opts []client.CallOption) {

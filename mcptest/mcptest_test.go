@@ -336,3 +336,30 @@ func TestLeakedGoroutinesFail(t *testing.T) {
 	require.Contains(t, said[0], "mcptest: goroutines of the test still run:\n")
 	require.Contains(t, said[0], "(*Desk).Leak.func1")
 }
+
+func TestClientsThatCannotBeMadeFailTheTestOnEveryTransport(t *testing.T) {
+	want := []string{"mcptest: no connection: client: Handlers: int has none of the methods; if they have a pointer receiver, pass a pointer"}
+	for _, transport := range []func(*mcptest.Server) *mcptest.Server{(*mcptest.Server).Stdio, (*mcptest.Server).HTTP} {
+		require.Equal(t, want, failures(t, func(t testing.TB) { transport(mcptest.New(t, &Desk{})).Handlers(5).List() }))
+	}
+}
+
+func TestServersTakeNoOptions(t *testing.T) {
+	want := []string{"mcptest: the server has its options already; pass them to mcpkit.New"}
+	require.Equal(t, want, failures(t, func(t testing.TB) { mcptest.New(t, mcpkit.MustNew(&Desk{}), mcpkit.ExposeErrors()) }))
+	want = []string{"mcptest: the server is nil; make one with mcpkit.New, and look at its error"}
+	require.Equal(t, want, failures(t, func(t testing.TB) { mcptest.New(t, (*mcpkit.Server)(nil)) }))
+}
+
+type scroll struct {
+	_ struct {
+		Line mcpkit.Resource `uri:"urn:scroll:{line}" complete:"line=Lines"`
+	}
+}
+
+func (scroll) Line(line string) string      { return line }
+func (scroll) Lines(prefix string) []string { return []string{prefix + "1"} }
+
+func TestTemplatesOfAnySchemeAreCompleted(t *testing.T) {
+	mcptest.New(t, &scroll{}).Complete("urn:scroll:{line}", "line", "a", nil).Values("a1")
+}

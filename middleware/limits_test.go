@@ -324,6 +324,19 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// In a mounted server, the methods of a call run within one of the outer server.
+func TestRetryInAMountedServerTakesATurnForEachAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &flaky{left: 2, err: temporary{errors.New("connection refused")}}
+		inner := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly"))
+		inner.Use(middleware.Retry(), middleware.Concurrency(1, 0))
+		srv := newServer(t)
+		srv.Use(middleware.Timeout(time.Minute))
+		srv.MustMount("m", inner)
+		require.Equal(t, "worked", modern(t, srv).toolText(t.Context(), "m_x"))
+	})
+}
+
 func TestRetryStopsWithItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &flaky{left: 100, err: temporary{errors.New("x")}}

@@ -141,3 +141,11 @@ func TestRecoverReportsPanics(t *testing.T) {
 	}
 	require.Equal(t, []any{"panics", "in the method", "breaks", "in between"}, reported)
 }
+
+func TestRecoverReportsPanicsThatErrorCodesWraps(t *testing.T) {
+	var reported []any
+	srv := newServer(t, mcpkit.NewTool("panics", func() { panic("oops") }))
+	srv.Use(middleware.Recover(func(_ context.Context, _ *mcpkit.Call, p *mcpkit.PanicError) { reported = append(reported, p.Value) }), middleware.ErrorCodes())
+	modern(t, srv).call(t.Context(), "tools/call", `{"name":"panics"}`)
+	require.Equal(t, []any{"oops"}, reported)
+}

@@ -53,6 +53,8 @@ func OutcomeOf(result mcpkit.Result, err error) Outcome {
 		return Limited
 	}
 	switch {
+	case errors.Is(err, mcpkit.ErrAsked): // by inner middleware
+		return InputRequired
 	case errors.Is(err, mcpkit.ErrTimeout):
 		return TimedOut
 	case errors.Is(err, context.Canceled):

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -16,7 +17,7 @@ func Recover(report func(ctx context.Context, call *mcpkit.Call, p *mcpkit.Panic
 				if v := recover(); v != nil {
 					result, err = nil, &mcpkit.PanicError{Value: v, Stack: debug.Stack()}
 				}
-				if p, ok := err.(*mcpkit.PanicError); ok && report != nil {
+				if p, ok := errors.AsType[*mcpkit.PanicError](err); ok && report != nil {
 					report(ctx, call, p)
 				}
 			}()

@@ -279,3 +279,27 @@ func TestExpvarCountsOverdueMethods(t *testing.T) {
 		require.Equal(t, "0", overdue())
 	})
 }
+
+func TestMiddlewareMayAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		ran := 0
+		srv := newServer(t, mcpkit.NewTool("erase", func() string { ran++; return "erased" }))
+		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditBegin()), middleware.ErrorCodes())
+		srv.UseFor(mcpkit.OnTool("erase"), wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
+			if agreed, err := mcpkit.Confirm(ctx, "Erase?"); err != nil || !agreed {
+				return nil, err
+			}
+			return next(ctx, call)
+		}))
+		p := modern(t, srv)
+		answers := agree(t, p.round(t.Context(), "erase", ""))
+		require.Zero(t, ran)
+		require.Equal(t, "erased", textOf(t, p.round(t.Context(), "erase", answers)))
+		require.Equal(t, 1, ran)
+		got := lines(t, b.String())
+		require.Len(t, got, 2)
+		require.Equal(t, "begin", got[0]["event"])
+		require.Equal(t, "ok", got[1]["outcome"])
+	})
+}

@@ -193,6 +193,10 @@ func (o *object) list(above map[*object]bool) []Field {
 // type.
 func (c *compiler) spec(t reflect.Type, kw *jsonschema.Schema) *spec {
 	n := c.newSpec()
+	if c.endless(t) {
+		n.t, n.kw = t, &jsonschema.Schema{}
+		return n
+	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 		n.ptrs++
@@ -247,6 +251,30 @@ func (c *compiler) spec(t reflect.Type, kw *jsonschema.Schema) *spec {
 		n.read = readPointer
 	}
 	return n
+}
+
+// endless reports, as a mistake, that t contains itself without a struct, as type List []List does. A
+// schema has no name for such a type.
+func (c *compiler) endless(t reflect.Type) bool {
+	var above []reflect.Type // with names, since a type without one cannot contain itself
+	for {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		default:
+			return false
+		}
+		if t.Name() != "" {
+			if slices.Contains(above, t) {
+				c.errorf("the type %s contains itself; put it into a field of a struct, and let the struct contain itself", typeText(t))
+				return true
+			}
+			above = append(above, t)
+		}
+		if t.Kind() != reflect.Pointer && ownJSON(t, c.dir) != "" {
+			return false
+		}
+		t = t.Elem()
+	}
 }
 
 func (n *spec) setElem(elem *spec) { n.elem, n.node.elem = elem, elem.node }
@@ -341,6 +369,15 @@ func (c *compiler) objectOf(key objectKey) *object {
 		for i, name := range o.names {
 			o.index[name] = i
 		}
+	}
+	if slices.ContainsFunc(o.fields, func(f *field) (endless bool) {
+		if f.sf != nil {
+			c.enter(f, func() { endless = c.endless(f.Type) })
+		}
+		return endless
+	}) {
+		o.fields, o.names, o.compiling = nil, nil, false
+		return o
 	}
 	props := c.reflectFields(o)
 	for _, f := range o.fields {

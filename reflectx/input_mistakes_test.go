@@ -10,6 +10,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
+type (
+	list []map[string]list
+	loop *loop
+)
+
 func TestMistakesInTagsAreReported(t *testing.T) {
 	type inner struct {
 		N int `json:"n" header:"N"`
@@ -196,6 +201,10 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 			`T, field A: the interface error has no JSON; register its types as a union, take any, or hide the field with json:"-"`},
 		{"map with float keys", reflect.TypeFor[struct{ A map[float64]int }](),
 			`T, field A: the type map[float64]int has keys that JSON has not; write a map with string or integer keys`},
+		{"list of itself", reflect.TypeFor[struct{ A *list }](),
+			`T, field A: the type reflectx_test.list contains itself; put it into a field of a struct, and let the struct contain itself`},
+		{"pointer to itself", reflect.TypeFor[struct{ A []loop }](),
+			`T, field A: the type reflectx_test.loop contains itself; put it into a field of a struct, and let the struct contain itself`},
 		{"same name twice", reflect.StructOf([]reflect.StructField{
 			{Name: "Left", Type: reflect.TypeFor[Left](), Anonymous: true},
 			{Name: "Right", Type: reflect.TypeFor[Right](), Anonymous: true},
@@ -245,6 +254,13 @@ T, field F.H: the default is "y", which is not an integer; write one that is`},
 			require.EqualError(t, err, test.err)
 			require.IsType(t, reflectx.Errors{}, err)
 		})
+	}
+}
+
+func TestOutputsThatContainThemselvesWithoutAStructAreRefused(t *testing.T) {
+	for _, typ := range []reflect.Type{reflect.TypeFor[list](), reflect.TypeFor[struct{ A []list }]()} {
+		_, err := reflectx.OutputSchema("T", typ, reflectx.InputOptions{})
+		require.ErrorContains(t, err, "the type reflectx_test.list contains itself")
 	}
 }
 

@@ -46,7 +46,7 @@ func labelsOf(call *mcpkit.Call, outcome middleware.Outcome, err error) labels {
 
 // codeOf returns the code of the error that the client gets, or "" if it gets a result.
 func codeOf(call *mcpkit.Call, err error) string {
-	if err == nil {
+	if err == nil || errors.Is(err, mcpkit.ErrAsked) {
 		return ""
 	}
 	code := jsonrpc.CodeInternalError

@@ -24,20 +24,33 @@ type Service struct {
 	OptIn  bool
 }
 
-// entries yields the fields of the annotation blocks of t, with their tags.
-func entries(t *types.Named) iter.Seq2[*types.Var, reflect.StructTag] {
+// entries yields the fields of the annotation blocks of t, with their tags, and then those of the
+// structs that t embeds with the tag mcpkit:"include".
+func entries(t types.Type, above ...types.Type) iter.Seq2[*types.Var, reflect.StructTag] {
 	return func(yield func(*types.Var, reflect.StructTag) bool) {
 		st, ok := t.Underlying().(*types.Struct)
-		if !ok {
+		if !ok || slices.Contains(above, t) {
 			return
 		}
-		for f := range st.Fields() {
+		var included []types.Type
+		for i := range st.NumFields() {
+			f := st.Field(i)
+			if f.Anonymous() && reflect.StructTag(st.Tag(i)).Get("mcpkit") == "include" {
+				included = append(included, types.Unalias(Indirect(f.Type())))
+			}
 			block, ok := types.Unalias(f.Type()).(*types.Struct)
 			if f.Name() != "_" || !ok {
 				continue
 			}
 			for i := range block.NumFields() {
 				if !yield(block.Field(i), reflect.StructTag(block.Tag(i))) {
+					return
+				}
+			}
+		}
+		for _, in := range included {
+			for f, tag := range entries(in, append(above, t)...) {
+				if !yield(f, tag) {
 					return
 				}
 			}
@@ -335,7 +348,9 @@ func namedStruct(t types.Type) *types.Named {
 func methods(t *types.Named) []Method {
 	markers := map[string]string{}
 	for f := range entries(t) {
-		markers[f.Name()] = Marker(f.Type())
+		if markers[f.Name()] == "" { // the outermost block is first
+			markers[f.Name()] = Marker(f.Type())
+		}
 	}
 	var found []Method
 	set := types.NewMethodSet(types.NewPointer(t))
