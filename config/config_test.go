@@ -190,6 +190,26 @@ func TestEmptyConfigurationIsValid(t *testing.T) {
 }
 
 // TestErrorsNameTheirPlace compares the whole text of errors.
+// Encoders of other languages write characters beyond U+FFFF as two escapes, which YAML does not have.
+func TestAnyJSONIsRead(t *testing.T) {
+	for text, want := range map[string]string{
+		`\ud83d\ude00 \uD83D\uDE00\/\b`: "😀 😀/\b",
+		`\\ud83d\ude00`:                 `\ud83d` + "\ufffd",
+		`\\ud83d\\ude00 \u00e9\u007f`:   `\ud83d\ude00 é` + "\x7f",
+	} {
+		var js string
+		require.NoError(t, json.Unmarshal([]byte(`"`+text+`"`), &js))
+		require.Equal(t, want, js)
+		c, err := config.Parse("c.json", []byte("{\n\t\"server\":{\"instructions\":\""+text+"\"}}"), config.Prefix(""))
+		if strings.Contains(want, "\ufffd") {
+			require.Error(t, err, "half of a character")
+			continue
+		}
+		require.NoError(t, err, text)
+		require.Equal(t, want, c.Server.Instructions)
+	}
+}
+
 func TestErrorsNameTheirPlace(t *testing.T) {
 	const auth = "transport: {http: {addr: \":0\"}}\nauth:\n  issuer: https://i.example\n  resource: https://r.example\n"
 	t.Setenv("UNSET", "")
@@ -244,6 +264,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		"a path twice":           {"transport:\n  http: {addr: \":0\", path: /x, sse: /x}\n", nil, `config: c.yaml:2:37: transport.http.sse: "/x" is already the path of transport.http.path`},
 		"the usual path":         {"transport:\n  http: {addr: \":0\", websocket: /mcp}\n", nil, `config: c.yaml:2:33: transport.http.websocket: "/mcp" is already the path of transport.http.path`},
 		"a path of health":       {"transport:\n  http: {addr: \":0\", websocket: /readyz, health: true}\n", nil, `config: c.yaml:2:33: transport.http.websocket: "/readyz" is already the path of transport.http.health`},
+		"path of no request":     {"transport:\n  http: {addr: \":0\", path: //mcp, sse: /a/../sse, websocket: /ws/}\n", nil, "config: c.yaml:2:28: transport.http.path: \"//mcp\" is not a path; write for example \"/v1\"\nconfig: c.yaml:2:40: transport.http.sse: \"/a/../sse\" is not a path; write for example \"/v1\""},
 		"no path":                {"transport:\n  http: {addr: \":0\", path: mcp, sse: \"/{all}\"}\n", nil, "config: c.yaml:2:28: transport.http.path: \"mcp\" is not a path; write for example \"/v1\"\nconfig: c.yaml:2:38: transport.http.sse: \"/{all}\" is not a path; write for example \"/v1\""},
 		"half of TLS":            {"transport:\n  http:\n    addr: :0\n    tls: {certificate: c.pem}\n", nil, `config: c.yaml:4:5: transport.http.tls.key: it is missing; want the path of a file`},
 		"framing":                {"transport:\n  unix: {path: s, framing: frames}\n", nil, `config: c.yaml:2:28: transport.unix.framing: "frames" is not valid; want one of lines, headers, any`},
