@@ -208,7 +208,7 @@ func modulePathOf(dir string) (string, error) {
 // build builds the program for a platform and returns its path. The same source gives the same
 // bytes: no paths, no commit, and no build ID.
 func (b *bundling) build(ctx context.Context, p platform) (string, error) {
-	path := filepath.Join(b.temp, p.os+"-"+p.arch)
+	path := filepath.Join(b.temp, p.os+"-"+p.arch+".exe") // Windows starts nothing else
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}

@@ -141,6 +141,7 @@ func TestBundlesAreBuiltForOtherPlatforms(t *testing.T) {
 	for i, want := range []struct{ platform, file, magic string }{{"win32", "server/shop.exe", "MZ"}, {"darwin", "server/shop", "\xcf\xfa\xed\xfe"}} {
 		program, err := b.build(t.Context(), targets[i])
 		require.NoError(t, err)
+		require.Equal(t, ".exe", filepath.Ext(program), "without it, Windows starts no program")
 		data, err := b.pack(&description{info: protocol.Implementation{Name: "Shop"}, version: "1.0.0", text: "Sells."}, targets[i], program, nil)
 		require.NoError(t, err)
 		bundle, unpacked := filepath.Join(t.TempDir(), "x.mcpb"), t.TempDir()
