@@ -189,7 +189,6 @@ func TestEmptyConfigurationIsValid(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheirPlace compares the whole text of errors.
 // Encoders of other languages write characters beyond U+FFFF as two escapes, which YAML does not have.
 func TestAnyJSONIsRead(t *testing.T) {
 	for text, want := range map[string]string{
@@ -210,6 +209,7 @@ func TestAnyJSONIsRead(t *testing.T) {
 	}
 }
 
+// TestErrorsNameTheirPlace compares the whole text of errors.
 func TestErrorsNameTheirPlace(t *testing.T) {
 	const auth = "transport: {http: {addr: \":0\"}}\nauth:\n  issuer: https://i.example\n  resource: https://r.example\n"
 	t.Setenv("UNSET", "")
