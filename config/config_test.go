@@ -209,6 +209,14 @@ func TestAnyJSONIsRead(t *testing.T) {
 	}
 }
 
+// Command mcpkit reads it, and passes its environment to the server.
+func TestTheClientSecretOfTheCommandLineIsNoSetting(t *testing.T) {
+	_, err := config.Load("", config.Environ([]string{"MCPKIT_CLIENT_SECRET=hunter2"}))
+	require.NoError(t, err)
+	_, err = config.Load("", config.Environ([]string{"MCPKIT_CLIENT_ID=notes"}))
+	require.ErrorContains(t, err, "MCPKIT_CLIENT_ID: unknown variable")
+}
+
 // TestErrorsNameTheirPlace compares the whole text of errors.
 func TestErrorsNameTheirPlace(t *testing.T) {
 	const auth = "transport: {http: {addr: \":0\"}}\nauth:\n  issuer: https://i.example\n  resource: https://r.example\n"
