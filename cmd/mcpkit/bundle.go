@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/mcpb"
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -227,7 +227,7 @@ func (b *bundling) build(ctx context.Context, p platform) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", path, "--", b.pkg)
+	cmd := services.Go(ctx, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", path, "--", b.pkg)
 	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch)
 	if os.Getenv("CGO_ENABLED") == "" { // programs with C need a compiler for each target
