@@ -151,6 +151,9 @@ func runInstall(ctx context.Context, r *remote, p *placement) error {
 	if len(s.Env)+len(s.Headers) > 0 {
 		r.say("the values of -env and -header are in the file as plain text")
 	}
+	if r.inherit {
+		r.say("-inherit-env is not in the file; write -env NAME for each variable that the server needs")
+	}
 	return nil
 }
 

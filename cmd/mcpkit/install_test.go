@@ -202,6 +202,13 @@ func TestHostsConnectToWebAddressesOnly(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, ".cursor"))
 }
 
+func TestInstallSaysThatHostsDoNotPassTheEnvironmentOn(t *testing.T) {
+	home(t)
+	code, _, errs := said(t, "install", "cursor", lab(t), "-name", "lab", "-inherit-env", "-no-check")
+	require.Equal(t, exitOK, code)
+	require.Equal(t, "mcpkit install: -inherit-env is not in the file; write -env NAME for each variable that the server needs\n", errs)
+}
+
 // Several programs may install servers at the same time.
 func TestAChangeThatIsReportedIsInTheFile(t *testing.T) {
 	home(t)
