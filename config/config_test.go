@@ -458,9 +458,22 @@ func TestMistakesOfAuthAreFoundAtStartup(t *testing.T) {
 	}
 }
 
+// Services run in a folder of their own, such as /.
+func TestTheAuditFileIsBesideTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(t.TempDir())
+	c, err := config.Parse(filepath.Join(dir, "c.yaml"), []byte("middleware:\n  audit: {file: audit.jsonl}\n"), none)
+	require.NoError(t, err)
+	_, end, err := c.Middlewares()
+	require.NoError(t, err)
+	require.NoError(t, end())
+	require.FileExists(t, filepath.Join(dir, "audit.jsonl"))
+}
+
 func TestUnwritableAuditFileIsReported(t *testing.T) {
-	c := &config.Config{Middleware: config.Middleware{Audit: &config.Audit{File: filepath.Join(t.TempDir(), "no", "where")}}}
-	_, err := c.New(nil)
+	c, err := config.Parse("c.yaml", []byte("middleware:\n  audit: {file: "+filepath.Join(t.TempDir(), "no", "where")+"}\n"), none)
+	require.NoError(t, err)
+	_, err = c.New(nil)
 	require.ErrorContains(t, err, "config: middleware.audit.file: ")
 }
 
