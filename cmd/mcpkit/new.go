@@ -83,7 +83,11 @@ func (n *newModule) run(ctx context.Context, folder string, std streams) error {
 	if err := g.run([]string{"."}); err != nil {
 		return fmt.Errorf("%s is written, but its descriptions are not: %w", folder, err)
 	}
-	fmt.Fprintf(std.out, "wrote %s; next:\n\n  cd %s\n  go test ./...\n  go tool mcpkit call 'go run .' find text=tea\n", folder, folder)
+	spaced := folder
+	if strings.Contains(folder, " ") {
+		spaced = `"` + folder + `"`
+	}
+	fmt.Fprintf(std.out, "wrote %s; next:\n\n  cd %s\n  go test ./...\n  go tool mcpkit call 'go run .' find text=tea\n", folder, spaced)
 	return nil
 }
 
