@@ -114,7 +114,7 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 		if or(a.Sync, false) {
 			file = append(file, middleware.SyncAudit())
 		}
-		log, err := middleware.OpenAuditFile(a.File, file...)
+		log, err := middleware.OpenAuditFile(string(a.File), file...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("config: middleware.audit.file: %w", err)
 		}

@@ -189,6 +189,34 @@ func TestEmptyConfigurationIsValid(t *testing.T) {
 	}
 }
 
+// Encoders of other languages write characters beyond U+FFFF as two escapes, which YAML does not have.
+func TestAnyJSONIsRead(t *testing.T) {
+	for text, want := range map[string]string{
+		`\ud83d\ude00 \uD83D\uDE00\/\b`: "😀 😀/\b",
+		`\\ud83d\ude00`:                 `\ud83d` + "\ufffd",
+		`\\ud83d\\ude00 \u00e9\u007f`:   `\ud83d\ude00 é` + "\x7f",
+	} {
+		var js string
+		require.NoError(t, json.Unmarshal([]byte(`"`+text+`"`), &js))
+		require.Equal(t, want, js)
+		c, err := config.Parse("c.json", []byte("{\n\t\"server\":{\"instructions\":\""+text+"\"}}"), config.Prefix(""))
+		if strings.Contains(want, "\ufffd") {
+			require.Error(t, err, "half of a character")
+			continue
+		}
+		require.NoError(t, err, text)
+		require.Equal(t, want, c.Server.Instructions)
+	}
+}
+
+// Command mcpkit reads it, and passes its environment to the server.
+func TestTheClientSecretOfTheCommandLineIsNoSetting(t *testing.T) {
+	_, err := config.Load("", config.Environ([]string{"MCPKIT_CLIENT_SECRET=hunter2"}))
+	require.NoError(t, err)
+	_, err = config.Load("", config.Environ([]string{"MCPKIT_CLIENT_ID=notes"}))
+	require.ErrorContains(t, err, "MCPKIT_CLIENT_ID: unknown variable")
+}
+
 // TestErrorsNameTheirPlace compares the whole text of errors.
 func TestErrorsNameTheirPlace(t *testing.T) {
 	const auth = "transport: {http: {addr: \":0\"}}\nauth:\n  issuer: https://i.example\n  resource: https://r.example\n"
@@ -244,6 +272,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		"a path twice":           {"transport:\n  http: {addr: \":0\", path: /x, sse: /x}\n", nil, `config: c.yaml:2:37: transport.http.sse: "/x" is already the path of transport.http.path`},
 		"the usual path":         {"transport:\n  http: {addr: \":0\", websocket: /mcp}\n", nil, `config: c.yaml:2:33: transport.http.websocket: "/mcp" is already the path of transport.http.path`},
 		"a path of health":       {"transport:\n  http: {addr: \":0\", websocket: /readyz, health: true}\n", nil, `config: c.yaml:2:33: transport.http.websocket: "/readyz" is already the path of transport.http.health`},
+		"path of no request":     {"transport:\n  http: {addr: \":0\", path: //mcp, sse: /a/../sse, websocket: /ws/}\n", nil, "config: c.yaml:2:28: transport.http.path: \"//mcp\" is not a path; write for example \"/v1\"\nconfig: c.yaml:2:40: transport.http.sse: \"/a/../sse\" is not a path; write for example \"/v1\""},
 		"no path":                {"transport:\n  http: {addr: \":0\", path: mcp, sse: \"/{all}\"}\n", nil, "config: c.yaml:2:28: transport.http.path: \"mcp\" is not a path; write for example \"/v1\"\nconfig: c.yaml:2:38: transport.http.sse: \"/{all}\" is not a path; write for example \"/v1\""},
 		"half of TLS":            {"transport:\n  http:\n    addr: :0\n    tls: {certificate: c.pem}\n", nil, `config: c.yaml:4:5: transport.http.tls.key: it is missing; want the path of a file`},
 		"framing":                {"transport:\n  unix: {path: s, framing: frames}\n", nil, `config: c.yaml:2:28: transport.unix.framing: "frames" is not valid; want one of lines, headers, any`},
@@ -429,9 +458,22 @@ func TestMistakesOfAuthAreFoundAtStartup(t *testing.T) {
 	}
 }
 
+// Services run in a folder of their own, such as /.
+func TestTheAuditFileIsBesideTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(t.TempDir())
+	c, err := config.Parse(filepath.Join(dir, "c.yaml"), []byte("middleware:\n  audit: {file: audit.jsonl}\n"), none)
+	require.NoError(t, err)
+	_, end, err := c.Middlewares()
+	require.NoError(t, err)
+	require.NoError(t, end())
+	require.FileExists(t, filepath.Join(dir, "audit.jsonl"))
+}
+
 func TestUnwritableAuditFileIsReported(t *testing.T) {
-	c := &config.Config{Middleware: config.Middleware{Audit: &config.Audit{File: filepath.Join(t.TempDir(), "no", "where")}}}
-	_, err := c.New(nil)
+	c, err := config.Parse("c.yaml", []byte("middleware:\n  audit: {file: "+filepath.Join(t.TempDir(), "no", "where")+"}\n"), none)
+	require.NoError(t, err)
+	_, err = c.New(nil)
 	require.ErrorContains(t, err, "config: middleware.audit.file: ")
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	gopath "path"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -93,7 +94,8 @@ func (l *loader) distinct(h *HTTP) {
 			l.fault(at, "%q is already the path of %s", path, by)
 			continue
 		}
-		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{} ?#") {
+		clean := gopath.Clean(path) == path || gopath.Clean(path)+"/" == path // others are redirected
+		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{} ?#") || !clean {
 			l.fault(at, "%q is not a path; write for example %q", clip(path), "/v1")
 		}
 		taken[path] = at

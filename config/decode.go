@@ -225,12 +225,15 @@ func (l *loader) variable(v reflect.Value, f *field, name, text string) {
 	}
 }
 
+// ofCommand is a variable of command mcpkit, whose servers may have its environment.
+const ofCommand = "MCPKIT_CLIENT_SECRET"
+
 // unknownVariables reports variables with the prefix that name no key. Empty variables do not
 // count.
 func (l *loader) unknownVariables(known map[string]bool) {
 	names := slices.Sorted(maps.Keys(known))
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
-		if strings.HasPrefix(name, l.prefix) && l.env[name] != "" && !known[name] && !l.used[name] {
+		if strings.HasPrefix(name, l.prefix) && l.env[name] != "" && !known[name] && !l.used[name] && name != ofCommand {
 			l.places[name] = place{variable: name}
 			l.fault(name, "unknown variable%s", nearest.Hint(name, names))
 		}

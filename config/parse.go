@@ -2,14 +2,21 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 )
 
 // parse reads YAML, which includes JSON, and returns its value, or nil for an empty file.
 func parse(name string, data []byte) (*yaml.Node, error) {
+	if json.Valid(data) {
+		data = escapes.ReplaceAllFunc(data, whole)
+	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
@@ -28,6 +35,18 @@ func parse(name string, data []byte) (*yaml.Node, error) {
 		return nil, syntaxError(name, err)
 	}
 	return document.Content[0], nil
+}
+
+// escapes matches the escapes in JSON; two that are halves of a character are one.
+var escapes = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|.)`)
+
+// whole returns an escape of JSON as one of YAML, which has no halves of characters.
+func whole(escape []byte) []byte {
+	var text string
+	if len(escape) == 2 || json.Unmarshal(slices.Concat([]byte(`"`), escape, []byte(`"`)), &text) != nil {
+		return escape
+	}
+	return fmt.Appendf(nil, `\U%08X`, []rune(text)[0])
 }
 
 // syntaxError returns the parser's message. It quotes nothing of the file, which may contain secrets.

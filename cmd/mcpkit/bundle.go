@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -23,6 +23,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/mcpb"
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -94,6 +95,12 @@ func (b *bundling) run(ctx context.Context, named string) (err error) {
 	if err != nil {
 		return err
 	}
+	if b.name != "" && !registryName.MatchString(b.name) {
+		return fmt.Errorf("-name %q is not a name in the registry; write for example com.example/shop", b.name)
+	}
+	if u, err := url.Parse(b.url); b.url != "" && (err != nil || !overHTTP(b.url) || u.Host == "") {
+		return fmt.Errorf("-url %q is not a URL such as https://example.com/files", b.url)
+	}
 	if b.dir, b.pkg, err = findProgram("", named); err != nil {
 		return err
 	}
@@ -138,6 +145,9 @@ func (b *bundling) run(ctx context.Context, named string) (err error) {
 	return b.write(files)
 }
 
+// registryName matches the names that the schema of server.json allows.
+var registryName = regexp.MustCompile(`^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`)
+
 // A platform is where a program runs.
 type platform struct{ os, arch string }
 
@@ -177,6 +187,11 @@ func (b *bundling) asked() (map[string]mcpb.Setting, error) {
 		if !variableNames.MatchString(name) || strings.TrimSpace(description) == "" {
 			return nil, fmt.Errorf("-ask %q has to be NAME=description, such as 'SHOP_TOKEN=The token of your shop.'", flag)
 		}
+		for other := range settings {
+			if name != other && strings.EqualFold(name, other) {
+				return nil, fmt.Errorf("-ask %q: the name differs from %s only in case, and settings of bundles do not", flag, other)
+			}
+		}
 		settings[name] = mcpb.Setting{Type: "string", Title: name, Description: strings.TrimSpace(description), Required: true, Sensitive: secretName.MatchString(name)}
 	}
 	return settings, nil
@@ -208,11 +223,11 @@ func modulePathOf(dir string) (string, error) {
 // build builds the program for a platform and returns its path. The same source gives the same
 // bytes: no paths, no commit, and no build ID.
 func (b *bundling) build(ctx context.Context, p platform) (string, error) {
-	path := filepath.Join(b.temp, p.os+"-"+p.arch)
+	path := filepath.Join(b.temp, p.os+"-"+p.arch+".exe") // Windows starts nothing else
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", path, "--", b.pkg)
+	cmd := services.Go(ctx, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", path, "--", b.pkg)
 	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch)
 	if os.Getenv("CGO_ENABLED") == "" { // programs with C need a compiler for each target
@@ -335,23 +350,23 @@ func (b *bundling) authorName() string {
 func (b *bundling) list(d *description, packages []mcpb.Package) *mcpb.Listing {
 	l := &mcpb.Listing{Schema: mcpb.ListingSchema, Name: b.name, Title: d.info.Title, Description: mcpb.Brief(d.text, mcpb.MaxDescription),
 		Version: d.version, WebsiteURL: d.info.WebsiteURL, Packages: packages}
-	url := b.url
+	folder := b.url
 	if m := forge.FindStringSubmatch(b.module); m != nil {
 		source, _, _ := strings.Cut(m[1], ".")
 		l.Repository = &mcpb.Repository{URL: "https://" + m[0], Source: source}
 		if l.Name == "" {
 			l.Name = "io." + source + "." + m[2] + "/" + d.file()
 		}
-		if url == "" && source == "github" {
-			url = "https://" + m[0] + "/releases/download/v" + d.version
+		if folder == "" && source == "github" {
+			folder = "https://" + m[0] + "/releases/download/v" + d.version
 		}
 	}
-	if l.Name == "" || url == "" {
+	if l.Name == "" || folder == "" {
 		b.err.printf("mcpkit bundle: no server.json: the registry needs -name, such as com.example/%s, and -url, the URL of the folder with the bundles\n", d.file())
 		return nil
 	}
 	for i := range packages {
-		packages[i].Identifier = strings.TrimSuffix(url, "/") + "/" + packages[i].Identifier
+		packages[i].Identifier = strings.TrimSuffix(folder, "/") + "/" + packages[i].Identifier
 	}
 	return l
 }

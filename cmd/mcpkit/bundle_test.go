@@ -141,6 +141,7 @@ func TestBundlesAreBuiltForOtherPlatforms(t *testing.T) {
 	for i, want := range []struct{ platform, file, magic string }{{"win32", "server/shop.exe", "MZ"}, {"darwin", "server/shop", "\xcf\xfa\xed\xfe"}} {
 		program, err := b.build(t.Context(), targets[i])
 		require.NoError(t, err)
+		require.Equal(t, ".exe", filepath.Ext(program), "without it, Windows starts no program")
 		data, err := b.pack(&description{info: protocol.Implementation{Name: "Shop"}, version: "1.0.0", text: "Sells."}, targets[i], program, nil)
 		require.NoError(t, err)
 		bundle, unpacked := filepath.Join(t.TempDir(), "x.mcpb"), t.TempDir()
@@ -189,6 +190,10 @@ func TestWhatCannotBeBundledIsReported(t *testing.T) {
 		{[]string{dir, "-target", "linux/z80"}, "the program does not build for linux/z80:\ngo: unsupported GOOS/GOARCH pair linux/z80\n"},
 		{[]string{dir, "-ask", "A B=c"}, `mcpkit bundle: -ask "A B=c" has to be NAME=description, such as 'SHOP_TOKEN=The token of your shop.'` + "\n"},
 		{[]string{dir, "-ask", "TOKEN"}, `-ask "TOKEN" has to be NAME=description`},
+		{[]string{dir, "-ask", "CITY=a", "-ask", "City=b"}, `mcpkit bundle: -ask "City=b": the name differs from CITY only in case, and settings of bundles do not` + "\n"},
+		{[]string{dir, "-name", "shop"}, `mcpkit bundle: -name "shop" is not a name in the registry; write for example com.example/shop` + "\n"},
+		{[]string{dir, "-name", "com.example/my shop"}, `-name "com.example/my shop" is not a name in the registry`},
+		{[]string{dir, "-url", "example.com/files"}, `mcpkit bundle: -url "example.com/files" is not a URL such as https://example.com/files` + "\n"},
 		{[]string{dir, "-version", "one"}, `the version "one" is not one such as 1.2.0; write -version` + "\n"},
 		{[]string{dir, "-version", "1.2"}, `the version "1.2" is not one such as 1.2.0; write -version` + "\n"},
 		{[]string{t.TempDir()}, "is in no module: neither it nor a folder above has a go.mod\n"},

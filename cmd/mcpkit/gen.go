@@ -64,6 +64,9 @@ func (g *generator) run(patterns []string) error {
 
 // pkg writes or checks the file of one package. It returns the number of services.
 func (g *generator) pkg(p *services.Package) (int, error) {
+	if p.Path == "command-line-arguments" {
+		return 0, errors.New("name the package instead of its files: descriptions belong to import paths")
+	}
 	if err := p.Find(g.names); err != nil {
 		return 0, err
 	}
@@ -78,7 +81,7 @@ func (g *generator) pkg(p *services.Package) (int, error) {
 	}
 	found := len(p.Services) + len(p.Functions)
 	switch {
-	case bytes.Equal(want, have):
+	case gen.Same(have, want):
 		return found, nil
 	case g.check && have == nil:
 		return found, fmt.Errorf("%s has no %s; run go generate, or mcpkit gen %[1]s", p.Path, services.GeneratedFile)

@@ -244,6 +244,15 @@ func TestStaleFilesAreReported(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, check())
 
+	// Git for Windows writes all files with other line ends.
+	for _, name := range []string{"main.go", services.GeneratedFile} {
+		file := filepath.Join(dir, name)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n")), 0o644))
+	}
+	require.NoError(t, check())
+
 	// A signature changes: the build fails until the file is generated again.
 	replace(t, filepath.Join(dir, "main.go"), "func (s *Shop) Restock(ctx context.Context, name string)", "func (s *Shop) Restock(name string, ctx context.Context)")
 	build := func() (string, error) {
@@ -272,6 +281,10 @@ func TestGenReportsMissingServices(t *testing.T) {
 	require.EqualError(t, err, "example.com/prog/wares has no type Gone")
 	_, err = generator{names: []string{"Sort"}}.in(t, dir, "./wares")
 	require.EqualError(t, err, "example.com/prog/wares.Sort is not a struct")
+
+	_, err = generator{names: []string{"Base"}}.in(t, dir, filepath.Join(dir, "wares", "wares.go"))
+	require.EqualError(t, err, "name the package instead of its files: descriptions belong to import paths")
+	require.NoFileExists(t, filepath.Join(dir, "wares", services.GeneratedFile))
 
 	wrote, err := generator{names: []string{"Base"}}.in(t, dir, "./wares")
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/hosts"
+	"github.com/mcpkit/mcpkit-go/internal/filelock"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
@@ -110,6 +111,9 @@ func runInstall(ctx context.Context, r *remote, p *placement) error {
 		return r.usage("%v", err)
 	}
 	s := hosts.Server{Name: p.name, URL: r.target, Headers: r.headerLines, Env: r.env}
+	if scheme, _, _ := strings.Cut(r.target, ":"); r.command == nil && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return r.usage("hosts connect to http and https URLs, and start programs; they cannot use %q", r.target)
+	}
 	if r.command != nil {
 		s.URL = ""
 		if s.Command, err = absolute(r.command.Args); err != nil {
@@ -147,6 +151,9 @@ func runInstall(ctx context.Context, r *remote, p *placement) error {
 	if len(s.Env)+len(s.Headers) > 0 {
 		r.say("the values of -env and -header are in the file as plain text")
 	}
+	if r.inherit {
+		r.say("-inherit-env is not in the file; write -env NAME for each variable that the server needs")
+	}
 	return nil
 }
 
@@ -165,8 +172,8 @@ func absolute(args []string) ([]string, error) {
 		return nil, err
 	}
 	out := append([]string{program}, args[1:]...)
-	if name := strings.TrimSuffix(filepath.Base(program), ".exe"); name == "go" && len(args) > 2 && args[1] == "run" && args[2] != "-C" {
-		return slices.Insert(out, 2, "-C", here), nil // go run also starts the server there
+	if strings.TrimSuffix(filepath.Base(program), ".exe") == "go" && len(args) > 1 {
+		return inFolder(out, here), nil
 	}
 	for i, arg := range out[1:] {
 		if arg == "." || arg == ".." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
@@ -174,6 +181,36 @@ func absolute(args []string) ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+// inFolder returns a command line of go with the flag -C. Go finds packages and tools in that folder,
+// and starts the server there.
+func inFolder(words []string, here string) []string {
+	at := 1
+	if !strings.HasPrefix(words[1], "-") { // the flag follows a word such as run
+		at = 2
+	}
+	flag, dir, joined := "", "", false
+	if at < len(words) {
+		flag, dir, joined = strings.Cut(words[at], "=")
+	}
+	switch {
+	case flag != "-C" && flag != "--C":
+		return slices.Insert(words, at, "-C", here)
+	case joined:
+		words[at] = flag + "=" + under(here, dir)
+	case at+1 < len(words):
+		words[at+1] = under(here, words[at+1])
+	}
+	return words
+}
+
+// under returns a path that is relative to a folder as an absolute one.
+func under(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
 }
 
 // errUnchanged says that a file is as it should be already.
@@ -184,6 +221,8 @@ var errUnchanged = errors.New("unchanged")
 func editFile(file string, dryRun bool, out *screen, edit func(src []byte) ([]byte, error)) error {
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		file = target
+	} else if _, there := os.Lstat(file); there == nil && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is a link to a file that does not exist", file)
 	}
 	src, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -262,10 +301,30 @@ func replaceFile(file string, was, content []byte, mode fs.FileMode) error {
 	if err := errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
 		return err
 	}
-	if now, err := os.ReadFile(file); err == nil && !bytes.Equal(now, was) || err != nil && len(was) > 0 {
+	unlock, ok := lockFiles()
+	defer unlock()
+	if now, err := os.ReadFile(file); !ok || err == nil && !bytes.Equal(now, was) || err != nil && len(was) > 0 {
 		return fmt.Errorf("%s has changed meanwhile; try again", file)
 	}
 	return os.Rename(f.Name(), file)
+}
+
+// lockFiles prevents that two programs of a user replace files at the same time. It returns false if
+// another one does. Without a folder for the lock it prevents nothing.
+func lockFiles() (unlock func(), ok bool) {
+	dir, err := os.UserCacheDir()
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(dir, "mcpkit"), 0o700)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(filepath.Join(dir, "mcpkit", "install.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	}
+	if err != nil {
+		return func() {}, true
+	}
+	ok, err = filelock.TryLock(f)
+	return func() { _ = errors.Join(filelock.Unlock(f), f.Close()) }, ok || err != nil
 }
 
 // printChange prints the lines that differ, with - before old ones and + before new ones.

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +28,7 @@ func home(t *testing.T) string {
 		t.Setenv(name, filepath.Join(dir, ".config"))
 	}
 	t.Setenv("CODEX_HOME", "")
+	t.Setenv("CLAUDE_CONFIG_DIR", "")
 	t.Chdir(dir)
 	return dir
 }
@@ -146,12 +151,103 @@ func TestPathsBecomeAbsolute(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, filepath.IsAbs(goTool[0]))
 	require.Equal(t, []string{"run", "-C", dir, "./server", "./data"}, goTool[1:])
+	for _, test := range []struct{ command, want string }{
+		{"go tool mcpkit dev ./server", "tool -C " + dir + " mcpkit dev ./server"},
+		{"go run -C ./server . ./data", "run -C " + filepath.Join(dir, "server") + " . ./data"},
+		{"go run -C=server .", "run -C=" + filepath.Join(dir, "server") + " ."},
+		{"go -C server run .", "-C " + filepath.Join(dir, "server") + " run ."},
+		{"go run -C " + dir + " .", "run -C " + dir + " ."},
+	} {
+		got, err := absolute(strings.Fields(test.command))
+		require.NoError(t, err)
+		require.Equal(t, test.want, strings.Join(got[1:], " "), test.command)
+	}
 	if runtime.GOOS == "windows" {
 		return // where programs have other names
 	}
 	got, err := absolute([]string{"./notes", "-db", "./data", ".", "..", ".x"})
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(dir, "notes"), "-db", filepath.Join(dir, "data"), dir, filepath.Dir(dir), ".x"}, got)
+}
+
+// Zed on Linux and opencode everywhere follow the XDG specification; others have variables of their
+// own.
+func TestFilesAreWhereTheEnvironmentSays(t *testing.T) {
+	dir := home(t)
+	for _, name := range []string{"XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"} {
+		t.Setenv(name, filepath.Join(dir, "settings"))
+	}
+	files := map[string]string{
+		"opencode":    filepath.Join("settings", "opencode", "opencode.json"),
+		"codex":       filepath.Join("settings", "config.toml"),
+		"claude-code": filepath.Join("settings", ".claude.json"),
+	}
+	if runtime.GOOS == "linux" {
+		files["zed"] = filepath.Join("settings", "zed", "settings.json")
+	}
+	for host, file := range files {
+		code, _, errs := said(t, "install", host, lab(t), "-name", "lab", "-no-check")
+		require.Equal(t, exitOK, code, errs)
+		require.FileExists(t, filepath.Join(dir, file))
+	}
+}
+
+func TestHostsConnectToWebAddressesOnly(t *testing.T) {
+	dir := home(t)
+	for _, target := range []string{"unix:" + filepath.Join(dir, "s.sock"), "ws://orders.example.com/mcp"} {
+		code, _, errs := said(t, "install", "cursor", target, "-name", "orders", "-no-check")
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, errs, "hosts connect to http and https URLs, and start programs; they cannot use \""+target+"\"")
+	}
+	require.NoDirExists(t, filepath.Join(dir, ".cursor"))
+}
+
+func TestInstallSaysThatHostsDoNotPassTheEnvironmentOn(t *testing.T) {
+	home(t)
+	code, _, errs := said(t, "install", "cursor", lab(t), "-name", "lab", "-inherit-env", "-no-check")
+	require.Equal(t, exitOK, code)
+	require.Equal(t, "mcpkit install: -inherit-env is not in the file; write -env NAME for each variable that the server needs\n", errs)
+}
+
+// Several programs may install servers at the same time.
+func TestAChangeThatIsReportedIsInTheFile(t *testing.T) {
+	home(t)
+	t.Setenv("XDG_CACHE_HOME", "")
+	for _, isNew := range []bool{false, true} {
+		for range 50 {
+			file := filepath.Join(t.TempDir(), "f")
+			if !isNew {
+				require.NoError(t, os.WriteFile(file, []byte("\n"), 0o600))
+			}
+			var done atomic.Int64
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					if err := editFile(file, false, newScreen(io.Discard), func(src []byte) ([]byte, error) { return append(bytes.Clone(src), 'x'), nil }); err == nil {
+						done.Add(1)
+					}
+				})
+			}
+			all.Wait()
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.EqualValues(t, done.Load(), strings.Count(string(text), "x"))
+		}
+	}
+}
+
+func TestALinkToAMissingFileStays(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("symbolic links need special rights there")
+	}
+	dir := home(t)
+	require.NoError(t, os.Symlink(filepath.Join(dir, "gone", "real.json"), filepath.Join(dir, "link.json")))
+	code, _, errs := said(t, "install", "cursor", lab(t), "-file", "link.json", "-name", "lab", "-no-check")
+	require.Equal(t, exitFault, code)
+	require.Contains(t, errs, "link.json is a link to a file that does not exist")
+	info, err := os.Lstat(filepath.Join(dir, "link.json"))
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&os.ModeSymlink)
 }
 
 func TestBrokenFilesAreReportedByStatus(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"go/build"
 	"io"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/scaffold"
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 )
 
 // newModule holds the flags of the command new.
@@ -73,7 +73,7 @@ func (n *newModule) run(ctx context.Context, folder string, std streams) error {
 		return err
 	}
 	if !n.noTidy {
-		tidy := exec.CommandContext(ctx, "go", "mod", "tidy")
+		tidy := services.Go(ctx, "mod", "tidy")
 		tidy.Dir, tidy.Stdout, tidy.Stderr = dir, std.err, std.err
 		if err := tidy.Run(); err != nil {
 			return fmt.Errorf("%s is written, but go mod tidy failed (%w); run it again there", folder, err)
@@ -83,7 +83,11 @@ func (n *newModule) run(ctx context.Context, folder string, std streams) error {
 	if err := g.run([]string{"."}); err != nil {
 		return fmt.Errorf("%s is written, but its descriptions are not: %w", folder, err)
 	}
-	fmt.Fprintf(std.out, "wrote %s; next:\n\n  cd %s\n  go test ./...\n  go tool mcpkit call 'go run .' find text=tea\n", folder, folder)
+	spaced := folder
+	if strings.Contains(folder, " ") {
+		spaced = `"` + folder + `"`
+	}
+	fmt.Fprintf(std.out, "wrote %s; next:\n\n  cd %s\n  go test ./...\n  go tool mcpkit call 'go run .' find text=tea\n", folder, spaced)
 	return nil
 }
 

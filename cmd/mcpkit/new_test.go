@@ -85,3 +85,11 @@ func TestNamesComeFromTheModulePath(t *testing.T) {
 		require.Equal(t, want, [2]string{m.Type(), m.Name()})
 	}
 }
+
+func TestFoldersWithSpacesAreQuoted(t *testing.T) {
+	longtest.Mark(t, "loads a package")
+	dir := filepath.Join(t.TempDir(), "my shop")
+	code, out, errs := said(t, "new", dir, "-module", "example.com/shop", "-no-tidy")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "\n  cd \""+dir+"\"\n")
+}

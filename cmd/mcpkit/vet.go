@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,7 +69,9 @@ func calledByGoVet(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
-	return args[0] == "-flags" || strings.HasPrefix(args[0], "-V=") || strings.HasSuffix(args[len(args)-1], ".cfg")
+	flags, last := args[:len(args)-1], args[len(args)-1]
+	words := slices.ContainsFunc(flags, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	return args[0] == "-flags" || strings.HasPrefix(args[0], "-V=") || strings.HasSuffix(last, ".cfg") && !words
 }
 
 func vetCommand(std streams) *cobra.Command {

@@ -47,8 +47,8 @@ var sessions = []session{
 	{name: "gateway", begin: "gateway", steps: []step{
 		{line: "cp ../mcpkit-go/examples/gateway/gateway.yaml .; (cd ../mcpkit-go; go build -o ../gateway/gateway ./examples/gateway)"},
 		{line: "export WEATHER_URL=http://127.0.0.1:9/mcp"},
-		{page: "docs/howto/configure.md", line: "head -c 32 /dev/urandom > state.key"},
-		{page: "docs/howto/troubleshoot.md", line: "head -c 32 /dev/urandom > state.key"},
+		{page: "docs/howto/configure.md", line: "head -c 64 /dev/urandom > state.key"},
+		{page: "docs/howto/troubleshoot.md", line: "head -c 64 /dev/urandom > state.key"},
 		{page: "docs/howto/configure.md", line: "MCPKIT_TRANSPORT_HTTP_ADDR=:9090 MCPKIT_MIDDLEWARE_RATE_LIMIT_BURST=50 ./gateway",
 			as: "MCPKIT_TRANSPORT_HTTP_ADDR=127.0.0.1:9090 MCPKIT_MIDDLEWARE_RATE_LIMIT_BURST=50 ./gateway", why: "the port may be in use", serves: "127.0.0.1:9090"},
 		{line: "mcpkit call http://127.0.0.1:9090/mcp hours", prints: "9 to 17"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
@@ -31,7 +30,7 @@ func (s *Server) build(ctx context.Context, src *source) (program, fault string)
 		}
 		args = append(args, overlay)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "--", s.opts.Package)...)
+	cmd := services.Go(ctx, append(args, "--", s.opts.Package)...)
 	cmd.Dir = s.opts.Dir
 	output, err := cmd.CombinedOutput()
 	if err == nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -47,7 +46,7 @@ type listedModule struct {
 func list(ctx context.Context, opts Options) *source {
 	s := &source{folders: map[string]bool{}, files: map[string]bool{}, embedded: map[string]bool{}, generated: map[string]string{}}
 	run := func(args ...string) []byte {
-		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd := services.Go(ctx, args...)
 		cmd.Dir = opts.Dir
 		output, _ := cmd.Output() // -e reports the rest
 		return output

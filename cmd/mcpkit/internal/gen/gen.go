@@ -54,6 +54,11 @@ func File(p *services.Package) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
+// Same reports whether a file has the content want. Git may write files with the line ends of Windows.
+func Same(have, want []byte) bool {
+	return bytes.Equal(bytes.ReplaceAll(have, []byte("\r\n"), []byte("\n")), want)
+}
+
 // writeImports writes the imports, those of the standard library first.
 func (f *file) writeImports(b *bytes.Buffer) {
 	if len(f.names) == 0 {

@@ -66,7 +66,7 @@ var All = []*Host{
 	},
 	{
 		Name: "claude-code", Title: "Claude Code", format: jsonc{}, root: "mcpServers",
-		user: inHome(".claude.json"), project: ".mcp.json",
+		user: claudeConfig, project: ".mcp.json",
 		entry:  either(programs("stdio", "args", "env"), urls("http", "url", "headers")),
 		reload: "start a new session of claude; /mcp shows its servers",
 	},
@@ -190,15 +190,33 @@ func inConfig(parts ...string) func() (string, error) {
 	}
 }
 
-func zedSettings() (string, error) {
-	if runtime.GOOS == "windows" {
-		return inConfig("Zed", "settings.json")()
+func claudeConfig() (string, error) {
+	if dir := os.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		return filepath.Join(dir, ".claude.json"), nil
 	}
-	return inHome(".config", "zed", "settings.json")()
+	return inHome(".claude.json")()
+}
+
+func zedSettings() (string, error) {
+	switch runtime.GOOS {
+	case "windows":
+		return inConfig("Zed", "settings.json")()
+	case "darwin":
+		return inHome(".config", "zed", "settings.json")()
+	}
+	return inXDG("zed", "settings.json")()
+}
+
+// inXDG returns a file in $XDG_CONFIG_HOME, or else in ~/.config.
+func inXDG(parts ...string) func() (string, error) {
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return func() (string, error) { return filepath.Join(append([]string{dir}, parts...)...), nil }
+	}
+	return inHome(append([]string{".config"}, parts...)...)
 }
 
 func opencodeConfig() (string, error) {
-	file, err := inHome(".config", "opencode", "opencode.json")()
+	file, err := inXDG("opencode", "opencode.json")()
 	if err != nil {
 		return "", err
 	}

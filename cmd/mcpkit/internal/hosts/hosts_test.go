@@ -170,6 +170,30 @@ KEY = "x=y"
 	require.Equal(t, 1, strings.Count(string(out), "[mcp_servers.notes]"))
 }
 
+func TestAnEmptyListOfServersMayBeNull(t *testing.T) {
+	for _, src := range []string{`{"mcpServers": null}`, `{"mcpServers": null, "b": 1} // c`, "{\n  \"a\": 1,\n  \"mcpServers\": null // none\n}\n"} {
+		h := Find("cursor")
+		out, err := h.Add("f", []byte(src), notes, false)
+		require.NoError(t, err, src)
+		entries, err := h.Entries(out)
+		require.NoError(t, err)
+		require.Contains(t, entries, "notes")
+		before, after, _ := strings.Cut(src, "null")
+		require.True(t, strings.HasPrefix(string(out), before) && strings.HasSuffix(string(out), after), "%s", out)
+	}
+}
+
+// Editors on Windows write a byte order mark, also into an empty file.
+func TestAByteOrderMarkIsNoContent(t *testing.T) {
+	for _, host := range []string{"cursor", "codex"} {
+		out, err := Find(host).Add("f", []byte("\xef\xbb\xbf\r\n"), notes, false)
+		require.NoError(t, err, host)
+		entries, err := Find(host).Entries(out)
+		require.NoError(t, err)
+		require.Contains(t, entries, "notes")
+	}
+}
+
 func TestOtherEntriesAreNotReplacedUnasked(t *testing.T) {
 	for _, src := range []struct{ host, text string }{
 		{"cursor", `{"mcpServers": {"notes": {"command": "/theirs"}, "b": {}}}`},

@@ -21,17 +21,20 @@ type document struct {
 	commas []int  // offsets of trailing commas
 }
 
+// bom is the byte order mark, with which some editors begin a file.
+var bom = []byte("\xef\xbb\xbf")
+
 // parse reads a file. An empty file is an empty object.
 func parse(src []byte) (*document, error) {
 	d := &document{src: src, json: bytes.Clone(src)}
-	if bytes.HasPrefix(d.json, []byte("\xef\xbb\xbf")) {
+	if bytes.HasPrefix(d.json, bom) {
 		copy(d.json, "   ")
 	}
 	if err := d.blank(); err != nil {
 		return nil, err
 	}
 	if len(bytes.TrimSpace(d.json)) == 0 {
-		if len(bytes.TrimSpace(src)) > 0 {
+		if len(bytes.TrimSpace(bytes.TrimPrefix(src, bom))) > 0 {
 			return nil, errors.New("the file has only comments")
 		}
 		d.src, d.json = []byte("{}\n"), []byte("{}\n")
@@ -143,6 +146,9 @@ func (jsonc) set(src []byte, root, name string, entry []member, _ bool) ([]byte,
 	open := d.servers(root)
 	if open < 0 {
 		return d.insert(jsonx.SkipSpace(d.json, 0), member{root, []member{{name, entry}}}), nil
+	}
+	if d.json[open] == 'n' { // null
+		return d.edited(cut{open, open + len("null"), d.render([]member{{name, entry}}, d.indent(open))}), nil
 	}
 	members, _ := d.object(open)
 	i := find(members, name)

@@ -15,7 +15,7 @@ type tomlFile struct{}
 
 func (tomlFile) decode(src []byte) (map[string]any, error) {
 	all := map[string]any{}
-	if err := toml.Unmarshal(src, &all); err != nil {
+	if err := toml.Unmarshal(bytes.TrimPrefix(src, bom), &all); err != nil {
 		if place, ok := errors.AsType[*toml.DecodeError](err); ok {
 			line, _ := place.Position()
 			return nil, fmt.Errorf("line %d is not valid TOML (%w); correct it first", line, err)

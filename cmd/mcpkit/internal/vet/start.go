@@ -113,7 +113,7 @@ func start(ctx context.Context, dir, temp string, p *services.Package, list []*s
 	}
 	// Without -trimpath, the program finds its source and thereby its comments. Symbols for
 	// debuggers take time.
-	build := exec.CommandContext(ctx, "go", append([]string{"build", overlay, "-o", program, "-trimpath=false", "-ldflags=-s -w"}, target...)...)
+	build := services.Go(ctx, append([]string{"build", overlay, "-o", program, "-trimpath=false", "-ldflags=-s -w"}, target...)...)
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("it does not build with its services registered: %w\n%s", err, bytes.TrimSpace(out))

@@ -4,7 +4,6 @@
 package vet
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -114,7 +113,7 @@ func Fresh(p *services.Package) error {
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(have, want) {
+	if !gen.Same(have, want) {
 		return fmt.Errorf("%s: %s is stale; run go generate, or mcpkit gen %[1]s", p.Path, services.GeneratedFile)
 	}
 	return nil
