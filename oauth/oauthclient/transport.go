@@ -70,7 +70,8 @@ type Options struct {
 // A Transport is safe for concurrent use. All challenged requests wait for the same login. A login
 // continues after the request that started it is cancelled, so a request with a deadline may fail
 // while a later one finds the token. [Transport.Login] has no such deadline. After a rejected
-// login, requests fail with the same error until Login is called.
+// login, requests fail with the same error until Login is called; after one for more scopes, only
+// those that need more.
 type Transport struct {
 	opts   Options // with defaults
 	server *url.URL
