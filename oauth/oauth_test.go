@@ -1,6 +1,7 @@
 package oauth_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,6 +59,16 @@ func TestScopeDemandCollectsScopesOnce(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c"}, demand.Scopes())
 	demand.Scopes()[0] = "changed"
 	require.Equal(t, []string{"a", "b", "c"}, demand.Scopes(), "it is a copy")
+}
+
+// All calls on a WebSocket share the demand of the request that opened it.
+func TestScopeDemandIsLimited(t *testing.T) {
+	ctx, demand := oauth.WithScopeDemand(t.Context())
+	for i := range 1000 {
+		require.True(t, oauth.DemandScopes(ctx, fmt.Sprint("note:", i)))
+	}
+	require.Len(t, demand.Scopes(), 100)
+	require.Equal(t, "note:99", demand.Scopes()[99])
 }
 
 func TestErrorsNameTheMissingScopes(t *testing.T) {

@@ -7,13 +7,18 @@ import (
 )
 
 // A ScopeDemand collects the scopes that a request lacked. A request's handler reports them with
-// [DemandScopes], and the authenticator reads them. It is safe for concurrent use.
+// [DemandScopes], and the authenticator reads them. It holds up to 100 scopes, and ignores further ones.
+// It is safe for concurrent use.
 type ScopeDemand struct {
 	mu     sync.Mutex
 	scopes []string // guarded by mu
 }
 
 type demandKey struct{}
+
+// maxDemanded limits the scopes of a demand. The calls on a WebSocket share one, and scopes may contain
+// what callers choose.
+const maxDemanded = 100
 
 // WithScopeDemand returns a context and the demand that [DemandScopes] adds to when it is called
 // with that context.
@@ -33,7 +38,7 @@ func DemandScopes(ctx context.Context, scopes ...string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, scope := range scopes {
-		if !slices.Contains(d.scopes, scope) {
+		if len(d.scopes) < maxDemanded && !slices.Contains(d.scopes, scope) {
 			d.scopes = append(d.scopes, scope)
 		}
 	}
