@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,27 +86,30 @@ func (b *builder) say(key, value string) {
 	}
 }
 
-// check returns the faults of the values.
-func (b *builder) check() error {
+// finish returns the definition, or the faults of its values. It does not change the builder, which
+// may be added to several servers, also at the same time.
+func (b *builder) finish() (definition, error) {
+	def, texts := b.def, slices.Clip(b.faults)
 	if b.names != nil {
-		if b.def.hasParams {
-			b.faults = append(b.faults, "Params and Param both name the parameters; use one of them")
+		if def.hasParams {
+			texts = append(texts, "Params and Param both name the parameters; use one of them")
 		}
-		b.def.params, b.def.hasParams = strings.Join(b.names, ","), true
-		b.names = nil
+		a := *def.annotation
+		a.params, a.hasParams = strings.Join(b.names, ","), true
+		def.annotation = &a
 	}
 	var faults reflectx.Errors
-	for _, f := range b.faults {
-		faults = append(faults, &reflectx.Error{Site: b.def.site, Msg: f})
+	for _, text := range texts {
+		faults = append(faults, &reflectx.Error{Site: def.site, Msg: text})
 	}
-	return joinFaults(faults)
+	return def, joinFaults(faults)
 }
 
 func (b *builder) build(s *Server, d *draft) error {
-	if err := b.check(); err != nil {
+	def, err := b.finish()
+	if err != nil {
 		return err
 	}
-	def := b.def
 	if err := b.extend(s, &def); err != nil {
 		return err
 	}
@@ -118,7 +122,7 @@ func (b *builder) extend(s *Server, def *definition) error {
 	if b.extra == nil {
 		return nil
 	}
-	a := *b.def.annotation // the builder may be added to several servers
+	a := *def.annotation
 	def.annotation = &a
 	var faults reflectx.Errors
 	for _, tag := range b.extra {

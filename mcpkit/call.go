@@ -60,6 +60,7 @@ type request struct {
 	observers *[]*Observer     // set before the chain runs; nil for none
 	consulted atomic.Bool      // the client was asked a question
 	counted   atomic.Bool      // the rate tag has counted the call
+	reports   atomic.Bool      // the method reports progress
 	repairs   atomic.Int32     // see Repairs
 	malformed bool             // a part of its envelope is missing
 
@@ -422,6 +423,12 @@ func (c *Call) Get(key any) any {
 // total (0 if it is unknown), and a message, which may be empty. done must grow; a report with a
 // done that does not grow is dropped, as the protocol demands (basic/utilities/progress).
 func (c *Call) Progress(done, total float64, message string) {
+	c.reports.Store(true)
+	c.report(done, total, message)
+}
+
+// report is Progress for the method, and for what the server itself counts.
+func (c *Call) report(done, total float64, message string) {
 	if c.observers != nil {
 		c.observeProgress(done, total, message)
 	}

@@ -368,7 +368,7 @@ func readAll(r io.Reader, limit int) ([]byte, error) {
 	return data, err
 }
 
-// progressEvery is how often a collected iterator reports progress.
+// progressEvery is how often a collected iterator reports progress, unless the method does.
 const progressEvery = 100 * time.Millisecond
 
 // collect collects the values of an iterator, up to MaxResultBytes of JSON.
@@ -393,9 +393,9 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 		if b, failed = call.server.appendValue(b, v); failed == nil && len(b) > limit {
 			failed = Errorf("the result is larger than %d bytes after %d items", limit, n)
 		}
-		if now := time.Now(); now.Sub(last) >= progressEvery {
+		if now := time.Now(); now.Sub(last) >= progressEvery && !call.reports.Load() {
 			last = now
-			call.Progress(float64(n), 0, "")
+			call.report(float64(n), 0, "")
 		}
 		return failed == nil
 	}

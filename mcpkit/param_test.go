@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -233,4 +235,18 @@ func TestMistakesInTheTagRulesAreErrorsAtStartup(t *testing.T) {
 		_, err := mcpkit.New(service)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// A package may have its items in variables, and tests that run in parallel add them to servers.
+func TestItemsAreAddedToSeveralServersAtOnce(t *testing.T) {
+	items := []mcpkit.Item{
+		mcpkit.NewTool("echo", func(text string) string { return text }).Param("text", mcpkit.Rules("min=1")),
+		mcpkit.NewPrompt("ask", func(text string) string { return text }).Param("text"),
+	}
+	var adding sync.WaitGroup
+	for range 8 {
+		srv := newServer(t, nil)
+		adding.Go(func() { assert.NoError(t, srv.Add(items...)) })
+	}
+	adding.Wait()
 }

@@ -146,7 +146,14 @@ func (r *registrar) readIncluded(t reflect.Type, path []string, above ...reflect
 		if in.Kind() == reflect.Pointer {
 			in = in.Elem()
 		}
-		if !f.Anonymous || f.Tag.Get("mcpkit") != "include" || in.Kind() != reflect.Struct || slices.Contains(above, in) {
+		tag, tagged := f.Tag.Lookup("mcpkit")
+		switch {
+		case tagged && tag != "include":
+			r.fault(r.name+"."+f.Name, fmt.Sprintf("tag mcpkit: %q is unknown; write mcpkit:\"include\"", tag))
+		case tagged && !f.Anonymous:
+			r.fault(r.name+"."+f.Name, "tag mcpkit: a field that is not embedded promotes no methods; embed it, or drop the tag")
+		}
+		if !f.Anonymous || tag != "include" || in.Kind() != reflect.Struct || slices.Contains(above, in) {
 			continue
 		}
 		to := append(slices.Clip(path), f.Name)

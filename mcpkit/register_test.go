@@ -237,6 +237,12 @@ type (
 	promptOfInt   struct {
 		_ struct{ Number mcpkit.Prompt }
 	}
+	misspeltInclude struct {
+		plainService `mcpkit:"included"`
+	}
+	namedInclude struct {
+		Inner plainService `mcpkit:"include"`
+	}
 	promptOfSeq struct {
 		_ struct{ Lines mcpkit.Prompt }
 	}
@@ -266,6 +272,8 @@ func (channelResult) Stream() chan int              { return nil }
 func (nakedString) Search(query string) string      { return "" }
 func (unknownParam) Search(w io.Writer) string      { return "" }
 func (promptOfInt) Number() int                     { return 0 }
+func (misspeltInclude) Other() string               { return "" }
+func (namedInclude) Other() string                  { return "" }
 func (promptOfSeq) Lines() iter.Seq[string]         { return nil }
 
 func TestAuthorsMistakes(t *testing.T) {
@@ -303,6 +311,8 @@ func TestAuthorsMistakes(t *testing.T) {
 		{&twoStructured{}, `twoStructured.Both: several results want to be the structured output; put them into one struct`},
 		{&channelResult{}, `channelResult.Stream: a result of type chan int cannot be sent; return data, an io.Reader or an iter.Seq`},
 		{&promptOfInt{}, `promptOfInt.Number: a prompt cannot return int; return a string, mcpkit.User(…), messages or content`},
+		{&misspeltInclude{}, `misspeltInclude.plainService: tag mcpkit: "included" is unknown; write mcpkit:"include"`},
+		{&namedInclude{}, `namedInclude.Inner: tag mcpkit: a field that is not embedded promotes no methods; embed it, or drop the tag`},
 		{&promptOfSeq{}, `promptOfSeq.Lines: a prompt cannot return iter.Seq[string]; return a string, mcpkit.User(…), messages or content`},
 	} {
 		t.Run(test.want, func(t *testing.T) {

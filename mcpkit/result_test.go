@@ -12,6 +12,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,6 +127,36 @@ func TestResultsOfEveryKind(t *testing.T) {
 		t.Run(test.tool, func(t *testing.T) {
 			got := modern(t, srv).result("tools/call", fmt.Sprintf(`{"name":%q}`, test.tool))
 			require.Equal(t, "{"+test.want+`,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"results","version":"0.0.0"}}}`, got)
+		})
+	}
+}
+
+// The items of an iterator are counted as progress, unless the method itself reports it.
+func TestIteratorsReportProgress(t *testing.T) {
+	for own, want := range map[bool][]string{false: {"1", "2", "3", "4"}, true: {"0.25", "0.5", "0.75", "1"}} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := newServer(t, nil)
+			require.NoError(t, srv.Add(mcpkit.NewTool("list", func(call *mcpkit.Call) iter.Seq[int] {
+				return func(yield func(int) bool) {
+					for i := range 4 {
+						time.Sleep(time.Second)
+						if own {
+							call.Progress(float64(i+1)/4, 1, "")
+						}
+						if !yield(i) {
+							return
+						}
+					}
+				}
+			})))
+			p := modern(t, srv)
+			params := strings.Replace(withMeta(`{"name":"list"}`), `"_meta":{`, `"_meta":{"progressToken":1,`, 1)
+			require.Contains(t, p.raw(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+params+`}`), "[0,1,2,3]")
+			var got []string
+			for _, n := range p.take() {
+				got = append(got, member(t, n, "params", "progress"))
+			}
+			require.Equal(t, want, got)
 		})
 	}
 }

@@ -32,7 +32,7 @@ func OutcomeOf(result mcpkit.Result, err error) Outcome {
 	if err == nil {
 		switch r := result.(type) {
 		case *mcpkit.ToolResult:
-			if r.IsError {
+			if r != nil && r.IsError {
 				return ToolError
 			}
 		case *mcpkit.InputRequiredResult:
