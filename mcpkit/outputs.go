@@ -496,7 +496,9 @@ func newPromptOutputs(site string, types []reflect.Type) (*outputs, error) {
 	}
 	return newOutputs(site, types, promptTypes, func(t reflect.Type) (shape, error) {
 		sh, err := shapeOf(t, promptTypes)
-		if err == nil && sh == shapeStructured && t != typePromptMessage && t != reflect.SliceOf(typePromptMessage) {
+		isData := sh == shapeSeq || sh == shapeSeqErr ||
+			sh == shapeStructured && t != typePromptMessage && t != reflect.SliceOf(typePromptMessage)
+		if err == nil && isData {
 			err = fmt.Errorf("a prompt cannot return %s; return a string, mcpkit.User(…), messages or content", t)
 		}
 		return sh, err

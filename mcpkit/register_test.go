@@ -3,6 +3,7 @@ package mcpkit_test
 import (
 	"context"
 	"io"
+	"iter"
 	"regexp"
 	"testing"
 
@@ -194,6 +195,9 @@ type (
 	promptOfInt   struct {
 		_ struct{ Number mcpkit.Prompt }
 	}
+	promptOfSeq struct {
+		_ struct{ Lines mcpkit.Prompt }
+	}
 )
 
 func (noMethod) Search() string           { return "" }
@@ -220,6 +224,7 @@ func (channelResult) Stream() chan int              { return nil }
 func (nakedString) Search(query string) string      { return "" }
 func (unknownParam) Search(w io.Writer) string      { return "" }
 func (promptOfInt) Number() int                     { return 0 }
+func (promptOfSeq) Lines() iter.Seq[string]         { return nil }
 
 func TestAuthorsMistakes(t *testing.T) {
 	for _, test := range []struct {
@@ -256,6 +261,7 @@ func TestAuthorsMistakes(t *testing.T) {
 		{&twoStructured{}, `twoStructured.Both: several results want to be the structured output; put them into one struct`},
 		{&channelResult{}, `channelResult.Stream: a result of type chan int cannot be sent; return data, an io.Reader or an iter.Seq`},
 		{&promptOfInt{}, `promptOfInt.Number: a prompt cannot return int; return a string, mcpkit.User(…), messages or content`},
+		{&promptOfSeq{}, `promptOfSeq.Lines: a prompt cannot return iter.Seq[string]; return a string, mcpkit.User(…), messages or content`},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			srv := newServer(t, nil)
