@@ -164,9 +164,9 @@ func Logger(l *slog.Logger) DialOption {
 }
 
 // Timeout is how long a request may take; less than or equal to 0 means no limit. Progress restarts
-// it, up to ten times. The time in which the server waits for a response of this client does not
-// count. As an option of Dial, Timeout is the default of all calls. Without it, the default is
-// [DefaultTimeout].
+// it, but a request ends after ten times the Timeout at the latest. The time in which the server
+// waits for a response of this client does not count. As an option of Dial, Timeout is the default
+// of all calls. Without it, the default is [DefaultTimeout].
 func Timeout(d time.Duration) Option {
 	return bothOption{
 		func(c *config) error { c.timeout = d; return nil },

@@ -44,8 +44,8 @@ func (e *TaskError) Unwrap() error { return e.Err }
 //
 // [Call], [Client.CallTool] and [Client.Bind] follow a task to its end: they ask for it at the
 // interval that the server sets, from 100 ms to 1 hour, let the [Handlers] answer its questions,
-// and pass its status messages to [OnProgress]. If their ctx is done first, they cancel the task.
-// [Start] and [Client.Task] leave the task to the caller.
+// and pass its status messages to [OnProgress]. If their ctx is done first, or they cannot follow
+// the task, they cancel it. [Start] and [Client.Task] leave the task to the caller.
 func Tasks() DialOption {
 	return Extension(protocol.ExtensionTasks, nil, Since(protocol.V20260728), OnResult(protocol.ResultTask, followResult))
 }

@@ -30,7 +30,7 @@ type Config struct {
 	Transport  Transport  `key:"transport" doc:"The transports. The default is standard input and output. Several may be set."`
 	Auth       *Auth      `key:"auth" doc:"Require access tokens that an authorization server issues. For HTTP only."`
 	Fleet      EngineURL  `key:"fleet" doc:"What replicas of the server share, so that they may stand behind any load balancer: sessions, streams, tasks, rates and used proofs. One of redis://host:6379, nats://host:4222 and bolt:///path; the program imports the package of the engine. Requires server.stateKeys, and server.name must be the same for all replicas."`
-	Middleware Middleware `key:"middleware" doc:"Middleware around every method, from the outermost to the innermost in this order. It runs inside the middleware that code passed to Use before."`
+	Middleware Middleware `key:"middleware" doc:"Middleware around every method. From the outermost to the innermost, it is logging, audit, errorCodes, rateLimit, concurrency, timeout, resultLimit, cache and retry. All of it runs inside the middleware that code passed to Use before."`
 
 	onListen func(net.Addr) // for tests
 }
@@ -47,7 +47,7 @@ type Server struct {
 	ExposeErrors   *bool          `key:"exposeErrors" doc:"Show clients the text of every error."`
 	Repair         *bool          `key:"repair" doc:"Accept arguments with unambiguous mistakes, such as \"5\" for 5."`
 	StepUp         *bool          `key:"stepUp" doc:"Show callers what they lack scopes for."`
-	TrustLocal     []string       `key:"trustLocal" doc:"Scopes of the user who runs the server, on standard input and output."`
+	TrustLocal     []string       `key:"trustLocal" doc:"Scopes of the user who runs the server, on standard input and output and on the Unix socket."`
 	StateKeys      []Secret       `key:"stateKeys" doc:"Keys of at least 32 bytes, the current one first, that encrypt state which travels through clients. Every replica needs the same keys. White space at the end of a file is ignored; base64: before the reference decodes the content."`
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,6 +75,36 @@ func section(b *strings.Builder, t reflect.Type, at, doc string) {
 			section(b, f.typ, f.path, f.doc)
 		}
 	}
+}
+
+func TestMiddlewareRunsInTheOrderThatThePageNames(t *testing.T) {
+	c, err := Parse("c.yaml", []byte(`
+middleware:
+  logging: {}
+  audit: {file: `+filepath.Join(t.TempDir(), "audit")+`}
+  errorCodes: true
+  rateLimit: {perSecond: 1, burst: 1}
+  concurrency: {limit: 1}
+  timeout: 1m
+  resultLimit: {maxBytes: 64KiB}
+  cache: {ttl: 1h}
+  retry: {}
+`), Environ(nil))
+	require.NoError(t, err)
+	mw, end, err := c.Middlewares()
+	require.NoError(t, err)
+	require.NoError(t, end())
+	keys := fieldsOf(reflect.TypeFor[Middleware](), "")
+	require.Len(t, mw, len(keys))
+	var names []string
+	for i, key := range keys {
+		made := runtime.FuncForPC(reflect.ValueOf(mw[i]).Pointer()).Name()
+		require.Contains(t, strings.ToLower(made), strings.ToLower(key.key))
+		names = append(names, key.key)
+	}
+	last := len(names) - 1
+	list := strings.Join(names[:last], ", ") + " and " + names[last]
+	require.Contains(t, reference(), "From the outermost to the innermost, it is "+list+".")
 }
 
 // TestFieldTagsAreValid checks that the loader understands the tags.

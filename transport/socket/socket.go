@@ -70,6 +70,9 @@ func (o *Options) withDefaults() Options {
 // Only its own user can connect to a Unix socket (mode 0600), from the moment it exists. Listen
 // replaces a socket that an earlier server left behind, and returns an error if a server still
 // listens on it. It removes the socket on shutdown.
+//
+// On a TCP address that other machines can reach, Listen logs a warning unless Options.ConnContext
+// is set.
 func Listen(network, addr string, opts *Options) transport.Transport {
 	return &server{opts: opts.withDefaults(), listen: func(ctx context.Context) (net.Listener, error) {
 		if network == "unix" {
@@ -77,7 +80,7 @@ func Listen(network, addr string, opts *Options) transport.Transport {
 		}
 		var config net.ListenConfig
 		return config.Listen(ctx, network, addr)
-	}}
+	}, warns: opts == nil || opts.ConnContext == nil}
 }
 
 // New returns a transport that accepts connections from l. Serve closes l when it returns, and can
@@ -89,6 +92,7 @@ func New(l net.Listener, opts *Options) transport.Transport {
 type server struct {
 	opts   Options
 	listen func(context.Context) (net.Listener, error)
+	warns  bool // if other machines can connect
 }
 
 // Serve implements [transport.Transport].
@@ -99,6 +103,10 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 			return nil
 		}
 		return fmt.Errorf("transport/socket: %w", err)
+	}
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && s.warns && !tcp.IP.IsLoopback() {
+		s.opts.Stream.Logger.Warn("transport/socket: other machines can reach this server, and it does not authenticate callers; "+
+			"listen on 127.0.0.1, or set ConnContext", "addr", tcp.String())
 	}
 	if s.opts.OnListen != nil {
 		s.opts.OnListen(l.Addr())

@@ -2,6 +2,7 @@ package socket_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -113,6 +114,28 @@ func TestUnixSocketIsPrivateToItsUser(t *testing.T) {
 	left, err := os.ReadDir(filepath.Dir(s.path))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+func TestListeningForOtherMachinesIsLogged(t *testing.T) {
+	asIs := func(ctx context.Context, _ net.Conn) (context.Context, error) { return ctx, nil }
+	for _, test := range []struct {
+		name, addr string
+		context    func(context.Context, net.Conn) (context.Context, error)
+		warns      bool
+	}{
+		{"all addresses", "0.0.0.0:0", nil, true},
+		{"loopback", "127.0.0.1:0", nil, false},
+		{"the program authenticates", "0.0.0.0:0", asIs, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			var log bytes.Buffer
+			opts := &socket.Options{ConnContext: test.context, OnListen: func(net.Addr) { stop() }}
+			opts.Stream.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			require.NoError(t, socket.Listen("tcp", test.addr, opts).Serve(ctx, echo{}))
+			require.Equal(t, test.warns, strings.Contains(log.String(), "other machines can reach this server"), "%s", &log)
+		})
+	}
 }
 
 func TestExistingFilesAtThePath(t *testing.T) {
