@@ -60,11 +60,11 @@ type request struct {
 	observers *[]*Observer     // set before the chain runs; nil for none
 	consulted atomic.Bool      // the client was asked a question
 	counted   atomic.Bool      // the rate tag has counted the call
-	reports   atomic.Bool      // the method reports progress
 	repairs   atomic.Int32     // see Repairs
 	malformed bool             // a part of its envelope is missing
 
 	finished bool // guarded by mu
+	reports  bool // guarded by mu: the method reports progress
 	detached bool // guarded by mu: runs continue the call
 	mu       sync.Mutex
 	ref      string             // guarded by mu
@@ -423,11 +423,23 @@ func (c *Call) Get(key any) any {
 // total (0 if it is unknown), and a message, which may be empty. done must grow; a report with a
 // done that does not grow is dropped, as the protocol demands (basic/utilities/progress).
 func (c *Call) Progress(done, total float64, message string) {
-	c.reports.Store(true)
+	c.mu.Lock()
+	c.reports = true
+	c.mu.Unlock()
 	c.report(done, total, message)
 }
 
-// report is Progress for the method, and for what the server itself counts.
+// countProgress reports that n items are done, unless the method itself reports progress.
+func (c *Call) countProgress(n int) {
+	c.mu.Lock()
+	leave := c.reports
+	c.mu.Unlock()
+	if !leave {
+		c.report(float64(n), 0, "")
+	}
+}
+
+// report is Progress without the note that the method reports.
 func (c *Call) report(done, total float64, message string) {
 	if c.observers != nil {
 		c.observeProgress(done, total, message)

@@ -393,9 +393,9 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 		if b, failed = call.server.appendValue(b, v); failed == nil && len(b) > limit {
 			failed = Errorf("the result is larger than %d bytes after %d items", limit, n)
 		}
-		if now := time.Now(); now.Sub(last) >= progressEvery && !call.reports.Load() {
+		if now := time.Now(); now.Sub(last) >= progressEvery {
 			last = now
-			call.report(float64(n), 0, "")
+			call.countProgress(n)
 		}
 		return failed == nil
 	}
