@@ -36,9 +36,10 @@ func reference() string {
 		"<!-- Written by TestReference of package config: go test ./config -run Reference -update-config -->\n\n" +
 		"Package `config` reads these keys from a file (YAML or JSON) and from the environment. Each key is\n" +
 		"listed with its environment variable. The file overrides code, and the environment overrides the\n" +
-		"file. Any other key or variable is an error, which names the nearest known one. In a variable,\n" +
-		"separate the items of a list with commas. [Limits](limits.md) lists the defaults of the limits.\n" +
-		"[How do I configure a server?](../howto/configure.md)\n")
+		"file. One thing stays as code has it: false for `exposeErrors`, `repair` or `stepUp` does not turn off\n" +
+		"what code turns on. Any other key or variable is an error, which names the nearest known one. In a\n" +
+		"variable, separate the items of a list with commas. [Limits](limits.md) lists the defaults of the\n" +
+		"limits. [How do I configure a server?](../howto/configure.md)\n")
 	section(&b, reflect.TypeFor[Config](), "", "")
 	return b.String()
 }

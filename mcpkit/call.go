@@ -355,7 +355,7 @@ func (c *Call) Overdue() bool {
 func (c *Call) OnReturn(f func()) (waits bool) {
 	s := &c.scope
 	s.mu.Lock()
-	if waits = s.running > c.around; waits {
+	if waits = s.overdue > 0 || s.running > c.around; waits {
 		r := s.seldom()
 		r.onReturn = append(r.onReturn, f)
 	}

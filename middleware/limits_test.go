@@ -416,6 +416,27 @@ func TestRateTagsCountAsLimited(t *testing.T) {
 	require.Equal(t, middleware.Limited, middleware.OutcomeOf(nil, fmt.Errorf("x: %w", &mcpkit.RateLimitError{})))
 }
 
+func TestOverdueMethodsOfMountedServersKeepTheirTurn(t *testing.T) {
+	for range 400 { // the servers stop waiting in any order
+		synctest.Test(t, func(t *testing.T) {
+			inner := newServer(t, mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "" }).Timeout(time.Second))
+			inner.Use(middleware.Concurrency(1, 0))
+			between, srv := newServer(t), newServer(t)
+			between.MustMount("b", inner)
+			srv.MustMount("a", between)
+			srv.Use(middleware.Timeout(time.Hour))
+			p := modern(t, srv)
+			require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "a_b_deaf"))
+			synctest.Wait()
+			require.Contains(t, p.toolText(t.Context(), "a_b_deaf"), "too many calls at a time")
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "a_b_deaf"))
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
 func TestOverdueMethodsKeepTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "" }).Timeout(time.Second))

@@ -34,7 +34,7 @@ var fieldTags = []FieldTag{
 	{"jsonschema", `jsonschema:"readOnly=true"`, "More schema keywords, in the syntax of [invopop/jsonschema](https://pkg.go.dev/github.com/invopop/jsonschema)."},
 	{"header", `header:"Region"`, "Mirrors the argument into the HTTP header `Mcp-Param-Region` (2026-07-28). Strings, integers and bools only."},
 	{"complete", `complete:"Regions"`, "The method that completes this argument of a prompt or a resource template. The tag is an error on the input of a tool: the protocol has no completion for tools. If a tool and a prompt share the type, name the method in the `complete` tag of the annotation block."},
-	{"secret", `secret:"true"`, "Error messages about invalid arguments do not repeat the value."},
+	{"secret", `secret:"true"`, "Error messages about invalid arguments do not repeat the value, and middleware that logs arguments redacts it."},
 }
 
 // The tag keys for fields. jsonschema_description and jsonschema_extras belong to
