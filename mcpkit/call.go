@@ -32,15 +32,14 @@ type Call struct {
 	row     *methodRow
 	refusal *jsonrpc.Error // what prepare found wrong with the request
 
-	name      string           // tool or prompt name, or resource URI
-	entry     *entry           // what name names, or nil
-	target    any              // *tool, *prompt or *resource
-	vars      variables        // of the resource template that matched, or the arguments of prompts/get; nil for none
-	arguments *json.RawMessage // of SetArguments; nil: those of the request
-	ctx       context.Context  // the scope, or a context that derives from it in a mounted server
-	around    int32            // how many executions of servers that this one is mounted in the call is part of
-	inside    int32            // guarded by scope.mu: around, and the own execution if there is one
-	values    atomic.Pointer[kept]
+	name   string          // tool or prompt name, or resource URI
+	entry  *entry          // what name names, or nil
+	target any             // *tool, *prompt or *resource
+	vars   variables       // of the resource template that matched, or the arguments of prompts/get; nil for none
+	ctx    context.Context // the scope, or a context that derives from it in a mounted server
+	around int32           // how many executions of servers that this one is mounted in the call is part of
+	inside int32           // guarded by scope.mu: around, and the own execution if there is one
+	values atomic.Pointer[kept]
 }
 
 // A request is what a client sent, and its state in all servers that answer it: a call of a mounted
@@ -155,8 +154,8 @@ func (c *Call) Params() json.RawMessage { return c.req.Params }
 // Arguments returns the arguments of a tool call or of prompts/get: as they were sent, or as
 // [Call.SetArguments] set them. It is nil if they are absent or null. It must not be changed.
 func (c *Call) Arguments() json.RawMessage {
-	if c.arguments != nil {
-		return *c.arguments
+	if set, ok := c.Get(argumentsKey{}).(json.RawMessage); ok {
+		return set
 	}
 	args := c.req.Param("arguments")
 	if jsonx.Kind(args) == 'n' {
@@ -201,9 +200,12 @@ func (c *Call) SetArguments(args json.RawMessage) error {
 		}
 		c.vars = texts
 	}
-	c.arguments = &args
+	c.Set(argumentsKey{}, args)
 	return nil
 }
+
+// argumentsKey is the key of what SetArguments has set.
+type argumentsKey struct{}
 
 // Bind decodes the arguments into v, a pointer. It does not check rules: it is for raw tools, whose
 // arguments were validated already.

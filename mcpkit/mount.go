@@ -250,7 +250,7 @@ func (m *mount) enter(ctx context.Context, outer *Call, target item, row *method
 	}
 	inner := &Call{
 		request: outer.request, server: m.child, catalog: m.child.catalog.Load(), row: row,
-		name: outer.name, vars: outer.vars, arguments: outer.arguments,
+		name: outer.name, vars: outer.vars,
 	}
 	outer.scope.mu.Lock()
 	inner.around = max(outer.inside, outer.around)
