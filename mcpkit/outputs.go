@@ -154,10 +154,20 @@ func (o *outputs) each(values []reflect.Value, add func(sh shape, v reflect.Valu
 			return wholeResult(v)
 		}
 		if err := add(sh, v); err != nil {
+			closeReaders(values[i+1:])
 			return nil, err
 		}
 	}
 	return nil, nil
+}
+
+// closeReaders closes the readers among values of which no result is made.
+func closeReaders(values []reflect.Value) {
+	for _, v := range values {
+		if r, ok := v.Interface().(io.ReadCloser); ok && !isNil(v) {
+			_ = r.Close()
+		}
+	}
 }
 
 // isNil reports whether v is a nil pointer or interface.
@@ -438,6 +448,7 @@ func (o *outputs) read(ctx context.Context, call *Call, res *resource, values []
 			v = v.Elem()
 		}
 		if !v.IsValid() || isNil(v) {
+			closeReaders(values)
 			return nil, ErrNotFound
 		}
 		if r, ok := v.Interface().(io.Reader); ok && len(values) == 1 {

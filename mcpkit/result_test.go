@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -128,6 +129,37 @@ func TestResultsOfEveryKind(t *testing.T) {
 			got := modern(t, srv).result("tools/call", fmt.Sprintf(`{"name":%q}`, test.tool))
 			require.Equal(t, "{"+test.want+`,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"results","version":"0.0.0"}}}`, got)
 		})
+	}
+}
+
+// closings counts how often it was closed.
+type closings struct {
+	io.Reader
+	n int
+}
+
+func (c *closings) Close() error { c.n++; return nil }
+
+func TestReadersBehindAFaultyOneAreClosed(t *testing.T) {
+	srv := newServer(t, nil)
+	var first, last *closings
+	broken := func() (io.Reader, io.Reader) {
+		first, last = &closings{Reader: iotest.ErrReader(errors.New("bad disk"))}, &closings{Reader: strings.NewReader("x")}
+		return first, last
+	}
+	missing := func() (io.Reader, io.Reader) {
+		first, last = &closings{Reader: strings.NewReader("x")}, nil
+		return first, nil
+	}
+	require.NoError(t, srv.Add(mcpkit.NewTool("broken", broken), mcpkit.NewResource("doc://broken", "broken", broken), mcpkit.NewResource("doc://missing", "missing", missing)))
+	for _, request := range [][2]string{{"tools/call", `{"name":"broken"}`}, {"resources/read", `{"uri":"doc://broken"}`}, {"resources/read", `{"uri":"doc://missing"}`}} {
+		p := legacy(t, srv, protocol.V20251125)
+		resp := p.rpc(t.Context(), p.request(request[0], request[1]))
+		require.True(t, resp.Error != nil || strings.Contains(string(resp.Result), `"isError":true`), request)
+		require.Equal(t, 1, first.n, request)
+		if last != nil {
+			require.Equal(t, 1, last.n, request)
+		}
 	}
 }
 

@@ -63,16 +63,18 @@ func (t *timeline) of(call *mcpkit.Call) *entry {
 
 // end notes how a call has ended.
 func (t *timeline) end(e *entry, call *mcpkit.Call, result mcpkit.Result, err error) {
+	outcome, text := string(middleware.OutcomeOf(result, err)), textOf(err)
+	bad, isBad := errors.AsType[*reflectx.ArgumentError](err)
 	t.change(e, func() {
-		e.Took, e.Outcome, e.Repairs = since(e.start), string(middleware.OutcomeOf(result, err)), call.Repairs()
+		e.Took, e.Outcome, e.Repairs = since(e.start), outcome, call.Repairs()
 		if err != nil {
-			e.Error = clip(err.Error())
+			e.Error = text
 		} else if result != nil {
 			if n, known := result.Size(); known {
 				e.Out = n
 			}
 		}
-		if bad, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
+		if isBad {
 			for _, v := range bad.Violations {
 				e.Faults = append(e.Faults, fault{v.Pointer, clip(v.String())})
 			}
@@ -97,15 +99,25 @@ func (t *timeline) question(e *entry, method string) func(error) {
 
 // endStep notes the end of a step.
 func (t *timeline) endStep(e *entry, s *step, err error) {
+	if errors.Is(err, mcpkit.ErrAsked) {
+		err = nil
+	}
+	text := textOf(err)
 	t.change(e, func() {
 		if s == nil {
 			return
 		}
-		s.Took = since(e.start) - s.At
-		if err != nil && !errors.Is(err, mcpkit.ErrAsked) {
-			s.Error = clip(err.Error())
-		}
+		s.Took, s.Error = since(e.start)-s.At, text
 	})
+}
+
+// textOf returns the text of an error, or "". The methods of an error are the program's, which may log,
+// so they must not run while the timeline is locked.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return clip(err.Error())
 }
 
 func (t *timeline) span(call *mcpkit.Call, name string) func(error) {

@@ -376,6 +376,27 @@ func TestQuestionsToLegacyClientsAreSteps(t *testing.T) {
 	require.NotContains(t, w.raw.String(), "4711")
 }
 
+// talkative is an error that logs when its text is read.
+type talkative struct{ call *mcpkit.Call }
+
+func (t talkative) Error() string {
+	t.call.Logger().Info("somebody reads the error")
+	return "it talks"
+}
+
+func TestErrorsMayLog(t *testing.T) {
+	srv := newShop(t)
+	require.NoError(t, srv.Add(mcpkit.NewTool("talk", func(call *mcpkit.Call) error { return talkative{call} })))
+	s := newSite(t, srv, nil)
+	c, err := client.Dial(t.Context(), srv)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.CallTool(t.Context(), "talk", nil)
+	require.Error(t, err)
+	w := s.watch(t.Context())
+	w.until(func(e entry) bool { return e.Error == "it talks" })
+}
+
 func TestTheTimelineIsBounded(t *testing.T) {
 	srv := newShop(t)
 	s := newSite(t, srv, &playground.Options{MaxEntries: 5})
