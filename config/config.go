@@ -4,7 +4,8 @@
 //	err = c.Serve(ctx, &Notes{})
 //
 // The file is YAML or JSON. Each of its keys is an environment variable as well. The file overrides
-// options of code, and the environment overrides the file. Unknown keys and variables and invalid
+// options of code, and the environment overrides the file; but false for exposeErrors, repair or
+// stepUp does not turn off what an option of code turns on. Unknown keys and variables and invalid
 // values are errors; the error lists all of them with file, line and key. docs/reference/config.md
 // lists all keys.
 //

@@ -145,16 +145,20 @@ func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, 
 	if isNotFound(err) && call.row.method == protocol.MethodResourcesRead {
 		return "not found", jsonrpc.CodeInvalidParams
 	}
+	p, panicked := errors.AsType[*PanicError](err)
+	ref := call.Ref()
+	attrs := []any{"ref", ref, "method", call.row.method, "name", call.name, "error", err.Error()}
+	if panicked {
+		attrs = append(attrs, slog.String("stack", string(p.Stack)))
+	}
 	if s.config.exposeErrors {
+		if panicked { // its stack is for the log only
+			s.config.logger.ErrorContext(ctx, "mcpkit: a call panicked", attrs...)
+		}
 		return err.Error(), jsonrpc.CodeInternalError
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return "the call was cancelled", jsonrpc.CodeInternalError // the caller cancelled it, so nothing is logged
-	}
-	ref := call.Ref()
-	attrs := []any{"ref", ref, "method", call.row.method, "name", call.name, "error", err.Error()}
-	if p, ok := errors.AsType[*PanicError](err); ok {
-		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
 	s.config.logger.ErrorContext(ctx, "mcpkit: a call failed with an error that the caller does not see", attrs...)
 	return "internal error (ref " + ref + ")", jsonrpc.CodeInternalError

@@ -225,7 +225,7 @@ func OfferAll() Option {
 }
 
 // ExposeErrors shows the text of all errors to clients. By default they see only errors meant for
-// them (see [Errorf]), and for the others a reference to the log.
+// them (see [Errorf]), and for the others a reference to the log. Panics are logged in either case.
 func ExposeErrors() Option {
 	return newOption(func(c *config) error { c.exposeErrors = true; return nil })
 }

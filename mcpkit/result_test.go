@@ -259,6 +259,14 @@ func TestErrorsNotMeantForTheCallerGoToTheLog(t *testing.T) {
 	}
 }
 
+func TestPanicsAreLoggedAlsoIfClientsSeeThem(t *testing.T) {
+	var log bytes.Buffer
+	srv := newServer(t, &results{}, mcpkit.ExposeErrors(), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	got := member(t, modern(t, srv).result("tools/call", `{"name":"panic"}`), "content")
+	require.Contains(t, got, "password is hunter2")
+	require.Contains(t, log.String(), "result_test.go", "the log has the stack of the panic")
+}
+
 type waits struct{}
 
 func (w *waits) ForTheEnd(ctx context.Context) error {

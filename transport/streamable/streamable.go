@@ -31,7 +31,7 @@ import (
 const (
 	//limit:message bytes of the body of a POST | 413: `body is larger than `
 	DefaultMaxBodyBytes = 4 << 20
-	//limit:server legacy sessions | 503: `too many sessions; try again later`
+	//limit:server legacy sessions; an idle one makes room, except in a fleet | 503: `too many sessions; try again later`
 	DefaultMaxSessions = 10000
 	//limit:caller requests in flight | 503: `busy: too many requests are in flight; try again later`
 	DefaultMaxInFlight = 1024
