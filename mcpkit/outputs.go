@@ -135,30 +135,34 @@ func dynamicOutputs(whole wholeTypes) *outputs {
 // whole result, each returns that.
 func (o *outputs) each(values []reflect.Value, add func(sh shape, v reflect.Value) error) (whole Result, err error) {
 	for i, v := range values {
-		sh := o.shapes[i]
-		if sh == shapeDynamic {
-			if v.Kind() == reflect.Interface {
-				v = v.Elem()
-			}
-			if !v.IsValid() {
-				continue
-			}
-			if err, isError := v.Interface().(error); isError { // it has no JSON, so its text would be lost
-				return nil, err
-			}
-			if sh, err = dynamicShape(v.Type(), o.whole); err != nil {
-				return nil, err
-			}
-		}
-		if sh == shapeWhole {
-			return wholeResult(v)
-		}
-		if err := add(sh, v); err != nil {
+		if whole, err = o.one(o.shapes[i], v, add); whole != nil || err != nil {
 			closeReaders(values[i+1:])
-			return nil, err
+			return whole, err
 		}
 	}
 	return nil, nil
+}
+
+// one is each for one value.
+func (o *outputs) one(sh shape, v reflect.Value, add func(sh shape, v reflect.Value) error) (whole Result, err error) {
+	if sh == shapeDynamic {
+		if v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		if !v.IsValid() {
+			return nil, nil
+		}
+		if err, isError := v.Interface().(error); isError { // it has no JSON, so its text would be lost
+			return nil, err
+		}
+		if sh, err = dynamicShape(v.Type(), o.whole); err != nil {
+			return nil, err
+		}
+	}
+	if sh == shapeWhole {
+		return wholeResult(v)
+	}
+	return nil, add(sh, v)
 }
 
 // closeReaders closes the readers among values of which no result is made.

@@ -151,8 +151,12 @@ func TestReadersBehindAFaultyOneAreClosed(t *testing.T) {
 		first, last = &closings{Reader: strings.NewReader("x")}, nil
 		return first, nil
 	}
-	require.NoError(t, srv.Add(mcpkit.NewTool("broken", broken), mcpkit.NewResource("doc://broken", "broken", broken), mcpkit.NewResource("doc://missing", "missing", missing)))
-	for _, request := range [][2]string{{"tools/call", `{"name":"broken"}`}, {"resources/read", `{"uri":"doc://broken"}`}, {"resources/read", `{"uri":"doc://missing"}`}} {
+	failed := func() (any, io.Reader) {
+		first, last = &closings{n: 1}, &closings{Reader: strings.NewReader("x")}
+		return errors.New("no luck"), last
+	}
+	require.NoError(t, srv.Add(mcpkit.NewTool("broken", broken), mcpkit.NewTool("failed", failed), mcpkit.NewResource("doc://broken", "broken", broken), mcpkit.NewResource("doc://missing", "missing", missing)))
+	for _, request := range [][2]string{{"tools/call", `{"name":"broken"}`}, {"tools/call", `{"name":"failed"}`}, {"resources/read", `{"uri":"doc://broken"}`}, {"resources/read", `{"uri":"doc://missing"}`}} {
 		p := legacy(t, srv, protocol.V20251125)
 		resp := p.rpc(t.Context(), p.request(request[0], request[1]))
 		require.True(t, resp.Error != nil || strings.Contains(string(resp.Result), `"isError":true`), request)
