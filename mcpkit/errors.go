@@ -146,19 +146,20 @@ func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, 
 		return "not found", jsonrpc.CodeInvalidParams
 	}
 	p, panicked := errors.AsType[*PanicError](err)
+	switch exposed := s.config.exposeErrors; {
+	case exposed && !panicked: // the stack of a panic is for the log
+		return err.Error(), jsonrpc.CodeInternalError
+	case !exposed && errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return "the call was cancelled", jsonrpc.CodeInternalError // the caller cancelled it, so nothing is logged
+	}
 	ref := call.Ref()
 	attrs := []any{"ref", ref, "method", call.row.method, "name", call.name, "error", err.Error()}
 	if panicked {
 		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
 	if s.config.exposeErrors {
-		if panicked { // its stack is for the log only
-			s.config.logger.ErrorContext(ctx, "mcpkit: a call panicked", attrs...)
-		}
+		s.config.logger.ErrorContext(ctx, "mcpkit: a call panicked", attrs...)
 		return err.Error(), jsonrpc.CodeInternalError
-	}
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return "the call was cancelled", jsonrpc.CodeInternalError // the caller cancelled it, so nothing is logged
 	}
 	s.config.logger.ErrorContext(ctx, "mcpkit: a call failed with an error that the caller does not see", attrs...)
 	return "internal error (ref " + ref + ")", jsonrpc.CodeInternalError
