@@ -38,7 +38,7 @@ type Call struct {
 	vars   variables       // of the resource template that matched, or the arguments of prompts/get; nil for none
 	ctx    context.Context // the scope, or a context that derives from it in a mounted server
 	around int32           // how many executions of servers that this one is mounted in the call is part of
-	inside int32           // guarded by scope.mu: around, and the own execution if there is one
+	inside int32           // guarded by scope.mu: as many, and one more from when the call executes the method
 	values atomic.Pointer[kept]
 }
 

@@ -253,7 +253,7 @@ func (m *mount) enter(ctx context.Context, outer *Call, target item, row *method
 		name: outer.name, vars: outer.vars,
 	}
 	outer.scope.mu.Lock()
-	inner.around = max(outer.inside, outer.around)
+	inner.around, inner.inside = outer.inside, outer.inside
 	outer.scope.mu.Unlock()
 	if kept := outer.values.Load(); kept != nil {
 		inner.values.Store(kept)
