@@ -19,7 +19,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/hosts"
-	"github.com/mcpkit/mcpkit-go/internal/filelock"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
@@ -187,30 +186,16 @@ func absolute(args []string) ([]string, error) {
 // and starts the server there.
 func inFolder(words []string, here string) []string {
 	at := 1
-	if !strings.HasPrefix(words[1], "-") { // the flag follows a word such as run
+	if !strings.HasPrefix(words[1], "-") { // the flag may follow a word such as run
 		at = 2
 	}
-	flag, dir, joined := "", "", false
-	if at < len(words) {
-		flag, dir, joined = strings.Cut(words[at], "=")
-	}
-	switch {
-	case flag != "-C" && flag != "--C":
+	if at+1 >= len(words) || words[at] != "-C" {
 		return slices.Insert(words, at, "-C", here)
-	case joined:
-		words[at] = flag + "=" + under(here, dir)
-	case at+1 < len(words):
-		words[at+1] = under(here, words[at+1])
+	}
+	if folder := words[at+1]; !filepath.IsAbs(folder) {
+		words[at+1] = filepath.Join(here, folder)
 	}
 	return words
-}
-
-// under returns a path that is relative to a folder as an absolute one.
-func under(folder, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(folder, path)
 }
 
 // errUnchanged says that a file is as it should be already.
@@ -301,30 +286,10 @@ func replaceFile(file string, was, content []byte, mode fs.FileMode) error {
 	if err := errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
 		return err
 	}
-	unlock, ok := lockFiles()
-	defer unlock()
-	if now, err := os.ReadFile(file); !ok || err == nil && !bytes.Equal(now, was) || err != nil && len(was) > 0 {
+	if now, err := os.ReadFile(file); err == nil && !bytes.Equal(now, was) || err != nil && len(was) > 0 {
 		return fmt.Errorf("%s has changed meanwhile; try again", file)
 	}
 	return os.Rename(f.Name(), file)
-}
-
-// lockFiles prevents that two programs of a user replace files at the same time. It returns false if
-// another one does. Without a folder for the lock it prevents nothing.
-func lockFiles() (unlock func(), ok bool) {
-	dir, err := os.UserCacheDir()
-	if err == nil {
-		err = os.MkdirAll(filepath.Join(dir, "mcpkit"), 0o700)
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.OpenFile(filepath.Join(dir, "mcpkit", "install.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	}
-	if err != nil {
-		return func() {}, true
-	}
-	ok, err = filelock.TryLock(f)
-	return func() { _ = errors.Join(filelock.Unlock(f), f.Close()) }, ok || err != nil
 }
 
 // printChange prints the lines that differ, with - before old ones and + before new ones.
