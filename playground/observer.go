@@ -64,17 +64,15 @@ func (t *timeline) of(call *mcpkit.Call) *entry {
 // end notes how a call has ended.
 func (t *timeline) end(e *entry, call *mcpkit.Call, result mcpkit.Result, err error) {
 	outcome, text := string(middleware.OutcomeOf(result, err)), textOf(err)
-	bad, isBad := errors.AsType[*reflectx.ArgumentError](err)
+	bad, _ := errors.AsType[*reflectx.ArgumentError](err)
 	t.change(e, func() {
-		e.Took, e.Outcome, e.Repairs = since(e.start), outcome, call.Repairs()
-		if err != nil {
-			e.Error = text
-		} else if result != nil {
+		e.Took, e.Outcome, e.Error, e.Repairs = since(e.start), outcome, text, call.Repairs()
+		if err == nil && result != nil {
 			if n, known := result.Size(); known {
 				e.Out = n
 			}
 		}
-		if isBad {
+		if bad != nil {
 			for _, v := range bad.Violations {
 				e.Faults = append(e.Faults, fault{v.Pointer, clip(v.String())})
 			}
