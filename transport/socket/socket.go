@@ -74,13 +74,22 @@ func (o *Options) withDefaults() Options {
 // On a TCP address that other machines can reach, Listen logs a warning unless Options.ConnContext
 // is set.
 func Listen(network, addr string, opts *Options) transport.Transport {
-	return &server{opts: opts.withDefaults(), listen: func(ctx context.Context) (net.Listener, error) {
+	o := opts.withDefaults()
+	return &server{opts: o, listen: func(ctx context.Context) (net.Listener, error) {
 		if network == "unix" {
 			return listenUnix(ctx, addr)
 		}
 		var config net.ListenConfig
-		return config.Listen(ctx, network, addr)
-	}, warns: opts == nil || opts.ConnContext == nil}
+		l, err := config.Listen(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		if at, ok := l.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && o.ConnContext == nil {
+			o.Stream.Logger.Warn("transport/socket: other machines can reach this server, and it does not authenticate callers; "+
+				"listen on 127.0.0.1, or set ConnContext", "addr", at.String())
+		}
+		return l, nil
+	}}
 }
 
 // New returns a transport that accepts connections from l. Serve closes l when it returns, and can
@@ -92,7 +101,6 @@ func New(l net.Listener, opts *Options) transport.Transport {
 type server struct {
 	opts   Options
 	listen func(context.Context) (net.Listener, error)
-	warns  bool // if other machines can connect
 }
 
 // Serve implements [transport.Transport].
@@ -103,10 +111,6 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 			return nil
 		}
 		return fmt.Errorf("transport/socket: %w", err)
-	}
-	if tcp, ok := l.Addr().(*net.TCPAddr); ok && s.warns && !tcp.IP.IsLoopback() {
-		s.opts.Stream.Logger.Warn("transport/socket: other machines can reach this server, and it does not authenticate callers; "+
-			"listen on 127.0.0.1, or set ConnContext", "addr", tcp.String())
 	}
 	if s.opts.OnListen != nil {
 		s.opts.OnListen(l.Addr())
