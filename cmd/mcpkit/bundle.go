@@ -189,7 +189,7 @@ func (b *bundling) asked() (map[string]mcpb.Setting, error) {
 		}
 		for other := range settings {
 			if name != other && strings.EqualFold(name, other) {
-				return nil, fmt.Errorf("-ask %q: the name differs from %s only in case, and settings of bundles do not", flag, other)
+				return nil, fmt.Errorf("-ask %q: the name differs from %s only in case; give it another one", flag, other)
 			}
 		}
 		settings[name] = mcpb.Setting{Type: "string", Title: name, Description: strings.TrimSpace(description), Required: true, Sensitive: secretName.MatchString(name)}

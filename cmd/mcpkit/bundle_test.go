@@ -190,7 +190,7 @@ func TestWhatCannotBeBundledIsReported(t *testing.T) {
 		{[]string{dir, "-target", "linux/z80"}, "the program does not build for linux/z80:\ngo: unsupported GOOS/GOARCH pair linux/z80\n"},
 		{[]string{dir, "-ask", "A B=c"}, `mcpkit bundle: -ask "A B=c" has to be NAME=description, such as 'SHOP_TOKEN=The token of your shop.'` + "\n"},
 		{[]string{dir, "-ask", "TOKEN"}, `-ask "TOKEN" has to be NAME=description`},
-		{[]string{dir, "-ask", "CITY=a", "-ask", "City=b"}, `mcpkit bundle: -ask "City=b": the name differs from CITY only in case, and settings of bundles do not` + "\n"},
+		{[]string{dir, "-ask", "CITY=a", "-ask", "City=b"}, `mcpkit bundle: -ask "City=b": the name differs from CITY only in case; give it another one` + "\n"},
 		{[]string{dir, "-name", "shop"}, `mcpkit bundle: -name "shop" is not a name in the registry; write for example com.example/shop` + "\n"},
 		{[]string{dir, "-name", "com.example/my shop"}, `-name "com.example/my shop" is not a name in the registry`},
 		{[]string{dir, "-url", "example.com/files"}, `mcpkit bundle: -url "example.com/files" is not a URL such as https://example.com/files` + "\n"},

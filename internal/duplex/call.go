@@ -70,9 +70,9 @@ func (c *call) respond(resp *jsonrpc.Response) {
 	default:
 		out := *resp
 		out.ID = c.entry.Request.ID
-		// While the leader runs a call, no other starts.
-		others := c.l.requests.Tally().Calls > 1 || c.began == 0 && c.l.out.more.Load()
-		c.l.out.respond(&out, others, c.endCall)
+		// If the leader runs this call (began is set), no other starts meanwhile.
+		gather := c.l.requests.Tally().Calls > 1 || c.began == 0 && c.l.out.more.Load()
+		c.l.out.respond(&out, gather, c.endCall)
 	}
 }
 
