@@ -176,6 +176,8 @@ func (c *Call) questions() *rounds.Questions {
 // settle replaces the result of a method by input_required if it asked questions that have no
 // answer yet, even if the method has ignored the error.
 func (c *Call) settle(result Result, err error) (Result, error) {
+	warn := func() {}
+	defer func() { warn() }() // without mu, which handlers of the logger may need
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked == nil {
@@ -190,8 +192,10 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 	}
 	if c.asked.State.Round >= MaxRounds {
 		if before, now, ok := c.asked.Changing(); ok {
-			c.to().config.logger.WarnContext(c.ctx, "mcpkit: the text of a question changes from round to round, so that no answer fits it; leave out what changes, or fix it with mcpkit.Once",
-				"method", c.req.Method, "name", c.sent, "before", before, "now", now)
+			warn = func() {
+				c.to().config.logger.WarnContext(c.ctx, "mcpkit: the text of a question changes from round to round, so that no answer fits it; leave out what changes, or fix it with mcpkit.Once",
+					"method", c.req.Method, "name", c.sent, "before", before, "now", now)
+			}
 		}
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", MaxRounds)
 	}
@@ -203,7 +207,7 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.to().warnOfRandomKey(c)
+	warn = func() { c.to().warnOfRandomKey(c) }
 	return &InputRequiredResult{Requests: requests, state: sealed}, nil
 }
 

@@ -197,10 +197,20 @@ func TestAskAsksInTheOrderOfTheCode(t *testing.T) {
 	}
 }
 
+// A refHandler adds the name of the call to its records.
+type refHandler struct{ slog.Handler }
+
+func (h refHandler) Handle(ctx context.Context, r slog.Record) error {
+	if call := mcpkit.CallFrom(ctx); call != nil {
+		r.AddAttrs(slog.String("call", call.Ref()))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
 // A question whose text changes from round to round never gets an answer. The log shows both texts.
 func TestQuestionsThatChangeTheirWordsAreLogged(t *testing.T) {
 	var log strings.Builder
-	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(refHandler{slog.NewTextHandler(&log, nil)})))
 	n := 0
 	require.NoError(t, srv.Add(mcpkit.NewTool("endless", func(ctx context.Context) (bool, error) {
 		n++
@@ -221,7 +231,7 @@ func TestQuestionsThatChangeTheirWordsAreLogged(t *testing.T) {
 	require.Contains(t, result, "the call asked questions in 32 rounds, which is the most it may")
 	require.Contains(t, log.String(), "the text of a question changes from round to round, so that no answer fits it")
 	require.Contains(t, log.String(), `before="It is 32 o'clock. Go on?" now="It is 33 o'clock. Go on?"`)
-	require.Contains(t, log.String(), "name=endless")
+	require.Regexp(t, "name=endless .* call=.", log.String())
 }
 
 type size string
