@@ -8,8 +8,8 @@ import (
 
 const (
 	// patience is how long the leader runs a request before another goroutine reads on. On an idle
-	// machine, timers are not more precise. It grows to longPatience while no request takes that
-	// long: each time the timer fires, it wakes a thread.
+	// machine, timers are not more precise. It grows to longPatience while no request takes as long,
+	// since a timer that fires wakes a thread.
 	patience     = time.Millisecond
 	longPatience = 4 * patience
 

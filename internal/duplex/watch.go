@@ -9,16 +9,17 @@ import (
 // Resetting it each time would cost more than the rest of the work for a message.
 type watch struct {
 	limit time.Duration
-	most  time.Duration // how late the timer may fire
-	tell  func()        // called when work takes longer than limit
+	most  time.Duration // the longest that after may be
+	tell  func()        // called when work takes longer than limit, or than after
 	epoch time.Time
 	begun atomic.Int64 // when the work in progress began, since epoch; 0 while there is none
 	armed atomic.Bool  // the timer runs
-	after atomic.Int64 // when the timer fires, after work began: from limit, and twice as late each time, to most
+	after atomic.Int64 // how long after the beginning of work the timer fires: limit, and twice as long each time it finds none that takes as long
 	timer *time.Timer  // nil if there is no limit
 }
 
-// start sets the limit. If most is larger, work may take as long as that while other work is in time.
+// start sets the limit. If most is larger, work may take up to most before tell is called, as long as
+// the work before it took less than limit.
 func (w *watch) start(limit, most time.Duration, tell func()) {
 	w.limit, w.most, w.tell = limit, most, tell
 	w.epoch = time.Now().Add(-1) // so that nothing begins at 0
