@@ -200,9 +200,9 @@ func (w *wire) closeNow() {
 	_ = w.conn.CloseNow()
 }
 
-// keepAlive pings the peer until the connection ends. It disconnects a peer that does not respond.
-// During a write, the limit is that of the write: the peer may be slow, and its response is not read
-// if it has much to read.
+// keepAlive pings the peer until the connection ends. It disconnects a peer that does not respond,
+// unless the connection is being written, where the time limit of writes applies: a slow peer reads
+// the ping late. Nor does a missing response count if nobody reads the connection.
 func (w *wire) keepAlive(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
