@@ -311,6 +311,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			discard(resp)
 			continue
 		case t.current() != tok: // another request has replaced it
+			proved = false
 			discard(resp)
 			continue
 		case authorized == maxAuthorizations || t.exhausted():
@@ -520,7 +521,7 @@ func isTemporary(err error) bool {
 		return true
 	}
 	_, network := errors.AsType[net.Error](err)
-	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return network
 }
 
 // obtain gets a token by refreshing the previous one, from the store, or by the grant.
