@@ -210,7 +210,7 @@ func TestAnyJSONIsRead(t *testing.T) {
 }
 
 // Command mcpkit reads it, and passes its environment to the server.
-func TestTheClientSecretOfTheCommandLineIsNoSetting(t *testing.T) {
+func TestTheClientSecretOfTheCommandLineIsNotASetting(t *testing.T) {
 	_, err := config.Load("", config.Environ([]string{"MCPKIT_CLIENT_SECRET=hunter2"}))
 	require.NoError(t, err)
 	_, err = config.Load("", config.Environ([]string{"MCPKIT_CLIENT_ID=notes"}))

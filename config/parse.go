@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -37,16 +36,17 @@ func parse(name string, data []byte) (*yaml.Node, error) {
 	return document.Content[0], nil
 }
 
-// escapes matches the escapes in JSON; two that are halves of a character are one.
+// escapes matches the escapes in JSON. It matches the two halves of a character together.
 var escapes = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|.)`)
 
-// whole returns an escape of JSON as one of YAML, which has no halves of characters.
+// whole returns two halves of a character as one escape of YAML, which has no halves, and other
+// escapes as they are.
 func whole(escape []byte) []byte {
-	var text string
-	if len(escape) == 2 || json.Unmarshal(slices.Concat([]byte(`"`), escape, []byte(`"`)), &text) != nil {
+	var char string
+	if len(escape) == 2 || json.Unmarshal(fmt.Appendf(nil, `"%s"`, escape), &char) != nil {
 		return escape
 	}
-	return fmt.Appendf(nil, `\U%08X`, []rune(text)[0])
+	return fmt.Appendf(nil, `\U%08X`, []rune(char)[0])
 }
 
 // syntaxError returns the parser's message. It quotes nothing of the file, which may contain secrets.

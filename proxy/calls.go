@@ -233,7 +233,7 @@ func (r *remote) park(ctx context.Context, run *running) {
 }
 
 // mayPark reports whether one more call of the caller may be parked: a caller may have at most as many
-// as are left for everyone else. The caller of mayPark holds mu.
+// as are left for everyone else. Callers without a principal count as one. mu is held.
 func (r *remote) mayPark(caller string) bool {
 	left, own := maxParked-len(r.parked), 0
 	for _, run := range r.parked {

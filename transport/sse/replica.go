@@ -59,8 +59,8 @@ type forwarded struct {
 	Expires time.Time   `json:"expires,omitzero"`
 }
 
-// contextOf returns ctx with the principal of the POST, which is that of the stream with another
-// credential.
+// contextOf returns ctx, that of the stream, with what the credential of the POST allows: the
+// principal is the same.
 func (m *forwarded) contextOf(ctx context.Context) context.Context {
 	p := oauth.FromContext(ctx)
 	if p == nil {

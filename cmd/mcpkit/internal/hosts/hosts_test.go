@@ -184,7 +184,7 @@ func TestAnEmptyListOfServersMayBeNull(t *testing.T) {
 }
 
 // Editors on Windows write a byte order mark, also into an empty file.
-func TestAByteOrderMarkIsNoContent(t *testing.T) {
+func TestAByteOrderMarkIsNotContent(t *testing.T) {
 	for _, host := range []string{"cursor", "codex"} {
 		out, err := Find(host).Add("f", []byte("\xef\xbb\xbf\r\n"), notes, false)
 		require.NoError(t, err, host)
