@@ -5,6 +5,7 @@ package services
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,40 +16,58 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestACommandThatIsCancelledCleansUpAndLeavesNobodyWaiting(t *testing.T) {
-	dir := t.TempDir()
+// cancelled runs a go command in a folder, and cancels it while a compiler runs that has its output.
+func cancelled(t *testing.T, change func(*exec.Cmd)) (dir string, compiler int, ended <-chan error) {
+	dir = t.TempDir()
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	const command = `#!/bin/sh
 trap 'echo > cleaned; exit 1' INT
-sleep 600 & # a compiler, which has the output too
+sleep 600 &
 echo $! > compiler.new
 mv compiler.new compiler
 wait
 `
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), []byte(command), 0o755))
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
+	defer cancel()
+	cmd := Go(ctx, "build")
+	cmd.Dir = dir
+	change(cmd)
+	done := make(chan error, 1)
 	go func() {
-		cmd := Go(ctx, "build")
-		cmd.Dir = dir
 		_, err := cmd.CombinedOutput()
-		ended <- err
+		done <- err
 	}()
-	var pid []byte
-	require.Eventually(t, func() (ok bool) {
-		var err error
-		pid, err = os.ReadFile(filepath.Join(dir, "compiler"))
-		return err == nil
-	}, time.Minute, time.Millisecond)
-	compiler, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+	pid := filepath.Join(dir, "compiler")
+	eventually(t, pid)
+	text, err := os.ReadFile(pid)
 	require.NoError(t, err)
-	defer func() { _ = syscall.Kill(compiler, syscall.SIGKILL) }()
-	cancel()
+	compiler, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Kill(compiler, syscall.SIGKILL) })
+	return dir, compiler, done
+}
+
+func eventually(t *testing.T, file string) {
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	}, time.Minute, time.Millisecond, file)
+}
+
+func TestACancelledCommandCleansUp(t *testing.T) {
+	dir, compiler, ended := cancelled(t, func(cmd *exec.Cmd) { cmd.WaitDelay = time.Minute })
+	eventually(t, filepath.Join(dir, "cleaned"))
+	require.NoError(t, syscall.Kill(compiler, syscall.SIGKILL))
+	require.Error(t, <-ended)
+}
+
+func TestACancelledCommandDoesNotWaitForItsCompilers(t *testing.T) {
+	_, _, ended := cancelled(t, func(*exec.Cmd) {})
 	select {
 	case err := <-ended:
 		require.Error(t, err)
 	case <-time.After(time.Minute):
 		require.Fail(t, "it waits for the compiler")
 	}
-	require.FileExists(t, filepath.Join(dir, "cleaned"))
 }
