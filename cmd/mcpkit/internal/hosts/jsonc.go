@@ -117,7 +117,7 @@ func find(members []span, name string) int {
 	return slices.IndexFunc(members, func(m span) bool { return m.name == name })
 }
 
-// servers returns the offset of the object at the key root, or -1.
+// servers returns the offset of the object, or null, at the key root, or -1.
 func (d *document) servers(root string) int {
 	members, _ := d.object(jsonx.SkipSpace(d.json, 0))
 	i := find(members, root)
