@@ -23,11 +23,12 @@ const (
 )
 
 // A cache stores results of modern servers for as long as the servers allow (2026-07-28,
-// basic/caching). It may store private results: a Client has one set of credentials and shares its
-// cache with no other. A key is the method and the parameters of the result, with the members of
-// _meta that the program sets. The zero value is empty.
+// basic/caching). Private results are only for the authorization context that they were requested
+// in. A key is the method and the parameters of the result, with the members of _meta that the
+// program sets. The zero value is empty.
 type cache struct {
-	off bool
+	off   bool
+	owner func() (owner uint64, known bool) // the authorization context of new requests; nil if it never changes
 
 	mu      sync.Mutex
 	entries map[string]cached // guarded by mu
@@ -36,8 +37,16 @@ type cache struct {
 }
 
 type cached struct {
-	raw   json.RawMessage
-	until time.Time
+	raw     json.RawMessage
+	until   time.Time
+	private bool
+	owner   uint64
+}
+
+// A cacheMark is the state of a cache, and its authorization context, before a request.
+type cacheMark struct {
+	drops, owner uint64
+	known        bool // whether private results can be cached
 }
 
 // variant returns the end of the keys of requests with these options: the server may look at the
@@ -62,10 +71,11 @@ func (cc *callConfig) variant() string {
 
 // get returns the result of key if it is fresh.
 func (k *cache) get(key string) (json.RawMessage, bool) {
+	now := k.mark()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e, ok := k.entries[key]
-	if !ok || time.Now().Before(e.until) {
+	if !ok || time.Now().Before(e.until) && (!e.private || now.known && e.owner == now.owner) {
 		return e.raw, ok
 	}
 	k.remove(key)
@@ -73,17 +83,24 @@ func (k *cache) get(key string) (json.RawMessage, bool) {
 }
 
 // mark returns the argument of put. Call it before sending the request: put does not store a result
-// if drop was called in between, because the result may be older than the change.
-func (k *cache) mark() uint64 {
+// if drop was called in between, because the result may be older than the change, and no private
+// result if the credentials changed in between.
+func (k *cache) mark() cacheMark {
+	m := cacheMark{known: true}
+	if k.owner != nil {
+		m.owner, m.known = k.owner()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.drops
+	m.drops = k.drops
+	return m
 }
 
 // put stores a result for its ttlMs.
-func (k *cache) put(key string, raw json.RawMessage, mark uint64) {
+func (k *cache) put(key string, raw json.RawMessage, mark cacheMark) {
 	var ttl struct {
-		TTLMs float64 `json:"ttlMs"`
+		TTLMs      float64 `json:"ttlMs"`
+		CacheScope string  `json:"cacheScope"`
 	}
 	if k.off || jsonx.Unmarshal(raw, &ttl) != nil || !(ttl.TTLMs > 0) {
 		return
@@ -92,9 +109,13 @@ func (k *cache) put(key string, raw json.RawMessage, mark uint64) {
 	if ms := float64(maxTTL / time.Millisecond); ttl.TTLMs < ms {
 		keep = time.Duration(ttl.TTLMs * float64(time.Millisecond))
 	}
+	private, now := ttl.CacheScope != protocol.CachePublic, k.mark()
+	if private && (!now.known || now.owner != mark.owner) {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.drops != mark || len(raw) > maxCachedBytes/4 {
+	if k.drops != mark.drops || len(raw) > maxCachedBytes/4 {
 		return
 	}
 	k.remove(key)
@@ -107,7 +128,7 @@ func (k *cache) put(key string, raw json.RawMessage, mark uint64) {
 	if k.entries == nil {
 		k.entries = map[string]cached{}
 	}
-	k.entries[key] = cached{raw, time.Now().Add(keep)}
+	k.entries[key] = cached{raw, time.Now().Add(keep), private, now.owner}
 	k.bytes += len(raw)
 }
 

@@ -129,6 +129,9 @@ func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) 
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	_, c.inMemory = c.conn.(*memoryConn)
+	if _, ok := c.conn.(*httpConn); ok { // other connections keep the credentials of their handshake
+		c.cache.owner = cfg.authorization
+	}
 	err = c.negotiate(ctx)
 	if err != nil {
 		err = c.fallBack(ctx, err)

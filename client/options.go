@@ -230,7 +230,7 @@ func MaxRounds(n int) DialOption {
 }
 
 // NoCache turns the cache off. By default the client keeps lists and resources of modern servers
-// for as long as the server allows.
+// for as long as the server allows; see [HTTPClient] for results that are private.
 func NoCache() DialOption {
 	return dialOption(func(c *config) error { c.noCache = true; return nil })
 }
@@ -255,8 +255,28 @@ func LogLevel(level protocol.LoggingLevel) Option {
 // certificates. Its Timeout also ends streams, so leave it zero. Redirects to another origin are
 // always refused. By default the client has its own connections, configured like
 // [http.DefaultTransport].
+//
+// A Transport that is not an [*http.Transport], and a Jar, may change the credentials of requests.
+// Results that are private to their user are then cached only if the Transport has the method
+// AuthorizationContext() uint64, whose result changes whenever the credentials may be those of
+// another user, as that of package oauthclient has.
 func HTTPClient(h *http.Client) DialOption {
 	return dialOption(func(c *config) error { c.httpClient = h; return nil })
+}
+
+// authorization returns a number that changes with the credentials that the HTTP client puts on
+// requests. It returns false if it is unknown when they change.
+func (c *config) authorization() (uint64, bool) {
+	if c.httpClient == nil {
+		return 0, true
+	}
+	switch t := c.httpClient.Transport.(type) {
+	case nil, *http.Transport:
+		return 0, c.httpClient.Jar == nil
+	case interface{ AuthorizationContext() uint64 }:
+		return t.AuthorizationContext(), c.httpClient.Jar == nil
+	}
+	return 0, false
 }
 
 // Header adds a field to all HTTP requests to the server. It is never sent to another host.

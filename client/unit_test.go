@@ -205,7 +205,7 @@ func TestResultsAreCachedForTheTimeThatTheServerAllows(t *testing.T) {
 		require.Zero(t, k.bytes)
 
 		off := cache{off: true}
-		off.put("a", []byte(`{"ttlMs":1000}`), 0)
+		off.put("a", []byte(`{"ttlMs":1000}`), cacheMark{})
 		_, ok = off.get("a")
 		require.False(t, ok)
 	})

@@ -86,6 +86,7 @@ type Transport struct {
 
 	mu         sync.Mutex
 	issued     issuedToken       // the current token; guarded by mu
+	changes    uint64            // of issued.token; guarded by mu
 	accepted   bool              // whether a request with the token succeeded; guarded by mu
 	unsaved    error             // why the store did not save the token; nil if it did; guarded by mu
 	outdated   string            // the access token that the store has instead; guarded by mu
@@ -191,6 +192,7 @@ func (t *Transport) Logout(ctx context.Context) error {
 	}
 	h := t.issued
 	t.issued, t.accepted, t.unsaved, t.outdated = issuedToken{at: h.at}, false, nil, ""
+	t.changes++
 	t.mu.Unlock()
 	if h.token == nil {
 		stored, err := t.stored(ctx)
@@ -268,6 +270,14 @@ func (t *Transport) current() *Token {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.issued.token
+}
+
+// AuthorizationContext returns a number that changes with the token, whose user may be another one.
+// Caches keep private results apart by it, as that of package client does.
+func (t *Transport) AuthorizationContext() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changes
 }
 
 // RoundTrip sends req with a token. If the server asks for another token, it gets one and sends req
@@ -477,6 +487,7 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 		}
 	} else {
 		t.issued, t.accepted = *got, false
+		t.changes++
 		if l.stepUp && used != nil && len(got.token.Granted) > len(used.Granted) {
 			t.attempts = 0 // requests that need only these scopes succeed
 		}
