@@ -99,10 +99,10 @@ func (l *linkConn) open(ctx context.Context) (conn, error) {
 func (l *linkConn) roundTrip(ctx context.Context, x *exchange) (resp *jsonrpc.Response, err error) {
 	now := l.live
 	if l.sse != nil {
-		refused := l.sse.expect(x.req.ID)
+		failed := l.sse.expect(ctx, x.req.ID)
 		defer func() {
-			if status := refused(); status != nil {
-				resp, err = nil, status
+			if e := failed(); e != nil {
+				resp, err = nil, e
 			}
 		}()
 	}

@@ -70,8 +70,14 @@ type sseConn struct {
 	mu     sync.Mutex // held while writing to out
 	closed bool       // whether out is closed; guarded by mu
 
-	refusing sync.Mutex
-	refused  map[jsonrpc.ID]*StatusError // the expected requests; the status is nil unless the POST was refused; guarded by refusing
+	postings sync.Mutex
+	calls    map[jsonrpc.ID]*posting // that wait for a response; guarded by postings
+}
+
+// A posting is a call whose request is posted.
+type posting struct {
+	ctx context.Context // of the call
+	err error           // why the POST failed; guarded by postings
 }
 
 const (
@@ -86,7 +92,7 @@ const (
 func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseConn, error) {
 	w := &sseConn{
 		c: c, client: newHTTPClient(c), in: make(chan []byte), out: make(chan []byte, maxPosts), posted: make(chan struct{}),
-		ended: make(chan struct{}), refused: map[jsonrpc.ID]*StatusError{},
+		ended: make(chan struct{}), calls: map[jsonrpc.ID]*posting{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(c.base))
 	limited, d := withDeadline(ctx, c.cfg.probeTimeout, errors.New("the stream named no endpoint in time"))
@@ -282,7 +288,7 @@ func (w *sseConn) postAll() {
 			}
 			mu.Unlock()
 		}
-		places <- struct{}{} // a POST holds its place for at most writeTimeout
+		places <- struct{}{} // a POST holds its place for at most its call and writeTimeout
 		// Ends with its POST, or with ctx.
 		open.Go(func() {
 			defer func() { <-places }()
@@ -300,16 +306,25 @@ func (w *sseConn) postAll() {
 	}
 }
 
-// post posts one message unless the connection has ended. If the server refuses the POST of a
-// request, only the request with this id fails; the connection continues.
+// post posts one message unless the connection has ended. If the POST of a request fails, only the
+// request with this id fails; the connection continues. The POST may wait for a login as long as its
+// call does.
 func (w *sseConn) post(message []byte, id jsonrpc.ID) {
 	select {
 	case <-w.ended:
 		return
 	default:
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, writeTimeout)
+	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
+	w.postings.Lock()
+	call := w.calls[id]
+	w.postings.Unlock()
+	if call != nil {
+		defer context.AfterFunc(call.ctx, func() { time.AfterFunc(writeTimeout, cancel) })()
+	} else {
+		defer time.AfterFunc(writeTimeout, cancel).Stop()
+	}
 	send := func() error { return w.postOnce(ctx, message) }
 	var err error
 	if id.IsValid() {
@@ -320,14 +335,14 @@ func (w *sseConn) post(message []byte, id jsonrpc.ID) {
 	status, refused := errors.AsType[*StatusError](err)
 	switch {
 	case err == nil:
-	case !refused && w.ctx.Err() != nil:
+	case w.ctx.Err() != nil:
 		w.end(io.ErrClosedPipe)
-	case !refused:
-		w.end(&duplex.GoneError{Err: err})
-	case status.Code == http.StatusNotFound || status.Code == http.StatusGone:
+	case refused && (status.Code == http.StatusNotFound || status.Code == http.StatusGone):
 		w.end(&duplex.GoneError{Err: errNoSession})
 	case id.IsValid():
-		w.refuse(id, status)
+		w.refuse(id, err)
+	default:
+		w.c.warn("client: a message did not reach the server", "error", err)
 	}
 }
 
@@ -348,28 +363,31 @@ func (w *sseConn) postOnce(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// refuse fails the request id with the status of its POST.
-func (w *sseConn) refuse(id jsonrpc.ID, status *StatusError) {
-	w.refusing.Lock()
-	if _, waits := w.refused[id]; waits {
-		w.refused[id] = status
+// refuse fails the request id with the error of its POST.
+func (w *sseConn) refuse(id jsonrpc.ID, err error) {
+	w.postings.Lock()
+	call := w.calls[id]
+	if call != nil {
+		call.err = err
 	}
-	w.refusing.Unlock()
-	w.hand(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", status)}))
+	w.postings.Unlock()
+	if call != nil {
+		w.hand(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", err)}))
+	}
 }
 
-// expect records whether the POST of the request id is refused. The function that it returns ends
-// that and returns the status, nil if the POST was not refused.
-func (w *sseConn) expect(id jsonrpc.ID) func() *StatusError {
-	w.refusing.Lock()
-	defer w.refusing.Unlock()
-	w.refused[id] = nil
-	return func() *StatusError {
-		w.refusing.Lock()
-		defer w.refusing.Unlock()
-		status := w.refused[id]
-		delete(w.refused, id)
-		return status
+// expect records whether the POST of the request id fails. The function that it returns ends that
+// and returns the error, nil if the POST did not fail.
+func (w *sseConn) expect(ctx context.Context, id jsonrpc.ID) func() error {
+	call := &posting{ctx: ctx}
+	w.postings.Lock()
+	defer w.postings.Unlock()
+	w.calls[id] = call
+	return func() error {
+		w.postings.Lock()
+		defer w.postings.Unlock()
+		delete(w.calls, id)
+		return call.err
 	}
 }
 
