@@ -26,7 +26,8 @@ type Principal struct {
 	ClientID string
 	// Scopes are the scopes granted to the principal. Nil means none.
 	Scopes []string
-	// Expires is when the credential expires. Zero means unknown.
+	// Expires is when the credential is no longer accepted, with the allowed clock difference. Zero
+	// means unknown.
 	Expires time.Time
 	// Claims holds everything else that the authenticator learned, for the program's own use.
 	Claims map[string]any

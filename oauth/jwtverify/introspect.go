@@ -124,7 +124,7 @@ func (v *Introspector) Verify(ctx context.Context, token string) (*oauth.Princip
 	if err != nil {
 		return nil, err
 	}
-	v.cache.put(sum, p, now, v.check.Leeway)
+	v.cache.put(sum, p, now)
 	return p, nil
 }
 

@@ -61,7 +61,7 @@ func TestIntrospectionRequestFormat(t *testing.T) {
 	require.Equal(t, "ann", p.Subject)
 	require.Equal(t, "app", p.ClientID)
 	require.Equal(t, []string{"a", "b"}, p.Scopes)
-	require.Equal(t, time.Unix(1790003600, 0), p.Expires)
+	require.Equal(t, time.Unix(1790003600, 0).Add(DefaultLeeway), p.Expires)
 	require.Equal(t, http.MethodPost, got.Method)
 	require.Equal(t, "/introspect", got.RequestURI, "the URL contains no secret")
 	require.Equal(t, "application/x-www-form-urlencoded", got.Header.Get("Content-Type"))

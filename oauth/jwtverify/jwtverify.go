@@ -200,7 +200,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*oauth.Principal, 
 	if err != nil {
 		return nil, err
 	}
-	v.cache.put(sum, p, now, v.check.Leeway)
+	v.cache.put(sum, p, now)
 	return p, nil
 }
 
@@ -323,10 +323,10 @@ func cacheLimits(most, standard time.Duration, size int) (time.Duration, int) {
 	return cmp.Or(most, standard), cmp.Or(size, DefaultCacheSize)
 }
 
-func (c *tokenCache) put(sum [sha256.Size]byte, p *oauth.Principal, now time.Time, leeway time.Duration) {
+func (c *tokenCache) put(sum [sha256.Size]byte, p *oauth.Principal, now time.Time) {
 	until := now.Add(c.most)
-	if end := p.Expires.Add(leeway); !p.Expires.IsZero() && end.Before(until) {
-		until = end
+	if !p.Expires.IsZero() && p.Expires.Before(until) {
+		until = p.Expires
 	}
 	c.Put(sum, p, until)
 }

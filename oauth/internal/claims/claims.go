@@ -22,7 +22,8 @@ type Check struct {
 
 func refuse(reason string) error { return &oauth.TokenError{Reason: reason} }
 
-// Verify checks the claims and returns their principal. The error is an [*oauth.TokenError].
+// Verify checks the claims and returns their principal, which expires as late as Verify would accept
+// the claims. The error is an [*oauth.TokenError].
 func (c *Check) Verify(claims map[string]any, now time.Time) (*oauth.Principal, error) {
 	if iss, ok := claims["iss"]; (ok || c.NeedIssuer) && iss != c.Issuer {
 		return nil, refuse("it is of another issuer")
@@ -75,7 +76,7 @@ func (c *Check) times(claims map[string]any, now time.Time) (expires time.Time, 
 		case !ok:
 			return expires, refuse(name + " is not a time")
 		case name == "exp":
-			if expires = t; !now.Before(t.Add(c.Leeway)) {
+			if expires = t.Add(c.Leeway); !now.Before(expires) {
 				return expires, refuse("it has expired")
 			}
 		case now.Add(c.Leeway).Before(t):
