@@ -151,7 +151,15 @@ func (p *replica) follow(ctx context.Context, s *session, r fleet.Record) {
 		case <-s.arrived:
 		case <-look.C:
 		case <-renew.C:
-			if revision, err := p.sessions.Update(ctx, r); err == nil {
+			revision, err := p.sessions.Update(ctx, r)
+			if errors.Is(err, fleet.ErrConflict) { // an earlier update succeeded after all
+				var stored fleet.Record
+				if stored, err = p.sessions.Get(ctx, r.Key); err == nil {
+					r.Revision = stored.Revision
+					revision, err = p.sessions.Update(ctx, r)
+				}
+			}
+			if err == nil {
 				r.Revision = revision
 			}
 			if seq > 0 {

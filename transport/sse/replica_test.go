@@ -335,3 +335,34 @@ func TestMessagesReachTheReplicaWithTheStreamForHours(t *testing.T) {
 		}
 	})
 }
+
+// A vague engine renews a record once without saying so.
+type vague struct {
+	fleet.Engine
+	updates atomic.Int64
+}
+
+func (e *vague) Update(ctx context.Context, set string, r fleet.Record) (uint64, error) {
+	revision, err := e.Engine.Update(ctx, set, r)
+	if set == "sse-sessions" && e.updates.Add(1) == 1 {
+		return 0, context.DeadlineExceeded
+	}
+	return revision, err
+}
+
+func TestSessionsAreRenewedAfterAnUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		defer engine.Close()
+		var clients []*http.Client
+		for _, name := range []string{"a", "b"} {
+			f := fleet.New(&vague{Engine: engine.Open()}, fleet.Options{Seal: seal, Open: unseal, Logger: quiet})
+			require.NoError(t, f.Start(t.Context()))
+			defer f.Close()
+			clients = append(clients, serveWired(t, &member{f, name}, &sse.Options{KeepAlive: -1, SessionIdle: -1}))
+		}
+		url, _ := begin(t, clients[0])
+		time.Sleep(10 * time.Hour)
+		require.Equal(t, 202, say(t, clients[1], url, ping))
+	})
+}
