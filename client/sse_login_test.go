@@ -53,7 +53,9 @@ func (o *oldLink) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errRefresh
 	}
 	if m.ID != nil {
-		go func() { _, _ = fmt.Fprintf(o.stream, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", m.ID, result) }()
+		go func() {
+			_, _ = fmt.Fprintf(o.stream, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", m.ID, result)
+		}()
 	}
 	return &http.Response{StatusCode: http.StatusAccepted, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
 }
