@@ -61,7 +61,7 @@ func (c *compiler) enum(n *spec) {
 	n.kw.Enum = c.constants(n)
 	if len(n.kw.Enum) == 0 {
 		c.errorf("rule \"enum\": no constants of the type %s are known; declare them, and where the program runs without its source, "+
-			"generate its descriptions or embed the source; or list the values with oneof", n.t)
+			"generate its descriptions (mcpkit gen) or embed the source; or list the values with oneof", n.t)
 		return
 	}
 	if n.shape == shapeText {

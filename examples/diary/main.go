@@ -10,6 +10,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log"
 	"log/slog"
 	"net"
@@ -69,7 +70,14 @@ func runClient(ctx context.Context, url, text string) error {
 	if err != nil {
 		return err
 	}
-	return connect(ctx, url, filepath.Join(dir, "mcpkit-diary"), oauthclient.Options{InsecureLoopback: true}, nil, func(c *client.Client) error {
+	return connect(ctx, url, filepath.Join(dir, "mcpkit-diary"), oauthclient.Options{InsecureLoopback: true}, show, func(c *client.Client) error {
 		return write(ctx, c, text, os.Stdout)
 	})
+}
+
+// show prints the address of a page, in case this machine has no browser, and opens it.
+func show(ctx context.Context, page string) error {
+	fmt.Fprintln(os.Stderr, "log in at", page)
+	_ = oauthclient.OpenBrowser(ctx, page)
+	return nil
 }
