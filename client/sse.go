@@ -354,6 +354,9 @@ func (w *sseConn) postOnce(ctx context.Context, message []byte) error {
 	addHeader(req.Header, w.c.cfg.header)
 	req.Header.Set("Content-Type", contentTypeJSON)
 	resp, err := w.client.Do(req)
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // without the URL, which has the session ID
+	}
 	if err != nil {
 		return lost(err)
 	}

@@ -1,10 +1,12 @@
 package client_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,10 +20,7 @@ import (
 
 // An oldLink is an HTTP+SSE server without a network. Its POST of x/login waits for 15 seconds,
 // and x/refresh fails before it is sent.
-type oldLink struct {
-	io.Reader
-	stream *io.PipeWriter
-}
+type oldLink struct{ stream *io.PipeWriter }
 
 var errRefresh = errors.New("the token cannot be refreshed")
 
@@ -29,7 +28,7 @@ func (o *oldLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		body, stream := io.Pipe()
 		o.stream = stream
-		go func() { _, _ = io.WriteString(stream, "event: endpoint\ndata: /post\n\n") }()
+		go func() { _, _ = io.WriteString(stream, "event: endpoint\ndata: /post?session=4711\n\n") }()
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body, Request: r}, nil
 	}
 	var m struct {
@@ -62,10 +61,15 @@ func (o *oldLink) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestLoginsDuringAPostConcernItsCallAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := client.Dial(t.Context(), client.HTTPSSE("https://old.example.com"), client.HTTPClient(&http.Client{Transport: &oldLink{}}))
+		var logged bytes.Buffer
+		defer func() { require.NotContains(t, logged.String(), "4711", "the session ID") }()
+		c, err := client.Dial(t.Context(), client.HTTPSSE("https://old.example.com"), client.HTTPClient(&http.Client{Transport: &oldLink{}}),
+			client.Logger(slog.New(slog.NewTextHandler(&logged, nil))))
 		require.NoError(t, err)
 		defer c.Close()
-		require.ErrorIs(t, c.Request(t.Context(), "x/refresh", nil, nil), errRefresh)
+		err = c.Request(t.Context(), "x/refresh", nil, nil)
+		require.ErrorIs(t, err, errRefresh)
+		require.NotContains(t, err.Error(), "4711", "the session ID")
 		require.NoError(t, c.Ping(t.Context()))
 		require.NoError(t, c.Notify(t.Context(), "notifications/roots/list_changed", nil))
 		require.NoError(t, c.Ping(t.Context()))
