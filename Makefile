@@ -8,7 +8,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # The modules of this repository: the library, the benchmarks, the tutorial, stores and engines with
 # dependencies of their own, tests with other SDKs and routers, and tests in a browser.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod interop/*/go.mod examples/*/go.mod mcptest/*/go.mod fleet/*/go.mod))
+MODULES := . $(patsubst %/go.mod,%,$(wildcard internal/bench/go.mod docs/tutorial/go.mod internal/interop/*/go.mod examples/*/go.mod mcptest/*/go.mod fleet/*/go.mod))
 
 # The time that each benchmark runs. Use `make bench BENCHTIME=5s` for figures to publish.
 BENCHTIME ?= 1s
@@ -43,7 +43,7 @@ test: redis ## all tests with the race detector; tests of allocations and floods
 	GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...
 	go test -run 'Allocate|LargeResources|CostsBounded|UsesLimitedMemory|InChaos' ./mcpkit ./client ./transport/stdio
 	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./internal/duplex ./client ./mcpkit
-	for dir in interop/echojwt interop/migrate interop/routers; do (cd $$dir && go test ./...); done
+	for dir in internal/interop/echojwt internal/interop/migrate internal/interop/routers; do (cd $$dir && go test ./...); done
 	cd docs/tutorial && go test ./...
 	for dir in fleet/*/go.mod examples/*/go.mod; do (cd $${dir%/go.mod} && GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...); done
 
@@ -104,7 +104,7 @@ PLATFORMS := linux/386 linux/arm64 windows/amd64 darwin/arm64
 
 .PHONY: platforms
 platforms: ## check the types for other platforms
-	go run ./scripts/platforms $(PLATFORMS)
+	go run ./internal/scripts/platforms $(PLATFORMS)
 
 .PHONY: staticcheck
 staticcheck:
@@ -132,19 +132,19 @@ bench-gate: ## fail if a call costs a quarter more than before (seconds, Linux)
 
 .PHONY: lines
 lines: ## measure the size of the library
-	@scripts/lines.sh
+	@internal/scripts/lines.sh
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)
-	@scripts/fuzz.sh $(or $(FUZZTIME),10s)
+	@internal/scripts/fuzz.sh $(or $(FUZZTIME),10s)
 
 .PHONY: conformance
 conformance: ## run the official MCP conformance suite (needs npm)
-	@conformance/run.sh
+	@internal/conformance/run.sh
 
 .PHONY: interop
 interop: ## test clients and servers of other SDKs with ours (needs npm)
-	@interop/run.sh
+	@internal/interop/run.sh
 
 .PHONY: generate
 generate: ## run the generators
@@ -152,7 +152,7 @@ generate: ## run the generators
 
 .PHONY: fresh
 fresh: ## run the generators and fail if they change a file
-	@scripts/fresh.sh
+	@internal/scripts/fresh.sh
 
 .PHONY: tidy
 tidy: ## tidy all modules
@@ -160,4 +160,4 @@ tidy: ## tidy all modules
 
 .PHONY: clean
 clean: ## remove caches and results
-	rm -rf .cache bin conformance/results
+	rm -rf .cache bin internal/conformance/results

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // ErrRejected is the error that a method of [Handlers] returns if the user refuses the request.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
 // Sums is a server in this process. Programs usually dial a URL or a command line.

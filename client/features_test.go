@@ -16,9 +16,9 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/memnet"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 

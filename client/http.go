@@ -18,8 +18,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // Limits of HTTP.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/sse"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // Limits of resuming a stream (2025-11-25, basic/transports, "Resumability").

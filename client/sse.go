@@ -15,8 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 	"github.com/mcpkit/mcpkit-go/internal/framing"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // HTTPSSE is a server at an http or https URL that speaks HTTP+SSE, the transport of 2024-11-05

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // A taskFake is a modern server whose responses the test sets, over HTTP or a stream. It needs no

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // A visit is the state of the URLs that a server wants the user to visit before it handles a

@@ -13,7 +13,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/config"
-	"github.com/mcpkit/mcpkit-go/echomcp"
+	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 

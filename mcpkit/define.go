@@ -146,7 +146,7 @@ func noteRepair(ctx context.Context) {
 }
 
 // noRawSchemas is the error of a server that has a schema written by hand and not the option for it.
-const noRawSchemas = `schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, with the package github.com/mcpkit/mcpkit-go/rawschema`
+const noRawSchemas = `schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, with the package github.com/mcpkit/mcpkit-go/reflectx/rawschema`
 
 // handSchema compiles a schema written by hand; nil where there is none.
 func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSchema, error) {

@@ -10,8 +10,8 @@ import (
 	"weak"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // An Extension is what an extension of the protocol adds to a Server; see [Extend]. The zero value

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // A methodRow is one method of a server's table: which requests it is for, and what answers them.

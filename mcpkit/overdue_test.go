@@ -23,10 +23,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/echomcp"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // streamed is the result of a resource whose contents are read while they are sent, whatever their

@@ -7,9 +7,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // textArguments are the arguments of a prompt.

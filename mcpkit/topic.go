@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // A Topic is what clients of 2026-07-28 can subscribe to with a member of the filter of

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/rawschema"
+	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
 )
 
 // docs:begin input
@@ -205,7 +205,7 @@ func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
 }
 
 func TestSchemasByHandNeedAnOption(t *testing.T) {
-	const advice = `: schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, with the package github.com/mcpkit/mcpkit-go/rawschema`
+	const advice = `: schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, with the package github.com/mcpkit/mcpkit-go/reflectx/rawschema`
 	_, err := mcpkit.New(&Reports{})
 	require.ErrorContains(t, err, "Reports.Run (whole_test.go:")
 	require.ErrorContains(t, err, "input"+advice)

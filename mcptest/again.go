@@ -8,8 +8,8 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // rounds holds the last request that repeated a call with the answers to its questions.

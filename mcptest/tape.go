@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // A line is one message of a conversation.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
 // Kiln burns pots.

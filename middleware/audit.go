@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // An AuditRecord is one line of an audit log.

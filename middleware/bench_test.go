@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/middleware/expvarmcp"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // BenchmarkCall is a whole call of a small tool by an authenticated caller, with each middleware:

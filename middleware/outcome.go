@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // An Outcome is one word for how a call ended. It has few values, so it can be a label of a metric.

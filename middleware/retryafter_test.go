@@ -12,9 +12,9 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/echomcp"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/middleware/expvarmcp"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // round sends tools/call on 2026-07-28 from a client whose user can be asked. more are further

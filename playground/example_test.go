@@ -7,9 +7,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/mcpkit/mcpkit-go/echomcp"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/playground"
+	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 )
 
 // docs:begin mount

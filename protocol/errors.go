@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // Error codes of MCP, in addition to those of JSON-RPC.

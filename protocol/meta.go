@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // Keys of _meta that the specification defines (basic, "_meta").

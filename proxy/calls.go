@@ -11,9 +11,9 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // running is a call that was sent to the remote server. If its caller must answer a question in a

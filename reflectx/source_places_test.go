@@ -131,7 +131,7 @@ func TestPlacesFindTheProgramItself(t *testing.T) {
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	p := newPlaces("")
-	p.add("github.com/mcpkit/mcpkit-go/jsonrpc", filepath.ToSlash(filepath.Join(filepath.Dir(here), "jsonrpc", "decode.go")))
+	p.add("github.com/mcpkit/mcpkit-go/protocol/jsonrpc", filepath.ToSlash(filepath.Join(filepath.Dir(here), "protocol", "jsonrpc", "decode.go")))
 	require.Equal(t, here, p.find("main"), "the test of this package is the program")
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/rawschema"
 	"github.com/mcpkit/mcpkit-go/reflectx"
+	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
 )
 
 // answers are the answers that flags give to questions of servers.

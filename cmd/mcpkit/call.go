@@ -13,8 +13,8 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // toolArguments reads name=text and name:=json.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/skills/skillsclient"
+	"github.com/mcpkit/mcpkit-go/ext/skills/skillsclient"
 )
 
 // A skillReport is what runSkills found out about one skill.

@@ -11,8 +11,8 @@ import (
 	echojwt "github.com/labstack/echo-jwt/v4"
 	"github.com/labstack/echo/v4"
 
-	"github.com/mcpkit/mcpkit-go/echomcp"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcpkit/mcpkit-go/apps"
+	"github.com/mcpkit/mcpkit-go/ext/apps"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 

@@ -22,12 +22,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
 	"github.com/mcpkit/mcpkit-go/fleet/natsfleet/natsserver"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 

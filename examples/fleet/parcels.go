@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // effects are the lines that a delivery writes once. Each of its runs also writes the line "run".

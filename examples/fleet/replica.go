@@ -16,11 +16,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/natsfleet"
 	_ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )

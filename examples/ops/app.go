@@ -15,11 +15,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/mcpkit/mcpkit-go/echomcp"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/middleware/healthz"
 	"github.com/mcpkit/mcpkit-go/middleware/otelmcp"
+	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 

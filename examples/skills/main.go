@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/ext/skills"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/skills"
 )
 
 // Team helps with the work of a team.

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/ext/skills"
+	"github.com/mcpkit/mcpkit-go/ext/skills/skillsclient"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/skills"
-	"github.com/mcpkit/mcpkit-go/skills/skillsclient"
 )
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }

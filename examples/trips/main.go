@@ -17,8 +17,8 @@ import (
 	"net"
 	"os"
 
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/mcptest"
-	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
 // Hotels books rooms.

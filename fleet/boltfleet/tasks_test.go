@@ -19,11 +19,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
 	"github.com/mcpkit/mcpkit-go/internal/longtest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
 // serverVar makes the test binary serve on standard input. Its value is the directory with the file

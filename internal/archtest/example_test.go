@@ -57,5 +57,5 @@ func isPublic(folder string) bool {
 		}
 	}
 	first, _, _ := strings.Cut(folder, "/")
-	return !slices.Contains([]string{"bench", "cmd", "conformance", "docs", "examples", "interop", "scripts"}, first)
+	return !slices.Contains([]string{"cmd", "docs", "examples"}, first)
 }

@@ -31,10 +31,10 @@ var mayImport = map[string][]string{
 	"internal/httpguard":   {},
 	"internal/leaktest":    {"go.uber.org/goleak"},
 	"internal/longtest":    {},
-	"internal/memnet":      {"transport", "jsonrpc"},
+	"internal/memnet":      {"transport", "protocol/jsonrpc"},
 	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/admission":   {"oauth"},
-	"internal/httpserve":   {"internal/admission", "internal/duplex", "transport", "oauth", "jsonrpc"},
+	"internal/httpserve":   {"internal/admission", "internal/duplex", "transport", "oauth", "protocol/jsonrpc"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/wellknown":   {},
@@ -45,32 +45,32 @@ var mayImport = map[string][]string{
 	"internal/toolname":    {},
 	"internal/uritemplate": {},
 	"internal/buffers":     {},
-	"jsonrpc":              {"internal/buffers", "internal/jsonx"},
+	"protocol/jsonrpc":     {"internal/buffers", "internal/jsonx"},
 	"oauth":                {}, // who is asking; what speaks HTTP lies in the packages below it
-	"transport":            {"jsonrpc"},
+	"transport":            {"protocol/jsonrpc"},
 	"fleet":                {"fleet/internal/ordered"}, // what replicas share; engines with dependencies are modules of their own
-	"protocol":             {"jsonrpc", "internal/jsonx"},
+	"protocol":             {"protocol/jsonrpc", "internal/jsonx"},
 	"internal/lazyctx":     {},
 	"internal/paramheader": {"internal/jsonx", "protocol"},
-	"internal/ledger":      {"transport", "jsonrpc", "protocol", "internal/lazyctx"},
-	"internal/duplex":      {"internal/buffers", "transport", "jsonrpc", "protocol", "internal/jsonx", "internal/ledger"},
+	"internal/ledger":      {"transport", "protocol/jsonrpc", "protocol", "internal/lazyctx"},
+	"internal/duplex":      {"internal/buffers", "transport", "protocol/jsonrpc", "protocol", "internal/jsonx", "internal/ledger"},
 	"internal/framing":     {"internal/duplex"},
 	"reflectx": {"internal/jsonx", "internal/nearest", "internal/uritemplate",
 		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10",
 		"golang.org/x/mod/modfile", "golang.org/x/mod/module"}, // to find the source of packages
-	"rawschema": {"internal/jsonx", "reflectx", "github.com/santhosh-tekuri/jsonschema/v6",
+	"reflectx/rawschema": {"internal/jsonx", "reflectx", "github.com/santhosh-tekuri/jsonschema/v6",
 		"golang.org/x/text/language", "golang.org/x/text/message"}, // in which santhosh-tekuri/jsonschema words its errors
 	"reflectx/internal/fixture/...": {"reflectx/internal/fixture/base"}, // what its tests read
 
 	// Bindings.
-	"transport/inmem":         {"internal/ledger", "transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
-	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/jsonx"},
+	"transport/inmem":         {"internal/ledger", "transport", "protocol", "protocol/jsonrpc", "internal/duplex", "internal/jsonx"},
+	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "protocol", "protocol/jsonrpc", "internal/duplex", "internal/framing", "internal/jsonx"},
 	"transport/message":       {"transport", "oauth", "internal/duplex", "internal/framing"},
-	"transport/streamable":    {"fleet", "internal/buffers", "internal/lazyctx", "internal/admission", "internal/ledger", "transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
-	"transport/sse":           {"fleet", "internal/admission", "transport", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
-	"transport/websocket":     {"internal/admission", "transport", "jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
-	"transport/socket":        {"transport", "transport/stdio", "jsonrpc", "oauth"},
-	"transport/transporttest": {"internal/leaktest", "transport", "protocol", "jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
+	"transport/streamable":    {"fleet", "internal/buffers", "internal/lazyctx", "internal/admission", "internal/ledger", "transport", "protocol", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
+	"transport/sse":           {"fleet", "internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
+	"transport/websocket":     {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
+	"transport/socket":        {"transport", "transport/stdio", "protocol/jsonrpc", "oauth"},
+	"transport/transporttest": {"internal/leaktest", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
 	"oauth/metadata":          {}, // documents and challenges; fetches nothing
 	"oauth/internal/fetch":    {"oauth/metadata", "internal/jsonx"},
 	"oauth/internal/claims":   {"oauth"},
@@ -85,49 +85,49 @@ var mayImport = map[string][]string{
 	// nothing else is said, and sees who is asking through the context.
 	"mcpkit/internal/family": {},
 	"mcpkit/internal/form":   {"internal/jsonx", "reflectx"},
-	"mcpkit/internal/mirror": {"internal/jsonx", "internal/paramheader", "jsonrpc", "protocol", "transport"},
-	"mcpkit/internal/rounds": {"internal/jsonx", "jsonrpc", "protocol"},
+	"mcpkit/internal/mirror": {"internal/jsonx", "internal/paramheader", "protocol/jsonrpc", "protocol", "transport"},
+	"mcpkit/internal/rounds": {"internal/jsonx", "protocol/jsonrpc", "protocol"},
 	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
-	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "jsonrpc",
+	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
 		"internal/jsonx", "internal/lazyctx", "internal/limits", "internal/memo", "internal/nearest", "internal/paramheader", "internal/wellknown", "internal/toolname", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
-	"client": {"transport", "internal/ledger", "internal/paramheader", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx", "internal/nearest",
+	"client": {"transport", "internal/ledger", "internal/paramheader", "transport/inmem", "transport/message", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx", "internal/nearest",
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.
-	"middleware":           {"mcpkit", "oauth", "protocol", "jsonrpc", "reflectx", "internal/filelock", "internal/jsonx", "internal/limits", "internal/memo"},
+	"middleware":           {"mcpkit", "oauth", "protocol", "protocol/jsonrpc", "reflectx", "internal/filelock", "internal/jsonx", "internal/limits", "internal/memo"},
 	"middleware/expvarmcp": {"fleet", "middleware", "mcpkit"},
 	"middleware/healthz":   {}, // HTTP, beside the protocol
-	"middleware/otelmcp": {"fleet", "middleware", "mcpkit", "protocol", "jsonrpc", "reflectx", "internal/jsonx",
+	"middleware/otelmcp": {"fleet", "middleware", "mcpkit", "protocol", "protocol/jsonrpc", "reflectx", "internal/jsonx",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
-	"echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
+	"transport/echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "protocol/jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
 	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/httpserve", "internal/nearest",
 		"transport", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"go.yaml.in/yaml/v4"},
-	"apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
+	"ext/apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
 		"golang.org/x/net/html"}, // checks what pages load
-	"fleet/internal/ordered":  {},
-	"skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
-	"skills":                  {"mcpkit", "skills/internal/skillmd", "protocol", "jsonrpc", "internal/jsonx"},
-	"tasks":                   {"fleet", "mcpkit", "protocol", "jsonrpc", "oauth", "internal/jsonx", "golang.org/x/time/rate"},
-	"fleet/fleettest":         {"fleet", "github.com/stretchr/testify/require"},
-	"skills/skillsclient":     {"client", "skills/internal/skillmd", "protocol", "internal/jsonx"},
+	"fleet/internal/ordered":      {},
+	"ext/skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
+	"ext/skills":                  {"mcpkit", "ext/skills/internal/skillmd", "protocol", "protocol/jsonrpc", "internal/jsonx"},
+	"ext/tasks":                   {"fleet", "mcpkit", "protocol", "protocol/jsonrpc", "oauth", "internal/jsonx", "golang.org/x/time/rate"},
+	"fleet/fleettest":             {"fleet", "github.com/stretchr/testify/require"},
+	"ext/skills/skillsclient":     {"client", "ext/skills/internal/skillmd", "protocol", "internal/jsonx"},
 
 	"playground": {"mcpkit", "middleware", "reflectx", "oauth", "transport/streamable", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/sse"},
 
-	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx"}, // the one place where both sides meet
-	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "transport/stdio", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx",
+	"proxy": {"mcpkit", "client", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx"}, // the one place where both sides meet
+	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "transport/stdio", "transport/streamable", "oauth", "protocol", "protocol/jsonrpc", "internal/jsonx",
 		"golang.org/x/tools/txtar"}, // in which transcripts are kept
 
 	// The top.
-	"cmd/...":           anything,
-	"conformance/...":   anything,
-	"examples/...":      anything,
-	"interop/...":       anything,
-	"scripts/...":       {},
-	"scripts/platforms": {"golang.org/x/tools/go/packages"},
+	"cmd/...":                    anything,
+	"internal/conformance/...":   anything,
+	"examples/...":               anything,
+	"internal/interop/...":       anything,
+	"internal/scripts/...":       {},
+	"internal/scripts/platforms": {"golang.org/x/tools/go/packages"},
 }
 
 // A goPackage is what `go list -json` says of a package.
@@ -292,10 +292,10 @@ func TestServersDoNotLinkTheValidatorOfRawSchemas(t *testing.T) {
 		}
 		return has
 	}
-	for _, path := range []string{"examples/hello", "mcpkit", "config", "echomcp", "transport/streamable", "tasks", "skills", "apps", "fleet", "middleware"} {
+	for _, path := range []string{"examples/hello", "mcpkit", "config", "transport/echomcp", "transport/streamable", "ext/tasks", "ext/skills", "ext/apps", "fleet", "middleware"} {
 		require.False(t, linked(path), path)
 	}
-	require.True(t, linked("rawschema"), "the module has moved; name the new one here")
+	require.True(t, linked("reflectx/rawschema"), "the module has moved; name the new one here")
 }
 
 // chain names the packages by which p comes to depend on the banned one.

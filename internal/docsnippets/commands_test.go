@@ -52,7 +52,7 @@ var (
 	columns     = regexp.MustCompile(`\s{2,}.*$|\s+# .*$`)
 	startsShell = regexp.MustCompile(`^(?:\w+=\S* )*(?:go|mcpkit|make|git|npm|npx|docker|kubectl|curl|cd|mkdir|head|openssl|install|systemctl|systemd-analyze|journalctl|nginx|ops|source|export|token=\S+|[\w./]+/run\.sh|\./[\w-]+)(?: [^ :]+$| [^ :]+ | [^ :]+=)|^(?:\w+=\S* )+[\w.]+/[\w.]+`)
 	// nameOnly is the name of a command without arguments, in a sentence about it.
-	nameOnly = regexp.MustCompile(`^(?:go tool )?(?:go|mcpkit|git|docker|systemd-analyze|nginx) -?\w+$|^go tool mcpkit$|^interop/run\.sh$|^\./?$`)
+	nameOnly = regexp.MustCompile(`^(?:go tool )?(?:go|mcpkit|git|docker|systemd-analyze|nginx) -?\w+$|^go tool mcpkit$|^internal/interop/run\.sh$|^\./?$`)
 	// synopsis is a command with parts for which the reader puts in others.
 	synopsis   = regexp.MustCompile(`\[|…| \.\.\.| [A-Z]{3,}\b`)
 	subcommand = regexp.MustCompile(`^(?:go tool )?mcpkit ([a-z]+)\b`)

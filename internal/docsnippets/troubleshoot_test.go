@@ -60,7 +60,7 @@ func TestMessagesAreFoundInSources(t *testing.T) {
 func librarySources(t *testing.T) []string {
 	t.Helper()
 	var sources []string
-	for _, folder := range []string{"client", "cmd", "config", "echomcp", "internal", "jsonrpc", "mcpkit", "middleware", "oauth", "proxy", "reflectx", "transport"} {
+	for _, folder := range []string{"client", "cmd", "config", "internal", "protocol", "mcpkit", "middleware", "oauth", "proxy", "reflectx", "transport"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, e fs.DirEntry, err error) error {
 			if err == nil && e.Name() == "oauthtest" { // what only tests say
 				return fs.SkipDir

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // receiveBatch records the messages of a JSON array. Only version 2025-03-26 has batches.

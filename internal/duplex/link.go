@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/buffers"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // A QuietError cancels a call whose streamed response produced nothing for Timeout, since other

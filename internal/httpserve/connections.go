@@ -10,8 +10,8 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

@@ -3,7 +3,7 @@ package ledger
 import (
 	"bytes"
 
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // heldStep is how many bytes of a streamed result are spent at once.

@@ -14,8 +14,8 @@ import (
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/lazyctx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

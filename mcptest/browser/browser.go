@@ -32,8 +32,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/mcpkit/mcpkit-go/apps"
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/ext/apps"
 )
 
 // patience is how long an App waits for the browser, which may be slow on a busy machine.

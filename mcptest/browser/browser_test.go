@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/apps"
+	"github.com/mcpkit/mcpkit-go/ext/apps"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/mcptest/browser"

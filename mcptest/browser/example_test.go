@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/mcpkit/mcpkit-go/apps"
+	"github.com/mcpkit/mcpkit-go/ext/apps"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/mcptest/browser"
 )

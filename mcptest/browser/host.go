@@ -12,10 +12,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcpkit/mcpkit-go/apps"
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/ext/apps"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 //go:embed host.html

@@ -31,16 +31,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/apps"
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/ext/apps"
+	"github.com/mcpkit/mcpkit-go/ext/skills"
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/mcptest/browser"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/playground"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/skills"
-	"github.com/mcpkit/mcpkit-go/tasks"
 )
 
 // Bakery takes orders for bread and cakes.

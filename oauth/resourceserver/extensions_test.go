@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/apps"
+	"github.com/mcpkit/mcpkit-go/ext/apps"
+	"github.com/mcpkit/mcpkit-go/ext/skills"
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
-	"github.com/mcpkit/mcpkit-go/skills"
-	"github.com/mcpkit/mcpkit-go/tasks"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/inmem"
 	"github.com/mcpkit/mcpkit-go/transport/transporttest"

@@ -10,7 +10,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )

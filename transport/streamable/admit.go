@@ -6,7 +6,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // The error texts for requests beyond a limit.

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // acknowledge responds to a notification: 202, or the error of the handler. It does nothing if the

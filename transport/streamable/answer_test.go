@@ -18,7 +18,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/memnet"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/lazyctx"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // A batch is an array of messages in one POST, which only version 2025-03-26 has. Its requests run

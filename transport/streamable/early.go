@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

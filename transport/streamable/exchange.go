@@ -15,8 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/lazyctx"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

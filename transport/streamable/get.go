@@ -9,8 +9,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // serveGet opens the stream for messages outside requests, or resumes a broken stream.

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

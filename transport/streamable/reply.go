@@ -9,7 +9,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // Shared by all replies; net/http and middleware replace header values and never write into them.

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

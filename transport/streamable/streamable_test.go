@@ -20,8 +20,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

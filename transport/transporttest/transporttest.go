@@ -23,7 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 

@@ -11,7 +11,7 @@ import (
 	ws "github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 	"github.com/mcpkit/mcpkit-go/transport/websocket"

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/form"
-	"github.com/mcpkit/mcpkit-go/rawschema"
 	"github.com/mcpkit/mcpkit-go/reflectx"
+	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
 )
 
 // violations returns what err says, sorted: the validator of package rawschema has no order.

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // State travels through the client between the rounds of a call: sealed, and bound to that call.

@@ -1,0 +1,280 @@
+package apps_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/ext/apps"
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/proxy"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+
+// files makes a file system of paths and texts.
+func files(texts ...string) fstest.MapFS {
+	m := fstest.MapFS{}
+	for i := 0; i < len(texts); i += 2 {
+		m[texts[i]] = &fstest.MapFile{Data: []byte(texts[i+1])}
+	}
+	return m
+}
+
+const boardHTML = `<!doctype html><title>Board &amp; more</title><meta name="description" content="All cards"><p>hello</p>`
+
+type notes struct {
+	_ struct {
+		Board mcpkit.Tool `app:"ui://notes/board"`
+		Move  mcpkit.Tool `app:"visibility=app"`
+		Plain mcpkit.Tool
+	}
+}
+
+func (notes) Board(ctx context.Context) string {
+	if apps.Shown(ctx) {
+		return "shown"
+	}
+	return "as text"
+}
+func (notes) Move() string  { return "moved" }
+func (notes) Plain() string { return "" }
+
+// as is a server whose callers authenticated with scopes; nil means that they did not.
+type as struct {
+	*mcpkit.Server
+	scopes []string
+}
+
+func (a as) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if a.scopes != nil {
+		ctx = oauth.NewContext(ctx, &oauth.Principal{Subject: "ann", Scopes: a.scopes})
+	}
+	return a.Server.ServeRPC(ctx, req, peer)
+}
+
+func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), target, append(opts, client.Timeout(0))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// ask sends a request and returns its result, or its error, as text.
+func ask(t *testing.T, c *client.Client, method, params string) string {
+	t.Helper()
+	var result json.RawMessage
+	if err := c.Request(t.Context(), method, json.RawMessage(params), &result); err != nil {
+		return err.Error()
+	}
+	return string(result)
+}
+
+func TestToolsNameTheirPages(t *testing.T) {
+	srv, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	require.NoError(t, err)
+	for _, v := range protocol.Supported {
+		c := dial(t, srv, client.Version(v))
+		list := ask(t, c, "tools/list", `{}`)
+		require.Contains(t, list, `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"},"ui/resourceUri":"ui://notes/board"}`)
+		require.Contains(t, list, `"_meta":{"ui":{"visibility":["app"]}}`)
+		require.Contains(t, ask(t, c, "resources/list", `{}`), `{"uri":"ui://notes/board","name":"notes/board","title":"Board & more","description":"All cards","mimeType":"text/html;profile=mcp-app","size":`)
+	}
+}
+
+func TestPagesAreReadWithWhatTheyMayLoad(t *testing.T) {
+	srv, err := mcpkit.New(&notes{}, apps.FS(files("pages/board.html", boardHTML), apps.Dir("pages"), apps.Prefix("notes"), apps.Border(false),
+		apps.Page("board", apps.Connect("https://api.example.com"), apps.Resources("https://*.example.com"), apps.Frames("https://video.example.com"),
+			apps.BaseURIs("https://example.com"), apps.Permissions("camera", "clipboardWrite"), apps.Domain("x.claudemcpcontent.com"))))
+	require.NoError(t, err)
+	c := dial(t, srv)
+	const meta = `"_meta":{"ui":{"csp":{"connectDomains":["https://api.example.com"],"resourceDomains":["https://*.example.com"],"frameDomains":["https://video.example.com"],"baseUriDomains":["https://example.com"]},"permissions":{"camera":{},"clipboardWrite":{}},"domain":"x.claudemcpcontent.com","prefersBorder":false}}`
+	require.Contains(t, ask(t, c, "resources/list", `{}`), meta)
+	read := ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`)
+	require.Contains(t, read, `"uri":"ui://notes/board","mimeType":"text/html;profile=mcp-app","text":"`)
+	require.Contains(t, read, meta)
+}
+
+func TestCallsKnowWhetherTheClientShowsPages(t *testing.T) {
+	srv, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	require.NoError(t, err)
+	for _, v := range protocol.Supported {
+		for _, test := range []struct {
+			name     string
+			settings any
+			want     string
+		}{
+			{"shows pages", map[string]any{"mimeTypes": []string{"text/plain", apps.MIMEType}}, "shown"},
+			{"other types", map[string]any{"mimeTypes": []string{"text/plain"}}, "as text"},
+			{"no types", map[string]any{}, "as text"},
+			{"wrong types", map[string]any{"mimeTypes": 3}, "as text"},
+		} {
+			c := dial(t, srv, client.Version(v), client.Extension(apps.ID, test.settings))
+			require.Contains(t, ask(t, c, "tools/call", `{"name":"board"}`), `"text":"`+test.want+`"`, "%s %s", v, test.name)
+		}
+		require.Contains(t, ask(t, dial(t, srv, client.Version(v)), "tools/call", `{"name":"board"}`), `"text":"as text"`)
+	}
+	require.False(t, apps.Shown(t.Context()))
+}
+
+// scoped has two tools with pages, for other callers.
+type scoped struct {
+	_ struct {
+		Board  mcpkit.Tool `app:"ui://board" scopes:"notes:read"`
+		Admin  mcpkit.Tool `app:"ui://admin" scopes:"notes:read admin"`
+		Secret mcpkit.Tool `app:"ui://secret" hidden:"true"`
+	}
+}
+
+func (scoped) Board() string  { return "" }
+func (scoped) Admin() string  { return "" }
+func (scoped) Secret() string { return "" }
+
+// Callers who may not know of a tool may not know of its page either.
+func TestPagesHaveTheScopesOfTheirTools(t *testing.T) {
+	pages := apps.FS(files("board.html", boardHTML, "admin.html", boardHTML, "secret.html", boardHTML))
+	srv, err := mcpkit.New(&scoped{}, mcpkit.Authenticated(), pages)
+	require.NoError(t, err)
+	for _, test := range []struct {
+		scopes   []string
+		readable []string
+	}{
+		{nil, []string{"secret"}},
+		{[]string{}, []string{"secret"}},
+		{[]string{"notes:read"}, []string{"board", "secret"}},
+		{[]string{"admin"}, []string{"secret"}},
+		{[]string{"notes:read", "admin"}, []string{"board", "admin", "secret"}},
+	} {
+		c := dial(t, as{srv, test.scopes})
+		legacy := dial(t, as{srv, test.scopes}, client.Version(protocol.V20251125))
+		list := ask(t, c, "resources/list", `{}`)
+		require.NotContains(t, list, "ui://secret", "its tool is hidden")
+		for _, name := range []string{"board", "admin", "secret"} {
+			readable := strings.Contains(strings.Join(test.readable, " "), name)
+			read := ask(t, c, "resources/read", `{"uri":"ui://`+name+`"}`)
+			subscribed := ask(t, legacy, "resources/subscribe", `{"uri":"ui://`+name+`"}`)
+			if readable {
+				require.Contains(t, read, "hello", "%v reads %s", test.scopes, name)
+				require.Equal(t, "{}", subscribed)
+				continue
+			}
+			require.Equal(t, strings.ReplaceAll(ask(t, legacy, "resources/subscribe", `{"uri":"ui://nothing"}`), "nothing", name), subscribed)
+			unknown := ask(t, c, "resources/read", `{"uri":"ui://nothing"}`)
+			require.Equal(t, strings.ReplaceAll(unknown, "nothing", name), read, "%v reads %s", test.scopes, name)
+			require.NotContains(t, list, "ui://"+name)
+			require.NotContains(t, ask(t, c, "tools/list", `{}`), "ui://"+name)
+		}
+	}
+}
+
+// mixed has a page whose tools need different scopes.
+type mixed struct {
+	_ struct {
+		Board mcpkit.Tool `app:"ui://board" scopes:"notes:read"`
+		Admin mcpkit.Tool `app:"ui://board" scopes:"notes:read admin"`
+	}
+}
+
+func (mixed) Board() string { return "" }
+func (mixed) Admin() string { return "" }
+
+func TestAPageOfToolsWithDifferentScopesNamesItsOwn(t *testing.T) {
+	page := files("board.html", boardHTML)
+	_, err := mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.FS(page))
+	require.EqualError(t, err, `mcpkit: extension "io.modelcontextprotocol/ui": page board.html: mixed.Admin (apps_test.go:190) needs the scopes ["notes:read" "admin"], and mixed.Board (apps_test.go:189) ["notes:read"]; write apps.Page("board", apps.Scopes(…)) with the scopes that callers need for the page`)
+	_, err = mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.FS(page, apps.Page("board", apps.Scopes("admin"))))
+	require.EqualError(t, err, `mcpkit: extension "io.modelcontextprotocol/ui": page board.html needs the scope "admin", which callers of mixed.Board (apps_test.go:189) may not have; add the scope to the tool, or write apps.Page("board", apps.Scopes(…)) with fewer`)
+	srv, err := mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.FS(page, apps.Page("board", apps.Scopes("notes:read"))))
+	require.NoError(t, err)
+	require.Contains(t, ask(t, dial(t, as{srv, []string{"notes:read"}}), "resources/read", `{"uri":"ui://board"}`), "hello")
+	require.NotContains(t, ask(t, dial(t, as{srv, []string{"admin"}}), "resources/read", `{"uri":"ui://board"}`), "hello")
+}
+
+func TestToolsThatAreRegisteredLaterUsePagesThatHaveATool(t *testing.T) {
+	opt := apps.FS(files("board.html", boardHTML, "admin.html", boardHTML, "secret.html", boardHTML))
+	for range 2 { // one option for several servers
+		srv, err := mcpkit.New(&scoped{}, mcpkit.Authenticated(), opt)
+		require.NoError(t, err)
+		tool := func() *mcpkit.ToolBuilder { return mcpkit.NewTool("later", func() string { return "" }) }
+		require.ErrorContains(t, srv.Add(tool().Tag("app", "ui://bord")), `tag app: there is no page "ui://bord"; did you mean "ui://board"?; known are ui://admin, ui://board, ui://secret`)
+		require.ErrorContains(t, srv.Add(tool().Tag("app", "ui://board")), `page board.html needs the scope "notes:read", which callers of`)
+		require.NoError(t, srv.Add(tool().Tag("app", "ui://board").Scopes("notes:read")))
+		require.Contains(t, ask(t, dial(t, as{srv, []string{"notes:read"}}), "tools/list", `{}`), `{"name":"later",`)
+	}
+}
+
+func TestPagesOfMountedServers(t *testing.T) {
+	child, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	require.NoError(t, err)
+	parent := mcpkit.MustNew(nil)
+	require.NoError(t, parent.Mount("team", child))
+	c := dial(t, parent)
+	require.Contains(t, ask(t, c, "server/discover", `{}`), `"io.modelcontextprotocol/ui":{}`)
+	list := ask(t, c, "tools/list", `{}`)
+	require.Contains(t, list, `{"name":"team_board","title":"Board",`)
+	require.Contains(t, list, `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"}`, "mcp-app.js finds the prefix with it")
+	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`), "hello")
+
+	other, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	require.NoError(t, err)
+	require.ErrorContains(t, parent.Mount("other", other), `resource "ui://notes/board" is registered twice`)
+}
+
+func TestPagesOfAServerAndOfOneThatIsMountedInIt(t *testing.T) {
+	child, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	require.NoError(t, err)
+	parent, err := mcpkit.New(&tagged{}, apps.FS(files("board.html", `<p>parent`)))
+	require.NoError(t, err)
+	require.NoError(t, parent.Mount("team", child))
+	c := dial(t, parent)
+	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://board"}`), "parent")
+	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`), "hello")
+	require.Contains(t, ask(t, c, "tools/list", `{}`), `"name":"team_board"`)
+	err = parent.Add(mcpkit.NewTool("x", func() string { return "" }).Tag("app", "ui://notes/board"))
+	require.ErrorContains(t, err, `tag app: there is no page "ui://notes/board"`, "the pages of a mounted server are for its own tools")
+}
+
+// A proxy shows the pages of the remote server, with its own scopes.
+func TestPagesThroughAProxy(t *testing.T) {
+	remote, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	require.NoError(t, err)
+	front := mcpkit.MustNew(nil, mcpkit.Authenticated())
+	require.NoError(t, front.Mount("remote", proxy.MustNew(remote, proxy.Scopes("notes:read"))))
+	require.NoError(t, front.Start(t.Context()))
+	defer func() { require.NoError(t, front.Close()) }()
+	c := dial(t, as{front, []string{"notes:read"}})
+	require.Contains(t, ask(t, c, "tools/list", `{}`), `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"}`)
+	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`), "hello")
+	require.NotContains(t, ask(t, dial(t, as{front, nil}), "resources/read", `{"uri":"ui://notes/board"}`), "hello")
+}
+
+func TestServersWithoutTheExtensionRefuseTheTag(t *testing.T) {
+	_, err := mcpkit.New(&notes{})
+	require.ErrorContains(t, err, `tag "app" belongs to an extension that the server does not have; add apps.FS to the options of New`)
+}
+
+func TestToolsWithAHandWrittenDefinition(t *testing.T) {
+	srv, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	require.NoError(t, err)
+	handler := func(context.Context, *mcpkit.Call) (any, error) { return "", nil }
+	add := func(name, ui string) error {
+		return srv.AddTool(protocol.Tool{Name: name, Meta: protocol.Meta{"ui": json.RawMessage(ui)}}, handler)
+	}
+	require.NoError(t, add("good", `{"resourceUri":"ui://notes/board"}`))
+	require.Contains(t, ask(t, dial(t, srv), "tools/list", `{}`), `"_meta":{"io.github.mcpkit/name":"good","ui":{"resourceUri":"ui://notes/board"},"ui/resourceUri":"ui://notes/board"}`)
+	require.ErrorContains(t, add("a", `{"resourceUri":"ui://notes/bord"}`), `there is no page "ui://notes/bord"; did you mean "ui://notes/board"?`)
+	require.ErrorContains(t, add("b", `{"resourceUri":"ui://notes/board","csp":{}}`), `_meta.ui.csp belongs to the page, and hosts ignore it on a tool; write apps.Page("board", apps.Connect("https://api.example.com")) for the file board.html`)
+	require.ErrorContains(t, add("c", `{"permissions":{}}`), `_meta.ui.permissions belongs to the page`)
+	require.ErrorContains(t, add("d", `[]`), `_meta.ui: `)
+}

@@ -1,0 +1,507 @@
+package skills_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/ext/skills"
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+
+// files makes a file system of paths and texts.
+func files(texts ...string) fstest.MapFS {
+	m := fstest.MapFS{}
+	for i := 0; i < len(texts); i += 2 {
+		m[texts[i]] = &fstest.MapFile{Data: []byte(texts[i+1])}
+	}
+	return m
+}
+
+// skillMD returns a SKILL.md.
+func skillMD(name string) string {
+	return "---\nname: " + name + "\ndescription: Does " + name + "\n---\n\nDo it.\n"
+}
+
+func serve(t *testing.T, opts ...mcpkit.Option) *mcpkit.Server {
+	t.Helper()
+	srv, err := mcpkit.New(nil, append(opts, mcpkit.Name("test", "1"))...)
+	require.NoError(t, err)
+	return srv
+}
+
+// as is a server whose callers authenticated with scopes; nil means that they did not.
+type as struct {
+	*mcpkit.Server
+	scopes []string
+}
+
+func (a as) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if a.scopes != nil {
+		ctx = oauth.NewContext(ctx, &oauth.Principal{Subject: "ann", Scopes: a.scopes})
+	}
+	return a.Server.ServeRPC(ctx, req, peer)
+}
+
+func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), target, append(opts, client.Timeout(0))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// ask sends a request and returns its result, or its error, as text. Members that all results have
+// are left out.
+func ask(t *testing.T, c *client.Client, method, params string) string {
+	t.Helper()
+	var result map[string]json.RawMessage
+	if err := c.Request(t.Context(), method, json.RawMessage(params), &result); err != nil {
+		return strings.TrimPrefix(err.Error(), "client: ")
+	}
+	delete(result, "_meta")
+	delete(result, "resultType")
+	text, err := json.Marshal(result)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// digest returns the digest of a text.
+func digest(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
+
+func TestSkillsAreListedWithDigestsAndSizes(t *testing.T) {
+	const main, forms = "---\nname: pdf\ndescription: Fill PDF forms\nmetadata:\n  version: \"2.1\"\n---\nRead references/FORMS.md.\n", "Fill the form.\n"
+	c := dial(t, serve(t, skills.FS(files("pdf/SKILL.md", main, "pdf/references/FORMS.md", forms, "README.md", "not part of a skill"))))
+	entry := `{"frontmatter":{"name":"pdf","description":"Fill PDF forms","metadata":{"version":"2.1"}},` +
+		`"resources":[{"digest":"` + digest(main) + `","size":99,"uri":"skill://pdf/SKILL.md"},` +
+		`{"digest":"` + digest(forms) + `","size":15,"uri":"skill://pdf/references/FORMS.md"}],"uri":"skill://pdf/SKILL.md"}`
+	require.JSONEq(t, `{"cacheScope":"public","skills":[`+entry+`],"ttlMs":0}`, ask(t, c, "skills/list", `{}`))
+	require.JSONEq(t, `{"cacheScope":"public","skill":`+entry+`,"ttlMs":0}`, ask(t, c, "skills/get", `{"uri":"skill://pdf/SKILL.md"}`))
+	require.Equal(t, `skills/get: there is no skill "skill://pdf" (code -32602)`, ask(t, c, "skills/get", `{"uri":"skill://pdf"}`))
+	require.Equal(t, `skills/get: there is no skill "skill://pdf/references/FORMS.md" (code -32602)`, ask(t, c, "skills/get", `{"uri":"skill://pdf/references/FORMS.md"}`))
+	settings, ok := c.Extension("io.modelcontextprotocol/skills")
+	require.True(t, ok)
+	require.Equal(t, protocol.Object{"directoryRead": []byte("true")}, settings)
+	require.NotNil(t, c.Capabilities().Resources)
+	require.JSONEq(t, `{"cacheScope":"public","resources":[{"uri":"skill://pdf/SKILL.md","name":"pdf","description":"Fill PDF forms","mimeType":"text/markdown","size":99}],"ttlMs":0}`,
+		ask(t, c, "resources/list", `{}`))
+	require.Equal(t, `resources/read "skill://README.md": resource "skill://README.md" not found (code -32602)`, ask(t, c, "resources/read", `{"uri":"skill://README.md"}`))
+}
+
+func TestDirectoriesListTheirChildren(t *testing.T) {
+	c := dial(t, serve(t, skills.FS(files(
+		"top/pdf/SKILL.md", skillMD("pdf"),
+		"top/pdf/a b/über.md", "x",
+		"top/pdf/a b/data.bin", "\xff\x00",
+	), skills.Dir("./top/"), skills.Prefix("acme/docs"))))
+	read := func(uri string) string {
+		return ask(t, c, "resources/directory/read", fmt.Sprintf(`{"uri":%q}`, uri))
+	}
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[{"uri":"skill://acme/docs","name":"docs","mimeType":"inode/directory"}]}`, read("skill://acme"))
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[{"uri":"skill://acme/docs/pdf","name":"pdf","mimeType":"inode/directory"}]}`, read("skill://acme/docs"))
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[
+		{"uri":"skill://acme/docs/pdf/SKILL.md","name":"pdf","description":"Does pdf","mimeType":"text/markdown","size":48},
+		{"uri":"skill://acme/docs/pdf/a%20b","name":"a b","mimeType":"inode/directory"}]}`, read("skill://acme/docs/pdf"))
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[
+		{"uri":"skill://acme/docs/pdf/a%20b/%C3%BCber.md","name":"über.md","mimeType":"text/markdown","size":1},
+		{"uri":"skill://acme/docs/pdf/a%20b/data.bin","name":"data.bin","mimeType":"application/octet-stream","size":2}]}`, read("skill://acme/docs/pdf/a%20b"))
+	for _, uri := range []string{"skill://acme/docs/pdf/SKILL.md", "skill://acme/docs/pdf/", "skill://nobody", "skill:/", "skill://"} {
+		require.Equal(t, fmt.Sprintf("resources/directory/read: %q is not a directory (code -32602)", uri), read(uri))
+	}
+}
+
+func TestFilesAreReadByteForByte(t *testing.T) {
+	texts := map[string]string{
+		"crlf.txt": "a\r\nb\r\n", "bom.md": "\ufeffx", "empty.txt": "", "nul.txt": "a\x00b", "binary.png": "\x89PNG\xff\xfe", "emoji.md": "👋 \u2028",
+	}
+	m := files("all/SKILL.md", skillMD("all"))
+	for name, text := range texts {
+		m["all/"+name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	c := dial(t, serve(t, skills.FS(m)))
+	for name, text := range texts {
+		r, err := c.ReadResource(t.Context(), "skill://all/"+name)
+		require.NoError(t, err, name)
+		require.Len(t, r.Contents, 1, name)
+		if got := r.Contents[0]; got.Text != nil {
+			require.Equal(t, text, *got.Text, name)
+		} else {
+			require.Equal(t, text, string(got.Blob), name)
+		}
+	}
+}
+
+func TestSkillsMayContainSkills(t *testing.T) {
+	c := dial(t, serve(t, skills.FS(files(
+		"+/note.md", "sorts before SKILL.md",
+		"SKILL.md", skillMD("outer"),
+		"inner/SKILL.md", skillMD("inner"),
+		"inner/x.md", "x",
+		".env", "SECRET=1",
+		".git/config", "x",
+	))))
+	var list struct {
+		Skills []struct {
+			URI       string
+			Resources []struct{ URI string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(ask(t, c, "skills/list", `{}`)), &list))
+	require.Equal(t, `[{skill://outer/SKILL.md [{skill://outer/%2B/note.md} {skill://outer/SKILL.md} {skill://outer/inner/SKILL.md} {skill://outer/inner/x.md}]} `+
+		`{skill://outer/inner/SKILL.md [{skill://outer/inner/SKILL.md} {skill://outer/inner/x.md}]}]`, fmt.Sprint(list.Skills))
+}
+
+// A space sorts before the dot, which is the path of the root.
+func TestTheSkillInTheRootContainsSkillsInAnyDirectory(t *testing.T) {
+	c := dial(t, serve(t, skills.FS(files("SKILL.md", skillMD("all"), " more/pdf/SKILL.md", skillMD("pdf"), "(old)/pdf/SKILL.md", skillMD("pdf")))))
+	for _, uri := range []string{"skill://all/SKILL.md", "skill://all/%20more/pdf/SKILL.md", "skill://all/%28old%29/pdf/SKILL.md"} {
+		require.Contains(t, ask(t, c, "skills/get", fmt.Sprintf(`{"uri":%q}`, uri)), `"uri":"`+uri+`"`)
+	}
+}
+
+func TestPagesNeverSplitAnEntry(t *testing.T) {
+	m := fstest.MapFS{}
+	for i := range 250 {
+		name := fmt.Sprintf("s%03d", i)
+		m[name+"/SKILL.md"] = &fstest.MapFile{Data: []byte(skillMD(name))}
+	}
+	long := strings.Repeat("long-", 40)
+	for i := range 9 { // entries of 160 kB each
+		name := fmt.Sprintf("large%02d", i)
+		m[name+"/SKILL.md"] = &fstest.MapFile{Data: []byte(skillMD(name))}
+		for j := range 400 {
+			m[fmt.Sprintf("%s/%s%03d.md", name, long, j)] = &fstest.MapFile{}
+		}
+	}
+	c := dial(t, serve(t, skills.FS(m)))
+	seen := map[string]bool{}
+	sizes := []int{}
+	params := `{}`
+	for {
+		var list struct {
+			Skills []struct {
+				URI       string
+				Resources []struct{ URI string }
+			}
+			NextCursor string
+		}
+		var raw json.RawMessage
+		require.NoError(t, c.Request(t.Context(), "skills/list", json.RawMessage(params), &raw))
+		require.Less(t, len(raw), 2<<20)
+		require.NoError(t, json.Unmarshal(raw, &list))
+		for _, s := range list.Skills {
+			require.False(t, seen[s.URI], "%s is on two pages", s.URI)
+			seen[s.URI] = true
+			want := 1
+			if strings.Contains(s.URI, "large") {
+				want = 401
+			}
+			require.Len(t, s.Resources, want)
+		}
+		sizes = append(sizes, len(list.Skills))
+		if list.NextCursor == "" {
+			break
+		}
+		params = fmt.Sprintf(`{"cursor":%q}`, list.NextCursor)
+	}
+	require.Len(t, seen, 259)
+	require.Greater(t, len(sizes), 3)
+	require.Less(t, sizes[0], 9, "the first page is full of bytes")
+	require.Contains(t, sizes, 100, "a page has at most 100 entries")
+	require.Equal(t, `skills/list: cursor "x" is not one that this server gave (code -32602)`, ask(t, c, "skills/list", `{"cursor":"x"}`))
+
+	params = `{"uri":"skill://large00"}`
+	children := 0
+	for {
+		var page protocol.ListResourcesResult
+		require.NoError(t, c.Request(t.Context(), "resources/directory/read", json.RawMessage(params), &page))
+		children += len(page.Resources)
+		if page.NextCursor == nil {
+			break
+		}
+		params = fmt.Sprintf(`{"uri":"skill://large00","cursor":%q}`, *page.NextCursor)
+	}
+	require.Equal(t, 401, children)
+}
+
+// changes notes what a client is notified of.
+type changes struct{ got chan string }
+
+func (c changes) ResourcesChanged(context.Context)              { c.got <- "list" }
+func (c changes) ResourceUpdated(_ context.Context, uri string) { c.got <- uri }
+
+func TestReloadReplacesAllOrNothing(t *testing.T) {
+	m := files("a/SKILL.md", skillMD("a"), "a/x.md", "1", "b/SKILL.md", skillMD("b"))
+	lib := skills.FS(m)
+	first, second := serve(t, lib), serve(t, lib)
+	got := make(chan string, 10)
+	c := dial(t, first, client.Version(protocol.V20251125), client.Handlers(changes{got}))
+	require.NoError(t, c.Request(t.Context(), "resources/subscribe", json.RawMessage(`{"uri":"skill://a/x.md"}`), nil))
+	before := ask(t, c, "skills/list", `{}`)
+
+	require.NoError(t, lib.Reload())
+	m["a/x.md"] = &fstest.MapFile{Data: []byte("2")}
+	m["b/SKILL.md"] = &fstest.MapFile{Data: []byte(skillMD("other"))}
+	require.EqualError(t, lib.Reload(), `skills: b/SKILL.md: the name "other" is not that of the directory, "b"`)
+	require.Equal(t, before, ask(t, c, "skills/list", `{}`))
+	require.Contains(t, ask(t, c, "resources/read", `{"uri":"skill://a/x.md"}`), `"text":"1"`)
+	require.Empty(t, got, "nothing has changed")
+
+	delete(m, "b/SKILL.md")
+	require.NoError(t, lib.Reload())
+	require.ElementsMatch(t, []string{"list", "skill://a/x.md"}, []string{<-got, <-got})
+	for _, srv := range []*mcpkit.Server{first, second} {
+		c := dial(t, srv)
+		require.Contains(t, ask(t, c, "resources/read", `{"uri":"skill://a/x.md"}`), `"text":"2"`)
+		require.Contains(t, ask(t, c, "skills/get", `{"uri":"skill://b/SKILL.md"}`), "there is no skill")
+		require.Contains(t, ask(t, c, "resources/read", `{"uri":"skill://b/SKILL.md"}`), "not found")
+	}
+
+	require.NoError(t, second.Add(mcpkit.NewResource("skill://c/SKILL.md", "c", func() string { return "" })))
+	m["c/SKILL.md"] = &fstest.MapFile{Data: []byte(skillMD("c"))}
+	require.ErrorContains(t, lib.Reload(), `resource "skill://c/SKILL.md" is registered twice`)
+	require.NotContains(t, ask(t, dial(t, first), "skills/list", `{}`), "skill://c", "no server has it if one refuses it")
+}
+
+func TestSymbolicLinksAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a", "SKILL.md"), []byte(skillMD("a")), 0o600))
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "a", "passwd")); err != nil {
+		t.Skipf("this system makes no symbolic links: %v", err)
+	}
+	require.NoError(t, os.Symlink("a", filepath.Join(dir, "b")))
+	_, err := mcpkit.New(nil, skills.FS(os.DirFS(dir)))
+	require.EqualError(t, err, "mcpkit: extension \"io.modelcontextprotocol/skills\": "+
+		"skills: a/passwd: a symbolic link; skills have only files and directories\n"+
+		"skills: b: a symbolic link; skills have only files and directories")
+}
+
+func TestFaultsAreFoundAtStartup(t *testing.T) {
+	many := files("a/SKILL.md", skillMD("a"))
+	for i := range 512 {
+		many[fmt.Sprintf("a/%d", i)] = &fstest.MapFile{}
+	}
+	half := &fstest.MapFile{Data: make([]byte, 8<<20)}
+	large := files("a/SKILL.md", skillMD("a"))
+	large["a/1.png"], large["a/2.png"] = half, half
+	text := func(context.Context) (string, error) { return "", nil }
+	for _, test := range []struct {
+		name string
+		lib  *skills.Library
+		err  string
+	}{
+		{"no skills", skills.FS(files("README.md", "x")), "skills: there are no skills; a skill is a directory with a file SKILL.md"},
+		{"no directory", skills.FS(files("a/SKILL.md", skillMD("a")), skills.Dir("b")), "skills: open b: file does not exist"},
+		{"a file as directory", skills.FS(files("a", "x"), skills.Dir("a")), "skills: a: not a directory"},
+		{"no front matter", skills.FS(files("a/SKILL.md", "# A")), `skills: a/SKILL.md: it does not begin with front matter: a line "---", the fields name and description, and a line "---"`},
+		{"no description", skills.FS(files("a/SKILL.md", "---\nname: a\n---\n")), "skills: a/SKILL.md: the front matter needs a name and a description, both texts"},
+		{"empty description", skills.FS(files("a/SKILL.md", "---\nname: a\ndescription: ' '\n---\n")), "skills: a/SKILL.md: the description has 1 characters; it needs 1 to 1024"},
+		{"wrong name", skills.FS(files("Wrong_/SKILL.md", skillMD("Wrong_"))), `skills: Wrong_/SKILL.md: the name "Wrong_" is not valid; a name has 1 to 64 characters a-z, 0-9 and single hyphens between them`},
+		{"double hyphen", skills.FS(files("a--b/SKILL.md", skillMD("a--b"))), `skills: a--b/SKILL.md: the name "a--b" is not valid`},
+		{"other name", skills.FS(files("a/SKILL.md", skillMD("b"))), `skills: a/SKILL.md: the name "b" is not that of the directory, "a"`},
+		{"small letters", skills.FS(files("a/skill.md", skillMD("a"), "b/SKILL.md", skillMD("b"))), "skills: a/skill.md: the name is SKILL.md, in capital letters"},
+		{"backslash", skills.FS(files("a/SKILL.md", skillMD("a"), `a/b\x`, "")), `skills: a/b\x: the path has a backslash, which is a slash on Windows`},
+		{"reserved metadata", skills.FS(files("a/SKILL.md", "---\nname: a\ndescription: A\nmetadata:\n  io.modelcontextprotocol/x: z\n---\n")),
+			`skills: a/SKILL.md: the metadata has "io.modelcontextprotocol/x"; names that begin with io.modelcontextprotocol/ belong to the protocol`},
+		{"not text", skills.FS(files("a/SKILL.md", skillMD("a")+"\xff")), "skills: a/SKILL.md: it is not UTF-8 text"},
+		{"too many files", skills.FS(many), "skills: a: 513 files; hosts accept at most 512 in a skill"},
+		{"too many bytes", skills.FS(large), "skills: a: more than 16777216 bytes; hosts accept at most 16777216 in a skill"},
+		{"a file that cannot be read", skills.FS(broken{files("a/SKILL.md", skillMD("a"), "a/x", "")}), "skills: a/x: broken"},
+		{"wrong prefix", skills.FS(files("a/SKILL.md", skillMD("a")), skills.Prefix("../x")), `skills: the prefix "../x" is not a path of names`},
+		{"no file system", skills.FS(nil), `skills: the file system, or the function of the skill "", is nil`},
+		{"no function", skills.Func("a", "A", nil), `skills: the file system, or the function of the skill "a", is nil`},
+		{"wrong name of a function", skills.Func("A", "A", text), `skills: the skill "A" of a function: the name "A" is not valid`},
+		{"the same skill twice", skills.Join(skills.FS(files("a/SKILL.md", skillMD("a"))), skills.Func("a", "A", text)),
+			`skills: two sources have the file "skill://a/SKILL.md"; give one of them a Prefix`},
+		{"several faults", skills.FS(files("a/SKILL.md", "", "b/SKILL.md", skillMD("c"))), "skills: a/SKILL.md: it does not begin with front matter: a line \"---\", the fields name and description, and a line \"---\"\nskills: b/SKILL.md: the name"},
+	} {
+		_, err := mcpkit.New(nil, test.lib)
+		require.ErrorContains(t, err, `mcpkit: extension "io.modelcontextprotocol/skills": `+test.err, test.name)
+	}
+	_, err := mcpkit.New(nil, skills.Func("a", "A", text), skills.Func("b", "B", text))
+	require.ErrorContains(t, err, "the server has it already")
+	_, err = mcpkit.New(nil, skills.Func("a", "A", text, skills.Scopes("staff")))
+	require.ErrorContains(t, err, `it demands the scopes "staff", but nobody authenticates callers`)
+}
+
+// broken is a file system whose file a/x cannot be read.
+type broken struct{ fstest.MapFS }
+
+func (b broken) Open(name string) (fs.File, error) {
+	if name == "a/x" {
+		return nil, errors.New("broken")
+	}
+	return b.MapFS.Open(name)
+}
+
+func TestSkillsAtTheLimitsAreServed(t *testing.T) {
+	m := files("a/SKILL.md", skillMD("a"))
+	m["a/large.png"] = &fstest.MapFile{Data: make([]byte, 16<<20-len(skillMD("a")))}
+	for i := range 510 {
+		m[fmt.Sprintf("a/%d", i)] = &fstest.MapFile{}
+	}
+	c := dial(t, serve(t, skills.FS(m)))
+	require.Contains(t, ask(t, c, "skills/list", `{}`), "skill://a/509")
+}
+
+func TestSkillsOfOtherCallersAreNotShown(t *testing.T) {
+	srv := serve(t, mcpkit.Authenticated(), skills.Join(
+		skills.FS(files("open/SKILL.md", skillMD("open"), "open/docs/x.md", "x"), skills.Prefix("acme")),
+		skills.FS(files("pay/SKILL.md", skillMD("pay"), "pay/docs/salaries.md", "secret"), skills.Prefix("acme"), skills.Scopes("hr")),
+	))
+	const all = `{"cacheScope":"private","ttlMs":0,"resources":[{"uri":"skill://acme/open","name":"open","mimeType":"inode/directory"},{"uri":"skill://acme/pay","name":"pay","mimeType":"inode/directory"}]}`
+	hr := dial(t, as{srv, []string{"hr"}})
+	require.Contains(t, ask(t, hr, "skills/list", `{}`), "skill://acme/pay/docs/salaries.md")
+	require.JSONEq(t, all, ask(t, hr, "resources/directory/read", `{"uri":"skill://acme"}`))
+	require.Contains(t, ask(t, hr, "resources/read", `{"uri":"skill://acme/pay/docs/salaries.md"}`), "secret")
+	for _, scopes := range [][]string{nil, {}, {"sales"}} {
+		c := dial(t, as{srv, scopes})
+		list := ask(t, c, "skills/list", `{}`)
+		require.NotContains(t, list, "pay")
+		require.Contains(t, list, "skill://acme/open/SKILL.md")
+		require.Contains(t, list, `"cacheScope":"private"`)
+		require.NotContains(t, ask(t, c, "resources/list", `{}`), "pay")
+		require.JSONEq(t, `{"cacheScope":"private","ttlMs":0,"resources":[{"uri":"skill://acme/open","name":"open","mimeType":"inode/directory"}]}`, ask(t, c, "resources/directory/read", `{"uri":"skill://acme"}`))
+		// The responses are those for names that do not exist.
+		for _, test := range []struct{ method, uri, none string }{
+			{"skills/get", "skill://acme/pay/SKILL.md", "skill://acme/not/SKILL.md"},
+			{"resources/directory/read", "skill://acme/pay", "skill://acme/not"},
+			{"resources/directory/read", "skill://acme/pay/docs", "skill://acme/not/docs"},
+			{"resources/read", "skill://acme/pay/SKILL.md", "skill://acme/not/SKILL.md"},
+			{"resources/read", "skill://acme/pay/docs/salaries.md", "skill://acme/not/docs/salaries.md"},
+		} {
+			hidden := ask(t, c, test.method, fmt.Sprintf(`{"uri":%q}`, test.uri))
+			none := ask(t, c, test.method, fmt.Sprintf(`{"uri":%q}`, test.none))
+			require.Equal(t, strings.ReplaceAll(none, "/not", "/pay"), hidden)
+		}
+	}
+}
+
+func TestFuncMakesTheTextForEachCaller(t *testing.T) {
+	srv := serve(t, mcpkit.Authenticated(), skills.Func("day", `Today's "report": all`, func(ctx context.Context) (string, error) {
+		if who := mcpkit.CallFrom(ctx).Principal(); who != nil {
+			return "For " + who.Subject + ".\n", nil
+		}
+		return "", mcpkit.Errorf("log in first")
+	}, skills.Prefix("reports")))
+	c := dial(t, as{srv, []string{}})
+	require.JSONEq(t, `{"cacheScope":"public","skills":[{"uri":"skill://reports/day/SKILL.md","frontmatter":{"name":"day","description":"Today's \"report\": all"},"resources":"dynamic"}],"ttlMs":0}`,
+		ask(t, c, "skills/list", `{}`))
+	r, err := c.ReadResource(t.Context(), "skill://reports/day/SKILL.md")
+	require.NoError(t, err)
+	require.Equal(t, "---\nname: \"day\"\ndescription: \"Today's \\\"report\\\": all\"\n---\n\nFor ann.\n", *r.Contents[0].Text)
+	require.Equal(t, `resources/read "skill://reports/day/SKILL.md": log in first (code -32603)`, ask(t, dial(t, srv), "resources/read", `{"uri":"skill://reports/day/SKILL.md"}`))
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[{"uri":"skill://reports/day/SKILL.md","name":"day","description":"Today's \"report\": all","mimeType":"text/markdown"}]}`,
+		ask(t, c, "resources/directory/read", `{"uri":"skill://reports/day"}`))
+}
+
+func TestMountedServersShowTheirSkills(t *testing.T) {
+	lib := skills.FS(files("a/SKILL.md", skillMD("a")))
+	parent := serve(t)
+	require.NoError(t, parent.Mount("child", serve(t, lib)))
+	c := dial(t, parent)
+	require.Contains(t, ask(t, c, "skills/list", `{}`), "skill://a/SKILL.md")
+	require.Contains(t, ask(t, c, "resources/read", `{"uri":"skill://a/SKILL.md"}`), "Do it.")
+	_, ok := c.Extension("io.modelcontextprotocol/skills")
+	require.True(t, ok)
+}
+
+func TestTwoMountedServersCannotBothHaveSkills(t *testing.T) {
+	srv, a, b := serve(t), serve(t, skills.FS(files("a/SKILL.md", skillMD("a")))), serve(t, skills.FS(files("b/SKILL.md", skillMD("b"))))
+	require.NoError(t, srv.Mount("a", a))
+	const again = `mcpkit: Mount: mounted as "b" \(skills_test.go:\d+\): the method "resources/directory/read" is registered already, by the `
+	require.Regexp(t, again+`server mounted as "a" \(skills_test.go:\d+\)$`, srv.Mount("b", b))
+	require.Regexp(t, again+`extension "io.modelcontextprotocol/skills"$`, a.Mount("b", b))
+}
+
+func TestLegacyClientsGetSkills(t *testing.T) {
+	srv := serve(t, skills.FS(files("a/SKILL.md", skillMD("a"))))
+	for _, v := range protocol.Supported {
+		c := dial(t, srv, client.Version(v))
+		_, ok := c.Extension("io.modelcontextprotocol/skills")
+		require.True(t, ok, v)
+		require.Contains(t, ask(t, c, "skills/list", `{}`), "skill://a/SKILL.md", v)
+	}
+}
+
+func TestClientsReadWhileTheLibraryReloads(t *testing.T) {
+	m := files("a/SKILL.md", skillMD("a"), "a/x.md", "0")
+	source := &swapped{fs: m}
+	lib := skills.FS(source)
+	c := dial(t, serve(t, lib))
+	done := make(chan struct{})
+	// Ends with its reloads.
+	go func() {
+		defer close(done)
+		for i := range 50 {
+			source.swap(files("a/SKILL.md", skillMD("a"), "a/x.md", fmt.Sprint(i%10)))
+			if err := lib.Reload(); err != nil {
+				t.Errorf("reload: %v", err)
+			}
+		}
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		require.Contains(t, ask(t, c, "skills/list", `{}`), "skill://a/x.md", "the skill is always there")
+		require.Regexp(t, `"text":"[0-9]"`, ask(t, c, "resources/read", `{"uri":"skill://a/x.md"}`))
+	}
+}
+
+// swapped is a file system that swap replaces as a whole.
+type swapped struct {
+	mu sync.Mutex
+	fs fs.FS // guarded by mu
+}
+
+func (s *swapped) swap(next fs.FS) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fs = next
+}
+
+func (s *swapped) Open(name string) (fs.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fs.Open(name)
+}
+func TestASkillThatMovesBehindScopesIsNotShownToEarlierCalls(t *testing.T) {
+	public, staff := files("x/SKILL.md", skillMD("x"), "z/SKILL.md", skillMD("z")), files("w/SKILL.md", skillMD("w"))
+	lib := skills.Join(skills.FS(public), skills.FS(staff, skills.Scopes("staff")))
+	srv := serve(t, lib, mcpkit.TrustLocal("ann"))
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			if call.Method() == "skills/get" {
+				delete(public, "x/SKILL.md")
+				staff["x/SKILL.md"] = files("x/SKILL.md", "---\nname: x\ndescription: Secret\n---\n")["x/SKILL.md"]
+				require.NoError(t, lib.Reload())
+			}
+			return next(ctx, call)
+		}
+	})
+	c := dial(t, as{srv, []string{}})
+	require.NotContains(t, ask(t, c, "skills/get", `{"uri":"skill://x/SKILL.md"}`), "Secret")
+}

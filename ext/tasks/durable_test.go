@@ -1,0 +1,298 @@
+package tasks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A process is a store as one process sees it. When the process is killed, nothing of it reaches
+// the store any more.
+type process struct {
+	tasks.Store
+	killed atomic.Bool
+}
+
+var errKilled = errors.New("the process was killed")
+
+func (p *process) gone() error {
+	if p.killed.Load() {
+		return errKilled
+	}
+	return nil
+}
+
+func (p *process) Create(ctx context.Context, r *tasks.Record, l tasks.Limits) error {
+	return cmpErr(p.gone(), func() error { return p.Store.Create(ctx, r, l) })
+}
+
+func (p *process) Update(ctx context.Context, r *tasks.Record) error {
+	return cmpErr(p.gone(), func() error { return p.Store.Update(ctx, r) })
+}
+
+func (p *process) Claim(ctx context.Context, before, until time.Time) (r *tasks.Record, err error) {
+	return r, cmpErr(p.gone(), func() error { r, err = p.Store.Claim(ctx, before, until); return err })
+}
+
+func (p *process) Extend(ctx context.Context, id string, fence int64, until time.Time) error {
+	return cmpErr(p.gone(), func() error { return p.Store.Extend(ctx, id, fence, until) })
+}
+
+func (p *process) Sweep(ctx context.Context, before time.Time) (n int, err error) {
+	return n, cmpErr(p.gone(), func() error { n, err = p.Store.Sweep(ctx, before); return err })
+}
+
+func cmpErr(err error, f func() error) error {
+	if err != nil {
+		return err
+	}
+	return f()
+}
+
+// A courier is a service whose methods are killed.
+type courier struct {
+	_ struct {
+		Plain  mcpkit.Tool `task:"optional"`
+		Safe   mcpkit.Tool `task:"optional,durable"`
+		Asking mcpkit.Tool `task:"optional"`
+	}
+	begun chan string // gets the tool that has begun
+	hang  bool        // the methods do not return before their context ends
+
+	mu     sync.Mutex
+	packed int      // guarded by mu
+	keys   []string // guarded by mu
+}
+
+// counts returns how often Once made a value, and the keys.
+func (c *courier) counts() (packed int, keys []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.packed, slices.Clone(c.keys)
+}
+
+func (c *courier) count() int { n, _ := c.counts(); return n }
+
+func (c *courier) work(ctx context.Context, name string) (string, error) {
+	n, err := mcpkit.Once(ctx, "packed", func() (int, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.keys = append(c.keys, mcpkit.OnceKey(ctx, "packed"))
+		c.packed++
+		return c.packed, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	c.begun <- name
+	if c.hang {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	return fmt.Sprintf("parcel %d", n), nil
+}
+
+func (c *courier) Plain(ctx context.Context) (string, error) { return c.work(ctx, "plain") }
+func (c *courier) Safe(ctx context.Context) (string, error)  { return c.work(ctx, "safe") }
+func (c *courier) Asking(ctx context.Context) (string, error) {
+	to, err := mcpkit.Elicit[place](ctx, "Where to?", mcpkit.Key("where"))
+	return "sent to " + to.Place, err
+}
+
+// start starts a process of the courier's server.
+func (c *courier) start(t *testing.T, store tasks.Store, opts ...mcpkit.Option) (*process, *peer) {
+	t.Helper()
+	proc := &process{Store: store}
+	srv := mcpkit.MustNew(c, append(opts, tasks.New(tasks.StoreIn(proc)), mcpkit.StateKeys(stateKey), quiet())...)
+	require.NoError(t, srv.Start(t.Context()))
+	t.Cleanup(func() { _ = srv.Close() })
+	return proc, &peer{t: t, srv: srv}
+}
+
+func TestAfterACrashDurableTasksGoOnAndOthersFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tasks.MemoryStore{}
+		c := &courier{begun: make(chan string, 10), hang: true}
+		proc, p := c.start(t, store)
+		plain, safe, asking := p.start("plain", `{}`), p.start("safe", `{}`), p.start("asking", `{}`)
+		synctest.Wait()
+		require.Equal(t, 2, c.count())
+		p.await(asking, protocol.TaskInputRequired)
+		proc.killed.Store(true)
+
+		again := &courier{begun: make(chan string, 10), packed: 2}
+		_, p = again.start(t, store)
+		d := p.await(plain, protocol.TaskFailed)
+		require.EqualError(t, d.Error, "the server restarted (code -32603)")
+		require.Equal(t, "the server restarted", d.StatusMessage)
+		d = p.await(safe, protocol.TaskCompleted)
+		require.Regexp(t, "parcel [12]", contentOf(t, d.Result))
+		require.Equal(t, 2, again.count(), "the value of Once is not made again")
+		require.Len(t, again.begun, 1)
+		p.update(asking, accept("where", `{"place":"Oslo"}`))
+		require.Equal(t, "sent to Oslo", contentOf(t, p.await(asking, protocol.TaskCompleted).Result))
+	})
+}
+
+func TestATaskThatKillsItsProcessThreeTimesFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tasks.MemoryStore{}
+		var id string
+		for i := range 3 {
+			c := &courier{begun: make(chan string, 10), hang: true}
+			proc, p := c.start(t, store)
+			if i == 0 {
+				id = p.start("safe", `{}`)
+			}
+			require.Equal(t, "safe", <-c.begun, "process %d runs it", i+1)
+			proc.killed.Store(true)
+		}
+		c := &courier{begun: make(chan string, 10)}
+		_, p := c.start(t, store)
+		d := p.await(id, protocol.TaskFailed)
+		require.EqualError(t, d.Error, "the process ended 3 times while the task was running (code -32603)")
+		require.Empty(t, c.begun)
+	})
+}
+
+// The value that was being made when the process was killed is made again, with the same key.
+func TestValuesOfOnceThatWereNotKeptAreMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tasks.MemoryStore{}
+		c := &courier{begun: make(chan string, 10)}
+		var proc *process
+		proc, p := c.start(t, store, tasksMiddleware(func(call *mcpkit.Call) {
+			if call.Run() != nil {
+				proc.killed.Store(true)
+			}
+		}))
+		id := p.start("safe", `{}`)
+		synctest.Wait()
+		require.Equal(t, 1, c.count())
+		again := &courier{begun: make(chan string, 10), packed: 1}
+		_, p = again.start(t, store)
+		require.Equal(t, "parcel 2", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
+		_, first := c.counts()
+		_, second := again.counts()
+		require.Equal(t, first, second)
+	})
+}
+
+// tasksMiddleware is an option that sees each call of a tool.
+func tasksMiddleware(see func(*mcpkit.Call)) mcpkit.Option {
+	return mcpkit.Around(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			see(call)
+			return next(ctx, call)
+		}
+	})
+}
+
+// changed is the courier after a new release: Safe takes an argument.
+type changed struct {
+	_ struct {
+		Safe mcpkit.Tool `task:"optional,durable"`
+	}
+}
+
+func (changed) Safe(struct{ Fast bool }) string { return "sent" }
+
+func TestTasksWhoseToolHasChangedFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tasks.MemoryStore{}
+		c := &courier{begun: make(chan string, 10), hang: true}
+		proc, p := c.start(t, store)
+		id, plain := p.start("safe", `{}`), p.start("asking", `{}`)
+		synctest.Wait()
+		proc.killed.Store(true)
+		srv := mcpkit.MustNew(&changed{}, mcpkit.Name("courier", "2"), tasks.New(tasks.StoreIn(&process{Store: store})), mcpkit.StateKeys(stateKey), quiet())
+		require.NoError(t, srv.Start(t.Context()))
+		t.Cleanup(func() { _ = srv.Close() })
+		p = &peer{t: t, srv: srv}
+		require.EqualError(t, p.await(id, protocol.TaskFailed).Error, "the arguments of the tool have changed since the task began (code -32603)")
+		p.update(plain, accept("where", `{"place":"Oslo"}`))
+		require.EqualError(t, p.await(plain, protocol.TaskFailed).Error, `unknown tool "asking" (code -32602)`)
+	})
+}
+
+func TestClosingTheServerHandsDurableTasksOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tasks.MemoryStore{}
+		c := &courier{begun: make(chan string, 10), hang: true}
+		_, p := c.start(t, store)
+		plain, safe := p.start("plain", `{}`), p.start("safe", `{}`)
+		synctest.Wait()
+		begin := time.Now()
+		require.NoError(t, p.srv.Close())
+		again := &courier{begun: make(chan string, 10), packed: 2}
+		_, p = again.start(t, store)
+		synctest.Wait()
+		require.Equal(t, protocol.TaskCompleted, p.get(safe).Status)
+		require.Zero(t, time.Since(begin), "it does not wait for the end of a lease")
+		require.EqualError(t, p.get(plain).Error, "the server restarted (code -32603)")
+		require.Equal(t, 2, again.count())
+	})
+}
+
+// Two processes share the store. One of them loses its lease, because it does not reach the store
+// in time, and its method ends.
+func TestOneProcessRunsATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tasks.MemoryStore{}
+		slow, other := &courier{begun: make(chan string, 10), hang: true}, &courier{begun: make(chan string, 10), packed: 1}
+		proc, p := slow.start(t, store)
+		_, q := other.start(t, store)
+		id := p.start("safe", `{}`)
+		time.Sleep(5 * tasks.DefaultLease)
+		require.Empty(t, other.begun, "leases are renewed")
+		proc.killed.Store(true)
+		time.Sleep(2 * tasks.DefaultLease)
+		proc.killed.Store(false)
+		require.Equal(t, "parcel 1", contentOf(t, q.await(id, protocol.TaskCompleted).Result))
+		time.Sleep(tasks.DefaultLease)
+		require.Equal(t, "parcel 1", contentOf(t, p.await(id, protocol.TaskCompleted).Result), "the late outcome of the other is dropped")
+		require.Len(t, other.begun, 1)
+		require.Len(t, slow.begun, 1)
+	})
+}
+
+func TestCancelReachesOtherProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tasks.MemoryStore{}
+		o, p := &office{}, (*peer)(nil)
+		srv := mcpkit.MustNew(o, tasks.New(tasks.StoreIn(&process{Store: store})), mcpkit.StateKeys(stateKey), quiet())
+		require.NoError(t, srv.Start(t.Context()))
+		t.Cleanup(func() { _ = srv.Close() })
+		p = &peer{t: t, srv: srv}
+		id := p.start("work", `{"seconds":3600}`)
+		synctest.Wait()
+		other := mcpkit.MustNew(&office{}, tasks.New(tasks.StoreIn(&process{Store: store})), mcpkit.StateKeys(stateKey), quiet())
+		require.NoError(t, other.Start(t.Context()))
+		t.Cleanup(func() { _ = other.Close() })
+		q := &peer{t: t, srv: other}
+		require.Equal(t, protocol.TaskWorking, q.get(id).Status)
+		q.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
+		time.Sleep(tasks.DefaultLease)
+		synctest.Wait()
+		require.Equal(t, []string{"tasks: the task was cancelled"}, noted(o, &o.causes))
+		require.Equal(t, protocol.TaskCancelled, p.get(id).Status)
+	})
+}
+
+func TestOptionsRefuseWhatIsNotAllowed(t *testing.T) {
+	_, err := mcpkit.New(&office{}, tasks.New(tasks.TTL(0), nil))
+	require.ErrorContains(t, err, "tasks: TTL(0s): the least is 1s")
+	require.ErrorContains(t, err, "tasks: option 2 is nil")
+}

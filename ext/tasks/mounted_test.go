@@ -1,0 +1,196 @@
+package tasks_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A trail is what calls of tools have passed.
+type trail struct {
+	mu    sync.Mutex
+	steps []string // guarded by mu
+}
+
+// at returns middleware that leaves its name, and that of the tool.
+func (tr *trail) at(place string) mcpkit.Middleware {
+	return func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			if call.Method() == protocol.MethodToolsCall {
+				tr.mu.Lock()
+				tr.steps = append(tr.steps, fmt.Sprintf("%s %s run=%v", place, call.Name(), call.Run() != nil))
+				tr.mu.Unlock()
+			}
+			return next(ctx, call)
+		}
+	}
+}
+
+// take returns the steps since the last take.
+func (tr *trail) take() []string {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	steps := tr.steps
+	tr.steps = nil
+	return steps
+}
+
+// mounted serves a server within an outer one, and returns the outer one.
+func mounted(t *testing.T, prefix string, inner *mcpkit.Server, opts ...mcpkit.MountOption) *mcpkit.Server {
+	t.Helper()
+	outer := mcpkit.MustNew(nil, quiet(), mcpkit.Name("outer", "1"))
+	require.NoError(t, outer.Mount(prefix, inner, opts...))
+	require.NoError(t, outer.Start(t.Context()))
+	t.Cleanup(func() { _ = outer.Close() })
+	return outer
+}
+
+func TestRunsOfMountedServersPassTheMiddlewareOfAllServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tr trail
+		inner := open(t)
+		inner.srv.Use(tr.at("inner"))
+		middle := mcpkit.MustNew(nil, quiet(), mcpkit.Name("middle", "1"))
+		middle.Use(tr.at("middle"))
+		require.NoError(t, middle.Mount("office", inner.srv, mcpkit.Around(tr.at("around"))))
+		outer := mounted(t, "all", middle)
+		outer.Use(tr.at("outer"))
+		p := &peer{t: t, srv: outer}
+		path := func(run bool) []string {
+			var steps []string
+			for _, at := range []string{"outer all_office_trip", "middle office_trip", "around office_trip", "inner trip"} {
+				steps = append(steps, fmt.Sprintf("%s run=%v", at, run))
+			}
+			return steps
+		}
+		id := p.start("all_office_trip", `{}`)
+		p.await(id, protocol.TaskInputRequired)
+		require.Equal(t, slices.Concat(path(false), path(true)), tr.take())
+		p.update(id, accept("where", `{"place":"Oslo"}`))
+		p.await(id, protocol.TaskInputRequired)
+		p.update(id, accept("pay", `{"confirm":true}`))
+		require.Equal(t, "ticket 7 to Oslo, paid true", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
+		require.Equal(t, slices.Concat(path(true), path(true)), tr.take())
+		require.Equal(t, 1, noted(inner.office, &inner.made))
+
+		direct := inner.modern()
+		direct.await(direct.start("trip", `{}`), protocol.TaskInputRequired)
+		require.Equal(t, []string{"inner trip run=false", "inner trip run=true"}, tr.take(), "a client of the inner server calls it alone")
+	})
+}
+
+func TestRunsOfMountedServersGetTheArgumentsOfOuterMiddlewareOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := open(t)
+		require.NoError(t, inner.srv.Add(mcpkit.NewTool("echo", func(in struct{ Text string }) string { return in.Text }).Tag("task", "optional")))
+		outer := mounted(t, "office", inner.srv)
+		outer.Use(func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+				if call.Method() == protocol.MethodToolsCall {
+					longer := strings.Replace(string(call.Arguments()), `"}`, `!"}`, 1)
+					if err := call.SetArguments(json.RawMessage(longer)); err != nil {
+						return nil, err
+					}
+				}
+				return next(ctx, call)
+			}
+		})
+		p := &peer{t: t, srv: outer}
+		require.Equal(t, "hi!", contentOf(t, p.await(p.start("office_echo", `{"Text":"hi"}`), protocol.TaskCompleted).Result))
+	})
+}
+
+func TestGuardsOfOuterServersSeeTheTextsOfTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outer := mounted(t, "office", open(t).srv)
+		outer.Use(middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) {
+			return strings.ToUpper(text), nil
+		}))
+		p := &peer{t: t, srv: outer}
+		require.Equal(t, "DONE", contentOf(t, p.await(p.start("office_work", `{"seconds":1}`), protocol.TaskCompleted).Result))
+	})
+}
+
+// A durable task of a mounted server goes on after a restart, in the outer server that was called.
+func TestRunsOfMountedServersPassAllMiddlewareAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tasks.MemoryStore{}
+		var tr trail
+		start := func(prefix string) *peer {
+			inner := mcpkit.MustNew(&office{}, quiet(), mcpkit.StateKeys(stateKey), tasks.New(tasks.StoreIn(store)))
+			outer := mounted(t, prefix, inner)
+			outer.Use(tr.at("outer"))
+			return &peer{t: t, srv: outer}
+		}
+		p := start("office")
+		id, other := p.start("office_trip", `{}`), p.start("office_trip", `{}`)
+		p.await(id, protocol.TaskInputRequired)
+		p.await(other, protocol.TaskInputRequired)
+		require.NoError(t, p.srv.Close())
+		tr.take()
+
+		p = start("office")
+		p.update(id, accept("where", `{"place":"Oslo"}`))
+		p.await(id, protocol.TaskInputRequired)
+		require.Equal(t, []string{"outer office_trip run=true"}, tr.take())
+		require.NoError(t, p.srv.Close())
+
+		p = start("moved")
+		p.update(other, accept("where", `{"place":"Oslo"}`))
+		require.Equal(t, `the server that the client called does not have the tool "office_trip"`, p.await(other, protocol.TaskFailed).Error.Message)
+		require.Empty(t, tr.take(), "the method does not run past the middleware of the server that was called")
+	})
+}
+
+func TestRunsOfOtherExtensionsPassServersWithTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runner mcpkit.Runner
+		var run *mcpkit.Run
+		inner := mcpkit.MustNew(nil, quiet(), mcpkit.Extend(mcpkit.Extension{ID: "com.example/later", Runner: &runner, Intercept: func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (_ mcpkit.Result, err error) {
+				if call.Run() != nil {
+					return next(ctx, call)
+				}
+				if run, err = call.Detach("1"); err != nil {
+					return nil, err
+				}
+				return mcpkit.NewObjectResult(struct{}{})
+			}
+		}}))
+		require.NoError(t, inner.Add(mcpkit.NewTool("greet", func() string { return "hello" })))
+		outer := mcpkit.MustNew(nil, quiet(), mcpkit.Name("outer", "1"), tasks.New())
+		require.NoError(t, outer.Mount("in", inner))
+		require.NoError(t, outer.Start(t.Context()))
+		t.Cleanup(func() { _ = outer.Close() })
+		(&peer{t: t, srv: outer}).result("tools/call", `{"name":"in_greet"}`)
+		require.Contains(t, string(runner.Run(t.Context(), run).Result), "hello")
+	})
+}
+
+func TestServersOfOneNameThatMountAServerCannotBeToldApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		inner := open(t)
+		outer := mcpkit.MustNew(nil, mcpkit.Name("outer", "1"), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, outer.Mount("office", inner.srv))
+		mounted(t, "office", inner.srv)
+		p := &peer{t: t, srv: outer}
+		require.Contains(t, p.result("tools/call", `{"name":"office_trip"}`), "internal error (ref ")
+		require.Contains(t, log.String(), `two servers with the same name have mounted the tool as \"office_trip\"; give them different names with mcpkit.Name`)
+		require.Zero(t, noted(inner.office, &inner.runs))
+	})
+}

@@ -1,0 +1,303 @@
+// Package tasks lets calls of tools become tasks: the extension io.modelcontextprotocol/tasks of
+// version 2026-07-28, and the tasks of version 2025-11-25.
+//
+// A tool says with a tag that its calls may become tasks. Its method stays the same:
+//
+//	type Trips struct {
+//		_ struct {
+//			Book mcpkit.Tool `task:"optional,durable"`
+//		}
+//	}
+//
+//	mcpkit.Serve(&Trips{}, tasks.New())
+//
+// The client then gets a task at once, asks for its result later, and answers questions of
+// [mcpkit.Elicit] and its like whenever the user does. No goroutine waits for a user: when all
+// questions have answers, the method runs again from its beginning, with the answers and the values
+// of [mcpkit.Once], as it does for the rounds of a call. All that it needs for that is in a record.
+// Records are in memory or, with [mcpkit.Fleet], in the engine of the fleet, sealed with
+// [mcpkit.StateKeys].
+//
+// # The tag
+//
+//   - optional: the call becomes a task if the client supports tasks.
+//   - required: clients that do not support tasks get an error.
+//   - durable: if the process ends while the method runs, the method is run again from its
+//     beginning. Values of Once are kept, and everything else happens again. Without it, such a
+//     task fails with the reason "the server restarted".
+//   - late: the method runs in the request until it calls [Begin].
+//
+// # Runs
+//
+// Each run passes the middleware of the server, with a call for which [mcpkit.Call.Run] is not nil.
+// It has neither headers nor a session. The principal is that of the request, and its scopes are
+// checked again. The context ends when the client cancels the task, when its time to live is over,
+// and when the server closes. The tag timeout limits each run; [mcpkit.ToolTimeout] does not.
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+)
+
+// Defaults of the options.
+const (
+	// DefaultTTL is the default of [TTL].
+	//
+	//limit:server time that a task lives | -32602: `there is no task `
+	DefaultTTL = 24 * time.Hour
+	// DefaultPollInterval is the default of [PollInterval].
+	DefaultPollInterval = time.Second
+	// DefaultLease is the default of [Lease].
+	DefaultLease = 30 * time.Second
+	// DefaultMaxRunning is the default of [MaxRunning].
+	//
+	//limit:server methods of tasks that run in one process at the same time | nothing: the other tasks wait
+	DefaultMaxRunning = 256
+	// DefaultMaxOpen is the default of [MaxOpen].
+	//
+	//limit:session tasks of one principal that have not ended | a tool error: `tasks that have not ended, which is the most it may have`
+	DefaultMaxOpen = 1000
+	// DefaultMaxKept is the default of [MaxKept].
+	//
+	//limit:session records of tasks of one principal | nothing: the oldest task that has ended is deleted
+	DefaultMaxKept = 5000
+	// DefaultMaxTotal is the default of [MaxTotal].
+	//
+	//limit:server records of tasks | a tool error: `the server has too many tasks; try again later`
+	DefaultMaxTotal = 20_000
+)
+
+type options struct {
+	store      store // nil means one in memory
+	ttl        time.Duration
+	interval   time.Duration
+	lease      time.Duration
+	maxRunning int
+	limits     limits
+}
+
+// An Option configures [New]. A value that is not allowed is an error of [mcpkit.New].
+type Option func(*options) error
+
+// TTL sets how long a task lives from its creation, at least a second: then it is ended and
+// deleted, whether or not somebody has asked for its result. Clients of 2025-11-25 may ask for a
+// shorter time. The default is [DefaultTTL].
+func TTL(d time.Duration) Option {
+	return atLeast("TTL", d, time.Second, func(o *options) { o.ttl = d })
+}
+
+// PollInterval sets how often clients should ask for a task, at least every millisecond. Clients
+// that ask much more often get an error with a retry time. The default is [DefaultPollInterval].
+func PollInterval(d time.Duration) Option {
+	return atLeast("PollInterval", d, time.Millisecond, func(o *options) { o.interval = d })
+}
+
+// Lease sets how long a task belongs to a process that does not renew its claim, at least a second.
+// Then another process may take the task over. The default is [DefaultLease].
+func Lease(d time.Duration) Option {
+	return atLeast("Lease", d, time.Second, func(o *options) { o.lease = d })
+}
+
+// MaxRunning limits how many methods of tasks run in this process at the same time, at least 1.
+// Other tasks wait. The default is [DefaultMaxRunning].
+func MaxRunning(n int) Option {
+	return atLeast("MaxRunning", n, 1, func(o *options) { o.maxRunning = n })
+}
+
+// MaxOpen limits the tasks of one principal that have not ended, at least 1. All unauthenticated
+// callers together count as one. The default is [DefaultMaxOpen].
+func MaxOpen(n int) Option {
+	return atLeast("MaxOpen", n, 1, func(o *options) { o.limits.Open = n })
+}
+
+// MaxKept limits the records of one principal, at least 1: beyond it, the tasks that ended first
+// are deleted. The default is [DefaultMaxKept].
+func MaxKept(n int) Option {
+	return atLeast("MaxKept", n, 1, func(o *options) { o.limits.Kept = n })
+}
+
+// MaxTotal limits all records, at least 1. The default is [DefaultMaxTotal].
+func MaxTotal(n int) Option {
+	return atLeast("MaxTotal", n, 1, func(o *options) { o.limits.Total = n })
+}
+
+func atLeast[T int | time.Duration](name string, n, least T, set func(*options)) Option {
+	return func(o *options) error {
+		if n < least {
+			return fmt.Errorf("tasks: %s(%v): the least is %v", name, n, least)
+		}
+		set(o)
+		return nil
+	}
+}
+
+// New returns the option of a server whose tools may have the tag task. A value that is not allowed
+// is an error of [mcpkit.New].
+func New(opts ...Option) mcpkit.Option {
+	o := options{
+		ttl: DefaultTTL, interval: DefaultPollInterval, lease: DefaultLease, maxRunning: DefaultMaxRunning,
+		limits: limits{Open: DefaultMaxOpen, Kept: DefaultMaxKept, Total: DefaultMaxTotal},
+	}
+	var faults []error
+	for i, opt := range opts {
+		if opt == nil {
+			faults = append(faults, fmt.Errorf("tasks: option %d is nil", i+1))
+		} else if err := opt(&o); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return mcpkit.ExtendEach(func() mcpkit.Extension {
+		e := &engine{
+			options: o, running: map[string]*running{}, waiting: map[string]*waiting{}, polls: map[string]*rate.Limiter{},
+			claims: map[chan struct{}]bool{},
+		}
+		if e.store == nil {
+			e.store = new(memoryStore)
+		}
+		e.topic = mcpkit.NewTopic("taskIds", protocol.NotificationTasks, e.maySubscribe)
+		return mcpkit.Extension{
+			ID: protocol.ExtensionTasks, Since: protocol.V20260728,
+			Methods:   e.methods(),
+			Topics:    []*mcpkit.Topic{e.topic},
+			Tags:      []mcpkit.AnyToolTag{tag},
+			Tool:      describe,
+			Intercept: e.intercept,
+			Runner:    &e.runner,
+			Declare:   declare,
+			Check:     func() error { return errors.Join(faults...) },
+			Service:   e,
+		}
+	})
+}
+
+// tag is the tag task.
+var tag = mcpkit.NewToolTag("task", `task:"optional"`, parseMode)
+
+// describe adds to the entry of a tool that it may be called as a task.
+func describe(t *mcpkit.ToolEntry) error {
+	m, ok := tag.Of(t)
+	if !ok {
+		return nil
+	}
+	support := "optional"
+	if m.required {
+		support = protocol.TaskSupportRequired
+	}
+	t.SetMember("execution", map[string]string{"taskSupport": support}, protocol.V20251125)
+	t.SetMeta(protocol.MetaTaskSupport, support, protocol.V20260728)
+	return nil
+}
+
+// A mode is the value of the tag task.
+type mode struct{ required, durable, late bool }
+
+// parseMode parses the tag.
+func parseMode(value string) (mode, error) {
+	var m mode
+	first, rest, _ := strings.Cut(value, ",")
+	switch first {
+	case "optional":
+	case "required":
+		m.required = true
+	default:
+		return m, fmt.Errorf("%q is neither optional nor required", first)
+	}
+	for word := range strings.SplitSeq(rest, ",") {
+		switch word {
+		case "":
+		case "durable":
+			m.durable = true
+		case "late":
+			m.late = true
+		default:
+			return m, fmt.Errorf("unknown word %q; known are durable, late", word)
+		}
+	}
+	return m, nil
+}
+
+// intercept makes tasks of calls.
+func (e *engine) intercept(next mcpkit.Handler) mcpkit.Handler {
+	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+		m, ok := tag.Of(call)
+		switch {
+		case call.Run() != nil:
+			if err := e.rerun(call); err != nil {
+				return nil, err
+			}
+			return next(ctx, call)
+		case !call.Version().Modern():
+			return e.interceptLegacy(ctx, call, m, ok, next)
+		case !ok:
+			return next(ctx, call)
+		}
+		if _, declared := call.Extension(protocol.ExtensionTasks); !declared {
+			if m.required {
+				return nil, protocol.MissingClientCapability(
+					protocol.ClientCapabilities{Extensions: map[string]protocol.Object{protocol.ExtensionTasks: {}}},
+					"tool %q needs a client that declares the extension %q", call.Name(), protocol.ExtensionTasks)
+			}
+			return next(ctx, call)
+		}
+		if m.late {
+			if result, err, begun := runLate(ctx, call, next); !begun {
+				return result, err
+			}
+		}
+		return e.create(ctx, call, m, e.ttl, func(t protocol.Task) (*mcpkit.ObjectResult, error) {
+			return mcpkit.NewExtensionResult(protocol.ResultTask, t)
+		})
+	}
+}
+
+// runLate runs the method in the request, and reports whether it called Begin.
+func runLate(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (result mcpkit.Result, err error, begun bool) {
+	late := new(lateCall)
+	call.Set(lateKey{}, late)
+	result, err = next(ctx, call)
+	if _, asks := result.(*mcpkit.InputRequiredResult); asks {
+		return result, err, false
+	}
+	return result, err, late.begun.Load()
+}
+
+// Begin makes the rest of the call a task, in a tool with the word late in its tag:
+//
+//	if err := tasks.Begin(ctx); err != nil {
+//		return err
+//	}
+//
+// Until then the method runs in the request: it may refuse bad arguments, ask questions, or return
+// its result without becoming a task. Then Begin returns an error, which the method returns, and
+// the method runs again from its beginning as a task, with the answers and the values of
+// [mcpkit.Once] so far. There, and if the client does not support tasks or the tool is not late, Begin
+// returns nil.
+func Begin(ctx context.Context) error {
+	call := mcpkit.CallFrom(ctx)
+	if call == nil || call.Run() != nil {
+		return nil
+	}
+	late, _ := call.Get(lateKey{}).(*lateCall)
+	if late == nil {
+		return nil
+	}
+	late.begun.Store(true)
+	return errBegun
+}
+
+var errBegun = mcpkit.Errorf("tasks: the rest runs as a task; return this error")
+
+// refuseTask is the error for a client of 2025-11-25 that asks for a task, or not, against the tag.
+func refuseTask(format string, args ...any) error {
+	return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, format, args...)
+}

@@ -1,0 +1,448 @@
+package tasks_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestCallsBecomeTasksForClientsThatDeclareThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		p := o.modern()
+		require.Equal(t, `{}`, member(t, p.result("server/discover", `{}`), "capabilities", "extensions", "io.modelcontextprotocol/tasks"))
+		require.Empty(t, member(t, p.result("server/discover", `{}`), "capabilities", "tasks"))
+
+		created := p.result("tools/call", `{"name":"work","arguments":{"seconds":60}}`)
+		var task map[string]any
+		require.NoError(t, json.Unmarshal([]byte(created), &task))
+		delete(task, "_meta")
+		id := task["taskId"].(string)
+		require.Len(t, id, 32)
+		require.Equal(t, map[string]any{
+			"resultType": "task", "taskId": id, "status": "working", "ttlMs": 86400000.0, "pollIntervalMs": 1000.0,
+			"createdAt": "2000-01-01T00:00:00Z", "lastUpdatedAt": "2000-01-01T00:00:00Z",
+		}, task)
+		synctest.Wait()
+		d := p.get(id)
+		require.Equal(t, protocol.TaskWorking, d.Status)
+		require.Equal(t, "half of it", d.StatusMessage)
+
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		d = p.get(id)
+		require.Equal(t, protocol.TaskCompleted, d.Status)
+		require.Equal(t, "done", contentOf(t, d.Result))
+		require.Equal(t, time.Minute, d.LastUpdatedAt.Sub(d.CreatedAt))
+		require.Empty(t, p.take(), "no notifications of progress")
+
+		p.plain = true
+		require.Equal(t, "done", contentOf(t, json.RawMessage(p.result("tools/call", `{"name":"work","arguments":{"seconds":1}}`))))
+		require.Contains(t, p.result("tools/call", `{"name":"greet","arguments":{"Name":"Ann"},"task":{"ttl":1}}`), "Hello, Ann!")
+		for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+			err := p.fails(method, fmt.Sprintf(`{"taskId":%q}`, id))
+			require.Equal(t, -32021, err.Code, method)
+			require.JSONEq(t, `{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`, string(err.Data))
+		}
+		err := p.fails("tools/call", `{"name":"fail"}`)
+		require.Equal(t, -32021, err.Code)
+		require.JSONEq(t, `{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`, string(err.Data))
+		require.Equal(t, -32601, p.fails("tasks/list", `{}`).Code)
+		require.Equal(t, -32601, p.fails("tasks/result", `{"taskId":"x"}`).Code)
+	})
+}
+
+func TestOutcomesOfTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t).modern()
+		d := p.await(p.start("fail", `{}`), protocol.TaskCompleted)
+		require.Equal(t, "it cannot be done", contentOf(t, d.Result))
+		require.Equal(t, "true", member(t, string(d.Result), "isError"))
+
+		d = p.await(p.start("refuse", `{}`), protocol.TaskFailed)
+		require.EqualError(t, d.Error, "no (code -32050)")
+		require.Equal(t, "no", d.StatusMessage)
+		require.Nil(t, d.Result)
+
+		d = p.await(p.start("burst", `{}`), protocol.TaskCompleted)
+		require.Contains(t, contentOf(t, d.Result), "internal error (ref ")
+
+		d = p.await(p.start("timed", `{}`), protocol.TaskCompleted)
+		require.Equal(t, "timed out after 5s", contentOf(t, d.Result))
+
+		d = p.await(p.start("work", `{"seconds":"many"}`), protocol.TaskCompleted)
+		require.Contains(t, contentOf(t, d.Result), "/seconds")
+	})
+}
+
+func TestTasksAskTheUserAndNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t, tasks.TTL(30*24*time.Hour))
+		p := o.modern()
+		id := p.start("trip", `{}`)
+		d := p.await(id, protocol.TaskInputRequired)
+		require.Equal(t, "Where to?", text(t, string(d.InputRequests["where"].Params), "message"))
+		require.Empty(t, o.modern().get(id).Result)
+
+		time.Sleep(7 * 24 * time.Hour)
+		p.update(id, accept("other", `{}`))
+		require.Equal(t, protocol.TaskInputRequired, p.get(id).Status, "unknown keys are ignored")
+		p.update(id, accept("where", `{"place":"Oslo"}`))
+		d = p.await(id, protocol.TaskInputRequired)
+		require.Equal(t, "Pay for Oslo?", text(t, string(d.InputRequests["pay"].Params), "message"))
+		p.update(id, accept("where", `{"place":"Rome"}`))
+		p.update(id, accept("pay", `{"confirm":true}`))
+		d = p.await(id, protocol.TaskCompleted)
+		require.Equal(t, "ticket 7 to Oslo, paid true", contentOf(t, d.Result))
+		require.Equal(t, 1, noted(o.office, &o.made))
+		require.Equal(t, 3, noted(o.office, &o.runs))
+		p.update(id, accept("pay", `{"confirm":false}`))
+		require.Equal(t, protocol.TaskCompleted, p.get(id).Status)
+		require.Equal(t, -32602, p.fails("tasks/update", fmt.Sprintf(`{"taskId":%q,"inputResponses":7}`, id)).Code)
+	})
+}
+
+func TestMalformedAnswersAreRefusedAndTheTaskWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		p := o.modern()
+		id := p.start("both", `{}`)
+		p.await(id, protocol.TaskInputRequired)
+		for answer, want := range map[string]string{
+			`{"action":"agree"}`:              `the response to elicitation/create has the unknown action "agree"`,
+			`{}`:                              `the response to elicitation/create has the unknown action ""`,
+			`{"action":7}`:                    `the response to elicitation/create does not fit: `,
+			`{"action":"accept"}`:             `the content of the response does not fit the form: `,
+			`{"action":"accept","content":7}`: `the content of the response does not fit the form: `,
+			`{"action":"accept","content":{"town":"Oslo"}}`:    `the content of the response does not fit the form: `,
+			`{"action":"accept","content":{"place":["Oslo"]}}`: `/place`,
+		} {
+			both := fmt.Sprintf(`{"taskId":%q,"inputResponses":{"1-first":{"action":"accept","content":{"place":"Rome"}},"2-second":%s}}`, id, answer)
+			err := p.fails("tasks/update", both)
+			require.Equal(t, -32602, err.Code, answer)
+			require.Contains(t, err.Message, `inputResponses: "2-second": `)
+			require.Contains(t, err.Message, want)
+			d := p.get(id)
+			require.Equal(t, protocol.TaskInputRequired, d.Status, answer)
+			require.Len(t, d.InputRequests, 2, "nothing of the update is taken")
+		}
+		require.Equal(t, -32602, p.fails("tasks/update", fmt.Sprintf(`{"taskId":%q,"inputResponses":{"1-first":"yes"}}`, id)).Code)
+		p.update(id, `{"1-first":{"action":"accept","content":{"place":"Rome"}},"2-second":{"action":"accept","content":{"place":"Oslo"}}}`)
+		require.Equal(t, "Rome and Oslo", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
+	})
+}
+
+func TestQuestionsAreAnsweredOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t).modern()
+		id := p.start("both", `{}`)
+		d := p.await(id, protocol.TaskInputRequired)
+		require.Len(t, d.InputRequests, 2)
+		p.update(id, accept("2-second", `{"place":"Rome"}`))
+		d = p.get(id)
+		require.Equal(t, protocol.TaskInputRequired, d.Status)
+		require.Len(t, d.InputRequests, 1)
+		require.Contains(t, d.InputRequests, "1-first")
+		p.update(id, accept("1-first", `{"place":"Oslo"}`))
+		require.Equal(t, "Oslo and Rome", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
+	})
+}
+
+func TestLateTasksAskInTheRequestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		p := o.modern()
+		first := p.result("tools/call", `{"name":"late"}`)
+		require.Equal(t, `"input_required"`, member(t, first, "resultType"), first)
+		retry := `{"name":"late","requestState":` + member(t, first, "requestState") + `,"inputResponses":`
+		second := p.result("tools/call", retry+accept("user_name", `{"place":"Ann"}`)+`}`)
+		require.Equal(t, `"task"`, member(t, second, "resultType"), second)
+		d := p.await(text(t, second, "taskId"), protocol.TaskCompleted)
+		require.Equal(t, "done for Ann", contentOf(t, d.Result))
+		require.Equal(t, 3, noted(o.office, &o.runs))
+
+		require.Contains(t, p.result("tools/call", retry+accept("user_name", `{"place":"nobody"}`)+`}`), "nothing to do")
+		p.plain = true
+		require.Contains(t, p.result("tools/call", retry+accept("user_name", `{"place":"Bob"}`)+`}`), "done for Bob")
+	})
+}
+
+func TestCancelledTasksStayCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		p := o.modern()
+		id := p.start("work", `{"seconds":60}`)
+		synctest.Wait()
+		require.NotContains(t, p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id)), "taskId")
+		require.Equal(t, protocol.TaskCancelled, p.get(id).Status)
+		synctest.Wait()
+		require.Equal(t, []string{"tasks: the task was cancelled"}, noted(o.office, &o.causes))
+
+		deaf := p.start("deaf", `{"seconds":60}`)
+		synctest.Wait()
+		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, deaf))
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, protocol.TaskCancelled, p.get(deaf).Status, "a method that goes on does not change that")
+
+		asks := p.start("trip", `{}`)
+		p.await(asks, protocol.TaskInputRequired)
+		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, asks))
+		p.update(asks, accept("where", `{"place":"Oslo"}`))
+		require.Equal(t, protocol.TaskCancelled, p.get(asks).Status)
+
+		done := p.start("fail", `{}`)
+		p.await(done, protocol.TaskCompleted)
+		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, done))
+		require.Equal(t, protocol.TaskCompleted, p.get(done).Status)
+	})
+}
+
+func TestTasksBelongToTheirPrincipal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		o := openWith(t, tasks.New(), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		ann, eve, nobody := o.modern(), o.modern(), o.modern()
+		ann.as = &oauth.Principal{Subject: "ann"}
+		eve.as = &oauth.Principal{Subject: "eve"}
+		id := ann.start("trip", `{}`)
+		ann.await(id, protocol.TaskInputRequired)
+		public := nobody.start("trip", `{}`)
+		for _, test := range []struct {
+			who *peer
+			id  string
+		}{{eve, id}, {nobody, id}, {ann, public}, {eve, strings.Repeat("f", 32)}, {eve, ""}} {
+			want := fmt.Sprintf(`there is no task %q (code -32602)`, test.id)
+			require.EqualError(t, test.who.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, test.id)), want)
+			require.EqualError(t, test.who.fails("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, test.id)), want)
+			require.EqualError(t, test.who.fails("tasks/update", fmt.Sprintf(`{"taskId":%q,"inputResponses":%s}`, test.id, accept("where", `{"place":"x"}`))), want)
+		}
+		require.Equal(t, protocol.TaskInputRequired, ann.get(id).Status)
+		require.Len(t, ann.get(id).InputRequests, 1)
+		require.NotContains(t, log.String(), id, "the log does not have what grants access")
+	})
+}
+
+// listen opens a subscription to tasks, and ends it with the test.
+func listen(p *peer, ids ...string) {
+	text, err := json.Marshal(ids)
+	require.NoError(p.t, err)
+	ctx, cancel := context.WithCancel(p.t.Context())
+	done := make(chan struct{})
+	go func() { // ends with the test
+		defer close(done)
+		p.rpc(ctx, "subscriptions/listen", `{"notifications":{"taskIds":`+string(text)+`}}`)
+	}()
+	p.t.Cleanup(func() { cancel(); <-done })
+	synctest.Wait()
+}
+
+func TestSubscribersAreNotifiedOfTheirTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		ann, eve := o.modern(), o.modern()
+		ann.as, eve.as = &oauth.Principal{Subject: "ann"}, &oauth.Principal{Subject: "eve"}
+		id := ann.start("work", `{"seconds":60}`)
+		listen(ann, id, "other")
+		listen(eve, id)
+		require.Contains(t, strings.Join(ann.take(), ""), `"taskIds":["`+id+`"]`)
+		require.Contains(t, strings.Join(eve.take(), ""), `"taskIds":[]`)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		sent := strings.Join(ann.take(), "\n")
+		require.Contains(t, sent, `"method":"notifications/tasks"`)
+		require.Contains(t, sent, `"status":"completed"`)
+		require.Contains(t, sent, `"done"`)
+		require.Empty(t, eve.take())
+
+		stranger := o.modern()
+		stranger.plain = true
+		require.Equal(t, -32021, stranger.fails("subscriptions/listen", `{"notifications":{"taskIds":["`+id+`"]}}`).Code)
+	})
+}
+
+func TestTasksExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tasks.MemoryStore{}
+		o := open(t, tasks.TTL(time.Minute), tasks.StoreIn(store))
+		p := o.modern()
+		id := p.start("work", `{"seconds":3600}`)
+		done := p.start("fail", `{}`)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, id := range []string{id, done} {
+			require.EqualError(t, p.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)), fmt.Sprintf(`there is no task %q (code -32602)`, id))
+		}
+		require.Equal(t, []string{"context deadline exceeded"}, noted(o.office, &o.causes))
+		time.Sleep(time.Minute)
+		_, err := store.Get(t.Context(), done)
+		require.ErrorIs(t, err, tasks.ErrNotFound, "it is deleted")
+	})
+}
+
+func TestPrincipalsHaveQuotas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t, tasks.MaxOpen(2), tasks.MaxKept(3), tasks.MaxTotal(5))
+		ann, eve := o.modern(), o.modern()
+		ann.as, eve.as = &oauth.Principal{Subject: "ann"}, &oauth.Principal{Subject: "eve"}
+		first, second := ann.start("trip", `{}`), ann.start("trip", `{}`)
+		refused := ann.result("tools/call", `{"name":"trip"}`)
+		require.Contains(t, refused, "the caller has 2 tasks that have not ended, which is the most it may have; try again when one has ended")
+		require.Equal(t, "true", member(t, refused, "isError"))
+		eve.start("trip", `{}`)
+
+		ann.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, first))
+		third := ann.start("trip", `{}`)
+		ann.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, second))
+		fourth := ann.start("trip", `{}`)
+		ann.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, first)) // the one that ended first
+		for _, id := range []string{second, third, fourth} {
+			ann.get(id)
+		}
+		eve.start("trip", `{}`)
+		require.Contains(t, o.modern().result("tools/call", `{"name":"trip"}`), "the server has too many tasks; try again later")
+	})
+}
+
+func TestPollingTooFastIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t).modern()
+		id := p.start("trip", `{}`)
+		for range 20 {
+			p.get(id)
+		}
+		err := p.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id))
+		require.EqualError(t, err, "too many calls; try again in 1s (code -32603)")
+		require.JSONEq(t, `{"retryAfterMs":1000}`, string(err.Data))
+		time.Sleep(time.Second)
+		p.get(id)
+	})
+}
+
+func TestTasksWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t, tasks.MaxRunning(2))
+		p := o.modern()
+		var ids []string
+		for range 5 {
+			ids = append(ids, p.start("work", `{"seconds":10}`))
+		}
+		synctest.Wait()
+		require.Equal(t, 2, noted(o.office, &o.runs))
+		time.Sleep(31 * time.Second)
+		for _, id := range ids {
+			require.Equal(t, protocol.TaskCompleted, p.get(id).Status)
+		}
+	})
+}
+
+func TestRefusedTasksTakeNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t, tasks.MaxRunning(1), tasks.MaxOpen(2))
+		p := o.modern()
+		first, second := p.start("work", `{"seconds":10}`), p.start("work", `{"seconds":10}`)
+		for range 3 {
+			require.Contains(t, p.result("tools/call", `{"name":"work","arguments":{"seconds":10}}`), "has 2 tasks that have not ended")
+		}
+		time.Sleep(21 * time.Second)
+		for _, id := range []string{first, second} {
+			require.Equal(t, protocol.TaskCompleted, p.get(id).Status)
+		}
+	})
+}
+
+func TestMirroredTaskIDsMustMatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t).modern()
+		id := p.start("trip", `{}`)
+		p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tasks/get"}, "Mcp-Name": {id}}
+		p.get(id)
+		p.header["Mcp-Name"] = []string{"other"}
+		require.Equal(t, -32020, p.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)).Code)
+		delete(p.header, "Mcp-Name")
+		require.Equal(t, -32020, p.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)).Code)
+	})
+}
+
+func TestMiddlewareSeesRequestsAndRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		var seen []string
+		o.srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+				if call.Method() == "tools/call" {
+					o.note(func() { seen = append(seen, fmt.Sprintf("%T %v", nil, call.Run() != nil)) })
+				}
+				result, err := next(ctx, call)
+				if call.Name() == "fail" && call.Run() != nil {
+					return nil, mcpkit.Errorf("the middleware says so: %w", err)
+				}
+				return result, err
+			}
+		})
+		p := o.modern()
+		d := p.await(p.start("fail", `{}`), protocol.TaskCompleted)
+		require.Equal(t, "the middleware says so: it cannot be done", contentOf(t, d.Result))
+		require.Equal(t, []string{"<nil> false", "<nil> true"}, seen)
+	})
+}
+
+// Timeout is for requests, and RateLimit has counted the one that made the task.
+func TestLimitsOfMiddlewareAreForRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		o.srv.Use(middleware.Timeout(time.Second), middleware.RateLimit(0, 1))
+		p := o.modern()
+		id := p.start("work", `{"seconds":60}`)
+		require.Contains(t, p.result("tools/call", `{"name":"work","arguments":{"seconds":1}}`), "too many calls")
+		require.Equal(t, "done", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
+	})
+}
+
+// A user may take days to answer, and no record waits for that.
+func TestTheAuditLogHasEachRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		var log bytes.Buffer
+		o.srv.Use(middleware.Audit(middleware.NewAuditLog(&log)))
+		p := o.modern()
+		id := p.start("trip", `{}`)
+		p.await(id, protocol.TaskInputRequired)
+		time.Sleep(2 * mcpkit.AnswerTime)
+		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
+		synctest.Wait()
+		require.Equal(t, 1, strings.Count(log.String(), `"input_required"`), log.String())
+		require.NotContains(t, log.String(), string(middleware.Unanswered))
+	})
+}
+
+func TestTasksOfMountedServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := open(t)
+		outer := mcpkit.MustNew(nil, mcpkit.Name("outer", "1"))
+		require.NoError(t, outer.Mount("office", inner.srv))
+		require.NoError(t, outer.Start(t.Context()))
+		t.Cleanup(func() { _ = outer.Close() })
+		p := &peer{t: t, srv: outer}
+		id := p.start("office_trip", `{}`)
+		p.await(id, protocol.TaskInputRequired)
+		p.update(id, accept("where", `{"place":"Oslo"}`))
+		p.await(id, protocol.TaskInputRequired)
+		p.update(id, accept("pay", `{"confirm":true}`))
+		require.Equal(t, "ticket 7 to Oslo, paid true", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
+	})
+}

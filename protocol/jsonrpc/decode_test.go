@@ -1,0 +1,408 @@
+package jsonrpc_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+)
+
+func TestParamsOfNotificationsThatAreNotAnObjectAreIgnored(t *testing.T) {
+	for _, params := range []string{`[]`, `[1]`, `7`, `"x"`, `true`} {
+		m, bad := jsonrpc.Decode([]byte(`{"jsonrpc":"2.0","method":"m","params":` + params + `}`))
+		require.Nil(t, bad, params)
+		require.True(t, m.Request.IsNotification())
+		require.Equal(t, "m", m.Request.Method)
+		require.Nil(t, m.Request.Params)
+	}
+}
+
+func TestDecodeReadsRequests(t *testing.T) {
+	for _, test := range []struct {
+		name, data string
+		id         jsonrpc.ID
+		method     string
+		params     string
+	}{
+		{name: "request", data: `{"jsonrpc":"2.0","id":1,"method":"ping"}`, id: jsonrpc.NumberID(1), method: "ping"},
+		{name: "notification", data: `{"jsonrpc":"2.0","method":"notifications/initialized"}`, method: "notifications/initialized"},
+		{name: "members in any order", data: `{"params":{"a":1},"method":"m","id":"x","jsonrpc":"2.0"}`, id: jsonrpc.StringID("x"), method: "m", params: `{"a":1}`},
+		{name: "white space", data: " {\t\"jsonrpc\" : \"2.0\" ,\r\n\"id\" : 7 , \"method\" : \"m\" , \"params\" : { \"a\" : 1 } } \n", id: jsonrpc.NumberID(7), method: "m", params: `{ "a" : 1 }`},
+		{name: "null params are absent", data: `{"jsonrpc":"2.0","id":1,"method":"m","params":null}`, id: jsonrpc.NumberID(1), method: "m"},
+		{name: "empty params", data: `{"jsonrpc":"2.0","id":1,"method":"m","params":{}}`, id: jsonrpc.NumberID(1), method: "m", params: `{}`},
+		{name: "unknown members", data: `{"jsonrpc":"2.0","id":1,"method":"m","trace":{"id":2},"metho":1}`, id: jsonrpc.NumberID(1), method: "m"},
+		{name: "names with escapes", data: `{"\u006asonrpc":"2\u002e0","\u0069d":1,"meth\u006fd":"a\/b","p\u0061rams":{"a":1}}`, id: jsonrpc.NumberID(1), method: "a/b", params: `{"a":1}`},
+		{name: "largest id", data: `{"jsonrpc":"2.0","id":9223372036854775807,"method":"m"}`, id: jsonrpc.NumberID(1<<63 - 1), method: "m"},
+		{name: "smallest id", data: `{"jsonrpc":"2.0","id":-9223372036854775808,"method":"m"}`, id: jsonrpc.NumberID(-1 << 63), method: "m"},
+		{name: "empty string id", data: `{"jsonrpc":"2.0","id":"","method":"m"}`, id: jsonrpc.StringID(""), method: "m"},
+		{name: "id with escapes", data: `{"jsonrpc":"2.0","id":"\u0041\/\n\ud83d\ude00","method":"m"}`, id: jsonrpc.StringID("A/\n😀"), method: "m"},
+		{name: "minus zero", data: `{"jsonrpc":"2.0","id":-0,"method":"m"}`, id: jsonrpc.NumberID(0), method: "m"},
+		{name: "duplicates below the top are left to who decodes", data: `{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":{"a":1,"a":2}}}`, id: jsonrpc.NumberID(1), method: "m", params: `{"x":{"a":1,"a":2}}`},
+		{name: "names that differ by case in params", data: `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1,"A":2}}`, id: jsonrpc.NumberID(1), method: "m", params: `{"a":1,"A":2}`},
+		{name: "deepest", data: nested(jsonrpc.MaxDepth), id: jsonrpc.NumberID(1), method: "m", params: `{"a":` + strings.Repeat("[", 126) + strings.Repeat("]", 126) + `}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, bad := jsonrpc.Decode([]byte(test.data))
+			require.Nil(t, bad)
+			require.Nil(t, m.Response)
+			require.NotNil(t, m.Request)
+			require.Equal(t, test.id, m.Request.ID)
+			require.Equal(t, test.method, m.Request.Method)
+			require.Equal(t, test.params, string(m.Request.Params))
+			require.Equal(t, !test.id.IsValid(), m.Request.IsNotification())
+		})
+	}
+}
+
+// nested returns a request with the given number of levels, including the message and its params.
+func nested(levels int) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":` +
+		strings.Repeat("[", levels-2) + strings.Repeat("]", levels-2) + `}}`
+}
+
+func TestDecodeReadsResponses(t *testing.T) {
+	for _, test := range []struct {
+		name, data string
+		want       jsonrpc.Response
+	}{
+		{name: "result", data: `{"jsonrpc":"2.0","id":1,"result":{"a":[1]}}`,
+			want: jsonrpc.Response{ID: jsonrpc.NumberID(1), Result: json.RawMessage(`{"a":[1]}`)}},
+		{name: "result of any kind", data: `{"jsonrpc":"2.0","id":"x","result":null}`,
+			want: jsonrpc.Response{ID: jsonrpc.StringID("x"), Result: json.RawMessage(`null`)}},
+		{name: "error", data: `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no \"x\"","data":{"a":1},"more":0}}`,
+			want: jsonrpc.Response{ID: jsonrpc.NumberID(1), Error: &jsonrpc.Error{Code: -32601, Message: `no "x"`, Data: json.RawMessage(`{"a":1}`)}}},
+		{name: "error to nobody", data: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":""}}`,
+			want: jsonrpc.Response{Error: &jsonrpc.Error{Code: -32700}}},
+		{name: "error without id", data: `{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}`,
+			want: jsonrpc.Response{Error: &jsonrpc.Error{Code: -32700, Message: "m"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, bad := jsonrpc.Decode([]byte(test.data))
+			require.Nil(t, bad)
+			require.Nil(t, m.Request)
+			require.Equal(t, &test.want, m.Response)
+		})
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	const request = jsonrpc.CodeInvalidRequest
+	const parse = jsonrpc.CodeParseError
+	one, none := jsonrpc.NumberID(1), jsonrpc.ID{}
+	for _, test := range []struct {
+		data string
+		id   jsonrpc.ID
+		code int
+		err  string
+	}{
+		{``, none, parse, `invalid JSON at byte 0: unexpected end`},
+		{` `, none, parse, `invalid JSON at byte 1: unexpected end`},
+		{`{"a":`, none, parse, `invalid JSON at byte 5: unexpected end`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m"`, none, parse, `invalid JSON at byte 36: unexpected end`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m"} x`, none, parse, `invalid JSON at byte 38: data after the end of the message`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m"}{}`, none, parse, `invalid JSON at byte 37: data after the end of the message`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m",}`, none, parse, `invalid JSON at byte 37: expected a member name`},
+		{`{"jsonrpc":"2.0" "id":1}`, none, parse, `invalid JSON at byte 17: expected a comma or the end of the object`},
+		{`{"jsonrpc" "2.0"}`, none, parse, `invalid JSON at byte 11: expected a colon`},
+		{`{"id":[1 2]}`, none, parse, `invalid JSON at byte 9: expected a comma or the end of the array`},
+		{`{'id':1}`, none, parse, `invalid JSON at byte 1: expected a member name`},
+		{`hello`, none, parse, `invalid JSON at byte 0: expected a value`},
+		{"{\"method\":\"a\nb\"}", none, parse, `invalid JSON at byte 12: control character in a string`},
+		{"{\"method\":\"a\xff\"}", none, parse, `invalid JSON at byte 12: invalid UTF-8`},
+		{"\xef\xbb\xbf{}", none, parse, `invalid JSON at byte 0: expected a value`},
+		{`{"method":"\ud800"}`, none, parse, `invalid JSON at byte 11: half of a surrogate pair`},
+		{`{"method":"\x41"}`, none, parse, `invalid JSON at byte 11: invalid escape`},
+		{`{"id":01}`, none, parse, `invalid JSON at byte 7: expected a comma or the end of the object`},
+		{`{"id":-}`, none, parse, `invalid JSON at byte 6: invalid number`},
+		{`{"method":"abc`, none, parse, `invalid JSON at byte 10: unterminated string`},
+
+		{`[]`, none, request, `invalid message: a message is a JSON object`},
+		{`"x"`, none, request, `invalid message: a message is a JSON object`},
+		{`null`, none, request, `invalid message: a message is a JSON object`},
+		{`{}`, none, request, `invalid message: jsonrpc must be "2.0"`},
+		{`{"id":1,"method":"m"}`, one, request, `invalid message: jsonrpc must be "2.0"`},
+		{`{"jsonrpc":"1.0","id":1,"method":"m"}`, one, request, `invalid message: jsonrpc must be "2.0"`},
+		{`{"jsonrpc":2.0,"id":1,"method":"m"}`, one, request, `invalid message: jsonrpc must be "2.0"`},
+		{`{"jsonrpc":"2.0","id":1}`, one, request, `invalid message: it has no method`},
+		{`{"jsonrpc":"2.0","id":1,"method":""}`, one, request, `invalid message: method must be a string that is not empty`},
+		{`{"jsonrpc":"2.0","id":1,"method":5}`, one, request, `invalid message: method must be a string that is not empty`},
+		{`{"jsonrpc":"2.0","id":1,"method":null}`, one, request, `invalid message: method must be a string that is not empty`},
+		{`{"jsonrpc":"2.0","id":null,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":1.5,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":1.0,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":1e2,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":true,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":[1],"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":{},"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":9223372036854775808,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":-9223372036854775809,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}`, one, request, `invalid message: params must be an object`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m","params":"x"}`, one, request, `invalid message: params must be an object`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m","method":"n"}`, one, request, `invalid message: member "method" is there twice`},
+		{`{"jsonrpc":"2.0","id":1,"id":2,"method":"n"}`, none, request, `invalid message: member "id" is there twice`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m","x":1,"\u0078":2}`, one, request, `invalid message: member "x" is there twice`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1,"b":2,"\u0061":3}}`, one, request, `invalid message: member "a" of params is there twice`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m","params":{},"params":{}}`, one, request, `invalid message: member "params" is there twice`},
+		{`{"jsonrpc":"2.0","id":1,"Method":"m"}`, one, request, `invalid message: member "Method" differs from "method" only by case`},
+		{`{"jsonrpc":"2.0","ID":1,"method":"m"}`, none, request, `invalid message: member "ID" differs from "id" only by case`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m","param\u017f":{}}`, one, request, `invalid message: member "paramſ" differs from "params" only by case`},
+		{`{"jsonrpc":"2.0","id":1,"method":"m","result":{}}`, one, request, `invalid message: it has a method and a result or an error`},
+		{nested(jsonrpc.MaxDepth + 1), one, request, `invalid message: nested deeper than 128 levels at byte 177`},
+		{strings.Repeat("[", 1_000_000), none, request, `invalid message: nested deeper than 128 levels at byte 128`},
+	} {
+		t.Run(fmt.Sprintf("%.60q", test.data), func(t *testing.T) {
+			m, bad := jsonrpc.Decode([]byte(test.data))
+			require.Equal(t, jsonrpc.Message{}, m)
+			require.NotNil(t, bad)
+			require.Equal(t, test.err, bad.Error.Message)
+			require.Equal(t, test.code, bad.Error.Code)
+			require.Equal(t, test.id, bad.ID)
+		})
+	}
+}
+
+// The response to a malformed response has no ID, which the peer would take for one of its own. The
+// caller that waits for the response still gets an error.
+func TestDecodeRefusesMalformedResponses(t *testing.T) {
+	for _, test := range []struct {
+		data string
+		id   jsonrpc.ID
+		err  string
+	}{
+		{`{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}`, jsonrpc.NumberID(1), `it has a result and an error`},
+		{`{"jsonrpc":"2.0","id":1,"error":"x"}`, jsonrpc.NumberID(1), `error must be an object`},
+		{`{"jsonrpc":"2.0","id":1,"error":{"message":""}}`, jsonrpc.NumberID(1), `code of error must be an integer`},
+		{`{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":""}}`, jsonrpc.NumberID(1), `code of error must be an integer`},
+		{`{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, jsonrpc.NumberID(1), `message of error must be a string`},
+		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2,"message":""}}`, jsonrpc.NumberID(1), `member "code" of error is there twice`},
+		{`{"id":1,"result":{}}`, jsonrpc.NumberID(1), `jsonrpc must be "2.0"`},
+		{`{"jsonrpc":"2.0","id":1,"Error":1,"result":{}}`, jsonrpc.NumberID(1), `member "Error" differs from "error" only by case`},
+		{`{"jsonrpc":"2.0","result":{}}`, jsonrpc.ID{}, `a result must have the id of its request`},
+		{`{"jsonrpc":"2.0","id":null,"result":{}}`, jsonrpc.ID{}, `a result must have the id of its request`},
+		{`{"jsonrpc":"2.0","id":1.5,"result":{}}`, jsonrpc.ID{}, `id must be a string or a 64-bit integer`},
+	} {
+		t.Run(test.data, func(t *testing.T) {
+			m, bad := jsonrpc.Decode([]byte(test.data))
+			require.Nil(t, m.Request)
+			require.NotNil(t, bad)
+			require.Equal(t, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "invalid message: " + test.err}, bad.Error)
+			require.Equal(t, jsonrpc.ID{}, bad.ID)
+			if !test.id.IsValid() {
+				require.Nil(t, m.Response)
+				return
+			}
+			require.Equal(t, &jsonrpc.Response{ID: test.id, Error: &jsonrpc.Error{
+				Code: jsonrpc.CodeInvalidRequest, Message: "malformed response: " + test.err}}, m.Response)
+		})
+	}
+}
+
+func TestParamFindsMembers(t *testing.T) {
+	many := `{"m0":0,"m1":1,"m2":2,"m3":3,"m4":4,"m5":5,"m6":{"m7":1},"m7":7}`
+	decode := func(params string) *jsonrpc.Request {
+		m, bad := jsonrpc.Decode([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":` + params + `}`))
+		require.Nil(t, bad)
+		return m.Request
+	}
+	for _, test := range []struct {
+		name string
+		r    *jsonrpc.Request
+		find string
+		want string
+	}{
+		{"first", decode(many), "m0", "0"},
+		{"spilled", decode(many), "m7", "7"},
+		{"object", decode(many), "m6", `{"m7":1}`},
+		{"absent", decode(many), "m", ""},
+		{"absent, longer than the object", decode(`{"a":1}`), strings.Repeat("a", 100), ""},
+		{"a name that would run into the value", decode(`{"a":"b","c":1}`), `a":"b`, ""},
+		{"null", decode(`{"a":null}`), "a", "null"},
+		{"escaped", decode(`{"\u0061":1,"b":2}`), "a", "1"},
+		{"beside an escaped one", decode(`{"\u0061":1,"b":2}`), "b", "2"},
+		{"with a quote", decode(`{"a\"b":1}`), `a"b`, "1"},
+		{"empty name", decode(`{"":1}`), "", "1"},
+		{"white space", decode("{ \"a\" :\n 1 }"), "a", "1"},
+		{"no params", &jsonrpc.Request{Method: "m"}, "a", ""},
+		{"made by hand", &jsonrpc.Request{Method: "m", Params: json.RawMessage(` {"a":1}`)}, "a", "1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			require.Equal(t, test.want, string(test.r.Param(test.find)))
+		})
+	}
+
+	t.Run("after Params was replaced", func(t *testing.T) {
+		r := decode(`{"a":1,"b":2}`)
+		r.Params = json.RawMessage(`{"b":3}`)
+		require.Equal(t, "3", string(r.Param("b")))
+		require.Nil(t, r.Param("a"))
+	})
+	t.Run("appending to a value does not write over its neighbour", func(t *testing.T) {
+		r := decode(`{"a":1,"b":2}`)
+		_ = append(r.Param("a"), 'x')
+		require.Equal(t, `{"a":1,"b":2}`, string(r.Params))
+	})
+}
+
+func TestManyMembersAreCheckedQuickly(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"jsonrpc":"2.0","id":1,"method":"m","params":{`)
+	for i := range 200_000 {
+		fmt.Fprintf(&b, `"m%d":0,`, i)
+	}
+	m, bad := jsonrpc.Decode([]byte(b.String() + `"last":1}}`))
+	require.Nil(t, bad)
+	require.Equal(t, "1", string(m.Request.Param("last")))
+
+	_, bad = jsonrpc.Decode([]byte(b.String() + `"m777":1}}`))
+	require.Equal(t, `invalid message: member "m777" of params is there twice`, bad.Error.Message)
+}
+
+func TestBatch(t *testing.T) {
+	elements := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("{},", n), ",") + "]" }
+	for _, test := range []struct {
+		name, data string
+		want       []string
+		isBatch    bool
+		code       int
+		err        string
+	}{
+		{name: "object", data: ` {"a":1}`},
+		{name: "garbage", data: `x`},
+		{name: "nothing", data: ``},
+		{name: "two", data: " [ {\"a\":[1]} ,2 ]\n", want: []string{`{"a":[1]}`, `2`}, isBatch: true},
+		{name: "empty", data: `[]`, isBatch: true, code: -32600, err: "invalid message: a batch must not be empty"},
+		{name: "malformed", data: `[{},`, isBatch: true, code: -32700, err: "invalid JSON at byte 4: unexpected end"},
+		{name: "something after it", data: `[{}]]`, isBatch: true, code: -32700, err: "invalid JSON at byte 4: data after the end of the message"},
+		{name: "too many", data: elements(101), isBatch: true, code: -32600, err: "invalid message: a batch of 101 messages; at most 100 are accepted"},
+		{name: "too deep", data: strings.Repeat("[", 129), isBatch: true, code: -32600, err: "invalid message: nested deeper than 128 levels at byte 128"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, isBatch, bad := jsonrpc.Batch([]byte(test.data))
+			var texts []string
+			for _, e := range got {
+				texts = append(texts, string(e))
+			}
+			require.Equal(t, test.want, texts)
+			require.Equal(t, test.isBatch, isBatch)
+			if test.err == "" {
+				require.Nil(t, bad)
+				return
+			}
+			require.Equal(t, &jsonrpc.Error{Code: test.code, Message: test.err}, bad.Error)
+			require.False(t, bad.ID.IsValid())
+		})
+	}
+	got, _, bad := jsonrpc.Batch([]byte(elements(jsonrpc.MaxBatch)))
+	require.Nil(t, bad)
+	require.Len(t, got, jsonrpc.MaxBatch)
+}
+
+// The scanner and other strict readers agree on what is valid JSON, except that the scanner checks
+// duplicates only at the top and limits the depth.
+func FuzzDecodeAgreesOnValidity(f *testing.F) {
+	for _, seed := range jsonSeeds {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		data := append([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"v":`), value...)
+		data = append(data, "}}"...)
+		before := string(data)
+		m, bad := jsonrpc.Decode(data)
+		require.Equal(t, before, string(data))
+		valid := jsonx.Valid(data)
+		if bad == nil {
+			require.True(t, json.Valid(data))
+			require.True(t, utf8.Valid(data))
+			if !valid {
+				var v any
+				require.ErrorContains(t, jsonx.Unmarshal(data, &v), "duplicate object member name")
+			}
+			for name, value := range jsonx.Members(m.Request.Params) {
+				require.Equal(t, string(value), string(m.Request.Param(jsonx.String(name))))
+			}
+			again, bad := jsonrpc.Decode(jsonrpc.AppendRequest(nil, m.Request))
+			require.Nil(t, bad)
+			require.Equal(t, m.Request.ID, again.Request.ID)
+			require.Equal(t, string(m.Request.Params), string(again.Request.Params))
+			return
+		}
+		if bad.Error.Code == jsonrpc.CodeParseError {
+			require.False(t, valid, bad.Error.Message)
+		}
+	})
+}
+
+// FuzzDecode decodes arbitrary messages: the result is always one of the three.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(toolsCall))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":"\u0061","error":{"code":-1,"message":"m","data":[1]}}`))
+	f.Add([]byte(`[{"jsonrpc":"2.0","method":"m"},{}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, bad := jsonrpc.Decode(data)
+		switch {
+		case bad != nil:
+			require.Nil(t, m.Request)
+			require.NotNil(t, bad.Error)
+		case m.Request != nil:
+			require.Nil(t, m.Response)
+			again, bad := jsonrpc.Decode(jsonrpc.AppendRequest(nil, m.Request))
+			require.Nil(t, bad)
+			require.Equal(t, m.Request.ID, again.Request.ID)
+			require.Equal(t, m.Request.Method, again.Request.Method)
+		default:
+			again, bad := jsonrpc.Decode(jsonrpc.AppendResponse(nil, m.Response))
+			require.Nil(t, bad)
+			require.Equal(t, m.Response, again.Response)
+		}
+		if elements, _, bad := jsonrpc.Batch(data); bad == nil {
+			for _, e := range elements {
+				require.True(t, json.Valid(e))
+			}
+		}
+	})
+}
+
+var jsonSeeds = []string{
+	`[]`, `{}`, `[1,2]`, `{"a":1,"b":[true,false,null]}`, `"\"\\\/\b\f\n\r\t\u00e9"`, `"é😀"`, `"\ud83d\ude00"`,
+	`-0`, `0`, `-1.5e+10`, `1E5`, `1e`, `1.`, `.1`, `-`, `+1`, `01`, `0x1`, `1.5.5`, `-a`, `Infinity`, `NaN`,
+	`"\ud800"`, `"\udc00"`, `"\ud800\u0041"`, `"\ud83d\ud83d"`, `"\u12"`, `"\x"`, "\"\x00\"", "\"\x1f\"", "\"\x7f\"", "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"",
+	`[1,]`, `[,1]`, `{"a":1,}`, `{"a"}`, `{"a":}`, `{a:1}`, `{"a":1 "b":2}`, `[1 2]`, `tru`, `nul`, `True`, `"`, `"abc`, `{`, `[`, `]`, `}`, `//`, `/* */1`, "\v1", "\f1",
+	`1}}  `, `1},"x":{"v":2`, `{"a":1,"a":2}`, `"01234567"`, `"0123456\"89"`, "\"01234567\x01\"", `"` + strings.Repeat("x", 100) + `é"`,
+}
+
+const toolsCall = `{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"search","arguments":` +
+	`{"query":"quarterly report","limit":25,"tags":["finance","2026","draft"],"filter":{"field":"author","op":"eq","value":"someone"}},` +
+	`"_meta":{"progressToken":"p-42","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"}}}}`
+
+func TestDecodeAllocatesTwice(t *testing.T) {
+	data := []byte(toolsCall)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { jsonrpc.Decode(data) }), 2.0)
+}
+
+func BenchmarkDecode(b *testing.B) {
+	data := []byte(toolsCall)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, bad := jsonrpc.Decode(data); bad != nil {
+			b.Fatal(bad.Error)
+		}
+	}
+}
+
+func BenchmarkDecodeLongString(b *testing.B) {
+	data := []byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"v":"` + strings.Repeat("plain text ", 100_000) + `"}}`)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, bad := jsonrpc.Decode(data); bad != nil {
+			b.Fatal(bad.Error)
+		}
+	}
+}

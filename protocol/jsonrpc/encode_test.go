@@ -1,0 +1,217 @@
+package jsonrpc_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+)
+
+func TestIDsKeepTheirText(t *testing.T) {
+	for _, test := range []struct {
+		raw  string
+		want jsonrpc.ID
+		text string
+	}{
+		{`0`, jsonrpc.NumberID(0), `0`},
+		{`-0`, jsonrpc.NumberID(0), `0`},
+		{`-7`, jsonrpc.NumberID(-7), `-7`},
+		{`9007199254740993`, jsonrpc.NumberID(9007199254740993), `9007199254740993`},
+		{`9223372036854775807`, jsonrpc.NumberID(1<<63 - 1), `9223372036854775807`},
+		{`-9223372036854775808`, jsonrpc.NumberID(-1 << 63), `-9223372036854775808`},
+		{`""`, jsonrpc.StringID(""), `""`},
+		{`"7"`, jsonrpc.StringID("7"), `"7"`},
+		{`"a\u0062\/"`, jsonrpc.StringID("ab/"), `"ab/"`},
+		{`"é\u00e9\ud83d\ude00"`, jsonrpc.StringID("éé😀"), `"éé😀"`},
+		{`"\u0022\u005C\u000a\u0001"`, jsonrpc.StringID("\"\\\n\x01"), `"\"\\\n\u0001"`},
+	} {
+		t.Run(test.raw, func(t *testing.T) {
+			id, ok := jsonrpc.ParseID([]byte(test.raw))
+			require.True(t, ok)
+			require.Equal(t, test.want, id)
+			require.Equal(t, test.text, id.String())
+			require.True(t, id.IsValid())
+			var back, written jsonrpc.ID
+			require.NoError(t, json.Unmarshal([]byte(test.raw), &back))
+			require.Equal(t, test.want, back)
+			text, err := json.Marshal(id)
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(text, &written))
+			require.Equal(t, test.want, written)
+		})
+	}
+	require.NotEqual(t, jsonrpc.NumberID(7), jsonrpc.StringID("7"))
+	require.Equal(t, jsonrpc.StringID("a\uFFFD"), jsonrpc.StringID("a\xff"))
+}
+
+func TestInvalidIDsAreRefused(t *testing.T) {
+	for _, raw := range []string{``, `null`, `1.0`, `1e3`, `1E3`, `-`, `--1`, `+1`, `01`, `-01`, `true`, `[]`, `{}`, `"`, `9223372036854775808`, `-9223372036854775809`, `10000000000000000000`, `99999999999999999999`} {
+		t.Run(raw, func(t *testing.T) {
+			id, ok := jsonrpc.ParseID([]byte(raw))
+			require.False(t, ok)
+			require.Equal(t, jsonrpc.ID{}, id)
+			require.False(t, id.IsValid())
+			require.Empty(t, id.String())
+		})
+	}
+	var id jsonrpc.ID
+	require.EqualError(t, id.UnmarshalJSON([]byte(`1.5`)), "jsonrpc: id must be a string or a 64-bit integer")
+	require.NoError(t, id.UnmarshalJSON([]byte(`null`)))
+	require.False(t, id.IsValid())
+	text, err := json.Marshal(jsonrpc.ID{})
+	require.NoError(t, err)
+	require.Equal(t, `null`, string(text))
+}
+
+func TestRequestsAreWritten(t *testing.T) {
+	type pair struct {
+		A int    `json:"a"`
+		B string `json:"b,omitempty"`
+	}
+	for _, test := range []struct {
+		name   string
+		id     jsonrpc.ID
+		params any
+		want   string
+		a      string // what Param finds
+	}{
+		{"no params", jsonrpc.NumberID(1), nil, `{"jsonrpc":"2.0","id":1,"method":"m\"\n"}`, ""},
+		{"notification", jsonrpc.ID{}, nil, `{"jsonrpc":"2.0","method":"m\"\n"}`, ""},
+		{"struct", jsonrpc.StringID("x"), pair{A: 1}, `{"jsonrpc":"2.0","id":"x","method":"m\"\n","params":{"a":1}}`, "1"},
+		{"map", jsonrpc.NumberID(1), map[string]any{"a": nil}, `{"jsonrpc":"2.0","id":1,"method":"m\"\n","params":{"a":null}}`, "null"},
+		{"raw", jsonrpc.NumberID(1), json.RawMessage(" {\"a\" : [1]}\n"), `{"jsonrpc":"2.0","id":1,"method":"m\"\n","params":{"a" : [1]}}`, "[1]"},
+		{"raw null", jsonrpc.NumberID(1), json.RawMessage(`null`), `{"jsonrpc":"2.0","id":1,"method":"m\"\n"}`, ""},
+		{"raw nothing", jsonrpc.NumberID(1), json.RawMessage(nil), `{"jsonrpc":"2.0","id":1,"method":"m\"\n"}`, ""},
+		{"nil pointer", jsonrpc.NumberID(1), (*pair)(nil), `{"jsonrpc":"2.0","id":1,"method":"m\"\n"}`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, err := jsonrpc.NewRequest(test.id, "m\"\n", test.params)
+			require.NoError(t, err)
+			require.Equal(t, test.want, string(jsonrpc.AppendRequest(nil, r)))
+			require.Equal(t, test.a, string(r.Param("a")))
+			var back jsonrpc.Request
+			require.NoError(t, json.Unmarshal([]byte(test.want), &back))
+			require.Equal(t, test.id, back.ID)
+			require.Equal(t, test.a, string(back.Param("a")))
+			text, err := json.Marshal(r)
+			require.NoError(t, err)
+			require.JSONEq(t, test.want, string(text))
+		})
+	}
+}
+
+func TestInvalidParamsAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		params any
+		err    string
+	}{
+		{[]int{1}, `jsonrpc: params of "m" must be a JSON object; []int encodes as something else`},
+		{json.RawMessage(`[1]`), `jsonrpc: params of "m" must be a JSON object`},
+		{json.RawMessage(`{"a":}`), `jsonrpc: params of "m": invalid JSON at byte 5: expected a value`},
+		{json.RawMessage(`{} {}`), `jsonrpc: params of "m": invalid JSON at byte 3: data after the end of the message`},
+		{json.RawMessage(`{"a":1,"a":2}`), `jsonrpc: params of "m": member "a" is there twice`},
+	} {
+		t.Run(test.err, func(t *testing.T) {
+			_, err := jsonrpc.NewNotification("m", test.params)
+			require.EqualError(t, err, test.err)
+		})
+	}
+	_, err := jsonrpc.NewNotification("m", map[string]any{"f": func() {}})
+	require.ErrorContains(t, err, `jsonrpc: params of "m": `)
+}
+
+func TestResponsesAreWritten(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		r    jsonrpc.Response
+		want string
+	}{
+		{"result", jsonrpc.Response{ID: jsonrpc.NumberID(1), Result: json.RawMessage(`{"a":1}`)}, `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`},
+		{"nothing", jsonrpc.Response{ID: jsonrpc.NumberID(1)}, `{"jsonrpc":"2.0","id":1,"result":{}}`},
+		{"error", jsonrpc.Response{ID: jsonrpc.StringID("x"), Error: jsonrpc.Errorf(-32601, "no %q", "y")}, `{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"no \"y\""}}`},
+		{"error with data", jsonrpc.Response{Error: &jsonrpc.Error{Code: 1, Message: "a\nb", Data: json.RawMessage(`[1]`)}}, `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"a\nb","data":[1]}}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			require.Equal(t, test.want, string(jsonrpc.AppendResponse(nil, &test.r)))
+			var out strings.Builder
+			require.NoError(t, jsonrpc.WriteResponse(&out, &test.r))
+			require.Equal(t, test.want, out.String())
+			var back jsonrpc.Response
+			require.NoError(t, json.Unmarshal([]byte(test.want), &back))
+			require.Equal(t, test.r.ID, back.ID)
+			require.Equal(t, test.r.Error, back.Error)
+			text, err := json.Marshal(&test.r)
+			require.NoError(t, err)
+			require.JSONEq(t, test.want, string(text))
+		})
+	}
+}
+
+func TestStreamsAreWritten(t *testing.T) {
+	stream := func(text string, err error) *jsonrpc.Response {
+		return &jsonrpc.Response{ID: jsonrpc.NumberID(1), Stream: func(w io.Writer) error {
+			_, _ = io.WriteString(w, text)
+			return err
+		}}
+	}
+	var out strings.Builder
+	require.NoError(t, jsonrpc.WriteResponse(&out, stream(`[1,2]`, nil)))
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":[1,2]}`, out.String())
+
+	out.Reset()
+	require.EqualError(t, jsonrpc.WriteResponse(&out, stream(`[1,`, errors.New("no more"))), "no more")
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":[1,`, out.String())
+
+	_, err := stream(``, nil).MarshalJSON()
+	require.EqualError(t, err, "jsonrpc: a response with a Stream cannot be marshaled; use WriteResponse")
+}
+
+func TestUnmarshalRefuses(t *testing.T) {
+	var r jsonrpc.Request
+	require.EqualError(t, r.UnmarshalJSON([]byte(`{"jsonrpc":"2.0","id":1,"result":1}`)), "got a response, want a request (code -32600)")
+	require.EqualError(t, r.UnmarshalJSON([]byte(`{}`)), `invalid message: jsonrpc must be "2.0" (code -32600)`)
+	var s jsonrpc.Response
+	require.EqualError(t, s.UnmarshalJSON([]byte(`{"jsonrpc":"2.0","id":1,"method":"m"}`)), "got a request, want a response (code -32600)")
+	require.EqualError(t, s.UnmarshalJSON([]byte(`{`)), `invalid JSON at byte 1: unexpected end (code -32700)`)
+	var e jsonrpc.Error
+	require.EqualError(t, e.UnmarshalJSON([]byte(`{"code":1}`)), "message of error must be a string (code -32600)")
+	require.EqualError(t, e.UnmarshalJSON([]byte(`{`)), "invalid JSON (code -32700)")
+	require.NoError(t, json.Unmarshal([]byte(`{"code":1,"message":"m","data":{"a":1}}`), &e))
+	require.Equal(t, jsonrpc.Error{Code: 1, Message: "m", Data: json.RawMessage(`{"a":1}`)}, e)
+	text, err := json.Marshal(&e)
+	require.NoError(t, err)
+	require.Equal(t, `{"code":1,"message":"m","data":{"a":1}}`, string(text))
+}
+
+func BenchmarkAppendResponse(b *testing.B) {
+	r := &jsonrpc.Response{ID: jsonrpc.NumberID(1), Result: json.RawMessage(`{"content":[{"type":"text","text":"3"}],"structuredContent":{"sum":3}}`)}
+	var dst []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		dst = jsonrpc.AppendResponse(dst[:0], r)
+	}
+}
+
+func TestBroadcastsAreEncodedOnce(t *testing.T) {
+	n, err := jsonrpc.NewBroadcast("notifications/x", map[string]int{"a": 1})
+	require.NoError(t, err)
+	const text = `{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1}}`
+	require.Equal(t, text, string(n.Encoded()))
+	require.Zero(t, testing.AllocsPerRun(10, func() { n.Encoded() }))
+
+	asked := *n
+	asked.ID = jsonrpc.NumberID(7)
+	require.Equal(t, `{"jsonrpc":"2.0","id":7,"method":"notifications/x","params":{"a":1}}`, string(asked.Encoded()), "a copy")
+
+	alone, err := jsonrpc.NewNotification("notifications/x", map[string]int{"a": 1})
+	require.NoError(t, err)
+	require.Equal(t, text, string(alone.Encoded()))
+
+	_, err = jsonrpc.NewBroadcast("notifications/x", []int{1})
+	require.ErrorContains(t, err, "must be a JSON object")
+}

@@ -1,0 +1,200 @@
+package echomcp_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/transport/echomcp"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// appToken looks like golang-jwt's *jwt.Token, which echo's JWT middleware stores under the key
+// "user".
+type appToken struct {
+	Raw    string
+	Claims map[string]any
+	Valid  bool
+}
+
+// jwtMiddleware works like echo's: 401 without a valid token; otherwise the token is the user.
+func jwtMiddleware(secret []byte) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			raw, ok := strings.CutPrefix(c.Request().Header.Get("Authorization"), "Bearer ")
+			head, code, _ := cutLast(raw)
+			mac := hmac.New(sha256.New, secret)
+			mac.Write([]byte(head))
+			got, _ := base64.RawURLEncoding.DecodeString(code)
+			if !ok || !hmac.Equal(got, mac.Sum(nil)) {
+				return echo.NewHTTPError(http.StatusUnauthorized, "invalid or expired jwt")
+			}
+			token := &appToken{Raw: raw, Valid: true}
+			payload, err := base64.RawURLEncoding.DecodeString(head[strings.IndexByte(head, '.')+1:])
+			if err != nil || json.Unmarshal(payload, &token.Claims) != nil {
+				return echo.ErrBadRequest
+			}
+			c.Set("user", token)
+			return next(c)
+		}
+	}
+}
+
+func cutLast(s string) (before, after string, found bool) {
+	i := strings.LastIndexByte(s, '.')
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+func appJWT(secret []byte, claims string) string {
+	enc := base64.RawURLEncoding.EncodeToString
+	head := enc([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + enc([]byte(claims))
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(head))
+	return head + "." + enc(mac.Sum(nil))
+}
+
+// docs:begin key
+
+// requireKey admits callers that send the key as a bearer token. They become the principal p.
+func requireKey(key string, p *oauth.Principal) func(http.Handler) http.Handler {
+	want := []byte("Bearer " + key)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got := []byte(r.Header.Get("Authorization"))
+			if subtle.ConstantTimeCompare(got, want) != 1 {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				http.Error(w, "a valid key is required", http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r.WithContext(oauth.NewContext(r.Context(), p)))
+		})
+	}
+}
+
+// mountWithKey mounts a server in an app, for callers that have the key.
+func mountWithKey(app *echo.Echo, srv *mcpkit.Server, key string) *streamable.Handler {
+	robot := &oauth.Principal{Subject: "robot", Scopes: []string{"ledger:read"}}
+	return echomcp.Mount(app, "/mcp", srv, echomcp.Use(echo.WrapMiddleware(requireKey(key, robot))))
+}
+
+// docs:end key
+
+func TestCallersWithTheKeyAreThePrincipal(t *testing.T) {
+	srv, err := mcpkit.New(&Ledger{}, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	app := echo.New()
+	handler := mountWithKey(app, srv, "a key for tests")
+	server := httptest.NewServer(app)
+	defer server.Close()
+	defer handler.Close()
+	_, err = client.Dial(t.Context(), server.URL+"/mcp", client.Header("Authorization", "Bearer another key"))
+	var status *client.StatusError
+	require.ErrorAs(t, err, &status)
+	require.Equal(t, http.StatusUnauthorized, status.Code)
+	c, err := client.Dial(t.Context(), server.URL+"/mcp", client.Header("Authorization", "Bearer a key for tests"))
+	require.NoError(t, err)
+	defer c.Close()
+	text, err := client.Call[string](t.Context(), c, "total", nil)
+	require.NoError(t, err)
+	require.Equal(t, "total", text)
+	_, err = client.Call[string](t.Context(), c, "book", nil)
+	require.ErrorContains(t, err, "unknown tool", "the principal lacks the scopes")
+}
+
+func TestTheRoutesOfTheAppKeepWorking(t *testing.T) {
+	secret := []byte("the app's own")
+	e := echo.New()
+	e.Use(jwtMiddleware(secret))
+	e.GET("/hello", func(c echo.Context) error {
+		return c.String(http.StatusOK, "hello "+c.Get("user").(*appToken).Claims["sub"].(string))
+	})
+	quiet := slog.New(slog.DiscardHandler)
+	srv, err := mcpkit.New(&Ledger{}, mcpkit.Authenticated(), mcpkit.Logger(quiet))
+	require.NoError(t, err)
+	handler := echomcp.Mount(e, "/mcp", srv, echomcp.Streamable(&streamable.Options{Logger: quiet}))
+	server := httptest.NewServer(e)
+	h := &house{t: t, url: server.URL + "/mcp", origin: server.URL, client: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(func() {
+		h.client.CloseIdleConnections()
+		handler.Close()
+		server.Close()
+	})
+	ann := "Bearer " + appJWT(secret, `{"sub":"ann","scope":"ledger:read"}`)
+	ben := "Bearer " + appJWT(secret, `{"sub":"ben"}`)
+	for _, e := range families {
+		require.Contains(t, read(t, h.call(e, ann, "tools/call", `{"name":"total"}`)), `"text":"total"`)
+		require.Contains(t, read(t, h.call(e, ben, "tools/call", `{"name":"total"}`)), `unknown tool \"total\"`)
+		require.NotContains(t, read(t, h.call(e, ben, "tools/list", `{}`)), "total")
+	}
+	require.Equal(t, http.StatusUnauthorized, h.send(http.MethodPost, initialize, "Authorization", "Bearer "+appJWT([]byte("x"), `{"sub":"ann"}`)).StatusCode)
+	id := h.open(ann)
+	require.Equal(t, http.StatusNotFound, h.send(http.MethodDelete, "", "Authorization", ben, "Mcp-Session-Id", id).StatusCode)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/hello", nil)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", ben)
+	resp, err := h.client.Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, "hello ben", read(t, resp), "the other routes work")
+}
+
+func TestTheOptionPrincipalReplacesThePrincipalOfTheContext(t *testing.T) {
+	before := func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			c.SetRequest(c.Request().WithContext(oauth.NewContext(c.Request().Context(), &oauth.Principal{Subject: "before"})))
+			return next(c)
+		}
+	}
+	for _, test := range []struct {
+		name string
+		opts []echomcp.MountOption
+		want string
+	}{
+		{"without the option", nil, "before"},
+		{"a principal", []echomcp.MountOption{echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "after"} })}, "after"},
+		{"nil", []echomcp.MountOption{echomcp.Principal(func(echo.Context) *oauth.Principal { return nil })}, "nobody"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			quiet := slog.New(slog.DiscardHandler)
+			srv, err := mcpkit.New(nil, mcpkit.Logger(quiet))
+			require.NoError(t, err)
+			require.NoError(t, srv.Add(mcpkit.NewTool("who", func(ctx context.Context) string {
+				if p := oauth.FromContext(ctx); p != nil {
+					return p.Subject
+				}
+				return "nobody"
+			})))
+			e := echo.New()
+			e.Use(before)
+			handler := echomcp.Mount(e, "/mcp", srv, append(test.opts, echomcp.Streamable(&streamable.Options{Logger: quiet}))...)
+			defer handler.Close()
+			body, fields := modern(nil, "", "tools/call", `{"name":"who"}`)
+			r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			for i := 0; i < len(fields); i += 2 {
+				r.Header.Set(fields[i], fields[i+1])
+			}
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, r)
+			require.Contains(t, w.Body.String(), `"text":"`+test.want+`"`)
+		})
+	}
+}

@@ -1,0 +1,346 @@
+package echomcp_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/echomcp"
+	"github.com/mcpkit/mcpkit-go/transport/sse"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
+)
+
+// docs:begin all
+
+// mountAll mounts all transports in one app. It returns the function that shuts down everything.
+func mountAll(app *echo.Echo, srv *mcpkit.Server, logger *slog.Logger) (shutdown func(context.Context) error) {
+	mcp := echomcp.Mount(app, "/mcp", srv, echomcp.Streamable(&streamable.Options{Logger: logger}))
+	old := echomcp.MountSSE(app, "/sse", srv, echomcp.SSE(&sse.Options{Logger: logger}))
+	ws := echomcp.MountWebSocket(app, "/ws", srv, echomcp.WebSocket(&websocket.Options{Logger: logger}))
+	return func(ctx context.Context) error {
+		return echomcp.Shutdown(ctx, app, mcp, old, ws)
+	}
+}
+
+// docs:end all
+
+// Porter returns the caller.
+type Porter struct{}
+
+// Who returns the user of the app and the principal of the call.
+func (Porter) Who(ctx context.Context) string {
+	name, path := "?", "?"
+	if c, ok := echomcp.FromContext(ctx); ok {
+		name, path = fmt.Sprint(c.Get("name")), c.Path()
+	}
+	subject := "nobody"
+	if p := oauth.FromContext(ctx); p != nil {
+		subject = p.Subject
+	}
+	return name + " " + path + " " + subject
+}
+
+// Count reports progress.
+func (Porter) Count(call *mcpkit.Call) string {
+	call.Progress(1, 2, "half")
+	return "two"
+}
+
+// A lobby is an app with a porter.
+type lobby struct {
+	t    *testing.T
+	log  *safeLog
+	url  string
+	http *http.Client
+}
+
+type safeLog struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *safeLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *safeLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func newLobby(t *testing.T, mount func(app *echo.Echo, srv *mcpkit.Server, logger *slog.Logger) func(context.Context) error, before ...echo.MiddlewareFunc) *lobby {
+	t.Helper()
+	l := &lobby{t: t, log: &safeLog{}, http: &http.Client{Transport: &http.Transport{}}}
+	logger := slog.New(slog.NewTextHandler(l.log, nil))
+	app := echo.New()
+	app.Use(before...)
+	srv, err := mcpkit.New(&Porter{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	shutdown := mount(app, srv, logger)
+	server := httptest.NewServer(app)
+	l.url = server.URL
+	t.Cleanup(func() {
+		l.http.CloseIdleConnections()
+		assert.NoError(t, shutdown(context.Background()))
+		server.Close()
+		assert.NoError(t, srv.Close())
+	})
+	return l
+}
+
+// targets returns the server on every transport, with the versions that each carries.
+func (l *lobby) targets() map[string]client.Target {
+	return map[string]client.Target{
+		"/mcp": client.URL(l.url + "/mcp"),
+		"/sse": client.HTTPSSE(l.url + "/sse"),
+		"/ws":  client.URL(strings.Replace(l.url, "http", "ws", 1) + "/ws"),
+	}
+}
+
+func (l *lobby) dial(target client.Target, opts ...client.DialOption) (*client.Client, error) {
+	return client.Dial(l.t.Context(), target, append([]client.DialOption{client.Logger(slog.New(slog.DiscardHandler))}, opts...)...)
+}
+
+// requireWorks calls the server on every transport, as a user of the app.
+func (l *lobby) requireWorks(name, subject string, opts ...client.DialOption) {
+	l.t.Helper()
+	for path, target := range l.targets() {
+		c, err := l.dial(target, opts...)
+		require.NoError(l.t, err, path)
+		got, err := client.Call[string](l.t.Context(), c, "who", nil)
+		require.NoError(l.t, err, path)
+		require.Equal(l.t, name+" "+path+" "+subject, got)
+		var progress []string
+		got, err = client.Call[string](l.t.Context(), c, "count", nil, client.OnProgress(func(p *protocol.ProgressParams) { progress = append(progress, p.Message) }))
+		require.NoError(l.t, err, path)
+		require.Equal(l.t, "two", got)
+		require.Equal(l.t, []string{"half"}, progress, path)
+		require.NoError(l.t, c.Close())
+	}
+}
+
+func named(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		name := c.Request().Header.Get("User")
+		c.Set("name", name)
+		c.Set("user", &oauth.Principal{Subject: name})
+		return next(c)
+	}
+}
+
+func TestEveryTransportWorksBehindTheMiddlewareOfEcho(t *testing.T) {
+	tests := map[string][]echo.MiddlewareFunc{
+		"Recover":        {middleware.Recover()},
+		"RequestID":      {middleware.RequestID()},
+		"CORS":           {middleware.CORS()},
+		"BodyLimit":      {middleware.BodyLimit("1K")},
+		"ContextTimeout": {middleware.ContextTimeout(time.Minute)},
+		"Gzip":           {middleware.Gzip()},
+		"Gzip of large":  {middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 2048})},
+		"BodyDump":       {middleware.BodyDump(func(echo.Context, []byte, []byte) {})},
+		"Decompress":     {middleware.Decompress()},
+		"Secure":         {middleware.Secure()},
+	}
+	var all []echo.MiddlewareFunc
+	for name, m := range tests {
+		if name != "Gzip of large" {
+			all = append(all, m...)
+		}
+	}
+	tests["all"], tests["none"] = all, nil
+	for name, m := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := newLobby(t, mountAll, append(m, named)...)
+			l.requireWorks("ada", "ada", client.Header("User", "ada"))
+			require.Empty(t, l.log.String())
+		})
+	}
+}
+
+func TestStatusOfUpgradesIsKnownToTheApp(t *testing.T) {
+	statuses := make(chan int, 10)
+	cookies := func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			c.Response().Before(func() { c.SetCookie(&http.Cookie{Name: "seen", Value: "yes"}) })
+			err := next(c)
+			statuses <- c.Response().Status
+			return err
+		}
+	}
+	l := newLobby(t, mountAll, middleware.Gzip(), cookies)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.url+"/ws", nil)
+	require.NoError(t, err)
+	for name, value := range map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+		"Sec-WebSocket-Protocol": "mcp", "Accept-Encoding": "gzip",
+	} {
+		r.Header.Set(name, value)
+	}
+	resp, err := l.http.Do(r)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
+	require.Equal(t, "seen=yes", resp.Header.Get("Set-Cookie"))
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusSwitchingProtocols, <-statuses)
+
+	r.Header.Del("Sec-WebSocket-Protocol")
+	resp, err = l.http.Do(r)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusBadRequest, <-statuses)
+}
+
+func TestBehindBufferingMiddlewareStreamsAndWebSocketsAreRefused(t *testing.T) {
+	//lint:ignore SA1019 apps use it
+	l := newLobby(t, mountAll, middleware.Recover(), middleware.TimeoutWithConfig(middleware.TimeoutConfig{Timeout: time.Minute}))
+	for range 2 {
+		_, err := l.dial(l.targets()["/ws"])
+		require.ErrorContains(t, err, "500")
+	}
+	_, err := l.dial(l.targets()["/sse"])
+	require.ErrorContains(t, err, "500")
+	require.Equal(t, 1, strings.Count(l.log.String(), "echomcp: a request cannot become a WebSocket; check for middleware that buffers responses, such as Timeout"))
+	require.Contains(t, l.log.String(), "sse: the response cannot be streamed; does a middleware buffer it?")
+	resp, err := l.http.Get(l.url + "/ws")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusUpgradeRequired, resp.StatusCode, "a request that is not an upgrade gets its own status")
+}
+
+func TestDeadlinesOfRequestsDoNotEndSessions(t *testing.T) {
+	begun := make(chan context.Context, 10)
+	hurry := func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if c.Request().Method != http.MethodGet {
+				return next(c)
+			}
+			ctx, cancel := context.WithTimeout(c.Request().Context(), time.Millisecond)
+			defer cancel()
+			c.SetRequest(c.Request().WithContext(ctx))
+			begun <- ctx
+			return next(c)
+		}
+	}
+	l := newLobby(t, mountAll, named, hurry)
+	for _, path := range []string{"/sse", "/ws"} {
+		c, err := l.dial(l.targets()[path], client.Version(protocol.V20250618), client.Header("User", "eve"))
+		require.NoError(t, err)
+		<-(<-begun).Done()
+		got, err := client.Call[string](t.Context(), c, "who", nil)
+		require.NoError(t, err)
+		require.Equal(t, "eve "+path+" eve", got)
+		require.NoError(t, c.Close())
+	}
+}
+
+func TestEveryTransportRequiresTheTokensOfTheApp(t *testing.T) {
+	secret := []byte("the app's own")
+	l := newLobby(t, mountAll, jwtMiddleware(secret))
+	for path, target := range l.targets() {
+		_, err := l.dial(target)
+		require.ErrorContains(t, err, "401", path)
+	}
+	l.requireWorks("<nil>", "ann", client.Header("Authorization", "Bearer "+appJWT(secret, `{"sub":"ann"}`)))
+}
+
+func TestStreamsBelongToTheUserOfTheApp(t *testing.T) {
+	l := newLobby(t, mountAll, named, middleware.BodyLimit("1K"))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.url+"/sse", nil)
+	require.NoError(t, err)
+	r.Header.Set("User", "ada")
+	stream, err := l.http.Do(r)
+	require.NoError(t, err)
+	defer stream.Body.Close()
+	var endpoint string
+	_, err = fmt.Fscanf(stream.Body, "event: endpoint\ndata: %s\n", &endpoint)
+	require.NoError(t, err)
+	post := func(user, body string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.url+endpoint, strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("User", user)
+		r.Header.Set("Content-Type", "application/json")
+		r.ContentLength = -1
+		resp, err := l.http.Do(r)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	require.Equal(t, http.StatusAccepted, post("ada", ping))
+	require.Equal(t, http.StatusNotFound, post("eve", ping))
+	require.Equal(t, http.StatusRequestEntityTooLarge, post("ada", ping+strings.Repeat(" ", 2000)))
+}
+
+func TestSessionsInGroups(t *testing.T) {
+	mark := func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			c.Set("name", "marked")
+			return next(c)
+		}
+	}
+	use, principal := echomcp.Use(mark), echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "all"} })
+	l := newLobby(t, func(app *echo.Echo, srv *mcpkit.Server, _ *slog.Logger) func(context.Context) error {
+		group := app.Group("/api")
+		s, w := echomcp.MountSSE(group, "/sse", srv, use, principal), echomcp.MountWebSocket(group, "/ws", srv, use, principal)
+		return func(ctx context.Context) error { return errors.Join(s.Shutdown(ctx), w.Shutdown(ctx)) }
+	})
+	l.url += "/api"
+	for path, target := range l.targets() {
+		if path == "/mcp" {
+			continue
+		}
+		c, err := l.dial(target)
+		require.NoError(t, err)
+		got, err := client.Call[string](t.Context(), c, "who", nil)
+		require.NoError(t, err)
+		require.Equal(t, "marked /api"+path+" all", got)
+		require.NoError(t, c.Close())
+	}
+}
+
+func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
+	const page = "https://app.example.com"
+	l := newLobby(t, func(app *echo.Echo, srv *mcpkit.Server, _ *slog.Logger) func(context.Context) error {
+		s := echomcp.MountSSE(app, "/sse", srv, echomcp.SSE(&sse.Options{AllowedOrigins: []string{page}}))
+		w := echomcp.MountWebSocket(app, "/ws", srv)
+		return func(ctx context.Context) error { return errors.Join(s.Shutdown(ctx), w.Shutdown(ctx)) }
+	})
+	send := func(method, path, origin string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), method, l.url+path, nil)
+		require.NoError(t, err)
+		r.Header.Set("Origin", origin)
+		r.Header.Set("Access-Control-Request-Method", http.MethodPost)
+		resp, err := l.http.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp
+	}
+	resp := send(http.MethodOptions, "/sse", page)
+	require.Equal(t, http.StatusNoContent, resp.StatusCode)
+	require.Equal(t, []string{page}, resp.Header.Values("Access-Control-Allow-Origin"))
+	require.Equal(t, http.StatusForbidden, send(http.MethodGet, "/sse", "https://evil.example").StatusCode)
+	require.Equal(t, http.StatusForbidden, send(http.MethodGet, "/ws", "https://evil.example").StatusCode)
+	require.Equal(t, http.StatusMethodNotAllowed, send(http.MethodPost, "/ws", l.url).StatusCode)
+}
