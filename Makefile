@@ -64,10 +64,6 @@ soak: ## kill the replicas of a fleet for SOAK (10m) under load, and edit a prog
 	cd examples/fleet && go test -count 1 -timeout 24h -run Killed -v -args -soak $(SOAK)
 	MCPKIT_DEV_EDITS=50 go test -race -timeout 30m -count=1 -v -run StayConnectedThroughEdits ./cmd/mcpkit/internal/dev
 
-.PHONY: pages
-pages: ## run the commands of README.md and docs/ as pasted, in a clean clone
-	go test -count 1 -timeout 20m -v -run CommandsOfPagesRun ./internal/docsnippets -commands
-
 .PHONY: browser
 browser: chromium ## test the pages of MCP Apps in Chromium
 	cd mcptest/browser && go test -race -timeout 20m ./...

@@ -145,3 +145,14 @@ func receiverOf(f *ast.FuncDecl) string {
 		}
 	}
 }
+
+// isPublic reports whether users import the package in a folder.
+func isPublic(folder string) bool {
+	for part := range strings.SplitSeq(folder, "/") {
+		if part == "internal" || part == "testdata" {
+			return false
+		}
+	}
+	first, _, _ := strings.Cut(folder, "/")
+	return !slices.Contains([]string{"cmd", "docs", "examples"}, first)
+}

@@ -12,7 +12,4 @@
 // A block of commands is run when it stands after a comment that says what it has to print:
 //
 //	<!-- run, prints "outcome=ok" -->
-//
-// All other commands of the pages are steps of the sessions in sessions_test.go, or are listed there
-// with the test that runs them or with the reason why none does.
 package docsnippets

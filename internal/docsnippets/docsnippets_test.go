@@ -191,27 +191,3 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 }
-
-// The pages show the replace directive of each module that users import.
-func TestReplacesOfModulesAreShown(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root, "*", "*", "go.mod"))
-	require.NoError(t, err)
-	var text strings.Builder
-	for _, page := range pages(t) {
-		one, err := os.ReadFile(page)
-		require.NoError(t, err)
-		text.Write(one)
-	}
-	shown := 0
-	for _, file := range files {
-		folder, err := filepath.Rel(root, filepath.Dir(file))
-		require.NoError(t, err)
-		name := filepath.ToSlash(folder)
-		if first, _, _ := strings.Cut(name, "/"); first == "docs" || first == "examples" || first == "internal" {
-			continue // programs and tests
-		}
-		require.Contains(t, text.String(), "go mod edit -replace=github.com/mcpkit/mcpkit-go/"+name+"=../mcpkit-go/"+name+"\n")
-		shown++
-	}
-	require.GreaterOrEqual(t, shown, 4)
-}
