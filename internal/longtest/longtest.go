@@ -21,5 +21,5 @@ func Mark(t testing.TB, because string) {
 }
 
 func reason(name, because string) string {
-	return fmt.Sprintf("long, because it %s; to run it: LONG_TESTS=1 go test -run '^%s$' in its folder, or make test", because, name)
+	return fmt.Sprintf("long, because it %s; to run it: LONG_TESTS=1 go test -run '^%s$' in its folder, or make nightly", because, name)
 }
