@@ -29,6 +29,8 @@ type world struct {
 	mu             sync.Mutex
 	good           string // the accepted token
 	forbid         bool   // whether every token lacks scopes
+	insatiable     bool   // whether every token lacks another scope
+	asked          int    // how many scopes were demanded
 
 	issuer, authorize, iss, resource string // false values to report
 	noPKCE, huge                     bool
@@ -55,6 +57,10 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		case w.good == "" || got != "Bearer "+w.good:
 			rw.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+w.URL+`/prm", scope="read"`)
 			rw.WriteHeader(http.StatusUnauthorized)
+		case w.insatiable:
+			w.asked++
+			rw.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", scope="scope-%d"`, w.asked))
+			rw.WriteHeader(http.StatusForbidden)
 		case w.forbid:
 			rw.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="write"`)
 			rw.WriteHeader(http.StatusForbidden)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -120,4 +121,109 @@ func TestConcurrentStepUpsSucceed(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// inMemory is a transport without a network.
+type inMemory struct{ http.Handler }
+
+func (h inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+func TestAServerThatAlwaysDemandsAnotherScopeOpensFourLoginsAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{Server: &httptest.Server{URL: "https://mcp.example"}, insatiable: true}
+		w.issuer, w.authorize, w.iss, w.resource = w.URL, w.URL+"/authorize", w.URL, w.URL+"/mcp"
+		web := inMemory{http.HandlerFunc(w.serve)}
+		grant := &oauthclient.AuthorizationCode{Name: "test", Browser: w.browser}
+		tr, err := oauthclient.New(w.resource, grant, &oauthclient.Options{Base: web, Fetch: web})
+		require.NoError(t, err)
+		defer tr.Close()
+		send := func(want int) {
+			status, _, err := post(t, tr, w.resource)
+			require.NoError(t, err)
+			require.Equal(t, want, status)
+		}
+		for hour := range 3 {
+			for range 5 {
+				send(http.StatusForbidden)
+			}
+			require.EqualValues(t, 4*(hour+1), w.logins.Load())
+			time.Sleep(time.Hour)
+		}
+		for range 5 {
+			send(http.StatusForbidden)
+		}
+		require.NoError(t, tr.Login(t.Context()))
+		send(http.StatusForbidden)
+		require.EqualValues(t, 17, w.logins.Load(), "only the program itself has asked for another")
+
+		w.insatiable = false
+		send(http.StatusOK)
+		w.insatiable = true
+		for range 5 {
+			send(http.StatusForbidden)
+		}
+		require.EqualValues(t, 21, w.logins.Load(), "a request was accepted")
+	})
+}
+
+// A token that has expired when it arrives leads to a login before the next request is sent.
+func TestAServerThatRefusesExpiredTokensOpensFourLoginsAnHour(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Lifetime: time.Second, NoRefresh: true})
+	s := protect(t, as, nil)
+	s.Config.Handler = refusing(s.Config.Handler)
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	for range 5 {
+		status, _, err := post(t, tr, s.url)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusUnauthorized, status)
+	}
+	require.Len(t, u.logins(), 4)
+}
+
+// refusing removes the tokens from requests for the resource.
+func refusing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Authorization")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func TestChallengesWithTooManyScopesAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		status int
+		bytes  int
+		err    string
+	}{
+		{http.StatusUnauthorized, 4096, ""},
+		{http.StatusUnauthorized, 4097, "oauthclient: the challenge of the server has 4097 bytes of scopes; at most 4096 are accepted"},
+		{http.StatusForbidden, 4097, "oauthclient: the challenge of the server has 4097 bytes of scopes; at most 4096 are accepted"},
+	} {
+		w := newWorld(t)
+		challenge := fmt.Sprintf(`Bearer error="insufficient_scope", resource_metadata="%s/prm", scope=%q`, w.URL, strings.Repeat("s", test.bytes))
+		inner, refused := w.Config.Handler, false
+		w.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/mcp" && !refused {
+				refused = true
+				rw.Header().Set("WWW-Authenticate", challenge)
+				rw.WriteHeader(test.status)
+				return
+			}
+			inner.ServeHTTP(rw, r)
+		})
+		tr := w.transport(t, oauthclient.Options{})
+		_, _, err := post(t, tr, w.URL+"/mcp")
+		if test.err == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.EqualError(t, err, test.err)
+		require.Zero(t, w.logins.Load())
+		_, _, err = post(t, tr, w.URL+"/mcp")
+		require.NoError(t, err, "later challenges are read")
+	}
 }

@@ -22,7 +22,9 @@ import (
 )
 
 const (
-	maxAuthorizations   = 3 // in a row without an accepted request, and for one request
+	maxAuthorizations   = 3       // for one request
+	maxLogins           = 4       // in an hour, without an accepted request
+	maxScopeBytes       = 4 << 10 // of a challenge
 	defaultLoginTimeout = 5 * time.Minute
 	probeTimeout        = 10 * time.Second
 	saveTimeout         = 10 * time.Second
@@ -80,9 +82,9 @@ type Transport struct {
 	http   *http.Client // for documents and endpoints
 	idle   func()       // closes idle connections of http
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelCauseFunc
-	logins sync.WaitGroup
+	ctx     context.Context // ends with Close
+	cancel  context.CancelCauseFunc
+	running sync.WaitGroup // logins
 
 	mu         sync.Mutex
 	issued     issuedToken       // the current token; guarded by mu
@@ -91,7 +93,7 @@ type Transport struct {
 	unsaved    error             // why the store did not save the token; nil if it did; guarded by mu
 	outdated   string            // the access token that the store has instead; guarded by mu
 	registered *Credentials      // by this transport; guarded by mu
-	attempts   int               // authorizations since the last accepted request; guarded by mu
+	logins     []time.Time       // for requests, since the last accepted one; guarded by mu
 	refused    error             // error of a rejected login; guarded by mu
 	enough     error             // error of a rejected login for more scopes; guarded by mu
 	login      *pendingLogin     // in progress; guarded by mu
@@ -155,7 +157,7 @@ func New(server string, grant Grant, opts *Options) (*Transport, error) {
 // Close cancels a login in progress. It leaves the store unchanged, and always returns nil.
 func (t *Transport) Close() error {
 	t.cancel(ErrClosed)
-	t.logins.Wait()
+	t.running.Wait()
 	t.idle()
 	return nil
 }
@@ -165,7 +167,7 @@ func (t *Transport) Close() error {
 // that the token is in use but not saved.
 func (t *Transport) Login(ctx context.Context) error {
 	t.mu.Lock()
-	t.refused, t.enough, t.attempts = nil, nil, 0
+	t.refused, t.enough = nil, nil
 	used := t.issued.token
 	t.mu.Unlock()
 	if err := t.authorize(ctx, used, nil); err != nil {
@@ -292,8 +294,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	proved, authorized := false, 0 // proved: the token was sent with a second proof
 	for first := true; ; first = false {
 		tok := t.current()
-		if tok != nil && tok.expired(time.Now()) && authorized == 0 {
-			if err := t.authorize(req.Context(), tok, nil); err != nil {
+		if tok != nil && tok.expired(time.Now()) && authorized == 0 && !t.exhausted() {
+			if err := t.authorize(req.Context(), tok, &demand{}); err != nil {
 				return nil, err
 			}
 			authorized++
@@ -304,8 +306,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		t.keepNonce(req.URL.String(), resp.Header.Get(dpop.NonceHeader))
-		c := challengeOf(resp)
+		c, err := challengeOf(resp)
 		switch {
+		case err != nil:
+			discard(resp)
+			return nil, fmt.Errorf("oauthclient: %w", err)
 		case c == nil && resp.StatusCode == http.StatusForbidden: // a new token would not help
 			return resp, nil
 		case resp.StatusCode != http.StatusUnauthorized && c == nil:
@@ -328,7 +333,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 		discard(resp)
-		if err := t.authorize(req.Context(), tok, &demand{c, resp.StatusCode == http.StatusForbidden}); err != nil {
+		if err := t.authorize(req.Context(), tok, &demand{challenge: c, refused: true, stepUp: resp.StatusCode == http.StatusForbidden}); err != nil {
 			return nil, err
 		}
 		authorized++
@@ -356,10 +361,10 @@ func (t *Transport) send(req *http.Request, tok *Token, first bool) (*http.Respo
 }
 
 // challengeOf returns the challenge of a response that a new token can satisfy: any challenge of a
-// 401, and the insufficient_scope challenge of a 403.
-func challengeOf(resp *http.Response) *metadata.Challenge {
+// 401, and the insufficient_scope challenge of a 403. It returns nil if there is none.
+func challengeOf(resp *http.Response) (*metadata.Challenge, error) {
 	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
-		return nil
+		return nil, nil
 	}
 	list, _ := metadata.ParseChallenges(resp.Header.Values("WWW-Authenticate")) // the valid ones
 	var found *metadata.Challenge
@@ -373,7 +378,12 @@ func challengeOf(resp *http.Response) *metadata.Challenge {
 			found = c
 		}
 	}
-	return found
+	if found != nil {
+		if n := len(found.Param("scope")); n > maxScopeBytes {
+			return nil, fmt.Errorf("the challenge of the server has %d bytes of scopes; at most %d are accepted", n, maxScopeBytes)
+		}
+	}
+	return found, nil
 }
 
 // refusesProof reports whether a response refuses the proof of a request, and not its token: it is
@@ -396,7 +406,7 @@ func (t *Transport) letThrough(tok *Token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if tok != nil && tok == t.issued.token {
-		t.accepted, t.attempts = true, 0
+		t.accepted, t.logins = true, nil
 	}
 }
 
@@ -408,17 +418,20 @@ func (t *Transport) untried(tok *Token) bool {
 	return tok == t.issued.token && t.issued.stored && !t.accepted
 }
 
+// exhausted reports whether the requests of the last hour have caused as many logins as they may,
+// none of which led to an accepted request.
 func (t *Transport) exhausted() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.attempts >= maxAuthorizations
+	n := len(t.logins)
+	return n >= maxLogins && time.Since(t.logins[n-maxLogins]) < time.Hour
 }
 
-// A demand is the reason for a new token: a challenge, which may be nil, and whether it asks for
-// more scopes.
+// A demand is why a request needs a new token. A nil demand means that the program asks for one.
 type demand struct {
-	challenge *metadata.Challenge
-	stepUp    bool
+	refused   bool                // the server has refused the request; otherwise the token has expired
+	challenge *metadata.Challenge // of the response; nil if it has none
+	stepUp    bool                // the challenge asks for more scopes
 }
 
 // authorize replaces the token used. It starts a login, or waits for the login in progress.
@@ -446,7 +459,7 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 		t.login = l
 		ctx, cancel := context.WithTimeoutCause(ctx, t.opts.LoginTimeout, fmt.Errorf("no login within %v", t.opts.LoginTimeout))
 		// Ends within LoginTimeout, or with Close or Logout.
-		t.logins.Go(func() {
+		t.running.Go(func() {
 			defer stop(nil)
 			defer cancel()
 			t.run(ctx, l, used, d)
@@ -488,9 +501,6 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 	} else {
 		t.issued, t.accepted = *got, false
 		t.changes++
-		if l.stepUp && used != nil && len(got.token.Granted) > len(used.Granted) {
-			t.attempts = 0 // requests that need only these scopes succeed
-		}
 	}
 	t.login = nil
 	close(l.done)
@@ -542,14 +552,15 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issued
 	t.mu.Unlock()
 	var c *metadata.Challenge
 	var err error
-	if d != nil {
+	refused := d != nil && d.refused
+	if refused {
 		c = d.challenge
 	} else if at == nil {
 		if c, err = t.probe(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if d != nil || at == nil {
+	if refused || at == nil {
 		if at, err = t.discover(ctx, c); err != nil {
 			return nil, err
 		}
@@ -570,7 +581,9 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issued
 		used = before.token
 	}
 	t.mu.Lock()
-	t.attempts++
+	if d != nil {
+		t.logins = append(t.logins[max(0, len(t.logins)-maxLogins+1):], time.Now())
+	}
 	scopes := union(scopesFor(used, c, at), t.wanted)
 	t.wanted = nil
 	t.mu.Unlock()
@@ -669,7 +682,7 @@ func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return nil, nil
 	}
-	return challengeOf(resp), nil
+	return challengeOf(resp)
 }
 
 // usable reports whether a stored token can be sent: it has not expired, and it is bound to a key

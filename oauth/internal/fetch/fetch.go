@@ -111,6 +111,8 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("2001::/23"), // with Teredo, IPv4 inside
 	netip.MustParsePrefix("2001:db8::/32"),
 	netip.MustParsePrefix("2002::/16"), // IPv4 inside
+	netip.MustParsePrefix("3fff::/20"), // documentation
+	netip.MustParsePrefix("5f00::/16"), // segment routing
 	netip.MustParsePrefix("fec0::/10"),
 }
 
