@@ -11,8 +11,8 @@ import (
 )
 
 // This file accepts most valid outputs directly from their JSON. The validator would need Go
-// values, and costs several times as much as the rest of a call (docs/adr/0029). What is not
-// accepted here is for the validator to judge. The build tag mcpkit_plain turns the file off.
+// values, and costs several times as much as the rest of a call. What is not accepted here is for
+// the validator to judge. The build tag mcpkit_plain turns the file off.
 
 // Limits of what is accepted without the validator.
 const (
