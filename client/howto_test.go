@@ -19,8 +19,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/transport/socket"
-	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -270,13 +268,7 @@ func TestHowToConfigureTLSWorks(t *testing.T) {
 		Certificates: web.TLS.Certificates, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13,
 	})
 	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	srv := shop(t)
-	// Ends with ctx.
-	go func() {
-		over <- socket.New(listener, &socket.Options{Stream: stdio.Options{Logger: slog.New(slog.DiscardHandler)}}).Serve(ctx, srv)
-	}()
+	serveListener(t, listener, shop(t), nil)
 	conf := &tls.Config{RootCAs: known, ServerName: "example.com", MinVersion: tls.VersionTLS13}
 	_, err = dialTLS(t.Context(), listener.Addr().String(), conf)
 	require.Error(t, err)
@@ -287,6 +279,4 @@ func TestHowToConfigureTLSWorks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Everything must go.", line)
 	require.NoError(t, c.Close())
-	stop()
-	require.NoError(t, <-over)
 }

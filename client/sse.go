@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
-	"github.com/mcpkit/mcpkit-go/internal/framing"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -44,13 +43,13 @@ func newSSEConn(ctx context.Context, c *Client, u *url.URL) (conn, error) {
 		if l.sse, err = openSSE(ctx, c, u); err != nil {
 			return nil, err
 		}
-		return framing.Messages(l.sse, framing.Options{MaxMessageBytes: c.cfg.maxMessage, Raise: "MaxMessageBytes"}), nil
+		return l.sse, nil
 	}
 	return l.open(ctx)
 }
 
-// An sseConn is a [message.Conn] that reads the server's messages from a stream and posts the client's
-// messages to the endpoint that the stream names (2024-11-05, basic/transports, "HTTP with SSE").
+// An sseConn is a [duplex.DroppingWire] that reads the server's messages from a stream and posts the
+// client's messages to the endpoint that the stream names (2024-11-05, basic/transports, "HTTP with SSE").
 type sseConn struct {
 	c        *Client
 	client   *http.Client
@@ -66,6 +65,7 @@ type sseConn struct {
 	err    error         // why; set before ended is closed
 
 	endOnce sync.Once
+	part    []byte // of an incomplete message; used only by Write and Drop
 
 	mu     sync.Mutex // held while writing to out
 	closed bool       // whether out is closed; guarded by mu
@@ -177,7 +177,7 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// read passes messages of the stream to ReadMessage until the stream ends.
+// read passes messages of the stream to Read until the stream ends.
 func (w *sseConn) read(events *sse.Reader) {
 	for {
 		e, err := events.Next()
@@ -217,7 +217,7 @@ func (w *sseConn) why(err error) error {
 	return &duplex.GoneError{Err: err}
 }
 
-// hand passes a message to ReadMessage. It returns false if the connection has ended.
+// hand passes a message to Read. It returns false if the connection has ended.
 func (w *sseConn) hand(message []byte) bool {
 	select {
 	case w.in <- message:
@@ -228,7 +228,8 @@ func (w *sseConn) hand(message []byte) bool {
 	return false
 }
 
-func (w *sseConn) ReadMessage() ([]byte, error) {
+// Read implements [duplex.Wire].
+func (w *sseConn) Read() ([]byte, error) {
 	select {
 	case message := <-w.in:
 		return message, nil
@@ -239,15 +240,40 @@ func (w *sseConn) ReadMessage() ([]byte, error) {
 	}
 }
 
-// WriteMessage queues a message for posting. It blocks while maxPosts messages are queued.
-func (w *sseConn) WriteMessage(message []byte) error {
+// Write implements [duplex.Wire].
+func (w *sseConn) Write(lines []byte) (int, error) {
+	for line := range bytes.Lines(lines) {
+		w.part = append(w.part, line...)
+		if line[len(line)-1] != '\n' {
+			break
+		}
+		message := w.part[:len(w.part)-1]
+		w.part = nil
+		if err := w.queue(message); err != nil {
+			return 0, err
+		}
+	}
+	return len(lines), nil
+}
+
+// Drop implements [duplex.DroppingWire].
+func (w *sseConn) Drop() bool {
+	w.part = nil
+	return true
+}
+
+// CloseRead does nothing: a waiting Read returns when the stream ends.
+func (w *sseConn) CloseRead() error { return nil }
+
+// queue queues a message for posting. It blocks while maxPosts messages are queued.
+func (w *sseConn) queue(message []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return io.ErrClosedPipe
 	}
 	select {
-	case w.out <- bytes.Clone(message):
+	case w.out <- message:
 		return nil
 	case <-w.ended:
 		return w.err
@@ -396,10 +422,12 @@ func (w *sseConn) expect(ctx context.Context, id jsonrpc.ID) func() error {
 
 // Close posts the queued messages, for at most postPatience, and closes the stream.
 func (w *sseConn) Close() error {
-	late := time.AfterFunc(postPatience, w.cancel) // also unblocks WriteMessage
+	late := time.AfterFunc(postPatience, w.cancel) // also unblocks Write
 	w.mu.Lock()
-	w.closed = true
-	close(w.out)
+	if !w.closed {
+		w.closed = true
+		close(w.out)
+	}
 	w.mu.Unlock()
 	<-w.posted
 	late.Stop()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,37 +22,44 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
-	"github.com/mcpkit/mcpkit-go/transport/socket"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
+
+// serveListener serves each connection to l until the test ends.
+func serveListener(t *testing.T, l net.Listener, h transport.Handler, opts *stdio.Options) {
+	o := stdio.Options{}
+	if opts != nil {
+		o = *opts
+	}
+	o.Logger = slog.New(slog.DiscardHandler)
+	ctx, stop := context.WithCancel(context.Background())
+	var open sync.WaitGroup
+	open.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() { _ = stdio.NewIO(conn, conn, &o).Serve(ctx, h) })
+		}
+	})
+	t.Cleanup(func() {
+		assert.NoError(t, l.Close())
+		stop()
+		open.Wait()
+	})
+}
 
 // serveUnix serves on a Unix socket and returns its path.
 func serveUnix(t *testing.T, h transport.Handler, opts *stdio.Options) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mcp") // t.TempDir may be too long for the path of a socket
 	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.Remove(dir)) })
 	path := filepath.Join(dir, "shop.sock")
-	o := socket.Options{}
-	if opts != nil {
-		o.Stream = *opts
-	}
-	o.Stream.Logger = slog.New(slog.DiscardHandler)
-	listening := make(chan struct{})
-	o.OnListen = func(net.Addr) { close(listening) }
-	ctx, stop := context.WithCancel(context.Background())
-	over := make(chan error, 1)
-	go func() { over <- socket.Listen("unix", path, &o).Serve(ctx, h) }()
-	t.Cleanup(func() {
-		stop()
-		assert.NoError(t, <-over)
-		assert.NoError(t, os.Remove(dir))
-	})
-	select {
-	case <-listening:
-	case err := <-over:
-		over <- err
-		require.NoError(t, err)
-	}
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	serveListener(t, l, h, opts)
 	return path
 }
 

@@ -12,9 +12,7 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
-	"github.com/mcpkit/mcpkit-go/internal/framing"
 	"github.com/mcpkit/mcpkit-go/transport"
-	"github.com/mcpkit/mcpkit-go/transport/message"
 )
 
 // A Target is a server to which [Dial] can connect.
@@ -75,18 +73,6 @@ func Connect(connect func(ctx context.Context) (io.ReadWriteCloser, error)) Targ
 // Stream is a server on an open connection, which the client closes. See [Connect].
 func Stream(rwc io.ReadWriteCloser) Target {
 	return streamTarget(func(context.Context) (io.ReadWriteCloser, error) { return rwc, nil }, true)
-}
-
-// Messages is a server on a connection of whole messages. See [Connect] for when Dial calls
-// connect.
-func Messages(connect func(ctx context.Context) (message.Conn, error)) Target {
-	return wireTarget{connect: func(ctx context.Context, c *Client) (duplex.Wire, error) {
-		conn, err := connect(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return framing.Messages(conn, framing.Options{MaxMessageBytes: c.cfg.maxMessage, Raise: "MaxMessageBytes"}), nil
-	}}
 }
 
 // InMemory is a server in this process, for example a *mcpkit.Server.

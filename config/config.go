@@ -63,7 +63,6 @@ type Transport struct {
 	Stdio *Stdio `key:"stdio" doc:"Serve on standard input and output. An empty map uses the defaults. Standard output has no write timeout by default."`
 	HTTP  *HTTP  `key:"http" doc:"Serve over Streamable HTTP, and optionally over HTTP+SSE and WebSockets."`
 	Unix  *Unix  `key:"unix" doc:"Serve on a Unix socket. Only the user who runs the server can connect."`
-	TCP   *TCP   `key:"tcp" doc:"Serve on a TCP port. Anyone who reaches the port can connect and is unauthenticated, so use a loopback address."`
 }
 
 // A Stream has the limits of a connection that carries messages one after the other.
@@ -87,13 +86,6 @@ type Stdio struct {
 type Unix struct {
 	Path           Path `key:"path" required:"" doc:"Path of the socket."`
 	MaxConnections *int `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
-	Stream
-}
-
-// TCP configures a TCP port.
-type TCP struct {
-	Addr           string `key:"addr" required:"" address:"" doc:"Address to listen on, such as 127.0.0.1:7000."`
-	MaxConnections *int   `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
 	Stream
 }
 

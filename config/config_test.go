@@ -67,7 +67,6 @@ log:
 transport:
   stdio: {enabled: false, maxMessage: 1MiB, maxInFlight: 9, maxInFlightBytes: 2MiB, maxUnsent: 3MiB, writeTimeout: 4s, framing: headers, shutdownTimeout: 1s}
   unix: {path: notes.sock, maxConnections: 3, maxMessage: 1MiB, maxInFlight: 9, maxInFlightBytes: 2MiB, maxUnsent: 3MiB, writeTimeout: 0s, framing: any, shutdownTimeout: 1s}
-  tcp: {addr: "127.0.0.1:0", maxConnections: 3, maxMessage: 1MiB, maxInFlight: 9, maxInFlightBytes: 2MiB, maxUnsent: 3MiB, writeTimeout: 4s, framing: headers, shutdownTimeout: 1s}
   http:
     addr: 127.0.0.1:0
     path: /v1
@@ -241,9 +240,8 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 				"config: environment: MCPKIT_TRANSPORT_HTTP_MAX_BODY: \"4MB\" is not valid; want a number of bytes such as 4096 or \"4MiB\"\n" +
 				"config: environment: MCPKIT_SERVER_PAGESIZE: unknown variable; did you mean \"MCPKIT_SERVER_PAGE_SIZE\"?\n" +
 				"config: c.yaml: transport.http.addr: it is missing; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine"},
-		"no address": {"transport:\n  http: {addr: 8080}\n  tcp: {addr: localhost}\n", []string{"MCPKIT_TRANSPORT_HTTP_PATH=/x"},
-			"config: c.yaml:2:16: transport.http.addr: \"8080\" is not valid; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
-				"config: c.yaml:3:15: transport.tcp.addr: \"localhost\" is not valid; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine"},
+		"no address": {"transport:\n  http: {addr: 8080}\n", []string{"MCPKIT_TRANSPORT_HTTP_PATH=/x"},
+			"config: c.yaml:2:16: transport.http.addr: \"8080\" is not valid; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine"},
 		"bad and missing": {"transport:\n  http:\n    adr: \":1\"\nmiddleware:\n  rateLimit: {burst: many}\n", nil,
 			"config: c.yaml:3:5: transport.http.adr: unknown key; did you mean \"addr\"?\n" +
 				"config: c.yaml:5:22: middleware.rateLimit.burst: \"many\" is not valid; want a whole number\n" +

@@ -74,7 +74,6 @@ func TestMountedServersRefuseWhatTheAppDecides(t *testing.T) {
 transport:
   stdio: {}
   unix: {path: notes.sock}
-  tcp: {addr: "127.0.0.1:0"}
   http: {addr: "127.0.0.1:0", sse: /sse, websocket: /ws, tls: {certificate: a, key: b}, health: true, drain: 5s,
     shutdownTimeout: 20s, messageTimeout: 20s, writeTimeout: 20s}
 auth: {issuer: "https://id.example", resource: "https://mcp.example/mcp"}
@@ -82,7 +81,6 @@ auth: {issuer: "https://id.example", resource: "https://mcp.example/mcp"}
 	_, _, err := c.Mounted()
 	require.EqualError(t, err, `config: transport.stdio: it does not apply to a mounted server; serve it with Config.Transports
 config: transport.unix: it does not apply to a mounted server; serve it with Config.Transports
-config: transport.tcp: it does not apply to a mounted server; serve it with Config.Transports
 config: transport.http.sse: it does not apply to a mounted server; use echomcp.MountSSE
 config: transport.http.websocket: it does not apply to a mounted server; use echomcp.MountWebSocket
 config: transport.http.tls: it does not apply to a mounted server; give the certificate to the app
@@ -95,10 +93,6 @@ config: auth: it does not apply to a mounted server; the app authenticates calle
 
 	_, _, err = parsed(t, "").Mounted()
 	require.EqualError(t, err, "config: transport.http.addr: it is missing, and an app is reached over HTTP")
-
-	_, _, err = parsed(t, "transport: {tcp: {addr: \"127.0.0.1:0\"}}").Mounted()
-	require.EqualError(t, err, `config: transport.http.addr: it is missing, and an app is reached over HTTP
-config: transport.tcp: it does not apply to a mounted server; serve it with Config.Transports`)
 }
 
 // Each key of transport.http changes the path or the options of a mounted server, or is refused.

@@ -11,7 +11,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 	"github.com/mcpkit/mcpkit-go/transport"
-	"github.com/mcpkit/mcpkit-go/transport/socket"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
@@ -22,7 +21,7 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 	var all []transport.Transport
 	t := &c.Transport
 	logger := c.Logger(slog.Default())
-	switch others := t.HTTP != nil || t.Unix != nil || t.TCP != nil; {
+	switch others := t.HTTP != nil || t.Unix != nil; {
 	case t.Stdio == nil && !others:
 		all = append(all, stdio.New(nil))
 	case t.Stdio != nil && or(t.Stdio.Enabled, true):
@@ -30,15 +29,11 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 		all = append(all, stdio.New(&opts))
 	}
 	if u := t.Unix; u != nil {
-		opts := &socket.Options{MaxConnections: or(u.MaxConnections, 0), OnListen: c.onListen, Stream: u.options(logger)}
-		all = append(all, named{"transport.unix", socket.Listen("unix", string(u.Path), opts)})
+		s := &unixSocket{path: string(u.Path), maxConnections: or(u.MaxConnections, 100), stream: u.options(logger), onListen: c.onListen}
+		all = append(all, named{"transport.unix", s})
 	}
 	if len(all) == 0 && len(c.Server.TrustLocal) > 0 { // neither stdio nor a Unix socket
 		logger.Warn("config: server.trustLocal has no effect, because no transport has local callers; set transport.stdio or transport.unix")
-	}
-	if p := t.TCP; p != nil {
-		opts := &socket.Options{MaxConnections: or(p.MaxConnections, 0), OnListen: c.onListen, Stream: p.options(logger)}
-		all = append(all, named{"transport.tcp", socket.Listen("tcp", p.Addr, opts)})
 	}
 	if t.HTTP == nil {
 		return all, nil
@@ -73,7 +68,6 @@ func (c *Config) Mounted() (path string, opts *streamable.Options, err error) {
 	}{
 		{"transport.stdio", t.Stdio != nil && or(t.Stdio.Enabled, true), "serve it with Config.Transports"},
 		{"transport.unix", t.Unix != nil, "serve it with Config.Transports"},
-		{"transport.tcp", t.TCP != nil, "serve it with Config.Transports"},
 		{"transport.http.sse", http.SSE != "", "use echomcp.MountSSE"},
 		{"transport.http.websocket", http.WebSocket != "", "use echomcp.MountWebSocket"},
 		{"transport.http.tls", http.TLS != nil, "give the certificate to the app"},

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -120,11 +121,6 @@ func TestRequestsInFlightAreLimitedOnEveryTransport(t *testing.T) {
 			return strings.Replace(base, "http", "ws", 1) + "/ws"
 		}},
 		"unix": {`unix: {path: ` + filepath.Join(dir, "s") + `, maxInFlight: 1}`, func(string) any { return "unix:" + filepath.Join(dir, "s") }},
-		"tcp": {`tcp: {addr: "127.0.0.1:0", maxInFlight: 1}`, func(base string) any {
-			conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-			require.NoError(t, err)
-			return conn
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &waiter{waits: make(chan struct{}, 2)}
@@ -253,17 +249,46 @@ func TestSocketsAreServedAsConfigured(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, call(t, target, client.Version(protocol.V20251125)), transport.ErrClosed, "one more is turned away")
 	require.NoError(t, held.Close())
-	other := parsed(t, "transport: {unix: {path: "+filepath.Join(dir, "clock.sock")+"}}\n")
-	require.EqualError(t, other.Serve(t.Context(), &clock{}), `config: transport.unix: transport/socket: a server already listens on "`+filepath.Join(dir, "clock.sock")+`"`)
 	stop()
 
 	for framing, opts := range map[string][]client.DialOption{"lines": nil, "headers": {client.ContentLength()}, "any": {client.ContentLength()}} {
-		url, stop := serve(t, parsed(t, `transport: {tcp: {addr: "127.0.0.1:0", framing: `+framing+`}}`))
-		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-		require.NoError(t, err)
-		require.NoError(t, call(t, conn, opts...), framing)
+		_, stop := serve(t, parsed(t, "transport: {unix: {path: "+filepath.Join(dir, "clock.sock")+", framing: "+framing+"}}"))
+		require.NoError(t, call(t, target, opts...), framing)
 		stop()
 	}
+}
+
+func TestUnixSocketsArePrivateToTheirUser(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	_, stop := serve(t, parsed(t, "transport: {unix: {path: "+path+"}}"))
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSocket|0o600, info.Mode())
+	stop()
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestOnlySocketsWithoutAServerAreReplaced(t *testing.T) {
+	dir := t.TempDir()
+	old, file := filepath.Join(dir, "old"), filepath.Join(dir, "file")
+	l, err := net.Listen("unix", old)
+	require.NoError(t, err)
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	require.NoError(t, l.Close())
+	_, stop := serve(t, parsed(t, "transport: {unix: {path: "+old+"}}"))
+	require.NoError(t, call(t, "unix:"+old))
+	require.EqualError(t, parsed(t, "transport: {unix: {path: "+old+"}}").Serve(t.Context(), &clock{}),
+		`config: transport.unix: a server already listens on "`+old+`"`)
+	require.NoError(t, call(t, "unix:"+old))
+	stop()
+
+	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
+	require.EqualError(t, parsed(t, "transport: {unix: {path: "+file+"}}").Serve(t.Context(), &clock{}),
+		`config: transport.unix: "`+file+`" exists and is not a socket`)
+	require.FileExists(t, file)
+	require.ErrorIs(t, parsed(t, "transport: {unix: {path: "+file+"/none/s}}").Serve(t.Context(), &clock{}), syscall.ENOTDIR)
 }
 
 // keyPair writes a certificate for 127.0.0.1 with a serial number, and its key; "" leaves one out.
@@ -462,10 +487,10 @@ func TestTrustWithoutLocalCallersIsLogged(t *testing.T) {
 	t.Cleanup(func() { slog.SetDefault(previous) })
 	const warning = "server.trustLocal has no effect, because no transport has local callers"
 	for file, warned := range map[string]bool{
-		"server: {trustLocal: [a]}": false,
-		"server: {trustLocal: [a]}\ntransport: {unix: {path: x.sock}, tcp: {addr: ':0'}}": false,
-		"server: {trustLocal: [a]}\ntransport: {http: {addr: ':0'}}":                      true,
-		"transport: {http: {addr: ':0'}}":                                                 false,
+		"server: {trustLocal: [a]}":                                    false,
+		"server: {trustLocal: [a]}\ntransport: {unix: {path: x.sock}}": false,
+		"server: {trustLocal: [a]}\ntransport: {http: {addr: ':0'}}":   true,
+		"transport: {http: {addr: ':0'}}":                              false,
 	} {
 		var log bytes.Buffer
 		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))

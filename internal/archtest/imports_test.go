@@ -64,12 +64,10 @@ var mayImport = map[string][]string{
 
 	// Bindings.
 	"transport/inmem":         {"internal/ledger", "transport", "protocol", "protocol/jsonrpc", "internal/duplex", "internal/jsonx"},
-	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "protocol", "protocol/jsonrpc", "internal/duplex", "internal/framing", "internal/jsonx"},
-	"transport/message":       {"transport", "oauth", "internal/duplex", "internal/framing"},
+	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "oauth", "internal/duplex", "internal/framing"},
 	"transport/streamable":    {"fleet", "internal/buffers", "internal/lazyctx", "internal/admission", "internal/ledger", "transport", "protocol", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
 	"transport/sse":           {"fleet", "internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
-	"transport/socket":        {"transport", "transport/stdio", "protocol/jsonrpc", "oauth"},
 	"transport/transporttest": {"internal/leaktest", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
 	"oauth/metadata":          {}, // documents and challenges; fetches nothing
 	"oauth/internal/fetch":    {"oauth/metadata", "internal/jsonx"},
@@ -92,7 +90,7 @@ var mayImport = map[string][]string{
 		"internal/jsonx", "internal/lazyctx", "internal/limits", "internal/memo", "internal/nearest", "internal/paramheader", "internal/wellknown", "internal/toolname", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
-	"client": {"transport", "internal/ledger", "internal/paramheader", "transport/inmem", "transport/message", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx", "internal/nearest",
+	"client": {"transport", "internal/ledger", "internal/paramheader", "transport/inmem", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx", "internal/nearest",
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.
@@ -104,7 +102,7 @@ var mayImport = map[string][]string{
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"transport/echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "protocol/jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
 	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/httpserve", "internal/nearest",
-		"transport", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
+		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"go.yaml.in/yaml/v4"},
 	"ext/apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
 		"golang.org/x/net/html"}, // checks what pages load

@@ -1,17 +1,19 @@
 // Package stdio serves MCP over standard input and output, with one JSON message per line
 // (specification, basic/transports/stdio).
 //
-// The same framing works on every byte stream, so [NewIO] also serves sockets and pipes. Package
-// internal/duplex describes order, cancellation, limits and shutdown.
+// The same framing works on every byte stream, so [NewIO] also serves pipes and the connections of a
+// [net.Listener]. Package internal/duplex describes order, cancellation, limits and shutdown.
 //
 //	err := stdio.New(nil).Serve(ctx, handler)
 package stdio
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"sync"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 	"github.com/mcpkit/mcpkit-go/internal/framing"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -135,10 +138,45 @@ func New(opts *Options) transport.Transport {
 
 // NewIO returns a transport that reads messages from r and writes messages to w, one Write at a
 // time. Serve can be called once. When it returns, it has closed those of r and w that are
-// io.Closers. For a connection, pass it as both. Package socket serves listeners.
+// io.Closers.
+//
+// For a [net.Conn], pass it as both. It is closed if it does not begin like a message, since web
+// pages can make a browser send a request to any port. Unless it is a Unix socket, whose mode says
+// who may connect, its callers are unauthenticated, even with mcpkit.TrustLocal: Serve with a
+// context that has a principal (oauth.NewContext) says who they are.
 func NewIO(r io.Reader, w io.Writer, opts *Options) transport.Transport {
 	o := options(opts)
-	return &stream{wire: o.wire(r, w, false), opts: o}
+	s := &stream{opts: o}
+	if conn, ok := r.(net.Conn); ok {
+		network := conn.LocalAddr().Network()
+		s.foreign = network != "unix" && network != "pipe"
+		r = &guarded{Conn: conn, framing: o.Framing}
+	}
+	s.wire = o.wire(r, w, false)
+	return s
+}
+
+// A guarded connection fails unless the first byte can begin a message. The lines of the body of an
+// HTTP request would be read as messages.
+type guarded struct {
+	net.Conn
+	framing Framing
+	begun   bool
+}
+
+// Read implements [io.Reader].
+func (g *guarded) Read(p []byte) (int, error) {
+	n, err := g.Conn.Read(p)
+	for _, c := range p[:n] {
+		switch {
+		case g.begun, c == '{', c == '[', (c == 'C' || c == 'c') && g.framing != Lines: // Content-Length
+			g.begun = true
+			return n, err
+		case c != ' ' && c != '\t' && c != '\r' && c != '\n':
+			return 0, errors.New("the first bytes from the peer are not a JSON-RPC message")
+		}
+	}
+	return n, err
 }
 
 func options(opts *Options) Options {
@@ -149,12 +187,16 @@ func options(opts *Options) Options {
 }
 
 type stream struct {
-	wire duplex.Wire
-	opts Options
+	wire    duplex.Wire
+	opts    Options
+	foreign bool // the peer may be another user
 }
 
 // Serve implements [transport.Transport]. It returns nil when the peer disconnects.
 func (s *stream) Serve(ctx context.Context, h transport.Handler) error {
+	if s.foreign && !oauth.AuthenticationDecided(ctx) {
+		ctx = oauth.NewContext(ctx, nil)
+	}
 	if err := duplex.Serve(ctx, s.wire, h, s.opts.duplex()); err != nil {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}

@@ -28,7 +28,7 @@ import (
 )
 
 // marked lists the packages whose limits must all be on the page.
-var marked = []string{"mcpkit", "mcpkit/internal/rounds", "protocol/jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
+var marked = []string{"mcpkit", "mcpkit/internal/rounds", "protocol/jsonrpc", "internal/duplex", "internal/httpserve", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client", "ext/skills", "ext/skills/internal/skillmd", "ext/tasks", "fleet", "playground"}
 
 // unmarked lists the constants that are named like limits but are not on the page, with the
