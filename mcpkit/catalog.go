@@ -68,32 +68,26 @@ func (e *entry) visible(p *oauth.Principal) bool {
 	return len(e.scopes) == 0 || e.stepUp && p != nil || p.Has(e.scopes...)
 }
 
-// setWire sets how the definition is encoded for each version on first use. define returns what to
-// encode.
-func (e *entry) setWire(define func(v protocol.Version) any) {
-	e.wire = &wiring{site: e.site, define: define}
-}
+// setWire sets how the definition is encoded. define returns what to encode for a version.
+func (e *entry) setWire(define func(v protocol.Version) any) { e.wire = &wiring{define: define} }
 
 // A wiring encodes a definition for each version when it is first needed.
 type wiring struct {
-	site    string
 	define  func(v protocol.Version) any
-	encoded [len(versions)]struct {
-		once sync.Once
-		json []byte
-	}
+	encoded [len(versions)]atomic.Pointer[[]byte]
 }
 
 // in returns the definition for versions[i].
-func (w *wiring) in(i int) []byte {
-	e := &w.encoded[i]
-	e.once.Do(func() {
-		var err error
-		if e.json, err = jsonx.Marshal(w.define(versions[i])); err != nil { // definitions are checked at registration
-			panic(fmt.Sprintf("mcpkit: definition of %s: %v", w.site, err))
-		}
-	})
-	return e.json
+func (w *wiring) in(i int) ([]byte, error) {
+	if b := w.encoded[i].Load(); b != nil {
+		return *b, nil
+	}
+	b, err := jsonx.Marshal(w.define(versions[i]))
+	if err != nil {
+		return nil, fmt.Errorf("the definition does not encode: %w", err)
+	}
+	w.encoded[i].Store(&b)
+	return b, nil
 }
 
 type item interface{ base() *entry }
@@ -105,7 +99,6 @@ type registry[T item] struct {
 	added     []T            // in order of addition; later registries may have added more behind the end
 	places    map[string]int // key to index in added; only for changes, see find
 	personal  bool           // not all callers see the same entries
-	demands   [][]string     // the scopes that entries need, each list once, up to 65
 	logs      bool           // some method can send log messages
 	completes bool           // some entry has completions
 	view      *view[T]       // a new one for each change; nil if empty
@@ -116,9 +109,6 @@ type view[T item] struct {
 	once   sync.Once
 	byKey  map[string]T
 	sorted []T
-	pages  sync.Map // pageKey -> *listPage
-
-	personal atomic.Int64 // bytes of pages that not all callers see
 }
 
 // read returns the view, or nil of an empty registry.
@@ -209,12 +199,7 @@ func (r *registry[T]) add(what string, items []T) error {
 // note updates what depends on the entries.
 func (r *registry[T]) note(it T) {
 	e := it.base()
-	if len(e.scopes) > 0 {
-		r.personal = true
-		if len(r.demands) < 65 && !slices.ContainsFunc(r.demands, func(known []string) bool { return slices.Equal(known, e.scopes) }) {
-			r.demands = append(slices.Clip(r.demands), e.scopes)
-		}
-	}
+	r.personal = r.personal || len(e.scopes) > 0
 	r.logs = r.logs || e.logs
 	switch it := any(it).(type) {
 	case *prompt:

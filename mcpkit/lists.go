@@ -27,71 +27,38 @@ func listTemplates(ctx context.Context, call *Call) (Result, error) {
 	return listOf(ctx, call, "resourceTemplates", call.catalog.templates)
 }
 
-// pageKey identifies an encoded page of a registry.
-type pageKey struct {
-	version int
-	after   string
-	sight   uint64
-}
-
-// maxPersonalPages limits the cached pages that not all callers see, in bytes for each kind of
-// list.
-const maxPersonalPages = 16 << 20
-
-// listOf answers a list request. Pages are encoded once for each change, version and sight, so
-// callers that see the same share them.
+// listOf answers a list request. Pages are not cached, so cursors that a client invents cost no
+// memory; each definition is encoded once for each version.
 func listOf[T item](ctx context.Context, call *Call, member string, r registry[T]) (Result, error) {
 	after, err := cursor(call)
 	if err != nil {
 		return nil, err
 	}
 	refused := call.refusedGates(ctx)
-	sight, kept := r.sight(call.principal, call.server.config.stepUp)
-	view := r.read()
-	kept = kept && refused == nil && view != nil
-	key := pageKey{versionIndex(call.version), after, sight}
-	if kept {
-		if page, ok := view.pages.Load(key); ok {
-			return page.(*listPage), nil
-		}
-	}
-	shared := !r.personal && refused == nil
-	page := encodePage(call, member, r, after, refused, shared)
-	// Only cursors of this server are cached, so a client cannot fill the cache.
-	if _, known := r.get(after); kept && (after == "" || known) {
-		if shared || view.personal.Add(int64(len(page.object))) <= maxPersonalPages {
-			view.pages.Store(key, page)
-		}
-	}
-	return page, nil
+	page, next := r.page(call.principal, after, call.server.config.pageSize, refused)
+	return encodePage(call, member, page, next, r.personal || refused != nil)
 }
 
-// sight returns which demands of the registry p meets, as bits. known is false if there are too
-// many demands.
-func (r registry[T]) sight(p *oauth.Principal, stepUp bool) (sight uint64, known bool) {
-	if len(r.demands) > 64 {
-		return 0, false
-	}
-	for i, scopes := range r.demands {
-		if e := (entry{scopes: scopes, stepUp: stepUp}); e.visible(p) {
-			sight |= 1 << i
+// encodePage encodes a page. next is the key that the next page begins after; "" on the last page.
+// A personal page is not the same for all callers.
+func encodePage[T item](call *Call, member string, page []T, next string, personal bool) (Result, error) {
+	definitions := make([][]byte, len(page))
+	size := 256
+	for i, it := range page {
+		var err error
+		if definitions[i], err = it.base().wire.in(versionIndex(call.version)); err != nil {
+			return nil, err
 		}
+		size += len(definitions[i]) + 1
 	}
-	return sight, true
-}
-
-func encodePage[T item](call *Call, member string, r registry[T], after string, refused map[gate]bool, shared bool) *listPage {
-	s := call.server
-	version := versionIndex(call.version)
-	page, next := r.page(call.principal, after, s.config.pageSize, refused)
-	b := append([]byte(nil), '{')
+	b := append(make([]byte, 0, size), '{')
 	b = jsonx.AppendString(b, member)
 	b = append(b, ":["...)
-	for i, it := range page {
+	for i, definition := range definitions {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, it.base().wire.in(version)...)
+		b = append(b, definition...)
 	}
 	b = append(b, ']')
 	if next != "" {
@@ -100,15 +67,15 @@ func encodePage[T item](call *Call, member string, r registry[T], after string, 
 	}
 	if call.version.Modern() {
 		scope := "public"
-		if !shared {
+		if personal {
 			scope = "private"
 		}
 		b = append(b, `,"ttlMs":`...)
-		b = strconv.AppendInt(b, s.config.listTTL.Milliseconds(), 10)
+		b = strconv.AppendInt(b, call.server.config.listTTL.Milliseconds(), 10)
 		b = append(b, `,"cacheScope":"`+scope+`","resultType":"complete","_meta":`...)
 		b = call.wire().appendMeta(b, nil)
 	}
-	return &listPage{append(b, '}')}
+	return &listPage{append(b, '}')}, nil
 }
 
 // page returns up to size entries after a key that p may see, and the last key if there are more.
@@ -119,6 +86,7 @@ func (r registry[T]) page(p *oauth.Principal, after string, size int, refused ma
 	if after != "" {
 		start = sort.Search(len(all), func(i int) bool { return all[i].base().key > after })
 	}
+	page = make([]T, 0, min(size, len(all)-start))
 	for _, it := range all[start:] {
 		e := it.base()
 		if e.hidden || !e.visible(p) || refused != nil && e.refusedBy(refused) {

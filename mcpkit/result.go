@@ -485,7 +485,7 @@ func (r *ObjectResult) appendTo(b []byte, w wire) ([]byte, error) {
 // emptyResult is {} with what a version adds.
 var emptyResult = &ObjectResult{object: json.RawMessage("{}"), resultType: protocol.ResultComplete}
 
-// A listPage is the result of a list request. It is encoded once for each change and version.
+// A listPage is the result of a list request, encoded for the version of the request.
 type listPage struct{ object []byte }
 
 // Size returns how many bytes the page has.

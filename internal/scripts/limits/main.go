@@ -34,7 +34,6 @@ var marked = []string{"mcpkit", "mcpkit/internal/rounds", "protocol/jsonrpc", "i
 // unmarked lists the constants that are named like limits but are not on the page, with the
 // reasons.
 var unmarked = map[string]string{
-	"mcpkit.maxPersonalPages":                "size of a cache; further pages are not cached",
 	"fleet.maxName":                          "names are made by the server",
 	"playground.maxText":                     "longer texts of the timeline are cut",
 	"playground.maxBatch":                    "the page gets the rest in further batches",
