@@ -385,7 +385,19 @@ func (s *Server) add(d draft) error { return s.addUnless(nil, d) }
 // together with those of the draft.
 func (s *Server) addUnless(faults reflectx.Errors, d draft) error {
 	faults = append(faults, s.checkScopes(d)...)
+	faults = append(faults, d.checkEncoding()...)
 	return s.change(func(c *catalog) error { return joinFaults(faults, c.add(d)) })
+}
+
+// checkEncoding encodes each definition once, since one that does not encode would break its list.
+func (d draft) checkEncoding() (faults reflectx.Errors) {
+	for _, it := range d {
+		e := it.base()
+		if _, err := e.wire.in(len(versions) - 1); err != nil {
+			faults = append(faults, &reflectx.Error{Site: e.site, Msg: err.Error()})
+		}
+	}
+	return faults
 }
 
 func (c *catalog) add(d draft) error {

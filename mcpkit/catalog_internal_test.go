@@ -13,7 +13,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-func bareTool(key string) *tool { return &tool{entry: entry{key: key, site: "site of " + key}} }
+func bareTool(key string) *tool {
+	t := &tool{entry: entry{key: key, site: "site of " + key}}
+	t.setToolWire()
+	return t
+}
 
 // TestRegistryAgainstMap adds and removes entries at random, and drops some of the changes. In the
 // end, it compares each registry that was ever current with a map.

@@ -3,6 +3,7 @@ package mcpkit_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -570,6 +571,23 @@ func TestBuildersAreCheckedWhenAdded(t *testing.T) {
 		require.Contains(t, err.Error(), "server_test.go:", "the error says where it was built")
 		require.Equal(t, jsonrpc.CodeMethodNotFound, modern(t, srv).fails("tools/list", "{}").Code, "nothing is registered")
 	}
+}
+
+func TestDefinitionsThatDoNotEncodeAreRefused(t *testing.T) {
+	bad := protocol.Meta{"k": json.RawMessage(`{"a":`)}
+	srv := newServer(t, nil)
+	require.NoError(t, srv.AddTool(protocol.Tool{Name: "fine"}, nothing))
+	for kind, err := range map[string]error{
+		"tool":     srv.AddTool(protocol.Tool{Name: "bad", Meta: bad}, nothing),
+		"prompt":   srv.AddPrompt(protocol.Prompt{Name: "bad", Meta: bad}, nothing),
+		"resource": srv.AddResource(protocol.Resource{URI: "bad:1", Name: "bad", Meta: bad}, nothing),
+		"template": srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "bad:{x}", Name: "bad", Meta: bad}, nothing),
+	} {
+		require.ErrorContains(t, err, "does not encode", kind)
+		require.ErrorContains(t, err, "server_test.go:", kind)
+	}
+	require.Contains(t, modern(t, srv).result("tools/list", "{}"), `"fine"`)
+	require.Equal(t, jsonrpc.CodeMethodNotFound, modern(t, srv).fails("prompts/list", "{}").Code, "nothing is registered")
 }
 
 func TestRawPromptsAndResources(t *testing.T) {
