@@ -172,7 +172,7 @@ type Middleware struct {
 	Concurrency *Concurrency   `key:"concurrency" doc:"Limit the calls that run at a time."`
 	Timeout     *time.Duration `key:"timeout" min:"1" doc:"How long a call of any method that runs code may take."`
 	ResultLimit *ResultLimit   `key:"resultLimit" doc:"Limit the size of results."`
-	Cache       *Cache         `key:"cache" doc:"Cache the results of tools that only read."`
+	Cache       *Cache         `key:"cache" doc:"Cache the results of tools that only read, for each authenticated caller. Results of unauthenticated callers are not cached."`
 	Retry       *Retry         `key:"retry" doc:"Retry failed calls of tools that are read-only or idempotent."`
 }
 

@@ -23,7 +23,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 func TestMain(m *testing.M) {
@@ -347,6 +350,13 @@ type clock struct {
 
 func (c *clock) Now() int { c.calls++; return c.calls }
 
+// asAnn is a server all of whose callers are ann.
+type asAnn struct{ *mcpkit.Server }
+
+func (s asAnn) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	return s.Server.ServeRPC(oauth.NewContext(ctx, &oauth.Principal{Subject: "ann"}), req, peer)
+}
+
 func TestMiddlewareOfTheFileIsApplied(t *testing.T) {
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
 	c, err := config.Parse("c.yaml", []byte(`
@@ -364,7 +374,7 @@ middleware:
 	s := &clock{}
 	srv, err := c.New(s)
 	require.NoError(t, err)
-	cl, err := client.Dial(t.Context(), srv, client.Version(protocol.V20260728))
+	cl, err := client.Dial(t.Context(), client.InMemory(asAnn{srv}), client.Version(protocol.V20260728))
 	require.NoError(t, err)
 	for range 2 {
 		got, err := client.Call[int](t.Context(), cl, "now", nil)

@@ -47,7 +47,7 @@ middleware:
 		s := &clock{}
 		require.NoError(t, other.Register(s))
 		require.NoError(t, other.Add(mcpkit.NewTool("late", func() error { return mcpkit.Errorf("too late") })))
-		cl, err := client.Dial(t.Context(), srv, client.Version(v))
+		cl, err := client.Dial(t.Context(), client.InMemory(asAnn{srv}), client.Version(v))
 		require.NoError(t, err)
 		for range 2 {
 			got, err := client.Call[int](t.Context(), cl, "m_now", nil)

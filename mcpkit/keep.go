@@ -28,9 +28,10 @@ func (a *annotation) keep() (keepRule, error) {
 	return keepRule{a.cacheTTL, !a.cachePrivate}, nil
 }
 
-// A keptKey is what the result of one tool depends on.
+// A keptKey is what the result of one tool depends on. principal and scopes are "" if callers share
+// results.
 type keptKey struct {
-	caller
+	principal string
 	scopes    string
 	arguments string
 }
@@ -46,7 +47,8 @@ func (c *Call) shareable(r Result) (size int, ok bool) {
 	return t.Size()
 }
 
-// withKept returns kept results for equal arguments, as rule allows.
+// withKept returns kept results for equal arguments, as rule allows. Results that callers do not
+// share are kept for authenticated callers only, since others cannot be told apart.
 func withKept(rule keepRule, h Handler) Handler {
 	if rule == (keepRule{}) {
 		return h
@@ -58,10 +60,11 @@ func withKept(rule keepRule, h Handler) Handler {
 		}
 		key := keptKey{arguments: memo.Arguments(call.Arguments())}
 		if !rule.shared {
-			key.caller = callerOf(call)
-			if p := call.Principal(); p != nil {
-				key.scopes = memo.Scopes(p.Scopes)
+			p := call.Principal()
+			if p == nil {
+				return h(ctx, call)
 			}
+			key.principal, key.scopes = p.Key(), memo.Scopes(p.Scopes)
 		}
 		run := func() (Result, error) { return h(ctx, call) }
 		return kept.Do(ctx, key, len(key.arguments), run, call.shareable)

@@ -154,7 +154,7 @@ var tagKeys = []tagKey{
 		func(a *annotation, v string) error { a.mime = v; return nil }},
 	{"audience", kindResource, `audience:"user,assistant"`, "Who the contents are for.", setAudience},
 	{"priority", kindResource, `priority:"0.8"`, "How important the contents are, from 0 to 1.", setPriority},
-	{"cache", kindResource | kindTool, `cache:"60s,private"`, "Resources: how long a client may cache the contents, and whether all callers see the same contents (public) or not (private, the default). Tools with the hint readonly: how long the server caches the result for calls with the same arguments, by the same caller (private, the default) or by all callers (public).", setCache},
+	{"cache", kindResource | kindTool, `cache:"60s,private"`, "Resources: how long a client may cache the contents, and whether all callers see the same contents (public) or not (private, the default). Tools with the hint readonly: how long the server caches the result for calls with the same arguments, by the same authenticated caller (private, the default; results of unauthenticated callers are not cached) or by all callers (public).", setCache},
 	{"hidden", anyMethod, `hidden:"true"`, "The method can be called, but is not listed.",
 		func(a *annotation, v string) error { return setBool(&a.hidden, v) }},
 	{"meta", anyMethod, `meta:"example.com/team=search"`, "Entries of the definition's _meta, as key=value pairs separated by spaces.", setMeta},

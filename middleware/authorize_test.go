@@ -70,7 +70,7 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
 			srv.Use(middleware.Recover(nil))
 			srv.UseFor(mcpkit.OnTag("closed"), middleware.Scopes("secret"))
-			srv.Use(middleware.Cache(1e9))
+			srv.Use(middleware.Cache(1e9, middleware.CacheShared()))
 			return srv
 		},
 	}

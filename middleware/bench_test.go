@@ -34,7 +34,7 @@ func BenchmarkCall(b *testing.B) {
 		{"Audit, file", []mcpkit.Middleware{middleware.Audit(file)}},
 		{"Authorize", []mcpkit.Middleware{middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil })}},
 		{"Audit, file, with begin", []mcpkit.Middleware{middleware.Audit(file, middleware.AuditBegin())}},
-		{"Cache, hit", []mcpkit.Middleware{middleware.Cache(time.Hour)}},
+		{"Cache, hit", []mcpkit.Middleware{middleware.Cache(time.Hour, middleware.CacheShared())}},
 		{"Concurrency", []mcpkit.Middleware{middleware.Concurrency(10, 10)}},
 		{"Concurrency by caller", []mcpkit.Middleware{middleware.Concurrency(10, 10, middleware.By(middleware.CallerOf))}},
 		{"ErrorCodes", []mcpkit.Middleware{middleware.ErrorCodes()}},

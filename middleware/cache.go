@@ -25,16 +25,18 @@ func CacheBytes(n int) CacheOption { return func(c *resultCache) { c.maxBytes = 
 // CacheVary adds to the key of a result what the function returns, for example a header.
 func CacheVary(f func(*mcpkit.Call) string) CacheOption { return func(c *resultCache) { c.vary = f } }
 
-// CacheShared shares results between all callers. The tools must not depend on the caller.
+// CacheShared shares results between all callers, authenticated or not. The tools must not depend
+// on the caller.
 func CacheShared() CacheOption { return func(c *resultCache) { c.shared = true } }
 
 // Cache keeps the results of tools with the hint readonly for ttl, for each caller. A ttl of 0
 // caches nothing. Identical calls that come while the first one runs wait for its result.
 //
-// The key of a result is the tool, the arguments, the [Caller] and its scopes, so a caller never
-// gets a result that was made with other scopes. Callers without principal and session share
-// results. Errors are not cached, nor are results that depend on answers of the client. The results
-// of a tool end with its registration. Cache panics on negative values.
+// The key of a result is the tool, the arguments, the principal and its scopes, so a caller never
+// gets a result that was made for another caller or with other scopes. Results of unauthenticated
+// callers are not cached, unless [CacheShared] is given. Errors are not cached, nor are results
+// that depend on answers of the client. The results of a tool end with its registration. Cache
+// panics on negative values.
 func Cache(ttl time.Duration, opts ...CacheOption) mcpkit.Middleware {
 	c := &resultCache{}
 	for _, o := range opts {
@@ -46,7 +48,7 @@ func Cache(ttl time.Duration, opts ...CacheOption) mcpkit.Middleware {
 	c.kept = memo.New[cacheKey](ttl, c.entries, c.maxBytes, cloneKept)
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			if ttl == 0 || !cacheable(call) {
+			if ttl == 0 || !cacheable(call) || !c.shared && call.Principal() == nil {
 				return next(ctx, call)
 			}
 			key := c.key(call)
@@ -85,7 +87,7 @@ type resultCache struct {
 // A cacheKey is what a result depends on.
 type cacheKey struct {
 	tool      *protocol.Tool // its registration, not its name
-	caller    Caller
+	principal string         // and scopes: "" if callers share results
 	scopes    string
 	arguments string
 	vary      string
@@ -94,10 +96,8 @@ type cacheKey struct {
 func (c *resultCache) key(call *mcpkit.Call) cacheKey {
 	k := cacheKey{tool: call.Tool(), arguments: memo.Arguments(call.Arguments())}
 	if !c.shared {
-		k.caller = CallerOf(call)
-		if p := call.Principal(); p != nil {
-			k.scopes = memo.Scopes(p.Scopes)
-		}
+		p := call.Principal()
+		k.principal, k.scopes = p.Key(), memo.Scopes(p.Scopes)
 	}
 	if c.vary != nil {
 		k.vary = c.vary(call)

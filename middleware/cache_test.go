@@ -51,8 +51,8 @@ func TestCacheKeepsWhatOnlyReads(t *testing.T) {
 			c := &counter{}
 			srv := newServer(t, mcpkit.NewTool("x", c.tool).Hints(test.hints))
 			srv.Use(middleware.Cache(time.Hour))
-			require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "x"))
-			require.Equal(t, test.second, modern(t, srv).toolText(t.Context(), "x"))
+			require.Equal(t, "run 1", modern(t, srv).toolText(as(t.Context(), "ann"), "x"))
+			require.Equal(t, test.second, modern(t, srv).toolText(as(t.Context(), "ann"), "x"))
 		})
 	}
 }
@@ -68,11 +68,11 @@ func TestCachedResultsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := cached(t)
 		p := modern(t, srv)
-		require.Equal(t, "run 1", p.toolText(t.Context(), "x"))
+		require.Equal(t, "run 1", p.toolText(as(t.Context(), "ann"), "x"))
 		time.Sleep(time.Minute - time.Nanosecond)
-		require.Equal(t, "run 1", p.toolText(t.Context(), "x"))
+		require.Equal(t, "run 1", p.toolText(as(t.Context(), "ann"), "x"))
 		time.Sleep(time.Nanosecond)
-		require.Equal(t, "run 2", p.toolText(t.Context(), "x"))
+		require.Equal(t, "run 2", p.toolText(as(t.Context(), "ann"), "x"))
 	})
 }
 
@@ -91,15 +91,14 @@ func TestCachedResultsDependOn(t *testing.T) {
 		first, other call
 		same         bool
 	}{
-		{"nothing", call{nobody, "", `{}`}, call{nobody, "", `{}`}, true},
+		{"nothing", call{who("ann"), "", `{}`}, call{who("ann"), "", `{}`}, true},
 		{"not on the version", call{who("ann"), "", `{}`}, call{who("ann"), "s", `{}`}, true},
-		{"not on white space", call{nobody, "", `{"a":"x","b":1}`}, call{nobody, "", "{ \"a\":\n\"x\", \"b\": 1 }"}, true},
-		{"arguments", call{nobody, "", `{"a":"x"}`}, call{nobody, "", `{"a":"y"}`}, false},
+		{"not on white space", call{who("ann"), "", `{"a":"x","b":1}`}, call{who("ann"), "", "{ \"a\":\n\"x\", \"b\": 1 }"}, true},
+		{"arguments", call{who("ann"), "", `{"a":"x"}`}, call{who("ann"), "", `{"a":"y"}`}, false},
 		{"the principal", call{who("ann"), "", `{}`}, call{who("bob"), "", `{}`}, false},
 		{"that there is one", call{who("ann"), "", `{}`}, call{nobody, "", `{}`}, false},
 		{"scopes", call{who("ann", "a", "b"), "", `{}`}, call{who("ann", "a"), "", `{}`}, false},
 		{"not on their order", call{who("ann", "a", "b"), "", `{}`}, call{who("ann", "b", "a"), "", `{}`}, true},
-		{"the session of nobody", call{nobody, "s1", `{}`}, call{nobody, "s2", `{}`}, false},
 		{"not on the session of somebody", call{who("ann"), "s1", `{}`}, call{who("ann"), "s2", `{}`}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -122,6 +121,23 @@ func TestCachedResultsDependOn(t *testing.T) {
 	}
 }
 
+func TestResultsOfUnauthenticatedCallersAreNotCached(t *testing.T) {
+	t.Run("middleware", func(t *testing.T) {
+		srv, _ := cached(t)
+		require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "x"))
+		require.Equal(t, "run 2", modern(t, srv).toolText(t.Context(), "x"))
+		require.Equal(t, "run 3", legacy(t, srv, "s").toolText(t.Context(), "x"))
+		require.Equal(t, "run 4", legacy(t, srv, "s").toolText(t.Context(), "x"))
+	})
+	t.Run("tag", func(t *testing.T) {
+		srv := mcpkit.MustNew(&Board{}, quiet)
+		require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "mine"))
+		require.Equal(t, "run 2", modern(t, srv).toolText(t.Context(), "mine"))
+		require.Equal(t, "run 3", legacy(t, srv, "s").toolText(t.Context(), "mine"))
+		require.Equal(t, "run 4", legacy(t, srv, "s").toolText(t.Context(), "mine"))
+	})
+}
+
 func TestCacheOptions(t *testing.T) {
 	t.Run("shared", func(t *testing.T) {
 		srv, _ := cached(t, middleware.CacheShared())
@@ -131,7 +147,7 @@ func TestCacheOptions(t *testing.T) {
 	t.Run("vary", func(t *testing.T) {
 		srv, _ := cached(t, middleware.CacheVary(func(call *mcpkit.Call) string { return string(call.Meta("tenant")) }))
 		text := func(tenant string) string {
-			return textOf(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`, `"tenant":"`+tenant+`"`))
+			return textOf(t, modern(t, srv).call(as(t.Context(), "ann"), "tools/call", `{"name":"x"}`, `"tenant":"`+tenant+`"`))
 		}
 		require.Equal(t, "run 1", text("a"))
 		require.Equal(t, "run 2", text("b"))
@@ -140,27 +156,27 @@ func TestCacheOptions(t *testing.T) {
 	t.Run("entries", func(t *testing.T) {
 		srv, _ := cached(t, middleware.CacheEntries(2))
 		p := modern(t, srv)
-		require.Equal(t, "run 1", p.toolText(t.Context(), "x", `{"b":1}`))
-		require.Equal(t, "run 2", p.toolText(t.Context(), "x", `{"b":2}`))
-		require.Equal(t, "run 1", p.toolText(t.Context(), "x", `{"b":1}`))
-		require.Equal(t, "run 3", p.toolText(t.Context(), "x", `{"b":3}`), "the second was not used for longest")
-		require.Equal(t, "run 1", p.toolText(t.Context(), "x", `{"b":1}`))
-		require.Equal(t, "run 4", p.toolText(t.Context(), "x", `{"b":2}`))
+		require.Equal(t, "run 1", p.toolText(as(t.Context(), "ann"), "x", `{"b":1}`))
+		require.Equal(t, "run 2", p.toolText(as(t.Context(), "ann"), "x", `{"b":2}`))
+		require.Equal(t, "run 1", p.toolText(as(t.Context(), "ann"), "x", `{"b":1}`))
+		require.Equal(t, "run 3", p.toolText(as(t.Context(), "ann"), "x", `{"b":3}`), "the second was not used for longest")
+		require.Equal(t, "run 1", p.toolText(as(t.Context(), "ann"), "x", `{"b":1}`))
+		require.Equal(t, "run 4", p.toolText(as(t.Context(), "ann"), "x", `{"b":2}`))
 	})
 	t.Run("bytes", func(t *testing.T) {
 		srv, _ := cached(t, middleware.CacheBytes(len("run 1")+len(`{}`)-1))
-		require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "x"))
-		require.Equal(t, "run 2", modern(t, srv).toolText(t.Context(), "x"))
+		require.Equal(t, "run 1", modern(t, srv).toolText(as(t.Context(), "ann"), "x"))
+		require.Equal(t, "run 2", modern(t, srv).toolText(as(t.Context(), "ann"), "x"))
 	})
 }
 
 func TestCacheForgetsToolsThatAreRegisteredAnew(t *testing.T) {
 	srv, c := cached(t)
-	require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "x"))
+	require.Equal(t, "run 1", modern(t, srv).toolText(as(t.Context(), "ann"), "x"))
 	require.True(t, srv.RemoveTools("x"))
-	require.NotNil(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`).Error)
+	require.NotNil(t, modern(t, srv).call(as(t.Context(), "ann"), "tools/call", `{"name":"x"}`).Error)
 	require.NoError(t, srv.Add(mcpkit.NewTool("x", c.tool).Hints("readonly")))
-	require.Equal(t, "run 2", modern(t, srv).toolText(t.Context(), "x"))
+	require.Equal(t, "run 2", modern(t, srv).toolText(as(t.Context(), "ann"), "x"))
 }
 
 func TestCacheKeepsNoFailures(t *testing.T) {
@@ -179,7 +195,7 @@ func TestCacheKeepsNoFailures(t *testing.T) {
 	for _, name := range []string{"error", "result", "panic", "asks"} {
 		runs = 0
 		for range 2 {
-			modern(t, srv).call(t.Context(), "tools/call", `{"name":"`+name+`"}`)
+			modern(t, srv).call(as(t.Context(), "ann"), "tools/call", `{"name":"`+name+`"}`)
 		}
 		require.Equal(t, 2, runs, name)
 	}
@@ -200,10 +216,10 @@ func TestCallsThatAreTheSameRunOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		replies := make([]string, 10)
 		for i := range replies {
-			wg.Go(func() { replies[i] = modern(t, srv).toolText(t.Context(), "x") })
+			wg.Go(func() { replies[i] = modern(t, srv).toolText(as(t.Context(), "ann"), "x") })
 		}
 		synctest.Wait()
-		gone, leave := context.WithCancel(t.Context())
+		gone, leave := context.WithCancel(as(t.Context(), "ann"))
 		var left string
 		wg.Go(func() { left = modern(t, srv).toolText(gone, "x") })
 		synctest.Wait()
@@ -222,13 +238,13 @@ func TestAFirstCallThatIsCancelledIsNobodyElsesFailure(t *testing.T) {
 		g := newGate()
 		srv := newServer(t, mcpkit.NewTool("x", g.tool).Hints("readonly").Timeout(0))
 		srv.Use(middleware.Cache(time.Hour))
-		first, cancel := context.WithCancel(t.Context())
+		first, cancel := context.WithCancel(as(t.Context(), "ann"))
 		var wg sync.WaitGroup
 		var one, two, three string
 		wg.Go(func() { one = modern(t, srv).toolText(first, "x") })
 		synctest.Wait()
-		wg.Go(func() { two = modern(t, srv).toolText(t.Context(), "x") })
-		wg.Go(func() { three = modern(t, srv).toolText(t.Context(), "x") })
+		wg.Go(func() { two = modern(t, srv).toolText(as(t.Context(), "ann"), "x") })
+		wg.Go(func() { three = modern(t, srv).toolText(as(t.Context(), "ann"), "x") })
 		synctest.Wait()
 		require.Equal(t, int64(1), g.running.Load())
 		cancel()
@@ -253,9 +269,9 @@ func TestCachedResultsAreNotShared(t *testing.T) {
 		}
 		return result, nil
 	}), middleware.Cache(time.Hour))
-	first := said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`))
+	first := said(t, modern(t, srv).call(as(t.Context(), "ann"), "tools/call", `{"name":"x"}`))
 	for range 3 {
-		require.Equal(t, first, said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)))
+		require.Equal(t, first, said(t, modern(t, srv).call(as(t.Context(), "ann"), "tools/call", `{"name":"x"}`)))
 	}
 }
 

@@ -150,7 +150,7 @@ func TestArgumentsThatAreOverwrittenBreakTheirOwnCallAlone(t *testing.T) {
 				}
 			}
 			return next(ctx, call)
-		}), middleware.Logging(slog.New(slog.NewJSONHandler(io.Discard, nil)), middleware.LogArguments(0)), middleware.Cache(time.Hour))
+		}), middleware.Logging(slog.New(slog.NewJSONHandler(io.Discard, nil)), middleware.LogArguments(0)), middleware.Cache(time.Hour, middleware.CacheShared()))
 		for family, p := range families(t, srv) {
 			overwrite = true
 			reply := said(t, p.call(t.Context(), "tools/call", `{"name":"echo","arguments":{"text":"hello"}}`))

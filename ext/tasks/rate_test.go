@@ -94,7 +94,7 @@ func TestRunsWithAnswersDoNotTakeKeptResults(t *testing.T) {
 			}
 			ok, err := mcpkit.Confirm(ctx, "Look?", mcpkit.Key("look"))
 			return fmt.Sprint("looked: ", ok), err
-		}).Hints("readonly").Cache("1h").Tag("task", "optional")))
+		}).Hints("readonly").Cache("1h,public").Tag("task", "optional")))
 		p := o.modern()
 		id := p.start("look", `{}`)
 		p.await(id, protocol.TaskInputRequired)
