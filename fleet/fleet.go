@@ -291,11 +291,11 @@ func (f *Fleet) Alive(ctx context.Context, replica string) (bool, error) {
 
 // do runs one operation of the engine, within its time. invalid is what is wrong with the arguments;
 // then the engine is not called.
-func (f *Fleet) do(ctx context.Context, op, set string, invalid error, run func(ctx context.Context) error) error {
+func (f *Fleet) do(caller context.Context, op, set string, invalid error, run func(ctx context.Context) error) error {
 	if err := f.refuse(); err != nil {
 		return &UnavailableError{op, err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.opts.Timeout)
+	ctx, cancel := context.WithTimeout(caller, f.opts.Timeout)
 	defer cancel()
 	end := func(error) {}
 	if f.opts.Observe != nil {
@@ -311,7 +311,7 @@ func (f *Fleet) do(ctx context.Context, op, set string, invalid error, run func(
 		f.outcome(nil)
 		return err
 	}
-	if !errors.Is(context.Cause(ctx), context.Canceled) { // the caller left
+	if caller.Err() == nil { // otherwise the caller left, which says nothing about the engine
 		f.outcome(err)
 	}
 	return &UnavailableError{op, err}

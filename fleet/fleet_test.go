@@ -285,18 +285,38 @@ func TestAnEngineThatHangsIsNotAskedForLong(t *testing.T) {
 
 // TestCallersThatLeaveSayNothingAboutTheEngine cancels operations: the engine is not at fault.
 func TestCallersThatLeaveSayNothingAboutTheEngine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		engine := &hanging{Engine: fleet.NewMemory(fleet.MemoryOptions{}), hangs: true}
-		f := fleet.New(engine, fleet.Options{Seal: seal, Open: open})
-		for range 10 {
-			ctx, cancel := context.WithCancel(t.Context())
+	for name, leaving := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"cancelled": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Millisecond, cancel)
-			_, err := f.Set("things", 1).Get(ctx, "a")
-			require.ErrorIs(t, err, context.Canceled)
-		}
-		require.NoError(t, f.Health())
-		require.NoError(t, f.Close())
-	})
+			return ctx, cancel
+		},
+		"cancelled with a cause": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			leave := func() { cancel(errors.New("the client has cancelled the call")) }
+			time.AfterFunc(time.Millisecond, leave)
+			return ctx, leave
+		},
+		"out of time": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine := &hanging{Engine: fleet.NewMemory(fleet.MemoryOptions{}), hangs: true}
+				f := fleet.New(engine, fleet.Options{Seal: seal, Open: open})
+				for range 10 {
+					ctx, cancel := leaving(t.Context())
+					_, err := f.Set("things", 1).Get(ctx, "a")
+					require.Error(t, ctx.Err())
+					require.ErrorIs(t, err, ctx.Err())
+					cancel()
+				}
+				require.NoError(t, f.Health())
+				require.NoError(t, f.Close())
+			})
+		})
+	}
 }
 
 func TestOperationsAreObserved(t *testing.T) {
