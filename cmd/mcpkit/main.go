@@ -11,7 +11,6 @@
 //	mcpkit prompt SERVER PROMPT [name=text ...]    get the messages of a prompt of a server
 //	mcpkit tasks SERVER ID [wait|answer|cancel]    show a task that a call has become, or act on it
 //	mcpkit install HOST SERVER                     add a server to the configuration of a chat client
-//	mcpkit bundle [PACKAGE] [-- ARGUMENT ...]      pack a server for chat clients and for the registry
 //
 // "mcpkit help" lists all commands. Run it as "go tool mcpkit" after
 // "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with go run.
@@ -68,7 +67,6 @@ func commands(std streams) []*cobra.Command {
 		subscribeCommand(std),
 		pingCommand(std),
 		logoutCommand(),
-		bundleCommand(std),
 		installCommand(std),
 		uninstallCommand(std),
 		statusCommand(std),

@@ -46,6 +46,12 @@ func TestNewModulesWork(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(docker), `ENTRYPOINT ["/my-shop", "-http", ":8080"]`)
 
+	manifest, err := os.ReadFile(filepath.Join(dir, "bundle", "manifest.json"))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"manifest_version": "0.3", "name": "my-shop", "version": "0.1.0",
+		"description": "Keeps items with a price, and finds them again.", "author": {"name": "The authors of example.com/my-shop"},
+		"server": {"type": "binary", "entry_point": "my-shop", "mcp_config": {"command": "${__dirname}/my-shop"}}}`, string(manifest))
+
 	code, _, errs = said(t, "new", dir, "-module", "x")
 	require.Equal(t, exitFault, code)
 	require.Equal(t, "mcpkit new: "+dir+" is not empty; name a new folder\n", errs)

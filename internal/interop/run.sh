@@ -61,21 +61,11 @@ build() {
 	(cd "$here/mcpgo" && go build -o "$cache/bin/mcpgo" .)
 }
 
-# bundle packs an example and lets the tool of the format read the bundle.
-bundle() {
-	say "validating a bundle with @anthropic-ai/mcpb"
-	rm -rf "$cache/bundle"
-	(cd "$root" && go run ./cmd/mcpkit bundle ./examples/notes -o "$cache/bundle" -ask 'NOTES_TOKEN=The token of your notes.') >/dev/null
-	mcpb unpack "$cache/bundle"/*.mcpb "$cache/bundle/unpacked" >/dev/null
-	mcpb validate "$cache/bundle/unpacked/manifest.json"
-}
-
 require_npm
 install
 build
 node "$cache/run.mjs" "$cache/bin" "$@" || die "failed"
 if [ $# -eq 0 ]; then
 	node "$cache/cli.mjs" "$cache/bin" || die "failed"
-	bundle
 fi
 say "passed"

@@ -29,6 +29,7 @@ var targets = []struct{ template, file string }{
 	{"dockerignore.tmpl", ".dockerignore"},
 	{"gitignore.tmpl", ".gitignore"},
 	{"ci.yml.tmpl", ".github/workflows/ci.yml"},
+	{"manifest.json.tmpl", "bundle/manifest.json"},
 	{"README.md.tmpl", "README.md"},
 	{"go.mod.tmpl", "go.mod"},
 }
