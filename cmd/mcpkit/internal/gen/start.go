@@ -154,8 +154,8 @@ func (f *file) startOptions(mcpkit string) string {
 // will do: go.sum may not have what rawschema imports.
 func (f *file) rawSchemas(mcpkit, library string) string {
 	compile := ""
-	if f.pkg.Dirs[library+"rawschema"] != "" {
-		compile = f.use(library+"rawschema", "rawschema") + ".Compile"
+	if f.pkg.Dirs[library+"reflectx/rawschema"] != "" {
+		compile = f.use(library+"reflectx/rawschema", "rawschema") + ".Compile"
 	} else {
 		raw := f.use(library+"reflectx", "reflectx") + ".RawSchema"
 		compile = fmt.Sprintf("func(%s.RawMessage) (%[2]s, error) { return struct{ %[2]s }{}, nil }", f.use("encoding/json", "json"), raw)
