@@ -24,7 +24,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/tools/go/analysis/unitchecker"
 )
 
 // streams are the standard streams of the program, and the function that opens the browser; nil
@@ -76,9 +75,6 @@ func commands(std streams) []*cobra.Command {
 }
 
 func main() {
-	if calledByGoVet(os.Args[1:]) {
-		unitchecker.Main(analyzer)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/tools/go/analysis/unitchecker"
-
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
@@ -41,8 +39,6 @@ func TestMain(m *testing.M) {
 	case slices.Contains(os.Args[1:], asFailure):
 		fmt.Fprintln(os.Stderr, time.Now().Format(time.RFC3339Nano), "cannot open the database; set MCPKIT_TEST_DSN")
 		os.Exit(3)
-	case calledByGoVet(os.Args[1:]):
-		unitchecker.Main(analyzer)
 	}
 	// The modules that tests write must not download anything.
 	for key, value := range map[string]string{"GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOWORK": "off"} {

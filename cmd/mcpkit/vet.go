@@ -7,11 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/tools/go/analysis"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
@@ -27,52 +24,8 @@ Last, vet prints what tools/list of each service costs a model, in tokens, and
 warns of tool names that some clients refuse.
 
 Vet also reports methods and fields without a description, a stale
-` + services.GeneratedFile + `, tools with names such as DeleteNote without hints,
-methods that seem to change something before they ask without mcpkit.Once, and
-dropped errors of Serve and Register. A comment //lint:ignore mcpkit REASON
-silences these findings on its line and the next. These checks also run as
-go vet -vettool=$(which mcpkit) [packages]`
-
-// analyzer runs the checks of the source under go vet, which passes one package at a time and only
-// the types of its imports.
-var analyzer = &analysis.Analyzer{
-	Name: "mcpkit",
-	Doc:  "check services of mcpkit: annotations, signatures, input fields, doc comments",
-	Run: func(pass *analysis.Pass) (any, error) {
-		p := &services.Package{
-			Path: pass.Pkg.Path(), Fset: pass.Fset, Files: pass.Files, Types: pass.Pkg, Info: pass.TypesInfo, Dirs: map[string]string{}, OneOnly: true,
-		}
-		if len(pass.Files) > 0 {
-			p.Dir = filepath.Dir(pass.Fset.Position(pass.Files[0].Package).Filename)
-			p.Dirs[p.Path] = p.Dir
-		}
-		if err := p.Find(nil); err != nil {
-			return nil, err
-		}
-		for _, d := range vet.Sort(p, vet.Check(p)) {
-			pass.Report(analysis.Diagnostic{Pos: d.Pos, Message: d.Message})
-		}
-		for _, file := range pass.Files {
-			if filepath.Base(pass.Fset.Position(file.Package).Filename) != services.GeneratedFile || !p.FindDirs() {
-				continue
-			}
-			if err := vet.Fresh(p); err != nil {
-				pass.Report(analysis.Diagnostic{Pos: file.Package, Message: err.Error()})
-			}
-		}
-		return nil, nil
-	},
-}
-
-// calledByGoVet reports whether the arguments are those of a -vettool.
-func calledByGoVet(args []string) bool {
-	if len(args) == 0 {
-		return false
-	}
-	flags, last := args[:len(args)-1], args[len(args)-1]
-	words := slices.ContainsFunc(flags, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-	return args[0] == "-flags" || strings.HasPrefix(args[0], "-V=") || strings.HasSuffix(last, ".cfg") && !words
-}
+` + services.GeneratedFile + `, and fields whose values come from constants that only
+that file tells a program without its source.`
 
 func vetCommand(std streams) *cobra.Command {
 	return packagesCommand(std, &cobra.Command{

@@ -111,12 +111,3 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		})
 	}
 }
-
-func TestArgumentsThatEndInCfgAreNotThoseOfGoVet(t *testing.T) {
-	for _, args := range [][]string{{"-flags"}, {"-V=full"}, {"vet.cfg"}, {"-json", "-c=2", "/tmp/vet.cfg"}} {
-		require.True(t, calledByGoVet(args), args)
-	}
-	for _, args := range [][]string{{"read", "./notes", "file:///app.cfg"}, {"install", "cursor", "./notes", "-file", "mcp.cfg"}, {"call", "./notes", "open", "name=app.cfg"}} {
-		require.False(t, calledByGoVet(args), args)
-	}
-}

@@ -172,9 +172,6 @@ func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]*Se
 	}
 	for _, file := range p.Files {
 		ast.Inspect(file, func(n ast.Node) bool {
-			if stmt, ok := n.(ast.Stmt); ok {
-				p.findDropped(stmt)
-			}
 			call, ok := n.(*ast.CallExpr)
 			if !ok {
 				return true
@@ -186,26 +183,6 @@ func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]*Se
 			p.findCall(fn, call, add, options)
 			return true
 		})
-	}
-}
-
-// findDropped records a statement that starts or extends a server and drops the error.
-func (p *Package) findDropped(stmt ast.Stmt) {
-	var call *ast.CallExpr
-	switch s := stmt.(type) {
-	case *ast.ExprStmt:
-		call, _ = ast.Unparen(s.X).(*ast.CallExpr)
-	case *ast.GoStmt:
-		call = s.Call
-	case *ast.DeferStmt:
-		call = s.Call
-	}
-	if call == nil {
-		return
-	}
-	fn, ok := typeutil.Callee(p.Info, call).(*types.Func)
-	if ok && isMcpkit(fn.Pkg()) && slices.Contains([]string{"Serve", "Register", "Add", "Mount"}, fn.Name()) {
-		p.Dropped = append(p.Dropped, call)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
-	"go/build"
 	"go/token"
 	"go/types"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/packages"
-	"golang.org/x/tools/go/types/typeutil"
 )
 
 // GeneratedFile is the file that "mcpkit gen" writes.
@@ -34,9 +32,8 @@ type Package struct {
 	Types     *types.Package
 	Info      *types.Info
 	// Dirs has the directories of this package and of all its imports, by import path, without the
-	// standard library. If OneOnly is set, it only has the directory of this package.
-	Dirs    map[string]string
-	OneOnly bool
+	// standard library.
+	Dirs map[string]string
 
 	Services []*Service
 	// Functions are the signatures of the functions from which tools, prompts and resources are
@@ -48,8 +45,6 @@ type Package struct {
 	Unions []Union
 	// OwnRules is set if the program passes its own validator, which may have more rules.
 	OwnRules bool
-	// Dropped are the calls that drop the error of Serve, Register and similar functions.
-	Dropped []*ast.CallExpr
 }
 
 // A Union is an interface and the possible types of its values.
@@ -160,27 +155,4 @@ func dirs(p *packages.Package) map[string]string {
 		found[p.PkgPath] = filepath.Dir(p.GoFiles[0])
 	}
 	return found
-}
-
-// FindDirs sets Dirs from the positions of the declarations of the imports. It reports whether it
-// found all directories; with -trimpath, positions have none.
-func (p *Package) FindDirs() bool {
-	p.Dirs = map[string]string{p.Path: p.Dir}
-	all := true
-	for _, imported := range typeutil.Dependencies(p.Types.Imports()...) {
-		for _, name := range imported.Scope().Names() {
-			file := p.Fset.Position(imported.Scope().Lookup(name).Pos()).Filename
-			if file == "" {
-				continue
-			}
-			if !filepath.IsAbs(file) && !strings.HasPrefix(file, "$GOROOT") {
-				all = false
-			} else if !strings.HasPrefix(file, "$GOROOT") && !strings.HasPrefix(file, filepath.Join(build.Default.GOROOT, "src")) {
-				p.Dirs[imported.Path()] = filepath.Dir(file)
-			}
-			break
-		}
-	}
-	p.OneOnly = false
-	return all
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/internal/wellknown"
-	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // sourceDescriptions has the doc comments of the types whose descriptions clients can see.
@@ -60,12 +59,6 @@ func (v *checker) hasSource(obj *types.TypeName) bool {
 	return ok
 }
 
-// outOfSight reports whether the comments of the type are unknown, because go vet shows only one
-// package at a time.
-func (v *checker) outOfSight(obj *types.TypeName) bool {
-	return v.pkg.OneOnly && obj.Pkg() != nil && obj.Pkg() != v.pkg.Types
-}
-
 // fieldDescriptions reports fields without a description in t and in the types of its fields. The
 // diagnostics do not name the tool, so that [Sort] removes those of a type that tools share.
 func (v *checker) fieldDescriptions(t types.Type, seen map[types.Type]bool) {
@@ -92,7 +85,10 @@ func (v *checker) fieldDescriptions(t types.Type, seen map[types.Type]bool) {
 				v.source.text(named.Obj(), f.Name()) == "" && !v.typeHasDescriptions(f.Type()):
 				v.report(f.Pos(), "field %s of %s: it has no description; write a comment, or a desc tag", f.Name(), named.Obj().Name())
 			}
-			v.oneof(named, f, tag.Get("validate"))
+			if rules := strings.Split(tag.Get("validate"), ","); slices.Contains(rules, "enum") && !v.generated {
+				v.report(f.Pos(), "field %s of %s: a program that runs without its source does not know the values of %s; run mcpkit gen",
+					f.Name(), named.Obj().Name(), types.TypeString(f.Type(), types.RelativeTo(v.pkg.Types)))
+			}
 			v.fieldDescriptions(f.Type(), seen)
 		}
 	}
@@ -100,26 +96,5 @@ func (v *checker) fieldDescriptions(t types.Type, seen map[types.Type]bool) {
 
 func (v *checker) typeHasDescriptions(t types.Type) bool {
 	named, ok := types.Unalias(services.Indirect(t)).(*types.Named)
-	return ok && (v.outOfSight(named.Obj()) || v.source.text(named.Obj(), "") != "")
-}
-
-// Words in the name of a tool that may do harm. Those of drasticFirst count as the first word only.
-var (
-	drastic      = []string{"delete", "remove", "drop", "purge", "erase", "destroy", "wipe", "truncate", "uninstall", "revoke"}
-	drasticFirst = []string{"send", "clear", "reset", "kill", "cancel", "post", "pay", "publish", "overwrite", "transfer", "email", "deploy"}
-)
-
-// hints reports a tool without hints whose name suggests that it may do harm.
-func (v *checker) hints(s *services.Service, m services.Method) {
-	name := m.Func.Name()
-	if m.Marker != "" && m.Marker != "Tool" || s.EntryTag(name).Get("hints") != "" {
-		return
-	}
-	for i, word := range strings.Split(reflectx.SnakeCase(name), "_") {
-		if slices.Contains(drastic, word) || i == 0 && slices.Contains(drasticFirst, word) {
-			v.report(place(v.pkg, s, s.Type.Obj().Name()+"."+name),
-				`%s.%s: the name suggests that it may do harm, and it has no hints; write for example hints:"destructive", or hints:"additive" if it is harmless`, s.Type.Obj().Name(), name)
-			return
-		}
-	}
+	return ok && v.source.text(named.Obj(), "") != ""
 }

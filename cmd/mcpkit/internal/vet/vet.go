@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
-	"go/types"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,58 +36,15 @@ type Cost struct {
 }
 
 // Check checks the source of the services of p. Call [services.Package.Find] before.
-//
-// The comment //lint:ignore mcpkit REASON silences the diagnostics of its own line and the next.
 func Check(p *services.Package) []Diagnostic {
-	v := &checker{pkg: p, source: newSourceDescriptions(p)}
+	_, err := os.Stat(filepath.Join(p.Dir, services.GeneratedFile))
+	v := &checker{pkg: p, source: newSourceDescriptions(p), generated: err == nil}
 	for _, s := range p.Services {
 		if !v.inTest(s.Type.Obj().Pos()) { // tests have services with mistakes on purpose
 			v.service(s)
 		}
 	}
-	v.rounds()
-	for _, call := range p.Dropped {
-		if !v.inTest(call.Pos()) {
-			v.report(call.Pos(), "the error of %s, which says what is wrong with the service, is dropped; write if err := %[1]s; err != nil { log.Fatal(err) }",
-				types.ExprString(call.Fun)+"(…)")
-		}
-	}
-	return v.withoutIgnored()
-}
-
-// ignore begins the comments that silence a diagnostic.
-const ignore = "//lint:ignore mcpkit"
-
-// withoutIgnored returns the diagnostics that are not silenced, and one for each comment without a
-// reason.
-func (v *checker) withoutIgnored() []Diagnostic {
-	type line struct {
-		file   string
-		number int
-	}
-	ignored := map[line]bool{}
-	var faults []Diagnostic
-	for _, file := range v.pkg.Files {
-		for _, group := range file.Comments {
-			for _, comment := range group.List {
-				reason, ok := strings.CutPrefix(comment.Text, ignore)
-				if !ok {
-					continue
-				}
-				if strings.TrimSpace(reason) == "" {
-					faults = append(faults, Diagnostic{comment.Pos(), "a " + ignore + " comment needs a reason after \"mcpkit\""})
-					continue
-				}
-				place := v.pkg.Fset.Position(comment.Pos())
-				ignored[line{place.Filename, place.Line}] = true
-				ignored[line{place.Filename, place.Line + 1}] = true
-			}
-		}
-	}
-	return append(slices.DeleteFunc(v.found, func(d Diagnostic) bool {
-		place := v.pkg.Fset.Position(d.Pos)
-		return ignored[line{place.Filename, place.Line}]
-	}), faults...)
+	return v.found
 }
 
 // Sort sorts diagnostics of p by position, and removes duplicates.
@@ -120,9 +76,10 @@ func Fresh(p *services.Package) error {
 }
 
 type checker struct {
-	pkg    *services.Package
-	source *sourceDescriptions
-	found  []Diagnostic
+	pkg       *services.Package
+	source    *sourceDescriptions
+	generated bool // the package has a generated file
+	found     []Diagnostic
 }
 
 func (v *checker) inTest(pos token.Pos) bool {
@@ -143,7 +100,6 @@ func (v *checker) service(s *services.Service) {
 			continue
 		}
 		v.descriptions(s, m)
-		v.hints(s, m)
 	}
 }
 
