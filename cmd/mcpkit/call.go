@@ -53,7 +53,7 @@ wants a number, a bool, an array or an object.
 
 A server may run the tool as a task. The command follows it to its end, unless
 -start is given; an interrupt cancels it.`,
-	}, func(ctx context.Context, r *remote) error { return runCall(ctx, r, object, start) }, answerFlags, saveFlag, completes(completeTool))
+	}, func(ctx context.Context, r *remote) error { return runCall(ctx, r, object, start) }, answerFlags, saveFlag)
 	cmd.Flags().StringVar(&object, "json", "", "the arguments as a JSON `object`, instead of name=text and name:=json")
 	cmd.Flags().BoolVar(&start, "start", false, "if the server makes a task of the call, print its ID and do not wait; mcpkit tasks shows the task")
 	return cmd
@@ -181,7 +181,7 @@ func readCommand(std streams) *cobra.Command {
 		Use:   "read SERVER URI",
 		Short: "read a resource of a server",
 		Long:  "Reads a resource.",
-	}, runRead, answerFlags, saveFlag, completes(completeURI))
+	}, runRead, answerFlags, saveFlag)
 }
 
 // runRead is the command read.
@@ -214,7 +214,7 @@ func promptCommand(std streams) *cobra.Command {
 		Use:   "prompt SERVER PROMPT [name=text ...]",
 		Short: "get the messages of a prompt of a server",
 		Long:  "Gets the messages of a prompt.",
-	}, runPrompt, answerFlags, saveFlag, completes(completePrompt))
+	}, runPrompt, answerFlags, saveFlag)
 }
 
 // texts reads name=text.

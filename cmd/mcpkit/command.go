@@ -66,7 +66,7 @@ func newRoot(std streams) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(std.out, cmd) })
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, err) })
-	root.CompletionOptions.DisableDefaultCmd = true // completionCommand is ours
+	root.SetCompletionCommandGroupID(groupSetup)
 	root.AddGroup(
 		&cobra.Group{ID: groupSource, Title: "Write a server:"},
 		&cobra.Group{ID: groupServer, Title: "Call a server:"},

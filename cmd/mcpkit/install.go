@@ -47,13 +47,6 @@ func hostNames() []string {
 	return names
 }
 
-func completeHosts(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	return hostNames(), cobra.ShellCompDirectiveNoFileComp
-}
-
 // locate returns the host and its file.
 func (p *placement) locate(name string) (*hosts.Host, string, error) {
 	h := hosts.Find(name)
@@ -82,7 +75,6 @@ own. Before it writes, the program starts or calls the server and asks for its
 name; -no-check leaves that out.`,
 	}, func(ctx context.Context, r *remote) error { return runInstall(ctx, r, &p) }, func(r *remote, cmd *cobra.Command) {
 		r.before = 1
-		cmd.ValidArgsFunction = completeHosts
 		cmd.GroupID = groupSetup
 		p.flags(cmd)
 		cmd.Flags().StringVar(&p.name, "name", "", "the `name` of the server in the file; default: the name that the server reports")
@@ -326,9 +318,8 @@ func uninstallCommand(std streams) *cobra.Command {
 		Long: `Removes the server with the name from the configuration file of a HOST, also if
 another program added it. The file is copied to a backup before. mcpkit status
 shows the names.`,
-		GroupID:           groupSetup,
-		ValidArgsFunction: completeHosts,
-		Args:              exactly(2),
+		GroupID: groupSetup,
+		Args:    exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, file, err := p.locate(args[0])
 			if err != nil {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
@@ -408,41 +407,6 @@ func TestChangesArePrinted(t *testing.T) {
 	code, _, errs := said(t, "subscribe", lab(t), "-count", "-1")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs, "-count -1 is negative")
-}
-
-func TestTheShellCompletes(t *testing.T) {
-	url, _ := serve(t, &Lab{})
-	for _, test := range []struct {
-		words []string
-		want  string
-	}{
-		{[]string{"ca"}, "call\tcall a tool of a server\n:4\n"},
-		{[]string{"completion", "z"}, "zsh\n:4\n"},
-		{[]string{"call", ""}, ":0\n"},
-		{[]string{"list", url, ""}, ":4\n"},
-		{[]string{"call", url, "b"}, "bare\tReturns only structured content.\n:4\n"},
-		{[]string{"call", "-timeout", "1m", url, "m"}, "measure\tMeasures.\n:4\n"},
-		{[]string{"call", url, "measure", "samples=3", "s"}, "scale=\tThe unit.\n:6\n"},
-		{[]string{"call", url, "measure", "scale="}, "scale=kelvin\nscale=celsius\n:4\n"},
-		{[]string{"call", url, "measure", "precise=t"}, "precise=true\n:4\n"},
-		{[]string{"prompt", url, ""}, "explain\tExplains.\n:4\n"},
-		{[]string{"prompt", url, "explain", "t"}, "topic=\ntone=\n:6\n"},
-		{[]string{"prompt", url, "explain", "topic=li"}, "topic=light\n:4\n"},
-		{[]string{"read", url, "lab://r"}, "lab://readme\tWhat this is.\n:4\n"},
-		{[]string{"read", url, "lab://pictures/s"}, "lab://pictures/sun\nlab://pictures/star\n:4\n"},
-		{[]string{"call", "http://127.0.0.1:1", ""}, ":5\n"},
-	} {
-		code, out, errs := said(t, append([]string{cobra.ShellCompRequestCmd}, test.words...)...)
-		require.Equal(t, exitOK, code, errs)
-		require.Equal(t, test.want, out, "%q", test.words)
-	}
-	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		code, out, errs := said(t, "completion", shell)
-		require.Equal(t, exitOK, code, errs)
-		require.Contains(t, out, "__complete")
-	}
-	code, _, _ := said(t, "completion", "tcsh")
-	require.Equal(t, exitUsage, code)
 }
 
 func TestHelpFitsEightyColumns(t *testing.T) {

@@ -69,7 +69,6 @@ func commands(std streams) []*cobra.Command {
 		installCommand(std),
 		uninstallCommand(std),
 		statusCommand(std),
-		completionCommand(std),
 		versionCommand(std),
 	}
 }

@@ -70,12 +70,11 @@ type remote struct {
 }
 
 // remoteCommand completes a command that calls a server. The words after the name in cmd.Use are
-// the arguments, of which SERVER is the first. More adds flags and completion.
+// the arguments, of which SERVER is the first. More adds flags.
 func remoteCommand(std streams, cmd *cobra.Command, run func(ctx context.Context, r *remote) error, more ...func(*remote, *cobra.Command)) *cobra.Command {
 	r := &remote{name: cmd.Name(), stdin: std.in, out: newScreen(std.out), err: newScreen(std.err), browse: std.browse, asJSON: !isTerminal(std.out)}
 	cmd.GroupID = groupServer
 	cmd.Long += "\n" + serverHelp
-	completes(nil)(r, cmd)
 	for _, add := range more {
 		add(r, cmd)
 	}

@@ -51,7 +51,7 @@ func subscribeCommand(std streams) *cobra.Command {
 		Long: `Prints a line for each change until it is interrupted: changes of the lists of
 tools, prompts and resources, and updates of the resources with the URIs. As
 JSON, each line is an object.`,
-	}, func(ctx context.Context, r *remote) error { return runSubscribe(ctx, r, count) }, completes(completeURI))
+	}, func(ctx context.Context, r *remote) error { return runSubscribe(ctx, r, count) })
 	cmd.Flags().IntVar(&count, "count", 0, "end after this `number` of changes; 0 means never")
 	return cmd
 }
