@@ -68,7 +68,7 @@ func TestFleetsNeedAURLAndKeys(t *testing.T) {
 		"fleet: shared://x\n":                                "config: c.yaml:2:8: fleet: replicas encrypt what they share; set server.stateKeys to keys that all of them have",
 		keys + "fleet: redis\n":                              "config: c.yaml:3:8: fleet: this is not a URL; write for example redis://localhost:6379",
 		keys + "fleet: redis://:hunter2@localhost:6379\n":    "config: c.yaml:3:8: fleet: this URL has a user or password; put it into a variable or a file, and write env:NAME or file:PATH here",
-		keys + "fleet: nats://hunter2@localhost\n":           "config: c.yaml:3:8: fleet: this URL has a user or password; put it into a variable or a file, and write env:NAME or file:PATH here",
+		keys + "fleet: redis://hunter2@localhost\n":          "config: c.yaml:3:8: fleet: this URL has a user or password; put it into a variable or a file, and write env:NAME or file:PATH here",
 		keys + "fleet: \"redis://x:hunter2%zz@localhost\"\n": "config: c.yaml:3:8: fleet: this is not a URL; write for example redis://localhost:6379",
 		keys + "fleet: env:NONE\n":                           "config: c.yaml:3:8: fleet: the variable NONE, which should contain the secret, is not set",
 		keys + "fleet: [redis://localhost]\n":                "config: c.yaml:3:8: fleet: this is a list; want a URL, or a reference to one, env:NAME or file:PATH, if it has a password",

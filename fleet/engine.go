@@ -2,7 +2,7 @@
 // their event streams, tasks, used proofs and rates. It also carries messages between them.
 //
 // An [Engine] is the database behind it. [NewMemory] makes one for a single process; the modules
-// below this one are engines for bbolt, Redis and NATS. An engine stores bytes and knows nothing of
+// below this one are engines for bbolt and Redis. An engine stores bytes and knows nothing of
 // MCP: what it stores is sealed with the keys of the server. Package fleettest tests engines.
 //
 // Give a server its engine with mcpkit.Fleet. A [Fleet] is the view that packages of this module

@@ -17,7 +17,7 @@ var schemes struct {
 }
 
 // packages are where the engines of this project are.
-var packages = map[string]string{"redis": "redisfleet", "rediss": "redisfleet", "nats": "natsfleet", "bolt": "boltfleet"}
+var packages = map[string]string{"redis": "redisfleet", "rediss": "redisfleet", "bolt": "boltfleet"}
 
 // Register makes an engine available to [Open] for URLs with the scheme. Packages of engines call
 // it in init. Errors of open do not contain the URL, which may have a password. Register panics if

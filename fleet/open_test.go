@@ -14,8 +14,7 @@ import (
 func TestOpenNamesTheImportThatIsMissing(t *testing.T) {
 	for url, want := range map[string]string{
 		"redis://user:secret@host": `fleet: the program has no engine for redis: import _ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"`,
-		"rediss://host":            `fleet: the program has no engine for rediss: import _ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"`,
-		"NATS://host":              `fleet: the program has no engine for nats: import _ "github.com/mcpkit/mcpkit-go/fleet/natsfleet"`,
+		"REDISS://host":            `fleet: the program has no engine for rediss: import _ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"`,
 		"bolt:/var/fleet.db":       `fleet: the program has no engine for bolt: import _ "github.com/mcpkit/mcpkit-go/fleet/boltfleet"`,
 		"localhost":                `fleet: the address of the engine has no scheme; write one like redis://localhost:6379`,
 		"":                         `fleet: the address of the engine has no scheme; write one like redis://localhost:6379`,

@@ -21,7 +21,7 @@ import (
 // The option needs [StateKeys], and all replicas need the same keys and name. The server closes
 // the engine when it is closed. Without this option, everything is in memory.
 //
-// Package fleet says what an engine is; there are engines for NATS, Redis and bbolt.
+// Package fleet says what an engine is; there are engines for Redis and bbolt.
 func Fleet(engine fleet.Engine, opts ...fleet.Option) Option {
 	if engine == nil {
 		return newOption(func(*config) error { return errors.New("mcpkit: Fleet: the engine is nil") })

@@ -25,7 +25,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
-	"github.com/mcpkit/mcpkit-go/fleet/natsfleet/natsserver"
+	_ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -39,20 +39,16 @@ func stores(b *testing.B) map[string]func() fleet.Engine {
 	}
 	memory := fleet.NewMemory(fleet.MemoryOptions{})
 	b.Cleanup(func() { require.NoError(b, memory.Close()) })
-	server, err := natsserver.Start(b.Context(), natsserver.Options{Listen: "127.0.0.1:0", Secret: "s", Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(b, err)
-	b.Cleanup(server.Close)
 	all := map[string]func() fleet.Engine{
 		"none":   func() fleet.Engine { return nil },
 		"memory": func() fleet.Engine { return memory.Open() },
-		"nats":   func() fleet.Engine { return must(connect(server.URL(), "s")) },
 		"bbolt":  func() fleet.Engine { return must(boltfleet.Open(filepath.Join(b.TempDir(), "fleet"), nil)) },
 	}
 	if _, err := exec.LookPath("redis-server"); err == nil {
 		address, end, err := startRedis(b.Context())
 		require.NoError(b, err)
 		b.Cleanup(end)
-		all["redis"] = func() fleet.Engine { return must(connect(address, "")) }
+		all["redis"] = func() fleet.Engine { return must(fleet.Open(b.Context(), address)) }
 	}
 	return all
 }
@@ -79,7 +75,7 @@ func serveDesk(b *testing.B, engine fleet.Engine) (*Desk, string) {
 	return desk, web.URL
 }
 
-var order = []string{"none", "memory", "bbolt", "redis", "nats"}
+var order = []string{"none", "memory", "bbolt", "redis"}
 
 // BenchmarkCall measures a call of a legacy session and of a modern client: without a store, and
 // with each.

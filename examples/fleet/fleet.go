@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
@@ -18,8 +17,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/mcpkit/mcpkit-go/fleet/natsfleet/natsserver"
 )
 
 // books count what the replicas of the shop write. They are a service of its own, and not a replica.
@@ -105,7 +102,7 @@ type process struct {
 type options struct {
 	replicas int
 	address  string // of the proxy
-	store    string // URL of the store, "redis" to run one, or "" for NATS in this process
+	store    string // URL of the store; "" to run redis-server
 	kill     bool   // clients may let replicas be killed
 }
 
@@ -124,30 +121,19 @@ func open(ctx context.Context, o options) (s *shop, err error) {
 		return nil, err
 	}
 	s.close = append(s.close, func() { _ = listener.Close() })
-	secret := rand.Text()
-	switch store {
-	case "redis":
+	if store == "" {
 		address, end, err := startRedis(ctx)
 		if err != nil {
 			return nil, err
 		}
 		s.close = append(s.close, end)
 		store = address
-	case "":
-		server, err := natsserver.Start(ctx, natsserver.Options{
-			Listen: "127.0.0.1:0", Secret: secret, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-		})
-		if err != nil {
-			return nil, err
-		}
-		s.close = append(s.close, server.Close)
-		store = server.URL()
 	}
 	ledger := httptest.NewServer(s.books)
 	s.close = append(s.close, ledger.Close)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	s.env = append(os.Environ(), envStore+"="+store, envSecret+"="+secret, envKey+"="+base64.StdEncoding.EncodeToString(key), envBooks+"="+ledger.URL)
+	s.env = append(os.Environ(), envStore+"="+store, envKey+"="+base64.StdEncoding.EncodeToString(key), envBooks+"="+ledger.URL)
 	for i := range n {
 		if err := s.start(i); err != nil {
 			return nil, err

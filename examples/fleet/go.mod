@@ -6,14 +6,11 @@ replace github.com/mcpkit/mcpkit-go => ../..
 
 replace (
 	github.com/mcpkit/mcpkit-go/fleet/boltfleet => ../../fleet/boltfleet
-	github.com/mcpkit/mcpkit-go/fleet/natsfleet => ../../fleet/natsfleet
 	github.com/mcpkit/mcpkit-go/fleet/redisfleet => ../../fleet/redisfleet
 )
 
 require (
 	github.com/mcpkit/mcpkit-go v0.0.0
-	github.com/mcpkit/mcpkit-go/fleet/natsfleet v0.0.0
-	github.com/nats-io/nats.go v1.55.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -25,7 +22,6 @@ require (
 )
 
 require (
-	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
 	github.com/buger/jsonparser v1.6.1 // indirect
 	github.com/coder/websocket v1.8.15 // indirect
@@ -34,17 +30,10 @@ require (
 	github.com/go-playground/locales v0.14.2 // indirect
 	github.com/go-playground/universal-translator v0.18.2 // indirect
 	github.com/go-playground/validator/v10 v10.30.6 // indirect
-	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/invopop/jsonschema v0.14.0 // indirect
-	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/leodido/go-urn v1.5.0 // indirect
 	github.com/mcpkit/mcpkit-go/fleet/boltfleet v0.0.0
 	github.com/mcpkit/mcpkit-go/fleet/redisfleet v0.0.0
-	github.com/minio/highwayhash v1.0.4 // indirect
-	github.com/nats-io/jwt/v2 v2.8.2 // indirect
-	github.com/nats-io/nats-server/v2 v2.15.2 // indirect
-	github.com/nats-io/nkeys v0.4.16 // indirect
-	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/pb33f/ordered-map/v2 v2.3.1 // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

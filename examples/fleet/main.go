@@ -4,8 +4,8 @@
 //	fleet -chaos 30s   kills the processes all the time, while clients of all versions call them
 //	fleet -kill        serves, and lets clients of tests kill processes: see killer.go
 //
-// The processes share what clients need in a NATS server that is part of this program. With -store
-// redis, it runs redis-server instead, and with -store redis://host:6379 it uses one that runs.
+// The processes share what clients need in redis-server, which this program runs. With
+// -store redis://host:6379 it uses one that runs already.
 //
 // Kill a process with kill -9 while a client uses it: the client goes on. With -chaos and -kill, each
 // process starts again as the other one of two versions of the program, as in a rolling deployment.
@@ -29,7 +29,7 @@ func main() {
 	}
 	address := flag.String("http", "127.0.0.1:8080", "address of the proxy")
 	replicas := flag.Int("replicas", 3, "number of replicas")
-	store := flag.String("store", "", "URL of the store, or \"redis\" to run redis-server; by default this program is a NATS server")
+	store := flag.String("store", "", "URL of the store; by default this program runs redis-server")
 	duration := flag.Duration("chaos", 0, "kill replicas for this time while clients call them")
 	clients := flag.Int("clients", 2, "with -chaos: clients of each protocol version")
 	kill := flag.Bool("kill", false, "let clients kill replicas with POST /kill?n=NUMBER")

@@ -29,25 +29,11 @@ func TestMain(m *testing.M) {
 // TestNoClientNoticesThatReplicasAreKilled kills one replica after the other while clients of all
 // versions ask, answer, order and listen.
 func TestNoClientNoticesThatReplicasAreKilled(t *testing.T) {
-	for _, store := range []string{"", "redis"} {
-		t.Run(cmp.Or(store, "nats"), func(t *testing.T) {
-			if _, err := exec.LookPath("redis-server"); store == "redis" && err != nil {
-				t.Skip("install redis-server")
-			}
-			killed(t, store)
-		})
-	}
-}
-
-func killed(t *testing.T, store string) {
-	d := 6 * time.Second
-	if *soak > 0 {
-		d = *soak / 2
-	}
-	s, err := open(t.Context(), options{replicas: 3, address: "127.0.0.1:0", store: store})
+	needRedis(t)
+	s, err := open(t.Context(), options{replicas: 3, address: "127.0.0.1:0"})
 	require.NoError(t, err)
 	defer s.Close()
-	r, err := chaos(t.Context(), s, d, 2, 400*time.Millisecond)
+	r, err := chaos(t.Context(), s, cmp.Or(*soak, 6*time.Second), 2, 400*time.Millisecond)
 	t.Log(r)
 	require.NoError(t, err)
 	require.Positive(t, r.Kills)
@@ -58,6 +44,12 @@ func killed(t *testing.T, store string) {
 	require.Positive(t, r.Old)
 	require.Positive(t, r.Next, "both versions of the program serve")
 	require.Positive(t, r.Tasks)
+}
+
+func needRedis(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("install redis-server")
+	}
 }
 
 // TestAnAddressThatIsTakenIsAnError opens a second shop at the address of a first one.

@@ -14,6 +14,7 @@ import (
 // TestATaskOutlivesTheReplicaThatRunsIt kills the replica that runs a task at the worst moment: an
 // effect has happened, and the replica does not know it yet.
 func TestATaskOutlivesTheReplicaThatRunsIt(t *testing.T) {
+	needRedis(t)
 	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
 		t.Run(string(v), func(t *testing.T) {
 			s, err := open(t.Context(), options{replicas: 3, address: "127.0.0.1:0"})

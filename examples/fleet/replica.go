@@ -11,14 +11,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/fleet"
-	"github.com/mcpkit/mcpkit-go/fleet/natsfleet"
 	_ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
@@ -29,7 +25,6 @@ import (
 const (
 	envReplica = "DESK_REPLICA" // its name; without it, the program starts replicas
 	envStore   = "DESK_STORE"   // URL of the store
-	envSecret  = "DESK_SECRET"  // of the store
 	envKey     = "DESK_KEY"     // 32 bytes in base64, the same for all replicas
 	envBooks   = "DESK_BOOKS"   // URL of the books
 	envNext    = "DESK_NEXT"    // "yes": it runs the next version of the program
@@ -47,7 +42,7 @@ func serveReplica() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", envKey, err)
 	}
-	engine, err := connect(os.Getenv(envStore), os.Getenv(envSecret))
+	engine, err := fleet.Open(context.Background(), os.Getenv(envStore))
 	if err != nil {
 		return err
 	}
@@ -112,16 +107,4 @@ func version(next bool, desk *Desk, opts []mcpkit.Option) (*mcpkit.Server, error
 		err = srv.Register(desk)
 	}
 	return srv, err
-}
-
-// connect returns the engine of a store.
-func connect(url, secret string) (fleet.Engine, error) {
-	if strings.HasPrefix(url, "redis") {
-		return fleet.Open(context.Background(), url)
-	}
-	conn, err := nats.Connect(url, nats.Token(secret), nats.MaxReconnects(-1))
-	if err != nil {
-		return nil, err
-	}
-	return natsfleet.New(conn, &natsfleet.Options{Memory: true}), nil
 }
