@@ -105,7 +105,7 @@ func callSum(t testing.TB, c *client.Client) {
 	}
 }
 
-// BenchmarkCall measures a call, the canned server included. internal/bench/cmd/clients compares clients.
+// BenchmarkCall measures a call, the canned server included.
 func BenchmarkCall(b *testing.B) {
 	b.Run("HTTP", func(b *testing.B) {
 		c := dialCanned(b, "http://example.com/mcp", client.HTTPClient(&http.Client{Transport: sums}))
