@@ -128,7 +128,7 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 
 .PHONY: bench
 bench: ## compare the cost of a call, start and size with other SDKs (Linux)
-	cd internal/bench && go run ./cmd/compare
+	cd internal/bench && go run .
 
 .PHONY: generate
 generate: ## run the generators
