@@ -14,12 +14,9 @@ import (
 
 // Limits of the cache.
 const (
-	//limit:client results in the cache | another result is dropped
-	maxCached = 1000
-	//limit:client bytes of the cache | another result is dropped
-	maxCachedBytes = 64 << 20
-	//limit:client time that a result stays in the cache | it is requested again
-	maxTTL = 24 * time.Hour
+	maxCached      = 1000           // results in the cache
+	maxCachedBytes = 64 << 20       // bytes of the cache
+	maxTTL         = 24 * time.Hour // time that a result stays in the cache
 )
 
 // A cache stores results of modern servers for as long as the servers allow (2026-07-28,

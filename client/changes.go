@@ -53,10 +53,8 @@ type Change struct {
 
 // Limits of pending changes.
 const (
-	//limit:client updated resources that wait for one subscription | an update is dropped and logged
-	maxChanges = 1000
-	//limit:client bytes of the URI of an updated resource | the update is dropped and logged
-	maxChangeURIBytes = 8 << 10
+	maxChanges        = 1000    // updated resources that wait for one subscription
+	maxChangeURIBytes = 8 << 10 // bytes of the URI of an updated resource
 )
 
 // A pending holds the changes that one reader has not taken yet, without duplicates. Create one

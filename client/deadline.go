@@ -31,8 +31,6 @@ func called(method, name string) string {
 }
 
 // extensions is how many times its timeout a call with progress may last.
-//
-//limit:client times its timeout that a call with progress may last | the call fails: `no response within `
 const extensions = 10
 
 // A deadline cancels a context after a time, which can be restarted and paused.

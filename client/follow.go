@@ -16,22 +16,18 @@ import (
 
 // Limits of following a task.
 const (
-	//limit:client time that a call or Wait follows a task | it fails: `has not ended within `
-	DefaultTaskTimeout = 24 * time.Hour
+	DefaultTaskTimeout = 24 * time.Hour // time that a call or Wait follows a task
 
 	minPollInterval = 100 * time.Millisecond // a shorter interval of the server counts as this
-	//limit:client time between two requests for the state of a task | a longer interval of the server counts as this
-	maxPollInterval = time.Hour
+	maxPollInterval = time.Hour              // time between two requests for the state of a task
 	// listenInterval is the poll interval above which the client also listens for the task.
 	listenInterval = 2 * time.Second
 
-	//limit:client requests in a row for the state of a task that bring no response | following it fails with their error
-	maxPollFailures = 10
+	maxPollFailures = 10 // requests in a row for the state of a task that bring no response
 	// answerPolls is how often a question may be in the state of its task after the server has
 	// acknowledged the response, before the response is sent again.
 	answerPolls = 10
-	//limit:client times that the response to a question of a task is sent | following the task fails: `still asks`
-	maxAnswers = 3
+	maxAnswers  = 3 // times that the response to a question of a task is sent
 )
 
 // A follower follows a task to its end.

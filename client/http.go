@@ -24,14 +24,11 @@ import (
 
 // Limits of HTTP.
 const (
-	//limit:client redirects of one HTTP request | an error: `redirects`
-	maxRedirects = 5
-	maxErrorBody = 64 << 10
-	maxSessionID = 1024
-	//limit:client requests of a legacy HTTP server in progress at a time | the server gets -32603: `busy: `
-	maxServerCalls = 16
-	//limit:client bytes of these requests | the server gets -32603: `busy: `
-	maxServerBytes  = 8 << 20
+	maxRedirects    = 5 // redirects of one HTTP request
+	maxErrorBody    = 64 << 10
+	maxSessionID    = 1024
+	maxServerCalls  = 16      // requests of a legacy HTTP server in progress at a time
+	maxServerBytes  = 8 << 20 // bytes of these requests
 	cancelPatience  = 5 * time.Second
 	drainPatience   = 50 * time.Millisecond // for the end of a stream after its response
 	maxDrained      = 4 << 10

@@ -15,13 +15,11 @@ import (
 
 // Limits of resuming a stream (2025-11-25, basic/transports, "Resumability").
 const (
-	defaultRetry = time.Second
-	minRetry     = 100 * time.Millisecond // bounds of the retry time that the server sets
-	maxRetry     = 30 * time.Second
-	//limit:client attempts in a row to resume a stream that bring no event | the call or the subscription ends
-	maxFruitless = 5
-	//limit:client attempts to resume the stream of one call | the call fails: `the stream ended before the response`
-	maxReconnects  = 100
+	defaultRetry   = time.Second
+	minRetry       = 100 * time.Millisecond // bounds of the retry time that the server sets
+	maxRetry       = 30 * time.Second
+	maxFruitless   = 5   // attempts in a row to resume a stream that bring no event
+	maxReconnects  = 100 // attempts to resume the stream of one call
 	maxResumeToken = 4096
 )
 

@@ -10,10 +10,8 @@ import (
 
 // Limits of the notifications of one call that wait for its handlers.
 const (
-	//limit:client notifications of one call that wait for its handlers | a notification is dropped and logged
-	maxInbox = 1024
-	//limit:client bytes of these notifications, except the first | a notification is dropped and logged
-	maxInboxBytes = 4 << 20
+	maxInbox      = 1024    // notifications of one call that wait for its handlers
+	maxInboxBytes = 4 << 20 // bytes of these notifications, except the first
 )
 
 // An inbox passes the notifications of one call to its handlers: in order, one at a time, and never

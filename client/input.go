@@ -18,8 +18,6 @@ import (
 )
 
 // maxQuestions limits the input requests of one result.
-//
-//limit:client input requests in one result | the call fails: `input requests; at most `
 const maxQuestions = 100
 
 // answer returns the input responses to a result that requires input (2026-07-28,

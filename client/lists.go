@@ -11,8 +11,6 @@ import (
 )
 
 // maxItems limits the items of one list, over all pages.
-//
-//limit:client items of one list | an error: `items`
 const maxItems = 100_000
 
 // Tools yields the tools of the server, page by page. It ends after an error. On modern versions

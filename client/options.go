@@ -16,20 +16,13 @@ import (
 
 // Default values of the options.
 const (
-	//limit:client time that a request may take | its call fails: `no response within `
-	DefaultTimeout = 30 * time.Second
-	//limit:client time that a server may take to respond to server/discover | it counts as a legacy server
-	DefaultProbeTimeout = 5 * time.Second
-	//limit:client time that a program may take to end after its input was closed, and again after SIGTERM | it is killed
+	DefaultTimeout         = 30 * time.Second
+	DefaultProbeTimeout    = 5 * time.Second
 	DefaultShutdownTimeout = 5 * time.Second
-	//limit:client bytes of one message | its call fails: `bytes; raise MaxMessageBytes`
 	DefaultMaxMessageBytes = 16 << 20
-	//limit:client pages of one list | an error: `pages; raise MaxPages`
-	DefaultMaxPages = 1000
-	//limit:client bytes of all pages of one list | an error: `bytes; raise MaxListBytes`
-	DefaultMaxListBytes = 64 << 20
-	//limit:client rounds of input requests in one call | an error: `times for input and still wants more; raise MaxRounds`
-	DefaultMaxRounds = 16
+	DefaultMaxPages        = 1000
+	DefaultMaxListBytes    = 64 << 20
+	DefaultMaxRounds       = 16
 )
 
 // config is the configuration of a client. It does not change after Dial.

@@ -11,10 +11,8 @@ import (
 
 // Limits of sending a request again.
 const (
-	//limit:client times that a request is sent again because no server responded | the call fails with that error
-	maxRepeats = 3
-	//limit:client time in a Retry-After that the client waits for | the call fails with that status at once
-	maxRetryAfter = 5 * time.Second
+	maxRepeats    = 3               // times that a request is sent again because no server responded
+	maxRetryAfter = 5 * time.Second // time in a Retry-After that the client waits for
 )
 
 // broken reports whether a request that failed with err may succeed if it is sent again, because

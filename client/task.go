@@ -127,8 +127,6 @@ func (t *Task) take(r *ExtensionResult) (*protocol.Task, error) {
 }
 
 // maxTaskIDBytes limits the ID of a task, which becomes a header over HTTP.
-//
-//limit:client bytes of the ID of a task | the call fails: `the ID of the task has `
 const maxTaskIDBytes = 1024
 
 // checkTask checks what a server says about a task.

@@ -96,8 +96,6 @@ const (
 
 	// MaxData is how long the data of records, entries and messages may be, in bytes. More is
 	// refused with [ErrTooLarge]. An engine may refuse it beyond a lower limit, of at least 512 kB.
-	//
-	//limit:message bytes of a record or event that replicas share | an error
 	MaxData = 8 << 20
 
 	maxName = 64 // characters

@@ -47,15 +47,12 @@ func Observe(f func(ctx context.Context, op, set string) (context.Context, func(
 
 const (
 	// DefaultTimeout is how long one operation of an engine may take.
-	//
-	//limit:call time that an operation of the fleet's engine may take | a retryable error
 	DefaultTimeout = 2 * time.Second
 
 	// Retry is how soon a client may try again after an [UnavailableError].
 	Retry = time.Second
 
-	//limit:server messages to other replicas that wait to be sent | they are told that they missed some
-	maxQueue = 1024
+	maxQueue = 1024 // messages to other replicas that wait to be sent
 
 	beat     = 3 * time.Second // between signs of life of a replica
 	presence = 12 * time.Second

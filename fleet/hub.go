@@ -9,10 +9,8 @@ import (
 )
 
 const (
-	//limit:server messages of other replicas that wait for a subscription | they are dropped, and the subscription is told
-	maxWaiting = 1024
-	//limit:server bytes of messages of other replicas that wait for a subscription | they are dropped, and the subscription is told
-	maxWaitingBytes = 4 * MaxData
+	maxWaiting      = 1024        // messages of other replicas that wait for a subscription
+	maxWaitingBytes = 4 * MaxData // bytes of messages of other replicas that wait for a subscription
 )
 
 var errClosed = errors.New("fleet: the engine was closed")

@@ -19,13 +19,9 @@ type MemoryOptions struct {
 
 const (
 	// DefaultMaxRecords is the default of [MemoryOptions].MaxRecords.
-	//
-	//limit:server records and entries of logs that the engine in memory keeps | a retryable error
 	DefaultMaxRecords = 1_000_000
 
 	// DefaultMaxBytes is the default of [MemoryOptions].MaxBytes.
-	//
-	//limit:server bytes that the engine in memory keeps | a retryable error
 	DefaultMaxBytes = 512 << 20
 
 	// The approximate cost of a record or a log, and of an entry, besides names and data.

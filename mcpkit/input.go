@@ -44,13 +44,9 @@ var ErrAsked error = &askError{"mcpkit: the question goes to the client; return 
 var errOver = errors.New("mcpkit: the call is over; ask before its method returns")
 
 // AnswerTime is how long a client of 2026-07-28 may take to send a call again with its answers.
-//
-//limit:call time between two rounds of a call that asks (2026-07-28) | -32602; the client starts the call again
 const AnswerTime = time.Hour
 
 // MaxRounds is how many times a client of 2026-07-28 may send a call again with answers.
-//
-//limit:call rounds of a call that asks | an error: `the call asked questions in `
 const MaxRounds = 32
 
 // An AskOption configures a question.

@@ -41,8 +41,6 @@ func (state *session) caller() *oauth.Principal {
 
 // maxSubscriptions limits the resources that a session may subscribe to, and that one
 // subscriptions/listen may name.
-//
-//limit:session resources that a session may subscribe to, and one subscriptions/listen may name | -32602: `resourceSubscriptions names `
 const maxSubscriptions = 1000
 
 // A set may be used by several goroutines. The zero value is empty.

@@ -24,28 +24,18 @@ import (
 const noTimeout time.Duration = -1
 
 // DefaultToolTimeout is the default of [ToolTimeout].
-//
-//limit:call time of a tool call; a `timeout` tag overrides it | a tool error: `timed out after `
 const DefaultToolTimeout = 30 * time.Second
 
 // DefaultPageSize is the default of [PageSize].
-//
-//limit:message items of a page of a list | nothing: the page has a `nextCursor`
 const DefaultPageSize = 1000
 
 // DefaultMaxResultBytes is the default of [MaxResultBytes].
-//
-//limit:call bytes collected from readers and iterators | a tool error: `the result is larger than `
 const DefaultMaxResultBytes = 16 << 20
 
 // DefaultQuestionTimeout is the default of [QuestionTimeout].
-//
-//limit:call time that a question to the user may take; the time of the call stops meanwhile | the method gets an error
 const DefaultQuestionTimeout = 10 * time.Minute
 
 // DefaultMaxOverdue is the default of [MaxOverdue].
-//
-//limit:server calls of one tool that are still running after their time was over | a tool error: `earlier calls of this are still running after their time was over; try again later`
 const DefaultMaxOverdue = 32
 
 // config holds the options of a Server. It does not change after New.

@@ -18,12 +18,8 @@ import (
 // Limits of frames.
 const (
 	// maxFrames limits the pages of MCP Apps that the playground can show.
-	//
-	//limit:server pages of MCP Apps that the playground keeps | nothing: the oldest is dropped
 	maxFrames = 16
 	// maxFrameBytes limits the page of an MCP App.
-	//
-	//limit:message bytes of a page that the playground shows | 413: `the page is larger than `
 	maxFrameBytes = 8 << 20
 )
 

@@ -13,8 +13,6 @@ import (
 const keepAlive = 25 * time.Second
 
 // writeTimeout limits one write to a page.
-//
-//limit:connection time that one write of the playground's timeline may take | the connection is closed
 const writeTimeout = 30 * time.Second
 
 // serveTimeline sends the timeline and its changes, until the page leaves or the handler closes.

@@ -10,22 +10,14 @@ import (
 // Limits of the timeline.
 const (
 	// DefaultMaxEntries is the default of [Options.MaxEntries].
-	//
-	//limit:server calls of the playground's timeline | nothing: the oldest is dropped
 	DefaultMaxEntries = 10_000
 	// maxTimelineBytes limits the entries together.
-	//
-	//limit:server bytes of the playground's timeline, about | nothing: the oldest call is dropped
 	maxTimelineBytes = 32 << 20
 	// maxSteps limits the steps of one call.
-	//
-	//limit:call steps of a call in the playground's timeline | nothing: further steps are counted
 	maxSteps = 200
 	// maxText limits each text of an entry, in bytes.
 	maxText = 2 << 10
 	// maxWatchers limits the pages that watch.
-	//
-	//limit:server open streams of the playground's timeline | 503: `too many pages watch the timeline`
 	maxWatchers = 16
 )
 

@@ -66,8 +66,6 @@ var (
 )
 
 // maxStarts is how often a method is started that ends its process.
-//
-//limit:call starts of a durable task whose process ends each time | the task fails: `the process ended `
 const maxStarts = 3
 
 // restarted is the reason why a task fails that is not durable.
@@ -671,8 +669,6 @@ func (e *engine) next(id string) (changed <-chan struct{}, forget func()) {
 }
 
 // pollBurst is how many requests for a task may come faster than its poll interval.
-//
-//limit:caller requests for one task at once; then one for each `PollInterval` (1 s) | -32603, with a retry time
 const pollBurst = 20
 
 // mayPoll returns an error if a task is asked for much more often than its poll interval says.

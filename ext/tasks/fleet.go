@@ -30,8 +30,7 @@ const (
 	sweepPage             = 100
 	conflictsInARow       = 20
 
-	//limit:server changes of tasks by other replicas that wait to be looked at | all tasks that clients wait for are looked at
-	maxNews = 1024
+	maxNews = 1024 // changes of tasks by other replicas that wait to be looked at
 )
 
 // A fleetStore is a [store] that the replicas of a fleet share. The set "tasks" has the records, and

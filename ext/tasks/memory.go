@@ -11,10 +11,8 @@ import (
 
 // Bounds of a [memoryStore], so that no client fills the memory with arguments, answers and results.
 const (
-	//limit:session bytes of the tasks of one principal in memory | the oldest task that has ended is deleted; then a tool error: `bytes altogether; try again when one has ended`
-	maxOwnerBytes = 64 << 20
-	//limit:server bytes of all tasks in memory | a tool error: `the server has too many tasks; try again later`
-	maxMemoryBytes = 256 << 20
+	maxOwnerBytes  = 64 << 20  // bytes of the tasks of one principal in memory
+	maxMemoryBytes = 256 << 20 // bytes of all tasks in memory
 )
 
 // A memoryStore is a [store] in memory: its tasks end with the process. It is the default. Its

@@ -52,28 +52,18 @@ import (
 // Defaults of the options.
 const (
 	// DefaultTTL is the default of [TTL].
-	//
-	//limit:server time that a task lives | -32602: `there is no task `
 	DefaultTTL = 24 * time.Hour
 	// DefaultPollInterval is the default of [PollInterval].
 	DefaultPollInterval = time.Second
 	// DefaultLease is the default of [Lease].
 	DefaultLease = 30 * time.Second
 	// DefaultMaxRunning is the default of [MaxRunning].
-	//
-	//limit:server methods of tasks that run in one process at the same time | nothing: the other tasks wait
 	DefaultMaxRunning = 256
 	// DefaultMaxOpen is the default of [MaxOpen].
-	//
-	//limit:session tasks of one principal that have not ended | a tool error: `tasks that have not ended, which is the most it may have`
 	DefaultMaxOpen = 1000
 	// DefaultMaxKept is the default of [MaxKept].
-	//
-	//limit:session records of tasks of one principal | nothing: the oldest task that has ended is deleted
 	DefaultMaxKept = 5000
 	// DefaultMaxTotal is the default of [MaxTotal].
-	//
-	//limit:server records of tasks | a tool error: `the server has too many tasks; try again later`
 	DefaultMaxTotal = 20_000
 )
 

@@ -120,12 +120,10 @@ var mayImport = map[string][]string{
 		"golang.org/x/tools/txtar"}, // in which transcripts are kept
 
 	// The top.
-	"cmd/...":                    anything,
-	"internal/conformance/...":   anything,
-	"examples/...":               anything,
-	"internal/interop/...":       anything,
-	"internal/scripts/...":       {},
-	"internal/scripts/platforms": {"golang.org/x/tools/go/packages"},
+	"cmd/...":                  anything,
+	"internal/conformance/...": anything,
+	"examples/...":             anything,
+	"internal/interop/...":     anything,
 }
 
 // A goPackage is what `go list -json` says of a package.

@@ -14,8 +14,6 @@ import (
 // Limits of the bodies of requests.
 const (
 	// BodyTimeout limits the time to receive the body of a request.
-	//
-	//limit:message time of the body of an HTTP request | 408: `body took longer than `
 	BodyTimeout = 30 * time.Second
 
 	// FreeBodyBytes of each body do not count against the memory limit of the caller: a connection

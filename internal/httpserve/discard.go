@@ -9,12 +9,8 @@ import (
 // Limits for reading the body of a refused request.
 const (
 	// DiscardBytes limits the bytes that are read and dropped.
-	//
-	//limit:message bytes that are read of the body of a refused HTTP request | the connection is closed
 	DiscardBytes = 16 << 20
 	// DiscardTimeout limits the time for that.
-	//
-	//limit:message time in which the body of a refused HTTP request is read | the connection is closed
 	DiscardTimeout = 5 * time.Second
 )
 

@@ -43,16 +43,12 @@ type Server struct {
 
 // Limits of the server. Reads of bodies and writes have their own deadlines.
 const (
-	//limit:message time of the header of an HTTP request, for streamable.Listen and configurations | the connection is closed
-	readHeaderTimeout = 10 * time.Second
+	readHeaderTimeout = 10 * time.Second                // time of the header of a request
 	readTimeout       = readHeaderTimeout + BodyTimeout // for requests that are refused before their body is read
-	//limit:connection time between two HTTP requests, for streamable.Listen and configurations | the connection is closed
-	idleTimeout = 2 * time.Minute
+	idleTimeout       = 2 * time.Minute                 // time between two requests
 )
 
 // maxHeaderBytes limits the header of a request.
-//
-//limit:message bytes of the header of an HTTP request, for streamable.Listen and configurations | 431
 const maxHeaderBytes = 64 << 10
 
 // Positive returns v if it is positive, or else otherwise. Most options follow this rule.

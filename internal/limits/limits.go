@@ -17,8 +17,6 @@ import (
 const Forever = rate.InfDuration
 
 // maxKeys is how many keys a table remembers.
-//
-//limit:server callers, or other keys, that one rate limit remembers | the least recently used key gets its full burst again
 const maxKeys = 10_000
 
 // A Table has a limit for each of up to 10,000 keys. It forgets the least recently used key first,

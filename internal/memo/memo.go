@@ -27,9 +27,7 @@ type Results[K comparable, R any] struct {
 
 // Defaults of [New].
 const (
-	//limit:server results in one cache; `CacheEntries` changes it for `middleware.Cache` | the least recently used result is dropped
-	Entries = 1000
-	//limit:call bytes of a cached result and its arguments; `CacheBytes` changes it for `middleware.Cache` | the result is not cached
+	Entries  = 1000
 	MaxBytes = 64 << 10
 )
 

@@ -20,19 +20,14 @@ import (
 
 // Defaults of [Options] and [NewMemoryReplays].
 const (
-	//limit:message age of a DPoP proof | 401
-	DefaultMaxAge = 5 * time.Minute
-	//limit:server DPoP proofs that `NewMemoryReplays` remembers | 503
-	DefaultMaxReplays = 1 << 18
-	//limit:caller DPoP proofs by one key, about 100 requests a second | 429
+	DefaultMaxAge           = 5 * time.Minute
+	DefaultMaxReplays       = 1 << 18
 	DefaultMaxReplaysPerKey = DefaultMaxReplays / 8
 )
 
 const (
-	//limit:message bytes of a DPoP proof | 401
-	maxProofBytes = 8 << 10
-	//limit:message bytes of the jti of a DPoP proof | 401
-	maxIDBytes = 256
+	maxProofBytes = 8 << 10 // bytes of a DPoP proof
+	maxIDBytes    = 256     // bytes of the jti of a DPoP proof
 )
 
 // Options configures a [Verifier]. The zero value is ready to use.

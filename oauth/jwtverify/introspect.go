@@ -155,8 +155,6 @@ func (v *Introspector) judge(answer map[string]any, now time.Time) (*oauth.Princ
 }
 
 // maxQuestions is the limit of tokens that are being asked about or are waiting.
-//
-//limit:server tokens that are being introspected or wait for that | 503
 const maxQuestions = 1024
 
 var errBusy = errors.New("too many tokens at once; try again later")

@@ -33,19 +33,12 @@ import (
 
 // Defaults of [Options] and [IntrospectorOptions].
 const (
-	//limit:message difference of clocks when the times of a token are checked | 401
-	DefaultLeeway = 30 * time.Second
-	//limit:server time for which an accepted token is cached | the server verifies the token again
-	DefaultCacheTime = 60 * time.Second
-	//limit:server accepted tokens that are cached | the server verifies the token again
-	DefaultCacheSize = 4096
-	//limit:server time between two attempts to fetch the keys of an issuer | the keys that are known are used
-	DefaultMinRefresh = 10 * time.Second
-	//limit:server time until the keys of an issuer are fetched again | the old keys work for a day if the issuer is down
-	DefaultMaxKeyAge = time.Hour
-	//limit:server time for which an introspected and rejected token is cached | the server asks about it again
+	DefaultLeeway      = 30 * time.Second
+	DefaultCacheTime   = 60 * time.Second
+	DefaultCacheSize   = 4096
+	DefaultMinRefresh  = 10 * time.Second
+	DefaultMaxKeyAge   = time.Hour
 	DefaultRefusalTime = 5 * time.Second
-	//limit:server concurrent requests to an introspection endpoint | further tokens wait
 	DefaultMaxRequests = 16
 )
 

@@ -21,14 +21,12 @@ import (
 )
 
 const (
-	//limit:server time for fetching keys or introspecting a token | 503, unless older keys are known
-	fetchTimeout = 15 * time.Second
-	maxStale     = 24 * time.Hour // how long old keys are used if fetches fail
-	//limit:server keys of an issuer | further keys of the set are ignored
-	maxKeys     = 100
-	maxTried    = 8           // keys to try for a token without a kid
-	noKey       = "\x00"      // a kid that no key has
-	recheckTime = time.Minute // after which keys are fetched again for a token whose key they should contain
+	fetchTimeout = 15 * time.Second // time for fetching keys or introspecting a token
+	maxStale     = 24 * time.Hour   // how long old keys are used if fetches fail
+	maxKeys      = 100              // keys of an issuer
+	maxTried     = 8                // keys to try for a token without a kid
+	noKey        = "\x00"           // a kid that no key has
+	recheckTime  = time.Minute      // after which keys are fetched again for a token whose key they should contain
 )
 
 func issuerOf(payload string) string {

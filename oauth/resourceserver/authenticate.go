@@ -16,8 +16,6 @@ import (
 const bearer = "Bearer"
 
 // maxTokenBytes is the size of the largest accepted token.
-//
-//limit:message bytes of an access token | 400: `the access token is too large`
 const maxTokenBytes = 16 << 10
 
 // authenticate returns the principal of r, or nil for an accepted anonymous request.

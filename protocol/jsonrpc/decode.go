@@ -10,8 +10,6 @@ import (
 )
 
 // MaxBatch is the most messages a batch may hold.
-//
-//limit:message messages of a batch (2025-03-26) | -32600: `a batch of `
 const MaxBatch = 100
 
 // statusBadRequest is the status of an HTTP response to something that is not a message.

@@ -10,8 +10,6 @@ import (
 
 // MaxDepth is how many levels of objects and arrays a message may have, counting the message
 // itself. The limit bounds the stack of code that walks the message recursively.
-//
-//limit:message levels of objects and arrays | -32700 or -32600: `nested deeper than `
 const MaxDepth = 128
 
 // A scanner checks JSON text (RFC 8259) in one pass: grammar, UTF-8, paired surrogates, depth. Its

@@ -35,10 +35,8 @@ const (
 	incoming = "in" // the log of messages
 	kindPost = "sse-post"
 
-	//limit:session messages that arrived at other replicas and that its own has not taken | the stream ends
-	maxForwarded = 1000
-	//limit:session bytes of these messages | the stream ends
-	maxForwardedBytes = 16 << 20
+	maxForwarded      = 1000     // messages that arrived at other replicas and that its own has not taken
+	maxForwardedBytes = 16 << 20 // bytes of these messages
 
 	conflictsInARow = 100
 	pageOfMessages  = 100

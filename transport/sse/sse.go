@@ -30,23 +30,15 @@ import (
 
 // Defaults of [Options].
 const (
-	//limit:message bytes of the body of a POST | 413: `body is larger than `
-	DefaultMaxBodyBytes = 4 << 20
-	//limit:server streams that are open; an idle one makes room | 503: `too many connections, or shutting down; try again later`
-	DefaultMaxSessions = 1000
-	//limit:session time without a message | the stream ends
-	DefaultSessionIdle = 30 * time.Minute
-	//limit:connection time without anything sent | a comment is sent
-	DefaultKeepAlive = 25 * time.Second
-	//limit:connection time that a write may take | the stream is closed
-	DefaultWriteTimeout = 30 * time.Second
-	//limit:server time that calls in flight have to finish at shutdown | they are cancelled
+	DefaultMaxBodyBytes    = 4 << 20
+	DefaultMaxSessions     = 1000
+	DefaultSessionIdle     = 30 * time.Minute
+	DefaultKeepAlive       = 25 * time.Second
+	DefaultWriteTimeout    = 30 * time.Second
 	DefaultShutdownTimeout = 10 * time.Second
 )
 
 // acceptTimeout is how long a POST waits for the session to take its message.
-//
-//limit:message time that a POST to HTTP+SSE waits for a session whose stream is not read | 503: `the session takes no messages, since its stream is not read`
 const acceptTimeout = 10 * time.Second
 
 // Options configures a [Handler]. The zero value and nil are ready to use.
@@ -121,10 +113,8 @@ func (o *Options) withDefaults() Options {
 
 // Limits of the bytes of POSTs that wait for their sessions to take them.
 const (
-	//limit:caller bytes of POSTs to HTTP+SSE that their sessions have not taken | 503: `busy: too many bytes of requests and unread responses are in memory; try again later`
-	maxHeldBytes = 32 << 20
-	//limit:server bytes of POSTs to HTTP+SSE that their sessions have not taken | 503: `busy: too many bytes of requests and unread responses are in memory; try again later`
-	maxHeldBytesTotal = 256 << 20
+	maxHeldBytes      = 32 << 20  // of one caller
+	maxHeldBytesTotal = 256 << 20 // of all callers
 )
 
 // A Handler serves the stream with GET and messages with POST, usually at one URL. Create one with

@@ -28,7 +28,6 @@ import (
 
 // Defaults of [Options].
 const (
-	//limit:message bytes of a message | -32600: `message is larger than `
 	DefaultMaxMessageBytes  = 4 << 20
 	DefaultMaxInFlight      = duplex.DefaultMaxInFlight
 	DefaultMaxInFlightBytes = duplex.DefaultMaxInFlightBytes

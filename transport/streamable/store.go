@@ -35,12 +35,9 @@ type event struct {
 var errTooLarge = errors.New("streamable: message is too large for the event store")
 
 const (
-	//limit:session bytes of messages that are kept for clients that resume a stream | the oldest are dropped
-	defaultSessionBytes = 4 << 20
-	//limit:session messages that are kept for clients that resume a stream | the oldest are dropped
-	defaultSessionEvents = 1000
-	//limit:server bytes of messages that are kept for clients that resume a stream | the oldest are dropped
-	defaultTotalBytes = 64 << 20
+	defaultSessionBytes  = 4 << 20  // bytes of messages that are kept for clients that resume a stream
+	defaultSessionEvents = 1000     // messages that are kept for clients that resume a stream
+	defaultTotalBytes    = 64 << 20 // bytes of messages that are kept for clients that resume a stream
 )
 
 // firstEvents is how many events a session has room for after its first one.

@@ -29,43 +29,28 @@ import (
 
 // Defaults of [Options].
 const (
-	//limit:message bytes of the body of a POST | 413: `body is larger than `
-	DefaultMaxBodyBytes = 4 << 20
-	//limit:server legacy sessions; an idle one makes room, except in a fleet | 503: `too many sessions; try again later`
-	DefaultMaxSessions = 10000
-	//limit:caller requests in flight | 503: `busy: too many requests are in flight; try again later`
-	DefaultMaxInFlight = 1024
-	//limit:server requests in flight | 503: `busy: too many requests are in flight; try again later`
-	DefaultMaxInFlightTotal = 4096
-	//limit:caller bytes of bodies and unread responses | 503: `busy: too many bytes of requests and unread responses are in memory; try again later`
-	DefaultMaxInFlightBytes = 32 << 20
-	//limit:server bytes of bodies and unread responses | 503: `busy: too many bytes of requests and unread responses are in memory; try again later`
+	DefaultMaxBodyBytes          = 4 << 20
+	DefaultMaxSessions           = 10000
+	DefaultMaxInFlight           = 1024
+	DefaultMaxInFlightTotal      = 4096
+	DefaultMaxInFlightBytes      = 32 << 20
 	DefaultMaxInFlightBytesTotal = 256 << 20
-	//limit:caller streams that listen | 503: `busy: too many streams listen; try again later`
-	DefaultMaxSubscriptions = 1024
-	//limit:server streams that listen | 503: `busy: too many streams listen; try again later`
+	DefaultMaxSubscriptions      = 1024
 	DefaultMaxSubscriptionsTotal = 10000
-	//limit:session time without a request or an open stream | 404
-	DefaultSessionIdle = 30 * time.Minute
-	//limit:connection time without anything sent on a stream | a comment is sent
-	DefaultKeepAlive = 25 * time.Second
-	//limit:server time that calls in flight have to finish at shutdown | they are cancelled
-	DefaultShutdownTimeout = 10 * time.Second
-	DefaultPath            = "/mcp"
+	DefaultSessionIdle           = 30 * time.Minute
+	DefaultKeepAlive             = 25 * time.Second
+	DefaultShutdownTimeout       = 10 * time.Second
+	DefaultPath                  = "/mcp"
 )
 
 const (
 	// WriteTimeout limits one write to a client. After that, the connection is closed. A write to a
 	// stream that was opened with GET may have up to a quarter less, if others came before it.
-	//
-	//limit:connection time that one write may take | the connection is closed
 	WriteTimeout = 30 * time.Second
 
 	// MaxListenBytes is how long the body of subscriptions/listen may be. It stays in memory for as
 	// long as the client listens, so that the limit of requests that are answered soon would let a
 	// few hundred idle connections hold gigabytes. A larger one is answered 413.
-	//
-	//limit:message bytes of the body of subscriptions/listen | 413: `body is larger than `
 	MaxListenBytes = 256 << 10
 )
 

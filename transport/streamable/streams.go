@@ -36,9 +36,7 @@ type streams struct {
 
 // Limits for messages that wait for a slow event store.
 const (
-	//limit:session notifications outside requests that wait for the event store | the notification is dropped
-	maxPending = 1024 // notifications of a session outside requests
-	//limit:session bytes of notifications that wait for the event store | the notification is dropped
+	maxPending      = 1024    // notifications of a session outside requests
 	maxPendingBytes = 1 << 20 // of these notifications
 )
 

@@ -29,17 +29,11 @@ const Subprotocol = "mcp"
 
 // Defaults of [Options].
 const (
-	//limit:message bytes of a message on a WebSocket | the connection is closed with the status 1009
 	DefaultMaxMessageBytes = 4 << 20
-	//limit:server WebSockets that are open; an idle one makes room | 503: `too many connections, or shutting down; try again later`
-	DefaultMaxConnections = 1000
-	//limit:connection time without anything received | a ping is sent
-	DefaultKeepAlive = 25 * time.Second
-	//limit:message time that a message may take from its first frame to its last | the connection is closed
-	DefaultMessageTimeout = time.Minute
-	//limit:session time without a message | the connection is closed
-	DefaultSessionIdle = 30 * time.Minute
-	//limit:server time that calls in flight have to finish at shutdown | they are cancelled
+	DefaultMaxConnections  = 1000
+	DefaultKeepAlive       = 25 * time.Second
+	DefaultMessageTimeout  = time.Minute
+	DefaultSessionIdle     = 30 * time.Minute
 	DefaultShutdownTimeout = 10 * time.Second
 )
 

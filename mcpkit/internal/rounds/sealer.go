@@ -16,8 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-//limit:call bytes of answers and values of Once that travel through the client | an error: `can travel through the client`
-const maxStateBytes = 32 << 10
+const maxStateBytes = 32 << 10 // bytes of answers and values of Once that travel through the client
 
 // A Sealer encrypts and authenticates states while clients hold them.
 type Sealer struct {

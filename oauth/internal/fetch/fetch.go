@@ -23,8 +23,6 @@ import (
 )
 
 // MaxBytes is the largest document that is read, in bytes.
-//
-//limit:server bytes of a document of an authorization server: metadata, keys, introspection | as if the authorization server were down
 const MaxBytes = 1 << 20
 
 const timeout = 10 * time.Second // of one request, with all redirects

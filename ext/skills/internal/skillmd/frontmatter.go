@@ -62,13 +62,9 @@ func cut(text string) (string, error) {
 }
 
 // maxDepth limits how deep values of front matter nest.
-//
-//limit:server levels of values in front matter | an error at startup: `values nest deeper than `
 const maxDepth = 32
 
 // maxBrackets limits the characters [ and { in front matter, so that it cannot keep a parser busy.
-//
-//limit:server brackets in front matter | an error at startup: `opening brackets`
 const maxBrackets = 1000
 
 func appendNode(b []byte, n *yaml.Node, depth int) ([]byte, error) {

@@ -29,12 +29,9 @@ const (
 
 // Limits of one skill that every host accepts (SEP-2640, "Limits").
 const (
-	//limit:server files of one skill, with SKILL.md | an error at startup: `files; hosts accept at most `
-	MaxFiles = 512
-	//limit:server bytes of all files of one skill | an error at startup: `bytes; hosts accept at most `
-	MaxBytes = 16 << 20
-	//limit:server bytes of the front matter of SKILL.md | an error at startup: `the front matter is larger than `
-	MaxFrontMatter = 16 << 10
+	MaxFiles       = 512      // files of one skill, with SKILL.md
+	MaxBytes       = 16 << 20 // bytes of all files of one skill
+	MaxFrontMatter = 16 << 10 // bytes of the front matter of SKILL.md
 )
 
 // A File is one file of a skill in an entry.
@@ -179,8 +176,6 @@ func notOfName(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0
 func notHex(r rune) bool { return (r < 'a' || r > 'f') && (r < '0' || r > '9') }
 
 // maxDescription limits the description of a skill (Agent Skills specification).
-//
-//limit:server characters of the description of a skill | an error at startup: `characters; it needs 1 to `
 const maxDescription = 1024
 
 // CheckAuthor checks the rules for authors that clients do not enforce.
