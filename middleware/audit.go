@@ -124,10 +124,8 @@ func newAuditRecord(call *mcpkit.Call, o auditOptions) *AuditRecord {
 // Limits of the calls that wait for answers of their clients. A call beyond them gets an end record
 // with the outcome [InputRequired] at once.
 const (
-	//limit:server calls for which `Audit` waits until clients answer (2026-07-28) | the end record is written at once
-	maxWaiting = 10_000
-	//limit:server bytes of the arguments of these calls, with `AuditArguments` | the end record is written at once
-	maxWaitingBytes = 16 << 20
+	maxWaiting      = 10_000   // calls for which Audit waits until clients answer (2026-07-28)
+	maxWaitingBytes = 16 << 20 // bytes of the arguments of these calls, with AuditArguments
 )
 
 // A waitingCall is a call whose client was asked a question.

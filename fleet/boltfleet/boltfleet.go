@@ -48,12 +48,9 @@ type Options struct {
 
 const (
 	// DefaultMaxBytes is how much of the file may be in use by default.
-	//
-	//limit:server bytes of a fleet's file that may be in use | a retryable error
 	DefaultMaxBytes = 4 << 30
 
-	//limit:server writes to a fleet's file that share a transaction | the others wait for the next
-	maxBatch = 128
+	maxBatch = 128 // writes to a fleet's file that share a transaction
 
 	// What the file may grow by beyond its limit, so that deletions find space.
 	reserve = 64 << 20
