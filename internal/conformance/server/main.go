@@ -1,5 +1,5 @@
 // Command server is the server that the official conformance suite tests. It uses mcpkit's
-// annotations, as a user would. See docs/howto/run-conformance.md.
+// annotations, as a user would. See CONTRIBUTING.md.
 //
 //	server -addr 127.0.0.1:3001   serves Streamable HTTP at http://127.0.0.1:3001/mcp, HTTP+SSE at
 //	                              /sse and WebSocket at /ws
