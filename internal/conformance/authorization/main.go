@@ -1,5 +1,5 @@
 // Command authorization runs the authorization server of package oauthtest, which the official
-// conformance suite tests. See docs/howto/run-conformance.md.
+// conformance suite tests. See CONTRIBUTING.md.
 //
 //	authorization -addr 127.0.0.1:3002 -auth client_secret_post
 package main

@@ -1,6 +1,6 @@
 // Command client is the client that the official conformance suite tests. The suite appends the URL
 // of its server to the command line and names the scenario in the environment. See
-// docs/howto/run-conformance.md.
+// CONTRIBUTING.md.
 package main
 
 import (
