@@ -30,7 +30,7 @@ type answers struct {
 	asked []string // the fields that servers have asked for
 }
 
-// answerFlags adds -answer and -yes to a command during which servers may ask.
+// answerFlags adds --answer and --yes to a command during which servers may ask.
 func answerFlags(r *remote, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Func("answer", "the answer to the field of a form that the server sends, as `name=value`; may be repeated", func(s string) error {
@@ -52,7 +52,7 @@ func (a *answers) unused() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(a.given)) {
 		if !slices.Contains(a.asked, name) {
-			all = append(all, fmt.Sprintf("the server did not ask for %q, so -answer was not used%s", name, nearest.Hint(name, a.asked)))
+			all = append(all, fmt.Sprintf("the server did not ask for %q, so --answer was not used%s", name, nearest.Hint(name, a.asked)))
 		}
 	}
 	return all
@@ -81,7 +81,7 @@ type later struct {
 
 // Elicit gets the questions that the server asks before the call is a task.
 func (l later) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
-	l.say("the server asks %q before the call is a task; run the command in a terminal, or write -answer name=value or -yes", cleanLine(p.Message))
+	l.say("the server asks %q before the call is a task; run the command in a terminal, or write --answer name=value or --yes", cleanLine(p.Message))
 	return cancelled(errNoMore)
 }
 
@@ -213,7 +213,7 @@ func (a *asker) answer(ctx context.Context, f *formField, only bool) (json.RawMe
 	case given:
 		value, err := f.read(text)
 		if err != nil {
-			a.say("-answer %s=%s: %s", f.name, text, whyNot(err))
+			a.say("--answer %s=%s: %s", f.name, text, whyNot(err))
 			return nil, errNoMore
 		}
 		return value, nil
@@ -222,7 +222,7 @@ func (a *asker) answer(ctx context.Context, f *formField, only bool) (json.RawMe
 	case a.in != nil:
 		return a.field(ctx, f)
 	case f.required && f.Default == nil:
-		a.say("the server asks for %q; write -answer %s=value", cleanLine(f.label()), clean(f.name))
+		a.say("the server asks for %q; write --answer %s=value", cleanLine(f.label()), clean(f.name))
 		return nil, errNoMore
 	}
 	return f.Default, nil

@@ -47,12 +47,12 @@ func callCommand(std streams) *cobra.Command {
 	var start bool
 	cmd := remoteCommand(std, &cobra.Command{
 		Use:   "call SERVER TOOL [name=text | name:=json ...]",
-		Short: "call a tool of a server",
+		Short: "Call a tool of a server",
 		Long: `Calls a tool. name=3, name=true, name=[1] and name={} are JSON where the tool
 wants a number, a bool, an array or an object.
 
 A server may run the tool as a task. The command follows it to its end, unless
--start is given; an interrupt cancels it.`,
+--start is given; an interrupt cancels it.`,
 	}, func(ctx context.Context, r *remote) error { return runCall(ctx, r, object, start) }, answerFlags, saveFlag)
 	cmd.Flags().StringVar(&object, "json", "", "the arguments as a JSON `object`, instead of name=text and name:=json")
 	cmd.Flags().BoolVar(&start, "start", false, "if the server makes a task of the call, print its ID and do not wait; mcpkit tasks shows the task")
@@ -71,9 +71,9 @@ func runCall(ctx context.Context, r *remote, object string, start bool) error {
 	if err == nil && object != "" {
 		switch {
 		case len(r.rest) > 1:
-			err = errors.New("use -json or arguments after the tool, not both")
+			err = errors.New("use --json or arguments after the tool, not both")
 		case !json.Valid([]byte(object)) || !strings.HasPrefix(strings.TrimSpace(object), "{"):
-			err = fmt.Errorf(`-json %q is not a JSON object; write for example {"name": "value"}`, object)
+			err = fmt.Errorf(`--json %q is not a JSON object; write for example {"name": "value"}`, object)
 		}
 		in = json.RawMessage(object)
 	}
@@ -179,7 +179,7 @@ func (r *remote) suggest(name string, err error, listed []string) {
 func readCommand(std streams) *cobra.Command {
 	return remoteCommand(std, &cobra.Command{
 		Use:   "read SERVER URI",
-		Short: "read a resource of a server",
+		Short: "Read a resource of a server",
 		Long:  "Reads a resource.",
 	}, runRead, answerFlags, saveFlag)
 }
@@ -212,7 +212,7 @@ func runRead(ctx context.Context, r *remote) error {
 func promptCommand(std streams) *cobra.Command {
 	return remoteCommand(std, &cobra.Command{
 		Use:   "prompt SERVER PROMPT [name=text ...]",
-		Short: "get the messages of a prompt of a server",
+		Short: "Get the messages of a prompt of a server",
 		Long:  "Gets the messages of a prompt.",
 	}, runPrompt, answerFlags, saveFlag)
 }

@@ -74,8 +74,8 @@ func TestServersAreCalled(t *testing.T) {
 	}{
 		{"tool", []string{"call", notes, "search", "query=first", "limit:=5"}, exitOK, "[{\"id\":\"welcome\",\"text\":\"# Welcome\\n\\nThis is your first note.\"}]\n"},
 		{"text for a number", []string{"call", notes, "search", "query=first", "limit=5"}, exitOK, "[{\"id\":\"welcome\",\"text\":\"# Welcome\\n\\nThis is your first note.\"}]\n"},
-		{"tool with JSON", []string{"call", "-json", `{"query":"nothing"}`, notes, "--", "search"}, exitOK, "[]\n"},
-		{"version", []string{"call", "-protocol-version", "2024-11-05", notes, "search", "query=nothing"}, exitOK, "[]\n"},
+		{"tool with JSON", []string{"call", "--json", `{"query":"nothing"}`, notes, "--", "search"}, exitOK, "[]\n"},
+		{"version", []string{"call", "--protocol-version", "2024-11-05", notes, "search", "query=nothing"}, exitOK, "[]\n"},
 		{"tool error", []string{"call", notes, "search", "query=f"}, exitFault, ""},
 		{"no tool", []string{"call", notes}, exitUsage, ""},
 		{"no program", []string{"call", self + "-none", "search"}, exitConnection, ""},
@@ -84,7 +84,7 @@ func TestServersAreCalled(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			require.Equal(t, test.code, run(t.Context(), append(test.args[:1:1], append([]string{"-output", "text"}, test.args[1:]...)...), streams{out: &stdout, err: &stderr}), stderr.String())
+			require.Equal(t, test.code, run(t.Context(), append(test.args[:1:1], append([]string{"--output", "text"}, test.args[1:]...)...), streams{out: &stdout, err: &stderr}), stderr.String())
 			require.Equal(t, test.stdout, stdout.String())
 		})
 	}
@@ -110,12 +110,12 @@ func TestServersAreCalled(t *testing.T) {
 func TestFlagsMayStandAnywhere(t *testing.T) {
 	url := desk(t, bare)
 	for _, args := range [][]string{
-		{"-output", "text", "call", url, "count", "to=1"},
-		{"call", "-output", "text", url, "count", "to=1"},
+		{"--output", "text", "call", url, "count", "to=1"},
+		{"call", "--output", "text", url, "count", "to=1"},
 		{"call", "--output=text", url, "count", "to=1"},
-		{"call", url, "-output", "text", "count", "to=1"},
+		{"call", url, "--output", "text", "count", "to=1"},
 		{"call", url, "count", "to=1", "--output", "text"},
-		{"call", url, "-output=text", "--", "count", "to=1"},
+		{"call", url, "--output=text", "--", "count", "to=1"},
 	} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, exitOK, run(t.Context(), args, streams{out: &stdout, err: &stderr}), stderr.String())
@@ -126,29 +126,16 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 // The value of a flag that does not exist may be a token.
 func TestUnknownFlagsAreRefusedWithoutTheirValues(t *testing.T) {
 	for _, flags := range [][]string{
-		{"-haeder", "Authorization: Bearer secret", "search"},
+		{"--haeder=Authorization: Bearer secret", "search"},
 		{"search", "--haeder", "Authorization: Bearer secret"},
 		{"search", "-haeder=Authorization: Bearer secret"},
 	} {
 		var stderr bytes.Buffer
 		args := append([]string{"call", "http://127.0.0.1:1/mcp"}, flags...)
 		require.Equal(t, exitUsage, run(t.Context(), args, streams{out: io.Discard, err: &stderr}))
-		require.Equal(t, "mcpkit call: unknown flag -haeder; did you mean -header?\nmcpkit call -h describes the command\n", stderr.String())
+		require.Contains(t, stderr.String(), "mcpkit call: unknown flag: -")
+		require.NotContains(t, stderr.String(), "secret")
 	}
-}
-
-// A value that begins with a dash belongs to its flag.
-func TestValuesOfFlagsAreNotFlags(t *testing.T) {
-	root := newRoot(streams{})
-	for _, test := range []struct{ args, want string }{
-		{"call -json -x S -login T", "call --json -x S --login T"},
-		{"call -json=-x --env -y -h -- -login -z", "call --json=-x --env -y -h -- -login -z"},
-		{"call - -unknown", "call - --unknown"},
-		{"list -timeout", "list --timeout"},
-	} {
-		require.Equal(t, strings.Fields(test.want), longFlags(root, strings.Fields(test.args)))
-	}
-	require.NotNil(t, longFlags(root, nil))
 }
 
 func TestToolArgumentsAreRead(t *testing.T) {

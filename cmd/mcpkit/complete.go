@@ -13,7 +13,7 @@ import (
 func completeCommand(std streams) *cobra.Command {
 	return remoteCommand(std, &cobra.Command{
 		Use:   "complete SERVER PROMPT|TEMPLATE name=text [name=text ...]",
-		Short: "complete an argument of a prompt or a resource template",
+		Short: "Complete an argument of a prompt or a resource template",
 		Long: `Prints what the server suggests for the first argument, which may be empty so
 far (name=). Further arguments are those that have a value already. A template
 is the URI template of a resource, such as note://{id}.`,

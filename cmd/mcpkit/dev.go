@@ -46,7 +46,7 @@ func devCommand(std streams) *cobra.Command {
 	d := &development{std: std, err: newScreen(std.err)}
 	cmd := &cobra.Command{
 		Use:   "dev [PACKAGE] [-- ARGUMENT ...]",
-		Short: "run a server, and build and restart it after each change",
+		Short: "Run a server, and build and restart it after each change",
 		Long: `Builds and runs the program of a PACKAGE (default: the one in the current
 folder), and does so again when a file of it changes. Clients stay connected,
 and are notified of lists that change. Calls wait while the program is built,
@@ -73,8 +73,8 @@ environment of dev. Flags of go build go into the variable GOFLAGS.`,
 		},
 	}
 	cmd.Flags().StringVar(&d.http, "http", "", "serve over HTTP on this loopback `address`, such as 127.0.0.1:8080; the path is /mcp")
-	cmd.Flags().BoolVar(&d.onStdio, "stdio", false, "serve on standard input and output, also on a terminal or with -http")
-	cmd.Flags().StringVar(&d.folder, "C", "", "run in this `folder`; default: the current one, or that of the module if the package is elsewhere")
+	cmd.Flags().BoolVar(&d.onStdio, "stdio", false, "serve on standard input and output, also on a terminal or with --http")
+	cmd.Flags().StringVarP(&d.folder, "dir", "C", "", "run in this `folder`; default: the current one, or that of the module if the package is elsewhere")
 	cmd.Flags().StringArrayVar(&d.watch, "watch", nil, "a `path` of a file or folder that the program reads, whose changes restart it; may be repeated")
 	cmd.Flags().BoolVar(&d.noOpen, "no-open", false, "do not open the playground in the browser; its URL is printed in any case")
 	cmd.Flags().DurationVar(&d.drain, "drain", 30*time.Second, "how long calls in flight may take to finish on the previous program, as a `duration`")
@@ -95,7 +95,7 @@ func (d *development) run(ctx context.Context, named string, args []string) erro
 		return err
 	}
 	if d.drain <= 0 {
-		return errors.New("-drain is a positive duration, such as 30s")
+		return errors.New("--drain is a positive duration, such as 30s")
 	}
 	s, err := dev.New(dev.Options{Dir: dir, Package: pkg, Args: args, Watch: d.watch, Drain: d.drain, Stderr: d.err, Report: d.report})
 	if err != nil {
@@ -189,10 +189,10 @@ func (d *development) listen(ctx context.Context) (net.Listener, error) {
 	}
 	host, _, err := net.SplitHostPort(d.http)
 	if err != nil {
-		return nil, fmt.Errorf("-http %q is not an address; write for example 127.0.0.1:8080", d.http)
+		return nil, fmt.Errorf("--http %q is not an address; write for example 127.0.0.1:8080", d.http)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("-http %q is not a loopback address, and dev lets everybody in who reaches it; write for example 127.0.0.1:8080", d.http)
+		return nil, fmt.Errorf("--http %q is not a loopback address, and dev lets everybody in who reaches it; write for example 127.0.0.1:8080", d.http)
 	}
 	return config.Listen(ctx, "tcp", d.http)
 }

@@ -50,7 +50,7 @@ func TestDevServesOverStdioAndHTTP(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	dir = filepath.Join(dir, "shop")
-	code, _, errs := said(t, "new", dir, "-no-tidy")
+	code, _, errs := said(t, "new", dir, "--no-tidy")
 	require.Equal(t, exitOK, code, errs)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "arguments.go"),
@@ -62,7 +62,7 @@ func TestDevServesOverStdioAndHTTP(t *testing.T) {
 	var log notebook
 	ended := make(chan int)
 	go func() {
-		ended <- run(t.Context(), []string{"dev", dir, "-stdio", "-http", "127.0.0.1:0", "--", "-http", ""}, streams{in: in, out: out, err: &log})
+		ended <- run(t.Context(), []string{"dev", dir, "--stdio", "--http", "127.0.0.1:0", "--", "-http", ""}, streams{in: in, out: out, err: &log})
 	}()
 	first, err := client.Dial(t.Context(), client.Stream(line{fromServer, toServer}), client.ProbeTimeout(3*time.Minute), client.Timeout(3*time.Minute))
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestDevEndsWithAnInterrupt(t *testing.T) {
 	var log notebook
 	ended := make(chan int)
 	go func() {
-		ended <- run(ctx, []string{"dev", "-http", "127.0.0.1:0", "."}, streams{in: strings.NewReader(""), out: io.Discard, err: &log})
+		ended <- run(ctx, []string{"dev", "--http", "127.0.0.1:0", "."}, streams{in: strings.NewReader(""), out: io.Discard, err: &log})
 	}()
 	tryIt := regexp.MustCompile(`try it at (http://\S+/)#token=(\S+)\n`)
 	require.Eventually(t, func() bool { return tryIt.MatchString(log.String()) }, time.Minute, time.Millisecond)
@@ -136,13 +136,13 @@ func TestWrongArgumentsOfDev(t *testing.T) {
 		{[]string{"a", "b"}, exitUsage, `mcpkit dev: "b" is one argument too many; write arguments of the program after --` + "\n"},
 		{[]string{"./none"}, exitFault, "mcpkit dev: ./none is not a folder; name the folder of a package main\n"},
 		{[]string{none}, exitFault, "mcpkit dev: " + none + " is in no module: neither it nor a folder above has a go.mod\n"},
-		{[]string{"-http", "8080"}, exitFault, `mcpkit dev: -http "8080" is not an address; write for example 127.0.0.1:8080` + "\n"},
-		{[]string{"-http", ":8080"}, exitFault, `mcpkit dev: -http ":8080" is not a loopback address, and dev lets everybody in who reaches it; write for example 127.0.0.1:8080` + "\n"},
-		{[]string{"-http", "192.0.2.1:80"}, exitFault, "is not a loopback address"},
-		{[]string{"-http", taken.Addr().String()}, exitFault, "address already in use"},
-		{[]string{"-drain", "0s"}, exitFault, "mcpkit dev: -drain is a positive duration, such as 30s\n"},
-		{[]string{"-watch", "none"}, exitFault, "cannot watch "},
-		{[]string{"-drain", "soon"}, exitUsage, `invalid value "soon" for flag -drain`},
+		{[]string{"--http", "8080"}, exitFault, `mcpkit dev: --http "8080" is not an address; write for example 127.0.0.1:8080` + "\n"},
+		{[]string{"--http", ":8080"}, exitFault, `mcpkit dev: --http ":8080" is not a loopback address, and dev lets everybody in who reaches it; write for example 127.0.0.1:8080` + "\n"},
+		{[]string{"--http", "192.0.2.1:80"}, exitFault, "is not a loopback address"},
+		{[]string{"--http", taken.Addr().String()}, exitFault, "address already in use"},
+		{[]string{"--drain", "0s"}, exitFault, "mcpkit dev: --drain is a positive duration, such as 30s\n"},
+		{[]string{"--watch", "none"}, exitFault, "cannot watch "},
+		{[]string{"--drain", "soon"}, exitUsage, `invalid argument "soon" for "--drain" flag`},
 	} {
 		code, _, errs := said(t, append([]string{"dev"}, test.args...)...)
 		require.Equal(t, test.code, code, "%q: %s", test.args, errs)

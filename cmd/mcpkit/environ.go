@@ -53,6 +53,6 @@ func (l *serverLog) notice() string {
 	if len(l.mentioned) == 0 {
 		return ""
 	}
-	flags := "-env " + strings.Join(l.mentioned, " -env ")
+	flags := "--env " + strings.Join(l.mentioned, " --env ")
 	return fmt.Sprintf("%s of your environment is withheld from the server; write %s to pass it on", strings.Join(l.mentioned, ", "), flags)
 }

@@ -21,7 +21,7 @@ func genCommand(std streams) *cobra.Command {
 	g := &generator{stdout: std.out}
 	cmd := packagesCommand(std, &cobra.Command{
 		Use:   "gen [packages]",
-		Short: "write the doc comments of services into their packages",
+		Short: "Write the doc comments of services into their packages",
 		Long: `Writes ` + services.GeneratedFile + ` into each of the packages (default: the current
 one) that has services: structs with an annotation block or an Info field, and
 structs passed to mcpkit. The file holds the doc comments that clients see, so
@@ -56,7 +56,7 @@ func (g *generator) run(patterns []string) error {
 		return err
 	}
 	if found == 0 {
-		return fmt.Errorf("%s has no service: no struct with an annotation block or an Info field, and none that is passed to mcpkit; name one with -type",
+		return fmt.Errorf("%s has no service: no struct with an annotation block or an Info field, and none that is passed to mcpkit; name one with --type",
 			strings.Join(patterns, " "))
 	}
 	return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -276,7 +275,7 @@ func TestGenReportsMissingServices(t *testing.T) {
 	longtest.Mark(t, "loads packages")
 	dir := outlined(t, "prog")
 	_, err := generator{}.in(t, dir, "./wares")
-	require.EqualError(t, err, "./wares has no service: no struct with an annotation block or an Info field, and none that is passed to mcpkit; name one with -type")
+	require.EqualError(t, err, "./wares has no service: no struct with an annotation block or an Info field, and none that is passed to mcpkit; name one with --type")
 	_, err = generator{names: []string{"Gone"}}.in(t, dir, "./wares")
 	require.EqualError(t, err, "example.com/prog/wares has no type Gone")
 	_, err = generator{names: []string{"Sort"}}.in(t, dir, "./wares")
@@ -304,15 +303,10 @@ func TestGenReportsMissingServices(t *testing.T) {
 }
 
 func TestUsageIsPrinted(t *testing.T) {
-	var out, errs bytes.Buffer
-	require.Equal(t, exitUsage, run(t.Context(), nil, streams{out: &out, err: &errs}))
-	require.Contains(t, errs.String(), "usage: mcpkit COMMAND [flags] [arguments]")
-	errs.Reset()
-	require.Equal(t, exitUsage, run(t.Context(), []string{"gne"}, streams{out: &out, err: &errs}))
-	require.Contains(t, errs.String(), `mcpkit: unknown command "gne"; did you mean "gen"?`)
-	errs.Reset()
-	require.Equal(t, exitOK, run(t.Context(), []string{"gen", "-h"}, streams{out: &out, err: &errs}))
-	require.Contains(t, out.String(), "usage: mcpkit gen [flags] [packages]")
-	require.Empty(t, errs.String())
-	require.Equal(t, exitUsage, run(t.Context(), []string{"gen", "-nosuch"}, streams{out: io.Discard, err: &errs}))
+	code, out, errs := said(t)
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "mcpkit [command]")
+	code, out, errs = said(t, "gen", "--help")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "mcpkit gen [packages] [flags]")
 }

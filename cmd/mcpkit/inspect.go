@@ -57,7 +57,7 @@ func collect[T any](pages iter.Seq2[T, error]) ([]T, error) {
 func listCommand(std streams) *cobra.Command {
 	return remoteCommand(std, &cobra.Command{
 		Use:   "list SERVER",
-		Short: "list tools, prompts, resources and templates",
+		Short: "List tools, prompts, resources and templates",
 		Long:  "Lists tools, prompts, resources and templates, one on each line.",
 	}, runList)
 }
@@ -107,7 +107,7 @@ type overview struct {
 func inspectCommand(std streams) *cobra.Command {
 	return remoteCommand(std, &cobra.Command{
 		Use:   "inspect SERVER",
-		Short: "show a server's versions, capabilities, inputs and outputs",
+		Short: "Show a server's versions, capabilities, inputs and outputs",
 		Long: `Shows the server's name, protocol versions, capabilities, and the inputs and
 outputs of its tools.`,
 	}, runInspect)

@@ -64,15 +64,15 @@ func installCommand(std streams) *cobra.Command {
 	var p placement
 	cmd := remoteCommand(std, &cobra.Command{
 		Use:   "install HOST SERVER",
-		Short: "add a server to the configuration of a chat client",
+		Short: "Add a server to the configuration of a chat client",
 		Long: `Adds a server to the configuration file of a HOST, a program with a chat:
-` + wrapped(strings.Join(hostNames(), ", ")+".") + `
+` + strings.Join(hostNames(), ", ") + `.
 
 Comments, order and other entries stay. The file is copied to a backup before
-it changes. An entry with the same name is not replaced without -force. Paths
+it changes. An entry with the same name is not replaced without --force. Paths
 of programs become absolute, because hosts start them in a folder of their
 own. Before it writes, the program starts or calls the server and asks for its
-name; -no-check leaves that out.`,
+name; --no-check leaves that out.`,
 	}, func(ctx context.Context, r *remote) error { return runInstall(ctx, r, &p) }, func(r *remote, cmd *cobra.Command) {
 		r.before = 1
 		cmd.GroupID = groupSetup
@@ -83,13 +83,6 @@ name; -no-check leaves that out.`,
 	})
 	cmd.GroupID = groupSetup
 	return cmd
-}
-
-// wrapped wraps a text at the width of the help.
-func wrapped(text string) string {
-	var b strings.Builder
-	writeWrapped(&b, "", text)
-	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // unfit matches what is not allowed in names of servers: hosts make names of tools of them.
@@ -119,13 +112,13 @@ func runInstall(ctx context.Context, r *remote, p *placement) error {
 			}
 			return c.Ping(ctx)
 		}); err != nil {
-			r.say("nothing was written; -no-check installs a server that does not respond")
+			r.say("nothing was written; --no-check installs a server that does not respond")
 			return err
 		}
 	}
 	s.Name = strings.Trim(unfit.ReplaceAllString(s.Name, "-"), "-")
 	if s.Name == "" {
-		return r.usage("the server reports no name; write -name NAME")
+		return r.usage("the server reports no name; write --name NAME")
 	}
 	err = editFile(file, p.dryRun, r.out, func(src []byte) ([]byte, error) { return h.Add(file, src, s, p.force) })
 	switch {
@@ -140,10 +133,10 @@ func runInstall(ctx context.Context, r *remote, p *placement) error {
 	}
 	r.out.printf("installed %s in %s; %s\n", s.Name, file, h.Reload())
 	if len(s.Env)+len(s.Headers) > 0 {
-		r.say("the values of -env and -header are in the file as plain text")
+		r.say("the values of --env and --header are in the file as plain text")
 	}
 	if r.inherit {
-		r.say("-inherit-env is not in the file; write -env NAME for each variable that the server needs")
+		r.say("--inherit-env is not in the file; write --env NAME for each variable that the server needs")
 	}
 	return nil
 }
@@ -314,12 +307,12 @@ func uninstallCommand(std streams) *cobra.Command {
 	var p placement
 	cmd := &cobra.Command{
 		Use:   "uninstall HOST NAME",
-		Short: "remove a server from the configuration of a chat client",
+		Short: "Remove a server from the configuration of a chat client",
 		Long: `Removes the server with the name from the configuration file of a HOST, also if
 another program added it. The file is copied to a backup before. mcpkit status
 shows the names.`,
 		GroupID: groupSetup,
-		Args:    exactly(2),
+		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, file, err := p.locate(args[0])
 			if err != nil {
@@ -349,7 +342,7 @@ func statusCommand(std streams) *cobra.Command {
 	r := remote{out: newScreen(std.out), err: newScreen(std.err), asJSON: !isTerminal(std.out)}
 	cmd := &cobra.Command{
 		Use:   "status [HOST ...]",
-		Short: "list the servers in the configuration of chat clients",
+		Short: "List the servers in the configuration of chat clients",
 		Long: `Lists the servers in the configuration files of all hosts, or of some, for the
 user and for the project in the current folder.`,
 		GroupID:   groupSetup,

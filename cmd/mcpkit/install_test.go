@@ -34,17 +34,17 @@ func TestServersAreInstalledInAllHosts(t *testing.T) {
 	dir := home(t)
 	notes := strings.Replace(lab(t), asLab, asServer, 1)
 	for _, host := range hostNames() {
-		code, out, errs := said(t, "install", host, notes, "-env", "A=b", "-name", "notes", "-no-check")
+		code, out, errs := said(t, "install", host, notes, "--env", "A=b", "--name", "notes", "--no-check")
 		require.Equal(t, exitOK, code, errs)
 		require.Contains(t, out, "installed notes in "+dir)
-		require.Contains(t, errs, "mcpkit install: the values of -env and -header are in the file as plain text\n")
-		code, out, errs = said(t, "install", host, notes, "-env", "A=b", "-name", "notes", "-no-check")
+		require.Contains(t, errs, "mcpkit install: the values of --env and --header are in the file as plain text\n")
+		code, out, errs = said(t, "install", host, notes, "--env", "A=b", "--name", "notes", "--no-check")
 		require.Equal(t, exitOK, code, errs)
 		require.Contains(t, out, " has notes already, in "+dir)
-		code, _, errs = said(t, "install", host, notes, "-env", "A=c", "-name", "notes", "-no-check")
+		code, _, errs = said(t, "install", host, notes, "--env", "A=c", "--name", "notes", "--no-check")
 		require.Equal(t, exitFault, code)
-		require.Contains(t, errs, `has another server named "notes"; choose another name with -name, or replace it with -force`)
-		code, out, errs = said(t, "install", host, notes, "-env", "A=c", "-force", "-name", "notes", "-no-check")
+		require.Contains(t, errs, `has another server named "notes"; choose another name with --name, or replace it with --force`)
+		code, out, errs = said(t, "install", host, notes, "--env", "A=c", "--force", "--name", "notes", "--no-check")
 		require.Equal(t, exitOK, code, errs)
 		require.Contains(t, out, "the backup is "+dir)
 	}
@@ -86,14 +86,14 @@ func TestInstallingKeepsTheFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(before), 0o644))
 	require.NoError(t, os.Symlink(file, filepath.Join(dir, "link.json")))
 
-	code, out, errs := said(t, "install", "cursor", lab(t), "-file", "link.json", "-dry-run", "-name", "my lab!")
+	code, out, errs := said(t, "install", "cursor", lab(t), "--file", "link.json", "--dry-run", "--name", "my lab!")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, "would change at line 5:\n+     \"my-lab\": {\n")
 	same, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, before, string(same))
 
-	code, _, errs = said(t, "install", "cursor", lab(t), "-file", "link.json")
+	code, _, errs = said(t, "install", "cursor", lab(t), "--file", "link.json")
 	require.Equal(t, exitOK, code, errs)
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -113,13 +113,13 @@ func TestInstallingKeepsTheFile(t *testing.T) {
 func TestProjectsHaveFilesOfTheirOwn(t *testing.T) {
 	dir := home(t)
 	for host, file := range map[string]string{"claude-code": ".mcp.json", "vscode": ".vscode/mcp.json", "codex": ".codex/config.toml", "opencode": "opencode.json"} {
-		code, _, errs := said(t, "install", host, "https://orders.example.com/mcp", "-project", "-name", "orders", "-no-check", "-header", "X-Team: a")
+		code, _, errs := said(t, "install", host, "https://orders.example.com/mcp", "--project", "--name", "orders", "--no-check", "--header", "X-Team: a")
 		require.Equal(t, exitOK, code, errs)
 		require.FileExists(t, filepath.Join(dir, filepath.FromSlash(file)))
 	}
-	code, _, errs := said(t, "install", "windsurf", "https://orders.example.com/mcp", "-project")
+	code, _, errs := said(t, "install", "windsurf", "https://orders.example.com/mcp", "--project")
 	require.Equal(t, exitUsage, code)
-	require.Contains(t, errs, "Windsurf has no configuration file for projects; leave out -project")
+	require.Contains(t, errs, "Windsurf has no configuration file for projects; leave out --project")
 }
 
 func TestServersThatFailAreNotInstalled(t *testing.T) {
@@ -128,7 +128,7 @@ func TestServersThatFailAreNotInstalled(t *testing.T) {
 	require.NoError(t, err)
 	code, _, errs := said(t, "install", "cursor", self+" "+asFailure)
 	require.Equal(t, exitConnection, code)
-	require.Contains(t, errs, "mcpkit install: nothing was written; -no-check installs a server that does not respond\n")
+	require.Contains(t, errs, "mcpkit install: nothing was written; --no-check installs a server that does not respond\n")
 	require.NoFileExists(t, filepath.Join(dir, ".cursor", "mcp.json"))
 	code, _, errs = said(t, "install", "cursr", lab(t))
 	require.Equal(t, exitUsage, code)
@@ -182,7 +182,7 @@ func TestFilesAreWhereTheEnvironmentSays(t *testing.T) {
 		files["zed"] = filepath.Join("settings", "zed", "settings.json")
 	}
 	for host, file := range files {
-		code, _, errs := said(t, "install", host, lab(t), "-name", "lab", "-no-check")
+		code, _, errs := said(t, "install", host, lab(t), "--name", "lab", "--no-check")
 		require.Equal(t, exitOK, code, errs)
 		require.FileExists(t, filepath.Join(dir, file))
 	}
@@ -191,7 +191,7 @@ func TestFilesAreWhereTheEnvironmentSays(t *testing.T) {
 func TestHostsConnectToWebAddressesOnly(t *testing.T) {
 	dir := home(t)
 	for _, target := range []string{"unix:" + filepath.Join(dir, "s.sock"), "ws://orders.example.com/mcp"} {
-		code, _, errs := said(t, "install", "cursor", target, "-name", "orders", "-no-check")
+		code, _, errs := said(t, "install", "cursor", target, "--name", "orders", "--no-check")
 		require.Equal(t, exitUsage, code)
 		require.Contains(t, errs, "hosts connect to http and https URLs, and start programs; they cannot use \""+target+"\"")
 	}
@@ -200,9 +200,9 @@ func TestHostsConnectToWebAddressesOnly(t *testing.T) {
 
 func TestInstallSaysThatHostsDoNotPassTheEnvironmentOn(t *testing.T) {
 	home(t)
-	code, _, errs := said(t, "install", "cursor", lab(t), "-name", "lab", "-inherit-env", "-no-check")
+	code, _, errs := said(t, "install", "cursor", lab(t), "--name", "lab", "--inherit-env", "--no-check")
 	require.Equal(t, exitOK, code)
-	require.Equal(t, "mcpkit install: -inherit-env is not in the file; write -env NAME for each variable that the server needs\n", errs)
+	require.Equal(t, "mcpkit install: --inherit-env is not in the file; write --env NAME for each variable that the server needs\n", errs)
 }
 
 func TestAFileThatChangesMeanwhileIsKept(t *testing.T) {
@@ -227,7 +227,7 @@ func TestALinkToAMissingFileStays(t *testing.T) {
 	}
 	dir := home(t)
 	require.NoError(t, os.Symlink(filepath.Join(dir, "gone", "real.json"), filepath.Join(dir, "link.json")))
-	code, _, errs := said(t, "install", "cursor", lab(t), "-file", "link.json", "-name", "lab", "-no-check")
+	code, _, errs := said(t, "install", "cursor", lab(t), "--file", "link.json", "--name", "lab", "--no-check")
 	require.Equal(t, exitFault, code)
 	require.Contains(t, errs, "link.json is a link to a file that does not exist")
 	info, err := os.Lstat(filepath.Join(dir, "link.json"))
@@ -239,16 +239,16 @@ func TestBrokenFilesAreReportedByStatus(t *testing.T) {
 	dir := home(t)
 	file := filepath.Join(dir, ".mcp.json")
 	require.NoError(t, os.WriteFile(file, []byte("{"), 0o600))
-	code, out, errs := said(t, "status", "claude-code", "-output", "text")
+	code, out, errs := said(t, "status", "claude-code", "--output", "text")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "claude-code "+file+" the file is not a JSON object with comments; correct it first\n", out)
-	code, out, errs = said(t, "status", "zed", "-output", "text")
+	code, out, errs = said(t, "status", "zed", "--output", "text")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "no host has a configuration file\n", out)
 	code, _, errs = said(t, "status", "emacs")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs, `mcpkit status: "emacs" is not a known host`)
-	code, _, errs = said(t, "install", "claude-code", lab(t), "-project")
+	code, _, errs = said(t, "install", "claude-code", lab(t), "--project")
 	require.Equal(t, exitFault, code)
 	require.Contains(t, errs, "the file is not a JSON object with comments; correct it first")
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -109,12 +108,12 @@ func TestServersGetTheVariablesThatFlagsName(t *testing.T) {
 		want  string
 	}{
 		{nil, "\n"},
-		{[]string{"-env", "MCPKIT_TEST_DSN"}, "file.db\n"},
-		{[]string{"-env", "MCPKIT_TEST_DSN=other=db"}, "other=db\n"},
-		{[]string{"-env", "A=b", "-env", "MCPKIT_TEST_DSN="}, "\n"},
-		{[]string{"-inherit-env"}, "file.db\n"},
+		{[]string{"--env", "MCPKIT_TEST_DSN"}, "file.db\n"},
+		{[]string{"--env", "MCPKIT_TEST_DSN=other=db"}, "other=db\n"},
+		{[]string{"--env", "A=b", "--env", "MCPKIT_TEST_DSN="}, "\n"},
+		{[]string{"--inherit-env"}, "file.db\n"},
 	} {
-		code, out, errs := said(t, append([]string{"call", lab(t), "variable", "name=MCPKIT_TEST_DSN", "-output", "text"}, test.flags...)...)
+		code, out, errs := said(t, append([]string{"call", lab(t), "variable", "name=MCPKIT_TEST_DSN", "--output", "text"}, test.flags...)...)
 		require.Equal(t, exitOK, code, errs)
 		require.Equal(t, test.want, out, "%q", test.flags)
 		require.Empty(t, errs)
@@ -123,15 +122,15 @@ func TestServersGetTheVariablesThatFlagsName(t *testing.T) {
 
 func TestAWithheldVariableThatTheServerNamesIsNoticed(t *testing.T) {
 	t.Setenv("MCPKIT_TEST_DSN", "file.db")
-	code, _, errs := said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN", "-output", "text")
+	code, _, errs := said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN", "--output", "text")
 	require.Equal(t, exitFault, code)
 	require.Equal(t, `mcpkit call: tool "needs": set MCPKIT_TEST_DSN first
-mcpkit call: MCPKIT_TEST_DSN of your environment is withheld from the server; write -env MCPKIT_TEST_DSN to pass it on
+mcpkit call: MCPKIT_TEST_DSN of your environment is withheld from the server; write --env MCPKIT_TEST_DSN to pass it on
 `, errs)
 	code, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN") // as JSON
 	require.Equal(t, exitFault, code)
-	require.Equal(t, "mcpkit call: MCPKIT_TEST_DSN of your environment is withheld from the server; write -env MCPKIT_TEST_DSN to pass it on\n", errs)
-	_, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_UNSET", "-output", "text")
+	require.Equal(t, "mcpkit call: MCPKIT_TEST_DSN of your environment is withheld from the server; write --env MCPKIT_TEST_DSN to pass it on\n", errs)
+	_, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_UNSET", "--output", "text")
 	require.NotContains(t, errs, "withheld")
 }
 
@@ -139,7 +138,7 @@ func TestOnATerminalWithheldVariablesAreCounted(t *testing.T) {
 	t.Setenv("MCPKIT_TEST_DSN", "file.db")
 	t.Setenv("NO_COLOR", "1")
 	t.Setenv("TERM", "xterm")
-	for _, flag := range []string{"", "-env=A=b", "-inherit-env"} {
+	for _, flag := range []string{"", "--env=A=b", "--inherit-env"} {
 		screen := new(terminal)
 		args := strings.Fields("call " + flag)
 		require.Equal(t, exitOK, run(t.Context(), append(args, lab(t), "bare"), streams{in: strings.NewReader(""), out: io.Discard, err: screen}), screen.String())
@@ -147,7 +146,7 @@ func TestOnATerminalWithheldVariablesAreCounted(t *testing.T) {
 			require.Empty(t, screen.String())
 			continue
 		}
-		require.Regexp(t, `^\(\d+ variables of your environment are withheld from the server; -env NAME passes one on, -inherit-env all\)\n$`, screen.String())
+		require.Regexp(t, `^\(\d+ variables of your environment are withheld from the server; --env NAME passes one on, --inherit-env all\)\n$`, screen.String())
 	}
 }
 
@@ -160,23 +159,23 @@ func TestTheErrorOfAProgramIsPrintedOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(errs, "cannot open the database"), errs)
 	require.Contains(t, errs, "mcpkit list: client: initialize: transport: closed: the server ended (exit status 3)\n")
 	require.Equal(t, 1, strings.Count(errs, "exit status 3"), errs)
-	require.Contains(t, errs, "mcpkit list: MCPKIT_TEST_DSN of your environment is withheld from the server; write -env MCPKIT_TEST_DSN to pass it on\n")
+	require.Contains(t, errs, "mcpkit list: MCPKIT_TEST_DSN of your environment is withheld from the server; write --env MCPKIT_TEST_DSN to pass it on\n")
 }
 
 func TestAllKindsOfContentAreShown(t *testing.T) {
 	url, _ := serve(t, &Lab{})
-	code, out, errs := said(t, "call", "-output", "text", url, "kinds")
+	code, out, errs := said(t, "call", "--output", "text", url, "kinds")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, `text
-[image image/png, 13 bytes; -save FOLDER writes it to a file]
-[image image/png, 13 bytes; -save FOLDER writes it to a file]
-[audio audio/wav, 5 bytes; -save FOLDER writes it to a file]
+[image image/png, 13 bytes; --save FOLDER writes it to a file]
+[image image/png, 13 bytes; --save FOLDER writes it to a file]
+[audio audio/wav, 5 bytes; --save FOLDER writes it to a file]
 [link lab://readme text/plain, 12 bytes, readme]
 [resource lab://a text/plain, 5 bytes]
 words
-[resource lab://x/../../etc/pass wd application/pdf, 4 bytes; -save FOLDER writes it to a file]
+[resource lab://x/../../etc/pass wd application/pdf, 4 bytes; --save FOLDER writes it to a file]
 `, out)
-	code, out, errs = said(t, "call", "-output", "text", url, "bare")
+	code, out, errs = said(t, "call", "--output", "text", url, "bare")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, `{"a":1}`+"\n", out)
 }
@@ -188,7 +187,7 @@ func TestBinaryContentIsSaved(t *testing.T) {
 		"image.png": string(pixel), "image-2.png": string(pixel), "audio.wav": "sound", "pass_wd.pdf": "%PDF",
 	}
 	for _, output := range []string{"text", "json"} {
-		code, out, errs := said(t, "call", "-output", output, url, "kinds", "-save", dir)
+		code, out, errs := said(t, "call", "--output", output, url, "kinds", "--save", dir)
 		require.Equal(t, exitOK, code, errs)
 		for name, want := range files {
 			got, err := os.ReadFile(filepath.Join(dir, name))
@@ -206,12 +205,12 @@ func TestBinaryContentIsSaved(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 2*len(files), "the second run replaced nothing")
 
-	code, out, errs := said(t, "read", "-output", "text", url, "lab://pictures/sun", "-save", dir)
+	code, out, errs := said(t, "read", "--output", "text", url, "lab://pictures/sun", "--save", dir)
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "[resource lab://pictures/sun image/png, 16 bytes, saved as "+filepath.Join(dir, "sun.png")+"]\n", out)
 
 	file := filepath.Join(dir, "sun.png")
-	code, _, errs = said(t, "call", "-output", "text", url, "kinds", "-save", file) // not a folder
+	code, _, errs = said(t, "call", "--output", "text", url, "kinds", "--save", file) // not a folder
 	require.Equal(t, exitConnection, code)
 	require.Contains(t, errs, "not a directory")
 }
@@ -240,7 +239,7 @@ func TestFileNamesAreSafe(t *testing.T) {
 
 func TestInspectShowsDefaultsAndBounds(t *testing.T) {
 	url, _ := serve(t, &Lab{})
-	code, out, errs := said(t, "inspect", "-output", "text", url)
+	code, out, errs := said(t, "inspect", "--output", "text", url)
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, `
 tool measure reads only
@@ -259,9 +258,9 @@ func TestScriptsAnswerForms(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		url := desk(t, bare)
 		order := func(flags ...string) (code int, out, errs string) {
-			return said(t, append([]string{"call", url, "order", "-protocol-version", version}, flags...)...)
+			return said(t, append([]string{"call", url, "order", "--protocol-version", version}, flags...)...)
 		}
-		code, out, errs := order("-answer", "seat=2", "-answer", "meals=rice,fish", "-answer", "name=Ada", "-answer", "agreed=yes", "-yes")
+		code, out, errs := order("--answer", "seat=2", "--answer", "meals=rice,fish", "--answer", "name=Ada", "--answer", "agreed=yes", "--yes")
 		require.Equal(t, exitOK, code, errs)
 		var res struct {
 			StructuredContent struct {
@@ -277,18 +276,18 @@ func TestScriptsAnswerForms(t *testing.T) {
 		require.Equal(t, []string{"rice", "fish"}, res.StructuredContent.Meals)
 		require.True(t, res.StructuredContent.Agreed)
 
-		code, _, errs = order("-answer", "seat=2")
+		code, _, errs = order("--answer", "seat=2")
 		require.Equal(t, exitFault, code)
-		require.Contains(t, errs, `mcpkit call: the server asks for "name"; write -answer name=value`+"\n")
-		code, _, errs = order("-answer", "people=9")
+		require.Contains(t, errs, `mcpkit call: the server asks for "name"; write --answer name=value`+"\n")
+		code, _, errs = order("--answer", "people=9")
 		require.Equal(t, exitFault, code)
-		require.Contains(t, errs, "mcpkit call: -answer people=9: maximum: got 9, want 4\n")
-		code, _, errs = order("-answer", "name=Ada", "-answer", "saet=1")
+		require.Contains(t, errs, "mcpkit call: --answer people=9: maximum: got 9, want 4\n")
+		code, _, errs = order("--answer", "name=Ada", "--answer", "saet=1")
 		require.Equal(t, exitOK, code, errs)
-		require.Contains(t, errs, `mcpkit call: the server did not ask for "saet", so -answer was not used; did you mean "seat"?`+"\n")
-		code, _, errs = order("-answer", "seat")
+		require.Contains(t, errs, `mcpkit call: the server did not ask for "saet", so --answer was not used; did you mean "seat"?`+"\n")
+		code, _, errs = order("--answer", "seat")
 		require.Equal(t, exitUsage, code)
-		require.Contains(t, errs, `mcpkit call: invalid value "seat" for flag -answer: write name=value`)
+		require.Contains(t, errs, `mcpkit call: invalid argument "seat" for "--answer" flag: write name=value`)
 	}
 }
 
@@ -297,7 +296,7 @@ func TestAnswersShortenForms(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	screen := new(terminal)
 	var out bytes.Buffer
-	args := []string{"call", "-output", "text", desk(t, bare), "order", "-answer", "seat=aisle", "-answer", "meals=", "-answer", "people=1", "-yes"}
+	args := []string{"call", "--output", "text", desk(t, bare), "order", "--answer", "seat=aisle", "--answer", "meals=", "--answer", "people=1", "--yes"}
 	require.Equal(t, exitOK, run(t.Context(), args, streams{in: typed("Ada", "y"), out: &out, err: screen}), screen.String())
 	require.Equal(t, "The server asks: Which seats?\nname [required]: agreed [yes or no, false when empty]: ", screen.String())
 	require.Contains(t, out.String(), `"seat":"aisle"`)
@@ -332,13 +331,13 @@ func serve(t *testing.T, service any, mw ...mcpkit.Middleware) (string, *mcpkit.
 
 func TestYesConfirms(t *testing.T) {
 	url, _ := serve(t, &Keys{})
-	code, out, errs := said(t, "call", "-output", "text", url, "forget", "-yes")
+	code, out, errs := said(t, "call", "--output", "text", url, "forget", "--yes")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "forgot\n", out)
-	code, out, errs = said(t, "call", "-output", "text", url, "forget", "-yes", "-answer", "confirm=no")
+	code, out, errs = said(t, "call", "--output", "text", url, "forget", "--yes", "--answer", "confirm=no")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "kept\n", out)
-	code, _, errs = said(t, "call", "-output", "text", url, "visit", "-yes") // nobody is there to visit the page
+	code, _, errs = said(t, "call", "--output", "text", url, "visit", "--yes") // nobody is there to visit the page
 	require.NotEqual(t, exitOK, code)
 	require.NotContains(t, errs, "The server wants you to visit")
 }
@@ -354,17 +353,17 @@ func TestUnknownToolsOfAnyServerGetASuggestion(t *testing.T) {
 		}
 	})
 	for _, output := range []string{"text", "json"} {
-		code, _, errs := said(t, "call", "-output", output, url, "forgte")
+		code, _, errs := said(t, "call", "--output", output, url, "forgte")
 		require.Equal(t, exitFault, code)
 		require.Contains(t, errs, `mcpkit call: the server does not list "forgte"; did you mean "forget"?`+"\n")
-		_, _, errs = said(t, "call", "-output", output, url, "forget")
+		_, _, errs = said(t, "call", "--output", output, url, "forget")
 		require.NotContains(t, errs, "did you mean")
 	}
 }
 
 func TestComplete(t *testing.T) {
 	url, _ := serve(t, &Lab{})
-	code, out, errs := said(t, "complete", "-output", "text", url, "explain", "topic=")
+	code, out, errs := said(t, "complete", "--output", "text", url, "explain", "topic=")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "light\nlasers\n", out)
 	code, out, errs = said(t, "complete", url, "lab://pictures/{name}", "name=s")
@@ -377,10 +376,10 @@ func TestComplete(t *testing.T) {
 
 func TestPing(t *testing.T) {
 	url, _ := serve(t, &Lab{})
-	code, out, errs := said(t, "ping", "-output", "text", url)
+	code, out, errs := said(t, "ping", "--output", "text", url)
 	require.Equal(t, exitOK, code, errs)
 	require.Regexp(t, `^lab 2\.0\.0 responded in \d+\.\d ms \(2026-07-28\)\n$`, out)
-	code, out, errs = said(t, "ping", url, "-protocol-version", "2025-06-18")
+	code, out, errs = said(t, "ping", url, "--protocol-version", "2025-06-18")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, `"protocolVersion": "2025-06-18"`)
 }
@@ -389,7 +388,7 @@ func TestVersion(t *testing.T) {
 	code, out, errs := said(t, "version")
 	require.Equal(t, exitOK, code, errs)
 	require.Regexp(t, `^mcpkit \S.*\ngo1\.\S+ .*\nMCP 2026-07-28, .*\n$`, out)
-	code, out, _ = said(t, "-version")
+	code, out, _ = said(t, "--version")
 	require.Equal(t, exitOK, code)
 	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 1)
 }
@@ -399,45 +398,12 @@ func TestChangesArePrinted(t *testing.T) {
 		url, srv := serve(t, &Lab{})
 		screen := &watcher{text: "subscribed to", seen: func() { srv.ResourceUpdated("lab://readme") }}
 		var out bytes.Buffer
-		args := []string{"subscribe", url, "lab://readme", "-count", "1", "-protocol-version", version}
+		args := []string{"subscribe", url, "lab://readme", "--count", "1", "--protocol-version", version}
 		require.Equal(t, exitOK, run(t.Context(), args, streams{in: strings.NewReader(""), out: &out, err: screen}), screen.String())
 		require.Equal(t, `{"changed":"resource","uri":"lab://readme"}`+"\n", out.String())
 		require.Contains(t, screen.String(), "mcpkit subscribe: subscribed to changes of the list of tools, changes of the list of prompts, changes of the list of resources, updates of lab://readme\n")
 	}
-	code, _, errs := said(t, "subscribe", lab(t), "-count", "-1")
+	code, _, errs := said(t, "subscribe", lab(t), "--count", "-1")
 	require.Equal(t, exitUsage, code)
-	require.Contains(t, errs, "-count -1 is negative")
-}
-
-func TestHelpFitsEightyColumns(t *testing.T) {
-	pages := [][]string{{"help"}, {"-h"}}
-	for _, c := range commands(streams{}) {
-		pages = append(pages, []string{c.Name(), "-h"}, []string{"help", c.Name()})
-	}
-	for _, args := range pages {
-		code, out, errs := said(t, args...)
-		require.Equal(t, exitOK, code, errs)
-		require.Contains(t, out, "usage: mcpkit ")
-		for line := range strings.SplitSeq(out, "\n") {
-			require.LessOrEqual(t, len([]rune(line)), 80, line)
-		}
-	}
-	code, _, errs := said(t, "help", "lsit")
-	require.Equal(t, exitUsage, code)
-	require.Contains(t, errs, `unknown command "lsit"`)
-}
-
-// A flag means the same in all commands, because longFlags does not know the command.
-func TestFlagsAreTheSameInAllCommands(t *testing.T) {
-	root := newRoot(streams{})
-	kinds := map[string]string{}
-	for _, c := range root.Commands() {
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if kind, known := kinds[f.Name]; known {
-				require.Equal(t, kind == "bool", f.Value.Type() == "bool", "%s -%s", c.Name(), f.Name)
-			}
-			kinds[f.Name] = f.Value.Type()
-		})
-	}
-	require.Greater(t, len(kinds), 10)
+	require.Contains(t, errs, "--count -1 is negative")
 }

@@ -33,8 +33,8 @@ func (l *login) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&l.wanted, "login", false, "log in with the browser if the server requires it (OAuth 2.1), and store the tokens")
 	l.storeFlags(flags)
 	flags.BoolVar(&l.quiet, "no-browser", false, "open no browser; only print the pages to visit")
-	flags.StringVar(&l.clientID, "client-id", "", "the client `ID` of this program, for authorization servers where it cannot register itself; needs -issuer")
-	flags.StringVar(&l.issuer, "issuer", "", "the `URL` of the authorization server that -client-id, and "+secretVariable+" in the environment, are for; no other server receives them")
+	flags.StringVar(&l.clientID, "client-id", "", "the client `ID` of this program, for authorization servers where it cannot register itself; needs --issuer")
+	flags.StringVar(&l.issuer, "issuer", "", "the `URL` of the authorization server that --client-id, and "+secretVariable+" in the environment, are for; no other server receives them")
 	flags.IntVar(&l.port, "callback-port", 0, "the `port` on this machine to which the browser returns; default: any free port")
 	flags.Func("private-network", "a private `network`, such as 10.0.0.0/8, that may contain authorization servers; may be repeated", func(s string) error {
 		network, err := netip.ParsePrefix(s)
@@ -43,17 +43,17 @@ func (l *login) flags(flags *pflag.FlagSet) {
 	})
 }
 
-// secretVariable is the environment variable with the secret of -client-id. All users of a machine
+// secretVariable is the environment variable with the secret of --client-id. All users of a machine
 // can see arguments.
 const secretVariable = "MCPKIT_CLIENT_SECRET"
 
-// known returns the credentials of -client-id.
+// known returns the credentials of --client-id.
 func (l *login) known() ([]oauthclient.Credentials, error) {
 	switch {
 	case l.clientID == "" && l.issuer == "":
 		return nil, nil
 	case l.clientID == "" || l.issuer == "":
-		return nil, errors.New("-client-id and -issuer need each other; write both or neither")
+		return nil, errors.New("--client-id and --issuer need each other; write both or neither")
 	}
 	return []oauthclient.Credentials{{Issuer: l.issuer, ClientID: l.clientID, ClientSecret: os.Getenv(secretVariable)}}, nil
 }
@@ -87,7 +87,7 @@ func (l *login) opener(to *screen, browse func(ctx context.Context, page string)
 func (l *login) transport(server string, open func(ctx context.Context, page string) error) (*oauthclient.Transport, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("-login needs a server at an http or https URL; %q is not one", server)
+		return nil, fmt.Errorf("--login needs a server at an http or https URL; %q is not one", server)
 	}
 	known, err := l.known()
 	if err != nil {
@@ -97,7 +97,7 @@ func (l *login) transport(server string, open func(ctx context.Context, page str
 	if dir == "" {
 		settings, err := os.UserConfigDir()
 		if err != nil {
-			return nil, fmt.Errorf("no folder for tokens: %w; write -tokens FOLDER", err)
+			return nil, fmt.Errorf("no folder for tokens: %w; write --tokens FOLDER", err)
 		}
 		dir = filepath.Join(settings, "mcpkit", "tokens")
 	}
@@ -127,10 +127,10 @@ func logoutCommand() *cobra.Command {
 	var l login
 	cmd := &cobra.Command{
 		Use:     "logout URL",
-		Short:   "revoke and delete the tokens that -login got",
-		Long:    "Revokes and deletes the tokens that -login got for a server.",
+		Short:   "Revoke and delete the tokens that --login got",
+		Long:    "Revokes and deletes the tokens that --login got for a server.",
 		GroupID: groupServer,
-		Args:    exactly(1),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := l.transport(args[0], nil)
 			if err == nil {

@@ -2,8 +2,8 @@
 //
 //	mcpkit new FOLDER                              write a new module with a server
 //	mcpkit dev [PACKAGE] [-- ARGUMENT ...]         run a server, and restart it after each change
-//	mcpkit gen [-check] [-type T,...] [packages]   write the doc comments of services into their packages
-//	mcpkit vet [-type T,...] [packages]            report what is wrong with services, and what their tools cost
+//	mcpkit gen [packages]                          write the doc comments of services into their packages
+//	mcpkit vet [packages]                          report what is wrong with services, and what their tools cost
 //	mcpkit inspect SERVER                          show a server's versions, capabilities, inputs and outputs
 //	mcpkit list SERVER                             list tools, prompts, resources and templates
 //	mcpkit call SERVER TOOL [name=text ...]        call a tool of a server

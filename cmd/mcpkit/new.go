@@ -33,12 +33,12 @@ func newCommand(std streams) *cobra.Command {
 	var n newModule
 	cmd := &cobra.Command{
 		Use:   "new FOLDER",
-		Short: "write a new module with a server, a test, a Dockerfile and CI",
+		Short: "Write a new module with a server, a test, a Dockerfile and CI",
 		Long: `Writes a module with a server into a new folder: a service with tools and a
 resource, a test, a Dockerfile, and a workflow for GitHub Actions. The module
 has mcpkit as a tool, so that "go tool mcpkit" works in it.`,
 		GroupID: groupSource,
-		Args:    exactly(1),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return failed(cmd, n.run(cmd.Context(), args[0], std))
 		},
@@ -61,10 +61,10 @@ func (n *newModule) run(ctx context.Context, folder string, std streams) error {
 	}
 	reserved := slices.Contains([]string{"go", "toolchain", "main", "std", "cmd"}, m.Path) // by the go command
 	if err := module.CheckImportPath(m.Path); err != nil || reserved || m.Name() == "" {
-		return fmt.Errorf("%q is not a module path; write for example -module example.com/shop", m.Path)
+		return fmt.Errorf("%q is not a module path; write for example --module example.com/shop", m.Path)
 	}
 	if isStandard(m.Path) {
-		return fmt.Errorf("%q is a package of Go itself; write for example -module example.com/%s", m.Path, path.Base(m.Path))
+		return fmt.Errorf("%q is a package of Go itself; write for example --module example.com/%s", m.Path, path.Base(m.Path))
 	}
 	if err := n.findLibrary(&m); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (n *newModule) findLibrary(m *scaffold.Module) error {
 	case semver.IsValid(m.Version) && !strings.Contains(m.Version, "+dirty"):
 		return nil
 	default:
-		return errors.New("this program has no published version and was built from no clone that is still there; write -library FOLDER with a clone of mcpkit")
+		return errors.New("this program has no published version and was built from no clone that is still there; write --library FOLDER with a clone of mcpkit")
 	}
 	m.Version = "v0.0.0"
 	return nil

@@ -20,7 +20,7 @@ func TestNewModulesWork(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	dir = filepath.Join(dir, "my shop")
-	code, out, errs := said(t, "new", dir, "-module", "example.com/my-shop", "-no-tidy")
+	code, out, errs := said(t, "new", dir, "--module", "example.com/my-shop", "--no-tidy")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, "wrote "+dir+"; next:\n")
 	for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
@@ -52,7 +52,7 @@ func TestNewModulesWork(t *testing.T) {
 		"description": "Keeps items with a price, and finds them again.", "author": {"name": "The authors of example.com/my-shop"},
 		"server": {"type": "binary", "entry_point": "my-shop", "mcp_config": {"command": "${__dirname}/my-shop"}}}`, string(manifest))
 
-	code, _, errs = said(t, "new", dir, "-module", "x")
+	code, _, errs = said(t, "new", dir, "--module", "x")
 	require.Equal(t, exitFault, code)
 	require.Equal(t, "mcpkit new: "+dir+" is not empty; name a new folder\n", errs)
 }
@@ -63,13 +63,13 @@ func TestWrongModulesAreNotWritten(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{dir, "-module", "a b"}, `mcpkit new: "a b" is not a module path; write for example -module example.com/shop` + "\n"},
-		{[]string{filepath.Join(dir, "go")}, `mcpkit new: "go" is not a module path; write for example -module example.com/shop` + "\n"},
-		{[]string{filepath.Join(dir, "main")}, `mcpkit new: "main" is not a module path; write for example -module example.com/shop` + "\n"},
-		{[]string{filepath.Join(dir, "time")}, `mcpkit new: "time" is a package of Go itself; write for example -module example.com/time` + "\n"},
-		{[]string{dir, "-module", "net/http"}, `mcpkit new: "net/http" is a package of Go itself; write for example -module example.com/http` + "\n"},
+		{[]string{dir, "--module", "a b"}, `mcpkit new: "a b" is not a module path; write for example --module example.com/shop` + "\n"},
+		{[]string{filepath.Join(dir, "go")}, `mcpkit new: "go" is not a module path; write for example --module example.com/shop` + "\n"},
+		{[]string{filepath.Join(dir, "main")}, `mcpkit new: "main" is not a module path; write for example --module example.com/shop` + "\n"},
+		{[]string{filepath.Join(dir, "time")}, `mcpkit new: "time" is a package of Go itself; write for example --module example.com/time` + "\n"},
+		{[]string{dir, "--module", "net/http"}, `mcpkit new: "net/http" is a package of Go itself; write for example --module example.com/http` + "\n"},
 		{[]string{filepath.Join(dir, "-")}, `mcpkit new: "-" is not a module path`},
-		{[]string{dir, "-library", t.TempDir()}, " is not a clone of mcpkit; its go.mod should say module github.com/mcpkit/mcpkit-go\n"},
+		{[]string{dir, "--library", t.TempDir()}, " is not a clone of mcpkit; its go.mod should say module github.com/mcpkit/mcpkit-go\n"},
 	} {
 		code, _, errs := said(t, append([]string{"new"}, test.args...)...)
 		require.Equal(t, exitFault, code)
@@ -95,7 +95,7 @@ func TestNamesComeFromTheModulePath(t *testing.T) {
 func TestFoldersWithSpacesAreQuoted(t *testing.T) {
 	longtest.Mark(t, "loads a package")
 	dir := filepath.Join(t.TempDir(), "my shop")
-	code, out, errs := said(t, "new", dir, "-module", "example.com/shop", "-no-tidy")
+	code, out, errs := said(t, "new", dir, "--module", "example.com/shop", "--no-tidy")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, "\n  cd \""+dir+"\"\n")
 }

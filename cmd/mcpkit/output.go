@@ -21,7 +21,7 @@ import (
 // A saver writes images, sound and binary resources to files.
 type saver struct{ dir string }
 
-// saveFlag adds -save to a command whose results may have binary contents.
+// saveFlag adds --save to a command whose results may have binary contents.
 func saveFlag(r *remote, cmd *cobra.Command) {
 	r.saver = new(saver)
 	cmd.Flags().StringVar(&r.saver.dir, "save", "", "write images, sound and binary resources to new files in this `folder`")
@@ -45,7 +45,7 @@ func (s *saver) save(name, mime string, data []byte) (string, error) {
 		return filepath.Join(s.dir, name)
 	})
 	if errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("%s has %d files named %s%s; name another folder with -save", s.dir, maxCopies, stem, ext)
+		err = fmt.Errorf("%s has %d files named %s%s; name another folder with --save", s.dir, maxCopies, stem, ext)
 	}
 	return file, err
 }
@@ -97,7 +97,7 @@ func (r *remote) keep(name, mime string, data []byte) string {
 		return ""
 	}
 	if r.saver.dir == "" {
-		return "; -save FOLDER writes it to a file"
+		return "; --save FOLDER writes it to a file"
 	}
 	file, err := r.saver.save(name, mime, data)
 	if err != nil {

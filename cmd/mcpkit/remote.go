@@ -65,7 +65,7 @@ type remote struct {
 	target      string
 	command     *client.CommandTarget // of the target, if it is a command line
 	rest        []string              // the arguments after the target
-	headerLines []string              // of -header
+	headerLines []string              // of --header
 	log         *serverLog            // the standard error of a server process
 }
 
@@ -79,17 +79,14 @@ func remoteCommand(std streams, cmd *cobra.Command, run func(ctx context.Context
 		add(r, cmd)
 	}
 	r.flags(cmd.Flags())
+	cmd.Args = cobra.MinimumNArgs(r.before + 1)
+	if strings.HasSuffix(cmd.Use, "SERVER") {
+		cmd.Args = cobra.ExactArgs(r.before + 1)
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) <= r.before {
-			writeHelp(r.err, cmd)
-			return exit(exitUsage)
-		}
 		r.words = args[:r.before]
 		if err := r.finish(args[r.before:]); err != nil {
 			return r.usage("%s", strings.TrimPrefix(err.Error(), "client: "))
-		}
-		if strings.HasSuffix(cmd.Use, "SERVER") && len(r.rest) > 0 {
-			return r.usage("unexpected argument %q after the server", r.rest[0])
 		}
 		return run(cmd.Context(), r)
 	}
@@ -141,7 +138,7 @@ func (r *remote) flags(flags *pflag.FlagSet) {
 // finish checks the flags, and takes the target and what follows it from the arguments.
 func (r *remote) finish(args []string) error {
 	if r.login.wanted && r.login.fixed {
-		return errors.New("use -login or -header Authorization, not both")
+		return errors.New("use --login or --header Authorization, not both")
 	}
 	r.target, r.rest = args[0], args[1:]
 	target, err := client.ParseTarget(r.target)
@@ -158,11 +155,11 @@ func (r *remote) finish(args []string) error {
 	}
 	switch v := protocol.Version(r.version); {
 	case r.headerLines != nil && !overHTTP(r.target):
-		return fmt.Errorf("-header needs a server at an http, https, ws or wss URL; %q is not one", r.target)
+		return fmt.Errorf("--header needs a server at an http, https, ws or wss URL; %q is not one", r.target)
 	case r.command == nil && (r.inherit || r.env != nil):
-		return fmt.Errorf("-env and -inherit-env need a command line as the server; %q is not one", r.target)
+		return fmt.Errorf("--env and --inherit-env need a command line as the server; %q is not one", r.target)
 	case r.version != "" && !v.Known():
-		return fmt.Errorf("-protocol-version %q is not a version of MCP; write one of %s", v, known())
+		return fmt.Errorf("--protocol-version %q is not a version of MCP; write one of %s", v, known())
 	case r.version != "":
 		r.opts = append(r.opts, client.Version(v))
 	}
@@ -197,7 +194,7 @@ func (r *remote) say(format string, args ...any) {
 	r.err.printf("mcpkit %s: %s\n", r.name, fmt.Sprintf(format, args...))
 }
 
-// with dials, runs f, reports its error and returns that of the exit code. With -login, f runs
+// with dials, runs f, reports its error and returns that of the exit code. With --login, f runs
 // again after the server responded with status 401, so its first request must come before anything
 // that f may not do twice.
 func (r *remote) with(ctx context.Context, f func(c *client.Client) error) error {
@@ -212,7 +209,7 @@ func (r *remote) with(ctx context.Context, f func(c *client.Client) error) error
 		r.opts = append(r.opts, client.Handlers(h))
 	}
 	if n := len(r.log.withheld); n > 0 && r.err.live && r.env == nil {
-		r.err.printf("%s\n", r.err.paint(faint, fmt.Sprintf("(%d variables of your environment are withheld from the server; -env NAME passes one on, -inherit-env all)", n)))
+		r.err.printf("%s\n", r.err.paint(faint, fmt.Sprintf("(%d variables of your environment are withheld from the server; --env NAME passes one on, --inherit-env all)", n)))
 	}
 	err := r.attempts(ctx, open, f)
 	r.log.Flush()
@@ -265,7 +262,7 @@ const shutdownTimeout = time.Second
 func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) error {
 	dialing, cancel := ctx, context.CancelFunc(func() {})
 	if r.timeout > 0 {
-		dialing, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no response within %s; raise -timeout if the server is slow to start", r.timeout))
+		dialing, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no response within %s; raise --timeout if the server is slow to start", r.timeout))
 	}
 	var target any = r.target
 	if r.command != nil {
@@ -304,17 +301,17 @@ func (r *remote) advice(err error) string {
 	rpc, isRPC := errors.AsType[*jsonrpc.Error](err)
 	switch {
 	case isRPC && rpc.Code == protocol.CodeMissingClientCapability && !isTerminal(r.stdin):
-		return "questions need a terminal as standard input, or the answers: write -answer name=value for each field, or -yes for a confirmation"
+		return "questions need a terminal as standard input, or the answers: write --answer name=value for each field, or --yes for a confirmation"
 	case strings.Contains(err.Error(), "for a server over HTTP write"): // the client said it
 		return ""
 	case strings.Contains(err.Error(), "AuthorizationCode.Known"): // an option for programmers
-		return "the authorization server does not let programs register themselves; write -client-id and -issuer of a registration that you have"
+		return "the authorization server does not let programs register themselves; write --client-id and --issuer of a registration that you have"
 	case errors.Is(err, exec.ErrNotFound):
 		return "write the path of the server's program, or the URL of a server over HTTP"
 	case strings.Contains(err.Error(), "the server ended"):
 		advice := "the program ended before it responded; run it by itself to see whether it serves MCP on standard input and output"
 		if n := len(r.log.withheld); n > 0 {
-			advice += fmt.Sprintf(", and mind that it does not get %d variables of your environment (-env NAME passes one on, -inherit-env all)", n)
+			advice += fmt.Sprintf(", and mind that it does not get %d variables of your environment (--env NAME passes one on, --inherit-env all)", n)
 		}
 		return advice
 	case is[x509.UnknownAuthorityError](err):
@@ -326,13 +323,13 @@ func (r *remote) advice(err error) string {
 	case status.Code != http.StatusUnauthorized:
 		return ""
 	case r.login.wanted:
-		return "the server refuses the token of -login; run mcpkit logout " + clean(r.target) + " and log in again"
+		return "the server refuses the token of --login; run mcpkit logout " + clean(r.target) + " and log in again"
 	case r.login.fixed:
 		return "the server refuses the Authorization header that you gave; check the token and its expiry"
 	case status.Header.Get("WWW-Authenticate") == "":
-		return "the server requires authentication and does not say of what kind; with a token write -header 'Authorization: Bearer TOKEN', or try -login"
+		return "the server requires authentication and does not say of what kind; with a token write --header 'Authorization: Bearer TOKEN', or try --login"
 	}
-	return "the server requires authentication; write -login to log in with the browser, or -header 'Authorization: Bearer TOKEN' with a token"
+	return "the server requires authentication; write --login to log in with the browser, or --header 'Authorization: Bearer TOKEN' with a token"
 }
 
 // wrongPath says what to write if the URL leads to no MCP endpoint.

@@ -117,7 +117,7 @@ func TestFormsAreAskedAtThePrompt(t *testing.T) {
 			screen := new(terminal)
 			var out bytes.Buffer
 			in := typed("middle", "2", "seven", "9", "", "rice, 1", "Al", "Ada", "perhaps", "yes", "y")
-			require.Equal(t, exitOK, run(t.Context(), []string{"call", "-protocol-version", version, url, "order"}, streams{in: in, out: &out, err: screen}), screen.String())
+			require.Equal(t, exitOK, run(t.Context(), []string{"call", "--protocol-version", version, url, "order"}, streams{in: in, out: &out, err: screen}), screen.String())
 			var res struct{ StructuredContent order }
 			require.NoError(t, json.Unmarshal(out.Bytes(), &res))
 			require.Equal(t, order{Seat: "window", People: 2, Meals: []string{"rice", "fish"}, Name: "Ada", Agreed: true}, res.StructuredContent)
@@ -156,13 +156,13 @@ func TestQuestionsMayBeLeftUnanswered(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			screen := new(terminal)
 			var out bytes.Buffer
-			require.Equal(t, test.code, run(t.Context(), []string{"call", "-output", "text", desk(t, bare), test.tool}, streams{in: test.lines, out: &out, err: screen}), screen.String())
+			require.Equal(t, test.code, run(t.Context(), []string{"call", "--output", "text", desk(t, bare), test.tool}, streams{in: test.lines, out: &out, err: screen}), screen.String())
 			require.Contains(t, screen.String(), test.want)
 		})
 	}
 	t.Run("not a terminal", func(t *testing.T) {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "-output", "text", desk(t, bare), "order"}, streams{in: strings.NewReader("1\n"), out: &out, err: &errs}))
+		require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "--output", "text", desk(t, bare), "order"}, streams{in: strings.NewReader("1\n"), out: &out, err: &errs}))
 		require.NotContains(t, errs.String(), "The server asks")
 	})
 }
@@ -205,7 +205,7 @@ func TestSamplingIsNotOffered(t *testing.T) {
 	} {
 		screen := typed()
 		var out bytes.Buffer
-		require.Equal(t, test.code, run(t.Context(), []string{"call", "-output", "text", "-protocol-version", test.version, desk(t, bare), "think"}, streams{in: screen, out: &out, err: screen}))
+		require.Equal(t, test.code, run(t.Context(), []string{"call", "--output", "text", "--protocol-version", test.version, desk(t, bare), "think"}, streams{in: screen, out: &out, err: screen}))
 		require.Contains(t, screen.String(), test.want)
 		require.Empty(t, out.String())
 	}
@@ -213,8 +213,8 @@ func TestSamplingIsNotOffered(t *testing.T) {
 
 func TestQuestionsNeedATerminal(t *testing.T) {
 	var out, said bytes.Buffer
-	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "-output", "text", "-protocol-version", "2026-07-28", desk(t, bare), "order"}, streams{in: strings.NewReader(""), out: &out, err: &said}))
-	require.Contains(t, said.String(), "mcpkit call: questions need a terminal as standard input, or the answers: write -answer name=value for each field, or -yes for a confirmation\n")
+	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "--output", "text", "--protocol-version", "2026-07-28", desk(t, bare), "order"}, streams{in: strings.NewReader(""), out: &out, err: &said}))
+	require.Contains(t, said.String(), "mcpkit call: questions need a terminal as standard input, or the answers: write --answer name=value for each field, or --yes for a confirmation\n")
 	require.Empty(t, out.String())
 }
 
@@ -226,7 +226,7 @@ func TestPagesAreVisitedWithConsent(t *testing.T) {
 		visited = page
 		return errors.New("no browser here")
 	}}
-	require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", desk(t, bare), "pay"}, std), screen.String())
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--output", "text", desk(t, bare), "pay"}, std), screen.String())
 	require.Equal(t, "https://bank.example.com/pay?id=7", visited)
 	require.Equal(t, "paid\n", out.String())
 	require.Equal(t, `The server wants you to visit a page: Pay there.
@@ -267,8 +267,8 @@ func TestResultsAreJSONUnlessOutputIsATerminal(t *testing.T) {
 		require.NotContains(t, out.String(), "null")
 	}
 	var out, errs bytes.Buffer
-	require.Equal(t, exitUsage, run(t.Context(), []string{"list", "-output", "xml", url}, streams{out: &out, err: &errs}))
-	require.Contains(t, errs.String(), `invalid value "xml" for flag -output: write text or json`)
+	require.Equal(t, exitUsage, run(t.Context(), []string{"list", "--output", "xml", url}, streams{out: &out, err: &errs}))
+	require.Contains(t, errs.String(), `invalid argument "xml" for "-o, --output" flag: write text or json`)
 }
 
 func TestInspect(t *testing.T) {
@@ -308,7 +308,7 @@ func TestTheReferenceIsComplete(t *testing.T) {
 		require.Regexp(t, "`(mcpkit )?"+c.Name()+"[ `]", string(page))
 		var help bytes.Buffer
 		require.Equal(t, exitOK, run(t.Context(), []string{c.Name(), "-h"}, streams{out: &help, err: io.Discard}))
-		for _, f := range regexp.MustCompile(`(?m)^  (-[A-Za-z-]+)`).FindAllStringSubmatch(help.String(), -1) {
+		for _, f := range regexp.MustCompile(`(?m)^      (--[a-z-]+)`).FindAllStringSubmatch(help.String(), -1) {
 			require.Contains(t, string(page), "`"+f[1], c.Name())
 		}
 	}
@@ -329,7 +329,7 @@ func TestUnknownPromptsGetASuggestion(t *testing.T) {
 func TestInspectOfALegacyServer(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	out := new(terminal)
-	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", "-protocol-version", "2025-06-18", desk(t, bare)}, streams{out: out, err: io.Discard}))
+	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", "--protocol-version", "2025-06-18", desk(t, bare)}, streams{out: out, err: io.Discard}))
 	require.Contains(t, out.String(), "speaks 2025-06-18 (legacy)\n")
 
 	var asJSON bytes.Buffer
@@ -350,7 +350,7 @@ func TestInspectOfALegacyServer(t *testing.T) {
 func TestTimeoutsAndInterrupts(t *testing.T) {
 	t.Run("timeout", func(t *testing.T) {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitConnection, run(t.Context(), []string{"call", "-timeout", "50ms", desk(t, bare), "wait"}, streams{out: &out, err: &errs}))
+		require.Equal(t, exitConnection, run(t.Context(), []string{"call", "--timeout", "50ms", desk(t, bare), "wait"}, streams{out: &out, err: &errs}))
 		require.Contains(t, errs.String(), "50ms")
 	})
 	t.Run("interrupted", func(t *testing.T) {
@@ -400,27 +400,27 @@ func TestLogin(t *testing.T) {
 
 	code, _, errs := call("call", url, "count", "to:=1")
 	require.Equal(t, exitProtocol, code)
-	require.Contains(t, errs, "write -login to log in with the browser")
+	require.Contains(t, errs, "write --login to log in with the browser")
 
 	for range 2 { // the second run has the token of the first
-		code, out, errs := call("call", "-output", "text", "-login", "-tokens", tokens, url, "count", "to:=1")
+		code, out, errs := call("call", "--output", "text", "--login", "--tokens", tokens, url, "count", "to:=1")
 		require.Equal(t, exitOK, code, errs)
 		require.Equal(t, "1\n", out)
 		require.EqualValues(t, 1, logins.Load())
 	}
 
 	token := refreshToken(t, tokens)
-	code, _, errs = call("logout", "-tokens", tokens, url)
+	code, _, errs = call("logout", "--tokens", tokens, url)
 	require.Equal(t, exitOK, code, errs)
 	require.False(t, as.Revoke(token), "it was revoked already")
 	require.Empty(t, refreshToken(t, tokens))
-	code, _, errs = call("list", "-login", "-tokens", tokens, url)
+	code, _, errs = call("list", "--login", "--tokens", tokens, url)
 	require.Equal(t, exitOK, code, errs)
 	require.EqualValues(t, 2, logins.Load())
 
-	code, _, errs = call("list", "-login", "go version")
+	code, _, errs = call("list", "--login", "go version")
 	require.Equal(t, exitConnection, code)
-	require.Equal(t, "mcpkit list: -login needs a server at an http or https URL; \"go version\" is not one\n", errs)
+	require.Equal(t, "mcpkit list: --login needs a server at an http or https URL; \"go version\" is not one\n", errs)
 	code, _, _ = call("logout")
 	require.Equal(t, exitUsage, code)
 }
@@ -446,12 +446,12 @@ func TestLoginIsNotUsedUnlessTheServerRequiresIt(t *testing.T) {
 		t.Error("a browser was opened")
 		return nil
 	}}
-	require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", "-login", "-tokens", t.TempDir(), desk(t, bare), "count", "to:=1"}, std), errs.String())
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--output", "text", "--login", "--tokens", t.TempDir(), desk(t, bare), "count", "to:=1"}, std), errs.String())
 	require.Equal(t, "1\n", out.String())
 	require.NotContains(t, errs.String(), "browser")
 
-	require.Equal(t, exitUsage, run(t.Context(), []string{"list", "-login", "-header", "authorization: Bearer x", "https://example.com"}, std))
-	require.Equal(t, "mcpkit list: use -login or -header Authorization, not both\n", errs.String()[strings.LastIndex(errs.String(), "mcpkit list"):])
+	require.Equal(t, exitUsage, run(t.Context(), []string{"list", "--login", "--header", "authorization: Bearer x", "https://example.com"}, std))
+	require.Equal(t, "mcpkit list: use --login or --header Authorization, not both\n", errs.String()[strings.LastIndex(errs.String(), "mcpkit list"):])
 }
 
 // A server that requires tokens only for calls gets other requests without one.
@@ -475,7 +475,7 @@ func TestLoginWhenACallRequiresIt(t *testing.T) {
 	require.Equal(t, exitOK, run(t.Context(), []string{"list", url}, std), errs.String())
 	require.Zero(t, refused.Load())
 	out.Reset()
-	require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", "-login", url, "count", "to:=1"}, std), errs.String())
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--output", "text", "--login", url, "count", "to:=1"}, std), errs.String())
 	require.Equal(t, "1\n", out.String())
 	require.NotZero(t, refused.Load())
 	files, err := filepath.Glob(filepath.Join(settings, "mcpkit", "tokens", "*.json"))
@@ -499,33 +499,33 @@ func TestLoginWithKnownCredentials(t *testing.T) {
 	list := func(args ...string) (code int, errs string) {
 		var e bytes.Buffer
 		std := streams{out: io.Discard, err: &e, browse: oauthtest.Open}
-		return run(t.Context(), append([]string{"list", "-login", "-tokens", t.TempDir()}, append(args, url)...), std), e.String()
+		return run(t.Context(), append([]string{"list", "--login", "--tokens", t.TempDir()}, append(args, url)...), std), e.String()
 	}
 	code, errs := list()
 	require.Equal(t, exitConnection, code)
 	require.Contains(t, errs, "does not know the client and has no dynamic registration")
-	require.Contains(t, errs, "mcpkit list: the authorization server does not let programs register themselves; write -client-id and -issuer of a registration that you have\n")
-	code, errs = list("-client-id", "cli")
+	require.Contains(t, errs, "mcpkit list: the authorization server does not let programs register themselves; write --client-id and --issuer of a registration that you have\n")
+	code, errs = list("--client-id", "cli")
 	require.Equal(t, exitConnection, code)
-	require.Equal(t, "mcpkit list: -client-id and -issuer need each other; write both or neither\n", errs)
+	require.Equal(t, "mcpkit list: --client-id and --issuer need each other; write both or neither\n", errs)
 	t.Setenv(secretVariable, "an0ther")
-	code, errs = list("-client-id", "cli", "-issuer", as.Issuer)
+	code, errs = list("--client-id", "cli", "--issuer", as.Issuer)
 	require.Equal(t, exitConnection, code)
 	require.Contains(t, errs, "invalid_client")
 	require.NotContains(t, errs, "an0ther")
 	t.Setenv(secretVariable, "s3cret")
-	code, errs = list("-client-id", "cli", "-issuer", as.Issuer, "-private-network", "10.0.0.0/8")
+	code, errs = list("--client-id", "cli", "--issuer", as.Issuer, "--private-network", "10.0.0.0/8")
 	require.Equal(t, exitOK, code, errs)
-	code, errs = list("-private-network", "ten")
+	code, errs = list("--private-network", "ten")
 	require.Equal(t, exitUsage, code)
-	require.Contains(t, errs, `invalid value "ten" for flag -private-network`)
+	require.Contains(t, errs, `invalid argument "ten" for "--private-network" flag`)
 }
 
 func TestRefusedLogin(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(*oauthtest.Authorization) error { return errors.New("no") }})
 	var out, errs bytes.Buffer
 	std := streams{out: &out, err: &errs, browse: oauthtest.Open}
-	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "-login", "-tokens", t.TempDir(), guarded(t, as)}, std))
+	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "--login", "--tokens", t.TempDir(), guarded(t, as)}, std))
 	require.Contains(t, errs.String(), "access_denied")
 	require.Empty(t, out.String())
 }

@@ -26,7 +26,7 @@ type skillReport struct {
 func skillsCommand(std streams) *cobra.Command {
 	return remoteCommand(std, &cobra.Command{
 		Use:   "skills SERVER [URI ...]",
-		Short: "compare the skills of a server with what it lists",
+		Short: "Compare the skills of a server with what it lists",
 		Long: `Reads all files of the skills of a server, or of the skills with the URIs, and
 compares them with what the server lists: sizes, digests and front matter.`,
 	}, runSkills)

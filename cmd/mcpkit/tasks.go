@@ -18,8 +18,8 @@ import (
 func tasksCommand(std streams) *cobra.Command {
 	return remoteCommand(std, &cobra.Command{
 		Use:   "tasks SERVER ID [wait | answer | cancel]",
-		Short: "show a task that a call has become, or act on it",
-		Long: `Shows the task with the ID, which mcpkit call -start prints: its status, its
+		Short: "Show a task that a call has become, or act on it",
+		Long: `Shows the task with the ID, which mcpkit call --start prints: its status, its
 questions, and its result or error.
 
 wait follows the task to its end, asks its questions, and writes its result like
@@ -39,7 +39,7 @@ func runTasks(ctx context.Context, r *remote) error {
 	word := ""
 	switch {
 	case len(r.rest) == 0:
-		return r.usage("the ID of the task is missing; mcpkit call -start %s TOOL prints it", r.target)
+		return r.usage("the ID of the task is missing; mcpkit call --start %s TOOL prints it", r.target)
 	case len(r.rest) > 1:
 		word = r.rest[1]
 	}

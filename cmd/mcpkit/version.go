@@ -35,7 +35,7 @@ func moduleVersion() string {
 func versionCommand(std streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "print the version of mcpkit, of Go and of the protocol",
+		Short:   "Print the version of mcpkit, of Go and of the protocol",
 		GroupID: groupSetup,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

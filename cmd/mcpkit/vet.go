@@ -30,7 +30,7 @@ that file tells a program without its source.`
 func vetCommand(std streams) *cobra.Command {
 	return packagesCommand(std, &cobra.Command{
 		Use:   "vet [packages]",
-		Short: "report what is wrong with services, and what their tools cost",
+		Short: "Report what is wrong with services, and what their tools cost",
 		Long:  vetHelp,
 	}, func(ctx context.Context, names, patterns []string) error {
 		c := checker{names: names, stdout: std.out, stderr: std.err}

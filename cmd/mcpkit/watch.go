@@ -15,7 +15,7 @@ import (
 func pingCommand(std streams) *cobra.Command {
 	return remoteCommand(std, &cobra.Command{
 		Use:   "ping SERVER",
-		Short: "check that a server responds",
+		Short: "Check that a server responds",
 		Long: `Connects to a server, sends ping (server/discover to modern servers) and prints
 how long the response took.`,
 	}, runPing)
@@ -47,7 +47,7 @@ func subscribeCommand(std streams) *cobra.Command {
 	var count int
 	cmd := remoteCommand(std, &cobra.Command{
 		Use:   "subscribe SERVER [URI ...]",
-		Short: "print the changes of a server's lists and resources",
+		Short: "Print the changes of a server's lists and resources",
 		Long: `Prints a line for each change until it is interrupted: changes of the lists of
 tools, prompts and resources, and updates of the resources with the URIs. As
 JSON, each line is an object.`,
@@ -70,7 +70,7 @@ var changeNames = map[client.ChangeKind]string{
 // runSubscribe is the command subscribe. It ends after count changes, or never if count is zero.
 func runSubscribe(ctx context.Context, r *remote, count int) error {
 	if count < 0 {
-		return r.usage("-count %d is negative", count)
+		return r.usage("--count %d is negative", count)
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		has := c.Capabilities()

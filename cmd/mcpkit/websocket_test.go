@@ -21,10 +21,10 @@ func TestWebSockets(t *testing.T) {
 	url := strings.Replace(web.URL, "http", "ws", 1)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", "-protocol-version", version, url, "count", "to:=2"}, streams{out: &out, err: &errs}), errs.String())
+		require.Equal(t, exitOK, run(t.Context(), []string{"call", "--output", "text", "--protocol-version", version, url, "count", "to:=2"}, streams{out: &out, err: &errs}), errs.String())
 		require.Equal(t, "2\n", out.String())
 	}
 	var out, errs bytes.Buffer
-	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "-login", "-tokens", t.TempDir(), url}, streams{out: &out, err: &errs}))
-	require.Contains(t, errs.String(), "-login needs a server at an http or https URL")
+	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "--login", "--tokens", t.TempDir(), url}, streams{out: &out, err: &errs}))
+	require.Contains(t, errs.String(), "--login needs a server at an http or https URL")
 }

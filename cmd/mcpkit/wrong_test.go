@@ -19,12 +19,12 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"-protocol-version", "2025", "true"}, exitUsage,
-			`mcpkit list: -protocol-version "2025" is not a version of MCP; write one of 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05` + "\n"},
+		{[]string{"--protocol-version", "2025", "true"}, exitUsage,
+			`mcpkit list: --protocol-version "2025" is not a version of MCP; write one of 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05` + "\n"},
 		{[]string{"ftp://x"}, exitUsage, `mcpkit list: "ftp://x": the scheme must be http, https, ws or wss` + "\n"},
 		{[]string{"http:///mcp"}, exitUsage, `mcpkit list: "http:///mcp" has no host` + "\n"},
 		{[]string{"unix:"}, exitUsage, `mcpkit list: "unix:" has no path of a socket; write unix:/path/of/the.sock` + "\n"},
-		{[]string{"-header", "a: b", "true"}, exitUsage, `mcpkit list: -header needs a server at an http, https, ws or wss URL; "true" is not one` + "\n"},
+		{[]string{"--header", "a: b", "true"}, exitUsage, `mcpkit list: --header needs a server at an http, https, ws or wss URL; "true" is not one` + "\n"},
 		{[]string{"no-such-host.invalid:18090"}, exitConnection,
 			`mcpkit list: client: the server does not start: exec: "no-such-host.invalid:18090": executable file not found in $PATH; for a server over HTTP write http://no-such-host.invalid:18090` + "\n"},
 	} {
@@ -38,8 +38,8 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 // A server that does not respond takes no longer than the timeout, plus the time to end it.
 func TestDialingTakesNoLongerThanTheTimeout(t *testing.T) {
 	var out, said bytes.Buffer
-	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "-timeout", "200ms", "sleep 1000"}, streams{out: &out, err: &said}))
-	require.Equal(t, "mcpkit list: client: no response within 200ms; raise -timeout if the server is slow to start\n", said.String())
+	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "--timeout", "200ms", "sleep 1000"}, streams{out: &out, err: &said}))
+	require.Equal(t, "mcpkit list: client: no response within 200ms; raise --timeout if the server is slow to start\n", said.String())
 }
 
 // Each error says what is wrong and what to write instead.
@@ -66,24 +66,24 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"unknown command", []string{"cal", url}, exitUsage, []string{`mcpkit: unknown command "cal"; did you mean "call"?`}},
-		{"no server", []string{"call"}, exitUsage, []string{"usage: mcpkit call [flags] SERVER"}},
+		{"unknown command", []string{"cal", url}, exitUsage, []string{"mcpkit: unknown command \"cal\" for \"mcpkit\"\n\nDid you mean this?\n\tcall\n"}},
+		{"no server", []string{"call"}, exitUsage, []string{"mcpkit call: requires at least 1 arg(s), only received 0\nusage: mcpkit call SERVER TOOL [name=text | name:=json ...] [flags]"}},
 		{"no tool", []string{"call", url}, exitUsage, []string{"the name of the tool is missing; mcpkit list " + url + " shows all tools"}},
 		{"no prompt", []string{"prompt", url}, exitUsage, []string{"the name of the prompt is missing; mcpkit list " + url + " shows all prompts"}},
 		{"no resource", []string{"read", url}, exitUsage, []string{"write one URI after the server; mcpkit list " + url + " shows the resources"}},
-		{"unknown flag", []string{"list", url, "-ouptut", "json"}, exitUsage, []string{"mcpkit list: unknown flag -ouptut; did you mean -output?\n"}},
-		{"no value", []string{"list", url, "-output"}, exitUsage, []string{"mcpkit list: the flag -output needs a value\n"}},
-		{"wrong timeout", []string{"list", url, "-timeout", "9"}, exitUsage, []string{`mcpkit list: invalid value "9" for flag -timeout: write for example 90s or 2m` + "\n"}},
-		{"variable that is not set", []string{"list", "true", "-env", "MCPKIT_NO_SUCH"}, exitUsage, []string{"MCPKIT_NO_SUCH is not set; write MCPKIT_NO_SUCH=value\n"}},
-		{"variable for a URL", []string{"list", url, "-env", "A=b"}, exitUsage, []string{"mcpkit list: -env and -inherit-env need a command line as the server; \"" + url + "\" is not one\n"}},
-		{"too many arguments", []string{"list", url, "json"}, exitUsage, []string{`unexpected argument "json" after the server`}},
-		{"arguments twice", []string{"call", "-json", "{}", url, "count", "to:=1"}, exitUsage, []string{"use -json or arguments after the tool, not both"}},
-		{"not an object", []string{"call", "-json", "[1]", url, "count"}, exitUsage, []string{`-json "[1]" is not a JSON object; write for example {"name": "value"}`}},
+		{"unknown flag", []string{"list", url, "-timeout", "1s"}, exitUsage, []string{"mcpkit list: unknown flag: -timeout; names of flags begin with two dashes\n"}},
+		{"no value", []string{"list", url, "--output"}, exitUsage, []string{"mcpkit list: flag needs an argument: --output\n"}},
+		{"wrong timeout", []string{"list", url, "--timeout", "9"}, exitUsage, []string{`mcpkit list: invalid argument "9" for "--timeout" flag: write for example 90s or 2m` + "\n"}},
+		{"variable that is not set", []string{"list", "true", "--env", "MCPKIT_NO_SUCH"}, exitUsage, []string{"MCPKIT_NO_SUCH is not set; write MCPKIT_NO_SUCH=value\n"}},
+		{"variable for a URL", []string{"list", url, "--env", "A=b"}, exitUsage, []string{"mcpkit list: --env and --inherit-env need a command line as the server; \"" + url + "\" is not one\n"}},
+		{"too many arguments", []string{"list", url, "json"}, exitUsage, []string{"accepts 1 arg(s), received 2"}},
+		{"arguments twice", []string{"call", "--json", "{}", url, "count", "to:=1"}, exitUsage, []string{"use --json or arguments after the tool, not both"}},
+		{"not an object", []string{"call", "--json", "[1]", url, "count"}, exitUsage, []string{`--json "[1]" is not a JSON object; write for example {"name": "value"}`}},
 		{"not JSON", []string{"call", url, "count", "to:=one"}, exitUsage, []string{`argument "to": "one" is not valid JSON; write to=one to send it as text`}},
-		{"wrong type", []string{"call", "-output", "text", url, "count", "to=one"}, exitFault, []string{`/to`, `"one"`, "integer"}},
-		{"fraction for an integer", []string{"call", "-output", "text", url, "count", "to=2.5"}, exitFault, []string{`got 2.5, want an integer`}},
-		{"missing argument", []string{"call", "-output", "text", url, "count"}, exitFault, []string{"/to: missing, want an integer"}},
-		{"unknown argument", []string{"call", "-output", "text", url, "count", "to:=1", "form=x"}, exitFault, []string{"form"}},
+		{"wrong type", []string{"call", "--output", "text", url, "count", "to=one"}, exitFault, []string{`/to`, `"one"`, "integer"}},
+		{"fraction for an integer", []string{"call", "--output", "text", url, "count", "to=2.5"}, exitFault, []string{`got 2.5, want an integer`}},
+		{"missing argument", []string{"call", "--output", "text", url, "count"}, exitFault, []string{"/to: missing, want an integer"}},
+		{"unknown argument", []string{"call", "--output", "text", url, "count", "to:=1", "form=x"}, exitFault, []string{"form"}},
 		{"unknown tool", []string{"call", url, "conut"}, exitProtocol, []string{`did you mean "count"?`}},
 		{"wrong path", []string{"list", web.URL}, exitProtocol, []string{"404 Not Found", "the URL may lack the path of the MCP endpoint; write for example " + web.URL + "/mcp"}},
 		{"slash only", []string{"list", web.URL + "/"}, exitProtocol, []string{"the URL may lack the path of the MCP endpoint; write for example " + web.URL + "/mcp"}},
@@ -93,8 +93,8 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 			"to trust the authority that signed the certificate, set the environment variable SSL_CERT_FILE to a PEM file with the authority's certificate"}},
 		{"not an MCP server", []string{"list", web.URL + "/html"}, exitProtocol, []string{"text/html"}},
 		{"no challenge", []string{"list", web.URL + "/closed"}, exitProtocol,
-			[]string{"401 Unauthorized", "the server requires authentication and does not say of what kind; with a token write -header 'Authorization: Bearer TOKEN', or try -login"}},
-		{"wrong token", []string{"list", "-header", "Authorization: Bearer x", web.URL + "/closed"}, exitProtocol,
+			[]string{"401 Unauthorized", "the server requires authentication and does not say of what kind; with a token write --header 'Authorization: Bearer TOKEN', or try --login"}},
+		{"wrong token", []string{"list", "--header", "Authorization: Bearer x", web.URL + "/closed"}, exitProtocol,
 			[]string{"the server refuses the Authorization header that you gave; check the token and its expiry"}},
 		{"unreachable", []string{"list", gone.URL}, exitConnection, []string{"connection refused"}},
 		{"no such program", []string{"list", "no-such-program-here"}, exitConnection,

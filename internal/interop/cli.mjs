@@ -25,14 +25,14 @@ const jobs = [
   { args: (s) => ['list', s], shows: ['add', 'content', 'fail', 'test://menu', 'test://photo', 'test://rooms/{number}', 'greet'] },
   { args: (s) => ['call', s, 'add', 'a=1', 'b=2'], shows: ['3'] },
   { args: (s) => ['call', s, 'add', 'a=1'], code: 1, shows: ['b'] },
-  { args: (s, dir) => ['call', '-save', dir, s, 'content'], shows: ['a text', 'test://menu', 'Soup', 'image/png', 'audio/wav'], saves: { png: 'image', wav: 'audio' } },
+  { args: (s, dir) => ['call', '--save', dir, s, 'content'], shows: ['a text', 'test://menu', 'Soup', 'image/png', 'audio/wav'], saves: { png: 'image', wav: 'audio' } },
   { args: (s) => ['call', s, 'fail'], code: 1, shows: ['the kitchen is closed'] },
   { args: (s) => ['call', s, 'ad'], code: [1, 4], shows: ['did you mean "add"'] },
   { args: (s) => ['read', s, 'test://menu'], shows: ['Soup'] },
-  { args: (s, dir) => ['read', '-save', dir, s, 'test://photo'], shows: ['image/png'], saves: { png: '\ufffdPNG' } },
+  { args: (s, dir) => ['read', '--save', dir, s, 'test://photo'], shows: ['image/png'], saves: { png: '\ufffdPNG' } },
   { args: (s) => ['read', s, 'test://rooms/10'], shows: ['10'] },
   { args: (s) => ['prompt', s, 'greet', 'name=Ann', 'style=formal'], shows: ['Greet Ann', 'formal'] },
-  { args: (s) => ['call', '-answer', 'name=Ann', s, 'ask'], shows: ['Ann'] },
+  { args: (s) => ['call', '--answer', 'name=Ann', s, 'ask'], shows: ['Ann'] },
   { args: (s) => ['ping', s], shows: [] },
 ];
 
@@ -41,7 +41,7 @@ for (const [name, server] of Object.entries(servers)) {
   for (const { args, code = 0, shows, saves = {} } of jobs) {
     const dir = mkdtempSync(join(tmpdir(), 'mcpkit-cli-'));
     const command = args(server, dir);
-    const { status, stdout, stderr } = spawnSync(join(bin, 'mcpkit'), ['-output', 'text', ...command].filter(Boolean), { encoding: 'utf8', timeout: 120_000 });
+    const { status, stdout, stderr } = spawnSync(join(bin, 'mcpkit'), ['--output', 'text', ...command].filter(Boolean), { encoding: 'utf8', timeout: 120_000 });
     const output = stdout + stderr;
     const missing = shows.filter((text) => !output.includes(text));
     const saved = files(dir);

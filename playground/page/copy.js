@@ -25,14 +25,14 @@ function argument(name, value) {
 
 // command writes a call as a command of mcpkit.
 export function command({ method, params, target, token, version }) {
-	const flags = [`-protocol-version ${version}`];
-	if (token) flags.push(`-header ${quote(token)}`);
+	const flags = [`--protocol-version ${version}`];
+	if (token) flags.push(`--header ${quote(token)}`);
 	const args = Object.entries(params.arguments ?? {});
 	const server = quote(target);
 	switch (method) {
 		case "tools/call": {
 			const plain = args.every(([name]) => /^[^:=]+$/.test(name));
-			const words = plain ? args.map(([name, value]) => argument(name, value)) : [`-json ${quote(JSON.stringify(params.arguments))}`];
+			const words = plain ? args.map(([name, value]) => argument(name, value)) : [`--json ${quote(JSON.stringify(params.arguments))}`];
 			return ["mcpkit call", ...flags, server, quote(params.name), ...words].join(" ");
 		}
 		case "prompts/get": return ["mcpkit prompt", ...flags, server, quote(params.name), ...args.map(([name, value]) => quote(`${name}=${value}`))].join(" ");

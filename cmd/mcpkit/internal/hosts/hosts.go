@@ -240,7 +240,7 @@ func (h *Host) File(project bool) (string, error) {
 	case !project:
 		return h.user()
 	case h.project == "":
-		return "", fmt.Errorf("%s has no configuration file for projects; leave out -project", h.Title)
+		return "", fmt.Errorf("%s has no configuration file for projects; leave out --project", h.Title)
 	}
 	return filepath.Abs(h.project)
 }
@@ -252,7 +252,7 @@ func (h *Host) Reload() string { return h.reload }
 type ExistsError struct{ File, Name string }
 
 func (e *ExistsError) Error() string {
-	return fmt.Sprintf("%s has another server named %q; choose another name with -name, or replace it with -force", e.File, e.Name)
+	return fmt.Sprintf("%s has another server named %q; choose another name with --name, or replace it with --force", e.File, e.Name)
 }
 
 // ErrNotInstalled says that the file has no entry with the name.

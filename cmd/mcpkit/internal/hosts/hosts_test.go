@@ -201,7 +201,7 @@ func TestOtherEntriesAreNotReplacedUnasked(t *testing.T) {
 	} {
 		h := Find(src.host)
 		_, err := h.Add("f", []byte(src.text), notes, false)
-		require.EqualError(t, err, `f has another server named "notes"; choose another name with -name, or replace it with -force`)
+		require.EqualError(t, err, `f has another server named "notes"; choose another name with --name, or replace it with --force`)
 		out, err := h.Add("f", []byte(src.text), notes, true)
 		require.NoError(t, err)
 		entries, err := h.Entries(out)
