@@ -177,36 +177,66 @@ func (r *remote) suggest(name string, err error, listed []string) {
 }
 
 func readCommand(std streams) *cobra.Command {
-	return remoteCommand(std, &cobra.Command{
+	var watch bool
+	cmd := remoteCommand(std, &cobra.Command{
 		Use:   "read SERVER URI",
 		Short: "Read a resource of a server",
 		Long:  "Reads a resource.",
-	}, runRead, answerFlags, saveFlag)
+	}, func(ctx context.Context, r *remote) error { return runRead(ctx, r, watch) }, answerFlags, saveFlag)
+	cmd.Flags().BoolVar(&watch, "watch", false, "read it again after each update, until it is interrupted")
+	return cmd
 }
 
 // runRead is the command read.
-func runRead(ctx context.Context, r *remote) error {
+func runRead(ctx context.Context, r *remote, watch bool) error {
 	if len(r.rest) != 1 {
 		return r.usage("write one URI after the server; mcpkit list %s shows the resources", r.target)
 	}
 	return r.with(ctx, func(c *client.Client) error {
-		res, err := c.ReadResource(ctx, r.rest[0], r.callOptions()...)
+		if !watch {
+			return r.read(ctx, c)
+		}
+		updates, err := c.Listen(ctx, protocol.SubscriptionFilter{ResourceSubscriptions: r.rest})
 		if err != nil {
-			r.suggest(r.rest[0], err, namesOf(c.Resources(ctx), func(v *protocol.Resource) string { return v.URI }))
 			return err
 		}
-		var blocks []protocol.Content
-		for _, part := range res.Contents {
-			blocks = append(blocks, &protocol.EmbeddedResource{Resource: part})
+		defer updates.Close()
+		if err := r.read(ctx, c); err != nil {
+			return err
 		}
-		return r.write(res, func() {
-			if len(res.Contents) == 1 && res.Contents[0].Text != nil {
-				r.out.printf("%s\n", clean(*res.Contents[0].Text))
-				return
+		if len(updates.Filter().ResourceSubscriptions) == 0 {
+			return fmt.Errorf("the server sends no updates of %s", r.rest[0])
+		}
+		for _, err := range updates.All(ctx) {
+			if err != nil {
+				return err
 			}
-			r.writeContents(blocks...)
-		}, blocks...)
+			if err := r.read(ctx, c); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// read reads the resource and writes its contents.
+func (r *remote) read(ctx context.Context, c *client.Client) error {
+	res, err := c.ReadResource(ctx, r.rest[0], r.callOptions()...)
+	if err != nil {
+		r.suggest(r.rest[0], err, namesOf(c.Resources(ctx), func(v *protocol.Resource) string { return v.URI }))
+		return err
+	}
+	var blocks []protocol.Content
+	for _, part := range res.Contents {
+		blocks = append(blocks, &protocol.EmbeddedResource{Resource: part})
+	}
+	return r.write(res, func() {
+		if len(res.Contents) == 1 && res.Contents[0].Text != nil {
+			r.out.printf("%s\n", clean(*res.Contents[0].Text))
+			return
+		}
+		r.writeContents(blocks...)
+	}, blocks...)
 }
 
 func promptCommand(std streams) *cobra.Command {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,20 +21,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
-// placement holds the flags of the commands that edit configuration files of hosts.
+// placement holds the flags of the command install.
 type placement struct {
 	name    string
 	file    string // "" for the usual one
 	project bool
 	dryRun  bool
 	force   bool
+	remove  bool
 	noCheck bool
-}
-
-func (p *placement) flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&p.project, "project", false, "use the file of the project in the current folder, not that of the user")
-	cmd.Flags().StringVar(&p.file, "file", "", "use this configuration `file`, not the usual one")
-	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "print the change, and write nothing")
 }
 
 // hostNames returns the names of all hosts.
@@ -76,12 +70,22 @@ name; --no-check leaves that out.`,
 	}, func(ctx context.Context, r *remote) error { return runInstall(ctx, r, &p) }, func(r *remote, cmd *cobra.Command) {
 		r.before = 1
 		cmd.GroupID = groupSetup
-		p.flags(cmd)
+		cmd.Flags().BoolVar(&p.remove, "remove", false, "remove the server whose name follows HOST, also if another program added it")
+		cmd.Flags().BoolVar(&p.project, "project", false, "use the file of the project in the current folder, not that of the user")
+		cmd.Flags().StringVar(&p.file, "file", "", "use this configuration `file`, not the usual one")
+		cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "print the change, and write nothing")
 		cmd.Flags().StringVar(&p.name, "name", "", "the `name` of the server in the file; default: the name that the server reports")
 		cmd.Flags().BoolVar(&p.force, "force", false, "replace another entry with the same name")
 		cmd.Flags().BoolVar(&p.noCheck, "no-check", false, "do not start or call the server before")
 	})
 	cmd.GroupID = groupSetup
+	install := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if p.remove {
+			return runRemove(cmd, std, &p, args)
+		}
+		return install(cmd, args)
+	}
 	return cmd
 }
 
@@ -303,107 +307,16 @@ func printChange(out *screen, file string, src, changed []byte) {
 	}
 }
 
-func uninstallCommand(std streams) *cobra.Command {
-	var p placement
-	cmd := &cobra.Command{
-		Use:   "uninstall HOST NAME",
-		Short: "Remove a server from the configuration of a chat client",
-		Long: `Removes the server with the name from the configuration file of a HOST, also if
-another program added it. The file is copied to a backup before. mcpkit status
-shows the names.`,
-		GroupID: groupSetup,
-		Args:    cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			h, file, err := p.locate(args[0])
-			if err != nil {
-				return err
-			}
-			out := newScreen(std.out)
-			err = editFile(file, p.dryRun, out, func(src []byte) ([]byte, error) { return h.Remove(file, src, args[1]) })
-			if err == nil && !p.dryRun {
-				out.printf("removed %s from %s; %s\n", args[1], file, h.Reload())
-			}
-			return failed(cmd, err)
-		},
+// runRemove is the command install with --remove.
+func runRemove(cmd *cobra.Command, std streams, p *placement, args []string) error {
+	h, file, err := p.locate(args[0])
+	if err != nil {
+		return err
 	}
-	p.flags(cmd)
-	return cmd
-}
-
-// A hostStatus is a line of status.
-type hostStatus struct {
-	Host    string            `json:"host"`
-	File    string            `json:"file"`
-	Servers map[string]string `json:"servers"` // command lines and URLs, by name
-	Fault   string            `json:"fault,omitempty"`
-}
-
-func statusCommand(std streams) *cobra.Command {
-	r := remote{out: newScreen(std.out), err: newScreen(std.err), asJSON: !isTerminal(std.out)}
-	cmd := &cobra.Command{
-		Use:   "status [HOST ...]",
-		Short: "List the servers in the configuration of chat clients",
-		Long: `Lists the servers in the configuration files of all hosts, or of some, for the
-user and for the project in the current folder.`,
-		GroupID:   groupSetup,
-		ValidArgs: hostNames(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := status(args)
-			if err != nil {
-				return err
-			}
-			return r.write(all, func() { writeStatus(r.out, all) })
-		},
+	out := newScreen(std.out)
+	err = editFile(file, p.dryRun, out, func(src []byte) ([]byte, error) { return h.Remove(file, src, args[1]) })
+	if err == nil && !p.dryRun {
+		out.printf("removed %s from %s; %s\n", args[1], file, h.Reload())
 	}
-	outputFlag(cmd.Flags(), &r.asJSON)
-	return cmd
-}
-
-// status reads the files of the hosts that exist. No names mean all hosts.
-func status(names []string) ([]hostStatus, error) {
-	if len(names) == 0 {
-		names = hostNames()
-	}
-	all := []hostStatus{}
-	seen := map[string]bool{} // in the home folder, both files may be the same
-	for _, name := range names {
-		for _, project := range []bool{false, true} {
-			h, file, err := (&placement{project: project}).locate(name)
-			if h == nil {
-				return nil, err
-			}
-			if err != nil || seen[file] {
-				continue // a host without files for projects
-			}
-			seen[file] = true
-			src, err := os.ReadFile(file)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			s := hostStatus{Host: name, File: file, Servers: map[string]string{}}
-			if err == nil {
-				var servers map[string]string
-				if servers, err = h.Entries(src); err == nil {
-					s.Servers = servers
-				}
-			}
-			if err != nil {
-				s.Fault = err.Error()
-			}
-			all = append(all, s)
-		}
-	}
-	return all, nil
-}
-
-func writeStatus(out *screen, all []hostStatus) {
-	for _, s := range all {
-		out.line(out.paint(bold, s.Host), out.paint(faint, cleanLine(s.File)), out.paint(red, cleanLine(s.Fault)))
-		for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
-			out.line("  "+cleanLine(name), out.paint(faint, cleanLine(s.Servers[name])))
-		}
-	}
-	if len(all) == 0 {
-		out.line("no host has a configuration file")
-	}
+	return failed(cmd, err)
 }

@@ -393,17 +393,21 @@ func TestVersion(t *testing.T) {
 	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 1)
 }
 
-func TestChangesArePrinted(t *testing.T) {
+func TestReadWatchesAResource(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		url, srv := serve(t, &Lab{})
-		screen := &watcher{text: "subscribed to", seen: func() { srv.ResourceUpdated("lab://readme") }}
-		var out bytes.Buffer
-		args := []string{"subscribe", url, "lab://readme", "--count", "1", "--protocol-version", version}
-		require.Equal(t, exitOK, run(t.Context(), args, streams{in: strings.NewReader(""), out: &out, err: screen}), screen.String())
-		require.Equal(t, `{"changed":"resource","uri":"lab://readme"}`+"\n", out.String())
-		require.Contains(t, screen.String(), "mcpkit subscribe: subscribed to changes of the list of tools, changes of the list of prompts, changes of the list of resources, updates of lab://readme\n")
+		ctx, cancel := context.WithCancel(t.Context())
+		reads := 0
+		out := &watcher{text: "This is a lab.", seen: func() {
+			if reads++; reads == 2 {
+				cancel()
+				return
+			}
+			srv.ResourceUpdated("lab://readme")
+		}}
+		var errs bytes.Buffer
+		args := []string{"read", url, "lab://readme", "--watch", "--protocol-version", version}
+		require.Equal(t, exitInterrupted, run(ctx, args, streams{in: strings.NewReader(""), out: out, err: &errs}), errs.String())
+		require.Equal(t, 2, reads)
 	}
-	code, _, errs := said(t, "subscribe", lab(t), "--count", "-1")
-	require.Equal(t, exitUsage, code)
-	require.Contains(t, errs, "--count -1 is negative")
 }

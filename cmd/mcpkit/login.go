@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
@@ -19,6 +18,7 @@ import (
 // A login holds the flags for logging in.
 type login struct {
 	wanted bool
+	logout bool
 	tokens string // folder of what is kept; empty for the usual one
 	quiet  bool   // only say where to go
 	never  bool   // only use stored tokens
@@ -31,7 +31,8 @@ type login struct {
 
 func (l *login) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&l.wanted, "login", false, "log in with the browser if the server requires it (OAuth 2.1), and store the tokens")
-	l.storeFlags(flags)
+	flags.BoolVar(&l.logout, "logout", false, "only revoke and delete the tokens that --login stored for the server")
+	flags.StringVar(&l.tokens, "tokens", "", "the `folder` for tokens; default: mcpkit/tokens in the user's configuration folder")
 	flags.BoolVar(&l.quiet, "no-browser", false, "open no browser; only print the pages to visit")
 	flags.StringVar(&l.clientID, "client-id", "", "the client `ID` of this program, for authorization servers where it cannot register itself; needs --issuer")
 	flags.StringVar(&l.issuer, "issuer", "", "the `URL` of the authorization server that --client-id, and "+secretVariable+" in the environment, are for; no other server receives them")
@@ -56,10 +57,6 @@ func (l *login) known() ([]oauthclient.Credentials, error) {
 		return nil, errors.New("--client-id and --issuer need each other; write both or neither")
 	}
 	return []oauthclient.Credentials{{Issuer: l.issuer, ClientID: l.clientID, ClientSecret: os.Getenv(secretVariable)}}, nil
-}
-
-func (l *login) storeFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&l.tokens, "tokens", "", "the `folder` for tokens; default: mcpkit/tokens in the user's configuration folder")
 }
 
 // opener returns a function that shows a page to the user: it prints the URL and opens it with
@@ -87,7 +84,7 @@ func (l *login) opener(to *screen, browse func(ctx context.Context, page string)
 func (l *login) transport(server string, open func(ctx context.Context, page string) error) (*oauthclient.Transport, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("--login needs a server at an http or https URL; %q is not one", server)
+		return nil, fmt.Errorf("--login and --logout need a server at an http or https URL; %q is not one", server)
 	}
 	known, err := l.known()
 	if err != nil {
@@ -123,23 +120,12 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-func logoutCommand() *cobra.Command {
-	var l login
-	cmd := &cobra.Command{
-		Use:     "logout URL",
-		Short:   "Revoke and delete the tokens that --login got",
-		Long:    "Revokes and deletes the tokens that --login got for a server.",
-		GroupID: groupServer,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := l.transport(args[0], nil)
-			if err == nil {
-				defer t.Close()
-				err = t.Logout(cmd.Context())
-			}
-			return failed(cmd, err)
-		},
+// forget revokes and deletes the stored tokens for the server.
+func (l *login) forget(ctx context.Context, server string) error {
+	t, err := l.transport(server, nil)
+	if err != nil {
+		return err
 	}
-	l.storeFlags(cmd.Flags())
-	return cmd
+	defer t.Close()
+	return t.Logout(ctx)
 }

@@ -63,12 +63,8 @@ func commands(std streams) []*cobra.Command {
 		completeCommand(std),
 		skillsCommand(std),
 		tasksCommand(std),
-		subscribeCommand(std),
 		pingCommand(std),
-		logoutCommand(),
 		installCommand(std),
-		uninstallCommand(std),
-		statusCommand(std),
 		versionCommand(std),
 	}
 }

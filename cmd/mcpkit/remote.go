@@ -88,6 +88,9 @@ func remoteCommand(std streams, cmd *cobra.Command, run func(ctx context.Context
 		if err := r.finish(args[r.before:]); err != nil {
 			return r.usage("%s", strings.TrimPrefix(err.Error(), "client: "))
 		}
+		if r.login.logout {
+			return failed(cmd, r.login.forget(cmd.Context(), r.target))
+		}
 		return run(cmd.Context(), r)
 	}
 	return cmd
@@ -323,7 +326,7 @@ func (r *remote) advice(err error) string {
 	case status.Code != http.StatusUnauthorized:
 		return ""
 	case r.login.wanted:
-		return "the server refuses the token of --login; run mcpkit logout " + clean(r.target) + " and log in again"
+		return "the server refuses the token of --login; run the command with --logout, and log in again"
 	case r.login.fixed:
 		return "the server refuses the Authorization header that you gave; check the token and its expiry"
 	case status.Header.Get("WWW-Authenticate") == "":

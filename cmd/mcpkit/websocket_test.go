@@ -26,5 +26,5 @@ func TestWebSockets(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "--login", "--tokens", t.TempDir(), url}, streams{out: &out, err: &errs}))
-	require.Contains(t, errs.String(), "--login needs a server at an http or https URL")
+	require.Contains(t, errs.String(), "--login and --logout need a server at an http or https URL")
 }

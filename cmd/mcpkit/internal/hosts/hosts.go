@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -290,7 +291,11 @@ func (h *Host) Remove(file string, src []byte, name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if _, exists := entries[name]; !exists {
-		return nil, fmt.Errorf("%s: the server %q is %w", file, name, ErrNotInstalled)
+		others := ""
+		if len(entries) > 0 {
+			others = "; there are " + strings.Join(slices.Sorted(maps.Keys(entries)), ", ")
+		}
+		return nil, fmt.Errorf("%s: the server %q is %w%s", file, name, ErrNotInstalled, others)
 	}
 	out, err := h.format.remove(src, h.root, name)
 	return h.checked(file, src, out, err, func(servers map[string]any) { delete(servers, name) })
@@ -307,41 +312,6 @@ func (h *Host) servers(src []byte) (map[string]any, error) {
 		return nil, fmt.Errorf("the value of %q is not an object or a table", h.root)
 	}
 	return servers, nil
-}
-
-// Entries returns the names of the servers in the content of the file, and their programs or URLs.
-func (h *Host) Entries(src []byte) (map[string]string, error) {
-	entries, err := h.servers(src)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]string{}
-	for name, entry := range entries {
-		all[name] = summary(entry)
-	}
-	return all, nil
-}
-
-// summary returns the command line or the URL of an entry.
-func summary(entry any) string {
-	members, _ := entry.(map[string]any)
-	for _, key := range []string{"url", "serverUrl", "httpUrl"} {
-		if url, ok := members[key].(string); ok {
-			return url
-		}
-	}
-	var words []string
-	for _, key := range []string{"command", "args"} {
-		switch v := members[key].(type) {
-		case string:
-			words = append(words, v)
-		case []any:
-			for _, word := range v {
-				words = append(words, fmt.Sprint(word))
-			}
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 // checked returns out if it differs from src by exactly the change of the servers. An editor of

@@ -54,7 +54,7 @@ func TestEntriesHaveTheShapeOfTheHost(t *testing.T) {
 			again, err := h.Add("f", out, *server, false)
 			require.NoError(t, err)
 			require.Nil(t, again, "the same entry changes nothing")
-			entries, err := h.Entries(out)
+			entries, err := h.servers(out)
 			require.NoError(t, err)
 			require.Len(t, entries, 1)
 		}
@@ -175,7 +175,7 @@ func TestAnEmptyListOfServersMayBeNull(t *testing.T) {
 		h := Find("cursor")
 		out, err := h.Add("f", []byte(src), notes, false)
 		require.NoError(t, err, src)
-		entries, err := h.Entries(out)
+		entries, err := h.servers(out)
 		require.NoError(t, err)
 		require.Contains(t, entries, "notes")
 		before, after, _ := strings.Cut(src, "null")
@@ -188,7 +188,7 @@ func TestAByteOrderMarkIsNotContent(t *testing.T) {
 	for _, host := range []string{"cursor", "codex"} {
 		out, err := Find(host).Add("f", []byte("\xef\xbb\xbf\r\n"), notes, false)
 		require.NoError(t, err, host)
-		entries, err := Find(host).Entries(out)
+		entries, err := Find(host).servers(out)
 		require.NoError(t, err)
 		require.Contains(t, entries, "notes")
 	}
@@ -204,9 +204,9 @@ func TestOtherEntriesAreNotReplacedUnasked(t *testing.T) {
 		require.EqualError(t, err, `f has another server named "notes"; choose another name with --name, or replace it with --force`)
 		out, err := h.Add("f", []byte(src.text), notes, true)
 		require.NoError(t, err)
-		entries, err := h.Entries(out)
+		entries, err := h.servers(out)
 		require.NoError(t, err)
-		require.Equal(t, map[string]string{"notes": `/opt/notes -db a "b"\c`, "b": ""}, entries)
+		require.Equal(t, map[string]any{"notes": plain(h.entry(notes)), "b": map[string]any{}}, entries)
 	}
 }
 
@@ -229,6 +229,8 @@ func TestFilesThatAreNotUnderstoodStay(t *testing.T) {
 	_, err := Find("cursor").Remove("f", nil, "notes")
 	require.True(t, errors.Is(err, ErrNotInstalled))
 	require.EqualError(t, err, `f: the server "notes" is not installed`)
+	_, err = Find("cursor").Remove("f", []byte(`{"mcpServers": {"b": {}, "a": {}}}`), "notes")
+	require.EqualError(t, err, `f: the server "notes" is not installed; there are a, b`)
 }
 
 // Adding and removing a server gives back what the file said.
