@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"internal/leaktest":    {"go.uber.org/goleak"},
 	"internal/longtest":    {},
 	"internal/memnet":      {"transport", "protocol/jsonrpc"},
+	"internal/oracle":      {},
 	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/admission":   {"oauth"},
 	"internal/httpserve":   {"internal/admission", "internal/duplex", "transport", "oauth", "protocol/jsonrpc"},
