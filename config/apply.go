@@ -144,9 +144,6 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 	ifSet(m.Cache, func(k Cache) {
 		add(middleware.Cache(k.TTL, middleware.CacheEntries(or(k.Entries, 0)), middleware.CacheBytes(int(or(k.MaxBytes, 0)))))
 	})
-	ifSet(m.Retry, func(r Retry) {
-		add(middleware.Retry(middleware.RetryAttempts(or(r.Attempts, 0)), middleware.RetryBackoff(or(r.Backoff, 0))))
-	})
 	return mw, close, nil
 }
 

@@ -124,7 +124,6 @@ middleware:
   timeout: 10s
   resultLimit: {maxBytes: 32KiB, noTruncation: true}
   cache: {ttl: 1m, entries: 3, maxBytes: 10}
-  retry: {attempts: 2, backoff: 0s}
 `
 
 var keys = config.Environ([]string{"STATE=" + strings.Repeat("s", 32), "OLD=" + "b2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xk"})
@@ -368,7 +367,6 @@ middleware:
   concurrency: {limit: 1}
   cache: {ttl: 1h}
   resultLimit: {maxBytes: 1MiB}
-  retry: {}
 `), none)
 	require.NoError(t, err)
 	s := &clock{}

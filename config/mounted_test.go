@@ -34,7 +34,6 @@ middleware:
   timeout: 1m
   resultLimit: {maxBytes: 64KiB}
   cache: {ttl: 1h}
-  retry: {attempts: 2}
 `), none)
 			require.NoError(t, err)
 			srv, err := c.New(nil)

@@ -55,7 +55,6 @@ func BenchmarkCall(b *testing.B) {
 		{"Recover", []mcpkit.Middleware{middleware.Recover(nil)}},
 		{"ResultLimit", []mcpkit.Middleware{middleware.ResultLimit(1 << 20)}},
 		{"ResultLimit, NoTruncation", []mcpkit.Middleware{middleware.ResultLimit(1<<20, middleware.NoTruncation())}},
-		{"Retry", []mcpkit.Middleware{middleware.Retry()}},
 		{"Scopes", []mcpkit.Middleware{middleware.Scopes("a")}},
 		{"Timeout", []mcpkit.Middleware{timeout}},
 		{"Logging+Timeout+RateLimit", []mcpkit.Middleware{logging, timeout, rate}},

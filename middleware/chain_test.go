@@ -45,7 +45,6 @@ func all() map[string]mcpkit.Middleware {
 		"RateLimit":   middleware.RateLimit(1e6, 1e6),
 		"Recover":     middleware.Recover(nil),
 		"ResultLimit": middleware.ResultLimit(1 << 20),
-		"Retry":       middleware.Retry(),
 		"Scopes":      middleware.Scopes(),
 		"Timeout":     middleware.Timeout(time.Minute),
 	}

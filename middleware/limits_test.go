@@ -2,7 +2,6 @@ package middleware_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -264,96 +263,6 @@ func TestTimeoutLeavesSubscriptionsAlone(t *testing.T) {
 		start := time.Now()
 		modern(t, srv).call(ctx, "subscriptions/listen", `{"notifications":{"toolsListChanged":true}}`)
 		require.Equal(t, time.Hour, time.Since(start))
-	})
-}
-
-// flaky fails so many times.
-type flaky struct {
-	left, ran int
-	err       error
-}
-
-func (f *flaky) tool() (string, error) {
-	f.ran++
-	if f.left--; f.left >= 0 {
-		return "", f.err
-	}
-	return "worked", nil
-}
-
-type temporary struct{ error }
-
-func (temporary) Temporary() bool { return true }
-
-func TestRetry(t *testing.T) {
-	passes := temporary{errors.New("connection refused")}
-	for _, test := range []struct {
-		name  string
-		hints []string
-		fails int
-		err   error
-		want  string
-		ran   int
-	}{
-		{"idempotent", []string{"idempotent"}, 2, passes, "worked", 3},
-		{"readonly", []string{"readonly"}, 1, passes, "worked", 2},
-		{"fails too often", []string{"readonly"}, 3, passes, "internal error", 3},
-		{"would do it twice", []string{"destructive"}, 1, passes, "internal error", 1},
-		{"no hints", nil, 1, passes, "internal error", 1},
-		{"an error that stays", []string{"readonly"}, 1, errors.New("no such table"), "internal error", 1},
-		{"an error for the caller", []string{"readonly"}, 1, mcpkit.Errorf("no such city"), "no such city", 1},
-		{"a wrapped one that passes", []string{"readonly"}, 1, fmt.Errorf("query: %w", passes), "worked", 2},
-		{"a deadline of its own", []string{"readonly"}, 1, context.DeadlineExceeded, "worked", 2},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &flaky{left: test.fails, err: test.err}
-				srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints(test.hints...))
-				srv.Use(middleware.Retry(middleware.RetryBackoff(time.Second)))
-				start := time.Now()
-				require.Contains(t, modern(t, srv).toolText(t.Context(), "x"), test.want)
-				require.Equal(t, test.ran, f.ran)
-				most := time.Duration(0) // 1 s, then 2 s, and at least half of each
-				for i := 1; i < test.ran; i++ {
-					most += time.Second << (i - 1)
-				}
-				took := time.Since(start)
-				require.True(t, most/2 <= took && took <= most, "%s is not between %s and %s", took, most/2, most)
-			})
-		})
-	}
-}
-
-// In a mounted server, the methods of a call run within one of the outer server.
-func TestRetryInAMountedServerTakesATurnForEachAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &flaky{left: 2, err: temporary{errors.New("connection refused")}}
-		inner := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly"))
-		inner.Use(middleware.Retry(), middleware.Concurrency(1, 0))
-		srv := newServer(t)
-		srv.Use(middleware.Timeout(time.Minute))
-		srv.MustMount("m", inner)
-		require.Equal(t, "worked", modern(t, srv).toolText(t.Context(), "m_x"))
-	})
-}
-
-func TestRetryStopsWithItsCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &flaky{left: 100, err: temporary{errors.New("x")}}
-		srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly").Timeout(time.Hour)) // the limit of all attempts together
-		srv.Use(middleware.Retry(middleware.RetryAttempts(50), middleware.RetryBackoff(time.Minute)))
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		modern(t, srv).toolText(ctx, "x")
-		require.Zero(t, time.Since(start), "the time would be over before the next attempt")
-		require.Equal(t, 1, f.ran)
-
-		gone, leave := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, leave)
-		modern(t, srv).toolText(gone, "x")
-		require.Equal(t, time.Second, time.Since(start))
-		require.Equal(t, 2, f.ran)
 	})
 }
 

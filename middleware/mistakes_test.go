@@ -22,7 +22,6 @@ func TestLimitsThatCannotBeMeantPanic(t *testing.T) {
 		"middleware: ResultLimit(0): the limit is less than 1 byte":                          func() { middleware.ResultLimit(0) },
 		"middleware: ResultLimit(-1): the limit is less than 1 byte":                         func() { middleware.ResultLimit(-1, middleware.NoTruncation()) },
 		"middleware: Cache(-1s) with 0 entries of 0 bytes: a value is negative":              func() { middleware.Cache(-time.Second) },
-		"middleware: Retry with -1 attempts and a backoff of 100ms: a value is negative":     func() { middleware.Retry(middleware.RetryAttempts(-1)) },
 		"middleware: By: the key function is nil":                                            func() { middleware.By[string](nil) },
 	} {
 		require.PanicsWithValue(t, want, f)

@@ -86,7 +86,6 @@ func (a *app) use() {
 	a.server.Use(
 		middleware.ResultLimit(64<<10),
 		middleware.Cache(10*time.Second),
-		middleware.Retry(),
 	)
 }
 
