@@ -45,7 +45,6 @@ func BenchmarkCall(b *testing.B) {
 		{"GuardResult", []mcpkit.Middleware{middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
 			return result, nil
 		})}},
-		{"GuardText", []mcpkit.Middleware{middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil })}},
 		{"Logging, JSON", []mcpkit.Middleware{logging}},
 		{"Logging with arguments, JSON", []mcpkit.Middleware{middleware.Logging(discard, middleware.LogArguments(0))}},
 		{"Logging, off", []mcpkit.Middleware{middleware.Logging(slog.New(slog.DiscardHandler))}},

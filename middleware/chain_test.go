@@ -39,7 +39,6 @@ func all() map[string]mcpkit.Middleware {
 		"GuardResult": middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
 			return result, nil
 		}),
-		"GuardText":   middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil }),
 		"Logging":     middleware.Logging(discard, middleware.LogArguments(0)),
 		"Metrics":     middleware.Metrics(noRecorder{}),
 		"RateLimit":   middleware.RateLimit(1e6, 1e6),
