@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
-	"github.com/mcpkit/mcpkit-go/middleware/expvarmcp"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
@@ -48,7 +47,6 @@ func BenchmarkCall(b *testing.B) {
 		{"Logging, JSON", []mcpkit.Middleware{logging}},
 		{"Logging with arguments, JSON", []mcpkit.Middleware{middleware.Logging(discard, middleware.LogArguments(0))}},
 		{"Logging, off", []mcpkit.Middleware{middleware.Logging(slog.New(slog.DiscardHandler))}},
-		{"Metrics, expvar", []mcpkit.Middleware{middleware.Metrics(expvarmcp.New(""))}},
 		{"RateLimit", []mcpkit.Middleware{rate}},
 		{"RateLimit by caller and target", []mcpkit.Middleware{middleware.RateLimit(1e9, 1e9, middleware.By(middleware.CallerAndTargetOf))}},
 		{"Recover", []mcpkit.Middleware{middleware.Recover(nil)}},

@@ -19,11 +19,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-type noRecorder struct{}
-
-func (noRecorder) CallBegan(context.Context, *mcpkit.Call)                         {}
-func (noRecorder) CallEnded(context.Context, *mcpkit.Call, middleware.Measurement) {}
-
 // all is every middleware of the package, configured to let all calls pass.
 func all() map[string]mcpkit.Middleware {
 	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
@@ -40,7 +35,6 @@ func all() map[string]mcpkit.Middleware {
 			return result, nil
 		}),
 		"Logging":     middleware.Logging(discard, middleware.LogArguments(0)),
-		"Metrics":     middleware.Metrics(noRecorder{}),
 		"RateLimit":   middleware.RateLimit(1e6, 1e6),
 		"Recover":     middleware.Recover(nil),
 		"ResultLimit": middleware.ResultLimit(1 << 20),

@@ -5,7 +5,7 @@
 //	srv.Use(middleware.Logging(logger), middleware.RateLimit(10, 20))
 //	srv.UseFor(mcpkit.OnTag("admin"), middleware.Scopes("admin"))
 //
-// Log and count: [Logging], [Audit], [Metrics], [Recover]. Limit: [RateLimit], [Concurrency],
+// Log: [Logging], [Audit], [Recover]. Limit: [RateLimit], [Concurrency],
 // [Timeout], [ResultLimit]. Guard: [Scopes], [Authorize], [GuardArguments], [GuardResult].
 // Save work: [Cache]. For programs without a model: [ErrorCodes].
 //
