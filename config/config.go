@@ -197,8 +197,7 @@ type RateLimit struct {
 
 // Concurrency configures middleware.Concurrency.
 type Concurrency struct {
-	Limit int  `key:"limit" required:"" min:"1" doc:"Most calls that run."`
-	Queue *int `key:"queue" min:"0" doc:"Most calls that wait. Further calls are refused."`
+	Limit int `key:"limit" required:"" min:"1" doc:"Most calls that run. Further calls are refused."`
 }
 
 // ResultLimit configures middleware.ResultLimit.

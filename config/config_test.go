@@ -120,7 +120,7 @@ middleware:
   audit: {file: audit.jsonl, sync: true, begin: true, arguments: true}
   errorCodes: true
   rateLimit: {perSecond: 2.5, burst: 5}
-  concurrency: {limit: 4, queue: 0}
+  concurrency: {limit: 4}
   timeout: 10s
   resultLimit: {maxBytes: 32KiB, noTruncation: true}
   cache: {ttl: 1m, entries: 3, maxBytes: 10}

@@ -34,8 +34,8 @@ func BenchmarkCall(b *testing.B) {
 		{"Authorize", []mcpkit.Middleware{middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil })}},
 		{"Audit, file, with begin", []mcpkit.Middleware{middleware.Audit(file, middleware.AuditBegin())}},
 		{"Cache, hit", []mcpkit.Middleware{middleware.Cache(time.Hour, middleware.CacheShared())}},
-		{"Concurrency", []mcpkit.Middleware{middleware.Concurrency(10, 10)}},
-		{"Concurrency by caller", []mcpkit.Middleware{middleware.Concurrency(10, 10, middleware.By(middleware.CallerOf))}},
+		{"Concurrency", []mcpkit.Middleware{middleware.Concurrency(10)}},
+		{"Concurrency by caller", []mcpkit.Middleware{middleware.Concurrency(10, middleware.By(middleware.CallerOf))}},
 		{"ErrorCodes", []mcpkit.Middleware{middleware.ErrorCodes()}},
 		{"When", []mcpkit.Middleware{middleware.When(func(*mcpkit.Call) bool { return false }, rate)}},
 		{"GuardArguments", []mcpkit.Middleware{middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {

@@ -26,7 +26,7 @@ func all() map[string]mcpkit.Middleware {
 		"Audit":       middleware.Audit(middleware.NewAuditLog(io.Discard), middleware.AuditBegin(), middleware.AuditArguments()),
 		"Authorize":   middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil }),
 		"Cache":       middleware.Cache(time.Hour),
-		"Concurrency": middleware.Concurrency(10, 10),
+		"Concurrency": middleware.Concurrency(10),
 		"ErrorCodes":  middleware.ErrorCodes(),
 		"GuardArguments": middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
 			return args, nil

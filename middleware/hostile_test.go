@@ -48,7 +48,7 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 		{"has no handler", func(mcpkit.Handler) mcpkit.Handler { return nil }, "internal error (ref "},
 		{"a condition panics", middleware.When(func(*mcpkit.Call) bool { panic("oops") }), "internal error (ref "},
 		{"a key of a rate panics", middleware.RateLimit(1, 1, middleware.By(boom)), "internal error (ref "},
-		{"a key of turns panics", middleware.Concurrency(1, 0, middleware.By(boom)), "internal error (ref "},
+		{"a key of turns panics", middleware.Concurrency(1, middleware.By(boom)), "internal error (ref "},
 		{"a guard panics", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) { panic("oops") }), "internal error (ref "},
 		{"a guard of arguments returns none", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) { return nil, nil }), "internal error (ref "},
 		{"a guard of arguments returns no JSON", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) {

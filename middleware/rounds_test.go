@@ -217,7 +217,7 @@ func TestAuditCopiesTheArgumentsOfCallsThatWait(t *testing.T) {
 func TestConcurrencyLimitsEachRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, pay())
-		srv.Use(middleware.Concurrency(1, 0))
+		srv.Use(middleware.Concurrency(1))
 		p := modern(t, srv)
 		answers := agree(t, p.round(t.Context(), "pay", ""))
 		other := agree(t, p.round(t.Context(), "pay", ""))
