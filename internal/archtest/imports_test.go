@@ -104,8 +104,7 @@ var mayImport = map[string][]string{
 	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/httpserve", "internal/nearest",
 		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"go.yaml.in/yaml/v4"},
-	"ext/apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
-		"golang.org/x/net/html"}, // checks what pages load
+	"ext/apps":                    {"mcpkit", "protocol", "internal/jsonx", "internal/nearest"},
 	"fleet/internal/ordered":      {},
 	"ext/skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"ext/skills":                  {"mcpkit", "ext/skills/internal/skillmd", "protocol", "protocol/jsonrpc", "internal/jsonx"},
