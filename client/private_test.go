@@ -10,10 +10,9 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -33,11 +32,7 @@ func TestPrivateResultsAreForgottenWithTheLogin(t *testing.T) {
 	mux := http.NewServeMux()
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
-	verifier, err := jwtverify.New(jwtverify.Options{
-		Issuer: as.Issuer, Audience: []string{s.URL + "/mcp"}, Fetch: jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
-	})
-	require.NoError(t, err)
-	guard, err := resourceserver.New(resourceserver.Options{Resource: s.URL + "/mcp", AuthorizationServers: []string{as.Issuer}, Verifier: verifier})
+	guard, err := resource.New(resource.Options{Issuer: as.Issuer, Resource: s.URL + "/mcp", InsecureLoopback: true, Client: as.Client()})
 	require.NoError(t, err)
 	guard.Mount(mux)
 	mux.Handle("/mcp", guard.Wrap(streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})))

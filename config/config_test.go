@@ -104,12 +104,11 @@ auth:
   jwksURI: https://id.example/keys
   algorithms: [ES256]
   allowUntyped: true
-  dpop: {required: true, algorithms: [ES256], maxAge: 1m, nonceKey: env:STATE}
+  dpop: {required: true, nonceKey: env:STATE}
   name: Notes
   documentation: https://mcp.example/docs
   policy: https://mcp.example/policy
   terms: https://mcp.example/terms
-  leeway: 5s
   scopes: [a]
   scopesSupported: [a, b]
   anonymous: true
@@ -120,10 +119,11 @@ middleware:
   audit: {file: audit.jsonl, sync: true, begin: true, arguments: true}
   errorCodes: true
   rateLimit: {perSecond: 2.5, burst: 5}
-  concurrency: {limit: 4}
+  concurrency: {limit: 4, queue: 0}
   timeout: 10s
   resultLimit: {maxBytes: 32KiB, noTruncation: true}
   cache: {ttl: 1m, entries: 3, maxBytes: 10}
+  retry: {attempts: 2, backoff: 0s}
 `
 
 var keys = config.Environ([]string{"STATE=" + strings.Repeat("s", 32), "OLD=" + "b2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xk"})
@@ -367,6 +367,7 @@ middleware:
   concurrency: {limit: 1}
   cache: {ttl: 1h}
   resultLimit: {maxBytes: 1MiB}
+  retry: {}
 `), none)
 	require.NoError(t, err)
 	s := &clock{}

@@ -2,17 +2,14 @@ package config
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/middleware/healthz"
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -79,28 +76,4 @@ func checks(f *fleet.Fleet) []healthz.Check {
 		return nil
 	}
 	return []healthz.Check{healthz.Fleet(f.Health)}
-}
-
-// replays remembers proofs in the fleet of the server, which is known when it is served.
-type replays struct {
-	mu    sync.Mutex
-	store dpop.ReplayStore // guarded by mu; nil before the first use
-}
-
-// join makes the proofs those of the fleet; nil means none.
-func (r *replays) join(f *fleet.Fleet) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.store = dpop.NewFleetReplays(f, 0, 0)
-}
-
-// Seen implements [dpop.ReplayStore].
-func (r *replays) Seen(ctx context.Context, key string, id [sha256.Size]byte, until time.Time) (bool, error) {
-	r.mu.Lock()
-	if r.store == nil {
-		r.store = dpop.NewMemoryReplays(0, 0)
-	}
-	store := r.store
-	r.mu.Unlock()
-	return store.Seen(ctx, key, id, until)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/config"
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
@@ -210,7 +210,7 @@ func TestProofsAreUsedAtOneReplicaOnly(t *testing.T) {
 	const resource = "https://mcp.example/mcp"
 	defer http.DefaultClient.CloseIdleConnections()
 	as := oauthtest.New(t, nil)
-	prover, err := dpop.NewProver(nil)
+	prover, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
 	bases := make([]string, 2)
 	for i := range bases {
@@ -225,7 +225,7 @@ auth: {issuer: %q, resource: %q, insecureLoopback: true, dpop: {required: true}}
 	}
 	token := as.Token(oauthtest.Token{Audience: []string{resource}, Thumbprint: prover.Thumbprint()})
 	send := func(base, proof string) int {
-		status, _, _ := post(t, base+"/mcp", initialize, "Authorization", "DPoP "+token, dpop.Header, proof)
+		status, _, _ := post(t, base+"/mcp", initialize, "Authorization", "DPoP "+token, "DPoP", proof)
 		return status
 	}
 	proof, err := prover.Proof(http.MethodPost, resource, token, "")

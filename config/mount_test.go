@@ -89,7 +89,7 @@ config: transport.http.drain: it does not apply to a mounted server; wait before
 config: transport.http.shutdownTimeout: it does not apply to a mounted server; give echomcp.Shutdown a context with a deadline
 config: transport.http.messageTimeout: it does not apply to a mounted server; use echomcp.MountWebSocket
 config: transport.http.writeTimeout: it does not apply to a mounted server; use echomcp.MountSSE or echomcp.MountWebSocket
-config: auth: it does not apply to a mounted server; the app authenticates callers: use its middleware, or a resourceserver.Guard`)
+config: auth: it does not apply to a mounted server; the app authenticates callers: use its middleware, or a resource.Guard`)
 
 	_, _, err = parsed(t, "").Mounted()
 	require.EqualError(t, err, "config: transport.http.addr: it is missing, and an app is reached over HTTP")

@@ -11,11 +11,13 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/middleware/healthz"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -41,10 +43,10 @@ type server struct {
 	http        *HTTP
 	path        string
 	timeout     time.Duration // for shutting down
-	guard       *resourceserver.Guard
+	guard       *resource.Guard
 	certificate *certificate // nil: no TLS
 	proxies     []netip.Prefix
-	replays     replays
+	joined      atomic.Pointer[fleet.Fleet] // of the server, once it is served; nil if it has none
 	logger      *slog.Logger
 
 	onListen func(net.Addr) // for tests
@@ -99,7 +101,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	endpoints := s.endpoints(h)
 	s.logger.InfoContext(ctx, "config: serving", "addr", ln.Addr().String(), "tls", s.certificate != nil, "paths", slices.Sorted(maps.Keys(endpoints)))
 	f := fleetOf(h)
-	s.replays.join(f)
+	s.joined.Store(f)
 	ready := healthz.New(checks(f)...)
 	srv := &http.Server{Handler: s.routes(endpoints, ready), ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)}
 	if s.certificate != nil {

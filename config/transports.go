@@ -6,10 +6,8 @@ import (
 	"log/slog"
 	"net/netip"
 
-	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
-	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -76,7 +74,7 @@ func (c *Config) Mounted() (path string, opts *streamable.Options, err error) {
 		{"transport.http.shutdownTimeout", http.ShutdownTimeout != nil, "give echomcp.Shutdown a context with a deadline"},
 		{"transport.http.messageTimeout", http.MessageTimeout != nil, "use echomcp.MountWebSocket"},
 		{"transport.http.writeTimeout", http.WriteTimeout != nil, "use echomcp.MountSSE or echomcp.MountWebSocket"},
-		{"auth", c.Auth != nil, "the app authenticates callers: use its middleware, or a resourceserver.Guard"},
+		{"auth", c.Auth != nil, "the app authenticates callers: use its middleware, or a resource.Guard"},
 	} {
 		if refused.set {
 			faults = append(faults, fmt.Errorf("config: %s: it does not apply to a mounted server; %s", refused.key, refused.instead))
@@ -120,7 +118,7 @@ func (c *Config) web(logger *slog.Logger) (*server, error) {
 		s.certificate = cert
 	}
 	if c.Auth != nil {
-		guard, err := c.Auth.guard(logger, t.Origins, &s.replays)
+		guard, err := c.Auth.guard(logger, t.Origins, s.joined.Load)
 		if err != nil {
 			return nil, err
 		}
@@ -129,69 +127,37 @@ func (c *Config) web(logger *slog.Logger) (*server, error) {
 	return s, nil
 }
 
-// guard returns the guard of the endpoints.
-func (a *Auth) guard(logger *slog.Logger, origins []string, proofs dpop.ReplayStore) (*resourceserver.Guard, error) {
-	verifier, err := a.verifier(logger)
-	if err != nil {
+// guard returns the guard of the endpoints. The fleet may be known later.
+func (a *Auth) guard(logger *slog.Logger, origins []string, joined func() *fleet.Fleet) (*resource.Guard, error) {
+	opts := resource.Options{
+		Issuer: a.Issuer, Resource: a.Resource, Audience: a.Audience, Scopes: a.Scopes,
+		ScopesSupported: a.ScopesSupported, Anonymous: or(a.Anonymous, false),
+		JWKSURI: a.JWKSURI, Algorithms: a.Algorithms, AllowUntyped: or(a.AllowUntyped, false),
+		AllowedOrigins: origins, Name: a.Name, Documentation: a.Documentation, Policy: a.Policy, Terms: a.Terms,
+		InsecureLoopback: or(a.InsecureLoopback, false), Logger: logger,
+	}
+	var err error
+	if opts.PrivateNetworks, err = networks("auth.privateNetworks", a.PrivateNetworks); err != nil {
 		return nil, err
 	}
-	opts := resourceserver.Options{
-		Resource: a.Resource, AuthorizationServers: []string{a.Issuer}, Verifier: verifier, Scopes: a.Scopes,
-		ScopesSupported: a.ScopesSupported, Anonymous: or(a.Anonymous, false), AllowedOrigins: origins, Logger: logger,
-		Name: a.Name, Documentation: a.Documentation, Policy: a.Policy, Terms: a.Terms,
+	if in := a.Introspection; in != nil {
+		opts.Introspection = &resource.Introspection{Endpoint: in.Endpoint, ClientID: in.ClientID}
+		if in.ClientSecret != nil {
+			opts.Introspection.ClientSecret = string(in.ClientSecret.value)
+		}
+		opts.CacheTime = never(in.CacheTime)
 	}
 	if d := a.DPoP; d != nil {
-		opts.RequireDPoP = or(d.Required, false)
-		if opts.DPoP, err = d.verifier(proofs); err != nil {
-			return nil, fmt.Errorf("config: auth.dpop: %w", err)
+		opts.DPoP = &resource.DPoP{Required: or(d.Required, false), Fleet: joined}
+		if d.NonceKey != nil {
+			opts.DPoP.NonceKey = d.NonceKey.value
 		}
 	}
-	guard, err := resourceserver.New(opts)
+	guard, err := resource.New(opts)
 	if err != nil {
 		return nil, fmt.Errorf("config: auth: %w", err)
 	}
 	return guard, nil
-}
-
-// verifier returns the verifier of access tokens.
-func (a *Auth) verifier(logger *slog.Logger) (v oauth.Verifier, err error) {
-	fetch := jwtverify.Fetch{InsecureLoopback: or(a.InsecureLoopback, false)}
-	if fetch.PrivateNetworks, err = networks("auth.privateNetworks", a.PrivateNetworks); err != nil {
-		return nil, err
-	}
-	audience := append([]string{a.Resource}, a.Audience...)
-	if in := a.Introspection; in != nil {
-		var secret string
-		if in.ClientSecret != nil {
-			secret = string(in.ClientSecret.value)
-		}
-		v, err = jwtverify.NewIntrospector(jwtverify.IntrospectorOptions{
-			Endpoint: in.Endpoint, ClientID: in.ClientID, ClientSecret: secret, Issuer: a.Issuer, Audience: audience,
-			Leeway: never(a.Leeway), CacheTime: never(in.CacheTime), Fetch: fetch,
-		})
-	} else {
-		v, err = jwtverify.New(jwtverify.Options{
-			Issuer: a.Issuer, Audience: audience, JWKSURI: a.JWKSURI, Algorithms: a.Algorithms,
-			AllowUntyped: or(a.AllowUntyped, false), Leeway: never(a.Leeway), Fetch: fetch, Logger: logger,
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("config: auth: %w", err)
-	}
-	return v, nil
-}
-
-// verifier returns the verifier of proofs.
-func (d *DPoP) verifier(proofs dpop.ReplayStore) (*dpop.Verifier, error) {
-	opts := dpop.Options{Algorithms: d.Algorithms, MaxAge: or(d.MaxAge, 0), Replays: proofs}
-	if d.NonceKey != nil {
-		nonces, err := dpop.NewNonces(d.NonceKey.value, 0)
-		if err != nil {
-			return nil, err
-		}
-		opts.Nonces = nonces
-	}
-	return dpop.NewVerifier(opts)
 }
 
 // networks parses the networks of the list at key.

@@ -28,7 +28,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/config"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -409,7 +409,7 @@ auth:
 func TestDPoPProofsAreRequiredAsConfigured(t *testing.T) {
 	const resource = "https://mcp.example/mcp"
 	as := oauthtest.New(t, nil)
-	prover, err := dpop.NewProver(nil)
+	prover, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
 	free, bound := oauthtest.Token{Audience: []string{resource}}, oauthtest.Token{Audience: []string{resource}, Thumbprint: prover.Thumbprint()}
 	for name, test := range map[string]struct {
@@ -417,7 +417,7 @@ func TestDPoPProofsAreRequiredAsConfigured(t *testing.T) {
 		bearer, proof, nonce int // the status of a free token, of a bound one with a proof, and with a nonce besides
 	}{
 		"not set":  {"", 200, 401, 401},
-		"accepted": {"dpop: {algorithms: [ES256], maxAge: 1h}", 200, 200, 200},
+		"accepted": {"dpop: {}", 200, 200, 200},
 		"required": {"dpop: {required: true}", 401, 200, 200},
 		"nonces":   {"dpop: {nonceKey: env:KEY}", 200, 401, 200},
 	} {
@@ -442,12 +442,12 @@ auth:
 				if scheme == "DPoP" {
 					proof, err := prover.Proof(http.MethodPost, resource, text, nonce)
 					require.NoError(t, err)
-					r.Header.Set(dpop.Header, proof)
+					r.Header.Set("DPoP", proof)
 				}
 				resp, err := http.DefaultClient.Do(r)
 				require.NoError(t, err)
 				defer resp.Body.Close()
-				return resp.StatusCode, resp.Header.Get(dpop.NonceHeader)
+				return resp.StatusCode, resp.Header.Get("DPoP-Nonce")
 			}
 			status, _ := send("Bearer", free, "")
 			require.Equal(t, test.bearer, status)
@@ -461,8 +461,8 @@ auth:
 	}
 
 	for text, want := range map[string]string{
-		"dpop: {algorithms: [none]}":                      "config: auth.dpop: ",
-		"introspection: {endpoint: \"http://x.example\"}": "config: auth: jwtverify: Endpoint: ",
+		"algorithms: [none]":                              "config: auth: resource: algorithms ",
+		"introspection: {endpoint: \"http://x.example\"}": "config: auth: resource: Introspection.Endpoint: ",
 	} {
 		c := parsed(t, "transport: {http: {addr: \":0\"}}\nauth: {issuer: \"https://id.example\", resource: \""+resource+"\", "+text+"}\n")
 		require.ErrorContains(t, c.Serve(context.Background(), &clock{}), want)

@@ -14,7 +14,7 @@ import (
 )
 
 // Authenticated says that code in front of the server authenticates callers and puts the
-// [oauth.Principal] into the context of requests: package oauth/resourceserver, or middleware of
+// [oauth.Principal] into the context of requests: package oauth/resource, or middleware of
 // the program. Tools, prompts and resources with scopes cannot be registered without this option or
 // [TrustLocal], since nobody could call them.
 //

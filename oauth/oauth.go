@@ -1,7 +1,7 @@
 // Package oauth carries the authenticated caller of a request, its [Principal], in the request's
 // context.
 //
-// The package does not depend on HTTP. Package resourceserver checks tokens and stores the
+// The package does not depend on HTTP. Package resource checks tokens and stores the
 // principal here, package oauthclient gets tokens. A program that only reads the principal, over
 // stdio for example, links neither.
 //

@@ -20,9 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
@@ -545,7 +544,7 @@ func guardedBy(t *testing.T, as *oauthtest.Server, wrap func(http.Handler) http.
 
 func guardedBehind(t *testing.T, as *oauthtest.Server, wanted func(*http.Request) bool, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
-	var guard atomic.Pointer[resourceserver.Guard]
+	var guard atomic.Pointer[resource.Guard]
 	url := desk(t, func(h http.Handler) http.Handler {
 		return wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			g := guard.Load()
@@ -560,11 +559,7 @@ func guardedBehind(t *testing.T, as *oauthtest.Server, wanted func(*http.Request
 			g.Wrap(h).ServeHTTP(w, r)
 		}))
 	}) + "/mcp"
-	verifier, err := jwtverify.New(jwtverify.Options{Issuer: as.Issuer, Audience: []string{url}, Fetch: jwtverify.Fetch{InsecureLoopback: true}})
-	require.NoError(t, err)
-	g, err := resourceserver.New(resourceserver.Options{
-		Resource: url, AuthorizationServers: []string{as.Issuer}, Verifier: verifier, Logger: slog.New(slog.DiscardHandler),
-	})
+	g, err := resource.New(resource.Options{Issuer: as.Issuer, Resource: url, InsecureLoopback: true, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	guard.Store(g)
 	return url

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 // docs:begin test
 
 // start starts a server that accepts tokens of as, and returns its URL.
-func start(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) string {
+func start(t *testing.T, as *oauthtest.Server, change func(*resource.Options)) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	url := "http://" + ln.Addr().String() + "/mcp"

@@ -10,8 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
@@ -22,35 +21,26 @@ type config struct {
 	issuer   string // the authorization server
 	insecure bool   // allows loopback addresses without TLS
 	logger   *slog.Logger
-	change   func(*resourceserver.Options) // changes the options of the guard; may be nil
+	change   func(*resource.Options) // changes the options of the guard; may be nil
 }
 
 // docs:begin guard
 
 // newGuard returns a guard that accepts tokens of the issuer for this resource.
-func newGuard(c config) (*resourceserver.Guard, error) {
-	verifier, err := jwtverify.New(jwtverify.Options{
-		Issuer:   c.issuer,
-		Audience: []string{c.resource},
-		Fetch:    jwtverify.Fetch{InsecureLoopback: c.insecure},
-		Logger:   c.logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	opts := resourceserver.Options{
-		Resource:             c.resource,
-		AuthorizationServers: []string{c.issuer},
-		Verifier:             verifier,
-		Scopes:               []string{"diary:read"}, // required for every request
-		ScopesSupported:      []string{"diary:read", "diary:write"},
-		Name:                 "Diary",
-		Logger:               c.logger,
+func newGuard(c config) (*resource.Guard, error) {
+	opts := resource.Options{
+		Issuer:           c.issuer,
+		Resource:         c.resource,
+		Scopes:           []string{"diary:read"}, // required for every request
+		ScopesSupported:  []string{"diary:read", "diary:write"},
+		Name:             "Diary",
+		InsecureLoopback: c.insecure,
+		Logger:           c.logger,
 	}
 	if c.change != nil {
 		c.change(&opts)
 	}
-	return resourceserver.New(opts)
+	return resource.New(opts)
 }
 
 // docs:end guard

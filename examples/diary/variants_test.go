@@ -13,22 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
-	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 func TestPoliciesRestrictAccess(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	url := start(t, as, func(opts *resourceserver.Options) {
+	url := start(t, as, func(opts *resource.Options) {
 		// docs:begin policies
-		opts.Policies = []resourceserver.Policy{
-			resourceserver.Tenants("acme"),
-			resourceserver.Groups("diarists", "admins"),
-			resourceserver.RequireClaim("email_verified", true),
+		opts.Policies = []resource.Policy{
+			resource.Tenants("acme"),
+			resource.Groups("diarists", "admins"),
+			resource.RequireClaim("email_verified", true),
 		}
 		// docs:end policies
 	})
@@ -45,20 +43,16 @@ func TestPoliciesRestrictAccess(t *testing.T) {
 
 func TestOpaqueTokensAreIntrospected(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Opaque: true, Clients: []oauthtest.Client{{ID: "diary", Secret: "secret"}}})
-	url := start(t, as, func(opts *resourceserver.Options) {
-		var err error
+	url := start(t, as, func(opts *resource.Options) {
 		// docs:begin introspection
-		opts.Verifier, err = jwtverify.NewIntrospector(jwtverify.IntrospectorOptions{
+		opts.Introspection = &resource.Introspection{
 			Endpoint:     as.Endpoint("introspection"),
 			ClientID:     "diary",
 			ClientSecret: "secret",
-			Issuer:       as.Issuer,
-			Audience:     []string{opts.Resource},
-			CacheTime:    -1, // refuse revoked tokens at once
-			Fetch:        jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
-		})
+		}
+		opts.CacheTime = -1 // refuse revoked tokens at once
 		// docs:end introspection
-		require.NoError(t, err)
+		opts.Client = as.Client()
 	})
 	token := as.Token(oauthtest.Token{Audience: []string{url}, Scopes: []string{"diary:read"}})
 	require.Equal(t, http.StatusOK, status(t, as, url, token))
@@ -115,16 +109,13 @@ func TestStepUpKeepsTheSession(t *testing.T) {
 
 func TestTokensBoundToAKey(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	url := start(t, as, func(opts *resourceserver.Options) {
-		var err error
+	url := start(t, as, func(opts *resource.Options) {
 		// docs:begin bound
-		opts.DPoP, err = dpop.NewVerifier(dpop.Options{})
-		opts.RequireDPoP = true
+		opts.DPoP = &resource.DPoP{Required: true}
 		// docs:end bound
-		require.NoError(t, err)
 	})
 	grant := &oauthclient.AuthorizationCode{Name: "Diary reader", Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
-	prover, err := dpop.NewProver(nil) // a new key, kept in memory
+	prover, err := oauthclient.NewProver(nil) // a new key, kept in memory
 	require.NoError(t, err)
 	require.Equal(t, "Written, user.", session(t, as, url, grant, oauthclient.Options{DPoP: prover}))
 	token := as.Token(oauthtest.Token{Audience: []string{url}, Scopes: []string{"diary:read"}})

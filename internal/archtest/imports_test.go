@@ -70,15 +70,14 @@ var mayImport = map[string][]string{
 	"transport/sse":           {"fleet", "internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/transporttest": {"internal/leaktest", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
-	"oauth/metadata":          {}, // documents and challenges; fetches nothing
-	"oauth/internal/fetch":    {"oauth/metadata", "internal/jsonx"},
-	"oauth/internal/claims":   {"oauth"},
-	"oauth/internal/keys":     {"internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/dpop":              {"fleet", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/jwtverify":         {"oauth", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/keys", "internal/expiring", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/httpguard", "internal/httpserve", "internal/jsonx"},
-	"oauth/oauthclient":       {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/oauthtest":         {"oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/internal/metadata": {}, // documents and challenges; fetches nothing
+	"oauth/internal/fetch":    {"oauth/internal/metadata", "internal/jsonx"},
+	"oauth/internal/keys":     {"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
+	"oauth/internal/dpop":     {"fleet", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/expiring", "internal/httpguard", "internal/httpserve", "internal/jsonx",
+		"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
+	"oauth/oauthclient": {"oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/oauthtest":   {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
@@ -95,16 +94,18 @@ var mayImport = map[string][]string{
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.
-	"middleware":         {"mcpkit", "oauth", "protocol", "protocol/jsonrpc", "reflectx", "internal/filelock", "internal/jsonx", "internal/limits", "internal/memo"},
-	"middleware/healthz": {}, // HTTP, beside the protocol
+	"middleware":           {"mcpkit", "oauth", "protocol", "protocol/jsonrpc", "reflectx", "internal/filelock", "internal/jsonx", "internal/limits", "internal/memo"},
+	"middleware/expvarmcp": {"fleet", "middleware", "mcpkit"},
+	"middleware/healthz":   {}, // HTTP, beside the protocol
 	"middleware/otelmcp": {"fleet", "middleware", "mcpkit", "protocol", "protocol/jsonrpc", "reflectx", "internal/jsonx",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"transport/echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "protocol/jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
-	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/httpserve", "internal/nearest",
+	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth/resource", "internal/httpserve", "internal/nearest",
 		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"go.yaml.in/yaml/v4"},
-	"ext/apps":                    {"mcpkit", "protocol", "internal/jsonx", "internal/nearest"},
+	"ext/apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
+		"golang.org/x/net/html"}, // checks what pages load
 	"fleet/internal/ordered":      {},
 	"ext/skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"ext/skills":                  {"mcpkit", "ext/skills/internal/skillmd", "protocol", "protocol/jsonrpc", "internal/jsonx"},

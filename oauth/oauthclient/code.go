@@ -16,7 +16,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 // AuthorizationCode is the grant of a user who logs in with a browser (OAuth 2.1, section 4.1, with

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 const maxAuthorizationServers = 16

@@ -18,10 +18,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
 
 func TestExpiringTokensAreRefreshedFirst(t *testing.T) {
@@ -48,7 +47,7 @@ func TestExpiringTokensAreRefreshedFirst(t *testing.T) {
 
 func TestOtherErrorResponsesArePassedOn(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	s := protect(t, as, func(o *resourceserver.Options) { o.Policies = []resourceserver.Policy{resourceserver.Groups("nobody")} })
+	s := protect(t, as, func(o *resource.Options) { o.Policies = []resource.Policy{resource.Groups("nobody")} })
 	u := new(user)
 	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
 	status, _, err := post(t, tr, s.url)
@@ -124,8 +123,8 @@ func TestExpiredRegistrationsAreRenewed(t *testing.T) {
 			var b book
 			as := oauthtest.New(t, &oauthtest.Options{
 				Clients: []oauthtest.Client{{ID: "given", Secret: leaked, RedirectURIs: []string{"http://127.0.0.1:1/callback"}}},
-				Metadata: func(m *metadata.AuthorizationServer) {
-					m.TokenEndpointAuthMethodsSupported = []string{"client_secret_post"}
+				Metadata: func(m map[string]any) {
+					m["token_endpoint_auth_methods_supported"] = []string{"client_secret_post"}
 				},
 				Wrap: func(next http.Handler) http.Handler {
 					return b.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -165,17 +164,17 @@ func TestUnsupportedCredentialsAreRejected(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		c      oauthclient.Credentials
-		change func(*metadata.AuthorizationServer)
+		change func(map[string]any)
 		err    string
 	}{
-		{"no method with a secret is supported", oauthclient.Credentials{ClientSecret: leaked}, func(m *metadata.AuthorizationServer) {
-			m.TokenEndpointAuthMethodsSupported = []string{"private_key_jwt"}
+		{"no method with a secret is supported", oauthclient.Credentials{ClientSecret: leaked}, func(m map[string]any) {
+			m["token_endpoint_auth_methods_supported"] = []string{"private_key_jwt"}
 		},
 			`the authorization server "{}" supports none of ["client_secret_basic" "client_secret_post"]; it supports ["private_key_jwt"]`},
-		{"no method with a key is supported", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) { m.TokenEndpointAuthMethodsSupported = []string{"none"} },
+		{"no method with a key is supported", oauthclient.Credentials{Key: p521}, func(m map[string]any) { m["token_endpoint_auth_methods_supported"] = []string{"none"} },
 			`the authorization server "{}" supports none of ["private_key_jwt"]; it supports ["none"]`},
-		{"another algorithm is supported", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) {
-			m.TokenEndpointAuthSigningAlgValuesSupported = []string{"ES256"}
+		{"another algorithm is supported", oauthclient.Credentials{Key: p521}, func(m map[string]any) {
+			m["token_endpoint_auth_signing_alg_values_supported"] = []string{"ES256"}
 		}, `the client's key signs with ["ES512"]; the authorization server supports ["ES256"]`},
 		{"an unsupported key", oauthclient.Credentials{Key: p224}, nil, `the client's key must be an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits, not a *ecdsa.PrivateKey`},
 		{"an unknown method", oauthclient.Credentials{ClientSecret: leaked, AuthMethod: "tls_client_auth"}, nil,

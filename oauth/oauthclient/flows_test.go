@@ -1,6 +1,7 @@
 package oauthclient_test
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -22,24 +23,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
 
-// nonces returns a verifier that requires nonces.
-func nonces(t *testing.T) *dpop.Verifier {
-	n, err := dpop.NewNonces(nil, 0)
-	require.NoError(t, err)
-	v, err := dpop.NewVerifier(dpop.Options{Nonces: n})
-	require.NoError(t, err)
-	return v
-}
+// nonceKey makes the nonces of resources.
+var nonceKey = bytes.Repeat([]byte("n"), 32)
 
-func prover(t *testing.T) *dpop.Prover {
-	p, err := dpop.NewProver(nil)
+func prover(t *testing.T) *oauthclient.Prover {
+	p, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
 	return p
 }
@@ -58,9 +53,9 @@ func TestEachRequestIsSignedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var b book
 			as := oauthtest.New(t, &oauthtest.Options{
-				Clients: []oauthtest.Client{{ID: "robot", Key: key.Public()}}, DPoP: nonces(t), RequireDPoP: true, Wrap: b.wrap,
+				Clients: []oauthtest.Client{{ID: "robot", Key: key.Public()}}, RequireDPoP: true, RequireNonces: true, Wrap: b.wrap,
 			})
-			s := protect(t, as, func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = nonces(t), true })
+			s := protect(t, as, func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true, NonceKey: nonceKey} })
 			g := &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: as.Issuer, ClientID: "robot", Key: key}}
 			tr := connect(t, s.url, g, oauthclient.Options{DPoP: prover(t)})
 			_, err := tr.Token(t.Context())
@@ -144,8 +139,8 @@ func TestEnterpriseLogin(t *testing.T) {
 
 func TestServerWithoutAssertionSupportIsNotAsked(t *testing.T) {
 	var b book
-	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Metadata: func(m *metadata.AuthorizationServer) {
-		m.AuthorizationGrantProfilesSupported = []string{"urn:example:other"}
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Metadata: func(m map[string]any) {
+		m["authorization_grant_profiles_supported"] = []string{"urn:example:other"}
 	}})
 	s := protect(t, as, nil)
 	_, err := connect(t, s.url, &oauthclient.EnterpriseManaged{
@@ -186,8 +181,8 @@ func TestTheAuthorizationServerChanges(t *testing.T) {
 	one := oauthtest.New(t, &oauthtest.Options{Wrap: first.wrap})
 	two := oauthtest.New(t, &oauthtest.Options{Wrap: second.wrap})
 	s := protect(t, one, nil)
-	moved, err := resourceserver.New(resourceserver.Options{
-		Resource: s.url, AuthorizationServers: []string{two.Issuer}, Verifier: verifier(t, two, s.url), Scopes: []string{"read"},
+	moved, err := resource.New(resource.Options{
+		Issuer: two.Issuer, Resource: s.url, Scopes: []string{"read"}, InsecureLoopback: true, Client: two.Client(),
 	})
 	require.NoError(t, err)
 	u := new(user)
@@ -229,14 +224,16 @@ func TestServersOf20250326(t *testing.T) {
 			if !hasMetadata {
 				mux.Handle("/.well-known/", http.NotFoundHandler())
 			}
-			v := verifierByKeys(t, as, server.URL+"/mcp")
+			guard, err := resource.New(resource.Options{Issuer: as.Issuer, Resource: server.URL + "/mcp", JWKS: as.JWKS()})
+			require.NoError(t, err)
+			guarded := guard.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, oauth.FromContext(r.Context()).Subject)
+			}))
 			mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
-				p, err := v.Verify(r.Context(), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
-				if err != nil {
-					w.WriteHeader(http.StatusUnauthorized)
-					return
-				}
-				_, _ = io.WriteString(w, p.Subject)
+				rec := httptest.NewRecorder() // without its challenges
+				guarded.ServeHTTP(rec, r)
+				w.WriteHeader(rec.Code)
+				_, _ = w.Write(rec.Body.Bytes())
 			})
 			require.Equal(t, "user", says(t, connect(t, server.URL+"/mcp", new(user).grant(), oauthclient.Options{}), server.URL+"/mcp"))
 		})
@@ -288,7 +285,7 @@ func TestDeniedLoginIsNotRetried(t *testing.T) {
 func TestOneRefreshServesAllRequests(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian}})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	u := new(user)
 	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
 	require.Equal(t, "user may read", says(t, tr, s.url))
@@ -313,7 +310,7 @@ func TestOneRefreshServesAllRequests(t *testing.T) {
 func TestProgramsShareTokens(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian}})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	u, store := new(user), oauthclient.NewMemoryStore()
 	one := connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
 	two := connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
@@ -430,7 +427,7 @@ func TestCloseEndsALogin(t *testing.T) {
 func TestURLsContainNoSecrets(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian, {ID: "app", Secret: leaked, RedirectURIs: []string{"http://127.0.0.1:1/callback"}}}})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	for _, method := range []string{oauthclient.AuthBasic, oauthclient.AuthPost} {
 		u := new(user)
 		g := &oauthclient.AuthorizationCode{Browser: u.browser, Known: []oauthclient.Credentials{{Issuer: as.Issuer, ClientID: "app", ClientSecret: leaked, AuthMethod: method}}}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
@@ -134,7 +133,7 @@ func TestFailedServersAreRetried(t *testing.T) {
 }
 
 func TestUnboundTokensAreRejectedWithDPoP(t *testing.T) {
-	prover, err := dpop.NewProver(nil)
+	prover, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
 	a := newAuthority(t, bearer)
 	_, _, err = a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: a.URL, ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{DPoP: prover})

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
@@ -206,20 +205,20 @@ func TestMetadataRedirectsStayAtTheOrigin(t *testing.T) {
 func TestEndpointsCannotBePrivateAddresses(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		change func(*metadata.AuthorizationServer)
+		change func(map[string]any)
 		err    string
 	}{
-		{"token", func(m *metadata.AuthorizationServer) { m.TokenEndpoint = "https://192.168.0.1/token" },
+		{"token", func(m map[string]any) { m["token_endpoint"] = "https://192.168.0.1/token" },
 			`the token_endpoint of the authorization server "{}": the address 192.168.0.1 is not public`},
-		{"no token endpoint", func(m *metadata.AuthorizationServer) { m.TokenEndpoint = "" },
+		{"no token endpoint", func(m map[string]any) { m["token_endpoint"] = "" },
 			`the token_endpoint of the authorization server "{}": "" is not an absolute https URL`},
-		{"registration", func(m *metadata.AuthorizationServer) { m.RegistrationEndpoint = "ftp://as.example/register" },
+		{"registration", func(m map[string]any) { m["registration_endpoint"] = "ftp://as.example/register" },
 			`the registration_endpoint of the authorization server "{}": "ftp://as.example/register" is not an absolute https URL`},
-		{"page", func(m *metadata.AuthorizationServer) { m.AuthorizationEndpoint = "vbscript:x" },
+		{"page", func(m map[string]any) { m["authorization_endpoint"] = "vbscript:x" },
 			`the authorization_endpoint of the authorization server "{}": "vbscript:x" is not an absolute https URL`},
-		{"no page", func(m *metadata.AuthorizationServer) { m.AuthorizationEndpoint = "" },
+		{"no page", func(m map[string]any) { m["authorization_endpoint"] = "" },
 			`the authorization server "{}" has no authorization endpoint`},
-		{"nobody registers", func(m *metadata.AuthorizationServer) { m.RegistrationEndpoint = "" },
+		{"nobody registers", func(m map[string]any) { m["registration_endpoint"] = "" },
 			`the authorization server "{}" does not know the client and has no dynamic registration; register it there by hand and put it into AuthorizationCode.Known`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,10 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
 func TestSecretsNeedAnIssuer(t *testing.T) {
@@ -98,7 +96,7 @@ func TestLoopbackIgnoresRedirectsOfOtherLogins(t *testing.T) {
 
 // A silent authorization server does not send iss in its responses.
 func silent(t *testing.T, b *book) *oauthtest.Server {
-	return oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Metadata: func(m *metadata.AuthorizationServer) { m.ISSParameterSupported = false }})
+	return oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Metadata: func(m map[string]any) { m["authorization_response_iss_parameter_supported"] = false }})
 }
 
 // Without iss in the responses, only the redirect URI identifies the issuer (RFC 9700, section
@@ -160,7 +158,7 @@ func (s *flakyStore) Save(ctx context.Context, key oauthclient.Key, r *oauthclie
 func TestFailedSaveKeepsTheTokenInUse(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: b.wrap})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	u, store := new(user), &flakyStore{Store: oauthclient.NewMemoryStore()}
 	refreshes := func() (n int) {
 		for _, r := range b.at("/token") {
@@ -199,7 +197,7 @@ func TestFailedSaveKeepsTheTokenInUse(t *testing.T) {
 func TestProgramsWithASharedFolderRefreshOnce(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: b.wrap})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	u, dir := new(user), t.TempDir()
 	var all []*oauthclient.Transport
 	for range 8 {

@@ -16,10 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
 
 // A record is a request that a server received.
@@ -71,20 +70,19 @@ type site struct {
 
 // protect starts a resource that accepts tokens of as with the scope "read", and returns the
 // caller. The path /mcp/write needs the scope "write".
-func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) *site {
+func protect(t *testing.T, as *oauthtest.Server, change func(*resource.Options)) *site {
 	s := new(site)
 	mux := http.NewServeMux()
 	s.Server = httptest.NewServer(s.wrap(mux))
 	t.Cleanup(s.Close)
 	s.url = s.URL + "/mcp"
-	opts := resourceserver.Options{
-		Resource: s.url, AuthorizationServers: []string{as.Issuer}, Scopes: []string{"read"},
-		Verifier: verifier(t, as, s.url),
+	opts := resource.Options{
+		Issuer: as.Issuer, Resource: s.url, Scopes: []string{"read"}, InsecureLoopback: true, Client: as.Client(), CacheTime: -1,
 	}
 	if change != nil {
 		change(&opts)
 	}
-	guard, err := resourceserver.New(opts)
+	guard, err := resource.New(opts)
 	require.NoError(t, err)
 	guard.Mount(mux)
 	answer := guard.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,15 +97,6 @@ func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Opt
 	mux.Handle("/mcp", answer)
 	mux.Handle("/mcp/write", answer)
 	return s
-}
-
-func verifier(t *testing.T, as *oauthtest.Server, resource string) oauth.Verifier {
-	v, err := jwtverify.New(jwtverify.Options{
-		Issuer: as.Issuer, Audience: []string{resource}, CacheTime: -1,
-		Fetch: jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
-	})
-	require.NoError(t, err)
-	return v
 }
 
 // A user approves every login and counts the logins.
@@ -140,10 +129,10 @@ func (u *user) grant() *oauthclient.AuthorizationCode {
 }
 
 // connect returns a transport for a site.
-func connect(t *testing.T, resource string, g oauthclient.Grant, opts oauthclient.Options) *oauthclient.Transport {
+func connect(t *testing.T, server string, g oauthclient.Grant, opts oauthclient.Options) *oauthclient.Transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	opts.InsecureLoopback, opts.Base = true, base
-	tr, err := oauthclient.New(resource, g, &opts)
+	tr, err := oauthclient.New(server, g, &opts)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, tr.Close())
@@ -163,21 +152,11 @@ func says(t *testing.T, tr http.RoundTripper, target string) string {
 // guardian holds the credentials of resources at the introspection endpoint.
 var guardian = oauthtest.Client{ID: "resource", Secret: "guardian-secret"}
 
-// introspector checks each token at the server, because a JWT does not show that it was revoked.
-func introspector(t *testing.T, as *oauthtest.Server, resource string) oauth.Verifier {
-	v, err := jwtverify.NewIntrospector(jwtverify.IntrospectorOptions{
-		Endpoint: as.Endpoint("introspection"), ClientID: guardian.ID, ClientSecret: guardian.Secret,
-		Issuer: as.Issuer, Audience: []string{resource}, CacheTime: -1, Fetch: jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
-	})
-	require.NoError(t, err)
-	return v
-}
-
-// verifierByKeys returns a verifier that sends no requests.
-func verifierByKeys(t *testing.T, as *oauthtest.Server, resource string) oauth.Verifier {
-	v, err := jwtverify.New(jwtverify.Options{Issuer: as.Issuer, Audience: []string{resource}, JWKS: as.JWKS()})
-	require.NoError(t, err)
-	return v
+// introspected checks each token at the server, because a JWT does not show that it was revoked.
+func introspected(as *oauthtest.Server) func(*resource.Options) {
+	return func(o *resource.Options) {
+		o.Introspection = &resource.Introspection{Endpoint: as.Endpoint("introspection"), ClientID: guardian.ID, ClientSecret: guardian.Secret}
+	}
 }
 
 func decode(t *testing.T, data []byte, v any) {

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
 
 // A user who does not grant more scopes has not logged out.
@@ -30,7 +30,7 @@ func TestDeniedStepUpDoesNotPreventRefreshes(t *testing.T) {
 		}
 		return nil
 	}})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	u := new(user)
 	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
 	require.Equal(t, "user may read", says(t, tr, s.url))
@@ -57,7 +57,7 @@ func TestDeniedStepUpDoesNotFailOtherRequests(t *testing.T) {
 		<-deny
 		return errors.New("not today")
 	}})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{})
 	require.Equal(t, "user may read", says(t, tr, s.url))
 	var wg sync.WaitGroup
@@ -93,8 +93,8 @@ func TestConcurrentStepUpsSucceed(t *testing.T) {
 	mux := http.NewServeMux()
 	s := httptest.NewServer(mux)
 	defer s.Close()
-	guard, err := resourceserver.New(resourceserver.Options{
-		Resource: s.URL, AuthorizationServers: []string{as.Issuer}, Scopes: []string{"read"}, Verifier: verifier(t, as, s.URL),
+	guard, err := resource.New(resource.Options{
+		Issuer: as.Issuer, Resource: s.URL, Scopes: []string{"read"}, InsecureLoopback: true, Client: as.Client(),
 	})
 	require.NoError(t, err)
 	guard.Mount(mux)

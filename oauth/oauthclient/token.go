@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 // maxLifetime is the longest token lifetime that is accepted from a server, in seconds. Longer ones

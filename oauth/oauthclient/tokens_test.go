@@ -14,7 +14,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
 
 // spoil makes a token invalid.
@@ -41,7 +41,7 @@ func TestRequestedScopes(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			as := oauthtest.New(t, &oauthtest.Options{Scopes: test.scopes})
-			s := protect(t, as, func(o *resourceserver.Options) { o.Scopes, o.ScopesSupported = test.required, test.supported })
+			s := protect(t, as, func(o *resource.Options) { o.Scopes, o.ScopesSupported = test.required, test.supported })
 			u := new(user)
 			says(t, connect(t, s.url, u.grant(), oauthclient.Options{}), s.url)
 			require.Equal(t, []string{test.want}, u.logins())
@@ -60,7 +60,7 @@ func TestFailedRefreshesAreRetried(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	u := new(user)
 	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
 	require.Equal(t, "user may read", says(t, tr, s.url))
@@ -75,7 +75,7 @@ func TestFailedRefreshesAreRetried(t *testing.T) {
 
 func TestExpiredRefreshTokenCausesALogin(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	u := new(user)
 	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
 	require.Equal(t, "user may read", says(t, tr, s.url))
@@ -86,8 +86,7 @@ func TestExpiredRefreshTokenCausesALogin(t *testing.T) {
 
 func TestTokensOfAnotherKeyCauseALogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	proofs := nonces(t)
-	s := protect(t, as, func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = proofs, true })
+	s := protect(t, as, func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true, NonceKey: nonceKey} })
 	u, store := new(user), oauthclient.NewMemoryStore()
 	same := prover(t)
 	for i, p := range []oauthclient.Options{{DPoP: same}, {DPoP: same}, {DPoP: prover(t)}} {
@@ -154,7 +153,7 @@ func TestLogoutEndsARefresh(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	store := oauthclient.NewMemoryStore()
 	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{Store: store})
 	require.Equal(t, "user may read", says(t, tr, s.url))
@@ -220,7 +219,7 @@ func TestForgottenClientsRegisterAgain(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}})
-	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	s := protect(t, as, introspected(as))
 	u, store := new(user), oauthclient.NewMemoryStore()
 	require.Equal(t, "user may read", says(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url))
 	restarted, err := oauthtest.NewHandler(as.Issuer, &oauthtest.Options{Clients: []oauthtest.Client{guardian}})

@@ -16,9 +16,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 const (
@@ -45,7 +45,7 @@ type Options struct {
 	// Store keeps registrations and tokens. Nil means one in memory.
 	Store Store
 	// DPoP binds tokens to its key, and rejects tokens that are not bound. Nil means bearer tokens.
-	DPoP *dpop.Prover
+	DPoP *Prover
 	// LoginTimeout limits the time of a login, including the time that the user takes. Zero means 5
 	// minutes.
 	LoginTimeout time.Duration

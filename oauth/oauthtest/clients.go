@@ -1,7 +1,6 @@
 package oauthtest
 
 import (
-	"cmp"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -18,7 +17,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 // Authentication methods of clients, and the error code if authentication fails.
@@ -182,16 +181,18 @@ func (s *Server) find(ctx context.Context, id string) (*client, error) {
 	if s.opts.NoMetadataDocuments || err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || u.User != nil {
 		return nil, refuse(codeInvalidClient, "unknown client %q", id)
 	}
-	doc, err := s.opts.ClientMetadata(ctx, id)
+	text, err := s.opts.ClientMetadata(ctx, id)
 	if err != nil {
+		return nil, refuse(codeInvalidClient, "the document of the client %q: %v", id, err)
+	}
+	doc := metadata.Client{TokenEndpointAuthMethod: authNone}
+	if err := jsonx.Unmarshal(text, &doc); err != nil {
 		return nil, refuse(codeInvalidClient, "the document of the client %q: %v", id, err)
 	}
 	if doc.ClientID != id {
 		return nil, refuse(codeInvalidClient, "the document at %q describes the client %q", id, doc.ClientID)
 	}
-	described := *doc
-	described.TokenEndpointAuthMethod = cmp.Or(described.TokenEndpointAuthMethod, authNone)
-	if c, err = clientOf(&described); err != nil {
+	if c, err = clientOf(&doc); err != nil {
 		return nil, err
 	}
 	if c.public() || c.methods[0] == authKey {

@@ -8,10 +8,9 @@ import (
 	"net/http/httptest"
 
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
 
 // An authorization server, a protected server and a client that logs in, in one program.
@@ -29,15 +28,9 @@ func Example() {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	resource := server.URL + "/mcp"
-	verifier, err := jwtverify.New(jwtverify.Options{
-		Issuer: as.Issuer, Audience: []string{resource}, Fetch: jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
-	})
-	if err != nil {
-		panic(err)
-	}
-	guard, err := resourceserver.New(resourceserver.Options{
-		Resource: resource, AuthorizationServers: []string{as.Issuer}, Verifier: verifier, Scopes: []string{"notes:read"},
+	target := server.URL + "/mcp"
+	guard, err := resource.New(resource.Options{
+		Issuer: as.Issuer, Resource: target, Scopes: []string{"notes:read"}, InsecureLoopback: true, Client: as.Client(),
 	})
 	if err != nil {
 		panic(err)
@@ -48,13 +41,13 @@ func Example() {
 	})))
 
 	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})
-	transport, err := oauthclient.New(resource, &oauthclient.AuthorizationCode{Name: "My program", Browser: browser},
+	transport, err := oauthclient.New(target, &oauthclient.AuthorizationCode{Name: "My program", Browser: browser},
 		&oauthclient.Options{Base: as.Client().Transport, InsecureLoopback: true})
 	if err != nil {
 		panic(err)
 	}
 	defer transport.Close()
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, resource, nil)
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, target, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"net/http"
 
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 )
 
 // active reports whether an access token is valid. The caller holds s.mu.

@@ -14,39 +14,31 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
-	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // protect starts a resource that accepts tokens of as and returns the caller.
-func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) string {
+func protect(t *testing.T, as *oauthtest.Server, change func(*resource.Options)) string {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	resource := server.URL + "/mcp"
-	verifier, err := jwtverify.New(jwtverify.Options{
-		Issuer: as.Issuer, Audience: []string{resource},
-		Fetch: jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
-	})
-	require.NoError(t, err)
-	opts := resourceserver.Options{Resource: resource, AuthorizationServers: []string{as.Issuer}, Verifier: verifier, Scopes: []string{"read"}}
+	target := server.URL + "/mcp"
+	opts := resource.Options{Issuer: as.Issuer, Resource: target, Scopes: []string{"read"}, InsecureLoopback: true, Client: as.Client()}
 	if change != nil {
 		change(&opts)
 	}
-	guard, err := resourceserver.New(opts)
+	guard, err := resource.New(opts)
 	require.NoError(t, err)
 	guard.Mount(mux)
 	mux.Handle("/mcp", guard.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := oauth.FromContext(r.Context())
 		_, _ = io.WriteString(w, p.Subject+" may "+strings.Join(p.Scopes, " "))
 	})))
-	return resource
+	return target
 }
 
 // loopback is a browser on this machine whose user approves every login.
@@ -55,20 +47,20 @@ func loopback() oauthclient.Browser {
 }
 
 // connect returns a client for a resource.
-func connect(t *testing.T, as *oauthtest.Server, resource string, g oauthclient.Grant, opts *oauthclient.Options) *oauthclient.Transport {
+func connect(t *testing.T, as *oauthtest.Server, target string, g oauthclient.Grant, opts *oauthclient.Options) *oauthclient.Transport {
 	if opts == nil {
 		opts = &oauthclient.Options{}
 	}
 	opts.InsecureLoopback, opts.Base = true, as.Client().Transport
-	tr, err := oauthclient.New(resource, g, opts)
+	tr, err := oauthclient.New(target, g, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, tr.Close()) })
 	return tr
 }
 
 // ask returns the caller that the resource sees.
-func ask(t *testing.T, tr http.RoundTripper, resource string) string {
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, resource, nil)
+func ask(t *testing.T, tr http.RoundTripper, target string) string {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 	require.NoError(t, err)
 	resp, err := tr.RoundTrip(req)
 	require.NoError(t, err)
@@ -82,9 +74,9 @@ func ask(t *testing.T, tr http.RoundTripper, resource string) string {
 func TestClientRegistersAndLogsIn(t *testing.T) {
 	for _, path := range []string{"", "/tenant1"} {
 		as := oauthtest.New(t, &oauthtest.Options{Path: path})
-		resource := protect(t, as, nil)
-		tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Browser: loopback()}, nil)
-		require.Equal(t, "user may read", ask(t, tr, resource))
+		target := protect(t, as, nil)
+		tr := connect(t, as, target, &oauthclient.AuthorizationCode{Name: "test", Browser: loopback()}, nil)
+		require.Equal(t, "user may read", ask(t, tr, target))
 	}
 }
 
@@ -97,8 +89,8 @@ func TestConsentMayChangeOrDenyAnAuthorization(t *testing.T) {
 		a.Claims = map[string]any{"tenant": "t1"}
 		return nil
 	}})
-	resource := protect(t, as, func(o *resourceserver.Options) {
-		o.Policies = []resourceserver.Policy{func(_ context.Context, p *oauth.Principal) error {
+	target := protect(t, as, func(o *resource.Options) {
+		o.Policies = []resource.Policy{func(_ context.Context, p *oauth.Principal) error {
 			require.Equal(t, "t1", p.Claims["tenant"])
 			return nil
 		}}
@@ -106,27 +98,27 @@ func TestConsentMayChangeOrDenyAnAuthorization(t *testing.T) {
 	browser := func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
 		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: oauthtest.Visit}, nil
 	}
-	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "My Program", Browser: browser}, nil)
-	require.Equal(t, "ada may read more", ask(t, tr, resource))
+	tr := connect(t, as, target, &oauthclient.AuthorizationCode{Name: "My Program", Browser: browser}, nil)
+	require.Equal(t, "ada may read more", ask(t, tr, target))
 	require.Contains(t, got.ClientID, "client-")
 	got.ClientID = ""
 	require.Equal(t, oauthtest.Authorization{
-		ClientName: "My Program", RedirectURI: "http://127.0.0.1:1/callback", Resources: []string{resource}, Subject: "user", Scopes: []string{"read"},
+		ClientName: "My Program", RedirectURI: "http://127.0.0.1:1/callback", Resources: []string{target}, Subject: "user", Scopes: []string{"read"},
 	}, got)
 }
 
 func TestRefreshTokensRotate(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	resource := protect(t, as, nil)
+	target := protect(t, as, nil)
 	var logins atomic.Int32
 	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(ctx context.Context, page string) error {
 		logins.Add(1)
 		return oauthtest.Open(ctx, page)
 	}})
-	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Browser: browser}, nil)
+	tr := connect(t, as, target, &oauthclient.AuthorizationCode{Name: "test", Browser: browser}, nil)
 	seen := make(map[string]bool)
 	for range 3 {
-		require.Equal(t, "user may read", ask(t, tr, resource))
+		require.Equal(t, "user may read", ask(t, tr, target))
 		tok, err := tr.Token(t.Context())
 		require.NoError(t, err)
 		require.False(t, seen[tok.RefreshToken])
@@ -138,22 +130,20 @@ func TestRefreshTokensRotate(t *testing.T) {
 }
 
 func TestKnownClientsLogIn(t *testing.T) {
-	doc := &metadata.Client{
-		ClientID: "https://app.example/client.json", ClientName: "App", RedirectURIs: []string{"http://127.0.0.1/callback"},
-		GrantTypes: []string{"authorization_code", "refresh_token"}, TokenEndpointAuthMethod: "none",
-	}
+	const document = "https://app.example/client.json"
 	as := oauthtest.New(t, &oauthtest.Options{
 		NoRegistration: true,
 		Clients: []oauthtest.Client{
 			{ID: "public", RedirectURIs: []string{"http://127.0.0.1/callback"}},
 			{ID: "secret: one", Secret: "s p/a+c%e", RedirectURIs: []string{"http://127.0.0.1/callback"}},
 		},
-		ClientMetadata: func(_ context.Context, url string) (*metadata.Client, error) {
-			require.Equal(t, doc.ClientID, url)
-			return doc, nil
+		ClientMetadata: func(_ context.Context, url string) ([]byte, error) {
+			require.Equal(t, document, url)
+			return []byte(`{"client_id":"` + document + `","client_name":"App","redirect_uris":["http://127.0.0.1/callback"],
+				"grant_types":["authorization_code","refresh_token"],"token_endpoint_auth_method":"none"}`), nil
 		},
 	})
-	resource := protect(t, as, nil)
+	target := protect(t, as, nil)
 	known := func(c oauthclient.Credentials) *oauthclient.AuthorizationCode {
 		c.Issuer = as.Issuer
 		return &oauthclient.AuthorizationCode{Known: []oauthclient.Credentials{c}, Browser: loopback()}
@@ -162,7 +152,7 @@ func TestKnownClientsLogIn(t *testing.T) {
 		"public":      known(oauthclient.Credentials{ClientID: "public"}),
 		"basic":       known(oauthclient.Credentials{ClientID: "secret: one", ClientSecret: "s p/a+c%e", AuthMethod: oauthclient.AuthBasic}),
 		"post":        known(oauthclient.Credentials{ClientID: "secret: one", ClientSecret: "s p/a+c%e", AuthMethod: oauthclient.AuthPost}),
-		"document":    &oauthclient.AuthorizationCode{MetadataURL: doc.ClientID, Browser: loopback()},
+		"document":    &oauthclient.AuthorizationCode{MetadataURL: document, Browser: loopback()},
 		"credentials": &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: as.Issuer, ClientID: "secret: one", ClientSecret: "s p/a+c%e"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,22 +160,18 @@ func TestKnownClientsLogIn(t *testing.T) {
 			if name == "credentials" {
 				want = "secret: one may read"
 			}
-			require.Equal(t, want, ask(t, connect(t, as, resource, g, nil), resource))
+			require.Equal(t, want, ask(t, connect(t, as, target, g, nil), target))
 		})
 	}
 }
 
 func TestTokensAreBoundToKeys(t *testing.T) {
-	nonces, err := dpop.NewNonces(nil, 0)
+	as := oauthtest.New(t, &oauthtest.Options{RequireDPoP: true, RequireNonces: true})
+	target := protect(t, as, func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true, NonceKey: make([]byte, 32)} })
+	prover, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
-	proofs, err := dpop.NewVerifier(dpop.Options{Nonces: nonces})
-	require.NoError(t, err)
-	as := oauthtest.New(t, &oauthtest.Options{DPoP: proofs, RequireDPoP: true})
-	resource := protect(t, as, func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = proofs, true })
-	prover, err := dpop.NewProver(nil)
-	require.NoError(t, err)
-	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Browser: loopback()}, &oauthclient.Options{DPoP: prover})
-	require.Equal(t, "user may read", ask(t, tr, resource))
+	tr := connect(t, as, target, &oauthclient.AuthorizationCode{Name: "test", Browser: loopback()}, &oauthclient.Options{DPoP: prover})
+	require.Equal(t, "user may read", ask(t, tr, target))
 	tok, err := tr.Token(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "DPoP", tok.Type)
@@ -193,10 +179,10 @@ func TestTokensAreBoundToKeys(t *testing.T) {
 
 func TestTokensAndKeyRotation(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	resource := protect(t, as, nil)
-	token := oauthtest.Token{Subject: "ada", Audience: []string{resource}, Scopes: []string{"read"}}
+	target := protect(t, as, nil)
+	token := oauthtest.Token{Subject: "ada", Audience: []string{target}, Scopes: []string{"read"}}
 	for range 2 {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, resource, nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 		require.NoError(t, err)
 		req.Header.Set("Authorization", "Bearer "+as.Token(token))
 		resp, err := as.Client().Do(req)

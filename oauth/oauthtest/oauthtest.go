@@ -8,11 +8,9 @@
 // 9207), key rotation, introspection (RFC 7662), revocation (RFC 7009) and DPoP (RFC 9449).
 //
 //	as := oauthtest.New(t, nil)
-//	verifier, err := jwtverify.New(jwtverify.Options{
-//		Issuer: as.Issuer, Audience: []string{resource}, Fetch: jwtverify.Fetch{InsecureLoopback: true},
-//	})
+//	guard, err := resource.New(resource.Options{Issuer: as.Issuer, Resource: url, InsecureLoopback: true})
 //	// A client logs in with oauthtest.Open instead of a browser. A test that only needs a token gets one:
-//	token := as.Token(oauthtest.Token{Audience: []string{resource}, Scopes: []string{"notes:read"}})
+//	token := as.Token(oauthtest.Token{Audience: []string{url}, Scopes: []string{"notes:read"}})
 //
 // Do not use it in production: it authenticates no users and keeps everything in memory.
 package oauthtest
@@ -20,6 +18,8 @@ package oauthtest
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -30,10 +30,10 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 const (
@@ -55,9 +55,9 @@ type Options struct {
 	// NoRegistration disables dynamic registration. NoMetadataDocuments disables client ID metadata
 	// documents.
 	NoRegistration, NoMetadataDocuments bool
-	// ClientMetadata returns the document at the URL that is a client's ID. Nil fetches it: over
+	// ClientMetadata returns the JSON document at the URL that is a client's ID. Nil fetches it: over
 	// https from public addresses, and over http from loopback addresses.
-	ClientMetadata func(ctx context.Context, url string) (*metadata.Client, error)
+	ClientMetadata func(ctx context.Context, url string) ([]byte, error)
 
 	// Consent is called for each authorization and may change it. An error denies it: the client
 	// gets an [*Error] unchanged, and any other error as access_denied. Nil approves as the subject
@@ -76,20 +76,19 @@ type Options struct {
 	// Opaque issues opaque access tokens, for introspection, instead of JWTs (RFC 9068).
 	Opaque bool
 
-	// DPoP verifies the proofs of token requests. Nil means a verifier that requires no nonces.
-	DPoP *dpop.Verifier
-	// RequireDPoP issues no token without a proof.
-	RequireDPoP bool
+	// RequireDPoP issues no token without a proof. RequireNonces accepts no proof without a nonce of
+	// the server.
+	RequireDPoP, RequireNonces bool
 
 	// Trusts are the servers whose assertions are accepted: identity providers (ID-JAG) and
 	// workload platforms.
 	Trusts []*Server
 
-	// Metadata may change the metadata of the server, for example to test wrong metadata.
-	Metadata func(as *metadata.AuthorizationServer)
+	// Metadata may change the members of the server's metadata, for example to test wrong metadata.
+	Metadata func(doc map[string]any)
 	// Wrap wraps all endpoints, for example to count requests or to change responses.
 	Wrap func(next http.Handler) http.Handler
-	// Now is the clock. Nil means time.Now. DPoP proofs use the clock of their verifier.
+	// Now is the clock. Nil means time.Now. The times of DPoP proofs are checked by time.Now.
 	Now func() time.Time
 }
 
@@ -173,7 +172,7 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 		return nil, fmt.Errorf("oauthtest: %w", err)
 	}
 	s := &Server{
-		Issuer: issuer, opts: *opts, origin: u.Scheme + "://" + u.Host, base: strings.TrimSuffix(u.EscapedPath(), "/"), dpop: opts.DPoP,
+		Issuer: issuer, opts: *opts, origin: u.Scheme + "://" + u.Host, base: strings.TrimSuffix(u.EscapedPath(), "/"),
 		clients: make(map[string]*client), codes: make(map[string]*code), refresh: make(map[string]*refreshToken),
 		access: make(map[string]*accessToken), seen: make(map[string]bool),
 		client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()},
@@ -186,15 +185,16 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 	policy := fetch.Policy{InsecureLoopback: true}
 	s.fetcher = policy.Client()
 	if s.opts.ClientMetadata == nil {
-		s.opts.ClientMetadata = func(ctx context.Context, url string) (*metadata.Client, error) {
-			doc := new(metadata.Client)
-			return doc, policy.Get(ctx, s.fetcher, url, doc)
+		s.opts.ClientMetadata = func(ctx context.Context, url string) (doc []byte, err error) {
+			return doc, policy.Get(ctx, s.fetcher, url, (*json.RawMessage)(&doc))
 		}
 	}
-	if s.dpop == nil {
-		if s.dpop, err = dpop.NewVerifier(dpop.Options{}); err != nil {
-			return nil, err
-		}
+	var nonceKey []byte
+	if opts.RequireNonces {
+		nonceKey = []byte(rand.Text() + rand.Text())
+	}
+	if s.dpop, err = dpop.NewVerifier(dpop.NewReplays(dpop.MaxReplays, dpop.MaxReplaysPerKey), nonceKey); err != nil {
+		return nil, err
 	}
 	for _, c := range opts.Clients {
 		known, err := c.known()
@@ -239,7 +239,7 @@ var paths = map[string]string{
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 func (s *Server) routes() error {
-	doc, err := jsonx.Marshal(s.describe())
+	doc, err := s.describe()
 	if err != nil {
 		return err
 	}
@@ -291,8 +291,8 @@ func crossOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// describe returns the metadata of the server.
-func (s *Server) describe() *metadata.AuthorizationServer {
+// describe returns the metadata of the server as JSON.
+func (s *Server) describe() ([]byte, error) {
 	as := &metadata.AuthorizationServer{
 		Issuer:                            s.Issuer,
 		AuthorizationEndpoint:             s.Endpoint("authorization"),
@@ -320,10 +320,16 @@ func (s *Server) describe() *metadata.AuthorizationServer {
 	if len(s.opts.Trusts) > 0 {
 		as.AuthorizationGrantProfilesSupported = []string{profileIDJAG}
 	}
-	if s.opts.Metadata != nil {
-		s.opts.Metadata(as)
+	doc, err := jsonx.Marshal(as)
+	if err != nil || s.opts.Metadata == nil {
+		return doc, err
 	}
-	return as
+	var members map[string]any
+	if err := jsonx.Unmarshal(doc, &members); err != nil {
+		return nil, err
+	}
+	s.opts.Metadata(members)
+	return jsonx.Marshal(members)
 }
 
 func writeJSON(w http.ResponseWriter, status int, doc []byte) {

@@ -22,8 +22,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
@@ -318,9 +318,9 @@ func TestCodesAndTokensExpire(t *testing.T) {
 
 func TestTokensThatAreBoundToAKeyStayBound(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Clients: known})
-	mine, err := dpop.NewProver(nil)
+	mine, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
-	proof := func(p *dpop.Prover) []string {
+	proof := func(p *oauthclient.Prover) []string {
 		text, err := p.Proof(http.MethodPost, as.Endpoint("token"), "", "")
 		require.NoError(t, err)
 		return []string{"DPoP", text}
@@ -330,7 +330,7 @@ func TestTokensThatAreBoundToAKeyStayBound(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "DPoP", got["token_type"])
 	refresh := form("grant_type", "refresh_token", "client_id", "app", "refresh_token", got["refresh_token"].(string))
-	another, err := dpop.NewProver(nil)
+	another, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
 	refused(t, as, refresh, "invalid_dpop_proof: the refresh token is bound to another key")
 	refused(t, as, refresh, "invalid_dpop_proof: the refresh token is bound to another key", proof(another)...)
@@ -477,18 +477,18 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 	const id = "https://app.example/client.json"
 	for _, test := range []struct {
 		name, id, err string
-		doc           metadata.Client
+		doc           map[string]any
 	}{
-		{"of another", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" describes the client "https://evil.example/"`, metadata.Client{ClientID: "https://evil.example/", RedirectURIs: []string{callback}}},
-		{"with a secret", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" names a method with a secret, but documents are public`, metadata.Client{ClientID: id, RedirectURIs: []string{callback}, TokenEndpointAuthMethod: "client_secret_post"}},
-		{"without a redirect URI", id, `oauthtest: invalid_redirect_uri: the client needs redirect_uris`, metadata.Client{ClientID: id}},
-		{"without a path", "https://app.example", `oauthtest: invalid_client: unknown client "https://app.example"`, metadata.Client{}},
-		{"not protected", "http://app.example/client.json", `oauthtest: invalid_client: unknown client "http://app.example/client.json"`, metadata.Client{}},
+		{"of another", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" describes the client "https://evil.example/"`, map[string]any{"client_id": "https://evil.example/", "redirect_uris": []string{callback}}},
+		{"with a secret", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" names a method with a secret, but documents are public`, map[string]any{"client_id": id, "redirect_uris": []string{callback}, "token_endpoint_auth_method": "client_secret_post"}},
+		{"without a redirect URI", id, `oauthtest: invalid_redirect_uri: the client needs redirect_uris`, map[string]any{"client_id": id}},
+		{"without a path", "https://app.example", `oauthtest: invalid_client: unknown client "https://app.example"`, nil},
+		{"not protected", "http://app.example/client.json", `oauthtest: invalid_client: unknown client "http://app.example/client.json"`, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			as := oauthtest.New(t, &oauthtest.Options{ClientMetadata: func(_ context.Context, url string) (*metadata.Client, error) {
+			as := oauthtest.New(t, &oauthtest.Options{ClientMetadata: func(_ context.Context, url string) ([]byte, error) {
 				require.Equal(t, id, url)
-				return &test.doc, nil
+				return json.Marshal(test.doc)
 			}})
 			resp := visit(t, as, with(authorization(), "client_id", test.id))
 			require.Equal(t, http.StatusBadRequest, resp.StatusCode)

@@ -26,9 +26,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	mw "github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
-	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
@@ -97,7 +96,7 @@ type house struct {
 const issuer = "https://login.example.com"
 
 type settings struct {
-	guard      func(*resourceserver.Options)
+	guard      func(*resource.Options)
 	server     []mcpkit.Option
 	middleware []mcpkit.Middleware
 	app        []echo.MiddlewareFunc
@@ -118,18 +117,16 @@ func newHouse(t *testing.T, set settings) *house {
 	h.url = h.origin + "/tenant/api/mcp"
 	keys, err := json.Marshal(map[string]any{"keys": []any{jose.JSONWebKey{Key: h.key.Public(), KeyID: "1"}}})
 	require.NoError(t, err)
-	verifier, err := jwtverify.New(jwtverify.Options{Issuer: issuer, Audience: []string{h.url}, JWKS: keys})
-	require.NoError(t, err)
 	logger := set.logger
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	opts := resourceserver.Options{Resource: h.url, AuthorizationServers: []string{issuer}, Verifier: verifier, Logger: logger,
+	opts := resource.Options{Issuer: issuer, Resource: h.url, JWKS: keys, Logger: logger,
 		ScopesSupported: []string{"ledger:read", "ledger:write", "ledger:audit"}}
 	if set.guard != nil {
 		set.guard(&opts)
 	}
-	guard, err := resourceserver.New(opts)
+	guard, err := resource.New(opts)
 	require.NoError(t, err)
 	srv, err := mcpkit.New(h.ledger, append([]mcpkit.Option{mcpkit.Authenticated(), mcpkit.Logger(logger)}, set.server...)...)
 	require.NoError(t, err)
@@ -320,7 +317,7 @@ func event(t *testing.T, r *bufio.Reader) string {
 }
 
 func TestStepUpNamesAllScopesInOneChallenge(t *testing.T) {
-	h := newHouse(t, settings{server: []mcpkit.Option{mcpkit.StepUp()}, guard: func(o *resourceserver.Options) { o.Scopes = []string{"ledger:read"} }})
+	h := newHouse(t, settings{server: []mcpkit.Option{mcpkit.StepUp()}, guard: func(o *resource.Options) { o.Scopes = []string{"ledger:read"} }})
 	for _, e := range families {
 		t.Run(e.name, func(t *testing.T) {
 			for _, have := range []string{"ledger:read", "ledger:read ledger:write"} {
@@ -419,12 +416,8 @@ func TestTheStateOfAQuestionBelongsToItsPrincipal(t *testing.T) {
 }
 
 func TestBoundTokensNeedAProof(t *testing.T) {
-	nonces, err := dpop.NewNonces(nil, 0)
-	require.NoError(t, err)
-	proofs, err := dpop.NewVerifier(dpop.Options{Nonces: nonces})
-	require.NoError(t, err)
-	h := newHouse(t, settings{guard: func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = proofs, true }})
-	prover, err := dpop.NewProver(nil)
+	h := newHouse(t, settings{guard: func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true, NonceKey: make([]byte, 32)} }})
+	prover, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
 	token := h.token("ann", "", prover.Thumbprint())
 	body, fields := modern(h, "DPoP "+token, "tools/call", `{"name":"who"}`)
@@ -473,7 +466,7 @@ func TestATokenInTheURLIsRefusedAndNotRepeated(t *testing.T) {
 }
 
 func TestWebPagesOfAllowedOriginsGetChallenges(t *testing.T) {
-	h := newHouse(t, settings{guard: func(o *resourceserver.Options) { o.AllowedOrigins = []string{"https://app.example.com"} }})
+	h := newHouse(t, settings{guard: func(o *resource.Options) { o.AllowedOrigins = []string{"https://app.example.com"} }})
 	page := []string{"Origin", "https://app.example.com"}
 	resp := h.send(http.MethodOptions, "", append(page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")...)
 	require.Equal(t, http.StatusNoContent, resp.StatusCode)
@@ -494,16 +487,14 @@ func TestTokensAreNotLogged(t *testing.T) {
 		defer mu.Unlock()
 		return log.Write(p)
 	}), &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}))
-	proofs, err := dpop.NewVerifier(dpop.Options{})
-	require.NoError(t, err)
 	h := newHouse(t, settings{
 		logger:     logger,
-		guard:      func(o *resourceserver.Options) { o.DPoP = proofs },
+		guard:      func(o *resource.Options) { o.DPoP = &resource.DPoP{} },
 		server:     []mcpkit.Option{mcpkit.StepUp()},
 		middleware: []mcpkit.Middleware{mw.Logging(logger, mw.LogArguments(0))},
 		app:        []echo.MiddlewareFunc{middleware.Recover(), middleware.RequestID()},
 	})
-	prover, err := dpop.NewProver(nil)
+	prover, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
 	bound := h.token("ann", "ledger:read", prover.Thumbprint())
 	proof, err := prover.Proof(http.MethodPost, h.url, bound, "")

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
@@ -33,7 +32,7 @@ func main() {
 			{ID: "confidential", Secret: "conformance-secret", RedirectURIs: []string{redirect}},
 		},
 		// Offer one method only, or the suite chooses the one that it prefers.
-		Metadata: func(as *metadata.AuthorizationServer) { as.TokenEndpointAuthMethodsSupported = []string{*auth} },
+		Metadata: func(doc map[string]any) { doc["token_endpoint_auth_methods_supported"] = []string{*auth} },
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -14,8 +14,6 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/oauth/dpop"
-	wellknown "github.com/mcpkit/mcpkit-go/oauth/metadata"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
@@ -64,11 +62,12 @@ func (g *given) trustIssuer(ctx context.Context, server string) error {
 	if g.Issuer != "" {
 		return nil
 	}
-	urls, err := wellknown.ProtectedResourceURLs(server)
+	u, err := url.Parse(server)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, urls[0], nil)
+	u.Path = "/.well-known/oauth-protected-resource" + u.Path
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return err
 	}
@@ -77,12 +76,14 @@ func (g *given) trustIssuer(ctx context.Context, server string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	var prm wellknown.ProtectedResource
+	var prm struct {
+		AuthorizationServers []string `json:"authorization_servers"`
+	}
 	if err := json.NewDecoder(resp.Body).Decode(&prm); err != nil {
-		return fmt.Errorf("%s: %w", urls[0], err)
+		return fmt.Errorf("%s: %w", u, err)
 	}
 	if len(prm.AuthorizationServers) == 0 {
-		return fmt.Errorf("%s names no authorization server", urls[0])
+		return fmt.Errorf("%s names no authorization server", u)
 	}
 	g.Issuer = prm.AuthorizationServers[0]
 	return nil
@@ -182,7 +183,7 @@ func authorized(ctx context.Context, server string) error {
 	}
 	opts := &oauthclient.Options{InsecureLoopback: true}
 	if strings.HasPrefix(name, "auth/dpop") {
-		if opts.DPoP, err = dpop.NewProver(nil); err != nil {
+		if opts.DPoP, err = oauthclient.NewProver(nil); err != nil {
 			return err
 		}
 	}

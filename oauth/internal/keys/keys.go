@@ -11,21 +11,12 @@ import (
 	"strings"
 
 	"github.com/go-jose/go-jose/v4"
-
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/go-jose/go-jose/v4/jwt"
 )
 
 // Sign returns claims as a JWT.
 func Sign(signer jose.Signer, claims any) (string, error) {
-	payload, err := jsonx.Marshal(claims)
-	if err != nil {
-		return "", err
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		return "", err
-	}
-	return signed.CompactSerialize()
+	return jwt.Signed(signer).Claims(claims).Serialize()
 }
 
 // Supported lists the supported private keys, for error messages.
@@ -54,28 +45,27 @@ func Algorithms(key crypto.PublicKey) []jose.SignatureAlgorithm {
 	return nil
 }
 
-// all are all supported algorithms. They are all asymmetric: with a symmetric one, a verifier could
-// forge tokens, or a public key could serve as the secret.
-var all = []jose.SignatureAlgorithm{
+// All are all supported algorithms. They are all asymmetric: with a symmetric one, a verifier could
+// forge tokens, or a public key could serve as the secret. Do not change it.
+var All = []jose.SignatureAlgorithm{
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.PS256, jose.PS384, jose.PS512, jose.RS256, jose.RS384, jose.RS512,
 }
 
-// Parse returns the algorithms with the names, and all that are supported for nil. The error lists
-// the names of others.
+// Parse returns the algorithms with the names, and [All] for nil. The error lists the names of others.
 func Parse(names []string) ([]jose.SignatureAlgorithm, error) {
 	if names == nil {
-		return all, nil
+		return All, nil
 	}
 	var algorithms, others []jose.SignatureAlgorithm
 	for _, name := range names {
 		algorithm := jose.SignatureAlgorithm(name)
 		algorithms = append(algorithms, algorithm)
-		if !slices.Contains(all, algorithm) {
+		if !slices.Contains(All, algorithm) {
 			others = append(others, algorithm)
 		}
 	}
 	if others != nil {
-		return nil, fmt.Errorf("algorithms %q cannot be used; known are %s", others, strings.Join(Names(all), ", "))
+		return nil, fmt.Errorf("algorithms %q cannot be used; known are %s", others, strings.Join(Names(All), ", "))
 	}
 	return algorithms, nil
 }

@@ -1,0 +1,93 @@
+package resource
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
+)
+
+// locate computes the URLs of the resource and its metadata.
+func (g *Guard) locate() error {
+	urls, err := metadata.ProtectedResourceURLs(g.opts.Resource)
+	if err != nil {
+		return err
+	}
+	g.metadataURL = urls[0]
+	for _, raw := range urls {
+		u, err := url.Parse(raw)
+		if err != nil {
+			return fmt.Errorf("resource %q: %w", g.opts.Resource, err)
+		}
+		g.paths = append(g.paths, u.EscapedPath())
+		g.origin = u.Scheme + "://" + u.Host
+		g.local = fetch.IsLoopback(u.Hostname())
+	}
+	return nil
+}
+
+// describe encodes the metadata, which never changes.
+func (g *Guard) describe() (err error) {
+	doc := metadata.ProtectedResource{
+		Resource:               g.opts.Resource,
+		AuthorizationServers:   g.issuers(),
+		ScopesSupported:        g.opts.ScopesSupported,
+		BearerMethodsSupported: []string{"header"},
+		ResourceName:           g.opts.Name,
+		ResourceDocumentation:  g.opts.Documentation,
+		ResourcePolicyURI:      g.opts.Policy,
+		ResourceTOSURI:         g.opts.Terms,
+	}
+	if doc.ScopesSupported == nil {
+		doc.ScopesSupported = g.opts.Scopes
+	}
+	if g.proofs != nil {
+		doc.DPoPSigningAlgValuesSupported = g.proofs.Algorithms()
+		doc.DPoPBoundAccessTokensRequired = g.bound
+	}
+	g.document, err = jsonx.Marshal(doc)
+	return err
+}
+
+// MetadataURL returns the URL of the metadata that challenges name.
+func (g *Guard) MetadataURL() string { return g.metadataURL }
+
+// MetadataPaths returns the paths at which to serve [Guard.Metadata]: the well-known path followed
+// by the path of Resource, and the bare well-known path, which some clients use. Both are at the
+// root of the host, whatever prefix the resource is mounted below. Only one resource of a host can
+// have the bare path.
+func (g *Guard) MetadataPaths() []string { return slices.Clone(g.paths) }
+
+// Metadata returns the handler of the protected resource metadata (RFC 9728). The metadata is
+// public, and any web page may read it.
+func (g *Guard) Metadata() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Access-Control-Allow-Origin", "*")
+		switch r.Method {
+		case http.MethodGet, http.MethodHead:
+			header.Set("Content-Type", "application/json")
+			header.Set("Cache-Control", "public, max-age=300")
+			_, _ = w.Write(g.document)
+		case http.MethodOptions:
+			header.Set("Access-Control-Allow-Methods", "GET")
+			header.Set("Access-Control-Allow-Headers", "MCP-Protocol-Version")
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			header.Set("Allow", "GET, HEAD, OPTIONS")
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}
+	})
+}
+
+// Mount registers the metadata at [Guard.MetadataPaths], with an *http.ServeMux or a similar
+// router.
+func (g *Guard) Mount(mux interface{ Handle(string, http.Handler) }) {
+	for _, path := range g.paths {
+		mux.Handle(path, g.Metadata())
+	}
+}
