@@ -72,10 +72,11 @@ func (c *Challenge) String() string {
 // client reads.
 const maxChallenges = 32
 
-// A challenge is a scheme, alone or with a token, or a scheme with parameters. Challenges and
-// parameters are both separated by commas (RFC 9110, sections 5.6.2 and 11.6.1).
+// word is the pattern of a token (RFC 9110, section 5.6.2).
 const word = "([!#$%&'*+.^_`|~0-9A-Za-z-]+)"
 
+// A challenge is a scheme, alone or with a token, or a scheme with parameters. Challenges and
+// parameters are both separated by commas (RFC 9110, section 11.6.1).
 var (
 	param      = regexp.MustCompile(`(?s)^` + word + `[ \t]*=[ \t]*(?:` + word + `|"((?:[^"\\]|\\.)*)")[ \t]*(?:,|$)`)
 	alone      = regexp.MustCompile(`^` + word + `(?:[ \t]+[A-Za-z0-9._~+/-]+=*)?[ \t]*(?:,|$)`)
