@@ -30,9 +30,8 @@ func connect(ctx context.Context, url, dir string, opts oauthclient.Options, ope
 		return err
 	}
 	defer t.Close()
-	// Log in before the first request, which would time out while the user types. If the store
-	// fails to save the token, this run still uses it.
-	if err := t.Login(ctx); err != nil && !errors.Is(err, oauthclient.ErrNotSaved) {
+	// Log in before the first request, which would time out while the user types.
+	if err := t.Login(ctx); err != nil {
 		return err
 	}
 	c, err := client.Dial(ctx, url, client.HTTPClient(&http.Client{Transport: t}))

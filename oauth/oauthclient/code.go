@@ -3,9 +3,7 @@ package oauthclient
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
@@ -128,69 +128,48 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *discovery,
 		if c, err = t.register(ctx, p.as, g.Name, login.RedirectURI); err != nil {
 			return nil, err
 		}
-		t.keepRegistration(ctx, c)
+		if err := t.opts.Store.Save(ctx, Key{Issuer: c.Issuer}, &Record{Client: c}); err != nil {
+			t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not save the registration; the next login registers again", "issuer", c.Issuer, "error", err)
+		}
 	}
 	if len(scopes) > 0 && slices.Contains(p.as.ScopesSupported, "offline_access") {
 		scopes = union(scopes, []string{"offline_access"})
 	}
-	var answer *tokenResponse
-	err = withVerifier(func(verifier []byte) error {
-		code, err := t.visit(ctx, p, c, login, verifier, scopes)
-		if err != nil {
-			return err
-		}
-		form := tokenForm("authorization_code", p, nil)
-		form.Set("code", code)
-		form.Set("redirect_uri", login.RedirectURI)
-		answer, err = t.ask(ctx, p.as, c, form, verifier)
-		return err
-	})
+	verifier := oauth2.GenerateVerifier()
+	code, err := t.visit(ctx, p, c, login, verifier, scopes)
+	if err != nil {
+		return nil, err
+	}
+	form := tokenForm("authorization_code", p, nil)
+	form.Set("code", code)
+	form.Set("redirect_uri", login.RedirectURI)
+	form.Set("code_verifier", verifier)
+	answer, err := t.ask(ctx, p.as, c, form)
 	if err != nil {
 		return nil, err
 	}
 	return t.tokenOf(answer, p, c, scopes)
 }
 
-// withVerifier calls use with a new PKCE verifier of 43 characters (RFC 7636, section 4.1), and
-// erases the verifier afterwards.
-func withVerifier(use func(verifier []byte) error) error {
-	var secret [32]byte
-	verifier := make([]byte, base64.RawURLEncoding.EncodedLen(len(secret)))
-	defer func() {
-		clear(secret[:])
-		clear(verifier)
-	}()
-	_, _ = rand.Read(secret[:]) // rand.Read never fails
-	base64.RawURLEncoding.Encode(verifier, secret[:])
-	return use(verifier)
-}
-
 // visit sends the user to the authorization endpoint and returns the authorization code.
-func (t *Transport) visit(ctx context.Context, p *discovery, c *Credentials, login *Login, verifier []byte, scopes []string) (string, error) {
-	page, err := t.policy.CheckURL(p.as.AuthorizationEndpoint)
-	if err != nil {
+func (t *Transport) visit(ctx context.Context, p *discovery, c *Credentials, login *Login, verifier string, scopes []string) (string, error) {
+	if _, err := t.policy.CheckURL(p.as.AuthorizationEndpoint); err != nil {
 		return "", err
 	}
 	state := rand.Text()
-	challenge := sha256.Sum256(verifier)
-	q := page.Query()
-	for name, value := range map[string]string{
-		"response_type": "code", "client_id": c.ClientID, "redirect_uri": login.RedirectURI, "state": state, "resource": p.resource,
-		"code_challenge": base64.RawURLEncoding.EncodeToString(challenge[:]), "code_challenge_method": "S256",
-	} {
-		q.Set(name, value)
-	}
-	if len(scopes) > 0 {
-		q.Set("scope", strings.Join(scopes, " "))
-	}
+	params := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", p.resource)}
 	if slices.Contains(scopes, "offline_access") {
-		q.Set("prompt", "consent") // else servers must ignore that scope (OpenID Connect Core 1.0, section 11)
+		// Otherwise servers must ignore that scope (OpenID Connect Core 1.0, section 11).
+		params = append(params, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
 	if t.opts.DPoP != nil {
-		q.Set("dpop_jkt", t.opts.DPoP.Thumbprint())
+		params = append(params, oauth2.SetAuthURLParam("dpop_jkt", t.opts.DPoP.Thumbprint()))
 	}
-	page.RawQuery = q.Encode()
-	back, err := login.Visit(ctx, page.String())
+	page := oauth2.Config{
+		ClientID: c.ClientID, RedirectURL: login.RedirectURI, Scopes: scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: p.as.AuthorizationEndpoint},
+	}
+	back, err := login.Visit(ctx, page.AuthCodeURL(state, params...))
 	if err != nil {
 		return "", fmt.Errorf("the login at %q: %w", p.as.Issuer, err)
 	}
@@ -250,27 +229,11 @@ func (c *Credentials) serves(redirect string) bool {
 
 // registration returns the client's registration at an issuer, or nil if there is none.
 func (t *Transport) registration(ctx context.Context, issuer string) (*Credentials, error) {
-	t.mu.Lock()
-	c := t.registered
-	t.mu.Unlock()
-	if c != nil && c.Issuer == issuer {
-		return c, nil
-	}
 	r, err := t.load(ctx, Key{Issuer: issuer})
 	if r == nil || err != nil || r.Client == nil || r.Client.Issuer != issuer {
 		return nil, err
 	}
 	return r.Client, nil
-}
-
-// keepRegistration keeps a registration for later logins, even if the store fails to save it.
-func (t *Transport) keepRegistration(ctx context.Context, c *Credentials) {
-	t.mu.Lock()
-	t.registered = c
-	t.mu.Unlock()
-	if err := t.opts.Store.Save(ctx, Key{Issuer: c.Issuer}, &Record{Client: c}); err != nil {
-		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not save the registration; the next run registers again", "issuer", c.Issuer, "error", err.Error())
-	}
 }
 
 // forget drops a registration that its server does not know any more. The next login registers again.
@@ -279,9 +242,6 @@ func (t *Transport) forget(ctx context.Context, c *Credentials) {
 	if r == nil || err != nil || r.ClientID != c.ClientID {
 		return
 	}
-	t.mu.Lock()
-	t.registered = nil
-	t.mu.Unlock()
 	if err := t.opts.Store.Delete(ctx, Key{Issuer: c.Issuer}); err != nil {
 		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not delete a registration that its server refuses", "issuer", c.Issuer, "error", err.Error())
 	}
@@ -344,7 +304,7 @@ func (t *Transport) register(ctx context.Context, as *metadata.AuthorizationServ
 		Error            string `json:"error"`
 		ErrorDescription string `json:"error_description"`
 	}
-	status, _, err := t.post(ctx, as.RegistrationEndpoint, http.Header{"Content-Type": {"application/json"}}, &r, body)
+	status, _, err := t.post(ctx, as.RegistrationEndpoint, http.Header{"Content-Type": {"application/json"}}, body, &r)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the registration endpoint of %q: %w", as.Issuer, err)

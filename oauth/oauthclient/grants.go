@@ -64,7 +64,7 @@ func (t *Transport) askFor(ctx context.Context, p *discovery, c *Credentials, gr
 	if assertion != "" {
 		form.Set("assertion", assertion)
 	}
-	r, err := t.ask(ctx, p.as, c, form, nil)
+	r, err := t.ask(ctx, p.as, c, form)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (g *EnterpriseManaged) get(ctx context.Context, t *Transport, p *discovery,
 	form.Set("subject_token", subject)
 	form.Set("subject_token_type", kind)
 	idp := &metadata.AuthorizationServer{Issuer: g.Provider.Issuer, TokenEndpoint: g.ProviderTokenEndpoint}
-	r, err := t.ask(ctx, idp, &g.Provider, form, nil)
+	r, err := t.ask(ctx, idp, &g.Provider, form)
 	if err != nil {
 		return nil, fmt.Errorf("the identity provider: %w", err)
 	}

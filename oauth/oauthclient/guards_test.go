@@ -286,21 +286,21 @@ func TestLoopbackRejectsOtherRequests(t *testing.T) {
 }
 
 // A changed redirect URI would need another registration.
-func TestLoopbackReusesItsPort(t *testing.T) {
+func TestLoopbackReusesThePortOfARegistration(t *testing.T) {
 	browser := oauthclient.Loopback(nil)
-	login := func() *oauthclient.Login {
-		v, err := browser(t.Context(), oauthclient.LoginRequest{})
+	login := func(registered string) *oauthclient.Login {
+		v, err := browser(t.Context(), oauthclient.LoginRequest{RedirectURI: registered})
 		require.NoError(t, err)
 		return v
 	}
-	first := login()
-	meanwhile := login()
+	first := login("")
+	meanwhile := login(first.RedirectURI)
 	require.NotEqual(t, first.RedirectURI, meanwhile.RedirectURI, "concurrent logins use different ports")
 	first.Close()
 	meanwhile.Close()
 	before := meanwhile.RedirectURI
 	for range 10 { // another program may take the port
-		again := login()
+		again := login(before)
 		again.Close()
 		if again.RedirectURI == before {
 			return

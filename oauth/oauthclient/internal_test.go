@@ -3,7 +3,6 @@ package oauthclient
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,23 +16,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
-
-func TestVerifiersAreErased(t *testing.T) {
-	lost := errors.New("lost")
-	for _, want := range []error{nil, lost} {
-		var kept []byte
-		err := withVerifier(func(verifier []byte) error {
-			require.Regexp(t, `^[A-Za-z0-9_-]{43}$`, string(verifier))
-			kept = verifier
-			return want
-		})
-		require.Equal(t, want, err)
-		require.Equal(t, make([]byte, 43), kept)
-	}
-	require.Panics(t, func() {
-		_ = withVerifier(func([]byte) error { panic("at the disco") })
-	})
-}
 
 type documents map[string]string
 
@@ -71,24 +53,6 @@ func TestLoginTimesOut(t *testing.T) {
 		}
 		require.NoError(t, tr.Close())
 	})
-}
-
-func TestBodiesAreErasedAfterSending(t *testing.T) {
-	p := newSecretBody([][]byte{[]byte("code=1&code_verifier="), []byte("secret")})
-	all := p.all
-	b, err := io.ReadAll(p)
-	require.NoError(t, err)
-	require.Equal(t, "code=1&code_verifier=secret", string(b))
-	require.NoError(t, p.Close())
-	require.Equal(t, make([]byte, len(b)), all)
-	_, err = p.Read(b)
-	require.Equal(t, io.EOF, err)
-
-	p = newSecretBody([][]byte{[]byte("secret")})
-	require.NoError(t, p.Close())
-	b, err = io.ReadAll(p)
-	require.NoError(t, err)
-	require.Empty(t, b, "a closed body cannot be read")
 }
 
 // FuzzTakeCode checks that a code is accepted only with the state and issuer of the login, and that

@@ -28,8 +28,8 @@ const (
 type LoopbackOptions struct {
 	// Port is the TCP port to listen on. Zero means any free port, which authorization servers
 	// should allow (RFC 8252, section 7.3); set a fixed port for those that do not. Later logins
-	// reuse the previous port, or the port of a stored registration, if it is free. A changed port
-	// means a new registration.
+	// reuse the port of a stored registration, if it is free. A changed port means a new
+	// registration.
 	Port int
 	// Open shows a page to the user. Nil means [OpenBrowser].
 	Open func(ctx context.Context, page string) error
@@ -44,18 +44,14 @@ func Loopback(opts *LoopbackOptions) Browser {
 	if open == nil {
 		open = OpenBrowser
 	}
-	var before atomic.Int32 // port of the previous login; 0 for none
 	return func(ctx context.Context, request LoginRequest) (*Login, error) {
 		path, registered := callbackAt(request)
-		l, err := listen(ctx, cmp.Or(opts.Port, int(before.Load()), registered))
+		l, err := listen(ctx, cmp.Or(opts.Port, registered))
 		if err != nil && opts.Port == 0 {
 			l, err = listen(ctx, 0)
 		}
 		if err != nil {
 			return nil, err
-		}
-		if addr, ok := l.Addr().(*net.TCPAddr); ok {
-			before.Store(int32(addr.Port))
 		}
 		cb := &callback{host: l.Addr().String(), path: path, back: make(chan url.Values, 1)}
 		server := &http.Server{

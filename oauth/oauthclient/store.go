@@ -36,6 +36,8 @@ type Token struct {
 	// token is for.
 	Issuer   string `json:"issuer"`
 	Resource string `json:"resource"`
+	// Thumbprint identifies the key that a DPoP token is bound to. Empty for a bearer token.
+	Thumbprint string `json:"thumbprint,omitempty"`
 }
 
 // String returns the type, issuer and resource, without secrets.

@@ -1,16 +1,14 @@
 package oauthclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -76,7 +74,7 @@ func (t *Transport) tokenOf(r *tokenResponse, p *discovery, c *Credentials, scop
 	}
 	tok := &Token{
 		AccessToken: r.AccessToken, Type: want, RefreshToken: r.RefreshToken,
-		Requested: scopes, Granted: scopes, Issuer: p.as.Issuer, Resource: p.resource,
+		Requested: scopes, Granted: scopes, Issuer: p.as.Issuer, Resource: p.resource, Thumbprint: t.thumbprint(),
 	}
 	if r.Scope != "" {
 		tok.Granted = strings.Fields(r.Scope)
@@ -96,9 +94,8 @@ func tokenForm(grant string, p *discovery, scopes []string) url.Values {
 	return form
 }
 
-// ask sends a token request. If the server asks for a nonce in the proof, ask retries once. The
-// PKCE verifier may be nil; ask erases its copies from memory.
-func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values, verifier []byte) (*tokenResponse, error) {
+// ask sends a token request. If the server asks for a nonce in the proof, ask retries once.
+func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values) (*tokenResponse, error) {
 	for again := false; ; again = true {
 		header := make(http.Header)
 		if err := c.authenticate(header, form, as); err != nil {
@@ -108,12 +105,8 @@ func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c
 		if err := t.prove(header, http.MethodPost, as.TokenEndpoint, ""); err != nil {
 			return nil, err
 		}
-		body := [][]byte{[]byte(form.Encode())}
-		if verifier != nil {
-			body = append(body, []byte("&code_verifier="), verifier) // contains only unreserved characters
-		}
 		r := new(tokenResponse)
-		status, got, err := t.post(ctx, as.TokenEndpoint, header, r, body...)
+		status, got, err := t.post(ctx, as.TokenEndpoint, header, []byte(form.Encode()), r)
 		if err != nil {
 			return nil, fmt.Errorf("the token endpoint of %q: %w", as.Issuer, err)
 		}
@@ -148,7 +141,7 @@ func (t *Transport) revoke(ctx context.Context, h *issuedToken) error {
 		return err
 	}
 	r := new(tokenResponse)
-	status, _, err := t.post(ctx, endpoint, header, r, []byte(form.Encode()))
+	status, _, err := t.post(ctx, endpoint, header, []byte(form.Encode()), r)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the revocation endpoint of %q: %w", as.Issuer, err)
@@ -158,20 +151,17 @@ func (t *Transport) revoke(ctx context.Context, h *issuedToken) error {
 	return nil
 }
 
-// post sends a body, in parts, to an endpoint. It decodes the JSON of the response into v whatever
-// the status. A response without a body leaves v unchanged. Redirects are not followed, because
-// they would forward credentials.
-func (t *Transport) post(ctx context.Context, endpoint string, header http.Header, v any, body ...[]byte) (status int, got http.Header, err error) {
+// post sends a body to an endpoint. It decodes the JSON of the response into v whatever the status. A
+// response without a body leaves v unchanged. Redirects are not followed, because they would forward
+// credentials.
+func (t *Transport) post(ctx context.Context, endpoint string, header http.Header, body []byte, v any) (status int, got http.Header, err error) {
 	if _, err := t.policy.CheckURL(endpoint); err != nil {
 		return 0, nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
-	req.GetBody = func() (io.ReadCloser, error) { return newSecretBody(body), nil }
-	b := newSecretBody(body)
-	req.Body, req.ContentLength = b, int64(len(b.all))
 	req.Header = header
 	req.Header.Set("Accept", "application/json")
 	resp, err := fetch.Send(fetch.WithoutRedirects(t.http), req)
@@ -187,39 +177,6 @@ func (t *Transport) post(ctx context.Context, endpoint string, header http.Heade
 		return 0, nil, errors.New("the response is not the expected JSON")
 	}
 	return resp.StatusCode, resp.Header, nil
-}
-
-// secretBody is a request body that is erased after it was sent, because it may contain secrets.
-type secretBody struct {
-	mu   sync.Mutex // a request may be closed while its body is read
-	all  []byte     // guarded by mu
-	rest []byte     // guarded by mu
-}
-
-func newSecretBody(parts [][]byte) *secretBody {
-	all := slices.Concat(parts...)
-	return &secretBody{all: all, rest: all}
-}
-
-// Read implements io.Reader.
-func (b *secretBody) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
-}
-
-// Close erases the body.
-func (b *secretBody) Close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	clear(b.all)
-	b.rest = nil
-	return nil
 }
 
 // prove adds a DPoP proof to a request if the transport has a key.

@@ -34,10 +34,6 @@ const (
 // ErrClosed is returned after [Transport.Close].
 var ErrClosed = errors.New("oauthclient: closed")
 
-// ErrNotSaved reports that the store failed to save a token. The token is in use, but a later run
-// of the program has to log in again.
-var ErrNotSaved = errors.New("oauthclient: logged in, but the store did not save the token")
-
 // Options configures a [Transport]. The zero value is ready to use.
 type Options struct {
 	// Base sends the requests to the MCP server. Nil means [http.DefaultTransport].
@@ -86,19 +82,16 @@ type Transport struct {
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup // logins
 
-	mu         sync.Mutex
-	issued     issuedToken       // the current token; guarded by mu
-	changes    uint64            // of issued.token; guarded by mu
-	accepted   bool              // whether a request with the token succeeded; guarded by mu
-	unsaved    error             // why the store did not save the token; nil if it did; guarded by mu
-	outdated   string            // the access token that the store has instead; guarded by mu
-	registered *Credentials      // by this transport; guarded by mu
-	logins     []time.Time       // for requests, since the last accepted one; guarded by mu
-	refused    error             // error of a rejected login; guarded by mu
-	enough     error             // error of a rejected login for more scopes; guarded by mu
-	login      *pendingLogin     // in progress; guarded by mu
-	wanted     []string          // scopes of requests that wait for a login without them; guarded by mu
-	nonces     map[string]string // by origin; guarded by mu
+	mu       sync.Mutex
+	issued   issuedToken       // the current token; guarded by mu
+	changes  uint64            // of issued.token; guarded by mu
+	accepted bool              // whether a request with the token succeeded; guarded by mu
+	logins   []time.Time       // for requests, since the last accepted one; guarded by mu
+	refused  error             // error of a rejected login; guarded by mu
+	enough   error             // error of a rejected login for more scopes; guarded by mu
+	login    *pendingLogin     // in progress; guarded by mu
+	wanted   []string          // scopes of requests that wait for a login without them; guarded by mu
+	nonces   map[string]string // by origin; guarded by mu
 }
 
 // An issuedToken is a token with the client that requested it and the discovery of its issuer.
@@ -124,12 +117,9 @@ var errLoggedOut = errors.New("logged out during the login")
 // an error if the URL is not https (or an allowed loopback address) or the grant is incomplete.
 func New(server string, grant Grant, opts *Options) (*Transport, error) {
 	opts = cmp.Or(opts, &Options{})
-	u, err := url.Parse(server)
-	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("oauthclient: the server must be an absolute URL without user and fragment, not %q", server)
-	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !opts.InsecureLoopback || !fetch.IsLoopback(u.Hostname())) {
-		return nil, fmt.Errorf("oauthclient: tokens to %q would be sent unencrypted; use https", server)
+	u, err := parseServer(server, opts.InsecureLoopback)
+	if err != nil {
+		return nil, err
 	}
 	if grant == nil {
 		return nil, errors.New("oauthclient: New needs a grant, for example *AuthorizationCode")
@@ -163,22 +153,13 @@ func (t *Transport) Close() error {
 }
 
 // Login gets a token before any request needs it, with the scopes that a request without a token is
-// challenged for. It also retries after a rejected login. An error that wraps [ErrNotSaved] means
-// that the token is in use but not saved.
+// challenged for. It also retries after a rejected login.
 func (t *Transport) Login(ctx context.Context) error {
 	t.mu.Lock()
 	t.refused, t.enough = nil, nil
 	used := t.issued.token
 	t.mu.Unlock()
-	if err := t.authorize(ctx, used, nil); err != nil {
-		return err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.unsaved != nil {
-		return fmt.Errorf("%w: %w", ErrNotSaved, t.unsaved)
-	}
-	return nil
+	return t.authorize(ctx, used, nil)
 }
 
 // Logout removes the token from the transport and the store, and asks the authorization server to
@@ -193,7 +174,7 @@ func (t *Transport) Logout(ctx context.Context) error {
 		t.mu.Lock()
 	}
 	h := t.issued
-	t.issued, t.accepted, t.unsaved, t.outdated = issuedToken{at: h.at}, false, nil, ""
+	t.issued, t.accepted = issuedToken{at: h.at}, false
 	t.changes++
 	t.mu.Unlock()
 	if h.token == nil {
@@ -239,17 +220,12 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// loadToken returns the stored token for a discovery. It returns nil if the record is missing,
-// incomplete, or older than the transport's token.
+// loadToken returns the stored token for a discovery. It returns nil if the record is missing or
+// incomplete.
 func (t *Transport) loadToken(ctx context.Context, at *discovery) (*issuedToken, error) {
 	r, err := t.load(ctx, Key{at.as.Issuer, at.resource})
 	if err != nil || r == nil || r.Token == nil || r.Client == nil || r.Token.Issuer != at.as.Issuer || r.Token.Resource != at.resource {
 		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.outdated != "" && r.Token.AccessToken == t.outdated {
-		return nil, nil
 	}
 	return &issuedToken{r.Token, r.Client, at, true}, nil
 }
@@ -285,7 +261,7 @@ func (t *Transport) AuthorizationContext() uint64 {
 // RoundTrip sends req with a token. If the server asks for another token, it gets one and sends req
 // again.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme != t.server.Scheme || !sameHost(req.URL, t.server) || req.Header.Get("Authorization") != "" {
+	if !isFor(req, t.server) {
 		return t.opts.Base.RoundTrip(req)
 	}
 	if req.Body != nil {
@@ -318,7 +294,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		case req.Body != nil && req.Body != http.NoBody && req.GetBody == nil:
 			return resp, nil // the body cannot be sent again
-		case tok != nil && t.opts.DPoP != nil && refusesProof(resp) && !(proved && t.untried(tok)):
+		case tok != nil && t.opts.DPoP != nil && refusesProof(resp):
 			if proved {
 				return resp, nil // a new token would not help
 			}
@@ -410,14 +386,6 @@ func (t *Transport) letThrough(tok *Token) {
 	}
 }
 
-// untried reports whether tok is from the store and no request with it has succeeded: it may be
-// bound to another key.
-func (t *Transport) untried(tok *Token) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return tok == t.issued.token && t.issued.stored && !t.accepted
-}
-
 // exhausted reports whether the requests of the last hour have caused as many logins as they may,
 // none of which led to an accepted request.
 func (t *Transport) exhausted() bool {
@@ -506,24 +474,16 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 	close(l.done)
 }
 
-// save stores a token. If the store fails, the transport still uses the token, and ignores the
-// older token in the store, whose refresh token may be used up. Saving is not cancelled with the
-// login.
+// save stores a token. If the store fails, the transport still uses the token, and deletes the older
+// one in the store, whose refresh token may be used up. Saving is not cancelled with the login.
 func (t *Transport) save(ctx context.Context, h *issuedToken) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
 	key := Key{h.token.Issuer, h.token.Resource}
-	err := t.opts.Store.Save(ctx, key, &Record{Client: h.client, Token: h.token})
-	outdated := ""
-	if err != nil {
-		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not save the token", "issuer", h.token.Issuer, "error", err.Error())
-		if r, e := t.opts.Store.Load(ctx, key); e == nil && r != nil && r.Token != nil {
-			outdated = r.Token.AccessToken
-		}
+	if err := t.opts.Store.Save(ctx, key, &Record{Client: h.client, Token: h.token}); err != nil {
+		err = errors.Join(err, t.opts.Store.Delete(ctx, key))
+		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not save the token", "issuer", h.token.Issuer, "error", err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.unsaved, t.outdated = err, outdated
 }
 
 // isTemporary reports whether a retry may succeed: errors of the store and the network, and
@@ -638,9 +598,6 @@ func (t *Transport) fromStore(ctx context.Context, h *issuedToken) (*issuedToken
 	if !t.usable(got.token) {
 		return nil, nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.unsaved = nil
 	return got, nil
 }
 
@@ -685,10 +642,17 @@ func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
 	return challengeOf(resp)
 }
 
-// usable reports whether a stored token can be sent: it has not expired, and it is bound to a key
-// if and only if the transport has one.
+// usable reports whether a stored token can be sent: it has not expired, and it is bound to the key of
+// the transport, or to none if the transport has none.
 func (t *Transport) usable(tok *Token) bool {
-	return !tok.expired(time.Now()) && tok.AccessToken != "" && (tok.Type == dpop.Scheme) == (t.opts.DPoP != nil)
+	return !tok.expired(time.Now()) && tok.AccessToken != "" && tok.Thumbprint == t.thumbprint()
+}
+
+func (t *Transport) thumbprint() string {
+	if t.opts.DPoP == nil {
+		return ""
+	}
+	return t.opts.DPoP.Thumbprint()
 }
 
 // scopesFor returns the scopes to request: those of the challenge, or otherwise all that the
@@ -709,7 +673,7 @@ func scopesFor(used *Token, c *metadata.Challenge, at *discovery) []string {
 func (t *Transport) refresh(ctx context.Context, h *issuedToken) (*issuedToken, error) {
 	form := tokenForm("refresh_token", h.at, nil)
 	form.Set("refresh_token", h.token.RefreshToken)
-	r, err := t.ask(ctx, h.at.as, h.client, form, nil)
+	r, err := t.ask(ctx, h.at.as, h.client, form)
 	if err != nil {
 		return nil, err
 	}
