@@ -48,7 +48,7 @@ func newSSEConn(ctx context.Context, c *Client, u *url.URL) (conn, error) {
 	return l.open(ctx)
 }
 
-// An sseConn is a [duplex.DroppingWire] that reads the server's messages from a stream and posts the
+// An sseConn is a [duplex.Wire] that reads the server's messages from a stream and posts the
 // client's messages to the endpoint that the stream names (2024-11-05, basic/transports, "HTTP with SSE").
 type sseConn struct {
 	c        *Client
@@ -65,7 +65,7 @@ type sseConn struct {
 	err    error         // why; set before ended is closed
 
 	endOnce sync.Once
-	part    []byte // of an incomplete message; used only by Write and Drop
+	part    []byte // of an incomplete message; used only by Write
 
 	mu     sync.Mutex // held while writing to out
 	closed bool       // whether out is closed; guarded by mu
@@ -254,12 +254,6 @@ func (w *sseConn) Write(lines []byte) (int, error) {
 		}
 	}
 	return len(lines), nil
-}
-
-// Drop implements [duplex.DroppingWire].
-func (w *sseConn) Drop() bool {
-	w.part = nil
-	return true
 }
 
 // CloseRead does nothing: a waiting Read returns when the stream ends.

@@ -132,7 +132,7 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 		add(middleware.ErrorCodes())
 	}
 	ifSet(m.RateLimit, func(r RateLimit) { add(middleware.RateLimit(r.PerSecond, r.Burst)) })
-	ifSet(m.Concurrency, func(l Concurrency) { add(middleware.Concurrency(l.Limit, or(l.Queue, 0))) })
+	ifSet(m.Concurrency, func(l Concurrency) { add(middleware.Concurrency(l.Limit)) })
 	ifSet(m.Timeout, func(d time.Duration) { add(middleware.Timeout(d)) })
 	ifSet(m.ResultLimit, func(l ResultLimit) {
 		var opts []middleware.ResultLimitOption
@@ -143,9 +143,6 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 	})
 	ifSet(m.Cache, func(k Cache) {
 		add(middleware.Cache(k.TTL, middleware.CacheEntries(or(k.Entries, 0)), middleware.CacheBytes(int(or(k.MaxBytes, 0)))))
-	})
-	ifSet(m.Retry, func(r Retry) {
-		add(middleware.Retry(middleware.RetryAttempts(or(r.Attempts, 0)), middleware.RetryBackoff(or(r.Backoff, 0))))
 	})
 	return mw, close, nil
 }

@@ -31,7 +31,7 @@ type Config struct {
 	Transport  Transport  `key:"transport" doc:"The transports. The default is standard input and output. Several may be set."`
 	Auth       *Auth      `key:"auth" doc:"Require access tokens that an authorization server issues. For HTTP only."`
 	Fleet      EngineURL  `key:"fleet" doc:"What replicas of the server share, so that they may stand behind any load balancer: sessions, streams, tasks, rates and used proofs. For example redis://host:6379 or bolt:///path; the program imports the package of the engine. Requires server.stateKeys, and server.name must be the same for all replicas."`
-	Middleware Middleware `key:"middleware" doc:"Middleware around every method. From the outermost to the innermost, it is logging, audit, errorCodes, rateLimit, concurrency, timeout, resultLimit, cache and retry. All of it runs inside the middleware that code passed to Use before."`
+	Middleware Middleware `key:"middleware" doc:"Middleware around every method. From the outermost to the innermost, it is logging, audit, errorCodes, rateLimit, concurrency, timeout, resultLimit and cache. All of it runs inside the middleware that code passed to Use before."`
 
 	onListen func(net.Addr) // for tests
 }
@@ -170,7 +170,6 @@ type Middleware struct {
 	Timeout     *time.Duration `key:"timeout" min:"1" doc:"How long a call of any method that runs code may take."`
 	ResultLimit *ResultLimit   `key:"resultLimit" doc:"Limit the size of results."`
 	Cache       *Cache         `key:"cache" doc:"Cache the results of tools that only read, for each authenticated caller. Results of unauthenticated callers are not cached."`
-	Retry       *Retry         `key:"retry" doc:"Retry failed calls of tools that are read-only or idempotent."`
 }
 
 // Logging configures middleware.Logging.
@@ -195,8 +194,7 @@ type RateLimit struct {
 
 // Concurrency configures middleware.Concurrency.
 type Concurrency struct {
-	Limit int  `key:"limit" required:"" min:"1" doc:"Most calls that run."`
-	Queue *int `key:"queue" min:"0" doc:"Most calls that wait. Further calls are refused."`
+	Limit int `key:"limit" required:"" min:"1" doc:"Most calls that run. Further calls are refused."`
 }
 
 // ResultLimit configures middleware.ResultLimit.
@@ -210,12 +208,6 @@ type Cache struct {
 	TTL      time.Duration `key:"ttl" required:"" min:"1" doc:"How long a result is cached."`
 	Entries  *int          `key:"entries" min:"1" doc:"Most cached results."`
 	MaxBytes *Size         `key:"maxBytes" min:"1" doc:"Most bytes of a cached result."`
-}
-
-// Retry configures middleware.Retry.
-type Retry struct {
-	Attempts *int           `key:"attempts" min:"1" doc:"Most attempts, the first one included."`
-	Backoff  *time.Duration `key:"backoff" doc:"How long to wait before the second attempt. The wait grows with each further attempt."`
 }
 
 // A Size is a number of bytes: 4096, 64KiB, 4MiB, 1GiB.

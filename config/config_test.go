@@ -119,11 +119,10 @@ middleware:
   audit: {file: audit.jsonl, sync: true, begin: true, arguments: true}
   errorCodes: true
   rateLimit: {perSecond: 2.5, burst: 5}
-  concurrency: {limit: 4, queue: 0}
+  concurrency: {limit: 4}
   timeout: 10s
   resultLimit: {maxBytes: 32KiB, noTruncation: true}
   cache: {ttl: 1m, entries: 3, maxBytes: 10}
-  retry: {attempts: 2, backoff: 0s}
 `
 
 var keys = config.Environ([]string{"STATE=" + strings.Repeat("s", 32), "OLD=" + "b2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xk"})
@@ -367,7 +366,6 @@ middleware:
   concurrency: {limit: 1}
   cache: {ttl: 1h}
   resultLimit: {maxBytes: 1MiB}
-  retry: {}
 `), none)
 	require.NoError(t, err)
 	s := &clock{}

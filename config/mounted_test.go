@@ -30,11 +30,10 @@ middleware:
   audit: {file: `+audit+`, begin: true}
   errorCodes: false
   rateLimit: {perSecond: 1000, burst: 1000}
-  concurrency: {limit: 4, queue: 4}
+  concurrency: {limit: 4}
   timeout: 1m
   resultLimit: {maxBytes: 64KiB}
   cache: {ttl: 1h}
-  retry: {attempts: 2}
 `), none)
 			require.NoError(t, err)
 			srv, err := c.New(nil)

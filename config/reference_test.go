@@ -89,7 +89,6 @@ middleware:
   timeout: 1m
   resultLimit: {maxBytes: 64KiB}
   cache: {ttl: 1h}
-  retry: {}
 `), Environ(nil))
 	require.NoError(t, err)
 	mw, end, err := c.Middlewares()

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -158,20 +157,6 @@ var ways = []way{
 		}
 		c.works()
 		return line, nil
-	}},
-	{"frames", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
-		ours := serveStdio(t, srv, stdio.ContentLength)
-		message := readOf(uri, false)
-		_, err := fmt.Fprintf(ours, "Content-Length: %d\r\n\r\n%s", len(message), message)
-		require.NoError(t, err)
-		var size int
-		in := bufio.NewReader(ours)
-		_, err = fmt.Fscanf(in, "Content-Length: %d\r\n\r\n", &size)
-		require.NoError(t, err)
-		answer := make([]byte, size)
-		_, err = io.ReadFull(in, answer)
-		require.NoError(t, err)
-		return string(answer), nil
 	}},
 }
 

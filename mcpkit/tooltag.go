@@ -119,7 +119,7 @@ type ownTag struct{ key, form, doc, option string }
 
 var ownTags = []ownTag{
 	{"task", `task:"optional,durable"`, "Calls of the tool become tasks: `optional` if the client supports tasks, `required` always. With `durable`, a method that was running when the process ended is run again; with `late`, it runs in the request until it calls `tasks.Begin`.", "tasks.New"},
-	{"app", `app:"ui://notes/board"`, "The page that hosts show with the tool's result. `visibility=app` hides the tool from models, and `visibility=model` from pages.", "apps.FS"},
+	{"app", `app:"ui://notes/board"`, "The page that hosts show with the tool's result. `visibility=app` hides the tool from models, and `visibility=model` from pages.", "apps.Pages"},
 }
 
 // addsExtension returns what to add to a server for the tag: the extension that has it. It is "" if

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
-	"github.com/mcpkit/mcpkit-go/middleware/expvarmcp"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
@@ -35,8 +34,8 @@ func BenchmarkCall(b *testing.B) {
 		{"Authorize", []mcpkit.Middleware{middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil })}},
 		{"Audit, file, with begin", []mcpkit.Middleware{middleware.Audit(file, middleware.AuditBegin())}},
 		{"Cache, hit", []mcpkit.Middleware{middleware.Cache(time.Hour, middleware.CacheShared())}},
-		{"Concurrency", []mcpkit.Middleware{middleware.Concurrency(10, 10)}},
-		{"Concurrency by caller", []mcpkit.Middleware{middleware.Concurrency(10, 10, middleware.By(middleware.CallerOf))}},
+		{"Concurrency", []mcpkit.Middleware{middleware.Concurrency(10)}},
+		{"Concurrency by caller", []mcpkit.Middleware{middleware.Concurrency(10, middleware.By(middleware.CallerOf))}},
 		{"ErrorCodes", []mcpkit.Middleware{middleware.ErrorCodes()}},
 		{"When", []mcpkit.Middleware{middleware.When(func(*mcpkit.Call) bool { return false }, rate)}},
 		{"GuardArguments", []mcpkit.Middleware{middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
@@ -45,17 +44,14 @@ func BenchmarkCall(b *testing.B) {
 		{"GuardResult", []mcpkit.Middleware{middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
 			return result, nil
 		})}},
-		{"GuardText", []mcpkit.Middleware{middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil })}},
 		{"Logging, JSON", []mcpkit.Middleware{logging}},
 		{"Logging with arguments, JSON", []mcpkit.Middleware{middleware.Logging(discard, middleware.LogArguments(0))}},
 		{"Logging, off", []mcpkit.Middleware{middleware.Logging(slog.New(slog.DiscardHandler))}},
-		{"Metrics, expvar", []mcpkit.Middleware{middleware.Metrics(expvarmcp.New(""))}},
 		{"RateLimit", []mcpkit.Middleware{rate}},
 		{"RateLimit by caller and target", []mcpkit.Middleware{middleware.RateLimit(1e9, 1e9, middleware.By(middleware.CallerAndTargetOf))}},
 		{"Recover", []mcpkit.Middleware{middleware.Recover(nil)}},
 		{"ResultLimit", []mcpkit.Middleware{middleware.ResultLimit(1 << 20)}},
 		{"ResultLimit, NoTruncation", []mcpkit.Middleware{middleware.ResultLimit(1<<20, middleware.NoTruncation())}},
-		{"Retry", []mcpkit.Middleware{middleware.Retry()}},
 		{"Scopes", []mcpkit.Middleware{middleware.Scopes("a")}},
 		{"Timeout", []mcpkit.Middleware{timeout}},
 		{"Logging+Timeout+RateLimit", []mcpkit.Middleware{logging, timeout, rate}},

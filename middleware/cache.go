@@ -69,7 +69,8 @@ func cloneKept(r mcpkit.Result) mcpkit.Result { return r.(*mcpkit.ToolResult).Cl
 
 func cacheable(call *mcpkit.Call) bool {
 	t := call.Tool()
-	if call.Method() != protocol.MethodToolsCall || t == nil || t.Annotations == nil || !isTrue(t.Annotations.ReadOnlyHint) {
+	if call.Method() != protocol.MethodToolsCall || t == nil || t.Annotations == nil ||
+		t.Annotations.ReadOnlyHint == nil || !*t.Annotations.ReadOnlyHint {
 		return false
 	}
 	params := call.Params()

@@ -4,11 +4,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// A KeyOption changes which calls share a limit of [RateLimit] or [Concurrency]. See [By].
-type KeyOption interface {
-	rateLimit(name string, perSecond float64, burst int) mcpkit.Middleware
-	concurrency(limit, queue int) mcpkit.Middleware
-}
+// A KeyOption returns the key of a call. Calls with equal keys share a limit of [RateLimit] or
+// [Concurrency]. See [By].
+type KeyOption func(*mcpkit.Call) any
 
 // By gives each key its own limit. The key function is [CallerOf], [TargetOf], [CallerAndTargetOf]
 // or a function of the program. By panics if key is nil.
@@ -16,14 +14,11 @@ func By[K comparable](key func(*mcpkit.Call) K) KeyOption {
 	if key == nil {
 		panic("middleware: By: the key function is nil")
 	}
-	return keyFunc[K](key)
+	return func(call *mcpkit.Call) any { return key(call) }
 }
 
-// keyFunc is the KeyOption that [By] returns.
-type keyFunc[K comparable] func(*mcpkit.Call) K
-
-// lastKey returns the last of the options, or otherwise if there are none.
-func lastKey(opts []KeyOption, otherwise KeyOption) KeyOption {
+// keyOf returns the last of the options, or otherwise if there are none.
+func keyOf(opts []KeyOption, otherwise KeyOption) KeyOption {
 	if len(opts) == 0 {
 		return otherwise
 	}

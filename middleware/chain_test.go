@@ -19,11 +19,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-type noRecorder struct{}
-
-func (noRecorder) CallBegan(context.Context, *mcpkit.Call)                         {}
-func (noRecorder) CallEnded(context.Context, *mcpkit.Call, middleware.Measurement) {}
-
 // all is every middleware of the package, configured to let all calls pass.
 func all() map[string]mcpkit.Middleware {
 	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
@@ -31,7 +26,7 @@ func all() map[string]mcpkit.Middleware {
 		"Audit":       middleware.Audit(middleware.NewAuditLog(io.Discard), middleware.AuditBegin(), middleware.AuditArguments()),
 		"Authorize":   middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil }),
 		"Cache":       middleware.Cache(time.Hour),
-		"Concurrency": middleware.Concurrency(10, 10),
+		"Concurrency": middleware.Concurrency(10),
 		"ErrorCodes":  middleware.ErrorCodes(),
 		"GuardArguments": middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
 			return args, nil
@@ -39,13 +34,10 @@ func all() map[string]mcpkit.Middleware {
 		"GuardResult": middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
 			return result, nil
 		}),
-		"GuardText":   middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil }),
 		"Logging":     middleware.Logging(discard, middleware.LogArguments(0)),
-		"Metrics":     middleware.Metrics(noRecorder{}),
 		"RateLimit":   middleware.RateLimit(1e6, 1e6),
 		"Recover":     middleware.Recover(nil),
 		"ResultLimit": middleware.ResultLimit(1 << 20),
-		"Retry":       middleware.Retry(),
 		"Scopes":      middleware.Scopes(),
 		"Timeout":     middleware.Timeout(time.Minute),
 	}

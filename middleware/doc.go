@@ -5,9 +5,9 @@
 //	srv.Use(middleware.Logging(logger), middleware.RateLimit(10, 20))
 //	srv.UseFor(mcpkit.OnTag("admin"), middleware.Scopes("admin"))
 //
-// Log and count: [Logging], [Audit], [Metrics], [Recover]. Limit: [RateLimit], [Concurrency],
-// [Timeout], [ResultLimit]. Guard: [Scopes], [Authorize], [GuardArguments], [GuardResult],
-// [GuardText]. Save work: [Cache], [Retry]. For programs without a model: [ErrorCodes].
+// Log: [Logging], [Audit], [Recover]. Limit: [RateLimit], [Concurrency],
+// [Timeout], [ResultLimit]. Guard: [Scopes], [Authorize], [GuardArguments], [GuardResult].
+// Save work: [Cache]. For programs without a model: [ErrorCodes].
 //
 // Middleware sees each request of each method and protocol version once, and is safe for concurrent
 // use. The functions take what every user has to decide, then options. They panic on values that

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,61 +55,6 @@ func TestGuardsByTagGuardThatAlone(t *testing.T) {
 	require.Equal(t, "refused", p.toolText(t.Context(), "a"))
 	require.Equal(t, "ok", p.toolText(t.Context(), "b"))
 	require.Equal(t, "refused", p.toolText(t.Context(), "c"))
-}
-
-type leak struct {
-	Note string         `json:"note"`
-	More map[string]any `json:"more"`
-}
-
-func TestGuardTextSeesEveryText(t *testing.T) {
-	const secret = "4111"
-	text := secret
-	srv := newServer(t,
-		mcpkit.NewTool("text", func() string { return "card " + secret }),
-		mcpkit.NewTool("structured", func() leak { return leak{"card " + secret, map[string]any{"list": []any{1, secret, nil, true}}} }),
-		mcpkit.NewTool("embedded", func() protocol.Content {
-			return &protocol.EmbeddedResource{Resource: protocol.ResourceContents{URI: "x://y", Text: &text}}
-		}),
-		mcpkit.NewTool("image", func() protocol.Content { return &protocol.ImageContent{Data: []byte{1}, MIMEType: "image/png"} }),
-		mcpkit.NewPrompt("prompt", func() string { return "card " + secret }),
-		mcpkit.NewResource("x://text", "x", func() string { return "card " + secret }).MIME("text/plain"),
-		mcpkit.NewResource("x://reader", "r", func() io.Reader { return strings.NewReader("card " + secret) }).MIME("text/plain"),
-		mcpkit.NewResource("x://stream", "s", func() io.Reader { return strings.NewReader(strings.Repeat(" ", 100<<10) + secret) }).MIME("text/plain"),
-	)
-	srv.Use(middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) {
-		return strings.ReplaceAll(text, secret, "****"), nil
-	}))
-	for family, p := range families(t, srv) {
-		for _, r := range []request{
-			{method: "tools/call", params: `{"name":"text"}`},
-			{method: "tools/call", params: `{"name":"structured"}`},
-			{method: "tools/call", params: `{"name":"embedded"}`},
-			{method: "prompts/get", params: `{"name":"prompt"}`},
-			{method: "resources/read", params: `{"uri":"x://text"}`},
-			{method: "resources/read", params: `{"uri":"x://reader"}`}, // short enough to be held
-		} {
-			reply := said(t, p.call(t.Context(), r.method, r.params))
-			require.NotContains(t, reply, secret, "%s %s %s", family, r.method, r.params)
-			require.Contains(t, reply, "****", "%s %s %s", family, r.method, r.params)
-		}
-		reply := said(t, p.call(t.Context(), "tools/call", `{"name":"structured"}`))
-		require.Contains(t, reply, `"structuredContent":{"note":"card ****","more":{"list":[1,"****",null,true]}}`)
-		require.Contains(t, said(t, p.call(t.Context(), "tools/call", `{"name":"image"}`)), `"data":"AQ=="`)
-		// Results that cannot be inspected do not pass.
-		stream := said(t, p.call(t.Context(), "resources/read", `{"uri":"x://stream"}`))
-		require.NotContains(t, stream, secret)
-		require.Contains(t, stream, "internal error")
-	}
-}
-
-func TestGuardTextRefuses(t *testing.T) {
-	srv := newServer(t, mcpkit.NewTool("a", ok), mcpkit.NewTool("b", func() path { return path{"x"} }))
-	srv.Use(middleware.GuardText(func(context.Context, *mcpkit.Call, string) (string, error) { return "", mcpkit.Errorf("kept back") }))
-	for _, name := range []string{"a", "b"} {
-		reply := said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"`+name+`"}`))
-		require.Contains(t, reply, `"content":[{"type":"text","text":"kept back"}],"isError":true`)
-	}
 }
 
 func TestResultLimit(t *testing.T) {

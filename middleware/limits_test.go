@@ -2,7 +2,6 @@ package middleware_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -132,80 +132,23 @@ func (g *gate) tool(ctx context.Context) (string, error) {
 	}
 }
 
-func TestConcurrencyRunsSoManyAndLetsSoManyWait(t *testing.T) {
+func TestConcurrencyRefusesCallsBeyondItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		srv := newServer(t, mcpkit.NewTool("x", g.tool).Timeout(0))
-		srv.Use(middleware.Concurrency(2, 3))
+		srv.Use(middleware.Concurrency(2))
 		var wg sync.WaitGroup
-		var mu sync.Mutex
-		replies := map[string]int{}
-		for range 7 {
-			wg.Go(func() {
-				text := modern(t, srv).toolText(t.Context(), "x")
-				mu.Lock()
-				defer mu.Unlock()
-				replies[text]++
-			})
+		for range 2 {
+			wg.Go(func() { assert.Equal(t, "done", modern(t, srv).toolText(t.Context(), "x")) })
 		}
 		synctest.Wait()
-		require.Equal(t, int64(2), g.running.Load())
-		require.Equal(t, map[string]int{"too many calls at a time; try again when others are done": 2}, replies)
-		require.Contains(t, said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)), `"io.github.mcpkit/error":{"running":2,"waiting":3}`)
-		require.Nil(t, modern(t, srv).call(t.Context(), "tools/list", `{}`).Error, "lists do not wait")
+		refused := said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`))
+		require.Contains(t, refused, "too many calls at a time; try again when others are done")
+		require.Contains(t, refused, `"io.github.mcpkit/error":{"limit":2}`)
+		require.Nil(t, modern(t, srv).call(t.Context(), "tools/list", `{}`).Error, "lists do not count")
 		close(g.open)
 		wg.Wait()
-		require.Equal(t, 5, replies["done"])
-		require.Equal(t, int64(2), g.most.Load())
-	})
-}
-
-func TestConcurrencyGivesTurnsInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var order []string
-		turn := make(chan struct{})
-		srv := newServer(t, mcpkit.NewTool("x", func(in struct {
-			N string `json:"n"`
-		}) {
-			<-turn
-			order = append(order, in.N)
-		}))
-		srv.Use(middleware.Concurrency(1, 10))
-		var wg sync.WaitGroup
-		for _, n := range []string{"a", "b", "c", "d"} {
-			wg.Go(func() { modern(t, srv).call(t.Context(), "tools/call", `{"name":"x","arguments":{"n":"`+n+`"}}`) })
-			synctest.Wait() // it waits in the queue
-		}
-		close(turn)
-		wg.Wait()
-		require.Equal(t, []string{"a", "b", "c", "d"}, order)
-	})
-}
-
-func TestWhoLeavesTheQueueTakesNoTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
-		srv := newServer(t, mcpkit.NewTool("x", g.tool).Timeout(0))
-		srv.Use(middleware.Concurrency(1, 1))
-		var wg sync.WaitGroup
-		call := func(ctx context.Context, reply *string) {
-			wg.Go(func() { *reply = modern(t, srv).toolText(ctx, "x") })
-			synctest.Wait()
-		}
-		var first, gone, second string
-		call(t.Context(), &first)
-		ctx, cancel := context.WithCancel(t.Context())
-		call(ctx, &gone)
-		cancel()
-		synctest.Wait()
-		require.Equal(t, "the call was cancelled", gone)
-		call(t.Context(), &second) // the place in the queue is free again
-		require.Empty(t, second)
-		close(g.open)
-		wg.Wait()
-		require.Equal(t, "done", first)
-		require.Equal(t, "done", second)
-		require.Equal(t, int64(1), g.most.Load())
+		require.Equal(t, "done", modern(t, srv).toolText(t.Context(), "x"))
 	})
 }
 
@@ -213,7 +156,7 @@ func TestConcurrencyByCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		srv := newServer(t, mcpkit.NewTool("x", g.tool).Timeout(0), mcpkit.NewTool("panics", func() { panic("oops") }))
-		srv.Use(middleware.Concurrency(1, 0, middleware.By(middleware.CallerOf)))
+		srv.Use(middleware.Concurrency(1, middleware.By(middleware.CallerOf)))
 		var wg sync.WaitGroup
 		for _, who := range []string{"ann", "bob"} {
 			wg.Go(func() { modern(t, srv).toolText(as(t.Context(), who), "x") })
@@ -264,96 +207,6 @@ func TestTimeoutLeavesSubscriptionsAlone(t *testing.T) {
 		start := time.Now()
 		modern(t, srv).call(ctx, "subscriptions/listen", `{"notifications":{"toolsListChanged":true}}`)
 		require.Equal(t, time.Hour, time.Since(start))
-	})
-}
-
-// flaky fails so many times.
-type flaky struct {
-	left, ran int
-	err       error
-}
-
-func (f *flaky) tool() (string, error) {
-	f.ran++
-	if f.left--; f.left >= 0 {
-		return "", f.err
-	}
-	return "worked", nil
-}
-
-type temporary struct{ error }
-
-func (temporary) Temporary() bool { return true }
-
-func TestRetry(t *testing.T) {
-	passes := temporary{errors.New("connection refused")}
-	for _, test := range []struct {
-		name  string
-		hints []string
-		fails int
-		err   error
-		want  string
-		ran   int
-	}{
-		{"idempotent", []string{"idempotent"}, 2, passes, "worked", 3},
-		{"readonly", []string{"readonly"}, 1, passes, "worked", 2},
-		{"fails too often", []string{"readonly"}, 3, passes, "internal error", 3},
-		{"would do it twice", []string{"destructive"}, 1, passes, "internal error", 1},
-		{"no hints", nil, 1, passes, "internal error", 1},
-		{"an error that stays", []string{"readonly"}, 1, errors.New("no such table"), "internal error", 1},
-		{"an error for the caller", []string{"readonly"}, 1, mcpkit.Errorf("no such city"), "no such city", 1},
-		{"a wrapped one that passes", []string{"readonly"}, 1, fmt.Errorf("query: %w", passes), "worked", 2},
-		{"a deadline of its own", []string{"readonly"}, 1, context.DeadlineExceeded, "worked", 2},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &flaky{left: test.fails, err: test.err}
-				srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints(test.hints...))
-				srv.Use(middleware.Retry(middleware.RetryBackoff(time.Second)))
-				start := time.Now()
-				require.Contains(t, modern(t, srv).toolText(t.Context(), "x"), test.want)
-				require.Equal(t, test.ran, f.ran)
-				most := time.Duration(0) // 1 s, then 2 s, and at least half of each
-				for i := 1; i < test.ran; i++ {
-					most += time.Second << (i - 1)
-				}
-				took := time.Since(start)
-				require.True(t, most/2 <= took && took <= most, "%s is not between %s and %s", took, most/2, most)
-			})
-		})
-	}
-}
-
-// In a mounted server, the methods of a call run within one of the outer server.
-func TestRetryInAMountedServerTakesATurnForEachAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &flaky{left: 2, err: temporary{errors.New("connection refused")}}
-		inner := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly"))
-		inner.Use(middleware.Retry(), middleware.Concurrency(1, 0))
-		srv := newServer(t)
-		srv.Use(middleware.Timeout(time.Minute))
-		srv.MustMount("m", inner)
-		require.Equal(t, "worked", modern(t, srv).toolText(t.Context(), "m_x"))
-	})
-}
-
-func TestRetryStopsWithItsCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &flaky{left: 100, err: temporary{errors.New("x")}}
-		srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly").Timeout(time.Hour)) // the limit of all attempts together
-		srv.Use(middleware.Retry(middleware.RetryAttempts(50), middleware.RetryBackoff(time.Minute)))
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		modern(t, srv).toolText(ctx, "x")
-		require.Zero(t, time.Since(start), "the time would be over before the next attempt")
-		require.Equal(t, 1, f.ran)
-
-		gone, leave := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, leave)
-		modern(t, srv).toolText(gone, "x")
-		require.Equal(t, time.Second, time.Since(start))
-		require.Equal(t, 2, f.ran)
 	})
 }
 
@@ -420,7 +273,7 @@ func TestOverdueMethodsOfMountedServersKeepTheirTurn(t *testing.T) {
 	for range 400 { // the servers stop waiting in any order
 		synctest.Test(t, func(t *testing.T) {
 			inner := newServer(t, mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "" }).Timeout(time.Second))
-			inner.Use(middleware.Concurrency(1, 0))
+			inner.Use(middleware.Concurrency(1))
 			between, srv := newServer(t), newServer(t)
 			between.MustMount("b", inner)
 			srv.MustMount("a", between)
@@ -440,7 +293,7 @@ func TestOverdueMethodsOfMountedServersKeepTheirTurn(t *testing.T) {
 func TestOverdueMethodsKeepTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "" }).Timeout(time.Second))
-		srv.Use(middleware.Concurrency(1, 0))
+		srv.Use(middleware.Concurrency(1))
 		p := modern(t, srv)
 		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "deaf"))
 		require.Contains(t, p.toolText(t.Context(), "deaf"), "too many calls at a time")

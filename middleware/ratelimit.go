@@ -28,7 +28,7 @@ func RateLimit(perSecond float64, burst int, opts ...KeyOption) mcpkit.Middlewar
 	if !(perSecond >= 0) || burst < 0 || perSecond == 0 && burst == 0 {
 		panic(fmt.Sprintf("middleware: RateLimit(%v, %d) allows no calls; write for example RateLimit(10, 20)", perSecond, burst))
 	}
-	return lastKey(opts, By(CallerOf)).rateLimit(callerLine(), perSecond, burst)
+	return rateLimit(keyOf(opts, By(CallerOf)), callerLine(), perSecond, burst)
 }
 
 // callerLine returns the line that calls the function that calls it, with neither the folder nor
@@ -42,8 +42,8 @@ func callerLine() string {
 	return fmt.Sprintf("%s %s:%d", name, path.Base(file), line)
 }
 
-func (key keyFunc[K]) rateLimit(name string, perSecond float64, burst int) mcpkit.Middleware {
-	calls := limits.NewRounds[K](perSecond, burst, mcpkit.MaxRounds)
+func rateLimit(key KeyOption, name string, perSecond float64, burst int) mcpkit.Middleware {
+	calls := limits.NewRounds[any](perSecond, burst, mcpkit.MaxRounds)
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if runsUserCode(call) && call.Run() == nil { // the request of a run was counted

@@ -14,7 +14,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
-	"github.com/mcpkit/mcpkit-go/middleware/expvarmcp"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
@@ -218,7 +217,7 @@ func TestAuditCopiesTheArgumentsOfCallsThatWait(t *testing.T) {
 func TestConcurrencyLimitsEachRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, pay())
-		srv.Use(middleware.Concurrency(1, 0))
+		srv.Use(middleware.Concurrency(1))
 		p := modern(t, srv)
 		answers := agree(t, p.round(t.Context(), "pay", ""))
 		other := agree(t, p.round(t.Context(), "pay", ""))
@@ -231,52 +230,6 @@ func TestConcurrencyLimitsEachRound(t *testing.T) {
 		require.Contains(t, textOf(t, p.round(t.Context(), "pay", other)), "too many calls at a time")
 		<-done
 		agree(t, p.round(t.Context(), "pay", other))
-	})
-}
-
-func TestMetricsCountTheFirstRoundOfAQuestion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, metrics := &notes{}, expvarmcp.New("")
-		srv := newServer(t, pay())
-		srv.Use(middleware.Metrics(n), middleware.Metrics(metrics))
-		p := modern(t, srv)
-		third := agree(t, p.round(t.Context(), "pay", agree(t, p.round(t.Context(), "pay", ""))))
-		require.Equal(t, "paid", textOf(t, p.round(t.Context(), "pay", third)))
-
-		require.Equal(t, 3, n.began)
-		require.Len(t, n.ended, 3)
-		for i, outcome := range []middleware.Outcome{middleware.InputRequired, middleware.InputRequired, middleware.OK} {
-			require.Equal(t, i, n.ended[i].Round)
-			require.Equal(t, outcome, n.ended[i].Outcome)
-		}
-		m := metrics.Map()
-		require.JSONEq(t, `{"tools/call pay input_required":1}`, m.Get("calls").String())
-		require.JSONEq(t, `{"tools/call pay":1000}`, m.Get("duration_ms").String())
-		require.JSONEq(t, `{"tools/call pay input_required":1,"tools/call pay ok":1}`, m.Get("rounds").String())
-		require.Contains(t, m.Get("duration_le").String(), `"+Inf": 1`)
-		require.Equal(t, "0", m.Get("in_flight").String())
-	})
-}
-
-func TestExpvarCountsOverdueMethods(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		metrics := expvarmcp.New("")
-		srv := newServer(t,
-			mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "" }).Timeout(time.Second),
-			mcpkit.NewTool("slow", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Timeout(time.Second))
-		srv.Use(middleware.Metrics(metrics))
-		p := modern(t, srv)
-		overdue := func() string { return metrics.Map().Get("overdue").String() }
-		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "slow"))
-		require.Equal(t, "0", overdue(), "it has returned")
-		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "deaf"))
-		require.Equal(t, "1", overdue())
-		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "deaf"))
-		require.Equal(t, "2", overdue())
-		require.Equal(t, 2, srv.Overdue())
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, "0", overdue())
 	})
 }
 

@@ -6,7 +6,7 @@ package main
 
 import (
 	"context"
-	"embed"
+	_ "embed"
 	"fmt"
 	"log"
 	"slices"
@@ -150,11 +150,11 @@ func newBoard() *Board {
 
 // docs:begin serve
 
-//go:embed pages
-var pages embed.FS
+//go:embed board.html
+var html string
 
 // page is the extension with the page of the board.
-var page = apps.FS(pages, apps.Dir("pages"), apps.Border(true))
+var page = apps.Pages(apps.Page{URI: "ui://board", HTML: html, Title: "Board", Border: new(true)})
 
 func main() {
 	if err := mcpkit.Serve(newBoard(), page); err != nil {

@@ -80,13 +80,12 @@ func (a *app) use() {
 	a.server.UseFor(mcpkit.OnMethod("tools/call"), middleware.Audit(a.audit, middleware.AuditBegin(), middleware.AuditArguments()))
 	a.server.Use(
 		middleware.RateLimit(5, 10),
-		middleware.Concurrency(64, 128),
+		middleware.Concurrency(64),
 	)
 	a.server.UseFor(mcpkit.OnTag("money"), middleware.RateLimit(1, 2, middleware.By(middleware.CallerAndTargetOf)))
 	a.server.Use(
 		middleware.ResultLimit(64<<10),
 		middleware.Cache(10*time.Second),
-		middleware.Retry(),
 	)
 }
 

@@ -1,7 +1,8 @@
 // Package apps serves MCP Apps: pages that a host shows in a chat, with the result of a tool. It
 // implements the server side of the extension io.modelcontextprotocol/ui.
 //
-// A tag ties a tool to a page, and [FS] has the pages:
+// A page is one HTML file with its scripts and style sheets inside, because it has no server to load
+// other files from. A tag ties a tool to it:
 //
 //	type Notes struct {
 //		_ struct {
@@ -10,35 +11,28 @@
 //		}
 //	}
 //
-//	//go:embed pages
-//	var pages embed.FS
+//	//go:embed board.html
+//	var board string
 //
-//	mcpkit.Serve(&Notes{}, apps.FS(pages, apps.Dir("pages"), apps.Prefix("notes")))
+//	mcpkit.Serve(&Notes{}, apps.Pages(apps.Page{URI: "ui://notes/board", HTML: board}))
 //
-// A host reads the page pages/board.html as the resource ui://notes/board, and shows it in a
-// sandboxed frame. The page gets the arguments and the result of the tool, and calls tools, with the
-// script mcp-app.js of this package, which a page includes with
-//
-//	<script src="mcp-app.js"></script>
-//
-// A page is one document, because it has no server to load other files from. So scripts, style
-// sheets and images that it refers to by relative names are taken from the file system and become a
-// part of the page when the server is made.
-//
-// New reports what would fail in a browser: tags that name unknown pages, pages without a tool,
-// missing files, and references to origins that the page's content security policy does not allow.
+// A host reads the page as the resource ui://notes/board, and shows it in a sandboxed frame. Pages
+// adds the script mcp-app.js of this package to it: the object mcpApp, with which the page gets the
+// arguments and the result of the tool, and calls tools.
 package apps
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"path"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
@@ -55,6 +49,9 @@ const MIMEType = "text/html;profile=mcp-app"
 // nameMember is the member of a tool's _meta with the name that the tool has in its own server. Where
 // the server is mounted with a prefix, mcp-app.js finds the prefix with it.
 const nameMember = "io.github.mcpkit/name"
+
+//go:embed mcp-app.js
+var bridge string
 
 // Shown reports whether the client of the call that ctx belongs to shows pages: it declared the
 // extension. A tool has useful text for other clients and for the model in any case, but may leave
@@ -76,154 +73,62 @@ func Shown(ctx context.Context) bool {
 	return false
 }
 
-// A tie is the value of the tag app.
-type tie struct {
-	uri        string // "" if the tool has no page
-	visibility []string
+// A Page is a page of a server.
+type Page struct {
+	// URI begins with "ui://", such as "ui://notes/board".
+	URI string
+
+	// HTML is the document.
+	HTML string
+
+	// Title and Description are shown in lists of resources. They may be empty.
+	Title, Description string
+
+	// CSP has the origins that the page may use. By default it loads nothing and connects to
+	// nothing.
+	CSP CSP
+
+	// Permissions are what the page needs of the browser: "camera", "microphone", "geolocation" and
+	// "clipboardWrite". The host may refuse.
+	Permissions []string
+
+	// Border says whether the host should draw a border and a background around the page. Nil
+	// leaves it to the host.
+	Border *bool
+
+	// Domain asks for an origin of the page's own, which does not change between chats. Each host
+	// has a format for it.
+	Domain string
+
+	// Scopes are what a caller needs to read the page. Nil means those of the tools that are tied
+	// to the page; if they differ, Scopes is needed.
+	Scopes []string
 }
 
-var appTag = mcpkit.NewToolTag("app", `app:"ui://notes/board"`, parseTie)
-
-func parseTie(value string) (tie, error) {
-	var t tie
-	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ',' }) {
-		key, v, isPair := strings.Cut(word, "=")
-		switch {
-		case strings.HasPrefix(word, "ui://") && t.uri == "":
-			t.uri = word
-		case strings.HasPrefix(word, "ui://"):
-			return t, fmt.Errorf("it names two pages, %q and %q", t.uri, word)
-		case key == "csp", key == "permissions":
-			return t, fmt.Errorf("%s belongs to the page, and hosts ignore it on a tool; %s", key, pageInstead(key))
-		case isPair && key == "visibility" && (v == "app" || v == "model"):
-			t.visibility = []string{v}
-		case isPair && key == "visibility":
-			return t, fmt.Errorf("unknown visibility %q; known are app (the tool is for pages) and model (it is for models); without it, it is for both", v)
-		default:
-			return t, fmt.Errorf("unknown word %q; known are the URI of a page and visibility", word)
-		}
-	}
-	if t.uri == "" && t.visibility == nil {
-		return t, errors.New("it names no page")
-	}
-	return t, nil
+// A CSP has the origins that a page may use, such as "https://api.example.com" or
+// "https://*.example.com". The host makes a content security policy of them.
+type CSP struct {
+	// Connect are for fetch and WebSockets.
+	Connect []string `json:"connectDomains,omitzero"`
+	// Resources are for scripts, style sheets, images, fonts and media.
+	Resources []string `json:"resourceDomains,omitzero"`
+	// Frames are for frames in the page.
+	Frames []string `json:"frameDomains,omitzero"`
+	// BaseURIs are for the base URI of the page.
+	BaseURIs []string `json:"baseUriDomains,omitzero"`
 }
 
-// pageInstead says where csp and permissions are written.
-func pageInstead(key string) string {
-	if key == "permissions" {
-		return `write apps.Page("board", apps.Permissions("camera")) for the file board.html`
-	}
-	return `write apps.Page("board", apps.Connect("https://api.example.com")) for the file board.html`
-}
-
-// An Option configures [FS]. Every [PageOption] is one, for all pages. A value that is not allowed is
-// an error of [mcpkit.New].
-type Option interface{ fs(*source) }
-
-// A PageOption configures pages: [FS] takes it for all pages, and [Page] for one.
-type PageOption interface {
-	Option
-	page(*pageConfig)
-}
-
-type option func(*source)
-
-func (o option) fs(s *source) { o(s) }
-
-type pageOption func(*pageConfig)
-
-func (o pageOption) fs(s *source)       { s.all = append(s.all, o) }
-func (o pageOption) page(p *pageConfig) { o(p) }
-
-// source holds what FS was given.
-type source struct {
-	fsys   fs.FS
-	dir    string
-	prefix string
-	all    []PageOption
-	pages  map[string][]PageOption // by name
-}
-
-// Dir is the directory of the file system that has the pages. The default is its root. It is not
-// part of the URIs.
-func Dir(name string) Option { return option(func(s *source) { s.dir = path.Clean(name) }) }
-
-// Prefix begins the URIs of the pages: with "notes", the file board.html is the page
-// ui://notes/board.
-func Prefix(path string) Option {
-	return option(func(s *source) { s.prefix = strings.Trim(path, "/") })
-}
-
-// Page configures the page with the name: the path of its file below [Dir], without .html.
-func Page(name string, opts ...PageOption) Option {
-	return option(func(s *source) { s.pages[name] = append(s.pages[name], opts...) })
-}
-
-// Connect allows scripts of the page to connect to the origins, such as "https://api.example.com" or
-// "wss://*.example.com".
-func Connect(origins ...string) PageOption {
-	return pageOption(func(p *pageConfig) { p.ui.csp().Connect = append(p.ui.csp().Connect, origins...) })
-}
-
-// Resources allows the page to load scripts, style sheets, images, fonts and media from the origins.
-func Resources(origins ...string) PageOption {
-	return pageOption(func(p *pageConfig) { p.ui.csp().Resources = append(p.ui.csp().Resources, origins...) })
-}
-
-// Frames allows the page to have frames of the origins.
-func Frames(origins ...string) PageOption {
-	return pageOption(func(p *pageConfig) { p.ui.csp().Frames = append(p.ui.csp().Frames, origins...) })
-}
-
-// BaseURIs allows the page to set the origins as its base URI.
-func BaseURIs(origins ...string) PageOption {
-	return pageOption(func(p *pageConfig) { p.ui.csp().BaseURIs = append(p.ui.csp().BaseURIs, origins...) })
-}
-
-// Permissions asks the host for what the page needs of the browser: "camera", "microphone",
-// "geolocation" and "clipboardWrite". The host may refuse.
-func Permissions(names ...string) PageOption {
-	return pageOption(func(p *pageConfig) {
-		if p.ui.Permissions == nil {
-			p.ui.Permissions = map[string]struct{}{}
-		}
-		for _, name := range names {
-			p.ui.Permissions[name] = struct{}{}
-		}
-	})
-}
-
-// Border says whether the host should draw a border and a background around the page. By default the
-// host decides.
-func Border(show bool) PageOption {
-	return pageOption(func(p *pageConfig) { p.ui.PrefersBorder = &show })
-}
-
-// Domain asks for an origin of the page's own, which does not change between chats. Each host has a
-// format for it.
-func Domain(name string) PageOption { return pageOption(func(p *pageConfig) { p.ui.Domain = name }) }
-
-// Scopes are what a caller needs to read the page. By default they are the scopes of the tools that
-// are tied to the page; if those differ, Scopes is needed.
-func Scopes(scopes ...string) PageOption {
-	return pageOption(func(p *pageConfig) { p.scopes, p.hasScopes = scopes, true })
-}
-
-// FS serves the pages of a file system: each file with the extension .html. It is an option of
-// [mcpkit.New] and [mcpkit.Serve], which a server has once. The files are read when a server is made.
+// Pages serves pages. It is an option of [mcpkit.New] and [mcpkit.Serve], which a server has once.
 //
 // A page has the scopes of the tools that are tied to it, so that callers who do not know of the
-// tools cannot read it, and is not listed if none of the tools is. The tools have to be registered
-// when the server is made; those that are registered later may only use pages that have a tool.
-func FS(fsys fs.FS, opts ...Option) mcpkit.Option {
-	s := &source{fsys: fsys, dir: ".", pages: map[string][]PageOption{}}
-	for _, o := range opts {
-		o.fs(s)
-	}
+// tools cannot read it, and is not listed if all of the tools are hidden. Each page needs a tool when
+// the server is made.
+//
+// New reports tags that name unknown pages, pages without a tool, and values that are not allowed.
+func Pages(pages ...Page) mcpkit.Option {
 	return mcpkit.ExtendEach(func() mcpkit.Extension {
-		a := &app{source: s}
-		a.pages, a.err = s.read()
+		a := &app{pages: map[string]*page{}}
+		a.err = a.add(pages)
 		return mcpkit.Extension{
 			ID:    ID,
 			Tags:  []mcpkit.AnyToolTag{appTag},
@@ -236,11 +141,117 @@ func FS(fsys fs.FS, opts ...Option) mcpkit.Option {
 
 // app is the extension of one server.
 type app struct {
-	source *source
-	pages  map[string]*page // by URI
-	err    error            // of reading the pages
-	items  mcpkit.ItemSet
-	made   bool // check has run: the pages have their scopes
+	pages map[string]*page // by URI
+	err   error            // of the pages
+	items mcpkit.ItemSet
+	made  bool // check has run: the pages have their scopes
+}
+
+// A page is a page and the tools that are tied to it.
+type page struct {
+	Page
+	tools []tiedTool
+}
+
+// A tiedTool is a tool with a page.
+type tiedTool struct {
+	site   string
+	scopes []string
+	hidden bool
+}
+
+// add checks the pages and adds the bridge to them. The error has all faults.
+func (a *app) add(pages []Page) error {
+	var faults []error
+	for _, p := range pages {
+		if err := p.check(); err != nil {
+			faults = append(faults, fmt.Errorf("page %q: %w", p.URI, err))
+		} else if a.pages[p.URI] != nil {
+			faults = append(faults, fmt.Errorf("page %q: another page has the same URI", p.URI))
+		}
+		p.HTML = withBridge(p.HTML)
+		a.pages[p.URI] = &page{Page: p}
+	}
+	return errors.Join(faults...)
+}
+
+var uriPattern = regexp.MustCompile(`^ui://[A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*$`)
+
+var permissions = []string{"camera", "microphone", "geolocation", "clipboardWrite"}
+
+func (p *Page) check() error {
+	if !uriPattern.MatchString(p.URI) {
+		return errors.New(`a URI is "ui://" and names of letters, digits and . _ ~ -, separated by slashes`)
+	}
+	if strings.TrimSpace(p.HTML) == "" || !utf8.ValidString(p.HTML) {
+		return errors.New("it is empty or not in UTF-8")
+	}
+	for _, name := range p.Permissions {
+		if !slices.Contains(permissions, name) {
+			return fmt.Errorf("unknown permission %q%s; known are %s", name, nearest.Hint(name, permissions), strings.Join(permissions, ", "))
+		}
+	}
+	for _, origin := range slices.Concat(p.CSP.Connect, p.CSP.Resources, p.CSP.Frames, p.CSP.BaseURIs) {
+		if !isOrigin(origin) {
+			return fmt.Errorf(`%q is not an origin; write for example "https://api.example.com" or "https://*.example.com"`, origin)
+		}
+	}
+	return nil
+}
+
+// isOrigin reports whether a text is an origin that a page may use: a scheme, a host and perhaps a
+// port. The host may begin with "*.". Anything else could add directives to the policy.
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && slices.Contains([]string{"https", "http", "wss", "ws"}, u.Scheme) && text == u.Scheme+"://"+u.Host &&
+		!strings.ContainsAny(text, " ;,'\"") && !strings.Contains(strings.TrimPrefix(u.Host, "*."), "*")
+}
+
+// beginning matches the tags after which the bridge may stand, the best one last.
+var beginning = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)<!doctype[^>]*>`), regexp.MustCompile(`(?i)<html(\s[^>]*)?>`), regexp.MustCompile(`(?i)<head(\s[^>]*)?>`),
+}
+
+// withBridge returns the document with the bridge at the beginning of its head, before all scripts.
+func withBridge(html string) string {
+	at := 0
+	for _, tag := range beginning {
+		if found := tag.FindStringIndex(html); found != nil {
+			at = found[1]
+		}
+	}
+	return html[:at] + "<script>" + bridge + "</script>" + html[at:]
+}
+
+// A tie is the value of the tag app.
+type tie struct {
+	uri        string // "" if the tool has no page
+	visibility []string
+}
+
+var appTag = mcpkit.NewToolTag("app", `app:"ui://notes/board"`, parseTie)
+
+func parseTie(value string) (tie, error) {
+	var t tie
+	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ',' }) {
+		visibility, isVisibility := strings.CutPrefix(word, "visibility=")
+		switch {
+		case strings.HasPrefix(word, "ui://") && t.uri == "":
+			t.uri = word
+		case strings.HasPrefix(word, "ui://"):
+			return t, fmt.Errorf("it names two pages, %q and %q", t.uri, word)
+		case visibility == "app", visibility == "model":
+			t.visibility = []string{visibility}
+		case isVisibility:
+			return t, fmt.Errorf("unknown visibility %q; known are app (the tool is for pages) and model (it is for models); without it, it is for both", visibility)
+		default:
+			return t, fmt.Errorf("unknown word %q; known are the URI of a page and visibility", word)
+		}
+	}
+	if t.uri == "" && t.visibility == nil {
+		return t, errors.New("it names no page")
+	}
+	return t, nil
 }
 
 // toolUI is the member ui in the _meta of a tool.
@@ -252,47 +263,32 @@ type toolUI struct {
 // tool ties a tool to its page.
 func (a *app) tool(t *mcpkit.ToolEntry) error {
 	def := t.Definition()
-	uri, err := uriInDefinition(def)
-	tied, ok := appTag.Of(t)
-	if ok {
-		uri = tied.uri
-		t.SetMeta("ui", toolUI{tied.uri, tied.visibility})
-	}
-	if err != nil || uri == "" || a.err != nil {
-		return err
-	}
-	p := a.pages[uri]
-	if p == nil {
-		known := slices.Sorted(maps.Keys(a.pages))
-		return fmt.Errorf("tag app: there is no page %q%s; known are %s", uri, nearest.Hint(uri, known), strings.Join(known, ", "))
-	}
-	if _, has := def.Meta["ui/resourceUri"]; !has {
-		t.SetMeta("ui/resourceUri", uri) // hosts of the time before the specification was stable
-	}
-	t.SetMeta(nameMember, def.Name)
-	if a.made {
-		return p.admits(t)
-	}
-	p.tools = append(p.tools, tiedTool{t.Site(), t.Scopes(), t.Hidden()})
-	return nil
-}
-
-// uriInDefinition returns the page in a definition that was written by hand.
-func uriInDefinition(def protocol.Tool) (string, error) {
-	raw, ok := def.Meta["ui"]
-	if !ok {
-		return "", nil
-	}
-	for _, key := range []string{"csp", "permissions"} {
-		if jsonx.Member(raw, key) != nil {
-			return "", fmt.Errorf("_meta.ui.%s belongs to the page, and hosts ignore it on a tool; %s", key, pageInstead(key))
+	var ui toolUI
+	if raw, byHand := def.Meta["ui"]; byHand {
+		if err := json.Unmarshal(raw, &ui); err != nil {
+			return fmt.Errorf("_meta.ui: %w", err)
 		}
 	}
-	var ui toolUI
-	if err := json.Unmarshal(raw, &ui); err != nil {
-		return "", fmt.Errorf("_meta.ui: %w", err)
+	if tied, ok := appTag.Of(t); ok {
+		ui = toolUI{tied.uri, tied.visibility}
+		t.SetMeta("ui", ui)
 	}
-	return ui.ResourceURI, nil
+	if ui.ResourceURI == "" || a.err != nil {
+		return nil
+	}
+	p := a.pages[ui.ResourceURI]
+	if p == nil {
+		known := slices.Sorted(maps.Keys(a.pages))
+		return fmt.Errorf("tag app: there is no page %q%s; known are %s", ui.ResourceURI, nearest.Hint(ui.ResourceURI, known), strings.Join(known, ", "))
+	}
+	if _, has := def.Meta["ui/resourceUri"]; !has {
+		t.SetMeta("ui/resourceUri", ui.ResourceURI) // hosts of the time before the specification was stable
+	}
+	t.SetMeta(nameMember, def.Name)
+	if !a.made {
+		p.tools = append(p.tools, tiedTool{t.Site(), t.Scopes(), t.Hidden()})
+	}
+	return nil
 }
 
 // check gives the pages their scopes and registers them. The tools of all services have been tied.
@@ -304,15 +300,62 @@ func (a *app) check() error {
 	var items []mcpkit.Item
 	for _, uri := range slices.Sorted(maps.Keys(a.pages)) {
 		p := a.pages[uri]
-		if err := p.takeScopes(); err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		items = append(items, p.resource())
+		scopes, err := p.readers()
+		faults = append(faults, err)
+		items = append(items, p.resource(scopes))
 	}
 	a.made = true
-	if faults != nil {
-		return errors.Join(faults...)
+	if err := errors.Join(faults...); err != nil {
+		return err
 	}
 	return a.items.Replace(items...)
+}
+
+// readers returns the scopes that a caller needs to read the page.
+func (p *page) readers() ([]string, error) {
+	if len(p.tools) == 0 {
+		return nil, fmt.Errorf("page %q: no tool has it; write app:%[1]q in the tags of one", p.URI)
+	}
+	if p.Scopes != nil {
+		return p.Scopes, nil
+	}
+	first := p.tools[0]
+	for _, t := range p.tools {
+		if !slices.Equal(slices.Sorted(slices.Values(first.scopes)), slices.Sorted(slices.Values(t.scopes))) {
+			return nil, fmt.Errorf("page %q: %s needs the scopes %q, and %s %q; set Scopes of the page to those that callers need for it",
+				p.URI, first.site, first.scopes, t.site, t.scopes)
+		}
+	}
+	return first.scopes, nil
+}
+
+// pageUI is the member ui in the _meta of a page.
+type pageUI struct {
+	CSP           CSP                 `json:"csp,omitzero"`
+	Permissions   map[string]struct{} `json:"permissions,omitzero"`
+	Domain        string              `json:"domain,omitzero"`
+	PrefersBorder *bool               `json:"prefersBorder,omitzero"`
+}
+
+// resource returns the page as a resource.
+func (p *page) resource(scopes []string) *mcpkit.ResourceBuilder {
+	ui := pageUI{CSP: p.CSP, Domain: p.Domain, PrefersBorder: p.Border}
+	for _, name := range p.Permissions {
+		if ui.Permissions == nil {
+			ui.Permissions = map[string]struct{}{}
+		}
+		ui.Permissions[name] = struct{}{}
+	}
+	meta := protocol.Meta{}
+	_ = meta.Set("ui", ui) // strings and bools: always encodable
+	result := &mcpkit.ResourceResult{Contents: []protocol.ResourceContents{{URI: p.URI, MIMEType: MIMEType, Text: &p.HTML, Meta: meta}}}
+	r := mcpkit.NewResource(p.URI, strings.TrimPrefix(p.URI, "ui://"), func() *mcpkit.ResourceResult { return result }).
+		Title(p.Title).Desc(p.Description).MIME(MIMEType).Size(int64(len(p.HTML))).Scopes(scopes...)
+	for key, value := range meta {
+		r.Meta(key, value)
+	}
+	if !slices.ContainsFunc(p.tools, func(t tiedTool) bool { return !t.hidden }) {
+		r.Hidden()
+	}
+	return r
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,16 +21,10 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// files makes a file system of paths and texts.
-func files(texts ...string) fstest.MapFS {
-	m := fstest.MapFS{}
-	for i := 0; i < len(texts); i += 2 {
-		m[texts[i]] = &fstest.MapFile{Data: []byte(texts[i+1])}
-	}
-	return m
-}
+const boardHTML = `<!doctype html><title>Board</title><p>hello</p>`
 
-const boardHTML = `<!doctype html><title>Board &amp; more</title><meta name="description" content="All cards"><p>hello</p>`
+// board returns the page with the URI.
+func board(uri string) apps.Page { return apps.Page{URI: uri, HTML: boardHTML} }
 
 type notes struct {
 	_ struct {
@@ -82,21 +75,25 @@ func ask(t *testing.T, c *client.Client, method, params string) string {
 }
 
 func TestToolsNameTheirPages(t *testing.T) {
-	srv, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	srv, err := mcpkit.New(&notes{}, apps.Pages(apps.Page{URI: "ui://notes/board", HTML: boardHTML, Title: "Board", Description: "All cards"}))
 	require.NoError(t, err)
 	for _, v := range protocol.Supported {
 		c := dial(t, srv, client.Version(v))
 		list := ask(t, c, "tools/list", `{}`)
 		require.Contains(t, list, `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"},"ui/resourceUri":"ui://notes/board"}`)
 		require.Contains(t, list, `"_meta":{"ui":{"visibility":["app"]}}`)
-		require.Contains(t, ask(t, c, "resources/list", `{}`), `{"uri":"ui://notes/board","name":"notes/board","title":"Board & more","description":"All cards","mimeType":"text/html;profile=mcp-app","size":`)
+		require.Contains(t, ask(t, c, "resources/list", `{}`), `{"uri":"ui://notes/board","name":"notes/board","title":"Board","description":"All cards","mimeType":"text/html;profile=mcp-app","size":`)
 	}
 }
 
 func TestPagesAreReadWithWhatTheyMayLoad(t *testing.T) {
-	srv, err := mcpkit.New(&notes{}, apps.FS(files("pages/board.html", boardHTML), apps.Dir("pages"), apps.Prefix("notes"), apps.Border(false),
-		apps.Page("board", apps.Connect("https://api.example.com"), apps.Resources("https://*.example.com"), apps.Frames("https://video.example.com"),
-			apps.BaseURIs("https://example.com"), apps.Permissions("camera", "clipboardWrite"), apps.Domain("x.claudemcpcontent.com"))))
+	srv, err := mcpkit.New(&notes{}, apps.Pages(apps.Page{
+		URI: "ui://notes/board", HTML: boardHTML, Border: new(false), Permissions: []string{"camera", "clipboardWrite"}, Domain: "x.claudemcpcontent.com",
+		CSP: apps.CSP{
+			Connect: []string{"https://api.example.com"}, Resources: []string{"https://*.example.com"},
+			Frames: []string{"https://video.example.com"}, BaseURIs: []string{"https://example.com"},
+		},
+	}))
 	require.NoError(t, err)
 	c := dial(t, srv)
 	const meta = `"_meta":{"ui":{"csp":{"connectDomains":["https://api.example.com"],"resourceDomains":["https://*.example.com"],"frameDomains":["https://video.example.com"],"baseUriDomains":["https://example.com"]},"permissions":{"camera":{},"clipboardWrite":{}},"domain":"x.claudemcpcontent.com","prefersBorder":false}}`
@@ -107,7 +104,7 @@ func TestPagesAreReadWithWhatTheyMayLoad(t *testing.T) {
 }
 
 func TestCallsKnowWhetherTheClientShowsPages(t *testing.T) {
-	srv, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	srv, err := mcpkit.New(&notes{}, apps.Pages(board("ui://notes/board")))
 	require.NoError(t, err)
 	for _, v := range protocol.Supported {
 		for _, test := range []struct {
@@ -143,7 +140,7 @@ func (scoped) Secret() string { return "" }
 
 // Callers who may not know of a tool may not know of its page either.
 func TestPagesHaveTheScopesOfTheirTools(t *testing.T) {
-	pages := apps.FS(files("board.html", boardHTML, "admin.html", boardHTML, "secret.html", boardHTML))
+	pages := apps.Pages(board("ui://board"), board("ui://admin"), board("ui://secret"))
 	srv, err := mcpkit.New(&scoped{}, mcpkit.Authenticated(), pages)
 	require.NoError(t, err)
 	for _, test := range []struct {
@@ -190,32 +187,32 @@ func (mixed) Board() string { return "" }
 func (mixed) Admin() string { return "" }
 
 func TestAPageOfToolsWithDifferentScopesNamesItsOwn(t *testing.T) {
-	page := files("board.html", boardHTML)
-	_, err := mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.FS(page))
-	require.EqualError(t, err, `mcpkit: extension "io.modelcontextprotocol/ui": page board.html: mixed.Admin (apps_test.go:190) needs the scopes ["notes:read" "admin"], and mixed.Board (apps_test.go:189) ["notes:read"]; write apps.Page("board", apps.Scopes(…)) with the scopes that callers need for the page`)
-	_, err = mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.FS(page, apps.Page("board", apps.Scopes("admin"))))
-	require.EqualError(t, err, `mcpkit: extension "io.modelcontextprotocol/ui": page board.html needs the scope "admin", which callers of mixed.Board (apps_test.go:189) may not have; add the scope to the tool, or write apps.Page("board", apps.Scopes(…)) with fewer`)
-	srv, err := mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.FS(page, apps.Page("board", apps.Scopes("notes:read"))))
+	page := board("ui://board")
+	_, err := mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.Pages(page))
+	require.ErrorContains(t, err, `page "ui://board": mixed.Admin (apps_test.go:`)
+	require.ErrorContains(t, err, `needs the scopes ["notes:read" "admin"], and mixed.Board (apps_test.go:`)
+	require.ErrorContains(t, err, `["notes:read"]; set Scopes of the page to those that callers need for it`)
+	page.Scopes = []string{"notes:read"}
+	srv, err := mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.Pages(page))
 	require.NoError(t, err)
 	require.Contains(t, ask(t, dial(t, as{srv, []string{"notes:read"}}), "resources/read", `{"uri":"ui://board"}`), "hello")
 	require.NotContains(t, ask(t, dial(t, as{srv, []string{"admin"}}), "resources/read", `{"uri":"ui://board"}`), "hello")
 }
 
 func TestToolsThatAreRegisteredLaterUsePagesThatHaveATool(t *testing.T) {
-	opt := apps.FS(files("board.html", boardHTML, "admin.html", boardHTML, "secret.html", boardHTML))
+	opt := apps.Pages(board("ui://board"), board("ui://admin"), board("ui://secret"))
 	for range 2 { // one option for several servers
 		srv, err := mcpkit.New(&scoped{}, mcpkit.Authenticated(), opt)
 		require.NoError(t, err)
 		tool := func() *mcpkit.ToolBuilder { return mcpkit.NewTool("later", func() string { return "" }) }
 		require.ErrorContains(t, srv.Add(tool().Tag("app", "ui://bord")), `tag app: there is no page "ui://bord"; did you mean "ui://board"?; known are ui://admin, ui://board, ui://secret`)
-		require.ErrorContains(t, srv.Add(tool().Tag("app", "ui://board")), `page board.html needs the scope "notes:read", which callers of`)
 		require.NoError(t, srv.Add(tool().Tag("app", "ui://board").Scopes("notes:read")))
 		require.Contains(t, ask(t, dial(t, as{srv, []string{"notes:read"}}), "tools/list", `{}`), `{"name":"later",`)
 	}
 }
 
 func TestPagesOfMountedServers(t *testing.T) {
-	child, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	child, err := mcpkit.New(&notes{}, apps.Pages(board("ui://notes/board")))
 	require.NoError(t, err)
 	parent := mcpkit.MustNew(nil)
 	require.NoError(t, parent.Mount("team", child))
@@ -226,15 +223,15 @@ func TestPagesOfMountedServers(t *testing.T) {
 	require.Contains(t, list, `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"}`, "mcp-app.js finds the prefix with it")
 	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`), "hello")
 
-	other, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	other, err := mcpkit.New(&notes{}, apps.Pages(board("ui://notes/board")))
 	require.NoError(t, err)
 	require.ErrorContains(t, parent.Mount("other", other), `resource "ui://notes/board" is registered twice`)
 }
 
 func TestPagesOfAServerAndOfOneThatIsMountedInIt(t *testing.T) {
-	child, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	child, err := mcpkit.New(&notes{}, apps.Pages(board("ui://notes/board")))
 	require.NoError(t, err)
-	parent, err := mcpkit.New(&tagged{}, apps.FS(files("board.html", `<p>parent`)))
+	parent, err := mcpkit.New(&tagged{}, apps.Pages(apps.Page{URI: "ui://board", HTML: "<p>parent"}))
 	require.NoError(t, err)
 	require.NoError(t, parent.Mount("team", child))
 	c := dial(t, parent)
@@ -247,7 +244,7 @@ func TestPagesOfAServerAndOfOneThatIsMountedInIt(t *testing.T) {
 
 // A proxy shows the pages of the remote server, with its own scopes.
 func TestPagesThroughAProxy(t *testing.T) {
-	remote, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	remote, err := mcpkit.New(&notes{}, apps.Pages(board("ui://notes/board")))
 	require.NoError(t, err)
 	front := mcpkit.MustNew(nil, mcpkit.Authenticated())
 	require.NoError(t, front.Mount("remote", proxy.MustNew(remote, proxy.Scopes("notes:read"))))
@@ -261,11 +258,11 @@ func TestPagesThroughAProxy(t *testing.T) {
 
 func TestServersWithoutTheExtensionRefuseTheTag(t *testing.T) {
 	_, err := mcpkit.New(&notes{})
-	require.ErrorContains(t, err, `tag "app" belongs to an extension that the server does not have; add apps.FS to the options of New`)
+	require.ErrorContains(t, err, `tag "app" belongs to an extension that the server does not have; add apps.Pages to the options of New`)
 }
 
 func TestToolsWithAHandWrittenDefinition(t *testing.T) {
-	srv, err := mcpkit.New(&notes{}, apps.FS(files("notes/board.html", boardHTML)))
+	srv, err := mcpkit.New(&notes{}, apps.Pages(board("ui://notes/board")))
 	require.NoError(t, err)
 	handler := func(context.Context, *mcpkit.Call) (any, error) { return "", nil }
 	add := func(name, ui string) error {
@@ -274,7 +271,5 @@ func TestToolsWithAHandWrittenDefinition(t *testing.T) {
 	require.NoError(t, add("good", `{"resourceUri":"ui://notes/board"}`))
 	require.Contains(t, ask(t, dial(t, srv), "tools/list", `{}`), `"_meta":{"io.github.mcpkit/name":"good","ui":{"resourceUri":"ui://notes/board"},"ui/resourceUri":"ui://notes/board"}`)
 	require.ErrorContains(t, add("a", `{"resourceUri":"ui://notes/bord"}`), `there is no page "ui://notes/bord"; did you mean "ui://notes/board"?`)
-	require.ErrorContains(t, add("b", `{"resourceUri":"ui://notes/board","csp":{}}`), `_meta.ui.csp belongs to the page, and hosts ignore it on a tool; write apps.Page("board", apps.Connect("https://api.example.com")) for the file board.html`)
-	require.ErrorContains(t, add("c", `{"permissions":{}}`), `_meta.ui.permissions belongs to the page`)
 	require.ErrorContains(t, add("d", `[]`), `_meta.ui: `)
 }

@@ -3,7 +3,6 @@ package apps_test
 import (
 	"context"
 	"fmt"
-	"testing/fstest"
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/ext/apps"
@@ -20,13 +19,13 @@ type Teapot struct {
 // Brew brews tea.
 func (Teapot) Brew() string { return "The tea is ready." }
 
+const teapotHTML = `<!doctype html><title>Teapot</title><p id="tea"></p>
+<script>mcpApp.connect({ onResult: (r) => { document.getElementById("tea").textContent = mcpApp.value(r); } });</script>`
+
 // A server ties a tool to a page, and a host reads the page.
-func ExampleFS() {
+func ExamplePages() {
 	ctx := context.Background()
-	pages := fstest.MapFS{"teapot.html": {Data: []byte(`<!doctype html><title>Teapot</title><p id="tea"></p>
-<script src="mcp-app.js"></script>
-<script>mcpApp.connect({ onResult: (r) => { document.getElementById("tea").textContent = mcpApp.value(r); } });</script>`)}}
-	c, err := client.Dial(ctx, mcpkit.MustNew(&Teapot{}, apps.FS(pages)))
+	c, err := client.Dial(ctx, mcpkit.MustNew(&Teapot{}, apps.Pages(apps.Page{URI: "ui://teapot", Title: "Teapot", HTML: teapotHTML})))
 	if err != nil {
 		panic(err)
 	}
@@ -49,18 +48,21 @@ func ExampleFS() {
 }
 
 // A page that loads from other origins names them.
-func ExamplePage() {
+func ExampleCSP() {
 	ctx := context.Background()
-	pages := fstest.MapFS{"teapot.html": {Data: []byte(`<!doctype html><title>Teapot</title><script src="https://cdn.example.com/tea.js"></script>`)}}
 	// docs:begin origins
-	option := apps.FS(pages, apps.Page("teapot",
-		apps.Resources("https://cdn.example.com"), // scripts, style sheets, images, fonts, media
-		apps.Connect("https://api.example.com"),   // fetch and WebSockets
-		apps.Frames("https://video.example.com"),
-		apps.Permissions("clipboardWrite"),
-	))
+	page := apps.Page{
+		URI:  "ui://teapot",
+		HTML: teapotHTML,
+		CSP: apps.CSP{
+			Resources: []string{"https://cdn.example.com"}, // scripts, style sheets, images, fonts, media
+			Connect:   []string{"https://api.example.com"}, // fetch and WebSockets
+			Frames:    []string{"https://video.example.com"},
+		},
+		Permissions: []string{"clipboardWrite"},
+	}
 	// docs:end origins
-	c, err := client.Dial(ctx, mcpkit.MustNew(&Teapot{}, option))
+	c, err := client.Dial(ctx, mcpkit.MustNew(&Teapot{}, apps.Pages(page)))
 	if err != nil {
 		panic(err)
 	}

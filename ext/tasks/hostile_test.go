@@ -331,13 +331,23 @@ func TestResultsAreKeptWhenTheDiskWasFull(t *testing.T) {
 	})
 }
 
+// inCapitals returns the result of a tool with its texts in capitals.
+func inCapitals(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
+	r, ok := result.(*mcpkit.ToolResult)
+	if !ok {
+		return result, nil
+	}
+	r = r.Clone()
+	for i, c := range r.Content {
+		r.Content[i] = &protocol.TextContent{Text: strings.ToUpper(c.(*protocol.TextContent).Text)}
+	}
+	return r, nil
+}
+
 func TestGuardsSeeTheTextsOfTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		guard := middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) {
-			return strings.ToUpper(text), nil
-		})
 		o := open(t)
-		o.srv.Use(guard)
+		o.srv.Use(middleware.GuardResult(inCapitals))
 		p := o.modern()
 		d := p.await(p.start("work", `{"seconds":1}`), protocol.TaskCompleted)
 		require.Equal(t, "DONE", contentOf(t, d.Result))

@@ -117,9 +117,7 @@ func TestRunsOfMountedServersGetTheArgumentsOfOuterMiddlewareOnce(t *testing.T) 
 func TestGuardsOfOuterServersSeeTheTextsOfTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer := mounted(t, "office", open(t).srv)
-		outer.Use(middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) {
-			return strings.ToUpper(text), nil
-		}))
+		outer.Use(middleware.GuardResult(inCapitals))
 		p := &peer{t: t, srv: outer}
 		require.Equal(t, "DONE", contentOf(t, p.await(p.start("office_work", `{"seconds":1}`), protocol.TaskCompleted).Result))
 	})

@@ -94,9 +94,8 @@ var mayImport = map[string][]string{
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.
-	"middleware":           {"mcpkit", "oauth", "protocol", "protocol/jsonrpc", "reflectx", "internal/filelock", "internal/jsonx", "internal/limits", "internal/memo"},
-	"middleware/expvarmcp": {"fleet", "middleware", "mcpkit"},
-	"middleware/healthz":   {}, // HTTP, beside the protocol
+	"middleware":         {"mcpkit", "oauth", "protocol", "protocol/jsonrpc", "reflectx", "internal/filelock", "internal/jsonx", "internal/limits", "internal/memo"},
+	"middleware/healthz": {}, // HTTP, beside the protocol
 	"middleware/otelmcp": {"fleet", "middleware", "mcpkit", "protocol", "protocol/jsonrpc", "reflectx", "internal/jsonx",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
@@ -104,8 +103,7 @@ var mayImport = map[string][]string{
 	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth/resource", "internal/httpserve", "internal/nearest",
 		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"go.yaml.in/yaml/v4"},
-	"ext/apps": {"mcpkit", "protocol", "internal/jsonx", "internal/nearest",
-		"golang.org/x/net/html"}, // checks what pages load
+	"ext/apps":                    {"mcpkit", "protocol", "internal/jsonx", "internal/nearest"},
 	"fleet/internal/ordered":      {},
 	"ext/skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"ext/skills":                  {"mcpkit", "ext/skills/internal/skillmd", "protocol", "protocol/jsonrpc", "internal/jsonx"},

@@ -80,15 +80,6 @@ type RoomyWire interface {
 	Room() int64
 }
 
-// A DroppingWire is a [Wire] that may hold back a message until it is complete.
-type DroppingWire interface {
-	Wire
-
-	// Drop drops an incomplete message. It returns false if a part of it is already sent. It is
-	// called by the goroutine of Write.
-	Drop() bool
-}
-
 // An Origin is the context and header that came with a message.
 type Origin struct {
 	// Context adds its values to the context of the handler; its end is ignored. Nil means none.

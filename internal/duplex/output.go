@@ -472,9 +472,6 @@ func (o *output) stream(ctx context.Context, r *jsonrpc.Response, quiet func(tim
 			o.fail(w.err)
 		} else if err != nil {
 			end = []byte(givenUp + "\n") // the peer skips that line; another one has the error
-			if d, ok := o.wire.(DroppingWire); ok && d.Drop() {
-				end = nil
-			}
 			end = jsonrpc.AppendResponse(end, &jsonrpc.Response{ID: r.ID, Error: r.Broken(err)})
 			end = append(end, '\n')
 		}

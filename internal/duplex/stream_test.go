@@ -88,44 +88,6 @@ func TestStreamWithProgressContinues(t *testing.T) {
 	})
 }
 
-// droppingWire holds a message until its end was written.
-type droppingWire struct {
-	wire
-	part []byte
-}
-
-func (w *droppingWire) Write(p []byte) (int, error) {
-	w.part = append(w.part, p...)
-	if p[len(p)-1] == '\n' {
-		whole := w.part
-		w.part = nil
-		if _, err := w.wire.Write(whole); err != nil {
-			return 0, err
-		}
-	}
-	return len(p), nil
-}
-
-func (w *droppingWire) Drop() bool { w.part = nil; return true }
-
-func TestIncompleteMessagesAreDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &droppingWire{}
-		w.in, w.errs, w.out, w.closed = make(chan []byte, 1), make(chan error), make(chan string, 100), make(chan struct{})
-		over := make(chan error, 1)
-		go func() {
-			over <- duplex.Serve(t.Context(), w, &handler{methods: methods{"broken": streamed("[1,", errors.New("no more"))}}, nil)
-		}()
-		p := &peer{t: t, wire: &w.wire}
-		p.send(request(1, "broken"))
-		require.Equal(t, failure(1, -32603, "internal error"), p.receive())
-		p.send(request(2, "ping"))
-		require.Equal(t, answer(2, `"ping"`), p.receive())
-		close(w.in)
-		require.NoError(t, <-over)
-	})
-}
-
 func TestEndlessResultInABatchIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := 0

@@ -76,11 +76,7 @@ func (r *reader) skip(line []byte) {
 func (r *reader) tooLong() error {
 	head := r.head
 	r.head = nil
-	return tooLong(r.most, r.raise, head)
-}
-
-func tooLong(most int, raise string, head []byte) error {
-	return &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; raise %s", most, raise), Head: head}
+	return &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; raise %s", r.most, r.raise), Head: head}
 }
 
 // last returns the text after the last line break, once, and then the reason for the end.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,9 +41,8 @@ func (counter) Fail() (count, error) { return count{}, mcpkit.Errorf("the counte
 func (counter) Limits() string       { return "at most 10" }
 
 // page returns a page with the body and a script, which has the variables app and log.
-func page(body, script string) fstest.MapFS {
-	return fstest.MapFS{"counter.html": {Data: []byte(`<!doctype html><title>Counter</title><style>body { margin: 0 }</style>` + body + `<ol id="log"></ol>
-<script src="mcp-app.js"></script>
+func page(body, script string) apps.Page {
+	return apps.Page{URI: "ui://counter", HTML: `<!doctype html><title>Counter</title><style>body { margin: 0 }</style>` + body + `<ol id="log"></ol>
 <script>
 	const log = (...words) => document.getElementById("log").appendChild(document.createElement("li")).textContent = words.map((w) => typeof w === "string" ? w : JSON.stringify(w)).join(" ");
 	const app = mcpApp.connect({
@@ -58,13 +56,13 @@ func page(body, script string) fstest.MapFS {
 	});
 	const logged = (promise) => promise.then((v) => log("done", v ?? "nothing"), (err) => log("failed", err.message));
 	` + script + `
-</script>`)}}
+</script>`}
 }
 
-func serve(t *testing.T, files fstest.MapFS, opts ...apps.Option) *mcpkit.Server {
+func serve(t *testing.T, page apps.Page) *mcpkit.Server {
 	t.Helper()
 	browser.Need(t)
-	srv, err := mcpkit.New(&counter{}, apps.FS(files, opts...))
+	srv, err := mcpkit.New(&counter{}, apps.Pages(page))
 	require.NoError(t, err)
 	return srv
 }
@@ -110,7 +108,7 @@ func TestAPageTalksToTheHost(t *testing.T) {
 		logged(app.downloadFile({ type: "resource_link", uri: "counter://limits", name: "limits" }));
 		logged(app.requestDisplayMode("fullscreen"));
 		app.ready.then(() => { app.log("info", { a: 1 }); app.close(); });
-	`), apps.Border(true)), "show", map[string]int{"from": 3})
+	`)), "show", map[string]int{"from": 3})
 	require.JSONEq(t, `{"role":"user","content":[{"type":"text","text":"hello"}]}`, app.WaitReceived("ui/message", 1))
 	app.WaitReceived("ui/update-model-context", 2)
 	require.Equal(t, []string{`{"structuredContent":{"shown":3}}`, `{"content":[{"type":"text","text":"three cards"}]}`}, app.Received("ui/update-model-context"))
@@ -165,7 +163,9 @@ func TestTheContentSecurityPolicyOfAPage(t *testing.T) {
 		fetch("https://other.example.com/x").catch(() => {});
 		document.body.append(Object.assign(document.createElement("iframe"), { src: "https://frame.example.com/" }));
 	`
-	app := browser.Show(t, serve(t, page("", script), apps.Page("counter", apps.Resources("https://allowed.example.com"), apps.Connect("https://api.example.com"))), "show", map[string]int{"from": 3})
+	allowed := page("", script)
+	allowed.CSP = apps.CSP{Resources: []string{"https://allowed.example.com"}, Connect: []string{"https://api.example.com"}}
+	app := browser.Show(t, serve(t, allowed), "show", map[string]int{"from": 3})
 	app.WaitBlocked("img-src https://other.example.com/x.png")
 	app.WaitBlocked("connect-src https://other.example.com/x")
 	app.WaitBlocked("frame-src https://frame.example.com")

@@ -2,7 +2,6 @@ package browser_test
 
 import (
 	"testing"
-	"testing/fstest"
 
 	"github.com/mcpkit/mcpkit-go/ext/apps"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -19,10 +18,9 @@ type Teapot struct {
 // Brew brews tea.
 func (Teapot) Brew() string { return "The tea is ready." }
 
-// teapotPages has the page of Brew.
-var teapotPages = fstest.MapFS{"teapot.html": {Data: []byte(`<!doctype html><title>Teapot</title><p id="tea"></p>
-<script src="mcp-app.js"></script>
-<script>mcpApp.connect({ onResult: (r) => { document.getElementById("tea").textContent = mcpApp.value(r); } });</script>`)}}
+// teapot is the page of Brew.
+var teapot = apps.Page{URI: "ui://teapot", HTML: `<!doctype html><title>Teapot</title><p id="tea"></p>
+<script>mcpApp.connect({ onResult: (r) => { document.getElementById("tea").textContent = mcpApp.value(r); } });</script>`}
 
 // In a test, Show calls the tool and shows its page, and the test waits for what a person would see.
 func Example() {
@@ -30,6 +28,6 @@ func Example() {
 }
 
 func testBrew(t *testing.T) {
-	app := browser.Show(t, mcpkit.MustNew(&Teapot{}, apps.FS(teapotPages)), "brew", nil)
+	app := browser.Show(t, mcpkit.MustNew(&Teapot{}, apps.Pages(teapot)), "brew", nil)
 	app.WaitFor(`document.getElementById("tea").textContent === "The tea is ready."`)
 }

@@ -198,7 +198,7 @@ func (*Bakery) Names(prefix string) []string {
 }
 
 const windowPage = `<!doctype html><title>window</title><button id="more">More</button><p id="seen"></p><p id="calls"></p>
-<script src="mcp-app.js"></script><script>
+<script>
 const app = mcpApp.connect({ name: "window", onResult: (r) => { document.getElementById("seen").textContent = mcpApp.value(r); } });
 document.getElementById("more").onclick = async () => { document.getElementById("calls").textContent = mcpApp.value(await app.callTool("photo")); };
 </script>`
@@ -208,7 +208,7 @@ func newBakery(t testing.TB) *mcpkit.Server {
 	t.Helper()
 	folder := fstest.MapFS{"knead/SKILL.md": {Data: []byte("---\nname: knead\ndescription: Kneads dough\n---\n\nTen minutes.\n")}}
 	srv, err := mcpkit.New(&Bakery{}, mcpkit.Logger(slog.New(slog.DiscardHandler)), mcpkit.Instructions("Ask for the customer's name first."),
-		tasks.New(tasks.PollInterval(50*time.Millisecond)), skills.FS(folder), apps.FS(fstest.MapFS{"window.html": {Data: []byte(windowPage)}}))
+		tasks.New(tasks.PollInterval(50*time.Millisecond)), skills.FS(folder), apps.Pages(apps.Page{URI: "ui://window", HTML: windowPage}))
 	require.NoError(t, err)
 	srv.Use(middleware.Logging(slog.New(slog.DiscardHandler)), middleware.RateLimit(1e6, 1e6))
 	return srv

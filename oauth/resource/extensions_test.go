@@ -42,7 +42,7 @@ func (m *matrix) newExtensions() *extensions {
 	const skill = "---\nname: erasing\ndescription: hush\n---\nhush\n"
 	srv, err := mcpkit.New(&desk{}, mcpkit.Authenticated(), mcpkit.Logger(m.logger), tasks.New(),
 		skills.FS(fstest.MapFS{"erasing/SKILL.md": {Data: []byte(skill)}}, skills.Scopes("notes:write")),
-		apps.FS(fstest.MapFS{"board.html": {Data: []byte("<title>hush</title>")}}))
+		apps.Pages(apps.Page{URI: "ui://board", HTML: "<title>hush</title>"}))
 	require.NoError(m.t, err)
 	m.t.Cleanup(func() { require.NoError(m.t, srv.Close()) })
 	transport := streamable.NewHandler(srv, &streamable.Options{Logger: m.logger})

@@ -107,7 +107,7 @@ const (
 	// 17 bytes.
 	ContentLength = Framing(framing.ContentLength)
 
-	// AnyFraming accepts both. The first bytes from the peer select the framing for both
+	// AnyFraming accepts both. The first byte from the peer selects the framing for both
 	// directions. Until then, messages are written as lines.
 	AnyFraming = Framing(framing.Any)
 )
