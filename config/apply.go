@@ -110,15 +110,11 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 		add(middleware.Logging(c.Logger(nil), opts...))
 	})
 	if a := m.Audit; a != nil {
-		var file []middleware.AuditFileOption
-		if or(a.Sync, false) {
-			file = append(file, middleware.SyncAudit())
-		}
-		log, err := middleware.OpenAuditFile(string(a.File), file...)
+		file, err := os.OpenFile(string(a.File), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return nil, nil, fmt.Errorf("config: middleware.audit.file: %w", err)
 		}
-		close = log.Close
+		close = file.Close
 		var opts []middleware.AuditOption
 		if or(a.Begin, false) {
 			opts = append(opts, middleware.AuditBegin())
@@ -126,7 +122,7 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 		if or(a.Arguments, false) {
 			opts = append(opts, middleware.AuditArguments())
 		}
-		add(middleware.Audit(log, opts...))
+		add(middleware.Audit(slog.NewJSONHandler(file, nil), opts...))
 	}
 	if or(m.ErrorCodes, false) {
 		add(middleware.ErrorCodes())

@@ -181,7 +181,6 @@ type Logging struct {
 // Audit configures middleware.Audit.
 type Audit struct {
 	File      Path  `key:"file" required:"" doc:"Path of the file."`
-	Sync      *bool `key:"sync" doc:"Sync the file to disk after each record."`
 	Begin     *bool `key:"begin" doc:"Write a record before the call as well."`
 	Arguments *bool `key:"arguments" doc:"Include the arguments, without secrets."`
 }

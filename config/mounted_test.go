@@ -12,7 +12,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/config"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -69,14 +68,14 @@ func calls(t *testing.T, path string) (lines []string) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for record := range bytes.Lines(text) {
-		var r middleware.AuditRecord
+		var r struct{ Event, Name, Method, Outcome string }
 		require.NoError(t, json.Unmarshal(record, &r))
 		if r.Method != protocol.MethodToolsCall {
 			continue
 		}
 		line := r.Event + " " + r.Name
 		if r.Outcome != "" {
-			line += " " + string(r.Outcome)
+			line += " " + r.Outcome
 		}
 		lines = append(lines, line)
 	}

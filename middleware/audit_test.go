@@ -3,13 +3,9 @@ package middleware_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strings"
-	"sync"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +20,7 @@ func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		srv := newServer(t, mcpkit.NewTool("login", func(in login) error { time.Sleep(time.Second); return errors.New("secret text") }))
-		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditBegin(), middleware.AuditArguments()))
+		srv.Use(middleware.Audit(slog.NewJSONHandler(&b, nil), middleware.AuditBegin(), middleware.AuditArguments()))
 		srv.UseFor(mcpkit.OnTool("closed"), middleware.Scopes("s"))
 		require.NoError(t, srv.Add(mcpkit.NewTool("closed", ok)))
 		p := legacy(t, srv, "0123456789abcdef")
@@ -36,7 +32,7 @@ func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
 		ref := got[0]["ref"]
 		require.Len(t, ref, 10)
 		begin := map[string]any{
-			"time": "2000-01-01T00:00:00Z", "event": "begin", "ref": ref, "request": "1", "method": "tools/call", "name": "login", "version": "2025-11-25",
+			"time": "2000-01-01T00:00:00Z", "level": "INFO", "msg": "audit", "event": "begin", "ref": ref, "request": "1", "method": "tools/call", "name": "login", "version": "2025-11-25",
 			"principal": map[string]any{"subject": "ann"}, "session": "01234567…", "arguments": map[string]any{"user": "ann", "pass": "[redacted]"},
 		}
 		require.Equal(t, begin, got[0])
@@ -49,57 +45,37 @@ func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
 	})
 }
 
-// limited is a writer that fails after so many bytes, like a full disk.
-type limitedWriter struct {
-	bytes.Buffer
-	left int
-}
+// fullDisk is a writer that fails.
+type fullDisk struct{}
 
-func (w *limitedWriter) Write(p []byte) (int, error) {
-	n := min(len(p), w.left)
-	w.left -= n
-	w.Buffer.Write(p[:n])
-	if n < len(p) {
-		return n, errors.New("disk full")
-	}
-	return n, nil
-}
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-func TestNoAnswerLeavesWithoutItsRecord(t *testing.T) {
+func TestNoResponseLeavesWithoutItsRecord(t *testing.T) {
 	ran := 0
-	w := &limitedWriter{left: 1 << 20}
 	srv := newServer(t, mcpkit.NewTool("x", func() string { ran++; return "answer" }))
-	srv.Use(middleware.Audit(middleware.NewAuditLog(w)))
-	p := modern(t, srv)
-	require.Equal(t, "answer", p.toolText(t.Context(), "x"))
-	whole := w.Len()
-	w.left = 10 // half a line fits
-	require.Equal(t, "the audit log cannot be written, so there is no result", p.toolText(t.Context(), "x"))
-	require.Equal(t, whole+10, w.Len())
-	w.left = 1 << 20
-	require.Equal(t, "the audit log cannot be written, so there is no result", p.toolText(t.Context(), "x"), "nothing is appended to half a line")
-	require.Equal(t, whole+10, w.Len())
-	require.Equal(t, 3, ran)
+	srv.Use(middleware.Audit(slog.NewJSONHandler(fullDisk{}, nil)))
+	require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), "x"))
+	require.Equal(t, 1, ran)
 }
 
 func TestWithBeginNothingRunsWithoutARecord(t *testing.T) {
 	ran := 0
 	srv := newServer(t, mcpkit.NewTool("x", func() { ran++ }))
-	srv.Use(middleware.Audit(middleware.NewAuditLog(&limitedWriter{}), middleware.AuditBegin()))
+	srv.Use(middleware.Audit(slog.NewJSONHandler(fullDisk{}, nil), middleware.AuditBegin()))
 	require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), "x"))
 	require.Zero(t, ran)
 }
 
 func TestARefusalIsNotShownWithoutItsRecord(t *testing.T) {
 	srv := newServer(t, mcpkit.NewTool("x", ok))
-	srv.Use(middleware.Audit(middleware.NewAuditLog(&limitedWriter{})))
+	srv.Use(middleware.Audit(slog.NewJSONHandler(fullDisk{}, nil)))
 	require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), "unknown"))
 }
 
 func TestACallWhoseResultIsANilPointerHasItsRecord(t *testing.T) {
 	var b bytes.Buffer
 	srv := newServer(t, mcpkit.NewTool("ok", ok))
-	srv.Use(middleware.Audit(middleware.NewAuditLog(&b)))
+	srv.Use(middleware.Audit(slog.NewJSONHandler(&b, nil)))
 	srv.UseFor(mcpkit.OnTool("ok"), wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
 		return (*mcpkit.ToolResult)(nil), nil
 	}))
@@ -107,156 +83,64 @@ func TestACallWhoseResultIsANilPointerHasItsRecord(t *testing.T) {
 	require.Len(t, lines(t, b.String()), 1)
 }
 
-func TestAuditFileIsAppendedTo(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	for range 2 {
-		log, err := middleware.OpenAuditFile(file)
-		require.NoError(t, err)
-		srv := newServer(t, mcpkit.NewTool("x", ok))
-		srv.Use(middleware.Audit(log))
-		modern(t, srv).toolText(t.Context(), "x")
-		require.NoError(t, log.Close())
-		require.NoError(t, log.Close(), "twice is fine")
-		require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), "x"), "closed")
-	}
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Len(t, lines(t, string(text)), 2)
-	info, err := os.Stat(file)
-	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+func TestAuditHasARecordOfEachRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		srv := newServer(t, pay())
+		srv.Use(middleware.Audit(slog.NewJSONHandler(&b, nil), middleware.AuditBegin()))
+		p := modern(t, srv)
+		second := agree(t, p.round(t.Context(), "pay", ""))
+		time.Sleep(time.Minute)
+		third := agree(t, p.round(t.Context(), "pay", second))
+		require.Equal(t, "paid", textOf(t, p.round(t.Context(), "pay", third)))
+
+		got := lines(t, b.String())
+		require.Len(t, got, 4)
+		require.Equal(t, "begin", got[0]["event"])
+		for i, outcome := range []string{"input_required", "input_required", "ok"} {
+			record := got[1+i]
+			require.Equal(t, "end", record["event"])
+			require.Equal(t, outcome, record["outcome"])
+			require.Equal(t, got[0]["ref"], record["ref"])
+		}
+		require.Equal(t, 2.0, got[3]["round"])
+		require.InDelta(t, 63_000, got[3]["durationMs"], 1, "from the first round to the end of the last")
+	})
 }
 
-func syncIf(sync bool) []middleware.AuditFileOption {
-	if sync {
-		return []middleware.AuditFileOption{middleware.SyncAudit()}
-	}
+// keeping is a log that keeps the records.
+type keeping struct {
+	slog.Handler
+	records []slog.Record
+}
+
+func (k *keeping) Handle(_ context.Context, r slog.Record) error {
+	k.records = append(k.records, r)
 	return nil
 }
 
-func TestHalfALineIsCutOff(t *testing.T) {
-	long := strings.Repeat("x", 10_000)
-	for _, test := range []struct{ name, was, want string }{
-		{"whole", "{}\n{}\n", "{}\n{}\n"},
-		{"half", "{}\n{\"a", "{}\n"},
-		{"half a long one", "{}\n" + long, "{}\n"},
-		{"only half", long, ""},
-		{"empty", "", ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "audit.jsonl")
-			require.NoError(t, os.WriteFile(file, []byte(test.was), 0o600))
-			log, err := middleware.OpenAuditFile(file)
-			require.NoError(t, err)
-			require.NoError(t, log.Close())
-			got, err := os.ReadFile(file)
-			require.NoError(t, err)
-			require.Equal(t, test.want, string(got))
-		})
-	}
-	_, err := middleware.OpenAuditFile(t.TempDir())
-	require.Error(t, err)
-}
-
-func TestCallsThatEndTogetherAreAllInTheFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	log, err := middleware.OpenAuditFile(file, middleware.SyncAudit())
-	require.NoError(t, err)
-	srv := newServer(t, mcpkit.NewTool("x", ok))
-	srv.Use(middleware.Audit(log))
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 25 {
-				modern(t, srv).toolText(t.Context(), "x")
-			}
-		})
-	}
-	wg.Wait()
-	require.NoError(t, log.Close())
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Len(t, lines(t, string(text)), 200)
-}
-
-func TestAnAuditFileThatWasRenamedIsReopened(t *testing.T) {
-	for _, sync := range []bool{false, true} {
-		dir := t.TempDir()
-		file := filepath.Join(dir, "audit.jsonl")
-		log, err := middleware.OpenAuditFile(file, syncIf(sync)...)
-		require.NoError(t, err)
-		srv := newServer(t, mcpkit.NewTool("x", ok))
-		srv.Use(middleware.Audit(log))
-		p := modern(t, srv)
-		records := func(name string) int {
-			text, err := os.ReadFile(filepath.Join(dir, name))
-			require.NoError(t, err)
-			return len(lines(t, string(text)))
+// The bytes of a request may hold another request after its response.
+func TestAuditCopiesArguments(t *testing.T) {
+	log := &keeping{}
+	srv := newServer(t, mcpkit.NewTool("x", func(in struct {
+		Text string `json:"text"`
+	}) string {
+		return in.Text
+	}))
+	srv.Use(middleware.Audit(log, middleware.AuditArguments()))
+	var sent json.RawMessage
+	srv.Use(wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
+		sent = call.Arguments()
+		return next(ctx, call)
+	}))
+	modern(t, srv).toolText(t.Context(), "x", `{"text":"ann"}`)
+	copy(sent, `{"text":"bob"}`)
+	var kept json.RawMessage
+	log.records[0].Attrs(func(a slog.Attr) bool {
+		if a.Key == "arguments" {
+			kept = a.Value.Any().(json.RawMessage)
 		}
-		p.toolText(t.Context(), "x")
-		require.NoError(t, log.Reopen(), "nothing was renamed")
-		p.toolText(t.Context(), "x")
-		require.Equal(t, 2, records("audit.jsonl"))
-
-		require.NoError(t, os.Rename(file, filepath.Join(dir, "old.jsonl")))
-		p.toolText(t.Context(), "x")
-		require.Equal(t, 3, records("old.jsonl"), "until it is told the log stays where it is")
-		require.NoError(t, log.Reopen())
-		p.toolText(t.Context(), "x")
-		require.Equal(t, 3, records("old.jsonl"))
-		require.Equal(t, 1, records("audit.jsonl"))
-
-		require.NoError(t, os.Remove(file))
-		require.NoError(t, os.Mkdir(file, 0o700))
-		require.Error(t, log.Reopen())
-		require.Equal(t, "ok", p.toolText(t.Context(), "x"), "the old file is still there to write to")
-		require.NoError(t, os.Remove(file))
-		require.NoError(t, log.Reopen())
-		require.Equal(t, "ok", p.toolText(t.Context(), "x"))
-		require.Equal(t, 1, records("audit.jsonl"))
-		require.NoError(t, log.Close())
-		require.ErrorIs(t, log.Reopen(), os.ErrClosed)
-	}
-	require.ErrorIs(t, middleware.NewAuditLog(io.Discard).Reopen(), errors.ErrUnsupported)
-}
-
-func TestNoRecordIsLostWhileFilesAreRotated(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "audit.jsonl")
-	log, err := middleware.OpenAuditFile(file, middleware.SyncAudit())
-	require.NoError(t, err)
-	srv := newServer(t, mcpkit.NewTool("x", func(call *mcpkit.Call) string { return call.Ref() }))
-	srv.Use(middleware.Audit(log))
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	answered := map[any]bool{}
-	for range 4 {
-		wg.Go(func() {
-			for range 50 {
-				ref := modern(t, srv).toolText(t.Context(), "x")
-				mu.Lock()
-				answered[ref] = true
-				mu.Unlock()
-			}
-		})
-	}
-	for i := range 5 {
-		require.NoError(t, os.Rename(file, fmt.Sprintf("%s.%d", file, i)))
-		require.NoError(t, log.Reopen())
-	}
-	wg.Wait()
-	require.NoError(t, log.Close())
-	require.Len(t, answered, 200)
-	files, err := filepath.Glob(file + "*")
-	require.NoError(t, err)
-	require.Len(t, files, 6)
-	written := map[any]bool{}
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
-		for _, record := range lines(t, string(text)) {
-			written[record["ref"]] = true
-		}
-	}
-	require.Equal(t, answered, written)
+		return true
+	})
+	require.JSONEq(t, `{"text":"ann"}`, string(kept))
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,9 +19,7 @@ import (
 // what one costs is the difference to "none". docs/reference/middleware.md has the figures.
 func BenchmarkCall(b *testing.B) {
 	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	file, err := middleware.OpenAuditFile(filepath.Join(b.TempDir(), "audit.jsonl"))
-	require.NoError(b, err)
-	defer file.Close()
+	audit := slog.NewJSONHandler(io.Discard, nil)
 	logging := middleware.Logging(discard)
 	timeout, rate := middleware.Timeout(30*time.Second), middleware.RateLimit(1e9, 1e9)
 	for _, test := range []struct {
@@ -30,9 +27,9 @@ func BenchmarkCall(b *testing.B) {
 		use  []mcpkit.Middleware
 	}{
 		{"none", nil},
-		{"Audit, file", []mcpkit.Middleware{middleware.Audit(file)}},
+		{"Audit", []mcpkit.Middleware{middleware.Audit(audit)}},
 		{"Authorize", []mcpkit.Middleware{middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil })}},
-		{"Audit, file, with begin", []mcpkit.Middleware{middleware.Audit(file, middleware.AuditBegin())}},
+		{"Audit, with begin", []mcpkit.Middleware{middleware.Audit(audit, middleware.AuditBegin())}},
 		{"Cache, hit", []mcpkit.Middleware{middleware.Cache(time.Hour, middleware.CacheShared())}},
 		{"Concurrency", []mcpkit.Middleware{middleware.Concurrency(10)}},
 		{"Concurrency by caller", []mcpkit.Middleware{middleware.Concurrency(10, middleware.By(middleware.CallerOf))}},

@@ -23,7 +23,7 @@ import (
 func all() map[string]mcpkit.Middleware {
 	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	return map[string]mcpkit.Middleware{
-		"Audit":       middleware.Audit(middleware.NewAuditLog(io.Discard), middleware.AuditBegin(), middleware.AuditArguments()),
+		"Audit":       middleware.Audit(slog.NewJSONHandler(io.Discard, nil), middleware.AuditBegin(), middleware.AuditArguments()),
 		"Authorize":   middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil }),
 		"Cache":       middleware.Cache(time.Hour),
 		"Concurrency": middleware.Concurrency(10),

@@ -16,7 +16,6 @@ type Outcome string
 const (
 	OK            Outcome = "ok"
 	InputRequired Outcome = "input_required" // the client is asked a question (2026-07-28)
-	Unanswered    Outcome = "unanswered"     // the client did not answer a question in time (2026-07-28)
 	ToolError     Outcome = "tool_error"     // the method returned a result with isError
 	Failed        Outcome = "error"          // the method or middleware returned an error
 	ProtocolError Outcome = "protocol_error" // the name is unknown or the request is malformed

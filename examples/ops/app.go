@@ -29,7 +29,6 @@ const path = "/mcp" // of the MCP server
 type config struct {
 	key     []byte                // verifies tokens
 	audit   string                // the path of the audit file
-	rotated <-chan os.Signal      // receives a signal when the audit file was renamed; may be nil
 	logger  *slog.Logger          // receives all logs
 	spans   sdktrace.SpanExporter // exports traces
 	figures sdkmetric.Exporter    // exports metrics
@@ -44,7 +43,7 @@ type app struct {
 	server  *mcpkit.Server
 	mcp     *streamable.Handler
 	ready   *healthz.Ready
-	audit   *middleware.AuditLog
+	audit   *os.File
 	traces  *sdktrace.TracerProvider
 	metrics *sdkmetric.MeterProvider
 }
@@ -55,7 +54,7 @@ func newApp(c config) (*app, error) {
 	}
 	a := &app{config: c, echo: echo.New(), service: NewOrders()}
 	var err error
-	if a.audit, err = middleware.OpenAuditFile(c.audit, middleware.SyncAudit()); err != nil {
+	if a.audit, err = os.OpenFile(c.audit, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		return nil, err
 	}
 	a.traces = sdktrace.NewTracerProvider(sdktrace.WithBatcher(c.spans))
@@ -77,7 +76,8 @@ func (a *app) use() {
 		otelmcp.Middleware(otelmcp.TracerProvider(a.traces), otelmcp.MeterProvider(a.metrics)),
 		middleware.Logging(a.logger),
 	)
-	a.server.UseFor(mcpkit.OnMethod("tools/call"), middleware.Audit(a.audit, middleware.AuditBegin(), middleware.AuditArguments()))
+	audit := slog.NewJSONHandler(a.audit, nil)
+	a.server.UseFor(mcpkit.OnMethod("tools/call"), middleware.Audit(audit, middleware.AuditBegin(), middleware.AuditArguments()))
 	a.server.Use(
 		middleware.RateLimit(5, 10),
 		middleware.Concurrency(64),
@@ -121,16 +121,10 @@ func (a *app) serve(ctx context.Context, ln net.Listener) error {
 	failed := make(chan error, 1)
 	// Ends when the server is shut down.
 	go func() { failed <- server.Serve(ln) }()
-	for ctx.Err() == nil {
-		select {
-		case <-a.rotated:
-			if err := a.audit.Reopen(); err != nil {
-				a.logger.Error("cannot reopen the audit file", "error", err)
-			}
-		case err := <-failed:
-			return errors.Join(err, a.close(context.WithoutCancel(ctx)))
-		case <-ctx.Done():
-		}
+	select {
+	case err := <-failed:
+		return errors.Join(err, a.close(context.WithoutCancel(ctx)))
+	case <-ctx.Done():
 	}
 	a.ready.Drain()
 	time.Sleep(a.drain) // the load balancer sends requests until it has checked /readyz

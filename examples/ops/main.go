@@ -42,10 +42,8 @@ func main() {
 	defer stop()
 
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	rotated := make(chan os.Signal, 1)
-	signal.Notify(rotated, syscall.SIGHUP)
 	a, err := newApp(config{
-		key: key, audit: *audit, rotated: rotated, logger: logger,
+		key: key, audit: *audit, logger: logger,
 		spans: collector{logger}, figures: meter{logger}, drain: 5 * time.Second,
 	})
 	if err != nil {

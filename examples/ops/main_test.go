@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +34,6 @@ type running struct {
 	file    string
 	spans   *kept
 	figures *measured
-	rotated chan os.Signal
 	log     *bytes.Buffer // the log of the program; read it only after the end
 	http    *http.Client
 	stop    context.CancelFunc
@@ -69,10 +67,10 @@ func run(t *testing.T, change func(*Orders)) *running {
 	r := &running{
 		t: t, file: filepath.Join(t.TempDir(), "audit.jsonl"), spans: &kept{tracetest.NewInMemoryExporter()},
 		http: &http.Client{Transport: &http.Transport{}}, stopped: make(chan error, 1),
-		figures: &measured{}, rotated: make(chan os.Signal), log: &bytes.Buffer{},
+		figures: &measured{}, log: &bytes.Buffer{},
 	}
 	logger := slog.New(slog.NewJSONHandler(r.log, nil))
-	a, err := newApp(config{key: key, audit: r.file, rotated: r.rotated, logger: logger, spans: r.spans, figures: r.figures})
+	a, err := newApp(config{key: key, audit: r.file, logger: logger, spans: r.spans, figures: r.figures})
 	require.NoError(t, err)
 	r.app = a
 	change(a.service)
@@ -231,23 +229,6 @@ func TestTheAddressIsLogged(t *testing.T) {
 	require.Equal(t, "serving", record.Msg)
 	require.Equal(t, r.url+"/mcp", "http://"+record.Addr+record.Path)
 	require.Contains(t, line, `"build":`)
-}
-
-func TestTheAuditFileIsRotated(t *testing.T) {
-	r := run(t, func(*Orders) {})
-	ann := token("ann", "")
-	r.call(ann, "find", `{"id":"A1"}`)
-	old := r.file + ".1"
-	require.NoError(t, os.Rename(r.file, old))
-	r.rotated <- syscall.SIGHUP
-	r.rotated <- syscall.SIGHUP // received after the first was handled
-	r.call(ann, "find", `{"id":"A1"}`)
-	r.end()
-	for _, file := range []string{old, r.file} {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, 2, strings.Count(string(text), "\n"), "each call has two records")
-	}
 }
 
 func TestHealthChecksNeedNoToken(t *testing.T) {

@@ -413,20 +413,17 @@ func TestLimitsOfMiddlewareAreForRequests(t *testing.T) {
 	})
 }
 
-// A user may take days to answer, and no record waits for that.
 func TestTheAuditLogHasEachRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := open(t)
 		var log bytes.Buffer
-		o.srv.Use(middleware.Audit(middleware.NewAuditLog(&log)))
+		o.srv.Use(middleware.Audit(slog.NewJSONHandler(&log, nil)))
 		p := o.modern()
 		id := p.start("trip", `{}`)
 		p.await(id, protocol.TaskInputRequired)
-		time.Sleep(2 * mcpkit.AnswerTime)
 		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
 		synctest.Wait()
 		require.Equal(t, 1, strings.Count(log.String(), `"input_required"`), log.String())
-		require.NotContains(t, log.String(), string(middleware.Unanswered))
 	})
 }
 

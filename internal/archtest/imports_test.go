@@ -94,7 +94,7 @@ var mayImport = map[string][]string{
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.
-	"middleware":         {"mcpkit", "oauth", "protocol", "protocol/jsonrpc", "reflectx", "internal/filelock", "internal/jsonx", "internal/limits", "internal/memo"},
+	"middleware":         {"mcpkit", "oauth", "protocol", "protocol/jsonrpc", "reflectx", "internal/jsonx", "internal/limits", "internal/memo"},
 	"middleware/healthz": {}, // HTTP, beside the protocol
 	"middleware/otelmcp": {"fleet", "middleware", "mcpkit", "protocol", "protocol/jsonrpc", "reflectx", "internal/jsonx",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
