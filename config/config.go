@@ -30,7 +30,7 @@ type Config struct {
 	Log        Log        `key:"log" doc:"The program's log, on standard error. If set, it replaces the logger passed in code."`
 	Transport  Transport  `key:"transport" doc:"The transports. The default is standard input and output. Several may be set."`
 	Auth       *Auth      `key:"auth" doc:"Require access tokens that an authorization server issues. For HTTP only."`
-	Fleet      EngineURL  `key:"fleet" doc:"What replicas of the server share, so that they may stand behind any load balancer: sessions, streams, tasks, rates and used proofs. For example redis://host:6379 or bolt:///path; the program imports the package of the engine. Requires server.stateKeys, and server.name must be the same for all replicas."`
+	Fleet      EngineURL  `key:"fleet" doc:"What replicas of the server share, so that they may stand behind any load balancer: sessions, streams, tasks and used proofs. For example redis://host:6379 or bolt:///path; the program imports the package of the engine. Requires server.stateKeys, and server.name must be the same for all replicas."`
 	Middleware Middleware `key:"middleware" doc:"Middleware around every method. From the outermost to the innermost, it is logging, audit, errorCodes, rateLimit, concurrency, timeout, resultLimit and cache. All of it runs inside the middleware that code passed to Use before."`
 
 	onListen func(net.Addr) // for tests

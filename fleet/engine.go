@@ -1,5 +1,5 @@
 // Package fleet lets the replicas of a server share what outlives a request: legacy sessions and
-// their event streams, tasks, used proofs and rates. It also carries messages between them.
+// their event streams, tasks and used proofs. It also carries messages between them.
 //
 // An [Engine] is the database behind it. [NewMemory] makes one for a single process; the modules
 // below this one are engines for bbolt and Redis. An engine stores bytes and knows nothing of

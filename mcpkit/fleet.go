@@ -14,9 +14,9 @@ import (
 )
 
 // Fleet makes the server one of several replicas that share an engine, behind any load balancer.
-// Legacy sessions, their streams, the answers to their questions, tasks and rates are in the
-// engine, and a client may reach another replica with each request. Modern clients need that only
-// for tasks, rates and notifications.
+// Legacy sessions, their streams, the answers to their questions and tasks are in the engine, and a
+// client may reach another replica with each request. Modern clients need that only for tasks and
+// notifications. Rate limits count the calls of one replica.
 //
 // The option needs [StateKeys], and all replicas need the same keys and name. The server closes
 // the engine when it is closed. Without this option, everything is in memory.

@@ -1,8 +1,10 @@
 package mcpkit_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -124,4 +126,22 @@ func TestRecordsAreSealedForTheirIDAndServer(t *testing.T) {
 	require.Equal(t, "a record", string(r.Data))
 	_, err = open("other", key).Get(t.Context(), "7")
 	require.Error(t, err, "it is bound to its server")
+}
+
+func TestAReplicaWithTheRateTagWarnsOnceThatItCountsItsOwnCalls(t *testing.T) {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
+	defer engine.Close()
+	for range 2 {
+		var log bytes.Buffer
+		srv, err := mcpkit.New(nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))),
+			mcpkit.StateKeys([]byte(strings.Repeat("k", 32))), mcpkit.Fleet(engine.Open()))
+		require.NoError(t, err)
+		require.NoError(t, srv.Add(mcpkit.NewTool("draw", func() string { return "a card" }).Rate("2/h")))
+		for range 2 {
+			require.Contains(t, modern(t, srv).result("tools/call", `{"name":"draw"}`), "a card")
+		}
+		require.Contains(t, modern(t, srv).result("tools/call", `{"name":"draw"}`), "too many calls")
+		require.Equal(t, 1, strings.Count(log.String(), "divide them by the number of replicas"))
+		require.NoError(t, srv.Close())
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
-	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // A RateLimitError means that a caller made too many calls. Its text has a retry time for models;
@@ -106,7 +105,7 @@ func (e *entry) limitRate() {
 	h := e.run
 	e.run = func(ctx context.Context, call *Call) (Result, error) {
 		if call.run == nil { // Detach has counted the call of a run
-			if err := e.count(ctx, call); err != nil {
+			if err := e.count(call); err != nil {
 				return nil, err
 			}
 		}
@@ -114,17 +113,15 @@ func (e *entry) limitRate() {
 	}
 }
 
-// count counts the call in the limit of its caller, if the entry has one: in that of the whole fleet
-// if the server is a replica.
-func (e *entry) count(ctx context.Context, call *Call) error {
+// count counts the call in the limit of its caller, if the entry has one.
+func (e *entry) count(call *Call) error {
 	if e.calls == nil {
 		return nil
 	}
-	name := e.key
-	if call.row.method != protocol.MethodResourcesRead {
-		name = call.sent // with the prefix of a mounted server
+	if s := call.to(); s.fleet != nil {
+		s.warnOfRates.Do(func() { s.fleet.Logger().Warn(limits.PerReplica) })
 	}
-	if wait := e.calls.Take(ctx, call.Fleet(), "tag "+call.row.method+" "+name, callerOf(call), call.Round()); wait > 0 {
+	if wait := e.calls.Take(callerOf(call), call.Round()); wait > 0 {
 		return &RateLimitError{After: wait}
 	}
 	call.counted.Store(true)

@@ -203,7 +203,7 @@ func (c *Call) Detached() bool {
 // in the request, and not in its runs: the error is a [*RateLimitError] if the caller made too many.
 func (c *Call) Detach(id string) (*Run, error) {
 	if c.entry != nil && !c.counted.Load() {
-		if err := c.entry.count(c.ctx, c); err != nil {
+		if err := c.entry.count(c); err != nil {
 			return nil, err
 		}
 	}

@@ -34,6 +34,7 @@ type Server struct {
 	generated    *generatedDescriptions // part of descriptions
 	state        *rounds.Sealer
 	fleet        *fleet.Fleet // nil outside of a fleet
+	warnOfRates  sync.Once    // that the tag rate counts in this replica only
 	warnedOfKey  atomic.Bool
 
 	about atomic.Pointer[introduction]

@@ -1,8 +1,11 @@
 package middleware_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 )
@@ -108,6 +112,25 @@ func TestRateLimitForgetsWhoWasSeenLongestAgo(t *testing.T) {
 		require.Equal(t, "ok", p.toolText(as(t.Context(), "ann"), "x"), "forgotten, so it begins anew")
 		require.Equal(t, "too many calls; try again in 1s", p.toolText(as(t.Context(), "user 9999"), "x"), "remembered")
 	})
+}
+
+func TestRateLimitOfAReplicaWarnsOnceThatItCountsItsOwnCalls(t *testing.T) {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
+	defer engine.Close()
+	for range 2 {
+		var log bytes.Buffer
+		srv, err := mcpkit.New(nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))),
+			mcpkit.StateKeys([]byte(strings.Repeat("k", 32))), mcpkit.Fleet(engine.Open()))
+		require.NoError(t, err)
+		require.NoError(t, srv.Add(mcpkit.NewTool("x", ok)))
+		srv.Use(middleware.RateLimit(0, 2))
+		for range 2 {
+			require.Equal(t, "ok", modern(t, srv).toolText(t.Context(), "x"))
+		}
+		require.Equal(t, "too many calls", modern(t, srv).toolText(t.Context(), "x"))
+		require.Equal(t, 1, strings.Count(log.String(), "divide them by the number of replicas"))
+		require.NoError(t, srv.Close())
+	}
 }
 
 // gate is a tool that waits, and counts how many wait.

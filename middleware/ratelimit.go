@@ -3,8 +3,7 @@ package middleware
 import (
 	"context"
 	"fmt"
-	"path"
-	"runtime"
+	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -19,37 +18,25 @@ import (
 // used one first, which then has its full burst again. RateLimit panics on negative values, and if
 // both are 0.
 //
-// If the server is a replica ([mcpkit.Fleet]), the limit counts the calls of all replicas, and each
-// call that is let through costs two operations of the engine. While the engine is not available,
-// each replica counts by itself. Keys consist of plain values, without pointers. The replicas know a
-// limit by the line of code that calls RateLimit, and by its numbers: limits that are made in a loop
-// need different keys, such as [CallerAndTargetOf], or they count together.
+// In a fleet ([mcpkit.Fleet]), the limit counts the calls of one replica: divide it by the number of
+// replicas.
 func RateLimit(perSecond float64, burst int, opts ...KeyOption) mcpkit.Middleware {
 	if !(perSecond >= 0) || burst < 0 || perSecond == 0 && burst == 0 {
 		panic(fmt.Sprintf("middleware: RateLimit(%v, %d) allows no calls; write for example RateLimit(10, 20)", perSecond, burst))
 	}
-	return rateLimit(keyOf(opts, By(CallerOf)), callerLine(), perSecond, burst)
-}
-
-// callerLine returns the line that calls the function that calls it, with neither the folder nor
-// what else differs between builds.
-func callerLine() string {
-	pc, file, line, _ := runtime.Caller(2)
-	name := ""
-	if f := runtime.FuncForPC(pc); f != nil {
-		name = f.Name()
-	}
-	return fmt.Sprintf("%s %s:%d", name, path.Base(file), line)
-}
-
-func rateLimit(key KeyOption, name string, perSecond float64, burst int) mcpkit.Middleware {
+	key := keyOf(opts, By(CallerOf))
 	calls := limits.NewRounds[any](perSecond, burst, mcpkit.MaxRounds)
+	var warn sync.Once
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			if runsUserCode(call) && call.Run() == nil { // the request of a run was counted
-				if wait := calls.Take(ctx, call.Fleet(), "middleware "+name, key(call), call.Round()); wait > 0 {
-					return nil, &mcpkit.RateLimitError{After: wait}
-				}
+			if !runsUserCode(call) || call.Run() != nil { // the request of a run was counted
+				return next(ctx, call)
+			}
+			if f := call.Fleet(); f != nil {
+				warn.Do(func() { f.Logger().Warn(limits.PerReplica) })
+			}
+			if wait := calls.Take(key(call), call.Round()); wait > 0 {
+				return nil, &mcpkit.RateLimitError{After: wait}
 			}
 			return next(ctx, call)
 		}

@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/wellknown":   {},
-	"internal/limits":      {"fleet", "golang.org/x/time/rate"},
+	"internal/limits":      {"internal/expiring", "golang.org/x/time/rate"},
 	"internal/expiring":    {},
 	"internal/memo":        {"protocol", "internal/expiring", "internal/jsonx"},
 	"internal/sse":         {},

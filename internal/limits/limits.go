@@ -2,19 +2,19 @@
 package limits
 
 import (
-	"container/list"
-	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/internal/expiring"
 )
 
 // Forever is the wait of a key that may never go.
 const Forever = rate.InfDuration
+
+// PerReplica is the warning of a server that has a rate limit and is a replica of a fleet.
+const PerReplica = "mcpkit: rate limits count the calls of one replica; divide them by the number of replicas"
 
 // maxKeys is how many keys a table remembers.
 const maxKeys = 10_000
@@ -24,47 +24,39 @@ const maxKeys = 10_000
 type Table[K comparable] struct {
 	rate  rate.Limit
 	burst int
+	full  time.Duration // after this time without calls, a limiter has its full burst
 
-	mu     sync.Mutex
-	recent *list.List // of *entry[K], guarded by mu; the most recently used in front
-	byKey  map[K]*list.Element
-
-	shared shared
-}
-
-type entry[K comparable] struct {
-	key     K
-	limiter *rate.Limiter
+	mu       sync.Mutex
+	limiters *expiring.Map[K, *rate.Limiter] // replaced entries are put back under mu
 }
 
 // NewTable returns a table in which each key may go perSecond times a second, and burst times at
 // once.
 func NewTable[K comparable](perSecond float64, burst int) *Table[K] {
-	return &Table[K]{rate: rate.Limit(perSecond), burst: burst, recent: list.New(), byKey: map[K]*list.Element{}}
+	full := Forever
+	if seconds := float64(burst) / perSecond; seconds < Forever.Seconds() {
+		full = time.Duration(seconds*float64(time.Second)) + 1
+	}
+	limiters := expiring.New[K, *rate.Limiter](maxKeys)
+	return &Table[K]{rate: rate.Limit(perSecond), burst: burst, full: full, limiters: limiters}
 }
 
 // limiter returns the limiter of a key, which becomes the most recently used.
-func (t *Table[K]) limiter(key K) *rate.Limiter {
+func (t *Table[K]) limiter(key K, now time.Time) *rate.Limiter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e, ok := t.byKey[key]; ok {
-		t.recent.MoveToFront(e)
-		return e.Value.(*entry[K]).limiter
+	limiter, ok := t.limiters.Get(key, now)
+	if !ok {
+		limiter = rate.NewLimiter(t.rate, t.burst)
 	}
-	e := &entry[K]{key, rate.NewLimiter(t.rate, t.burst)}
-	t.byKey[key] = t.recent.PushFront(e)
-	if t.recent.Len() > maxKeys {
-		oldest := t.recent.Back()
-		delete(t.byKey, oldest.Value.(*entry[K]).key)
-		t.recent.Remove(oldest)
-	}
-	return e.limiter
+	t.limiters.Put(key, limiter, now.Add(t.full))
+	return limiter
 }
 
 // Take returns 0 if the key may go now, and counts it. Otherwise it returns how long to wait, which
 // is [Forever] if the key may never go.
 func (t *Table[K]) Take(key K, now time.Time) time.Duration {
-	limiter := t.limiter(key)
+	limiter := t.limiter(key, now)
 	if limiter.AllowN(now, 1) {
 		return 0
 	}
@@ -87,24 +79,10 @@ func NewRounds[K comparable](perSecond float64, burst, rounds int) Rounds[K] {
 	return Rounds[K]{NewTable[K](perSecond, burst), NewTable[K](perSecond*float64(rounds), burst*rounds)}
 }
 
-// Take is [Table.Take] for a round of a call; 0 is the first. If f is not nil, it counts for all
-// replicas of the fleet, and name says which limit of the program it is. A key then stands for what
-// fmt writes for it with %#v.
-//
-// A key that may not go by what this replica has counted is not looked up. While the fleet cannot be
-// asked, that count alone decides.
-func (r Rounds[K]) Take(ctx context.Context, f *fleet.Fleet, name string, key K, round int) time.Duration {
-	t := r.first
+// Take is [Table.Take] for a round of a call; 0 is the first.
+func (r Rounds[K]) Take(key K, round int) time.Duration {
 	if round > 0 {
-		t = r.later
-		name += " later"
+		return r.later.Take(key, time.Now())
 	}
-	if wait := t.Take(key, time.Now()); wait > 0 || f == nil {
-		return wait
-	}
-	wait, err := t.shared.take(ctx, f, fmt.Sprintf("%s %v %d %#v", name, float64(t.rate), t.burst, key), bucket{t.rate, t.burst})
-	if err != nil {
-		return 0
-	}
-	return wait
+	return r.first.Take(key, time.Now())
 }
