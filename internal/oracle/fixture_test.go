@@ -11,6 +11,7 @@ import (
 	"iter"
 	"log/slog"
 	"math/big"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -25,6 +26,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
+	"github.com/mcpkit/mcpkit-go/transport/sse"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -32,10 +38,10 @@ var quiet = slog.New(slog.DiscardHandler)
 // newFixture returns the server of the exchanges. "whole" puts lists on one page, "exposed" shows
 // all errors, "repair" repairs arguments, "step-up" shows what scopes are missing.
 func newFixture(t *testing.T, options []string) *mcpkit.Server {
-	opts := []mcpkit.Option{
+	opts := []mcpkit.Option{mcpkit.RawSchemas(rawschema.Compile),
 		mcpkit.With(&Inputs{}), mcpkit.With(&Results{}), mcpkit.With(&Questions{}), mcpkit.With(&Library{}),
 		mcpkit.Name("fixture", "1.2.3"), mcpkit.Logger(quiet), mcpkit.Authenticated(), mcpkit.TrustLocal("notes:read"),
-		mcpkit.MaxResultBytes(1000), mcpkit.Provide(func(context.Context) (Clock, error) { return Clock{}, nil }),
+		mcpkit.MaxResultBytes(1000), mcpkit.QuestionTimeout(65 * time.Second), mcpkit.Provide(func(context.Context) (Clock, error) { return Clock{}, nil }),
 	}
 	if !slices.Contains(options, "whole") {
 		opts = append(opts, mcpkit.PageSize(4))
@@ -53,16 +59,84 @@ func newFixture(t *testing.T, options []string) *mcpkit.Server {
 	srv, err := mcpkit.New(work, opts...)
 	require.NoError(t, err)
 	work.server = srv
+	require.NoError(t, srv.AddTool(protocol.Tool{Name: "raw", Description: "Has schemas that are written by hand.", InputSchema: json.RawMessage(rawInput)},
+		func(_ context.Context, call *mcpkit.Call) (any, error) { return call.Arguments(), nil }))
+	require.NoError(t, mcpkit.Handle(srv, "example.com/echo", func(_ context.Context, in Line) (Line, error) { return in, nil }))
+	if slices.Contains(options, "mounted") {
+		work.child, err = mcpkit.New(&Child{}, mcpkit.Logger(quiet), mcpkit.Authenticated())
+		require.NoError(t, err)
+		require.NoError(t, srv.Mount("child", work.child))
+	}
 	return srv
 }
 
-// withPrincipal authenticates callers by the fields X-User and X-Scopes, which no real server should do.
-func withPrincipal(next http.Handler) http.Handler {
+const rawInput = `{"type":"object","properties":{"name":{"type":"string","minLength":2},"count":{"type":"integer","default":3},"kind":{"oneOf":[{"const":"a"},{"const":"b"}]},` +
+	`"list":{"type":"array","items":{"$ref":"#/$defs/item"}}},"required":["name"],"dependentRequired":{"count":["kind"]},"$defs":{"item":{"type":"object","properties":{"x":{"type":"number"}},"required":["x"]}}}`
+
+// Child is mounted in the fixture.
+type Child struct {
+	_ struct {
+		Page   mcpkit.Resource `uri:"child://page"`
+		Pages  mcpkit.Resource `uri:"child://pages/{n}"`
+		Greet  mcpkit.Prompt   `params:"name"`
+		Locked mcpkit.Tool     `scopes:"notes:write"`
+	}
+}
+
+// Pay asks before it pays.
+func (*Child) Pay(ctx context.Context, call *mcpkit.Call) (string, error) {
+	ok, err := mcpkit.Confirm(ctx, "Pay?")
+	return fmt.Sprint(call.Name(), " ", call.Target(), " ", ok), err
+}
+
+// Page is a page.
+func (*Child) Page() string { return "page" }
+
+// Pages are pages.
+func (*Child) Pages(n int) string { return fmt.Sprint("page ", n) }
+
+// Greet greets.
+func (*Child) Greet(name string) string { return "Hello, " + name + "." }
+
+// Locked needs a scope.
+func (*Child) Locked() string { return "unlocked" }
+
+// transportOptions are options of all transports.
+type transportOptions struct {
+	stdio      stdio.Options
+	websocket  websocket.Options
+	streamable streamable.Options
+	sse        sse.Options
+}
+
+// optionsOf returns the options of transports: "small" limits, and those that are named like a field.
+func optionsOf(options []string) transportOptions {
+	o := transportOptions{stdio.Options{Logger: quiet}, websocket.Options{Logger: quiet}, streamable.Options{Logger: quiet}, sse.Options{Logger: quiet}}
+	if slices.Contains(options, "small") {
+		o.stdio.MaxMessageBytes, o.stdio.MaxInFlight = 10_000, 2
+		o.websocket.MaxMessageBytes, o.websocket.MaxInFlight = 10_000, 2
+		o.streamable.MaxBodyBytes, o.streamable.MaxInFlight, o.streamable.MaxSessions, o.streamable.MaxSubscriptions = 10_000, 2, 1, 1
+	}
+	if slices.Contains(options, "any-framing") {
+		o.stdio.Framing = stdio.AnyFraming
+	}
+	o.streamable.Stateless, o.streamable.JSONOnly = slices.Contains(options, "stateless"), slices.Contains(options, "json-only")
+	return o
+}
+
+const address = "127.0.0.1:8080"
+
+// atLoopback serves as if at [address], and authenticates callers by the fields X-User and X-Scopes,
+// which no real server should do.
+func atLoopback(next http.Handler) http.Handler {
+	local := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := context.WithValue(r.Context(), http.LocalAddrContextKey, local)
 		if scopes := r.Header.Get("X-Scopes"); scopes != "" {
-			p := &oauth.Principal{Subject: r.Header.Get("X-User"), Scopes: strings.Fields(scopes)}
-			r = r.WithContext(oauth.NewContext(r.Context(), p))
+			ctx = oauth.NewContext(ctx, &oauth.Principal{Subject: r.Header.Get("X-User"), Scopes: strings.Fields(scopes)})
 		}
+		r = r.WithContext(ctx)
+		r.RemoteAddr = "127.0.0.1:50000"
 		next.ServeHTTP(w, r)
 	})
 }
@@ -159,6 +233,8 @@ type Kinds struct {
 	Matrix   [][]float64       `json:"matrix,omitempty"`
 	Pointers []*int            `json:"pointers,omitempty"`
 	Map      map[string]string `json:"map,omitempty"`
+	IP       net.IP            `json:"ip,omitempty"`
+	UintMap  map[uint16]Level  `json:"uintMap,omitempty"`
 	IntMap   map[int]bool      `json:"intMap,omitempty"`
 	Level    Level             `json:"level,omitempty"`
 	Loud     Level             `json:"loud,omitempty" validate:"enum"`
@@ -490,7 +566,7 @@ type Work struct {
 		Read    mcpkit.Tool `scopes:"notes:read"`
 		Write   mcpkit.Tool `scopes:"notes:write" hints:"destructive"`
 	}
-	server *mcpkit.Server
+	server, child *mcpkit.Server
 }
 
 // Count counts, and reports progress and logs.
@@ -541,28 +617,35 @@ func (*Work) Read() string { return "may read" }
 // Write needs a scope that local callers do not have.
 func (*Work) Write() string { return "may write" }
 
-// Change changes the server's lists.
+// Change changes the server's lists, and lets the notifications pass before it returns.
 func (w *Work) Change(in struct {
-	What string `json:"what" validate:"oneof=tool untool prompt unprompt resource unresource template update"`
-}) (string, error) {
+	What string `json:"what" validate:"oneof=tool untool prompt unprompt resource unresource template update child unchild"`
+}) (did bool, err error) {
+	did = true
 	switch in.What {
 	case "tool":
-		return "", w.server.Add(mcpkit.NewTool("aaa", func() string { return "new" }).Desc("Is new."))
+		err = w.server.Add(mcpkit.NewTool("aaa", func() string { return "new" }).Desc("Is new."))
 	case "prompt":
-		return "", w.server.Add(mcpkit.NewPrompt("aaa", func() string { return "new" }).Desc("Is new."))
+		err = w.server.Add(mcpkit.NewPrompt("aaa", func() string { return "new" }).Desc("Is new."))
 	case "resource":
-		return "", w.server.Add(mcpkit.NewResource("aaa://new", "aaa", func() string { return "new" }).Desc("Is new."))
+		err = w.server.Add(mcpkit.NewResource("aaa://new", "aaa", func() string { return "new" }).Desc("Is new."))
 	case "template":
-		return "", w.server.Add(mcpkit.NewResource("aaa://{id}", "aaa", func(id string) string { return "new " + id }).Desc("Is new."))
+		err = w.server.Add(mcpkit.NewResource("aaa://{id}", "aaa", func(id string) string { return "new " + id }).Desc("Is new."))
+	case "child":
+		err = w.child.Add(mcpkit.NewTool("aaa", func() string { return "new" }).Desc("Is new."))
+	case "unchild":
+		did = w.child.RemoveTools("aaa")
 	case "untool":
-		return fmt.Sprint(w.server.RemoveTools("aaa")), nil
+		did = w.server.RemoveTools("aaa")
 	case "unprompt":
-		return fmt.Sprint(w.server.RemovePrompts("aaa")), nil
+		did = w.server.RemovePrompts("aaa")
 	case "unresource":
-		return fmt.Sprint(w.server.RemoveResources("aaa://new")), nil
+		did = w.server.RemoveResources("aaa://new")
 	default:
-		return fmt.Sprint(w.server.ResourceUpdated("library://rules")), nil
+		did = w.server.ResourceUpdated("library://rules")
 	}
+	<-time.After(time.Millisecond)
+	return did, err
 }
 
 // Questions asks the client.

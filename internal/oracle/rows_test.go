@@ -17,7 +17,7 @@ import (
 
 var (
 	versions   = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
-	transports = []string{"stdio", "http", "websocket"}
+	transports = []string{"stdio", "http", "websocket", "sse"}
 )
 
 const (
@@ -37,7 +37,7 @@ const (
 // request, $init the request initialize, $session the header fields of later requests.
 type row struct {
 	name    string
-	at      string // patterns of transport/version; "" is all, HTTP from 2025-03-26
+	at      string // patterns of transport/version; a * does not match sse
 	shows   string
 	options string // of the fixture
 	caps    string // what the client declares; "" is everything
@@ -46,12 +46,9 @@ type row struct {
 }
 
 func (r row) is(transport, version string) bool {
-	if r.at == "" {
-		return transport != "http" || version != versions[0]
-	}
 	return slices.ContainsFunc(strings.Fields(r.at), func(pattern string) bool {
 		ok, _ := path.Match(pattern, transport+"/"+version)
-		return ok
+		return ok && (transport != "sse" || pattern[0] != '*')
 	})
 }
 
@@ -154,7 +151,7 @@ func (r row) render(transport, version string) []txtar.File {
 
 var httpField = regexp.MustCompile(`^[A-Z][A-Za-z-]*: .*\n`)
 
-var httpRequest = regexp.MustCompile(`^[A-Z]+ /`)
+var httpRequest = regexp.MustCompile(`^[A-Z]+ [/<]`)
 
 // addMeta puts the modern _meta into params.
 func addMeta(params, meta string) string {
