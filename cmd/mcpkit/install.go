@@ -41,17 +41,24 @@ func hostNames() []string {
 	return names
 }
 
-// locate returns the host and its file.
-func (p *placement) locate(name string) (*hosts.Host, string, error) {
+// locate returns the host.
+func (p *placement) locate(name string) (*hosts.Host, error) {
 	h := hosts.Find(name)
 	if h == nil {
-		return nil, "", fmt.Errorf("%q is not a known host%s; write one of %s", name, nearest.Hint(name, hostNames()), strings.Join(hostNames(), ", "))
+		return nil, fmt.Errorf("%q is not a known host%s; write one of %s", name, nearest.Hint(name, hostNames()), strings.Join(hostNames(), ", "))
 	}
+	return h, nil
+}
+
+// byCommand reports whether the host's own command makes the change.
+func (p *placement) byCommand(h *hosts.Host) bool { return p.file == "" && h.HasCommand(p.project) }
+
+// path returns the host's file.
+func (p *placement) path(h *hosts.Host) (string, error) {
 	if p.file != "" {
-		return h, p.file, nil
+		return p.file, nil
 	}
-	file, err := h.File(p.project)
-	return h, file, err
+	return h.File(p.project)
 }
 
 func installCommand(std streams) *cobra.Command {
@@ -59,22 +66,24 @@ func installCommand(std streams) *cobra.Command {
 	cmd := remoteCommand(std, &cobra.Command{
 		Use:   "install HOST SERVER",
 		Short: "Add a server to the configuration of a chat client",
-		Long: `Adds a server to the configuration file of a HOST, a program with a chat:
+		Long: `Adds a server to a HOST, a program with a chat:
 ` + strings.Join(hostNames(), ", ") + `.
 
-Comments, order and other entries stay. The file is copied to a backup before
-it changes. An entry with the same name is not replaced without --force. Paths
-of programs become absolute, because hosts start them in a folder of their
-own. Before it writes, the program starts or calls the server and asks for its
+Hosts with a command for it, such as "claude mcp add", are set up by that
+command. For others the server becomes an entry of their configuration file:
+comments, order and other entries stay, and the file is copied to a backup
+before it changes. A server with the same name is not replaced without --force.
+Paths of programs become absolute, because hosts start them in a folder of
+their own. Before that, the program starts or calls the server and asks for its
 name; --no-check leaves that out.`,
 	}, func(ctx context.Context, r *remote) error { return runInstall(ctx, r, &p) }, func(r *remote, cmd *cobra.Command) {
 		r.before = 1
 		cmd.GroupID = groupSetup
 		cmd.Flags().BoolVar(&p.remove, "remove", false, "remove the server whose name follows HOST, also if another program added it")
-		cmd.Flags().BoolVar(&p.project, "project", false, "use the file of the project in the current folder, not that of the user")
+		cmd.Flags().BoolVar(&p.project, "project", false, "install it for the project in the current folder, not for the user")
 		cmd.Flags().StringVar(&p.file, "file", "", "use this configuration `file`, not the usual one")
-		cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "print the change, and write nothing")
-		cmd.Flags().StringVar(&p.name, "name", "", "the `name` of the server in the file; default: the name that the server reports")
+		cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "print the command or the change, and do nothing")
+		cmd.Flags().StringVar(&p.name, "name", "", "the `name` of the server there; default: the name that the server reports")
 		cmd.Flags().BoolVar(&p.force, "force", false, "replace another entry with the same name")
 		cmd.Flags().BoolVar(&p.noCheck, "no-check", false, "do not start or call the server before")
 	})
@@ -94,7 +103,7 @@ var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // runInstall is the command install.
 func runInstall(ctx context.Context, r *remote, p *placement) error {
-	h, file, err := p.locate(r.words[0])
+	h, err := p.locate(r.words[0])
 	if err != nil {
 		return r.usage("%v", err)
 	}
@@ -124,6 +133,18 @@ func runInstall(ctx context.Context, r *remote, p *placement) error {
 	if s.Name == "" {
 		return r.usage("the server reports no name; write --name NAME")
 	}
+	if p.byCommand(h) {
+		return r.installByCommand(ctx, h, p, s)
+	}
+	file, err := p.path(h)
+	if err != nil {
+		return r.usage("%v", err)
+	}
+	if folder := filepath.Dir(file); p.file == "" && !p.project {
+		if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+			r.say("there is no folder %s; is %s installed?", folder, h.Title)
+		}
+	}
 	err = editFile(file, p.dryRun, r.out, func(src []byte) ([]byte, error) { return h.Add(file, src, s, p.force) })
 	switch {
 	case errors.Is(err, errUnchanged):
@@ -135,14 +156,77 @@ func runInstall(ctx context.Context, r *remote, p *placement) error {
 	case p.dryRun:
 		return nil
 	}
-	r.out.printf("installed %s in %s; %s\n", s.Name, file, h.Reload())
+	r.out.printf("installed %s in %s; %s\n", s.Name, file, h.Reload)
+	r.noteSecrets(s)
+	return nil
+}
+
+// noteSecrets says what the host keeps, and what it does not.
+func (r *remote) noteSecrets(s hosts.Server) {
 	if len(s.Env)+len(s.Headers) > 0 {
-		r.say("the values of --env and --header are in the file as plain text")
+		r.say("the host keeps the values of --env and --header as plain text")
 	}
 	if r.inherit {
-		r.say("--inherit-env is not in the file; write --env NAME for each variable that the server needs")
+		r.say("--inherit-env has no effect on the host; write --env NAME for each variable that the server needs")
+	}
+}
+
+// installByCommand adds the server with the host's own command.
+func (r *remote) installByCommand(ctx context.Context, h *hosts.Host, p *placement, s hosts.Server) error {
+	command, err := h.AddCommand(s, p.project)
+	if err != nil {
+		return r.usage("%v", err)
+	}
+	quiet := func(words []string) error { return exec.CommandContext(ctx, words[0], words[1:]...).Run() }
+	if !p.force && !p.dryRun && h.HasServer(s.Name, p.project, quiet) {
+		r.say("%v", &hosts.ExistsError{Where: h.Title, Name: s.Name})
+		return exit(exitFault)
+	}
+	if err := runHost(ctx, r.out, command, p.dryRun); err != nil {
+		r.say("%v", err)
+		return exit(exitFault)
+	}
+	if !p.dryRun {
+		r.out.printf("installed %s in %s; %s\n", s.Name, h.Title, h.Reload)
+		r.noteSecrets(s)
 	}
 	return nil
+}
+
+// runHost runs the command of a host. With dryRun it only prints it.
+func runHost(ctx context.Context, out *screen, command []string, dryRun bool) error {
+	if dryRun {
+		out.printf("%s\n", shellLine(command))
+		return nil
+	}
+	if _, err := exec.LookPath(command[0]); err != nil {
+		return fmt.Errorf("there is no program %s in PATH; where it is, run:\n%s", command[0], shellLine(command))
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(command[:min(3, len(command))], " "), err)
+	}
+	return nil
+}
+
+var needsQuotes = regexp.MustCompile(`[^A-Za-z0-9_./:=@%+,-]`)
+
+// shellLine returns a command for a shell. It does not show values of environment variables, which
+// may be secrets.
+func shellLine(command []string) string {
+	var words []string
+	for _, word := range command {
+		name, value, _ := strings.Cut(word, "=")
+		switch {
+		case value != "" && os.Getenv(name) == value:
+			word = name + `="$` + name + `"`
+		case word == "" || needsQuotes.MatchString(word):
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
 }
 
 // absolute makes a command line independent of the working directory and of PATH, which hosts set
@@ -309,14 +393,25 @@ func printChange(out *screen, file string, src, changed []byte) {
 
 // runRemove is the command install with --remove.
 func runRemove(cmd *cobra.Command, std streams, p *placement, args []string) error {
-	h, file, err := p.locate(args[0])
+	h, err := p.locate(args[0])
 	if err != nil {
 		return err
 	}
-	out := newScreen(std.out)
-	err = editFile(file, p.dryRun, out, func(src []byte) ([]byte, error) { return h.Remove(file, src, args[1]) })
+	out, name := newScreen(std.out), args[1]
+	if p.byCommand(h) {
+		command, err := h.RemoveCommand(name, p.project)
+		if err == nil {
+			err = runHost(cmd.Context(), out, command, p.dryRun)
+		}
+		return failed(cmd, err)
+	}
+	file, err := p.path(h)
+	if err != nil {
+		return err
+	}
+	err = editFile(file, p.dryRun, out, func(src []byte) ([]byte, error) { return h.Remove(file, src, name) })
 	if err == nil && !p.dryRun {
-		out.printf("removed %s from %s; %s\n", args[1], file, h.Reload())
+		out.printf("removed %s from %s; %s\n", name, file, h.Reload)
 	}
 	return failed(cmd, err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/hosts"
 )
 
 // home makes a new folder that is that of the user, with the folder for configurations in it, and
@@ -23,23 +26,45 @@ func home(t *testing.T) string {
 	for _, name := range []string{"XDG_CONFIG_HOME", "AppData"} {
 		t.Setenv(name, filepath.Join(dir, ".config"))
 	}
-	t.Setenv("CODEX_HOME", "")
-	t.Setenv("CLAUDE_CONFIG_DIR", "")
+	t.Setenv("PATH", filepath.Join(dir, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	t.Chdir(dir)
 	return dir
 }
 
-func TestServersAreInstalledInAllHosts(t *testing.T) {
+// fakeHost writes a shell script into the PATH of home. It notes its arguments, one on each line, and
+// exits with the code.
+func fakeHost(t *testing.T, dir, name string, code int) (said func() string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a shell script")
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "bin"), 0o755))
+	log := filepath.Join(dir, name+".log")
+	script := fmt.Sprintf("#!/bin/sh\necho \"$#\" \"$@\" >>'%s'\necho hello from the host\n[ \"$2\" = get ] && exit 1\nexit %d\n", log, code)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bin", name), []byte(script), 0o755))
+	return func() string {
+		text, err := os.ReadFile(log)
+		require.NoError(t, err)
+		return string(text)
+	}
+}
+
+// fileHosts are the hosts without a command of their own.
+var fileHosts = []string{"claude-desktop", "cursor", "windsurf", "zed", "opencode"}
+
+func TestServersAreInstalledInFilesOfHosts(t *testing.T) {
 	dir := home(t)
 	notes := strings.Replace(lab(t), asLab, asServer, 1)
-	for _, host := range hostNames() {
+	for _, host := range fileHosts {
 		code, out, errs := said(t, "install", host, notes, "--env", "A=b", "--name", "notes", "--no-check")
 		require.Equal(t, exitOK, code, errs)
 		require.Contains(t, out, "installed notes in "+dir)
-		require.Contains(t, errs, "mcpkit install: the values of --env and --header are in the file as plain text\n")
+		require.Contains(t, errs, "mcpkit install: the host keeps the values of --env and --header as plain text\n")
+		require.Contains(t, errs, "mcpkit install: there is no folder "+dir, "the host is not installed here")
 		code, out, errs = said(t, "install", host, notes, "--env", "A=b", "--name", "notes", "--no-check")
 		require.Equal(t, exitOK, code, errs)
 		require.Contains(t, out, " has notes already, in "+dir)
+		require.NotContains(t, errs, "there is no folder")
 		code, _, errs = said(t, "install", host, notes, "--env", "A=c", "--name", "notes", "--no-check")
 		require.Equal(t, exitFault, code)
 		require.Contains(t, errs, `has another server named "notes"; choose another name with --name, or replace it with --force`)
@@ -48,8 +73,8 @@ func TestServersAreInstalledInAllHosts(t *testing.T) {
 		require.Contains(t, out, "the backup is "+dir)
 	}
 
-	for _, name := range hostNames() {
-		_, file, err := (&placement{}).locate(name)
+	for _, name := range fileHosts {
+		file, err := hosts.Find(name).File(false)
 		require.NoError(t, err)
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -61,7 +86,7 @@ func TestServersAreInstalledInAllHosts(t *testing.T) {
 		}
 	}
 
-	for _, host := range hostNames() {
+	for _, host := range fileHosts {
 		code, out, errs := said(t, "install", "--remove", host, "notes")
 		require.Equal(t, exitOK, code, errs)
 		require.Contains(t, out, "removed notes from "+dir)
@@ -108,16 +133,76 @@ func TestInstallingKeepsTheFile(t *testing.T) {
 	require.Equal(t, before, string(kept))
 }
 
+func TestHostsWithACommandAreSetUpByIt(t *testing.T) {
+	dir := home(t)
+	claude, codex := fakeHost(t, dir, "claude", 0), fakeHost(t, dir, "codex", 0)
+	const url = "https://orders.example.com/mcp"
+	code, out, errs := said(t, "install", "claude-code", url, "--name", "orders", "--no-check", "--header", "X-Team: a b")
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, "hello from the host\ninstalled orders in Claude Code; start a new session of claude; /mcp shows its servers\n", out)
+	require.Equal(t, "10 mcp add --scope user --transport http orders "+url+" --header X-Team: a b\n", claude())
+	code, _, errs = said(t, "install", "codex", url, "--name", "orders", "--no-check")
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, "3 mcp get orders\n5 mcp add orders --url "+url+"\n", codex())
+
+	code, _, errs = said(t, "install", "--remove", "claude-code", "orders", "--project")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, claude(), "5 mcp remove --scope project orders\n")
+
+	fakeHost(t, dir, "claude", 7)
+	code, out, errs = said(t, "install", "claude-code", url, "--name", "orders", "--no-check")
+	require.Equal(t, exitFault, code)
+	require.Equal(t, "hello from the host\n", out)
+	require.Equal(t, "mcpkit install: claude mcp add: exit status 7\n", errs)
+}
+
+// The commands of codex, gemini and code replace a server with the same name.
+func TestAServerOfTheSameNameIsNotReplacedByACommand(t *testing.T) {
+	dir := home(t)
+	gemini := fakeHost(t, dir, "gemini", 0)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".gemini"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".gemini", "settings.json"), []byte(`{"mcpServers": {"orders": {}}}`), 0o600))
+	args := []string{"install", "gemini", "https://orders.example.com/mcp", "--name", "orders", "--no-check"}
+	code, _, errs := said(t, args...)
+	require.Equal(t, exitFault, code)
+	require.Equal(t, "mcpkit install: Gemini CLI has another server named \"orders\"; choose another name with --name, or replace it with --force\n", errs)
+	code, _, errs = said(t, append(args, "--force")...)
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, "8 mcp add --scope user --transport http orders https://orders.example.com/mcp\n", gemini())
+}
+
+// Values of variables may be secrets.
+func TestCommandsOfHostsAreShownWithoutValues(t *testing.T) {
+	home(t)
+	t.Setenv("PATH", "")
+	t.Setenv("SHOP_TOKEN", "hush")
+	self, err := os.Executable()
+	require.NoError(t, err)
+	want := "claude mcp add --scope user lab --env SHOP_TOKEN=\"$SHOP_TOKEN\" --env 'A=b c' -- " + self + " " + asLab + "\n"
+	args := []string{"install", "claude-code", lab(t), "--env", "SHOP_TOKEN", "--env", "A=b c", "--name", "lab", "--no-check"}
+	code, _, errs := said(t, args...)
+	require.Equal(t, exitFault, code)
+	require.Equal(t, "mcpkit install: there is no program claude in PATH; where it is, run:\n"+want, errs)
+	code, out, errs := said(t, append(args, "--dry-run")...)
+	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, want, out)
+}
+
 func TestProjectsHaveFilesOfTheirOwn(t *testing.T) {
 	dir := home(t)
-	for host, file := range map[string]string{"claude-code": ".mcp.json", "vscode": ".vscode/mcp.json", "codex": ".codex/config.toml", "opencode": "opencode.json"} {
+	for host, file := range map[string]string{"vscode": ".vscode/mcp.json", "zed": ".zed/settings.json", "opencode": "opencode.json"} {
 		code, _, errs := said(t, "install", host, "https://orders.example.com/mcp", "--project", "--name", "orders", "--no-check", "--header", "X-Team: a")
 		require.Equal(t, exitOK, code, errs)
 		require.FileExists(t, filepath.Join(dir, filepath.FromSlash(file)))
 	}
-	code, _, errs := said(t, "install", "windsurf", "https://orders.example.com/mcp", "--project")
-	require.Equal(t, exitUsage, code)
-	require.Contains(t, errs, "Windsurf has no configuration file for projects; leave out --project")
+	for host, want := range map[string]string{
+		"windsurf": "Windsurf has no configuration file for projects; leave out --project",
+		"codex":    "only the command of Codex changes its configuration, for the user; leave out --file and --project",
+	} {
+		code, _, errs := said(t, "install", host, "https://orders.example.com/mcp", "--project", "--name", "orders", "--no-check")
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, errs, want)
+	}
 }
 
 func TestServersThatFailAreNotInstalled(t *testing.T) {
@@ -164,18 +249,11 @@ func TestPathsBecomeAbsolute(t *testing.T) {
 	require.Equal(t, []string{filepath.Join(dir, "notes"), "-db", filepath.Join(dir, "data"), dir, filepath.Dir(dir), ".x"}, got)
 }
 
-// Zed on Linux and opencode everywhere follow the XDG specification; others have variables of their
-// own.
+// Zed on Linux and opencode everywhere follow the XDG specification.
 func TestFilesAreWhereTheEnvironmentSays(t *testing.T) {
 	dir := home(t)
-	for _, name := range []string{"XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"} {
-		t.Setenv(name, filepath.Join(dir, "settings"))
-	}
-	files := map[string]string{
-		"opencode":    filepath.Join("settings", "opencode", "opencode.json"),
-		"codex":       filepath.Join("settings", "config.toml"),
-		"claude-code": filepath.Join("settings", ".claude.json"),
-	}
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "settings"))
+	files := map[string]string{"opencode": filepath.Join("settings", "opencode", "opencode.json")}
 	if runtime.GOOS == "linux" {
 		files["zed"] = filepath.Join("settings", "zed", "settings.json")
 	}
@@ -200,7 +278,7 @@ func TestInstallSaysThatHostsDoNotPassTheEnvironmentOn(t *testing.T) {
 	home(t)
 	code, _, errs := said(t, "install", "cursor", lab(t), "--name", "lab", "--inherit-env", "--no-check")
 	require.Equal(t, exitOK, code)
-	require.Equal(t, "mcpkit install: --inherit-env is not in the file; write --env NAME for each variable that the server needs\n", errs)
+	require.Contains(t, errs, "mcpkit install: --inherit-env has no effect on the host; write --env NAME for each variable that the server needs\n")
 }
 
 func TestAFileThatChangesMeanwhileIsKept(t *testing.T) {
@@ -235,11 +313,11 @@ func TestALinkToAMissingFileStays(t *testing.T) {
 
 func TestBrokenFilesStay(t *testing.T) {
 	dir := home(t)
-	file := filepath.Join(dir, ".mcp.json")
+	file := filepath.Join(dir, "mcp.json")
 	require.NoError(t, os.WriteFile(file, []byte("{"), 0o600))
-	code, _, errs := said(t, "install", "claude-code", lab(t), "--project")
+	code, _, errs := said(t, "install", "cursor", lab(t), "--file", file)
 	require.Equal(t, exitFault, code)
-	require.Contains(t, errs, "the file is not a JSON object with comments; correct it first")
+	require.Contains(t, errs, "correct the file first")
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "{", string(text))

@@ -1,22 +1,19 @@
-// Package hosts adds MCP servers to the configuration files of chat clients, and removes them. It
-// changes nothing but the entry of the server: comments, order and unknown keys stay.
+// Package hosts knows how chat clients are told of MCP servers: by a command of their own, or by an
+// entry in a JSON file.
 package hosts
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 )
 
-// A Server is an entry of a configuration file: a program, or a URL.
+// A Server is a program, or a URL.
 type Server struct {
 	Name    string
 	Command []string // the program and its arguments; nil for a URL
@@ -27,95 +24,121 @@ type Server struct {
 
 // A Host is a program with a chat, which connects to MCP servers.
 type Host struct {
-	Name  string // "claude-code"
-	Title string // "Claude Code"
+	Name   string // "claude-code"
+	Title  string // "Claude Code"
+	Reload string // what to do after a change
 
-	format  format
-	root    string                 // the key that holds the servers
-	user    func() (string, error) // the file of the user
-	project string                 // the file of a project, below its folder; "" if there is none
-	entry   func(Server) []member
-	noURL   string // what to do instead if the host takes no URLs
-	reload  string // what to do after a change
+	own  *command // nil if the host has no command
+	file *file    // nil if only its own command edits its file
 }
 
-// A member is a key and its value: a string, a bool, a list of strings or a list of members.
-type member struct {
-	key   string
-	value any
+// A command adds servers to the host, and removes them.
+type command struct {
+	add    func(s Server, scope string) []string
+	remove func(name, scope string) []string // nil if the host has no command for it
+	has    func(name string) []string        // succeeds if the host has the server; nil if the file shows it
+	// project reports that the command works for a project, too.
+	project bool
+	// noHeaders reports that the command takes no headers.
+	noHeaders bool
 }
 
-// A format edits files of a syntax. What it cannot edit is an error.
-type format interface {
-	// decode returns the whole file.
-	decode(src []byte) (map[string]any, error)
-	// set adds an entry to the object at the key root, or replaces the one that exists. The file was
-	// decoded before.
-	set(src []byte, root, name string, entry []member, exists bool) ([]byte, error)
-	// remove removes an entry that there is.
-	remove(src []byte, root, name string) ([]byte, error)
+// A file has an object of servers at the key root.
+type file struct {
+	root    string
+	user    func() (string, error)
+	project string           // below the folder of a project; "" if there is none
+	entry   func(Server) any // nil if only the host's own command writes it
+	noURL   string           // what to do instead if the host takes no URLs
 }
 
-// All are the hosts, by name.
+// All are the hosts.
 var All = []*Host{
 	{
-		Name: "claude-desktop", Title: "Claude Desktop", format: jsonc{}, root: "mcpServers",
-		user:   inConfig("Claude", "claude_desktop_config.json"),
-		entry:  programs("", "args", "env"),
-		noURL:  "add the URL in Claude Desktop, under Settings > Connectors",
-		reload: "restart Claude Desktop",
+		Name: "claude-desktop", Title: "Claude Desktop", Reload: "restart Claude Desktop",
+		file: &file{
+			root: "mcpServers", user: inConfig("Claude", "claude_desktop_config.json"), entry: plainEntry,
+			noURL: "add the URL in Claude Desktop, under Settings > Connectors",
+		},
 	},
 	{
-		Name: "claude-code", Title: "Claude Code", format: jsonc{}, root: "mcpServers",
-		user: claudeConfig, project: ".mcp.json",
-		entry:  either(programs("stdio", "args", "env"), urls("http", "url", "headers")),
-		reload: "start a new session of claude; /mcp shows its servers",
+		Name: "claude-code", Title: "Claude Code", Reload: "start a new session of claude; /mcp shows its servers",
+		// Options with lists of values come after the name, which they would take otherwise.
+		own: &command{project: true, add: func(s Server, scope string) []string {
+			words := []string{"claude", "mcp", "add", "--scope", scope}
+			if s.Command == nil {
+				return append(append(words, "--transport", "http", s.Name, s.URL), flags("--header", s.Headers)...)
+			}
+			return slices.Concat(words, []string{s.Name}, flags("--env", s.Env), []string{"--"}, s.Command)
+		}, remove: func(name, scope string) []string {
+			return []string{"claude", "mcp", "remove", "--scope", scope, name}
+		}},
 	},
 	{
-		Name: "vscode", Title: "VS Code", format: jsonc{}, root: "servers",
-		user: inConfig("Code", "User", "mcp.json"), project: filepath.Join(".vscode", "mcp.json"),
-		entry:  either(programs("stdio", "args", "env"), urls("http", "url", "headers")),
-		reload: "run the command MCP: List Servers in VS Code to start it",
+		Name: "vscode", Title: "VS Code", Reload: "run the command MCP: List Servers in VS Code to start it",
+		own: &command{add: func(s Server, _ string) []string {
+			e := typedEntry(s)
+			e.Name = s.Name
+			return []string{"code", "--add-mcp", string(encode(e, "", ""))}
+		}},
+		file: &file{
+			root: "servers", user: inConfig("Code", "User", "mcp.json"), project: filepath.Join(".vscode", "mcp.json"),
+			entry: func(s Server) any { return typedEntry(s) },
+		},
 	},
 	{
-		Name: "cursor", Title: "Cursor", format: jsonc{}, root: "mcpServers",
-		user: inHome(".cursor", "mcp.json"), project: filepath.Join(".cursor", "mcp.json"),
-		entry:  either(programs("", "args", "env"), urls("", "url", "headers")),
-		reload: "Cursor loads it at once; see Settings > MCP",
+		Name: "cursor", Title: "Cursor", Reload: "Cursor loads it at once; see Settings > MCP",
+		file: &file{root: "mcpServers", user: inHome(".cursor", "mcp.json"), project: filepath.Join(".cursor", "mcp.json"), entry: plainEntry},
 	},
 	{
-		Name: "windsurf", Title: "Windsurf", format: jsonc{}, root: "mcpServers",
-		user:   inHome(".codeium", "windsurf", "mcp_config.json"),
-		entry:  either(programs("", "args", "env"), urls("", "serverUrl", "headers")),
-		reload: "refresh the MCP servers in the settings of Windsurf",
+		Name: "windsurf", Title: "Windsurf", Reload: "refresh the MCP servers in the settings of Windsurf",
+		file: &file{root: "mcpServers", user: inHome(".codeium", "windsurf", "mcp_config.json"), entry: func(s Server) any {
+			e := newEntry(s)
+			e.ServerURL, e.URL = e.URL, ""
+			return e
+		}},
 	},
 	{
-		Name: "zed", Title: "Zed", format: jsonc{}, root: "context_servers",
-		user: zedSettings, project: filepath.Join(".zed", "settings.json"),
-		entry:  either(programs("", "args", "env"), urls("", "url", "headers")),
-		reload: "Zed loads it at once; see the settings of its agent panel",
+		Name: "zed", Title: "Zed", Reload: "Zed loads it at once; see the settings of its agent panel",
+		file: &file{root: "context_servers", user: zedSettings, project: filepath.Join(".zed", "settings.json"), entry: plainEntry},
 	},
 	{
-		Name: "codex", Title: "Codex", format: tomlFile{}, root: "mcp_servers",
-		user: codexConfig, project: filepath.Join(".codex", "config.toml"),
-		entry:  either(programs("", "args", "env"), urls("", "url", "http_headers")),
-		reload: "start a new session of codex; /mcp shows its servers",
+		Name: "codex", Title: "Codex", Reload: "start a new session of codex; /mcp shows its servers",
+		own: &command{noHeaders: true, add: func(s Server, _ string) []string {
+			words := []string{"codex", "mcp", "add", s.Name}
+			if s.Command == nil {
+				return append(words, "--url", s.URL)
+			}
+			return slices.Concat(words, flags("--env", s.Env), []string{"--"}, s.Command)
+		}, remove: func(name, _ string) []string {
+			return []string{"codex", "mcp", "remove", name}
+		}, has: func(name string) []string {
+			return []string{"codex", "mcp", "get", name}
+		}},
 	},
 	{
-		Name: "gemini", Title: "Gemini CLI", format: jsonc{}, root: "mcpServers",
-		user: inHome(".gemini", "settings.json"), project: filepath.Join(".gemini", "settings.json"),
-		entry:  either(programs("", "args", "env"), urls("", "httpUrl", "headers")),
-		reload: "start gemini again; /mcp shows its servers",
+		Name: "gemini", Title: "Gemini CLI", Reload: "start gemini again; /mcp shows its servers",
+		// An option with a list of values ends at the next option.
+		own: &command{project: true, add: func(s Server, scope string) []string {
+			words := []string{"gemini", "mcp", "add"}
+			if s.Command == nil {
+				return append(append(words, flags("--header", s.Headers)...), "--scope", scope, "--transport", "http", s.Name, s.URL)
+			}
+			words = append(append(words, flags("--env", s.Env)...), "--scope", scope, s.Name, s.Command[0], "--")
+			return append(words, s.Command[1:]...)
+		}, remove: func(name, scope string) []string {
+			return []string{"gemini", "mcp", "remove", "--scope", scope, name}
+		}},
+		file: &file{root: "mcpServers", user: inHome(".gemini", "settings.json"), project: filepath.Join(".gemini", "settings.json")},
 	},
 	{
-		Name: "opencode", Title: "opencode", format: jsonc{}, root: "mcp",
-		user: opencodeConfig, project: "opencode.json",
-		entry: either(func(s Server) []member {
-			return compact([]member{{"type", "local"}, {"command", s.Command}, {"environment", pairs(s.Env, "=")}, {"enabled", true}})
-		}, func(s Server) []member {
-			return append(urls("remote", "url", "headers")(s), member{"enabled", true})
-		}),
-		reload: "start opencode again",
+		Name: "opencode", Title: "opencode", Reload: "start opencode again",
+		file: &file{root: "mcp", user: opencodeConfig, project: "opencode.json", entry: func(s Server) any {
+			if s.Command == nil {
+				return opencodeEntry{Type: "remote", URL: s.URL, Headers: pairs(s.Headers, ":"), Enabled: true}
+			}
+			return opencodeEntry{Type: "local", Command: s.Command, Environment: pairs(s.Env, "="), Enabled: true}
+		}},
 	},
 }
 
@@ -128,49 +151,63 @@ func Find(name string) *Host {
 	return All[i]
 }
 
-// programs returns the entry of a program whose command and arguments have keys of their own.
-func programs(kind, args, env string) func(Server) []member {
-	return func(s Server) []member {
-		return compact([]member{{"type", kind}, {"command", s.Command[0]}, {args, s.Command[1:]}, {env, pairs(s.Env, "=")}})
+// flags returns a flag for each value.
+func flags(name string, values []string) []string {
+	var words []string
+	for _, v := range values {
+		words = append(words, name, v)
 	}
+	return words
 }
 
-// urls returns the entry of a URL.
-func urls(kind, url, headers string) func(Server) []member {
-	return func(s Server) []member {
-		return compact([]member{{"type", kind}, {url, s.URL}, {headers, pairs(s.Headers, ":")}})
-	}
+// An entry is that of a server in the files of most hosts.
+type entry struct {
+	Name      string            `json:"name,omitzero"` // for VS Code's command only
+	Type      string            `json:"type,omitzero"`
+	Command   string            `json:"command,omitzero"`
+	Args      []string          `json:"args,omitzero"` // [] for a program without arguments: some hosts require it
+	Env       map[string]string `json:"env,omitzero"`
+	URL       string            `json:"url,omitzero"`
+	ServerURL string            `json:"serverUrl,omitzero"`
+	Headers   map[string]string `json:"headers,omitzero"`
 }
 
-func either(program, url func(Server) []member) func(Server) []member {
-	return func(s Server) []member {
-		if s.Command == nil {
-			return url(s)
-		}
-		return program(s)
+func newEntry(s Server) entry {
+	if s.Command == nil {
+		return entry{URL: s.URL, Headers: pairs(s.Headers, ":")}
 	}
+	return entry{Command: s.Command[0], Args: append([]string{}, s.Command[1:]...), Env: pairs(s.Env, "=")}
 }
 
-// compact removes members without a value. A program keeps its empty list of arguments, which some
-// hosts require.
-func compact(all []member) []member {
-	return slices.DeleteFunc(all, func(m member) bool {
-		switch v := m.value.(type) {
-		case string:
-			return v == ""
-		case []member:
-			return len(v) == 0
-		}
-		return false
-	})
+func plainEntry(s Server) any { return newEntry(s) }
+
+func typedEntry(s Server) entry {
+	e := newEntry(s)
+	e.Type = "stdio"
+	if s.Command == nil {
+		e.Type = "http"
+	}
+	return e
+}
+
+type opencodeEntry struct {
+	Type        string            `json:"type"`
+	Command     []string          `json:"command,omitzero"`
+	Environment map[string]string `json:"environment,omitzero"`
+	URL         string            `json:"url,omitzero"`
+	Headers     map[string]string `json:"headers,omitzero"`
+	Enabled     bool              `json:"enabled"`
 }
 
 // pairs splits texts such as "KEY=value".
-func pairs(all []string, separator string) []member {
-	var members []member
+func pairs(all []string, separator string) map[string]string {
+	var members map[string]string
 	for _, text := range all {
+		if members == nil {
+			members = map[string]string{}
+		}
 		key, value, _ := strings.Cut(text, separator)
-		members = append(members, member{strings.TrimSpace(key), strings.TrimPrefix(value, " ")})
+		members[strings.TrimSpace(key)] = strings.TrimPrefix(value, " ")
 	}
 	return members
 }
@@ -189,13 +226,6 @@ func inConfig(parts ...string) func() (string, error) {
 		dir, err := os.UserConfigDir()
 		return filepath.Join(append([]string{dir}, parts...)...), err
 	}
-}
-
-func claudeConfig() (string, error) {
-	if dir := os.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
-		return filepath.Join(dir, ".claude.json"), nil
-	}
-	return inHome(".claude.json")()
 }
 
 func zedSettings() (string, error) {
@@ -228,142 +258,83 @@ func opencodeConfig() (string, error) {
 	return file, nil
 }
 
-func codexConfig() (string, error) {
-	if dir := os.Getenv("CODEX_HOME"); dir != "" {
-		return filepath.Join(dir, "config.toml"), nil
+// HasCommand reports whether the host has a command of its own, for the user or for the project in
+// the current folder.
+func (h *Host) HasCommand(project bool) bool { return h.own != nil && (!project || h.own.project) }
+
+// scope returns what commands call the user and the project.
+func scope(project bool) string {
+	if project {
+		return "project"
 	}
-	return inHome(".codex", "config.toml")()
+	return "user"
+}
+
+// AddCommand returns the host's own command that adds the server.
+func (h *Host) AddCommand(s Server, project bool) ([]string, error) {
+	if h.own.noHeaders && len(s.Headers) > 0 {
+		return nil, fmt.Errorf("the command of %s takes no headers; leave out --header", h.Title)
+	}
+	return h.own.add(s, scope(project)), nil
+}
+
+// RemoveCommand returns the host's own command that removes the server.
+func (h *Host) RemoveCommand(name string, project bool) ([]string, error) {
+	if h.own.remove == nil {
+		return nil, fmt.Errorf("%s has no command that removes a server; remove it there", h.Title)
+	}
+	return h.own.remove(name, scope(project)), nil
+}
+
+// HasServer reports whether the host has a server with the name, which its own command would
+// replace. It calls run for a command, whose result it does not need.
+func (h *Host) HasServer(name string, project bool, run func(command []string) error) bool {
+	if h.own.has != nil {
+		return run(h.own.has(name)) == nil
+	}
+	file, err := h.File(project)
+	if err != nil {
+		return false
+	}
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return false
+	}
+	d, err := parse(src)
+	return err == nil && member(object(d.Value, h.file.root), name) != nil
 }
 
 // File returns the configuration file: that of the project in the current folder, or of the user.
 func (h *Host) File(project bool) (string, error) {
 	switch {
+	case h.file == nil:
+		return "", fmt.Errorf("only the command of %s changes its configuration, for the user; leave out --file and --project", h.Title)
 	case !project:
-		return h.user()
-	case h.project == "":
+		return h.file.user()
+	case h.file.project == "":
 		return "", fmt.Errorf("%s has no configuration file for projects; leave out --project", h.Title)
 	}
-	return filepath.Abs(h.project)
+	return filepath.Abs(h.file.project)
 }
 
-// Reload says what the user has to do after a change.
-func (h *Host) Reload() string { return h.reload }
-
-// An ExistsError says that the file has another entry with the name.
-type ExistsError struct{ File, Name string }
+// An ExistsError says that the host has another server with the name.
+type ExistsError struct{ Where, Name string }
 
 func (e *ExistsError) Error() string {
-	return fmt.Sprintf("%s has another server named %q; choose another name with --name, or replace it with --force", e.File, e.Name)
+	return fmt.Sprintf("%s has another server named %q; choose another name with --name, or replace it with --force", e.Where, e.Name)
 }
 
 // ErrNotInstalled says that the file has no entry with the name.
 var ErrNotInstalled = errors.New("not installed")
 
-// Add returns the content of the file with the server. The content is nil if the file has the same
-// entry already. Src is the present content, which may be empty.
-func (h *Host) Add(file string, src []byte, s Server, force bool) ([]byte, error) {
-	if s.Command == nil && h.noURL != "" {
-		return nil, fmt.Errorf("%s reads only programs from its file; %s", h.Title, h.noURL)
-	}
-	entries, err := h.servers(src)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	entry := h.entry(s)
-	old, exists := entries[s.Name]
-	if exists {
-		if reflect.DeepEqual(old, plain(entry)) {
-			return nil, nil
-		}
-		if !force {
-			return nil, &ExistsError{file, s.Name}
-		}
-	}
-	out, err := h.format.set(src, h.root, s.Name, entry, exists)
-	return h.checked(file, src, out, err, func(servers map[string]any) { servers[s.Name] = plain(entry) })
-}
-
-// Remove returns the content of the file without the server. The error is [ErrNotInstalled] if the
-// file does not have it.
-func (h *Host) Remove(file string, src []byte, name string) ([]byte, error) {
-	entries, err := h.servers(src)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if _, exists := entries[name]; !exists {
-		others := ""
-		if len(entries) > 0 {
-			others = "; there are " + strings.Join(slices.Sorted(maps.Keys(entries)), ", ")
-		}
-		return nil, fmt.Errorf("%s: the server %q is %w%s", file, name, ErrNotInstalled, others)
-	}
-	out, err := h.format.remove(src, h.root, name)
-	return h.checked(file, src, out, err, func(servers map[string]any) { delete(servers, name) })
-}
-
-// servers returns the members of the object at the key root.
-func (h *Host) servers(src []byte) (map[string]any, error) {
-	all, err := h.format.decode(src)
-	if err != nil {
-		return nil, err
-	}
-	servers, isObject := all[h.root].(map[string]any)
-	if all[h.root] != nil && !isObject {
-		return nil, fmt.Errorf("the value of %q is not an object or a table", h.root)
-	}
-	return servers, nil
-}
-
-// checked returns out if it differs from src by exactly the change of the servers. An editor of
-// texts may be wrong about a file that it does not understand; then the file stays as it is.
-func (h *Host) checked(file string, src, out []byte, err error, change func(servers map[string]any)) ([]byte, error) {
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	want, err := h.format.decode(src)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	servers, _ := want[h.root].(map[string]any)
-	if servers == nil {
-		servers = map[string]any{}
-	}
-	change(servers)
-	want[h.root] = servers
-	got, err := h.format.decode(out)
-	if err == nil && got[h.root] == nil && len(servers) == 0 {
-		got[h.root] = map[string]any{} // the format has no empty tables
-	}
-	if err != nil || !reflect.DeepEqual(want, got) {
-		return nil, fmt.Errorf("%s is written in a way that cannot be edited safely; edit the entry under %q by hand", file, h.root)
-	}
-	return out, nil
-}
-
-// plain converts an entry to what decode returns.
-func plain(value any) any {
-	switch v := value.(type) {
-	case []member:
-		object := map[string]any{}
-		for _, m := range v {
-			object[m.key] = plain(m.value)
-		}
-		return object
-	case []string:
-		list := make([]any, len(v))
-		for i, s := range v {
-			list[i] = s
-		}
-		return list
-	}
-	return value
-}
-
-// quote returns a string as JSON. It is also a string of TOML.
-func quote(s string) string {
-	var b bytes.Buffer
+// encode returns a value as JSON, in several lines if unit is not "".
+func encode(v any, prefix, unit string) []byte {
+	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // strings always encode
-	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
+	if unit != "" {
+		e.SetIndent(prefix, unit)
+	}
+	_ = e.Encode(v) // texts always encode
+	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }
