@@ -4,20 +4,17 @@ import (
 	"context"
 	"flag"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/mcptest"
 )
 
-var update = flag.Bool("update", false, "write what the server says into the transcripts")
+var _ = flag.Bool("update", false, "write what the server says into the transcripts")
 
 // Library is the service of the transcripts.
 type Library struct {
@@ -102,73 +99,7 @@ func TestTranscripts(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "testdata/transcripts/"), ".txtar"), func(t *testing.T) {
-			playTranscript(t, file)
+			mcptest.New(t, &Library{}, mcpkit.PageSize(2)).Replay(file)
 		})
-	}
-}
-
-func playTranscript(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	require.NoError(t, err)
-	require.NotEmpty(t, strings.TrimSpace(string(archive.Comment)), "a transcript says what it shows")
-	srv := newServer(t, &Library{}, mcpkit.PageSize(2), mcpkit.Logger(slog.New(slog.DiscardHandler)))
-	p := &peer{t: t, srv: srv}
-	p.session = transport.NewSession("", p)
-
-	var want *txtar.File
-	var got strings.Builder
-	for i := range archive.Files {
-		switch f := &archive.Files[i]; f.Name {
-		case "client":
-			play(t, p, string(f.Data), &got)
-		case "server":
-			want = f
-		default:
-			t.Fatalf("a transcript has client and server, not %q", f.Name)
-		}
-	}
-	require.NotNil(t, want)
-	if *update {
-		want.Data = []byte(got.String())
-		require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
-		return
-	}
-	require.Equal(t, string(want.Data), got.String())
-}
-
-// play sends the lines of the client. A line that is a response answers the request that the server
-// has sent meanwhile.
-func play(t *testing.T, p *peer, script string, got *strings.Builder) {
-	lines := strings.Split(strings.TrimSpace(script), "\n")
-	say := func(messages ...string) {
-		for _, m := range messages {
-			if m != "" {
-				got.WriteString(m + "\n")
-			}
-		}
-	}
-	p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
-		req.ID = jsonrpc.NumberID(1000)
-		say(append(p.take(), string(jsonrpc.AppendRequest(nil, req)))...)
-		require.NotEmpty(t, lines, "the server asks, but the client says no more")
-		msg, bad := jsonrpc.Decode([]byte(lines[0]))
-		require.Nil(t, bad)
-		require.NotNil(t, msg.Response, "the server asks, but the client says %s", lines[0])
-		lines = lines[1:]
-		return msg.Response
-	}
-	for len(lines) > 0 {
-		line := lines[0]
-		lines = lines[1:]
-		msg, bad := jsonrpc.Decode([]byte(line))
-		if bad != nil {
-			say(string(jsonrpc.AppendResponse(nil, bad)))
-			continue
-		}
-		resp := p.srv.ServeRPC(t.Context(), msg.Request, p)
-		say(p.take()...)
-		if resp != nil {
-			say(string(jsonrpc.AppendResponse(nil, resp)))
-		}
 	}
 }

@@ -9,11 +9,3 @@ func SetLeakPatience(d time.Duration) (restore func()) {
 	leakPatience = d
 	return func() { leakPatience = before }
 }
-
-// SetReplayPatience changes how long a server may take to respond, until the returned function is
-// called.
-func SetReplayPatience(d time.Duration) (restore func()) {
-	before := replayPatience
-	replayPatience = d
-	return func() { replayPatience = before }
-}

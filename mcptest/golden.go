@@ -1,10 +1,12 @@
 package mcptest
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"iter"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,8 +23,6 @@ type surface struct {
 }
 
 // Golden compares the tools, prompts, resources and resource templates that s shows with the file.
-// It reports for each difference whether it breaks callers ("breaking"), does not ("additive"), or
-// needs a person to decide ("breaking?").
 //
 // A view shows what its principal may see, and its version has: make a golden file for each group
 // of scopes with [Server.As], and one for each version that matters with [Server.Version].
@@ -32,27 +32,60 @@ type surface struct {
 //	var _ = flag.Bool("update", false, "write golden files and transcripts")
 func Golden(t testing.TB, s *Server, file string) {
 	t.Helper()
-	now := s.surface()
+	raw, err := jsonx.Marshal(s.surface())
+	if err != nil {
+		t.Fatalf("mcptest: %v", err)
+	}
+	now := append(indent(raw), '\n')
 	if updating() {
-		raw, err := json.MarshalIndent(now, "", "  ")
-		if err == nil {
-			err = writeFile(file, append(raw, '\n'))
-		}
-		if err != nil {
-			t.Fatalf("mcptest: %v", err)
-		}
+		writeFile(t, file, now)
 		return
 	}
-	raw, err := os.ReadFile(file)
+	golden, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("mcptest: %v; %s", err, howToUpdate())
+		t.Fatalf("mcptest: %v; %s", err, howToUpdate)
 	}
-	var golden surface
-	if err := jsonx.Unmarshal(raw, &golden); err != nil {
-		t.Fatalf("mcptest: %s: %v", file, err)
+	compare(t, file, string(golden), string(now))
+}
+
+// compare reports the lines from the first to the last that differ in the file and in what came
+// instead.
+func compare(t testing.TB, file, want, got string) {
+	t.Helper()
+	was, is := strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")
+	line := 1
+	for ; len(was) > 0 && len(is) > 0 && was[0] == is[0]; line++ {
+		was, is = was[1:], is[1:]
 	}
-	if lines := diffSurfaces(&golden, now); len(lines) > 0 {
-		t.Errorf("mcptest: the server differs from %s; %s\n%s", file, howToUpdate(), strings.Join(lines, "\n"))
+	for len(was) > 0 && len(is) > 0 && was[len(was)-1] == is[len(is)-1] {
+		was, is = was[:len(was)-1], is[:len(is)-1]
+	}
+	if len(was)+len(is) > 0 {
+		t.Errorf("mcptest: the server differs from %s; %s\nline %d\nwant:\n%s got:\n%s", file, howToUpdate, line,
+			strings.Join(was[:min(len(was), maxLines)], ""), strings.Join(is[:min(len(is), maxLines)], ""))
+	}
+}
+
+// maxLines limits what [compare] prints of each side.
+const maxLines = 50
+
+func indent(raw []byte) []byte {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return raw
+	}
+	return b.Bytes()
+}
+
+// writeFile writes a file and creates its folder, since a new package has no testdata.
+func writeFile(t testing.TB, file string, data []byte) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(file), 0o755)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o644)
+	}
+	if err != nil {
+		t.Fatalf("mcptest: %v", err)
 	}
 }
 
@@ -64,12 +97,7 @@ func updating() bool {
 
 // howToUpdate describes how to write files. This package has no flag, since it would clash with
 // those of many test packages.
-func howToUpdate() string {
-	if flag.Lookup("update") == nil {
-		return `-update writes it, once the test package has the flag: var _ = flag.Bool("update", false, "write golden files")`
-	}
-	return "-update writes it"
-}
+const howToUpdate = `-update writes it; the test package needs the flag: var _ = flag.Bool("update", false, "write golden files")`
 
 // surface lists everything that the server offers.
 func (s *Server) surface() *surface {

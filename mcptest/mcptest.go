@@ -8,13 +8,13 @@
 // it started still run when it ends, or if an answer of [Server.Answer] was never asked for.
 //
 // [EachVersion] runs a test on every protocol version and transport. [Golden] compares what clients
-// see with a file and reports which differences break callers. [Server.Record] and [Server.Replay]
-// compare whole conversations.
+// see with a file, and [Server.Replay] whole conversations.
 package mcptest
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,8 +47,8 @@ const (
 
 // A Server is a view of a server under test: the server as one client sees it. [New] returns the
 // first view; [Server.As], [Server.Answer], [Server.Handlers], [Server.Version], [Server.HTTP],
-// [Server.Stdio], [Server.Tasks] and [Server.Record] return further views of the same server. Each view connects at
-// its first request. Call its methods from the goroutine of the test only.
+// [Server.Stdio] and [Server.Tasks] return further views of the same server. Each view connects at its
+// first request. Call its methods from the goroutine of the test only.
 type Server struct {
 	t         testing.TB
 	srv       *mcpkit.Server
@@ -59,7 +59,6 @@ type Server struct {
 	version   protocol.Version
 	tasks     bool // the client supports tasks
 	transport transportKind
-	tape      *tape // records the conversation; may be nil
 	client    *client.Client
 	rounds    *rounds
 }
@@ -104,7 +103,7 @@ func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 // view returns a copy that is not connected.
 func (s *Server) view() *Server {
 	v := *s
-	v.client, v.tape, v.rounds = nil, nil, new(rounds)
+	v.client, v.rounds = nil, new(rounds)
 	v.answers = slices.Clone(s.answers)
 	return &v
 }
@@ -233,11 +232,7 @@ func (p pipes) Close() error { return errors.Join(p.PipeWriter.Close(), p.PipeRe
 
 // handler returns what a transport serves.
 func (s *Server) handler() transport.Handler {
-	h := asPrincipal{s.srv, s.principal, s.rounds}
-	if s.tape != nil {
-		return recorded{h, s.tape}
-	}
-	return h
+	return asPrincipal{s.srv, s.principal, s.rounds}
 }
 
 // asPrincipal is the server for requests of the principal.
@@ -391,7 +386,8 @@ func unwrap(raw []byte, v protocol.Version) []byte {
 	if !v.Legacy() {
 		return raw
 	}
-	if all := members(raw); len(all) == 1 && all["result"] != nil {
+	var all map[string]json.RawMessage
+	if jsonx.Unmarshal(raw, &all) == nil && len(all) == 1 && all["result"] != nil {
 		return all["result"]
 	}
 	return raw

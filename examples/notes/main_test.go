@@ -1,19 +1,15 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"log/slog"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 
 	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
@@ -22,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-var update = flag.Bool("update", false, "update the responses in the transcripts")
+var _ = flag.Bool("update", false, "update the responses in the transcripts")
 
 // asProgram makes the test binary run as the program.
 const asProgram = "NOTES_AS_PROGRAM"
@@ -50,46 +46,19 @@ func serve(t *testing.T) string {
 }
 
 // The transcripts contain the messages of client and server, in one folder for each family of
-// versions. They are indented for reading, and the test ignores white space.
+// versions.
 func TestTranscripts(t *testing.T) {
-	for family, version := range map[string]string{"legacy": rawclient.Legacy, "modern": rawclient.Modern} {
-		files, err := filepath.Glob(filepath.Join("testdata", family, "*.txtar"))
-		require.NoError(t, err)
-		require.NotEmpty(t, files)
-		for _, file := range files {
-			t.Run(family+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-				replay(t, file, rawclient.Unopened(t, version, serve(t)))
-			})
-		}
-	}
-}
-
-func replay(t *testing.T, file string, c *rawclient.Client) {
-	archive, err := txtar.ParseFile(file)
+	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.txtar"))
 	require.NoError(t, err)
-	var got []txtar.File
-	for i, f := range archive.Files {
-		switch f.Name {
-		case "client":
-			got = append(got, f)
-			if reply := c.Send(string(f.Data)); reply != "" {
-				var indented bytes.Buffer
-				require.NoError(t, json.Indent(&indented, []byte(strings.TrimSpace(reply)), "", "  "))
-				got = append(got, txtar.File{Name: "server", Data: append(indented.Bytes(), '\n')})
-			}
-		case "server":
-			require.Positive(t, i, "%s begins with a section of the server", file)
-		default:
-			require.Fail(t, "unknown section", "%s: %q; write client or server", file, f.Name)
-		}
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.ToSlash(file), func(t *testing.T) {
+			srv, err := newServer(slog.New(slog.DiscardHandler))
+			require.NoError(t, err)
+			defer srv.Close()
+			mcptest.New(t, srv).Replay(file)
+		})
 	}
-	want := string(txtar.Format(archive))
-	have := string(txtar.Format(&txtar.Archive{Comment: archive.Comment, Files: got}))
-	if *update && want != have {
-		require.NoError(t, os.WriteFile(file, []byte(have), 0o644))
-		return
-	}
-	require.Equal(t, want, have, "%s; run with -update to update it", file)
 }
 
 func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
