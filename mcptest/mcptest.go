@@ -15,10 +15,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"net"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -129,7 +128,7 @@ func (s *Server) HTTP() *Server {
 	return v
 }
 
-// Stdio returns a view that uses the stdio transport on a pair of pipes.
+// Stdio returns a view that uses the stdio transport on a pipe.
 func (s *Server) Stdio() *Server {
 	v := s.view()
 	v.transport = standardIO
@@ -202,33 +201,22 @@ func (s *Server) target() any {
 		})
 		return server.URL
 	case standardIO:
-		fromServer, out := io.Pipe()
-		in, toServer := io.Pipe()
+		ours, theirs := net.Pipe()
 		served := make(chan error, 1)
-		// Ends when the client closes its pipes.
+		// Ends when the client closes its end.
 		go func() {
-			served <- stdio.NewIO(in, out, &stdio.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(context.Background(), h)
+			served <- stdio.NewIO(theirs, theirs, &stdio.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(context.Background(), h)
 		}()
-		ends := pipes{fromServer, toServer}
 		s.t.Cleanup(func() {
-			_ = ends.Close() // the client did, unless it could not be made
+			_ = ours.Close() // the client did, unless it could not be made
 			if err := <-served; err != nil {
-				s.t.Errorf("mcptest: serving on pipes: %v", err)
+				s.t.Errorf("mcptest: serving on a pipe: %v", err)
 			}
 		})
-		return client.Stream(ends)
+		return ours
 	}
 	return h
 }
-
-// pipes are the client's ends of two pipes.
-type pipes struct {
-	*io.PipeReader
-	*io.PipeWriter
-}
-
-// Close closes both pipes.
-func (p pipes) Close() error { return errors.Join(p.PipeWriter.Close(), p.PipeReader.Close()) }
 
 // handler returns what a transport serves.
 func (s *Server) handler() transport.Handler {
