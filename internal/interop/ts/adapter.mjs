@@ -1,5 +1,5 @@
 // Shared by the adapters of both client SDKs.
-import { later } from './report.mjs';
+import { later } from './check.mjs';
 
 export const info = { name: 'interop', version: '1.0.0' };
 

@@ -10,7 +10,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { AppBridge, getToolUiResourceUri, McpUiResourceMetaSchema, McpUiToolMetaSchema, RESOURCE_MIME_TYPE } from '@modelcontextprotocol/ext-apps/app-bridge';
 
-import { check, end, later } from './report.mjs';
+import { check, later } from './check.mjs';
 
 const { version, server } = JSON.parse(process.argv[2]);
 const modern = version === '2026-07-28';
@@ -169,4 +169,3 @@ await check('the host changes the theme, and removes the page', async () => {
 
 await bridge.close();
 await client.close();
-end();

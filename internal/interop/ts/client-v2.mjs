@@ -10,7 +10,7 @@ const anything = { '~standard': { version: 1, vendor: 'interop', validate: (valu
 
 export async function connect(server, t) {
   const versions = t.modern
-    ? { versionNegotiation: { mode: t.negotiation === 'auto' ? 'auto' : { pin: t.version } } }
+    ? { versionNegotiation: { mode: 'auto' } }
     : { supportedProtocolVersions: [t.version] };
   const client = new Client(info, { capabilities, ...versions });
   const { fetch, streaming } = watchedFetch();

@@ -1,16 +1,17 @@
-// Logs in to examples/diary with one of the TypeScript SDKs and calls its tools. The login page
-// approves at once. The argument is {sdk, version, url} in JSON.
+// Logs in to a diary of ours with one of the TypeScript SDKs and calls its tools. The login page
+// approves at once. The argument is {sdk, version, server} in JSON.
 import assert from 'node:assert/strict';
 
-import { check, end } from './report.mjs';
+import { check } from './check.mjs';
 
 const task = JSON.parse(process.argv[2]);
 const packages = {
-  sdk: ['@modelcontextprotocol/sdk/client/index.js', '@modelcontextprotocol/sdk/client/streamableHttp.js', '@modelcontextprotocol/sdk/client/auth.js'],
-  client: ['@modelcontextprotocol/client'],
+  '@modelcontextprotocol/sdk': ['@modelcontextprotocol/sdk/client/index.js', '@modelcontextprotocol/sdk/client/streamableHttp.js', '@modelcontextprotocol/sdk/client/auth.js'],
+  '@modelcontextprotocol/client': ['@modelcontextprotocol/client'],
 };
 const { Client, StreamableHTTPClientTransport, UnauthorizedError } = Object.assign({}, ...(await Promise.all(packages[task.sdk].map((name) => import(name)))));
 
+const second = task.sdk === '@modelcontextprotocol/client'; // the second generation
 const redirect = 'http://127.0.0.1:1/callback'; // without a listener: the test reads the code from the redirect itself
 
 /** Implements the SDKs' OAuthClientProvider in memory. */
@@ -52,19 +53,16 @@ const scopes = () => provider.pages.at(-1).searchParams.get('scope');
 
 /** Connects a client that uses the provider's tokens. */
 async function connect() {
-  const versions = {
-    sdk: {},
-    client: task.version === '2026-07-28' ? { versionNegotiation: { mode: { pin: task.version } } } : { supportedProtocolVersions: [task.version] },
-  };
-  const client = new Client({ name: 'interop', version: '1.0.0' }, versions[task.sdk]);
-  const transport = new StreamableHTTPClientTransport(new URL(task.url), { authProvider: provider });
+  const pinned = task.version === '2026-07-28' ? { versionNegotiation: { mode: { pin: task.version } } } : { supportedProtocolVersions: [task.version] };
+  const client = new Client({ name: 'interop', version: '1.0.0' }, second ? pinned : {});
+  const transport = new StreamableHTTPClientTransport(new URL(task.server.url), { authProvider: provider });
   return { client, transport, done: client.connect(transport) };
 }
 
 /** Approves the login after a refused request, and passes the code to the transport. */
 async function login(transport) {
   const back = await provider.approve();
-  await transport.finishAuth(task.sdk === 'client' ? back : back.get('code'));
+  await transport.finishAuth(second ? back : back.get('code'));
 }
 
 let peer;
@@ -73,7 +71,7 @@ await check('a client without a token must log in', async () => {
   await assert.rejects(done, UnauthorizedError);
   assert.equal(provider.pages.length, 1);
   assert.equal(scopes(), 'diary:read');
-  assert.equal(provider.pages[0].searchParams.get('resource'), task.url);
+  assert.equal(provider.pages[0].searchParams.get('resource'), task.server.url);
   await login(transport);
 });
 await check('a client with a token connects', async () => {
@@ -90,7 +88,7 @@ await check('a tool within its scopes is called', async () => {
 await check('a tool beyond its scopes leads to another login', async () => {
   // When scopes are missing, the first generation refreshes its token, which adds no scopes. It
   // asks the user only if it has no refresh token.
-  if (task.sdk === 'sdk') delete provider.kept.tokens.refresh_token;
+  if (!second) delete provider.kept.tokens.refresh_token;
   await assert.rejects(peer.client.callTool({ name: 'write', arguments: { text: 'It rained.' } }), UnauthorizedError);
   assert.equal(provider.pages.length, 2);
   assert.deepEqual(scopes().split(' ').sort(), ['diary:read', 'diary:write']);
@@ -110,4 +108,3 @@ await check('close', async () => {
   if (task.version !== '2026-07-28') await peer.transport.terminateSession();
   await peer.client.close();
 });
-end();

@@ -1,7 +1,6 @@
 // The test server built with @modelcontextprotocol/sdk, the first generation: legacy versions only.
 import { randomUUID } from 'node:crypto';
 
-import { InMemoryTaskStore } from '@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js';
 import { completable } from '@modelcontextprotocol/sdk/server/completable.js';
 import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
@@ -9,20 +8,10 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
 
-import { addExtra, baked, bodyOf, Events, info, instructions, register, rootsChanged } from './server.mjs';
+import { addExtra, bodyOf, Events, info, instructions, register, rootsChanged } from './server.mjs';
 
 function newServer() {
-  const capabilities = { logging: {}, resources: { subscribe: true }, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
-  const server = new McpServer(info, { capabilities, instructions, taskStore: new InMemoryTaskStore() });
-  server.experimental.tasks.registerToolTask('bake', { execution: { taskSupport: 'optional' } }, {
-    createTask: async ({ taskStore, taskRequestedTtl }) => {
-      const task = await taskStore.createTask({ ttl: taskRequestedTtl });
-      await taskStore.storeTaskResult(task.taskId, 'completed', baked);
-      return { task };
-    },
-    getTask: ({ taskStore, taskId }) => taskStore.getTask(taskId),
-    getTaskResult: ({ taskStore, taskId }) => taskStore.getTaskResult(taskId),
-  });
+  const server = new McpServer(info, { capabilities: { logging: {}, resources: { subscribe: true } }, instructions });
   const kit = newKit(server);
   register(kit);
   const subscribed = new Set();
@@ -107,20 +96,10 @@ async function streamable(req, res) {
   await transport.handleRequest(req, res);
 }
 
-// Handles each request with its own server, which responds in JSON.
-async function sessionless(req, res) {
-  if (req.method !== 'POST') return res.writeHead(405).end();
-  const server = newServer();
-  res.on('close', () => server.close());
-  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, enableJsonResponse: true });
-  await server.connect(transport);
-  await transport.handleRequest(req, res);
-}
-
 /** Handles HTTP requests: Streamable HTTP at /mcp, HTTP+SSE at /sse. */
-export async function http(req, res, { stateless }) {
+export async function http(req, res) {
   const url = new URL(req.url, 'http://localhost');
-  if (url.pathname === '/mcp') return stateless ? sessionless(req, res) : streamable(req, res);
+  if (url.pathname === '/mcp') return streamable(req, res);
   if (url.pathname === '/sse' && req.method === 'GET') {
     const transport = new SSEServerTransport('/messages', res);
     sessions.set(transport.sessionId, transport);

@@ -86,14 +86,8 @@ async function legacy(req, res, body) {
   await transport.handleRequest(req, res, body);
 }
 
-const answerBoth = toNodeHandler(createMcpHandler(({ era }) => newServer(era, modern.notify), { bus: modern.bus }));
-
-/**
- * Handles HTTP requests: modern ones without a session, legacy ones in sessions unless stateless is
- * set.
- */
-export async function http(req, res, { stateless }) {
-  if (stateless) return answerBoth(req, res);
+/** Handles HTTP requests: modern ones without a session, legacy ones in sessions. */
+export async function http(req, res) {
   const body = await bodyOf(req);
   const isLegacy = await isLegacyRequest(await toWebRequest(req, body));
   return isLegacy ? legacy(req, res, body) : answerModern(req, res, body);

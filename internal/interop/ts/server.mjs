@@ -1,4 +1,4 @@
-// The features of the TypeScript test servers, which the doc comment of internal/interop/client lists. The
+// The features of the TypeScript test servers, which visitor in visit_test.go lists. The
 // handlers are the same for both SDKs; the kits in server-sdk.mjs and server-v2.mjs register them.
 import { z } from 'zod';
 
@@ -48,7 +48,6 @@ export const extras = []; // the added items, as {list, name}
 let reads = 0; // how often the counter was read
 let owed = 0; // how often pay_first was called
 
-export const baked = text('baked'); // the result of the tool bake, which runs as a task
 export const info = { name: 'interop', version: '1.0.0' };
 export const instructions = 'Ask at the desk.';
 

@@ -1,15 +1,28 @@
-module github.com/mcpkit/mcpkit-go/internal/interop/routers
+module github.com/mcpkit/mcpkit-go/internal/interop
 
 go 1.26.0
 
-replace github.com/mcpkit/mcpkit-go => ../../..
+replace github.com/mcpkit/mcpkit-go => ../..
 
 require (
 	github.com/gin-gonic/gin v1.12.0
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/gofiber/fiber/v3 v3.1.0
-	github.com/mcpkit/mcpkit-go v0.0.0-00010101000000-000000000000
+	github.com/mcpkit/mcpkit-go v0.0.0
 	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/go-jose/go-jose/v4 v4.1.8 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
+	github.com/labstack/gommon v0.5.0 // indirect
+	github.com/segmentio/asm v1.1.3 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
+	github.com/spf13/cast v1.7.1 // indirect
+	github.com/valyala/fasttemplate v1.2.2 // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
+	golang.org/x/oauth2 v0.37.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 )
 
 require (
@@ -31,14 +44,19 @@ require (
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/gofiber/schema v1.7.0 // indirect
 	github.com/gofiber/utils/v2 v2.0.2 // indirect
+	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/invopop/jsonschema v0.14.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.18.4 // indirect
 	github.com/klauspost/cpuid/v2 v2.3.0 // indirect
+	github.com/labstack/echo-jwt/v4 v4.4.0
+	github.com/labstack/echo/v4 v4.16.0
 	github.com/leodido/go-urn v1.5.0 // indirect
+	github.com/mark3labs/mcp-go v1.2.1
 	github.com/mattn/go-colorable v0.1.15 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
+	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.2 // indirect
 	github.com/pb33f/ordered-map/v2 v2.3.1 // indirect

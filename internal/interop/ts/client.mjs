@@ -1,5 +1,7 @@
-// The checks that each TypeScript client runs with our servers. An adapter (client-sdk.mjs,
-// client-v2.mjs) hides the differences between the SDKs. Its connect(server) returns
+// Checks our servers with a TypeScript client. The argument is {sdk, version, transport, server,
+// notes} in JSON: internal/conformance/server and, unless the transport is HTTP+SSE, examples/notes.
+// An adapter (client-sdk.mjs, client-v2.mjs) hides the differences between the SDKs. Its
+// connect(server) returns
 //
 //   client                          the client of the SDK, with listTools(), readResource() and so on
 //   call(params, options)           calls a tool
@@ -14,26 +16,21 @@
 //   version, close()
 import assert from 'node:assert/strict';
 
-import { check, later } from './report.mjs';
+import { check, later } from './check.mjs';
 
-// Errors that the clients report without need: for progress in one chunk with the result, or after
-// a cancellation.
-const harmless = [/^Received a progress notification for an unknown token: /, /"code":-32601/];
+const { sdk, version, transport, server, notes } = JSON.parse(process.argv[2]);
+const { connect } = await import(sdk.endsWith('/sdk') ? './client-sdk.mjs' : './client-v2.mjs');
+
+// Errors that the clients report without need: for progress in one chunk with the result, after a
+// cancellation, and for the stream that they close.
+const harmless = [/^Received a progress notification for an unknown token: /, /"code":-32601/, /^SSE stream disconnected: AbortError/];
 
 const first = (result) => result.content[0].text;
 
-/** Runs the checks with internal/conformance/server, and with examples/notes if the transport has it. */
-export async function scenario(adapter, { transport, version, negotiation, fixture, notes }) {
-  const modern = version === '2026-07-28';
-  const t = { transport, version, modern, negotiation, http: transport === 'http', since: (first) => version >= first };
-  await session(adapter, t, fixture, 'mcpkit-conformance', [tools, questions, progress, logging, changes, resources, skills, tasks, prompts, cancellation]);
-  if (notes) await session(adapter, t, notes, 'notes', [structured, failures, completion]);
-}
-
-async function session(adapter, t, server, name, steps) {
+async function session(t, server, name, steps) {
   let peer;
   await check(`${name}: connect at ${t.version}`, async () => {
-    peer = await adapter.connect(server, t);
+    peer = await connect(server, t);
     assert.equal(peer.version, t.version);
     assert.equal(peer.client.getServerVersion().name, name);
     const capabilities = peer.client.getServerCapabilities();
@@ -114,11 +111,6 @@ async function questions(t, { call, on }) {
       answers.push(accept({ name: 'Ann' }), accept({ color: 'green' }));
       assert.equal(first(await call({ name: 'test_input_required_result_multi_round' })), 'Ann likes green');
       assert.equal(asked.pop().message, 'Hello, Ann. What is your favourite colour?');
-    });
-  } else {
-    await check('elicitation: none before 2025-06-18', async () => {
-      assert.equal(first(await call({ name: 'test_elicitation', arguments: { message: 'Who are you?' } })), 'this client cannot be asked that: its protocol version has no questions, which exist from 2025-06-18');
-      assert.deepEqual(asked, []);
     });
   }
   await check('sampling', async () => {
@@ -387,3 +379,7 @@ async function completion(t, { client }) {
     assert.equal(contents[0].mimeType, 'text/markdown');
   });
 }
+
+const t = { version, modern: version === '2026-07-28', http: transport === 'http', since: (first) => version >= first };
+await session(t, server, 'mcpkit-conformance', [tools, questions, progress, logging, changes, resources, skills, tasks, prompts, cancellation]);
+if (notes) await session(t, notes, 'notes', [structured, failures, completion]);

@@ -1,0 +1,241 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// A diary has a tool for each of two scopes.
+type diary struct {
+	_ mcpkit.Info `name:"diary" version:"1.0.0"`
+	_ struct {
+		Read  mcpkit.Tool `scopes:"diary:read"`
+		Write mcpkit.Tool `scopes:"diary:read diary:write"`
+	}
+	entries []string
+}
+
+func (d *diary) Read() []string { return d.entries }
+
+func (d *diary) Write(user *oauth.Principal, in struct {
+	Text string `json:"text"`
+}) string {
+	d.entries = append(d.entries, in.Text)
+	return "Written, " + user.Subject + "."
+}
+
+// serveDiary serves a diary whose authorization server agrees to everything.
+func serveDiary(t *testing.T) (url string) {
+	as, err := oauthtest.Start(&oauthtest.Options{Scopes: []string{"diary:read", "diary:write"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { as.Close() })
+	mux := http.NewServeMux()
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	url = web.URL + "/mcp"
+	guard, err := resource.New(resource.Options{
+		Issuer: as.Issuer, Resource: url, InsecureLoopback: true,
+		Scopes: []string{"diary:read"}, ScopesSupported: []string{"diary:read", "diary:write"},
+	})
+	require.NoError(t, err)
+	srv, err := mcpkit.New(&diary{}, mcpkit.Authenticated(), mcpkit.StepUp())
+	require.NoError(t, err)
+	handler := streamable.NewHandler(srv, nil)
+	t.Cleanup(handler.Close)
+	guard.Mount(mux)
+	mux.Handle("/mcp", guard.Wrap(handler))
+	return url
+}
+
+func TestTypeScriptClientsLogInAtOurServer(t *testing.T) {
+	at := func(sdk, version string) {
+		row(t, func(t *testing.T) {
+			runNode(t, "login.mjs", task{SDK: sdk, Version: version, Server: &target{URL: serveDiary(t)}})
+		}, sdk, "at mcpkit login", version)
+	}
+	at(sdk1, latest)
+	at(sdk2, latest)
+	at(sdk2, modern)
+}
+
+// redirect is an address without a listener: the tests read the code from the redirect itself.
+const redirect = "http://127.0.0.1:1/callback"
+
+func TestGoSDKClientLogsInAtOurServer(t *testing.T) {
+	row(t, func(t *testing.T) {
+		var scopes []string // the requested ones, for each login
+		handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+			RedirectURL: redirect,
+			AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+				page, err := url.Parse(args.URL)
+				if err != nil {
+					return nil, err
+				}
+				scopes = append(scopes, page.Query().Get("scope"))
+				return approve(ctx, args.URL)
+			},
+			DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+				ClientName: "interop", RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: "none",
+				GrantTypes: []string{"authorization_code", "refresh_token"},
+			}},
+		})
+		require.NoError(t, err)
+		c := mcp.NewClient(&mcp.Implementation{Name: "interop", Version: "1.0.0"}, nil)
+		session, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: serveDiary(t), OAuthHandler: handler},
+			&mcp.ClientSessionOptions{ProtocolVersion: modern})
+		require.NoError(t, err)
+		call := func(tool string, args object) string {
+			result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+			require.NoError(t, err)
+			return result.Content[0].(*mcp.TextContent).Text
+		}
+		require.Equal(t, "[]", call("read", object{}))
+		require.Equal(t, []string{"diary:read"}, scopes)
+		require.Equal(t, "Written, user.", call("write", object{"text": "It rained."}))
+		require.Len(t, scopes, 2)
+		require.ElementsMatch(t, []string{"diary:read", "diary:write"}, strings.Fields(scopes[1]))
+		require.NoError(t, session.Close())
+	}, "go-sdk at mcpkit login", modern)
+}
+
+// approve opens a login page, which approves at once, and returns what its redirect says.
+func approve(ctx context.Context, page string) (*auth.AuthorizationResult, error) {
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := browser.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	back, err := resp.Location()
+	if err != nil {
+		return nil, err
+	}
+	q := back.Query()
+	return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+}
+
+func TestOurClientLogsIn(t *testing.T) {
+	row(t, func(t *testing.T) { logIn(t, serveGoSDKGreeter(t)) }, "mcpkit at go-sdk login", modern)
+	row(t, func(t *testing.T) {
+		// The example server of the SDK, with an authorization server of its own, ends on SIGINT.
+		const example = "../node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server/simpleStreamableHttp.js"
+		addr := serveUntil(t, syscall.SIGINT, func(addr string) *exec.Cmd {
+			cmd := node(t, filepath.FromSlash(example), nil)
+			_, port, _ := strings.Cut(addr, ":")
+			_, other, _ := strings.Cut(freeAddr(t), ":")
+			cmd.Args = append(cmd.Args[:2], "--oauth", "--oauth-strict")
+			cmd.Env = append(cmd.Environ(), "MCP_PORT="+port, "MCP_AUTH_PORT="+other)
+			return cmd
+		})
+		logIn(t, "http://"+strings.Replace(addr, "127.0.0.1", "localhost", 1)+"/mcp")
+	}, "mcpkit at", sdk1, "login", latest)
+}
+
+// logIn logs in to a server with our client, calls its tool, and connects once more with the token.
+func logIn(t *testing.T, url string) {
+	logins := 0
+	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(ctx context.Context, page string) error {
+		logins++
+		return oauthtest.Open(ctx, page)
+	}})
+	store := oauthclient.NewMemoryStore()
+	for range 2 {
+		tokens, err := oauthclient.New(url, &oauthclient.AuthorizationCode{Name: "interop", Browser: browser},
+			&oauthclient.Options{Store: store, InsecureLoopback: true})
+		require.NoError(t, err)
+		c, err := client.Dial(t.Context(), url, client.HTTPClient(&http.Client{Transport: tokens}))
+		require.NoError(t, err)
+		greeting, err := client.Call[string](t.Context(), c, "greet", object{"name": "Ada"})
+		require.NoError(t, err)
+		require.Equal(t, "Hello, Ada!", greeting)
+		token, err := tokens.Token(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, url, token.Resource)
+		require.Equal(t, []string{"mcp:tools"}, token.Granted)
+		require.NoError(t, errors.Join(c.Close(), tokens.Close()))
+		require.Equal(t, 1, logins)
+	}
+}
+
+// serveGoSDKGreeter serves a tool behind go-sdk's middleware, which introspects tokens (RFC 7662).
+func serveGoSDKGreeter(t *testing.T) (resource string) {
+	const id, secret = "server", "interop-secret"
+	as, err := oauthtest.Start(&oauthtest.Options{Clients: []oauthtest.Client{{ID: id, Secret: secret}}, Opaque: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { as.Close() })
+	mux := http.NewServeMux()
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	resource = web.URL + "/mcp"
+
+	greeter := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "1.0.0"}, nil)
+	type input struct {
+		Name string `json:"name"`
+	}
+	mcp.AddTool(greeter, &mcp.Tool{Name: "greet"},
+		func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
+			return say("Hello, " + in.Name + "!"), nil, nil
+		})
+	verify := func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+		body := strings.NewReader(url.Values{"token": {token}}.Encode())
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, as.Endpoint("introspection"), body)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.SetBasicAuth(id, secret)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		defer resp.Body.Close()
+		var got struct {
+			Active          bool
+			Sub, Scope, Aud string
+			Exp             int64
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+			return nil, err
+		}
+		if !got.Active || got.Aud != resource {
+			return nil, fmt.Errorf("%w: active %v, for %q", auth.ErrInvalidToken, got.Active, got.Aud)
+		}
+		return &auth.TokenInfo{Scopes: strings.Fields(got.Scope), Expiration: time.Unix(got.Exp, 0), UserID: got.Sub}, nil
+	}
+	const where = "/.well-known/oauth-protected-resource/mcp"
+	mux.Handle(where, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
+		Resource: resource, AuthorizationServers: []string{as.Issuer}, ScopesSupported: []string{"mcp:tools"},
+	}))
+	mux.Handle("/mcp", auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{
+		ResourceMetadataURL: web.URL + where, Scopes: []string{"mcp:tools"},
+	})(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return greeter }, nil)))
+	return resource
+}
