@@ -84,14 +84,14 @@ func TestServersAreCalled(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			require.Equal(t, test.code, run(t.Context(), append(test.args[:1:1], append([]string{"--output", "text"}, test.args[1:]...)...), streams{out: &stdout, err: &stderr}), stderr.String())
+			require.Equal(t, test.code, run(t.Context(), test.args, streams{out: &stdout, err: &stderr}), stderr.String())
 			require.Equal(t, test.stdout, stdout.String())
 		})
 	}
 
 	t.Run("list as JSON", func(t *testing.T) {
 		var stdout, stderr bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), []string{"list", notes}, streams{out: &stdout, err: &stderr}), stderr.String())
+		require.Equal(t, exitOK, run(t.Context(), []string{"list", notes, "-o", "json"}, streams{out: &stdout, err: &stderr}), stderr.String())
 		var l struct{ Tools, Prompts, ResourceTemplates []any }
 		require.NoError(t, json.Unmarshal(stdout.Bytes(), &l))
 		require.Len(t, l.Tools, 1)
@@ -110,16 +110,16 @@ func TestServersAreCalled(t *testing.T) {
 func TestFlagsMayStandAnywhere(t *testing.T) {
 	url := desk(t, bare)
 	for _, args := range [][]string{
-		{"--output", "text", "call", url, "count", "to=1"},
-		{"call", "--output", "text", url, "count", "to=1"},
-		{"call", "--output=text", url, "count", "to=1"},
-		{"call", url, "--output", "text", "count", "to=1"},
-		{"call", url, "count", "to=1", "--output", "text"},
-		{"call", url, "--output=text", "--", "count", "to=1"},
+		{"-o", "json", "call", url, "count", "to=1"},
+		{"call", "--output", "json", url, "count", "to=1"},
+		{"call", "--output=json", url, "count", "to=1"},
+		{"call", url, "--output", "json", "count", "to=1"},
+		{"call", url, "count", "to=1", "--output", "json"},
+		{"call", url, "--output=json", "--", "count", "to=1"},
 	} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, exitOK, run(t.Context(), args, streams{out: &stdout, err: &stderr}), stderr.String())
-		require.Equal(t, "1\n", stdout.String())
+		require.Contains(t, stdout.String(), `"content": [`)
 	}
 }
 

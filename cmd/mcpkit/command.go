@@ -89,9 +89,9 @@ func programArguments(cmd *cobra.Command, args []string) (pkg string, rest []str
 	return append(named, ".")[0], rest, nil
 }
 
-// outputFlag adds --output to a command. Without it, a terminal gets text.
+// outputFlag adds --output to a command.
 func outputFlag(flags *pflag.FlagSet, asJSON *bool) {
-	flags.FuncP("output", "o", "`text` or json; default: text on a terminal, json elsewhere", func(s string) error {
+	flags.FuncP("output", "o", "`text` or json; default: text", func(s string) error {
 		if s != "text" && s != "json" {
 			return errors.New("write text or json")
 		}

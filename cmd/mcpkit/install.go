@@ -244,7 +244,7 @@ func absolute(args []string) ([]string, error) {
 		return nil, err
 	}
 	out := append([]string{program}, args[1:]...)
-	if strings.TrimSuffix(filepath.Base(program), ".exe") == "go" && len(args) > 1 {
+	if isGo(program) && len(args) > 1 {
 		return inFolder(out, here), nil
 	}
 	for i, arg := range out[1:] {

@@ -9,11 +9,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/longtest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -113,7 +115,7 @@ func TestServersGetTheVariablesThatFlagsName(t *testing.T) {
 		{[]string{"--env", "A=b", "--env", "MCPKIT_TEST_DSN="}, "\n"},
 		{[]string{"--inherit-env"}, "file.db\n"},
 	} {
-		code, out, errs := said(t, append([]string{"call", lab(t), "variable", "name=MCPKIT_TEST_DSN", "--output", "text"}, test.flags...)...)
+		code, out, errs := said(t, append([]string{"call", lab(t), "variable", "name=MCPKIT_TEST_DSN"}, test.flags...)...)
 		require.Equal(t, exitOK, code, errs)
 		require.Equal(t, test.want, out, "%q", test.flags)
 		require.Empty(t, errs)
@@ -122,15 +124,15 @@ func TestServersGetTheVariablesThatFlagsName(t *testing.T) {
 
 func TestAWithheldVariableThatTheServerNamesIsNoticed(t *testing.T) {
 	t.Setenv("MCPKIT_TEST_DSN", "file.db")
-	code, _, errs := said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN", "--output", "text")
+	code, _, errs := said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN")
 	require.Equal(t, exitFault, code)
 	require.Equal(t, `mcpkit call: tool "needs": set MCPKIT_TEST_DSN first
 mcpkit call: MCPKIT_TEST_DSN of your environment is withheld from the server; write --env MCPKIT_TEST_DSN to pass it on
 `, errs)
-	code, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN") // as JSON
+	code, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN", "-o", "json")
 	require.Equal(t, exitFault, code)
 	require.Equal(t, "mcpkit call: MCPKIT_TEST_DSN of your environment is withheld from the server; write --env MCPKIT_TEST_DSN to pass it on\n", errs)
-	_, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_UNSET", "--output", "text")
+	_, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_UNSET")
 	require.NotContains(t, errs, "withheld")
 }
 
@@ -164,7 +166,7 @@ func TestTheErrorOfAProgramIsPrintedOnce(t *testing.T) {
 
 func TestAllKindsOfContentAreShown(t *testing.T) {
 	url, _ := serve(t, &Lab{})
-	code, out, errs := said(t, "call", "--output", "text", url, "kinds")
+	code, out, errs := said(t, "call", url, "kinds")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, `text
 [image image/png, 13 bytes; --save FOLDER writes it to a file]
@@ -175,7 +177,7 @@ func TestAllKindsOfContentAreShown(t *testing.T) {
 words
 [resource lab://x/../../etc/pass wd application/pdf, 4 bytes; --save FOLDER writes it to a file]
 `, out)
-	code, out, errs = said(t, "call", "--output", "text", url, "bare")
+	code, out, errs = said(t, "call", url, "bare")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, `{"a":1}`+"\n", out)
 }
@@ -205,12 +207,12 @@ func TestBinaryContentIsSaved(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 2*len(files), "the second run replaced nothing")
 
-	code, out, errs := said(t, "read", "--output", "text", url, "lab://pictures/sun", "--save", dir)
+	code, out, errs := said(t, "read", url, "lab://pictures/sun", "--save", dir)
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "[resource lab://pictures/sun image/png, 16 bytes, saved as "+filepath.Join(dir, "sun.png")+"]\n", out)
 
 	file := filepath.Join(dir, "sun.png")
-	code, _, errs = said(t, "call", "--output", "text", url, "kinds", "--save", file) // not a folder
+	code, _, errs = said(t, "call", url, "kinds", "--save", file) // not a folder
 	require.Equal(t, exitConnection, code)
 	require.Contains(t, errs, "not a directory")
 }
@@ -239,7 +241,7 @@ func TestFileNamesAreSafe(t *testing.T) {
 
 func TestInspectShowsDefaultsAndBounds(t *testing.T) {
 	url, _ := serve(t, &Lab{})
-	code, out, errs := said(t, "inspect", "--output", "text", url)
+	code, out, errs := said(t, "inspect", url)
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, `
 tool measure reads only
@@ -258,7 +260,7 @@ func TestScriptsAnswerForms(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		url := desk(t, bare)
 		order := func(flags ...string) (code int, out, errs string) {
-			return said(t, append([]string{"call", url, "order", "--protocol-version", version}, flags...)...)
+			return said(t, append([]string{"call", url, "order", "-o", "json", "--protocol-version", version}, flags...)...)
 		}
 		code, out, errs := order("--answer", "seat=2", "--answer", "meals=rice,fish", "--answer", "name=Ada", "--answer", "agreed=yes", "--yes")
 		require.Equal(t, exitOK, code, errs)
@@ -296,7 +298,7 @@ func TestAnswersShortenForms(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	screen := new(terminal)
 	var out bytes.Buffer
-	args := []string{"call", "--output", "text", desk(t, bare), "order", "--answer", "seat=aisle", "--answer", "meals=", "--answer", "people=1", "--yes"}
+	args := []string{"call", desk(t, bare), "order", "--answer", "seat=aisle", "--answer", "meals=", "--answer", "people=1", "--yes"}
 	require.Equal(t, exitOK, run(t.Context(), args, streams{in: typed("Ada", "y"), out: &out, err: screen}), screen.String())
 	require.Equal(t, "The server asks: Which seats?\nname [required]: agreed [yes or no, false when empty]: ", screen.String())
 	require.Contains(t, out.String(), `"seat":"aisle"`)
@@ -331,13 +333,13 @@ func serve(t *testing.T, service any, mw ...mcpkit.Middleware) (string, *mcpkit.
 
 func TestYesConfirms(t *testing.T) {
 	url, _ := serve(t, &Keys{})
-	code, out, errs := said(t, "call", "--output", "text", url, "forget", "--yes")
+	code, out, errs := said(t, "call", url, "forget", "--yes")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "forgot\n", out)
-	code, out, errs = said(t, "call", "--output", "text", url, "forget", "--yes", "--answer", "confirm=no")
+	code, out, errs = said(t, "call", url, "forget", "--yes", "--answer", "confirm=no")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "kept\n", out)
-	code, _, errs = said(t, "call", "--output", "text", url, "visit", "--yes") // nobody is there to visit the page
+	code, _, errs = said(t, "call", url, "visit", "--yes") // nobody is there to visit the page
 	require.NotEqual(t, exitOK, code)
 	require.NotContains(t, errs, "The server wants you to visit")
 }
@@ -363,10 +365,10 @@ func TestUnknownToolsOfAnyServerGetASuggestion(t *testing.T) {
 
 func TestComplete(t *testing.T) {
 	url, _ := serve(t, &Lab{})
-	code, out, errs := said(t, "complete", "--output", "text", url, "explain", "topic=")
+	code, out, errs := said(t, "complete", url, "explain", "topic=")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "light\nlasers\n", out)
-	code, out, errs = said(t, "complete", url, "lab://pictures/{name}", "name=s")
+	code, out, errs = said(t, "complete", "-o", "json", url, "lab://pictures/{name}", "name=s")
 	require.Equal(t, exitOK, code, errs)
 	require.JSONEq(t, `{"values":["sun","star"]}`, out)
 	code, _, errs = said(t, "complete", url, "explain")
@@ -376,10 +378,10 @@ func TestComplete(t *testing.T) {
 
 func TestPing(t *testing.T) {
 	url, _ := serve(t, &Lab{})
-	code, out, errs := said(t, "ping", "--output", "text", url)
+	code, out, errs := said(t, "ping", url)
 	require.Equal(t, exitOK, code, errs)
 	require.Regexp(t, `^lab 2\.0\.0 responded in \d+\.\d ms \(2026-07-28\)\n$`, out)
-	code, out, errs = said(t, "ping", url, "--protocol-version", "2025-06-18")
+	code, out, errs = said(t, "ping", "-o", "json", url, "--protocol-version", "2025-06-18")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, `"protocolVersion": "2025-06-18"`)
 }
@@ -410,4 +412,28 @@ func TestReadWatchesAResource(t *testing.T) {
 		require.Equal(t, exitInterrupted, run(ctx, args, streams{in: strings.NewReader(""), out: out, err: &errs}), errs.String())
 		require.Equal(t, 2, reads)
 	}
+}
+
+func TestTheGoCommandGetsItsOwnVariables(t *testing.T) {
+	t.Setenv("GOFLAGS", "-mod=mod -tags=x")
+	t.Setenv("GOOGLE_API_KEY", "hush")
+	given := goVariables("go")
+	require.Contains(t, given, "GOFLAGS=-mod=mod -tags=x")
+	require.NotContains(t, strings.Join(given, " "), "hush", "it only begins like one of Go's")
+	require.Nil(t, goVariables("./notes"))
+}
+
+// A program that go run has to compile first answers server/discover late. It takes longer than other
+// programs have before they count as legacy servers.
+func TestAServerThatIsCompiledFirstIsNotLegacy(t *testing.T) {
+	longtest.Mark(t, "takes six seconds")
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a shell script")
+	}
+	dir := t.TempDir()
+	script := "#!/bin/sh\n[ \"$1\" = env ] && exec echo {}\nsleep 6\nexec " + lab(t) + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o755))
+	code, out, errs := said(t, "ping", filepath.Join(dir, "go")+" run .")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "(2026-07-28)")
 }

@@ -33,9 +33,8 @@ const (
 
 const serverHelp = `
 SERVER is an http, https, ws or wss URL, unix: and the path of a socket, or a
-command line in one argument; no shell runs it. Results go to standard output,
-as text on a terminal and as JSON elsewhere. Progress, log messages and
-questions of the server go to standard error.
+command line in one argument; no shell runs it. Results go to standard output.
+Progress, log messages and questions of the server go to standard error.
 
 The exit code is 0 for success, 1 if the tool failed, 2 for wrong usage, 3 for
 no connection, 4 for a protocol error or an HTTP status instead, and 130 if the
@@ -72,7 +71,7 @@ type remote struct {
 // remoteCommand completes a command that calls a server. The words after the name in cmd.Use are
 // the arguments, of which SERVER is the first. More adds flags.
 func remoteCommand(std streams, cmd *cobra.Command, run func(ctx context.Context, r *remote) error, more ...func(*remote, *cobra.Command)) *cobra.Command {
-	r := &remote{name: cmd.Name(), stdin: std.in, out: newScreen(std.out), err: newScreen(std.err), browse: std.browse, asJSON: !isTerminal(std.out)}
+	r := &remote{name: cmd.Name(), stdin: std.in, out: newScreen(std.out), err: newScreen(std.err), browse: std.browse}
 	cmd.GroupID = groupServer
 	cmd.Long += "\n" + serverHelp
 	for _, add := range more {
@@ -167,7 +166,10 @@ func (r *remote) finish(args []string) error {
 		r.opts = append(r.opts, client.Version(v))
 	}
 	if r.command != nil {
-		r.command.Env, r.command.InheritEnv = r.env, r.inherit
+		r.command.Env, r.command.InheritEnv = slices.Concat(goVariables(r.command.Args[0]), r.env), r.inherit
+		if isGo(r.command.Args[0]) {
+			r.opts = append(r.opts, client.ProbeTimeout(r.timeout)) // the server may have to be compiled before it answers
+		}
 	}
 	return nil
 }

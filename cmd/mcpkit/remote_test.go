@@ -116,7 +116,7 @@ func TestFormsAreAskedAtThePrompt(t *testing.T) {
 			screen := new(terminal)
 			var out bytes.Buffer
 			in := typed("middle", "2", "seven", "9", "", "rice, 1", "Al", "Ada", "perhaps", "yes", "y")
-			require.Equal(t, exitOK, run(t.Context(), []string{"call", "--protocol-version", version, url, "order"}, streams{in: in, out: &out, err: screen}), screen.String())
+			require.Equal(t, exitOK, run(t.Context(), []string{"call", "-o", "json", "--protocol-version", version, url, "order"}, streams{in: in, out: &out, err: screen}), screen.String())
 			var res struct{ StructuredContent order }
 			require.NoError(t, json.Unmarshal(out.Bytes(), &res))
 			require.Equal(t, order{Seat: "window", People: 2, Meals: []string{"rice", "fish"}, Name: "Ada", Agreed: true}, res.StructuredContent)
@@ -155,13 +155,13 @@ func TestQuestionsMayBeLeftUnanswered(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			screen := new(terminal)
 			var out bytes.Buffer
-			require.Equal(t, test.code, run(t.Context(), []string{"call", "--output", "text", desk(t, bare), test.tool}, streams{in: test.lines, out: &out, err: screen}), screen.String())
+			require.Equal(t, test.code, run(t.Context(), []string{"call", desk(t, bare), test.tool}, streams{in: test.lines, out: &out, err: screen}), screen.String())
 			require.Contains(t, screen.String(), test.want)
 		})
 	}
 	t.Run("not a terminal", func(t *testing.T) {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "--output", "text", desk(t, bare), "order"}, streams{in: strings.NewReader("1\n"), out: &out, err: &errs}))
+		require.Equal(t, exitProtocol, run(t.Context(), []string{"call", desk(t, bare), "order"}, streams{in: strings.NewReader("1\n"), out: &out, err: &errs}))
 		require.NotContains(t, errs.String(), "The server asks")
 	})
 }
@@ -204,7 +204,7 @@ func TestSamplingIsNotOffered(t *testing.T) {
 	} {
 		screen := typed()
 		var out bytes.Buffer
-		require.Equal(t, test.code, run(t.Context(), []string{"call", "--output", "text", "--protocol-version", test.version, desk(t, bare), "think"}, streams{in: screen, out: &out, err: screen}))
+		require.Equal(t, test.code, run(t.Context(), []string{"call", "--protocol-version", test.version, desk(t, bare), "think"}, streams{in: screen, out: &out, err: screen}))
 		require.Contains(t, screen.String(), test.want)
 		require.Empty(t, out.String())
 	}
@@ -212,7 +212,7 @@ func TestSamplingIsNotOffered(t *testing.T) {
 
 func TestQuestionsNeedATerminal(t *testing.T) {
 	var out, said bytes.Buffer
-	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "--output", "text", "--protocol-version", "2026-07-28", desk(t, bare), "order"}, streams{in: strings.NewReader(""), out: &out, err: &said}))
+	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "--protocol-version", "2026-07-28", desk(t, bare), "order"}, streams{in: strings.NewReader(""), out: &out, err: &said}))
 	require.Contains(t, said.String(), "mcpkit call: questions need a terminal as standard input, or the answers: write --answer name=value for each field, or --yes for a confirmation\n")
 	require.Empty(t, out.String())
 }
@@ -225,7 +225,7 @@ func TestPagesAreVisitedWithConsent(t *testing.T) {
 		visited = page
 		return errors.New("no browser here")
 	}}
-	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--output", "text", desk(t, bare), "pay"}, std), screen.String())
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", desk(t, bare), "pay"}, std), screen.String())
 	require.Equal(t, "https://bank.example.com/pay?id=7", visited)
 	require.Equal(t, "paid\n", out.String())
 	require.Equal(t, `The server wants you to visit a page: Pay there.
@@ -257,11 +257,11 @@ func TestProgressIsReplacedOnTerminalsOnly(t *testing.T) {
 	}
 }
 
-func TestResultsAreJSONUnlessOutputIsATerminal(t *testing.T) {
+func TestResultsAreJSONOnRequest(t *testing.T) {
 	url := desk(t, bare)
 	for _, args := range [][]string{{"list", url}, {"inspect", url}, {"call", url, "count", "to:=1"}, {"prompt", url, "greet", "name=Ada"}} {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), args, streams{out: &out, err: &errs}), errs.String())
+		require.Equal(t, exitOK, run(t.Context(), append(args, "-o", "json"), streams{out: &out, err: &errs}), errs.String())
 		require.True(t, json.Valid(out.Bytes()), out.String())
 		require.NotContains(t, out.String(), "null")
 	}
@@ -332,7 +332,7 @@ func TestInspectOfALegacyServer(t *testing.T) {
 	require.Contains(t, out.String(), "speaks 2025-06-18 (legacy)\n")
 
 	var asJSON bytes.Buffer
-	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", desk(t, bare)}, streams{out: &asJSON, err: io.Discard}))
+	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", "-o", "json", desk(t, bare)}, streams{out: &asJSON, err: io.Discard}))
 	var o struct {
 		Server            struct{ Name string }
 		ProtocolVersion   string
@@ -402,7 +402,7 @@ func TestLogin(t *testing.T) {
 	require.Contains(t, errs, "write --login to log in with the browser")
 
 	for range 2 { // the second run has the token of the first
-		code, out, errs := call("call", "--output", "text", "--login", "--tokens", tokens, url, "count", "to:=1")
+		code, out, errs := call("call", "--login", "--tokens", tokens, url, "count", "to:=1")
 		require.Equal(t, exitOK, code, errs)
 		require.Equal(t, "1\n", out)
 		require.EqualValues(t, 1, logins.Load())
@@ -443,7 +443,7 @@ func TestLoginIsNotUsedUnlessTheServerRequiresIt(t *testing.T) {
 		t.Error("a browser was opened")
 		return nil
 	}}
-	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--output", "text", "--login", "--tokens", t.TempDir(), desk(t, bare), "count", "to:=1"}, std), errs.String())
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--login", "--tokens", t.TempDir(), desk(t, bare), "count", "to:=1"}, std), errs.String())
 	require.Equal(t, "1\n", out.String())
 	require.NotContains(t, errs.String(), "browser")
 
@@ -472,7 +472,7 @@ func TestLoginWhenACallRequiresIt(t *testing.T) {
 	require.Equal(t, exitOK, run(t.Context(), []string{"list", url}, std), errs.String())
 	require.Zero(t, refused.Load())
 	out.Reset()
-	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--output", "text", "--login", url, "count", "to:=1"}, std), errs.String())
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--login", url, "count", "to:=1"}, std), errs.String())
 	require.Equal(t, "1\n", out.String())
 	require.NotZero(t, refused.Load())
 	files, err := filepath.Glob(filepath.Join(settings, "mcpkit", "tokens", "*.json"))

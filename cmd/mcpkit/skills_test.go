@@ -36,11 +36,11 @@ func serveSkills(t *testing.T, mw ...mcpkit.Middleware) string {
 func TestSkillsAreCompared(t *testing.T) {
 	url := serveSkills(t)
 	var out, errs bytes.Buffer
-	require.Equal(t, exitOK, run(t.Context(), []string{"skills", "--output", "text", url}, streams{out: &out, err: &errs}), errs.String())
+	require.Equal(t, exitOK, run(t.Context(), []string{"skills", url}, streams{out: &out, err: &errs}), errs.String())
 	require.Equal(t, "skill://day/SKILL.md                     Report (dynamic: only the front matter was compared)\n"+
 		"skill://pdf/SKILL.md                     Fill forms (verified, 2 files, 48 bytes)\n", out.String())
 	out.Reset()
-	require.Equal(t, exitOK, run(t.Context(), []string{"skills", url, "skill://pdf/SKILL.md"}, streams{out: &out, err: &errs}), errs.String())
+	require.Equal(t, exitOK, run(t.Context(), []string{"skills", "-o", "json", url, "skill://pdf/SKILL.md"}, streams{out: &out, err: &errs}), errs.String())
 	require.JSONEq(t, `[{"uri":"skill://pdf/SKILL.md","name":"pdf","description":"Fill forms","files":2,"bytes":48}]`, out.String())
 }
 
@@ -54,7 +54,7 @@ func TestSkillsThatDifferFail(t *testing.T) {
 		}
 	})
 	var out, errs bytes.Buffer
-	require.Equal(t, exitFault, run(t.Context(), []string{"skills", "--output", "text", url}, streams{out: &out, err: &errs}))
+	require.Equal(t, exitFault, run(t.Context(), []string{"skills", url}, streams{out: &out, err: &errs}))
 	require.Contains(t, out.String(), "(skillsclient: skill://pdf/x.md: its digest is sha256:")
 	require.Equal(t, "mcpkit skills: some skills are not what the server lists\n", errs.String())
 

@@ -37,7 +37,7 @@ func TestUnixSockets(t *testing.T) {
 	for _, target := range []string{"unix:" + path, "unix://" + path} {
 		for _, version := range []string{"2025-11-25", "2026-07-28"} {
 			var out, errs bytes.Buffer
-			require.Equal(t, exitOK, run(t.Context(), []string{"call", "--output", "text", "--protocol-version", version, target, "count", "to:=2"}, streams{out: &out, err: &errs}), errs.String())
+			require.Equal(t, exitOK, run(t.Context(), []string{"call", "--protocol-version", version, target, "count", "to:=2"}, streams{out: &out, err: &errs}), errs.String())
 			require.Equal(t, "2\n", out.String())
 		}
 	}

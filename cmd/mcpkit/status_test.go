@@ -39,7 +39,7 @@ func TestLoginAfterAStatusWithAJSONRPCError(t *testing.T) {
 	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", url, "count", "to:=1"}, std))
 	require.Contains(t, errs.String(), "the server responded with HTTP status 401 Unauthorized: who are you? (code -32001)")
 	require.Contains(t, errs.String(), "write --login to log in with the browser")
-	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--output", "text", "--login", "--tokens", t.TempDir(), url, "count", "to:=1"}, std), errs.String())
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--login", "--tokens", t.TempDir(), url, "count", "to:=1"}, std), errs.String())
 	require.Equal(t, "1\n", out.String())
 }
 
@@ -77,7 +77,7 @@ func TestOneFailingListDoesNotHideTheOthers(t *testing.T) {
 	defer web.Close()
 	for _, command := range []string{"list", "inspect"} {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitProtocol, run(t.Context(), []string{command, "--output", "text", web.URL}, streams{out: &out, err: &errs}))
+		require.Equal(t, exitProtocol, run(t.Context(), []string{command, web.URL}, streams{out: &out, err: &errs}))
 		require.Contains(t, out.String(), "greet")
 		require.Contains(t, out.String(), "x://a")
 		require.Equal(t, "mcpkit "+command+": client: tools/list: the tools are away (code -32603)\n", errs.String())

@@ -68,23 +68,23 @@ func mcp(t *testing.T, code int, args ...string) (out, errs string) {
 
 func TestCallFollowsTasks(t *testing.T) {
 	url := serveGarage(t)
-	out, errs := mcp(t, exitOK, "call", "--output", "text", "--yes", url, "repair")
+	out, errs := mcp(t, exitOK, "call", "--yes", url, "repair")
 	require.Equal(t, "repaired\n", out)
 	require.Contains(t, errs, "lifting")
-	out, _ = mcp(t, exitOK, "call", "--output", "text", url, "scrap")
+	out, _ = mcp(t, exitOK, "call", url, "scrap")
 	require.Equal(t, "scrapped\n", out)
-	out, _ = mcp(t, exitOK, "call", "--output", "text", "--start", url, "wash")
+	out, _ = mcp(t, exitOK, "call", "--start", url, "wash")
 	require.Equal(t, "washed\n", out, "a tool that does not run as a task")
 	_, errs = mcp(t, exitFault, "call", "--start", url, "paint")
 	require.Contains(t, errs, `the server asks "In red?" before the call is a task; run the command in a terminal, or write --answer name=value or --yes`)
-	_, errs = mcp(t, exitProtocol, "call", "--output", "text", "--protocol-version", "2025-11-25", url, "scrap")
+	_, errs = mcp(t, exitProtocol, "call", "--protocol-version", "2025-11-25", url, "scrap")
 	require.Contains(t, errs, "the tool runs only as a task of version 2025-11-25, which this client does not support")
 }
 
 func TestListMarksToolsThatRunOnlyAsTasks(t *testing.T) {
 	url := serveGarage(t)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
-		out, _ := mcp(t, exitOK, "list", "--output", "text", "--protocol-version", version, url)
+		out, _ := mcp(t, exitOK, "list", "--protocol-version", version, url)
 		require.Equal(t, "tool      repair                   Repairs a car.\n"+
 			"tool      scrap                    Scraps a car. (only as a task)\n"+
 			"tool      wash                     Washes a car.\n", out)
@@ -94,27 +94,27 @@ func TestListMarksToolsThatRunOnlyAsTasks(t *testing.T) {
 func TestTasksAreShownAnsweredAndCancelled(t *testing.T) {
 	url := serveGarage(t)
 	start := func() string {
-		out, _ := mcp(t, exitOK, "call", "--output", "text", "--start", url, "repair")
+		out, _ := mcp(t, exitOK, "call", "--start", url, "repair")
 		return strings.TrimSpace(out)
 	}
 	id := start()
 	out := ""
 	for !strings.Contains(out, "input_required") { // soon: the method asks at once
 		<-time.After(50 * time.Millisecond) // the server limits how often it is asked
-		out, _ = mcp(t, exitOK, "tasks", "--output", "text", url, id)
+		out, _ = mcp(t, exitOK, "tasks", url, id)
 	}
 	require.Contains(t, out, "question  Change the oil?\n")
 	require.Contains(t, out, "kept till ")
 	_, errs := mcp(t, exitOK, "tasks", "--yes", url, id, "answer")
 	require.NotContains(t, errs, "asks nothing")
-	out, _ = mcp(t, exitOK, "tasks", "--output", "text", url, id, "wait")
+	out, _ = mcp(t, exitOK, "tasks", url, id, "wait")
 	require.Equal(t, "repaired\n", out)
-	out, errs = mcp(t, exitOK, "tasks", url, id, "answer")
+	out, errs = mcp(t, exitOK, "tasks", "-o", "json", url, id, "answer")
 	require.Contains(t, errs, "mcpkit tasks: the task asks nothing\n")
 	var state struct{ Status string }
 	require.NoError(t, json.Unmarshal([]byte(out), &state))
 	require.Equal(t, "completed", state.Status)
-	out, _ = mcp(t, exitOK, "tasks", "--output", "text", url, id)
+	out, _ = mcp(t, exitOK, "tasks", url, id)
 	require.Contains(t, out, "\nrepaired\n")
 
 	id = start()

@@ -21,7 +21,7 @@ func TestWebSockets(t *testing.T) {
 	url := strings.Replace(web.URL, "http", "ws", 1)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), []string{"call", "--output", "text", "--protocol-version", version, url, "count", "to:=2"}, streams{out: &out, err: &errs}), errs.String())
+		require.Equal(t, exitOK, run(t.Context(), []string{"call", "--protocol-version", version, url, "count", "to:=2"}, streams{out: &out, err: &errs}), errs.String())
 		require.Equal(t, "2\n", out.String())
 	}
 	var out, errs bytes.Buffer
