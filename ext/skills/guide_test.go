@@ -1,7 +1,9 @@
-package main
+package skills_test
 
 import (
 	"context"
+	"embed"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,12 +14,52 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/ext/skills"
 	"github.com/mcpkit/mcpkit-go/ext/skills/skillsclient"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+// The code of docs/howto/serve-skills.md.
+
+//go:embed testdata/skills
+var testdata embed.FS
+
+var embedded = func() fs.FS {
+	folder, err := fs.Sub(testdata, "testdata")
+	if err != nil {
+		panic(err)
+	}
+	return folder
+}()
+
+// docs:begin library
+
+// Team helps with the work of a team.
+type Team struct {
+	_ struct {
+		CheckMessage mcpkit.Tool `hints:"readonly" params:"message"`
+		OnDuty       mcpkit.Skip // is not a tool
+	}
+	today func() time.Time
+}
+
+// CheckMessage reports whether a commit message is short enough.
+func (*Team) CheckMessage(message string) bool { return len(message) <= 72 }
+
+// OnDuty returns the text of a skill, which differs from day to day.
+func (t *Team) OnDuty(context.Context) (string, error) {
+	who := []string{"Ada", "Grace", "Barbara"}[t.today().YearDay()%3]
+	return "Ask " + who + " before you deploy.\n", nil
+}
+
+// newLibrary returns the skills of the team: those of a folder, and one that a method makes.
+func newLibrary(t *Team) *skills.Library {
+	return skills.Join(
+		skills.FS(embedded, skills.Dir("skills")),
+		skills.Func("deploy", "Deploy to production. Says who is on duty.", t.OnDuty),
+	)
+}
+
+// docs:end library
 
 // docs:begin load
 
@@ -45,7 +87,7 @@ func load(ctx context.Context, c *client.Client, name, file string) (instruction
 
 func TestSkillsOfTheTeam(t *testing.T) {
 	team := &Team{today: func() time.Time { return time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC) }}
-	srv, err := mcpkit.New(team, newLibrary(team))
+	srv, err := mcpkit.New(team, newLibrary(team), mcpkit.Name("team", "1.0.0"))
 	require.NoError(t, err)
 	c, err := client.Dial(t.Context(), srv)
 	require.NoError(t, err)
@@ -61,15 +103,6 @@ func TestSkillsOfTheTeam(t *testing.T) {
 	loaded, err := deploy.Load(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, loaded.Text(), "Ask Ada before you deploy.")
-
-	faults, err := client.Call[[]string](t.Context(), c, "check_message", map[string]string{"message": "Add a limit."})
-	require.NoError(t, err)
-	require.Equal(t, []string{"the first line ends with a full stop"}, faults)
-	tools := 0
-	for range c.Tools(t.Context()) {
-		tools++
-	}
-	require.Equal(t, 1, tools, "OnDuty is not a tool")
 }
 
 func TestSkillsOfAFolderAreReloaded(t *testing.T) {
@@ -105,8 +138,8 @@ func TestSkillsOfAFolderAreReloaded(t *testing.T) {
 func TestSkillsForStaff(t *testing.T) {
 	// docs:begin scopes
 	library := skills.Join(
-		skills.FS(files, skills.Dir("skills")),
-		skills.FS(files, skills.Dir("skills"), skills.Prefix("staff"), skills.Scopes("staff")),
+		skills.FS(embedded, skills.Dir("skills")),
+		skills.FS(embedded, skills.Dir("skills"), skills.Prefix("staff"), skills.Scopes("staff")),
 	)
 	srv, err := mcpkit.New(&Team{}, library, mcpkit.Authenticated())
 	// docs:end scopes
