@@ -1,4 +1,4 @@
-//go:build !race && !mcpkit_plain
+//go:build !race
 
 package client_test
 

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -135,7 +135,7 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 			if c.mayRepeat(r, cc, err) && tries < maxRepeats && pauseBefore(ctx, tries+1, err) == nil {
 				continue
 			}
-		case resp.Error != nil && ledger.IsLost(resp.Error):
+		case resp.Error != nil && conn.IsLost(resp.Error):
 			err = fmt.Errorf("%w: %w", errLost, resp.Error)
 			if c.mayRepeat(r, cc, err) && tries < maxRepeats && pauseBefore(ctx, tries+1, err) == nil {
 				continue

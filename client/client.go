@@ -45,7 +45,7 @@ import (
 type Client struct {
 	cfg      *config
 	log      *slog.Logger
-	conn     conn
+	conn     roundTripper
 	inMemory bool // conn is a memoryConn, which does not check that results are valid JSON
 	agreed   atomic.Pointer[agreement]
 	lastID   atomic.Int64
@@ -323,8 +323,8 @@ type exchange struct {
 	flight  *flight
 }
 
-// A conn is the client side of a transport. Its methods may be called concurrently.
-type conn interface {
+// A roundTripper is the client side of a transport. Its methods may be called concurrently.
+type roundTripper interface {
 	// roundTrip sends x and waits for the response. Errors are [transport.ErrClosed], that of ctx,
 	// a *StatusError, an *InvalidResponseError, errLost, errNoSession, and those of the network.
 	roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error)

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -43,7 +43,7 @@ type httpConn struct {
 	client *http.Client
 	open   context.Context // ends in close
 	cancel context.CancelFunc
-	asked  ledger.Ledger // requests of a legacy server; it may cancel one on a different stream
+	asked  conn.Ledger // requests of a legacy server; it may cancel one on a different stream
 
 	undrained atomic.Int32 // number of streams that did not end after the response
 
@@ -57,7 +57,7 @@ type httpConn struct {
 func newHTTPConn(c *Client, u *url.URL) *httpConn {
 	h := &httpConn{
 		c: c, target: u, client: newHTTPClient(c),
-		asked: ledger.Ledger{Limits: ledger.Limits{MaxCalls: maxServerCalls, MaxBytes: maxServerBytes}},
+		asked: conn.Ledger{Limits: conn.Limits{MaxCalls: maxServerCalls, MaxBytes: maxServerBytes}},
 	}
 	h.open, h.cancel = context.WithCancel(context.WithoutCancel(c.base))
 	return h

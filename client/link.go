@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -17,16 +17,16 @@ import (
 
 // A live is an open connection that carries messages both ways.
 type live struct {
-	wire   duplex.Wire
-	link   *duplex.Link
+	wire   conn.Wire
+	link   *conn.Conn
 	served chan struct{} // closed when the connection has ended
 	err    error         // why it ended; nil if one side closed it; set before served is closed
 }
 
 // serveWire starts a goroutine that serves the connection.
-func serveWire(c *Client, w duplex.Wire) *live {
+func serveWire(c *Client, w conn.Wire) *live {
 	l := &live{wire: w, served: make(chan struct{})}
-	l.link = duplex.New(w, linkHandler{c}, &duplex.Options{
+	l.link = conn.New(w, linkHandler{c}, &conn.Options{
 		Client: true, First: c.hearFirst, Logger: c.log, MaxInFlight: 64, DrainTimeout: time.Second, Cancelling: c.base,
 	})
 	ready := make(chan struct{})
@@ -80,14 +80,14 @@ func (l *live) stop(patience time.Duration) (err error) {
 // A linkConn uses a connection that is also the session: a WebSocket, a socket or a process.
 type linkConn struct {
 	c       *Client
-	connect func(ctx context.Context) (duplex.Wire, error)
+	connect func(ctx context.Context) (conn.Wire, error)
 	once    bool     // cannot connect again
 	live    *live    // does not change after Dial
 	sse     *sseConn // of HTTP+SSE, which has only legacy versions; otherwise nil
 }
 
 // open connects, and returns l.
-func (l *linkConn) open(ctx context.Context) (conn, error) {
+func (l *linkConn) open(ctx context.Context) (roundTripper, error) {
 	w, err := l.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -162,17 +162,17 @@ func (l *linkConn) close() error               { return l.live.stop(l.c.cfg.shut
 
 // A wireTarget is a server on a connection that is also the session.
 type wireTarget struct {
-	connect func(ctx context.Context, c *Client) (duplex.Wire, error)
+	connect func(ctx context.Context, c *Client) (conn.Wire, error)
 	once    bool // cannot connect again
 }
 
-func (t wireTarget) dial(ctx context.Context, c *Client) (conn, error) {
-	l := &linkConn{c: c, once: t.once, connect: func(ctx context.Context) (duplex.Wire, error) { return t.connect(ctx, c) }}
+func (t wireTarget) dial(ctx context.Context, c *Client) (roundTripper, error) {
+	l := &linkConn{c: c, once: t.once, connect: func(ctx context.Context) (conn.Wire, error) { return t.connect(ctx, c) }}
 	return l.open(ctx)
 }
 
 func streamTarget(connect func(ctx context.Context) (io.ReadWriteCloser, error), once bool) Target {
-	return wireTarget{once: once, connect: func(ctx context.Context, c *Client) (duplex.Wire, error) {
+	return wireTarget{once: once, connect: func(ctx context.Context, c *Client) (conn.Wire, error) {
 		rwc, err := connect(ctx)
 		if err != nil {
 			return nil, err
@@ -182,9 +182,9 @@ func streamTarget(connect func(ctx context.Context) (io.ReadWriteCloser, error),
 }
 
 // dialWebSocket connects to a ws or wss URL.
-func dialWebSocket(ctx context.Context, c *Client, u *url.URL) (conn, error) {
+func dialWebSocket(ctx context.Context, c *Client, u *url.URL) (roundTripper, error) {
 	client := newHTTPClient(c)
-	l := &linkConn{c: c, connect: func(ctx context.Context) (duplex.Wire, error) {
+	l := &linkConn{c: c, connect: func(ctx context.Context) (conn.Wire, error) {
 		// The HTTP client is needed only for the handshake.
 		defer releaseHTTPClient(c, client)
 		w, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{

@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/framing"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -38,7 +38,7 @@ type config struct {
 	probeTimeout    time.Duration
 	shutdownTimeout time.Duration
 	maxMessage      int
-	framing         framing.Framing
+	framing         conn.Framing
 	maxPages        int
 	maxListBytes    int
 	maxRounds       int
@@ -202,7 +202,7 @@ func atLeast(name string, n, least int, set func(*config)) DialOption {
 // commands, sockets and streams of servers that require it. By default each message is a line, as
 // MCP specifies.
 func ContentLength() DialOption {
-	return dialOption(func(c *config) error { c.framing = framing.ContentLength; return nil })
+	return dialOption(func(c *config) error { c.framing = conn.ContentLength; return nil })
 }
 
 // MaxPages limits the number of pages of one list. The default is [DefaultMaxPages].

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -39,7 +39,7 @@ func (s sseTarget) dial(ctx context.Context, c *Client) (conn, error) {
 // newSSEConn opens the stream at u.
 func newSSEConn(ctx context.Context, c *Client, u *url.URL) (conn, error) {
 	l := &linkConn{c: c}
-	l.connect = func(ctx context.Context) (_ duplex.Wire, err error) {
+	l.connect = func(ctx context.Context) (_ conn.Wire, err error) {
 		if l.sse, err = openSSE(ctx, c, u); err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func newSSEConn(ctx context.Context, c *Client, u *url.URL) (conn, error) {
 	return l.open(ctx)
 }
 
-// An sseConn is a [duplex.Wire] that reads the server's messages from a stream and posts the
+// An sseConn is a [conn.Wire] that reads the server's messages from a stream and posts the
 // client's messages to the endpoint that the stream names (2024-11-05, basic/transports, "HTTP with SSE").
 type sseConn struct {
 	c        *Client
@@ -210,11 +210,11 @@ func (w *sseConn) why(err error) error {
 	case w.ctx.Err() != nil:
 		return io.EOF
 	case errors.Is(err, io.EOF):
-		return &duplex.GoneError{Err: errors.New("the server ended the stream")}
+		return &conn.GoneError{Err: errors.New("the server ended the stream")}
 	case errors.As(err, &large):
-		return &duplex.GoneError{Err: fmt.Errorf("message is larger than %d bytes; raise MaxMessageBytes", large.Max)}
+		return &conn.GoneError{Err: fmt.Errorf("message is larger than %d bytes; raise MaxMessageBytes", large.Max)}
 	}
-	return &duplex.GoneError{Err: err}
+	return &conn.GoneError{Err: err}
 }
 
 // hand passes a message to Read. It returns false if the connection has ended.
@@ -228,7 +228,7 @@ func (w *sseConn) hand(message []byte) bool {
 	return false
 }
 
-// Read implements [duplex.Wire].
+// Read implements [conn.Wire].
 func (w *sseConn) Read() ([]byte, error) {
 	select {
 	case message := <-w.in:
@@ -240,7 +240,7 @@ func (w *sseConn) Read() ([]byte, error) {
 	}
 }
 
-// Write implements [duplex.Wire].
+// Write implements [conn.Wire].
 func (w *sseConn) Write(lines []byte) (int, error) {
 	for line := range bytes.Lines(lines) {
 		w.part = append(w.part, line...)
@@ -358,7 +358,7 @@ func (w *sseConn) post(message []byte, id jsonrpc.ID) {
 	case w.ctx.Err() != nil:
 		w.end(io.ErrClosedPipe)
 	case refused && (status.Code == http.StatusNotFound || status.Code == http.StatusGone):
-		w.end(&duplex.GoneError{Err: errNoSession})
+		w.end(&conn.GoneError{Err: errNoSession})
 	case id.IsValid():
 		w.refuse(id, err)
 	default:

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/framing"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 )
 
 // writeTimeout limits one write to a server that does not read.
@@ -12,13 +12,13 @@ const writeTimeout = 10 * time.Second
 
 // A processWire is the connection to a child process.
 type processWire struct {
-	*framing.Wire
+	*conn.Stream
 	process *process
 }
 
 // wire returns a wire that frames messages on r and w.
-func (c *Client) wire(r io.Reader, w io.Writer) *framing.Wire {
-	return framing.New(r, w, framing.Options{
+func (c *Client) wire(r io.Reader, w io.Writer) *conn.Stream {
+	return conn.NewStream(r, w, conn.StreamOptions{
 		Framing: c.cfg.framing, MaxMessageBytes: c.cfg.maxMessage, Raise: "MaxMessageBytes", WriteTimeout: writeTimeout,
 	})
 }

@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // A Target is a server to which [Dial] can connect.
 type Target interface {
-	dial(ctx context.Context, c *Client) (conn, error)
+	dial(ctx context.Context, c *Client) (roundTripper, error)
 }
 
 // URL is a server at an http or https URL (Streamable HTTP, or HTTP+SSE if the server refuses that)
@@ -26,7 +26,7 @@ func URL(url string) Target { return urlTarget(url) }
 
 type urlTarget string
 
-func (u urlTarget) dial(ctx context.Context, c *Client) (conn, error) {
+func (u urlTarget) dial(ctx context.Context, c *Client) (roundTripper, error) {
 	parsed, err := parseURL(string(u))
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func InMemory(h transport.Handler) Target { return memoryTarget{h} }
 
 type memoryTarget struct{ handler transport.Handler }
 
-func (m memoryTarget) dial(_ context.Context, c *Client) (conn, error) {
+func (m memoryTarget) dial(_ context.Context, c *Client) (roundTripper, error) {
 	return newMemoryConn(c, m.handler), nil
 }
 
@@ -125,11 +125,11 @@ func (t *CommandTarget) Withheld() []string {
 	return slices.Compact(names)
 }
 
-func (t *CommandTarget) dial(ctx context.Context, c *Client) (conn, error) {
+func (t *CommandTarget) dial(ctx context.Context, c *Client) (roundTripper, error) {
 	if len(t.Args) == 0 || t.Args[0] == "" {
 		return nil, fmt.Errorf("the command is empty")
 	}
-	return wireTarget{connect: func(_ context.Context, c *Client) (duplex.Wire, error) {
+	return wireTarget{connect: func(_ context.Context, c *Client) (conn.Wire, error) {
 		p, err := startProcess(t, c.cfg.stderr)
 		if err != nil {
 			return nil, err

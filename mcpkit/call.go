@@ -36,9 +36,9 @@ type Call struct {
 	entry  *entry          // what name names, or nil
 	target any             // *tool, *prompt or *resource
 	vars   variables       // of the resource template that matched, or the arguments of prompts/get; nil for none
-	ctx    context.Context // the scope, or a context that derives from it in a mounted server
+	ctx    context.Context // the limit, or a context that derives from it in a mounted server
 	around int32           // how many executions of servers that this one is mounted in the call is part of
-	inside int32           // guarded by scope.mu: as many, and one more from when the call executes the method
+	inside int32           // guarded by limit.mu: as many, and one more from when the call executes the method
 	values atomic.Pointer[kept]
 }
 
@@ -52,7 +52,7 @@ type request struct {
 	principal *oauth.Principal
 	sent      string   // the client's name or URI of the target
 	needs     []string // scopes that the call needs, if the caller lacks one
-	scope     scope
+	limit     timeLimit
 	begun     time.Time        // when the first round began
 	response  jsonrpc.Response // here to save an allocation
 	run       *Run             // outside of a request; nil for most calls
@@ -73,7 +73,7 @@ type request struct {
 }
 
 // to returns the server that the client sent the request to.
-func (r *request) to() *Server { return r.scope.call.server }
+func (r *request) to() *Server { return r.limit.call.server }
 
 // variables are named texts of a request.
 type variables interface {
@@ -87,7 +87,7 @@ func newCall(s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
 		request
 	}{request: request{req: req, peer: peer, progress: -1, begun: time.Now()}}
 	c.Call.request = &c.request
-	c.scope.call = &c.Call
+	c.limit.call = &c.Call
 	c.server, c.catalog = s, s.catalog.Load()
 	return &c.Call
 }
@@ -342,26 +342,25 @@ func (c *Call) Round() int {
 // the context of the call ends with a [*TimeoutError] as its cause, and the caller gets that error
 // even if the method does not return. The time stops while a question to the client is open.
 // SetTimeout does nothing if d is 0 or negative.
-func (c *Call) SetTimeout(d time.Duration) { c.scope.limit(d) }
+func (c *Call) SetTimeout(d time.Duration) { c.limit.set(d) }
 
 // Overdue reports whether a method of the call still runs although the caller has got a timeout
 // error: see [Server.Overdue].
 func (c *Call) Overdue() bool {
-	c.scope.mu.Lock()
-	defer c.scope.mu.Unlock()
-	return c.scope.overdue > 0
+	c.limit.mu.Lock()
+	defer c.limit.mu.Unlock()
+	return c.limit.overdue > 0
 }
 
 // OnReturn calls f when no method of the call runs. That is immediately, unless a method is overdue
 // (see [Server.Overdue]); waits reports that.
 func (c *Call) OnReturn(f func()) (waits bool) {
-	s := &c.scope
-	s.mu.Lock()
-	if waits = s.overdue > 0 || s.running > c.around; waits {
-		r := s.seldom()
-		r.onReturn = append(r.onReturn, f)
+	l := &c.limit
+	l.mu.Lock()
+	if waits = l.overdue > 0 || l.running > c.around; waits {
+		l.onReturn = append(l.onReturn, f)
 	}
-	s.mu.Unlock()
+	l.mu.Unlock()
 	if !waits {
 		f()
 	}
@@ -370,7 +369,7 @@ func (c *Call) OnReturn(f func()) (waits bool) {
 
 // OnEnd calls f when the call is over: after its method has returned, and after the last byte of
 // its result was encoded. The last f runs first.
-func (c *Call) OnEnd(f func()) { c.scope.onEnd(f) }
+func (c *Call) OnEnd(f func()) { c.limit.onEnd(f) }
 
 // Repairs returns how many values of the arguments were repaired so far (see [Repair]).
 func (c *Call) Repairs() int { return int(c.repairs.Load()) }
@@ -503,7 +502,7 @@ func (c *Call) sendNotification(n *jsonrpc.Request) {
 	if c.isFinished() {
 		return
 	}
-	if err := c.peer.Notify(c.scope.Parent(), n); err != nil {
+	if err := c.peer.Notify(c.limit.parent, n); err != nil {
 		c.server.config.logger.DebugContext(c.ctx, "mcpkit: a notification was not sent", "method", n.Method, "error", err)
 	}
 }

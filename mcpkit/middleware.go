@@ -72,7 +72,7 @@ func dispatch(ctx context.Context, call *Call) (result Result, err error) {
 		return nil, call.refusal
 	}
 	if call.row.overdue != nil {
-		return call.attend(ctx, call.row.handle)
+		return call.limited(ctx, call.row.handle)
 	}
 	return call.row.handle(ctx, call)
 }

@@ -252,9 +252,9 @@ func (m *mount) enter(ctx context.Context, outer *Call, target item, row *method
 		request: outer.request, server: m.child, catalog: m.child.catalog.Load(), row: row,
 		name: outer.name, vars: outer.vars,
 	}
-	outer.scope.mu.Lock()
+	outer.limit.mu.Lock()
 	inner.around, inner.inside = outer.inside, outer.inside
-	outer.scope.mu.Unlock()
+	outer.limit.mu.Unlock()
 	if kept := outer.values.Load(); kept != nil {
 		inner.values.Store(kept)
 	}

@@ -127,9 +127,8 @@ func (c *Call) send(ctx context.Context, q *Question, params json.RawMessage) (*
 		return nil, errors.New("mcpkit: the call is over; its client can no longer be asked")
 	}
 	// The time in which a person answers does not count.
-	s := &c.scope
-	s.pause()
-	defer s.resume()
+	c.limit.pause()
+	defer c.limit.resume()
 	if limit := c.server.config.questions; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, &QuestionTimeoutError{After: limit})

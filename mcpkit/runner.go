@@ -290,9 +290,9 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 		call.catalog = s.catalog.Load()
 	}
 	ctx = oauth.NewContext(ctx, run.Principal)
-	call.scope.begin(ctx)
-	call.ctx = &call.scope
-	defer call.scope.release()
+	call.limit.begin(ctx)
+	call.ctx = &call.limit
+	defer call.limit.release()
 	out.take(s, call)
 	call.mu.Lock()
 	defer call.mu.Unlock()

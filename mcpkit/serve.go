@@ -56,12 +56,12 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	if call.session != nil {
 		call.session.principal.Store(call.principal)
 	}
-	call.scope.begin(ctx)
-	call.ctx = &call.scope
-	// A streamed result releases the scope when it was written.
+	call.limit.begin(ctx)
+	call.ctx = &call.limit
+	// A streamed result releases the limit when it was written.
 	defer func() {
 		if resp == nil || resp.Stream == nil {
-			call.scope.release()
+			call.limit.release()
 		}
 	}()
 	if err := s.prepare(call); err != nil {
@@ -72,9 +72,6 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	}
 	result, err := s.run(call)
 	call.finish()
-	if err == errResponded {
-		return nil
-	}
 	return s.respond(call, result, err, &call.response)
 }
 
@@ -280,7 +277,7 @@ func runTarget(ctx context.Context, call *Call) (Result, error) {
 	if call.run == nil || !call.entry.timeoutByDefault {
 		call.SetTimeout(call.entry.timeout)
 	}
-	result, err := call.attend(ctx, call.entry.run)
+	result, err := call.limited(ctx, call.entry.run)
 	if _, late := err.(*TimeoutError); late { // even if it asked: it may still run
 		return nil, err
 	}
@@ -305,7 +302,7 @@ func (s *Server) respond(call *Call, result Result, err error, resp *jsonrpc.Res
 	if large, ok := result.(streamer); ok {
 		return &jsonrpc.Response{ID: call.req.ID, RetryAfter: later, Stream: call.stream(large)}
 	}
-	encoded, err := call.encode(result)
+	encoded, err := appendResult(nil, result, call.wire())
 	if err != nil {
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
 		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref()))
@@ -314,29 +311,14 @@ func (s *Server) respond(call *Call, result Result, err error, resp *jsonrpc.Res
 	return resp
 }
 
-// encode returns the JSON of the result, in a buffer of the transport if it lends one.
-func (call *Call) encode(result Result) ([]byte, error) {
-	lender, lends := call.peer.(transport.Lender)
-	if _, encoded := result.(*listPage); encoded || !lends || result == nil {
-		return appendResult(nil, result, call.wire())
-	}
-	size, _ := result.Size()
-	b := lender.Lend(size)
-	encoded, err := appendResult(*b, result, call.wire())
-	if err == nil {
-		*b = encoded
-	}
-	return encoded, err
-}
-
-// stream returns the function that writes the result and then releases the scope. If the response
+// stream returns the function that writes the result and then releases the limit. If the response
 // is never written, the end of the request releases it.
 func (call *Call) stream(result streamer) func(out io.Writer) error {
-	s := &call.scope
+	l := &call.limit
 	var taken atomic.Bool
-	stop := context.AfterFunc(s.Parent(), func() {
+	stop := context.AfterFunc(l.parent, func() {
 		if taken.CompareAndSwap(false, true) {
-			s.release()
+			l.release()
 		}
 	})
 	return func(out io.Writer) error {
@@ -344,7 +326,7 @@ func (call *Call) stream(result streamer) func(out io.Writer) error {
 			return result.broken(call, &readError{context.Canceled})
 		}
 		stop()
-		defer s.release()
+		defer l.release()
 		if err := result.writeTo(out, call.wire()); err != nil {
 			return result.broken(call, err)
 		}

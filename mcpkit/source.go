@@ -16,7 +16,7 @@ import (
 // blocks.
 type source struct {
 	call  *Call
-	scope *scope
+	limit *timeLimit
 	buf   []byte
 
 	ask   chan []byte // to be filled
@@ -56,7 +56,7 @@ const (
 )
 
 func newSource(call *Call, r io.Reader) *source {
-	s := &source{call: call, scope: &call.scope, ask: make(chan []byte), got: make(chan block, 1), over: make(chan struct{})}
+	s := &source{call: call, limit: &call.limit, ask: make(chan []byte), got: make(chan block, 1), over: make(chan struct{})}
 	closer, _ := r.(io.Closer)
 	s.close = sync.OnceFunc(func() {
 		close(s.over)
@@ -68,8 +68,8 @@ func newSource(call *Call, r io.Reader) *source {
 		}
 	})
 	// Closing may end a Read that blocks. A response that is never sent is never read.
-	context.AfterFunc(s.scope.Parent(), s.close)
-	s.scope.onEnd(s.close)
+	context.AfterFunc(s.limit.parent, s.close)
+	s.limit.onEnd(s.close)
 	// Ends after close, when the current Read has returned.
 	go s.serve(r)
 	return s
@@ -211,7 +211,7 @@ func (s *source) next(kept []byte) (b []byte, last bool, err error) {
 	case <-s.over:
 		return nil, false, &readError{s.ended()}
 	}
-	gone, late := s.scope.Parent().Done(), s.scope.Done()
+	gone, late := s.limit.parent.Done(), s.limit.Done()
 	var enough <-chan time.Time
 	for {
 		select {
@@ -226,14 +226,14 @@ func (s *source) next(kept []byte) (b []byte, last bool, err error) {
 			late = nil
 			enough = time.After(lastRead)
 		case <-enough:
-			return nil, false, &readError{s.scope.late()}
+			return nil, false, &readError{s.limit.late()}
 		}
 	}
 }
 
 // ended returns why the call's context ended.
 func (s *source) ended() error {
-	if cause := context.Cause(s.scope.Parent()); errors.Is(cause, context.DeadlineExceeded) {
+	if cause := context.Cause(s.limit.parent); errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
 	return context.Canceled

@@ -354,19 +354,6 @@ func TestErrorsOfReadersThatPanicAreAnsweredToo(t *testing.T) {
 	require.EqualError(t, err, jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", entries[0].Ref).Error())
 }
 
-// The beginning of a line cannot be taken back: the line ends where it is, and the error is on a
-// line of its own.
-func TestTheErrorFollowsTheBrokenLine(t *testing.T) {
-	srv, _, _ := serveBreaking(t)
-	c := serveLines(t, srv, stdio.Lines)
-	c.send(readOf("b://late-error", false))
-	require.Regexp(t, `^\{"jsonrpc":"2\.0","id":7,"result":\{"contents":\[\{"uri":"b://late-error","mimeType":"text/plain","text":"x+\x18$`, c.receive())
-	m, bad := jsonrpc.Decode([]byte(c.receive()))
-	require.Nil(t, bad)
-	require.Regexp(t, `^internal error \(ref [A-Z2-7]{10}\)$`, m.Response.Error.Message)
-	c.works()
-}
-
 func TestReadersThatBlockHoldUpTheirOwnCallAlone(t *testing.T) {
 	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
 	t.Run("others are answered before the first block", func(t *testing.T) {
@@ -393,42 +380,34 @@ func TestReadersThatBlockHoldUpTheirOwnCallAlone(t *testing.T) {
 			require.Empty(t, j.take(t))
 		})
 	})
-	for _, test := range []struct {
-		name, uri, want, logged string
-		cancelled               bool
-	}{
-		{name: "a message that was begun ends with the time of its call", uri: "limited://late-stuck", want: "timed out after 1s (ref REF)", logged: "timed out after 1s"},
-		{name: "with its cancellation", uri: "b://late-stuck", want: "the call was cancelled", cancelled: true},
-		{name: "and when others waited for it long enough", uri: "b://late-stuck", want: "internal error (ref REF)",
-			logged: "given up, since the rest of the result did not come within 30s"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv, b, j := serveBreaking(t)
-				defer close(b.stuck)
-				c := serveLines(t, srv, stdio.Lines)
-				c.send(readOf(test.uri, false))
-				begun := make([]byte, 100<<10)
-				_, err := io.ReadFull(c.in, begun)
-				require.NoError(t, err)
-				c.send(listRequest)
-				if test.cancelled {
-					c.send(cancel)
-				}
-				require.Regexp(t, `^x+\x18$`, c.receive())
-				answer, ref := withoutRef(c.receive())
-				require.Equal(t, failureOf(test.want), answer)
-				c.listed()
-				entries := j.take(t)
-				if test.logged == "" {
-					require.Empty(t, entries)
-					return
-				}
-				require.Equal(t, []entry{{
-					Level: "ERROR", Msg: "mcpkit: a result ended early because reading failed",
-					Ref: ref, Method: "resources/read", URI: test.uri, Error: test.logged,
-				}}, entries)
-			})
+	t.Run("and while the rest of a result is read, until the time of its call is up", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv, b, j := serveBreaking(t)
+			defer close(b.stuck)
+			c := serveLines(t, srv, stdio.Lines)
+			c.send(readOf("limited://late-stuck", false))
+			c.send(listRequest)
+			c.listed()
+			answer, ref := withoutRef(c.receive())
+			require.Equal(t, failureOf("timed out after 1s (ref REF)"), answer)
+			require.Equal(t, []entry{{
+				Level: "ERROR", Msg: "mcpkit: a result ended early because reading failed",
+				Ref: ref, Method: "resources/read", URI: "limited://late-stuck", Error: "timed out after 1s",
+			}}, j.take(t))
 		})
-	}
+	})
+	t.Run("or it is cancelled", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv, b, j := serveBreaking(t)
+			defer close(b.stuck)
+			c := serveLines(t, srv, stdio.Lines)
+			c.send(readOf("b://late-stuck", false))
+			c.send(listRequest)
+			c.listed()
+			c.send(cancel)
+			synctest.Wait()
+			c.works()
+			require.Empty(t, j.take(t))
+		})
+	})
 }

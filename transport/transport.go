@@ -18,8 +18,7 @@ import (
 //
 // ServeRPC may be called concurrently. It returns nil for a notification. The transport fills in
 // the ID of the response. ctx ends when the client cancels the request or disconnects, or when the
-// transport shuts down. A Handler that passes its Peer on to another one must not keep the result of
-// the response: see [Lender].
+// transport shuts down.
 type Handler interface {
 	ServeRPC(ctx context.Context, req *jsonrpc.Request, peer Peer) *jsonrpc.Response
 }
@@ -76,30 +75,6 @@ type Peer interface {
 // stream.
 type StreamCloser interface {
 	CloseStream(retry time.Duration) error
-}
-
-// A Runner is a [Peer] that keeps goroutines for the calls of its connection. Their stacks have
-// grown already; growing the stack of a new goroutine takes longer than a short call does. The
-// goroutines end with the connection, or when the last function that they run returns.
-type Runner interface {
-	// Run calls f in a goroutine and does not wait for it.
-	Run(f func())
-}
-
-// An EarlyResponder is a [Peer] that can send the response before ServeRPC returns.
-type EarlyResponder interface {
-	// RespondEarly sends r as the response to the request. What ServeRPC returns later is dropped,
-	// and so is r if ServeRPC has returned.
-	RespondEarly(r *jsonrpc.Response)
-}
-
-// A Lender is a [Peer] that lends memory for the response, and reuses it when it has sent the
-// response. Nobody may keep the result of such a response: a Peer that wraps another one hides this
-// method unless it says otherwise.
-type Lender interface {
-	// Lend returns an empty buffer for a result of about size bytes. The handler appends the result to
-	// it and leaves it there.
-	Lend(size int) *[]byte
 }
 
 // A Transport passes messages to h until ctx ends or no peers are left. When ctx ends, it lets the

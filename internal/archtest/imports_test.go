@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/oracle":      {},
 	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/admission":   {"oauth"},
-	"internal/httpserve":   {"internal/admission", "internal/duplex", "transport", "oauth", "protocol/jsonrpc"},
+	"internal/httpserve":   {"internal/admission", "internal/conn", "transport", "oauth", "protocol/jsonrpc"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/wellknown":   {},
@@ -45,17 +45,13 @@ var mayImport = map[string][]string{
 	"internal/sse":         {},
 	"internal/toolname":    {},
 	"internal/uritemplate": {},
-	"internal/buffers":     {},
-	"protocol/jsonrpc":     {"internal/buffers", "internal/jsonx"},
+	"protocol/jsonrpc":     {"internal/jsonx"},
 	"oauth":                {}, // who is asking; what speaks HTTP lies in the packages below it
 	"transport":            {"protocol/jsonrpc"},
 	"fleet":                {"fleet/internal/ordered"}, // what replicas share; engines with dependencies are modules of their own
 	"protocol":             {"protocol/jsonrpc", "internal/jsonx"},
-	"internal/lazyctx":     {},
 	"internal/paramheader": {"internal/jsonx", "protocol"},
-	"internal/ledger":      {"transport", "protocol/jsonrpc", "protocol", "internal/lazyctx"},
-	"internal/duplex":      {"internal/buffers", "transport", "protocol/jsonrpc", "protocol", "internal/jsonx", "internal/ledger"},
-	"internal/framing":     {"internal/duplex"},
+	"internal/conn":        {"transport", "protocol/jsonrpc", "protocol"},
 	"reflectx": {"internal/jsonx", "internal/nearest", "internal/uritemplate",
 		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10",
 		"golang.org/x/mod/modfile", "golang.org/x/mod/module"}, // to find the source of packages
@@ -64,11 +60,11 @@ var mayImport = map[string][]string{
 	"reflectx/internal/fixture/...": {"reflectx/internal/fixture/base"}, // what its tests read
 
 	// Bindings.
-	"transport/inmem":         {"internal/ledger", "transport", "protocol", "protocol/jsonrpc", "internal/duplex", "internal/jsonx"},
-	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "oauth", "internal/duplex", "internal/framing"},
-	"transport/streamable":    {"fleet", "internal/buffers", "internal/lazyctx", "internal/admission", "internal/ledger", "transport", "protocol", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
-	"transport/sse":           {"fleet", "internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
-	"transport/websocket":     {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
+	"transport/inmem":         {"internal/conn", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx"},
+	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "oauth", "internal/conn"},
+	"transport/streamable":    {"fleet", "internal/admission", "internal/conn", "transport", "protocol", "protocol/jsonrpc", "oauth", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
+	"transport/sse":           {"fleet", "internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/sse", "internal/httpguard", "internal/httpserve"},
+	"transport/websocket":     {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/transporttest": {"internal/leaktest", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
 	"oauth/internal/metadata": {}, // documents and challenges; fetches nothing
 	"oauth/internal/fetch":    {"oauth/internal/metadata", "internal/jsonx"},
@@ -87,10 +83,10 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/rounds": {"internal/jsonx", "protocol/jsonrpc", "protocol"},
 	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
 	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
-		"internal/jsonx", "internal/lazyctx", "internal/limits", "internal/memo", "internal/nearest", "internal/paramheader", "internal/wellknown", "internal/toolname", "internal/uritemplate",
+		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/paramheader", "internal/wellknown", "internal/toolname", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
-	"client": {"transport", "internal/ledger", "internal/paramheader", "transport/inmem", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx", "internal/nearest",
+	"client": {"transport", "internal/conn", "internal/paramheader", "transport/inmem", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/sse", "internal/jsonx", "internal/nearest",
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -90,9 +90,9 @@ func (x *Connection) Cancel() { x.cancel() }
 // Cut closes the connection.
 func (x *Connection) Cut() { x.cut() }
 
-// A Wire is a [duplex.Wire] with a [LastUse].
+// A Wire is a [conn.Wire] with a [LastUse].
 type Wire interface {
-	duplex.Wire
+	conn.Wire
 	IdleFor(d time.Duration) bool
 }
 
@@ -111,9 +111,9 @@ func (u *LastUse) IdleFor(d time.Duration) bool {
 // of r, which opened the connection. The connection ends when the credential of r expires, since
 // the client has no way to send a new one, and when it has neither messages nor calls in flight for
 // idle; a negative value means no limit. It uses cut to close the wire at once.
-func (x *Connection) Serve(r *http.Request, wire Wire, h transport.Handler, o duplex.Options, idle time.Duration, cut func()) error {
+func (x *Connection) Serve(r *http.Request, wire Wire, h transport.Handler, o conn.Options, idle time.Duration, cut func()) error {
 	o.Cancelling = x.cancelling
-	link := duplex.New(wire, used{h, x}, &o)
+	link := conn.New(wire, used{h, x}, &o)
 	// Each function runs at most once.
 	defer context.AfterFunc(x.draining, link.Close)()
 	defer context.AfterFunc(x.cutting, cut)()
@@ -127,7 +127,7 @@ func (x *Connection) Serve(r *http.Request, wire Wire, h transport.Handler, o du
 }
 
 // endIdle closes link when it has been idle for so long, or returns when ctx ends.
-func endIdle(ctx context.Context, wire Wire, link *duplex.Link, idle time.Duration) {
+func endIdle(ctx context.Context, wire Wire, link *conn.Conn, idle time.Duration) {
 	const parts = 8 // checks in that time
 	tick := time.NewTicker(max(idle/parts, time.Millisecond))
 	defer tick.Stop()

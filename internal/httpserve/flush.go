@@ -37,13 +37,6 @@ func flushMethod(w http.ResponseWriter) func() error {
 	return nil
 }
 
-// CanHijack reports whether the connection below w can be taken from net/http. As for [Flusher], the
-// innermost writer decides.
-func CanHijack(w http.ResponseWriter) bool {
-	_, ok := innermost(w).(http.Hijacker)
-	return ok
-}
-
 // innermost returns the writer below all that wrap it; nil if one of them wraps none.
 func innermost(w http.ResponseWriter) http.ResponseWriter {
 	for {

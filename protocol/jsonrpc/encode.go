@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
@@ -174,10 +173,7 @@ func WriteResponse(w io.Writer, r *Response) error {
 		_, err := w.Write([]byte{'}'})
 		return err
 	}
-	b := buffers.Get(len(r.Result))
-	defer buffers.Put(b)
-	*b = AppendResponse(*b, r)
-	_, err := w.Write(*b)
+	_, err := w.Write(AppendResponse(nil, r))
 	return err
 }
 

@@ -5,7 +5,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -13,7 +13,7 @@ import (
 // A call is one call of the handler, and its Peer.
 type call struct {
 	conn  *Conn
-	entry *ledger.Call
+	entry *conn.Entry
 	over  atomic.Bool
 }
 

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -25,7 +25,7 @@ import (
 type Conn struct {
 	handler  transport.Handler
 	session  *transport.Session
-	requests ledger.Ledger
+	requests conn.Ledger
 	lastID   atomic.Int64 // of Call
 	unbind   func() bool  // from the context of Connect
 	over     sync.Once    // calls SessionEnded

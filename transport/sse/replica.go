@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -199,7 +199,7 @@ func (p *replica) pass(ctx context.Context, s *session, seq uint64) (last uint64
 			continue
 		}
 		select {
-		case s.wire.in <- posted{m.Body, duplex.Origin{Context: m.contextOf(ctx), Header: transport.Header(m.Header)}}:
+		case s.wire.in <- posted{m.Body, conn.Origin{Context: m.contextOf(ctx), Header: transport.Header(m.Header)}}:
 		case <-s.wire.ended:
 			return seq, false
 		case <-ctx.Done():

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -41,11 +41,11 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this server cannot stream", http.StatusInternalServerError)
 		return
 	}
-	conn := h.conns.Open(w, r)
-	if conn == nil {
+	open := h.conns.Open(w, r)
+	if open == nil {
 		return
 	}
-	defer conn.Close()
+	defer open.Close()
 	alive, cut := context.WithCancel(r.Context())
 	defer cut()
 	// At least 128 random bits, in characters that a URL allows.
@@ -69,7 +69,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 		// Ends with the session.
 		go s.wire.keepAlive(alive, h.opts.KeepAlive)
 	}
-	err = conn.Serve(r, s.wire, h.rpc, duplex.Options{
+	err = open.Serve(r, s.wire, h.rpc, conn.Options{
 		MaxInFlight:      h.opts.MaxInFlight,
 		MaxInFlightBytes: h.opts.MaxInFlightBytes,
 		DrainTimeout:     h.opts.ShutdownTimeout,
@@ -124,7 +124,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	m := posted{body, duplex.Origin{Context: r.Context(), Header: transport.Header(r.Header)}}
+	m := posted{body, conn.Origin{Context: r.Context(), Header: transport.Header(r.Header)}}
 	timeout := time.NewTimer(acceptTimeout)
 	defer timeout.Stop()
 	select {

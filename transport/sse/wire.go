@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 )
@@ -17,7 +17,7 @@ import (
 // A posted message is the body of a POST and where it came from.
 type posted struct {
 	body   []byte
-	origin duplex.Origin
+	origin conn.Origin
 }
 
 // A wire reads messages from POSTs and writes events to the stream.
@@ -27,7 +27,7 @@ type wire struct {
 	in     chan posted
 	ended  chan struct{} // closed when no more messages are read
 	closed chan struct{} // closed when the stream has ended too
-	origin duplex.Origin // of the message that Read returned last
+	origin conn.Origin   // of the message that Read returned last
 
 	endOnce, closeOnce sync.Once
 
@@ -93,10 +93,7 @@ func (x *wire) Read() ([]byte, error) {
 }
 
 // Origin returns the origin of the message that Read returned last.
-func (x *wire) Origin() duplex.Origin { return x.origin }
-
-// Buffered reports false: a POST is answered only when its message is read.
-func (x *wire) Buffered() bool { return false }
+func (x *wire) Origin() conn.Origin { return x.origin }
 
 // Write sends each line as an event.
 func (x *wire) Write(lines []byte) (int, error) {

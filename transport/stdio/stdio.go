@@ -20,8 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
-	"github.com/mcpkit/mcpkit-go/internal/framing"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -29,11 +28,11 @@ import (
 // Defaults of [Options].
 const (
 	DefaultMaxMessageBytes  = 4 << 20
-	DefaultMaxInFlight      = duplex.DefaultMaxInFlight
-	DefaultMaxInFlightBytes = duplex.DefaultMaxInFlightBytes
-	DefaultMaxUnsentBytes   = duplex.DefaultMaxUnsentBytes
-	DefaultDrainTimeout     = duplex.DefaultDrainTimeout
-	DefaultWriteTimeout     = duplex.DefaultWriteTimeout // no limit on standard output
+	DefaultMaxInFlight      = conn.DefaultMaxInFlight
+	DefaultMaxInFlightBytes = conn.DefaultMaxInFlightBytes
+	DefaultMaxUnsentBytes   = conn.DefaultMaxUnsentBytes
+	DefaultDrainTimeout     = conn.DefaultDrainTimeout
+	DefaultWriteTimeout     = conn.DefaultWriteTimeout // no limit on standard output
 )
 
 // Options configures a transport. The zero value and nil are ready to use.
@@ -74,8 +73,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-func (o *Options) duplex() *duplex.Options {
-	return &duplex.Options{
+func (o *Options) duplex() *conn.Options {
+	return &conn.Options{
 		MaxInFlight:      o.MaxInFlight,
 		MaxInFlightBytes: o.MaxInFlightBytes,
 		MaxUnsentBytes:   o.MaxUnsentBytes,
@@ -85,13 +84,13 @@ func (o *Options) duplex() *duplex.Options {
 	}
 }
 
-func (o *Options) wire(r io.Reader, w io.Writer, borrowed bool) duplex.Wire {
+func (o *Options) wire(r io.Reader, w io.Writer, borrowed bool) conn.Wire {
 	most := o.MaxMessageBytes
 	if most <= 0 {
 		most = DefaultMaxMessageBytes
 	}
-	return framing.New(r, w, framing.Options{
-		Framing: framing.Framing(o.Framing), MaxMessageBytes: most, Raise: "Options.MaxMessageBytes", Borrowed: borrowed,
+	return conn.NewStream(r, w, conn.StreamOptions{
+		Framing: conn.Framing(o.Framing), MaxMessageBytes: most, Raise: "Options.MaxMessageBytes", Borrowed: borrowed,
 	})
 }
 
@@ -100,16 +99,16 @@ type Framing int
 
 const (
 	// Lines puts one message on each line, as in MCP.
-	Lines = Framing(framing.Lines)
+	Lines = Framing(conn.Lines)
 
 	// ContentLength puts header fields before each message, as in the Language Server Protocol
 	// (base protocol, header part): "Content-Length: 17", perhaps other fields, an empty line, and
 	// 17 bytes.
-	ContentLength = Framing(framing.ContentLength)
+	ContentLength = Framing(conn.ContentLength)
 
 	// AnyFraming accepts both. The first byte from the peer selects the framing for both
 	// directions. Until then, messages are written as lines.
-	AnyFraming = Framing(framing.Any)
+	AnyFraming = Framing(conn.AnyFraming)
 )
 
 // New returns the transport on the standard input and output of this process.
@@ -186,7 +185,7 @@ func options(opts *Options) Options {
 }
 
 type stream struct {
-	wire    duplex.Wire
+	wire    conn.Wire
 	opts    Options
 	foreign bool // the peer may be another user
 }
@@ -196,7 +195,7 @@ func (s *stream) Serve(ctx context.Context, h transport.Handler) error {
 	if s.foreign && !oauth.AuthenticationDecided(ctx) {
 		ctx = oauth.NewContext(ctx, nil)
 	}
-	if err := duplex.Serve(ctx, s.wire, h, s.opts.duplex()); err != nil {
+	if err := conn.Serve(ctx, s.wire, h, s.opts.duplex()); err != nil {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}
 	return nil
@@ -222,7 +221,7 @@ func (s std) Serve(ctx context.Context, h transport.Handler) error {
 	in, out, restore := guard()
 	defer restore()
 
-	if err := duplex.Serve(ctx, s.opts.wire(in, out, true), h, s.opts.duplex()); err != nil {
+	if err := conn.Serve(ctx, s.opts.wire(in, out, true), h, s.opts.duplex()); err != nil {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}
 	return nil

@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
@@ -68,7 +68,7 @@ func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 	if resp.Stream == nil || resp.Error != nil {
 		return p.afford(resp)
 	}
-	w := &ledger.Held{Spend: p.account.Spend}
+	w := &conn.Held{Spend: p.account.Spend}
 	if err := resp.Stream(w); err != nil {
 		return &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err)}
 	}

@@ -6,8 +6,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/mcpkit/mcpkit-go/internal/buffers"
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -83,7 +82,7 @@ func complete(req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
 // endCall ends a call of a session and returns its complete response, or nil if the client
 // cancelled the call. The client may reuse the ID once it has the response. It can cancel a
 // streamed response until it is written.
-func endCall(c *ledger.Call, resp *jsonrpc.Response) *jsonrpc.Response {
+func endCall(c *conn.Entry, resp *jsonrpc.Response) *jsonrpc.Response {
 	if resp == nil || resp.Stream == nil || resp.Error != nil {
 		if !c.End() {
 			return nil
@@ -112,10 +111,7 @@ func (e *exchange) streamResponse(ctx context.Context, resp *jsonrpc.Response) {
 		defer e.mu.Unlock()
 		e.streamResult(resp)
 	default:
-		body := buffers.Get(0)
-		defer buffers.Put(body)
-		*body = jsonrpc.AppendResponse(*body, e.afford(resp))
-		e.writeEvent("", *body)
+		e.writeEvent("", jsonrpc.AppendResponse(nil, e.afford(resp)))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/memnet"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -122,7 +122,7 @@ func TestRequestOfABatchIsCancelledBeforeItsTurn(t *testing.T) {
 	c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`)
 	close(g.release)
 	require.NoError(t, <-g.cause)
-	require.Equal(t, ledger.ErrCancelled, <-g.cause)
+	require.Equal(t, conn.ErrCancelled, <-g.cause)
 	require.Equal(t, `[`+answer7+`]`, read(t, <-reply))
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/mcpkit/mcpkit-go/internal/buffers"
-	"github.com/mcpkit/mcpkit-go/internal/lazyctx"
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -20,16 +18,14 @@ type batch struct {
 // A batched message is in flight from the beginning, so that it can be cancelled before it runs.
 type batched struct {
 	call
-	own   lazyctx.Context // outside sessions
 	ctx   context.Context
 	req   *jsonrpc.Request
-	noted *ledger.Call // nil outside sessions
+	noted *conn.Entry // nil outside sessions
 }
 
 // begin makes the context of a message outside sessions.
 func (b *batched) begin(parent context.Context) {
-	b.own.Begin(parent)
-	b.ctx, b.running = &b.own, &b.own
+	b.ctx, b.cancel = context.WithCancelCause(parent)
 }
 
 // serveBatch handles a batch.
@@ -108,7 +104,7 @@ func (e *exchange) takeBatched(element []byte) *jsonrpc.Request {
 		defer stop()
 		n := &batched{}
 		n.begin(lasts)
-		defer n.own.End()
+		defer n.cancel(nil)
 		if e.h.life.Begin(&n.call) {
 			defer e.h.life.End(&n.call)
 			e.h.rpc.ServeRPC(n.ctx, msg.Request, e.silent())
@@ -154,11 +150,11 @@ func (e *exchange) beginBatched(ctx context.Context, b *batched) *jsonrpc.Error 
 	if e.s == nil {
 		b.begin(ctx)
 	} else {
-		noted := new(ledger.Call)
-		if refusal := e.s.beginCall(noted, ctx, b.req); refusal != nil {
+		noted, refusal := e.s.beginCall(ctx, b.req)
+		if refusal != nil {
 			return refusal.err
 		}
-		b.noted, b.ctx, b.running = noted, noted.Context(), noted
+		b.noted, b.ctx, b.cancel = noted, noted.Context(), noted.Cancel
 	}
 	if !e.h.life.Begin(&b.call) {
 		e.endBatched(b)
@@ -173,7 +169,7 @@ func (e *exchange) endBatched(b *batched) {
 	if b.noted != nil {
 		b.noted.End()
 	} else {
-		b.own.End()
+		b.cancel(nil)
 	}
 }
 
@@ -229,16 +225,15 @@ func (e *exchange) sendBatchJSON(nothingAsked bool) bool {
 	if nothingAsked {
 		status = http.StatusBadRequest
 	}
-	buf := buffers.Get(0)
-	defer buffers.Put(buf)
-	*buf = append(*buf, '[')
+	var body []byte
+	body = append(body, '[')
 	for i, resp := range responses {
 		if i > 0 {
-			*buf = append(*buf, ',')
+			body = append(body, ',')
 		}
-		*buf = jsonrpc.AppendResponse(*buf, resp)
+		body = jsonrpc.AppendResponse(body, resp)
 	}
-	*buf = append(*buf, ']')
-	e.writeTimed(status, *buf)
+	body = append(body, ']')
+	e.writeTimed(status, body)
 	return true
 }

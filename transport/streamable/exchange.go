@@ -10,10 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/buffers"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
-	"github.com/mcpkit/mcpkit-go/internal/lazyctx"
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -39,10 +37,8 @@ const (
 type exchange struct {
 	*post
 	call
-	own    lazyctx.Context  // of the request, outside sessions
 	s      *session         // nil outside sessions
-	entry  ledger.Call      // of the request, in a session
-	req    *jsonrpc.Request // set by run, if the response may be early
+	entry  *conn.Entry // of the request, in a session; nil outside, and in a batch
 	modern bool
 
 	mu    sync.Mutex // not held while the event store works
@@ -71,9 +67,9 @@ func newExchange(p *post, s *session) *exchange {
 
 // begin returns the context of a request outside sessions, or of initialize.
 func (e *exchange) begin(parent context.Context) context.Context {
-	e.own.Begin(parent)
-	e.running = &e.own
-	return &e.own
+	ctx, cancel := context.WithCancelCause(parent)
+	e.cancel = cancel
+	return ctx
 }
 
 // takeTurn waits until no other goroutine stores or sends a message. The caller gives the turn
@@ -272,7 +268,7 @@ func (e *exchange) becomeStream() bool {
 
 // requestID returns the JSON of the ID of the request; "" in a batch.
 func (e *exchange) requestID() string {
-	if e.entry.Request == nil {
+	if e.entry == nil {
 		return ""
 	}
 	return e.entry.Request.ID.String()
@@ -291,10 +287,7 @@ func (e *exchange) send(ctx context.Context, req *jsonrpc.Request) error {
 		return errUnread
 	}
 	defer sent()
-	body := buffers.Get(0)
-	defer buffers.Put(body)
-	*body = jsonrpc.AppendRequest(*body, req)
-	e.writeEvent("", *body)
+	e.writeEvent("", jsonrpc.AppendRequest(nil, req))
 	return nil
 }
 
@@ -303,12 +296,10 @@ var errUnread = errors.New("streamable: dropped, since the client has too many u
 
 // writeEvent writes data as an event.
 func (e *exchange) writeEvent(id string, data []byte) {
-	buf := buffers.Get(0)
-	defer buffers.Put(buf)
-	*buf = sse.AppendEvent(*buf, id, data)
+	event := sse.AppendEvent(nil, id, data)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.write(*buf)
+	e.write(event)
 }
 
 // sendStored stores data for a client that resumes the stream, and then writes it. The caller has
@@ -324,10 +315,7 @@ func (e *exchange) sendStored(ctx context.Context, data []byte, answer bool) err
 	if err == nil {
 		id = appendEventID(nil, e.st, seq)
 	}
-	buf := buffers.Get(0)
-	defer buffers.Put(buf)
-	*buf = sse.AppendEvent(*buf, string(id), data)
-	e.write(*buf)
+	e.write(sse.AppendEvent(nil, string(id), data))
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -263,13 +262,12 @@ func (l *listener) writeNew(events []event, live bool) bool {
 		l.h.opts.Logger.WarnContext(l.r.Context(), "streamable: client reads too slowly; closing its stream")
 		return false
 	}
-	buf := buffers.Get(0)
-	defer buffers.Put(buf)
+	var frame []byte
 	for _, ev := range events {
 		if len(ev.data) > 0 {
 			id := appendEventID(make([]byte, 0, 40), l.st, ev.seq)
-			*buf = sse.AppendEvent((*buf)[:0], string(id), ev.data)
-			if !l.write(*buf) {
+			frame = sse.AppendEvent(frame[:0], string(id), ev.data)
+			if !l.write(frame) {
 				return false
 			}
 		}
@@ -281,10 +279,7 @@ func (l *listener) writeNew(events []event, live bool) bool {
 
 // writeLost writes a response that is not stored, in place of the one that was lost.
 func (l *listener) writeLost(resp *jsonrpc.Response) {
-	buf := buffers.Get(0)
-	defer buffers.Put(buf)
-	*buf = sse.AppendEvent(*buf, "", jsonrpc.AppendResponse(nil, resp))
-	l.write(*buf)
+	l.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, resp)))
 }
 
 func (l *listener) after() ([]event, error) {

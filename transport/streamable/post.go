@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
-	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -25,7 +24,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := h.newPost(w, r, acceptStream)
-	defer p.done()
+	defer p.account.Close()
 	body, refusal := p.readBody()
 	if refusal != nil {
 		httpserve.Discard(w, r)
@@ -101,27 +100,8 @@ type post struct {
 	account      admission.Account // bytes that the POST holds in memory
 	acceptStream bool
 	length       [1]string // the Content-Length of the reply
-	lent         *[]byte   // for the result; see Lend
 
 	exchange exchange // set by newExchange; a field to save an allocation
-}
-
-// done ends a POST whose reply is written.
-func (p *post) done() {
-	p.account.Close()
-	if p.lent != nil {
-		buffers.Put(p.lent)
-	}
-}
-
-// Lend implements [transport.Lender]. The results of a batch wait for each other, so each has its
-// own memory.
-func (e *exchange) Lend(size int) *[]byte {
-	if e.batch != nil || e.lent != nil {
-		return new([]byte)
-	}
-	e.lent = buffers.Get(size)
-	return e.lent
 }
 
 // serveRequest routes a request or notification by its version.
@@ -165,8 +145,8 @@ func (p *post) serveStateless(req *jsonrpc.Request) {
 
 // serve handles one request outside a session, or a notification.
 func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
-	defer e.own.End()
 	ctx = e.begin(ctx)
+	defer e.cancel(nil)
 	defer e.abandon()
 	if !p.h.life.Begin(e) {
 		shuttingDown(p.w, req.ID)
@@ -180,15 +160,15 @@ func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
 		e.acknowledge(p.h.rpc.ServeRPC(ctx, req, e.silent()))
 		return
 	}
-	e.sendResponse(ctx, complete(req, e.run(ctx, req)))
+	e.sendResponse(ctx, complete(req, p.h.rpc.ServeRPC(ctx, req, e)))
 }
 
 // serveInitialize opens a session. The client learns of it only if initialize succeeds.
 func (p *post) serveInitialize(req *jsonrpc.Request) {
 	s := p.h.newSession(p.r.Context())
 	e := newExchange(p, s)
-	defer e.own.End()
 	ctx := e.begin(p.r.Context())
+	defer e.cancel(nil)
 	// The call alone, since the reply may be written without the exchange: releaseConnections must not
 	// take the connection meanwhile.
 	if !p.h.life.Begin(&e.call) {
@@ -258,20 +238,20 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 		return
 	}
 	defer e.abandon()
-	c := &e.entry
-	if refusal := s.beginCall(c, ctx, req); refusal != nil {
+	c, refusal := s.beginCall(ctx, req)
+	if refusal != nil {
 		refusal.writeTo(p.w, req.ID)
 		return
 	}
 	defer c.End()
-	e.running = c
+	e.entry, e.cancel = c, c.Cancel
 	if !p.h.life.Begin(e) {
 		shuttingDown(p.w, req.ID)
 		return
 	}
 	defer p.h.life.End(e)
 	p.h.watchConnections()
-	e.sendResponse(c.Context(), endCall(c, e.run(c.Context(), req)))
+	e.sendResponse(c.Context(), endCall(c, p.h.rpc.ServeRPC(c.Context(), req, e)))
 }
 
 // serveMalformed refuses a malformed message. If it is a malformed response, the server request

@@ -14,7 +14,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/admission"
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -626,7 +626,7 @@ func (p *replica) check(l *listener) bool {
 		return false
 	}
 	if id, ok := jsonrpc.ParseID([]byte(all[0].request)); ok {
-		l.writeLost(ledger.Lost(id))
+		l.writeLost(conn.Lost(id))
 	}
 	return false
 }
@@ -670,7 +670,7 @@ func questionKey(s *session, id jsonrpc.ID) string {
 }
 
 // expect waits for an answer to q that arrives at another replica, until stop is called.
-func (p *replica) expect(ctx context.Context, s *session, q *ledger.Question) (stop func(), err error) {
+func (p *replica) expect(ctx context.Context, s *session, q *conn.Outgoing) (stop func(), err error) {
 	if p == nil {
 		return func() {}, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/buffers"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -68,10 +67,7 @@ func writeBad(w http.ResponseWriter, resp *jsonrpc.Response) {
 		status = http.StatusBadRequest
 	}
 	setRetry(w, resp)
-	buf := buffers.Get(0)
-	*buf = jsonrpc.AppendResponse(*buf, resp)
-	_ = writeBody(w, status, new([1]string), *buf)
-	buffers.Put(buf)
+	_ = writeBody(w, status, new([1]string), jsonrpc.AppendResponse(nil, resp))
 }
 
 // writeBody writes the parts of a JSON reply. length is memory for the Content-Length field.
@@ -106,16 +102,12 @@ func (p *post) writeReply(resp *jsonrpc.Response) {
 	}
 	resp = p.afford(resp)
 	setRetry(p.w, resp)
-	buf := buffers.Get(0)
-	defer buffers.Put(buf)
 	status := cmp.Or(resp.HTTPStatus, http.StatusOK)
 	if resp.Error == nil && len(resp.Result) >= largeReply { // which is not copied
-		*buf = jsonrpc.AppendHead(*buf, resp)
-		p.writeTimed(status, *buf, resp.Result, closing)
+		p.writeTimed(status, jsonrpc.AppendHead(nil, resp), resp.Result, closing)
 		return
 	}
-	*buf = jsonrpc.AppendResponse(*buf, resp)
-	p.writeTimed(status, *buf)
+	p.writeTimed(status, jsonrpc.AppendResponse(nil, resp))
 }
 
 var closing = []byte{'}'}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
-	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -24,7 +24,7 @@ type session struct {
 	owner string        // key of the principal who opened it
 	done  chan struct{} // closed when the session ends
 
-	ledger ledger.Ledger // of the requests in flight, in both directions
+	ledger conn.Ledger // of the requests in flight, in both directions
 
 	out streams // to the client
 
@@ -80,18 +80,18 @@ func (s *session) canPoll() bool {
 	return protocol.Version(s.Version()) >= protocol.V20251125
 }
 
-// beginCall records a request of the client in c, or returns why it must not begin. The caller ends
-// c.
-func (s *session) beginCall(c *ledger.Call, ctx context.Context, req *jsonrpc.Request) *refusal {
-	err := s.ledger.BeginAt(c, ctx, req, 0)
+// beginCall records a request of the client, or returns why it must not begin. The caller ends the
+// call.
+func (s *session) beginCall(ctx context.Context, req *jsonrpc.Request) (*conn.Entry, *refusal) {
+	c, err := s.ledger.Begin(ctx, req, 0)
 	if err == nil {
-		return nil
+		return c, nil
 	}
 	select {
 	case <-s.done:
-		return sessionOver()
+		return nil, sessionOver()
 	default:
-		return &refusal{status: http.StatusBadRequest, err: err}
+		return nil, &refusal{status: http.StatusBadRequest, err: err}
 	}
 }
 

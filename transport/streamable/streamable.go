@@ -264,7 +264,7 @@ func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 
 // A call is one ServeRPC in flight. It is an [httpserve.Task].
 type call struct {
-	running interface{ Cancel(cause error) } // its context; nil if it ends by itself
+	cancel context.CancelCauseFunc // ends its context; nil if it ends by itself
 	// listens marks a subscription, which ends only when the client disconnects or the server
 	// stops.
 	listens bool
@@ -279,8 +279,8 @@ func (c *call) Drain() {
 
 // Cancel ends the context of the call.
 func (c *call) Cancel() {
-	if c.running != nil {
-		c.running.Cancel(transport.ErrClosed)
+	if c.cancel != nil {
+		c.cancel(transport.ErrClosed)
 	}
 }
 

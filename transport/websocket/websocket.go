@@ -18,7 +18,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -168,14 +168,14 @@ func offers(h http.Header, protocol string) bool {
 }
 
 // serve runs the connection that the request r opened. All calls have the header of r.
-func (h *Handler) serve(r *http.Request, place *httpserve.Connection, conn *websocket.Conn) {
-	wire := newWire(conn, h.opts.MaxMessageBytes, h.opts.MessageTimeout)
+func (h *Handler) serve(r *http.Request, place *httpserve.Connection, socket *websocket.Conn) {
+	wire := newWire(socket, h.opts.MaxMessageBytes, h.opts.MessageTimeout)
 	wire.origin.Header = transport.Header(r.Header)
 	if h.opts.KeepAlive > 0 {
 		// Ends with the connection.
 		go wire.keepAlive(h.opts.KeepAlive)
 	}
-	err := place.Serve(r, wire, h.rpc, duplex.Options{
+	err := place.Serve(r, wire, h.rpc, conn.Options{
 		MaxInFlight:      h.opts.MaxInFlight,
 		MaxInFlightBytes: h.opts.MaxInFlightBytes,
 		DrainTimeout:     h.opts.ShutdownTimeout,

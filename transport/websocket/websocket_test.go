@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // end is the client's end of a connection, as package client uses it.
 type end struct {
-	duplex.Wire
+	conn.Wire
 	stop func()
 	done <-chan struct{}
 }

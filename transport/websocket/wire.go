@@ -13,7 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 )
 
@@ -34,7 +34,7 @@ type wire struct {
 	httpserve.LastUse
 
 	conn   *websocket.Conn
-	origin duplex.Origin
+	origin conn.Origin
 	most   int64
 
 	timeout time.Duration // for reading a message after its first frame; not positive means no limit
@@ -58,10 +58,7 @@ func newWire(conn *websocket.Conn, most int64, timeout time.Duration) *wire {
 }
 
 // Origin returns the origin of the upgrade request, which all messages share.
-func (w *wire) Origin() duplex.Origin { return w.origin }
-
-// Room implements [duplex.RoomyWire]: a socket buffer holds at least this many bytes.
-func (w *wire) Room() int64 { return 4 << 10 }
+func (w *wire) Origin() conn.Origin { return w.origin }
 
 // Read returns the next message.
 func (w *wire) Read() ([]byte, error) {
@@ -80,7 +77,7 @@ func (w *wire) Read() ([]byte, error) {
 	}
 	if kind != websocket.MessageText {
 		_ = w.conn.Close(websocket.StatusUnsupportedData, "messages must be text")
-		return nil, &duplex.GoneError{Err: errors.New("the peer sent a binary message; JSON is text")}
+		return nil, &conn.GoneError{Err: errors.New("the peer sent a binary message; JSON is text")}
 	}
 	buf := w.scratch[:0]
 	for {
@@ -99,7 +96,7 @@ func (w *wire) Read() ([]byte, error) {
 	w.Touch()
 	if !utf8.Valid(buf) { // RFC 6455, section 8.1
 		_ = w.conn.Close(websocket.StatusInvalidFramePayloadData, "messages must be UTF-8")
-		return nil, &duplex.GoneError{Err: errors.New("the peer sent a message that is not UTF-8")}
+		return nil, &conn.GoneError{Err: errors.New("the peer sent a message that is not UTF-8")}
 	}
 	if len(buf) >= bigMessage {
 		w.scratch = nil
@@ -113,13 +110,13 @@ func (w *wire) Read() ([]byte, error) {
 // connection broke, is gone.
 func (w *wire) ended(err error) error {
 	if errors.Is(err, websocket.ErrMessageTooBig) {
-		return &duplex.GoneError{Err: fmt.Errorf("message is larger than %d bytes; raise Options.MaxMessageBytes", w.most)}
+		return &conn.GoneError{Err: fmt.Errorf("message is larger than %d bytes; raise Options.MaxMessageBytes", w.most)}
 	}
 	var closed websocket.CloseError
 	switch {
 	case errors.As(err, &closed) && closed.Code != websocket.StatusNormalClosure && closed.Code != websocket.StatusGoingAway &&
 		closed.Code != websocket.StatusNoStatusRcvd:
-		return &duplex.GoneError{Err: fmt.Errorf("the peer closed the connection with status %d: %.100q", closed.Code, closed.Reason)}
+		return &conn.GoneError{Err: fmt.Errorf("the peer closed the connection with status %d: %.100q", closed.Code, closed.Reason)}
 	case errors.As(err, &closed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), w.ctx.Err() != nil, w.done.Load():
 		return io.ErrClosedPipe
 	}
@@ -127,7 +124,7 @@ func (w *wire) ended(err error) error {
 		// A frame is invalid. In most cases the library has already sent this status.
 		_ = w.closeWith(websocket.StatusProtocolError, "")
 	}
-	return &duplex.GoneError{Err: err}
+	return &conn.GoneError{Err: err}
 }
 
 // Write sends each line as a message. A line without its end begins or continues a message.

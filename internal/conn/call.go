@@ -1,0 +1,235 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// batchVersion is the only version that has batches.
+const batchVersion = string(protocol.V20250326)
+
+var internalError = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+
+// A call is one request or notification of the peer, and its Peer for the handler.
+type call struct {
+	c      *Conn
+	entry  *Entry
+	header transport.Header
+	turn   turn
+	batch  *batch // the batch of the request, or nil
+
+	handshake chan struct{} // closed when the call ends; nil unless it is initialize
+
+	mu   sync.Mutex // held while the call sends a message
+	over bool       // the response is about to be sent, or the notification is handled; guarded by mu
+}
+
+// serve runs a request and sends its response. A request that was cancelled before does not run.
+func (k *call) serve() {
+	resp := &jsonrpc.Response{Error: internalError} // in case run does not return
+	defer func() { k.respond(resp) }()
+	k.turn.wait()
+	if !k.entry.Wanted() {
+		resp = nil
+		return
+	}
+	resp = k.run()
+}
+
+// respond sends the response of a request; nil sends none.
+func (k *call) respond(resp *jsonrpc.Response) {
+	k.closePeer()
+	out := k.collect(resp)
+	switch {
+	case k.batch != nil:
+		k.batch.endRequest(k, out)
+	case out == nil:
+		k.end()
+	default:
+		k.c.out.respond(&out.Response, out.reserved, k.end)
+	}
+}
+
+// A collected response is one whose result is complete.
+type collected struct {
+	jsonrpc.Response
+	reserved int64 // bytes of a streamed result
+}
+
+// collect returns resp with the ID of its request and the whole result, whose bytes it reserves
+// while it reads them. It returns nil for nil, and if the peer has cancelled the call.
+func (k *call) collect(resp *jsonrpc.Response) *collected {
+	if resp == nil || !k.entry.Wanted() {
+		return nil
+	}
+	out := &collected{Response: *resp}
+	out.ID = k.entry.Request.ID
+	if out.Stream == nil || out.Error != nil {
+		return out
+	}
+	held := Held{Limit: k.c.opts.MaxResultBytes, Spend: func(n int64) bool { return k.c.out.reserve(n) == nil }}
+	err := readStream(&held, resp)
+	out.Stream = nil
+	if err != nil {
+		k.c.out.unreserve(held.Spent)
+		if k.entry.Wanted() && k.entry.Context().Err() == nil {
+			k.c.opts.Logger.Error("conn: a result was not sent", "method", k.entry.Request.Method, "error", err)
+		}
+		out.Error = resp.Broken(err)
+		return out
+	}
+	out.Result, out.reserved = held.Text.Bytes(), held.Spent
+	return out
+}
+
+// readStream reads the streamed result of r. It turns a panic into an error.
+func readStream(w *Held, r *jsonrpc.Response) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("conn: the response panicked: %v", p)
+		}
+	}()
+	return r.Stream(w)
+}
+
+// end ends the request, whose response is about to be sent; see [Entry.End].
+func (k *call) end() (wanted bool) {
+	if k.handshake != nil {
+		close(k.handshake)
+	}
+	return k.entry.End()
+}
+
+// handle runs a notification.
+func (k *call) handle() {
+	defer func() {
+		k.closePeer()
+		k.entry.End()
+		k.turn.pass()
+	}()
+	k.turn.wait()
+	k.run()
+}
+
+// closePeer refuses further notifications of k.
+func (k *call) closePeer() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = true
+}
+
+// run calls the handler and recovers its panics. It does not return if the handler calls
+// runtime.Goexit, as testing.T.FailNow does.
+func (k *call) run() (resp *jsonrpc.Response) {
+	c := k.c
+	returned := false
+	defer func() {
+		if p := recover(); p == nil && !returned {
+			c.opts.Logger.Error("conn: the handler ended its goroutine", "method", k.entry.Request.Method)
+		} else if p != nil {
+			c.opts.Logger.Error("conn: the handler panicked", "method", k.entry.Request.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			resp = &jsonrpc.Response{Error: internalError}
+		}
+		if resp == nil && !c.opts.Client {
+			resp = &jsonrpc.Response{Error: internalError}
+		}
+	}()
+	c.served.Store(true)
+	resp = c.handler.ServeRPC(k.entry.Context(), k.entry.Request, k)
+	returned = true
+	return resp
+}
+
+// Notify sends n before the response of the call. After the peer has cancelled the call, n is
+// dropped.
+func (k *call) Notify(ctx context.Context, n *jsonrpc.Request) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case !k.entry.Wanted():
+		return nil
+	case k.over:
+		return transport.ErrClosed
+	}
+	if err := k.c.out.request(ctx, n); err != nil && !errors.Is(err, transport.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Call sends a request to the peer, if a legacy version was agreed on.
+func (k *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
+	// A server sends no requests before "initialized" (2025-11-25, basic/lifecycle,
+	// "Initialization").
+	if !k.c.opts.Client && (k.handshake != nil || k.c.session.Version() == "") {
+		return nil, transport.ErrNoServerRequests
+	}
+	k.turn.pass()
+	return k.c.Call(ctx, req)
+}
+
+// Session returns the connection's session.
+func (k *call) Session() *transport.Session { return k.c.session }
+
+// Header returns the header from the origin of the request.
+func (k *call) Header() transport.Header { return k.header }
+
+// Call sends req with an ID that the Conn chooses, and waits for the response. If ctx ends first,
+// it cancels the request at the peer and returns ctx's error. The error is [transport.ErrClosed] if
+// the connection ends.
+func (c *Conn) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
+	out := *req
+	out.ID = jsonrpc.ID{}
+	return c.Do(ctx, &out)
+}
+
+// Do is like Call for a request that has an ID, which must differ from those of our other requests
+// in flight. So the user of a Conn calls either Do or Call.
+func (c *Conn) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
+	outgoing, err := c.requests.Ask(req.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer outgoing.End()
+
+	out := *req
+	out.ID = outgoing.ID
+	if err := c.out.request(ctx, &out); err != nil {
+		return nil, err
+	}
+	transport.Sent(ctx)
+	select {
+	case resp, ok := <-outgoing.Answered():
+		if !ok {
+			return nil, transport.ErrClosed
+		}
+		return resp, nil
+	case <-ctx.Done():
+		if outgoing.End() && out.Method != protocol.MethodInitialize {
+			c.cancelRequest(ctx, out.ID)
+		}
+		return nil, ctx.Err()
+	case <-c.out.failed:
+		return nil, transport.ErrClosed
+	}
+}
+
+// cancelRequest cancels our request id at the peer.
+func (c *Conn) cancelRequest(ctx context.Context, id jsonrpc.ID) {
+	n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, cancelledParams{id, context.Cause(ctx).Error()})
+	if err == nil {
+		_ = c.out.offer(n)
+	}
+}
+
+type cancelledParams struct {
+	RequestID jsonrpc.ID `json:"requestId"`
+	Reason    string     `json:"reason"`
+}

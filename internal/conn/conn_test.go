@@ -1,0 +1,650 @@
+package conn_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/conn"
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+
+// handler answers by method.
+type handler struct {
+	methods map[string]func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response
+	ended   atomic.Int32
+}
+
+func (h *handler) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if f := h.methods[req.Method]; f != nil {
+		return f(ctx, req, peer)
+	}
+	switch req.Method {
+	case "initialize":
+		peer.Session().SetVersion("2025-11-25")
+	case "block", "subscriptions/listen":
+		<-ctx.Done()
+		return result(req, `"ended"`)
+	}
+	if req.IsNotification() {
+		return nil
+	}
+	return result(req, `"`+req.Method+`"`)
+}
+
+func (h *handler) SessionEnded(*transport.Session) { h.ended.Add(1) }
+
+func result(req *jsonrpc.Request, text string) *jsonrpc.Response {
+	return &jsonrpc.Response{ID: req.ID, Result: json.RawMessage(text)}
+}
+
+// wire is a connection whose other end is the test.
+type wire struct {
+	in     chan []byte
+	errs   chan error
+	out    chan string // lines and parts of lines as written
+	stuck  chan struct{}
+	slow   time.Duration // of each write
+	broken atomic.Pointer[error]
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (w *wire) Read() ([]byte, error) {
+	select {
+	case data, ok := <-w.in:
+		if !ok {
+			return nil, io.EOF
+		}
+		return data, nil
+	case err := <-w.errs:
+		return nil, err
+	case <-w.closed:
+		return nil, io.ErrClosedPipe
+	}
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	if err := w.broken.Load(); err != nil {
+		return 0, *err
+	}
+	if w.stuck != nil {
+		select {
+		case <-w.stuck:
+		case <-w.closed:
+			return 0, io.ErrClosedPipe
+		}
+	}
+	time.Sleep(w.slow)
+	w.out <- string(p)
+	return len(p), nil
+}
+
+func (w *wire) CloseRead() error { w.once.Do(func() { close(w.closed) }); return nil }
+func (w *wire) Close() error     { return w.CloseRead() }
+
+// peer is the test's end.
+type peer struct {
+	t    *testing.T
+	wire *wire
+	link *conn.Conn
+	stop context.CancelFunc
+	over chan error
+	rest []string
+}
+
+func serve(t *testing.T, h transport.Handler, opts *conn.Options) *peer {
+	return serveOn(t, h, opts, &wire{})
+}
+
+func serveOn(t *testing.T, h transport.Handler, opts *conn.Options, w *wire) *peer {
+	w.in, w.errs = make(chan []byte, 10_000), make(chan error, 1)
+	w.out, w.closed = make(chan string, 10_000), make(chan struct{})
+	if opts == nil {
+		opts = &conn.Options{}
+	}
+	opts.Logger = slog.New(slog.DiscardHandler)
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	p := &peer{t: t, wire: w, link: conn.New(w, h, opts), stop: stop, over: make(chan error, 1)}
+	go func() { p.over <- p.link.Serve(ctx) }()
+	return p
+}
+
+func (p *peer) send(messages ...string) {
+	for _, m := range messages {
+		p.wire.in <- []byte(m)
+	}
+}
+
+// receive returns the next line.
+func (p *peer) receive() string {
+	p.t.Helper()
+	for len(p.rest) == 0 {
+		text := <-p.wire.out
+		for !strings.HasSuffix(text, "\n") {
+			text += <-p.wire.out
+		}
+		p.rest = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	}
+	line := p.rest[0]
+	p.rest = p.rest[1:]
+	return line
+}
+
+// silent requires that nothing more was sent when everything came to rest.
+func (p *peer) silent() {
+	p.t.Helper()
+	synctest.Wait()
+	require.Empty(p.t, p.rest)
+	select {
+	case text := <-p.wire.out:
+		require.Empty(p.t, text)
+	default:
+	}
+}
+
+// hangUp ends the input and requires that Serve ends well and nothing more was sent.
+func (p *peer) hangUp() {
+	p.t.Helper()
+	close(p.wire.in)
+	require.NoError(p.t, <-p.over)
+	p.silent()
+	p.stop()
+}
+
+func request(id any, method string) string {
+	raw, _ := json.Marshal(id)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q}`, raw, method)
+}
+
+func answer(id any, text string) string {
+	raw, _ := json.Marshal(id)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, raw, text)
+}
+
+func failure(id any, code int, message string) string {
+	raw, _ := json.Marshal(id)
+	text, _ := json.Marshal(message)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, raw, code, text)
+}
+
+func cancelOf(id any) string {
+	raw, _ := json.Marshal(id)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, raw)
+}
+
+func TestRequestsAreAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, nil)
+		p.send(request(1, "ping"))
+		require.Equal(t, answer(1, `"ping"`), p.receive())
+		p.send(request("a", "m"), `{"jsonrpc":"2.0","method":"n"}`, request(2, "o"))
+		require.ElementsMatch(t, []string{answer("a", `"m"`), answer(2, `"o"`)}, []string{p.receive(), p.receive()})
+		p.hangUp()
+	})
+}
+
+func TestInvalidMessagesGetErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, nil)
+		p.send(`{"a":`)
+		require.Equal(t, failure(nil, -32700, "invalid JSON at byte 5: unexpected end"), p.receive())
+		p.send(`{"jsonrpc":"2.0","id":7}`)
+		require.Equal(t, failure(7, -32600, "invalid message: it has no method"), p.receive())
+		p.wire.errs <- &conn.BadMessageError{Text: "too large"}
+		require.Equal(t, failure(nil, -32600, "too large"), p.receive())
+		p.send(`{"jsonrpc":"2.0","id":7,"result":1,"error":2}`, `{"jsonrpc":"2.0","id":8,"result":1}`)
+		p.silent()
+		p.send(request(1, "ping"))
+		require.Equal(t, answer(1, `"ping"`), p.receive())
+		p.hangUp()
+	})
+}
+
+func TestSlowCallsDoNotBlockOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, nil)
+		for i := range 100 {
+			p.send(request(i, "subscriptions/listen"))
+		}
+		p.send(request("call", "tools/call"))
+		require.Equal(t, answer("call", `"tools/call"`), p.receive())
+		p.silent()
+		p.stop()
+		require.NoError(t, <-p.over)
+		for range 100 {
+			require.Contains(t, p.receive(), `"result":"ended"`)
+		}
+	})
+}
+
+func TestCancelledCallsAreNotAnswered(t *testing.T) {
+	for _, id := range []any{702, "702", "a\nb"} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+				"talk": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+					<-ctx.Done()
+					n, _ := jsonrpc.NewNotification("late", nil)
+					require.NoError(t, peer.Notify(ctx, n))
+					return result(req, `1`)
+				},
+			}}
+			p := serve(t, h, nil)
+			// The cancellation is there before the call is begun.
+			p.send(request(id, "talk"), cancelOf(id), request("after", "ping"))
+			require.Equal(t, answer("after", `"ping"`), p.receive())
+			p.silent()
+			// The ID is free again.
+			p.send(request(id, "ping"))
+			require.Equal(t, answer(id, `"ping"`), p.receive())
+			p.hangUp()
+		})
+	}
+}
+
+func TestCancellationsOfOthersAreIgnored(t *testing.T) {
+	for _, cancel := range []string{
+		cancelOf("702"), cancelOf(703), cancelOf(702.5), cancelOf(nil), cancelOf([]int{702}),
+		`{"jsonrpc":"2.0","method":"notifications/cancelled"}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := serve(t, &handler{}, nil)
+			p.send(request(702, "block"), cancel)
+			p.silent()
+			p.stop()
+			require.Equal(t, answer(702, `"ended"`), p.receive())
+			require.NoError(t, <-p.over)
+		})
+	}
+}
+
+func TestTheHandshakeCannotBeCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := make(chan struct{})
+		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+			"initialize": func(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+				<-begin
+				require.NoError(t, ctx.Err())
+				return result(req, `{}`)
+			},
+		}}
+		p := serve(t, h, nil)
+		p.send(request(1, "initialize"), cancelOf(1))
+		p.silent()
+		close(begin)
+		require.Equal(t, answer(1, `{}`), p.receive())
+		p.hangUp()
+	})
+}
+
+// A client may send everything at once, as "cat messages | server" does, however long the handshake
+// takes.
+func TestMessagesWaitForTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var order []string
+		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+			"initialize": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+				time.Sleep(time.Minute)
+				peer.Session().SetVersion("2025-03-26")
+				order = append(order, req.Method)
+				return result(req, `"agreed"`)
+			},
+			"notifications/initialized": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+				order = append(order, req.Method)
+				return nil
+			},
+			"tools/list": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+				return result(req, `"`+peer.Session().Version()+`"`)
+			},
+		}}
+		p := serve(t, h, nil)
+		p.send(request(1, "initialize"), request(3, "ping"), `{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+			request(2, "tools/list"), "["+request(4, "tools/list")+"]")
+		require.Equal(t, answer(3, `"ping"`), p.receive())
+		require.Equal(t, answer(1, `"agreed"`), p.receive())
+		require.ElementsMatch(t, []string{answer(2, `"2025-03-26"`), "[" + answer(4, `"2025-03-26"`) + "]"}, []string{p.receive(), p.receive()})
+		require.Equal(t, []string{"initialize", "notifications/initialized"}, order)
+		p.hangUp()
+	})
+}
+
+func TestAnIDIsUsedOnceAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, nil)
+		p.send(request(1, "block"), request(1, "ping"), request("1", "ping"))
+		require.Equal(t, failure(1, -32600, "a request with the id 1 is in flight"), p.receive())
+		require.Equal(t, answer("1", `"ping"`), p.receive())
+		p.send(cancelOf(1))
+		p.hangUp()
+	})
+}
+
+func TestTooManyCallsAreRefusedAndCanBeCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, &conn.Options{MaxInFlight: 2})
+		p.send(request(1, "block"), request(2, "block"), request(3, "ping"))
+		require.Equal(t, failure(3, -32603, "busy: 2 requests are in flight"), p.receive())
+		p.send(cancelOf(1))
+		p.silent()
+		p.send(request(4, "ping"))
+		require.Equal(t, answer(4, `"ping"`), p.receive())
+		p.send(cancelOf(2))
+		p.hangUp()
+	})
+}
+
+// Subscriptions end with the connection: they must not use up what there is for calls, nor be
+// without a bound.
+func TestSubscriptionsHaveTheirOwnLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+			"subscriptions/listen": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+				<-ctx.Done()
+				return &jsonrpc.Response{Result: []byte(`"over"`)}
+			},
+		}}
+		p := serve(t, h, &conn.Options{MaxInFlight: 1})
+		for i := range 128 {
+			p.send(request(1000+i, "subscriptions/listen"))
+		}
+		p.send(request(1, "ping"))
+		require.Equal(t, answer(1, `"ping"`), p.receive())
+		p.send(request(2, "subscriptions/listen"))
+		require.Equal(t, failure(2, -32603, "busy: 128 subscriptions are open; end one, or ask for more in one"), p.receive())
+		p.send(cancelOf(1000))
+		p.silent()
+		p.send(request(3, "subscriptions/listen"), request(4, "block"), request(5, "ping"))
+		require.Equal(t, failure(5, -32603, "busy: 1 requests are in flight"), p.receive())
+		for i := range 128 {
+			p.send(cancelOf(1000 + i))
+		}
+		p.send(cancelOf(3), cancelOf(4))
+		p.hangUp()
+	})
+}
+
+func TestTooManyBytesAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, &conn.Options{MaxInFlightBytes: 60})
+		large := `{"jsonrpc":"2.0","id":1,"method":"block","params":{"x":"` + strings.Repeat("x", 100) + `"}}`
+		p.send(large, request(2, "ping"))
+		require.Equal(t, failure(2, -32603, "busy: requests of 159 bytes are in flight"), p.receive())
+		p.send(cancelOf(1))
+		p.silent()
+		p.send(request(3, "ping"))
+		require.Equal(t, answer(3, `"ping"`), p.receive())
+		p.hangUp()
+	})
+}
+
+func TestNotificationsGoOutBeforeTheResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var kept transport.Peer
+		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+			"count": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+				for i := range 3 {
+					n, _ := jsonrpc.NewNotification("progress", map[string]int{"n": i})
+					require.NoError(t, peer.Notify(ctx, n))
+				}
+				kept = peer
+				require.Nil(t, peer.Header())
+				return result(req, `3`)
+			},
+		}}
+		p := serve(t, h, nil)
+		p.send(request(1, "count"))
+		for i := range 3 {
+			require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"progress","params":{"n":%d}}`, i), p.receive())
+		}
+		require.Equal(t, answer(1, `3`), p.receive())
+		synctest.Wait()
+		require.ErrorIs(t, kept.Notify(t.Context(), &jsonrpc.Request{Method: "late"}), transport.ErrClosed)
+		p.hangUp()
+	})
+}
+
+func TestNotificationsAreHandledInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		release := make(chan struct{})
+		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+			"note": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+				if len(got) == 0 {
+					<-release
+				}
+				got = append(got, string(req.Param("n")))
+				return nil
+			},
+		}}
+		p := serve(t, h, nil)
+		var want []string
+		for i := range 50 {
+			p.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"note","params":{"n":%d}}`, i))
+			want = append(want, fmt.Sprint(i))
+		}
+		p.send(request(1, "ping"))
+		require.Equal(t, answer(1, `"ping"`), p.receive())
+		close(release)
+		p.hangUp()
+		require.Equal(t, want, got)
+	})
+}
+
+func TestServerRequests(t *testing.T) {
+	ask := func(ctx context.Context, peer transport.Peer) (string, error) {
+		req, _ := jsonrpc.NewRequest(jsonrpc.ID{}, "roots/list", nil)
+		resp, err := peer.Call(ctx, req)
+		if err != nil {
+			return "", err
+		}
+		return string(jsonrpc.AppendResponse(nil, resp)), nil
+	}
+	var said string
+	var failed error
+	asking := map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+		"ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			said, failed = ask(ctx, peer)
+			return result(req, `"asked"`)
+		},
+		"ask for a second": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			said, failed = ask(ctx, peer)
+			return result(req, `"asked"`)
+		},
+	}
+	const question = `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`
+	begin := func(t *testing.T) *peer {
+		p := serve(t, &handler{methods: asking}, nil)
+		p.send(request(1, "initialize"))
+		require.Equal(t, answer(1, `"initialize"`), p.receive())
+		return p
+	}
+
+	t.Run("and answers under the ID it was asked with", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := begin(t)
+			p.send(request(1, "ask"))
+			require.Equal(t, question, p.receive())
+			p.send(answer("1", `"wrong"`), answer(1, `"roots"`))
+			require.Equal(t, answer(1, `"asked"`), p.receive())
+			require.NoError(t, failed)
+			require.Equal(t, answer(1, `"roots"`), said)
+			p.hangUp()
+		})
+	})
+	t.Run("and its malformed answer ends the wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := begin(t)
+			p.send(request(1, "ask"))
+			require.Equal(t, question, p.receive())
+			p.send(`{"jsonrpc":"2.0","id":1,"error":"no"}`)
+			require.Equal(t, answer(1, `"asked"`), p.receive())
+			require.Equal(t, failure(1, -32600, "malformed response: error must be an object"), said)
+			p.hangUp()
+		})
+	})
+	t.Run("and told when the answer is no longer wanted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := begin(t)
+			p.send(request(1, "ask for a second"))
+			require.Equal(t, question, p.receive())
+			require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"context deadline exceeded"}}`, p.receive())
+			require.Equal(t, answer(1, `"asked"`), p.receive())
+			require.ErrorIs(t, failed, context.DeadlineExceeded)
+			p.send(answer(1, `"late"`))
+			p.hangUp()
+		})
+	})
+	t.Run("and told when it cancelled the call that asks", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := begin(t)
+			p.send(request(5, "ask"))
+			require.Equal(t, question, p.receive())
+			p.send(cancelOf(5))
+			require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"cancelled by the peer"}}`, p.receive())
+			p.hangUp()
+			require.ErrorIs(t, failed, context.Canceled)
+		})
+	})
+	t.Run("but not after it hung up", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := begin(t)
+			p.send(request(1, "ask"))
+			require.Equal(t, question, p.receive())
+			close(p.wire.in)
+			require.Equal(t, answer(1, `"asked"`), p.receive())
+			require.ErrorIs(t, failed, transport.ErrClosed)
+			require.NoError(t, <-p.over)
+			p.stop()
+		})
+	})
+	t.Run("but not before the handshake", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := serve(t, &handler{methods: asking}, nil)
+			p.send(request(1, "ask"))
+			require.Equal(t, answer(1, `"asked"`), p.receive())
+			require.ErrorIs(t, failed, transport.ErrNoServerRequests)
+			p.hangUp()
+		})
+	})
+}
+
+func TestBatches(t *testing.T) {
+	for _, test := range []struct {
+		name, version, batch string
+		want                 string // "" when nothing is answered
+	}{
+		{name: "two requests", version: "2025-03-26", batch: `[` + request(1, "a") + `,{"jsonrpc":"2.0","method":"n"}]`, want: `[` + answer(1, `"a"`) + `]`},
+		{name: "notifications", version: "2025-03-26", batch: `[{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","method":"n"}]`},
+		{name: "responses", version: "2025-03-26", batch: `[` + answer(1, `1`) + `]`},
+		{name: "garbage in it", version: "2025-03-26", batch: `[1]`, want: `[` + failure(nil, -32600, "invalid message: a message is a JSON object") + `]`},
+		{name: "initialize", version: "2025-03-26", batch: `[` + request(1, "initialize") + `]`, want: `[` + failure(1, -32600, "initialize must not be in a batch") + `]`},
+		{name: "a modern request", version: "2025-03-26",
+			batch: `[{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}]`,
+			want:  `[` + failure(1, -32600, "a request of a modern version must not be in a batch") + `]`},
+		{name: "empty", version: "2025-03-26", batch: `[]`, want: failure(nil, -32600, "invalid message: a batch must not be empty")},
+		{name: "malformed", version: "2025-03-26", batch: `[1`, want: failure(nil, -32700, "invalid JSON at byte 2: unexpected end")},
+		{name: "stream", version: "2025-03-26", batch: `[` + request(1, "stream") + `]`, want: `[` + answer(1, `[1, 2]`) + `]`},
+		{name: "later version", version: "2025-06-18", batch: `[` + request(1, "a") + `]`, want: failure(nil, -32600, "batches exist only in 2025-03-26; send each message by itself")},
+		{name: "no version", batch: `[` + request(1, "a") + `]`, want: failure(nil, -32600, "batches exist only in 2025-03-26; send each message by itself")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{"stream": streamed("[1,\n2]", nil)}}
+				p := serve(t, h, nil)
+				if test.version != "" {
+					p.link.Session().SetVersion(test.version)
+				}
+				p.send(test.batch)
+				if test.want != "" {
+					require.Equal(t, test.want, p.receive())
+				}
+				p.hangUp()
+			})
+		})
+	}
+	t.Run("run together, and each can be cancelled", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := serve(t, &handler{}, nil)
+			p.link.Session().SetVersion("2025-03-26")
+			p.send(`[`+request(1, "block")+`,`+request(2, "quick")+`,`+request(3, "block")+`]`, request(4, "ping"))
+			require.Equal(t, answer(4, `"ping"`), p.receive())
+			p.send(cancelOf(1), cancelOf(3))
+			require.Equal(t, `[`+answer(2, `"quick"`)+`]`, p.receive())
+			p.send(`[`+request(1, "block")+`]`, cancelOf(1))
+			p.hangUp()
+		})
+	})
+}
+
+func streamed(text string, err error) func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+	return func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+		return &jsonrpc.Response{Stream: func(w io.Writer) error {
+			if _, err := io.WriteString(w, text); err != nil {
+				return err
+			}
+			return err
+		}}
+	}
+}
+
+func TestResponsesAreOneLine(t *testing.T) {
+	methods := map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+		"raw": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return result(req, "{\r\n\"a\": \"\\n\"}\n")
+		},
+		"stream":        streamed("[1,\n2]", nil),
+		"broken stream": streamed("[1,", errors.New("no more")),
+		"panicking stream": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(io.Writer) error { panic("no more") }}
+		},
+		"panic":  func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response { panic("no") },
+		"no one": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response { return nil },
+		"other id": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{ID: jsonrpc.NumberID(99)}
+		},
+	}
+	for _, test := range []struct {
+		method string
+		want   []string
+	}{
+		{"raw", []string{answer(1, `{  "a": "\n"} `)}},
+		{"stream", []string{answer(1, `[1, 2]`)}},
+		{"broken stream", []string{failure(1, -32603, "internal error")}},
+		{"panicking stream", []string{failure(1, -32603, "internal error")}},
+		{"panic", []string{failure(1, -32603, "internal error")}},
+		{"no one", []string{failure(1, -32603, "internal error")}},
+		{"other id", []string{answer(1, `{}`)}},
+	} {
+		t.Run(test.method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := serve(t, &handler{methods: methods}, nil)
+				p.send(request(1, test.method))
+				for _, want := range test.want {
+					require.Equal(t, want, p.receive())
+				}
+				p.send(request(2, "ping"))
+				require.Equal(t, answer(2, `"ping"`), p.receive())
+				p.hangUp()
+			})
+		})
+	}
+}

@@ -1,0 +1,331 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// ErrCancelled is the cause of the end of a call's context when the peer cancelled the call.
+var ErrCancelled = errors.New("cancelled by the peer")
+
+// Limits restrict what a peer may have in flight. Zero means no limit.
+type Limits struct {
+	// MaxCalls limits the unanswered requests. Subscriptions do not count.
+	MaxCalls int
+
+	// MaxSubscriptions limits the unanswered requests with the method subscriptions/listen.
+	// They last as long as the connection, so they would use up MaxCalls.
+	MaxSubscriptions int
+
+	// MaxNotifications limits the unhandled notifications.
+	MaxNotifications int
+
+	// MaxBytes limits the bytes of all of these together. A single message may be larger.
+	MaxBytes int64
+}
+
+// A Tally counts what is in flight.
+type Tally struct {
+	Calls         int   // requests of the peer, without subscriptions
+	Subscriptions int   // requests of the peer with the method subscriptions/listen
+	Notifications int   // notifications of the peer
+	Outgoing      int   // requests of ours
+	Bytes         int64 // of all messages of the peer
+}
+
+// A Ledger records the requests in flight. The zero value is ready to use. It is safe for
+// concurrent use and must not be copied.
+type Ledger struct {
+	// Limits must not be changed once the Ledger is in use.
+	Limits Limits
+
+	mu       sync.Mutex
+	calls    map[jsonrpc.ID]*Entry    // guarded by mu
+	outgoing map[jsonrpc.ID]*Outgoing // guarded by mu
+	tally    Tally                    // guarded by mu
+	lastID   int64                    // of Ask; guarded by mu
+	closed   bool                     // guarded by mu
+	idle     chan struct{}            // closed when the ledger is closed and no message of the peer is in flight; guarded by mu
+}
+
+// An Entry is a request or notification of the peer while it is handled.
+type Entry struct {
+	Request *jsonrpc.Request
+
+	ledger *Ledger
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	bytes  int64
+	open   bool // guarded by ledger.mu
+	gone   bool // cancelled by the peer; guarded by ledger.mu
+}
+
+// An Outgoing is a request of ours that is not answered yet.
+type Outgoing struct {
+	// ID is the ID of the request.
+	ID jsonrpc.ID
+
+	ledger *Ledger
+	answer chan *jsonrpc.Response
+	open   bool // guarded by ledger.mu
+}
+
+// change is the only function that adds entries to a Ledger or removes them. Exactly one of c and q
+// is not nil. It returns false if the entry is in the wanted state already. The caller holds mu.
+func (l *Ledger) change(c *Entry, q *Outgoing, open bool) bool {
+	by := -1
+	if open {
+		by = 1
+	}
+	switch {
+	case c != nil && c.open != open:
+		c.open = open
+		l.tally.Bytes += int64(by) * c.bytes
+		switch {
+		case c.Request.IsNotification():
+			l.tally.Notifications += by
+		case c.Request.Method == protocol.MethodSubscriptionsListen:
+			l.tally.Subscriptions += by
+			set(&l.calls, c.Request.ID, c, open)
+		default:
+			l.tally.Calls += by
+			set(&l.calls, c.Request.ID, c, open)
+		}
+	case q != nil && q.open != open:
+		q.open = open
+		l.tally.Outgoing += by
+		set(&l.outgoing, q.ID, q, open)
+	default:
+		return false
+	}
+	l.closeIdle()
+	return true
+}
+
+// set adds v to a table, which it creates if necessary, or removes it.
+func set[V any](table *map[jsonrpc.ID]V, id jsonrpc.ID, v V, open bool) {
+	switch {
+	case !open:
+		delete(*table, id)
+	case *table == nil:
+		*table = map[jsonrpc.ID]V{id: v}
+	default:
+		(*table)[id] = v
+	}
+}
+
+// closeIdle closes idle if the ledger is closed and no message of the peer is in flight. The caller
+// holds mu.
+func (l *Ledger) closeIdle() {
+	if !l.closed || l.tally.Calls+l.tally.Subscriptions+l.tally.Notifications > 0 {
+		return
+	}
+	if l.idle == nil {
+		l.idle = make(chan struct{})
+	}
+	select {
+	case <-l.idle:
+	default:
+		close(l.idle)
+	}
+}
+
+// Begin records req, a request or notification of the peer whose message has so many bytes. The
+// context of the call derives from ctx and ends with the call. The error is the response to send
+// instead: the ID is in use, a limit is reached, or the ledger is closed.
+func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*Entry, *jsonrpc.Error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refusal(req, int64(bytes)); err != nil {
+		return nil, err
+	}
+	c := &Entry{Request: req, ledger: l, bytes: int64(bytes)}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	l.change(c, nil, true)
+	return c, nil
+}
+
+// refusal returns why req must be refused, or nil. The caller holds mu.
+func (l *Ledger) refusal(req *jsonrpc.Request, bytes int64) *jsonrpc.Error {
+	most, now := &l.Limits, &l.tally
+	switch notification := req.IsNotification(); {
+	case l.closed:
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the connection is shutting down")
+	case notification:
+		if most.MaxNotifications > 0 && now.Notifications >= most.MaxNotifications {
+			return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d notifications are unhandled", now.Notifications)
+		}
+	case l.calls[req.ID] != nil:
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", req.ID)
+	case req.Method == protocol.MethodSubscriptionsListen:
+		if most.MaxSubscriptions > 0 && now.Subscriptions >= most.MaxSubscriptions {
+			return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d subscriptions are open; end one, or ask for more in one", now.Subscriptions)
+		}
+	case most.MaxCalls > 0 && now.Calls >= most.MaxCalls:
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d requests are in flight", now.Calls)
+	}
+	if most.MaxBytes > 0 && now.Bytes > 0 && now.Bytes+bytes > most.MaxBytes {
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: requests of %d bytes are in flight", now.Bytes)
+	}
+	return nil
+}
+
+// Context returns the context of the call. It ends when the peer cancels the call (the cause is
+// [ErrCancelled]), when [Ledger.Stop] or [Ledger.Close] cancels it, when the context passed to
+// Begin ends, and when the call ends.
+func (c *Entry) Context() context.Context { return c.ctx }
+
+// Cancel cancels the context of the call with this cause. The call stays in flight until
+// [Entry.End].
+func (c *Entry) Cancel(cause error) { c.cancel(cause) }
+
+// Wanted reports whether the peer still waits for the response: it has not cancelled the call.
+func (c *Entry) Wanted() bool {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	return !c.gone
+}
+
+// End removes the call, after which the peer may reuse its ID. It reports whether the peer still
+// waits for the response. A second End does nothing and returns false.
+func (c *Entry) End() (wanted bool) {
+	c.ledger.mu.Lock()
+	wanted = c.ledger.change(c, nil, false) && !c.gone
+	c.ledger.mu.Unlock()
+	c.cancel(context.Canceled)
+	return wanted
+}
+
+// Cancel handles n, a notifications/cancelled of the peer: it cancels the call that n names. A
+// request that is not in flight is ignored, since its response and the cancellation may have
+// crossed. The handshake cannot be cancelled (2025-11-25, basic/utilities/cancellation).
+func (l *Ledger) Cancel(n *jsonrpc.Request) {
+	id, ok := jsonrpc.ParseID(n.Param("requestId"))
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	c := l.calls[id]
+	if c != nil && c.Request.Method == protocol.MethodInitialize {
+		c = nil
+	}
+	if c != nil {
+		c.gone = true
+	}
+	l.mu.Unlock()
+	if c != nil {
+		c.cancel(ErrCancelled)
+	}
+}
+
+// Ask records a request of ours. If id is absent, the ledger assigns one: 1, 2, 3 and so on.
+// Otherwise the ID must differ from those of other outgoing in flight. The error is
+// [transport.ErrClosed] if the ledger is closed.
+func (l *Ledger) Ask(id jsonrpc.ID) (*Outgoing, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, transport.ErrClosed
+	}
+	if !id.IsValid() {
+		l.lastID++
+		id = jsonrpc.NumberID(l.lastID)
+	}
+	if l.outgoing[id] != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", id)
+	}
+	q := &Outgoing{ID: id, ledger: l, answer: make(chan *jsonrpc.Response, 1)}
+	l.change(nil, q, true)
+	return q, nil
+}
+
+// Answered returns a channel that delivers the response, once. It is closed without a response if
+// the ledger is closed first.
+func (q *Outgoing) Answered() <-chan *jsonrpc.Response { return q.answer }
+
+// End removes the question; a later response is dropped. It reports whether the question was still
+// unanswered, so that the caller can cancel it at the peer.
+func (q *Outgoing) End() (unanswered bool) {
+	q.ledger.mu.Lock()
+	defer q.ledger.mu.Unlock()
+	return q.ledger.change(nil, q, false)
+}
+
+// Answer delivers a response to the question with its ID. It returns false if there is none: the
+// response is late, or no request has its ID.
+func (l *Ledger) Answer(r *jsonrpc.Response) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.outgoing[r.ID]
+	if q == nil {
+		return false
+	}
+	l.change(nil, q, false)
+	q.answer <- r // it has room for one
+	return true
+}
+
+// OnlyOutgoing returns the ID of the only unanswered question, or an absent ID if there are several
+// or none. A response whose ID cannot be read can only be meant for it.
+func (l *Ledger) OnlyOutgoing() (id jsonrpc.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.outgoing) == 1 {
+		for id = range l.outgoing {
+		}
+	}
+	return id
+}
+
+// Tally returns what is in flight.
+func (l *Ledger) Tally() Tally {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tally
+}
+
+// Stop refuses further messages of the peer and further outgoing, stops waiting for responses, and
+// cancels the subscriptions with this cause, since they do not end by themselves. Other calls
+// continue. It may be called more than once.
+func (l *Ledger) Stop(cause error) {
+	l.stop(cause, func(c *Entry) bool { return c.Request.Method == protocol.MethodSubscriptionsListen })
+}
+
+// Close is like Stop but cancels all calls. They stay in flight until [Entry.End].
+func (l *Ledger) Close(cause error) { l.stop(cause, func(*Entry) bool { return true }) }
+
+func (l *Ledger) stop(cause error, ends func(*Entry) bool) {
+	l.mu.Lock()
+	var ended []*Entry
+	for _, c := range l.calls {
+		if ends(c) {
+			ended = append(ended, c)
+		}
+	}
+	for _, q := range l.outgoing {
+		l.change(nil, q, false)
+		close(q.answer)
+	}
+	l.closed = true
+	l.closeIdle()
+	l.mu.Unlock()
+	for _, c := range ended {
+		c.cancel(cause)
+	}
+}
+
+// Idle returns a channel that is closed when the ledger was stopped or closed and no message of the
+// peer is in flight.
+func (l *Ledger) Idle() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.idle == nil {
+		l.idle = make(chan struct{})
+	}
+	return l.idle
+}

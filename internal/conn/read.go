@@ -1,0 +1,251 @@
+package conn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A Conn is one end of a connection. Its methods may be called concurrently. Call and Notify work
+// while Serve runs.
+type Conn struct {
+	wire     Wire
+	origins  OriginWire // the wire, if it is an OriginWire; else nil
+	handler  transport.Handler
+	opts     Options
+	session  *transport.Session
+	out      output
+	requests Ledger
+
+	base   context.Context // of all calls; cancelled at the end of the drain
+	cancel context.CancelCauseFunc
+
+	stopping chan struct{} // closed by Close
+	stopOnce sync.Once
+	inputEnd chan struct{} // closed when reading fails
+	inputErr error         // why; set before inputEnd is closed
+
+	draining atomic.Bool // of the messages, only cancellations are handled
+	served   atomic.Bool // the handler has seen the session
+
+	handshake <-chan struct{} // closed when initialize is answered; nil if none is in flight; used only by read
+	turn      <-chan struct{} // closed when the last notification was handled; nil if there was none; used only by read
+}
+
+// New returns a Conn that passes requests and notifications to h.
+func New(w Wire, h transport.Handler, opts *Options) *Conn {
+	c := &Conn{
+		wire:     w,
+		handler:  h,
+		stopping: make(chan struct{}),
+		inputEnd: make(chan struct{}),
+	}
+	if opts != nil {
+		c.opts = *opts
+	}
+	c.opts.fill()
+	c.requests.Limits = Limits{
+		MaxCalls:         c.opts.MaxInFlight,
+		MaxSubscriptions: MaxSubscriptions,
+		MaxNotifications: max(c.opts.MaxInFlight, MaxNotifications),
+		MaxBytes:         c.opts.MaxInFlightBytes,
+	}
+	c.session = transport.NewSession("", sessionPeer{c})
+	c.origins, _ = w.(OriginWire)
+	c.out.start(w, &c.opts)
+	return c
+}
+
+// read reads messages until the input ends or writing fails. It waits only for initialize to be
+// answered, and for the peer to read or write.
+func (c *Conn) read() {
+	for c.out.awaitReader() {
+		data, err := c.wire.Read()
+		bad, isBad := errors.AsType[*BadMessageError](err)
+		switch {
+		case err != nil && !isBad:
+			c.inputErr = err
+			close(c.inputEnd)
+			return
+		case c.draining.Load():
+			c.receiveCancellations(data)
+		case isBad:
+			c.refuse(c.faulty(bad.Head, "", &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}))
+		default:
+			c.receive(data)
+		}
+	}
+}
+
+// receive records one message and starts to handle it.
+func (c *Conn) receive(data []byte) {
+	var from Origin
+	if c.origins != nil {
+		from = c.origins.Origin()
+	}
+	m, bad := jsonrpc.Decode(data)
+	switch {
+	case m.Response != nil:
+		// A malformed response gets no reply. A response that no request waits for came too late,
+		// which is not an error.
+		c.requests.Answer(m.Response)
+	case bad != nil:
+		if elements, isBatch, badBatch := jsonrpc.Batch(data); isBatch {
+			c.receiveBatch(elements, badBatch, from)
+		} else {
+			c.refuse(c.faulty(data, malformed, bad))
+		}
+	case m.Request.IsNotification():
+		c.receiveNotification(m.Request, len(data), from)
+	default:
+		c.receiveRequest(m.Request, len(data), from)
+	}
+}
+
+// receiveCancellations handles the cancellations in data, a message or a batch.
+func (c *Conn) receiveCancellations(data []byte) {
+	elements, isBatch, _ := jsonrpc.Batch(data)
+	if !isBatch {
+		elements = []json.RawMessage{data}
+	}
+	for _, data := range elements {
+		if m, _ := jsonrpc.Decode(data); m.Request != nil && m.Request.Method == protocol.NotificationCancelled {
+			c.requests.Cancel(m.Request)
+		}
+	}
+}
+
+// receiveNotification starts to handle n. A cancellation takes effect at once.
+func (c *Conn) receiveNotification(n *jsonrpc.Request, size int, from Origin) {
+	if n.Method == protocol.NotificationCancelled {
+		c.requests.Cancel(n)
+		return
+	}
+	c.awaitHandshake()
+	if c.opts.First != nil && c.opts.First(n) {
+		return
+	}
+	k, refused := c.begin(n, size, from)
+	if refused != nil {
+		c.opts.Logger.Warn("conn: a notification was dropped, since too many wait", "method", n.Method, "reason", refused.Message)
+		return
+	}
+	k.turn.before, k.turn.done = c.turn, make(chan struct{})
+	c.turn = k.turn.done
+	// Ends when the notification is handled.
+	go k.handle()
+}
+
+// receiveRequest starts or refuses req.
+func (c *Conn) receiveRequest(req *jsonrpc.Request, size int, from Origin) {
+	if req.Method != protocol.MethodPing {
+		c.awaitHandshake()
+	}
+	k, refused := c.begin(req, size, from)
+	if refused != nil {
+		c.refuse(&jsonrpc.Response{ID: req.ID, Error: refused})
+		return
+	}
+	if req.Method == protocol.MethodInitialize {
+		k.handshake = make(chan struct{})
+		c.handshake = k.handshake
+	}
+	c.start(k)
+}
+
+// start runs the request k on a goroutine of its own. Requests to a client do not wait for
+// notifications: a notification handler may call the server, which may have to send a request first.
+func (c *Conn) start(k *call) {
+	if k.entry.Request.Method != protocol.MethodPing && !c.opts.Client {
+		k.turn.before = c.turn
+	}
+	// Ends when the request is answered.
+	go k.serve()
+}
+
+// awaitHandshake waits until an earlier initialize is answered, since later messages depend on it.
+func (c *Conn) awaitHandshake() {
+	if c.handshake != nil {
+		<-c.handshake
+		c.handshake = nil
+	}
+}
+
+// begin records a request or a notification.
+func (c *Conn) begin(req *jsonrpc.Request, size int, from Origin) (*call, *jsonrpc.Error) {
+	entry, refused := c.requests.Begin(c.contextFor(from), req, size)
+	if refused != nil {
+		return nil, refused
+	}
+	return &call{c: c, entry: entry, header: from.Header}, nil
+}
+
+// contextFor returns the context of calls with this origin.
+func (c *Conn) contextFor(from Origin) context.Context {
+	if from.Context == nil {
+		return c.base
+	}
+	return valued{c.base, context.WithoutCancel(from.Context)}
+}
+
+// A valued context adds the values of another context.
+type valued struct {
+	context.Context
+	values context.Context
+}
+
+func (c valued) Value(key any) any {
+	if v := c.values.Value(key); v != nil {
+		return v
+	}
+	return c.Context.Value(key)
+}
+
+// refuse sends an error response; nil does nothing.
+func (c *Conn) refuse(refusal *jsonrpc.Response) {
+	if refusal != nil {
+		c.out.refuse(refusal)
+	}
+}
+
+const malformed = "malformed response: "
+
+// faulty handles a message that could not be decoded; data is its beginning. For a request, it
+// returns the error response to send. A response must not be answered, since the peer would take
+// that for the response to its own request with the same ID. Instead, our request that it is for
+// ends with the text of the refusal after prefix.
+func (c *Conn) faulty(data []byte, prefix string, refusal *jsonrpc.Response) *jsonrpc.Response {
+	b := jsonrpc.ReadBeginning(data)
+	if b.Request {
+		if !refusal.ID.IsValid() {
+			refusal.ID = b.ID
+		}
+		return refusal
+	}
+	id := b.ID
+	if !id.IsValid() && b.Response {
+		id = c.requests.OnlyOutgoing()
+	}
+	text := strings.TrimPrefix(refusal.Error.Message, "invalid message: ")
+	if id.IsValid() && !b.Response {
+		text = "it has neither a result nor an error"
+	}
+	ending := &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(refusal.Error.Code, "%s%s", prefix, text)}
+	switch {
+	case id.IsValid() && c.requests.Answer(ending):
+		return nil
+	case b.Response || c.opts.Client:
+		// Text that the program of a server printed between messages is not a request, and clients
+		// of modern versions send no responses.
+		c.opts.Logger.Warn("conn: ignored input that is not a valid message", "fault", text)
+		return nil
+	}
+	return refusal
+}

@@ -1,0 +1,151 @@
+package conn_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/conn"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestPeerThatNeverReadsIsDisconnected(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		timeout time.Duration
+		want    time.Duration
+		text    string
+	}{
+		{"by default", 0, 30 * time.Second, "closed, since the peer read nothing for 30s"},
+		{"sooner", 2 * time.Second, 2 * time.Second, "closed, since the peer read nothing for 2s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &handler{}
+				p := serveOn(t, h, &conn.Options{WriteTimeout: test.timeout}, &wire{stuck: make(chan struct{})})
+				begun := time.Now()
+				p.send(request(1, "initialize"), request(2, "block"))
+				err := <-p.over
+				require.EqualError(t, err, test.text)
+				var stalled *conn.StalledError
+				require.ErrorAs(t, err, &stalled)
+				require.InDelta(t, test.want.Seconds(), time.Since(begun).Seconds(), 0.1)
+				require.Equal(t, int32(1), h.ended.Load())
+			})
+		})
+	}
+}
+
+func TestPeerIsNotDisconnectedWithoutAWriteTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serveOn(t, &handler{}, &conn.Options{WriteTimeout: -1}, &wire{stuck: make(chan struct{})})
+		p.send(request(1, "ping"))
+		time.Sleep(time.Hour)
+		close(p.wire.stuck)
+		require.Equal(t, answer(1, `"ping"`), p.receive())
+		p.hangUp()
+	})
+}
+
+// slowWire takes its time for each write.
+type slowWire struct {
+	wire
+	each time.Duration
+}
+
+func (w *slowWire) Write(p []byte) (int, error) {
+	time.Sleep(w.each)
+	return w.wire.Write(p)
+}
+
+func TestSlowPeerIsNotDisconnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &slowWire{each: 20 * time.Second}
+		w.in, w.errs, w.out, w.closed = make(chan []byte, 1), make(chan error), make(chan string, 100), make(chan struct{})
+		large := strings.Repeat("x", 500<<10)
+		h := &handler{methods: methods{"large": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return result(req, `"`+large+`"`)
+		}, "stream": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(w io.Writer) error {
+				_, err := io.WriteString(w, `"`+large+`"`)
+				return err
+			}}
+		}}}
+		over := make(chan error, 1)
+		go func() { over <- conn.Serve(t.Context(), w, h, nil) }()
+		p := &peer{t: t, wire: &w.wire}
+		begun := time.Now()
+		for i, method := range []string{"large", "stream"} {
+			p.send(request(i, method))
+			require.Equal(t, answer(i, `"`+large+`"`), p.receive())
+		}
+		require.Greater(t, time.Since(begun), 5*time.Minute)
+		close(w.in)
+		require.NoError(t, <-over)
+	})
+}
+
+func TestNothingIsSentToADisconnectedPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, nil)
+		begun := time.Now()
+		p.send(request(1, "block"))
+		synctest.Wait()
+		p.wire.errs <- io.ErrClosedPipe
+		require.NoError(t, <-p.over)
+		require.Less(t, time.Since(begun), 10*time.Millisecond)
+		p.silent()
+	})
+}
+
+// mailWire is a wire whose messages come with the name of their sender.
+type mailWire struct {
+	*wire
+	ctx context.Context
+}
+
+type senderKey struct{}
+
+func (w mailWire) Origin() conn.Origin {
+	return conn.Origin{Context: w.ctx, Header: transport.Header{"Sender": {"me"}}}
+}
+
+func TestCallsHaveTheirOrigin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := make(chan string, 1)
+		h := &handler{methods: methods{"who": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			sender, _ := ctx.Value(senderKey{}).(string)
+			seen <- sender + " " + peer.Header().Get("Sender") + " " + ctx.Value(serverKey{}).(string)
+			if req.IsNotification() {
+				return nil
+			}
+			<-ctx.Done()
+			return result(req, `0`)
+		}}}
+		w := &wire{in: make(chan []byte, 10), errs: make(chan error), out: make(chan string, 10), closed: make(chan struct{})}
+		mailed, cancel := context.WithCancel(context.WithValue(t.Context(), senderKey{}, "you"))
+		over := make(chan error, 1)
+		go func() {
+			over <- conn.Serve(context.WithValue(t.Context(), serverKey{}, "here"), mailWire{w, mailed}, h, nil)
+		}()
+		p := &peer{t: t, wire: w}
+		p.send(`{"jsonrpc":"2.0","method":"who"}`)
+		require.Equal(t, "you me here", <-seen)
+		p.send(request(1, "who"))
+		require.Equal(t, "you me here", <-seen)
+		cancel()
+		p.silent() // the end of that context is not the end of the call
+		p.send(cancelOf(1))
+		p.silent()
+		close(w.in)
+		require.NoError(t, <-over)
+	})
+}
+
+type serverKey struct{}

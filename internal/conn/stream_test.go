@@ -1,0 +1,136 @@
+package conn_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/conn"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// endless streams a result that does not end, and counts its bytes.
+func endless(written *int) func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+	return func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+		return &jsonrpc.Response{Stream: func(w io.Writer) error {
+			block := bytes.Repeat([]byte{'1'}, 64<<10)
+			for {
+				if _, err := w.Write(block); err != nil {
+					return err
+				}
+				*written += len(block)
+			}
+		}}
+	}
+}
+
+func TestStreamedResultsAreSentWhenTheyAreComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{methods: methods{"slow": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(w io.Writer) error {
+				for _, part := range []string{`[1`, `,2`, `]`} {
+					time.Sleep(29 * time.Second)
+					if _, err := io.WriteString(w, part); err != nil || ctx.Err() != nil {
+						return ctx.Err()
+					}
+				}
+				return nil
+			}}
+		}}}, nil)
+		p.send(request(1, "slow"), request(2, "ping"))
+		require.Equal(t, answer(2, `"ping"`), p.receive(), "others are answered meanwhile")
+		require.Equal(t, answer(1, `[1,2]`), p.receive())
+		p.hangUp()
+	})
+}
+
+func TestNothingIsSentOfAStreamedResultThatThePeerCancels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		causes := make(chan error, 1)
+		p := serve(t, &handler{methods: methods{"drip": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(w io.Writer) error {
+				_, _ = io.WriteString(w, `"drop`)
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				return ctx.Err()
+			}}
+		}}}, nil)
+		for range 2 { // the ID is free again
+			p.send(request(1, "drip"))
+			synctest.Wait()
+			p.send(cancelOf(1))
+			require.ErrorIs(t, <-causes, conn.ErrCancelled)
+			synctest.Wait()
+			p.send(request(2, "ping"))
+			require.Equal(t, answer(2, `"ping"`), p.receive())
+		}
+		p.hangUp()
+	})
+}
+
+func TestLargerStreamedResultsAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written := 0
+		p := serve(t, &handler{methods: methods{"endless": endless(&written)}}, &conn.Options{MaxResultBytes: 1 << 20})
+		for id := range 30 { // what one had reserved is free for the next
+			p.send(request(id, "endless"))
+			require.Equal(t, failure(id, -32603, "the result is larger than 1048576 bytes, and larger ones are sent over HTTP only"), p.receive())
+		}
+		require.LessOrEqual(t, written, 30<<20)
+		p.hangUp()
+	})
+}
+
+func TestStreamedResultsShareTheRoomForResponses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written := 0
+		p := serve(t, &handler{methods: methods{"endless": endless(&written)}}, &conn.Options{MaxUnsentBytes: 1 << 20})
+		p.link.Session().SetVersion("2025-03-26")
+		for _, batch := range []func(string) string{func(s string) string { return s }, func(s string) string { return "[" + s + "]" }} {
+			p.send(batch(request(1, "endless")))
+			require.Equal(t, batch(failure(1, -32603, "the result is too large to be held in memory; other responses wait to be read")), p.receive())
+			require.LessOrEqual(t, written, 2<<20)
+			p.send(batch(request(2, "ping"))) // what it had reserved is free again
+			require.Equal(t, batch(answer(2, `"ping"`)), p.receive())
+		}
+		p.hangUp()
+	})
+}
+
+func TestStreamedResultsHaveTheContextOfTheirCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{methods: methods{"living": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(w io.Writer) error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				_, err := io.WriteString(w, `"alive"`)
+				return err
+			}}
+		}, "broken": streamed("[1,", jsonrpc.Errorf(-32000, "for the caller"))}}, nil)
+		p.link.Session().SetVersion("2025-03-26")
+		p.send(`[` + request(1, "living") + `]`)
+		require.Equal(t, `[`+answer(1, `"alive"`)+`]`, p.receive())
+		p.send(`[` + request(1, "broken") + `]`)
+		require.Equal(t, `[`+failure(1, -32000, "for the caller")+`]`, p.receive())
+		p.hangUp()
+	})
+}
+
+func TestPanicsOfAStreamAreErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{methods: methods{"panics": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(io.Writer) error { panic(strings.Repeat("x", 3)) }}
+		}}}, nil)
+		p.send(request(1, "panics"))
+		require.Equal(t, failure(1, -32603, "internal error"), p.receive())
+		p.hangUp()
+	})
+}
