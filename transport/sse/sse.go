@@ -6,7 +6,7 @@
 // A client opens an event stream with GET. The first event, "endpoint", names the URL for its
 // messages. The client sends each message in a POST, which gets the status 202. The server sends
 // everything in "message" events on the stream. The stream is the session: when it ends, its calls
-// are cancelled. Package internal/duplex describes order, cancellation and limits.
+// are cancelled. Package internal/conn describes order, cancellation and limits.
 //
 // In a fleet, messages may be sent to any replica, which passes them on to the one that has the
 // stream. They are handled with the claims of the token of the stream, and the scopes of their own.

@@ -2,7 +2,7 @@
 // (specification, basic/transports/stdio).
 //
 // The same framing works on every byte stream, so [NewIO] also serves pipes and the connections of a
-// [net.Listener]. Package internal/duplex describes order, cancellation, limits and shutdown.
+// [net.Listener]. Package internal/conn describes order, cancellation, limits and shutdown.
 //
 //	err := stdio.New(nil).Serve(ctx, handler)
 package stdio
@@ -73,7 +73,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-func (o *Options) duplex() *conn.Options {
+func (o *Options) conn() *conn.Options {
 	return &conn.Options{
 		MaxInFlight:      o.MaxInFlight,
 		MaxInFlightBytes: o.MaxInFlightBytes,
@@ -195,7 +195,7 @@ func (s *stream) Serve(ctx context.Context, h transport.Handler) error {
 	if s.foreign && !oauth.AuthenticationDecided(ctx) {
 		ctx = oauth.NewContext(ctx, nil)
 	}
-	if err := conn.Serve(ctx, s.wire, h, s.opts.duplex()); err != nil {
+	if err := conn.Serve(ctx, s.wire, h, s.opts.conn()); err != nil {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}
 	return nil
@@ -221,7 +221,7 @@ func (s std) Serve(ctx context.Context, h transport.Handler) error {
 	in, out, restore := guard()
 	defer restore()
 
-	if err := conn.Serve(ctx, s.opts.wire(in, out, true), h, s.opts.duplex()); err != nil {
+	if err := conn.Serve(ctx, s.opts.wire(in, out, true), h, s.opts.conn()); err != nil {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}
 	return nil

@@ -2,7 +2,7 @@
 // message, the subprotocol is "mcp", and the connection is the session.
 //
 // The MCP specification does not define this transport. It works as in the official TypeScript and
-// Python SDKs. Package internal/duplex describes order, cancellation, limits and shutdown.
+// Python SDKs. Package internal/conn describes order, cancellation, limits and shutdown.
 //
 // Mount a [Handler] like any http.Handler.
 package websocket
