@@ -25,7 +25,7 @@ func HTTPSSE(url string) Target { return sseTarget(url) }
 
 type sseTarget string
 
-func (s sseTarget) dial(ctx context.Context, c *Client) (conn, error) {
+func (s sseTarget) dial(ctx context.Context, c *Client) (roundTripper, error) {
 	u, err := parseURL(string(s))
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (s sseTarget) dial(ctx context.Context, c *Client) (conn, error) {
 }
 
 // newSSEConn opens the stream at u.
-func newSSEConn(ctx context.Context, c *Client, u *url.URL) (conn, error) {
+func newSSEConn(ctx context.Context, c *Client, u *url.URL) (roundTripper, error) {
 	l := &linkConn{c: c}
 	l.connect = func(ctx context.Context) (_ conn.Wire, err error) {
 		if l.sse, err = openSSE(ctx, c, u); err != nil {
