@@ -37,7 +37,7 @@ const (
 type exchange struct {
 	*post
 	call
-	s      *session         // nil outside sessions
+	s      *session    // nil outside sessions
 	entry  *conn.Entry // of the request, in a session; nil outside, and in a batch
 	modern bool
 
