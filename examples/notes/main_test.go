@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"log/slog"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,39 +10,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
+	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/internal/longtest"
 	"github.com/mcpkit/mcpkit-go/mcptest"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 var _ = flag.Bool("update", false, "update the responses in the transcripts")
 
-// asProgram makes the test binary run as the program.
-const asProgram = "NOTES_AS_PROGRAM"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-		return
-	}
-	leaktest.VerifyTestMain(m)
-}
-
-// serve starts a server and returns its URL.
-func serve(t *testing.T) string {
-	srv, err := newServer(slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	handler := streamable.NewHandler(srv, nil)
-	server := httptest.NewServer(handler)
-	t.Cleanup(func() {
-		handler.Close()
-		server.Close()
-		require.NoError(t, srv.Close())
-	})
-	return server.URL
-}
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // The transcripts contain the messages of client and server, in one folder for each family of
 // versions.
@@ -62,41 +37,13 @@ func TestTranscripts(t *testing.T) {
 }
 
 func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
-	for _, version := range []string{rawclient.Legacy, rawclient.Modern} {
-		t.Run(version, func(t *testing.T) {
-			c := rawclient.HTTP(t, version, serve(t))
-			require.Equal(t, "kept tea", c.CallTool("add", `{"id":"tea","text":"Green tea: 80 degrees"}`).Text())
-			again := c.CallTool("add", `{"id":"tea","text":"x"}`)
-			require.True(t, again.IsError)
-			require.Equal(t, `there is a note "tea" already; choose another id`, again.Text())
-
-			// The structured content depends on the version, the text does not.
-			require.Contains(t, c.CallTool("search", `{"query":"tea GREEN"}`).Text(), `{"id":"tea","text":"Green tea: 80 degrees"}`)
-			require.NotContains(t, c.CallTool("search", `{"query":"coffee"}`).Text(), "tea")
-
-			require.False(t, c.CallTool("delete", `{"id":"tea"}`).IsError)
-			require.NotContains(t, c.CallTool("search", `{"query":"tea"}`).Text(), "Green")
-		})
-	}
-}
-
-func TestSearch(t *testing.T) {
-	s := mcptest.New(t, NewNotes())
-	s.Call("add", AddInput{ID: "tea", Text: "Green tea"}).OK()
-	s.Call("search", SearchInput{Query: "green"}).OK().JSON(`[{"id": "tea", "text": "Green tea"}]`)
-}
-
-func TestStdio(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	for _, version := range []string{rawclient.Legacy, rawclient.Modern} {
-		t.Run(version, func(t *testing.T) {
-			cmd := exec.Command(self)
-			cmd.Env = append(cmd.Environ(), asProgram+"=1")
-			c := rawclient.Stdio(t, version, cmd)
-			require.Contains(t, c.CallTool("search", `{"query":"first"}`).Text(), "This is your first note.")
-		})
-	}
+	mcptest.EachVersion(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, NewNotes()) }, func(t *testing.T, s *mcptest.Server) {
+		s.Call("add", AddInput{ID: "tea", Text: "Green tea: 80 degrees"}).OK().Text("kept tea")
+		s.Call("add", AddInput{ID: "tea", Text: "x"}).Error(`there is a note "tea" already; choose another id`)
+		s.Call("search", SearchInput{Query: "tea GREEN"}).OK().JSON(`[{"id": "tea", "text": "Green tea: 80 degrees"}]`)
+		s.Call("delete", map[string]any{"id": "tea"}).OK()
+		s.Call("search", SearchInput{Query: "tea"}).OK().JSON(`[]`)
+	})
 }
 
 func TestDescriptionsAreInTheProgram(t *testing.T) {
@@ -112,9 +59,11 @@ func TestDescriptionsAreInTheProgram(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(binary), "/elsewhere/notes.go")
 	require.NotContains(t, string(binary), here+"/notes.go")
-	cmd := exec.Command(program)
-	cmd.Dir = t.TempDir()
-	list := string(rawclient.Stdio(t, rawclient.Modern, cmd).Request("tools/list", `{}`).Result)
-	require.Contains(t, list, `"description":"Finds the notes that contain every word of the query."`)
-	require.Contains(t, list, `"description":"How many hits to return."`)
+	c, err := client.Dial(t.Context(), client.Command(program))
+	require.NoError(t, err)
+	defer c.Close()
+	search, err := c.Tool(t.Context(), "search")
+	require.NoError(t, err)
+	require.Equal(t, "Finds the notes that contain every word of the query.", search.Description)
+	require.Contains(t, string(search.InputSchema), "How many hits to return.")
 }

@@ -14,7 +14,6 @@ import (
 	"encoding/base64"
 	"flag"
 	"log"
-	"net"
 	"os"
 
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
@@ -34,9 +33,7 @@ func main() {
 		opts = append(opts, mcpkit.StateKeys(secret))
 	}
 	if *addr != "" {
-		opts = append(opts, mcpkit.Over(streamable.Listen(*addr, &streamable.Options{
-			OnListen: func(a net.Addr) { log.Printf("serving on http://%s/mcp", a) },
-		})))
+		opts = append(opts, mcpkit.Over(streamable.Listen(*addr, nil)))
 	}
 	if err := mcpkit.Serve(&Trips{}, opts...); err != nil {
 		log.Fatal(err)

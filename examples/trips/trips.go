@@ -18,10 +18,7 @@ type Trips struct {
 		Book     mcpkit.Tool `hints:"additive" params:"city" task:"optional"`
 		Plan     mcpkit.Tool `hints:"readonly"`
 		Describe mcpkit.Tool `hints:"readonly" params:"city"`
-		Where    mcpkit.Tool `hints:"readonly"`
-		Tour     mcpkit.Tool `hints:"additive"`
 		Ticket   mcpkit.Tool `hints:"additive" params:"city"`
-		Ledger   mcpkit.Tool `hints:"readonly"`
 	}
 
 	mu      sync.Mutex
@@ -110,8 +107,9 @@ func (t *Trips) Plan(ctx context.Context) (string, error) {
 
 // Describe asks the client's model to describe a city. Without a model it returns the name.
 func (t *Trips) Describe(ctx context.Context, city string) (string, error) {
+	question := protocol.SamplingContents{mcpkit.Text("Describe " + city + " in one sentence.")}
 	answer, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{
-		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: protocol.SamplingContents{mcpkit.Text("Describe " + city + " in one sentence.")}}},
+		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: question}},
 		MaxTokens: 200,
 	})
 	if errors.Is(err, mcpkit.ErrUnsupported) || errors.Is(err, mcpkit.ErrCannotAsk) {
@@ -127,50 +125,6 @@ func (t *Trips) Describe(ctx context.Context, city string) (string, error) {
 }
 
 // docs:end describe
-
-// docs:begin where
-
-// Where returns the client's roots.
-func (t *Trips) Where(ctx context.Context) ([]string, error) {
-	roots, err := mcpkit.Roots(ctx)
-	var uris []string
-	for _, r := range roots {
-		uris = append(uris, r.URI)
-	}
-	return uris, err
-}
-
-// docs:end where
-
-// docs:begin tour
-
-// Tour asks for the city and the dates, gets a description from the client's model, and asks the
-// user to confirm the price.
-func (t *Trips) Tour(ctx context.Context) (string, error) {
-	city, err := mcpkit.Choose(ctx, "Where to?", []string{"Lisbon", "Oslo"})
-	if err != nil {
-		return "", err
-	}
-	when, err := mcpkit.Elicit[Dates](ctx, "When do you want to go to "+city+"?")
-	if err != nil {
-		return "", err
-	}
-	hold, err := mcpkit.Once(ctx, "hold", func() (Hold, error) { return t.hold(city, when) })
-	if err != nil {
-		return "", err
-	}
-	line, err := t.Describe(ctx, city)
-	if err != nil {
-		return "", err
-	}
-	ok, err := mcpkit.Confirm(ctx, fmt.Sprintf("%s Pay %d euros?", line, hold.Price))
-	if err != nil || !ok {
-		return "nothing was booked", err
-	}
-	return t.pay(hold), nil
-}
-
-// docs:end tour
 
 // docs:begin ticket
 
@@ -202,16 +156,3 @@ func (t *Trips) order(id, city string) string {
 }
 
 // docs:end ticket
-
-// A Ledger lists the held and booked rooms.
-type Ledger struct {
-	Holds int      `json:"holds"`
-	Paid  []string `json:"paid"`
-}
-
-// Ledger returns the held and booked rooms.
-func (t *Trips) Ledger() Ledger {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return Ledger{t.holds, t.paid}
-}
