@@ -1,5 +1,5 @@
 // Command ops is a production server: in an echo app with bearer tokens, with limits, an audit
-// file, telemetry, health checks and a graceful shutdown.
+// log, telemetry, health checks and a graceful shutdown.
 //
 //	OPS_KEY=... ops -http 127.0.0.1:8080 -audit audit.jsonl
 //
@@ -30,6 +30,9 @@ func main() {
 	scope := flag.String("scope", "", "scopes of the token, separated by spaces")
 	flag.Parse()
 	key := []byte(os.Getenv("OPS_KEY"))
+	if len(key) < 32 {
+		log.Fatal("the key must have at least 32 random bytes; set OPS_KEY")
+	}
 	if *subject != "" {
 		token, err := newToken(key, *subject, *scope)
 		if err != nil {
@@ -40,12 +43,12 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-
-	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	a, err := newApp(config{
-		key: key, audit: *audit, logger: logger,
-		spans: collector{logger}, figures: meter{logger}, drain: 5 * time.Second,
-	})
+	file, err := os.OpenFile(*audit, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer file.Close()
+	a, err := newApp(key, slog.New(slog.NewJSONHandler(os.Stderr, nil)), slog.NewJSONHandler(file, nil))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,7 +56,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := a.serve(ctx, ln); err != nil {
+	if err := a.serve(ctx, ln, 5*time.Second); err != nil {
 		log.Fatal(err)
 	}
 }

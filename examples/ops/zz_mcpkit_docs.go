@@ -3,8 +3,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
@@ -23,6 +21,6 @@ func init() {
 
 // If the signature of a method has changed, the build fails here. Run mcpkit gen again.
 var (
-	_ func(*Orders, Order) (int, error)                      = (*Orders).Find
-	_ func(*Orders, context.Context, Refund) (string, error) = (*Orders).Refund
+	_ func(*Orders, Order) (int, error)     = (*Orders).Find
+	_ func(*Orders, Refund) (string, error) = (*Orders).Refund
 )
