@@ -489,7 +489,7 @@ func TestLoginWhenACallRequiresIt(t *testing.T) {
 
 func TestLoginWithKnownCredentials(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{
-		NoRegistration: true, NoMetadataDocuments: true,
+		NoRegistration: true,
 		Clients: []oauthtest.Client{{ID: "cli", Secret: "s3cret", RedirectURIs: []string{"http://127.0.0.1/callback"}}},
 	})
 	url := guarded(t, as)

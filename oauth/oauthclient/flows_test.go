@@ -170,7 +170,7 @@ func TestWorkloadIdentity(t *testing.T) {
 	for range 2 {
 		_, err := tr.Token(t.Context())
 		require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q refused with HTTP status 400: `+
-			`"invalid_grant" ("the assertion is for the audience [\"https://other.example\"]")`, as.Issuer))
+			`"invalid_grant" ("the assertion: go-jose/go-jose/jwt: validation failed, invalid audience claim (aud)")`, as.Issuer))
 	}
 	require.Equal(t, 1, asked, "a rejected request is not repeated")
 }

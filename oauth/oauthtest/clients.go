@@ -12,11 +12,14 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -91,7 +94,7 @@ func (s *Server) register(r *http.Request, _ http.Header) (status int, answer an
 		return 0, nil, err
 	}
 	c.id = "client-" + rand.Text()
-	reg := metadata.Registration{Client: doc, ClientIDIssuedAt: s.opts.Now().Unix()}
+	reg := metadata.Registration{Client: doc, ClientIDIssuedAt: time.Now().Unix()}
 	reg.ClientID, reg.TokenEndpointAuthMethod, reg.GrantTypes, reg.ResponseTypes = c.id, c.methods[0], c.grants, []string{"code"}
 	if slices.Contains(c.methods, authBasic) || slices.Contains(c.methods, authPost) {
 		c.secret = rand.Text()
@@ -110,19 +113,12 @@ func clientOf(doc *metadata.Client) (*client, error) {
 		c.grants = []string{grantCode} // RFC 7591, section 2
 	}
 	switch m := doc.TokenEndpointAuthMethod; m {
-	case authNone, authBasic, authPost, authKey:
+	case authNone, authBasic, authPost:
 		c.methods = []string{m}
 	case "":
 		c.methods = []string{authBasic}
 	default:
-		return nil, refuse("invalid_client_metadata", "the token_endpoint_auth_method %q is not one of none, client_secret_basic, client_secret_post, private_key_jwt", m)
-	}
-	if c.methods[0] == authKey {
-		keys, err := keysOf(doc.JWKS)
-		if err != nil {
-			return nil, err
-		}
-		c.keys = keys
+		return nil, refuse("invalid_client_metadata", "the token_endpoint_auth_method %q is not one of none, client_secret_basic, client_secret_post", m)
 	}
 	if len(c.redirects) == 0 && slices.Contains(c.grants, grantCode) {
 		return nil, refuse("invalid_redirect_uri", "the client needs redirect_uris")
@@ -133,23 +129,6 @@ func clientOf(doc *metadata.Client) (*client, error) {
 		}
 	}
 	return c, nil
-}
-
-func keysOf(jwks any) ([]jose.JSONWebKey, error) {
-	raw, err := jsonx.Marshal(jwks)
-	if err != nil {
-		return nil, err
-	}
-	var set jose.JSONWebKeySet
-	if err := jsonx.Unmarshal(raw, &set); err != nil || len(set.Keys) == 0 {
-		return nil, refuse("invalid_client_metadata", "private_key_jwt needs public keys in jwks")
-	}
-	for _, k := range set.Keys {
-		if !k.Valid() || !k.IsPublic() {
-			return nil, refuse("invalid_client_metadata", "jwks contains an invalid or private key")
-		}
-	}
-	return set.Keys, nil
 }
 
 // checkRedirect checks a redirect URI: MCP requires https or a loopback address, and OpenID Connect
@@ -178,7 +157,7 @@ func (s *Server) find(ctx context.Context, id string) (*client, error) {
 		return c, nil
 	}
 	u, err := url.Parse(id)
-	if s.opts.NoMetadataDocuments || err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || u.User != nil {
+	if err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || u.User != nil {
 		return nil, refuse(codeInvalidClient, "unknown client %q", id)
 	}
 	text, err := s.opts.ClientMetadata(ctx, id)
@@ -195,7 +174,7 @@ func (s *Server) find(ctx context.Context, id string) (*client, error) {
 	if c, err = clientOf(&doc); err != nil {
 		return nil, err
 	}
-	if c.public() || c.methods[0] == authKey {
+	if c.public() {
 		c.id = id
 		return c, nil
 	}
@@ -257,27 +236,28 @@ func (s *Server) authenticateByKey(r *http.Request) (*client, error) {
 	if form.Get("client_assertion_type") != assertionType {
 		return nil, refuse("invalid_request", "the client_assertion_type is not %s", assertionType)
 	}
-	jws, err := jose.ParseSignedCompact(form.Get("client_assertion"), algorithms)
+	text := form.Get("client_assertion")
+	token, err := jwt.ParseSigned(text, keys.All)
 	if err != nil {
-		return nil, refuse(codeInvalidClient, "the client_assertion is not a signed JWT")
+		return nil, refuse(codeInvalidClient, "the client_assertion: it is not a signed JWT")
 	}
-	var unverified assertionClaims
-	if err := jsonx.Unmarshal(jws.UnsafePayloadWithoutVerification(), &unverified); err != nil {
-		return nil, refuse(codeInvalidClient, "the claims of the client_assertion are invalid")
+	var unverified jwt.Claims
+	if err := token.UnsafeClaimsWithoutVerification(&unverified); err != nil {
+		return nil, refuse(codeInvalidClient, "the client_assertion: %v", err)
 	}
 	c, err := s.find(r.Context(), unverified.Subject)
 	if err != nil {
 		return nil, err
 	}
-	claims, err := open(jws, c.keys)
+	a, err := open(text, c.keys)
+	if err == nil {
+		err = s.checkAssertion(a, true)
+	}
 	if err != nil {
 		return nil, refuse(codeInvalidClient, "the client_assertion: %v", err)
 	}
-	if claims.Issuer != c.id || form.Has("client_id") && form.Get("client_id") != c.id {
+	if a.Issuer != c.id || form.Has("client_id") && form.Get("client_id") != c.id {
 		return nil, refuse(codeInvalidClient, "iss, sub and client_id of the client_assertion differ")
-	}
-	if err := s.checkAssertion(claims, true); err != nil {
-		return nil, refuse(codeInvalidClient, "the client_assertion %v", err)
 	}
 	return c, nil
 }

@@ -3,13 +3,14 @@ package oauthtest
 import (
 	"maps"
 	"net/http"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 )
 
 // active reports whether an access token is valid. The caller holds s.mu.
 func (s *Server) active(t *accessToken) bool {
-	return !t.ended && (t.grant == nil || !t.grant.ended) && s.opts.Now().Before(t.expires)
+	return !t.ended && (t.grant == nil || !t.grant.ended) && time.Now().Before(t.expires)
 }
 
 // clientOfForm parses the form of a request and authenticates its client.

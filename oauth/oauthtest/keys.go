@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
@@ -28,19 +29,6 @@ const (
 	assertionLifetime = 5 * time.Minute
 )
 
-// algorithms are the algorithms of client assertions.
-var algorithms = []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.PS256, jose.RS256}
-
-// A signingKey is a key with its published ID.
-type signingKey struct {
-	private *ecdsa.PrivateKey
-	id      string
-}
-
-func (k *signingKey) public() jose.JSONWebKey {
-	return jose.JSONWebKey{Key: &k.private.PublicKey, KeyID: k.id, Algorithm: string(signingAlgorithm), Use: "sig"}
-}
-
 // Rotate generates a new key, which signs all further tokens. The previous key stays published
 // until the next rotation.
 func (s *Server) Rotate() error {
@@ -50,8 +38,8 @@ func (s *Server) Rotate() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keys := append([]*signingKey{{private, rand.Text()}}, s.keys...)
-	s.keys = keys[:min(len(keys), 2)]
+	key := jose.JSONWebKey{Key: private, KeyID: rand.Text(), Algorithm: string(signingAlgorithm), Use: "sig"}
+	s.keys = append([]jose.JSONWebKey{key}, s.keys[:min(len(s.keys), 1)]...)
 	return nil
 }
 
@@ -69,7 +57,7 @@ func (s *Server) published() []jose.JSONWebKey {
 	defer s.mu.Unlock()
 	var keys []jose.JSONWebKey
 	for _, k := range s.keys {
-		keys = append(keys, k.public())
+		keys = append(keys, k.Public())
 	}
 	return keys
 }
@@ -79,7 +67,7 @@ func (s *Server) published() []jose.JSONWebKey {
 type Token struct {
 	Subject  string // empty means "user"
 	ClientID string // empty means "client"
-	// Audience are the resources of the token. Nil means those of [Options.Resources].
+	// Audience are the resources of the token.
 	Audience []string
 	Scopes   []string
 	// Expires is the time at which the token expires. Zero means after [Options.Lifetime].
@@ -103,9 +91,6 @@ type accessToken struct {
 // Token panics if the claims cannot be encoded.
 func (s *Server) Token(t Token) string {
 	t.Subject, t.ClientID = cmp.Or(t.Subject, "user"), cmp.Or(t.ClientID, "client")
-	if t.Audience == nil {
-		t.Audience = s.opts.Resources
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text, err := s.mint(&t, nil)
@@ -129,26 +114,17 @@ func (s *Server) Sign(typ string, claims map[string]any) string {
 
 // IDToken returns an ID token of a user for a client (OpenID Connect Core 1.0, section 2).
 func (s *Server) IDToken(subject, clientID string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text, err := s.idToken(subject, clientID, "")
-	if err != nil {
-		panic(fmt.Errorf("oauthtest: %w", err))
-	}
-	return text
+	return s.Sign(jwtID, s.claims(subject, clientID, time.Now().Add(s.opts.Lifetime)))
 }
 
 // mint issues an access token and stores it. The caller holds s.mu.
 func (s *Server) mint(t *Token, g *grant) (string, error) {
 	expires := t.Expires
 	if expires.IsZero() {
-		expires = s.opts.Now().Add(s.opts.Lifetime)
+		expires = time.Now().Add(s.opts.Lifetime)
 	}
-	claims := s.claims(t.Subject, t.Audience, expires)
+	claims := s.claims(t.Subject, jwt.Audience(t.Audience), expires)
 	claims["jti"] = rand.Text()
-	if len(t.Audience) == 1 {
-		claims["aud"] = t.Audience[0]
-	}
 	if t.ClientID != "" {
 		claims["client_id"] = t.ClientID
 	}
@@ -173,10 +149,8 @@ func (s *Server) mint(t *Token, g *grant) (string, error) {
 
 // sign signs with the first key. The caller holds s.mu.
 func (s *Server) sign(typ string, claims map[string]any) (string, error) {
-	key := s.keys[0]
-	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: signingAlgorithm, Key: jose.JSONWebKey{Key: key.private, KeyID: key.id}},
-		(&jose.SignerOptions{}).WithType(jose.ContentType(typ)))
+	key := jose.SigningKey{Algorithm: signingAlgorithm, Key: s.keys[0]}
+	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType(jose.ContentType(typ)))
 	if err != nil {
 		return "", err
 	}
@@ -185,146 +159,86 @@ func (s *Server) sign(typ string, claims map[string]any) (string, error) {
 
 // claims returns the claims that all tokens have.
 func (s *Server) claims(subject string, audience any, expires time.Time) map[string]any {
-	return map[string]any{"iss": s.Issuer, "sub": subject, "aud": audience, "iat": s.opts.Now().Unix(), "exp": expires.Unix()}
-}
-
-// idToken returns an ID token. The caller holds s.mu.
-func (s *Server) idToken(subject, clientID, nonce string) (string, error) {
-	claims := s.claims(subject, clientID, s.opts.Now().Add(s.opts.Lifetime))
-	if nonce != "" {
-		claims["nonce"] = nonce
-	}
-	return s.sign(jwtID, claims)
+	return map[string]any{"iss": s.Issuer, "sub": subject, "aud": audience, "iat": time.Now().Unix(), "exp": expires.Unix()}
 }
 
 // idJAG returns an assertion for another authorization server, which knows the client by the same
 // ID.
-func (s *Server) idJAG(subject, clientID, audience string, scopes, resources []string) (string, error) {
-	claims := s.claims(subject, audience, s.opts.Now().Add(assertionLifetime))
+func (s *Server) idJAG(subject, clientID, audience, scope string, resources []string) string {
+	claims := s.claims(subject, audience, time.Now().Add(assertionLifetime))
 	claims["client_id"], claims["jti"] = clientID, rand.Text()
-	if len(scopes) > 0 {
-		claims["scope"] = strings.Join(scopes, " ")
+	if scope != "" {
+		claims["scope"] = scope
 	}
 	if len(resources) > 0 {
 		claims["resource"] = resources
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sign(jwtIDJAG, claims)
+	return s.Sign(jwtIDJAG, claims)
 }
 
-// stringList is a string or a list of strings.
-type stringList []string
+// An assertion has the claims of a JWT that a client sends.
+type assertion struct {
+	jwt.Claims
+	ClientID string       `json:"client_id"`
+	Scope    string       `json:"scope"`
+	Resource jwt.Audience `json:"resource"`
 
-// UnmarshalJSON reads both forms.
-func (l *stringList) UnmarshalJSON(b []byte) error {
-	if jsonx.Kind(b) == '"' {
-		*l = stringList{jsonx.String(b)}
-		return nil
+	typ string
+}
+
+// open returns the claims of a JWT that one of the keys has signed.
+func open(text string, published []jose.JSONWebKey) (*assertion, error) {
+	token, err := jwt.ParseSigned(text, keys.All)
+	if err != nil {
+		return nil, errors.New("it is not a signed JWT")
 	}
-	return jsonx.Unmarshal(b, (*[]string)(l))
-}
-
-// assertionClaims are the claims of assertions that the server checks.
-type assertionClaims struct {
-	Issuer   string     `json:"iss"`
-	Subject  string     `json:"sub"`
-	Audience stringList `json:"aud"`
-	Expires  float64    `json:"exp"`
-	Begins   float64    `json:"nbf"`
-	ID       string     `json:"jti"`
-	ClientID string     `json:"client_id"`
-	Scope    string     `json:"scope"`
-	Resource stringList `json:"resource"`
-}
-
-// open verifies a signature and returns the claims.
-func open(jws *jose.JSONWebSignature, keys []jose.JSONWebKey) (*assertionClaims, error) {
-	for _, k := range keys {
-		if id := jws.Signatures[0].Protected.KeyID; id != "" && k.KeyID != "" && id != k.KeyID {
-			continue
+	typ, _ := token.Headers[0].ExtraHeaders[jose.HeaderType].(string)
+	for _, key := range published {
+		a := &assertion{typ: typ}
+		if token.Claims(key, a) == nil {
+			return a, nil
 		}
-		payload, err := jws.Verify(k)
-		if err != nil {
-			continue
-		}
-		claims := new(assertionClaims)
-		if err := jsonx.Unmarshal(payload, claims); err != nil {
-			return nil, errors.New("its claims are invalid")
-		}
-		return claims, nil
 	}
 	return nil, errors.New("its signature is invalid")
 }
 
 // checkAssertion checks that an assertion is for this server and currently valid (RFC 7523, section
 // 3). If once is set, it accepts the assertion only once.
-func (s *Server) checkAssertion(claims *assertionClaims, once bool) error {
-	now := float64(s.opts.Now().Unix())
-	switch {
-	case claims.Subject == "":
-		return errors.New("has no sub")
-	case !slices.Contains(claims.Audience, s.Issuer) && !slices.Contains(claims.Audience, s.Endpoint("token")):
-		return fmt.Errorf("is for the audience %q", []string(claims.Audience))
-	case claims.Expires <= now:
-		return errors.New("has expired")
-	case claims.Begins > now:
-		return errors.New("is not valid yet")
-	case !once:
-		return nil
-	case claims.ID == "":
-		return errors.New("has no jti")
+func (s *Server) checkAssertion(a *assertion, once bool) error {
+	if err := a.ValidateWithLeeway(jwt.Expected{AnyAudience: jwt.Audience{s.Issuer, s.Endpoint("token")}}, 0); err != nil {
+		return err
+	}
+	if a.Subject == "" || a.Expiry == nil || once && a.ID == "" {
+		return errors.New("it needs sub, exp and jti")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := claims.Issuer + "\x00" + claims.ID
-	if s.seen[key] {
-		return errors.New("was used before")
+	key := a.Issuer + "\x00" + a.ID
+	if once && s.seen[key] {
+		return errors.New("it was used before")
 	}
-	s.seen[key] = true
+	s.seen[key] = once
 	return nil
 }
 
 // trusted verifies an assertion of a trusted server.
-func (s *Server) trusted(text string) (typ string, claims *assertionClaims, err error) {
-	jws, err := jose.ParseSignedCompact(text, algorithms)
-	if err != nil {
-		return "", nil, errors.New("it is not a signed JWT")
-	}
-	typ, _ = jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
+func (s *Server) trusted(text string) (*assertion, error) {
 	for _, other := range s.opts.Trusts {
-		claims, err := open(jws, other.published())
-		if err == nil && claims.Issuer == other.Issuer {
-			return typ, claims, nil
+		if a, err := open(text, other.published()); err == nil && a.Issuer == other.Issuer {
+			return a, nil
 		}
 	}
-	return "", nil, errors.New("no trusted server signed it")
+	return nil, errors.New("no trusted server signed it")
 }
 
-// own verifies a token that this server issued to a client. It returns the subject.
-func (s *Server) own(text string, c *client) (string, error) {
-	s.mu.Lock()
-	known := s.access[text]
-	active := known != nil && s.active(known)
-	s.mu.Unlock()
-	if known != nil {
-		if subject, ok := known.claims["sub"].(string); ok && active {
-			return subject, nil
-		}
-		return "", errors.New("it is not active")
-	}
-	jws, err := jose.ParseSignedCompact(text, []jose.SignatureAlgorithm{signingAlgorithm})
+// loggedIn verifies an ID token that this server issued to a client. It returns the subject.
+func (s *Server) loggedIn(text string, c *client) (string, error) {
+	a, err := open(text, s.published())
 	if err != nil {
-		return "", errors.New("it is not a token of this server")
-	}
-	claims, err := open(jws, s.published())
-	switch {
-	case err != nil:
 		return "", err
-	case claims.Issuer != s.Issuer || !slices.Contains(claims.Audience, c.id):
-		return "", errors.New("it was issued to another client")
-	case claims.Expires <= float64(s.opts.Now().Unix()):
-		return "", errors.New("it has expired")
 	}
-	return claims.Subject, nil
+	if !slices.Contains(a.Audience, c.id) {
+		return "", errors.New("it was issued to another client")
+	}
+	return a.Subject, a.Validate(jwt.Expected{Issuer: s.Issuer})
 }

@@ -29,10 +29,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
+
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -52,20 +53,16 @@ type Options struct {
 
 	// Clients are registered from the start.
 	Clients []Client
-	// NoRegistration disables dynamic registration. NoMetadataDocuments disables client ID metadata
-	// documents.
-	NoRegistration, NoMetadataDocuments bool
+	// NoRegistration disables dynamic registration.
+	NoRegistration bool
 	// ClientMetadata returns the JSON document at the URL that is a client's ID. Nil fetches it: over
 	// https from public addresses, and over http from loopback addresses.
 	ClientMetadata func(ctx context.Context, url string) ([]byte, error)
 
-	// Consent is called for each authorization and may change it. An error denies it: the client
-	// gets an [*Error] unchanged, and any other error as access_denied. Nil approves as the subject
-	// "user".
+	// Consent is called for each authorization and may change it. An error denies it. Nil approves as
+	// the subject "user".
 	Consent func(a *Authorization) error
 
-	// Resources are the resources for which tokens are issued. Nil means any.
-	Resources []string
 	// Scopes are the supported scopes. Nil allows any and publishes none.
 	Scopes []string
 
@@ -88,8 +85,6 @@ type Options struct {
 	Metadata func(doc map[string]any)
 	// Wrap wraps all endpoints, for example to count requests or to change responses.
 	Wrap func(next http.Handler) http.Handler
-	// Now is the clock. Nil means time.Now. The times of DPoP proofs are checked by time.Now.
-	Now func() time.Time
 }
 
 // A Server is an authorization server and an [http.Handler]. It is safe for concurrent use.
@@ -108,7 +103,7 @@ type Server struct {
 	stop    func()
 
 	mu      sync.Mutex
-	keys    []*signingKey            // the first one signs; guarded by mu
+	keys    []jose.JSONWebKey        // the first one signs; guarded by mu
 	clients map[string]*client       // by ID; guarded by mu
 	codes   map[string]*code         // guarded by mu
 	refresh map[string]*refreshToken // guarded by mu
@@ -177,9 +172,6 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 		access: make(map[string]*accessToken), seen: make(map[string]bool),
 		client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()},
 		stop:   func() {},
-	}
-	if s.opts.Now == nil {
-		s.opts.Now = time.Now
 	}
 	s.opts.Lifetime = cmp.Or(s.opts.Lifetime, defaultLifetime)
 	policy := fetch.Policy{InsecureLoopback: true}
@@ -254,7 +246,6 @@ func (s *Server) routes() error {
 	}
 	for name, serve := range map[string]http.HandlerFunc{
 		"GET authorization":  s.authorize,
-		"POST authorization": s.authorize,
 		"POST token":         s.secret(s.token),
 		"POST registration":  s.secret(s.register),
 		"POST introspection": s.secret(s.introspect),
@@ -293,43 +284,34 @@ func crossOrigin(next http.Handler) http.Handler {
 
 // describe returns the metadata of the server as JSON.
 func (s *Server) describe() ([]byte, error) {
-	as := &metadata.AuthorizationServer{
-		Issuer:                            s.Issuer,
-		AuthorizationEndpoint:             s.Endpoint("authorization"),
-		TokenEndpoint:                     s.Endpoint("token"),
-		JWKSURI:                           s.Endpoint("jwks"),
-		IntrospectionEndpoint:             s.Endpoint("introspection"),
-		RevocationEndpoint:                s.Endpoint("revocation"),
-		ScopesSupported:                   s.opts.Scopes,
-		ResponseTypesSupported:            []string{"code"},
-		ResponseModesSupported:            []string{"query"},
-		GrantTypesSupported:               []string{grantCode, grantRefresh, grantCredentials, grantExchange, grantJWT},
-		TokenEndpointAuthMethodsSupported: []string{authNone, authBasic, authPost, authKey},
-		TokenEndpointAuthSigningAlgValuesSupported: keys.Names(algorithms),
-		RevocationEndpointAuthMethodsSupported:     []string{authNone, authBasic, authPost, authKey},
-		CodeChallengeMethodsSupported:              []string{"S256"},
-		ISSParameterSupported:                      true,
-		ClientIDMetadataDocumentSupported:          !s.opts.NoMetadataDocuments,
-		DPoPSigningAlgValuesSupported:              s.dpop.Algorithms(),
-		SubjectTypesSupported:                      []string{"public"},
-		IDTokenSigningAlgValuesSupported:           []string{string(signingAlgorithm)},
+	doc := map[string]any{
+		"issuer":                                         s.Issuer,
+		"authorization_endpoint":                         s.Endpoint("authorization"),
+		"token_endpoint":                                 s.Endpoint("token"),
+		"jwks_uri":                                       s.Endpoint("jwks"),
+		"introspection_endpoint":                         s.Endpoint("introspection"),
+		"revocation_endpoint":                            s.Endpoint("revocation"),
+		"response_types_supported":                       []string{"code"},
+		"grant_types_supported":                          []string{grantCode, grantRefresh, grantCredentials, grantExchange, grantJWT},
+		"token_endpoint_auth_methods_supported":          []string{authNone, authBasic, authPost, authKey},
+		"code_challenge_methods_supported":               []string{"S256"},
+		"authorization_response_iss_parameter_supported": true,
+		"client_id_metadata_document_supported":          true,
+		"dpop_signing_alg_values_supported":              s.dpop.Algorithms(),
+	}
+	if s.opts.Scopes != nil {
+		doc["scopes_supported"] = s.opts.Scopes
 	}
 	if !s.opts.NoRegistration {
-		as.RegistrationEndpoint = s.Endpoint("registration")
+		doc["registration_endpoint"] = s.Endpoint("registration")
 	}
 	if len(s.opts.Trusts) > 0 {
-		as.AuthorizationGrantProfilesSupported = []string{profileIDJAG}
+		doc["authorization_grant_profiles_supported"] = []string{profileIDJAG}
 	}
-	doc, err := jsonx.Marshal(as)
-	if err != nil || s.opts.Metadata == nil {
-		return doc, err
+	if s.opts.Metadata != nil {
+		s.opts.Metadata(doc)
 	}
-	var members map[string]any
-	if err := jsonx.Unmarshal(doc, &members); err != nil {
-		return nil, err
-	}
-	s.opts.Metadata(members)
-	return jsonx.Marshal(members)
+	return jsonx.Marshal(doc)
 }
 
 func writeJSON(w http.ResponseWriter, status int, doc []byte) {
@@ -338,20 +320,14 @@ func writeJSON(w http.ResponseWriter, status int, doc []byte) {
 	_, _ = w.Write(doc)
 }
 
-// An Error is an error response (RFC 6749, sections 4.1.2.1 and 5.2).
-type Error struct {
-	// Code is for example "invalid_grant".
-	Code        string
-	Description string
-	// Status is the status of the HTTP response. Zero means 400.
-	Status int
-}
+// A refusal is an error response (RFC 6749, sections 4.1.2.1 and 5.2).
+type refusal struct{ code, description string }
 
 // Error returns the code and the description.
-func (e *Error) Error() string { return "oauthtest: " + e.Code + ": " + e.Description }
+func (r *refusal) Error() string { return "oauthtest: " + r.code + ": " + r.description }
 
-func refuse(code, format string, args ...any) *Error {
-	return &Error{Code: code, Description: fmt.Sprintf(format, args...)}
+func refuse(code, format string, args ...any) *refusal {
+	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
 // secret serves a POST endpoint whose responses must not be cached (RFC 6749, section 5.1).
@@ -362,32 +338,24 @@ func (s *Server) secret(serve func(r *http.Request, h http.Header) (status int, 
 		h.Set("Pragma", "no-cache")
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		status, answer, err := serve(r, h)
-		if err != nil {
-			status, answer = refusal(err, r, h)
+		if refused, ok := errors.AsType[*refusal](err); ok {
+			status, answer = http.StatusBadRequest, map[string]string{"error": refused.code, "error_description": refused.description}
+			if refused.code == codeInvalidClient {
+				status = http.StatusUnauthorized
+				if _, _, basic := r.BasicAuth(); basic {
+					h.Set("WWW-Authenticate", `Basic realm="oauthtest"`)
+				}
+			}
+			err = nil
 		}
-		doc, err := jsonx.Marshal(answer)
+		var doc []byte
+		if answer != nil && err == nil {
+			doc, err = jsonx.Marshal(answer)
+		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		if answer == nil {
-			doc = nil
-		}
 		writeJSON(w, status, doc)
 	}
-}
-
-func refusal(err error, r *http.Request, h http.Header) (status int, answer any) {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		e = &Error{Code: "server_error", Description: err.Error(), Status: http.StatusInternalServerError}
-	}
-	status = cmp.Or(e.Status, http.StatusBadRequest)
-	if e.Code == codeInvalidClient {
-		status = http.StatusUnauthorized
-		if _, _, basic := r.BasicAuth(); basic {
-			h.Set("WWW-Authenticate", `Basic realm="oauthtest"`)
-		}
-	}
-	return status, map[string]string{"error": e.Code, "error_description": e.Description}
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 )
@@ -23,8 +24,6 @@ const (
 	grantExchange    = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 	typeID       = "urn:ietf:params:oauth:token-type:id_token"
-	typeAccess   = "urn:ietf:params:oauth:token-type:access_token"
-	typeJWT      = "urn:ietf:params:oauth:token-type:jwt"
 	typeIDJAG    = "urn:ietf:params:oauth:token-type:id-jag"
 	profileIDJAG = "urn:ietf:params:oauth:grant-profile:id-jag"
 )
@@ -43,7 +42,6 @@ type answer struct {
 	ExpiresIn       int64  `json:"expires_in,omitzero"`
 	RefreshToken    string `json:"refresh_token,omitempty"`
 	Scope           string `json:"scope,omitempty"`
-	IDToken         string `json:"id_token,omitempty"`
 }
 
 // A request is an authenticated request to the token endpoint.
@@ -144,7 +142,7 @@ func (s *Server) redeem(r *request) (*answer, error) {
 	c.used = true
 	challenge := sha256.Sum256([]byte(r.form.Get("code_verifier")))
 	switch {
-	case !s.opts.Now().Before(c.expires):
+	case !time.Now().Before(c.expires):
 		return nil, refuse("invalid_grant", "the code has expired")
 	case r.form.Get("redirect_uri") != c.redirect:
 		return nil, refuse("invalid_grant", "the redirect_uri differs from that of the code")
@@ -210,10 +208,7 @@ func (s *Server) give(g *grant, r *request) (*answer, error) {
 		a.RefreshToken = rand.Text()
 		s.refresh[a.RefreshToken] = &refreshToken{grant: g}
 	}
-	if slices.Contains(scopes, "openid") {
-		a.IDToken, err = s.idToken(g.subject, g.client.id, g.nonce)
-	}
-	return a, err
+	return a, nil
 }
 
 // issue issues an access token. The caller holds s.mu.
@@ -257,33 +252,31 @@ func (s *Server) onceFor(r *request, g *grant, scopes, resources []string) (*ans
 // forAssertion issues a token for an assertion of a trusted server (RFC 7523, section 2.1): for a
 // workload, or for a user whose identity provider names the client in an ID-JAG.
 func (s *Server) forAssertion(r *request) (*answer, error) {
-	typ, claims, err := s.trusted(r.form.Get("assertion"))
+	a, err := s.trusted(r.form.Get("assertion"))
+	if err == nil {
+		err = s.checkAssertion(a, a.typ == jwtIDJAG)
+	}
 	if err != nil {
 		return nil, refuse("invalid_grant", "the assertion: %v", err)
 	}
-	if err := s.checkAssertion(claims, typ == jwtIDJAG); err != nil {
-		return nil, refuse("invalid_grant", "the assertion %v", err)
-	}
 	scopes := strings.Fields(r.form.Get("scope"))
-	if typ == jwtIDJAG {
+	if a.typ == jwtIDJAG {
+		granted := strings.Fields(a.Scope)
+		if len(scopes) == 0 {
+			scopes = granted
+		}
 		switch {
 		case r.client == nil || r.client.public():
 			return nil, refuse(codeInvalidClient, "the client must authenticate")
-		case claims.ClientID != r.client.id:
+		case a.ClientID != r.client.id:
 			return nil, refuse("invalid_grant", "the assertion is for another client")
-		case len(claims.Resource) > 0 && !contains(claims.Resource, r.form["resource"]):
+		case len(a.Resource) > 0 && !contains(a.Resource, r.form["resource"]):
 			return nil, refuse("invalid_target", "the assertion is for another resource")
-		}
-		if granted := strings.Fields(claims.Scope); len(granted) > 0 {
-			if len(scopes) == 0 {
-				scopes = granted
-			}
-			if !contains(granted, scopes) {
-				return nil, refuse("invalid_scope", "the assertion is for other scopes")
-			}
+		case len(granted) > 0 && !contains(granted, scopes):
+			return nil, refuse("invalid_scope", "the assertion is for other scopes")
 		}
 	}
-	return s.onceFor(r, &grant{client: r.client, subject: claims.Subject}, scopes, r.form["resource"])
+	return s.onceFor(r, &grant{client: r.client, subject: a.Subject}, scopes, r.form["resource"])
 }
 
 // contains reports whether all contains every element of asked.
@@ -291,34 +284,18 @@ func contains(all, asked []string) bool {
 	return !slices.ContainsFunc(asked, func(one string) bool { return !slices.Contains(all, one) })
 }
 
-// exchange exchanges a token of this server (RFC 8693): for an ID-JAG, if the audience names an
-// authorization server, or for an access token for another resource.
+// exchange exchanges an ID token of this server for an ID-JAG (RFC 8693).
 func (s *Server) exchange(r *request) (*answer, error) {
-	kind := r.form.Get("subject_token_type")
-	if kind != typeID && kind != typeAccess && kind != typeJWT {
-		return nil, refuse("invalid_request", "unknown subject_token_type %q", kind)
+	if r.form.Get("subject_token_type") != typeID || r.form.Get("requested_token_type") != typeIDJAG || len(r.form["audience"]) != 1 {
+		return nil, refuse("invalid_request", "only an ID token is exchanged, for an ID-JAG for one audience")
 	}
-	subject, err := s.own(r.form.Get("subject_token"), r.client)
+	subject, err := s.loggedIn(r.form.Get("subject_token"), r.client)
 	if err != nil {
 		return nil, refuse("invalid_request", "the subject_token: %v", err)
 	}
-	scopes, resources := strings.Fields(r.form.Get("scope")), r.form["resource"]
-	switch r.form.Get("requested_token_type") {
-	case typeIDJAG:
-		if len(r.form["audience"]) != 1 {
-			return nil, refuse("invalid_request", "an ID-JAG needs exactly one audience, the issuer of an authorization server")
-		}
-		text, err := s.idJAG(subject, r.client.id, r.form.Get("audience"), scopes, resources)
-		if err != nil {
-			return nil, err
-		}
-		return &answer{AccessToken: text, IssuedTokenType: typeIDJAG, TokenType: "N_A", ExpiresIn: int64(assertionLifetime.Seconds()), Scope: strings.Join(scopes, " ")}, nil
-	case "", typeAccess, typeJWT:
-		a, err := s.onceFor(r, &grant{client: r.client, subject: subject}, scopes, append(slices.Clone(resources), r.form["audience"]...))
-		if err == nil {
-			a.IssuedTokenType = typeAccess
-		}
-		return a, err
-	}
-	return nil, refuse("invalid_request", "unknown requested_token_type %q", r.form.Get("requested_token_type"))
+	scope := r.form.Get("scope")
+	return &answer{
+		AccessToken:     s.idJAG(subject, r.client.id, r.form.Get("audience"), scope, r.form["resource"]),
+		IssuedTokenType: typeIDJAG, TokenType: "N_A", ExpiresIn: int64(assertionLifetime.Seconds()), Scope: scope,
+	}, nil
 }
