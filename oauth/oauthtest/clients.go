@@ -12,14 +12,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -80,30 +77,27 @@ func (c Client) known() (*client, error) {
 }
 
 // register registers a client (RFC 7591).
-func (s *Server) register(r *http.Request, _ http.Header) (status int, answer any, err error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return 0, nil, refuse("invalid_client_metadata", "the document cannot be read: %v", err)
-	}
+func (s *Server) register(r *http.Request, _ http.Header) (any, error) {
 	var doc metadata.Client
-	if err := jsonx.Unmarshal(body, &doc); err != nil {
-		return 0, nil, refuse("invalid_client_metadata", "the document is invalid: %v", err)
+	body, err := io.ReadAll(r.Body)
+	if err = errors.Join(err, jsonx.Unmarshal(body, &doc)); err != nil {
+		return nil, refuse("invalid_client_metadata", "the document is invalid: %v", err)
 	}
 	c, err := clientOf(&doc)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	c.id = "client-" + rand.Text()
-	reg := metadata.Registration{Client: doc, ClientIDIssuedAt: time.Now().Unix()}
+	reg := metadata.Registration{Client: doc}
 	reg.ClientID, reg.TokenEndpointAuthMethod, reg.GrantTypes, reg.ResponseTypes = c.id, c.methods[0], c.grants, []string{"code"}
-	if slices.Contains(c.methods, authBasic) || slices.Contains(c.methods, authPost) {
+	if !c.public() {
 		c.secret = rand.Text()
 		reg.ClientSecret = c.secret
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clients[c.id] = c
-	return http.StatusCreated, reg, nil
+	return reg, nil
 }
 
 // clientOf returns the client that a metadata document describes.
@@ -160,59 +154,65 @@ func (s *Server) find(ctx context.Context, id string) (*client, error) {
 	if err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || u.User != nil {
 		return nil, refuse(codeInvalidClient, "unknown client %q", id)
 	}
-	text, err := s.opts.ClientMetadata(ctx, id)
-	if err != nil {
-		return nil, refuse(codeInvalidClient, "the document of the client %q: %v", id, err)
-	}
 	doc := metadata.Client{TokenEndpointAuthMethod: authNone}
-	if err := jsonx.Unmarshal(text, &doc); err != nil {
-		return nil, refuse(codeInvalidClient, "the document of the client %q: %v", id, err)
-	}
-	if doc.ClientID != id {
-		return nil, refuse(codeInvalidClient, "the document at %q describes the client %q", id, doc.ClientID)
-	}
-	if c, err = clientOf(&doc); err != nil {
-		return nil, err
-	}
-	if c.public() {
-		c.id = id
-		return c, nil
-	}
-	return nil, refuse(codeInvalidClient, "the document at %q names a method with a secret, but documents are public", id)
-}
-
-// authenticate returns the client that sends a form, or nil if the form names none.
-func (s *Server) authenticate(r *http.Request) (*client, error) {
-	form := r.PostForm
-	id, secret, basic := r.BasicAuth()
-	var used []string
-	if basic {
-		used = append(used, authBasic)
-	}
-	if form.Has("client_secret") {
-		used = append(used, authPost)
-	}
-	if form.Has("client_assertion") {
-		used = append(used, authKey)
+	text, err := s.opts.ClientMetadata(ctx, id)
+	if err == nil {
+		err = jsonx.Unmarshal(text, &doc)
 	}
 	switch {
-	case len(used) > 1:
-		return nil, refuse("invalid_request", "the client authenticates twice, with %s", strings.Join(used, " and "))
-	case len(used) == 0 && !form.Has("client_id"):
-		return nil, nil
-	case len(used) == 0:
-		used = []string{authNone}
+	case err != nil:
+		return nil, refuse(codeInvalidClient, "the document of the client %q: %v", id, err)
+	case doc.ClientID != id:
+		return nil, refuse(codeInvalidClient, "the document at %q describes the client %q", id, doc.ClientID)
+	case doc.TokenEndpointAuthMethod != authNone:
+		return nil, refuse(codeInvalidClient, "the document at %q names a method with a secret, but documents are public", id)
 	}
-	switch used[0] {
+	if c, err = clientOf(&doc); err == nil {
+		c.id = id
+	}
+	return c, err
+}
+
+// authenticate reads the form of a request and returns the client that sends it, or nil if the form
+// names none. Only resource and audience may be repeated (RFC 6749, section 3.2).
+func (s *Server) authenticate(r *http.Request) (*client, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, refuse("invalid_request", "the form cannot be read")
+	}
+	form := r.PostForm
+	for name, values := range form {
+		if len(values) > 1 && name != "resource" && name != "audience" {
+			return nil, refuse("invalid_request", "%s is repeated", name)
+		}
+	}
+	id, secret, basic := r.BasicAuth()
+	var methods []string
+	for method, used := range map[string]bool{authBasic: basic, authPost: form.Has("client_secret"), authKey: form.Has("client_assertion")} {
+		if used {
+			methods = append(methods, method)
+		}
+	}
+	switch {
+	case len(methods) > 1:
+		return nil, refuse("invalid_request", "the client authenticates twice")
+	case len(methods) == 0 && !form.Has("client_id"):
+		return nil, nil
+	case len(methods) == 0:
+		methods = []string{authNone}
+	}
+	var err error
+	switch methods[0] {
 	case authBasic:
-		var badID, badSecret error
-		id, badID = url.QueryUnescape(id)
+		var badSecret error
+		id, err = url.QueryUnescape(id)
 		secret, badSecret = url.QueryUnescape(secret)
-		if badID != nil || badSecret != nil {
+		if err != nil || badSecret != nil {
 			return nil, refuse(codeInvalidClient, "the ID and the secret are not form-encoded (RFC 6749, section 2.3.1)")
 		}
 	case authKey:
-		return s.authenticateByKey(r)
+		if id, err = subjectOf(form.Get("client_assertion")); err != nil {
+			return nil, refuse(codeInvalidClient, "the client_assertion: %v", err)
+		}
 	default:
 		id, secret = form.Get("client_id"), form.Get("client_secret")
 	}
@@ -222,42 +222,30 @@ func (s *Server) authenticate(r *http.Request) (*client, error) {
 		return nil, err
 	case form.Has("client_id") && form.Get("client_id") != id:
 		return nil, refuse("invalid_request", "the request has two different client IDs")
-	case !slices.Contains(c.methods, used[0]):
-		return nil, refuse(codeInvalidClient, "the client must authenticate with %s, not with %s", strings.Join(c.methods, " or "), used[0])
-	case used[0] != authNone && subtle.ConstantTimeCompare([]byte(c.secret), []byte(secret)) != 1:
+	case !slices.Contains(c.methods, methods[0]):
+		return nil, refuse(codeInvalidClient, "the client must authenticate with %s, not with %s", strings.Join(c.methods, " or "), methods[0])
+	case methods[0] == authKey:
+		return c, s.authenticateByKey(c, form)
+	case methods[0] != authNone && subtle.ConstantTimeCompare([]byte(c.secret), []byte(secret)) != 1:
 		return nil, refuse(codeInvalidClient, "the secret is incorrect")
 	}
 	return c, nil
 }
 
-// authenticateByKey accepts an assertion that the client signed (RFC 7523, section 3).
-func (s *Server) authenticateByKey(r *http.Request) (*client, error) {
-	form := r.PostForm
+// authenticateByKey checks an assertion that the client signed (RFC 7523, section 3).
+func (s *Server) authenticateByKey(c *client, form url.Values) error {
 	if form.Get("client_assertion_type") != assertionType {
-		return nil, refuse("invalid_request", "the client_assertion_type is not %s", assertionType)
+		return refuse("invalid_request", "the client_assertion_type is not %s", assertionType)
 	}
-	text := form.Get("client_assertion")
-	token, err := jwt.ParseSigned(text, keys.All)
-	if err != nil {
-		return nil, refuse(codeInvalidClient, "the client_assertion: it is not a signed JWT")
-	}
-	var unverified jwt.Claims
-	if err := token.UnsafeClaimsWithoutVerification(&unverified); err != nil {
-		return nil, refuse(codeInvalidClient, "the client_assertion: %v", err)
-	}
-	c, err := s.find(r.Context(), unverified.Subject)
-	if err != nil {
-		return nil, err
-	}
-	a, err := open(text, c.keys)
+	a, err := open(form.Get("client_assertion"), c.keys)
 	if err == nil {
 		err = s.checkAssertion(a, true)
 	}
+	if err == nil && a.Issuer != c.id {
+		err = errors.New("iss and sub differ")
+	}
 	if err != nil {
-		return nil, refuse(codeInvalidClient, "the client_assertion: %v", err)
+		return refuse(codeInvalidClient, "the client_assertion: %v", err)
 	}
-	if a.Issuer != c.id || form.Has("client_id") && form.Get("client_id") != c.id {
-		return nil, refuse(codeInvalidClient, "iss, sub and client_id of the client_assertion differ")
-	}
-	return c, nil
+	return nil
 }

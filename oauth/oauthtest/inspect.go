@@ -13,46 +13,38 @@ func (s *Server) active(t *accessToken) bool {
 	return !t.ended && (t.grant == nil || !t.grant.ended) && time.Now().Before(t.expires)
 }
 
-// clientOfForm parses the form of a request and authenticates its client.
-func (s *Server) clientOfForm(r *http.Request) (*client, error) {
-	if err := parseForm(r); err != nil {
-		return nil, err
-	}
-	return s.authenticate(r)
-}
-
 // introspect returns the claims of a token to an authenticated client (RFC 7662).
-func (s *Server) introspect(r *http.Request, _ http.Header) (int, any, error) {
-	c, err := s.clientOfForm(r)
+func (s *Server) introspect(r *http.Request, _ http.Header) (any, error) {
+	c, err := s.authenticate(r)
 	switch {
 	case err != nil:
-		return 0, nil, err
+		return nil, err
 	case c == nil || c.public():
-		return 0, nil, refuse(codeInvalidClient, "the client must authenticate")
+		return nil, refuse(codeInvalidClient, "the client must authenticate")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.access[r.PostForm.Get("token")]
 	if t == nil || !s.active(t) {
-		return http.StatusOK, map[string]any{"active": false}, nil
+		return map[string]any{"active": false}, nil
 	}
 	all := maps.Clone(t.claims)
 	all["active"], all["token_type"] = true, "Bearer"
 	if all["cnf"] != nil {
 		all["token_type"] = dpop.Scheme
 	}
-	return http.StatusOK, all, nil
+	return all, nil
 }
 
 // revoke ends a token of the client that sends the request (RFC 7009): an access token alone, or a
 // refresh token and all tokens of its grant. Unknown tokens are not an error.
-func (s *Server) revoke(r *http.Request, _ http.Header) (int, any, error) {
-	c, err := s.clientOfForm(r)
+func (s *Server) revoke(r *http.Request, _ http.Header) (any, error) {
+	c, err := s.authenticate(r)
 	switch {
 	case err != nil:
-		return 0, nil, err
+		return nil, err
 	case c == nil:
-		return 0, nil, refuse(codeInvalidClient, "the request does not name its client")
+		return nil, refuse(codeInvalidClient, "the request does not name its client")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +55,7 @@ func (s *Server) revoke(r *http.Request, _ http.Header) (int, any, error) {
 	if t := s.access[text]; t != nil && t.claims["client_id"] == c.id {
 		t.ended = true
 	}
-	return http.StatusOK, nil, nil
+	return nil, nil
 }
 
 // Revoke revokes an access token, or a refresh token with all tokens of the same grant, as if its

@@ -202,6 +202,17 @@ func open(text string, published []jose.JSONWebKey) (*assertion, error) {
 	return nil, errors.New("its signature is invalid")
 }
 
+// subjectOf returns the unverified subject of a JWT.
+func subjectOf(text string) (string, error) {
+	token, err := jwt.ParseSigned(text, keys.All)
+	if err != nil {
+		return "", errors.New("it is not a signed JWT")
+	}
+	var unverified jwt.Claims
+	err = token.UnsafeClaimsWithoutVerification(&unverified)
+	return unverified.Subject, err
+}
+
 // checkAssertion checks that an assertion is for this server and currently valid (RFC 7523, section
 // 3). If once is set, it accepts the assertion only once.
 func (s *Server) checkAssertion(a *assertion, once bool) error {

@@ -331,22 +331,26 @@ func refuse(code, format string, args ...any) *refusal {
 }
 
 // secret serves a POST endpoint whose responses must not be cached (RFC 6749, section 5.1).
-func (s *Server) secret(serve func(r *http.Request, h http.Header) (status int, answer any, err error)) http.HandlerFunc {
+func (s *Server) secret(serve func(r *http.Request, h http.Header) (answer any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
 		h.Set("Pragma", "no-cache")
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		status, answer, err := serve(r, h)
+		status := http.StatusOK
+		answer, err := serve(r, h)
+		if _, registered := answer.(metadata.Registration); registered {
+			status = http.StatusCreated
+		}
 		if refused, ok := errors.AsType[*refusal](err); ok {
-			status, answer = http.StatusBadRequest, map[string]string{"error": refused.code, "error_description": refused.description}
+			status, err = http.StatusBadRequest, nil
+			answer = map[string]string{"error": refused.code, "error_description": refused.description}
+			if _, _, basic := r.BasicAuth(); refused.code == codeInvalidClient && basic {
+				h.Set("WWW-Authenticate", `Basic realm="oauthtest"`)
+			}
 			if refused.code == codeInvalidClient {
 				status = http.StatusUnauthorized
-				if _, _, basic := r.BasicAuth(); basic {
-					h.Set("WWW-Authenticate", `Basic realm="oauthtest"`)
-				}
 			}
-			err = nil
 		}
 		var doc []byte
 		if answer != nil && err == nil {

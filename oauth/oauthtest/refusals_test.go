@@ -203,7 +203,7 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 		{"a wrong secret", func() url.Values { return credentials }, basic("robot", "wrong"), "invalid_client: the secret is incorrect"},
 		{"a wrong secret in the form", func() url.Values { return with(credentials, "client_id", "robot", "client_secret", "wrong") }, nil, "invalid_client: the secret is incorrect"},
 		{"no secret", func() url.Values { return with(credentials, "client_id", "robot") }, nil, "invalid_client: the client must authenticate with client_secret_basic or client_secret_post, not with none"},
-		{"twice", func() url.Values { return with(credentials, "client_secret", "secret") }, basic("robot", "secret"), "invalid_request: the client authenticates twice, with client_secret_basic and client_secret_post"},
+		{"twice", func() url.Values { return with(credentials, "client_secret", "secret") }, basic("robot", "secret"), "invalid_request: the client authenticates twice"},
 		{"two client IDs", func() url.Values { return with(credentials, "client_id", "app") }, basic("robot", "secret"), "invalid_request: the request has two different client IDs"},
 		{"not encoded", func() url.Values { return credentials }, basic("robot", "100%"), "invalid_client: the ID and the secret are not form-encoded (RFC 6749, section 2.3.1)"},
 		{"a public client", func() url.Values { return with(credentials, "client_id", "app") }, nil, "unauthorized_client: a public client cannot act for itself"},
@@ -221,9 +221,6 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 		{"another resource", func() url.Values {
 			return with(redeem(with(authorization(), "resource", "https://a.example/")), "resource", "https://b.example/")
 		}, nil, `invalid_target: only the resources ["https://a.example/"] were granted`},
-		{"more scopes", func() url.Values {
-			return with(redeem(with(authorization(), "scope", "read")), "scope", "read write")
-		}, nil, `invalid_scope: only the scopes ["read"] were granted`},
 		{"a code that is bound", func() url.Values { return redeem(with(authorization(), "dpop_jkt", "x")) }, nil, "invalid_dpop_proof: the code is bound to another key"},
 		{"an invalid proof", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x"}, "invalid_dpop_proof: the proof is not a signed JWT"},
 		{"two proofs", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x", "DPoP", "x"}, "invalid_dpop_proof: the request has more than one proof"},
@@ -348,8 +345,8 @@ func TestAssertionsOfClients(t *testing.T) {
 	}{
 		{"twice", once, "invalid_client: the client_assertion: it was used before"},
 		{"for another server", sign("aud", "https://as.example"), "invalid_client: the client_assertion: go-jose/go-jose/jwt: validation failed, invalid audience claim (aud)"},
-		{"of another client", sign("iss", "robot"), "invalid_client: iss, sub and client_id of the client_assertion differ"},
-		{"about a client without a key", sign("sub", "robot"), "invalid_client: the client_assertion: its signature is invalid"},
+		{"of another client", sign("iss", "robot"), "invalid_client: the client_assertion: iss and sub differ"},
+		{"about a client without a key", sign("sub", "robot"), "invalid_client: the client must authenticate with client_secret_basic or client_secret_post, not with private_key_jwt"},
 		{"expired", sign("exp", 1), "invalid_client: the client_assertion: go-jose/go-jose/jwt: validation failed, token is expired (exp)"},
 		{"not yet", sign("nbf", time.Now().Add(time.Hour).Unix()), "invalid_client: the client_assertion: go-jose/go-jose/jwt: validation failed, token not valid yet (nbf)"},
 		{"without an ID", sign("jti", ""), "invalid_client: the client_assertion: it needs sub, exp and jti"},

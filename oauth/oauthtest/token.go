@@ -2,15 +2,14 @@ package oauthtest
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 )
@@ -52,17 +51,14 @@ type request struct {
 }
 
 // token is the token endpoint.
-func (s *Server) token(r *http.Request, h http.Header) (int, any, error) {
-	if err := parseForm(r); err != nil {
-		return 0, nil, err
-	}
+func (s *Server) token(r *http.Request, h http.Header) (any, error) {
 	jkt, err := s.proof(r, h)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	c, err := s.authenticate(r)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	grants := map[string]func(*request) (*answer, error){
 		grantCode:        s.redeem,
@@ -75,30 +71,13 @@ func (s *Server) token(r *http.Request, h http.Header) (int, any, error) {
 	give := grants[name]
 	switch {
 	case give == nil:
-		return 0, nil, refuse("unsupported_grant_type", "unknown grant type %q", name)
+		return nil, refuse("unsupported_grant_type", "unknown grant type %q", name)
 	case c == nil && name != grantJWT:
-		return 0, nil, refuse(codeInvalidClient, "the request does not name its client")
+		return nil, refuse(codeInvalidClient, "the request does not name its client")
 	case c != nil && c.grants != nil && !slices.Contains(c.grants, name):
-		return 0, nil, refuse("unauthorized_client", "the client has not registered for the grant %s", name)
+		return nil, refuse("unauthorized_client", "the client has not registered for the grant %s", name)
 	}
-	a, err := give(&request{form: r.PostForm, client: c, jkt: jkt})
-	if err != nil {
-		return 0, nil, err
-	}
-	return http.StatusOK, a, nil
-}
-
-// parseForm reads the form. Only resource and audience may be repeated (RFC 6749, section 3.2).
-func parseForm(r *http.Request) error {
-	if err := r.ParseForm(); err != nil {
-		return refuse("invalid_request", "the form cannot be read")
-	}
-	for name, values := range r.PostForm {
-		if len(values) > 1 && name != "resource" && name != "audience" {
-			return refuse("invalid_request", "%s is repeated", name)
-		}
-	}
-	return nil
+	return give(&request{form: r.PostForm, client: c, jkt: jkt})
 }
 
 // proof checks the proof of a token request (RFC 9449, section 5) and returns the thumbprint of its
@@ -140,13 +119,12 @@ func (s *Server) redeem(r *request) (*answer, error) {
 		return nil, refuse("invalid_grant", "the code was used before")
 	}
 	c.used = true
-	challenge := sha256.Sum256([]byte(r.form.Get("code_verifier")))
 	switch {
 	case !time.Now().Before(c.expires):
 		return nil, refuse("invalid_grant", "the code has expired")
 	case r.form.Get("redirect_uri") != c.redirect:
 		return nil, refuse("invalid_grant", "the redirect_uri differs from that of the code")
-	case subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(challenge[:])), []byte(c.challenge)) != 1:
+	case oauth2.S256ChallengeFromVerifier(r.form.Get("code_verifier")) != c.challenge:
 		return nil, refuse("invalid_grant", "the code_verifier does not match the code_challenge")
 	case c.jkt != "" && c.jkt != r.jkt:
 		return nil, refuse("invalid_dpop_proof", "the code is bound to another key")
@@ -175,32 +153,21 @@ func (s *Server) renew(r *request) (*answer, error) {
 		return nil, refuse("invalid_dpop_proof", "the refresh token is bound to another key")
 	}
 	a, err := s.give(t.grant, r)
-	if err == nil {
-		t.used = true
-	}
+	t.used = err == nil
 	return a, err
 }
 
-// give issues the tokens of a grant. The caller holds s.mu. A request may ask for less than the
-// grant allows.
+// give issues the tokens of a grant. The caller holds s.mu. A request may ask for fewer resources than
+// the grant allows.
 func (s *Server) give(g *grant, r *request) (*answer, error) {
-	scopes, resources := g.scopes, g.resources
-	if asked := strings.Fields(r.form.Get("scope")); len(asked) > 0 {
-		if !contains(scopes, asked) {
-			return nil, refuse("invalid_scope", "only the scopes %q were granted", scopes)
-		}
-		scopes = asked
-	}
+	resources := g.resources
 	if asked := r.form["resource"]; len(asked) > 0 {
 		if len(resources) > 0 && !contains(resources, asked) {
 			return nil, refuse("invalid_target", "only the resources %q were granted", resources)
 		}
-		if err := s.checkTarget(nil, asked); err != nil {
-			return nil, err
-		}
 		resources = asked
 	}
-	a, err := s.issue(g, scopes, resources, r.jkt)
+	a, err := s.issue(g, g.scopes, resources, r.jkt)
 	if err != nil {
 		return nil, err
 	}

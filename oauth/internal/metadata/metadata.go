@@ -27,39 +27,30 @@ type ProtectedResource struct {
 }
 
 // AuthorizationServer is the metadata of an authorization server (RFC 8414, section 2; OpenID
-// Connect Discovery 1.0, section 3), with the members of later specifications.
+// Connect Discovery 1.0, section 3), with members of later specifications. It has the members that
+// clients and resources read.
 type AuthorizationServer struct {
 	// Issuer must be identical to the issuer that the document was looked up for (RFC 8414, section
 	// 3.3).
 	Issuer                                     string   `json:"issuer"`
-	AuthorizationEndpoint                      string   `json:"authorization_endpoint,omitempty"`
-	TokenEndpoint                              string   `json:"token_endpoint,omitempty"`
-	JWKSURI                                    string   `json:"jwks_uri,omitempty"`
-	RegistrationEndpoint                       string   `json:"registration_endpoint,omitempty"`
-	ScopesSupported                            []string `json:"scopes_supported,omitempty"`
-	ResponseTypesSupported                     []string `json:"response_types_supported,omitempty"`
-	ResponseModesSupported                     []string `json:"response_modes_supported,omitempty"`
-	GrantTypesSupported                        []string `json:"grant_types_supported,omitempty"`
-	TokenEndpointAuthMethodsSupported          []string `json:"token_endpoint_auth_methods_supported,omitempty"`
-	TokenEndpointAuthSigningAlgValuesSupported []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
-	RevocationEndpoint                         string   `json:"revocation_endpoint,omitempty"`
-	RevocationEndpointAuthMethodsSupported     []string `json:"revocation_endpoint_auth_methods_supported,omitempty"`
-	IntrospectionEndpoint                      string   `json:"introspection_endpoint,omitempty"`
+	AuthorizationEndpoint                      string   `json:"authorization_endpoint"`
+	TokenEndpoint                              string   `json:"token_endpoint"`
+	JWKSURI                                    string   `json:"jwks_uri"`
+	RegistrationEndpoint                       string   `json:"registration_endpoint"`
+	RevocationEndpoint                         string   `json:"revocation_endpoint"`
+	ScopesSupported                            []string `json:"scopes_supported"`
+	TokenEndpointAuthMethodsSupported          []string `json:"token_endpoint_auth_methods_supported"`
+	TokenEndpointAuthSigningAlgValuesSupported []string `json:"token_endpoint_auth_signing_alg_values_supported"`
 	// CodeChallengeMethodsSupported must contain "S256"; otherwise MCP clients reject the server.
-	CodeChallengeMethodsSupported []string `json:"code_challenge_methods_supported,omitempty"`
+	CodeChallengeMethodsSupported []string `json:"code_challenge_methods_supported"`
 	// ISSParameterSupported says that responses of the authorization endpoint carry iss (RFC 9207).
-	ISSParameterSupported bool `json:"authorization_response_iss_parameter_supported,omitzero"`
+	ISSParameterSupported bool `json:"authorization_response_iss_parameter_supported"`
 	// ClientIDMetadataDocumentSupported says that a client ID may be the URL of a [Client]
 	// document.
-	ClientIDMetadataDocumentSupported bool     `json:"client_id_metadata_document_supported,omitzero"`
-	DPoPSigningAlgValuesSupported     []string `json:"dpop_signing_alg_values_supported,omitempty"`
+	ClientIDMetadataDocumentSupported bool `json:"client_id_metadata_document_supported"`
 	// AuthorizationGrantProfilesSupported contains "urn:ietf:params:oauth:grant-profile:id-jag" if
 	// the server accepts identity assertions of an enterprise's identity provider.
-	AuthorizationGrantProfilesSupported []string `json:"authorization_grant_profiles_supported,omitempty"`
-
-	// Members of OpenID Connect.
-	SubjectTypesSupported            []string `json:"subject_types_supported,omitempty"`
-	IDTokenSigningAlgValuesSupported []string `json:"id_token_signing_alg_values_supported,omitempty"`
+	AuthorizationGrantProfilesSupported []string `json:"authorization_grant_profiles_supported"`
 }
 
 // Client describes a client: the body of a registration request (RFC 7591, section 2), or a Client
@@ -71,9 +62,6 @@ type Client struct {
 	RedirectURIs            []string `json:"redirect_uris,omitempty"`
 	GrantTypes              []string `json:"grant_types,omitempty"`
 	ResponseTypes           []string `json:"response_types,omitempty"`
-	Scope                   string   `json:"scope,omitempty"`
-	JWKSURI                 string   `json:"jwks_uri,omitempty"`
-	JWKS                    any      `json:"jwks,omitempty"`
 	TokenEndpointAuthMethod string   `json:"token_endpoint_auth_method,omitempty"`
 	// ApplicationType is "native" for programs on the user's machine and "web" for others. MCP
 	// requires it in registration requests.
@@ -84,8 +72,6 @@ type Client struct {
 type Registration struct {
 	Client
 	ClientSecret string `json:"client_secret,omitempty"`
-	// ClientIDIssuedAt is a Unix time in seconds. Zero if unknown.
-	ClientIDIssuedAt int64 `json:"client_id_issued_at,omitzero"`
 	// ClientSecretExpiresAt is a Unix time in seconds. Zero means never.
 	ClientSecretExpiresAt int64 `json:"client_secret_expires_at,omitzero"`
 }
