@@ -19,7 +19,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -102,39 +101,57 @@ func TestNonceIsRetriedOnce(t *testing.T) {
 	require.Equal(t, 2, refused)
 }
 
+const grantJWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+// accepting returns the grant of an assertion, for a subject.
+func accepting(assertion, subject string) map[string]func(url.Values) (*oauthtest.Token, error) {
+	return map[string]func(url.Values) (*oauthtest.Token, error){grantJWT: func(form url.Values) (*oauthtest.Token, error) {
+		if form.Get("assertion") != assertion {
+			return nil, errors.New("who says so?")
+		}
+		return &oauthtest.Token{Subject: subject, Audience: form["resource"], Scopes: strings.Fields(form.Get("scope"))}, nil
+	}}
+}
+
 func TestEnterpriseLogin(t *testing.T) {
 	var atProvider, atServer book
-	provider := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{{ID: "app", Secret: leaked}}, Wrap: atProvider.wrap})
-	as := oauthtest.New(t, &oauthtest.Options{
-		Clients: []oauthtest.Client{{ID: "app", Secret: leaked + "-too"}}, Trusts: []*oauthtest.Server{provider}, Wrap: atServer.wrap,
-	})
+	answer := `{"access_token":"id-jag","issued_token_type":"urn:ietf:params:oauth:token-type:id-jag","token_type":"N_A"}`
+	provider := httptest.NewServer(atProvider.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.FormValue("subject_token") != "id-token" {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":"invalid_request"}`)
+			return
+		}
+		_, _ = io.WriteString(w, answer)
+	})))
+	defer provider.Close()
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{{ID: "app", Secret: leaked + "-too"}}, Grants: accepting("id-jag", "ada"), Wrap: atServer.wrap})
 	s := protect(t, as, nil)
 	grant := func(idToken string) *oauthclient.EnterpriseManaged {
 		return &oauthclient.EnterpriseManaged{
 			Credentials:           oauthclient.Credentials{Issuer: as.Issuer, ClientID: "app", ClientSecret: leaked + "-too"},
-			Provider:              oauthclient.Credentials{Issuer: provider.Issuer, ClientID: "app", ClientSecret: leaked},
-			ProviderTokenEndpoint: provider.Endpoint("token"),
+			Provider:              oauthclient.Credentials{Issuer: provider.URL, ClientID: "app", ClientSecret: leaked},
+			ProviderTokenEndpoint: provider.URL,
 			Subject:               func(context.Context) (string, string, error) { return idToken, oauthclient.TokenTypeID, nil },
 		}
 	}
-	require.Equal(t, "ada may read", says(t, connect(t, s.url, grant(provider.IDToken("ada", "app")), oauthclient.Options{}), s.url))
-
-	exchange := atProvider.at("/token")[0].form
-	exchange.Del("subject_token")
+	require.Equal(t, "ada may read", says(t, connect(t, s.url, grant("id-token"), oauthclient.Options{}), s.url))
 	require.Equal(t, url.Values{
 		"grant_type":           {"urn:ietf:params:oauth:grant-type:token-exchange"},
 		"requested_token_type": {"urn:ietf:params:oauth:token-type:id-jag"},
+		"subject_token":        {"id-token"},
 		"subject_token_type":   {"urn:ietf:params:oauth:token-type:id_token"},
 		"audience":             {as.Issuer}, "resource": {s.url}, "scope": {"read"},
-	}, exchange)
-	got := atServer.at("/token")[0].form
-	require.Equal(t, "urn:ietf:params:oauth:grant-type:jwt-bearer", got.Get("grant_type"))
+	}, atProvider.at("/")[0].form)
 	require.Empty(t, atServer.at("/authorize"))
 
-	_, err := connect(t, s.url, grant(provider.IDToken("ada", "another")), oauthclient.Options{}).Token(t.Context())
-	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the identity provider: the authorization server %q refused with HTTP status 400: `+
-		`"invalid_request" ("the subject_token: it was issued to another client")`, provider.Issuer))
-	require.NotContains(t, err.Error(), leaked)
+	_, err := connect(t, s.url, grant("another"), oauthclient.Options{}).Token(t.Context())
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the identity provider: the authorization server %q refused with HTTP status 400: "invalid_request"`, provider.URL))
+	answer = `{"access_token":"t","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer"}`
+	_, err = connect(t, s.url, grant("id-token"), oauthclient.Options{}).Token(t.Context())
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the identity provider %q returned a token of type "urn:ietf:params:oauth:token-type:access_token" `+
+		`instead of urn:ietf:params:oauth:token-type:id-jag`, provider.URL))
 }
 
 func TestServerWithoutAssertionSupportIsNotAsked(t *testing.T) {
@@ -152,25 +169,23 @@ func TestServerWithoutAssertionSupportIsNotAsked(t *testing.T) {
 }
 
 func TestWorkloadIdentity(t *testing.T) {
-	platform := oauthtest.New(t, nil)
-	as := oauthtest.New(t, &oauthtest.Options{Trusts: []*oauthtest.Server{platform}})
+	as := oauthtest.New(t, &oauthtest.Options{Grants: accepting("of the platform", "job-7")})
 	s := protect(t, as, nil)
 	asked := 0
-	workload := func(audience string) *oauthclient.WorkloadIdentity {
+	workload := func(assertion string) *oauthclient.WorkloadIdentity {
 		return &oauthclient.WorkloadIdentity{Issuer: as.Issuer, Assertion: func(_ context.Context, a oauthclient.Audience) (string, error) {
 			asked++
 			require.Equal(t, oauthclient.Audience{Issuer: as.Issuer, TokenEndpoint: as.Endpoint("token")}, a)
-			return platform.Sign("JWT", map[string]any{"iss": platform.Issuer, "sub": "job-7", "aud": audience, "exp": time.Now().Add(time.Minute).Unix()}), nil
+			return assertion, nil
 		}}
 	}
-	require.Equal(t, "job-7 may read", says(t, connect(t, s.url, workload(as.Issuer), oauthclient.Options{}), s.url))
+	require.Equal(t, "job-7 may read", says(t, connect(t, s.url, workload("of the platform"), oauthclient.Options{}), s.url))
 
 	asked = 0
-	tr := connect(t, s.url, workload("https://other.example"), oauthclient.Options{})
+	tr := connect(t, s.url, workload("made up"), oauthclient.Options{})
 	for range 2 {
 		_, err := tr.Token(t.Context())
-		require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q refused with HTTP status 400: `+
-			`"invalid_grant" ("the assertion: go-jose/go-jose/jwt: validation failed, invalid audience claim (aud)")`, as.Issuer))
+		require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q refused with HTTP status 400: "invalid_grant" ("who says so?")`, as.Issuer))
 	}
 	require.Equal(t, 1, asked, "a rejected request is not repeated")
 }

@@ -49,7 +49,7 @@ type client struct {
 	id, name  string
 	secret    string
 	methods   []string // authentication methods
-	keys      []jose.JSONWebKey
+	key       jose.JSONWebKey
 	redirects []string
 	grants    []string // nil means all
 }
@@ -64,8 +64,8 @@ func (c Client) known() (*client, error) {
 	case c.Key != nil && c.Secret != "":
 		return nil, errors.New("it must not have both a Key and a Secret")
 	case c.Key != nil:
-		k.methods, k.keys = []string{authKey}, []jose.JSONWebKey{{Key: c.Key}}
-		if !k.keys[0].Valid() || !k.keys[0].IsPublic() {
+		k.methods, k.key = []string{authKey}, jose.JSONWebKey{Key: c.Key}
+		if !k.key.Valid() || !k.key.IsPublic() {
 			return nil, fmt.Errorf("its Key must be an *ecdsa.PublicKey, an ed25519.PublicKey or an *rsa.PublicKey, not %T", c.Key)
 		}
 	case c.Secret != "":
@@ -237,14 +237,7 @@ func (s *Server) authenticateByKey(c *client, form url.Values) error {
 	if form.Get("client_assertion_type") != assertionType {
 		return refuse("invalid_request", "the client_assertion_type is not %s", assertionType)
 	}
-	a, err := open(form.Get("client_assertion"), c.keys)
-	if err == nil {
-		err = s.checkAssertion(a, true)
-	}
-	if err == nil && a.Issuer != c.id {
-		err = errors.New("iss and sub differ")
-	}
-	if err != nil {
+	if err := s.checkAssertion(form.Get("client_assertion"), c); err != nil {
 		return refuse(codeInvalidClient, "the client_assertion: %v", err)
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,12 +20,7 @@ import (
 
 const (
 	signingAlgorithm = jose.ES256
-
-	jwtAccess = "at+jwt"           // RFC 9068
-	jwtID     = "JWT"              // OpenID Connect
-	jwtIDJAG  = "oauth-id-jag+jwt" // Identity Assertion JWT Authorization Grant
-
-	assertionLifetime = 5 * time.Minute
+	jwtAccess        = "at+jwt" // RFC 9068
 )
 
 // Rotate generates a new key, which signs all further tokens. The previous key stays published
@@ -112,19 +106,15 @@ func (s *Server) Sign(typ string, claims map[string]any) string {
 	return text
 }
 
-// IDToken returns an ID token of a user for a client (OpenID Connect Core 1.0, section 2).
-func (s *Server) IDToken(subject, clientID string) string {
-	return s.Sign(jwtID, s.claims(subject, clientID, time.Now().Add(s.opts.Lifetime)))
-}
-
 // mint issues an access token and stores it. The caller holds s.mu.
 func (s *Server) mint(t *Token, g *grant) (string, error) {
 	expires := t.Expires
 	if expires.IsZero() {
 		expires = time.Now().Add(s.opts.Lifetime)
 	}
-	claims := s.claims(t.Subject, jwt.Audience(t.Audience), expires)
-	claims["jti"] = rand.Text()
+	claims := map[string]any{
+		"iss": s.Issuer, "sub": t.Subject, "aud": jwt.Audience(t.Audience), "jti": rand.Text(), "iat": time.Now().Unix(), "exp": expires.Unix(),
+	}
 	if t.ClientID != "" {
 		claims["client_id"] = t.ClientID
 	}
@@ -157,51 +147,6 @@ func (s *Server) sign(typ string, claims map[string]any) (string, error) {
 	return keys.Sign(signer, claims)
 }
 
-// claims returns the claims that all tokens have.
-func (s *Server) claims(subject string, audience any, expires time.Time) map[string]any {
-	return map[string]any{"iss": s.Issuer, "sub": subject, "aud": audience, "iat": time.Now().Unix(), "exp": expires.Unix()}
-}
-
-// idJAG returns an assertion for another authorization server, which knows the client by the same
-// ID.
-func (s *Server) idJAG(subject, clientID, audience, scope string, resources []string) string {
-	claims := s.claims(subject, audience, time.Now().Add(assertionLifetime))
-	claims["client_id"], claims["jti"] = clientID, rand.Text()
-	if scope != "" {
-		claims["scope"] = scope
-	}
-	if len(resources) > 0 {
-		claims["resource"] = resources
-	}
-	return s.Sign(jwtIDJAG, claims)
-}
-
-// An assertion has the claims of a JWT that a client sends.
-type assertion struct {
-	jwt.Claims
-	ClientID string       `json:"client_id"`
-	Scope    string       `json:"scope"`
-	Resource jwt.Audience `json:"resource"`
-
-	typ string
-}
-
-// open returns the claims of a JWT that one of the keys has signed.
-func open(text string, published []jose.JSONWebKey) (*assertion, error) {
-	token, err := jwt.ParseSigned(text, keys.All)
-	if err != nil {
-		return nil, errors.New("it is not a signed JWT")
-	}
-	typ, _ := token.Headers[0].ExtraHeaders[jose.HeaderType].(string)
-	for _, key := range published {
-		a := &assertion{typ: typ}
-		if token.Claims(key, a) == nil {
-			return a, nil
-		}
-	}
-	return nil, errors.New("its signature is invalid")
-}
-
 // subjectOf returns the unverified subject of a JWT.
 func subjectOf(text string) (string, error) {
 	token, err := jwt.ParseSigned(text, keys.All)
@@ -213,43 +158,28 @@ func subjectOf(text string) (string, error) {
 	return unverified.Subject, err
 }
 
-// checkAssertion checks that an assertion is for this server and currently valid (RFC 7523, section
-// 3). If once is set, it accepts the assertion only once.
-func (s *Server) checkAssertion(a *assertion, once bool) error {
-	if err := a.ValidateWithLeeway(jwt.Expected{AnyAudience: jwt.Audience{s.Issuer, s.Endpoint("token")}}, 0); err != nil {
+// checkAssertion checks that a client has signed an assertion for this server, which is valid now and
+// was not used before (RFC 7523, section 3).
+func (s *Server) checkAssertion(text string, c *client) error {
+	token, err := jwt.ParseSigned(text, keys.All)
+	if err != nil {
 		return err
 	}
-	if a.Subject == "" || a.Expiry == nil || once && a.ID == "" {
-		return errors.New("it needs sub, exp and jti")
+	var a jwt.Claims
+	if token.Claims(c.key, &a) != nil {
+		return errors.New("its signature is invalid")
+	}
+	if a.Expiry == nil || a.ID == "" {
+		return errors.New("it needs exp and jti")
+	}
+	if err := a.ValidateWithLeeway(jwt.Expected{Issuer: c.id, AnyAudience: jwt.Audience{s.Issuer, s.Endpoint("token")}}, 0); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := a.Issuer + "\x00" + a.ID
-	if once && s.seen[key] {
-		return errors.New("it was used before")
+	if key := c.id + "\x00" + a.ID; !s.seen[key] {
+		s.seen[key] = true
+		return nil
 	}
-	s.seen[key] = once
-	return nil
-}
-
-// trusted verifies an assertion of a trusted server.
-func (s *Server) trusted(text string) (*assertion, error) {
-	for _, other := range s.opts.Trusts {
-		if a, err := open(text, other.published()); err == nil && a.Issuer == other.Issuer {
-			return a, nil
-		}
-	}
-	return nil, errors.New("no trusted server signed it")
-}
-
-// loggedIn verifies an ID token that this server issued to a client. It returns the subject.
-func (s *Server) loggedIn(text string, c *client) (string, error) {
-	a, err := open(text, s.published())
-	if err != nil {
-		return "", err
-	}
-	if !slices.Contains(a.Audience, c.id) {
-		return "", errors.New("it was issued to another client")
-	}
-	return a.Subject, a.Validate(jwt.Expected{Issuer: s.Issuer})
+	return errors.New("it was used before")
 }

@@ -3,9 +3,9 @@
 //
 // It implements what MCP requires of authorization servers and what clients use beyond that:
 // metadata (RFC 8414, OpenID Connect Discovery), codes with PKCE S256, rotating refresh tokens,
-// registration (RFC 7591), client ID metadata documents, client credentials, assertions (RFC 7523),
-// token exchange (RFC 8693) with ID-JAG, resource indicators (RFC 8707), iss in responses (RFC
-// 9207), key rotation, introspection (RFC 7662), revocation (RFC 7009) and DPoP (RFC 9449).
+// registration (RFC 7591), client ID metadata documents, client credentials, client assertions (RFC
+// 7523), resource indicators (RFC 8707), iss in responses (RFC 9207), key rotation, introspection (RFC
+// 7662), revocation (RFC 7009) and DPoP (RFC 9449).
 //
 //	as := oauthtest.New(t, nil)
 //	guard, err := resource.New(resource.Options{Issuer: as.Issuer, Resource: url, InsecureLoopback: true})
@@ -22,9 +22,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -77,9 +79,9 @@ type Options struct {
 	// the server.
 	RequireDPoP, RequireNonces bool
 
-	// Trusts are the servers whose assertions are accepted: identity providers (ID-JAG) and
-	// workload platforms.
-	Trusts []*Server
+	// Grants are further grants by grant_type, such as assertions of an identity provider or a
+	// workload platform. Each checks the form of a request and returns the token, or an error.
+	Grants map[string]func(form url.Values) (*Token, error)
 
 	// Metadata may change the members of the server's metadata, for example to test wrong metadata.
 	Metadata func(doc map[string]any)
@@ -292,7 +294,7 @@ func (s *Server) describe() ([]byte, error) {
 		"introspection_endpoint":                         s.Endpoint("introspection"),
 		"revocation_endpoint":                            s.Endpoint("revocation"),
 		"response_types_supported":                       []string{"code"},
-		"grant_types_supported":                          []string{grantCode, grantRefresh, grantCredentials, grantExchange, grantJWT},
+		"grant_types_supported":                          slices.AppendSeq([]string{grantCode, grantRefresh, grantCredentials}, maps.Keys(s.opts.Grants)),
 		"token_endpoint_auth_methods_supported":          []string{authNone, authBasic, authPost, authKey},
 		"code_challenge_methods_supported":               []string{"S256"},
 		"authorization_response_iss_parameter_supported": true,
@@ -304,9 +306,6 @@ func (s *Server) describe() ([]byte, error) {
 	}
 	if !s.opts.NoRegistration {
 		doc["registration_endpoint"] = s.Endpoint("registration")
-	}
-	if len(s.opts.Trusts) > 0 {
-		doc["authorization_grant_profiles_supported"] = []string{profileIDJAG}
 	}
 	if s.opts.Metadata != nil {
 		s.opts.Metadata(doc)

@@ -14,17 +14,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 )
 
-// Grants, and types of tokens.
+// Grants.
 const (
 	grantCode        = "authorization_code"
 	grantRefresh     = "refresh_token"
 	grantCredentials = "client_credentials"
-	grantJWT         = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	grantExchange    = "urn:ietf:params:oauth:grant-type:token-exchange"
-
-	typeID       = "urn:ietf:params:oauth:token-type:id_token"
-	typeIDJAG    = "urn:ietf:params:oauth:token-type:id-jag"
-	profileIDJAG = "urn:ietf:params:oauth:grant-profile:id-jag"
 )
 
 // A refreshToken is replaced when it is used.
@@ -35,12 +29,11 @@ type refreshToken struct {
 
 // answer is the response of the token endpoint (RFC 6749, section 5.1).
 type answer struct {
-	AccessToken     string `json:"access_token"`
-	IssuedTokenType string `json:"issued_token_type,omitempty"`
-	TokenType       string `json:"token_type"`
-	ExpiresIn       int64  `json:"expires_in,omitzero"`
-	RefreshToken    string `json:"refresh_token,omitempty"`
-	Scope           string `json:"scope,omitempty"`
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int64  `json:"expires_in"`
+	RefreshToken string `json:"refresh_token,omitempty"`
+	Scope        string `json:"scope,omitempty"`
 }
 
 // A request is an authenticated request to the token endpoint.
@@ -60,24 +53,22 @@ func (s *Server) token(r *http.Request, h http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	grants := map[string]func(*request) (*answer, error){
-		grantCode:        s.redeem,
-		grantRefresh:     s.renew,
-		grantCredentials: s.forClient,
-		grantJWT:         s.forAssertion,
-		grantExchange:    s.exchange,
-	}
+	asked := &request{form: r.PostForm, client: c, jkt: jkt}
 	name := r.PostForm.Get("grant_type")
+	if other := s.opts.Grants[name]; other != nil {
+		return s.giveOther(asked, other)
+	}
+	grants := map[string]func(*request) (*answer, error){grantCode: s.redeem, grantRefresh: s.renew, grantCredentials: s.forClient}
 	give := grants[name]
 	switch {
 	case give == nil:
 		return nil, refuse("unsupported_grant_type", "unknown grant type %q", name)
-	case c == nil && name != grantJWT:
+	case c == nil:
 		return nil, refuse(codeInvalidClient, "the request does not name its client")
-	case c != nil && c.grants != nil && !slices.Contains(c.grants, name):
+	case c.grants != nil && !slices.Contains(c.grants, name):
 		return nil, refuse("unauthorized_client", "the client has not registered for the grant %s", name)
 	}
-	return give(&request{form: r.PostForm, client: c, jkt: jkt})
+	return give(asked)
 }
 
 // proof checks the proof of a token request (RFC 9449, section 5) and returns the thumbprint of its
@@ -180,19 +171,20 @@ func (s *Server) give(g *grant, r *request) (*answer, error) {
 
 // issue issues an access token. The caller holds s.mu.
 func (s *Server) issue(g *grant, scopes, resources []string, jkt string) (*answer, error) {
-	t := Token{Subject: g.subject, Audience: resources, Scopes: scopes, Thumbprint: jkt, Claims: g.claims}
-	if len(t.Audience) == 0 {
-		t.Audience = []string{s.Issuer} // the token has no other use
+	if len(resources) == 0 {
+		resources = []string{s.Issuer} // the token has no other use
 	}
-	if g.client != nil {
-		t.ClientID = g.client.id
-	}
-	text, err := s.mint(&t, g)
+	return s.answer(&Token{Subject: g.subject, ClientID: g.client.id, Audience: resources, Scopes: scopes, Thumbprint: jkt, Claims: g.claims}, g)
+}
+
+// answer returns the response with a new access token. The caller holds s.mu.
+func (s *Server) answer(t *Token, g *grant) (*answer, error) {
+	text, err := s.mint(t, g)
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{AccessToken: text, TokenType: "Bearer", ExpiresIn: int64(s.opts.Lifetime.Seconds()), Scope: strings.Join(scopes, " ")}
-	if jkt != "" {
+	a := &answer{AccessToken: text, TokenType: "Bearer", ExpiresIn: int64(s.opts.Lifetime.Seconds()), Scope: strings.Join(t.Scopes, " ")}
+	if t.Thumbprint != "" {
 		a.TokenType = dpop.Scheme
 	}
 	return a, nil
@@ -203,66 +195,28 @@ func (s *Server) forClient(r *request) (*answer, error) {
 	if r.client.public() {
 		return nil, refuse("unauthorized_client", "a public client cannot act for itself")
 	}
-	return s.onceFor(r, &grant{client: r.client, subject: r.client.id}, strings.Fields(r.form.Get("scope")), r.form["resource"])
-}
-
-// onceFor issues an access token without a refresh token.
-func (s *Server) onceFor(r *request, g *grant, scopes, resources []string) (*answer, error) {
-	if err := s.checkTarget(scopes, resources); err != nil {
+	scopes := strings.Fields(r.form.Get("scope"))
+	if err := s.checkTarget(scopes, r.form["resource"]); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.issue(g, scopes, resources, r.jkt)
+	return s.issue(&grant{client: r.client, subject: r.client.id}, scopes, r.form["resource"], r.jkt)
 }
 
-// forAssertion issues a token for an assertion of a trusted server (RFC 7523, section 2.1): for a
-// workload, or for a user whose identity provider names the client in an ID-JAG.
-func (s *Server) forAssertion(r *request) (*answer, error) {
-	a, err := s.trusted(r.form.Get("assertion"))
-	if err == nil {
-		err = s.checkAssertion(a, a.typ == jwtIDJAG)
-	}
+// giveOther issues the token of one of [Options.Grants].
+func (s *Server) giveOther(r *request, give func(url.Values) (*Token, error)) (*answer, error) {
+	t, err := give(r.form)
 	if err != nil {
-		return nil, refuse("invalid_grant", "the assertion: %v", err)
+		return nil, refuse("invalid_grant", "%v", err)
 	}
-	scopes := strings.Fields(r.form.Get("scope"))
-	if a.typ == jwtIDJAG {
-		granted := strings.Fields(a.Scope)
-		if len(scopes) == 0 {
-			scopes = granted
-		}
-		switch {
-		case r.client == nil || r.client.public():
-			return nil, refuse(codeInvalidClient, "the client must authenticate")
-		case a.ClientID != r.client.id:
-			return nil, refuse("invalid_grant", "the assertion is for another client")
-		case len(a.Resource) > 0 && !contains(a.Resource, r.form["resource"]):
-			return nil, refuse("invalid_target", "the assertion is for another resource")
-		case len(granted) > 0 && !contains(granted, scopes):
-			return nil, refuse("invalid_scope", "the assertion is for other scopes")
-		}
-	}
-	return s.onceFor(r, &grant{client: r.client, subject: a.Subject}, scopes, r.form["resource"])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.Thumbprint = r.jkt
+	return s.answer(t, nil)
 }
 
 // contains reports whether all contains every element of asked.
 func contains(all, asked []string) bool {
 	return !slices.ContainsFunc(asked, func(one string) bool { return !slices.Contains(all, one) })
-}
-
-// exchange exchanges an ID token of this server for an ID-JAG (RFC 8693).
-func (s *Server) exchange(r *request) (*answer, error) {
-	if r.form.Get("subject_token_type") != typeID || r.form.Get("requested_token_type") != typeIDJAG || len(r.form["audience"]) != 1 {
-		return nil, refuse("invalid_request", "only an ID token is exchanged, for an ID-JAG for one audience")
-	}
-	subject, err := s.loggedIn(r.form.Get("subject_token"), r.client)
-	if err != nil {
-		return nil, refuse("invalid_request", "the subject_token: %v", err)
-	}
-	scope := r.form.Get("scope")
-	return &answer{
-		AccessToken:     s.idJAG(subject, r.client.id, r.form.Get("audience"), scope, r.form["resource"]),
-		IssuedTokenType: typeIDJAG, TokenType: "N_A", ExpiresIn: int64(assertionLifetime.Seconds()), Scope: scope,
-	}, nil
 }
