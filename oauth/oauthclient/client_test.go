@@ -240,7 +240,7 @@ func TestStoredTokensAreUsedAndPrintNoSecrets(t *testing.T) {
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v %v %#v", r.Token, r.Token, *r.Token, r.Client, *r.Client), leaked)
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, files, 2) // registration and token
+	require.Len(t, files, 3) // registration, token and its lock
 	for _, f := range files {
 		info, err := f.Info()
 		require.NoError(t, err)

@@ -301,15 +301,14 @@ func (t *Transport) register(ctx context.Context, as *metadata.AuthorizationServ
 	}
 	var r struct {
 		metadata.Registration
-		Error            string `json:"error"`
-		ErrorDescription string `json:"error_description"`
+		errorResponse
 	}
-	status, _, err := t.post(ctx, as.RegistrationEndpoint, http.Header{"Content-Type": {"application/json"}}, body, &r)
+	status, err := t.post(ctx, as.RegistrationEndpoint, http.Header{"Content-Type": {"application/json"}}, body, &r)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the registration endpoint of %q: %w", as.Issuer, err)
 	case status/100 != 2 || r.ClientID == "":
-		return nil, fmt.Errorf("registration: %w", &GrantError{Issuer: as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status})
+		return nil, fmt.Errorf("registration: %w", r.refusal(as, status))
 	}
 	c := &Credentials{
 		Issuer: as.Issuer, ClientID: r.ClientID, ClientSecret: r.ClientSecret, AuthMethod: r.TokenEndpointAuthMethod, RedirectURI: redirect,

@@ -100,26 +100,19 @@ type Locker interface {
 
 // NewMemoryStore returns an empty store in memory. It is a [Locker].
 func NewMemoryStore() Store {
-	return &memoryStore{records: make(map[Key]Record), locks: make(map[Key]chan struct{})}
+	return &memoryStore{records: make(map[Key]Record), lock: make(chan struct{}, 1)}
 }
 
 type memoryStore struct {
+	lock    chan struct{} // of all records; full while it is held
 	mu      sync.Mutex
-	records map[Key]Record        // guarded by mu
-	locks   map[Key]chan struct{} // full while the lock is held; guarded by mu
+	records map[Key]Record // guarded by mu
 }
 
-func (m *memoryStore) Lock(ctx context.Context, key Key) (unlock func(), err error) {
-	m.mu.Lock()
-	lock := m.locks[key]
-	if lock == nil {
-		lock = make(chan struct{}, 1)
-		m.locks[key] = lock
-	}
-	m.mu.Unlock()
+func (m *memoryStore) Lock(ctx context.Context, _ Key) (unlock func(), err error) {
 	select {
-	case lock <- struct{}{}:
-		return func() { <-lock }, nil
+	case m.lock <- struct{}{}:
+		return func() { <-m.lock }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -177,7 +170,7 @@ func (s fileStore) Lock(ctx context.Context, key Key) (unlock func(), err error)
 	if err != nil {
 		return nil, fmt.Errorf("oauthclient: %w", err)
 	}
-	for wait := minLockWait; ; wait = min(2*wait, maxLockWait) {
+	for {
 		locked, err := filelock.TryLock(f)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("oauthclient: %w", err), f.Close())
@@ -188,16 +181,13 @@ func (s fileStore) Lock(ctx context.Context, key Key) (unlock func(), err error)
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(context.Cause(ctx), f.Close())
-		case <-time.After(wait):
+		case <-time.After(lockWait):
 		}
 	}
 }
 
-// Delays between attempts to get a lock that another program holds.
-const (
-	minLockWait = 2 * time.Millisecond
-	maxLockWait = 100 * time.Millisecond
-)
+// lockWait is the delay between attempts to get a lock that another program holds.
+const lockWait = 20 * time.Millisecond
 
 // kept is the content of a file. It contains its key, which Load compares.
 type kept struct {

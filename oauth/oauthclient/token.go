@@ -55,8 +55,17 @@ type tokenResponse struct {
 
 	IssuedTokenType string `json:"issued_token_type"` // RFC 8693
 
+	errorResponse
+}
+
+// errorResponse are the members of an error response (RFC 6749, section 5.2).
+type errorResponse struct {
 	Error            string `json:"error"`
 	ErrorDescription string `json:"error_description"`
+}
+
+func (r *errorResponse) refusal(as *metadata.AuthorizationServer, status int) error {
+	return &GrantError{Issuer: as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status}
 }
 
 // tokenOf returns the token of a response to a client that requested the scopes.
@@ -102,24 +111,19 @@ func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c
 			return nil, err
 		}
 		header.Set("Content-Type", "application/x-www-form-urlencoded")
-		if err := t.prove(header, http.MethodPost, as.TokenEndpoint, ""); err != nil {
-			return nil, err
-		}
 		r := new(tokenResponse)
-		status, got, err := t.post(ctx, as.TokenEndpoint, header, []byte(form.Encode()), r)
+		status, err := t.post(ctx, as.TokenEndpoint, header, []byte(form.Encode()), r)
 		if err != nil {
 			return nil, fmt.Errorf("the token endpoint of %q: %w", as.Issuer, err)
 		}
-		nonce := got.Get(dpop.NonceHeader)
-		t.keepNonce(as.TokenEndpoint, nonce)
-		if r.Error == "use_dpop_nonce" && nonce != "" && t.opts.DPoP != nil && !again {
+		if r.Error == "use_dpop_nonce" && t.opts.DPoP != nil && !again {
 			continue
 		}
 		if r.Error == "invalid_client" {
 			t.forget(ctx, c)
 		}
 		if status != http.StatusOK || r.Error != "" {
-			return nil, &GrantError{Issuer: as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status}
+			return nil, r.refusal(as, status)
 		}
 		return r, nil
 	}
@@ -140,13 +144,13 @@ func (t *Transport) revoke(ctx context.Context, h *issuedToken) error {
 	if err := h.client.authenticate(header, form, as); err != nil {
 		return err
 	}
-	r := new(tokenResponse)
-	status, _, err := t.post(ctx, endpoint, header, []byte(form.Encode()), r)
+	r := new(errorResponse)
+	status, err := t.post(ctx, endpoint, header, []byte(form.Encode()), r)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the revocation endpoint of %q: %w", as.Issuer, err)
 	case status/100 != 2:
-		return &GrantError{Issuer: as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status}
+		return r.refusal(as, status)
 	}
 	return nil
 }
@@ -154,48 +158,56 @@ func (t *Transport) revoke(ctx context.Context, h *issuedToken) error {
 // post sends a body to an endpoint. It decodes the JSON of the response into v whatever the status. A
 // response without a body leaves v unchanged. Redirects are not followed, because they would forward
 // credentials.
-func (t *Transport) post(ctx context.Context, endpoint string, header http.Header, body []byte, v any) (status int, got http.Header, err error) {
+func (t *Transport) post(ctx context.Context, endpoint string, header http.Header, body []byte, v any) (status int, err error) {
 	if _, err := t.policy.CheckURL(endpoint); err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	req.Header = header
 	req.Header.Set("Accept", "application/json")
+	if err := t.prove(req, ""); err != nil {
+		return 0, err
+	}
 	resp, err := fetch.Send(fetch.WithoutRedirects(t.http), req)
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	defer resp.Body.Close()
+	t.keepNonce(req.URL, resp.Header)
 	data, err := fetch.ReadAll(resp)
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	if err := jsonx.Unmarshal(data, v); err != nil && resp.StatusCode/100 == 2 && len(data) > 0 {
-		return 0, nil, errors.New("the response is not the expected JSON")
+		return 0, errors.New("the response is not the expected JSON")
 	}
-	return resp.StatusCode, resp.Header, nil
+	return resp.StatusCode, nil
 }
 
 // prove adds a DPoP proof to a request if the transport has a key.
-func (t *Transport) prove(header http.Header, verb, rawURL, token string) error {
+func (t *Transport) prove(req *http.Request, token string) error {
 	if t.opts.DPoP == nil {
 		return nil
 	}
-	proof, err := t.opts.DPoP.Proof(verb, rawURL, token, t.nonce(rawURL))
+	t.mu.Lock()
+	nonce := t.nonces[req.URL.Host]
+	t.mu.Unlock()
+	proof, err := t.opts.DPoP.Proof(req.Method, req.URL.String(), token, nonce)
 	if err == nil {
-		header.Set(dpop.Header, proof)
+		req.Header.Set(dpop.Header, proof)
 	}
 	return err
 }
 
 const maxNonce = 1024
 
-// keepNonce stores the nonce that an origin requires in the next proof (RFC 9449, section 8.2).
-func (t *Transport) keepNonce(rawURL, nonce string) {
-	if nonce == "" || len(nonce) > maxNonce || t.opts.DPoP == nil {
+// keepNonce stores the nonce that a host requires in the next proof (RFC 9449, section 8.2).
+func (t *Transport) keepNonce(u *url.URL, header http.Header) {
+	nonce := header.Get(dpop.NonceHeader)
+	if nonce == "" || len(nonce) > maxNonce {
 		return
 	}
 	t.mu.Lock()
@@ -203,19 +215,5 @@ func (t *Transport) keepNonce(rawURL, nonce string) {
 	if len(t.nonces) >= maxAuthorizationServers {
 		clear(t.nonces)
 	}
-	t.nonces[origin(rawURL)] = nonce
-}
-
-func (t *Transport) nonce(rawURL string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.nonces[origin(rawURL)]
-}
-
-func origin(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
+	t.nonces[u.Host] = nonce
 }

@@ -207,18 +207,14 @@ func (t *Transport) stored(ctx context.Context) (*issuedToken, error) {
 	return t.loadToken(ctx, at)
 }
 
-// load reads a record. It marks errors of the store, because they are temporary.
+// load reads a record.
 func (t *Transport) load(ctx context.Context, key Key) (*Record, error) {
 	r, err := t.opts.Store.Load(ctx, key)
 	if err != nil {
-		return nil, &storeError{err}
+		return nil, &fetch.TemporaryError{Err: err}
 	}
 	return r, nil
 }
-
-type storeError struct{ error }
-
-func (e *storeError) Unwrap() error { return e.error }
 
 // loadToken returns the stored token for a discovery. It returns nil if the record is missing or
 // incomplete.
@@ -281,7 +277,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.keepNonce(req.URL.String(), resp.Header.Get(dpop.NonceHeader))
 		c, err := challengeOf(resp)
 		switch {
 		case err != nil:
@@ -329,11 +324,15 @@ func (t *Transport) send(req *http.Request, tok *Token, first bool) (*http.Respo
 	}
 	if tok != nil {
 		r.Header.Set("Authorization", tok.Type+" "+tok.AccessToken)
-		if err := t.prove(r.Header, r.Method, r.URL.String(), tok.AccessToken); err != nil {
+		if err := t.prove(r, tok.AccessToken); err != nil {
 			return nil, err
 		}
 	}
-	return t.opts.Base.RoundTrip(r)
+	resp, err := t.opts.Base.RoundTrip(r)
+	if err == nil {
+		t.keepNonce(req.URL, resp.Header)
+	}
+	return resp, err
 }
 
 // challengeOf returns the challenge of a response that a new token can satisfy: any challenge of a
@@ -440,11 +439,8 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 	t.mu.Unlock()
 	select {
 	case <-l.done:
-		t.mu.Lock()
-		again := l.err != nil && l.err == t.enough && !stepUp
-		t.mu.Unlock()
-		if again {
-			return t.authorize(ctx, used, d) // which needs no more scopes
+		if l.stepUp && !stepUp {
+			return nil // the caller tries again, and needs no more scopes
 		}
 		return l.err
 	case <-ctx.Done():
@@ -495,10 +491,7 @@ func isTemporary(err error) bool {
 	if g, ok := errors.AsType[*GrantError](err); ok {
 		return g.Status/100 == 5 || g.Status == http.StatusTooManyRequests
 	}
-	if _, ok := errors.AsType[*storeError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[*fetch.ConnectionError](err); ok {
+	if _, ok := errors.AsType[*fetch.TemporaryError](err); ok {
 		return true
 	}
 	_, network := errors.AsType[net.Error](err)
@@ -563,13 +556,9 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issued
 // its client is known. It returns nil if a login is needed. It then leaves the newest known token
 // in h.
 func (t *Transport) renew(ctx context.Context, h *issuedToken) (*issuedToken, error) {
+	defer t.lock(ctx, Key{h.at.as.Issuer, h.at.resource})() // another program may be refreshing the token
 	got, err := t.fromStore(ctx, h)
-	if got != nil || err != nil || !h.refreshable() {
-		return got, err
-	}
-	defer t.lock(ctx, Key{h.at.as.Issuer, h.at.resource})()
-	got, err = t.fromStore(ctx, h) // another program may have refreshed the token meanwhile
-	if got != nil || err != nil || !h.refreshable() {
+	if got != nil || err != nil || h.client == nil || h.token == nil || h.token.RefreshToken == "" {
 		return got, err
 	}
 	got, err = t.refresh(ctx, h)
@@ -581,10 +570,6 @@ func (t *Transport) renew(ctx context.Context, h *issuedToken) (*issuedToken, er
 	}
 	t.save(ctx, got)
 	return got, nil
-}
-
-func (h *issuedToken) refreshable() bool {
-	return h.client != nil && h.token != nil && h.token.RefreshToken != ""
 }
 
 // fromStore returns the stored token if it is newer than h and usable. If it is newer but not
@@ -633,7 +618,7 @@ func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
 	case err != nil && bound.Err() != nil && ctx.Err() == nil: // the server accepts the stream without a token
 		return nil, nil
 	case err != nil:
-		return nil, &fetch.ConnectionError{Err: err}
+		return nil, &fetch.TemporaryError{Err: err}
 	}
 	defer resp.Body.Close() // may be an endless stream
 	if resp.StatusCode != http.StatusUnauthorized {

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	maxRequests  = 16
-	maxQuestions = 1024
+	maxRequests  = 16   // to the endpoint at a time
+	maxQuestions = 1024 // that are asked or wait for that
 )
 
 var errBusy = errors.New("too many tokens at once; try again later")
@@ -28,17 +28,7 @@ type introspector struct {
 	audience []string
 	client   *http.Client
 	slots    chan struct{} // holds one value for each request in progress
-
-	mu      sync.Mutex
-	flights map[string]*question // in progress, by token; guarded by mu
-}
-
-// A question is a request to the endpoint, shared by all callers with the same token. The other
-// fields are valid once done is closed.
-type question struct {
-	done   chan struct{}
-	answer map[string]any
-	err    error
+	waiting  atomic.Int64  // how many tokens are being asked about or wait for that
 }
 
 func newIntrospector(opts *Options) (*introspector, error) {
@@ -50,7 +40,7 @@ func newIntrospector(opts *Options) (*introspector, error) {
 	}
 	return &introspector{
 		opts: opts, audience: opts.audience(), client: fetch.WithoutRedirects(opts.client()),
-		slots: make(chan struct{}, maxRequests), flights: make(map[string]*question),
+		slots: make(chan struct{}, maxRequests),
 	}, nil
 }
 
@@ -58,7 +48,7 @@ func newIntrospector(opts *Options) (*introspector, error) {
 // [*oauth.TokenError] for a token that is rejected, and another error if the endpoint failed or too
 // many tokens are waiting.
 func (v *introspector) Verify(ctx context.Context, token string) (*oauth.Principal, error) {
-	answer, err := v.askOnce(ctx, token)
+	answer, err := v.ask(ctx, token)
 	if err != nil {
 		return nil, fmt.Errorf("introspection: %w", err)
 	}
@@ -102,50 +92,20 @@ func (v *introspector) judge(answer map[string]any) (*oauth.Principal, error) {
 	return c.principal(v.opts.Issuer, v.audience, v.opts.now())
 }
 
-// askOnce asks about a token, or waits for the request in progress.
-func (v *introspector) askOnce(ctx context.Context, token string) (map[string]any, error) {
-	v.mu.Lock()
-	q := v.flights[token]
-	if q == nil && len(v.flights) >= maxQuestions {
-		v.mu.Unlock()
+// ask asks the endpoint about a token, after other tokens if there are many.
+func (v *introspector) ask(ctx context.Context, token string) (map[string]any, error) {
+	defer v.waiting.Add(-1)
+	if v.waiting.Add(1) > maxQuestions {
 		return nil, errBusy
 	}
-	if q == nil {
-		q = &question{done: make(chan struct{})}
-		v.flights[token] = q
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
-		// Ends with the response, after fetchTimeout at the latest. It does not end when one caller
-		// gives up.
-		go func() {
-			defer cancel()
-			q.answer, q.err = v.askInTurn(ctx, token)
-			v.mu.Lock()
-			delete(v.flights, token)
-			v.mu.Unlock()
-			close(q.done)
-		}()
-	}
-	v.mu.Unlock()
-	select {
-	case <-q.done:
-		return q.answer, q.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// askInTurn waits until fewer than maxRequests requests are in progress.
-func (v *introspector) askInTurn(ctx context.Context, token string) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
 	select {
 	case v.slots <- struct{}{}:
 		defer func() { <-v.slots }()
-		return v.ask(ctx, token)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-}
-
-func (v *introspector) ask(ctx context.Context, token string) (map[string]any, error) {
 	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, v.opts.Introspection.Endpoint, strings.NewReader(form.Encode()))
 	if err != nil {

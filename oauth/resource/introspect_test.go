@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"context"
 	"crypto/elliptic"
 	"errors"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -167,65 +165,6 @@ func TestActiveTokensAreCached(t *testing.T) {
 		*now = now.Add(refusalTime)
 	}
 	require.Equal(t, 3, asked, "inactive tokens are checked again")
-}
-
-// roundTrips is an http.RoundTripper without a network.
-type roundTrips func(*http.Request) (*http.Response, error)
-
-func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func TestConcurrentCallsShareAnIntrospection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked, release := 0, make(chan struct{})
-		v, err := newIntrospector(&Options{Issuer: issuerURL, Resource: resource, Introspection: &Introspection{Endpoint: issuerURL + "/introspect"},
-			now: func() time.Time { return start }, Client: &http.Client{Transport: roundTrips(func(r *http.Request) (*http.Response, error) {
-				asked++
-				select {
-				case <-release:
-				case <-r.Context().Done():
-					return nil, r.Context().Err()
-				}
-				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(active))}, nil
-			})}})
-		require.NoError(t, err)
-		first, giveUp := context.WithCancelCause(t.Context())
-		gone := make(chan error, 1)
-		// Ends when its context does.
-		go func() {
-			_, err := v.Verify(first, "x")
-			gone <- err
-		}()
-		synctest.Wait()
-		errs := make(chan error, 10)
-		for range cap(errs) {
-			// Ends with the response.
-			go func() {
-				p, err := v.Verify(t.Context(), "x")
-				if err == nil && p.Subject != "ann" {
-					err = errors.New(p.Subject)
-				}
-				errs <- err
-			}()
-		}
-		synctest.Wait()
-		giveUp(errors.New("the client is gone"))
-		require.EqualError(t, <-gone, "introspection: the client is gone")
-		close(release)
-		for range cap(errs) {
-			require.NoError(t, <-errs)
-		}
-		require.Equal(t, 1, asked)
-		require.Empty(t, v.flights)
-		_, err = v.Verify(t.Context(), "x")
-		require.NoError(t, err)
-		require.Equal(t, 2, asked, "caching is off")
-
-		release = make(chan struct{})
-		began := time.Now()
-		_, err = v.Verify(t.Context(), "x")
-		require.EqualError(t, err, "introspection: context deadline exceeded")
-		require.Equal(t, fetchTimeout, time.Since(began), "waiting is limited")
-	})
 }
 
 func TestMistakesInIntrospection(t *testing.T) {

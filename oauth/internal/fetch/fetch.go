@@ -178,15 +178,15 @@ type StatusError struct{ Status int }
 // Error returns the status.
 func (e *StatusError) Error() string { return fmt.Sprintf("answered by status %d", e.Status) }
 
-// A ConnectionError reports that a response did not arrive completely. HTTP/2 has errors of types that
-// are not exported.
-type ConnectionError struct{ Err error }
+// A TemporaryError is an error of something that may work later, such as a connection on which a
+// response did not arrive completely. HTTP/2 has errors of types that are not exported.
+type TemporaryError struct{ Err error }
 
-// Error returns the text of the error of the connection.
-func (e *ConnectionError) Error() string { return e.Err.Error() }
+// Error returns the text of the error.
+func (e *TemporaryError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error of the connection.
-func (e *ConnectionError) Unwrap() error { return e.Err }
+// Unwrap returns the error.
+func (e *TemporaryError) Unwrap() error { return e.Err }
 
 // JSON sends req and decodes the JSON document of the response into v. It returns a [*StatusError]
 // for a status other than 200.
@@ -214,7 +214,7 @@ func JSON(client *http.Client, req *http.Request, v any) error {
 	return nil
 }
 
-// Send sends req. Its errors are [*ConnectionError], and do not contain the URL, whose query may be
+// Send sends req. Its errors are [*TemporaryError], and do not contain the URL, whose query may be
 // secret.
 func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	resp, err := client.Do(req)
@@ -222,7 +222,7 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 		err = u.Err
 	}
 	if err != nil {
-		return nil, &ConnectionError{err}
+		return nil, &TemporaryError{err}
 	}
 	return resp, nil
 }
@@ -232,7 +232,7 @@ func ReadAll(resp *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBytes+1))
 	switch {
 	case err != nil:
-		return nil, &ConnectionError{err}
+		return nil, &TemporaryError{err}
 	case len(body) > MaxBytes:
 		return nil, fmt.Errorf("the response is larger than %d bytes", MaxBytes)
 	}
