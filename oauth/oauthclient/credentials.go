@@ -123,16 +123,9 @@ func (c *Credentials) assertion(as *metadata.AuthorizationServer) (string, error
 	if err != nil {
 		return "", err
 	}
-	opts := (&jose.SignerOptions{}).WithType("JWT")
-	if c.KeyID != "" {
-		opts = opts.WithHeader(jose.HeaderKey("kid"), c.KeyID)
-	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: c.Key}, opts)
-	if err != nil {
-		return "", fmt.Errorf("the client's key: %w", err)
-	}
 	now := time.Now()
-	signed, err := keys.Sign(signer, map[string]any{
+	key := jose.JSONWebKey{Key: c.Key, KeyID: c.KeyID}
+	signed, err := keys.Sign(key, alg, (&jose.SignerOptions{}).WithType("JWT"), map[string]any{
 		"iss": c.ClientID, "sub": c.ClientID, "aud": as.Issuer, "jti": rand.Text(),
 		"iat": now.Unix(), "exp": now.Add(assertionLife).Unix(),
 	})

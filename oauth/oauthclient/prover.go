@@ -19,7 +19,8 @@ import (
 // A Prover signs DPoP proofs with one key (RFC 9449). It is safe for concurrent use. Create one with
 // [NewProver].
 type Prover struct {
-	signer     jose.Signer
+	key        crypto.Signer
+	algorithm  jose.SignatureAlgorithm
 	thumbprint string
 }
 
@@ -34,17 +35,15 @@ func NewProver(key crypto.Signer) (*Prover, error) {
 		}
 	}
 	public := jose.JSONWebKey{Key: key.Public()}
-	algorithms := append(keys.Algorithms(public.Key), "")
-	opts := (&jose.SignerOptions{EmbedJWK: true}).WithType(dpop.Type)
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithms[0], Key: key}, opts)
-	if err != nil {
+	algorithms := keys.Algorithms(public.Key)
+	if len(algorithms) == 0 {
 		return nil, fmt.Errorf("oauthclient: the key must be %s, not a %T", keys.Supported, key)
 	}
 	thumbprint, err := public.Thumbprint(crypto.SHA256)
 	if err != nil {
 		return nil, fmt.Errorf("oauthclient: %w", err)
 	}
-	return &Prover{signer: signer, thumbprint: base64.RawURLEncoding.EncodeToString(thumbprint)}, nil
+	return &Prover{key, algorithms[0], base64.RawURLEncoding.EncodeToString(thumbprint)}, nil
 }
 
 // Thumbprint returns the RFC 7638 thumbprint of the public key. It is the cnf.jkt of tokens, and
@@ -65,7 +64,7 @@ func (p *Prover) Proof(verb, rawURL, token, nonce string) (string, error) {
 	if token != "" {
 		claims.Token = dpop.TokenHash(token)
 	}
-	signed, err := keys.Sign(p.signer, claims)
+	signed, err := keys.Sign(p.key, p.algorithm, (&jose.SignerOptions{EmbedJWK: true}).WithType(dpop.Type), claims)
 	if err != nil {
 		return "", fmt.Errorf("oauthclient: %w", err)
 	}

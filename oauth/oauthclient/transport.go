@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	maxAuthorizations   = 3       // for one request
-	maxLogins           = 4       // in an hour, without an accepted request
-	maxScopeBytes       = 4 << 10 // of a challenge
-	defaultLoginTimeout = 5 * time.Minute
-	probeTimeout        = 10 * time.Second
-	saveTimeout         = 10 * time.Second
-	maxDrained          = 64 << 10
+	maxAuthorizations = 3               // for one request
+	maxLogins         = 4               // in an hour, without an accepted request
+	maxScopeBytes     = 4 << 10         // of a challenge
+	loginTimeout      = 5 * time.Minute // with the time that the user takes
+	probeTimeout      = 10 * time.Second
+	saveTimeout       = 10 * time.Second
+	maxDrained        = 64 << 10
 )
 
 // ErrClosed is returned after [Transport.Close].
@@ -42,9 +42,6 @@ type Options struct {
 	Store Store
 	// DPoP binds tokens to its key, and rejects tokens that are not bound. Nil means bearer tokens.
 	DPoP *Prover
-	// LoginTimeout limits the time of a login, including the time that the user takes. Zero means 5
-	// minutes.
-	LoginTimeout time.Duration
 	// InsecureLoopback allows the authorization server and the MCP server to use http on a loopback
 	// address. For development and tests.
 	InsecureLoopback bool
@@ -111,7 +108,10 @@ type pendingLogin struct {
 	cancel context.CancelCauseFunc
 }
 
-var errLoggedOut = errors.New("logged out during the login")
+var (
+	errLoggedOut = errors.New("logged out during the login")
+	errTooLate   = fmt.Errorf("no login within %v", loginTimeout)
+)
 
 // New returns a transport for the MCP server at a URL. Nil options are the zero value. It returns
 // an error if the URL is not https (or an allowed loopback address) or the grant is incomplete.
@@ -134,7 +134,6 @@ func New(server string, grant Grant, opts *Options) (*Transport, error) {
 	t.opts.Base = cmp.Or(opts.Base, http.DefaultTransport)
 	t.opts.Store = cmp.Or(opts.Store, NewMemoryStore())
 	t.opts.Logger = cmp.Or(opts.Logger, slog.Default())
-	t.opts.LoginTimeout = cmp.Or(max(opts.LoginTimeout, 0), defaultLoginTimeout)
 	t.http = t.policy.Client()
 	t.idle = t.http.CloseIdleConnections
 	if opts.Fetch != nil {
@@ -424,8 +423,8 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 		ctx, stop := context.WithCancelCause(t.ctx)
 		l := &pendingLogin{done: make(chan struct{}), stepUp: stepUp, cancel: stop}
 		t.login = l
-		ctx, cancel := context.WithTimeoutCause(ctx, t.opts.LoginTimeout, fmt.Errorf("no login within %v", t.opts.LoginTimeout))
-		// Ends within LoginTimeout, or with Close or Logout.
+		ctx, cancel := context.WithTimeoutCause(ctx, loginTimeout, errTooLate)
+		// Ends within loginTimeout, or with Close or Logout.
 		t.running.Go(func() {
 			defer stop(nil)
 			defer cancel()

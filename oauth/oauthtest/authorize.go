@@ -62,9 +62,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	back := redirect.Query()
-	if q.Has("state") {
-		back.Set("state", q.Get("state"))
-	}
+	back.Set("state", q.Get("state"))
 	back.Set("iss", s.Issuer)
 	if text, err := s.consent(c, q); err != nil {
 		e, ok := errors.AsType[*refusal](err)
@@ -76,25 +74,21 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	} else {
 		back.Set("code", text)
 	}
-	to := *redirect
-	to.RawQuery = back.Encode()
-	w.Header().Set("Location", to.String())
+	redirect.RawQuery = back.Encode()
+	w.Header().Set("Location", redirect.String())
 	w.WriteHeader(http.StatusFound)
 }
 
 // redirectOf returns the client and the redirect URI of a request.
 func (s *Server) redirectOf(ctx context.Context, q url.Values) (*client, *url.URL, error) {
-	if len(q["client_id"]) != 1 || len(q["redirect_uri"]) > 1 {
-		return nil, nil, errors.New("the request needs one client_id and at most one redirect_uri")
+	if len(q["client_id"]) != 1 || len(q["redirect_uri"]) != 1 {
+		return nil, nil, errors.New("the request needs one client_id and one redirect_uri")
 	}
 	c, err := s.find(ctx, q.Get("client_id"))
 	if err != nil {
 		return nil, nil, err
 	}
 	raw := q.Get("redirect_uri")
-	if raw == "" && len(c.redirects) == 1 {
-		raw = c.redirects[0]
-	}
 	if !slices.ContainsFunc(c.redirects, func(known string) bool { return sameRedirect(known, raw) }) {
 		return nil, nil, fmt.Errorf("the client has not registered the redirect URI %q; it has registered %q", raw, c.redirects)
 	}
@@ -117,15 +111,8 @@ func sameRedirect(known, got string) bool {
 	return a.String() == b.String()
 }
 
-var single = []string{"response_type", "scope", "state", "code_challenge", "code_challenge_method", "dpop_jkt"}
-
 // consent asks the user and returns a code.
 func (s *Server) consent(c *client, q url.Values) (string, error) {
-	for _, name := range single {
-		if len(q[name]) > 1 {
-			return "", refuse("invalid_request", "%s is repeated", name)
-		}
-	}
 	challenge := q.Get("code_challenge")
 	switch {
 	case q.Get("response_type") != "code":

@@ -61,8 +61,6 @@ func (c Client) known() (*client, error) {
 	switch {
 	case c.ID == "":
 		return nil, errors.New("it needs an ID")
-	case c.Key != nil && c.Secret != "":
-		return nil, errors.New("it must not have both a Key and a Secret")
 	case c.Key != nil:
 		k.methods, k.key = []string{authKey}, jose.JSONWebKey{Key: c.Key}
 		if !k.key.Valid() || !k.key.IsPublic() {

@@ -139,12 +139,7 @@ func (s *Server) mint(t *Token, g *grant) (string, error) {
 
 // sign signs with the first key. The caller holds s.mu.
 func (s *Server) sign(typ string, claims map[string]any) (string, error) {
-	key := jose.SigningKey{Algorithm: signingAlgorithm, Key: s.keys[0]}
-	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType(jose.ContentType(typ)))
-	if err != nil {
-		return "", err
-	}
-	return keys.Sign(signer, claims)
+	return keys.Sign(s.keys[0], signingAlgorithm, (&jose.SignerOptions{}).WithType(jose.ContentType(typ)), claims)
 }
 
 // subjectOf returns the unverified subject of a JWT.

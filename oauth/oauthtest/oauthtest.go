@@ -237,28 +237,22 @@ func (s *Server) routes() error {
 	if err != nil {
 		return err
 	}
-	mux := http.NewServeMux()
-	describe := func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, doc) }
 	urls, err := metadata.AuthorizationServerURLs(s.Issuer)
 	if err != nil {
 		return err
 	}
+	mux := http.NewServeMux()
 	for _, raw := range urls {
-		mux.HandleFunc("GET "+strings.TrimPrefix(raw, s.origin), describe)
+		mux.HandleFunc("GET "+strings.TrimPrefix(raw, s.origin), func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, doc) })
 	}
-	for name, serve := range map[string]http.HandlerFunc{
-		"GET authorization":  s.authorize,
-		"POST token":         s.secret(s.token),
-		"POST registration":  s.secret(s.register),
-		"POST introspection": s.secret(s.introspect),
-		"POST revocation":    s.secret(s.revoke),
-		"GET jwks":           func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.JWKS()) },
-	} {
-		verb, endpoint, _ := strings.Cut(name, " ")
-		if endpoint == "registration" && s.opts.NoRegistration {
-			continue
-		}
-		mux.HandleFunc(verb+" "+s.base+paths[endpoint], serve)
+	serve := func(verb, endpoint string, h http.HandlerFunc) { mux.HandleFunc(verb+" "+s.base+paths[endpoint], h) }
+	serve("GET", "authorization", s.authorize)
+	serve("GET", "jwks", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.JWKS()) })
+	serve("POST", "token", s.secret(s.token))
+	serve("POST", "introspection", s.secret(s.introspect))
+	serve("POST", "revocation", s.secret(s.revoke))
+	if !s.opts.NoRegistration {
+		serve("POST", "registration", s.secret(s.register))
 	}
 	s.handler = crossOrigin(mux)
 	if s.opts.Wrap != nil {

@@ -138,7 +138,7 @@ func (g *Guard) checkBinding(r *http.Request, p *oauth.Principal, scheme, token 
 		return badProof("the request needs exactly one DPoP header with a proof")
 	}
 	_, err := g.proofs.Verify(r.Context(), proofs[0], dpop.Request{
-		Verb: r.Method, URL: g.opts.RequestURL(r), Token: token, Thumbprint: thumbprint,
+		Verb: r.Method, URL: g.requestURL(r), Token: token, Thumbprint: thumbprint,
 	})
 	bad, isBad := errors.AsType[*dpop.ProofError](err)
 	switch {

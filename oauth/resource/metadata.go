@@ -53,9 +53,6 @@ func (g *Guard) describe() (err error) {
 	return err
 }
 
-// MetadataURL returns the URL of the metadata that challenges name.
-func (g *Guard) MetadataURL() string { return g.metadataURL }
-
 // MetadataPaths returns the paths at which to serve [Guard.Metadata]: the well-known path followed
 // by the path of Resource, and the bare well-known path, which some clients use. Both are at the
 // root of the host, whatever prefix the resource is mounted below. Only one resource of a host can

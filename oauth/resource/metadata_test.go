@@ -50,7 +50,6 @@ func TestMetadataIsPublicAndReadOnly(t *testing.T) {
 		Documentation: "https://example.com/docs", Policy: "https://example.com/policy", Terms: "https://example.com/terms"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"/.well-known/oauth-protected-resource"}, guard.MetadataPaths())
-	require.Equal(t, "https://mcp.example.com/.well-known/oauth-protected-resource", guard.MetadataURL())
 	for verb, status := range map[string]int{http.MethodGet: 200, http.MethodHead: 200, http.MethodOptions: 204, http.MethodPost: 405, http.MethodPut: 405, http.MethodDelete: 405} {
 		w := httptest.NewRecorder()
 		guard.Metadata().ServeHTTP(w, httptest.NewRequest(verb, "/", nil))

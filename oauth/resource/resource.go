@@ -96,9 +96,6 @@ type Options struct {
 
 	// DPoP accepts tokens that are bound to a key of the client. Nil rejects such tokens.
 	DPoP *DPoP
-	// RequestURL returns the URL as the client sees it, which DPoP proofs must name. Nil means the
-	// origin of Resource with the path of the request. Set it behind a proxy that changes paths.
-	RequestURL func(*http.Request) string
 
 	// AllowedOrigins are the origins ("https://app.example.com") whose pages may read error
 	// responses. Use the same list as in the options of the transport. The guard answers their
@@ -221,9 +218,6 @@ func New(opts Options) (*Guard, error) {
 	}
 	if strings.HasPrefix(g.origin, "http:") && !g.local {
 		g.opts.Logger.Warn("resource: tokens for this resource travel without protection; serve it by https", "resource", opts.Resource)
-	}
-	if g.opts.RequestURL == nil {
-		g.opts.RequestURL = g.requestURL
 	}
 	return g, nil
 }

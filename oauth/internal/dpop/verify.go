@@ -109,9 +109,6 @@ type Request struct {
 // Verify stores only valid proofs. Otherwise a thief with a stolen token could fill the store with
 // proofs signed by other keys.
 func (v *Verifier) Verify(ctx context.Context, text string, r Request) (thumbprint string, err error) {
-	if r.Token != "" && r.Thumbprint == "" {
-		return "", errors.New("dpop: the Request has a Token and no Thumbprint; a token that is not bound to a key needs no proof")
-	}
 	key, claims, err := parse(text)
 	if err != nil {
 		return "", err

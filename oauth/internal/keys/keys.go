@@ -14,8 +14,12 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// Sign returns claims as a JWT.
-func Sign(signer jose.Signer, claims any) (string, error) {
+// Sign returns claims as a JWT. The key is a private key, or a [jose.JSONWebKey] with one and a key ID.
+func Sign(key any, algorithm jose.SignatureAlgorithm, opts *jose.SignerOptions, claims any) (string, error) {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, opts)
+	if err != nil {
+		return "", err
+	}
 	return jwt.Signed(signer).Claims(claims).Serialize()
 }
 
