@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/expiring", "internal/httpguard", "internal/httpserve", "internal/jsonx",
 		"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
 	"oauth/oauthclient": {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"},
-	"oauth/oauthtest":   {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/oauthtest":   {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt", "golang.org/x/oauth2"},
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
