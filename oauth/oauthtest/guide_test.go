@@ -6,13 +6,14 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -253,25 +254,30 @@ func TestTokensBoundToAKey(t *testing.T) {
 func TestProgramsWithoutAUserLogIn(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	provider := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{{ID: "app", Secret: "secret"}}})
+	bearer := func(form url.Values) (*oauthtest.Token, error) {
+		subject := map[string]string{"of the platform": "job-7", "of the provider": "ada"}[form.Get("assertion")]
+		return &oauthtest.Token{Subject: subject, Audience: form["resource"], Scopes: strings.Fields(form.Get("scope"))}, nil
+	}
 	as := oauthtest.New(t, &oauthtest.Options{
-		Trusts:  []*oauthtest.Server{provider},
 		Clients: []oauthtest.Client{{ID: "robot", Key: key.Public()}, {ID: "app", Secret: "secret"}},
+		Grants:  map[string]func(url.Values) (*oauthtest.Token, error){"urn:ietf:params:oauth:grant-type:jwt-bearer": bearer},
 	})
-	url := start(t, as, nil)
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"access_token":"of the provider","issued_token_type":"urn:ietf:params:oauth:token-type:id-jag","token_type":"N_A"}`)
+	}))
+	defer provider.Close()
+	diary := start(t, as, nil)
 
 	// docs:begin itself
 	robot := &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{
 		Issuer: as.Issuer, ClientID: "robot", Key: key, // or a ClientSecret
 	}}
 	// docs:end itself
-	require.Equal(t, "Written, robot.", write(t, as, url, robot, oauthclient.Options{}))
+	require.Equal(t, "Written, robot.", write(t, as, diary, robot, oauthclient.Options{}))
 
 	// A real platform writes the assertion into a file, for example.
-	platformToken := func(audience string) string {
-		expires := time.Now().Add(time.Minute).Unix()
-		return provider.Sign("JWT", map[string]any{"iss": provider.Issuer, "sub": "job-7", "aud": audience, "exp": expires})
-	}
+	platformToken := func(string) string { return "of the platform" }
 	// docs:begin workload
 	workload := &oauthclient.WorkloadIdentity{
 		Issuer: as.Issuer,
@@ -280,18 +286,18 @@ func TestProgramsWithoutAUserLogIn(t *testing.T) {
 		},
 	}
 	// docs:end workload
-	require.Equal(t, "Written, job-7.", write(t, as, url, workload, oauthclient.Options{}))
+	require.Equal(t, "Written, job-7.", write(t, as, diary, workload, oauthclient.Options{}))
 
-	idToken := provider.IDToken("ada", "app")
+	const idToken = "of ada"
 	// docs:begin enterprise
 	enterprise := &oauthclient.EnterpriseManaged{
 		Credentials:           oauthclient.Credentials{Issuer: as.Issuer, ClientID: "app", ClientSecret: "secret"},
-		Provider:              oauthclient.Credentials{Issuer: provider.Issuer, ClientID: "app", ClientSecret: "secret"},
-		ProviderTokenEndpoint: provider.Endpoint("token"),
+		Provider:              oauthclient.Credentials{Issuer: provider.URL, ClientID: "app", ClientSecret: "secret"},
+		ProviderTokenEndpoint: provider.URL + "/token",
 		Subject: func(context.Context) (token, kind string, err error) {
 			return idToken, oauthclient.TokenTypeID, nil // from the user's login at the provider
 		},
 	}
 	// docs:end enterprise
-	require.Equal(t, "Written, ada.", write(t, as, url, enterprise, oauthclient.Options{}))
+	require.Equal(t, "Written, ada.", write(t, as, diary, enterprise, oauthclient.Options{}))
 }
