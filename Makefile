@@ -12,7 +12,7 @@ MODULES := $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell git ls-files '*go.mod'
 PUBLIC  := . fleet/boltfleet fleet/redisfleet mcptest/browser
 
 # Packages with goroutines of their own, which check tests with the race detector.
-RACE := ./client ./internal/... ./mcpkit/... ./ext/tasks ./fleet/... ./transport/...
+RACE := ./client ./internal/conn ./internal/httpserve ./mcpkit ./ext/tasks ./fleet/... ./transport/...
 
 # The platforms that the library must compile for, tests included.
 PLATFORMS := linux/386 linux/arm64 windows/amd64 darwin/arm64
@@ -70,6 +70,7 @@ lint: ## run golangci-lint in all modules
 .PHONY: race
 race: ## test with the race detector where goroutines are
 	go test -race -timeout 20m $(RACE)
+	for dir in fleet/boltfleet fleet/redisfleet; do (cd $$dir && go test -race -timeout 20m ./...); done
 
 .PHONY: long-race
 long-race: ## test all modules with the race detector, long tests included
@@ -93,7 +94,8 @@ interop: ## test with the clients and servers of other SDKs (needs npm)
 
 .PHONY: interop-quick
 interop-quick: ## test with one client of the TypeScript SDK and one of go-sdk (needs npm)
-	@internal/interop/run.sh http 2026-07-28
+	@internal/interop/run.sh "go-sdk at mcpkit" http 2026-07-28
+	@internal/interop/run.sh "@modelcontextprotocol/client at mcpkit" http 2025-11-25
 
 .PHONY: platforms
 platforms: ## check the types for other platforms
