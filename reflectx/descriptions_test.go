@@ -8,9 +8,10 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/base"
 	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/notes"
-	"github.com/stretchr/testify/require"
 )
 
 // A program has the same descriptions with its source and without.

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
@@ -22,9 +21,8 @@ type Injector func(ctx context.Context) (v reflect.Value, done func(), err error
 // FuncOptions tells [Compile] what it cannot find out from the function. The zero value works for
 // functions that take a context, an input struct, both or nothing.
 type FuncOptions struct {
-	// Method is the method that the function is, bound to its value; nil for other functions. The
-	// method is then called with the value as its first parameter, which saves an allocation per
-	// call.
+	// Method is the method that the function is, bound to its value; nil for other functions. It is
+	// then called with the value as its first parameter, which saves an allocation per call.
 	Method *Method
 	// Site is the function's name and place, for errors: "Notes.Search (notes.go:12)". "" means
 	// none.
@@ -89,8 +87,6 @@ type Func struct {
 	injected []injectedParam
 	outputs  []reflect.Type
 	fails    bool // the last result is an error
-	reuse    bool // the input is copied into the parameters, so its memory can be reused
-	frames   sync.Pool
 }
 
 // A decodedParam is a parameter that comes from the arguments.
@@ -112,16 +108,6 @@ type injectedParam struct {
 	inject Injector // nil means the context itself
 }
 
-// A frame is the memory of one call.
-type frame struct {
-	all    []reflect.Value // all values passed to the call
-	in     []reflect.Value // part of all: without the receiver
-	input  reflect.Value   // addressable; invalid if nothing comes from the arguments
-	ctx    context.Context
-	ctxVal reflect.Value // ctx as a value of type context.Context, made once
-	done   []func()
-}
-
 // Input returns the input of f, or nil if nothing comes from the arguments.
 func (f *Func) Input() *Input { return f.input }
 
@@ -136,23 +122,42 @@ func (f *Func) Outputs() []reflect.Type { return slices.Clone(f.outputs) }
 // the function, and is not wrapped. If the function returns an error, Call also returns its other
 // results. Call does not recover panics, but calls the done functions of the injectors first.
 func (f *Func) Call(ctx context.Context, args json.RawMessage) ([]reflect.Value, error) {
-	fr := f.frame()
-	defer f.release(fr)
-	switch {
-	case f.input != nil:
-		if err := f.input.Decode(ctx, args, fr.input); err != nil {
-			return nil, err
+	return f.run(ctx, func(in []reflect.Value) error {
+		switch {
+		case f.input != nil:
+			return f.decode(in, func(v reflect.Value) error { return f.input.Decode(ctx, args, v) })
+		case f.schema != nil:
+			return f.takeWhole(args, in)
 		}
-	case f.schema != nil:
-		if err := f.takeWhole(args, fr); err != nil {
-			return nil, err
+		return nil
+	})
+}
+
+// CallText is like Call, for arguments that are text: the variables of a URI template or the
+// arguments of a prompt. get returns the text of an argument and whether it was given.
+func (f *Func) CallText(ctx context.Context, get func(name string) (string, bool)) ([]reflect.Value, error) {
+	return f.run(ctx, func(in []reflect.Value) error {
+		if f.input == nil {
+			return nil
 		}
+		return f.decode(in, func(v reflect.Value) error { return f.input.DecodeText(ctx, get, v) })
+	})
+}
+
+// decode decodes the arguments into a new value and sets the parameters that come from it.
+func (f *Func) decode(in []reflect.Value, into func(v reflect.Value) error) error {
+	v := reflect.New(f.input.Type()).Elem()
+	if err := into(v); err != nil {
+		return err
 	}
-	return f.run(ctx, fr)
+	for _, p := range f.decoded {
+		in[p.index] = p.pick(v)
+	}
+	return nil
 }
 
 // takeWhole validates args by the schema and sets the parameter that receives all of them.
-func (f *Func) takeWhole(args json.RawMessage, fr *frame) error {
+func (f *Func) takeWhole(args json.RawMessage, in []reflect.Value) error {
 	if len(args) == 0 {
 		args = emptyObject
 	}
@@ -168,49 +173,36 @@ func (f *Func) takeWhole(args json.RawMessage, fr *frame) error {
 	} else if err := jsonx.Unmarshal(args, v.Addr().Interface()); err != nil {
 		return fmt.Errorf("reflectx: arguments that fit their schema do not decode: %w", err)
 	}
-	fr.in[f.whole.index] = v
+	in[f.whole.index] = v
 	return nil
 }
 
-// CallText is like Call, for arguments that are text: the variables of a URI template or the
-// arguments of a prompt. get returns the text of an argument and whether it was given.
-func (f *Func) CallText(ctx context.Context, get func(name string) (string, bool)) ([]reflect.Value, error) {
-	fr := f.frame()
-	defer f.release(fr)
-	if f.input != nil {
-		if err := f.input.DecodeText(ctx, get, fr.input); err != nil {
-			return nil, err
-		}
+// run sets the parameters and calls the function. Arguments are decoded before any injector runs, so
+// a bad argument does not open a connection. The done functions run in reverse order, all of them
+// even if one panics.
+func (f *Func) run(ctx context.Context, decode func(in []reflect.Value) error) ([]reflect.Value, error) {
+	all := make([]reflect.Value, f.calls.Type().NumIn())
+	in := all[copy(all, f.receiver):]
+	if err := decode(in); err != nil {
+		return nil, err
 	}
-	return f.run(ctx, fr)
-}
-
-// run binds the parameters and calls the function. Arguments are decoded before any injector runs,
-// so a bad argument does not open a connection.
-func (f *Func) run(ctx context.Context, fr *frame) ([]reflect.Value, error) {
-	for i := range f.decoded {
-		p := &f.decoded[i]
-		fr.in[p.index] = p.pick(fr.input)
-	}
-	for i := range f.injected {
-		p := &f.injected[i]
+	for _, p := range f.injected {
 		if p.inject == nil {
-			fr.ctx = ctx
-			fr.in[p.index] = fr.ctxVal
+			in[p.index] = reflect.ValueOf(&ctx).Elem()
 			continue
 		}
 		v, done, err := p.inject(ctx)
 		if done != nil {
-			fr.done = append(fr.done, done)
+			defer done()
 		}
 		if err != nil {
 			return nil, err
 		}
-		if fr.in[p.index], err = f.fit(p, v); err != nil {
+		if in[p.index], err = f.fit(p, v); err != nil {
 			return nil, err
 		}
 	}
-	out := f.calls.Call(fr.all)
+	out := f.calls.Call(all)
 	if !f.fails {
 		return out, nil
 	}
@@ -222,7 +214,7 @@ func (f *Func) run(ctx context.Context, fr *frame) ([]reflect.Value, error) {
 }
 
 // fit checks and converts an injected value, since reflect's Call would panic.
-func (f *Func) fit(p *injectedParam, v reflect.Value) (reflect.Value, error) {
+func (f *Func) fit(p injectedParam, v reflect.Value) (reflect.Value, error) {
 	if !v.IsValid() {
 		return reflect.Zero(p.typ), nil
 	}
@@ -230,46 +222,6 @@ func (f *Func) fit(p *injectedParam, v reflect.Value) (reflect.Value, error) {
 		return v, &Error{Site: f.site, Msg: fmt.Sprintf("parameter %d is a %s, but its provider gave a %s", p.index+1, p.typ, t)}
 	}
 	return v, nil
-}
-
-func (f *Func) frame() *frame {
-	fr, _ := f.frames.Get().(*frame)
-	if fr == nil {
-		fr = &frame{all: make([]reflect.Value, f.calls.Type().NumIn())}
-		fr.in = fr.all[copy(fr.all, f.receiver):]
-		fr.ctxVal = reflect.ValueOf(&fr.ctx).Elem()
-	}
-	if f.input != nil && !fr.input.IsValid() {
-		fr.input = reflect.New(f.input.Type()).Elem()
-	}
-	return fr
-}
-
-// release ends the call. It calls the done functions in reverse order, and clears the frame before
-// it returns to the pool.
-func (f *Func) release(fr *frame) {
-	defer func() {
-		clear(fr.in)
-		clear(fr.done)
-		fr.ctx = nil
-		fr.done = fr.done[:0]
-		switch {
-		case !fr.input.IsValid():
-		case f.reuse:
-			fr.input.SetZero()
-		default:
-			fr.input = reflect.Value{}
-		}
-		f.frames.Put(fr)
-	}()
-	runAll(fr.done)
-}
-
-// runAll calls the functions in reverse order, all of them even if one panics.
-func runAll(done []func()) {
-	for _, d := range done {
-		defer d()
-	}
 }
 
 // String returns the function's name for messages.

@@ -132,7 +132,7 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 		return
 	}
 	switch what := unusable(t, map[reflect.Type]bool{}); {
-	case t.Kind() == reflect.Interface && t.NumMethod() > 0 && c.Input.Unions[t] == nil:
+	case t.Kind() == reflect.Interface && t.NumMethod() > 0:
 		c.errorf("parameter %d is the interface %s, which neither an argument nor a provider can give; %s", i+1, t, c.given(t))
 	case what != "":
 		c.errorf("parameter %d (%s): %s cannot come from JSON; %s", i+1, typeText(t), what, c.given(t))
@@ -168,7 +168,7 @@ func (c *planner) given(t reflect.Type) string {
 	if c.Provide != "" {
 		provide = c.Provide + ", or "
 	}
-	return c.Input.give(t) + provide + "take one of " + strings.Join(append([]string{"context.Context"}, c.Injectable...), ", ")
+	return provide + "take one of " + strings.Join(append([]string{"context.Context"}, c.Injectable...), ", ")
 }
 
 // structInput plans a function whose arguments are the fields of a struct.
@@ -194,7 +194,7 @@ func (c *planner) structInput(t reflect.Type, i int) {
 	if pointer {
 		p.pick = reflect.Value.Addr
 	}
-	c.f.input, c.f.decoded, c.f.reuse = in, []decodedParam{p}, !pointer
+	c.f.input, c.f.decoded = in, []decodedParam{p}
 }
 
 // plainInput plans a function whose arguments are plain parameters.
@@ -208,7 +208,7 @@ func (c *planner) plainInput(t reflect.Type) {
 		c.wrap(err)
 		return
 	}
-	c.f.input, c.f.reuse = in, true
+	c.f.input = in
 	for n, i := range c.plain {
 		c.f.decoded = append(c.f.decoded, decodedParam{index: i, pick: func(v reflect.Value) reflect.Value { return v.Field(n) }})
 	}

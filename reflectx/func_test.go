@@ -374,28 +374,6 @@ func TestCallsShareNoMemory(t *testing.T) {
 	require.Equal(t, [][]string{{"a", "b"}, {"c"}, nil}, plain)
 }
 
-// The pool keeps no values of a call alive.
-func TestReleaseClearsTheFrame(t *testing.T) {
-	f := compile(t, func(ctx context.Context, in addInput) {}, FuncOptions{})
-	fr := f.frame()
-	require.NoError(t, f.input.Decode(t.Context(), json.RawMessage(`{"a":1}`), fr.input))
-	fr.done = append(fr.done, func() {})
-	_, err := f.run(t.Context(), fr)
-	require.NoError(t, err)
-	require.True(t, fr.in[0].IsValid())
-	f.release(fr)
-	require.Equal(t, make([]reflect.Value, 2), fr.in)
-	require.Nil(t, fr.ctx)
-	require.Nil(t, fr.done[:1][0])
-	require.True(t, fr.input.IsZero())
-
-	f = compile(t, func(in *addInput) {}, FuncOptions{})
-	fr = f.frame()
-	require.True(t, fr.input.IsValid())
-	f.release(fr)
-	require.False(t, fr.input.IsValid(), "the function may have kept the pointer")
-}
-
 func TestCallIsSafeForConcurrentUse(t *testing.T) {
 	f := compile(t, func(ctx context.Context, a int, b string) (int, string) { return a, b }, FuncOptions{HasParams: true, Params: "a,b"})
 	var wg sync.WaitGroup

@@ -180,36 +180,3 @@ func asJSON(t *testing.T, v plainArguments) string {
 }
 
 var negativeZero = regexp.MustCompile(`([:,\[])-0([],}])`)
-
-// FuzzUnion decodes any bytes into unions, with Repair and without. An accepted value is encoded to
-// JSON that is accepted without Repair.
-func FuzzUnion(f *testing.F) {
-	for _, seed := range []string{
-		`{"main":{"kind":"circle","radius":1}}`, `{"main":{"radius":1,"kind":"circle"},"extra":{"kind":"box","side":1,"label":"x"}}`,
-		`{"main":{"kind":"group","name":"g","members":[{"kind":"group","name":"","members":[]}]},"named":{"a":{"kind":"box","side":2}}}`,
-		`{"main":"{\"kind\":\"circle\",\"radius\":\"1\"}"}`, `{"main":{"\u006bind":"box","side":1}}`, `{"main":{"kind":"box","kind":"circle"}}`, `{"main":{"kind":null}}`, `{"main":{}}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	o := reflectx.InputOptions{Unions: figures(f)}
-	strict := newDrawing(f)
-	o.Repair = true
-	loose, err := reflectx.NewInput("T", reflect.TypeFor[drawing](), o)
-	require.NoError(f, err)
-	encode := reflectx.OutputEncoder(reflect.TypeFor[drawing](), o)
-	f.Fuzz(func(t *testing.T, args []byte) {
-		if !validJSON(args) {
-			return
-		}
-		for _, in := range []*reflectx.Input{strict, loose} {
-			v := reflect.New(in.Type()).Elem()
-			if err := in.Decode(context.Background(), args, v); err != nil {
-				require.NotEmpty(t, err.(*reflectx.ArgumentError).Violations)
-				continue
-			}
-			written, err := encode(nil, v)
-			require.NoError(t, err)
-			require.NoError(t, strict.Decode(context.Background(), written, reflect.New(in.Type()).Elem()), "%s", written)
-		}
-	})
-}

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/go-playground/validator/v10"
+	"github.com/invopop/jsonschema"
+
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
@@ -23,14 +25,13 @@ type InputOptions struct {
 	Owner  reflect.Type
 	Method string
 
-	// Validate checks the rules of validate tags, except those about missing members, which a
-	// decoded struct does not show. Register custom rules before compiling. Nil means a validator
-	// with WithRequiredStructEnabled and only the standard rules; most rules are then compiled,
-	// which makes them many times faster.
+	// Validate judges decoded values by the rules of validate tags, after the schema. Register rules
+	// of your own before, and [RegisterRules]. Nil means a validator with WithRequiredStructEnabled
+	// and the standard rules.
 	Validate *validator.Validate
 
 	// Repair accepts values that are wrong but unambiguous: "5" for 5, "true" for true, JSON in a
-	// string for an object or array. The published schema does not mention it.
+	// string for an object or array, one value for a list. The published schema does not mention it.
 	Repair bool
 
 	// Repaired, if not nil, is called for each repaired value, with the context of the call.
@@ -51,40 +52,22 @@ type InputOptions struct {
 
 	// What is the name of the values in error messages: "variables of the URI". "" means arguments.
 	What string
-
-	// Give returns the advice, in errors, on how to decode an interface type: "register its types
-	// with Union". Nil and "" mean none.
-	Give func(t reflect.Type) string
-
-	// Memo remembers types that several inputs and outputs have, which must have the same options
-	// except for Owner, Method and What. Nil means that each compiles its types anew.
-	Memo *Memo
-
-	// Unions holds the unions of interface types with known implementations. See [NewUnion].
-	Unions map[reflect.Type]*Union
-}
-
-// give returns the advice of o.Give for t, followed by a comma.
-func (o *InputOptions) give(t reflect.Type) string {
-	if o.Give == nil || o.Give(t) == "" {
-		return ""
-	}
-	return o.Give(t) + ", "
 }
 
 // An Input describes the arguments of one function: the schema to publish, and a decoder that
-// accepts exactly the arguments that the schema allows. Create one with [NewInput] or [NewParams].
+// enforces it. Create one with [NewInput] or [NewParams].
 //
 // An Input never changes and is safe for concurrent use.
 type Input struct {
+	t        reflect.Type
 	root     *node
 	schema   json.RawMessage
 	example  json.RawMessage
+	fields   []Field
 	what     string // name of the values in errors; "" means arguments
 	repair   bool
-	repaired func(context.Context) // not nil
-	asks     bool                  // some rules need the whole struct and are checked last
-	own      bool                  // the program's own validator checks all rules
+	repaired func(context.Context)
+	judges   bool // there are rules for the validator
 	validate *validator.Validate
 }
 
@@ -180,8 +163,93 @@ func NewParams(site string, params []Param, o InputOptions) (*Input, error) {
 	return c.input(reflect.StructOf(fields))
 }
 
+// input compiles the struct type t: invopop/jsonschema makes the schema, the walk folds the tags into
+// it, and the check is compiled from what is published.
+func (c *compiler) input(t reflect.Type) (*Input, error) {
+	if m := ownJSON(t, forInput); m != "" {
+		c.errorf("%s has the method %s, so its fields do not say what it takes; write a plain struct", typeText(t), m)
+		return nil, c.errs
+	}
+	s, fields := c.root(t)
+	in := &Input{t: t, fields: fields, what: c.o.What, repair: c.o.Repair, repaired: c.o.Repaired, validate: c.validate}
+	in.root = c.compile(s, false)
+	c.fill(s, map[*jsonschema.Schema]bool{})
+	for _, f := range c.fields {
+		if !c.hasMistake(f.where) {
+			c.impossible(f)
+		}
+	}
+	c.checkSamples()
+	if in.judges = c.o.Validate != nil || c.ruled; in.judges && len(c.errs) == 0 {
+		c.judgeOnce(t)
+	}
+	if s.AnyOf != nil || s.OneOf != nil || s.AllOf != nil || s.Not != nil {
+		c.errorf("the schema has anyOf, oneOf, allOf or not at its root, for which clients refuse the whole list; move it to a field")
+	}
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	var err error
+	if in.schema, err = c.publish(s); err != nil {
+		return nil, err
+	}
+	if raw, ok := c.exampleOf(s); ok && in.Decode(context.Background(), raw, reflect.New(t).Elem()) == nil {
+		in.example = raw
+	}
+	return in, nil
+}
+
+// checkSamples checks the defaults and the examples.
+func (c *compiler) checkSamples() {
+	for _, sample := range c.samples {
+		n := c.nodes[sample.f.s]
+		if n == nil || c.hasMistake(sample.f.where) {
+			continue
+		}
+		k := checker{b: sample.raw}
+		k.value(n, 0)
+		if len(k.err.Violations) == 0 {
+			if err := jsonx.Unmarshal(k.edited(), reflect.New(sample.f.sf.Type).Interface()); err != nil {
+				k.violate(n, sample.raw, n.want)
+			}
+		}
+		if len(k.err.Violations) == 0 {
+			continue
+		}
+		v := k.err.Violations[0]
+		text := "is " + v.Got + ", which is not " + v.Want
+		switch {
+		case v.Want == "":
+			text = "has an unknown member " + strconv.Quote(strings.TrimPrefix(v.Pointer, "/"))
+		case v.Got == "":
+			text = "lacks " + v.Want
+		}
+		if v.Pointer != "" && v.Want != "" {
+			text = "at " + v.Pointer + " " + text
+		}
+		instead := "write one that is"
+		switch n.kind {
+		case '[':
+			instead = `write JSON, such as ["a"] or [1]`
+		case '{':
+			instead = `write JSON, such as {"a":1}`
+		}
+		c.errorAt(sample.f.where, "the %s %s; %s", sample.what, text, instead)
+	}
+}
+
+// hasMistake reports whether a mistake was found at a field or below it.
+func (c *compiler) hasMistake(site string) bool {
+	for _, e := range c.errs {
+		if strings.HasPrefix(e.Site, site) {
+			return true
+		}
+	}
+	return false
+}
+
 // Type returns the struct type that [Input.Decode] fills.
-func (in *Input) Type() reflect.Type { return in.root.t }
+func (in *Input) Type() reflect.Type { return in.t }
 
 // Schema returns the JSON Schema (2020-12) to publish: compact, an object at the root. It must not
 // be changed.
@@ -190,97 +258,70 @@ func (in *Input) Schema() json.RawMessage { return in.schema }
 // Example returns an arguments object that [Input.Decode] accepts, or nil if none was found.
 func (in *Input) Example() json.RawMessage { return in.example }
 
-// Fields returns the members of the arguments object in the order of the schema. It builds them on
-// each call, to save memory: call it during registration, not for each request.
-func (in *Input) Fields() []Field { return in.root.obj.list(map[*object]bool{}) }
+// Fields returns the members of the arguments object in the order of the schema. They must not be
+// changed.
+func (in *Input) Fields() []Field { return in.fields }
 
 // Decode decodes args, which must be valid JSON, into v, an addressable zero value of the input's
-// type. Absent members get their defaults. Nil args mean {}. The error is an [*ArgumentError] with
-// every violation; v must then not be used.
+// type. Absent members get their defaults. Nil args mean {}. An [*ArgumentError] has every violation
+// of the schema, or else every one that only the validator finds; v must then not be used.
 func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Value) error {
-	d := decoders.Get().(*decoder)
-	d.begin(ctx, in, args)
 	if len(args) == 0 {
-		d.b = emptyObject
+		args = emptyObject
 	}
-	start := jsonx.SkipSpace(d.b, 0)
-	in.root.readValue(d, in.root, start, v)
-	if in.asks && d.more == 0 {
-		d.ask(v)
+	k := checker{ctx: ctx, b: args, repair: in.repair, repaired: in.repaired}
+	k.value(in.root, jsonx.SkipSpace(args, 0))
+	if len(k.err.Violations) > 0 {
+		return in.failed(k.err)
 	}
-	err := d.end()
-	decoders.Put(d)
-	return err
+	b := k.edited()
+	if err := jsonx.Unmarshal(b, v.Addr().Interface()); err != nil {
+		return in.failed(in.root.undecoded(err, b))
+	}
+	if !in.judges {
+		return nil
+	}
+	return in.judge(ctx, v, args, b)
 }
 
-// DecodeText is like [Input.Decode] for values that are text: variables of a URI, arguments of a
-// prompt. get returns the text of the member name, and whether it was given. A string is the text
-// itself, other scalars, arrays and objects are decoded as JSON; an array of scalars may also be
-// separated by commas.
-func (in *Input) DecodeText(ctx context.Context, get func(name string) (string, bool), v reflect.Value) error {
-	args := []byte{'{'}
-	for _, f := range in.root.obj.fields {
-		text, ok := get(f.Name)
-		if !ok {
-			continue
-		}
-		if len(args) > 1 {
-			args = append(args, ',')
-		}
-		args = jsonx.AppendString(args, f.Name)
-		args = append(args, ':')
-		args = appendText(args, f.node, text)
-	}
-	return in.Decode(ctx, append(args, '}'), v)
+func (in *Input) failed(err ArgumentError) error {
+	err.Example, err.what = in.example, in.what
+	return &err
 }
 
-// appendText appends the JSON value of text for n. A text that does not fit becomes a JSON string,
-// so that the decoder reports what is allowed.
-func appendText(dst []byte, n *node, text string) []byte {
-	trimmed := strings.TrimSpace(text)
-	switch n.shape {
-	case shapeString, shapeBytes, shapeText, shapeTime, shapeDuration, shapeAny:
-		return jsonx.AppendString(dst, text)
-	case shapeBool, shapeInt, shapeUint, shapeFloat, shapeBig, shapeNumber:
-		if strings.HasPrefix(trimmed, "\"") {
-			break
-		}
-		if jsonx.Valid([]byte(trimmed)) {
-			return append(dst, trimmed...)
-		}
-	case shapeSlice, shapeArray:
-		if strings.HasPrefix(trimmed, "[") && jsonx.Valid([]byte(trimmed)) {
-			return append(dst, trimmed...)
-		}
-		switch n.elem.shape {
-		case shapeSlice, shapeArray, shapeMap, shapeStruct, shapeRaw, shapeCustom:
-		default:
-			return appendList(dst, n.elem, text)
-		}
-	default:
-		if jsonx.Valid([]byte(trimmed)) {
-			return append(dst, trimmed...)
-		}
+// undecoded returns the violation for a value that the schema allows and its type does not decode,
+// such as the text of a netip.Addr.
+func (n *node) undecoded(err error, b []byte) (wrong ArgumentError) {
+	n, raw, pointer, secret := n.at(jsonx.ErrorPointer(err), b)
+	want := n.want
+	if n.any && n.t != nil && n.t.Kind() == reflect.Interface {
+		want = "a value with numbers between -1.8e308 and 1.8e308"
 	}
-	return jsonx.AppendString(dst, text)
+	wrong.add(Violation{Pointer: pointer, Got: n.got(raw, secret), Want: want})
+	return wrong
 }
 
-func appendList(dst []byte, elem *node, text string) []byte {
-	dst = append(dst, '[')
-	if text != "" {
-		for i, part := range strings.Split(text, ",") {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendText(dst, elem, strings.TrimSpace(part))
+// at returns the node and the value at a JSON pointer into b, and whether it is in a secret. It stops
+// at a value whose parts the schema does not describe; known is the pointer to it.
+func (n *node) at(pointer string, b []byte) (_ *node, raw []byte, known string, secret bool) {
+	raw = b
+	for rest := pointer; rest != "" && !n.any; {
+		token, after, _ := strings.Cut(rest[1:], "/")
+		known, rest = known+"/"+token, strings.Repeat("/", min(len(after), 1))+after
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		raw, secret = child(raw, token), secret || n.secret
+		if at := n.find(token); at >= 0 {
+			n = n.props[at].node
+		} else if n.items != nil {
+			n = n.items
+		} else {
+			n = n.extra
 		}
 	}
-	return append(dst, ']')
+	return n, raw, known, secret
 }
 
 var emptyObject = []byte("{}")
-
-var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 // defaultValidate returns the validator of inputs whose options have none.
 var defaultValidate = sync.OnceValue(func() *validator.Validate {
@@ -299,4 +340,13 @@ func jsonFieldName(f reflect.StructField) string {
 		return f.Name
 	}
 	return name
+}
+
+// RegisterRules registers the rule of this package that validator/v10 does not have: enum, which the
+// schema checks. Call it before v is used. A nil v is allowed.
+func RegisterRules(v *validator.Validate) error {
+	if v == nil {
+		return nil
+	}
+	return v.RegisterValidation("enum", func(validator.FieldLevel) bool { return true })
 }

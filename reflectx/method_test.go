@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/base"
 	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/notes"
-	"github.com/stretchr/testify/require"
 )
 
 // place returns the file that declares a method.

@@ -3,76 +3,14 @@ package reflectx
 import (
 	"encoding/json"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/invopop/jsonschema"
 )
 
-// The rules of validate tags, one line each: the check, the keywords of the schema, and the text
-// for people and models. Rules that are not in these tables are left to the validator.
-
-// A comparison compares a number, or the length of a text, an array or a map, with its parameter.
-type comparison struct {
-	holds  func(sign int) bool                        // sign of the value compared with the parameter
-	number func(kw *jsonschema.Schema, p json.Number) // adds the keyword for a number
-	length func(p int64) (low, high int64)            // returns the limits for a length
-	not    bool                                       // the schema refuses that length
-	equal  bool                                       // texts and bools are compared by value
-	text   string                                     // the text before the parameter
-	span   string                                     // the same for a time.Duration
-	moment string                                     // the text for a time.Time, which is compared with the time of the call
-}
-
-// anyLength means no limit of a length.
-const anyLength = math.MaxInt64
-
-var (
-	atLeast = comparison{
-		holds:  func(sign int) bool { return sign >= 0 },
-		number: func(kw *jsonschema.Schema, p json.Number) { kw.Minimum = stricter(kw.Minimum, p, 1) },
-		length: func(p int64) (low, high int64) { return p, anyLength },
-		text:   "of at least ", span: "of at least ", moment: "in the future",
-	}
-	atMost = comparison{
-		holds:  func(sign int) bool { return sign <= 0 },
-		number: func(kw *jsonschema.Schema, p json.Number) { kw.Maximum = stricter(kw.Maximum, p, -1) },
-		length: func(p int64) (low, high int64) { return anyLength, p },
-		text:   "of at most ", span: "of at most ", moment: "in the past",
-	}
-	equal = comparison{
-		holds:  func(sign int) bool { return sign == 0 },
-		number: func(kw *jsonschema.Schema, p json.Number) { kw.Const = p },
-		length: func(p int64) (low, high int64) { return p, p },
-		text:   "equal to ", span: "of exactly ", equal: true,
-	}
-)
-
-var comparisons = map[string]comparison{
-	"min": atLeast, "gte": atLeast, "max": atMost, "lte": atMost, "eq": equal,
-	"gt": {
-		holds:  func(sign int) bool { return sign > 0 },
-		number: func(kw *jsonschema.Schema, p json.Number) { kw.ExclusiveMinimum = stricter(kw.ExclusiveMinimum, p, 1) },
-		length: func(p int64) (low, high int64) { return p + 1, anyLength },
-		text:   "greater than ", span: "longer than ", moment: "in the future",
-	},
-	"lt": {
-		holds:  func(sign int) bool { return sign < 0 },
-		number: func(kw *jsonschema.Schema, p json.Number) { kw.ExclusiveMaximum = stricter(kw.ExclusiveMaximum, p, -1) },
-		length: func(p int64) (low, high int64) { return anyLength, p - 1 },
-		text:   "less than ", span: "shorter than ", moment: "in the past",
-	},
-	"len": {holds: equal.holds, number: equal.number, length: equal.length, text: equal.text, span: equal.span},
-	"ne": {
-		holds:  func(sign int) bool { return sign != 0 },
-		number: func(kw *jsonschema.Schema, p json.Number) { refuse(kw, &jsonschema.Schema{Const: p}) },
-		length: equal.length, not: true,
-		text: "other than ", span: "other than ", equal: true,
-	},
-}
+// The rules of validate tags that have a keyword in JSON Schema or a text of their own. All of them
+// are also judged by the validator.
 
 // numberRules are text rules that mean an interval for numbers. An empty limit allows every number.
 var numberRules = map[string]struct{ low, high json.Number }{
@@ -81,14 +19,10 @@ var numberRules = map[string]struct{ low, high json.Number }{
 
 // A textRule is a rule about a string.
 type textRule struct {
-	pattern string // a regular expression for Go and JavaScript, used by the check and the schema
-	format  string // the format in the schema, for rules without a short pattern; the validator checks them
-	more    bool   // the pattern is incomplete; the validator checks the rest
-
-	guard func(string) bool // refuses texts that the validator accepts and the format does not
-
-	phrase string // the text after "a string"
-	others bool   // values of other types can satisfy the rule, too
+	pattern string // a regular expression of Go and JavaScript, for the schema
+	format  string // the format in the schema
+	phrase  string // the text after "a string"
+	others  bool   // values of other types can satisfy the rule, too
 }
 
 var textRules = map[string]textRule{
@@ -134,15 +68,15 @@ var textRules = map[string]textRule{
 	"ulid":            {pattern: "^[0-7][A-HJKMNP-TV-Za-hjkmnp-tv-z0-9]{25}$", phrase: "that is a ULID"},
 	"ein":             {pattern: "^([0-9]{2}-[0-9]{7})$", phrase: "that is an EIN"},
 
-	"email":            {format: "email", guard: isEmail, phrase: "that is an email address"},
+	"email":            {format: "email", phrase: "that is an email address"},
 	"url":              {format: "uri", phrase: `that is a URL such as "https://example.com/"`},
-	"http_url":         {format: "uri", pattern: "^https?://", more: true, phrase: "that begins with http:// or https://"},
-	"https_url":        {format: "uri", pattern: "^https://", more: true, phrase: "that begins with https://"},
-	"uri":              {format: "uri-reference", guard: func(s string) bool { return !strings.Contains(s, `\`) }, phrase: "that is a URI"},
-	"hostname":         {format: "hostname", guard: isHostname, phrase: "that is a host name"},
-	"hostname_rfc1123": {format: "hostname", guard: isHostname, phrase: "that is a host name"},
-	"fqdn":             {format: "hostname", guard: isHostname, phrase: `that is a domain name such as "www.example.com"`},
-	"ipv4":             {format: "ipv4", guard: func(s string) bool { return !strings.Contains(s, ":") }, phrase: "that is an IPv4 address"}, // not ::ffff:192.0.2.1
+	"http_url":         {format: "uri", pattern: "^https?://", phrase: "that begins with http:// or https://"},
+	"https_url":        {format: "uri", pattern: "^https://", phrase: "that begins with https://"},
+	"uri":              {format: "uri-reference", phrase: "that is a URI"},
+	"hostname":         {format: "hostname", phrase: "that is a host name"},
+	"hostname_rfc1123": {format: "hostname", phrase: "that is a host name"},
+	"fqdn":             {format: "hostname", phrase: `that is a domain name such as "www.example.com"`},
+	"ipv4":             {format: "ipv4", phrase: "that is an IPv4 address"},
 	"ipv6":             {format: "ipv6", phrase: "that is an IPv6 address"},
 
 	"ip":                 {phrase: "that is an IP address"},
@@ -176,23 +110,22 @@ var textRules = map[string]textRule{
 
 // An affixRule is a rule about a part of a string.
 type affixRule struct {
-	has     func(s, part string) bool
 	pattern func(part string) string // the pattern in the schema
 	not     bool                     // the string must not have the part
 	phrase  string                   // the text before the part
 }
 
 var affixes = map[string]affixRule{
-	"startswith":    {has: strings.HasPrefix, pattern: beginning, phrase: "starting with "},
-	"startsnotwith": {has: strings.HasPrefix, pattern: beginning, phrase: "not starting with ", not: true},
-	"endswith":      {has: strings.HasSuffix, pattern: ending, phrase: "ending with "},
-	"endsnotwith":   {has: strings.HasSuffix, pattern: ending, phrase: "not ending with ", not: true},
-	"contains":      {has: strings.Contains, pattern: regexp.QuoteMeta, phrase: "containing "},
-	"containsrune":  {has: strings.Contains, pattern: regexp.QuoteMeta, phrase: "containing "},
-	"containsany":   {has: strings.ContainsAny, pattern: anyOf, phrase: "containing one of the characters "},
-	"excludes":      {has: strings.Contains, pattern: regexp.QuoteMeta, phrase: "not containing ", not: true},
-	"excludesrune":  {has: strings.Contains, pattern: regexp.QuoteMeta, phrase: "not containing ", not: true},
-	"excludesall":   {has: strings.ContainsAny, pattern: anyOf, phrase: "without any of the characters ", not: true},
+	"startswith":    {pattern: beginning, phrase: "starting with "},
+	"startsnotwith": {pattern: beginning, phrase: "not starting with ", not: true},
+	"endswith":      {pattern: ending, phrase: "ending with "},
+	"endsnotwith":   {pattern: ending, phrase: "not ending with ", not: true},
+	"contains":      {pattern: regexp.QuoteMeta, phrase: "containing "},
+	"containsrune":  {pattern: regexp.QuoteMeta, phrase: "containing "},
+	"containsany":   {pattern: anyOf, phrase: "containing one of the characters "},
+	"excludes":      {pattern: regexp.QuoteMeta, phrase: "not containing ", not: true},
+	"excludesrune":  {pattern: regexp.QuoteMeta, phrase: "not containing ", not: true},
+	"excludesall":   {pattern: anyOf, phrase: "without any of the characters ", not: true},
 }
 
 func beginning(part string) string { return "^" + regexp.QuoteMeta(part) }
@@ -213,39 +146,10 @@ var fieldRules = map[string]string{
 	"postcode_iso3166_alpha2_field": "", "skip_unless": "", "validateFn": "",
 }
 
-// presenceTags require or exclude a member. They are checked on the JSON.
+// presenceTags require or exclude a member. The validator checks them.
 var presenceTags = []string{
 	"required_if", "required_unless", "required_with", "required_with_all", "required_without", "required_without_all",
 	"excluded_if", "excluded_unless", "excluded_with", "excluded_with_all", "excluded_without", "excluded_without_all",
-}
-
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
-
-// isHostname reports whether s is a host name (RFC 1123 section 2.1).
-func isHostname(s string) bool {
-	s = strings.TrimSuffix(s, ".")
-	if len(s) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-		for i := range len(label) {
-			if c := label[i]; c != '-' && !isDigit(c) && !isLetter(c) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// isEmail reports whether s is an email address (RFC 5321 sections 4.1.2 and 4.5.3.1) in ASCII;
-// others are an idn-email.
-func isEmail(s string) bool {
-	local, domain, _ := strings.Cut(s, "@")
-	return len(s) <= 254 && len(local) <= 64 && isHostname(domain) && strings.IndexFunc(s, func(r rune) bool { return r > 0x7F }) < 0
 }
 
 // validateTags returns the rules of validator/v10, which has no function for that.

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/base"
 	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/notes"
-	"github.com/stretchr/testify/require"
 )
 
 // sources returns the two kinds of descriptions that read source. Their texts are the same.

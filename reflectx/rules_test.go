@@ -13,46 +13,45 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-func fieldOf(t reflect.Type, tag string) reflect.Type {
-	return reflect.StructOf([]reflect.StructField{{Name: "A", Type: t, Tag: reflect.StructTag(`json:"a" ` + tag)}})
-}
-
 func TestContradictingRulesAreReported(t *testing.T) {
+	const (
+		limits  = "no number is within both limits; write the smaller one as the least"
+		lengths = "the least length is more than the most; write the smaller one as the least"
+		values  = "another rule refuses each value that is left; drop one of them"
+	)
 	for _, test := range []struct {
 		typ  reflect.Type
 		tag  string
 		want string // "" where there is no contradiction
 	}{
-		{reflect.TypeFor[int](), "min=10,max=5", "no integer is at least 10 and at most 5; write the smaller one as the least"},
-		{reflect.TypeFor[int](), "gte=10,lte=5", "no integer is at least 10 and at most 5; write the smaller one as the least"},
+		{reflect.TypeFor[int](), "min=10,max=5", limits},
+		{reflect.TypeFor[int](), "gte=10,lte=5", limits},
 		{reflect.TypeFor[int](), "min=5,max=5", ""},
-		{reflect.TypeFor[int](), "gt=5,lte=5", "no integer is more than 5 and at most 5; write the smaller one as the least"},
-		{reflect.TypeFor[int](), "gt=5,lt=6", "no integer is more than 5 and less than 6; write the smaller one as the least"},
+		{reflect.TypeFor[int](), "gt=5,lte=5", limits},
+		{reflect.TypeFor[int](), "gt=5,lt=6", limits},
 		{reflect.TypeFor[int](), "gt=-2,lt=0", ""},
-		{reflect.TypeFor[int](), "gt=-1,lt=0", "no integer is more than -1 and less than 0; write the smaller one as the least"},
+		{reflect.TypeFor[int](), "gt=-1,lt=0", limits},
 		{reflect.TypeFor[float64](), "gt=5,lt=6", ""},
-		{reflect.TypeFor[float64](), "gt=0.5,lt=0.5", "no number is more than 0.5 and less than 0.5; write the smaller one as the least"},
+		{reflect.TypeFor[float64](), "gt=0.5,lt=0.5", limits},
 		{reflect.TypeFor[float64](), "min=0.5,max=0.5", ""},
-		{reflect.TypeFor[uint8](), "min=300", "no integer is at least 300 and at most 255; write the smaller one as the least"},
+		{reflect.TypeFor[uint8](), "min=300", limits},
 		{reflect.TypeFor[uint8](), "gt=254", ""},
-		{reflect.TypeFor[uint8](), "gt=255", "no integer is more than 255 and at most 255; write the smaller one as the least"},
-		{reflect.TypeFor[string](), "min=3,max=2", "a length of at least 3 is more than one of at most 2; write the smaller one as the least"},
-		{reflect.TypeFor[string](), "gt=3,lt=4", "a length of at least 4 is more than one of at most 3; write the smaller one as the least"},
-		{reflect.TypeFor[string](), "len=3,min=5", "a length of at least 5 is more than one of at most 3; write the smaller one as the least"},
-		{reflect.TypeFor[string](), "min=5,len=3", "a length of at least 5 is more than one of at most 3; write the smaller one as the least"},
+		{reflect.TypeFor[uint8](), "gt=255", limits},
+		{reflect.TypeFor[string](), "min=3,max=2", lengths},
+		{reflect.TypeFor[string](), "gt=3,lt=4", lengths},
+		{reflect.TypeFor[string](), "len=3,min=5", lengths},
+		{reflect.TypeFor[string](), "min=5,len=3", lengths},
 		{reflect.TypeFor[string](), "len=3,max=5", ""},
-		{reflect.TypeFor[[]int](), "len=3,len=4", "a length of at least 4 is more than one of at most 3; write the smaller one as the least"},
-		{reflect.TypeFor[[]int](), "dive,min=3,max=2", "no integer is at least 3 and at most 2; write the smaller one as the least"},
-		{reflect.TypeFor[map[string]int](), "min=2,max=1", "a length of at least 2 is more than one of at most 1; write the smaller one as the least"},
-		{reflect.TypeFor[[2]int](), "min=3", "the array has another length; drop the rule"},
-		{reflect.TypeFor[int](), "eq=3,min=5", "3 is the one value that is left, and another rule refuses it; drop one of them"},
-		{reflect.TypeFor[string](), "eq=a,ne=a", `"a" is the one value that is left, and another rule refuses it; drop one of them`},
-		{reflect.TypeFor[bool](), "eq=true,ne=true", "false is the one value that is left, and another rule refuses it; drop one of them"},
-		{reflect.TypeFor[string](), "oneof=a b,len=3", "another rule refuses each value that is listed; drop one of them"},
+		{reflect.TypeFor[[]int](), "len=3,len=4", lengths},
+		{reflect.TypeFor[[]int](), "dive,min=3,max=2", limits},
+		{reflect.TypeFor[map[string]int](), "min=2,max=1", lengths},
+		{reflect.TypeFor[[2]int](), "min=3", lengths},
+		{reflect.TypeFor[int](), "eq=3,min=5", values},
+		{reflect.TypeFor[string](), "eq=a,ne=a", values},
+		{reflect.TypeFor[string](), "oneof=a b,len=3", values},
 		{reflect.TypeFor[string](), "oneof=a abc,len=3", ""},
-		{reflect.TypeFor[string](), "oneof=a b,oneof=c d", "another rule refuses each value that is listed; drop one of them"},
-		{reflect.TypeFor[int](), "oneof=1 2,noneof=1 2", "another rule refuses each value that is listed; drop one of them"},
-		{reflect.TypeFor[*int](), "omitempty,min=2,max=1", "no integer is at least 2 and at most 1; write the smaller one as the least"},
+		{reflect.TypeFor[int](), "oneof=1 2,noneof=1 2", values},
+		{reflect.TypeFor[*int](), "omitempty,min=2,max=1", limits},
 	} {
 		_, err := reflectx.NewInput("T", fieldOf(test.typ, "validate:"+strconv.Quote(test.tag)), reflectx.InputOptions{})
 		if test.want == "" {
@@ -62,7 +61,7 @@ func TestContradictingRulesAreReported(t *testing.T) {
 		require.EqualError(t, err, fmt.Sprintf("T, field A: the rules %q allow nothing: %s", test.tag, test.want), "%s", test.typ)
 	}
 	_, err := reflectx.NewInput("T", fieldOf(reflect.TypeFor[int](), `validate:"max=5" jsonschema:"minimum=5.5"`), reflectx.InputOptions{})
-	require.EqualError(t, err, `T, field A: the rules "max=5" and "minimum=5.5" allow nothing: no integer is at least 5.5 and at most 5; write the smaller one as the least`)
+	require.EqualError(t, err, `T, field A: the rules "max=5" allow nothing: `+limits)
 }
 
 func TestInvalidRuleParametersAreReported(t *testing.T) {

@@ -2,8 +2,8 @@ package reflectx
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -61,8 +61,8 @@ var (
 
 // tagKeys records keys that look like a misspelt key of this package, and tags that reflect cannot
 // parse.
-func (c *compiler) tagKeys(f *field) {
-	rest := strings.TrimSpace(string(f.sf.Tag))
+func (c *compiler) tagKeys(sf reflect.StructField) {
+	rest := strings.TrimSpace(string(sf.Tag))
 	seen := map[string]bool{}
 	for rest != "" {
 		key, after, ok := strings.Cut(rest, ":")
@@ -192,7 +192,7 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 			inner = inner.Elem()
 		}
 		if sf.Anonymous && name == "" {
-			if s, _ := c.shapeOf(inner); s == shapeStruct {
+			if shapeOf(inner, c.dir) == shapeStruct {
 				if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer {
 					c.errorf("%s embeds the unexported %s by pointer, which nobody can fill; embed it by value", typeText(t), typeText(sf.Type))
 					continue
@@ -204,7 +204,7 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 				}
 				continue
 			}
-			if c.dir == forOutput && c.o.Unions[inner] == nil { // the encoder refuses it
+			if c.dir == forOutput { // the encoder refuses it
 				c.errorf("%s embeds %s, which is not a plain struct; give it a name, such as json:%q, or hide it with json:\"-\"", typeText(t), typeText(sf.Type), SnakeCase(sf.Name))
 				continue
 			}
@@ -277,47 +277,113 @@ func hintOr(word string, known []string, otherwise string) string {
 	return "; " + otherwise
 }
 
-// header checks the tag that mirrors a field into an HTTP header, by the x-mcp-header rules of MCP
-// 2026-07-28. Uniqueness is checked when the whole schema is known.
-func (c *compiler) header(f *field) {
-	name, ok := f.sf.Tag.Lookup("header")
-	if !ok || c.dir == forOutput {
-		return
-	}
-	if !isToken(name) {
-		c.errorf("the header name %q is not a token; write letters, digits and - only, such as header:\"Region\"", name)
-		return
-	}
-	switch f.node.shape {
-	case shapeString, shapeInt, shapeUint, shapeBool, shapeText, shapeTime, shapeDuration, shapeURL, shapeBytes:
-	default:
-		c.errorf("a header cannot mirror a %s; put it on a string, an integer or a bool", typeText(f.Type))
-		return
-	}
-	if f.Secret {
-		c.errorf("the field is secret, so no header may carry it; drop one of the two tags")
-		return
-	}
-	f.Header = name
-	c.headerRange(f.spec)
-	if f.spec.kw.Extras == nil {
-		f.spec.kw.Extras = map[string]any{}
-	}
-	f.spec.kw.Extras["x-mcp-header"] = name
+// schemaWords are the keys of a jsonschema tag that are supported, with the types that they fit.
+var schemaWords = map[string]string{
+	"title": "*", "description": "*", "required": "*", "readOnly": "*", "writeOnly": "*", "default": "*", "example": "*",
+	"enum": "sni", "minLength": "s", "maxLength": "s", "pattern": "s", "format": "s",
+	"minimum": "ni", "maximum": "ni", "exclusiveMinimum": "ni", "exclusiveMaximum": "ni", "multipleOf": "ni",
+	"minItems": "a", "maxItems": "a", "uniqueItems": "a",
 }
 
-// headerRange limits integers to those that every client can represent exactly, as the x-mcp-header
-// rules require.
-func (c *compiler) headerRange(n *spec) {
-	const limit = "9007199254740991" // 2^53-1
-	switch {
-	case n.shape == shapeInt && n.t.Bits() == 64:
-		c.compare(n, rule{tag: "min", param: "-" + limit})
-		c.compare(n, rule{tag: "max", param: limit})
-	case n.shape == shapeUint && n.t.Bits() == 64:
-		c.compare(n, rule{tag: "max", param: limit})
+// isFreeText reports whether a jsonschema tag is a description, as in the official Go SDK, and not a
+// list of keywords.
+func isFreeText(tag string) bool {
+	first, _, keyed := strings.Cut(tag, "=")
+	return tag != "" && schemaWords[tag] == "" && (!keyed || strings.ContainsAny(first, " "))
+}
+
+func freeText(tag string) string {
+	if isFreeText(tag) {
+		return tag
+	}
+	return ""
+}
+
+// schemaTag checks a jsonschema tag: invopop/jsonschema drops in silence what it does not know.
+func (c *compiler) schemaTag(f *fieldState) {
+	tag := f.sf.Tag.Get("jsonschema")
+	if tag == "" || isFreeText(tag) {
+		return
+	}
+	letters := schemaLetter(f.position, c.dir)
+	if elem, ok := f.elem(c.dir); ok { // keys that do not fit the array apply to its elements
+		letters += schemaLetter(elem, c.dir)
+	}
+	words := slices.Sorted(maps.Keys(schemaWords))
+	for _, word := range strings.Split(strings.ReplaceAll(tag, `\,`, ""), ",") {
+		key, value, _ := strings.Cut(word, "=")
+		switch fits := schemaWords[key]; {
+		case fits == "":
+			c.errorf("jsonschema: %q is not enforced here%s", key, hintOr(key, words, "write one of "+strings.Join(words, ", ")))
+		case fits != "*" && !strings.ContainsAny(fits, letters):
+			c.errorf("jsonschema: %q does not fit %s", key, typeText(f.sf.Type))
+		case key == "required":
+			c.require(f)
+		case key == "format" && formats[value] == nil:
+			known := slices.Sorted(maps.Keys(formats))
+			c.errorf("jsonschema: unknown format %q%s", value, hintOr(value, known, "write one of "+strings.Join(known, ", ")))
+		case fits == "ni":
+			if x, ok := ratOf(value); !ok || !jsonx.Valid([]byte(value)) {
+				c.errorf("jsonschema: %s is %q; write a number", key, value)
+			} else if key == "multipleOf" && x.Sign() <= 0 {
+				c.errorf("jsonschema: multipleOf is %q; write a number greater than 0", value)
+			}
+		case key == "minLength" || key == "maxLength" || key == "minItems" || key == "maxItems":
+			if _, err := strconv.ParseUint(value, 10, 32); err != nil {
+				c.errorf("jsonschema: %s is %q; write a number of 0 or more", key, value)
+			}
+		}
 	}
 }
+
+// schemaLetter returns the letter of the type in schemaWords.
+func schemaLetter(n position, dir direction) string {
+	switch shapeOf(n.t, dir) {
+	case shapeString, shapeText:
+		return "s"
+	case shapeInt, shapeUint:
+		return "i"
+	case shapeFloat:
+		return "n"
+	case shapeSlice, shapeArray:
+		return "a"
+	}
+	return "-"
+}
+
+// header checks the tag that mirrors a field into an HTTP header, by the x-mcp-header rules of MCP
+// 2026-07-28.
+func (c *compiler) header(f *fieldState) {
+	name, ok := f.sf.Tag.Lookup("header")
+	if !ok {
+		return
+	}
+	key := strings.ToLower(name)
+	sh := shapeOf(f.t, c.dir)
+	switch {
+	case !isToken(name):
+		c.errorf("the header name %q is not a token; write letters, digits and - only, such as header:\"Region\"", name)
+	case f.s.Type != "string" && f.s.Type != "integer" && f.s.Type != "boolean" || sh == shapeCustom || sh == shapeBig:
+		c.errorf("a header cannot mirror a %s; put it on a string, an integer or a bool", typeText(f.sf.Type))
+	case f.Secret:
+		c.errorf("the field is secret, so no header may carry it; drop one of the two tags")
+	case c.within > 0:
+		c.errorf(headerOutOfReach, name)
+	case c.headers[key] != "" && c.headers[key] != c.where():
+		c.errorf("the header %q is taken by the field %s; choose another name", name, c.headers[key])
+	default:
+		c.headers[key] = strings.Join(c.path, ".")
+		f.Header = name
+		if sh == shapeInt && f.t.Bits() == 64 { // every client can represent these exactly
+			f.s.Minimum, f.s.Maximum = stricter(f.s.Minimum, "-9007199254740991", 1), stricter(f.s.Maximum, "9007199254740991", -1)
+		} else if sh == shapeUint && f.t.Bits() == 64 {
+			f.s.Maximum = stricter(f.s.Maximum, "9007199254740991", -1)
+		}
+		f.s.Extras = map[string]any{"x-mcp-header": name}
+	}
+}
+
+const headerOutOfReach = "the header %q stands within an array, a map or a type that contains itself, where no client looks; move the field up"
 
 // isToken reports whether s is a token of HTTP (RFC 9110 section 5.6.2).
 func isToken(s string) bool {
@@ -329,180 +395,96 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// headers makes the checks that need the root: duplicate names, and places that a client cannot
-// reach through properties alone.
-func (c *compiler) headers(o *object, reachable bool, names map[string]string, above map[*object]bool) {
-	if above[o] || o.known != nil {
-		return
-	}
-	above[o] = true
-	defer delete(above, o)
-	for _, f := range o.fields {
-		c.enter(f, func() {
-			if f.Header != "" {
-				c.headerAt(f, o, reachable, names)
-			}
-			n, direct := f.node, reachable
-			for n.elem != nil {
-				n, direct = n.elem, false
-			}
-			for _, inner := range n.objects() {
-				c.headers(inner, direct && n.union == nil, names, above)
-			}
-		})
-	}
-}
-
-func (c *compiler) headerAt(f *field, o *object, reachable bool, names map[string]string) {
-	if !reachable || o.recursive {
-		c.errorf("the header %q stands within an array, a map or a type that contains itself, where no client looks; move the field up", f.Header)
-		return
-	}
-	key := strings.ToLower(f.Header)
-	if other := names[key]; other != "" {
-		c.errorf("the header %q is taken by the field %s; choose another name", f.Header, other)
-		return
-	}
-	names[key] = strings.Join(c.path, ".")
-}
-
-// textJSON returns the JSON for the text of a default or example tag at n: strings are taken as
-// text, other values as JSON.
-func textJSON(n *node, text string) json.RawMessage {
-	switch n.shape {
-	case shapeString, shapeBytes, shapeTime, shapeDuration, shapeURL, shapeText:
-		return jsonx.AppendString(nil, text)
-	}
-	raw := []byte(strings.TrimSpace(text))
-	if jsonx.Valid(raw) {
-		raw, _ = jsonx.Compact(raw)
+// defaultTag reads the default and the example. They are checked when the schema is complete.
+func (c *compiler) defaultTag(f *fieldState) {
+	s := f.s
+	read := func(key string, keyword any) json.RawMessage {
+		var raw json.RawMessage
+		if text, ok := f.sf.Tag.Lookup(key); ok {
+			raw = textJSON(s, text)
+		} else if keyword != nil {
+			raw, _ = jsonx.Marshal(keyword)
+		} else {
+			return nil
+		}
+		c.samples = append(c.samples, sample{key, raw, f})
 		return raw
 	}
-	return jsonx.AppendString(nil, text)
-}
-
-// defaultTag reads the tags default and example. They are checked when all rules are known.
-func (c *compiler) defaultTag(f *field) {
-	if text, ok := f.sf.Tag.Lookup("default"); ok {
-		f.Default = textJSON(f.node, text)
-		if f.Required && !c.o.Form {
-			c.errorf("the field is required and has a default, which can never be used; drop one of the two")
-		}
+	if f.Default = read("default", s.Default); f.Default != nil {
+		s.Default = f.Default
 	}
-	if text, ok := f.sf.Tag.Lookup("example"); ok {
-		f.example = textJSON(f.node, text)
+	var first any
+	if len(s.Examples) > 0 {
+		first = s.Examples[0]
+	}
+	if f.example = read("example", first); f.example != nil {
+		s.Examples = []any{f.example}
 	}
 }
 
-// defaults checks the defaults and examples of every field, and decodes the defaults that values
-// can share.
-func (c *compiler) defaults(in *Input) {
-	c.headers(in.root.obj, true, map[string]string{}, map[*object]bool{})
-	c.walk(in.root, map[*object]bool{}, func(f *field) {
-		if !c.sound(f) {
-			return
+// impossible records rules that no value can satisfy together, since their function could never be
+// called. It only finds contradictions between limits, and lists without a value.
+func (c *compiler) impossible(f *fieldState) {
+	for n, ok := f.position, true; ok; n, ok = n.elem(c.dir) {
+		s := n.s
+		if c.nodes[s] == nil {
+			return // JSONSchemaExtend has replaced it
 		}
-		if f.example != nil {
-			if text := in.try(f, f.example, nil); text != "" {
-				c.errorf("the example %s", text)
-			}
+		why := ""
+		values := s.Enum
+		if s.Const != nil {
+			values = []any{s.Const}
 		}
-		if f.Default == nil {
-			return
-		}
-		v := reflect.New(f.Type).Elem()
-		if text := in.try(f, f.Default, &v); text != "" {
-			c.errorf("the default %s", text)
-			return
-		}
+		few := func(low, high *uint64) bool { return low != nil && high != nil && *low > *high }
 		switch {
-		case f.node.ptrs > 0:
-		case f.node.shape == shapeBool, f.node.shape == shapeInt, f.node.shape == shapeUint, f.node.shape == shapeFloat,
-			f.node.shape == shapeString, f.node.shape == shapeTime, f.node.shape == shapeDuration, f.node.shape == shapeNumber:
-			f.ready = v
+		case len(values) > 0:
+			if !slices.ContainsFunc(values, func(v any) bool { return c.nodes[s].valid([]byte(jsonText(v))) }) {
+				why = "another rule refuses each value that is left; drop one of them"
+			}
+		case s.MultipleOf == "" && (s.Minimum+s.ExclusiveMinimum != "") && (s.Maximum+s.ExclusiveMaximum != ""):
+			if _, ok := c.exampleNumber(s); !ok {
+				why = "no number is within both limits; write the smaller one as the least"
+			}
+		case few(s.MinLength, s.MaxLength), few(s.MinItems, s.MaxItems), few(s.MinProperties, s.MaxProperties):
+			why = "the least length is more than the most; write the smaller one as the least"
 		}
-	})
+		if why != "" {
+			c.errorAt(f.where, "the rules %q allow nothing: %s", cmp.Or(f.sf.Tag.Get("validate"), f.sf.Tag.Get("jsonschema")), why)
+			return
+		}
+	}
 }
 
-// try reads raw into the field f and returns what is wrong with it, or "".
-func (in *Input) try(f *field, raw json.RawMessage, v *reflect.Value) string {
-	fresh := reflect.New(f.Type).Elem()
-	if v == nil {
-		v = &fresh
+// memberComment returns the doc comment of a field.
+func (c *compiler) memberComment(m member) string {
+	if text := c.comment(m.owner, m.sf.Name); text != "" || m.owner.Name() != "" {
+		return text
 	}
-	var d decoder
-	d.begin(context.Background(), in, raw)
-	d.repair = false
-	f.node.read(&d, f.node, 0, *v)
-	if len(d.violations) == 0 {
+	if at := c.placeOf(m); at.owner != nil {
+		return c.comment(at.owner, at.path)
+	}
+	return ""
+}
+
+// comment returns the doc comment of the named type t, or of its member. Those of the standard
+// library do not help a model.
+func (c *compiler) comment(t reflect.Type, member string) string {
+	if _, known := knownShapes[t]; known || c.o.Descriptions == nil || t.Name() == "" || t.PkgPath() == "" {
 		return ""
 	}
-	w := d.violations[0]
-	text := "is " + w.Got + ", which is not " + w.Want
-	if w.Got == "" {
-		text = "lacks " + w.Want
-	}
-	if w.Pointer != "" {
-		text = "at " + w.Pointer + " " + text
-	}
-	if w.Want == "" {
-		text = "has an unknown member " + strconv.Quote(strings.TrimPrefix(w.Pointer, "/"))
-	}
-	return text + "; " + writeInstead(f.node)
+	return strings.TrimSpace(c.o.Descriptions.Text(t, member))
 }
 
-// writeInstead returns an example of a default for the node's shape.
-func writeInstead(n *node) string {
-	switch n.shape {
-	case shapeSlice, shapeArray:
-		return `write JSON, such as ["a"] or [1]`
-	case shapeMap, shapeStruct:
-		return `write JSON, such as {"a":1}`
+// placeOf returns the place of the descriptions of a field, and of those in its type if that has no
+// name.
+func (c *compiler) placeOf(m member) descriptionPlace {
+	switch {
+	case m.owner.Name() != "": // the struct, or an embedded one
+		return descriptionPlace{m.owner, m.sf.Name}
+	case c.desc.owner == nil:
+		return descriptionPlace{}
+	case c.desc.path == "":
+		return descriptionPlace{c.desc.owner, m.sf.Name}
 	}
-	return "write one that is"
-}
-
-// sound reports whether the values of the field f can be checked: neither f nor a field below it
-// has a mistake.
-func (c *compiler) sound(f *field) bool {
-	return len(c.errs) == 0 || !f.faulty && !f.node.faulty(map[*object]bool{})
-}
-
-// faulty reports whether a field below n has a mistake.
-func (n *node) faulty(done map[*object]bool) bool {
-	if n.elem != nil && n.elem.faulty(done) {
-		return true
-	}
-	for _, o := range n.objects() {
-		if done[o] || o.known != nil {
-			continue
-		}
-		done[o] = true
-		for _, f := range o.fields {
-			if f.faulty || f.node.faulty(done) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// walk calls fn for every field below n, once for each object, with the place of errors set. It
-// leaves known objects out.
-func (c *compiler) walk(n *node, done map[*object]bool, fn func(*field)) {
-	for n.elem != nil {
-		n = n.elem
-	}
-	for _, o := range n.objects() {
-		if done[o] || o.known != nil {
-			continue
-		}
-		done[o] = true
-		for _, f := range o.fields {
-			c.enter(f, func() {
-				c.walk(f.node, done, fn)
-				fn(f)
-			})
-		}
-	}
+	return descriptionPlace{c.desc.owner, c.desc.path + "." + m.sf.Name}
 }

@@ -1,0 +1,319 @@
+package reflectx
+
+import (
+	"encoding"
+	"encoding/base64"
+	"encoding/json"
+	"math/big"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/invopop/jsonschema"
+)
+
+// A shape is the way in which values of a type are encoded in JSON. It is what the schema, which
+// invopop/jsonschema makes, and the decoder, internal/jsonx, have to agree on.
+type shape int
+
+const (
+	shapeAny shape = iota
+	shapeBool
+	shapeInt
+	shapeUint
+	shapeFloat
+	shapeString
+	shapeBytes    // base64
+	shapeTime     // RFC 3339
+	shapeDuration // 1h30m
+	shapeURL
+	shapeText   // UnmarshalText
+	shapeBig    // big.Int
+	shapeNumber // json.Number
+	shapeRaw    // json.RawMessage
+	shapeCustom // UnmarshalJSON or JSONSchema
+	shapeSlice
+	shapeArray
+	shapeMap
+	shapeStruct
+	shapeNone // no JSON form
+)
+
+var (
+	durationType  = reflect.TypeFor[time.Duration]()
+	urlType       = reflect.TypeFor[url.URL]()
+	rawType       = reflect.TypeFor[json.RawMessage]()
+	unmarshalJSON = reflect.TypeFor[json.Unmarshaler]()
+	unmarshalText = reflect.TypeFor[encoding.TextUnmarshaler]()
+	marshalJSON   = reflect.TypeFor[json.Marshaler]()
+	marshalText   = reflect.TypeFor[encoding.TextMarshaler]()
+	schemaMaker   = reflect.TypeFor[interface{ JSONSchema() *jsonschema.Schema }]()
+)
+
+// knownShapes are the shapes of types of the standard library.
+var knownShapes = map[reflect.Type]shape{
+	reflect.TypeFor[time.Time](): shapeTime, durationType: shapeDuration, urlType: shapeURL, rawType: shapeRaw,
+	reflect.TypeFor[big.Int](): shapeBig, reflect.TypeFor[json.Number](): shapeNumber,
+}
+
+type direction bool
+
+const (
+	forInput  direction = false
+	forOutput direction = true
+)
+
+// ownJSON returns the name of the method by which t itself reads or writes its JSON, or "".
+func ownJSON(t reflect.Type, dir direction) string {
+	p := reflect.PointerTo(t)
+	switch {
+	case dir == forInput && p.Implements(unmarshalJSON):
+		return "UnmarshalJSON"
+	case dir == forInput && p.Implements(unmarshalText):
+		return "UnmarshalText"
+	case dir == forOutput && p.Implements(marshalJSON):
+		return "MarshalJSON"
+	case dir == forOutput && p.Implements(marshalText):
+		return "MarshalText"
+	}
+	return ""
+}
+
+// shapeOf returns the shape of t, which is not a pointer.
+func shapeOf(t reflect.Type, dir direction) shape {
+	if s, ok := knownShapes[t]; ok {
+		return s
+	}
+	if reflect.PointerTo(t).Implements(schemaMaker) {
+		return shapeCustom
+	}
+	switch ownJSON(t, dir) {
+	case "UnmarshalJSON", "MarshalJSON":
+		return shapeCustom
+	case "UnmarshalText", "MarshalText":
+		return shapeText
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return shapeBool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return shapeInt
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return shapeUint
+	case reflect.Float32, reflect.Float64:
+		return shapeFloat
+	case reflect.String:
+		return shapeString
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 && ownJSON(t.Elem(), dir) == "" {
+			return shapeBytes
+		}
+		return shapeSlice
+	case reflect.Array:
+		return shapeArray
+	case reflect.Map:
+		return shapeMap
+	case reflect.Struct:
+		return shapeStruct
+	case reflect.Interface:
+		if t.NumMethod() == 0 || dir == forOutput {
+			return shapeAny
+		}
+	}
+	return shapeNone
+}
+
+// mapType is the Mapper of the reflector: it returns a new schema for the types that
+// invopop/jsonschema does not know or reads in another way than the decoder, and nil for the others.
+// Structs have no members yet.
+func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
+	t = indirectAll(t)
+	s := &jsonschema.Schema{Extras: map[string]any{}} // so that an empty schema is {} instead of true
+	if t == hullType {
+		return nil
+	}
+	if c.endless(t) != nil {
+		return s // a mistake
+	}
+	switch shapeOf(t, c.dir) {
+	case shapeBool, shapeFloat, shapeString:
+		return nil
+	case shapeSlice:
+		if t.Name() == "" {
+			return nil
+		}
+		return c.reflectType(reflect.SliceOf(t.Elem())) // a type with a name would become a reference
+	case shapeArray:
+		if t.Name() == "" {
+			return nil
+		}
+		return c.reflectType(reflect.ArrayOf(t.Len(), t.Elem()))
+	case shapeCustom:
+		return c.ownSchema(t)
+	case shapeInt:
+		s.Type = "integer"
+		if bits := t.Bits(); bits < 64 {
+			s.Minimum = json.Number(strconv.FormatInt(-1<<(bits-1), 10))
+			s.Maximum = json.Number(strconv.FormatInt(1<<(bits-1)-1, 10))
+		}
+	case shapeUint:
+		s.Type, s.Minimum = "integer", "0"
+		if bits := t.Bits(); bits < 64 {
+			s.Maximum = json.Number(strconv.FormatUint(1<<bits-1, 10))
+		}
+	case shapeBig:
+		s.Type = "integer"
+	case shapeNumber:
+		s.Type = "number"
+	case shapeText:
+		s.Type = "string"
+		if t.Name() == "UUID" {
+			s.Format = "uuid"
+		}
+	case shapeBytes:
+		s.Type, s.ContentEncoding = "string", "base64"
+		if c.dir == forInput {
+			s.Pattern, s.MaxLength = base64Pattern, encodedLen(maxBytes)
+		}
+	case shapeTime:
+		s.Type, s.Format = "string", "date-time"
+	case shapeDuration:
+		s.Type, s.Pattern = "string", durationPattern
+	case shapeURL:
+		s.Type, s.Format = "string", "uri"
+		if c.dir == forOutput {
+			s.Format = "uri-reference" // what is given back may be relative, or empty
+		}
+	case shapeMap:
+		s.Type = "object"
+		s.Properties = jsonschema.NewProperties() // which some clients demand of an object
+		s.AdditionalProperties, s.PropertyNames = c.reflectType(t.Elem()), keySchema(t.Key(), c.dir)
+	case shapeStruct:
+		s.Type = "object"
+	}
+	return s
+}
+
+// hull stands for the struct whose fields are reflected. The reflector gets them, already flattened,
+// as AdditionalFields, since its own flattening lets an embedded field overwrite an outer one.
+type hull struct{}
+
+var hullType = reflect.TypeFor[hull]()
+
+// reflectType lets invopop/jsonschema make the schema of t. fields are those of the hull.
+func (c *compiler) reflectType(t reflect.Type, fields ...reflect.StructField) *jsonschema.Schema {
+	if s := c.mapType(t); s != nil {
+		return s
+	}
+	r := jsonschema.Reflector{
+		Anonymous: true, ExpandedStruct: true, Mapper: c.mapType, Namer: qualifiedName,
+		AdditionalFields: func(t reflect.Type) []reflect.StructField {
+			if t == hullType {
+				return fields
+			}
+			return nil
+		},
+	}
+	s := r.ReflectFromType(t)
+	s.Version, s.Definitions = "", nil
+	return s
+}
+
+// The schema of a []byte, of at most 1 MiB unless its rule max says otherwise.
+const (
+	base64Pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+	maxBytes      = 1 << 20
+)
+
+func encodedLen(bytes int) *uint64 {
+	n := uint64(base64.StdEncoding.EncodedLen(bytes))
+	return &n
+}
+
+// durationPattern matches the output of time.Duration.String. time.ParseDuration accepts slightly
+// more, which would make the pattern twice as long.
+const durationPattern = `^-?([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+
+// keySchema returns the schema of the names of a map, or nil if any name is allowed.
+func keySchema(t reflect.Type, dir direction) *jsonschema.Schema {
+	switch shapeOf(t, dir) {
+	case shapeInt:
+		return &jsonschema.Schema{Pattern: "^(0|-?[1-9][0-9]*)$"}
+	case shapeUint:
+		return &jsonschema.Schema{Pattern: "^(0|[1-9][0-9]*)$"}
+	}
+	return nil
+}
+
+// ownSchema returns the result of the method JSONSchema of t or *t, and an empty schema if there is
+// none. The caller may change it.
+func (c *compiler) ownSchema(t reflect.Type) *jsonschema.Schema {
+	fresh := jsonschema.Schema{Extras: map[string]any{}}
+	if !reflect.PointerTo(t).Implements(schemaMaker) {
+		return &fresh
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			c.errorf("the method JSONSchema of %s panics: %v", typeText(t), p)
+		}
+	}()
+	if own := reflect.New(t).Interface().(interface{ JSONSchema() *jsonschema.Schema }).JSONSchema(); own != nil {
+		fresh = *own
+		fresh.Version, fresh.ID = "", ""
+	}
+	return &fresh
+}
+
+// endless returns a type in t that contains itself without a struct, as type List []List does, or
+// nil. A schema has no name for such a type.
+func (c *compiler) endless(t reflect.Type) reflect.Type {
+	var above []reflect.Type // with names, since a type without one cannot contain itself
+	for {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		default:
+			return nil
+		}
+		if t.Name() != "" {
+			if slices.Contains(above, t) {
+				return t
+			}
+			above = append(above, t)
+		}
+		if t.Kind() != reflect.Pointer && ownJSON(t, c.dir) != "" {
+			return nil
+		}
+		t = t.Elem()
+	}
+}
+
+// checkType records the mistakes of a type without a JSON form.
+func (c *compiler) checkType(t reflect.Type) {
+	switch key := shapeNone; {
+	case c.endless(t) != nil:
+		c.errorf("the type %s contains itself; put it into a field of a struct, and let the struct contain itself", typeText(c.endless(t)))
+	case t == errorType && c.dir == forOutput:
+		c.errorf("an error has no JSON, so that its text would be lost; write a string, or hide the field with json:\"-\"")
+	case t.Kind() == reflect.Interface && shapeOf(t, c.dir) == shapeNone:
+		c.errorf("the interface %s has no JSON; take any, wrap it in a struct with the methods JSONSchema and "+
+			"UnmarshalJSON, or hide the field with json:\"-\"", typeText(t))
+	case shapeOf(t, c.dir) == shapeNone:
+		c.errorf("the type %s has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, "+
+			"or hide the field with json:\"-\"", typeText(t))
+	case shapeOf(t, c.dir) == shapeMap:
+		if key = shapeOf(t.Key(), c.dir); !slices.Contains([]shape{shapeString, shapeText, shapeNumber, shapeInt, shapeUint}, key) {
+			c.errorf("the type %s has keys that JSON has not; write a map with string or integer keys", typeText(t))
+		}
+	}
+}
+
+func indirectAll(t reflect.Type) reflect.Type {
+	seen := map[reflect.Type]bool{}
+	for t.Kind() == reflect.Pointer && !seen[t] {
+		seen[t] = t.Name() != ""
+		t = t.Elem()
+	}
+	return t
+}
