@@ -127,15 +127,7 @@ func isHeader(t reflect.Type) bool {
 }
 
 func (s *Server) inputOptions() reflectx.InputOptions {
-	return reflectx.InputOptions{Descriptions: s.descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Memo: &s.memo, Unions: s.config.unions, Give: howToGive}
-}
-
-// howToGive says how an interface can be part of arguments.
-func howToGive(t reflect.Type) string {
-	if t.Kind() == reflect.Interface && t.NumMethod() > 0 {
-		return "register its types with mcpkit.Union"
-	}
-	return ""
+	return reflectx.InputOptions{Descriptions: s.descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair}
 }
 
 // noteRepair counts a repaired value.

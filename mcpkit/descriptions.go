@@ -16,8 +16,8 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	reflectx.RegisterDescriptions(pkgPath, descriptions)
 }
 
-// generatedDescriptions are the descriptions of generated files. They are compared with the source
-// if it is available.
+// generatedDescriptions are the descriptions of generated files. Where the source is available and
+// differs, the file is stale and the source wins.
 type generatedDescriptions struct {
 	reflectx.Descriptions
 	source reflectx.Descriptions
@@ -34,20 +34,25 @@ func newGeneratedDescriptions(source reflectx.Descriptions) *generatedDescriptio
 // is older than the source.
 func (w *generatedDescriptions) Text(t reflect.Type, member string) string {
 	text := w.Descriptions.Text(t, member)
-	if text != "" || w.Descriptions.Text(t, "") != "" {
-		w.compare(t, text, w.source.Text(t, member))
+	if text == "" && w.Descriptions.Text(t, "") == "" {
+		return ""
 	}
-	return text
-}
-
-// compare notes a package whose description differs from its source.
-func (w *generatedDescriptions) compare(t reflect.Type, generated, source string) {
-	if source == "" || source == generated {
-		return
+	source := w.source.Text(t, member)
+	if source == "" || source == text {
+		return text
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stale[t.PkgPath()] = true
+	return source
+}
+
+// Enum implements [reflectx.Descriptions].
+func (w *generatedDescriptions) Enum(t reflect.Type) []reflectx.EnumValue {
+	if values := w.source.Enum(t); values != nil {
+		return values
+	}
+	return w.Descriptions.Enum(t)
 }
 
 // stalePackages returns the packages with a description that differs from the source.

@@ -20,8 +20,8 @@
 //
 // The package has these parts:
 //
-//   - Describe a service with tags: [Info], [Tool], [Resource], [Prompt], [Skip]; [Union] for
-//     interface types and [Provide] for parameters.
+//   - Describe a service with tags: [Info], [Tool], [Resource], [Prompt], [Skip]; [Provide]
+//     for parameters.
 //   - Serve it: [Serve], or [New] and [Server.Serve], or any transport with a [Server] as its
 //     handler. [Option] lists the options.
 //   - Add to a server: [Server.Register], [Server.Mount], [NewTool], [NewPrompt] and [NewResource]

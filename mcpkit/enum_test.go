@@ -128,7 +128,7 @@ func TestRuleEnumWithoutConstantsFailsAtStartup(t *testing.T) {
 		found = append(found, text)
 	}
 	require.Equal(t, []string{
-		`Shade: rule "enum": no constants of the type mcpkit_test.shade are known; declare them, and where the program runs without its source, generate its descriptions (mcpkit gen) or embed the source; or list the values with oneof`,
+		`Shade: rule "enum": the constants of mcpkit_test.shade are not known, since the program runs without its source; run "mcpkit gen" in its package, give the type a method Values() []shade, or list the values with oneof`,
 		`Text: rule "enum" does not fit a string; it is for a named type with constants`,
 		`Count: rule "enum" cannot be one of several; write it without |`,
 		`Mood: the rules "oneof" and "enum" both list values; drop one of them`,

@@ -252,7 +252,7 @@ func TestMistakesOfSignatures(t *testing.T) {
 		{&whoByValue{}, `whoByValue.Pay (here): parameter 1 is a oauth.Principal, which is given as a pointer; write *oauth.Principal`},
 		{&deafStart{}, `deafStart.Start (here): it is func() error, and would not be called, since the server calls a Start that is func(context.Context) error; write that, or Start mcpkit.Skip in the annotation block`},
 		{&deafClose{}, `deafClose.Close (here): it is func(), and would not be called, since the server calls a Close that is func() error; write that, or Close mcpkit.Skip in the annotation block`},
-		{&ifaceParam{}, `ifaceParam.Copy (here): parameter 1 is the interface io.Writer, which neither an argument nor a provider can give; register its types with mcpkit.Union, give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
+		{&ifaceParam{}, `ifaceParam.Copy (here): parameter 1 is the interface io.Writer, which neither an argument nor a provider can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&funcParam{}, `funcParam.Each (here): parameter 1 (func(int)): a function cannot come from JSON; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&opaqueParam{}, `opaqueParam.Use (here): parameter 1 is a *mcpkit_test.opaque, a struct without exported fields, which neither an argument nor a provider can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&plainParams{}, "plainParams.Add (here): Go does not keep the names of the parameters (float64, float64); write the tag `params:\"name1,name2\"` with your names in the annotation block, or take one struct"},
@@ -448,7 +448,7 @@ func TestMistakesOfInputs(t *testing.T) {
 		}]{}, `taking.Do (here), field Each: the type func() has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
 		{&taking[struct {
 			From io.Reader `json:"from"`
-		}]{}, `taking.Do (here), field From: the interface io.Reader has no JSON; register its types with mcpkit.Union, take any, or hide the field with json:"-"`},
+		}]{}, `taking.Do (here), field From: the interface io.Reader has no JSON; take any, wrap it in a struct with the methods JSONSchema and UnmarshalJSON, or hide the field with json:"-"`},
 		{&taking[struct {
 			Z complex128 `json:"z"`
 		}]{}, `taking.Do (here), field Z: the type complex128 has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
@@ -469,7 +469,7 @@ func TestMistakesOfInputs(t *testing.T) {
 		}]{}, `taking.Do (here): field "n" has the tag complete; ` + noCompletion},
 		{&completedField{}, `completedField.Search (here): field "genre" has the tag complete; ` + noCompletion},
 		{&completedInBlock{}, `completedInBlock.Search (here): tag "complete" means nothing for a Tool; ` + noCompletion},
-		{&taking[noSuchField]{}, `taking.Do (here), field B: rule "gtfield=C" names the field "C", which mcpkit_test.noSuchField has not; write the name of the Go field`},
+		{&taking[noSuchField]{}, `taking.Do (here), field B: rule "gtfield=C" names the field "C", which mcpkit_test.noSuchField has not; did you mean "A"?`},
 		{&taking[manyFaults]{}, `taking.Do (here), field A: unknown tag key "validat"; did you mean "validate"?
 taking.Do (here), field B.D: a header cannot mirror a map[int]interface {}; put it on a string, an integer or a bool
 taking.Do (here), field E: the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"

@@ -56,7 +56,6 @@ type config struct {
 	rawSchemas     func(schema json.RawMessage) (reflectx.RawSchema, error) // nil if schemas cannot be written by hand
 	docs           []reflectx.Descriptions
 	providers      map[reflect.Type]reflectx.Injector
-	unions         map[reflect.Type]*reflectx.Union
 	stateKeys      [][]byte
 	openEngine     func() (fleet.Engine, error) // nil outside of a fleet
 	fleetOptions   []fleet.Option

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -183,9 +184,7 @@ func newToolOutputs(site string, types []reflect.Type, o reflectx.InputOptions) 
 	var schema json.RawMessage
 	structured := 0
 	out, err := newOutputs(site, types, toolTypes, func(t reflect.Type) (sh shape, err error) {
-		if o.Unions[t] == nil { // a union is structured
-			sh, err = shapeOf(t, toolTypes)
-		}
+		sh, err = shapeOf(t, toolTypes)
 		if err == nil && (sh == shapeStructured || sh == shapeSeq || sh == shapeSeqErr) {
 			if structured++; structured > 1 {
 				return 0, errors.New("several results want to be the structured output; put them into one struct")
@@ -298,7 +297,7 @@ func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
 	if isNil(v) {
 		return Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
 	}
-	text, err := call.server.marshalValue(v)
+	text, err := jsonx.MarshalValue(v)
 	if err != nil {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}
@@ -404,7 +403,7 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 		if n++; n > 1 {
 			b = append(b, ',')
 		}
-		if b, failed = call.server.appendValue(b, v); failed == nil && len(b) > limit {
+		if b, failed = jsonx.AppendValue(b, v); failed == nil && len(b) > limit {
 			failed = Errorf("the result is larger than %d bytes after %d items", limit, n)
 		}
 		if now := time.Now(); now.Sub(last) >= progressEvery {
@@ -493,7 +492,7 @@ func addResourceOutput(call *Call, r *ResourceResult, mime string, sh shape, v r
 			r.Contents = append(r.Contents, c...)
 			return nil
 		}
-		text, err := call.server.marshalValue(v)
+		text, err := jsonx.MarshalValue(v)
 		if err != nil {
 			return fmt.Errorf("the result does not encode: %w", err)
 		}

@@ -194,7 +194,7 @@ func TestAnswersThatDoNotFitTheirQuestionAreNotKept(t *testing.T) {
 	before := stored(t, &mcpkit.Run{Journal: out.Journal}).Journal
 	for _, test := range []struct{ key, answer, err string }{
 		{"1-form", `{"action":"yes"}`, `the response to elicitation/create has the unknown action "yes"`},
-		{"1-form", `{"action":"accept","content":{"size":9}}`, "the content of the response does not fit the form: 1 problem with the arguments:\n/size: got 9, want what the schema says: maximum: got 9, want 3"},
+		{"1-form", `{"action":"accept","content":{"size":9}}`, "the content of the response does not fit the form: 1 problem with the arguments:\n/size: got 9, want an integer of at most 3"},
 		{"1-form", `{"action":"accept","content":{"size":null}}`, "the content of the response does not fit the form: "},
 		{"1-form", `{"action":"accept","content":{"size":1,"mail":"nobody"}}`, "the content of the response does not fit the form: 1 problem with the arguments:\n/mail: got \"nobody\""},
 		{"1-form", `{"action":"accept","content":{"size":1,"size":2}}`, "the response to elicitation/create does not fit: "},

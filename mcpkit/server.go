@@ -52,10 +52,8 @@ type Server struct {
 	mounts    list[*mount]   // mounted in this server
 	followers list[follower] // servers that this one is mounted in
 
-	life     lifecycle
-	overdue  atomic.Int64
-	memo     reflectx.Memo
-	encoders sync.Map // reflect.Type -> reflectx.Encoder, nil for types without unions
+	life    lifecycle
+	overdue atomic.Int64
 
 	sessions     set[*session]
 	listens      set[*listener]

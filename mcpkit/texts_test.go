@@ -58,8 +58,8 @@ func TestMissingProvidersAreNamed(t *testing.T) {
 	_, err := mcpkit.New(&dependent{})
 	require.ErrorContains(t, err, "mcpkit.Provide")
 	require.ErrorContains(t, err, "parameter 1 is a *sql.DB, a struct without exported fields, which neither an argument nor a provider can give; give it with mcpkit.Provide, or take one of context.Context, ")
-	require.ErrorContains(t, err, "parameter 1 is the interface interface { Area() float64 }, which neither an argument nor a provider can give; register its types with mcpkit.Union, give it with mcpkit.Provide, or take one of ")
-	require.ErrorContains(t, err, "the interface io.Reader has no JSON; register its types with mcpkit.Union, take any, or hide the field")
+	require.ErrorContains(t, err, "parameter 1 is the interface interface { Area() float64 }, which neither an argument nor a provider can give; give it with mcpkit.Provide, or take one of ")
+	require.ErrorContains(t, err, "the interface io.Reader has no JSON; take any, wrap it in a struct with the methods JSONSchema and UnmarshalJSON, or hide the field")
 }
 
 func TestANilResultSaysWhatIsMissing(t *testing.T) {

@@ -27,6 +27,7 @@ type node struct {
 	want   string
 	wide   string       // want with the limits of a 64-bit integer
 	t      reflect.Type // nil if unknown
+	bits   int          // how t holds numbers
 	secret bool
 	hides  bool // a secret is somewhere in it
 
@@ -71,6 +72,7 @@ type checker struct {
 	err      ArgumentError
 	edits    []edit
 	path     []step // from the root to the value being checked
+	room     [8]step
 	secret   int    // secret places around it
 }
 
@@ -245,8 +247,8 @@ func equalJSON(a, b []byte) bool {
 	case '"':
 		return jsonx.String(a) == jsonx.String(b)
 	case '0':
-		x := parseNumber(string(a))
-		return x.compare(string(b)) == 0
+		x := parseNumber(a)
+		return x.compare(b) == 0
 	}
 	return canonical(a) == canonical(b)
 }
@@ -278,49 +280,52 @@ func (n *node) within(length int) bool { return length >= n.low && (n.high < 0 |
 
 // number checks a number, and writes integers such as 1.0 and 1e2 without fraction and exponent.
 func (k *checker) number(n *node, i, end int) {
-	raw := string(k.b[i:end])
-	if n.kind == 'i' && (strings.ContainsAny(raw, ".eE") || raw == "-0") {
-		digits, ok := integral(raw, 4096)
+	raw := k.b[i:end]
+	want := n.want
+	if n.kind == 'i' && (bytes.ContainsAny(raw, ".eE") || string(raw) == "-0") {
+		digits, ok := integral(string(raw), 4096)
 		if !ok {
-			want := n.want
-			if integer, huge := ratOf(raw); huge && integer.IsInt() && n.wide != "" {
+			if integer, known := ratOf(string(raw)); known && integer.IsInt() && n.wide != "" {
 				want = n.wide
 			}
-			k.violate(n, k.b[i:end], want)
+			k.violate(n, raw, want)
 			return
 		}
-		raw = digits
-		k.edits = append(k.edits, edit{from: i, to: end, text: []byte(digits)})
+		raw = []byte(digits)
+		k.edits = append(k.edits, edit{from: i, to: end, text: raw})
 	}
-	switch {
-	case !n.holds(raw):
-		want := n.want
-		if n.wide != "" {
-			want = n.wide
-		}
+	held := n.holds(raw)
+	if !held && n.wide != "" {
+		want = n.wide
+	}
+	if !held || n.min != nil && n.min.compare(raw) > 0 || n.max != nil && n.max.compare(raw) < 0 ||
+		n.above != nil && n.above.compare(raw) >= 0 || n.below != nil && n.below.compare(raw) <= 0 ||
+		n.step != "" && !isMultiple(string(raw), n.step) {
 		k.violate(n, k.b[i:end], want)
-	case n.min != nil && n.min.compare(raw) > 0, n.max != nil && n.max.compare(raw) < 0,
-		n.above != nil && n.above.compare(raw) >= 0, n.below != nil && n.below.compare(raw) <= 0, n.step != "" && !isMultiple(raw, n.step):
-		k.violate(n, k.b[i:end], n.want)
 	}
 }
 
 // holds reports whether the Go type of n can hold the number.
-func (n *node) holds(raw string) bool {
-	if n.t == nil {
-		return true
-	}
+func (n *node) holds(raw []byte) bool {
 	var err error
-	switch v := reflect.Zero(n.t); {
-	case v.CanInt():
-		_, err = strconv.ParseInt(raw, 10, n.t.Bits())
-	case v.CanUint():
-		_, err = strconv.ParseUint(raw, 10, n.t.Bits())
-	case v.CanFloat():
-		_, err = strconv.ParseFloat(raw, n.t.Bits())
+	switch n.bits {
+	case 0:
+	case signed:
+		_, err = strconv.ParseInt(string(raw), 10, n.t.Bits())
+	case unsigned:
+		_, err = strconv.ParseUint(string(raw), 10, n.t.Bits())
+	case floating:
+		_, err = strconv.ParseFloat(string(raw), n.t.Bits())
 	}
 	return err == nil
 }
+
+// How a Go type holds numbers.
+const (
+	signed = iota + 1
+	unsigned
+	floating
+)
 
 func isMultiple(raw, step string) bool {
 	x, ok := ratOf(raw)
@@ -335,14 +340,14 @@ type number struct {
 	f     float64
 }
 
-func parseNumber(s string) number {
-	i, err := strconv.ParseInt(s, 10, 64)
-	f, _ := strconv.ParseFloat(s, 64)
+func parseNumber(b []byte) number {
+	i, err := strconv.ParseInt(string(b), 10, 64)
+	f, _ := strconv.ParseFloat(string(b), 64)
 	return number{i, err == nil, f}
 }
 
 // compare compares the number with raw.
-func (x *number) compare(raw string) int {
+func (x *number) compare(raw []byte) int {
 	y := parseNumber(raw)
 	switch {
 	case x.exact && y.exact && x.i == y.i, (!x.exact || !y.exact) && x.f == y.f:
@@ -366,8 +371,13 @@ func (k *checker) object(n *node, i int) (end int) {
 	for i = jsonx.SkipSpace(b, i+1); i < len(b) && b[i] != '}'; {
 		nameEnd := jsonx.Skip(b, i)
 		value := jsonx.SkipSpace(b, jsonx.SkipSpace(b, nameEnd)+1)
-		name := jsonx.String(b[i:nameEnd])
-		at := n.find(name)
+		at := n.find(b[i+1 : nameEnd-1])
+		name := ""
+		if at >= 0 {
+			name = n.props[at].name
+		} else if name = jsonx.String(b[i:nameEnd]); bytes.IndexByte(b[i:nameEnd], '\\') >= 0 {
+			at = n.find([]byte(name))
+		}
 		var next int
 		drop := false
 		k.push(name)
@@ -415,15 +425,15 @@ func (k *checker) object(n *node, i int) (end int) {
 }
 
 // find returns the index of the member, or -1.
-func (n *node) find(name string) int {
+func (n *node) find(name []byte) int {
 	if n.index != nil {
-		if at, ok := n.index[name]; ok {
+		if at, ok := n.index[string(name)]; ok {
 			return at
 		}
 		return -1
 	}
 	for at := range n.props {
-		if n.props[at].name == name {
+		if n.props[at].name == string(name) {
 			return at
 		}
 	}
@@ -478,9 +488,9 @@ func (k *checker) absent(n *node, seen []bool, end int, cut bool) {
 		}
 	}
 	for name, needed := range n.needs {
-		if at := n.find(name); at >= 0 && seen[at] {
+		if at := n.find([]byte(name)); at >= 0 && seen[at] {
 			for _, other := range needed {
-				if at := n.find(other); at >= 0 && !seen[at] {
+				if at := n.find([]byte(other)); at >= 0 && !seen[at] {
 					k.push(other)
 					k.violate(n.props[at].node, nil, n.props[at].node.want)
 					k.pop()
@@ -557,6 +567,16 @@ func (c *compiler) compile(s *jsonschema.Schema, isKey bool) *node {
 	}
 	n.t, n.secret, n.hides, n.want = h.t, h.secret, h.secret, wantOf(s, h, isKey)
 	n.wide = wideWant(s, h)
+	if h.t != nil {
+		switch v := reflect.Zero(h.t); {
+		case v.CanInt():
+			n.bits = signed
+		case v.CanUint():
+			n.bits = unsigned
+		case v.CanFloat():
+			n.bits = floating
+		}
+	}
 	c.compileScalar(n, s)
 	c.compileObject(n, s)
 	for _, unknown := range []struct {
@@ -621,7 +641,7 @@ func (c *compiler) compileScalar(n *node, s *jsonschema.Schema) {
 		to   **number
 	}{{s.Minimum, &n.min}, {s.Maximum, &n.max}, {s.ExclusiveMinimum, &n.above}, {s.ExclusiveMaximum, &n.below}} {
 		if limit.from != "" {
-			x := parseNumber(string(limit.from))
+			x := parseNumber([]byte(limit.from))
 			*limit.to = &x
 		}
 	}

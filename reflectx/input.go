@@ -270,6 +270,7 @@ func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Val
 		args = emptyObject
 	}
 	k := checker{ctx: ctx, b: args, repair: in.repair, repaired: in.repaired}
+	k.path = k.room[:0]
 	k.value(in.root, jsonx.SkipSpace(args, 0))
 	if len(k.err.Violations) > 0 {
 		return in.failed(k.err)
@@ -310,7 +311,7 @@ func (n *node) at(pointer string, b []byte) (_ *node, raw []byte, known string, 
 		known, rest = known+"/"+token, strings.Repeat("/", min(len(after), 1))+after
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 		raw, secret = child(raw, token), secret || n.secret
-		if at := n.find(token); at >= 0 {
+		if at := n.find([]byte(token)); at >= 0 {
 			n = n.props[at].node
 		} else if n.items != nil {
 			n = n.items
@@ -343,10 +344,24 @@ func jsonFieldName(f reflect.StructField) string {
 }
 
 // RegisterRules registers the rule of this package that validator/v10 does not have: enum, which the
-// schema checks. Call it before v is used. A nil v is allowed.
+// schema checks. It does not replace a rule of the same name. Call it before v is used. A nil v is
+// allowed.
 func RegisterRules(v *validator.Validate) error {
-	if v == nil {
+	if v == nil || !panics(func() { _ = v.Var("", "omitempty,enum") }) {
 		return nil
 	}
-	return v.RegisterValidation("enum", func(validator.FieldLevel) bool { return true })
+	return v.RegisterValidationCtx("enum", func(ctx context.Context, _ validator.FieldLevel) bool {
+		if asked, ok := ctx.Value(enumKey{}).(*bool); ok {
+			*asked = true
+		}
+		return true
+	})
+}
+
+type enumKey struct{}
+
+// ownsEnum reports whether the rule enum of v is that of [RegisterRules], and not the program's own.
+func ownsEnum(v *validator.Validate) (ours bool) {
+	panics(func() { _ = v.VarCtx(context.WithValue(context.Background(), enumKey{}, &ours), "a", "enum") })
+	return ours
 }

@@ -138,7 +138,7 @@ func (c *compiler) rule(f *fieldState, n position, text, before string, top bool
 		c.presenceRule(f, n, r)
 	case isCross(r.tag):
 		c.cross(f, n, r)
-	case r.tag == "enum":
+	case r.tag == "enum" && ownsEnum(c.validate):
 		c.enumRule(n)
 	case strings.Contains(text, "|"):
 		c.either(n, r)

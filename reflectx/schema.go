@@ -46,7 +46,7 @@ type compiler struct {
 	hints    map[*jsonschema.Schema]*hint
 	fields   []*fieldState
 	samples  []sample
-	depth    int // of the example that is being made
+	depth    int               // of the example that is being made
 	ruled    bool              // there are validate tags
 	asks     string            // a rule that only the validator knows, of the type that is being compiled
 	desc     descriptionPlace  // of the type that is being compiled

@@ -192,17 +192,17 @@ var typeNouns = map[string]string{
 func wantOf(s *jsonschema.Schema, h *hint, isKey bool) string {
 	var want string
 	switch {
+	case len(s.Enum) > 0 && s.Const == nil:
+		return enumWant(s.Enum)
 	case isKey && h.t != nil && h.t.Kind() != reflect.String:
 		want = "an integer as name"
 	case isKey:
 		want = "a name"
 	case s.Const != nil:
 		return jsonText(s.Const)
-	case len(s.Enum) > 0:
-		return enumWant(s.Enum)
 	case s.ContentEncoding == "base64":
 		want = "a base64 string"
-	case len(s.AnyOf)+len(s.OneOf) > 0 && s.Type == "" && h.noun == "":
+	case len(s.AnyOf)+len(s.OneOf) > 0 && h.noun == "":
 		words := make([]string, 0, len(s.AnyOf)+len(s.OneOf))
 		for _, one := range slices.Concat(s.AnyOf, s.OneOf) {
 			words = append(words, wantOf(one, &hint{}, false))
@@ -236,10 +236,11 @@ func formatPhrase(format string) string {
 }
 
 func enumText(e any) string {
-	if s, ok := e.(string); ok {
-		return s
+	text := jsonText(e)
+	if jsonx.Kind([]byte(text)) == '"' {
+		return jsonx.String([]byte(text))
 	}
-	return jsonText(e)
+	return text
 }
 
 func enumWant(values []any) string {
@@ -391,6 +392,8 @@ func (c *compiler) enumRule(n position) {
 	}
 	for i, raw := range values {
 		switch {
+		case n.isKey:
+			n.s.Enum = append(n.s.Enum, enumText(json.RawMessage(raw)))
 		case !fitsType(n.s.Type, raw) || slices.Contains(values[:i], raw):
 		case n.s.Type == "string":
 			n.s.Enum = append(n.s.Enum, jsonx.String([]byte(raw)))

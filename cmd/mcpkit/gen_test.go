@@ -78,7 +78,6 @@ func NewTool(name string, fn any) *Builder { return nil }
 
 func (b *Builder) Params(names ...string) *Builder { return b }
 
-func Union[T any](discriminator string, cases ...T) Option { return Option{} }
 
 func RegisterDescriptions(pkgPath string, descriptions map[string]string) {}
 `,

@@ -2,8 +2,6 @@ package form_test
 
 import (
 	"encoding/json"
-	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,31 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/form"
-	"github.com/mcpkit/mcpkit-go/reflectx"
 	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
 )
-
-// violations returns what err says, sorted: the validator of package rawschema has no order.
-func violations(t *testing.T, err error) []string {
-	t.Helper()
-	if err == nil {
-		return nil
-	}
-	wrong, ok := errors.AsType[*reflectx.ArgumentError](err)
-	require.True(t, ok, "%v", err)
-	var texts []string
-	for _, v := range wrong.Violations {
-		text := v.String()
-		for _, cut := range []string{" is not valid ", "imum: "} { // the validator also says why, and writes numbers in its own way
-			text, _, _ = strings.Cut(text, cut)
-		}
-		if !slices.Contains(texts, text) {
-			texts = append(texts, text)
-		}
-	}
-	slices.Sort(texts)
-	return texts
-}
 
 // fields are the schemas that fields of a form have in the examples of client/elicitation, and
 // others with the same keywords.
@@ -62,8 +37,8 @@ func TestAnswersAreValidatedAsByAJSONSchemaValidator(t *testing.T) {
 			contents = append(contents, `{"f":`+value+`}`, `{"other":1,"f":`+value+`,"g":7}`)
 		}
 		for _, content := range contents {
-			want := violations(t, reference.Validate(json.RawMessage(content)))
-			require.Equal(t, want, violations(t, form.Check(schema, json.RawMessage(content))), "%s: %s", field, content)
+			want := reference.Validate(json.RawMessage(content)) == nil
+			require.Equal(t, want, form.Check(schema, json.RawMessage(content)) == nil, "%s: %s", field, content)
 		}
 	}
 }
@@ -91,32 +66,20 @@ func TestFormatsOfFormsAreThoseOfJSONSchema(t *testing.T) {
 	}
 }
 
-// The validator reports each option that a value is not.
 func TestValuesWithTitlesAreOneOfTheOptions(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{
 		"one":{"type":"string","oneOf":[{"const":"a","title":"A"},{"const":"b","title":"B"}]},
 		"many":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"},{"const":"b","title":"B"}]}}}}`)
-	reference, err := rawschema.Compile(schema)
-	require.NoError(t, err)
-	for content, want := range map[string][]string{
-		`{"one":"a","many":["b","a"]}`: nil,
-		`{"one":"c"}`:                  {`/one: got "c", want what the schema says: value must be one of 'a', 'b'`},
-		`{"one":1}`:                    {`/one: got 1, want what the schema says: got number, want string`},
-		`{"many":["a",1,{}]}`: {
-			`/many/1: got 1, want what the schema says: value must be one of 'a', 'b'`,
-			`/many/2: got {}, want what the schema says: value must be one of 'a', 'b'`,
-		},
-	} {
-		require.Equal(t, want, violations(t, form.Check(schema, json.RawMessage(content))), content)
-		require.Equal(t, want == nil, reference.Validate(json.RawMessage(content)) == nil, content)
-	}
+	require.NoError(t, form.Check(schema, json.RawMessage(`{"one":"a","many":["b","a"]}`)))
+	require.EqualError(t, form.Check(schema, json.RawMessage(`{"one":"c","many":["a",1]}`)), `2 problems with the arguments:
+/one: got "c", want "a" or "b"
+/many/1: got 1, want "a" or "b"`)
 }
 
-func TestOtherKeywordsAndMalformedOnesAreIgnored(t *testing.T) {
+func TestContentForAMalformedSchemaIsNotValidated(t *testing.T) {
 	for _, schema := range []string{
 		``, `null`, `7`, `{}`, `{"type":7}`, `{"type":"other","properties":7,"required":{}}`, `{"properties":{"f":7},"required":"f"}`,
-		`{"properties":{"f":{"type":["null"],"minLength":"9","maximum":"1","items":7,"format":7,"enum":"x","oneOf":[{"title":"x"}],"pattern":"("}}}`,
-		`{"type":"object","additionalProperties":false,"minProperties":9}`,
+		`{"properties":{"f":{"type":["null"],"minLength":"9"}}}`, `{"properties":{"f":{"pattern":"("}}}`, `{"$ref":"#/$defs/none"}`,
 	} {
 		for i, value := range values {
 			require.NoError(t, form.Check(json.RawMessage(schema), json.RawMessage(`{"f":`+value+`}`)), "%s "+strconv.Itoa(i), schema)
@@ -127,5 +90,5 @@ func TestOtherKeywordsAndMalformedOnesAreIgnored(t *testing.T) {
 // A number with a large exponent would fill the memory of an exact validator.
 func TestLargeExponentsAreCompared(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"f":{"type":"integer","maximum":5}}}`)
-	require.ErrorContains(t, form.Check(schema, json.RawMessage(`{"f":1e999999999}`)), "maximum: got 1e999999999, want 5")
+	require.ErrorContains(t, form.Check(schema, json.RawMessage(`{"f":1e999999999}`)), "/f: got 1e999999999, want an integer of at most 5")
 }

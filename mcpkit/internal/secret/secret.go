@@ -57,7 +57,7 @@ func isStruct(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
-	return t.Kind() == reflect.Struct || t.Kind() == reflect.Interface && t.NumMethod() > 0 // a union of structs
+	return t.Kind() == reflect.Struct
 }
 
 // OfSchema returns the secrecy of a schema written by hand, in which properties that are writeOnly

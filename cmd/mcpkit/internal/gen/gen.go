@@ -28,7 +28,7 @@ const mcpkitPath = "github.com/mcpkit/mcpkit-go/mcpkit"
 // File returns the generated file of p, or nil if p has no services. The same source always gives
 // the same bytes. Call [services.Package.Find] before.
 func File(p *services.Package) ([]byte, error) {
-	if len(p.Services)+len(p.Functions) == 0 {
+	if len(p.Services)+len(p.Functions)+len(p.Asked) == 0 {
 		return nil, nil
 	}
 	f := &file{pkg: p, names: map[string]string{}, taken: map[string]bool{}}

@@ -119,8 +119,8 @@ func %[1]s() bool {
 	return format.Source(b.Bytes())
 }
 
-// startOptions returns the options of all services: the provided types and the unions of the
-// package, except those that cannot be written in the file.
+// startOptions returns the options of all services: the provided types of the package, except those
+// that cannot be written in the file.
 func (f *file) startOptions(mcpkit string) string {
 	var b strings.Builder
 	var given []types.Type
@@ -131,20 +131,6 @@ func (f *file) startOptions(mcpkit string) string {
 		given = append(given, t)
 		text := f.spell(t)
 		fmt.Fprintf(&b, "%sProvide(func(%s.Context) (v %s, err error) { return v, nil }),\n", mcpkit, f.use("context", "context"), text)
-	}
-	for _, u := range f.pkg.Unions {
-		if u.Discriminator == "" || !f.canSpell(u.Interface) || slices.ContainsFunc(u.Cases, func(t types.Type) bool { return !f.canSpell(t) }) {
-			continue
-		}
-		var cases []string
-		for _, t := range u.Cases {
-			if ptr, ok := types.Unalias(t).(*types.Pointer); ok {
-				cases = append(cases, "new("+f.spell(ptr.Elem())+")")
-			} else {
-				cases = append(cases, "*new("+f.spell(t)+")")
-			}
-		}
-		fmt.Fprintf(&b, "%sUnion[%s](%q, %s),\n", mcpkit, f.spell(u.Interface), u.Discriminator, strings.Join(cases, ", "))
 	}
 	return b.String()
 }

@@ -201,31 +201,44 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 				options[t] = p.options(call.Args[i+1:])
 			}
 		case param.Name() == "fn":
-			if sig, ok := given.Underlying().(*types.Signature); ok {
-				p.Functions = append(p.Functions, sig)
+			switch given := given.Underlying().(type) {
+			case *types.Signature:
+				p.Functions = append(p.Functions, given)
+			case *types.Interface: // from a table
+				p.listedFunctions()
 			}
 		}
 	}
 	switch fn.Name() {
 	case "Validator":
 		p.OwnRules = true
+	case "Elicit":
+		if args := instance(p.Info, call.Fun); args != nil && args.Len() == 1 {
+			p.Asked = append(p.Asked, args.At(0))
+		}
 	case "Provide":
 		if args := instance(p.Info, call.Fun); args != nil && args.Len() == 1 {
 			p.Provided = append(p.Provided, args.At(0))
 		}
-	case "Union":
-		if args := instance(p.Info, call.Fun); args != nil && args.Len() == 1 {
-			u := Union{Interface: args.At(0)}
-			if len(call.Args) > 0 {
-				u.Discriminator = constantString(p.Info, call.Args[0])
-			}
-			for _, one := range call.Args[min(1, len(call.Args)):] {
-				if t := p.Info.Types[one].Type; t != nil {
-					u.Cases = append(u.Cases, t)
+	}
+}
+
+// listedFunctions adds the functions in composite literals, such as tables of tools.
+func (p *Package) listedFunctions() {
+	for _, file := range p.Files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if list, ok := n.(*ast.CompositeLit); ok {
+				for _, elem := range list.Elts {
+					if pair, ok := elem.(*ast.KeyValueExpr); ok {
+						elem = pair.Value
+					}
+					if sig, ok := p.Info.TypeOf(elem).(*types.Signature); ok && !slices.Contains(p.Functions, sig) {
+						p.Functions = append(p.Functions, sig)
+					}
 				}
 			}
-			p.Unions = append(p.Unions, u)
-		}
+			return true
+		})
 	}
 }
 

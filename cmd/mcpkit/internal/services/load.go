@@ -41,18 +41,10 @@ type Package struct {
 	Functions []*types.Signature
 	// Provided are the types that mcpkit.Provide provides to methods.
 	Provided []types.Type
-	// Unions are the interfaces whose types mcpkit.Union registers.
-	Unions []Union
+	// Asked are the types of forms that mcpkit.Elicit shows to users.
+	Asked []types.Type
 	// OwnRules is set if the program passes its own validator, which may have more rules.
 	OwnRules bool
-}
-
-// A Union is an interface and the possible types of its values.
-type Union struct {
-	// Discriminator is "" if it is not a constant.
-	Discriminator string
-	Interface     types.Type
-	Cases         []types.Type
 }
 
 // Load reads the packages that match the patterns of the go command in dir ("" means the current

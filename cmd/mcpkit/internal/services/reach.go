@@ -11,14 +11,13 @@ type Reached struct {
 	// Types has, by import path and name of the type, the names of its fields and methods.
 	Types map[string]map[string][]string
 
-	seen   map[types.Type]bool
-	unions []Union
+	seen map[types.Type]bool
 }
 
 // Reach returns the types of the arguments and results of the services' methods and of the
-// functions that are passed to mcpkit.
+// functions that are passed to mcpkit, and those of forms.
 func (p *Package) Reach(wellKnown []string) *Reached {
-	r := &Reached{Types: map[string]map[string][]string{}, seen: map[types.Type]bool{}, unions: p.Unions}
+	r := &Reached{Types: map[string]map[string][]string{}, seen: map[types.Type]bool{}}
 	for _, s := range p.Services {
 		r.add(s.Type.Obj(), "")
 		for _, m := range s.Registered(wellKnown) {
@@ -30,6 +29,9 @@ func (p *Package) Reach(wellKnown []string) *Reached {
 	}
 	for _, sig := range p.Functions {
 		r.signature(p, sig)
+	}
+	for _, t := range p.Asked {
+		r.walk(t)
 	}
 	return r
 }
@@ -100,15 +102,7 @@ func (r *Reached) walk(t types.Type) {
 			if !WritesItself(t) {
 				r.structFields(u, t.Obj())
 			}
-		case *types.Interface:
-			for _, union := range r.unions {
-				if types.Identical(union.Interface, t) {
-					for _, one := range union.Cases {
-						r.walk(one)
-					}
-				}
-			}
-		case *types.Basic:
+		case *types.Basic, *types.Interface:
 		default:
 			r.walk(u)
 		}
