@@ -3,8 +3,10 @@ package reflectx
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -193,10 +195,34 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	if in.schema, err = c.publish(s); err != nil {
 		return nil, err
 	}
-	if raw, ok := c.exampleOf(s); ok && in.Decode(context.Background(), raw, reflect.New(t).Elem()) == nil {
-		in.example = raw
-	}
+	in.example = c.acceptedExample(in, s)
 	return in, nil
+}
+
+// acceptedExample returns an example that the input accepts, or nil. It adds the members that rules
+// such as required_without demand.
+func (c *compiler) acceptedExample(in *Input, s *jsonschema.Schema) json.RawMessage {
+	root := *s
+	for range 4 {
+		raw, ok := c.exampleOf(&root)
+		if !ok {
+			return nil
+		}
+		err := in.Decode(context.Background(), raw, reflect.New(in.t).Elem())
+		if err == nil {
+			return raw
+		}
+		wrong, _ := errors.AsType[*ArgumentError](err)
+		if wrong == nil {
+			return nil
+		}
+		for _, v := range wrong.Violations {
+			if v.Got == "" {
+				root.Required = append(slices.Clip(root.Required), strings.TrimPrefix(v.Pointer, "/"))
+			}
+		}
+	}
+	return nil
 }
 
 // checkSamples checks the defaults and the examples.

@@ -206,6 +206,10 @@ func (c *compiler) fold(n position, root bool) []Field {
 		if n.s.Type == "" {
 			h.noun = "a " + n.t.Name()
 		}
+	case shapeMap:
+		if n.s.PropertyNames != nil {
+			c.hint(n.s.PropertyNames).t = n.t.Key()
+		}
 	case shapeStruct:
 		return c.object(n, root)
 	}

@@ -26,12 +26,12 @@ func FieldTags() []FieldTag { return slices.Clone(fieldTags) }
 
 var fieldTags = []FieldTag{
 	{"json", `json:"query"`, "The name in JSON, as for encoding/json; `-` leaves the field out. With `omitempty` or `omitzero`, a field is optional in inputs and may be absent from outputs."},
-	{"validate", `validate:"required,min=2"`, "Rules of [validator/v10](https://pkg.go.dev/github.com/go-playground/validator/v10). The server enforces them. A rule that has a JSON Schema keyword is part of the schema; any other rule is part of the description. `enum` allows only the constants of the field's type. A field of an input is required unless it has `omitempty` or `omitzero` in either tag, a pointer type, a `default`, or a conditional rule such as `required_if` or `excluded_with`. Null for a field that is not required counts as absent. `required` makes any field required."},
+	{"validate", `validate:"required,min=2"`, "Rules of [validator/v10](https://pkg.go.dev/github.com/go-playground/validator/v10). The server enforces them. A rule that has a JSON Schema keyword is part of the schema; any other rule is part of the description. `enum` allows only what the method `Values` of the field's type returns, or else the constants of the type. A field of an input is required unless it has `omitempty` or `omitzero` in either tag, a pointer type, a `default`, or a conditional rule such as `required_if` or `excluded_with`. Null for a field that is not required counts as absent. `required` makes any field required."},
 	{"default", `default:"10"`, "The value of an absent field: text as it is, everything else as JSON. It must satisfy the rules."},
 	{"desc", `desc:"Words to look for."`, "The description; it replaces the field's doc comment."},
 	{"title", `title:"Query"`, "The name shown to people."},
 	{"example", `example:"green tea"`, "An example for the schema, and for error messages about invalid arguments. It must satisfy the rules."},
-	{"jsonschema", `jsonschema:"readOnly=true"`, "More schema keywords, in the syntax of [invopop/jsonschema](https://pkg.go.dev/github.com/invopop/jsonschema)."},
+	{"jsonschema", `jsonschema:"readOnly=true"`, "More schema keywords, in the syntax of [invopop/jsonschema](https://pkg.go.dev/github.com/invopop/jsonschema), which the server enforces. A text without keywords is the description."},
 	{"header", `header:"Region"`, "Mirrors the argument into the HTTP header `Mcp-Param-Region` (2026-07-28). Strings, integers and bools only."},
 	{"complete", `complete:"Regions"`, "The method that completes this argument of a prompt or a resource template. The tag is an error on the input of a tool: the protocol has no completion for tools. If a tool and a prompt share the type, name the method in the `complete` tag of the annotation block."},
 	{"secret", `secret:"true"`, "Error messages about invalid arguments do not repeat the value, and middleware that logs arguments redacts it."},
