@@ -73,7 +73,7 @@ type checker struct {
 	edits    []edit
 	path     []step // from the root to the value being checked
 	room     [8]step
-	secret   int    // secret places around it
+	secret   int // secret places around it
 }
 
 // A step is one part of a JSON pointer: a member name, or an index if name is "".
