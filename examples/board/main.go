@@ -145,7 +145,9 @@ func (b *Board) text() string {
 
 // newBoard returns a board with three cards.
 func newBoard() *Board {
-	return &Board{last: 3, cards: []Card{{1, "Write the page", "todo"}, {2, "Test it in a browser", "todo"}, {3, "Choose a name", "done"}}}
+	return &Board{last: 3, cards: []Card{
+		{1, "Write the page", "todo"}, {2, "Test it in a browser", "todo"}, {3, "Choose a name", "done"},
+	}}
 }
 
 // docs:begin serve

@@ -92,7 +92,8 @@ func (g *given) trustIssuer(ctx context.Context, server string) error {
 // grant returns the grant of a scenario.
 func (g *given) grant(ctx context.Context, scenario, server string) (oauthclient.Grant, error) {
 	switch scenario {
-	case "auth/client-credentials-jwt", "auth/client-credentials-basic", "auth/wif-jwt-bearer", "auth/enterprise-managed-authorization":
+	case "auth/client-credentials-jwt", "auth/client-credentials-basic",
+		"auth/wif-jwt-bearer", "auth/enterprise-managed-authorization":
 		if err := g.trustIssuer(ctx, server); err != nil {
 			return nil, err
 		}
@@ -121,7 +122,8 @@ func (g *given) grant(ctx context.Context, scenario, server string) (oauthclient
 		}, nil
 	}
 	code := &oauthclient.AuthorizationCode{
-		Name: "mcpkit-conformance-client", MetadataURL: "https://conformance-test.local/client-metadata.json", Browser: browser,
+		Name: "mcpkit-conformance-client", Browser: browser,
+		MetadataURL: "https://conformance-test.local/client-metadata.json",
 	}
 	if c.ClientID != "" {
 		code.Known = []oauthclient.Credentials{c}
@@ -191,14 +193,8 @@ func authorized(ctx context.Context, server string) error {
 	if err != nil {
 		return err
 	}
-	err = with(ctx, server, func(c *client.Client) error {
-		if _, err := toolNames(ctx, c); err != nil {
-			return err
-		}
-		_, err := c.CallTool(ctx, "test-tool", nil)
-		return err
-	}, client.HTTPClient(&http.Client{Transport: t}))
-	err = errors.Join(err, t.Close())
+	run := calls("test-tool", nil, client.HTTPClient(&http.Client{Transport: t}))
+	err = errors.Join(run(ctx, server), t.Close())
 	if want := mustRefuse[name]; want != "" {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			return fmt.Errorf("the error must contain %q; it is: %w", want, err)

@@ -26,9 +26,9 @@ type scenario func(ctx context.Context, url string) error
 // scenarios holds the scenarios by their names in the suite.
 var scenarios = map[string]scenario{
 	"initialize":                          lists,
-	"tools_call":                          addNumbers,
-	"elicitation-sep1034-client-defaults": acceptDefaults,
-	"sse-retry":                           reconnect,
+	"tools_call":                          calls("add_numbers", map[string]int{"a": 5, "b": 3}),
+	"elicitation-sep1034-client-defaults": calls("test_client_elicitation_defaults", nil, accept(`{}`)),
+	"sse-retry":                           calls("test_reconnection", nil),
 	"json-schema-2020-12-preservation":    echoSchema,
 	"json-schema-ref-no-deref":            lists,
 	"request-metadata":                    metadata,
@@ -58,7 +58,8 @@ func main() {
 		run, ok = authorized, true
 	}
 	if !ok {
-		log.Fatalf("unknown scenario %q; the scenarios are: %s", name, strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
+		names := slices.Sorted(maps.Keys(scenarios))
+		log.Fatalf("unknown scenario %q; the scenarios are: %s", name, strings.Join(names, ", "))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scenarioTimeout)
 	defer cancel()
@@ -75,7 +76,8 @@ func dial(ctx context.Context, url string, opts ...client.DialOption) (*client.C
 		opts = append(opts, client.Version(v))
 	}
 	// The suite runs up to 33 clients at once, so a busy machine may take long to respond to the probe.
-	return client.Dial(ctx, url, append(opts, client.Info("mcpkit-conformance-client", "1.0.0"), client.ProbeTimeout(time.Minute))...)
+	opts = append(opts, client.Info("mcpkit-conformance-client", "1.0.0"), client.ProbeTimeout(time.Minute))
+	return client.Dial(ctx, url, opts...)
 }
 
 // with dials a client, runs f and closes the client.
@@ -99,48 +101,40 @@ func toolNames(ctx context.Context, c *client.Client) ([]string, error) {
 	return names, nil
 }
 
-func lists(ctx context.Context, url string) error {
+// listed is like with, but lists the tools before it runs f.
+func listed(
+	ctx context.Context, url string, f func(c *client.Client, tools []string) error, opts ...client.DialOption,
+) error {
 	return with(ctx, url, func(c *client.Client) error {
-		_, err := toolNames(ctx, c)
-		return err
-	})
-}
-
-func addNumbers(ctx context.Context, url string) error {
-	return with(ctx, url, func(c *client.Client) error {
-		if _, err := toolNames(ctx, c); err != nil {
+		names, err := toolNames(ctx, c)
+		if err != nil {
 			return err
 		}
-		_, err := c.CallTool(ctx, "add_numbers", map[string]int{"a": 5, "b": 3})
-		return err
-	})
+		return f(c, names)
+	}, opts...)
 }
+
+func lists(ctx context.Context, url string) error {
+	return listed(ctx, url, func(*client.Client, []string) error { return nil })
+}
+
+// calls returns a scenario that calls one tool.
+func calls(tool string, args any, opts ...client.DialOption) scenario {
+	return func(ctx context.Context, url string) error {
+		return listed(ctx, url, func(c *client.Client, _ []string) error {
+			_, err := c.CallTool(ctx, tool, args)
+			return err
+		}, opts...)
+	}
+}
+
+func accept(content string) client.DialOption { return client.Handlers(accepting{content}) }
 
 // accepting handles elicitation: it accepts every form with the content.
 type accepting struct{ content string }
 
 func (a accepting) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
 	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: json.RawMessage(a.content)}, nil
-}
-
-func acceptDefaults(ctx context.Context, url string) error {
-	return with(ctx, url, func(c *client.Client) error {
-		if _, err := toolNames(ctx, c); err != nil {
-			return err
-		}
-		_, err := c.CallTool(ctx, "test_client_elicitation_defaults", nil)
-		return err
-	}, client.Handlers(accepting{`{}`}))
-}
-
-func reconnect(ctx context.Context, url string) error {
-	return with(ctx, url, func(c *client.Client) error {
-		if _, err := toolNames(ctx, c); err != nil {
-			return err
-		}
-		_, err := c.CallTool(ctx, "test_reconnection", nil)
-		return err
-	})
 }
 
 func echoSchema(ctx context.Context, url string) error {
@@ -168,17 +162,12 @@ func (everything) Sample(context.Context, *protocol.CreateMessageParams) (*proto
 func (everything) Roots(context.Context) ([]protocol.Root, error) { return nil, nil }
 
 func metadata(ctx context.Context, url string) error {
-	return with(ctx, url, func(c *client.Client) error {
-		_, err := toolNames(ctx, c)
-		return err
-	}, client.Handlers(everything{accepting{`{}`}}))
+	all := client.Handlers(everything{accepting{`{}`}})
+	return listed(ctx, url, func(*client.Client, []string) error { return nil }, all)
 }
 
 func standardHeaders(ctx context.Context, url string) error {
-	return with(ctx, url, func(c *client.Client) error {
-		if _, err := toolNames(ctx, c); err != nil {
-			return err
-		}
+	return listed(ctx, url, func(c *client.Client, _ []string) error {
 		for _, tool := range []string{"test_headers", "my-hyphenated-tool"} {
 			if _, err := c.CallTool(ctx, tool, nil); err != nil {
 				return err
@@ -214,10 +203,7 @@ func customHeaders(ctx context.Context, url string) error {
 	if err := json.Unmarshal([]byte(os.Getenv("MCP_CONFORMANCE_CONTEXT")), &given); err != nil {
 		return fmt.Errorf("MCP_CONFORMANCE_CONTEXT: %w", err)
 	}
-	return with(ctx, url, func(c *client.Client) error {
-		if _, err := toolNames(ctx, c); err != nil {
-			return err
-		}
+	return listed(ctx, url, func(c *client.Client, _ []string) error {
 		for _, call := range given.ToolCalls {
 			if _, err := c.CallTool(ctx, call.Name, call.Arguments); err != nil {
 				return err
@@ -229,11 +215,7 @@ func customHeaders(ctx context.Context, url string) error {
 
 // invalidToolHeaders calls each listed tool. Tools with invalid headers must not be listed.
 func invalidToolHeaders(ctx context.Context, url string) error {
-	return with(ctx, url, func(c *client.Client) error {
-		names, err := toolNames(ctx, c)
-		if err != nil {
-			return err
-		}
+	return listed(ctx, url, func(c *client.Client, names []string) error {
 		for _, name := range names {
 			if _, err := c.CallTool(ctx, name, map[string]string{"region": "us-east1"}); err != nil {
 				return err
@@ -247,10 +229,7 @@ func invalidToolHeaders(ctx context.Context, url string) error {
 // must not receive the state of the first.
 func requestState(ctx context.Context, url string) error {
 	user := &interrupted{accepting: accepting{`{"confirmed":true}`}}
-	return with(ctx, url, func(c *client.Client) error {
-		if _, err := toolNames(ctx, c); err != nil {
-			return err
-		}
+	return listed(ctx, url, func(c *client.Client, _ []string) error {
 		user.meanwhile = func(ctx context.Context) error {
 			_, err := c.CallTool(ctx, "test_mrtr_unrelated", nil)
 			return err

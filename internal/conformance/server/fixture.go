@@ -40,10 +40,12 @@ type Fixture struct {
 }
 
 // pixel is a red PNG of one pixel.
-var pixel, _ = base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==")
+var pixel, _ = base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHw" +
+	"AFBQIAX8jx0gAAAABJRU5ErkJggg==")
 
 // silence is a WAV file without samples.
-var silence = []byte("RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x44\xac\x00\x00\x88\x58\x01\x00\x02\x00\x10\x00data\x00\x00\x00\x00")
+var silence = []byte("RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x44\xac\x00\x00\x88\x58\x01\x00" +
+	"\x02\x00\x10\x00data\x00\x00\x00\x00")
 
 // SimpleText returns text.
 func (f *Fixture) SimpleText() string { return "This is a simple text response for testing." }
@@ -65,7 +67,8 @@ func (f *Fixture) EmbeddedResource() mcpkit.Embedded {
 
 // MultipleContentTypes returns text, an image and a resource.
 func (f *Fixture) MultipleContentTypes() (string, mcpkit.Image, mcpkit.Embedded) {
-	return "Multiple content types test:", f.ImageContent(), embedded("test://mixed-content-resource", "application/json", `{"test":"data","value":123}`)
+	resource := embedded("test://mixed-content-resource", "application/json", `{"test":"data","value":123}`)
+	return "Multiple content types test:", f.ImageContent(), resource
 }
 
 func embedded(uri, mime, text string) mcpkit.Embedded {
@@ -134,7 +137,8 @@ func (f *Fixture) TriggerToolChange() (string, error) {
 	if f.srv.RemoveTools("test_comes_and_goes") {
 		return "removed", nil
 	}
-	return "added", f.srv.Add(mcpkit.NewTool("test_comes_and_goes", func() string { return "here" }).Desc("Is present at times."))
+	tool := mcpkit.NewTool("test_comes_and_goes", func() string { return "here" })
+	return "added", f.srv.Add(tool.Desc("Is present at times."))
 }
 
 // TriggerPromptChange changes the list of prompts.
@@ -142,7 +146,8 @@ func (f *Fixture) TriggerPromptChange() (string, error) {
 	if f.srv.RemovePrompts("test_comes_and_goes") {
 		return "removed", nil
 	}
-	return "added", f.srv.Add(mcpkit.NewPrompt("test_comes_and_goes", func() string { return "here" }).Desc("Is present at times."))
+	prompt := mcpkit.NewPrompt("test_comes_and_goes", func() string { return "here" })
+	return "added", f.srv.Add(prompt.Desc("Is present at times."))
 }
 
 // StaticText is always the same text.

@@ -44,8 +44,9 @@ func (q *Questions) Sampling(ctx context.Context, in PromptText) (string, error)
 }
 
 func sample(ctx context.Context, prompt string, opts ...mcpkit.AskOption) (string, error) {
+	question := protocol.SamplingContents{mcpkit.Text(prompt)}
 	result, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{
-		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: protocol.SamplingContents{mcpkit.Text(prompt)}}},
+		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: question}},
 		MaxTokens: 100,
 	}, opts...)
 	if err != nil {
@@ -106,10 +107,16 @@ func (q *Questions) ElicitationDefaults(ctx context.Context) (string, error) {
 // enumForm has each kind of enum. The superseded kind has no Go type.
 const enumForm = `{"type":"object","properties":{
 	"untitledSingle":{"type":"string","description":"Select one option","enum":["option1","option2","option3"]},
-	"titledSingle":{"type":"string","description":"Select one option with titles","oneOf":[{"const":"value1","title":"First Option"},{"const":"value2","title":"Second Option"},{"const":"value3","title":"Third Option"}]},
-	"legacyEnum":{"type":"string","description":"Select one option (superseded form)","enum":["opt1","opt2","opt3"],"enumNames":["Option One","Option Two","Option Three"]},
-	"untitledMulti":{"type":"array","description":"Select several options","items":{"type":"string","enum":["option1","option2","option3"]}},
-	"titledMulti":{"type":"array","description":"Select several options with titles","items":{"anyOf":[{"const":"value1","title":"First Choice"},{"const":"value2","title":"Second Choice"},{"const":"value3","title":"Third Choice"}]}}
+	"titledSingle":{"type":"string","description":"Select one option with titles","oneOf":[
+		{"const":"value1","title":"First Option"},{"const":"value2","title":"Second Option"},
+		{"const":"value3","title":"Third Option"}]},
+	"legacyEnum":{"type":"string","description":"Select one option (superseded form)",
+		"enum":["opt1","opt2","opt3"],"enumNames":["Option One","Option Two","Option Three"]},
+	"untitledMulti":{"type":"array","description":"Select several options",
+		"items":{"type":"string","enum":["option1","option2","option3"]}},
+	"titledMulti":{"type":"array","description":"Select several options with titles","items":{"anyOf":[
+		{"const":"value1","title":"First Choice"},{"const":"value2","title":"Second Choice"},
+		{"const":"value3","title":"Third Choice"}]}}
 }}`
 
 // ElicitationEnums sends a form with enums.

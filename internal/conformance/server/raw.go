@@ -10,7 +10,8 @@ import (
 
 // schema2020 uses keywords of JSON Schema 2020-12 that have no Go counterpart.
 const schema2020 = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",` +
-	`"$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},` +
+	`"$defs":{"address":{"$anchor":"addressDef","type":"object",` +
+	`"properties":{"street":{"type":"string"},"city":{"type":"string"}}}},` +
 	`"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"},` +
 	`"contactMethod":{"type":"string","enum":["phone","email"]},"phone":{"type":"string"},"email":{"type":"string"}},` +
 	`"allOf":[{"anyOf":[{"required":["phone"]},{"required":["email"]}]}],` +
