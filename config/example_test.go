@@ -17,6 +17,6 @@ server:
 	_, err := config.Parse("server.yaml", []byte(file), config.Environ(nil))
 	fmt.Println(err)
 	// Output:
-	// config: server.yaml:3:34: transport.http.adress: unknown key
-	// config: server.yaml:5:16: server.toolTimeout: "20" is not valid; want a duration such as "30s" or "1h30m"
+	// config: server.yaml:3:34: transport.http.adress: unknown key; did you mean "transport.http.addr"?
+	// config: server.yaml:5:16: server.toolTimeout: this is not valid; want a duration such as "30s" or "1h30m"
 }

@@ -4,3 +4,6 @@ import "net"
 
 // OnListen makes the servers of c report their addresses to f.
 func OnListen(c *Config, f func(net.Addr)) { c.onListen = f }
+
+// VariableOf returns the variable of a key.
+func VariableOf(prefix, path string) string { return (&loader{prefix: prefix}).variable(path) }

@@ -65,13 +65,13 @@ var longKey = "KEY=" + strings.Repeat("k", 32)
 func TestFleetsNeedAURLAndKeys(t *testing.T) {
 	const keys = "server: {stateKeys: [\"env:KEY\"]}\n"
 	for text, want := range map[string]string{
-		"fleet: shared://x\n":                                "config: c.yaml:2:8: fleet: replicas encrypt what they share; set server.stateKeys to keys that all of them have",
+		"fleet: shared://x\n":                                "config: c.yaml: fleet: it needs server.stateKeys, the same for all replicas",
 		keys + "fleet: redis\n":                              "config: c.yaml:3:8: fleet: this is not a URL; write for example redis://localhost:6379",
-		keys + "fleet: redis://:hunter2@localhost:6379\n":    "config: c.yaml:3:8: fleet: this URL has a user or password; put it into a variable or a file, and write env:NAME or file:PATH here",
-		keys + "fleet: redis://hunter2@localhost\n":          "config: c.yaml:3:8: fleet: this URL has a user or password; put it into a variable or a file, and write env:NAME or file:PATH here",
+		keys + "fleet: redis://:hunter2@localhost:6379\n":    "config: c.yaml:3:8: fleet: this URL has a password; put it into a variable or a file, and write env:NAME or file:PATH",
+		keys + "fleet: redis://hunter2@localhost\n":          "config: c.yaml:3:8: fleet: this URL has a password; put it into a variable or a file, and write env:NAME or file:PATH",
 		keys + "fleet: \"redis://x:hunter2%zz@localhost\"\n": "config: c.yaml:3:8: fleet: this is not a URL; write for example redis://localhost:6379",
-		keys + "fleet: env:NONE\n":                           "config: c.yaml:3:8: fleet: the variable NONE, which should contain the secret, is not set",
-		keys + "fleet: [redis://localhost]\n":                "config: c.yaml:3:8: fleet: this is a list; want a URL, or a reference to one, env:NAME or file:PATH, if it has a password",
+		keys + "fleet: env:NONE\n":                           "config: c.yaml: fleet: env:NONE, which should contain the secret, is empty or not set",
+		keys + "fleet: [redis://localhost]\n":                "config: c.yaml:3:8: fleet: this is not valid; want keys with values",
 	} {
 		_, err := config.Parse("c.yaml", []byte("log: {level: error}\n"+text), config.Environ([]string{longKey}))
 		require.EqualError(t, err, want, text)
@@ -211,7 +211,7 @@ func TestProofsAreUsedAtOneReplicaOnly(t *testing.T) {
 server: {name: clock, version: "1", stateKeys: ["env:KEY"]}
 fleet: env:FLEET
 transport: {http: {addr: "127.0.0.1:0"}}
-auth: {issuer: %q, resource: %q, insecureLoopback: true, dpop: {required: true}}
+auth: {issuer: %q, resource: %q, insecureLoopback: true, dpop: require}
 `, as.Issuer, resource), longKey, "FLEET=shared://proofs"))
 		defer stop()
 	}

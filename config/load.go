@@ -1,43 +1,30 @@
 package config
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+
+	"github.com/caarlos0/env/v11"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // DefaultPrefix is the prefix of the names of environment variables.
 const DefaultPrefix = "MCPKIT_"
-
-// maxFile is the largest size of a file, in bytes.
-const maxFile = 256 << 10
-
-// An Error is a mistake in a file or in the environment.
-type Error struct {
-	File string // or "environment"
-	// Line and Column count from 1, columns in characters. They are 0 for the environment, and for
-	// mistakes that have no place in the file.
-	Line, Column int
-	Key          string // "transport.http.addr", or the name of a variable
-	Msg          string
-}
-
-// Error returns the place and the mistake.
-func (e *Error) Error() string {
-	at := e.File
-	if e.Line > 0 {
-		at += fmt.Sprintf(":%d", e.Line)
-	}
-	if e.Column > 0 {
-		at += fmt.Sprintf(":%d", e.Column)
-	}
-	if e.Key == "" {
-		return fmt.Sprintf("config: %s: %s", at, e.Msg)
-	}
-	return fmt.Sprintf("config: %s: %s: %s", at, e.Key, e.Msg)
-}
 
 // An Option changes how [Load] and [Parse] read the environment.
 type Option func(*loader)
@@ -48,33 +35,26 @@ func Prefix(p string) Option { return func(l *loader) { l.prefix = p } }
 // Environ replaces os.Environ by a list of "KEY=value".
 func Environ(env []string) Option { return func(l *loader) { l.environ = env } }
 
-// A loader collects values and mistakes.
+// A loader reads a configuration and collects what is wrong with it.
 type loader struct {
 	file    string // as shown in errors
-	dir     string // relative paths start here
 	prefix  string
 	environ []string
 
 	env    map[string]string
-	used   map[string]bool  // variables that secrets refer to
-	places map[string]place // of keys, values and items, by their paths
-	faulty map[string]bool  // paths that have a fault
+	used   map[string]bool   // variables that secrets refer to
+	paths  map[string]string // of the keys and values of the file, by "line:column"
+	faulty map[string]bool   // paths that have a fault
 	faults []error
 }
 
 // Load reads the file at path, if path is not "", and the environment. The error joins all
-// mistakes, each an [*Error].
+// mistakes.
 func Load(path string, opts ...Option) (*Config, error) {
 	var data []byte
 	if path != "" {
-		info, err := os.Stat(path)
-		if err == nil && info.Size() > maxFile {
-			err = fmt.Errorf("%s has %d bytes; the limit is %d bytes", path, info.Size(), maxFile)
-		}
-		if err == nil {
-			data, err = os.ReadFile(path)
-		}
-		if err != nil {
+		var err error
+		if data, err = os.ReadFile(path); err != nil {
 			return nil, fmt.Errorf("config: %w", err)
 		}
 	}
@@ -84,8 +64,10 @@ func Load(path string, opts ...Option) (*Config, error) {
 // Parse is like [Load], for the contents of a file. name is the path of the file: errors contain
 // it, and relative paths in the file start at its folder.
 func Parse(name string, data []byte, opts ...Option) (*Config, error) {
-	l := &loader{file: name, dir: filepath.Dir(name), prefix: DefaultPrefix, environ: os.Environ(), env: map[string]string{}, used: map[string]bool{},
-		places: map[string]place{}, faulty: map[string]bool{}}
+	l := &loader{
+		file: name, prefix: DefaultPrefix, environ: os.Environ(), env: map[string]string{}, used: map[string]bool{},
+		paths: map[string]string{}, faulty: map[string]bool{},
+	}
 	for _, o := range opts {
 		o(l)
 	}
@@ -94,41 +76,200 @@ func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 			l.env[key] = value
 		}
 	}
-	if len(data) > maxFile {
-		return nil, &Error{File: name, Msg: fmt.Sprintf("it has %d bytes; the limit is %d bytes", len(data), maxFile)}
-	}
-	root, err := parse(name, data)
-	if err != nil {
-		return nil, err
-	}
 	c := new(Config)
-	l.decode(c, root)
+	l.decode(c, data)
+	l.variables(c)
+	if h := &c.Transport.HTTP; h.Addr != "" {
+		h.Path = cmp.Or(h.Path, streamable.DefaultPath)
+	}
+	l.secrets(c)
+	l.unknown()
+	l.check(c)
 	if err := errors.Join(l.faults...); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// fault adds a mistake of the value or the key at path. If the path is not in the file, the mistake
-// is reported at the map that should contain it. A value has only its first mistake: what is found
-// later may follow from that.
+// fault adds a mistake of a value, from the file or from the environment.
 func (l *loader) fault(path, format string, args ...any) {
-	if l.faulty[path] {
-		return
+	where, key := l.file, path
+	if name := l.variable(path); l.prefix != "" && l.env[name] != "" {
+		where, key = "environment", name
+	}
+	l.faultIn(where, path, key+": "+format, args...)
+}
+
+// faultIn adds a mistake of the value at path. A value has only its first mistake: what is found
+// later may follow from that.
+func (l *loader) faultIn(where, path, format string, args ...any) {
+	if !l.faulty[path] {
+		l.faults = append(l.faults, fmt.Errorf("config: "+where+": "+format, args...))
 	}
 	l.faulty[path] = true
-	e := &Error{File: l.file, Key: path, Msg: fmt.Sprintf(format, args...)}
-	if path == "" {
-		e.Line, e.Column = l.places[""].line, l.places[""].column
+}
+
+// decode fills c from the file.
+func (l *loader) decode(c *Config, data []byte) {
+	loader, _ := yaml.NewLoader(bytes.NewReader(data)) // fails only for wrong options
+	var root, next yaml.Node
+	err := loader.Load(&root)
+	if errors.Is(err, io.EOF) {
+		return
 	}
-	for at := path; at != ""; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
-		if p, ok := l.places[at]; ok {
-			e.Line, e.Column = p.line, p.column
-			if p.variable != "" {
-				e.File, e.Key = "environment", p.variable
-			}
-			break
+	if err == nil && loader.Load(&next) == nil {
+		err = errors.New("it has several documents; one is read")
+	}
+	if err == nil {
+		l.note("", &root)
+		err = root.Load(c, yaml.WithKnownFields())
+	}
+	if all, ok := errors.AsType[*yaml.LoadErrors](err); ok {
+		for _, e := range all.Errors {
+			l.wrong(e)
+		}
+	} else if e, ok := errors.AsType[*yaml.LoadError](err); ok {
+		l.faultIn(l.file+":"+position(e.Mark.Line, e.Mark.Column), "", "it is not valid YAML: %s", e.Message)
+	} else if err != nil {
+		l.faultIn(l.file, "", "%w", err)
+	}
+}
+
+// note records where the keys and the values below n are.
+func (l *loader) note(path string, n *yaml.Node) {
+	l.paths[position(n.Line, n.Column)] = path
+	for i, child := range n.Content {
+		below := path
+		switch n.Kind {
+		case yaml.SequenceNode:
+			below = fmt.Sprintf("%s[%d]", path, i)
+		case yaml.MappingNode: // keys and values by turns
+			below = strings.TrimPrefix(path+"."+n.Content[i&^1].Value, ".")
+		}
+		l.note(below, child)
+	}
+}
+
+func position(line, column int) string { return fmt.Sprintf("%d:%d", line, column) }
+
+var badType = regexp.MustCompile(`^cannot construct .* into (.+)$`)
+
+// wrong adds an error of the library, without the values that it quotes, which may be secrets.
+func (l *loader) wrong(e *yaml.LoadError) {
+	at := position(e.Mark.Line, e.Mark.Column)
+	path, why := l.paths[at], e.Message
+	if parts := badType.FindStringSubmatch(why); parts != nil {
+		why = "this is not valid; want " + cmp.Or(wanted[parts[1]], "keys with values")
+	} else if strings.HasPrefix(why, "field ") {
+		why = "unknown key" + nearest.Hint(path, paths())
+	}
+	l.faultIn(l.file+":"+at, path, "%s: %s", path, why)
+}
+
+// wanted describes the values of types.
+var wanted = map[string]string{
+	"bool": "true or false", "int": "a whole number", "float64": "a number", "string": "a text", "config.Path": "a text",
+	"time.Duration": `a duration such as "30s" or "1h30m"`, "config.Size": `a number of bytes such as 4096 or "4MiB"`,
+	"[]string": "a list", "[]config.Secret": "a list", "[]netip.Prefix": "a list",
+}
+
+// environment makes the keys of a file those of package env.
+func environment(vars map[string]string) env.Options {
+	return env.Options{Environment: vars, TagName: "yaml", PrefixTagName: "prefix"}
+}
+
+// paths returns the paths of all keys.
+func paths() (all []string) {
+	fields, _ := env.GetFieldParamsWithOptions(new(Config), environment(map[string]string{"": ""})) // the tags are valid
+	for _, f := range fields {
+		all = append(all, f.Key)
+	}
+	return all
+}
+
+// variable returns the name of the environment variable for a path, such as
+// MCPKIT_TRANSPORT_HTTP_MAX_BODY for transport.http.maxBody.
+func (l *loader) variable(path string) string {
+	path, _, _ = strings.Cut(path, "[")
+	name := []rune(l.prefix)
+	last := ' '
+	for _, r := range path {
+		if unicode.IsUpper(r) && unicode.IsLower(last) {
+			name = append(name, '_')
+		}
+		name = append(name, unicode.ToUpper(r))
+		last = r
+	}
+	return strings.ReplaceAll(string(name), ".", "_")
+}
+
+// ofCommand is a variable of command mcpkit, whose servers may have its environment.
+const ofCommand = "MCPKIT_CLIENT_SECRET"
+
+// variables fills c from the environment. Commas separate the items of a list.
+func (l *loader) variables(c *Config) {
+	for _, path := range paths() {
+		text := l.env[l.variable(path)]
+		if text == "" || l.prefix == "" {
+			continue
+		}
+		err := env.ParseWithOptions(c, environment(map[string]string{path: text}))
+		if e, ok := errors.AsType[env.ParseError](err); ok {
+			err = e.Err
+		}
+		if err != nil {
+			l.fault(path, "%w", err)
 		}
 	}
-	l.faults = append(l.faults, e)
+}
+
+// unknown finds variables with the prefix that name no key.
+func (l *loader) unknown() {
+	var known []string
+	for _, path := range paths() {
+		known = append(known, l.variable(path))
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.env)) {
+		ours := l.prefix != "" && strings.HasPrefix(name, l.prefix) && l.env[name] != ""
+		if ours && !slices.Contains(known, name) && !l.used[name] && name != ofCommand {
+			l.faultIn("environment", name, "%s: unknown variable%s", name, nearest.Hint(name, known))
+		}
+	}
+}
+
+// secrets reads what the values of c refer to.
+func (l *loader) secrets(c *Config) {
+	t := &c.Transport
+	for _, p := range []*Path{&t.Unix.Path, &t.HTTP.TLS.Certificate, &t.HTTP.TLS.Key, &c.Middleware.Audit.File} {
+		*p = Path(l.path(string(*p)))
+	}
+	for i := range c.Server.StateKeys {
+		path, key := fmt.Sprintf("server.stateKeys[%d]", i), &c.Server.StateKeys[i]
+		if l.secret(path, key); len(key.value) < 32 {
+			l.fault(path, "the key has %d bytes; want at least 32 random bytes", len(key.value))
+		}
+	}
+	l.secret("auth.introspection.clientSecret", &c.Auth.Introspection.ClientSecret)
+	l.secret("fleet", &c.Fleet.Secret)
+}
+
+// path returns the path of a named file.
+func (l *loader) path(name string) string {
+	if name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(l.file), name)
+}
+
+// UnmarshalText reads 4096, 64KiB, 4MiB or 1GiB.
+func (s *Size) UnmarshalText(text []byte) error {
+	digits := strings.TrimRight(string(text), "KMGTiB")
+	units := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+	factor, ok := units[string(text[len(digits):])]
+	n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+	if !ok || err != nil || n < 0 || n > math.MaxInt64/factor {
+		return fmt.Errorf("%.60q is not valid; want %s", text, wanted["config.Size"])
+	}
+	*s = Size(n * factor)
+	return nil
 }

@@ -25,14 +25,14 @@ func TestMiddlewareOfTheFileCoversServersMountedLater(t *testing.T) {
 			c, err := config.Parse("c.yaml", []byte(`
 log: {level: error}
 middleware:
-  logging: {arguments: true}
-  audit: {file: `+audit+`, begin: true}
+  logging: true
+  audit: {file: `+audit+`}
   errorCodes: false
   rateLimit: {perSecond: 1000, burst: 1000}
-  concurrency: {limit: 4}
+  concurrency: 4
   timeout: 1m
-  resultLimit: {maxBytes: 64KiB}
-  cache: {ttl: 1h}
+  maxResult: 64KiB
+  cache: 1h
 `), none)
 			require.NoError(t, err)
 			srv, err := c.New(nil)
@@ -57,8 +57,8 @@ middleware:
 		require.NoError(t, cl.Close())
 		require.NoError(t, srv.Close())
 		require.Equal(t, 1, s.calls)
-		require.Equal(t, []string{"begin m_now", "end m_now ok", "begin m_now", "end m_now ok", "begin m_late", "end m_late error"}, calls(t, outer), v)
-		require.Equal(t, []string{"begin now", "end now ok", "begin late", "end late error"}, calls(t, inner), "the outer cache answered once")
+		require.Equal(t, []string{"end m_now ok", "end m_now ok", "end m_late error"}, calls(t, outer), v)
+		require.Equal(t, []string{"end now ok", "end late error"}, calls(t, inner), "the outer cache answered once")
 	}
 }
 

@@ -3,14 +3,15 @@ package config
 import (
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,7 +21,7 @@ var updateReference = flag.Bool("update-config", false, "write docs/reference/co
 // TestReference compares docs/reference/config.md with the types. -update-config writes the page.
 func TestReference(t *testing.T) {
 	page := filepath.Join("..", "docs", "reference", "config.md")
-	want := reference()
+	want := referencePage(t)
 	if *updateReference {
 		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
 		return
@@ -30,7 +31,14 @@ func TestReference(t *testing.T) {
 	require.Equal(t, want, string(got), "%s is stale; run go test ./config -run Reference -update-config", page)
 }
 
-func reference() string {
+// A section is a struct of the configuration.
+type section struct {
+	path, doc string
+	typ       reflect.Type
+}
+
+// referencePage describes the keys with the doc comments of their fields.
+func referencePage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# What can be configured?\n\n" +
 		"<!-- Written by TestReference of package config: go test ./config -run Reference -update-config -->\n\n" +
@@ -40,100 +48,119 @@ func reference() string {
 		"what code turns on. Any other key or variable is an error, which names the nearest known one. In a\n" +
 		"variable, separate the items of a list with commas. [Limits](limits.md) lists the defaults of the\n" +
 		"limits. [How do I configure a server?](../howto/configure.md)\n")
-	section(&b, reflect.TypeFor[Config](), "", "")
+	docs := fieldDocs(t)
+	for sections := []section{{typ: reflect.TypeFor[Config]()}}; len(sections) > 0; {
+		s := sections[0]
+		sections = sections[1:]
+		var below []section
+		if s.path != "" {
+			fmt.Fprintf(&b, "\n## `%s`\n\n%s\n", s.path, s.doc)
+		}
+		var rows strings.Builder
+		for _, f := range reflect.VisibleFields(s.typ) {
+			key, doc := f.Tag.Get("yaml"), docs[s.typ.Name()+"."+f.Name]
+			if key == "" {
+				continue
+			}
+			require.True(t, strings.HasSuffix(doc, "."), "%s has no description", key)
+			path := strings.TrimPrefix(s.path+"."+key, ".")
+			if f.Tag.Get("prefix") != "" {
+				require.Equal(t, key+".", f.Tag.Get("prefix"))
+				below = append(below, section{path, doc, f.Type})
+				continue
+			}
+			variable := (&loader{prefix: DefaultPrefix}).variable(path)
+			fmt.Fprintf(&rows, "| `%s` | %s | `%s` | %s |\n", key, valueOf(f), variable, doc)
+		}
+		if rows.Len() > 0 {
+			b.WriteString("\n| key | value | variable | means |\n|---|---|---|---|\n" + rows.String())
+		}
+		sections = append(below, sections...)
+	}
 	return b.String()
 }
 
-func section(b *strings.Builder, t reflect.Type, at, doc string) {
-	fields := fieldsOf(t, at)
-	var plain []field
-	for _, f := range fields {
-		if !f.isStruct() {
-			plain = append(plain, f)
+// valueOf describes the values of a field.
+func valueOf(f reflect.StructField) string {
+	rule := f.Tag.Get("validate")
+	if _, words, ok := strings.Cut(rule, "oneof="); ok {
+		return "one of " + strings.ReplaceAll(words, " ", ", ")
+	}
+	typ := f.Type
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	value := map[string]string{
+		"config.Path": "the path of a file", "config.Secret": "a reference, `env:NAME` or `file:PATH`",
+		"config.EngineURL": "a URL, or a reference to one", "slog.Level": "a level", "[]string": "a list",
+		"[]config.Secret": "a list of references, `env:NAME` or `file:PATH`", "[]netip.Prefix": "a list of networks",
+	}[typ.String()]
+	if value == "" {
+		value = wanted[typ.String()]
+	}
+	if strings.HasPrefix(rule, "required") && !strings.HasPrefix(rule, "required_with") {
+		value += "; required"
+	}
+	return value
+}
+
+// fieldDocs returns the comments of fields, by TYPE.FIELD.
+func fieldDocs(t *testing.T) map[string]string {
+	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	docs := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
 		}
-	}
-	if at != "" {
-		fmt.Fprintf(b, "\n## `%s`\n\n%s\n", at, doc)
-	}
-	if plain != nil {
-		b.WriteString("\n| key | value | variable | means |\n|---|---|---|---|\n")
-		for _, f := range plain {
-			value := wanted(&f)
-			if f.typ.Kind() == reflect.Slice {
-				value = "a list: each " + wanted(f.element())
+		if typ, ok := spec.Type.(*ast.StructType); ok {
+			for _, f := range typ.Fields.List {
+				docs[spec.Name.Name+"."+f.Names[0].Name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
 			}
-			if f.required {
-				value += "; required"
-			}
-			if f.hasMin && f.typ != reflect.TypeFor[time.Duration]() {
-				value += ", at least " + strconv.FormatFloat(f.min, 'g', -1, 64)
-			}
-			fmt.Fprintf(b, "| `%s` | %s | `%s` | %s |\n", f.key, value, DefaultPrefix+f.variable(), f.doc)
 		}
-	}
-	for _, f := range fields {
-		if f.isStruct() {
-			section(b, f.typ, f.path, f.doc)
-		}
-	}
+		return false
+	})
+	return docs
 }
 
 func TestMiddlewareRunsInTheOrderThatThePageNames(t *testing.T) {
 	c, err := Parse("c.yaml", []byte(`
 middleware:
-  logging: {}
+  logging: true
   audit: {file: `+filepath.Join(t.TempDir(), "audit")+`}
   errorCodes: true
   rateLimit: {perSecond: 1, burst: 1}
-  concurrency: {limit: 1}
+  concurrency: 1
   timeout: 1m
-  resultLimit: {maxBytes: 64KiB}
-  cache: {ttl: 1h}
+  maxResult: 64KiB
+  cache: 1h
 `), Environ(nil))
 	require.NoError(t, err)
-	mw, end, err := c.Middlewares()
+	mw, err := c.Middlewares()
 	require.NoError(t, err)
-	require.NoError(t, end())
-	keys := fieldsOf(reflect.TypeFor[Middleware](), "")
-	require.Len(t, mw, len(keys))
-	var names []string
-	for i, key := range keys {
-		made := runtime.FuncForPC(reflect.ValueOf(mw[i]).Pointer()).Name()
-		require.Contains(t, strings.ToLower(made), strings.ToLower(key.key))
-		names = append(names, key.key)
+	var made []string
+	for _, m := range mw {
+		made = append(made, runtime.FuncForPC(reflect.ValueOf(m).Pointer()).Name())
 	}
-	last := len(names) - 1
-	list := strings.Join(names[:last], ", ") + " and " + names[last]
-	require.Contains(t, reference(), "From the outermost to the innermost, it is "+list+".")
+	for i, name := range []string{"Logging", "Audit", "ErrorCodes", "RateLimit", "Concurrency", "Timeout", "ResultLimit", "Cache"} {
+		require.Contains(t, made[i], name)
+	}
+	require.Len(t, made, 8)
+	require.Contains(t, referencePage(t), "it is logging, audit, errorCodes, rateLimit, concurrency, timeout, maxResult and cache.")
 }
 
-// TestFieldTagsAreValid checks that the loader understands the tags.
-func TestFieldTagsAreValid(t *testing.T) {
-	variables := map[string]string{}
-	var walk func(typ reflect.Type, at string)
-	walk = func(typ reflect.Type, at string) {
-		for _, f := range fieldsOf(typ, at) {
-			require.NotEmpty(t, f.key, "%s.%s", typ, typ.FieldByIndex(f.index).Name)
-			require.NotEmpty(t, f.doc, f.path)
-			require.True(t, strings.HasSuffix(f.doc, "."), f.path)
-			if text, ok := typ.FieldByIndex(f.index).Tag.Lookup("min"); ok {
-				_, err := strconv.ParseFloat(text, 64)
-				require.NoError(t, err, f.path)
-			}
-			if f.isStruct() {
-				walk(f.typ, f.path)
-				continue
-			}
-			require.Empty(t, variables[f.variable()], "%s has the variable of another key", f.path)
-			variables[f.variable()] = f.path
-			kind := f.typ.Kind()
-			if kind == reflect.Slice {
-				kind = f.typ.Elem().Kind()
-			}
-			require.Contains(t, []reflect.Kind{reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64, reflect.Struct}, kind, f.path)
-		}
+func TestEachKeyHasAVariable(t *testing.T) {
+	all := paths()
+	for _, path := range []string{"transport.http.jsonOnly", "auth.jwksURI", "middleware.rateLimit.perSecond", "transport.http.tls.key"} {
+		require.Contains(t, all, path)
 	}
-	walk(reflect.TypeFor[Config](), "")
-	require.Equal(t, "auth.jwksURI", variables["AUTH_JWKS_URI"])
-	require.Equal(t, "transport.http.jsonOnly", variables["TRANSPORT_HTTP_JSON_ONLY"])
+	l := &loader{prefix: "X_"}
+	require.Equal(t, "X_AUTH_JWKS_URI", l.variable("auth.jwksURI"))
+	require.Equal(t, "X_SERVER_STATE_KEYS", l.variable("server.stateKeys[1]"))
+	byVariable := map[string]string{}
+	for _, path := range all {
+		require.Empty(t, byVariable[l.variable(path)], path)
+		byVariable[l.variable(path)] = path
+	}
 }

@@ -125,5 +125,5 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 func TestMistakesInTheFileAreReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("server:\n  toolTimout: 20s\n"), 0o600))
-	require.EqualError(t, run(t.Context(), path, "", ""), `config: `+path+`:2:3: server.toolTimout: unknown key; did you mean "toolTimeout"?`)
+	require.EqualError(t, run(t.Context(), path, "", ""), `config: `+path+`:2:3: server.toolTimout: unknown key; did you mean "server.toolTimeout"?`)
 }

@@ -98,7 +98,7 @@ var mayImport = map[string][]string{
 	"transport/echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "protocol/jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
 	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth/resource", "internal/httpserve", "internal/nearest",
 		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
-		"go.yaml.in/yaml/v4"},
+		"github.com/caarlos0/env/v11", "github.com/go-playground/validator/v10", "go.yaml.in/yaml/v4", "golang.org/x/net/netutil"},
 	"ext/apps":                    {"mcpkit", "protocol", "internal/jsonx", "internal/nearest"},
 	"fleet/internal/ordered":      {},
 	"ext/skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
