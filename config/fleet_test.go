@@ -32,15 +32,16 @@ var engines struct {
 
 // A stubborn engine can be made to refuse everything.
 type stubborn struct {
-	*fleet.Memory
-	away atomic.Bool
+	fleet.Engine
+	store *fleet.Local
+	away  atomic.Bool
 }
 
 func (s *stubborn) Update(ctx context.Context, set string, r fleet.Record) (uint64, error) {
 	if s.away.Load() {
 		return 0, fmt.Errorf("connection refused by hunter2")
 	}
-	return s.Memory.Update(ctx, set, r)
+	return s.Engine.Update(ctx, set, r)
 }
 
 func init() {
@@ -49,14 +50,15 @@ func init() {
 		defer engines.mu.Unlock()
 		first := engines.all[u.String()]
 		if first == nil {
-			first = &stubborn{Memory: fleet.NewMemory(fleet.MemoryOptions{})}
+			store := fleet.NewMemory(fleet.MemoryOptions{})
+			first = &stubborn{Engine: store, store: store}
 			if engines.all == nil {
 				engines.all = map[string]*stubborn{}
 			}
 			engines.all[u.String()] = first
 			return first, nil
 		}
-		return first.Open(), nil
+		return &stubborn{Engine: first.store.Open()}, nil
 	})
 }
 

@@ -43,7 +43,7 @@ func TestNamesThatAreNotAllowedDoNotReachTheEngine(t *testing.T) {
 		},
 		"Delete, set":   func(ctx context.Context, n string) error { return f.Set(n, 1).Delete(ctx, "a", 0) },
 		"Delete, key":   func(ctx context.Context, n string) error { return f.Set("set", 1).Delete(ctx, n, 0) },
-		"Due":           func(ctx context.Context, n string) error { _, err := f.Set(n, 1).Due(ctx, 1); return err },
+		"Due":           func(ctx context.Context, n string) error { _, err := f.Set(n, 1).Due(ctx, 0, 1); return err },
 		"List, set":     func(ctx context.Context, n string) error { _, err := f.Set(n, 1).List(ctx, "g", "", 1); return err },
 		"List, group":   func(ctx context.Context, n string) error { _, err := f.Set("set", 1).List(ctx, n, "", 1); return err },
 		"Count":         func(ctx context.Context, n string) error { _, err := f.Set(n, 1).Count(ctx, ""); return err },
@@ -93,7 +93,7 @@ func TestValuesThatAreNotAllowedDoNotReachTheEngine(t *testing.T) {
 		require.ErrorIs(t, f.Append(ctx, "g", "l", fleet.Entry{Seq: 1}, keep), fleet.ErrInvalid, "%+v", keep)
 	}
 	for _, limit := range []int{0, -1} {
-		_, err := set.Due(ctx, limit)
+		_, err := set.Due(ctx, 0, limit)
 		require.ErrorIs(t, err, fleet.ErrInvalid)
 		_, err = set.List(ctx, "g", "", limit)
 		require.ErrorIs(t, err, fleet.ErrInvalid)

@@ -1,9 +1,9 @@
 // Package fleet lets the replicas of a server share what outlives a request: legacy sessions and
 // their event streams, tasks and used proofs. It also carries messages between them.
 //
-// An [Engine] is the database behind it. [NewMemory] makes one for a single process; the modules
-// below this one are engines for bbolt and Redis. An engine stores bytes and knows nothing of
-// MCP: what it stores is sealed with the keys of the server. Package fleettest tests engines.
+// An [Engine] is the database behind it. [NewMemory] makes one in memory, and the modules below this
+// one keep it in a file with bbolt, or in Redis. An engine stores bytes and knows nothing of MCP:
+// what it stores is sealed with the keys of the server. Package fleettest tests engines.
 //
 // Give a server its engine with mcpkit.Fleet. A [Fleet] is the view that packages of this module
 // and extensions have of it.
@@ -22,15 +22,12 @@ import (
 // times are those that the fields say.
 //
 // Errors other than those of this package mean that the engine is not available. Every method may
-// be tried again after such an error, whether or not it had an effect. Methods return soon after
-// their context ends.
+// be tried again after such an error, whether or not it had an effect. Methods do nothing if their
+// context has ended, and return soon after its deadline. They may ignore that it is cancelled before.
 type Engine interface {
 	Records
 	Logs
 	Bus
-
-	// Ping reports whether the engine can be reached.
-	Ping(ctx context.Context) error
 
 	// Close releases what the engine itself made, and no connection that it was given. It ends the
 	// subscriptions, and methods fail after it. It may be called more than once.
@@ -56,8 +53,9 @@ type Records interface {
 	// ErrConflict if it is not, and nil if there is no such record.
 	Delete(ctx context.Context, set, key string, revision uint64) error
 
-	// Due returns up to limit records that are due, those that have been due longest first.
-	Due(ctx context.Context, set string, limit int) ([]Record, error)
+	// Due returns up to limit records that are due, or will be within the time, in the order of the
+	// times when they are.
+	Due(ctx context.Context, set string, within time.Duration, limit int) ([]Record, error)
 
 	// List returns up to limit records of a group, sorted by key, whose keys come after the given
 	// one; "" for the first. It returns fewer only if there are no more. The group is not "".

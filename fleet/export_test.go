@@ -2,19 +2,22 @@ package fleet
 
 import "time"
 
-// Advance moves the clock of all engines that share what m stores.
-func (m *Memory) Advance(d time.Duration) {
-	m.store.mu.Lock()
-	defer m.store.mu.Unlock()
-	m.store.ahead += d
+// Advance moves the clock of all engines that share what l stores.
+func (l *Local) Advance(d time.Duration) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	l.s.ahead += d
 }
 
-// Used returns how many records and bytes count against the limits, and how many sets and logs
-// there are.
-func (m *Memory) Used() (records, bytes, sets, logs int) {
-	m.store.mu.Lock()
-	defer m.store.mu.Unlock()
-	return m.store.records, m.store.bytes, len(m.store.sets), m.store.logs.Count("")
+// Keys returns the keys of the table in memory.
+func (l *Local) Keys() (all []string) {
+	_ = l.s.table.View(func(t Tx) error {
+		for key := range t.Scan(nil, nil) {
+			all = append(all, string(key))
+		}
+		return nil
+	})
+	return all
 }
 
 // Unregister undoes Register.

@@ -10,15 +10,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Options configures a [Fleet]. Seal and Open are required.
+// Options configures a [Fleet].
 type Options struct {
 	// Seal encrypts and authenticates what the engine stores, bound to an id; Open is its inverse.
-	// All replicas seal alike.
+	// All replicas seal alike. If they are nil, data is stored as it is, which is for engines in the
+	// memory of the process.
 	Seal func(id string, plain []byte) []byte
 	Open func(id string, sealed []byte) ([]byte, error)
 
@@ -99,6 +101,7 @@ type Fleet struct {
 	engine  Engine
 	opts    Options
 	replica string
+	members membership // nil unless all replicas are in this process
 
 	mu       sync.Mutex
 	handlers map[string][]*handler // by kind; guarded by mu
@@ -115,9 +118,14 @@ type Fleet struct {
 	ended sync.WaitGroup
 }
 
-type handler struct {
-	call func(from string, payload []byte)
+// membership is what a [Local] knows by itself of the replicas of its process. Other engines have a
+// record for each replica.
+type membership interface {
+	join(replica string) (leave func())
+	joined(replica string) bool
 }
+
+type handler func(from string, payload []byte)
 
 type liveness struct {
 	is bool
@@ -133,14 +141,19 @@ type message struct {
 }
 
 // New returns the view of a new replica, whose name is random. Until Start it neither announces the
-// replica nor receives messages. engine, opts.Seal and opts.Open must not be nil.
+// replica nor receives messages. engine must not be nil.
 func New(engine Engine, opts Options) *Fleet {
+	if opts.Seal == nil {
+		opts.Seal = func(_ string, plain []byte) []byte { return plain }
+		opts.Open = func(_ string, sealed []byte) ([]byte, error) { return sealed, nil }
+	}
 	opts.Timeout = cmp.Or(max(opts.Timeout, 0), DefaultTimeout)
 	opts.Logger = cmp.Or(opts.Logger, slog.Default())
 	name := strings.ToLower(rand.Text()[:12])
 	opts.Logger = opts.Logger.With("replica", name)
+	members, _ := engine.(membership)
 	return &Fleet{
-		engine: engine, opts: opts, replica: name,
+		engine: engine, opts: opts, replica: name, members: members,
 		handlers: map[string][]*handler{}, alive: map[string]liveness{}, queue: make(chan message, maxQueue),
 	}
 }
@@ -156,35 +169,26 @@ func (f *Fleet) Logger() *slog.Logger { return f.opts.Logger }
 // attempt, or when ctx ends; the error is always nil. If the engine is not available yet, the replica
 // logs that and goes on trying. Further calls do nothing.
 func (f *Fleet) Start(ctx context.Context) error {
-	ready := f.run()
-	if ready == nil {
-		return nil
-	}
-	select {
-	// Otherwise others would take what this replica begins now for that of a dead one, and it would
-	// not notice that they end it.
-	case <-ready:
-	case <-ctx.Done():
-	}
-	return nil
-}
-
-// run starts the goroutines, once. The channel is closed when the replica has tried to show that it
-// is alive, and to listen.
-func (f *Fleet) run() (ready <-chan struct{}) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.started || f.closed {
+		f.mu.Unlock()
 		return nil
 	}
 	f.started = true
-	ctx, cancel := context.WithCancel(context.Background())
-	f.end = cancel
+	var running context.Context
+	running, f.end = context.WithCancel(context.Background())
 	first := make(chan struct{})
 	// Both end with Close.
-	f.ended.Go(func() { f.beat(ctx, sync.OnceFunc(func() { close(first) })) })
-	f.ended.Go(func() { f.send(ctx) })
-	return first
+	f.ended.Go(func() { f.beat(running, sync.OnceFunc(func() { close(first) })) })
+	f.ended.Go(func() { f.send(running) })
+	f.mu.Unlock()
+	select {
+	// Otherwise others would take what this replica begins now for that of a dead one, and it would
+	// not notice that they end it.
+	case <-first:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // Close withdraws the replica and closes the engine, whose error it returns. Records and logs stay.
@@ -203,7 +207,9 @@ func (f *Fleet) Close() error {
 		f.ended.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), f.opts.Timeout)
 		defer cancel()
-		_ = f.engine.Delete(ctx, replicaSet, f.replica, 0) // the record expires soon
+		if f.members == nil {
+			_ = f.engine.Delete(ctx, replicaSet, f.replica, 0) // the record expires soon
+		}
 	}
 	return f.engine.Close()
 }
@@ -212,9 +218,14 @@ func (f *Fleet) Close() error {
 func (f *Fleet) beat(ctx context.Context, ready func()) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
+	if f.members != nil {
+		defer f.members.join(f.replica)()
+	}
 	listening := false
 	for {
-		f.show(ctx)
+		if f.members == nil {
+			f.show(ctx)
+		}
 		if !listening {
 			listening = f.listen(ctx)
 		}
@@ -262,10 +273,14 @@ func (f *Fleet) Health() error {
 	return f.lost
 }
 
-// Alive reports whether a replica is running. A replica that died is noticed within 13 seconds.
+// Alive reports whether a replica is running. A replica that died is noticed within 13 seconds, and
+// at once if the engine is that of a single process.
 func (f *Fleet) Alive(ctx context.Context, replica string) (bool, error) {
-	if replica == f.replica {
+	switch {
+	case replica == f.replica:
 		return true, nil
+	case f.members != nil:
+		return f.members.joined(replica), nil
 	}
 	f.mu.Lock()
 	known := f.alive[replica]
@@ -356,14 +371,14 @@ func (f *Fleet) outcome(err error) {
 // it, and the payload as JSON. Messages of other replicas come one at a time; one that this replica
 // sends to itself comes within Tell. call must not block.
 func (f *Fleet) On(kind string, call func(from string, payload []byte)) (off func()) {
-	h := &handler{call}
+	h := (*handler)(&call)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.handlers[kind] = append(without(f.handlers[kind], nil), h)
+	f.handlers[kind] = append(slices.Clip(f.handlers[kind]), h) // a copy: others may be calling the handlers
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.handlers[kind] = without(f.handlers[kind], h)
+		f.handlers[kind] = slices.DeleteFunc(slices.Clone(f.handlers[kind]), func(other *handler) bool { return other == h })
 	}
 }
 
@@ -371,17 +386,6 @@ func (f *Fleet) On(kind string, call func(from string, payload []byte)) (off fun
 // must not block.
 func (f *Fleet) OnMissed(call func()) (off func()) {
 	return f.On(kindMissed, func(string, []byte) { call() })
-}
-
-// without returns a copy of all without h: others may be calling the handlers of all.
-func without(all []*handler, h *handler) []*handler {
-	rest := make([]*handler, 0, len(all)+1)
-	for _, other := range all {
-		if other != h {
-			rest = append(rest, other)
-		}
-	}
-	return rest
 }
 
 // Tell sends a message to a replica, or to all others if to is "". It does not wait, and the message
@@ -426,10 +430,10 @@ func (f *Fleet) send(ctx context.Context) {
 		}
 		err := f.publish(ctx, topic, m)
 		f.mu.Lock()
-		missed := f.overflow && err == nil && len(f.queue) == 0
-		f.overflow = (f.overflow || err != nil) && !missed
+		hint := f.overflow && err == nil && len(f.queue) == 0
+		f.overflow = (f.overflow || err != nil) && !hint
 		f.mu.Unlock()
-		if missed && f.publish(ctx, everyone, message{From: f.replica, Kind: kindMissed}) != nil {
+		if hint && f.publish(ctx, everyone, message{From: f.replica, Kind: kindMissed}) != nil {
 			f.mu.Lock()
 			f.overflow = true
 			f.mu.Unlock()
@@ -467,7 +471,7 @@ func (f *Fleet) dispatch(m message) {
 	handlers := f.handlers[m.Kind]
 	f.mu.Unlock()
 	for _, h := range handlers {
-		h.call(m.From, m.Payload)
+		(*h)(m.From, m.Payload)
 	}
 }
 
@@ -544,9 +548,9 @@ func (s *Set) Delete(ctx context.Context, key string, revision uint64) error {
 }
 
 // Due returns records that are due. Records that cannot be opened are left out and logged.
-func (s *Set) Due(ctx context.Context, limit int) ([]Record, error) {
+func (s *Set) Due(ctx context.Context, within time.Duration, limit int) ([]Record, error) {
 	all, err := get(ctx, s.f, "Due", s.name, cmp.Or(CheckNames(s.name), checkLimit(limit)), func(ctx context.Context) ([]Record, error) {
-		return s.f.engine.Due(ctx, s.name, limit)
+		return s.f.engine.Due(ctx, s.name, max(within, 0), limit)
 	})
 	return s.openAll(all), err
 }

@@ -74,7 +74,7 @@ func TestNewerRecordsAreLeftAlone(t *testing.T) {
 		all, err := older.List(ctx, "g", "", 9)
 		require.NoError(t, err)
 		require.Empty(t, all)
-		all, err = older.Due(ctx, 9)
+		all, err = older.Due(ctx, 0, 9)
 		require.NoError(t, err)
 		require.Empty(t, all)
 
@@ -194,7 +194,7 @@ func TestTooManyMessagesAreReplacedByAHint(t *testing.T) {
 func TestDeadReplicasAreNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := fleet.NewMemory(fleet.MemoryOptions{})
-		a, b := newFleet(t, engine), newFleet(t, &mortal{Engine: engine.Open()})
+		a, b := newFleet(t, &mortal{Engine: engine}), newFleet(t, &mortal{Engine: engine.Open()})
 		synctest.Wait()
 		alive, err := a.Alive(t.Context(), b.Replica())
 		require.NoError(t, err)

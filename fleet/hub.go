@@ -100,7 +100,7 @@ func (h *Hub) Deliver(topic string, data []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.topics[topic] {
-		s.add(queued{topic, data})
+		s.add(&queued{topic, data})
 	}
 }
 
@@ -110,7 +110,7 @@ func (h *Hub) Missed() {
 	defer h.mu.Unlock()
 	for _, all := range h.topics {
 		for _, s := range all {
-			s.lose()
+			s.add(nil)
 		}
 	}
 }
@@ -129,26 +129,16 @@ func (h *Hub) Close() {
 	h.ended.Wait()
 }
 
-func (s *subscription) add(m queued) {
+// add queues a message; nil stands for those that may have been lost.
+func (s *subscription) add(m *queued) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost || len(s.queue) >= maxWaiting || s.bytes+len(m.data) > maxWaitingBytes {
+	if m == nil || s.lost || len(s.queue) >= maxWaiting || s.bytes+len(m.data) > maxWaitingBytes {
 		s.lost = true
 	} else {
-		s.queue = append(s.queue, m)
+		s.queue = append(s.queue, *m)
 		s.bytes += len(m.data)
 	}
-	s.signal()
-}
-
-func (s *subscription) lose() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lost = true
-	s.signal()
-}
-
-func (s *subscription) signal() {
 	select {
 	case s.wake <- struct{}{}:
 	default: // it will look anyway

@@ -38,7 +38,7 @@ func TestOpenUsesWhatIsRegistered(t *testing.T) {
 	})
 	e, err := fleet.Open(t.Context(), "test://memory")
 	require.NoError(t, err)
-	require.NoError(t, e.Ping(t.Context()))
+	require.NoError(t, e.Close())
 	_, err = fleet.Open(t.Context(), "TEST://disk")
 	require.ErrorIs(t, err, refused)
 	_, err = fleet.Open(t.Context(), "test://user:secret@host:port")

@@ -52,7 +52,7 @@ func BenchmarkEngine(b *testing.B) {
 			return err
 		}},
 		{"Due10of1000", func(ctx context.Context, e fleet.Engine, name string, _ int64) error {
-			all, err := e.Due(ctx, name, 10)
+			all, err := e.Due(ctx, name, 0, 10)
 			if err == nil && len(all) != 10 {
 				err = fmt.Errorf("%d are due", len(all))
 			}

@@ -389,7 +389,7 @@ func (s *fleetStore) Claim(ctx context.Context, before, until time.Time) (*recor
 
 // due returns records whose lease has ended or that have expired, by the clock of the engine.
 func (s *fleetStore) due(ctx context.Context, limit int) ([]*fleetRecord, error) {
-	stored, err := s.tasks.Due(ctx, limit)
+	stored, err := s.tasks.Due(ctx, 0, limit)
 	if err != nil {
 		return nil, err
 	}

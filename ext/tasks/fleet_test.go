@@ -158,13 +158,13 @@ type branch struct {
 
 // dying is an engine that is cut off when its replica dies.
 type dying struct {
-	*fleet.Memory
+	*fleet.Local
 	dead atomic.Bool
 }
 
 func (d *dying) die() {
 	d.dead.Store(true)
-	_ = d.Memory.Close() // without a word to the others
+	_ = d.Local.Close() // without a word to the others
 }
 
 // branches starts replicas of an office, with tasks in their fleet.
@@ -179,9 +179,9 @@ func branches(t *testing.T, n int, opts ...tasks.Option) []*branch {
 	return all
 }
 
-func openBranch(t *testing.T, engine *fleet.Memory, opts ...tasks.Option) *branch {
+func openBranch(t *testing.T, engine *fleet.Local, opts ...tasks.Option) *branch {
 	t.Helper()
-	b := &branch{office: &office{}, engine: &dying{Memory: engine.Open()}, t: t}
+	b := &branch{office: &office{}, engine: &dying{Local: engine.Open()}, t: t}
 	srv, err := mcpkit.New(b.office, quiet(), mcpkit.StateKeys(stateKey), mcpkit.Fleet(b.engine), tasks.New(opts...))
 	require.NoError(t, err)
 	require.NoError(t, srv.Register(&press{}))
@@ -268,7 +268,7 @@ func TestTasksOutliveTheirReplica(t *testing.T) {
 		engine := fleet.NewMemory(fleet.MemoryOptions{})
 		defer engine.Close()
 		start := func(c *courier) (*dying, *peer) {
-			d := &dying{Memory: engine.Open()}
+			d := &dying{Local: engine.Open()}
 			srv := mcpkit.MustNew(c, mcpkit.Fleet(d), tasks.New(), mcpkit.StateKeys(stateKey), quiet())
 			require.NoError(t, srv.Start(t.Context()))
 			t.Cleanup(func() { _ = srv.Close() })
@@ -422,7 +422,7 @@ func TestResultsThatAreTooLargeFailTheTask(t *testing.T) {
 
 // away is an engine that cannot be reached for a while.
 type away struct {
-	*fleet.Memory
+	*fleet.Local
 	is atomic.Bool
 }
 
@@ -430,19 +430,19 @@ func (a *away) Get(ctx context.Context, set, key string) (fleet.Record, error) {
 	if a.is.Load() {
 		return fleet.Record{}, errors.New("connection refused")
 	}
-	return a.Memory.Get(ctx, set, key)
+	return a.Local.Get(ctx, set, key)
 }
 
 func (a *away) Count(ctx context.Context, set, group string) (int, error) {
 	if a.is.Load() {
 		return 0, errors.New("connection refused")
 	}
-	return a.Memory.Count(ctx, set, group)
+	return a.Local.Count(ctx, set, group)
 }
 
 func TestTasksNeedTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &away{Memory: fleet.NewMemory(fleet.MemoryOptions{})}
+		engine := &away{Local: fleet.NewMemory(fleet.MemoryOptions{})}
 		o := &office{}
 		srv := mcpkit.MustNew(o, quiet(), mcpkit.StateKeys(stateKey), mcpkit.Fleet(engine), tasks.New())
 		require.NoError(t, srv.Start(t.Context()))

@@ -2,13 +2,9 @@ package redisfleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,86 +15,80 @@ import (
 const (
 	confirmTimeout = 5 * time.Second // for a subscription
 	pingInterval   = 5 * time.Second // a connection is dead if nothing comes for twice as long
-	minBackoff     = 20 * time.Millisecond
-	maxBackoff     = time.Second
+	reconnectPause = 100 * time.Millisecond
 )
 
-// A bus has one connection for all subscriptions, which begins with the first of them. Two
-// goroutines use a connection: one reads; the other one subscribes to what the hub wants, and
-// pings.
+// A bus has one connection for all subscriptions, which begins with the first of them.
 type bus struct {
 	client redis.UniversalClient
 	prefix string
 	hub    fleet.Hub
-	kick   chan struct{} // the topics of the hub changed; has space for one
 	ctx    context.Context
 	end    context.CancelFunc
+	start  sync.Once
 	ended  sync.WaitGroup
 
+	turn sync.Mutex // held to change what the connection is subscribed to
+
 	mu      sync.Mutex
-	started bool            // guarded by mu
+	ps      *redis.PubSub   // the connection; nil before the first one; guarded by mu
 	asked   map[string]bool // topics of the connection, and whether Redis confirmed them; guarded by mu
 	lost    bool            // messages may have been, and the subscriptions were not told; guarded by mu
 	changed chan struct{}   // closed when a confirmation comes; guarded by mu
 }
 
 func (b *bus) init(client redis.UniversalClient, prefix string) {
-	b.client, b.prefix = client, prefix
-	b.kick, b.changed = make(chan struct{}, 1), make(chan struct{})
+	b.client, b.prefix, b.changed = client, prefix, make(chan struct{})
 	b.ctx, b.end = context.WithCancel(context.Background())
-	b.asked = map[string]bool{}
 }
 
 func (b *bus) close() {
+	b.mu.Lock()
 	b.end()
+	b.mu.Unlock()
 	b.hub.Close()
 	b.ended.Wait()
 }
 
-func (b *bus) wake() {
-	select {
-	case b.kick <- struct{}{}:
-	default: // it will look anyway
+// spawn runs f on a goroutine for which close waits.
+func (b *bus) spawn(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx.Err() == nil {
+		b.ended.Go(f)
 	}
 }
 
 // publish sends a message. In a cluster, nodes pass messages on to each other. Those that different
 // nodes got from one publisher may come in any order, so all are sent to one node: the one that has
-// the slot of all channels, to which the subscriptions of all replicas connect, too.
+// the slot of all channels.
 func (b *bus) publish(ctx context.Context, topic string, data []byte) error {
-	type publisher interface {
-		Publish(ctx context.Context, channel string, message any) *redis.IntCmd
+	cluster, ok := b.client.(*redis.ClusterClient)
+	if !ok {
+		return b.client.Publish(ctx, b.prefix+topic, data).Err()
 	}
-	to := publisher(b.client)
-	if cluster, ok := b.client.(*redis.ClusterClient); ok {
-		node, err := cluster.MasterForKey(ctx, b.prefix)
-		if err != nil {
-			return err
-		}
-		to = node
+	node, err := cluster.MasterForKey(ctx, b.prefix)
+	if err != nil {
+		return err
 	}
-	return to.Publish(ctx, b.prefix+topic, data).Err()
+	return node.Publish(ctx, b.prefix+topic, data).Err()
 }
 
 func (b *bus) subscribe(ctx context.Context, topics []string, deliver func(string, []byte), missed func()) error {
 	ctx, cancel := context.WithCancel(ctx)
+	adjust := func() { b.spawn(b.adjust) } // ends within the timeouts of the client
 	// The subscription outlives this call, and ends with ctx.
-	if err := b.hub.Subscribe(ctx, topics, deliver, missed, func() { cancel(); b.wake() }); err != nil {
+	if err := b.hub.Subscribe(ctx, topics, deliver, missed, func() { cancel(); adjust() }); err != nil {
 		cancel()
 		return err
 	}
-	b.mu.Lock()
-	if !b.started && b.ctx.Err() == nil {
-		b.started = true
-		b.ended.Go(b.run) // ends with b.ctx
-	}
-	b.mu.Unlock()
-	b.wake()
-	if err := b.confirmed(ctx, topics); err != nil {
+	b.start.Do(func() { b.spawn(b.run) }) // ends with b.ctx
+	adjust()
+	err := b.confirmed(ctx, topics)
+	if err != nil {
 		cancel()
-		return err
 	}
-	return nil
+	return err
 }
 
 // confirmed waits until Redis has confirmed the subscription to the topics.
@@ -127,62 +117,64 @@ func (b *bus) confirmed(ctx context.Context, topics []string) error {
 	}
 }
 
-// run keeps a connection until the engine is closed.
+// run has a connection until the engine is closed.
 func (b *bus) run() {
-	backoff := minBackoff
 	for b.ctx.Err() == nil {
-		if b.connection() {
-			backoff = minBackoff
-		}
+		b.connection()
 		select {
-		case <-time.After(backoff):
+		case <-time.After(reconnectPause):
 		case <-b.ctx.Done():
 		}
-		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
-// connection uses one connection until it fails, and reports whether anything came.
-func (b *bus) connection() (worked bool) {
-	b.mu.Lock()
-	b.asked[""] = false // a channel for no messages, which decides the node of a cluster
-	b.mu.Unlock()
-	ps := b.client.Subscribe(b.ctx, b.prefix)
-	closePS := sync.OnceFunc(func() { _ = ps.Close() })
+// connection receives messages until the connection fails.
+func (b *bus) connection() {
 	ctx, cancel := context.WithCancel(b.ctx)
-	var seen atomic.Bool
-	var writer sync.WaitGroup
-	writer.Go(func() { // ends with ctx
-		if err := b.write(ctx, ps, &seen); err != nil {
-			closePS() // Receive returns
+	// The channel, on which nothing is published, decides the node of a cluster.
+	ps := b.client.Subscribe(ctx, b.prefix)
+	b.mu.Lock()
+	b.ps, b.asked = ps, map[string]bool{}
+	b.mu.Unlock()
+	b.adjust()
+	var pings sync.WaitGroup
+	pings.Go(func() { // ends with ctx
+		tick := time.NewTicker(pingInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_ = ps.Ping(ctx) // the reader notices that nothing comes
+			case <-ctx.Done():
+				return
+			}
 		}
 	})
-	stop := context.AfterFunc(ctx, closePS)
+	stop := context.AfterFunc(ctx, func() { _ = ps.Close() }) // Receive returns
 	defer func() {
 		cancel()
-		stop()
-		closePS()
-		writer.Wait()
+		if stop() {
+			_ = ps.Close()
+		}
+		pings.Wait()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		for topic, confirmed := range b.asked {
-			b.lost = b.lost || confirmed && topic != ""
+		for _, confirmed := range b.asked {
+			b.lost = b.lost || confirmed
 		}
-		clear(b.asked)
+		b.asked = nil
 	}()
 	for {
-		message, err := ps.Receive(ctx)
+		message, err := ps.ReceiveTimeout(ctx, 2*pingInterval)
 		if err != nil {
-			return worked
+			return
 		}
-		worked = true
-		seen.Store(true)
 		switch m := message.(type) {
 		case *redis.Message:
 			b.hub.Deliver(strings.TrimPrefix(m.Channel, b.prefix), []byte(m.Payload))
 		case *redis.Subscription:
 			if m.Kind == "subscribe" && !b.confirm(strings.TrimPrefix(m.Channel, b.prefix)) {
-				return worked // the client connected again by itself, and messages may have been lost
+				return // the client connected again by itself, and messages may have been lost
 			}
 		}
 	}
@@ -193,85 +185,61 @@ func (b *bus) connection() (worked bool) {
 func (b *bus) confirm(topic string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if confirmed := b.asked[topic]; confirmed {
-		return false
+	confirmed, asked := b.asked[topic]
+	if !asked || confirmed {
+		return !confirmed
 	}
 	b.asked[topic] = true
 	close(b.changed)
 	b.changed = make(chan struct{})
 	b.tellLost()
-	b.wake() // the topic may no longer be wanted
 	return true
 }
 
 // tellLost tells the subscriptions that messages may have been lost, once all topics are subscribed
 // again. b.mu is locked.
 func (b *bus) tellLost() {
-	if !b.lost {
-		return
-	}
 	for _, topic := range b.hub.Topics() {
 		if !b.asked[topic] {
 			return
 		}
 	}
-	b.lost = false
-	b.hub.Missed()
-}
-
-var errSilent = errors.New("redisfleet: the connection is silent")
-
-// write subscribes to what the hub wants, whenever that changes, and pings.
-func (b *bus) write(ctx context.Context, ps *redis.PubSub, seen *atomic.Bool) error {
-	ping := time.NewTicker(pingInterval)
-	defer ping.Stop()
-	pinged := false
-	for {
-		if err := b.adjust(ctx, ps); err != nil {
-			return err
-		}
-		select {
-		case <-b.kick:
-		case <-ping.C:
-			if pinged && !seen.Swap(false) {
-				return errSilent
-			}
-			if err := ps.Ping(ctx); err != nil {
-				return err
-			}
-			pinged = true
-		case <-ctx.Done():
-			return nil
-		}
+	if b.lost {
+		b.lost = false
+		b.hub.Missed()
 	}
 }
 
-// adjust subscribes the connection to the topics of the hub, and to no others.
-func (b *bus) adjust(ctx context.Context, ps *redis.PubSub) error {
+// adjust subscribes the connection to the topics of the hub, and to no others. If that fails, so does
+// the connection.
+func (b *bus) adjust() {
+	b.turn.Lock()
+	defer b.turn.Unlock()
 	b.mu.Lock()
-	wanted := b.hub.Topics()
+	ps, asked := b.ps, b.asked
 	var more, fewer []string
-	for _, topic := range wanted {
-		if _, asked := b.asked[topic]; !asked {
-			more = append(more, b.prefix+topic)
-			b.asked[topic] = false
+	if asked != nil {
+		wanted := map[string]bool{}
+		for _, topic := range b.hub.Topics() {
+			wanted[topic] = true
+			if _, found := asked[topic]; !found {
+				asked[topic] = false
+				more = append(more, b.prefix+topic)
+			}
 		}
-	}
-	for _, topic := range slices.Sorted(maps.Keys(b.asked)) {
-		if _, found := slices.BinarySearch(wanted, topic); !found && topic != "" && b.asked[topic] {
-			fewer = append(fewer, b.prefix+topic)
-			delete(b.asked, topic)
+		for topic := range asked {
+			if !wanted[topic] {
+				delete(asked, topic)
+				fewer = append(fewer, b.prefix+topic)
+			}
 		}
+		b.tellLost() // if what was not confirmed is no longer wanted
 	}
-	b.tellLost() // if what was not confirmed is no longer wanted
 	b.mu.Unlock()
 	if len(fewer) > 0 {
-		if err := ps.Unsubscribe(ctx, fewer...); err != nil {
-			return err
-		}
+		_ = ps.Unsubscribe(b.ctx, fewer...)
 	}
 	if len(more) > 0 {
-		return ps.Subscribe(ctx, more...)
+		_ = ps.Subscribe(b.ctx, more...)
 	}
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -62,13 +61,11 @@ func TestReplicasOfTheGuide(t *testing.T) {
 func ExampleNew() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
 	defer client.Close()
-	engine := redisfleet.New(client, &redisfleet.Options{Prefix: "trips"})
-	defer engine.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	if err := engine.Ping(ctx); err != nil {
-		fmt.Println("Redis is not there yet; the engine goes on trying")
+	engine, err := redisfleet.New(client, &redisfleet.Options{Prefix: "trips"})
+	if err != nil {
+		log.Fatal(err)
 	}
+	defer engine.Close() // give it to mcpkit.Fleet
 }
 
 // A program that knows the URL only. The import of redisfleet makes it known.

@@ -36,7 +36,8 @@ func through(t testing.TB, s *server, change ...func(o *redis.Options)) (behind,
 	p = newProxy(t, s)
 	prefix := &redisfleet.Options{Prefix: fmt.Sprint("test", prefixes.Add(1))}
 	open := func(client *redis.Client) *redisfleet.Engine {
-		e := redisfleet.New(client, prefix)
+		e, err := redisfleet.New(client, prefix)
+		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, e.Close()) })
 		return e
 	}
@@ -197,9 +198,9 @@ func TestAServerThatIsKilledLosesNothingAcknowledged(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		s.kill()
-		require.Error(t, e.Ping(t.Context()))
+		require.Error(t, ping(t, e))
 		s.run()
-		require.Eventually(t, func() bool { return e.Ping(t.Context()) == nil }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return ping(t, e) == nil }, patience, time.Millisecond)
 	}
 	for before := written.Load(); written.Load() < before+50; {
 		<-time.After(time.Millisecond)
@@ -208,7 +209,7 @@ func TestAServerThatIsKilledLosesNothingAcknowledged(t *testing.T) {
 	all.Wait()
 	s.kill()
 	s.run()
-	require.Eventually(t, func() bool { return e.Ping(t.Context()) == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return ping(t, e) == nil }, patience, time.Millisecond)
 	for i := range callers {
 		for n := range records[i] {
 			_, err := e.Get(t.Context(), "set", fmt.Sprintf("k%d-%d", i, n))
@@ -252,7 +253,7 @@ func TestSubscribersAreToldWhatTheyMayHaveMissed(t *testing.T) {
 	require.Error(t, behind.Subscribe(contextOf(t, 100*time.Millisecond), []string{"c"}, func(string, []byte) {}, func() {}))
 	s.run()
 	receive(t, missed)
-	require.Eventually(t, func() bool { return direct.Ping(t.Context()) == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return ping(t, direct) == nil }, patience, time.Millisecond)
 	publish("after a restart")
 	require.Empty(t, got)
 	require.NoError(t, direct.Publish(t.Context(), "c", nil))
@@ -260,6 +261,11 @@ func TestSubscribersAreToldWhatTheyMayHaveMissed(t *testing.T) {
 	subscribe("d")
 	require.NoError(t, direct.Publish(t.Context(), "d", []byte("1")))
 	require.Equal(t, "d1", receive(t, got))
+}
+
+func ping(t testing.TB, e fleet.Engine) error {
+	_, err := e.Last(t.Context(), "group", "log")
+	return err
 }
 
 func contextOf(t testing.TB, d time.Duration) context.Context {
@@ -348,10 +354,9 @@ func TestAServerThatHangsEndsNoOperationLate(t *testing.T) {
 	require.NoError(t, err)
 	p.stop()
 	for name, operation := range map[string]func(ctx context.Context) error{
-		"Ping":    behind.Ping,
 		"Get":     func(ctx context.Context) error { _, err := behind.Get(ctx, "set", "a"); return err },
 		"Create":  func(ctx context.Context) error { _, err := behind.Create(ctx, "set", record("b", "")); return err },
-		"Due":     func(ctx context.Context) error { _, err := behind.Due(ctx, "set", 1); return err },
+		"Due":     func(ctx context.Context) error { _, err := behind.Due(ctx, "set", 0, 1); return err },
 		"Last":    func(ctx context.Context) error { _, err := behind.Last(ctx, "g", "l"); return err },
 		"Publish": func(ctx context.Context) error { return behind.Publish(ctx, "topic", nil) },
 		"Subscribe": func(ctx context.Context) error {
@@ -361,9 +366,6 @@ func TestAServerThatHangsEndsNoOperationLate(t *testing.T) {
 		begun := time.Now()
 		require.ErrorIs(t, operation(contextOf(t, 20*time.Millisecond)), context.DeadlineExceeded, name)
 		require.Less(t, time.Since(begun), 2*time.Second, name)
-		cancelled, cancel := context.WithCancel(ctx)
-		time.AfterFunc(10*time.Millisecond, cancel)
-		require.ErrorIs(t, operation(cancelled), context.Canceled, name)
 	}
 	_, err = direct.Get(ctx, "set", "a")
 	require.NoError(t, err, "others do not wait")

@@ -1,8 +1,10 @@
 package redisfleet_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os/exec"
 	"strings"
@@ -50,7 +52,7 @@ func cluster(t testing.TB) []string {
 func TestEngineInACluster(t *testing.T) {
 	longtest.Mark(t, "starts a cluster")
 	addrs := cluster(t)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	require.Eventually(t, func() bool {
 		info, err := client.ClusterInfo(t.Context()).Result()
@@ -59,11 +61,14 @@ func TestEngineInACluster(t *testing.T) {
 	fleettest.Run(t, func(testing.TB) fleettest.Store {
 		prefix := fmt.Sprint("kit", prefixes.Add(1))
 		return fleettest.Store{Open: func(t testing.TB) fleet.Engine {
-			return redisfleet.New(client, &redisfleet.Options{Prefix: prefix})
+			e, err := redisfleet.New(client, &redisfleet.Options{Prefix: prefix})
+			require.NoError(t, err)
+			return e
 		}}
 	})
 	t.Run("all nodes have keys", func(t *testing.T) {
-		e := redisfleet.New(client, nil)
+		e, err := redisfleet.New(client, nil)
+		require.NoError(t, err)
 		defer e.Close()
 		for i := range 200 {
 			_, err := e.Create(t.Context(), fmt.Sprint("set", i), record("key", ""))
@@ -166,7 +171,8 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 func TestDueAndListPassWhatHasExpired(t *testing.T) {
 	s := start(t)
 	client := s.client()
-	e := redisfleet.New(client, nil)
+	e, err := redisfleet.New(client, nil)
+	require.NoError(t, err)
 	defer e.Close()
 	ctx := t.Context()
 	for i := range 30 {
@@ -187,8 +193,8 @@ func TestDueAndListPassWhatHasExpired(t *testing.T) {
 	}
 	require.Equal(t, "k00 k03 k06 k09 ", keys(e.List(ctx, "set", "g", "", 4)))
 	require.Equal(t, "k12 k15 k18 k21 k24 k27 ", keys(e.List(ctx, "set", "g", "k09", 10)))
-	require.Equal(t, "k00 k03 k06 k09 ", keys(e.Due(ctx, "set", 4)))
-	require.Equal(t, "k00 k03 k06 k09 k12 k15 k18 k21 k24 k27 ", keys(e.Due(ctx, "set", 40)))
+	require.Equal(t, "k00 k03 k06 k09 ", keys(e.Due(ctx, "set", 0, 4)))
+	require.Equal(t, "k00 k03 k06 k09 k12 k15 k18 k21 k24 k27 ", keys(e.Due(ctx, "set", 0, 40)))
 	n, err := client.ZCard(ctx, "mcpkit:{set}:due").Result()
 	require.NoError(t, err)
 	require.EqualValues(t, 10, n, "it removes what it passes")
@@ -234,7 +240,7 @@ func TestScriptsUseKeysOfOneSlot(t *testing.T) {
 		require.NoError(t, err)
 		_, err = e.Update(ctx, "set", r)
 		require.NoError(t, err)
-		_, err = e.Due(ctx, "set", 5)
+		_, err = e.Due(ctx, "set", 0, 5)
 		require.NoError(t, err)
 		_, err = e.List(ctx, "set", "g", "", 5)
 		require.NoError(t, err)
@@ -274,17 +280,52 @@ func TestScriptsUseKeysOfOneSlot(t *testing.T) {
 	monitor.Wait()
 }
 
-func TestPrefixesWithBracesAreRefused(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: "localhost:1"})
+func TestNewRefusesClientsAndPrefixesThatDoNotWork(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "localhost:1", ContextTimeoutEnabled: true})
 	defer client.Close()
 	for _, prefix := range []string{"{a}", "{", "a}"} {
-		e := redisfleet.New(client, &redisfleet.Options{Prefix: prefix})
-		require.ErrorContains(t, e.Ping(t.Context()), "has braces")
-		_, err := e.Get(t.Context(), "set", "a")
+		_, err := redisfleet.New(client, &redisfleet.Options{Prefix: prefix})
 		require.ErrorContains(t, err, "has braces")
-		require.ErrorContains(t, e.Subscribe(t.Context(), []string{"a"}, nil, nil), "has braces")
-		require.NoError(t, e.Close())
 	}
+	plain, cluster := redis.NewClient(&redis.Options{Addr: "localhost:1"}), redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:1"}})
+	defer plain.Close()
+	defer cluster.Close()
+	for _, client := range []redis.UniversalClient{plain, cluster} {
+		_, err := redisfleet.New(client, nil)
+		require.EqualError(t, err, "redisfleet: the client ignores deadlines; set ContextTimeoutEnabled in its options")
+	}
+}
+
+// A lockedBuffer collects a log.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.String()
+}
+
+func TestReportsOfTheClientGoToTheLogger(t *testing.T) {
+	s := start(t)
+	var log lockedBuffer
+	client := s.client(func(o *redis.Options) { o.MaxRetries = -1; o.DialerRetries = 1 })
+	e, err := redisfleet.New(client, &redisfleet.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	require.NoError(t, err)
+	defer e.Close()
+	s.kill()
+	require.Error(t, ping(t, e))
+	require.Contains(t, log.text(), `level=DEBUG msg="redisfleet: `)
+	require.Contains(t, log.text(), "connection refused")
 }
 
 func TestOpenReportsURLsThatAreWrong(t *testing.T) {
@@ -301,10 +342,10 @@ func TestOpenReportsURLsThatAreWrong(t *testing.T) {
 	}
 	e, err := fleet.Open(t.Context(), "redis://localhost:1/3?prefix=p")
 	require.NoError(t, err, "it does not connect yet")
-	require.Error(t, e.Ping(t.Context()))
+	require.Error(t, ping(t, e))
 	require.NoError(t, e.Close())
 	require.NoError(t, e.Close())
-	require.Error(t, e.Ping(t.Context()))
+	require.Error(t, ping(t, e))
 	e, err = fleet.Open(t.Context(), "rediss://localhost:1")
 	require.NoError(t, err)
 	require.NoError(t, e.Close())

@@ -45,7 +45,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -57,21 +60,20 @@ import (
 )
 
 // Options configures an [Engine]. The zero value and nil are ready to use. All replicas have the
-// same options.
+// same prefix.
 type Options struct {
 	// Prefix begins all keys and channels. It has no braces. Empty means "mcpkit".
 	Prefix string
+
+	// Logger receives what go-redis reports, at level debug. go-redis has one logger for all clients
+	// of the process. Nil leaves it as it is; for an engine of fleet.Open it is slog.Default.
+	Logger *slog.Logger
 }
 
 // An Engine is a [fleet.Engine] in Redis. Create one with [New].
-//
-// Its methods return when their context ends. The command may go on for as long as the timeouts of
-// the client allow, so a client for many callers should have a ReadTimeout of a few seconds, which
-// is the default.
 type Engine struct {
 	client redis.UniversalClient
 	prefix string
-	fault  error // of the options
 	close  func() error
 	closed atomic.Bool
 	bus    bus
@@ -81,24 +83,71 @@ var _ fleet.Engine = (*Engine)(nil)
 
 var errClosed = errors.New("redisfleet: the engine was closed")
 
-// New returns an engine with a client of the application, which closes it after the engine. It does
-// not connect yet. A prefix that is not allowed is the error of all methods.
-func New(client redis.UniversalClient, opts *Options) *Engine {
+// New returns an engine with a client of the application, which closes it after the engine. The
+// client needs the option ContextTimeoutEnabled: without it, go-redis ignores the deadlines of
+// contexts. New does not connect.
+func New(client redis.UniversalClient, opts *Options) (*Engine, error) {
 	e := &Engine{client: client, prefix: "mcpkit", close: func() error { return nil }}
 	if opts != nil {
 		e.prefix = cmp.Or(opts.Prefix, e.prefix)
+		if opts.Logger != nil {
+			redis.SetLogger(logger{opts.Logger})
+		}
 	}
 	if strings.ContainsAny(e.prefix, "{}") {
-		e.fault = fmt.Errorf("redisfleet: the prefix %q has braces", e.prefix)
+		return nil, fmt.Errorf("redisfleet: the prefix %q has braces", e.prefix)
+	}
+	single, _ := client.(*redis.Client)
+	cluster, _ := client.(*redis.ClusterClient)
+	if single != nil && !single.Options().ContextTimeoutEnabled || cluster != nil && !cluster.Options().ContextTimeoutEnabled {
+		return nil, errors.New("redisfleet: the client ignores deadlines; set ContextTimeoutEnabled in its options")
 	}
 	e.bus.init(client, e.prefix+":{bus}:")
-	return e
+	return e, nil
 }
 
-// Ping implements [fleet.Engine].
-func (e *Engine) Ping(ctx context.Context) error {
-	_, err := e.do(ctx, func(ctx context.Context) (any, error) { return nil, e.client.Ping(ctx).Err() })
-	return err
+// logger is the logger of go-redis.
+type logger struct{ *slog.Logger }
+
+// Printf logs a line, which an operation that fails has in its error, too.
+func (l logger) Printf(ctx context.Context, format string, args ...any) {
+	l.DebugContext(ctx, "redisfleet: "+fmt.Sprintf(format, args...))
+}
+
+func init() {
+	fleet.Register("redis", open)
+	fleet.Register("rediss", open)
+}
+
+// open returns an engine with a client of its own, which Close closes. It does not connect yet.
+func open(_ context.Context, u *url.URL) (*Engine, error) {
+	query := u.Query()
+	opts := Options{Prefix: query.Get("prefix"), Logger: slog.Default()}
+	query.Del("prefix")
+	u.RawQuery = query.Encode()
+
+	var client redis.UniversalClient
+	if query.Has("addr") {
+		cluster, err := redis.ParseClusterURL(u.String())
+		if err != nil {
+			return nil, fmt.Errorf("redisfleet: the URL: %w", err)
+		}
+		cluster.ContextTimeoutEnabled = true
+		client = redis.NewClusterClient(cluster)
+	} else {
+		single, err := redis.ParseURL(u.String())
+		if err != nil {
+			return nil, fmt.Errorf("redisfleet: the URL: %w", err)
+		}
+		single.ContextTimeoutEnabled = true
+		client = redis.NewClient(single)
+	}
+	e, err := New(client, &opts)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	e.close = client.Close
+	return e, nil
 }
 
 // Close implements [fleet.Engine]. It ends the subscriptions.
@@ -110,38 +159,31 @@ func (e *Engine) Close() error {
 	return e.close()
 }
 
-// do runs a command until ctx ends. Clients of Redis do not return when a context is cancelled, and
-// by default they ignore its deadline.
-func (e *Engine) do(ctx context.Context, run func(ctx context.Context) (any, error)) (any, error) {
-	if err := cmp.Or(e.fault, ctx.Err()); err != nil {
-		return nil, err
-	}
+// begin returns an error if ctx has ended or the engine is closed.
+func (e *Engine) begin(ctx context.Context) error {
 	if e.closed.Load() {
-		return nil, errClosed
+		return errClosed
 	}
-	type result struct {
-		value any
-		err   error
+	return ctx.Err()
+}
+
+// failure returns an error of the client for callers.
+func failure(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded): // of the connection, a moment before that of the context
+		err = context.DeadlineExceeded
 	}
-	done := make(chan result, 1)
-	// Ends with the timeouts of the client.
-	go func() {
-		value, err := run(ctx)
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		if r.err != nil {
-			r.err = fmt.Errorf("redisfleet: %w", r.err)
-		}
-		return r.value, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return fmt.Errorf("redisfleet: %w", err)
 }
 
 func (e *Engine) eval(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
-	return e.do(ctx, func(ctx context.Context) (any, error) { return script.Run(ctx, e.client, keys, args...).Result() })
+	if err := e.begin(ctx); err != nil {
+		return nil, err
+	}
+	reply, err := script.Run(ctx, e.client, keys, args...).Result()
+	return reply, failure(err)
 }
 
 // set returns what the keys of a set of records, or of a group of logs, begin with.
@@ -170,8 +212,6 @@ type nonce struct {
 	sent int // how often it was sent
 }
 
-func newNonce() *nonce { return &nonce{text: strconv.FormatUint(rand.Uint64(), 36)} }
-
 // MarshalBinary is called whenever the client sends the command.
 func (n *nonce) MarshalBinary() ([]byte, error) {
 	n.sent++
@@ -182,31 +222,28 @@ var errUncertain = errors.New("redisfleet: the connection failed, and whether th
 
 // change runs a script that changes something. Its last argument is the nonce.
 func (e *Engine) change(ctx context.Context, script *redis.Script, conflicts error, keys []string, args ...any) (revision uint64, err error) {
-	n := newNonce()
-	args = append(args, n)
-	reply, err := e.do(ctx, func(ctx context.Context) (any, error) {
-		reply, err := script.EvalSha(ctx, e.client, keys, args...).Result()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			n.sent = 0
-			reply, err = script.Eval(ctx, e.client, keys, args...).Result()
-		}
-		text, _ := reply.(string)
-		if err == nil && n.sent > 1 && (text == notFound || text == conflict) {
-			err = errUncertain
-		}
-		return reply, err
-	})
-	if err != nil {
+	if err := e.begin(ctx); err != nil {
 		return 0, err
 	}
-	switch text, _ := reply.(string); text {
-	case notFound:
-		return 0, fleet.ErrNotFound
-	case conflict:
-		return 0, conflicts
-	default:
-		return strconv.ParseUint(text, 10, 64)
+	n := &nonce{text: strconv.FormatUint(rand.Uint64(), 36)}
+	args = append(args, n)
+	reply, err := script.EvalSha(ctx, e.client, keys, args...).Text()
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		n.sent = 0
+		reply, err = script.Eval(ctx, e.client, keys, args...).Text()
 	}
+	refused := reply == notFound || reply == conflict
+	switch {
+	case err != nil:
+		return 0, failure(err)
+	case refused && n.sent > 1:
+		return 0, errUncertain
+	case reply == notFound:
+		return 0, fleet.ErrNotFound
+	case reply == conflict:
+		return 0, conflicts
+	}
+	return strconv.ParseUint(reply, 10, 64)
 }
 
 func milliseconds(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
@@ -283,8 +320,8 @@ func (e *Engine) evalSet(ctx context.Context, set string, script *redis.Script, 
 }
 
 // Due implements [fleet.Records].
-func (e *Engine) Due(ctx context.Context, set string, limit int) ([]fleet.Record, error) {
-	reply, err := e.evalSet(ctx, set, dueScript, limit)
+func (e *Engine) Due(ctx context.Context, set string, within time.Duration, limit int) ([]fleet.Record, error) {
+	reply, err := e.evalSet(ctx, set, dueScript, limit, within.Microseconds())
 	if err != nil {
 		return nil, err
 	}
@@ -374,20 +411,17 @@ const dropped = 500
 
 // Publish implements [fleet.Bus].
 func (e *Engine) Publish(ctx context.Context, topic string, data []byte) error {
-	_, err := e.do(ctx, func(ctx context.Context) (any, error) {
-		return nil, e.bus.publish(ctx, topic, data)
-	})
-	return err
+	if err := e.begin(ctx); err != nil {
+		return err
+	}
+	return failure(e.bus.publish(ctx, topic, data))
 }
 
 // Subscribe implements [fleet.Bus]. All subscriptions of an engine share one connection. If Redis
 // does not confirm the subscription within five seconds, that is an error.
 func (e *Engine) Subscribe(ctx context.Context, topics []string, deliver func(topic string, data []byte), missed func()) error {
-	if err := cmp.Or(e.fault, ctx.Err()); err != nil {
+	if err := e.begin(ctx); err != nil {
 		return err
-	}
-	if e.closed.Load() {
-		return errClosed
 	}
 	return e.bus.subscribe(ctx, topics, deliver, missed)
 }

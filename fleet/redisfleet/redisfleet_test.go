@@ -17,9 +17,11 @@ func kit(s *server) func(t testing.TB) fleettest.Store {
 	return func(testing.TB) fleettest.Store {
 		opts := &redisfleet.Options{Prefix: fmt.Sprint("kit", prefixes.Add(1))}
 		return fleettest.Store{Open: func(t testing.TB) fleet.Engine {
-			client := redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket(), PoolSize: 10})
+			client := redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket(), PoolSize: 10, ContextTimeoutEnabled: true})
 			t.Cleanup(func() { require.NoError(t, client.Close()) })
-			return redisfleet.New(client, opts)
+			e, err := redisfleet.New(client, opts)
+			require.NoError(t, err)
+			return e
 		}}
 	}
 }

@@ -142,10 +142,10 @@ redis.call('ZREM', groups, member)
 return '0'
 `)
 
-	// KEYS: indexes. ARGV: beginning of record keys, limit.
+	// KEYS: indexes. ARGV: beginning of record keys, limit, time from now in microseconds.
 	dueScript = redis.NewScript(listPrelude + `
 return collect(due, function(position, limit)
-	return redis.call('ZRANGEBYSCORE', due, '-inf', text(now), 'LIMIT', position, limit)
+	return redis.call('ZRANGEBYSCORE', due, '-inf', text(now + ARGV[3]), 'LIMIT', position, limit)
 end)
 `)
 

@@ -2,7 +2,6 @@ package redisfleet_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -23,13 +22,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(quiet{})
 	leaktest.VerifyTestMain(m)
 }
-
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
 
 // A server is a redis-server that writes each change to the disk before it answers. It listens on
 // a Unix socket.
@@ -96,7 +90,7 @@ func (s *server) kill() {
 
 // client returns a client that the test closes.
 func (s *server) client(change ...func(o *redis.Options)) *redis.Client {
-	opts := &redis.Options{Network: "unix", Addr: s.socket(), PoolSize: 20}
+	opts := &redis.Options{Network: "unix", Addr: s.socket(), PoolSize: 20, ContextTimeoutEnabled: true}
 	for _, c := range change {
 		c(opts)
 	}
@@ -109,7 +103,8 @@ var prefixes atomic.Int64
 
 // engine returns an engine with keys of its own.
 func (s *server) engine(client redis.UniversalClient) *redisfleet.Engine {
-	e := redisfleet.New(client, &redisfleet.Options{Prefix: fmt.Sprint("test", prefixes.Add(1))})
+	e, err := redisfleet.New(client, &redisfleet.Options{Prefix: fmt.Sprint("test", prefixes.Add(1))})
+	require.NoError(s.t, err)
 	s.t.Cleanup(func() { require.NoError(s.t, e.Close()) })
 	return e
 }

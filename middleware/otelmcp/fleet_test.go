@@ -20,7 +20,7 @@ import (
 )
 
 // odd is an engine that fails for some keys.
-type odd struct{ *fleet.Memory }
+type odd struct{ *fleet.Local }
 
 func (o odd) Get(ctx context.Context, set, key string) (fleet.Record, error) {
 	switch key {
@@ -30,7 +30,7 @@ func (o odd) Get(ctx context.Context, set, key string) (fleet.Record, error) {
 		<-ctx.Done()
 		return fleet.Record{}, ctx.Err()
 	}
-	return o.Memory.Get(ctx, set, key)
+	return o.Local.Get(ctx, set, key)
 }
 
 func TestOperationsOfTheFleetAreObserved(t *testing.T) {

@@ -85,7 +85,7 @@ func startMember(t *testing.T, name string, engine fleet.Engine) *sseReplica {
 }
 
 // twoMembers starts two replicas on an engine.
-func twoMembers(t *testing.T) (a, b *sseReplica, engine *fleet.Memory) {
+func twoMembers(t *testing.T) (a, b *sseReplica, engine *fleet.Local) {
 	engine = fleet.NewMemory(fleet.MemoryOptions{})
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	return startMember(t, "a", engine.Open()), startMember(t, "b", engine.Open()), engine

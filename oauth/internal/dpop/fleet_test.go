@@ -32,7 +32,7 @@ func replica(t *testing.T, engine fleet.Engine) *fleet.Fleet {
 }
 
 // fleetVerifiers returns the verifiers of n replicas.
-func fleetVerifiers(t *testing.T, n int, perKey int) (all []*Verifier, engine *fleet.Memory) {
+func fleetVerifiers(t *testing.T, n int, perKey int) (all []*Verifier, engine *fleet.Local) {
 	t.Helper()
 	engine = fleet.NewMemory(fleet.MemoryOptions{})
 	t.Cleanup(func() { _ = engine.Close() })
@@ -116,7 +116,7 @@ func TestKeysHaveAShareOfEachReplica(t *testing.T) {
 }
 
 // noCreate is an engine that cannot be reached.
-type noCreate struct{ *fleet.Memory }
+type noCreate struct{ *fleet.Local }
 
 func (noCreate) Create(context.Context, string, fleet.Record) (uint64, error) {
 	return 0, errors.New("connection refused")
