@@ -255,13 +255,11 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 // errAskExited is the error of a function that called runtime.Goexit, as testing.T.FailNow does.
 var errAskExited = errors.New("a function of Ask ended its goroutine")
 
-// Ask runs functions that each ask a question, so that all questions reach the client at once, in
-// the order of the functions. It joins their errors. A function may ask more questions when it has
-// an answer.
+// Ask runs functions that each ask a question, so that all questions reach the client at once. It
+// joins their errors. A function may ask more questions when it has an answer.
 //
 // In version 2026-07-28 the functions run one after the other, since none of them waits. On legacy
-// versions each runs on a goroutine, which starts when the function before it has sent its first
-// question or returned.
+// versions each runs on a goroutine.
 func Ask(ctx context.Context, questions ...func(ctx context.Context) error) error {
 	errs := make([]error, len(questions))
 	run := func(ctx context.Context, i int) {
@@ -278,14 +276,8 @@ func Ask(ctx context.Context, questions ...func(ctx context.Context) error) erro
 	}
 	var all sync.WaitGroup
 	for i := range questions {
-		sent := make(chan struct{})
-		next := sync.OnceFunc(func() { close(sent) })
 		// Ends when its questions are answered; Ask waits for all.
-		all.Go(func() {
-			defer next()
-			run(transport.OnSent(ctx, next), i)
-		})
-		<-sent
+		all.Go(func() { run(ctx, i) })
 	}
 	all.Wait()
 	return errors.Join(errs...)

@@ -21,9 +21,8 @@ import (
 type peer struct {
 	t       testing.TB
 	srv     *mcpkit.Server
-	session *transport.Session         // nil: there is none
-	header  transport.Header           // nil: not HTTP
-	written func(req *jsonrpc.Request) // is called with each request of the server before the next one is sent; may be nil
+	session *transport.Session // nil: there is none
+	header  transport.Header   // nil: not HTTP
 	answer  func(req *jsonrpc.Request) *jsonrpc.Response
 
 	mu   sync.Mutex
@@ -41,10 +40,6 @@ func (p *peer) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 	if p.answer == nil {
 		return nil, transport.ErrNoServerRequests
 	}
-	if p.written != nil {
-		p.written(req)
-	}
-	transport.Sent(ctx)
 	return p.answer(req), nil
 }
 

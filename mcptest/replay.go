@@ -232,7 +232,6 @@ func (p *player) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respo
 	asked.ID = jsonrpc.StringID(fmt.Sprintf("server-%d", p.asked))
 	p.mu.Unlock()
 	p.add("server", jsonrpc.AppendRequest(nil, &asked))
-	transport.Sent(ctx)
 	msg, _, _ := p.next()
 	if msg.Response == nil {
 		return nil, fmt.Errorf("the transcript has no response to %s", req.Method)

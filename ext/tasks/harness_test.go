@@ -49,7 +49,6 @@ func (p *peer) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 	if p.answer == nil {
 		return nil, transport.ErrNoServerRequests
 	}
-	transport.Sent(ctx)
 	return p.answer(req), nil
 }
 

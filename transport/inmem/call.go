@@ -92,7 +92,6 @@ func (k *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 	defer question.End()
 	out := *req
 	out.ID = question.ID
-	transport.Sent(ctx) // the client is called on this goroutine
 	resp := ask(ctx, &out)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -170,7 +170,6 @@ func (e *exchange) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Res
 	if err := e.ask(ctx, &named); err != nil {
 		return nil, err
 	}
-	transport.Sent(ctx)
 	select {
 	case resp, ok := <-q.Answered():
 		if !ok {
