@@ -364,18 +364,3 @@ func (e *OverdueError) RetryAfter() time.Duration { return 10 * time.Second }
 // Overdue returns the number of methods, and of readers that they returned, that still run although
 // their calls are over: see [ToolTimeout].
 func (s *Server) Overdue() int { return int(s.overdue.Load()) }
-
-// A QuestionTimeoutError means that a question to the client was not answered in time: see
-// [QuestionTimeout]. The caller sees it.
-type QuestionTimeoutError struct{ After time.Duration }
-
-// Error returns the text with the time limit.
-func (e *QuestionTimeoutError) Error() string {
-	return "the question was not answered within " + e.After.String()
-}
-
-// UserMessage returns the same text.
-func (e *QuestionTimeoutError) UserMessage() string { return e.Error() }
-
-// Is reports whether target is context.DeadlineExceeded.
-func (e *QuestionTimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }

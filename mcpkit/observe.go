@@ -129,13 +129,15 @@ func (c *Call) send(ctx context.Context, q *Question, params json.RawMessage) (*
 	// The time in which a person answers does not count.
 	c.limit.pause()
 	defer c.limit.resume()
+	var late error
 	if limit := c.server.config.questions; limit > 0 {
+		late = Errorf("the question was not answered within %s", limit)
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, &QuestionTimeoutError{After: limit})
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, late)
 		defer cancel()
 	}
 	resp, err := c.peer.Call(ctx, req)
-	if late, ok := errors.AsType[*QuestionTimeoutError](context.Cause(ctx)); ok && err != nil && errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && late != nil && context.Cause(ctx) == late {
 		return nil, late
 	}
 	if err == nil && resp == nil {

@@ -182,8 +182,8 @@ func MaxOverdue(n int) Option {
 }
 
 // QuestionTimeout limits how long a question to a legacy client, such as [Elicit], may be open.
-// When the time is up, the question returns an error that is context.DeadlineExceeded. 0 means no
-// limit. The default is [DefaultQuestionTimeout].
+// When the time is up, the question returns an error, whose text the caller sees. 0 means no limit.
+// The default is [DefaultQuestionTimeout].
 func QuestionTimeout(d time.Duration) Option {
 	return atLeast("QuestionTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.questions = d })
 }

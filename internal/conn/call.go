@@ -204,7 +204,6 @@ func (c *Conn) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response,
 	if err := c.out.request(ctx, &out); err != nil {
 		return nil, err
 	}
-	transport.Sent(ctx)
 	select {
 	case resp, ok := <-outgoing.Answered():
 		if !ok {
