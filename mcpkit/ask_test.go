@@ -517,15 +517,3 @@ func TestToolsForTheModelNeedTheirOwnCapability(t *testing.T) {
 	with := strings.Replace(p.request("tools/call", `{"name":"think"}`), `"sampling":{}`, `"sampling":{"tools":{}}`, 1)
 	require.Contains(t, p.raw(t.Context(), with), `"sampling/createMessage"`)
 }
-
-// A function that ends its goroutine, as testing.T.FailNow does, has not asked what the method
-// relies on.
-func TestAskFailsIfAFunctionEndsItsGoroutine(t *testing.T) {
-	srv := newServer(t, nil)
-	var err error
-	require.NoError(t, srv.Add(mcpkit.NewTool("ask", func(ctx context.Context) {
-		err = mcpkit.Ask(ctx, func(context.Context) error { runtime.Goexit(); return nil }, func(context.Context) error { return nil })
-	})))
-	legacy(t, srv, protocol.V20251125).result("tools/call", `{"name":"ask"}`)
-	require.EqualError(t, err, "a function of Ask ended its goroutine")
-}

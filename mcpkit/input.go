@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -252,33 +251,13 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	return v, c.keepOnce()
 }
 
-// errAskExited is the error of a function that called runtime.Goexit, as testing.T.FailNow does.
-var errAskExited = errors.New("a function of Ask ended its goroutine")
-
-// Ask runs functions that each ask a question, so that all questions reach the client at once. It
-// joins their errors. A function may ask more questions when it has an answer.
-//
-// In version 2026-07-28 the functions run one after the other, since none of them waits. On legacy
-// versions each runs on a goroutine.
+// Ask runs functions that each ask a question, one after the other, and joins their errors. In
+// version 2026-07-28 all questions reach the client at once, since none of the functions waits. On
+// legacy versions each waits for its answer. A function may ask more questions when it has an answer.
 func Ask(ctx context.Context, questions ...func(ctx context.Context) error) error {
 	errs := make([]error, len(questions))
-	run := func(ctx context.Context, i int) {
-		errs[i] = errAskExited
-		defer recoverAs(&errs[i])
-		errs[i] = questions[i](ctx)
+	for i, ask := range questions {
+		errs[i] = ask(ctx)
 	}
-	c := CallFrom(ctx)
-	if c == nil || c.version.Modern() {
-		for i := range questions {
-			run(ctx, i)
-		}
-		return errors.Join(errs...)
-	}
-	var all sync.WaitGroup
-	for i := range questions {
-		// Ends when its questions are answered; Ask waits for all.
-		all.Go(func() { run(ctx, i) })
-	}
-	all.Wait()
 	return errors.Join(errs...)
 }

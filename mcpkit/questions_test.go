@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -124,15 +125,19 @@ func TestAnswersAreForTheServerThatAsked(t *testing.T) {
 	asked(modern(t, gateway("arms")).result("tools/call", params))
 }
 
-func TestAskAsksAllQuestionsAtOnce(t *testing.T) {
+func TestAskAsksAllQuestions(t *testing.T) {
 	const n = 12
+	var want []string
+	for i := range n {
+		want = append(want, fmt.Sprintf("Number %d?", i))
+	}
 	srv := newServer(t, nil)
 	require.NoError(t, srv.Add(mcpkit.NewTool("many", func(ctx context.Context) (string, error) {
 		answers := make([]bool, n)
 		var questions []func(context.Context) error
 		for i := range answers {
 			questions = append(questions, func(ctx context.Context) (err error) {
-				answers[i], err = mcpkit.Confirm(ctx, fmt.Sprintf("Number %d?", i))
+				answers[i], err = mcpkit.Confirm(ctx, want[i])
 				return err
 			})
 		}
@@ -155,14 +160,13 @@ func TestAskAsksAllQuestionsAtOnce(t *testing.T) {
 	})
 	t.Run("legacy", func(t *testing.T) {
 		p := legacy(t, srv, protocol.V20251125)
-		var asked sync.WaitGroup
-		asked.Add(n)
-		p.answer = func(*jsonrpc.Request) *jsonrpc.Response {
-			asked.Done()
-			asked.Wait() // the user answers when all questions have arrived
+		var got []string
+		p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
+			got = append(got, jsonx.String(jsonx.Member(req.Params, "message")))
 			return &jsonrpc.Response{Result: json.RawMessage(`{"action":"accept","content":{"confirm":true}}`)}
 		}
 		require.Contains(t, p.result("tools/call", `{"name":"many"}`), allTrue)
+		require.Equal(t, want, got)
 	})
 }
 

@@ -294,7 +294,7 @@ var questions = []row{
 	}},
 	{name: "ask_more", at: asking, shows: "Questions one after the other and at once, in tools, prompts and resources.", steps: []string{
 		call("book", "{}"), answer(1, `{"action":"accept","content":{"choice":"Rome"}}`), answer(2, accept),
-		call("both", "{}"), answer(4, accept), answer(3, `{"action":"accept","content":{"choice":"L"}}`),
+		call("both", "{}"), answer(3, `{"action":"accept","content":{"choice":"L"}}`), answer(4, accept),
 		`prompts/get {"name":"interview"}`, answer(5, `{"action":"accept","content":{"name":"Ann"}}`), `resources/read {"uri":"private://page"}`, answer(6, accept),
 	}},
 	{name: "ask_undeclared", at: "stdio/2025-03-26 stdio/2025-11-25 http/2025-11-25", caps: "{}", shows: "Questions to a client that declared nothing.", steps: tools("sure", "visit", "model", "folders", "both")},
