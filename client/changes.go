@@ -246,7 +246,7 @@ func (ch *changes) remove(s *Subscription) {
 	ch.subs = slices.DeleteFunc(ch.subs, func(other *Subscription) bool { return other == s })
 }
 
-// heard handles a notification. It ignores unknown ones, as the protocol requires.
+// heard handles a notification. Unknown ones are for the topics and the handler Notification.
 func (ch *changes) heard(n *jsonrpc.Request) {
 	kind, known := changeKinds[n.Method]
 	switch {
@@ -268,6 +268,9 @@ func (ch *changes) heard(n *jsonrpc.Request) {
 		}
 	default:
 		ch.notify(n.Method, subscriptionID(n), orEmpty(n.Params))
+		if h := ch.c.cfg.handlers.notification; h != nil {
+			perform(ch.c.log, func() { h(ch.c.base, n.Method, orEmpty(n.Params)) })
+		}
 	}
 }
 

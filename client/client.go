@@ -53,6 +53,8 @@ type Client struct {
 
 	base   context.Context // of background tasks; canceled by Close
 	cancel context.CancelCauseFunc
+	live   context.Context // canceled by Close and by ended
+	ended  context.CancelFunc
 	work   goroutines
 
 	flights flights
@@ -105,7 +107,7 @@ func (c *Client) modern() bool { return c.Version().Modern() }
 //   - a string that is a ws or wss URL: WebSocket,
 //   - a string that begins with unix: and names a socket, "unix:/run/notes.sock",
 //   - any other string: a command line, see [Command] for how it is run. It is split at blanks outside of quotes; no shell sees it,
-//   - a [Target], made by [URL], [HTTPSSE], [Command], [Unix], [Connect], [Stream], [Messages] or [InMemory],
+//   - a [Target], made by [URL], [HTTPSSE], [Command], [Unix], [Connect], [Stream] or [InMemory],
 //   - a [transport.Handler], for example a *mcpkit.Server: it is called in memory,
 //   - an [io.ReadWriteCloser]: a connection that is open.
 //
@@ -122,6 +124,7 @@ func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) 
 	}
 	c := &Client{cfg: cfg, log: cfg.logger}
 	c.base, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.live, c.ended = context.WithCancel(c.base)
 	c.changes.init(c)
 	c.cache.off = cfg.noCache
 	if c.conn, err = t.dial(ctx, c); err != nil {
@@ -239,6 +242,11 @@ func (c *Client) Close() error {
 	})
 	return c.closeErr
 }
+
+// Done returns a channel that is closed when the connection has ended: a process, a socket or a
+// WebSocket, which the client does not open again, or after Close. An HTTP server that cannot be
+// reached does not close it.
+func (c *Client) Done() <-chan struct{} { return c.live.Done() }
 
 // nextID returns the ID of the next request.
 func (c *Client) nextID() jsonrpc.ID { return jsonrpc.NumberID(c.lastID.Add(1)) }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -21,6 +22,7 @@ type handlers struct {
 	listChanged         [3]func(context.Context) // by kind of change
 	resourceUpdated     func(context.Context, string)
 	elicitationComplete func(context.Context, string)
+	notification        func(context.Context, string, json.RawMessage)
 }
 
 // newHandlers finds the methods of h by name. It refuses wrong signatures and misspelled names,
@@ -36,7 +38,7 @@ func newHandlers(h any) (*handlers, error) {
 		"Roots": reflect.ValueOf(&hs.roots), "Log": reflect.ValueOf(&hs.log), "Progress": reflect.ValueOf(&hs.progress),
 		"ToolsChanged": reflect.ValueOf(&hs.listChanged[0]), "PromptsChanged": reflect.ValueOf(&hs.listChanged[1]),
 		"ResourcesChanged": reflect.ValueOf(&hs.listChanged[2]), "ResourceUpdated": reflect.ValueOf(&hs.resourceUpdated),
-		"ElicitationComplete": reflect.ValueOf(&hs.elicitationComplete),
+		"ElicitationComplete": reflect.ValueOf(&hs.elicitationComplete), "Notification": reflect.ValueOf(&hs.notification),
 	}
 	var errs []error
 	found := 0

@@ -38,6 +38,7 @@ func serveWire(c *Client, w conn.Wire) *live {
 			c.log.Warn("client: the connection to the server broke", "error", l.err)
 		}
 		if c.agreed.Load() != nil { // otherwise only the probe used the connection
+			c.ended()
 			c.background(func(context.Context) { c.changes.end(l.gone(), true) })
 		}
 	}()

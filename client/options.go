@@ -48,6 +48,7 @@ type config struct {
 	httpClient      *http.Client
 	header          http.Header
 	stderr          io.Writer
+	checkPatterns   bool
 	uncheckedOutput bool
 }
 
@@ -298,11 +299,13 @@ func Stderr(w io.Writer) DialOption {
 //	ResourcesChanged(context.Context)
 //	ResourceUpdated(context.Context, string)            // of a URI that was subscribed to
 //	ElicitationComplete(context.Context, string)        // by its ID; 2025-11-25 alone
+//	Notification(context.Context, string, json.RawMessage) // every other one, by its method, in the order received
 //
 // The methods may be called concurrently. They serve legacy and modern servers alike. Fields that
 // the user leaves out of an accepted form get the defaults of its schema. ElicitURL must show the
 // whole URL and ask the user before it opens it, and must not open it through a shell. The methods
-// for changes are called one at a time; changes that repeat meanwhile are reported once. An error
+// for changes are called one at a time; changes that repeat meanwhile are reported once.
+// Notification is called on the goroutine that receives messages, so it must return soon. An error
 // of Elicit, ElicitURL, Sample or Roots fails the call; return [ErrRejected] if the user refuses. A
 // panic is logged, and counts as an error.
 func Handlers(h any) DialOption {
@@ -350,6 +353,13 @@ func Name(value string) CallOption {
 // the hint idempotent or readonly.
 func Idempotent() CallOption {
 	return callOption(func(c *callConfig) { c.idempotent = true })
+}
+
+// CheckPatterns also checks the patterns in output schemas. By default they are ignored, since they
+// are regular expressions of the server, which may cost any amount of memory and time: use
+// CheckPatterns only for servers that the program trusts.
+func CheckPatterns() DialOption {
+	return dialOption(func(c *config) error { c.checkPatterns = true; return nil })
 }
 
 // UncheckedOutput turns off the check of structured content against the tool's output schema. By

@@ -40,7 +40,6 @@ const (
 	maxOutputSchema = 1 << 20 // bytes
 	maxOutputSteps  = 1 << 18 // values of one output, and schemas that all of them are checked against
 	fewValues       = 64      // an output of which should not need so many steps
-	maxPatterns     = 16      // of names of properties, in one schema
 	itemsPerStep    = 16      // items of an enum or of required that count as a step
 	maxOutputFaults = 5
 	maxNumberLength = 64 // digits; a number with a large exponent could fill the memory
@@ -50,11 +49,13 @@ const (
 // An outputSchema checks outputs against the schema of a tool. It compiles on first use.
 type outputSchema struct {
 	raw      []byte
+	patterns bool // are checked
 	compile  sync.Once
 	compiled *jsonschema.Schema // nil if it does not compile
 	fault    error              // why it does not compile
 	longest  int                // items of its longest list
-	usual    bool               // an acceptance can check outputs
+	ignored  bool               // has patterns that are not checked
+	negating bool               // has keywords that a pattern which accepts all values can violate
 	costly   atomic.Bool        // the check of few values took too long, so outputs are no longer checked
 
 	mu    sync.Mutex
@@ -64,10 +65,12 @@ type outputSchema struct {
 // errSteps ends a check that exceeds maxOutputSteps.
 var errSteps = errors.New("the check takes too long")
 
-// step adds a stepCounter to every schema, and notes its lists, which are searched for each value.
+// step adds a stepCounter to every schema, and notes its patterns, and its lists, which are searched
+// for each value.
 func (s *outputSchema) step(_ *jsonschema.CompilerContext, schema map[string]any) (jsonschema.SchemaExt, error) {
-	if patterns, _ := schema["patternProperties"].(map[string]any); len(patterns) > maxPatterns {
-		return nil, errSteps
+	s.ignored = s.ignored || !s.patterns && (schema["pattern"] != nil || schema["patternProperties"] != nil)
+	for _, keyword := range []string{"not", "if", "oneOf", "contains", "patternProperties"} {
+		s.negating = s.negating || schema[keyword] != nil
 	}
 	for _, keyword := range []string{"enum", "const", "required", "dependentRequired", "dependencies"} {
 		s.longest = max(s.longest, countItems(schema[keyword]))
@@ -118,13 +121,29 @@ func (s *outputSchema) prepare() (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
+	if !s.patterns {
+		c.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) { return ignoredPattern(pattern), nil })
+	}
 	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: vocabulary, Compile: s.step})
 	c.AssertVocabs()
 	if err := c.AddResource(name, doc); err != nil {
 		return nil, err
 	}
-	return c.Compile(name)
+	compiled, err := c.Compile(name)
+	if err == nil && s.ignored && s.negating {
+		err = errors.New("it combines patterns with other keywords, and patterns of servers are ignored; see CheckPatterns")
+	}
+	return compiled, err
 }
+
+// An ignoredPattern stands for the pattern of a server, and accepts all values.
+type ignoredPattern string
+
+// MatchString implements [jsonschema.Regexp].
+func (ignoredPattern) MatchString(string) bool { return true }
+
+// String implements [jsonschema.Regexp].
+func (p ignoredPattern) String() string { return string(p) }
 
 // noLoader refuses references to other documents.
 type noLoader struct{}
@@ -161,13 +180,9 @@ var english = message.NewPrinter(language.English)
 func (s *outputSchema) check(content []byte) (faults []string, err error) {
 	s.compile.Do(func() {
 		s.compiled, s.fault = s.prepare()
-		s.usual = !plainOutputs && s.fault == nil && usual(s.compiled, map[*jsonschema.Schema]bool{})
 	})
 	if s.fault != nil {
 		return nil, s.fault
-	}
-	if s.usual && new(acceptance).accepts(s.compiled, bytes.TrimSpace(content), 0) {
-		return nil, nil
 	}
 	doc, err := decodeChecked(content)
 	if err != nil {
@@ -250,9 +265,9 @@ func (c *Client) outputFaults(name string, r *protocol.CallToolResult) ([]string
 }
 
 // newOutputSchema returns the validator of a tool's output, or nil if the tool has no schema.
-func newOutputSchema(raw []byte) *outputSchema {
+func newOutputSchema(raw []byte, patterns bool) *outputSchema {
 	if raw == nil || jsonx.Kind(raw) == 'n' {
 		return nil
 	}
-	return &outputSchema{raw: raw}
+	return &outputSchema{raw: raw, patterns: patterns}
 }

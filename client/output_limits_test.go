@@ -13,7 +13,7 @@ func TestSchemasThatReferToEachOtherAgainAndAgainAreTriedOnce(t *testing.T) {
 	for i := range 40 {
 		fmt.Fprintf(&defs, `"a%d":{"allOf":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]},`, i, i+1, i+1)
 	}
-	s := newOutputSchema([]byte(`{"$ref":"#/$defs/a0","$defs":{` + defs.String() + `"a40":{"multipleOf":2}}}`))
+	s := newOutputSchema([]byte(`{"$ref":"#/$defs/a0","$defs":{`+defs.String()+`"a40":{"multipleOf":2}}}`), false)
 	_, err := s.check([]byte(`1`))
 	require.ErrorIs(t, err, errSteps)
 	s.steps = 0
@@ -38,7 +38,6 @@ func TestOutputsAreNotCheckedIfThatIsExpensive(t *testing.T) {
 		{"a long enum for many values", `{"items":{"enum":[` + many(50_000, `"v%d"`) + `]}}`, `[` + many(2_000, `"x%d"`) + `]`, steps},
 		{"many required properties of many objects", `{"items":{"required":[` + many(50_000, `"v%d"`) + `]}}`, `[` + many(2_000, `{"x":%d}`) + `]`, steps},
 		{"many dependent properties of many objects", `{"items":{"dependentRequired":{` + many(50_000, `"v%d":[]`) + `}}}`, `[` + many(2_000, `{"x":%d}`) + `]`, steps},
-		{"many patterns of names", `{"patternProperties":{` + many(100, `"^v%d":true`) + `}}`, `{}`, steps},
 		{"many values", `{"items":{"minimum":1}}`, `[` + many(maxOutputSteps+1, "1%d") + `]`, steps},
 		{"a large schema", `{"title":"` + strings.Repeat("x", maxOutputSchema) + `"}`, `{}`, "it is larger than 1048576 bytes"},
 		{"a long number", `{"minimum":1,"minLength":0}`, strings.Repeat("1", 65), `the number "` + strings.Repeat("1", 40) + `" is too large`},
@@ -46,7 +45,7 @@ func TestOutputsAreNotCheckedIfThatIsExpensive(t *testing.T) {
 		{"an enum", `{"items":{"enum":[` + many(200, `"v%d"`) + `]}}`, `[` + many(200, `"v%d"`) + `]`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			faults, err := newOutputSchema([]byte(test.schema)).check([]byte(test.output))
+			faults, err := newOutputSchema([]byte(test.schema), false).check([]byte(test.output))
 			if test.err == "" {
 				require.NoError(t, err)
 				require.Empty(t, faults)

@@ -3,6 +3,7 @@ package client_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -170,6 +171,47 @@ func TestAConnectionThatEndsFailsItsCalls(t *testing.T) {
 	c := dial(t, ours, client.Version(protocol.V20250618))
 	require.EqualError(t, c.Ping(t.Context()), "client: ping: transport: closed: the server closed the connection")
 	require.ErrorIs(t, c.Ping(t.Context()), transport.ErrClosed)
+}
+
+// opening keeps the notifications that no other method is for.
+type opening struct{ heard chan string }
+
+func (o opening) Notification(_ context.Context, method string, params json.RawMessage) {
+	o.heard <- method + " " + string(params)
+}
+
+func TestNotificationsOfAnyNameReachTheHandler(t *testing.T) {
+	ours, theirs := net.Pipe()
+	go lines(theirs, func(method, _ string) (string, bool) {
+		if method == protocol.MethodPing {
+			_, err := io.WriteString(theirs, `{"jsonrpc":"2.0","method":"notifications/shop/opened","params":{"at":9}}`+"\n"+
+				`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`+"\n"+`{"jsonrpc":"2.0","method":"closed"}`+"\n")
+			return `"result":{}`, err == nil
+		}
+		return begun, true
+	})
+	o := opening{make(chan string, 2)}
+	c := dial(t, ours, client.Version(protocol.V20250618), client.Handlers(o))
+	require.NoError(t, c.Ping(t.Context()))
+	require.Equal(t, `notifications/shop/opened {"at":9}`, <-o.heard)
+	require.Equal(t, `closed {}`, <-o.heard)
+}
+
+func TestDoneIsClosedWhenTheConnectionEnds(t *testing.T) {
+	ours, theirs := net.Pipe()
+	go lines(theirs, old(func(string) (string, bool) { return "", true }))
+	c := dial(t, ours, client.Version(protocol.V20250618))
+	select {
+	case <-c.Done():
+		require.Fail(t, "the connection is open")
+	default:
+	}
+	require.NoError(t, theirs.Close())
+	<-c.Done()
+
+	c = dial(t, shop(t))
+	require.NoError(t, c.Close())
+	<-c.Done()
 }
 
 func TestMessagesOfAConnectionAreLimited(t *testing.T) {
