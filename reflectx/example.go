@@ -46,6 +46,11 @@ func (c *compiler) exampleOf(s *jsonschema.Schema) (json.RawMessage, bool) {
 	case "string":
 		return c.exampleText(s)
 	}
+	for _, one := range slices.Concat(s.AnyOf, s.OneOf) {
+		if raw, ok := c.exampleOf(one); ok {
+			return raw, true
+		}
+	}
 	return c.firstOf(s, `"text"`, "1", "{}", "[]", "true")
 }
 
@@ -78,10 +83,24 @@ func (c *compiler) firstOf(s *jsonschema.Schema, values ...string) (json.RawMess
 	return nil, false
 }
 
-// decodes reports whether the text is one for the Go type, which may parse it itself.
+// decodes reports whether the value is one for the Go type, which may parse it itself, and for the
+// rules that only the validator knows.
 func (c *compiler) decodes(s *jsonschema.Schema, raw string) bool {
 	h := c.hints[s]
-	return h == nil || h.t == nil || jsonx.Unmarshal([]byte(raw), reflect.New(h.t).Interface()) == nil
+	if h == nil || h.t == nil {
+		return true
+	}
+	v := reflect.New(h.t)
+	if jsonx.Unmarshal([]byte(raw), v.Interface()) != nil {
+		return false
+	}
+	for _, rule := range h.checks {
+		failed := false
+		if panics(func() { failed = c.validate.Var(v.Elem().Interface(), rule) != nil }) || failed {
+			return false
+		}
+	}
+	return true
 }
 
 // exampleTexts are tried in turn for strings.
@@ -179,29 +198,30 @@ func (c *compiler) exampleObject(s *jsonschema.Schema) (json.RawMessage, bool) {
 		}
 		raw, ok := c.exampleOf(elem)
 		for i := 0; i < length && ok; i++ {
-			name, found := c.exampleName(s.PropertyNames, i)
-			if ok = found; ok {
-				out = append(append(jsonx.AppendComma(out), name...), ':')
-				out = append(out, raw...)
+			var name string
+			if name, ok = c.exampleName(s, i, raw); ok {
+				out = append(append(jsonx.AppendString(jsonx.AppendComma(out), name), ':'), raw...)
 			}
 		}
 	}
 	return append(out, '}'), true
 }
 
-// exampleName returns the name of the member i of a map.
-func (c *compiler) exampleName(keys *jsonschema.Schema, i int) (json.RawMessage, bool) {
+// exampleName returns the name of the member i of a map whose values are like raw.
+func (c *compiler) exampleName(s *jsonschema.Schema, i int, raw json.RawMessage) (string, bool) {
 	n := strconv.Itoa(i + 1)
-	switch {
-	case keys == nil && i == 0:
-		return json.RawMessage(`"name"`), true
-	case keys == nil:
-		return json.RawMessage(quoteJSON("name" + n)), true
-	case i < len(keys.Enum):
-		return json.RawMessage(jsonText(keys.Enum[i])), true
+	try := append([]string{"name" + n, n}, exampleTexts...)
+	if i == 0 {
+		try = append([]string{"name"}, try...)
 	}
-	if raw, ok := c.firstOf(keys, quoteJSON("name"+n), quoteJSON(n), quoteJSON("name")); ok {
-		return raw, ok
+	if keys := s.PropertyNames; keys != nil && i < len(keys.Enum) {
+		try = []string{enumText(keys.Enum[i])}
 	}
-	return c.exampleText(keys)
+	for _, name := range try {
+		keys := c.nodes[s].keys
+		if (keys == nil || keys.valid([]byte(quoteJSON(name)))) && c.decodes(s, "{"+quoteJSON(name)+":"+string(raw)+"}") {
+			return name, true
+		}
+	}
+	return "", false
 }

@@ -140,6 +140,8 @@ func (c *compiler) rule(f *fieldState, n position, text, before string, top bool
 		c.cross(f, n, r)
 	case r.tag == "enum" && ownsEnum(c.validate):
 		c.enumRule(n)
+	case sh == shapeAny && isBuiltin(r.tag): // the validator panics at some of its values
+		c.errorf("rule %q does not fit %s; give the field a type", r.tag, typeText(n.t))
 	case strings.Contains(text, "|"):
 		c.either(n, r)
 	case !c.fits(n.t, r):
@@ -531,6 +533,8 @@ func (c *compiler) unique(n position, r rule) {
 
 // describeRule leaves a rule to the validator, and adds it to the description.
 func (c *compiler) describeRule(n position, r rule) {
+	h := c.hint(n.s)
+	h.checks = append(h.checks, r.text)
 	if p := textRules[r.tag].phrase; p != "" {
 		c.note(n.s, p, "Must be a value "+p+".")
 		return
@@ -551,6 +555,8 @@ func (c *compiler) either(n position, r rule) {
 			return
 		}
 	}
+	h := c.hint(n.s)
+	h.checks = append(h.checks, r.text)
 	c.note(n.s, "that satisfies "+joinWords(words, "or"), "Must satisfy "+joinWords(words, "or")+".")
 }
 

@@ -58,6 +58,7 @@ type compiler struct {
 type hint struct {
 	noun    string   // `a duration such as "1h30m"`; "" means that of the schema's type
 	phrases []string // what the rules demand: `starting with "a"`
+	checks  []string // rules that only the validator knows, for examples
 	t       reflect.Type
 	secret  bool
 	struct_ bool // a struct by value, in which absent members have defaults

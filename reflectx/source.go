@@ -22,10 +22,9 @@ type source struct {
 // SourceDescriptions returns the descriptions in the source files on disk that the program was
 // built from, as with go run and go test.
 //
-// It finds a package by one of its files that [Methods] or [Compile] has seen. Otherwise it
-// searches the modules of those files, including go.work, replace directives, the vendor directory
-// and the module cache. A program built with -trimpath contains no directories, so it has no
-// descriptions.
+// It finds a package by one of its files that [Methods] or [Compile] has seen, or in the module of
+// such a file; "mcpkit gen" describes packages of other modules. A program built with -trimpath
+// contains no directories, so it has no descriptions.
 //
 // It has no descriptions of the standard library, whose comments are for programmers.
 func SourceDescriptions() Descriptions { return onDisk }

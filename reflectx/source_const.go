@@ -2,61 +2,45 @@ package reflectx
 
 import (
 	"cmp"
-	"errors"
 	"go/ast"
 	"go/constant"
 	"go/token"
-	"go/types"
 	"iter"
 	"strconv"
 )
 
-// scope returns the declarations of the package. The imports are not loaded, so what depends on
-// them is unknown.
-func (p *sourcePackage) scope() *types.Scope {
-	if p.checked != nil {
-		return p.checked.Scope()
-	}
-	p.checked = types.NewPackage(p.files[0].Name.Name, p.files[0].Name.Name)
-	config := types.Config{Importer: noImports{}, Error: func(error) {}, IgnoreFuncBodies: true, FakeImportC: true}
-	_ = types.NewChecker(&config, p.fset, p.checked, nil).Files(p.files) // the declarations without errors count
-	return p.checked.Scope()
+// A sourceConst is one constant of a package.
+type sourceConst struct {
+	name  *ast.Ident
+	typ   ast.Expr // nil if the value decides
+	value ast.Expr // as written or, in a line without a value, repeated
+	iota  int64
+	doc   *ast.CommentGroup
 }
-
-// noImports finds no package.
-type noImports struct{}
-
-func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not loaded") }
 
 // enum returns the constants of the package-level type, with their values as Go literals: the
 // exported ones, or all if none is exported. It returns nil if a value is unknown, since an
 // incomplete list would be wrong.
 func (p *sourcePackage) enum(name string) []EnumValue {
 	var all, exported []EnumValue
-	scope := p.scope()
 	for c := range p.constants() {
-		obj, _ := scope.Lookup(c.name.Name).(*types.Const)
-		if obj == nil || obj.Pos() != c.name.Pos() { // declared again, in a file for another system
+		if c.name.Name == "_" || p.consts[c.name.Name].name != c.name { // declared again, for another system
 			continue
 		}
-		literal := ""
-		switch t := obj.Type().(type) {
-		case *types.Named:
-			if t.Obj() != scope.Lookup(name) {
-				continue
-			}
-			literal = constLiteral(obj.Val())
-		default:
-			if t != types.Typ[types.Invalid] || !mentions(c.value, name) {
-				continue
-			}
+		typ, v := p.constOf(c, 0)
+		if v == nil && (typ == name || mentions(c.value, name)) {
+			return nil
 		}
+		if typ != name || v == nil {
+			continue
+		}
+		literal := constLiteral(v)
 		if literal == "" {
 			return nil
 		}
 		value := EnumValue{JSON: literal, Text: p.plain(c.doc)}
 		all = append(all, value)
-		if obj.Exported() {
+		if c.name.IsExported() {
 			exported = append(exported, value)
 		}
 	}
@@ -64,13 +48,6 @@ func (p *sourcePackage) enum(name string) []EnumValue {
 		return exported
 	}
 	return all
-}
-
-// A sourceConst is one constant of a package.
-type sourceConst struct {
-	name  *ast.Ident
-	value ast.Expr // as written or, in a line without a value, repeated
-	doc   *ast.CommentGroup
 }
 
 // constants yields the constants of the package in source order.
@@ -88,17 +65,18 @@ func (p *sourcePackage) constants() iter.Seq[sourceConst] {
 
 func eachConst(decl *ast.GenDecl, yield func(sourceConst) bool) bool {
 	var values []ast.Expr
-	for _, spec := range decl.Specs {
+	var typ ast.Expr
+	for line, spec := range decl.Specs {
 		spec := spec.(*ast.ValueSpec)
 		if spec.Type != nil || spec.Values != nil {
-			values = spec.Values
+			values, typ = spec.Values, spec.Type
 		}
 		doc := cmp.Or(spec.Doc, spec.Comment)
 		if doc == nil && len(decl.Specs) == 1 {
 			doc = decl.Doc
 		}
 		for i, name := range spec.Names {
-			c := sourceConst{name: name, doc: doc}
+			c := sourceConst{name: name, typ: typ, doc: doc, iota: int64(line)}
 			if i < len(values) {
 				c.value = values[i]
 			}
@@ -108,6 +86,86 @@ func eachConst(decl *ast.GenDecl, yield func(sourceConst) bool) bool {
 		}
 	}
 	return true
+}
+
+// constOf returns the type of a constant, "" if it has none, and its value, nil if it is unknown.
+func (p *sourcePackage) constOf(c sourceConst, depth int) (typ string, v constant.Value) {
+	defer func() {
+		if recover() != nil { // package constant panics at operands that do not fit
+			v = nil
+		}
+	}()
+	if c.typ != nil {
+		typ = typeName(c.typ)
+		_, v = p.eval(c.value, c.iota, depth)
+	} else {
+		typ, v = p.eval(c.value, c.iota, depth)
+	}
+	if v != nil && (v.Kind() == constant.Int && constant.BitLen(v) > 512 || v.Kind() == constant.String && len(constant.StringVal(v)) > 1<<12) {
+		v = nil // no compiler takes it, and adding it up could take all memory
+	}
+	return typ, v
+}
+
+// eval returns the type and the value of a constant expression. What other packages declare is
+// unknown.
+func (p *sourcePackage) eval(x ast.Expr, iota int64, depth int) (string, constant.Value) {
+	if depth > 64 {
+		return "", nil
+	}
+	switch x := x.(type) {
+	case *ast.BasicLit:
+		return "", constant.MakeFromLiteral(x.Value, x.Kind, 0)
+	case *ast.ParenExpr:
+		return p.eval(x.X, iota, depth+1)
+	case *ast.Ident:
+		if c, ok := p.consts[x.Name]; ok {
+			return p.constOf(c, depth+8)
+		}
+		switch x.Name {
+		case "iota":
+			return "", constant.MakeInt64(iota)
+		case "true", "false":
+			return "", constant.MakeBool(x.Name == "true")
+		}
+	case *ast.UnaryExpr:
+		typ, v := p.eval(x.X, iota, depth+1)
+		return typ, constant.UnaryOp(x.Op, v, 0)
+	case *ast.BinaryExpr:
+		return p.evalBinary(x, iota, depth)
+	case *ast.CallExpr: // a conversion
+		if len(x.Args) == 1 {
+			_, v := p.eval(x.Args[0], iota, depth+1)
+			if name := typeName(x.Fun); p.types[name] != nil {
+				return name, v
+			} else if name == "len" && v.Kind() == constant.String {
+				return "int", constant.MakeInt64(int64(len(constant.StringVal(v))))
+			} else if name == "string" && v.Kind() == constant.String || name != "string" && v.Kind() != constant.String {
+				return name, v
+			}
+		}
+	}
+	return "", nil
+}
+
+func (p *sourcePackage) evalBinary(x *ast.BinaryExpr, iota int64, depth int) (string, constant.Value) {
+	left, a := p.eval(x.X, iota, depth+1)
+	right, b := p.eval(x.Y, iota, depth+1)
+	switch x.Op {
+	case token.SHL, token.SHR:
+		count, ok := constant.Uint64Val(constant.ToInt(b))
+		if !ok || count > 512 {
+			return left, nil
+		}
+		return left, constant.Shift(constant.ToInt(a), x.Op, uint(count))
+	case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
+		return "", constant.MakeBool(constant.Compare(a, x.Op, b))
+	}
+	op := x.Op
+	if op == token.QUO && a.Kind() == constant.Int && b.Kind() == constant.Int {
+		op = token.QUO_ASSIGN // divides integers
+	}
+	return cmp.Or(left, right), constant.BinaryOp(a, op, b)
 }
 
 // mentions reports whether the expression x contains the name.

@@ -6,7 +6,6 @@ import (
 	"go/doc/comment"
 	"go/parser"
 	"go/token"
-	"go/types"
 	"io/fs"
 	"path"
 	"reflect"
@@ -42,9 +41,9 @@ type sourcePackage struct {
 	locals  map[string][]*sourceType // declared in functions
 	methods map[string]*ast.CommentGroup
 
-	fset    *token.FileSet
-	files   []*ast.File    // without the bodies of functions
-	checked *types.Package // see [sourcePackage.scope]; nil until it is needed
+	names  map[string]bool // of the package-level declarations
+	consts map[string]sourceConst
+	files  []*ast.File // without the bodies of functions
 }
 
 // A sourceType is one type declaration.
@@ -152,7 +151,8 @@ func (d *sourceDir) pkg(name string) *sourcePackage {
 			types:   map[string][]*sourceType{},
 			locals:  map[string][]*sourceType{},
 			methods: map[string]*ast.CommentGroup{},
-			fset:    d.fset,
+			names:   map[string]bool{},
+			consts:  map[string]sourceConst{},
 		}
 		d.pkgs[name] = p
 	}
@@ -165,8 +165,29 @@ func (p *sourcePackage) add(file *ast.File) {
 		switch decl := decl.(type) {
 		case *ast.GenDecl:
 			p.addTypes(decl, false)
+			for _, spec := range decl.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					p.names[spec.Name.Name] = true
+				case *ast.ValueSpec:
+					for _, name := range spec.Names {
+						p.names[name.Name] = true
+					}
+				}
+			}
+			if decl.Tok == token.CONST {
+				eachConst(decl, func(c sourceConst) bool {
+					if _, ok := p.consts[c.name.Name]; !ok {
+						p.consts[c.name.Name] = c
+					}
+					return true
+				})
+			}
 		case *ast.FuncDecl:
 			p.addLocals(decl)
+			if decl.Recv == nil {
+				p.names[decl.Name.Name] = true
+			}
 			if recv := receiver(decl); recv != "" {
 				key := recv + "." + decl.Name.Name
 				if p.methods[key] == nil {
@@ -179,7 +200,7 @@ func (p *sourcePackage) add(file *ast.File) {
 		}
 	}
 	file.Comments = nil
-	p.files, p.checked = append(p.files, file), nil
+	p.files = append(p.files, file)
 }
 
 // addLocals adds the types that a function declares, and drops its body.
@@ -316,7 +337,7 @@ func (p *sourcePackage) field(t reflect.Type, st *sourceType, name string) *ast.
 // linked reports whether [name] or [recv.name] links to something in the package.
 func (p *sourcePackage) linked(recv, name string) bool {
 	if recv == "" {
-		return p.scope().Lookup(name) != nil
+		return p.names[name]
 	}
 	if _, ok := p.methods[recv+"."+name]; ok {
 		return true
