@@ -1,6 +1,7 @@
 package oauthclient
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -83,32 +84,34 @@ func (g *AuthorizationCode) check() error {
 			return errors.New("oauthclient: each of AuthorizationCode.Known needs an Issuer and a ClientID")
 		}
 	}
-	if u, err := url.Parse(g.MetadataURL); g.MetadataURL != "" && (err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "") {
+	u, err := url.Parse(g.MetadataURL)
+	if g.MetadataURL != "" && (err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "") {
 		return fmt.Errorf("oauthclient: the MetadataURL %q must be https and have a path", g.MetadataURL)
 	}
 	return nil
 }
 
-func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *discovery, scopes []string) (*issuedToken, error) {
-	if !slices.Contains(p.as.CodeChallengeMethodsSupported, "S256") {
-		return nil, fmt.Errorf("the authorization server %q does not say that it supports PKCE with S256; MCP clients must refuse it", p.as.Issuer)
+func (g *AuthorizationCode) get(ctx context.Context, q *tokenRequest) (*issuedToken, error) {
+	if !slices.Contains(q.as.CodeChallengeMethodsSupported, "S256") {
+		return nil, fmt.Errorf("the authorization server %q does not say that it supports PKCE with S256; "+
+			"MCP clients must refuse it", q.as.Issuer)
 	}
-	if p.as.AuthorizationEndpoint == "" {
-		return nil, fmt.Errorf("the authorization server %q has no authorization endpoint", p.as.Issuer)
+	if q.as.AuthorizationEndpoint == "" {
+		return nil, fmt.Errorf("the authorization server %q has no authorization endpoint", q.as.Issuer)
 	}
-	c, err := g.given(p.as)
+	given, err := g.given(q.as)
 	if err != nil {
 		return nil, err
 	}
-	request := LoginRequest{Issuer: p.as.Issuer, Distinct: c == nil && !p.as.ISSParameterSupported}
-	registered := c
-	if c == nil {
-		if registered, err = t.registration(ctx, p.as.Issuer); err != nil {
+	c := given
+	if given == nil {
+		if c, err = q.t.registration(ctx, q.as.Issuer); err != nil {
 			return nil, err
 		}
 	}
-	if registered != nil {
-		request.RedirectURI = registered.RedirectURI
+	request := LoginRequest{Issuer: q.as.Issuer, Distinct: given == nil && !q.as.ISSParameterSupported}
+	if c != nil {
+		request.RedirectURI = c.RedirectURI
 	}
 	login, err := g.Browser(ctx, request)
 	if err != nil {
@@ -117,63 +120,50 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *discovery,
 	if login.Close != nil {
 		defer login.Close()
 	}
-	if err := t.claimRedirect(ctx, p.as, login.RedirectURI); err != nil {
+	if err := q.t.claimRedirect(ctx, q.as, login.RedirectURI); err != nil {
 		return nil, err
 	}
-	switch {
-	case c != nil:
-	case registered != nil && registered.serves(login.RedirectURI):
-		c = registered
-	default:
-		if c, err = t.register(ctx, p.as, g.Name, login.RedirectURI); err != nil {
+	if given == nil && (c == nil || !c.serves(login.RedirectURI)) {
+		if c, err = q.t.register(ctx, q.as, g.Name, login.RedirectURI); err != nil {
 			return nil, err
 		}
-		if err := t.opts.Store.Save(ctx, Key{Issuer: c.Issuer}, &Record{Client: c}); err != nil {
-			t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not save the registration; the next login registers again", "issuer", c.Issuer, "error", err)
-		}
+		_ = q.t.keep(ctx, Key{Issuer: c.Issuer}, &Record{Client: c}) // else the next login registers again
 	}
-	if len(scopes) > 0 && slices.Contains(p.as.ScopesSupported, "offline_access") {
-		scopes = union(scopes, []string{"offline_access"})
+	if len(q.scopes) > 0 && slices.Contains(q.as.ScopesSupported, "offline_access") {
+		q.scopes = union(q.scopes, []string{"offline_access"})
 	}
 	verifier := oauth2.GenerateVerifier()
-	code, err := t.visit(ctx, p, c, login, verifier, scopes)
+	code, err := q.visit(ctx, c, login, verifier)
 	if err != nil {
 		return nil, err
 	}
-	form := tokenForm("authorization_code", p, nil)
+	form := q.form("authorization_code", nil)
 	form.Set("code", code)
 	form.Set("redirect_uri", login.RedirectURI)
 	form.Set("code_verifier", verifier)
-	answer, err := t.ask(ctx, p.as, c, form)
-	if err != nil {
-		return nil, err
-	}
-	return t.tokenOf(answer, p, c, scopes)
+	return q.send(ctx, c, form)
 }
 
 // visit sends the user to the authorization endpoint and returns the authorization code.
-func (t *Transport) visit(ctx context.Context, p *discovery, c *Credentials, login *Login, verifier string, scopes []string) (string, error) {
-	if _, err := t.policy.CheckURL(p.as.AuthorizationEndpoint); err != nil {
-		return "", err
-	}
+func (q *tokenRequest) visit(ctx context.Context, c *Credentials, login *Login, verifier string) (string, error) {
 	state := rand.Text()
-	params := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", p.resource)}
-	if slices.Contains(scopes, "offline_access") {
+	params := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", q.resource)}
+	if slices.Contains(q.scopes, "offline_access") {
 		// Otherwise servers must ignore that scope (OpenID Connect Core 1.0, section 11).
 		params = append(params, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
-	if t.opts.DPoP != nil {
-		params = append(params, oauth2.SetAuthURLParam("dpop_jkt", t.opts.DPoP.Thumbprint()))
+	if thumbprint := q.t.thumbprint(); thumbprint != "" {
+		params = append(params, oauth2.SetAuthURLParam("dpop_jkt", thumbprint))
 	}
 	page := oauth2.Config{
-		ClientID: c.ClientID, RedirectURL: login.RedirectURI, Scopes: scopes,
-		Endpoint: oauth2.Endpoint{AuthURL: p.as.AuthorizationEndpoint},
+		ClientID: c.ClientID, RedirectURL: login.RedirectURI, Scopes: q.scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: q.as.AuthorizationEndpoint},
 	}
 	back, err := login.Visit(ctx, page.AuthCodeURL(state, params...))
 	if err != nil {
-		return "", fmt.Errorf("the login at %q: %w", p.as.Issuer, err)
+		return "", fmt.Errorf("the login at %q: %w", q.as.Issuer, err)
 	}
-	return takeCode(back, p.as, state)
+	return takeCode(back, q.as, state)
 }
 
 // takeCode validates the sender of a redirect before it reads the result. Until then even an error
@@ -239,11 +229,8 @@ func (t *Transport) registration(ctx context.Context, issuer string) (*Credentia
 // forget drops a registration that its server does not know any more. The next login registers again.
 func (t *Transport) forget(ctx context.Context, c *Credentials) {
 	r, err := t.registration(ctx, c.Issuer)
-	if r == nil || err != nil || r.ClientID != c.ClientID {
-		return
-	}
-	if err := t.opts.Store.Delete(ctx, Key{Issuer: c.Issuer}); err != nil {
-		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not delete a registration that its server refuses", "issuer", c.Issuer, "error", err.Error())
+	if r != nil && err == nil && r.ClientID == c.ClientID {
+		_ = t.keep(ctx, Key{Issuer: c.Issuer}, nil)
 	}
 }
 
@@ -264,19 +251,18 @@ func (t *Transport) claimRedirect(ctx context.Context, as *metadata.Authorizatio
 	case err != nil:
 		return err
 	case r != nil && r.Client != nil && r.Client.Issuer != as.Issuer:
-		return fmt.Errorf("the redirect URI %q is in use for the authorization server %q, and the responses of %q do not name it (RFC 9207); "+
-			"use another redirect URI for it", redirect, r.Client.Issuer, as.Issuer)
-	case r != nil:
-		return nil
-	}
-	if err := t.opts.Store.Save(ctx, key, &Record{Client: &Credentials{Issuer: as.Issuer, RedirectURI: redirect}}); err != nil {
-		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not save the issuer of a redirect URI", "issuer", as.Issuer, "error", err.Error())
+		return fmt.Errorf("the redirect URI %q is in use for the authorization server %q, and the responses of %q "+
+			"do not name it (RFC 9207); use another redirect URI for it", redirect, r.Client.Issuer, as.Issuer)
+	case r == nil:
+		_ = t.keep(ctx, key, &Record{Client: &Credentials{Issuer: as.Issuer, RedirectURI: redirect}})
 	}
 	return nil
 }
 
 // register registers the client at an authorization server (RFC 7591).
-func (t *Transport) register(ctx context.Context, as *metadata.AuthorizationServer, name, redirect string) (*Credentials, error) {
+func (t *Transport) register(
+	ctx context.Context, as *metadata.AuthorizationServer, name, redirect string,
+) (*Credentials, error) {
 	u, err := url.Parse(redirect)
 	if err != nil {
 		return nil, fmt.Errorf("the redirect URI %q is not a URL", redirect)
@@ -288,11 +274,9 @@ func (t *Transport) register(ctx context.Context, as *metadata.AuthorizationServ
 	if u.Scheme != "https" || fetch.IsLoopback(u.Hostname()) {
 		doc.ApplicationType = "native"
 	}
-	can := as.TokenEndpointAuthMethodsSupported
-	for _, m := range []string{AuthNone, AuthBasic, AuthPost} {
-		if slices.Contains(can, m) {
+	for _, m := range []string{AuthPost, AuthBasic, AuthNone} { // the last one is the best
+		if slices.Contains(as.TokenEndpointAuthMethodsSupported, m) {
 			doc.TokenEndpointAuthMethod = m
-			break
 		}
 	}
 	body, err := jsonx.Marshal(doc)
@@ -311,13 +295,11 @@ func (t *Transport) register(ctx context.Context, as *metadata.AuthorizationServ
 		return nil, fmt.Errorf("registration: %w", r.refusal(as, status))
 	}
 	c := &Credentials{
-		Issuer: as.Issuer, ClientID: r.ClientID, ClientSecret: r.ClientSecret, AuthMethod: r.TokenEndpointAuthMethod, RedirectURI: redirect,
+		Issuer: as.Issuer, ClientID: r.ClientID, ClientSecret: r.ClientSecret, RedirectURI: redirect,
+		AuthMethod: cmp.Or(r.TokenEndpointAuthMethod, doc.TokenEndpointAuthMethod),
 	}
-	switch {
-	case c.ClientSecret == "":
+	if c.ClientSecret == "" {
 		c.AuthMethod = AuthNone
-	case c.AuthMethod == "":
-		c.AuthMethod = doc.TokenEndpointAuthMethod // the response names no other method
 	}
 	if r.ClientSecretExpiresAt > 0 {
 		c.SecretExpires = time.Unix(r.ClientSecretExpiresAt, 0)

@@ -18,10 +18,10 @@ const maxAuthorizationServers = 16
 
 // A discovery is a resource with its authorization server.
 type discovery struct {
-	resource string   // the resource identifier, unchanged
-	scopes   []string // supported by the resource
-	as       *metadata.AuthorizationServer
-	guessed  bool // the server names no authorization server, and has no metadata of its own
+	resource  string   // the resource identifier, unchanged
+	supported []string // scopes of the resource
+	as        *metadata.AuthorizationServer
+	guessed   bool // the server names no authorization server, and has no metadata of its own
 }
 
 // discover finds the authorization server of the resource that sent a challenge. The challenge may
@@ -42,7 +42,7 @@ func (t *Transport) discover(ctx context.Context, c *metadata.Challenge) (*disco
 	if err != nil {
 		return nil, err
 	}
-	return &discovery{resource: prm.Resource, scopes: prm.ScopesSupported, as: as}, t.checkEndpoints(as)
+	return &discovery{resource: prm.Resource, supported: prm.ScopesSupported, as: as}, t.checkEndpoints(as)
 }
 
 // protectedResource reads the metadata of the resource at the URL in the challenge, or otherwise at

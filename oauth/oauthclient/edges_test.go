@@ -296,8 +296,8 @@ func TestTokenThatIsNotSavedIsUsed(t *testing.T) {
 	require.NoError(t, tr.Login(t.Context()))
 	require.Equal(t, "user may read", says(t, tr, s.url))
 	require.Len(t, u.logins(), 1)
-	require.Contains(t, log.String(), `msg="oauthclient: the store did not save the token" issuer=`+as.Issuer+` error="the disk is full"`)
-	require.Contains(t, log.String(), `msg="oauthclient: the store did not save the registration; the next login registers again"`)
+	require.Contains(t, log.String(), `msg="oauthclient: the store failed to keep a token or a registration" issuer=`+as.Issuer+` resource=`+s.url+` error="the disk is full"`)
+	require.Contains(t, log.String(), `msg="oauthclient: the store failed to keep a token or a registration" issuer=`+as.Issuer+` resource="" error="the disk is full"`)
 }
 
 type unreadableStore struct {

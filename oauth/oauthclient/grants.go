@@ -32,8 +32,15 @@ type Grant interface {
 	issuers() (known []string, others bool)
 	// check returns an error if the grant is incomplete.
 	check() error
-	// get requests a token from the discovered authorization server.
-	get(ctx context.Context, t *Transport, p *discovery, scopes []string) (*issuedToken, error)
+	// get requests a token.
+	get(ctx context.Context, q *tokenRequest) (*issuedToken, error)
+}
+
+// A tokenRequest asks the discovered authorization server for a token with scopes.
+type tokenRequest struct {
+	t *Transport
+	*discovery
+	scopes []string
 }
 
 // ClientCredentials is the grant of a program that acts for itself, without a user (extension
@@ -53,22 +60,15 @@ func (g *ClientCredentials) check() error {
 	return nil
 }
 
-func (g *ClientCredentials) get(ctx context.Context, t *Transport, p *discovery, scopes []string) (*issuedToken, error) {
-	return t.askFor(ctx, p, &g.Credentials, "client_credentials", "", scopes)
+func (g *ClientCredentials) get(ctx context.Context, q *tokenRequest) (*issuedToken, error) {
+	return q.send(ctx, &g.Credentials, q.form("client_credentials", q.scopes))
 }
 
-// askFor requests a token with a grant and an assertion. The assertion is "" if the grant needs
-// none.
-func (t *Transport) askFor(ctx context.Context, p *discovery, c *Credentials, grant, assertion string, scopes []string) (*issuedToken, error) {
-	form := tokenForm(grant, p, scopes)
-	if assertion != "" {
-		form.Set("assertion", assertion)
-	}
-	r, err := t.ask(ctx, p.as, c, form)
-	if err != nil {
-		return nil, err
-	}
-	return t.tokenOf(r, p, c, scopes)
+// sendAssertion requests a token with an assertion.
+func (q *tokenRequest) sendAssertion(ctx context.Context, c *Credentials, assertion string) (*issuedToken, error) {
+	form := q.form(grantJWT, q.scopes)
+	form.Set("assertion", assertion)
+	return q.send(ctx, c, form)
 }
 
 // issuerHint explains why grants with a secret need an issuer.
@@ -102,12 +102,12 @@ func (g *WorkloadIdentity) check() error {
 	return nil
 }
 
-func (g *WorkloadIdentity) get(ctx context.Context, t *Transport, p *discovery, scopes []string) (*issuedToken, error) {
-	assertion, err := g.Assertion(ctx, Audience{p.as.Issuer, p.as.TokenEndpoint})
+func (g *WorkloadIdentity) get(ctx context.Context, q *tokenRequest) (*issuedToken, error) {
+	assertion, err := g.Assertion(ctx, Audience{q.as.Issuer, q.as.TokenEndpoint})
 	if err != nil {
 		return nil, fmt.Errorf("the workload's assertion: %w", err)
 	}
-	return t.askFor(ctx, p, &Credentials{Issuer: p.as.Issuer, ClientID: g.ClientID, AuthMethod: AuthNone}, grantJWT, assertion, scopes)
+	return q.sendAssertion(ctx, &Credentials{Issuer: q.as.Issuer, ClientID: g.ClientID, AuthMethod: AuthNone}, assertion)
 }
 
 // EnterpriseManaged is the grant of a user who is already logged in at an enterprise's identity
@@ -130,7 +130,8 @@ func (g *EnterpriseManaged) issuers() ([]string, bool) { return []string{g.Crede
 
 func (g *EnterpriseManaged) check() error {
 	if g.Credentials.ClientID == "" || g.Provider.ClientID == "" || g.ProviderTokenEndpoint == "" || g.Subject == nil {
-		return errors.New("oauthclient: EnterpriseManaged needs a ClientID at both servers, a ProviderTokenEndpoint and a Subject")
+		return errors.New("oauthclient: EnterpriseManaged needs a ClientID at both servers, " +
+			"a ProviderTokenEndpoint and a Subject")
 	}
 	if g.Credentials.Issuer == "" {
 		return errors.New("oauthclient: EnterpriseManaged needs Credentials.Issuer" + issuerHint)
@@ -138,26 +139,28 @@ func (g *EnterpriseManaged) check() error {
 	return nil
 }
 
-func (g *EnterpriseManaged) get(ctx context.Context, t *Transport, p *discovery, scopes []string) (*issuedToken, error) {
-	if profiles := p.as.AuthorizationGrantProfilesSupported; len(profiles) > 0 && !slices.Contains(profiles, profileIDJAG) {
-		return nil, fmt.Errorf("the authorization server %q does not accept assertions of identity providers; it accepts %q", p.as.Issuer, profiles)
+func (g *EnterpriseManaged) get(ctx context.Context, q *tokenRequest) (*issuedToken, error) {
+	if can := q.as.AuthorizationGrantProfilesSupported; len(can) > 0 && !slices.Contains(can, profileIDJAG) {
+		return nil, fmt.Errorf("the authorization server %q does not accept assertions of identity providers; it accepts %q",
+			q.as.Issuer, can)
 	}
 	subject, kind, err := g.Subject(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the user's login: %w", err)
 	}
-	form := tokenForm(grantExchange, p, scopes)
+	form := q.form(grantExchange, q.scopes)
 	form.Set("requested_token_type", typeIDJAG)
-	form.Set("audience", p.as.Issuer)
+	form.Set("audience", q.as.Issuer)
 	form.Set("subject_token", subject)
 	form.Set("subject_token_type", kind)
 	idp := &metadata.AuthorizationServer{Issuer: g.Provider.Issuer, TokenEndpoint: g.ProviderTokenEndpoint}
-	r, err := t.ask(ctx, idp, &g.Provider, form)
+	r, err := q.t.ask(ctx, idp, &g.Provider, form)
 	if err != nil {
 		return nil, fmt.Errorf("the identity provider: %w", err)
 	}
 	if r.AccessToken == "" || r.IssuedTokenType != typeIDJAG {
-		return nil, fmt.Errorf("the identity provider %q returned a token of type %.100q instead of %s", g.Provider.Issuer, r.IssuedTokenType, typeIDJAG)
+		return nil, fmt.Errorf("the identity provider %q returned a token of type %.100q instead of %s",
+			g.Provider.Issuer, r.IssuedTokenType, typeIDJAG)
 	}
-	return t.askFor(ctx, p, &g.Credentials, grantJWT, r.AccessToken, scopes)
+	return q.sendAssertion(ctx, &g.Credentials, r.AccessToken)
 }

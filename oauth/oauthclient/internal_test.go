@@ -102,7 +102,7 @@ func FuzzTokenAnswer(f *testing.F) {
 		if jsonx.Unmarshal(body, r) != nil {
 			return
 		}
-		got, err := new(Transport).tokenOf(r, p, nil, []string{"a"})
+		got, err := (&tokenRequest{new(Transport), p, []string{"a"}}).tokenOf(r, nil)
 		if err != nil {
 			require.Nil(t, got)
 			for _, r := range err.Error() {

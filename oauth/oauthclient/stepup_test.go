@@ -200,8 +200,8 @@ func TestChallengesWithTooManyScopesAreRefused(t *testing.T) {
 		err    string
 	}{
 		{http.StatusUnauthorized, 4096, ""},
-		{http.StatusUnauthorized, 4097, "oauthclient: the challenge of the server has 4097 bytes of scopes; at most 4096 are accepted"},
-		{http.StatusForbidden, 4097, "oauthclient: the challenge of the server has 4097 bytes of scopes; at most 4096 are accepted"},
+		{http.StatusUnauthorized, 4097, "oauthclient: the server's challenge has 4097 bytes of scopes; at most 4096 are accepted"},
+		{http.StatusForbidden, 4097, "oauthclient: the server's challenge has 4097 bytes of scopes; at most 4096 are accepted"},
 	} {
 		w := newWorld(t)
 		challenge := fmt.Sprintf(`Bearer error="insufficient_scope", resource_metadata="%s/prm", scope=%q`, w.URL, strings.Repeat("s", test.bytes))

@@ -68,22 +68,41 @@ func (r *errorResponse) refusal(as *metadata.AuthorizationServer, status int) er
 	return &GrantError{Issuer: as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status}
 }
 
-// tokenOf returns the token of a response to a client that requested the scopes.
-func (t *Transport) tokenOf(r *tokenResponse, p *discovery, c *Credentials, scopes []string) (*issuedToken, error) {
+// send sends a form for a client, and returns the token of the response.
+func (q *tokenRequest) send(ctx context.Context, c *Credentials, form url.Values) (*issuedToken, error) {
+	r, err := q.t.ask(ctx, q.as, c, form)
+	if err != nil {
+		return nil, err
+	}
+	return q.tokenOf(r, c)
+}
+
+// form returns the form of a token request.
+func (q *tokenRequest) form(grant string, scopes []string) url.Values {
+	form := url.Values{"grant_type": {grant}, "resource": {q.resource}}
+	if len(scopes) > 0 {
+		form.Set("scope", strings.Join(scopes, " "))
+	}
+	return form
+}
+
+// tokenOf returns the token of a response to a client.
+func (q *tokenRequest) tokenOf(r *tokenResponse, c *Credentials) (*issuedToken, error) {
 	want := "Bearer"
-	if t.opts.DPoP != nil {
+	if q.t.opts.DPoP != nil {
 		// A stolen token that is not bound to the key would be usable.
 		want = dpop.Scheme
 	}
 	if !strings.EqualFold(r.TokenType, want) {
-		return nil, fmt.Errorf("the authorization server %q returned a token of type %.40q instead of %s", p.as.Issuer, r.TokenType, want)
+		return nil, fmt.Errorf("the authorization server %q returned a token of type %.40q instead of %s",
+			q.as.Issuer, r.TokenType, want)
 	}
 	if r.AccessToken == "" || strings.ContainsFunc(r.AccessToken, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return nil, fmt.Errorf("the authorization server %q returned no token that is valid in a header", p.as.Issuer)
+		return nil, fmt.Errorf("the authorization server %q returned no token that is valid in a header", q.as.Issuer)
 	}
 	tok := &Token{
-		AccessToken: r.AccessToken, Type: want, RefreshToken: r.RefreshToken,
-		Requested: scopes, Granted: scopes, Issuer: p.as.Issuer, Resource: p.resource, Thumbprint: t.thumbprint(),
+		AccessToken: r.AccessToken, Type: want, RefreshToken: r.RefreshToken, Requested: q.scopes, Granted: q.scopes,
+		Issuer: q.as.Issuer, Resource: q.resource, Thumbprint: q.t.thumbprint(),
 	}
 	if r.Scope != "" {
 		tok.Granted = strings.Fields(r.Scope)
@@ -91,20 +110,13 @@ func (t *Transport) tokenOf(r *tokenResponse, p *discovery, c *Credentials, scop
 	if seconds, _ := r.ExpiresIn.Float64(); seconds > 0 { // 0 if there is none, infinite if it is too large
 		tok.Expires = time.Now().Add(time.Duration(min(seconds, maxLifetime)) * time.Second)
 	}
-	return &issuedToken{token: tok, client: c, at: p}, nil
-}
-
-// tokenForm returns the form of a token request.
-func tokenForm(grant string, p *discovery, scopes []string) url.Values {
-	form := url.Values{"grant_type": {grant}, "resource": {p.resource}}
-	if len(scopes) > 0 {
-		form.Set("scope", strings.Join(scopes, " "))
-	}
-	return form
+	return &issuedToken{token: tok, client: c, at: q.discovery}, nil
 }
 
 // ask sends a token request. If the server asks for a nonce in the proof, ask retries once.
-func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values) (*tokenResponse, error) {
+func (t *Transport) ask(
+	ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values,
+) (*tokenResponse, error) {
 	for again := false; ; again = true {
 		header := make(http.Header)
 		if err := c.authenticate(header, form, as); err != nil {
@@ -133,8 +145,8 @@ func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c
 // one, because this also revokes the access tokens issued from it (RFC 7009, section 2.1).
 func (t *Transport) revoke(ctx context.Context, h *issuedToken) error {
 	as, endpoint := h.at.as, h.at.as.RevocationEndpoint
-	if endpoint == "" || as.Issuer != h.token.Issuer || h.client.ClientID == "" { // a workload without a client ID cannot revoke
-		return nil
+	if endpoint == "" || as.Issuer != h.token.Issuer || h.client.ClientID == "" {
+		return nil // a workload without a client ID cannot revoke
 	}
 	form := url.Values{"token": {h.token.RefreshToken}, "token_type_hint": {"refresh_token"}}
 	if h.token.RefreshToken == "" {
@@ -158,7 +170,9 @@ func (t *Transport) revoke(ctx context.Context, h *issuedToken) error {
 // post sends a body to an endpoint. It decodes the JSON of the response into v whatever the status. A
 // response without a body leaves v unchanged. Redirects are not followed, because they would forward
 // credentials.
-func (t *Transport) post(ctx context.Context, endpoint string, header http.Header, body []byte, v any) (status int, err error) {
+func (t *Transport) post(
+	ctx context.Context, endpoint string, header http.Header, body []byte, v any,
+) (status int, err error) {
 	if _, err := t.policy.CheckURL(endpoint); err != nil {
 		return 0, err
 	}

@@ -219,7 +219,8 @@ func (t *Transport) load(ctx context.Context, key Key) (*Record, error) {
 // incomplete.
 func (t *Transport) loadToken(ctx context.Context, at *discovery) (*issuedToken, error) {
 	r, err := t.load(ctx, Key{at.as.Issuer, at.resource})
-	if err != nil || r == nil || r.Token == nil || r.Client == nil || r.Token.Issuer != at.as.Issuer || r.Token.Resource != at.resource {
+	if err != nil || r == nil || r.Token == nil || r.Client == nil ||
+		r.Token.Issuer != at.as.Issuer || r.Token.Resource != at.resource {
 		return nil, err
 	}
 	return &issuedToken{r.Token, r.Client, at, true}, nil
@@ -303,7 +304,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 		discard(resp)
-		if err := t.authorize(req.Context(), tok, &demand{challenge: c, refused: true, stepUp: resp.StatusCode == http.StatusForbidden}); err != nil {
+		d := &demand{challenge: c, refused: true, stepUp: resp.StatusCode == http.StatusForbidden}
+		if err := t.authorize(req.Context(), tok, d); err != nil {
 			return nil, err
 		}
 		authorized++
@@ -336,26 +338,30 @@ func (t *Transport) send(req *http.Request, tok *Token, first bool) (*http.Respo
 
 // challengeOf returns the challenge of a response that a new token can satisfy: any challenge of a
 // 401, and the insufficient_scope challenge of a 403. It returns nil if there is none.
-func challengeOf(resp *http.Response) (*metadata.Challenge, error) {
-	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+func challengeOf(resp *http.Response) (found *metadata.Challenge, err error) {
+	forbidden := resp.StatusCode == http.StatusForbidden
+	if resp.StatusCode != http.StatusUnauthorized && !forbidden {
 		return nil, nil
 	}
 	list, _ := metadata.ParseChallenges(resp.Header.Values("WWW-Authenticate")) // the valid ones
-	var found *metadata.Challenge
 	for i := range list {
 		c := &list[i]
-		switch {
-		case !c.Is("Bearer") && !c.Is(dpop.Scheme):
-		case resp.StatusCode == http.StatusForbidden && c.Param("error") != "insufficient_scope" && (c.Param("error") != "" || c.Param("scope") == ""):
-			// Some servers send only the scopes, which means the same.
-		case found == nil || found.Param("resource_metadata") == "" && c.Param("resource_metadata") != "":
+		why := c.Param("error")
+		if !c.Is("Bearer") && !c.Is(dpop.Scheme) {
+			continue
+		}
+		if forbidden && why != "insufficient_scope" && (why != "" || c.Param("scope") == "") {
+			continue // some servers send only the scopes, which means the same
+		}
+		if found == nil || found.Param("resource_metadata") == "" && c.Param("resource_metadata") != "" {
 			found = c
 		}
 	}
-	if found != nil {
-		if n := len(found.Param("scope")); n > maxScopeBytes {
-			return nil, fmt.Errorf("the challenge of the server has %d bytes of scopes; at most %d are accepted", n, maxScopeBytes)
-		}
+	if found == nil {
+		return nil, nil
+	}
+	if n := len(found.Param("scope")); n > maxScopeBytes {
+		return nil, fmt.Errorf("the server's challenge has %d bytes of scopes; at most %d are accepted", n, maxScopeBytes)
 	}
 	return found, nil
 }
@@ -475,10 +481,24 @@ func (t *Transport) save(ctx context.Context, h *issuedToken) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
 	key := Key{h.token.Issuer, h.token.Resource}
-	if err := t.opts.Store.Save(ctx, key, &Record{Client: h.client, Token: h.token}); err != nil {
-		err = errors.Join(err, t.opts.Store.Delete(ctx, key))
-		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not save the token", "issuer", h.token.Issuer, "error", err)
+	if t.keep(ctx, key, &Record{Client: h.client, Token: h.token}) != nil {
+		_ = t.keep(ctx, key, nil)
 	}
+}
+
+// keep saves a record, or deletes it if r is nil. It logs an error of the store, because the program
+// goes on without the record.
+func (t *Transport) keep(ctx context.Context, key Key, r *Record) (err error) {
+	if r == nil {
+		err = t.opts.Store.Delete(ctx, key)
+	} else {
+		err = t.opts.Store.Save(ctx, key, r)
+	}
+	if err != nil {
+		t.opts.Logger.WarnContext(ctx, "oauthclient: the store failed to keep a token or a registration",
+			"issuer", key.Issuer, "resource", key.Resource, "error", err)
+	}
+	return err
 }
 
 // isTemporary reports whether a retry may succeed: errors of the store and the network, and
@@ -539,9 +559,10 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issued
 	scopes := union(scopesFor(used, c, at), t.wanted)
 	t.wanted = nil
 	t.mu.Unlock()
-	got, err := t.grant.get(ctx, t, at, scopes)
+	got, err := t.grant.get(ctx, &tokenRequest{t, at, scopes})
 	if err != nil && at.guessed {
-		err = fmt.Errorf("the server requires authentication but names no authorization server (neither WWW-Authenticate nor metadata), and is not one itself; "+
+		err = fmt.Errorf("the server requires authentication but names no authorization server "+
+			"(neither WWW-Authenticate nor metadata), and is not one itself; "+
 			"send a token in the header Authorization instead: %w", err)
 	}
 	if err != nil {
@@ -594,9 +615,8 @@ func (t *Transport) lock(ctx context.Context, key Key) (unlock func()) {
 	}
 	unlock, err := l.Lock(ctx, key)
 	if err != nil {
-		if ctx.Err() == nil {
-			t.opts.Logger.WarnContext(ctx, "oauthclient: the store cannot be locked; programs that share it may refresh at the same time", "error", err.Error())
-		}
+		t.opts.Logger.WarnContext(ctx, "oauthclient: the store cannot be locked; "+
+			"programs that share it may refresh at the same time", "error", err)
 		return func() {}
 	}
 	return unlock
@@ -643,7 +663,7 @@ func (t *Transport) thumbprint() string {
 // resource supports. It adds the previously requested scopes, so that a new token allows what the
 // old one did.
 func scopesFor(used *Token, c *metadata.Challenge, at *discovery) []string {
-	scopes := at.scopes
+	scopes := at.supported
 	if c != nil && len(c.Scopes()) > 0 {
 		scopes = c.Scopes()
 	}
@@ -655,13 +675,14 @@ func scopesFor(used *Token, c *metadata.Challenge, at *discovery) []string {
 
 // refresh exchanges the refresh token for new tokens (RFC 6749, section 6).
 func (t *Transport) refresh(ctx context.Context, h *issuedToken) (*issuedToken, error) {
-	form := tokenForm("refresh_token", h.at, nil)
+	q := &tokenRequest{t, h.at, h.token.Requested}
+	form := q.form("refresh_token", nil)
 	form.Set("refresh_token", h.token.RefreshToken)
 	r, err := t.ask(ctx, h.at.as, h.client, form)
 	if err != nil {
 		return nil, err
 	}
-	got, err := t.tokenOf(r, h.at, h.client, h.token.Requested)
+	got, err := q.tokenOf(r, h.client)
 	if err != nil {
 		return nil, err
 	}
