@@ -111,7 +111,8 @@ func (c *Credentials) authenticate(header http.Header, form url.Values, as *meta
 		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
 		form.Set("client_assertion", assertion)
 	default:
-		return fmt.Errorf("unknown client authentication method %q; use none, client_secret_basic, client_secret_post or private_key_jwt", method)
+		return fmt.Errorf("unknown client authentication method %q; use one of %q", method,
+			[]string{AuthNone, AuthBasic, AuthPost, AuthPrivateKeyJWT})
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func TestUnsupportedCredentialsAreRejected(t *testing.T) {
 		}, `the client's key signs with ["ES512"]; the authorization server supports ["ES256"]`},
 		{"an unsupported key", oauthclient.Credentials{Key: p224}, nil, `the client's key must be an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits, not a *ecdsa.PrivateKey`},
 		{"an unknown method", oauthclient.Credentials{ClientSecret: leaked, AuthMethod: "tls_client_auth"}, nil,
-			`unknown client authentication method "tls_client_auth"; use none, client_secret_basic, client_secret_post or private_key_jwt`},
+			`unknown client authentication method "tls_client_auth"; use one of ["none" "client_secret_basic" "client_secret_post" "private_key_jwt"]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			as := oauthtest.New(t, &oauthtest.Options{Metadata: test.change})

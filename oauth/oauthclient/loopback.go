@@ -103,7 +103,8 @@ func callbackAt(request LoginRequest) (path string, port int) {
 		path += "/" + hex.EncodeToString(sum[:8])
 	}
 	u, err := url.Parse(request.RedirectURI)
-	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.Path == "" || request.Distinct && u.Path != path {
+	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.Path == "" ||
+		request.Distinct && u.Path != path {
 		return path, 0
 	}
 	port, _ = strconv.Atoi(u.Port()) // 0 for none

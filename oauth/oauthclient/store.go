@@ -204,7 +204,8 @@ func (s fileStore) Load(_ context.Context, key Key) (*Record, error) {
 	case err != nil:
 		return nil, fmt.Errorf("oauthclient: %w", err)
 	case !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("oauthclient: %s is %s; it must be a file that only the user may read, -rw-------", name, info.Mode())
+		return nil, fmt.Errorf("oauthclient: %s is %s; it must be a file that only the user may read, -rw-------",
+			name, info.Mode())
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -90,7 +90,7 @@ func (s *Server) redirectOf(ctx context.Context, q url.Values) (*client, *url.UR
 	}
 	raw := q.Get("redirect_uri")
 	if !slices.ContainsFunc(c.redirects, func(known string) bool { return sameRedirect(known, raw) }) {
-		return nil, nil, fmt.Errorf("the client has not registered the redirect URI %q; it has registered %q", raw, c.redirects)
+		return nil, nil, fmt.Errorf("the client has registered %q, not the redirect URI %q", c.redirects, raw)
 	}
 	u, err := url.Parse(raw)
 	return c, u, err
@@ -104,10 +104,10 @@ func sameRedirect(known, got string) bool {
 	}
 	a, errA := url.Parse(known)
 	b, errB := url.Parse(got)
-	if errA != nil || errB != nil || a.Scheme != "http" || a.Hostname() != b.Hostname() || !fetch.IsLoopback(a.Hostname()) {
+	if errA != nil || errB != nil || a.Scheme != "http" || !fetch.IsLoopback(a.Hostname()) {
 		return false
 	}
-	a.Host, b.Host = "", ""
+	a.Host, b.Host = a.Hostname(), b.Hostname()
 	return a.String() == b.String()
 }
 

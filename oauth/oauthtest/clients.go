@@ -64,7 +64,7 @@ func (c Client) known() (*client, error) {
 	case c.Key != nil:
 		k.methods, k.key = []string{authKey}, jose.JSONWebKey{Key: c.Key}
 		if !k.key.Valid() || !k.key.IsPublic() {
-			return nil, fmt.Errorf("its Key must be an *ecdsa.PublicKey, an ed25519.PublicKey or an *rsa.PublicKey, not %T", c.Key)
+			return nil, fmt.Errorf("its Key is not a public key but a %T", c.Key)
 		}
 	case c.Secret != "":
 		k.methods = []string{authBasic, authPost}
@@ -87,7 +87,7 @@ func (s *Server) register(r *http.Request, _ http.Header) (any, error) {
 	}
 	c.id = "client-" + rand.Text()
 	reg := metadata.Registration{Client: doc}
-	reg.ClientID, reg.TokenEndpointAuthMethod, reg.GrantTypes, reg.ResponseTypes = c.id, c.methods[0], c.grants, []string{"code"}
+	reg.ClientID, reg.TokenEndpointAuthMethod, reg.GrantTypes = c.id, c.methods[0], c.grants
 	if !c.public() {
 		c.secret = rand.Text()
 		reg.ClientSecret = c.secret
@@ -110,7 +110,7 @@ func clientOf(doc *metadata.Client) (*client, error) {
 	case "":
 		c.methods = []string{authBasic}
 	default:
-		return nil, refuse("invalid_client_metadata", "the token_endpoint_auth_method %q is not one of none, client_secret_basic, client_secret_post", m)
+		return nil, refuse("invalid_client_metadata", "unknown token_endpoint_auth_method %q", m)
 	}
 	if len(c.redirects) == 0 && slices.Contains(c.grants, grantCode) {
 		return nil, refuse("invalid_redirect_uri", "the client needs redirect_uris")
@@ -133,7 +133,7 @@ func checkRedirect(raw, application string) error {
 	case u.Scheme == "http" && !fetch.IsLoopback(u.Hostname()):
 		return refuse("invalid_redirect_uri", "the redirect URI %q must be https, or http with a loopback address", raw)
 	case application == "web" && fetch.IsLoopback(u.Hostname()):
-		return refuse("invalid_redirect_uri", "the redirect URI %q is for native applications, but the application_type is web", raw)
+		return refuse("invalid_redirect_uri", "the redirect URI %q is not for a web application", raw)
 	case u.Scheme == "javascript" || u.Scheme == "data" || u.Scheme == "file":
 		return refuse("invalid_redirect_uri", "the redirect URI %q does not lead to a client", raw)
 	}
@@ -184,22 +184,22 @@ func (s *Server) authenticate(r *http.Request) (*client, error) {
 		}
 	}
 	id, secret, basic := r.BasicAuth()
-	var methods []string
-	for method, used := range map[string]bool{authBasic: basic, authPost: form.Has("client_secret"), authKey: form.Has("client_assertion")} {
-		if used {
-			methods = append(methods, method)
-		}
-	}
+	post, key := form.Has("client_secret"), form.Has("client_assertion")
+	method := authNone
 	switch {
-	case len(methods) > 1:
+	case basic && post || basic && key || post && key:
 		return nil, refuse("invalid_request", "the client authenticates twice")
-	case len(methods) == 0 && !form.Has("client_id"):
+	case basic:
+		method = authBasic
+	case post:
+		method = authPost
+	case key:
+		method = authKey
+	case !form.Has("client_id"):
 		return nil, nil
-	case len(methods) == 0:
-		methods = []string{authNone}
 	}
 	var err error
-	switch methods[0] {
+	switch method {
 	case authBasic:
 		var badSecret error
 		id, err = url.QueryUnescape(id)
@@ -220,11 +220,11 @@ func (s *Server) authenticate(r *http.Request) (*client, error) {
 		return nil, err
 	case form.Has("client_id") && form.Get("client_id") != id:
 		return nil, refuse("invalid_request", "the request has two different client IDs")
-	case !slices.Contains(c.methods, methods[0]):
-		return nil, refuse(codeInvalidClient, "the client must authenticate with %s, not with %s", strings.Join(c.methods, " or "), methods[0])
-	case methods[0] == authKey:
+	case !slices.Contains(c.methods, method):
+		return nil, refuse(codeInvalidClient, "the client must authenticate with %s", strings.Join(c.methods, " or "))
+	case method == authKey:
 		return c, s.authenticateByKey(c, form)
-	case methods[0] != authNone && subtle.ConstantTimeCompare([]byte(c.secret), []byte(secret)) != 1:
+	case method != authNone && subtle.ConstantTimeCompare([]byte(c.secret), []byte(secret)) != 1:
 		return nil, refuse(codeInvalidClient, "the secret is incorrect")
 	}
 	return c, nil

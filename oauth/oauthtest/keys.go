@@ -113,7 +113,8 @@ func (s *Server) mint(t *Token, g *grant) (string, error) {
 		expires = time.Now().Add(s.opts.Lifetime)
 	}
 	claims := map[string]any{
-		"iss": s.Issuer, "sub": t.Subject, "aud": jwt.Audience(t.Audience), "jti": rand.Text(), "iat": time.Now().Unix(), "exp": expires.Unix(),
+		"iss": s.Issuer, "sub": t.Subject, "aud": jwt.Audience(t.Audience), "jti": rand.Text(),
+		"iat": time.Now().Unix(), "exp": expires.Unix(),
 	}
 	if t.ClientID != "" {
 		claims["client_id"] = t.ClientID
@@ -167,7 +168,8 @@ func (s *Server) checkAssertion(text string, c *client) error {
 	if a.Expiry == nil || a.ID == "" {
 		return errors.New("it needs exp and jti")
 	}
-	if err := a.ValidateWithLeeway(jwt.Expected{Issuer: c.id, AnyAudience: jwt.Audience{s.Issuer, s.Endpoint("token")}}, 0); err != nil {
+	expected := jwt.Expected{Issuer: c.id, AnyAudience: jwt.Audience{s.Issuer, s.Endpoint("token")}}
+	if err := a.ValidateWithLeeway(expected, 0); err != nil {
 		return err
 	}
 	s.mu.Lock()

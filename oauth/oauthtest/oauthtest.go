@@ -144,7 +144,7 @@ func Start(opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	server := &http.Server{Handler: s, ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout}
+	server := &http.Server{Handler: s, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout}
 	ended := make(chan struct{})
 	// Ends when Close closes the server.
 	go func() {
@@ -242,8 +242,9 @@ func (s *Server) routes() error {
 		return err
 	}
 	mux := http.NewServeMux()
+	describe := func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, doc) }
 	for _, raw := range urls {
-		mux.HandleFunc("GET "+strings.TrimPrefix(raw, s.origin), func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, doc) })
+		mux.HandleFunc("GET "+strings.TrimPrefix(raw, s.origin), describe)
 	}
 	serve := func(verb, endpoint string, h http.HandlerFunc) { mux.HandleFunc(verb+" "+s.base+paths[endpoint], h) }
 	serve("GET", "authorization", s.authorize)
@@ -280,6 +281,7 @@ func crossOrigin(next http.Handler) http.Handler {
 
 // describe returns the metadata of the server as JSON.
 func (s *Server) describe() ([]byte, error) {
+	grants := slices.AppendSeq([]string{grantCode, grantRefresh, grantCredentials}, maps.Keys(s.opts.Grants))
 	doc := map[string]any{
 		"issuer":                                         s.Issuer,
 		"authorization_endpoint":                         s.Endpoint("authorization"),
@@ -288,7 +290,7 @@ func (s *Server) describe() ([]byte, error) {
 		"introspection_endpoint":                         s.Endpoint("introspection"),
 		"revocation_endpoint":                            s.Endpoint("revocation"),
 		"response_types_supported":                       []string{"code"},
-		"grant_types_supported":                          slices.AppendSeq([]string{grantCode, grantRefresh, grantCredentials}, maps.Keys(s.opts.Grants)),
+		"grant_types_supported":                          grants,
 		"token_endpoint_auth_methods_supported":          []string{authNone, authBasic, authPost, authKey},
 		"code_challenge_methods_supported":               []string{"S256"},
 		"authorization_response_iss_parameter_supported": true,

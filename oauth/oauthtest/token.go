@@ -58,7 +58,9 @@ func (s *Server) token(r *http.Request, h http.Header) (any, error) {
 	if other := s.opts.Grants[name]; other != nil {
 		return s.giveOther(asked, other)
 	}
-	grants := map[string]func(*request) (*answer, error){grantCode: s.redeem, grantRefresh: s.renew, grantCredentials: s.forClient}
+	grants := map[string]func(*request) (*answer, error){
+		grantCode: s.redeem, grantRefresh: s.renew, grantCredentials: s.forClient,
+	}
 	give := grants[name]
 	switch {
 	case give == nil:
@@ -174,7 +176,9 @@ func (s *Server) issue(g *grant, scopes, resources []string, jkt string) (*answe
 	if len(resources) == 0 {
 		resources = []string{s.Issuer} // the token has no other use
 	}
-	return s.answer(&Token{Subject: g.subject, ClientID: g.client.id, Audience: resources, Scopes: scopes, Thumbprint: jkt, Claims: g.claims}, g)
+	return s.answer(&Token{
+		Subject: g.subject, ClientID: g.client.id, Audience: resources, Scopes: scopes, Thumbprint: jkt, Claims: g.claims,
+	}, g)
 }
 
 // answer returns the response with a new access token. The caller holds s.mu.
@@ -183,11 +187,12 @@ func (s *Server) answer(t *Token, g *grant) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{AccessToken: text, TokenType: "Bearer", ExpiresIn: int64(s.opts.Lifetime.Seconds()), Scope: strings.Join(t.Scopes, " ")}
+	kind := "Bearer"
 	if t.Thumbprint != "" {
-		a.TokenType = dpop.Scheme
+		kind = dpop.Scheme
 	}
-	return a, nil
+	expires := int64(s.opts.Lifetime.Seconds())
+	return &answer{AccessToken: text, TokenType: kind, ExpiresIn: expires, Scope: strings.Join(t.Scopes, " ")}, nil
 }
 
 // forClient issues a token to a client that acts for itself.

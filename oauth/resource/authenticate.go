@@ -145,7 +145,7 @@ func (g *Guard) checkBinding(r *http.Request, p *oauth.Principal, scheme, token 
 	case err == nil:
 		return nil
 	case errors.Is(err, dpop.ErrTooManyProofs):
-		return tooMany(err)
+		return refusing(http.StatusTooManyRequests, codeUnavailable, "too many requests by this key; try again later", err)
 	case !isBad:
 		return unavailable(err)
 	case bad.WrongKey:
@@ -195,7 +195,7 @@ func (g *Guard) admit(ctx context.Context, p *oauth.Principal) *refusal {
 			refused.scopes = need.Scopes
 			return refused
 		}
-		return &refusal{status: http.StatusForbidden, code: codeAccessDenied, reason: "access is denied by policy", cause: err}
+		return refusing(http.StatusForbidden, codeAccessDenied, "access is denied by policy", err)
 	}
 	return nil
 }

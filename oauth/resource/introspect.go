@@ -106,13 +106,14 @@ func (v *introspector) ask(ctx context.Context, token string) (map[string]any, e
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, v.opts.Introspection.Endpoint, strings.NewReader(form.Encode()))
+	in := v.opts.Introspection
+	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, in.Endpoint, strings.NewReader(form))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if in := v.opts.Introspection; in.ClientID != "" {
+	if in.ClientID != "" {
 		// Both are form-encoded first (RFC 6749, section 2.3.1).
 		req.SetBasicAuth(url.QueryEscape(in.ClientID), url.QueryEscape(in.ClientSecret))
 	}

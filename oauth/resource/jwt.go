@@ -135,8 +135,8 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*oauth.Principa
 	}
 	if kind == untyped && !v.opts.AllowUntyped {
 		v.hintOnce.Do(func() {
-			v.opts.Logger.WarnContext(ctx, `resource: a token of the issuer is rejected because its typ is not "at+jwt" (RFC 9068); `+
-				`if its access tokens have no such typ, set Options.AllowUntyped`, "issuer", c.Issuer)
+			v.opts.Logger.WarnContext(ctx, `resource: a token of the issuer is rejected because its typ is not `+
+				`"at+jwt" (RFC 9068); if its access tokens have no such typ, set Options.AllowUntyped`, "issuer", c.Issuer)
 		})
 		return nil, refuse(reasonType)
 	}

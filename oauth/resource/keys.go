@@ -171,7 +171,8 @@ func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([
 		case decided:
 			return nil, refuse("its key is not known")
 		}
-		return nil, fmt.Errorf("the keys of %s: the key of the token is not among them, and they are not fetched again within %v", s.issuer, minRefresh)
+		return nil, fmt.Errorf("the keys of %s: the key of the token is not among them, "+
+			"and they are not fetched again within %v", s.issuer, minRefresh)
 	}
 }
 
@@ -179,7 +180,8 @@ func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([
 func match(set []jose.JSONWebKey, kid, alg string) []jose.JSONWebKey {
 	var found []jose.JSONWebKey
 	for _, key := range set {
-		if kid != "" && key.KeyID != kid || key.Algorithm != "" && key.Algorithm != alg || !slices.Contains(keys.Algorithms(key.Key), jose.SignatureAlgorithm(alg)) {
+		if kid != "" && key.KeyID != kid || key.Algorithm != "" && key.Algorithm != alg ||
+			!slices.Contains(keys.Algorithms(key.Key), jose.SignatureAlgorithm(alg)) {
 			continue
 		}
 		if found = append(found, key); len(found) == maxTried {

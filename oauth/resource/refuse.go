@@ -23,8 +23,6 @@ const (
 	codeUnavailable       = "temporarily_unavailable"
 )
 
-const reasonScopes = "the token lacks scopes that this request needs"
-
 // A refusal is an error response of the guard.
 type refusal struct {
 	status int
@@ -35,31 +33,30 @@ type refusal struct {
 	cause  error    // logged
 }
 
+func refusing(status int, code, reason string, cause error) *refusal {
+	return &refusal{status: status, code: code, reason: reason, cause: cause}
+}
+
 func malformed(reason string) *refusal {
-	return &refusal{status: http.StatusBadRequest, code: codeInvalidRequest, reason: reason}
+	return refusing(http.StatusBadRequest, codeInvalidRequest, reason, nil)
 }
 
 func badToken(reason string) *refusal {
-	return &refusal{status: http.StatusUnauthorized, code: codeInvalidToken, reason: reason}
+	return refusing(http.StatusUnauthorized, codeInvalidToken, reason, nil)
 }
 
 func badProof(reason string) *refusal {
-	return &refusal{status: http.StatusUnauthorized, code: codeInvalidProof, reason: reason}
+	return refusing(http.StatusUnauthorized, codeInvalidProof, reason, nil)
 }
 
 func insufficient() *refusal {
-	return &refusal{status: http.StatusForbidden, code: codeInsufficientScope, reason: reasonScopes}
+	return refusing(http.StatusForbidden, codeInsufficientScope, "the token lacks scopes that this request needs", nil)
 }
 
 // unavailable is the response if the token could not be checked. The client must not discard the
 // token.
 func unavailable(cause error) *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, reason: "the token could not be checked", cause: cause}
-}
-
-// tooMany is the response to a client that sends more proofs than the replay store can hold.
-func tooMany(cause error) *refusal {
-	return &refusal{status: http.StatusTooManyRequests, code: codeUnavailable, reason: "too many requests by this key; try again later", cause: cause}
+	return refusing(http.StatusServiceUnavailable, codeUnavailable, "the token could not be checked", cause)
 }
 
 // refuse sends the response to a rejected request.
@@ -103,7 +100,8 @@ func (g *Guard) log(r *http.Request, f *refusal) {
 // anyone can cause such errors with made-up tokens.
 func (g *Guard) mayComplain(now time.Time) bool {
 	before := g.complained.Load()
-	return (before == 0 || now.UnixNano()-before >= int64(time.Second)) && g.complained.CompareAndSwap(before, now.UnixNano())
+	recent := before != 0 && now.UnixNano()-before < int64(time.Second)
+	return !recent && g.complained.CompareAndSwap(before, now.UnixNano())
 }
 
 // challenge adds a WWW-Authenticate header for each supported scheme. The one for the scheme that

@@ -217,7 +217,8 @@ func New(opts Options) (*Guard, error) {
 		return nil, fmt.Errorf("resource: %w", err)
 	}
 	if strings.HasPrefix(g.origin, "http:") && !g.local {
-		g.opts.Logger.Warn("resource: tokens for this resource travel without protection; serve it by https", "resource", opts.Resource)
+		g.opts.Logger.Warn("resource: tokens for this resource travel without protection; serve it by https",
+			"resource", opts.Resource)
 	}
 	return g, nil
 }
@@ -230,7 +231,8 @@ func checkScope(s string) error {
 	case s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }):
 		return fmt.Errorf("%q is not a scope: a scope is one word without quotes", s)
 	case s == "offline_access":
-		return fmt.Errorf("%q is not a scope of a resource: clients request it from the authorization server themselves; leave it out", s)
+		return fmt.Errorf("%q is not a scope of a resource: "+
+			"clients request it from the authorization server themselves; leave it out", s)
 	}
 	return nil
 }

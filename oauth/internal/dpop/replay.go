@@ -37,8 +37,11 @@ type Replays struct {
 	count   int                     // of all proofs; guarded by mu
 }
 
+// proofID identifies a proof, whatever key signed it.
+type proofID [sha256.Size]byte
+
 type replayMinute struct {
-	ids   map[[sha256.Size]byte]struct{}
+	ids   map[proofID]struct{}
 	byKey map[string]int // how many of ids are by which key
 }
 
@@ -50,7 +53,7 @@ func NewReplays(total, perKey int) *Replays {
 // seen reports whether the proof with this ID, which is unique across keys, was used before, and
 // stores it until the given time, atomically. The key is the thumbprint of the key that signed the
 // proof. An error means that the proof was not stored.
-func (r *Replays) seen(ctx context.Context, now time.Time, key string, id [sha256.Size]byte, until time.Time) (bool, error) {
+func (r *Replays) seen(ctx context.Context, now time.Time, key string, id proofID, until time.Time) (bool, error) {
 	if seen, err := r.seenHere(now, key, id, until); seen || err != nil || r.Fleet == nil {
 		return seen, err
 	}
@@ -67,7 +70,7 @@ func (r *Replays) seen(ctx context.Context, now time.Time, key string, id [sha25
 	return false, err
 }
 
-func (r *Replays) seenHere(now time.Time, key string, id [sha256.Size]byte, until time.Time) (bool, error) {
+func (r *Replays) seenHere(now time.Time, key string, id proofID, until time.Time) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	current, ofKey := now.Unix()/60, 0
@@ -91,7 +94,7 @@ func (r *Replays) seenHere(now time.Time, key string, id [sha256.Size]byte, unti
 	start := until.Unix() / 60
 	minute := r.minutes[start]
 	if minute == nil {
-		minute = &replayMinute{ids: make(map[[sha256.Size]byte]struct{}), byKey: make(map[string]int)}
+		minute = &replayMinute{ids: make(map[proofID]struct{}), byKey: make(map[string]int)}
 		r.minutes[start] = minute
 	}
 	minute.ids[id] = struct{}{}

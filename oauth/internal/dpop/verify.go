@@ -58,7 +58,8 @@ type Verifier struct {
 // 5 minutes. NewVerifier returns an error for a shorter key.
 func NewVerifier(replays *Replays, nonceKey []byte) (*Verifier, error) {
 	if nonceKey != nil && len(nonceKey) < minKeyBytes {
-		return nil, fmt.Errorf("the key of nonces has %d bytes; at least %d random bytes are needed", len(nonceKey), minKeyBytes)
+		return nil, fmt.Errorf("the key of nonces has %d bytes; at least %d random bytes are needed",
+			len(nonceKey), minKeyBytes)
 	}
 	return &Verifier{replays: replays, nonceKey: nonceKey, now: time.Now}, nil
 }
@@ -126,7 +127,7 @@ func (v *Verifier) Verify(ctx context.Context, text string, r Request) (thumbpri
 		return "", &ProofError{Reason: "the token is bound to another key", WrongKey: true}
 	}
 	// The key is part of the ID: one client cannot use up the IDs of another.
-	id := sha256.Sum256([]byte(thumbprint + "\x00" + claims.ID))
+	id := proofID(sha256.Sum256([]byte(thumbprint + "\x00" + claims.ID)))
 	seen, err := v.replays.seen(ctx, v.now(), thumbprint, id, issued.Add(maxAge+time.Second))
 	if err != nil {
 		return "", fmt.Errorf("dpop: remembering the proof: %w", err)

@@ -137,13 +137,14 @@ func (p Policy) checkAddr(ip netip.Addr) error {
 // Client returns a client that enforces the policy. It uses no proxy, because a proxy would choose
 // the address.
 func (p Policy) Client() *http.Client {
-	dialer := &net.Dialer{Timeout: timeout, Resolver: p.Resolver, Control: func(_, address string, _ syscall.RawConn) error {
+	check := func(_, address string, _ syscall.RawConn) error {
 		addr, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("the address %q cannot be checked", address)
 		}
 		return p.checkAddr(addr.Addr())
-	}}
+	}
+	dialer := &net.Dialer{Timeout: timeout, Resolver: p.Resolver, Control: check}
 	return &http.Client{
 		Timeout: timeout,
 		Transport: &http.Transport{
@@ -265,7 +266,9 @@ func (p Policy) Get(ctx context.Context, client *http.Client, raw string, v any)
 
 // AuthorizationServer reads the metadata of an issuer. It rejects metadata that names another issuer
 // (RFC 8414, section 3.3).
-func (p Policy) AuthorizationServer(ctx context.Context, client *http.Client, issuer string) (*metadata.AuthorizationServer, error) {
+func (p Policy) AuthorizationServer(
+	ctx context.Context, client *http.Client, issuer string,
+) (*metadata.AuthorizationServer, error) {
 	urls, err := metadata.AuthorizationServerURLs(issuer)
 	if err != nil {
 		return nil, err

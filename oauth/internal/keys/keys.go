@@ -24,7 +24,8 @@ func Sign(key any, algorithm jose.SignatureAlgorithm, opts *jose.SignerOptions, 
 }
 
 // Supported lists the supported private keys, for error messages.
-const Supported = "an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits"
+const Supported = "an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, " +
+	"or an *rsa.PrivateKey of at least 2048 bits"
 
 // Algorithms returns the JWS algorithms that a public key can use, the preferred one first. It
 // returns none for keys that are not [Supported]. RFC 7518, section 3.3, forbids shorter RSA keys.
