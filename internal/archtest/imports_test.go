@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"oauth/internal/metadata": {}, // documents and challenges; fetches nothing
 	"oauth/internal/fetch":    {"oauth/internal/metadata", "internal/jsonx"},
 	"oauth/internal/keys":     {"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
-	"oauth/internal/dpop":     {"fleet", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/internal/dpop":     {"fleet", "oauth/internal/keys", "oauth/internal/metadata", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/expiring", "internal/httpguard", "internal/httpserve", "internal/jsonx",
 		"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
 	"oauth/oauthclient": {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"},

@@ -108,22 +108,8 @@ func isResource(resource string, at *url.URL) bool {
 	if err != nil || u.Opaque != "" || u.User != nil || strings.Contains(resource, "#") {
 		return false
 	}
-	return u.Scheme == at.Scheme && sameHost(u, at) && cmp.Or(u.EscapedPath(), "/") == cmp.Or(at.EscapedPath(), "/") &&
+	return metadata.Origin(u) == metadata.Origin(at) && cmp.Or(u.EscapedPath(), "/") == cmp.Or(at.EscapedPath(), "/") &&
 		u.RawQuery == at.RawQuery && u.ForceQuery == at.ForceQuery
-}
-
-// sameHost compares hosts and ports. A missing port is the default port of the scheme.
-func sameHost(a, b *url.URL) bool {
-	port := func(u *url.URL) string {
-		switch {
-		case u.Port() != "":
-			return u.Port()
-		case u.Scheme == "https":
-			return "443"
-		}
-		return "80"
-	}
-	return strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }
 
 // chooseIssuer returns the first issuer that knows the client, or otherwise the first issuer.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 // TokenSource returns the tokens of t to programs that use package oauth2. They come without a refresh
@@ -69,7 +70,7 @@ func (s *sourceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // isFor reports whether a request needs a token of a server: it is for its origin, and has no other
 // credentials.
 func isFor(req *http.Request, server *url.URL) bool {
-	return req.URL.Scheme == server.Scheme && sameHost(req.URL, server) && req.Header.Get("Authorization") == ""
+	return metadata.Origin(req.URL) == metadata.Origin(server) && req.Header.Get("Authorization") == ""
 }
 
 // parseServer parses the URL of an MCP server to which tokens are sent.

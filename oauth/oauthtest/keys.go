@@ -2,8 +2,6 @@ package oauthtest
 
 import (
 	"cmp"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -23,37 +21,13 @@ const (
 	jwtAccess        = "at+jwt" // RFC 9068
 )
 
-// Rotate generates a new key, which signs all further tokens. The previous key stays published
-// until the next rotation.
-func (s *Server) Rotate() error {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return fmt.Errorf("oauthtest: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := jose.JSONWebKey{Key: private, KeyID: rand.Text(), Algorithm: string(signingAlgorithm), Use: "sig"}
-	s.keys = append([]jose.JSONWebKey{key}, s.keys[:min(len(s.keys), 1)]...)
-	return nil
-}
-
 // JWKS returns the published key set as JSON.
 func (s *Server) JWKS() []byte {
-	doc, err := jsonx.Marshal(jose.JSONWebKeySet{Keys: s.published()})
+	doc, err := jsonx.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{s.key.Public()}})
 	if err != nil {
-		return nil // cannot happen: the keys can always be encoded
+		return nil // cannot happen: the key can always be encoded
 	}
 	return doc
-}
-
-func (s *Server) published() []jose.JSONWebKey {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var keys []jose.JSONWebKey
-	for _, k := range s.keys {
-		keys = append(keys, k.Public())
-	}
-	return keys
 }
 
 // A Token describes an access token. The zero value is a token of the user "user" for the client
@@ -94,11 +68,9 @@ func (s *Server) Token(t Token) string {
 	return text
 }
 
-// Sign signs a JWT with any claims, for example an assertion of a platform, or a token that must be
-// rejected. typ is the typ of its header. Sign panics if the claims cannot be encoded.
+// Sign signs a JWT with any claims, for example a token that must be rejected. typ is the typ of its
+// header. Sign panics if the claims cannot be encoded.
 func (s *Server) Sign(typ string, claims map[string]any) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	text, err := s.sign(typ, claims)
 	if err != nil {
 		panic(fmt.Errorf("oauthtest: claims: %w", err))
@@ -138,9 +110,8 @@ func (s *Server) mint(t *Token, g *grant) (string, error) {
 	return text, nil
 }
 
-// sign signs with the first key. The caller holds s.mu.
 func (s *Server) sign(typ string, claims map[string]any) (string, error) {
-	return keys.Sign(s.keys[0], signingAlgorithm, (&jose.SignerOptions{}).WithType(jose.ContentType(typ)), claims)
+	return keys.Sign(s.key, signingAlgorithm, (&jose.SignerOptions{}).WithType(jose.ContentType(typ)), claims)
 }
 
 // subjectOf returns the unverified subject of a JWT.

@@ -177,26 +177,6 @@ func TestTokensAreBoundToKeys(t *testing.T) {
 	require.Equal(t, "DPoP", tok.Type)
 }
 
-func TestTokensAndKeyRotation(t *testing.T) {
-	as := oauthtest.New(t, nil)
-	target := protect(t, as, nil)
-	token := oauthtest.Token{Subject: "ada", Audience: []string{target}, Scopes: []string{"read"}}
-	for range 2 {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
-		require.NoError(t, err)
-		req.Header.Set("Authorization", "Bearer "+as.Token(token))
-		resp, err := as.Client().Do(req)
-		require.NoError(t, err)
-		b, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, "ada may read", string(b))
-	}
-	before := as.JWKS()
-	require.NoError(t, as.Rotate())
-	require.NotEqual(t, before, as.JWKS())
-}
-
 func TestOpenReturnsTheTextOfThePage(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	page := as.Endpoint("authorization") + "?" + url.Values{"client_id": {"nobody"}, "redirect_uri": {"https://app.example/"}}.Encode()

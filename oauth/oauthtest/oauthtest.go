@@ -4,8 +4,8 @@
 // It implements what MCP requires of authorization servers and what clients use beyond that:
 // metadata (RFC 8414, OpenID Connect Discovery), codes with PKCE S256, rotating refresh tokens,
 // registration (RFC 7591), client ID metadata documents, client credentials, client assertions (RFC
-// 7523), resource indicators (RFC 8707), iss in responses (RFC 9207), key rotation, introspection (RFC
-// 7662), revocation (RFC 7009) and DPoP (RFC 9449).
+// 7523), resource indicators (RFC 8707), iss in responses (RFC 9207), introspection (RFC 7662),
+// revocation (RFC 7009) and DPoP (RFC 9449).
 //
 //	as := oauthtest.New(t, nil)
 //	guard, err := resource.New(resource.Options{Issuer: as.Issuer, Resource: url, InsecureLoopback: true})
@@ -18,6 +18,8 @@ package oauthtest
 import (
 	"cmp"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -98,6 +100,7 @@ type Server struct {
 	opts    Options
 	origin  string // of the issuer
 	base    string // path of the issuer, without a slash at the end
+	key     jose.JSONWebKey
 	dpop    *dpop.Verifier
 	handler http.Handler
 	client  *http.Client
@@ -105,7 +108,6 @@ type Server struct {
 	stop    func()
 
 	mu      sync.Mutex
-	keys    []jose.JSONWebKey        // the first one signs; guarded by mu
 	clients map[string]*client       // by ID; guarded by mu
 	codes   map[string]*code         // guarded by mu
 	refresh map[string]*refreshToken // guarded by mu
@@ -197,9 +199,11 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 		}
 		s.clients[c.ID] = known
 	}
-	if err := s.Rotate(); err != nil {
-		return nil, err
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("oauthtest: %w", err)
 	}
+	s.key = jose.JSONWebKey{Key: private, KeyID: rand.Text(), Algorithm: string(signingAlgorithm), Use: "sig"}
 	if err := s.routes(); err != nil {
 		return nil, fmt.Errorf("oauthtest: %w", err)
 	}

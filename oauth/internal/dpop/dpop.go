@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"net/url"
 	"strings"
+
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 // Names of HTTP headers and their values.
@@ -50,13 +52,6 @@ func normalize(raw string) string {
 	if err != nil || u.Scheme == "" || u.Hostname() == "" || u.Opaque != "" {
 		return ""
 	}
-	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
-	switch scheme {
-	case "https":
-		host = strings.TrimSuffix(host, ":443")
-	case "http":
-		host = strings.TrimSuffix(host, ":80")
-	}
 	// Needless escapes do not matter, but an encoded slash differs from a slash.
 	segments := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	for i, segment := range segments {
@@ -66,5 +61,5 @@ func normalize(raw string) string {
 		}
 		segments[i] = url.PathEscape(plain)
 	}
-	return scheme + "://" + host + "/" + strings.Join(segments, "/")
+	return metadata.Origin(u) + "/" + strings.Join(segments, "/")
 }

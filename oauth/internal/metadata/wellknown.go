@@ -64,6 +64,19 @@ func parse(what, s string) (*url.URL, error) {
 	return u, nil
 }
 
+// Origin returns the scheme and the host of an absolute URL as they are compared: in lower case, and
+// without the default port.
+func Origin(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	switch u.Scheme {
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	}
+	return u.Scheme + "://" + host
+}
+
 func trimmed(u *url.URL) string { return strings.TrimSuffix(u.EscapedPath(), "/") }
 
 // place returns the URL of a path at the origin of u. It keeps the query (RFC 9728, section 3.1).
