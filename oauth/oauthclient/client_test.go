@@ -28,12 +28,11 @@ type world struct {
 	logins, tokens atomic.Int32
 	mu             sync.Mutex
 	good           string // the accepted token
-	forbid         bool   // whether every token lacks scopes
 	insatiable     bool   // whether every token lacks another scope
 	asked          int    // how many scopes were demanded
 
 	issuer, authorize, iss, resource string // false values to report
-	noPKCE, huge                     bool
+	noPKCE                           bool
 	refresh                          string // that is given
 }
 
@@ -61,9 +60,6 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 			w.asked++
 			rw.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", scope="scope-%d"`, w.asked))
 			rw.WriteHeader(http.StatusForbidden)
-		case w.forbid:
-			rw.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="write"`)
-			rw.WriteHeader(http.StatusForbidden)
 		default:
 			_, _ = io.Copy(rw, r.Body)
 		}
@@ -74,13 +70,9 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		if w.noPKCE {
 			pkce = ""
 		}
-		pad := ""
-		if w.huge {
-			pad = strings.Repeat("x", 2<<20)
-		}
 		reply(rw, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"registration_endpoint":%q,"code_challenge_methods_supported":[%s],
-			"authorization_response_iss_parameter_supported":true,"token_endpoint_auth_methods_supported":["none"],"x":%q}`,
-			w.issuer, w.authorize, w.URL+"/token", w.URL+"/register", pkce, pad)
+			"authorization_response_iss_parameter_supported":true,"token_endpoint_auth_methods_supported":["none"]}`,
+			w.issuer, w.authorize, w.URL+"/token", w.URL+"/register", pkce)
 	case "/register":
 		rw.WriteHeader(http.StatusCreated)
 		reply(rw, `{"client_id":"me"}`)
@@ -193,22 +185,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestHugeMetadataIsNotRead(t *testing.T) {
-	w := newWorld(t)
-	w.huge = true
-	_, _, err := post(t, w.transport(t, oauthclient.Options{}), w.URL+"/mcp")
-	require.ErrorContains(t, err, "the response is larger than 1048576 bytes")
-}
-
-func TestStepUpsEnd(t *testing.T) {
-	w := newWorld(t)
-	w.forbid = true
-	status, _, err := post(t, w.transport(t, oauthclient.Options{}), w.URL+"/mcp")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusForbidden, status)
-	require.EqualValues(t, 3, w.logins.Load())
-}
-
 func TestTokensStayAtTheirOrigin(t *testing.T) {
 	w := newWorld(t)
 	tr := w.transport(t, oauthclient.Options{})
@@ -249,41 +225,6 @@ func TestStoredTokensAreUsedAndPrintNoSecrets(t *testing.T) {
 	}
 	_, err = store.Load(t.Context(), key)
 	require.ErrorContains(t, err, "it must be a file that only the user may read, -rw-------")
-}
-
-func TestRefusedTokenIsRefreshed(t *testing.T) {
-	w := newWorld(t)
-	w.refresh = "again"
-	tr := w.transport(t, oauthclient.Options{})
-	for range 3 {
-		status, _, err := post(t, tr, w.URL+"/mcp")
-		require.NoError(t, err)
-		require.Equal(t, 200, status)
-		w.mu.Lock()
-		w.good = "another"
-		w.mu.Unlock()
-	}
-	require.EqualValues(t, 1, w.logins.Load())
-	require.EqualValues(t, 3, w.tokens.Load())
-}
-
-func TestLoopbackReceivesTheRedirect(t *testing.T) {
-	login, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(_ context.Context, page string) error {
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		resp, err := client.Get(page)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		require.Equal(t, "<!doctype html><title>Login</title><p>You can close this page and go back to the program.", string(b))
-		return err
-	}})(t.Context(), oauthclient.LoginRequest{})
-	require.NoError(t, err)
-	defer login.Close()
-	q, err := login.Visit(t.Context(), login.RedirectURI+"?state=s&code=c")
-	require.NoError(t, err)
-	require.Equal(t, url.Values{"state": {"s"}, "code": {"c"}}, q)
 }
 
 func TestOpenBrowserAcceptsWebPagesOnly(t *testing.T) {

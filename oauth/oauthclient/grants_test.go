@@ -1,10 +1,6 @@
 package oauthclient_test
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -88,48 +84,11 @@ func TestLifetimesMayBeText(t *testing.T) {
 	}
 }
 
-func TestClientCredentialsByKeyNameTheIssuer(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	a := newAuthority(t, bearer)
-	_, _, err = a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: a.URL, ClientID: "me", Key: key}}, oauthclient.Options{})
-	require.NoError(t, err)
-	require.Equal(t, "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", a.forms[0].Get("client_assertion_type"))
-	require.NotContains(t, a.forms[0], "client_id")
-}
-
 func TestCredentialsAreSentToTheirIssuerOnly(t *testing.T) {
 	a := newAuthority(t, bearer)
 	_, _, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: "https://as.example", ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{})
 	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the client is known to ["https://as.example"]; the resource accepts tokens of [%q]`, a.URL))
 	require.Empty(t, a.forms)
-}
-
-func TestRejectedWorkloadDoesNotRetry(t *testing.T) {
-	a := newAuthority(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusBadRequest)
-		reply(w, `{"error":"invalid_grant","error_description":"no\u001b[2J"}`)
-	})
-	var audience oauthclient.Audience
-	tr, _, err := a.token(t, &oauthclient.WorkloadIdentity{Issuer: a.URL, Assertion: func(_ context.Context, to oauthclient.Audience) (string, error) {
-		audience = to
-		return leaked, nil
-	}}, oauthclient.Options{})
-	want := fmt.Sprintf(`oauthclient: the authorization server %q refused with HTTP status 400: "invalid_grant" ("no\x1b[2J")`, a.URL)
-	require.EqualError(t, err, want)
-	_, err = tr.Token(t.Context())
-	require.EqualError(t, err, want)
-	require.Len(t, a.forms, 1)
-	require.Equal(t, oauthclient.Audience{Issuer: a.URL, TokenEndpoint: a.URL + "/token"}, audience)
-}
-
-func TestFailedServersAreRetried(t *testing.T) {
-	a := newAuthority(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
-	tr, _, err := a.token(t, &oauthclient.WorkloadIdentity{Issuer: a.URL, Assertion: func(context.Context, oauthclient.Audience) (string, error) { return "x", nil }}, oauthclient.Options{})
-	require.Error(t, err)
-	a.answer = bearer
-	_, err = tr.Token(t.Context())
-	require.NoError(t, err)
 }
 
 func TestUnboundTokensAreRejectedWithDPoP(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -37,14 +36,8 @@ func challenger(t *testing.T, challenge func(self string) string) (*httptest.Ser
 
 func TestChallengesCannotNamePrivateAddresses(t *testing.T) {
 	for _, test := range []struct{ name, metadata, err string }{
-		{"the cloud's metadata", "https://169.254.169.254/latest/meta-data", "the address 169.254.169.254 is not public"},
 		{"a private network", "https://10.1.2.3/prm", "the address 10.1.2.3 is not public"},
-		{"IPv4 in IPv6", "https://[::ffff:10.1.2.3]/prm", "the address 10.1.2.3 is not public"},
-		{"a private network of IPv6", "https://[fd00::1]/prm", "the address fd00::1 is not public"},
-		{"this machine", "https://127.0.0.1:1/prm", "the address 127.0.0.1 is not public"},
 		{"no TLS", "http://as.example/prm", `"http://as.example/prm" is not encrypted; use https`},
-		{"a file", "file:///etc/passwd", `"file:///etc/passwd" is not an absolute https URL`},
-		{"a user name", "https://user:word@as.example/prm", `"https://as.example/prm" has a user name; it must have none`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, base := challenger(t, func(string) string { return fmt.Sprintf(`Bearer resource_metadata=%q`, test.metadata) })
@@ -54,23 +47,6 @@ func TestChallengesCannotNamePrivateAddresses(t *testing.T) {
 			_, _, err = post(t, tr, s.URL)
 			require.EqualError(t, err, "oauthclient: resource metadata: "+test.err)
 		})
-	}
-}
-
-func TestAddressesAreCheckedWhenDialed(t *testing.T) {
-	s, base := challenger(t, func(self string) string {
-		_, port, _ := net.SplitHostPort(strings.TrimPrefix(self, "https://"))
-		return fmt.Sprintf(`Bearer resource_metadata="https://localhost:%s/prm"`, port)
-	})
-	for name, networks := range map[string][]netip.Prefix{
-		"is not public": nil,
-		"certificate":   {netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}, // the address is allowed, so TLS begins
-	} {
-		tr, err := oauthclient.New(s.URL, new(user).grant(), &oauthclient.Options{Base: base, PrivateNetworks: networks})
-		require.NoError(t, err)
-		_, _, err = post(t, tr, s.URL)
-		require.ErrorContains(t, err, name)
-		require.NoError(t, tr.Close())
 	}
 }
 
@@ -158,50 +134,6 @@ func TestFetchMayUseAProxy(t *testing.T) {
 	require.EqualError(t, err, "oauthclient: resource metadata: the address 10.1.2.3 is not public")
 }
 
-func TestMetadataRedirectsStayAtTheOrigin(t *testing.T) {
-	elsewhere := httptest.NewServer(http.NotFoundHandler())
-	defer elsewhere.Close()
-	for _, test := range []struct {
-		name string
-		next func(path string) string // the redirect of a document, or "" for none
-		err  string
-	}{
-		{"not", func(string) string { return "" }, ""},
-		{"thrice", func(path string) string { return map[string]string{"/prm": "/2", "/2": "/3", "/3": "/4"}[path] }, ""},
-		{"for ever", func(path string) string { return path + "x" }, "redirected more than 3 times"},
-		{"to another origin", func(string) string { return elsewhere.URL + "/prm" }, fmt.Sprintf("redirected to another origin, %q", elsewhere.URL)},
-		{"to another scheme", func(string) string { return "file:///etc/passwd" }, `redirected to another origin, "file://"`},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			as := oauthtest.New(t, nil)
-			var s *httptest.Server
-			s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				switch next := test.next(r.URL.Path); {
-				case r.URL.Path == "/mcp" && r.Header.Get("Authorization") != "":
-					_, _ = io.WriteString(w, "in")
-				case r.URL.Path == "/mcp":
-					w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.URL+`/prm"`)
-					w.WriteHeader(http.StatusUnauthorized)
-				case next != "":
-					w.Header().Set("Location", next)
-					w.WriteHeader(http.StatusFound)
-				default:
-					reply(w, `{"resource":%q,"authorization_servers":[%q]}`, s.URL+"/mcp", as.Issuer)
-				}
-			}))
-			defer s.Close()
-			tr := connect(t, s.URL+"/mcp", new(user).grant(), oauthclient.Options{})
-			_, body, err := post(t, tr, s.URL+"/mcp")
-			if test.err != "" {
-				require.ErrorContains(t, err, test.err)
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, "in", body)
-		})
-	}
-}
-
 func TestEndpointsCannotBePrivateAddresses(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -259,6 +191,9 @@ func TestLoopbackRejectsOtherRequests(t *testing.T) {
 			{"POST", redirect + "?state=evil&code=evil", "", 405, "Only GET.\n"},
 			{"GET", redirect, "", 400, "This is not the response to a login.\n"},
 			{"GET", redirect + "?state=evil&code=evil", "", 400, "This is not the response to a login.\n"},
+			{"GET", redirect + "?state=&code=evil", "", 400, "This is not the response to a login.\n"},
+			{"GET", redirect + "?state=evil&error=access_denied", "", 400, "This is not the response to a login.\n"},
+			{"GET", redirect + "?state=<script>&state=evil&code=evil", "", 400, "This is not the response to a login.\n"},
 			{"GET", redirect + "?state=<script>&code=1", "", 200, "<!doctype html><title>Login</title><p>You can close this page and go back to the program."},
 			{"GET", redirect + "?state=<script>&code=2", "", 200, "<!doctype html><title>Login</title><p>You can close this page and go back to the program."},
 		} {
@@ -274,6 +209,8 @@ func TestLoopbackRejectsOtherRequests(t *testing.T) {
 	require.NoError(t, err)
 	redirect = login.RedirectURI
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/callback$`, redirect)
+	status, _, _ := ask("GET", redirect+"?state=<script>&code=early", "")
+	require.Equal(t, http.StatusBadRequest, status, "the login has not begun")
 	q, err := login.Visit(t.Context(), "https://as.example/authorize?state=%3Cscript%3E")
 	require.NoError(t, err)
 	require.Equal(t, url.Values{"state": {"<script>"}, "code": {"1"}}, q)

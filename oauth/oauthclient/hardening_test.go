@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"sync"
@@ -63,35 +62,6 @@ func TestOfflineAccessAsksForConsent(t *testing.T) {
 			require.Equal(t, test.want, b.at("/authorize")[0].query.Get("prompt"))
 		})
 	}
-}
-
-// Any web page can send requests to the callback.
-func TestLoopbackIgnoresRedirectsOfOtherLogins(t *testing.T) {
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	get := func(target string) int {
-		resp, err := c.Get(target)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		_, err = io.Copy(io.Discard, resp.Body)
-		require.NoError(t, err)
-		return resp.StatusCode
-	}
-	var login *oauthclient.Login
-	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error {
-		for _, stray := range []string{"?state=wrong&code=evil", "?state=&code=evil", "?code=evil", "?state=wrong&error=access_denied", "?state=right&state=wrong&code=evil"} {
-			require.Equal(t, http.StatusBadRequest, get(login.RedirectURI+stray), stray)
-		}
-		require.Equal(t, http.StatusOK, get(login.RedirectURI+"?state=right&code=good"))
-		return nil
-	}})
-	var err error
-	login, err = browser(t.Context(), oauthclient.LoginRequest{})
-	require.NoError(t, err)
-	defer login.Close()
-	require.Equal(t, http.StatusBadRequest, get(login.RedirectURI+"?state=right&code=early"), "the login is not complete")
-	q, err := login.Visit(t.Context(), "https://as.example/authorize?state=right")
-	require.NoError(t, err)
-	require.Equal(t, url.Values{"state": {"right"}, "code": {"good"}}, q)
 }
 
 // A silent authorization server does not send iss in its responses.

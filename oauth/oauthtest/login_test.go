@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,15 +70,6 @@ func ask(t *testing.T, tr http.RoundTripper, target string) string {
 	return string(b)
 }
 
-func TestClientRegistersAndLogsIn(t *testing.T) {
-	for _, path := range []string{"", "/tenant1"} {
-		as := oauthtest.New(t, &oauthtest.Options{Path: path})
-		target := protect(t, as, nil)
-		tr := connect(t, as, target, &oauthclient.AuthorizationCode{Name: "test", Browser: loopback()}, nil)
-		require.Equal(t, "user may read", ask(t, tr, target))
-	}
-}
-
 func TestConsentMayChangeOrDenyAnAuthorization(t *testing.T) {
 	var got oauthtest.Authorization
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
@@ -105,28 +95,6 @@ func TestConsentMayChangeOrDenyAnAuthorization(t *testing.T) {
 	require.Equal(t, oauthtest.Authorization{
 		ClientName: "My Program", RedirectURI: "http://127.0.0.1:1/callback", Resources: []string{target}, Subject: "user", Scopes: []string{"read"},
 	}, got)
-}
-
-func TestRefreshTokensRotate(t *testing.T) {
-	as := oauthtest.New(t, nil)
-	target := protect(t, as, nil)
-	var logins atomic.Int32
-	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(ctx context.Context, page string) error {
-		logins.Add(1)
-		return oauthtest.Open(ctx, page)
-	}})
-	tr := connect(t, as, target, &oauthclient.AuthorizationCode{Name: "test", Browser: browser}, nil)
-	seen := make(map[string]bool)
-	for range 3 {
-		require.Equal(t, "user may read", ask(t, tr, target))
-		tok, err := tr.Token(t.Context())
-		require.NoError(t, err)
-		require.False(t, seen[tok.RefreshToken])
-		seen[tok.RefreshToken] = true
-		require.True(t, as.Revoke(tok.AccessToken))
-		require.NoError(t, tr.Login(t.Context()), "the grant is still valid")
-	}
-	require.EqualValues(t, 1, logins.Load())
 }
 
 func TestKnownClientsLogIn(t *testing.T) {
@@ -163,18 +131,6 @@ func TestKnownClientsLogIn(t *testing.T) {
 			require.Equal(t, want, ask(t, connect(t, as, target, g, nil), target))
 		})
 	}
-}
-
-func TestTokensAreBoundToKeys(t *testing.T) {
-	as := oauthtest.New(t, &oauthtest.Options{RequireDPoP: true, RequireNonces: true})
-	target := protect(t, as, func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true, NonceKey: make([]byte, 32)} })
-	prover, err := oauthclient.NewProver(nil)
-	require.NoError(t, err)
-	tr := connect(t, as, target, &oauthclient.AuthorizationCode{Name: "test", Browser: loopback()}, &oauthclient.Options{DPoP: prover})
-	require.Equal(t, "user may read", ask(t, tr, target))
-	tok, err := tr.Token(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "DPoP", tok.Type)
 }
 
 func TestOpenReturnsTheTextOfThePage(t *testing.T) {
