@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -89,7 +90,7 @@ func (v *introspector) judge(answer map[string]any) (*oauth.Principal, error) {
 	if _, named := answer["iss"]; !named {
 		c.Issuer = v.opts.Issuer
 	}
-	return c.principal(v.opts.Issuer, v.audience, v.opts.now())
+	return c.principal(v.opts.Issuer, v.audience, time.Now())
 }
 
 // ask asks the endpoint about a token, after other tokens if there are many.

@@ -1,16 +1,16 @@
 package resource
 
 import (
-	"crypto/elliptic"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,153 +18,237 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// asker returns a verifier that asks a server with this handler, and a clock that the test
-// moves.
-func asker(t *testing.T, handler http.HandlerFunc, change func(*Options)) (oauth.Verifier, *time.Time) {
-	t.Helper()
-	server := httptest.NewServer(handler)
-	now := start
-	opts := &Options{Issuer: "https://as", Resource: resource, Introspection: &Introspection{Endpoint: server.URL + "/introspect"}, InsecureLoopback: true,
-		now: func() time.Time { return now }}
-	if change != nil {
-		change(opts)
-	}
-	v, err := newVerifier(opts)
-	require.NoError(t, err)
-	t.Cleanup(func() { v.(*cache).next.(*introspector).client.CloseIdleConnections(); server.Close() })
-	return v, &now
+const active = `{"active":true,"aud":"` + resource + `","sub":"ann","client_id":"app","scope":"a b"}`
+
+// An endpoint introspects tokens without a network.
+type endpoint struct {
+	answer func(w http.ResponseWriter, token string)
+
+	mu        sync.Mutex
+	asked     map[string]int
+	now, most int           // current requests, and their maximum
+	hold      chan struct{} // requests wait until it is closed; may be nil
+	last      *http.Request
+	form      url.Values // of the last request
 }
 
-func say(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+// say returns a response for every token.
+func say(status int, contentType, body string) func(http.ResponseWriter, string) {
+	return func(w http.ResponseWriter, _ string) {
+		w.Header().Set("Content-Type", contentType)
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
 }
 
-const active = `{"active":true,"aud":"` + resource + `","sub":"ann","client_id":"app","scope":"a b","exp":1790003600}`
+// judge says that tokens that begin with "good" are active.
+func judge(w http.ResponseWriter, token string) {
+	body := `{"active":false}`
+	if strings.HasPrefix(token, "good") {
+		body = active
+	}
+	say(http.StatusOK, "application/json", body)(w, token)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	if e.asked == nil {
+		e.asked = make(map[string]int)
+	}
+	e.asked[form.Get("token")]++
+	e.last, e.form = r, form
+	e.now++
+	e.most = max(e.most, e.now)
+	hold := e.hold
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.now--
+	}()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	w := httptest.NewRecorder()
+	e.answer(w, form.Get("token"))
+	return w.Result(), nil
+}
+
+func (e *endpoint) count() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, times := range e.asked {
+		n += times
+	}
+	return n
+}
+
+func (e *endpoint) verifier(t *testing.T) oauth.Verifier {
+	v, err := newVerifier(&Options{Issuer: issuerURL, Resource: resource, Client: &http.Client{Transport: e},
+		Introspection: &Introspection{Endpoint: issuerURL + "/introspect?api_key=hush", ClientID: "rs one", ClientSecret: "s:e&c%ret"}})
+	require.NoError(t, err)
+	return v
+}
 
 func TestIntrospectionRequestFormat(t *testing.T) {
-	var got *http.Request
-	var form url.Values
-	v, _ := asker(t, func(w http.ResponseWriter, r *http.Request) {
-		_ = r.ParseForm()
-		got, form = r, r.PostForm
-		say(200, active)(w, r)
-	}, func(o *Options) { o.Introspection.ClientID, o.Introspection.ClientSecret = "rs one", "s:e&c%ret" })
-	p, err := v.Verify(t.Context(), "to+k/en==")
+	e := &endpoint{answer: say(http.StatusOK, "application/json", active)}
+	p, err := e.verifier(t).Verify(t.Context(), "to+k/en==")
 	require.NoError(t, err)
-	require.Equal(t, "https://as", p.Issuer)
-	require.Equal(t, "ann", p.Subject)
-	require.Equal(t, "app", p.ClientID)
+	require.Equal(t, []string{issuerURL, "ann", "app"}, []string{p.Issuer, p.Subject, p.ClientID})
 	require.Equal(t, []string{"a", "b"}, p.Scopes)
-	require.Equal(t, time.Unix(1790003600, 0).Add(leeway), p.Expires)
-	require.Equal(t, http.MethodPost, got.Method)
-	require.Equal(t, "/introspect", got.RequestURI, "the URL contains no secret")
-	require.Equal(t, "application/x-www-form-urlencoded", got.Header.Get("Content-Type"))
-	require.Equal(t, "application/json", got.Header.Get("Accept"))
-	require.Equal(t, url.Values{"token": {"to+k/en=="}, "token_type_hint": {"access_token"}}, form)
-	id, secret, ok := got.BasicAuth()
+	require.Equal(t, http.MethodPost, e.last.Method)
+	require.Equal(t, "/introspect?api_key=hush", e.last.URL.RequestURI(), "the URL contains no token")
+	require.Equal(t, "application/x-www-form-urlencoded", e.last.Header.Get("Content-Type"))
+	require.Equal(t, "application/json", e.last.Header.Get("Accept"))
+	require.Equal(t, url.Values{"token": {"to+k/en=="}, "token_type_hint": {"access_token"}}, e.form)
+	id, secret, ok := e.last.BasicAuth()
 	require.True(t, ok)
 	require.Equal(t, "rs+one", id)
 	require.Equal(t, "s%3Ae%26c%25ret", secret)
 }
 
 func TestIntrospectionResponses(t *testing.T) {
-	const unknown = "introspection: "
+	const rejected = "oauth: the token is rejected: "
+	const failed = "introspection: "
+	with := func(members string) string { return strings.TrimSuffix(active, "}") + members + "}" }
 	for _, test := range []struct {
-		name    string
-		handler http.HandlerFunc
-		err     string // the error text
-		bad     bool   // the token is rejected; otherwise the check failed
+		body string
+		err  string
 	}{
-		{"not active", say(200, `{"active":false}`), "oauth: the token is rejected: it is not active", true},
-		{"not active, whatever else", say(200, `{"active":false,"aud":"`+resource+`","sub":"ann"}`), "oauth: the token is rejected: it is not active", true},
-		{"nothing", say(200, `{}`), "oauth: the token is rejected: it is not active", true},
-		{"null", say(200, `null`), "oauth: the token is rejected: it is not active", true},
-		{"active in text", say(200, strings.Replace(active, "true", `"true"`, 1)), "oauth: the token is rejected: it is not active", true},
-		{"active as a number", say(200, strings.Replace(active, "true", "1", 1)), "oauth: the token is rejected: it is not active", true},
-		{"active in another case", say(200, strings.Replace(active, "active", "Active", 1)), "oauth: the token is rejected: it is not active", true},
-		{"another audience", say(200, strings.Replace(active, resource, "https://other", 1)), "oauth: the token is rejected: it is for another audience", true},
-		{"no audience", say(200, `{"active":true,"sub":"ann"}`), "oauth: the token is rejected: it is for another audience", true},
-		{"another issuer", say(200, `{"active":true,"aud":"`+resource+`","sub":"ann","iss":"https://other"}`), "oauth: the token is rejected: it is of another issuer", true},
-		{"expired", say(200, strings.Replace(active, "1790003600", "1789999000", 1)), "oauth: the token is rejected: it has expired", true},
-		{"nobody", say(200, `{"active":true,"aud":"`+resource+`"}`), "oauth: the token is rejected: it has no subject", true},
+		{with(``), ""},
+		{with(`,"token_type":"Bearer"`), ""},
+		{with(`,"token_type":"bearer"`), ""},
+		{with(`,"token_type":"access_token"`), ""}, // as in some servers
+		{with(`,"token_type":"DPoP","cnf":{"jkt":"x"}`), ""},
+		{with(`,"token_use":"access_token","token_type":"Bearer"`), ""},
+		{with(`,"token_use":"access"`), ""}, // Cognito
+		{with(`,"token_type":"refresh_token"`), rejected + "it is not an access token"},
+		{with(`,"token_type":"Refresh"`), rejected + "it is not an access token"},
+		{with(`,"token_type":"N_A"`), rejected + "it is not an access token"},
+		{with(`,"token_type":1`), rejected + "it is not an access token"},
+		{with(`,"token_type":null`), rejected + "it is not an access token"},
+		{with(`,"token_use":"refresh_token","token_type":"Bearer"`), rejected + "it is not an access token"},
+		{with(`,"token_use":"id"`), rejected + "it is not an access token"},
+		{with(`,"token_type":"DPoP"`), rejected + "it is bound to a key that the authorization server does not name"},
+		{with(`,"token_type":"DPoP","cnf":{}`), rejected + "it is bound to a key that the authorization server does not name"},
+		{with(`,"iss":"https://other"`), rejected + "it is of another issuer"},
+		{with(`,"exp":1`), rejected + "it has expired"},
 
-		{"active twice", say(200, `{"active":false,"active":true}`), unknown + "the response is not the expected JSON", false},
-		{"a list", say(200, `[]`), unknown + "the response is not the expected JSON", false},
-		{"no right to ask", say(401, `{"error":"invalid_client"}`), unknown + "answered by status 401", false},
-		{"a fault", say(500, active), unknown + "answered by status 500", false},
-		{"a page", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/html")
-			_, _ = io.WriteString(w, active)
-		}, unknown + `answered by "text/html", not application/json`, false},
-		{"too much", say(200, `{"active":true,"x":"`+strings.Repeat("x", 2<<20)+`"}`), unknown + "the response is larger than 1048576 bytes", false},
+		{`{"active":false,"aud":"` + resource + `","sub":"ann"}`, rejected + "it is not active"},
+		{`{}`, rejected + "it is not active"},
+		{`null`, rejected + "it is not active"},
+		{strings.Replace(active, "true", `"true"`, 1), rejected + "it is not active"},
+		{strings.Replace(active, "true", "1", 1), rejected + "it is not active"},
+		{strings.Replace(active, "active", "Active", 1), rejected + "it is not active"},
+		{`{"active":true,"sub":"ann"}`, rejected + "it is for another audience"},
+		{`{"active":true,"aud":"` + resource + `"}`, rejected + "it has no subject"},
+
+		{`{"active":false,"active":true}`, failed + "the response is not the expected JSON"},
+		{`[]`, failed + "the response is not the expected JSON"},
+		{`{"active":true,"x":"` + strings.Repeat("x", 2<<20) + `"}`, failed + "the response is larger than 1048576 bytes"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			v, _ := asker(t, test.handler, nil)
-			p, err := v.Verify(t.Context(), "hush-hush")
+		t.Run(fmt.Sprintf("%.100s", test.body), func(t *testing.T) {
+			e := &endpoint{answer: say(http.StatusOK, "application/json", test.body)}
+			p, err := e.verifier(t).Verify(t.Context(), "hush-hush")
+			if test.err == "" {
+				require.NoError(t, err)
+				return
+			}
 			require.Nil(t, p)
 			require.EqualError(t, err, test.err)
-			var bad *oauth.TokenError
-			require.Equal(t, test.bad, errors.As(err, &bad))
+			require.Equal(t, strings.HasPrefix(test.err, rejected), errors.As(err, new(*oauth.TokenError)))
+			require.NotContains(t, err.Error(), "hush")
 		})
 	}
-}
-
-func TestIntrospectionDoesNotFollowRedirects(t *testing.T) {
-	var asked atomic.Int32
-	v, _ := asker(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
-	}, nil)
-	_, err := v.Verify(t.Context(), "hush-hush")
-	require.EqualError(t, err, "introspection: answered by status 307")
-	require.EqualValues(t, 1, asked.Load())
-}
-
-func TestCustomClientDoesNotFollowRedirects(t *testing.T) {
-	var asked atomic.Int32
-	own := &http.Client{Transport: &http.Transport{}}
-	v, _ := asker(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
-	}, func(o *Options) { o.Client = own })
-	_, err := v.Verify(t.Context(), "hush-hush")
-	require.EqualError(t, err, "introspection: answered by status 307")
-	require.EqualValues(t, 1, asked.Load())
-	require.Nil(t, own.CheckRedirect, "the client of the program is unchanged")
-}
-
-func TestActiveTokensAreCached(t *testing.T) {
-	var mu sync.Mutex
-	var asked int
-	answer := active
-	v, now := asker(t, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		asked++
-		say(200, answer)(w, r)
-	}, nil)
-	for range 3 {
-		_, err := v.Verify(t.Context(), "x")
-		require.NoError(t, err)
+	for _, test := range []struct {
+		status      int
+		contentType string
+		err         string
+	}{
+		{http.StatusUnauthorized, "application/json", "answered by status 401"},
+		{http.StatusInternalServerError, "application/json", "answered by status 500"},
+		{http.StatusTemporaryRedirect, "application/json", "answered by status 307"},
+		{http.StatusOK, "text/html", `answered by "text/html", not application/json`},
+	} {
+		answer := say(test.status, test.contentType, active)
+		e := &endpoint{answer: func(w http.ResponseWriter, token string) {
+			w.Header().Set("Location", issuerURL+"/elsewhere")
+			answer(w, token)
+		}}
+		_, err := e.verifier(t).Verify(t.Context(), "hush-hush")
+		require.EqualError(t, err, failed+test.err)
+		require.Equal(t, 1, e.count(), "redirects are not followed")
 	}
-	require.Equal(t, 1, asked)
-	mu.Lock()
-	answer = `{"active":false}`
-	mu.Unlock()
-	*now = now.Add(cacheTime - 1)
-	_, err := v.Verify(t.Context(), "x")
-	require.NoError(t, err)
-	*now = now.Add(1)
-	for range 2 {
-		_, err = v.Verify(t.Context(), "x")
-		require.EqualError(t, err, "oauth: the token is rejected: it is not active", "revoked")
-		*now = now.Add(refusalTime)
-	}
-	require.Equal(t, 3, asked, "inactive tokens are checked again")
+}
+
+func TestIntrospectedTokensAreCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &endpoint{answer: judge}
+		v := e.verifier(t)
+		for range 3 {
+			require.NoError(t, verify(t, v, "good"))
+			require.Equal(t, refused("it is not active"), verify(t, v, "bad"))
+		}
+		require.Equal(t, map[string]int{"good": 1, "bad": 1}, e.asked)
+		time.Sleep(refusalTime)
+		require.Equal(t, refused("it is not active"), verify(t, v, "bad"))
+		require.Equal(t, 2, e.asked["bad"], "rejected tokens are checked again soon")
+		for i := range cacheSize {
+			require.Error(t, verify(t, v, fmt.Sprint("made-up-", i)))
+		}
+		require.NoError(t, verify(t, v, "good"))
+		require.Equal(t, 1, e.asked["good"], "rejected tokens do not evict accepted ones")
+
+		e.answer = say(http.StatusOK, "application/json", `{"active":false}`)
+		time.Sleep(cacheTime - refusalTime - 1)
+		require.NoError(t, verify(t, v, "good"))
+		time.Sleep(1)
+		require.Equal(t, refused("it is not active"), verify(t, v, "good"), "revoked")
+	})
+}
+
+func TestConcurrentIntrospectionsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &endpoint{answer: judge, hold: make(chan struct{})}
+		v := e.verifier(t)
+		errs := make(chan error, maxQuestions+76)
+		for i := range cap(errs) {
+			// Ends with the response.
+			go func() {
+				_, err := v.Verify(t.Context(), fmt.Sprint("made-up-", i))
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		require.LessOrEqual(t, e.count(), 16)
+		for range 76 {
+			require.EqualError(t, <-errs, "introspection: too many tokens at once; try again later")
+		}
+		close(e.hold)
+		for range maxQuestions {
+			require.Equal(t, refused("it is not active"), <-errs)
+		}
+		require.Equal(t, maxQuestions, e.count())
+		require.LessOrEqual(t, e.most, 16)
+
+		e.hold = make(chan struct{})
+		began := time.Now()
+		require.EqualError(t, verify(t, v, "good"), "introspection: context deadline exceeded")
+		require.Equal(t, fetchTimeout, time.Since(began), "waiting is limited")
+	})
 }
 
 func TestMistakesInIntrospection(t *testing.T) {
@@ -178,30 +262,4 @@ func TestMistakesInIntrospection(t *testing.T) {
 	}
 	_, err := newVerifier(&Options{Issuer: "https://as", OtherIssuers: []string{"https://b"}, Introspection: &Introspection{Endpoint: "https://as/"}})
 	require.EqualError(t, err, "OtherIssuers does not go with Introspection, which asks only Issuer")
-}
-
-// TestErrorsContainNoSecrets makes verifiers fail in every way and searches the errors for secrets.
-func TestErrorsContainNoSecrets(t *testing.T) {
-	key := newEC(t, elliptic.P256())
-	s := newIssuer(t, jwk(key, "1"))
-	var log lines
-	const secret, token = "client-secret-hush", "opaque-token-hush"
-	for _, endpoint := range []string{"/nowhere", "/keys", "/.well-known/oauth-authorization-server"} {
-		v, err := newIntrospector(&Options{Issuer: s.url, Resource: resource, InsecureLoopback: true,
-			Introspection: &Introspection{Endpoint: s.url + endpoint + "?api_key=" + secret, ClientID: "rs", ClientSecret: secret}})
-		require.NoError(t, err)
-		_, err = v.Verify(t.Context(), token)
-		require.Error(t, err)
-		_, _ = log.Write([]byte(err.Error()))
-		v.client.CloseIdleConnections()
-	}
-	for _, path := range []string{"/nowhere", "/.well-known/oauth-authorization-server"} {
-		v := s.verifier(func(o *Options) { o.JWKSURI, o.Logger = s.url+path+"?api_key="+secret, logTo(&log) })
-		_, err := v.Verify(t.Context(), s.token("ES256", key, "1"))
-		require.Error(t, err)
-		v.wait()
-		_, _ = log.Write([]byte(err.Error()))
-	}
-	require.Contains(t, log.String(), "/nowhere")
-	require.NotContains(t, log.String(), "hush")
 }

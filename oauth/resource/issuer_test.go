@@ -8,9 +8,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
-	"encoding/base64"
-	"io"
-	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -25,23 +22,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-const resource = "https://mcp.example.com/mcp"
-
-var start = time.Unix(1_790_000_000, 0)
+const (
+	resource  = "https://mcp.example.com/mcp"
+	issuerURL = "https://as.example"
+)
 
 type object = map[string]any
 
-// rsaKeys are generated once, since this takes long.
-var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
-	var keys []*rsa.PrivateKey
-	for range 2 {
-		key, err := rsa.GenerateKey(rand.Reader, 2048)
-		if err != nil {
-			panic(err)
-		}
-		keys = append(keys, key)
+// rsaKey is generated once, since this takes long.
+var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
 	}
-	return keys
+	return key
 })
 
 func newEC(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
@@ -56,6 +50,26 @@ func newEd(t testing.TB) ed25519.PrivateKey {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	return key
+}
+
+// changed returns a JSON object with changes. A nil value removes a member.
+func changed(t testing.TB, all, change object) string {
+	t.Helper()
+	for name, v := range change {
+		if all[name] = v; v == nil {
+			delete(all, name)
+		}
+	}
+	text, err := jsonx.Marshal(all)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// payload returns the claims of a valid token with changes.
+func payload(t testing.TB, change object) string {
+	t.Helper()
+	now := time.Now()
+	return changed(t, object{"iss": issuerURL, "aud": resource, "sub": "ann", "iat": now.Unix(), "exp": now.Add(48 * time.Hour).Unix()}, change)
 }
 
 // sign returns a token of the type at+jwt with changes of the header. A nil value removes a member.
@@ -76,24 +90,14 @@ func sign(t testing.TB, alg jose.SignatureAlgorithm, key any, header object, pay
 	return text
 }
 
-// payload returns the claims of a valid token with changes. A nil value removes a claim.
-func payload(t testing.TB, issuer string, change object) string {
+// token returns a token with changed claims that is signed by a key. A kid of "" means none.
+func token(t testing.TB, key *ecdsa.PrivateKey, kid string, change object) string {
 	t.Helper()
-	all := object{"iss": issuer, "aud": resource, "sub": "ann", "exp": start.Add(time.Hour).Unix()}
-	for name, v := range change {
-		if all[name] = v; v == nil {
-			delete(all, name)
-		}
+	header := object{}
+	if kid != "" {
+		header["kid"] = kid
 	}
-	text, err := jsonx.Marshal(all)
-	require.NoError(t, err)
-	return string(text)
-}
-
-// handmade returns a token with any header and payload and an invalid signature.
-func handmade(header, payload string) string {
-	enc := base64.RawURLEncoding.EncodeToString
-	return enc([]byte(header)) + "." + enc([]byte(payload)) + "." + enc([]byte("signature"))
+	return sign(t, jose.ES256, key, header, payload(t, change))
 }
 
 func jwk(key crypto.Signer, kid string) jose.JSONWebKey {
@@ -107,59 +111,60 @@ func jwks(t testing.TB, keys ...any) []byte {
 	return text
 }
 
-// An issuer is an authorization server as far as verifiers need it, with a clock for both.
-type issuer struct {
-	t   *testing.T
-	url string
+// fixed returns a verifier of the issuer with fixed keys.
+func fixed(t testing.TB, keys []byte, change func(*Options)) *jwtVerifier {
+	t.Helper()
+	opts := &Options{Issuer: issuerURL, Resource: resource, JWKS: keys, Logger: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(opts)
+	}
+	v, err := newJWTVerifier(opts)
+	require.NoError(t, err)
+	return v
+}
 
+func refused(reason string) error { return &oauth.TokenError{Reason: reason} }
+
+// An issuer publishes its metadata and its keys, without a network.
+type issuer struct {
 	mu       sync.Mutex
-	now      time.Time
 	keys     []any
 	metadata map[string]object // by path
 	asked    []string          // paths
 	hold     chan struct{}     // if set, requests for the key set wait until it is closed
 	status   int               // status of the key set; 0 means 200
-	arrived  chan struct{}     // receives a value when the key set is requested
 }
 
-func newIssuer(t *testing.T, keys ...any) *issuer {
-	t.Helper()
-	s := &issuer{t: t, now: start, keys: keys, metadata: map[string]object{}, arrived: make(chan struct{}, 1)}
-	server := httptest.NewUnstartedServer(s)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.Start()
-	t.Cleanup(server.Close)
-	s.url = server.URL
-	s.metadata["/.well-known/oauth-authorization-server"] = object{"issuer": s.url, "jwks_uri": s.url + "/keys"}
-	return s
+func newIssuer(keys ...any) *issuer {
+	return &issuer{keys: keys, metadata: map[string]object{
+		"/.well-known/oauth-authorization-server": {"issuer": issuerURL, "jwks_uri": issuerURL + "/keys"},
+	}}
 }
 
-func (s *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// RoundTrip implements http.RoundTripper.
+func (s *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, r.URL.Path)
 	doc, ok := s.metadata[r.URL.Path]
-	hold, status, keys := s.hold, s.status, append([]any{}, s.keys...)
-	s.mu.Unlock()
+	hold, status := s.hold, s.status
 	if r.URL.Path == "/keys" {
-		select {
-		case s.arrived <- struct{}{}:
-		default:
-		}
-		if hold != nil {
-			<-hold
-		}
-		doc, ok = object{"keys": keys}, true
+		doc, ok = object{"keys": append([]any{}, s.keys...)}, true
 	}
-	if !ok {
-		http.NotFound(w, r)
-		return
+	s.mu.Unlock()
+	if r.URL.Path == "/keys" && hold != nil {
+		<-hold
 	}
+	w := httptest.NewRecorder()
 	w.Header().Set("Content-Type", "application/json")
-	if r.URL.Path == "/keys" && status != 0 {
+	switch {
+	case !ok:
+		w.WriteHeader(http.StatusNotFound)
+	case r.URL.Path == "/keys" && status != 0:
 		w.WriteHeader(status)
 	}
-	text, _ := jsonx.Marshal(doc)
+	text, err := jsonx.Marshal(doc)
 	_, _ = w.Write(text)
+	return w.Result(), err
 }
 
 // takeAsked returns the paths requested since the last call.
@@ -177,66 +182,15 @@ func (s *issuer) change(f func()) {
 	f()
 }
 
-func (s *issuer) pass(d time.Duration) { s.change(func() { s.now = s.now.Add(d) }) }
-
-func (s *issuer) clock() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now
-}
-
-// verifier returns a verifier with the clock of s. The function change may change its options.
-func (s *issuer) verifier(change func(*Options)) *jwtVerifier {
-	s.t.Helper()
-	opts := &Options{Issuer: s.url, Resource: resource, JWKSURI: s.url + "/keys", InsecureLoopback: true, Logger: slog.New(slog.DiscardHandler), now: s.clock}
-	if change != nil {
-		change(opts)
-	}
-	v, err := newJWTVerifier(opts)
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() {
-		v.wait()
-		for _, set := range v.keys {
-			set.client.CloseIdleConnections()
+// verifier returns a verifier that fetches the keys of s.
+func (s *issuer) verifier(t testing.TB, change func(*Options)) *jwtVerifier {
+	t.Helper()
+	return fixed(t, nil, func(o *Options) {
+		o.JWKSURI, o.Client = issuerURL+"/keys", &http.Client{Transport: s}
+		if change != nil {
+			change(o)
 		}
 	})
-	return v
-}
-
-// wait waits until no fetch is in progress.
-func (v *jwtVerifier) wait() {
-	for _, s := range v.keys {
-		s.mu.Lock()
-		flight := s.flight
-		s.mu.Unlock()
-		if flight != nil {
-			<-flight
-		}
-	}
-}
-
-// fixed returns a verifier of the issuer https://as with fixed keys.
-func fixed(t testing.TB, keys []byte, change func(*Options)) *jwtVerifier {
-	t.Helper()
-	opts := &Options{Issuer: "https://as", Resource: resource, JWKS: keys, Logger: slog.New(slog.DiscardHandler), now: func() time.Time { return start }}
-	if change != nil {
-		change(opts)
-	}
-	v, err := newJWTVerifier(opts)
-	require.NoError(t, err)
-	return v
-}
-
-func refused(reason string) error { return &oauth.TokenError{Reason: reason} }
-
-// token returns a valid token of s.
-func (s *issuer) token(alg jose.SignatureAlgorithm, key any, kid string) string {
-	s.t.Helper()
-	header := object{"typ": "at+jwt"}
-	if kid != "" {
-		header["kid"] = kid
-	}
-	return sign(s.t, alg, key, header, payload(s.t, s.url, nil))
 }
 
 // lines is a log that is safe for concurrent use.
@@ -255,9 +209,4 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
-}
-
-// logTo returns a logger for all levels.
-func logTo(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}))
 }

@@ -25,7 +25,7 @@ const (
 
 // newVerifier returns the verifier of access tokens.
 func newVerifier(opts *Options) (oauth.Verifier, error) {
-	c := &cache{most: cmp.Or(opts.CacheTime, cacheTime), now: opts.now, refused: newTokenMap[*oauth.TokenError](0)}
+	c := &cache{most: cmp.Or(opts.CacheTime, cacheTime), refused: newTokenMap[*oauth.TokenError](0)}
 	var err error
 	if opts.Introspection != nil {
 		c.next, err = newIntrospector(opts)
@@ -45,7 +45,6 @@ func newVerifier(opts *Options) (oauth.Verifier, error) {
 type cache struct {
 	next     oauth.Verifier
 	most     time.Duration
-	now      func() time.Time
 	accepted tokenMap[*oauth.Principal]
 	refused  tokenMap[*oauth.TokenError] // made-up tokens do not evict accepted ones
 }
@@ -56,7 +55,7 @@ func newTokenMap[V any](size int) tokenMap[V] { return expiring.New[[sha256.Size
 
 // Verify implements [oauth.Verifier].
 func (c *cache) Verify(ctx context.Context, token string) (*oauth.Principal, error) {
-	now, sum := c.now(), sha256.Sum256([]byte(token))
+	now, sum := time.Now(), sha256.Sum256([]byte(token))
 	if p, ok := c.accepted.Get(sum, now); ok {
 		return p, nil
 	}
@@ -143,7 +142,7 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*oauth.Principa
 	if c.Expiry == nil {
 		return nil, refuse("it has no expiry")
 	}
-	return c.principal(c.Issuer, v.audience, v.opts.now())
+	return c.principal(c.Issuer, v.audience, time.Now())
 }
 
 const reasonType = "its typ is not that of an access token"

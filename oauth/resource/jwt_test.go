@@ -5,9 +5,13 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -32,7 +36,7 @@ func TestMistakesInKeys(t *testing.T) {
 }
 
 func TestAlgorithmsNeedKeysOfTheirKind(t *testing.T) {
-	rsa, p256, p384, p521, ed := rsaKeys()[0], newEC(t, elliptic.P256()), newEC(t, elliptic.P384()), newEC(t, elliptic.P521()), newEd(t)
+	rsa, p256, p384, p521, ed := rsaKey(), newEC(t, elliptic.P256()), newEC(t, elliptic.P384()), newEC(t, elliptic.P521()), newEd(t)
 	published := jwks(t, jwk(rsa, "rsa"), jwk(p256, "256"), jwk(p384, "384"), jwk(p521, "521"), jwk(ed, "ed"))
 	kids := []string{"rsa", "256", "384", "521", "ed"}
 	v := fixed(t, published, nil)
@@ -46,11 +50,11 @@ func TestAlgorithmsNeedKeysOfTheirKind(t *testing.T) {
 		{jose.ES256, p256, "256"}, {jose.ES384, p384, "384"}, {jose.ES512, p521, "521"}, {jose.EdDSA, ed, "ed"},
 	} {
 		for _, kid := range append(kids, "", "zzz") {
-			token := sign(t, test.alg, test.key, object{"kid": kid}, payload(t, "https://as", nil))
+			text := sign(t, test.alg, test.key, object{"kid": kid}, payload(t, nil))
 			if kid == "" {
-				token = sign(t, test.alg, test.key, nil, payload(t, "https://as", nil))
+				text = sign(t, test.alg, test.key, nil, payload(t, nil))
 			}
-			_, err := v.Verify(t.Context(), token)
+			_, err := v.Verify(t.Context(), text)
 			if kid == test.kid || kid == "" {
 				require.NoError(t, err, "%s %q", test.alg, kid)
 			} else {
@@ -63,7 +67,7 @@ func TestAlgorithmsNeedKeysOfTheirKind(t *testing.T) {
 				other = "ES256"
 			}
 			v := fixed(t, published, func(o *Options) { o.Algorithms = []string{other} })
-			_, err := v.Verify(t.Context(), sign(t, test.alg, test.key, object{"kid": test.kid}, payload(t, "https://as", nil)))
+			_, err := v.Verify(t.Context(), sign(t, test.alg, test.key, object{"kid": test.kid}, payload(t, nil)))
 			require.Equal(t, refused("its algorithm is not allowed"), err)
 		})
 	}
@@ -73,86 +77,71 @@ func TestShortKeysAreNotUsed(t *testing.T) {
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
 	require.NoError(t, err)
-	_, err = fixed(t, jwks(t, jwk(short, "1")), nil).Verify(t.Context(), sign(t, jose.RS256, short, object{"kid": "1"}, payload(t, "https://as", nil)))
+	_, err = fixed(t, jwks(t, jwk(short, "1")), nil).Verify(t.Context(), sign(t, jose.RS256, short, object{"kid": "1"}, payload(t, nil)))
 	require.Equal(t, refused("its key is not known"), err)
 }
 
-func TestAcceptedTokensAreCachedUntilTheyExpire(t *testing.T) {
-	key := newEC(t, elliptic.P256())
-	now := start
-	c := func(cacheTime time.Duration) *cache {
-		v, err := newVerifier(&Options{Issuer: "https://as", Resource: resource, JWKS: jwks(t, jwk(key, "1")), CacheTime: cacheTime, now: func() time.Time { return now }})
-		require.NoError(t, err)
-		return v.(*cache)
-	}
-	token := func(change object) string {
-		return sign(t, jose.ES256, key, object{"kid": "1"}, payload(t, "https://as", change))
-	}
-	verify := func(c *cache, token string) error {
-		_, err := c.Verify(t.Context(), token)
-		return err
-	}
-	t.Run("until they expire", func(t *testing.T) {
-		c := c(0)
-		brief := token(object{"exp": start.Add(20 * time.Second).Unix()})
+func TestAcceptedTokensAreCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key := newEC(t, elliptic.P256())
+		caching := func(cacheTime time.Duration) *cache {
+			v, err := newVerifier(&Options{Issuer: issuerURL, Resource: resource, JWKS: jwks(t, jwk(key, "1")), CacheTime: cacheTime})
+			require.NoError(t, err)
+			return v.(*cache)
+		}
+
+		c := caching(0)
+		brief := token(t, key, "1", object{"exp": time.Now().Add(20 * time.Second).Unix()})
 		p, err := c.Verify(t.Context(), brief)
 		require.NoError(t, err)
-		require.WithinDuration(t, start.Add(20*time.Second+leeway), p.Expires, 0, "streams last as long as requests are accepted")
-		now = p.Expires.Add(-1)
+		require.WithinDuration(t, time.Now().Add(20*time.Second+leeway), p.Expires, 0, "streams last as long as requests are accepted")
+		time.Sleep(20*time.Second + leeway - 1)
 		again, err := c.Verify(t.Context(), brief)
 		require.NoError(t, err)
 		require.Same(t, p, again)
-		now = p.Expires.Add(1)
-		require.Equal(t, refused("it has expired"), verify(c, brief))
-	})
-	t.Run("for a minute", func(t *testing.T) {
-		c := c(0)
-		now = start
-		require.NoError(t, verify(c, token(nil)))
-		long := token(object{"sub": "bob"})
-		require.NoError(t, verify(c, long))
-		c.next.(*jwtVerifier).keys["https://as"].keys = nil // without keys
-		now = start.Add(time.Minute - 1)
-		require.NoError(t, verify(c, long))
-		now = start.Add(time.Minute)
-		require.Equal(t, refused("its key is not known"), verify(c, long))
-	})
-	t.Run("up to 4096 of them", func(t *testing.T) {
-		c := c(0)
-		now = start
+		time.Sleep(2)
+		require.Equal(t, refused("it has expired"), verify(t, c, brief))
+
+		long := token(t, key, "1", nil)
+		require.NoError(t, verify(t, c, long))
+		c.next.(*jwtVerifier).keys[issuerURL].keys = nil // without keys
+		time.Sleep(time.Minute - 1)
+		require.NoError(t, verify(t, c, long))
+		time.Sleep(1)
+		require.Equal(t, refused("its key is not known"), verify(t, c, long), "a token is cached for a minute")
+
 		for i := range cacheSize + 10 {
-			c.accepted.Put(sha256.Sum256([]byte(fmt.Sprint(i))), nil, now.Add(time.Minute))
+			c.accepted.Put(sha256.Sum256([]byte(fmt.Sprint(i))), nil, time.Now().Add(time.Minute))
 		}
 		require.Equal(t, 4096, c.accepted.Len())
-	})
-	t.Run("rejected ones are not", func(t *testing.T) {
-		c := c(0)
-		require.Error(t, verify(c, token(object{"aud": "x"})))
-		require.Zero(t, c.accepted.Len()+c.refused.Len())
-	})
-	t.Run("not if the option says so", func(t *testing.T) {
-		c := c(-1)
-		require.NoError(t, verify(c, token(nil)))
-		require.Zero(t, c.accepted.Len())
+
+		c = caching(0)
+		require.Error(t, verify(t, c, token(t, key, "1", object{"aud": "x"})))
+		require.Zero(t, c.accepted.Len()+c.refused.Len(), "rejected tokens are not cached")
+		c = caching(-1)
+		require.NoError(t, verify(t, c, token(t, key, "1", nil)))
+		require.Zero(t, c.accepted.Len(), "a negative time disables the cache")
 	})
 }
 
 func TestTokensAreCheckedWithTheKeysOfTheirIssuer(t *testing.T) {
+	const other = "https://other.example"
 	keyA, keyB := newEC(t, elliptic.P256()), newEC(t, elliptic.P256())
-	a, b := newIssuer(t, jwk(keyA, "same")), newIssuer(t, jwk(keyB, "same"))
-	v := a.verifier(func(o *Options) { o.OtherIssuers = []string{b.url} })
+	b := newIssuer(jwk(keyB, "same"))
+	b.metadata["/.well-known/oauth-authorization-server"]["issuer"] = other
+	v := fixed(t, jwks(t, jwk(keyA, "same")), func(o *Options) { o.OtherIssuers, o.Client = []string{other}, &http.Client{Transport: b} })
 	for _, test := range []struct {
 		name, token string
 		issuer      string
 		reason      string
 	}{
-		{"a", a.token(jose.ES256, keyA, "same"), a.url, ""},
-		{"b", b.token(jose.ES256, keyB, "same"), b.url, ""},
-		{"a by the key of b", a.token(jose.ES256, keyB, "same"), "", "its signature is wrong"},
-		{"b by the key of a", b.token(jose.ES256, keyA, "same"), "", "its signature is wrong"},
-		{"nobody", sign(t, jose.ES256, keyA, object{"kid": "same"}, payload(t, "", object{"iss": nil})), "", "it is of another issuer"},
-		{"two issuers", sign(t, jose.ES256, keyA, object{"kid": "same"}, `{"iss":"`+a.url+`","iss":"`+b.url+`"}`), "", "its claims are not a JSON object"},
-		{"an issuer in another case", sign(t, jose.ES256, keyA, object{"kid": "same"}, `{"ISS":"`+a.url+`"}`), "", "it is of another issuer"},
+		{"a", token(t, keyA, "same", nil), issuerURL, ""},
+		{"b", token(t, keyB, "same", object{"iss": other}), other, ""},
+		{"a by the key of b", token(t, keyB, "same", nil), "", "its signature is wrong"},
+		{"b by the key of a", token(t, keyA, "same", object{"iss": other}), "", "its signature is wrong"},
+		{"nobody", token(t, keyA, "same", object{"iss": nil}), "", "it is of another issuer"},
+		{"two issuers", sign(t, jose.ES256, keyA, object{"kid": "same"}, `{"iss":"https://as.example","iss":"https://other.example"}`), "", "its claims are not a JSON object"},
+		{"an issuer in another case", sign(t, jose.ES256, keyA, object{"kid": "same"}, `{"ISS":"https://as.example"}`), "", "it is of another issuer"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, err := v.Verify(t.Context(), test.token)
@@ -166,14 +155,49 @@ func TestTokensAreCheckedWithTheKeysOfTheirIssuer(t *testing.T) {
 	}
 }
 
+func TestOtherTokenTypesAreRejectedByDefault(t *testing.T) {
+	key := newEC(t, elliptic.P256())
+	var log lines
+	logged := func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
+	typed := func(key any, typ string) string {
+		header := object{"kid": "key", "typ": typ}
+		if typ == "" {
+			header["typ"] = nil
+		}
+		return sign(t, jose.ES256, key, header, payload(t, nil))
+	}
+	v := fixed(t, jwks(t, jwk(key, "key")), logged)
+	require.Equal(t, refused("its signature is wrong"), verifyOnce(t, v, typed(newEC(t, elliptic.P256()), "JWT")))
+	require.Empty(t, log.String(), "forged tokens cause no hint")
+	for _, typ := range []string{"JWT", "", "jwt", "application/jwt", "id+jwt"} {
+		require.Equal(t, refused("its typ is not that of an access token"), verifyOnce(t, v, typed(key, typ)), "%q", typ)
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "\n"), "the hint is logged once")
+	require.Contains(t, log.String(), `set Options.AllowUntyped" issuer=`+issuerURL)
+	for _, typ := range []string{"at+jwt", "AT+JWT", "application/at+jwt"} {
+		require.NoError(t, verifyOnce(t, v, typed(key, typ)), "%q", typ)
+	}
+	v = fixed(t, jwks(t, jwk(key, "key")), func(o *Options) { o.AllowUntyped = true })
+	for _, typ := range []string{"JWT", "", "jwt", "application/jwt", "at+jwt"} {
+		require.NoError(t, verifyOnce(t, v, typed(key, typ)), "%q", typ)
+	}
+	require.Equal(t, refused("its typ is not that of an access token"), verifyOnce(t, v, typed(key, "id+jwt")))
+}
+
+// verifyOnce returns the error of a verifier.
+func verifyOnce(t *testing.T, v oauth.Verifier, token string) error {
+	_, err := v.Verify(t.Context(), token)
+	return err
+}
+
 // FuzzVerify checks that only tokens that the test signed are accepted.
 func FuzzVerify(f *testing.F) {
 	key := newEC(f, elliptic.P256())
 	v := fixed(f, jwks(f, jwk(key, "1")), nil)
-	good := sign(f, jose.ES256, key, object{"kid": "1"}, payload(f, "https://as", nil))
+	good := sign(f, jose.ES256, key, object{"kid": "1"}, payload(f, nil))
 	parts := strings.Split(good, ".")
 	for _, seed := range []string{
-		good, "", ".", "..", "...", "a.b.c", parts[0] + ".." + parts[2], parts[0] + "." + parts[1] + ".", handmade(`{"alg":"none"}`, payload(f, "https://as", nil)),
+		good, "", ".", "..", "...", "a.b.c", parts[0] + ".." + parts[2], parts[0] + "." + parts[1] + ".", handmade(`{"alg":"none"}`, payload(f, nil)),
 		handmade(`{"alg":"ES256","kid":"1","crit":["b64"],"b64":false}`, "x"), handmade(`{"alg":"ES256","jwk":{"kty":"EC"}}`, "{}"),
 		handmade(`{"alg":"ES256","x5c":["AAAA"]}`, "{}"), `{"payload":"e30","protected":"e30","signature":"AA"}`, strings.Repeat("A", 300) + ".e30.AA",
 	} {
@@ -196,4 +220,10 @@ func FuzzVerify(f *testing.F) {
 			}
 		}
 	})
+}
+
+// handmade returns a token with any header and payload and an invalid signature.
+func handmade(header, payload string) string {
+	enc := base64.RawURLEncoding.EncodeToString
+	return enc([]byte(header)) + "." + enc([]byte(payload)) + "." + enc([]byte("signature"))
 }

@@ -130,7 +130,7 @@ func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([
 		return nil, refuse("its kid is too long")
 	}
 	s.mu.Lock()
-	newer := s.opts.now() // keys from then on are newer than the token
+	newer := time.Now() // keys from then on are newer than the token
 	s.mu.Unlock()
 	if settled := issued.Add(leeway); !issued.IsZero() && settled.Before(newer) {
 		newer = settled
@@ -138,7 +138,7 @@ func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([
 	asked := false // the issuer, for this token
 	for {
 		s.mu.Lock()
-		now := s.opts.now()
+		now := time.Now()
 		keys := match(s.keys, kid, alg)
 		age := now.Sub(s.fetched)
 		have := s.fixed || !s.fetched.IsZero() && age < maxStale
@@ -196,7 +196,7 @@ func match(set []jose.JSONWebKey, kid, alg string) []jose.JSONWebKey {
 func (s *keySet) begin(ctx context.Context) chan struct{} {
 	flight := make(chan struct{})
 	s.flight = flight
-	began := s.opts.now()
+	began := time.Now()
 	s.tried = began
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 	// Ends with the fetch, after fetchTimeout at the latest.

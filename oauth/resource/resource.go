@@ -120,8 +120,6 @@ type Options struct {
 	// receives a warning if keys cannot be fetched, and one if the tokens of an issuer need
 	// AllowUntyped. Nil means slog.Default.
 	Logger *slog.Logger
-
-	now func() time.Time // of tests
 }
 
 // Introspection configures questions to the authorization server about tokens (RFC 7662), for tokens
@@ -178,9 +176,6 @@ type Guard struct {
 // in opts.
 func New(opts Options) (*Guard, error) {
 	opts.Logger = cmp.Or(opts.Logger, slog.Default())
-	if opts.now == nil {
-		opts.now = time.Now
-	}
 	// The handler behind the guard decides which hosts and origins it serves.
 	g := &Guard{opts: opts, verifier: opts.Verifier, rules: httpguard.New(opts.AllowedOrigins, []string{"*"})}
 	var faults []error
