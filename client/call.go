@@ -24,7 +24,6 @@ type request struct {
 	method    string
 	name      string          // of the tool or prompt, or the URI of the resource; "" for other methods
 	params    any             // as for jsonrpc.NewRequest
-	encoded   []byte          // the params as a valid object without _meta; nil if they are not encoded yet
 	asks      bool            // the result may be that the server requires input
 	reads     bool            // it can be sent twice without harm
 	arguments json.RawMessage // of a tool
@@ -193,12 +192,10 @@ func explain(r *request, err error) error {
 
 // once sends one request and waits for its response.
 func (c *Client) once(ctx context.Context, a *agreement, r *request, params []byte, in protocol.Inputs, cc *callConfig) (*jsonrpc.Response, error) {
-	t := &attempt{late: timeoutError{r.method, r.name, cc.timeout}}
-	f := &t.flight
-	f.progress, f.log, f.deadline = cc.progress, cc.log, &t.deadline
+	ctx, d := withDeadline(ctx, cc.timeout, &timeoutError{r.method, r.name, cc.timeout})
+	defer d.stop()
+	f := &flight{progress: cc.progress, log: cc.log, deadline: d}
 	id := c.nextID()
-	ctx = t.deadline.start(ctx, cc.timeout, &t.late)
-	defer t.deadline.stop()
 	if f.progress != nil || c.cfg.handlers.progress != nil {
 		f.token = id.String()
 	}
@@ -206,12 +203,11 @@ func (c *Client) once(ctx context.Context, a *agreement, r *request, params []by
 		return nil, err
 	}
 	defer c.flights.remove(f)
-	req, err := c.newRequest(id, r, c.compose(a, r, params, in, cc, f.token))
+	req, err := jsonrpc.NewRequest(id, r.method, rawObject(c.compose(a, params, in, cc, f.token)))
 	if err != nil {
 		return nil, err
 	}
-	x := &t.exchange
-	x.req, x.version, x.name, x.flight = req, a.version, cmp.Or(r.name, cc.name), f
+	x := &exchange{req: req, version: a.version, name: cmp.Or(r.name, cc.name), flight: f}
 	if r.method == protocol.MethodToolsCall && a.version.Modern() && c.conn.mirrors() {
 		if x.mirror, err = c.tools.mirror(r.name, r.arguments); err != nil {
 			return nil, err
@@ -225,27 +221,8 @@ func (c *Client) once(ctx context.Context, a *agreement, r *request, params []by
 	return resp, err
 }
 
-// An attempt holds the state of sending a request once, in one allocation.
-type attempt struct {
-	flight   flight
-	deadline deadline
-	exchange exchange
-	late     timeoutError
-}
-
-// newRequest returns the JSON-RPC request for r.
-func (c *Client) newRequest(id jsonrpc.ID, r *request, params []byte) (*jsonrpc.Request, error) {
-	if r.encoded != nil && !c.inMemory {
-		return &jsonrpc.Request{ID: id, Method: r.method, Params: params}, nil
-	}
-	return jsonrpc.NewRequest(id, r.method, rawObject(params)) // validates the params and indexes their members
-}
-
 // encodeParams returns the params of r as an object.
 func encodeParams(r *request) ([]byte, error) {
-	if r.encoded != nil {
-		return r.encoded, nil
-	}
 	req, err := jsonrpc.NewRequest(jsonrpc.ID{}, r.method, r.params)
 	if err != nil {
 		return nil, fmt.Errorf("client: %s: %w", r.method, err)
@@ -257,20 +234,15 @@ func encodeParams(r *request) ([]byte, error) {
 }
 
 // compose adds the input responses of this round and _meta to the params.
-func (c *Client) compose(a *agreement, r *request, params []byte, in protocol.Inputs, cc *callConfig, token string) []byte {
-	b := make([]byte, 0, len(params)+len(a.meta)+128)
+func (c *Client) compose(a *agreement, params []byte, in protocol.Inputs, cc *callConfig, token string) []byte {
+	b := []byte{'{'}
 	var own []byte
-	if r.encoded != nil {
-		b = append(b, params[:len(params)-1]...)
-	} else {
-		b = append(b, '{')
-		for name, value := range jsonx.Members(params) {
-			if jsonx.IsString(name, "_meta") {
-				own = value
-				continue
-			}
-			b = jsonx.AppendMember(b, name, value)
+	for name, value := range jsonx.Members(params) {
+		if jsonx.IsString(name, "_meta") {
+			own = value
+			continue
 		}
+		b = jsonx.AppendMember(b, name, value)
 	}
 	if in.InputResponses != nil {
 		b = append(jsonx.AppendComma(b), `"inputResponses":{`...)

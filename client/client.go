@@ -46,7 +46,6 @@ type Client struct {
 	cfg      *config
 	log      *slog.Logger
 	conn     roundTripper
-	inMemory bool // conn is a memoryConn, which does not check that results are valid JSON
 	agreed   atomic.Pointer[agreement]
 	lastID   atomic.Int64
 	logLevel atomic.Pointer[protocol.LoggingLevel] // set by SetLogLevel
@@ -131,7 +130,6 @@ func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) 
 		c.cancel(transport.ErrClosed)
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	_, c.inMemory = c.conn.(*memoryConn)
 	if _, ok := c.conn.(*httpConn); ok { // other connections keep the credentials of their handshake
 		c.cache.owner = cfg.authorization
 	}

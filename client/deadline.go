@@ -49,22 +49,14 @@ type deadline struct {
 
 // withDeadline returns a context that is canceled with cause after that time. Zero means no limit.
 func withDeadline(ctx context.Context, after time.Duration, cause error) (context.Context, *deadline) {
-	d := new(deadline)
-	return d.start(ctx, after, cause), d
-}
-
-// start starts d and returns the context that it cancels.
-func (d *deadline) start(ctx context.Context, after time.Duration, cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
-	d.cancel, d.after = cancel, after
+	d := &deadline{cancel: cancel, after: after}
 	if after > 0 {
 		now := time.Now()
-		d.mu.Lock()
 		d.until, d.last = now.Add(after), now.Add(extensions*after)
 		d.timer = time.AfterFunc(after, func() { cancel(cause) })
-		d.mu.Unlock()
 	}
-	return ctx
+	return ctx, d
 }
 
 // extend restarts the time.

@@ -129,53 +129,28 @@ func (h *httpConn) state() (version protocol.Version, session string) {
 
 // newRequest returns an HTTP request of version v, in the session if there is one.
 func (h *httpConn) newRequest(ctx context.Context, verb string, body []byte, v protocol.Version, session string) *http.Request {
-	req := plainRequest.WithContext(ctx) // like http.NewRequest, without parsing the URL each time
-	target := *h.target
-	header := make(http.Header, 8+len(h.c.cfg.header))
-	addHeader(header, h.c.cfg.header)
-	header["Accept"] = acceptBoth
+	req, _ := http.NewRequestWithContext(ctx, verb, h.target.String(), bytes.NewReader(body)) // of a URL that was parsed
+	addHeader(req.Header, h.c.cfg.header)
+	req.Header.Set("Accept", contentTypeJSON+", "+sse.ContentType)
 	if verb == http.MethodGet {
-		header["Accept"] = acceptStream
+		req.Header.Set("Accept", sse.ContentType)
 	}
 	if v >= protocol.V20250618 {
-		header[headerVersion] = []string{string(v)}
+		req.Header.Set(protocol.HeaderProtocolVersion, string(v))
 	}
 	if session != "" && !v.Modern() {
-		header[headerSession] = []string{session}
+		req.Header.Set(protocol.HeaderSessionID, session)
 	}
-	req.Method, req.URL, req.Host, req.Header = verb, &target, strings.TrimSuffix(target.Host, ":"), header
 	if body != nil {
-		header["Content-Type"] = contentJSON
-		req.ContentLength = int64(len(body))
-		req.Body = io.NopCloser(bytes.NewReader(body))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		req.Header.Set("Content-Type", contentTypeJSON)
 	}
 	return req
 }
 
-var plainRequest = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-
-// Header values of every request. Requests share the slices, which have no spare capacity.
-var (
-	acceptBoth   = []string{contentTypeJSON + ", " + sse.ContentType}
-	acceptStream = []string{sse.ContentType}
-	contentJSON  = []string{contentTypeJSON}
-
-	headerVersion = http.CanonicalHeaderKey(protocol.HeaderProtocolVersion)
-	headerSession = http.CanonicalHeaderKey(protocol.HeaderSessionID)
-	headerMethod  = http.CanonicalHeaderKey(protocol.HeaderMethod)
-	headerName    = http.CanonicalHeaderKey(protocol.HeaderName)
-)
-
 // mediaType returns the Content-Type without its parameters, "" if there is none.
 func mediaType(header http.Header) string {
-	switch value := header.Get("Content-Type"); value {
-	case contentTypeJSON, sse.ContentType:
-		return value
-	default:
-		media, _, _ := mime.ParseMediaType(value)
-		return media
-	}
+	media, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	return media
 }
 
 // roundTrip posts x and returns its response.
@@ -200,12 +175,12 @@ func (h *httpConn) post(ctx context.Context, x *exchange) (resp *http.Response, 
 	if x.version != "" {
 		_, session = h.state()
 	}
-	body := jsonrpc.AppendRequest(make([]byte, 0, len(x.req.Params)+128), x.req)
+	body := jsonrpc.AppendRequest(nil, x.req)
 	req := h.newRequest(ctx, http.MethodPost, body, x.version, session)
 	if x.version.Modern() {
-		req.Header[headerMethod] = []string{x.req.Method}
+		req.Header.Set(protocol.HeaderMethod, x.req.Method)
 		if x.name != "" {
-			req.Header[headerName] = []string{protocol.EncodeHeader(x.name)}
+			req.Header.Set(protocol.HeaderName, protocol.EncodeHeader(x.name))
 		}
 		for name, value := range x.mirror {
 			req.Header.Set(name, value)
@@ -245,7 +220,7 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 		}
 		return answer, err
 	}
-	data, err := readReply(resp, h.c.cfg.maxMessage)
+	data, err := readBounded(resp.Body, h.c.cfg.maxMessage)
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, invalid(x.req.Method, "it is larger than %d bytes; raise MaxMessageBytes", h.c.cfg.maxMessage)
@@ -303,20 +278,6 @@ func readBounded(r io.Reader, most int) ([]byte, error) {
 	if err == nil && len(data) > most {
 		err = errTooLarge
 	}
-	return data, err
-}
-
-// maxPromised is the largest Content-Length, in bytes, for which a buffer is allocated in advance.
-const maxPromised = 4 << 20
-
-// readReply reads the body of resp, up to most bytes.
-func readReply(resp *http.Response, most int) ([]byte, error) {
-	n := resp.ContentLength
-	if n < 0 || n > maxPromised || n > int64(most) {
-		return readBounded(resp.Body, most)
-	}
-	data := make([]byte, n)
-	_, err := io.ReadFull(resp.Body, data)
 	return data, err
 }
 

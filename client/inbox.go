@@ -30,26 +30,17 @@ type heard struct {
 	size int
 }
 
-// push queues f. If inline is set and the inbox is idle, push runs f on this goroutine, otherwise
-// another goroutine does. It returns false if too much is queued.
-func (b *inbox) push(log *slog.Logger, f func(), size int, inline bool) bool {
+// push queues f, for another goroutine. It returns false if too much is queued.
+func (b *inbox) push(log *slog.Logger, f func(), size int) bool {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.closed || len(b.queue) >= maxInbox || b.bytes > 0 && b.bytes+size > maxInboxBytes {
-		defer b.mu.Unlock()
 		return b.closed
 	}
 	b.queue = append(b.queue, heard{f, size})
 	b.bytes += size
-	idle := b.busy == nil
-	if idle {
+	if b.busy == nil {
 		b.busy = make(chan struct{})
-	}
-	b.mu.Unlock()
-	switch {
-	case !idle:
-	case inline:
-		b.work(log)
-	default:
 		// Ends when the queue is empty or the call has ended.
 		go b.work(log)
 	}

@@ -240,9 +240,9 @@ func clip(s string) string {
 func (c *Client) hear(n *jsonrpc.Request, f *flight) {
 	switch n.Method {
 	case protocol.NotificationProgress:
-		c.heardProgress(n, true)
+		c.heardProgress(n)
 	case protocol.NotificationMessage:
-		c.heardLog(n, f, true)
+		c.heardLog(n, f)
 		if h := c.cfg.handlers.log; h != nil {
 			c.handOn(n, h)
 		}
@@ -257,10 +257,10 @@ func (c *Client) hear(n *jsonrpc.Request, f *flight) {
 func (c *Client) hearFirst(n *jsonrpc.Request) (all bool) {
 	switch n.Method {
 	case protocol.NotificationProgress:
-		c.heardProgress(n, false)
+		c.heardProgress(n)
 		return true
 	case protocol.NotificationMessage:
-		c.heardLog(n, nil, false)
+		c.heardLog(n, nil)
 		return c.cfg.handlers.log == nil
 	}
 	return false
@@ -276,7 +276,7 @@ func (c *Client) hearNext(n *jsonrpc.Request) {
 }
 
 // heardProgress passes progress to its call. It ignores progress of unknown or finished calls.
-func (c *Client) heardProgress(n *jsonrpc.Request, inline bool) {
+func (c *Client) heardProgress(n *jsonrpc.Request) {
 	f := c.flights.byToken(n.Param("progressToken"))
 	if f == nil {
 		return
@@ -286,18 +286,18 @@ func (c *Client) heardProgress(n *jsonrpc.Request, inline bool) {
 		return
 	}
 	f.deadline.extend()
-	f.hand(c, n, inline, func() { c.progressed(f.progress, p) })
+	f.hand(c, n, func() { c.progressed(f.progress, p) })
 }
 
 // heardLog passes a log message to the call f, or to all calls with OnLog if f is nil.
-func (c *Client) heardLog(n *jsonrpc.Request, f *flight, inline bool) {
+func (c *Client) heardLog(n *jsonrpc.Request, f *flight) {
 	flights := []*flight{f}
 	if f == nil {
 		flights = c.flights.listening()
 	}
 	for _, f := range flights {
 		if f.log != nil {
-			f.hand(c, n, inline, func() { c.handOn(n, func(_ context.Context, p *protocol.LoggingMessageParams) { f.log(p) }) })
+			f.hand(c, n, func() { c.handOn(n, func(_ context.Context, p *protocol.LoggingMessageParams) { f.log(p) }) })
 		}
 	}
 }
@@ -311,8 +311,8 @@ func (c *Client) handOn(n *jsonrpc.Request, h func(context.Context, *protocol.Lo
 }
 
 // hand queues the function hear, which handles n for the call.
-func (f *flight) hand(c *Client, n *jsonrpc.Request, inline bool, hear func()) {
-	if !f.inbox.push(c.log, hear, len(n.Params), inline) {
+func (f *flight) hand(c *Client, n *jsonrpc.Request, hear func()) {
+	if !f.inbox.push(c.log, hear, len(n.Params)) {
 		c.warn("client: a notification was dropped because too many wait for the handlers of a call")
 	}
 }

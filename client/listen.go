@@ -99,7 +99,7 @@ func (c *Client) listenOnce(ctx context.Context, s *Subscription, again bool) (a
 		return false, false, err
 	}
 	params := jsonx.AppendMember([]byte{'{'}, []byte(`"notifications"`), filter)
-	req, err := c.newRequest(id, r, c.compose(a, r, append(params, '}'), protocol.Inputs{}, &callConfig{}, ""))
+	req, err := jsonrpc.NewRequest(id, r.method, rawObject(c.compose(a, append(params, '}'), protocol.Inputs{}, &callConfig{}, "")))
 	if err != nil {
 		return false, false, err
 	}

@@ -393,7 +393,7 @@ func (t *Task) abandon(cc *callConfig) {
 			return
 		}
 		own := cc.further()
-		req, err := t.c.newRequest(id, r, t.c.compose(a, r, params, protocol.Inputs{}, &own, ""))
+		req, err := jsonrpc.NewRequest(id, r.method, rawObject(t.c.compose(a, params, protocol.Inputs{}, &own, "")))
 		if err == nil {
 			_, err = t.c.conn.roundTrip(ctx, &exchange{req: req, version: a.version, name: t.id})
 		}

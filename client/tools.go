@@ -31,34 +31,40 @@ func (c *Client) Tool(ctx context.Context, name string, opts ...CallOption) (*pr
 // reports an error, CallTool returns the result and a [*ToolError]. If the tool was listed and its
 // structured content violates the output schema, CallTool returns the result and an [*OutputError].
 func (c *Client) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*protocol.CallToolResult, error) {
-	return c.callTool(ctx, name, args, opts, true)
-}
-
-// callTool implements CallTool. Unless whole is set, the result may lack the content if it has
-// structured content.
-func (c *Client) callTool(ctx context.Context, name string, args any, opts []CallOption, whole bool) (*protocol.CallToolResult, error) {
-	r := request{method: protocol.MethodToolsCall, name: name, asks: true}
-	var err error
-	if r.encoded, r.arguments, err = encodeCall(name, args); err != nil {
+	arguments, err := encodeArguments(args)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", title(protocol.MethodToolsCall, name), err)
 	}
 	cc := c.callConfig(opts)
-	raw, err := c.doAs(ctx, &r, &cc)
+	params := &protocol.CallToolParams{Name: name, Arguments: arguments}
+	raw, err := c.doAs(ctx, &request{method: protocol.MethodToolsCall, name: name, params: params, arguments: arguments, asks: true}, &cc)
 	if err != nil {
 		return nil, err
-	}
-	if !whole && !c.inMemory {
-		if out, ok := protocol.ReadToolOutput(raw); ok && (cc.uncheckedOutput || c.checkOutput(ctx, name, out) == nil) {
-			return out, nil
-		}
 	}
 	return c.toolResult(ctx, name, raw, &cc)
 }
 
+// encodeArguments encodes the arguments of a tool; nil for none.
+func encodeArguments(args any) (json.RawMessage, error) {
+	if args == nil {
+		return nil, nil
+	}
+	raw, err := jsonx.Marshal(args)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the arguments: %w", err)
+	case string(raw) == "null":
+		return nil, nil
+	case jsonx.Kind(raw) != '{':
+		return nil, fmt.Errorf("the arguments must be a JSON object; %T does not encode as one", args)
+	}
+	return raw, nil
+}
+
 // toolResult decodes the result of a tool and checks its output. The name may be "".
 func (c *Client) toolResult(ctx context.Context, name string, raw []byte, cc *callConfig) (*protocol.CallToolResult, error) {
-	result, err := c.decodeToolResult(raw)
-	if err != nil {
+	result := new(protocol.CallToolResult)
+	if err := decodeResult(protocol.MethodToolsCall, raw, result); err != nil {
 		return nil, err
 	}
 	if result.Content == nil && result.Extra["task"] != nil {
@@ -74,43 +80,6 @@ func (c *Client) toolResult(ctx context.Context, name string, raw []byte, cc *ca
 	return result, c.checkOutput(ctx, name, result)
 }
 
-// decodeToolResult decodes a CallToolResult.
-func (c *Client) decodeToolResult(raw []byte) (*protocol.CallToolResult, error) {
-	r := new(protocol.CallToolResult)
-	// Transports other than memory have checked that raw is valid JSON.
-	if !c.inMemory && r.UnmarshalJSON(raw) == nil {
-		return r, nil
-	}
-	*r = protocol.CallToolResult{}
-	return r, decodeResult(protocol.MethodToolsCall, raw, r)
-}
-
-// encodeCall returns the params of a call and the arguments, which share memory; arguments is nil
-// for null.
-func encodeCall(name string, args any) (params []byte, arguments json.RawMessage, err error) {
-	b := make([]byte, 0, 256)
-	b = append(b, `{"name":`...)
-	b = jsonx.AppendString(b, name)
-	if args == nil {
-		return append(b, '}'), nil, nil
-	}
-	end := len(b)
-	b = append(b, `,"arguments":`...)
-	start := len(b)
-	if b, err = jsonx.Append(b, args); err != nil {
-		return nil, nil, fmt.Errorf("the arguments: %w", err)
-	}
-	switch value := b[start:]; {
-	case string(value) == "null":
-		return append(b[:end], '}'), nil, nil
-	case jsonx.Kind(value) != '{':
-		return nil, nil, fmt.Errorf("the arguments must be a JSON object; %T does not encode as one", args)
-	}
-	size := len(b)
-	b = append(b, '}')
-	return b, json.RawMessage(b[start:size:size]), nil
-}
-
 // Call calls a tool and decodes its structured content or, if there is none, its text. In must
 // encode as a JSON object; nil means no arguments.
 //
@@ -120,7 +89,7 @@ func encodeCall(name string, args any) (params []byte, arguments json.RawMessage
 func Call[Out any](ctx context.Context, c *Client, name string, in any, opts ...CallOption) (Out, error) {
 	var out Out
 	v := reflect.ValueOf(&out).Elem()
-	r, err := c.callTool(ctx, name, in, opts, needsContent(v.Type()))
+	r, err := c.CallTool(ctx, name, in, opts...)
 	if err != nil {
 		return out, err
 	}
@@ -128,11 +97,6 @@ func Call[Out any](ctx context.Context, c *Client, name string, in any, opts ...
 		return out, err
 	}
 	return out, nil
-}
-
-// needsContent reports whether an output of type t needs the content of the result.
-func needsContent(t reflect.Type) bool {
-	return t.Kind() == reflect.String || t == reflect.TypeFor[*protocol.CallToolResult]()
 }
 
 // output decodes the output of a tool into out.
@@ -194,22 +158,11 @@ func (c *Client) unwrap(name string, value []byte, out reflect.Type) []byte {
 
 // onlyResult returns the member result of obj, or nil if obj has other members.
 func onlyResult(obj []byte) (value []byte) {
-	i := jsonx.SkipSpace(obj, 0)
-	if i >= len(obj) || obj[i] != '{' {
-		return nil
-	}
-	// Most objects begin with another member, so check the first name before reading the rest.
-	if i = jsonx.SkipSpace(obj, i+1); !jsonx.IsString(obj[i:jsonx.Skip(obj, i)], "result") {
-		return nil
-	}
-	n := 0
-	for _, v := range jsonx.Members(obj) {
-		if n++; n == 1 {
-			value = v
+	for name, member := range jsonx.Members(obj) {
+		if value != nil || !jsonx.IsString(name, "result") {
+			return nil
 		}
-	}
-	if n != 1 {
-		return nil
+		value = member
 	}
 	return value
 }
