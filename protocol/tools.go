@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -174,15 +173,6 @@ func (r CallToolResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil)
 
 // UnmarshalJSON reads a result.
 func (r *CallToolResult) UnmarshalJSON(data []byte) error {
-	if read, ok := readToolResult(data, true); ok {
-		*r = read
-		return nil
-	}
-	return r.decode(data)
-}
-
-// decode reads a result of any kind.
-func (r *CallToolResult) decode(data []byte) error {
 	var w struct {
 		Content           Contents        `json:"content"`
 		StructuredContent json.RawMessage `json:"structuredContent"`
@@ -205,145 +195,4 @@ func (r *CallToolResult) decode(data []byte) error {
 		saidFalse:         w.IsError != nil && !*w.IsError,
 	}
 	return nil
-}
-
-// readToolResult reads the result in one pass if it holds only common members. Otherwise, or if the
-// result is malformed, it returns false and the caller must decode the result in full.
-func readToolResult(data []byte, whole bool) (r CallToolResult, ok bool) {
-	i := jsonx.SkipSpace(data, 0)
-	if i >= len(data) || data[i] != '{' {
-		return r, false
-	}
-	var seen [5]bool
-	for i = jsonx.SkipSpace(data, i+1); i < len(data) && data[i] != '}'; i = more(data, i) {
-		name, at := memberAt(data, i)
-		if at >= len(data) {
-			return r, false
-		}
-		which := -1
-		if which, i = r.readMember(data, name, at, whole); which < 0 || i < 0 || seen[which] {
-			return r, false
-		}
-		seen[which] = true
-	}
-	return r, i < len(data) && jsonx.SkipSpace(data, i+1) == len(data)
-}
-
-// ReadToolOutput reads a valid result for a program that knows its output schema. It skips the
-// content, which repeats the structured content for models. It returns false for an error, for a
-// result without structured content, and for one with uncommon members; decode those in full. The
-// structured content refers to data.
-func ReadToolOutput(data []byte) (*CallToolResult, bool) {
-	r, ok := readToolResult(data, false)
-	return &r, ok && r.StructuredContent != nil && !r.IsError
-}
-
-// memberAt returns the name of the member at data[i], including its quotes, and the index of its
-// value.
-func memberAt(data []byte, i int) (name []byte, value int) {
-	end := jsonx.Skip(data, i)
-	return data[i:end], jsonx.SkipSpace(data, jsonx.SkipSpace(data, end)+1)
-}
-
-// more returns the index of the next member or element, or of the closing bracket. i is the end of
-// the previous one.
-func more(data []byte, i int) int {
-	if i = jsonx.SkipSpace(data, i); i < len(data) && data[i] == ',' {
-		return jsonx.SkipSpace(data, i+1)
-	}
-	return i
-}
-
-// readMember reads a member whose value is at data[at]. It returns which member it was and where
-// its value ends, or -1 if it is uncommon.
-func (r *CallToolResult) readMember(data, name []byte, at int, whole bool) (which, end int) {
-	switch string(name) {
-	case `"content"`:
-		if !whole {
-			if data[at] != '[' {
-				return -1, -1
-			}
-			return 0, jsonx.Skip(data, at)
-		}
-		r.Content, end = readTexts(data, at)
-		return 0, end
-	case `"structuredContent"`:
-		if end = jsonx.SkipDistinct(data, at); end > at {
-			r.StructuredContent = data[at:end:end]
-			if whole {
-				r.StructuredContent = bytes.Clone(r.StructuredContent)
-			}
-		}
-		return 1, end
-	case `"isError"`:
-		if end = jsonx.Skip(data, at); data[at] != 't' && data[at] != 'f' {
-			return -1, -1
-		}
-		r.IsError, r.saidFalse = data[at] == 't', data[at] == 'f'
-		return 2, end
-	case `"resultType"`:
-		if end = jsonx.Skip(data, at); data[at] != '"' {
-			return -1, -1
-		}
-		r.ResultType = jsonx.String(data[at:end])
-		return 3, end
-	case `"_meta"`:
-		if end = jsonx.SkipDistinct(data, at); end < 0 || data[at] != '{' {
-			return -1, -1
-		}
-		r.Meta = Meta{}
-		for key, v := range jsonx.Members(data[at:end]) {
-			r.Meta[jsonx.String(key)] = bytes.Clone(v)
-		}
-		return 4, end
-	}
-	return -1, -1
-}
-
-// readTexts reads an array of blocks that are plain text.
-func readTexts(data []byte, i int) (out []Content, end int) {
-	if data[i] != '[' {
-		return nil, -1
-	}
-	out = []Content{}
-	for i = jsonx.SkipSpace(data, i+1); i < len(data) && data[i] != ']'; i = more(data, i) {
-		var text string
-		if text, i = readText(data, i); i < 0 {
-			return nil, -1
-		}
-		out = append(out, &TextContent{Text: text})
-	}
-	if i >= len(data) {
-		return nil, -1
-	}
-	return out, i + 1
-}
-
-// readText reads a block that is plain text.
-func readText(data []byte, i int) (text string, end int) {
-	if data[i] != '{' {
-		return "", -1
-	}
-	var body []byte
-	typed := false
-	for i = jsonx.SkipSpace(data, i+1); i < len(data) && data[i] != '}'; i = more(data, i) {
-		name, at := memberAt(data, i)
-		if at >= len(data) {
-			return "", -1
-		}
-		i = jsonx.Skip(data, at)
-		value := data[at:i]
-		switch {
-		case string(name) == `"type"` && !typed && string(value) == `"text"`:
-			typed = true
-		case string(name) == `"text"` && body == nil && data[at] == '"':
-			body = value
-		default:
-			return "", -1
-		}
-	}
-	if !typed || body == nil || i >= len(data) {
-		return "", -1
-	}
-	return jsonx.String(body), i + 1
 }

@@ -278,9 +278,6 @@ func Distinct(raw []byte) bool {
 	return i >= 0 && SkipSpace(raw, i) == len(raw)
 }
 
-// SkipDistinct is Skip for a value for which Distinct returns true; for others it returns -1.
-func SkipDistinct(b []byte, i int) int { return distinct(b, i, 0) }
-
 // distinct checks the value at b[i] and returns the index after it, or -1 if it may not be
 // distinct.
 func distinct(b []byte, i, depth int) int {
