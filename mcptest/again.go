@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -12,32 +12,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// rounds holds the last request that repeated a call with the answers to its questions.
-type rounds struct {
-	mu   sync.Mutex
-	last *jsonrpc.Request // guarded by mu; nil if there is none
-}
+// A lastRound is the last request that repeated a call with the answers to its questions; nil if
+// there is none.
+type lastRound = atomic.Pointer[jsonrpc.Request]
 
-// note keeps the request if it has answers.
-func (r *rounds) note(req *jsonrpc.Request) {
-	if jsonx.Member(req.Params, "requestState") == nil && jsonx.Member(req.Params, "inputResponses") == nil {
-		return
+// noteRound keeps the request if it has answers.
+func noteRound(last *lastRound, req *jsonrpc.Request) {
+	if jsonx.Member(req.Params, "requestState") != nil || jsonx.Member(req.Params, "inputResponses") != nil {
+		last.Store(&jsonrpc.Request{Method: req.Method, Params: slices.Clone(req.Params)})
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last = &jsonrpc.Request{Method: req.Method, Params: slices.Clone(req.Params)}
-}
-
-func (r *rounds) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last = nil
-}
-
-func (r *rounds) latest() *jsonrpc.Request {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last
 }
 
 // Again repeats the last round of a call that asked the user: it sends the same answers and the

@@ -7,8 +7,9 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -48,26 +49,11 @@ func Golden(t testing.TB, s *Server, file string) {
 	compare(t, file, string(golden), string(now))
 }
 
-// compare reports the lines from the first to the last that differ in the file and in what came
-// instead.
+// compare fails the test if the file and what came instead differ.
 func compare(t testing.TB, file, want, got string) {
 	t.Helper()
-	was, is := strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")
-	line := 1
-	for ; len(was) > 0 && len(is) > 0 && was[0] == is[0]; line++ {
-		was, is = was[1:], is[1:]
-	}
-	for len(was) > 0 && len(is) > 0 && was[len(was)-1] == is[len(is)-1] {
-		was, is = was[:len(was)-1], is[:len(is)-1]
-	}
-	if len(was)+len(is) > 0 {
-		t.Errorf("mcptest: the server differs from %s; %s\nline %d\nwant:\n%s got:\n%s", file, howToUpdate, line,
-			strings.Join(was[:min(len(was), maxLines)], ""), strings.Join(is[:min(len(is), maxLines)], ""))
-	}
+	assert.Equal(t, want, got, "mcptest: the server differs from %s; %s", file, howToUpdate)
 }
-
-// maxLines limits what [compare] prints of each side.
-const maxLines = 50
 
 func indent(raw []byte) []byte {
 	var b bytes.Buffer

@@ -59,7 +59,7 @@ type Server struct {
 	tasks     bool // the client supports tasks
 	transport transportKind
 	client    *client.Client
-	rounds    *rounds
+	lastRound *lastRound
 }
 
 // New returns a server for the service, reached in memory with the newest protocol version. opts
@@ -74,7 +74,7 @@ type Server struct {
 func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 	t.Helper()
 	checkLeaks(t)
-	s := &Server{t: t, log: &buffer{}, rounds: new(rounds)}
+	s := &Server{t: t, log: &buffer{}, lastRound: new(lastRound)}
 	if srv, ok := service.(*mcpkit.Server); ok {
 		switch {
 		case srv == nil:
@@ -102,7 +102,7 @@ func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 // view returns a copy that is not connected.
 func (s *Server) view() *Server {
 	v := *s
-	v.client, v.rounds = nil, new(rounds)
+	v.client, v.lastRound = nil, new(lastRound)
 	v.answers = slices.Clone(s.answers)
 	return &v
 }
@@ -220,14 +220,14 @@ func (s *Server) target() any {
 
 // handler returns what a transport serves.
 func (s *Server) handler() transport.Handler {
-	return asPrincipal{s.srv, s.principal, s.rounds}
+	return asPrincipal{s.srv, s.principal, s.lastRound}
 }
 
 // asPrincipal is the server for requests of the principal.
 type asPrincipal struct {
 	*mcpkit.Server
 	principal *oauth.Principal
-	rounds    *rounds
+	lastRound *lastRound
 }
 
 // ServeRPC calls the server with the principal in ctx.
@@ -235,7 +235,7 @@ func (a asPrincipal) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer tr
 	if a.principal != nil {
 		ctx = oauth.NewContext(ctx, a.principal)
 	}
-	a.rounds.note(req)
+	noteRound(a.lastRound, req)
 	return a.Server.ServeRPC(ctx, req, peer)
 }
 
@@ -322,13 +322,13 @@ func (s *Server) do(what string, in any, request func(*Result, []client.CallOpti
 		r.arguments, _ = jsonx.Marshal(in) // the request returns the same error
 	}
 	from := s.log.len()
-	s.rounds.forget()
+	s.lastRound.Store(nil)
 	request(r, []client.CallOption{
 		client.LogLevel(protocol.LevelDebug),
 		client.OnProgress(func(p *protocol.ProgressParams) { r.addProgress(p) }),
 		client.OnLog(func(p *protocol.LoggingMessageParams) { r.addMessage(p) }),
 	})
-	r.log, r.last = s.log.since(from), s.rounds.latest()
+	r.log, r.last = s.log.since(from), s.lastRound.Load()
 	r.unanswered = s.handlers == nil && len(s.answers) == 0 && s.Client().Version() >= protocol.V20250618
 	return r
 }

@@ -71,9 +71,9 @@ func TestConversationsThatDifferFail(t *testing.T) {
 	}{
 		{"the same, with white space", "-- client --\n" + call + "\n-- server --\n" + strings.ReplaceAll(answer, `":`, `" : `) + "\n", nil},
 		{"another text", "-- client --\n" + call + "\n-- server --\n" + strings.Replace(answer, "nobody", "ann", 1) + "\n",
-			[]string{"mcptest: the server differs from FILE; -update writes it", "line 22\nwant:\n        \"text\": \"ann\"\n got:\n        \"text\": \"nobody\"\n"}},
-		{"no answer", "-- client --\n" + call + "\n", []string{"want:\n got:\n-- server --\n{\n"}},
-		{"more answers", "-- client --\n" + call + "\n-- server --\n" + answer + "\n" + answer + "\n", []string{`want:`, ` got:`}},
+			[]string{"mcptest: the server differs from FILE; -update writes it", `-        "text": "ann"`, `+        "text": "nobody"`}},
+		{"no answer", "-- client --\n" + call + "\n", []string{"+-- server --\n"}},
+		{"more answers", "-- client --\n" + call + "\n-- server --\n" + answer + "\n" + answer + "\n", []string{"mcptest: the server differs from FILE", `-  "id"`}},
 		{"nothing asked", "-- client --\n{\"jsonrpc\":\"2.0\",\"id\":\"server-1\",\"result\":{}}\n", []string{"(the server has not sent a request)"}},
 		{"another section", "-- golden --\n", []string{"mcptest: FILE: a transcript has only the sections client and server, not \"golden\""}},
 	} {

@@ -110,7 +110,7 @@ var mayImport = map[string][]string{
 	"playground": {"mcpkit", "middleware", "reflectx", "oauth", "transport/streamable", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/sse"},
 
 	"proxy": {"mcpkit", "client", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx"}, // the one place where both sides meet
-	"mcptest": {"mcpkit", "client", "transport", "transport/stdio", "transport/streamable", "oauth", "protocol", "protocol/jsonrpc", "internal/jsonx",
+	"mcptest": {"github.com/stretchr/testify/assert", "mcpkit", "client", "transport", "transport/stdio", "transport/streamable", "oauth", "protocol", "protocol/jsonrpc", "internal/jsonx",
 		"golang.org/x/tools/txtar"}, // in which transcripts are kept
 
 	// The top.
