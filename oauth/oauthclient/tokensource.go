@@ -41,30 +41,21 @@ func FromTokenSource(server string, src oauth2.TokenSource, base http.RoundTripp
 	if err != nil {
 		return nil, err
 	}
-	return &sourceTransport{u, oauth2.ReuseTokenSource(nil, src), cmp.Or(base, http.DefaultTransport)}, nil
+	source := oauth2.ReuseTokenSource(nil, src)
+	return &sourceTransport{u, oauth2.Transport{Source: source, Base: cmp.Or(base, http.DefaultTransport)}}, nil
 }
 
 type sourceTransport struct {
 	server *url.URL
-	src    oauth2.TokenSource
-	base   http.RoundTripper
+	oauth2.Transport
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (s *sourceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !isFor(req, s.server) {
-		return s.base.RoundTrip(req)
+		return s.Base.RoundTrip(req)
 	}
-	tok, err := s.src.Token()
-	if err != nil {
-		if req.Body != nil {
-			_ = req.Body.Close()
-		}
-		return nil, fmt.Errorf("oauthclient: the token source: %w", err)
-	}
-	r := req.Clone(req.Context())
-	tok.SetAuthHeader(r)
-	return s.base.RoundTrip(r)
+	return s.Transport.RoundTrip(req)
 }
 
 // isFor reports whether a request needs a token of a server: it is for its origin, and has no other

@@ -61,5 +61,5 @@ func TestTokensOfATokenSourceStayAtTheServer(t *testing.T) {
 	tr, err = oauthclient.FromTokenSource(s.url, source(func() (*oauth2.Token, error) { return nil, errors.New("no login") }), nil)
 	require.NoError(t, err)
 	_, _, err = post(t, tr, s.url)
-	require.EqualError(t, err, "oauthclient: the token source: no login")
+	require.EqualError(t, err, "no login")
 }

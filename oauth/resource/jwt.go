@@ -117,9 +117,9 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*oauth.Principa
 		return nil, refuse("it is not a signed JWT")
 	}
 	// Keys that the token itself brings or points to (jwk, jku, x5c, x5u) are never used.
-	kind := kindOf(jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType])
-	if kind == otherJWT {
-		return nil, refuse(reasonType)
+	typ := typeOf(jws)
+	if typ != "at+jwt" && typ != "jwt" {
+		return nil, refuse(reasonType) // a proof, an assertion, a logout token
 	}
 	c, err := parseClaims(jws.UnsafePayloadWithoutVerification())
 	if err != nil {
@@ -132,7 +132,7 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*oauth.Principa
 	if err := set.verify(ctx, jws, c.IssuedAt.Time()); err != nil {
 		return nil, err
 	}
-	if kind == untyped && !v.opts.AllowUntyped {
+	if typ != "at+jwt" && !v.opts.AllowUntyped {
 		v.hintOnce.Do(func() {
 			v.opts.Logger.WarnContext(ctx, `resource: a token of the issuer is rejected because its typ is not `+
 				`"at+jwt" (RFC 9068); if its access tokens have no such typ, set Options.AllowUntyped`, "issuer", c.Issuer)
@@ -147,26 +147,13 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*oauth.Principa
 
 const reasonType = "its typ is not that of an access token"
 
-type tokenKind int
-
-const (
-	accessToken tokenKind = iota // "at+jwt"
-	untyped                      // none, or "JWT"
-	otherJWT                     // a proof, an assertion, a logout token
-)
-
-// kindOf reads typ as a media type without the optional prefix "application/" (RFC 7515, section
-// 4.1.9).
-func kindOf(typ any) tokenKind {
-	name, isText := typ.(string)
-	if typ != nil && !isText {
-		return otherJWT
+// typeOf returns the typ of a token, a media type, without the optional prefix "application/" (RFC
+// 7515, section 4.1.9). A token without typ is a "jwt".
+func typeOf(jws *jose.JSONWebSignature) string {
+	typ, ok := jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType]
+	if !ok {
+		return "jwt"
 	}
-	switch strings.TrimPrefix(strings.ToLower(name), "application/") {
-	case "at+jwt":
-		return accessToken
-	case "", "jwt":
-		return untyped
-	}
-	return otherJWT
+	name, _ := typ.(string)
+	return strings.TrimPrefix(strings.ToLower(name), "application/")
 }
