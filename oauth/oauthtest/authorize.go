@@ -1,6 +1,7 @@
 package oauthtest
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	q := r.URL.Query()
-	c, redirect, err := s.redirectOf(q)
+	c, redirect, err := s.redirectOf(r.Context(), q)
 	if err != nil {
 		// Users are never redirected to an unregistered URI.
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -79,11 +80,11 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 }
 
 // redirectOf returns the client and the redirect URI of a request.
-func (s *Server) redirectOf(q url.Values) (*client, *url.URL, error) {
+func (s *Server) redirectOf(ctx context.Context, q url.Values) (*client, *url.URL, error) {
 	if len(q["client_id"]) != 1 || len(q["redirect_uri"]) != 1 {
 		return nil, nil, errors.New("the request needs one client_id and one redirect_uri")
 	}
-	c, err := s.find(q.Get("client_id"))
+	c, err := s.find(ctx, q.Get("client_id"))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,7 @@
 package oauthtest
 
 import (
+	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/subtle"
@@ -32,8 +33,6 @@ const (
 
 // A Client is registered from the start. Without Secret and Key it is a public client.
 type Client struct {
-	// ID is the client's ID. If it is the URL of a client ID metadata document, the server says that it
-	// supports such documents; it does not fetch the document.
 	ID string
 	// Secret authenticates the client, by HTTP Basic or in the form.
 	Secret string
@@ -141,14 +140,35 @@ func checkRedirect(raw, application string) error {
 	return nil
 }
 
-// find returns the client with an ID.
-func (s *Server) find(id string) (*client, error) {
+// find returns the client with an ID: a known client, or the one that its document describes.
+func (s *Server) find(ctx context.Context, id string) (*client, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.clients[id]; c != nil {
+	c := s.clients[id]
+	s.mu.Unlock()
+	if c != nil {
 		return c, nil
 	}
-	return nil, refuse(codeInvalidClient, "unknown client %q", id)
+	u, err := url.Parse(id)
+	if err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || u.User != nil {
+		return nil, refuse(codeInvalidClient, "unknown client %q", id)
+	}
+	doc := metadata.Client{TokenEndpointAuthMethod: authNone}
+	text, err := s.opts.ClientMetadata(ctx, id)
+	if err == nil {
+		err = jsonx.Unmarshal(text, &doc)
+	}
+	switch {
+	case err != nil:
+		return nil, refuse(codeInvalidClient, "the document of the client %q: %v", id, err)
+	case doc.ClientID != id:
+		return nil, refuse(codeInvalidClient, "the document at %q describes the client %q", id, doc.ClientID)
+	case doc.TokenEndpointAuthMethod != authNone:
+		return nil, refuse(codeInvalidClient, "the document at %q names a method with a secret, but documents are public", id)
+	}
+	if c, err = clientOf(&doc); err == nil {
+		c.id = id
+	}
+	return c, err
 }
 
 // authenticate reads the form of a request and returns the client that sends it, or nil if the form
@@ -194,7 +214,7 @@ func (s *Server) authenticate(r *http.Request) (*client, error) {
 	default:
 		id, secret = form.Get("client_id"), form.Get("client_secret")
 	}
-	c, err := s.find(id)
+	c, err := s.find(r.Context(), id)
 	switch {
 	case err != nil:
 		return nil, err

@@ -102,9 +102,13 @@ func TestKnownClientsLogIn(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{
 		NoRegistration: true,
 		Clients: []oauthtest.Client{
-			{ID: document, RedirectURIs: []string{"http://127.0.0.1/callback"}},
 			{ID: "public", RedirectURIs: []string{"http://127.0.0.1/callback"}},
 			{ID: "secret: one", Secret: "s p/a+c%e", RedirectURIs: []string{"http://127.0.0.1/callback"}},
+		},
+		ClientMetadata: func(_ context.Context, url string) ([]byte, error) {
+			require.Equal(t, document, url)
+			return []byte(`{"client_id":"` + document + `","client_name":"App","redirect_uris":["http://127.0.0.1/callback"],
+				"grant_types":["authorization_code","refresh_token"],"token_endpoint_auth_method":"none"}`), nil
 		},
 	})
 	target := protect(t, as, nil)

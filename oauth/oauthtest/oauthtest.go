@@ -3,9 +3,9 @@
 //
 // It implements what MCP requires of authorization servers and what clients use beyond that:
 // metadata (RFC 8414, OpenID Connect Discovery), codes with PKCE S256, rotating refresh tokens,
-// registration (RFC 7591), client credentials, client assertions (RFC 7523), resource indicators (RFC
-// 8707), iss in responses (RFC 9207), introspection (RFC 7662), revocation (RFC 7009) and DPoP (RFC
-// 9449).
+// registration (RFC 7591), client ID metadata documents, client credentials, client assertions (RFC
+// 7523), resource indicators (RFC 8707), iss in responses (RFC 9207), introspection (RFC 7662),
+// revocation (RFC 7009) and DPoP (RFC 9449).
 //
 //	as := oauthtest.New(t, nil)
 //	guard, err := resource.New(resource.Options{Issuer: as.Issuer, Resource: url, InsecureLoopback: true})
@@ -21,6 +21,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,6 +37,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -57,6 +59,9 @@ type Options struct {
 	Clients []Client
 	// NoRegistration disables dynamic registration.
 	NoRegistration bool
+	// ClientMetadata returns the JSON document at the URL that is a client's ID. Nil fetches it: over
+	// https from public addresses, and over http from loopback addresses.
+	ClientMetadata func(ctx context.Context, url string) ([]byte, error)
 
 	// Consent is called for each authorization and may change it. An error denies it. Nil approves as
 	// the subject "user".
@@ -99,6 +104,7 @@ type Server struct {
 	dpop    *dpop.Verifier
 	handler http.Handler
 	client  *http.Client
+	fetcher *http.Client // for metadata documents of clients
 	stop    func()
 
 	mu      sync.Mutex
@@ -172,6 +178,13 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 		stop:   func() {},
 	}
 	s.opts.Lifetime = cmp.Or(s.opts.Lifetime, defaultLifetime)
+	policy := fetch.Policy{InsecureLoopback: true}
+	s.fetcher = policy.Client()
+	if s.opts.ClientMetadata == nil {
+		s.opts.ClientMetadata = func(ctx context.Context, url string) (doc []byte, err error) {
+			return doc, policy.Get(ctx, s.fetcher, url, (*json.RawMessage)(&doc))
+		}
+	}
 	var nonceKey []byte
 	if opts.RequireNonces {
 		nonceKey = []byte(rand.Text() + rand.Text())
@@ -201,6 +214,7 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 func (s *Server) Close() {
 	s.stop()
 	s.client.CloseIdleConnections()
+	s.fetcher.CloseIdleConnections()
 }
 
 // Client returns an HTTP client whose connections close with the server.
@@ -284,7 +298,7 @@ func (s *Server) describe() ([]byte, error) {
 		"token_endpoint_auth_methods_supported":          []string{authNone, authBasic, authPost, authKey},
 		"code_challenge_methods_supported":               []string{"S256"},
 		"authorization_response_iss_parameter_supported": true,
-		"client_id_metadata_document_supported":          slices.ContainsFunc(s.opts.Clients, isDocument),
+		"client_id_metadata_document_supported":          true,
 		"dpop_signing_alg_values_supported":              s.dpop.Algorithms(),
 	}
 	if s.opts.Scopes != nil {
@@ -298,8 +312,6 @@ func (s *Server) describe() ([]byte, error) {
 	}
 	return jsonx.Marshal(doc)
 }
-
-func isDocument(c Client) bool { return strings.HasPrefix(c.ID, "https://") }
 
 func writeJSON(w http.ResponseWriter, status int, doc []byte) {
 	w.Header().Set("Content-Type", "application/json")

@@ -1,6 +1,7 @@
 package oauthtest_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -383,6 +384,38 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, resp.StatusCode)
 }
 
+// The server checks documents for each authorization.
+func TestDocumentsThatAreRefused(t *testing.T) {
+	const id = "https://app.example/client.json"
+	for _, test := range []struct {
+		name, id, err string
+		doc           map[string]any
+	}{
+		{"of another", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" describes the client "https://evil.example/"`, map[string]any{"client_id": "https://evil.example/", "redirect_uris": []string{callback}}},
+		{"with a secret", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" names a method with a secret, but documents are public`, map[string]any{"client_id": id, "redirect_uris": []string{callback}, "token_endpoint_auth_method": "client_secret_post"}},
+		{"without a redirect URI", id, `oauthtest: invalid_redirect_uri: the client needs redirect_uris`, map[string]any{"client_id": id}},
+		{"without a path", "https://app.example", `oauthtest: invalid_client: unknown client "https://app.example"`, nil},
+		{"not protected", "http://app.example/client.json", `oauthtest: invalid_client: unknown client "http://app.example/client.json"`, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			as := oauthtest.New(t, &oauthtest.Options{ClientMetadata: func(_ context.Context, url string) ([]byte, error) {
+				require.Equal(t, id, url)
+				return json.Marshal(test.doc)
+			}})
+			resp := visit(as, with(authorization(), "client_id", test.id))
+			require.Equal(t, http.StatusBadRequest, resp.StatusCode)
+			body, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.Equal(t, test.err+"\n", string(body))
+		})
+	}
+	as := oauthtest.New(t, nil)
+	resp := visit(as, with(authorization(), "client_id", "https://10.0.0.1/client.json"))
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "oauthtest: invalid_client: the document of the client \"https://10.0.0.1/client.json\": the address 10.0.0.1 is not public\n", string(body))
+}
+
 func TestIntrospectionAndRevocationNeedAuthentication(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Clients: known, Opaque: true})
 	token := as.Token(oauthtest.Token{ClientID: "app", Scopes: []string{"read"}, Thumbprint: "key", Claims: map[string]any{"tenant": "t1", "aud": nil}})
@@ -487,7 +520,7 @@ func TestInvalidOptionsAreErrors(t *testing.T) {
 
 // The token endpoint must not issue tokens to strangers, nor panic.
 func FuzzTokenEndpoint(f *testing.F) {
-	as, err := oauthtest.NewHandler("https://as.example", &oauthtest.Options{Clients: known})
+	as, err := oauthtest.NewHandler("https://as.example", &oauthtest.Options{Clients: known, ClientMetadata: func(context.Context, string) ([]byte, error) { return nil, errors.New("nothing is fetched") }})
 	require.NoError(f, err)
 	for _, seed := range []string{
 		"grant_type=authorization_code&client_id=app&code=x&code_verifier=y",
