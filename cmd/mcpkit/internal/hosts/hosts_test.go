@@ -56,7 +56,7 @@ func TestEntriesHaveTheShapeOfTheHost(t *testing.T) {
 	require.Nil(t, Find("emacs"))
 }
 
-// The commands of claude 2, codex 0.1 and gemini 0.4 were run with these words.
+// The commands of Claude Code, Codex and Gemini CLI were run with these words.
 func TestHostsAreToldByTheirOwnCommands(t *testing.T) {
 	const noHeaders = "the command of Codex takes no headers; leave out --header"
 	for _, test := range []struct{ host, program, url, remove string }{
