@@ -7,9 +7,9 @@ SHELL       := bash
 STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-# All modules of this repository, and those that users import.
+# All modules of this repository, and those whose tests need no browser.
 MODULES := $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell git ls-files '*go.mod'))))
-PUBLIC  := . fleet/boltfleet fleet/redisfleet mcptest/browser
+PUBLIC  := . fleet/boltfleet fleet/redisfleet
 
 # Packages with goroutines of their own, which check tests with the race detector.
 RACE := ./client ./internal/conn ./internal/httpserve ./mcpkit ./ext/tasks ./fleet/... ./transport/...
@@ -31,6 +31,7 @@ help: ## list the targets
 test: ## vet and test the modules that users import; installs nothing
 	@command -v redis-server >/dev/null || echo "redis-server is missing: the tests of fleet/redisfleet that need it are skipped"
 	@for dir in $(PUBLIC); do (cd $$dir && echo "test $$dir" && go vet -structtag=false ./... && go test ./...); done
+	@cd mcptest/browser && echo "vet mcptest/browser, which make browser tests in Chromium" && go vet -structtag=false ./...
 
 # run PARTS runs targets in order, and prints the time of each.
 define run
