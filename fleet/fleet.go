@@ -24,7 +24,7 @@ type Options struct {
 	Seal func(id string, plain []byte) []byte
 	Open func(id string, sealed []byte) ([]byte, error)
 
-	// Timeout is how long one operation of the engine may take. Zero means [DefaultTimeout].
+	// Timeout is how long one operation of the engine may take. Zero means 2 seconds.
 	Timeout time.Duration
 
 	// Logger receives warnings for the operator. Nil means slog.Default.
@@ -39,7 +39,7 @@ type Options struct {
 // An Option changes the [Options] that a server chooses.
 type Option func(*Options)
 
-// Timeout sets how long one operation of the engine may take. Zero and less mean [DefaultTimeout].
+// Timeout sets how long one operation of the engine may take. Zero and less mean 2 seconds.
 func Timeout(d time.Duration) Option { return func(o *Options) { o.Timeout = d } }
 
 // Observe sets [Options].Observe. Nil observes nothing.
@@ -48,8 +48,7 @@ func Observe(f func(ctx context.Context, op, set string) (context.Context, func(
 }
 
 const (
-	// DefaultTimeout is how long one operation of an engine may take.
-	DefaultTimeout = 2 * time.Second
+	defaultTimeout = 2 * time.Second // of one operation of the engine
 
 	// Retry is how soon a client may try again after an [UnavailableError].
 	Retry = time.Second
@@ -147,7 +146,7 @@ func New(engine Engine, opts Options) *Fleet {
 		opts.Seal = func(_ string, plain []byte) []byte { return plain }
 		opts.Open = func(_ string, sealed []byte) ([]byte, error) { return sealed, nil }
 	}
-	opts.Timeout = cmp.Or(max(opts.Timeout, 0), DefaultTimeout)
+	opts.Timeout = cmp.Or(max(opts.Timeout, 0), defaultTimeout)
 	opts.Logger = cmp.Or(opts.Logger, slog.Default())
 	name := strings.ToLower(rand.Text()[:12])
 	opts.Logger = opts.Logger.With("replica", name)

@@ -12,16 +12,16 @@ import (
 
 // MemoryOptions limits what an engine in memory keeps. The zero value is ready to use.
 type MemoryOptions struct {
-	MaxBytes int64 // of records and logs, with their indexes; zero means [DefaultMaxBytes]
+	MaxBytes int64 // of records and logs, with their indexes; zero means 512 MiB
 }
 
-// DefaultMaxBytes is the default of [MemoryOptions].MaxBytes.
-const DefaultMaxBytes = 512 << 20
+// defaultMaxBytes is the default of [MemoryOptions].MaxBytes.
+const defaultMaxBytes = 512 << 20
 
 // NewMemory returns an engine in the memory of the process, which is lost with it. When it is full,
 // it refuses what is new until something expires or is deleted.
 func NewMemory(opts MemoryOptions) *Local {
-	return NewLocal(new(memoryTable), cmp.Or(max(opts.MaxBytes, 0), DefaultMaxBytes))
+	return NewLocal(new(memoryTable), cmp.Or(max(opts.MaxBytes, 0), defaultMaxBytes))
 }
 
 // A memoryTable is a [Table] in memory: sorted chunks of sorted pairs.

@@ -23,20 +23,14 @@ import (
 // noTimeout is the value of a duration option for "no limit". Zero means that it is not set.
 const noTimeout time.Duration = -1
 
-// DefaultToolTimeout is the default of [ToolTimeout].
-const DefaultToolTimeout = 30 * time.Second
-
-// DefaultPageSize is the default of [PageSize].
-const DefaultPageSize = 1000
-
-// DefaultMaxResultBytes is the default of [MaxResultBytes].
-const DefaultMaxResultBytes = 16 << 20
-
-// DefaultQuestionTimeout is the default of [QuestionTimeout].
-const DefaultQuestionTimeout = 10 * time.Minute
-
-// DefaultMaxOverdue is the default of [MaxOverdue].
-const DefaultMaxOverdue = 32
+// The defaults of the options.
+const (
+	defaultToolTimeout     = 30 * time.Second
+	defaultPageSize        = 1000
+	defaultMaxResultBytes  = 16 << 20
+	defaultQuestionTimeout = 10 * time.Minute
+	defaultMaxOverdue      = 32
+)
 
 // config holds the options of a Server. It does not change after New.
 type config struct {
@@ -169,27 +163,27 @@ func Logger(l *slog.Logger) Option {
 //
 // A method that does not return in time is overdue: it continues with its ended context, and keeps
 // the values of [Provide] until it returns. The server logs it once and counts it in
-// [Server.Overdue]; see [MaxOverdue]. 0 means no limit. The default is [DefaultToolTimeout].
+// [Server.Overdue]; see [MaxOverdue]. 0 means no limit. The default is 30 seconds.
 func ToolTimeout(d time.Duration) Option {
 	return atLeast("ToolTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.toolTimeout = cmp.Or(d, noTimeout) })
 }
 
 // MaxOverdue limits how many methods of one tool, prompt or resource may be overdue (see
 // [ToolTimeout]). At the limit, further calls get an [*OverdueError], since each overdue method
-// holds memory and a goroutine. 0 means no limit. The default is [DefaultMaxOverdue].
+// holds memory and a goroutine. 0 means no limit. The default is 32.
 func MaxOverdue(n int) Option {
 	return atLeast("MaxOverdue", n, 0, "the number is negative; 0 means no limit", func(c *config) { c.maxOverdue = n })
 }
 
 // QuestionTimeout limits how long a question to a legacy client, such as [Elicit], may be open.
 // When the time is up, the question returns an error, whose text the caller sees. 0 means no limit.
-// The default is [DefaultQuestionTimeout].
+// The default is 10 minutes.
 func QuestionTimeout(d time.Duration) Option {
 	return atLeast("QuestionTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.questions = d })
 }
 
 // PageSize sets how many items, at least 1, a page of a list holds. The default is
-// [DefaultPageSize].
+// 1,000.
 func PageSize(n int) Option {
 	return atLeast("PageSize", n, 1, "a page holds at least 1 item", func(c *config) { c.pageSize = n })
 }
@@ -201,7 +195,7 @@ func ListTTL(d time.Duration) Option {
 }
 
 // MaxResultBytes limits what is collected from an io.Reader or an iterator that a method returns,
-// in bytes; n is at least 1. The default is [DefaultMaxResultBytes].
+// in bytes; n is at least 1. The default is 16 MiB.
 func MaxResultBytes(n int) Option {
 	return atLeast("MaxResultBytes", n, 1, "a result needs at least 1 byte", func(c *config) { c.maxResultBytes = n })
 }
@@ -361,11 +355,11 @@ func newRegistration(service any, opts []ServiceOption) registration {
 func newConfig[O ServeOption](service any, opts []O) (*config, error) {
 	c := &config{
 		logger:         slog.Default(),
-		toolTimeout:    DefaultToolTimeout,
-		questions:      DefaultQuestionTimeout,
-		maxOverdue:     DefaultMaxOverdue,
-		pageSize:       DefaultPageSize,
-		maxResultBytes: DefaultMaxResultBytes,
+		toolTimeout:    defaultToolTimeout,
+		questions:      defaultQuestionTimeout,
+		maxOverdue:     defaultMaxOverdue,
+		pageSize:       defaultPageSize,
+		maxResultBytes: defaultMaxResultBytes,
 		providers:      map[reflect.Type]reflectx.Injector{},
 		given:          registration{service: service},
 	}

@@ -104,8 +104,8 @@ func (a *app) serve(ctx context.Context, ln net.Listener, drain time.Duration) e
 	a.ready.Drain()
 	time.Sleep(drain)
 
-	// Longer than any tool may run, so no call is cancelled.
-	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpkit.DefaultToolTimeout+5*time.Second)
+	// Longer than the 30 s that a tool may run, so no call is cancelled.
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 35*time.Second)
 	defer cancel()
 	return errors.Join(echomcp.Shutdown(bound, server, a.mcp), a.server.Close())
 }

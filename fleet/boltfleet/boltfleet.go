@@ -31,13 +31,13 @@ import (
 // Options configures an engine. The zero value is valid.
 type Options struct {
 	// MaxBytes is how much of the file may be in use. Beyond it, what is new is refused with an
-	// error until something expires or is deleted. Zero means [DefaultMaxBytes].
+	// error until something expires or is deleted. Zero means 4 GiB.
 	MaxBytes int64
 }
 
 const (
-	// DefaultMaxBytes is the default of [Options].MaxBytes.
-	DefaultMaxBytes = 4 << 30
+	// defaultMaxBytes is the default of [Options].MaxBytes.
+	defaultMaxBytes = 4 << 30
 
 	lockTimeout = 5 * time.Second
 	batchDelay  = time.Millisecond // in which the changes of other callers join a transaction
@@ -85,7 +85,7 @@ func Open(path string, opts *Options) (*fleet.Local, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("boltfleet: %s: %w", path, err), db.Close())
 	}
-	return fleet.NewLocal(&table{db}, cmp.Or(max(opts.MaxBytes, 0), DefaultMaxBytes)), nil
+	return fleet.NewLocal(&table{db}, cmp.Or(max(opts.MaxBytes, 0), defaultMaxBytes)), nil
 }
 
 // A table is a [fleet.Table] in a file.
