@@ -187,7 +187,7 @@ func (s *source) begin(ctx context.Context) (first []byte, whole bool, err error
 		select {
 		case s.ask <- s.buf[n:]:
 		case <-s.over:
-			return nil, false, context.Cause(ctx)
+			return nil, false, s.ended()
 		}
 		select {
 		case got := <-s.got:

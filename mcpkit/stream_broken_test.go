@@ -404,6 +404,7 @@ func TestReadersThatBlockHoldUpTheirOwnCallAlone(t *testing.T) {
 			c.send(readOf("b://late-stuck", false))
 			c.send(listRequest)
 			c.listed()
+			synctest.Wait()
 			c.send(cancel)
 			synctest.Wait()
 			c.works()
