@@ -33,23 +33,25 @@ func (e *StalledError) Error() string {
 // added meanwhile goes out with its next write.
 //
 // Responses never wait for room, so a finished call holds nothing but its bytes here. These are owed
-// until they are written. While too many bytes are owed, nothing is read from the peer. Other
-// messages wait for room before they are added.
+// until they are written. While too many bytes are owed, nothing is read from the peer. Bytes of
+// results that are still collected are reserved, which stops nothing: the peer may cancel their calls.
+// Other messages wait for room before they are added.
 type output struct {
 	wire         Wire
 	failed       chan struct{} // closed when the wire failed, or by close
 	writeTimeout time.Duration // not positive: none
-	maxUnsent    int64         // of owed
+	maxUnsent    int64         // of owed and reserved together
 
-	mu      sync.Mutex
-	lines   []byte        // whole lines to write; guarded by mu
-	unpaid  int64         // bytes of lines that are responses; guarded by mu
-	owed    int64         // bytes of responses that are not written, or reserved; guarded by mu
-	unsent  int           // bytes that are not written; guarded by mu
-	spare   []byte        // for the next lines; guarded by mu
-	writing bool          // a goroutine writes; guarded by mu
-	err     error         // why writing failed; guarded by mu
-	changed chan struct{} // closed when there is more room, or nothing left to write; nil if nobody waits; guarded by mu
+	mu       sync.Mutex
+	lines    []byte        // whole lines to write; guarded by mu
+	unpaid   int64         // bytes of lines that are responses; guarded by mu
+	owed     int64         // bytes of responses that are not written; guarded by mu
+	reserved int64         // bytes of responses that are not added yet; guarded by mu
+	unsent   int           // bytes that are not written; guarded by mu
+	spare    []byte        // for the next lines; guarded by mu
+	writing  bool          // a goroutine writes; guarded by mu
+	err      error         // why writing failed; guarded by mu
+	changed  chan struct{} // closed when there is more room, or nothing left to write; nil if nobody waits; guarded by mu
 }
 
 func (o *output) start(w Wire, opts *Options) {
@@ -215,7 +217,7 @@ func (o *output) offer(n *jsonrpc.Request) error {
 func (o *output) respond(r *jsonrpc.Response, reserved int64, end func() (wanted bool)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.owed -= reserved
+	o.reserved -= reserved
 	// The peer may reuse the ID once it has the response. A drain that waits for
 	// the last call to end must find its response here.
 	if !end() || o.err != nil {
@@ -236,7 +238,7 @@ func (o *output) refuse(r *jsonrpc.Response) {
 func (o *output) array(parts [][]byte, reserved int64, end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.owed -= reserved
+	o.reserved -= reserved
 	end()
 	if len(parts) == 0 || o.err != nil {
 		return
@@ -256,7 +258,7 @@ func (o *output) reserve(bytes int64) *jsonrpc.Error {
 	if err := o.tooMuch(bytes); err != nil {
 		return err
 	}
-	o.owed += bytes
+	o.reserved += bytes
 	return nil
 }
 
@@ -264,17 +266,17 @@ func (o *output) reserve(bytes int64) *jsonrpc.Error {
 func (o *output) unreserve(bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.owed -= bytes
-	o.signal()
+	o.reserved -= bytes
 }
 
 // tooMuch returns an error that replaces a response of so many bytes if too much would wait, or
 // else nil. The caller holds mu.
 func (o *output) tooMuch(bytes int64) *jsonrpc.Error {
-	if o.owed == 0 || o.owed+bytes <= o.maxUnsent || bytes < 1<<10 {
+	waiting := o.owed + o.reserved
+	if waiting == 0 || waiting+bytes <= o.maxUnsent || bytes < 1<<10 {
 		return nil
 	}
-	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: responses of %d bytes wait to be read", o.owed)
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: responses of %d bytes wait to be read", waiting)
 }
 
 // size returns the approximate length of r on the wire.

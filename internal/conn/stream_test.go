@@ -75,6 +75,27 @@ func TestNothingIsSentOfAStreamedResultThatThePeerCancels(t *testing.T) {
 	})
 }
 
+// What is collected of a result is not owed to the peer yet: the peer may cancel it.
+func TestMessagesAreReadWhileALargeResultIsCollected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{methods: methods{"stuck": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(w io.Writer) error {
+				if _, err := w.Write(bytes.Repeat([]byte{'1'}, 2*conn.StopReadingAt)); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}}
+		}}}, nil)
+		p.send(request(1, "stuck"))
+		synctest.Wait()
+		p.send(request(2, "ping"))
+		require.Equal(t, answer(2, `"ping"`), p.receive())
+		p.send(cancelOf(1))
+		p.hangUp()
+	})
+}
+
 func TestLargerStreamedResultsAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := 0
