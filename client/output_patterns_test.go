@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -16,13 +15,11 @@ func TestPatternsOfServersAreNotCompiled(t *testing.T) {
 	schema := fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string","pattern":"%s"},"b":{"type":"integer"}}}`, pattern)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	begun := time.Now()
 	faults, err := newOutputSchema([]byte(schema), false).check([]byte(`{"a":"x","b":"x"}`))
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	require.Equal(t, []string{`at "/b": got string, want integer`}, faults, "the other keywords are checked")
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
-	require.Less(t, time.Since(begun), time.Second)
 }
 
 func TestPatternsAreCheckedOnlyIfTheProgramTrustsTheServer(t *testing.T) {

@@ -21,9 +21,6 @@ func AppendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	if !v.IsValid() {
 		return append(dst, "null"...), nil
 	}
-	if !fast {
-		return Append(dst, v.Interface())
-	}
 	t := v.Type()
 	w, ok := writers.Load(t)
 	if !ok {
@@ -38,10 +35,6 @@ func AppendValue(dst []byte, v reflect.Value) ([]byte, error) {
 
 // MarshalValue returns v as JSON. The result is the same as that of [Marshal]; see [AppendValue].
 func MarshalValue(v reflect.Value) (string, error) {
-	if !fast {
-		text, err := AppendValue(nil, v)
-		return string(text), err
-	}
 	room := rooms.Get().(*[]byte)
 	b, err := AppendValue((*room)[:0], v)
 	if err != nil {

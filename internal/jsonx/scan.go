@@ -78,7 +78,7 @@ func skipString(b []byte, i int) int {
 // there is none. Text that contains JSON has one every few bytes, other text has few.
 func quoteOrSlash(b []byte, i int) int {
 	const lows, highs, words, window = 0x0101010101010101, 0x8080808080808080, 8, 1 << 10
-	for n := 0; fast && i+8 <= len(b); i += 8 {
+	for n := 0; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := w^lows*'"', w^lows*'\\'
 		if m := ((quote-lows)&^quote | (slash-lows)&^slash) & highs; m != 0 {

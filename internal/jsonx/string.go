@@ -16,7 +16,7 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 	clean := 0 // words in a row with nothing to escape
 	for i := 0; i < len(s); {
 		c := s[i]
-		if fast && i+8 <= len(s) {
+		if i+8 <= len(s) {
 			w := word(s[i : i+8])
 			binary.LittleEndian.PutUint64(out[j:], w)
 			m := Special(w)

@@ -282,9 +282,6 @@ func instance(info *types.Info, fun ast.Expr) *types.TypeList {
 	return nil
 }
 
-// IsLibrary reports whether the package is package mcpkit itself.
-func IsLibrary(p *types.Package) bool { return p != nil && p.Path() == module+"/mcpkit" }
-
 // isMcpkit reports whether p is mcpkit or mcptest, whose functions take services.
 func isMcpkit(p *types.Package) bool {
 	return p != nil && (p.Path() == module+"/mcpkit" || p.Path() == module+"/mcptest")
