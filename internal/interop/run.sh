@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests mcpkit with other SDKs: their clients with mcpkit's servers, and mcpkit's client with their
 # servers. It installs what package-lock.json pins into .cache/interop, and runs the tests of this
-# module. See docs/howto/run-interop.md.
+# module. See README.md.
 #
 # usage: internal/interop/run.sh [WORD...]   with words, only the rows whose names contain all of them, such as `go-sdk http`
 #   CI=true                          fails if npm is missing; otherwise only the rows without Node.js run

@@ -1,5 +1,5 @@
 // Package routers mounts a server in net/http, chi, gin and fiber, behind a middleware of each that
-// knows the caller. docs/howto/mount-in-other-routers.md shows these functions.
+// knows the caller. docs/howto/mount.md shows these functions.
 package routers
 
 //lint:file-ignore U1000 The guide shows these functions, and the tests call them.
