@@ -10,15 +10,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/base"
-	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/notes"
+	"github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/base"
+	"github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/notes"
 )
 
 // A program has the same descriptions with its source and without.
 func TestRegisteredDescriptionsMatchTheSource(t *testing.T) {
-	const root = "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/"
-	RegisterDescriptions(root+"notes", CollectDescriptions(os.DirFS("internal/fixture/notes"), "notes"))
-	RegisterDescriptions(root+"base", CollectDescriptions(os.DirFS("internal/fixture/base"), "base"))
+	const root = "github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/"
+	RegisterDescriptions(root+"notes", CollectDescriptions(os.DirFS("testdata/fixture/notes"), "notes"))
+	RegisterDescriptions(root+"base", CollectDescriptions(os.DirFS("testdata/fixture/base"), "base"))
 	t.Cleanup(forgetDescriptions)
 
 	registered, source := RegisteredDescriptions(), sources(t)["disk"]
@@ -50,7 +50,7 @@ func TestRegisteredDescriptionsMatchTheSource(t *testing.T) {
 }
 
 func TestCollectDescriptionsKeys(t *testing.T) {
-	descriptions := CollectDescriptions(os.DirFS("internal/fixture/base"), "base")
+	descriptions := CollectDescriptions(os.DirFS("testdata/fixture/base"), "base")
 	require.Equal(t, map[string]string{
 		"Root":           "Root is two levels away from what embeds it.",
 		"Root.Reach":     "Reach is promoted twice.",
@@ -75,8 +75,8 @@ func TestCollectDescriptionsKeys(t *testing.T) {
 		"Level#1":        "20 hurts",
 		"Level#2":        "40 Deafening is not for people.",
 	}, descriptions)
-	require.Empty(t, CollectDescriptions(os.DirFS("internal/fixture/base"), "main"))
-	require.Empty(t, CollectDescriptions(os.DirFS("internal/fixture/nowhere"), "base"))
+	require.Empty(t, CollectDescriptions(os.DirFS("testdata/fixture/base"), "main"))
+	require.Empty(t, CollectDescriptions(os.DirFS("testdata/fixture/nowhere"), "base"))
 }
 
 func TestRegisterDescriptionsMergesCalls(t *testing.T) {

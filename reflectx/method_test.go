@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/base"
-	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/notes"
+	"github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/base"
+	"github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/notes"
 )
 
 // place returns the file that declares a method.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/base"
-	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/notes"
+	"github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/base"
+	"github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/notes"
 )
 
 // sources returns the two kinds of descriptions that read source. Their texts are the same.
@@ -22,7 +22,7 @@ func sources(t *testing.T) map[string]Descriptions {
 	require.NoError(t, err)
 	return map[string]Descriptions{
 		"disk":     SourceDescriptions(),
-		"embedded": EmbeddedDescriptions(os.DirFS("internal/fixture"), "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture"),
+		"embedded": EmbeddedDescriptions(os.DirFS("testdata/fixture"), "github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture"),
 	}
 }
 
@@ -208,7 +208,7 @@ func TestSourceIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func FuzzSource(f *testing.F) {
-	for _, file := range []string{"internal/fixture/notes/notes.go", "internal/fixture/base/base.go"} {
+	for _, file := range []string{"testdata/fixture/notes/notes.go", "testdata/fixture/base/base.go"} {
 		src, err := os.ReadFile(file)
 		require.NoError(f, err)
 		f.Add(src)

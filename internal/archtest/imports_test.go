@@ -54,10 +54,9 @@ var mayImport = map[string][]string{
 	"internal/conn":        {"transport", "protocol/jsonrpc", "protocol"},
 	"reflectx": {"internal/jsonx", "internal/nearest", "internal/uritemplate",
 		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10",
-		"golang.org/x/mod/modfile", "golang.org/x/mod/module"}, // to find the source of packages
+		"golang.org/x/mod/modfile"}, // to find the source of packages
 	"reflectx/rawschema": {"internal/jsonx", "reflectx", "github.com/santhosh-tekuri/jsonschema/v6",
 		"golang.org/x/text/language", "golang.org/x/text/message"}, // in which santhosh-tekuri/jsonschema words its errors
-	"reflectx/internal/fixture/...": {"reflectx/internal/fixture/base"}, // what its tests read
 
 	// Bindings.
 	"transport/inmem":         {"internal/conn", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx"},
