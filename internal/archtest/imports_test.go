@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"transport/inmem":         {"internal/conn", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx"},
 	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "oauth", "internal/conn"},
 	"transport/streamable":    {"fleet", "internal/admission", "internal/conn", "transport", "protocol", "protocol/jsonrpc", "oauth", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
-	"transport/sse":           {"fleet", "internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/sse", "internal/httpguard", "internal/httpserve"},
+	"transport/sse":           {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/transporttest": {"internal/leaktest", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
 	"oauth/internal/metadata": {}, // documents and challenges; fetches nothing

@@ -23,10 +23,6 @@ type session struct {
 	id    string
 	owner string // key of the principal who opened it
 	wire  *wire
-
-	// Of a fleet only:
-	key     string        // in the store
-	arrived chan struct{} // receives when another replica has got messages; holds one
 }
 
 // serveStream opens a session, which lasts as long as the stream.
@@ -51,12 +47,6 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	// At least 128 random bits, in characters that a URL allows.
 	s := &session{id: rand.Text(), owner: oauth.FromContext(r.Context()).Key()}
 	s.wire = newWire(w, flush, h.opts.WriteTimeout)
-	end, err := h.replica.announce(r.Context(), s)
-	if err != nil {
-		h.unavailable(w, r, err)
-		return
-	}
-	defer end()
 	h.add(s)
 	defer h.remove(s)
 	if err := s.wire.open(h.endpoint(r, s.id)); err != nil {
@@ -69,7 +59,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 		// Ends with the session.
 		go s.wire.keepAlive(alive, h.opts.KeepAlive)
 	}
-	err = open.Serve(r, s.wire, h.rpc, conn.Options{
+	err := open.Serve(r, s.wire, h.rpc, conn.Options{
 		MaxInFlight:      h.opts.MaxInFlight,
 		MaxInFlightBytes: h.opts.MaxInFlightBytes,
 		DrainTimeout:     h.opts.ShutdownTimeout,
@@ -116,7 +106,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 	s := h.session(ids[0], oauth.FromContext(r.Context()).Key())
 	if s == nil {
-		h.serveForeign(w, r, ids[0])
+		refuse(w, r, "session is unknown or has ended; open a new stream", http.StatusNotFound)
 		return
 	}
 	body, account, ok := h.read(w, r)

@@ -8,9 +8,8 @@
 // everything in "message" events on the stream. The stream is the session: when it ends, its calls
 // are cancelled. Package internal/conn describes order, cancellation and limits.
 //
-// In a fleet, messages may be sent to any replica, which passes them on to the one that has the
-// stream. They are handled with the claims of the token of the stream, and the scopes of their own.
-// When that replica ends, so does the session.
+// A session is in the process that has its stream. A load balancer in front of several replicas has
+// to send the messages of a client there, too.
 package sse
 
 import (
@@ -132,8 +131,6 @@ type Handler struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session // guarded by mu
-
-	replica *replica // nil outside of a fleet
 }
 
 // NewHandler returns a Handler that passes the messages it receives to h.
@@ -142,7 +139,6 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.conns = httpserve.NewConnections(x.opts.MaxSessions, x.opts.TrustedProxies)
 	x.bodies = admission.NewBudget(maxHeldBytes, maxHeldBytesTotal)
-	x.join()
 	return x
 }
 
