@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // toolArguments reads name=text and name:=json.
@@ -92,9 +89,6 @@ func runCall(ctx context.Context, r *remote, object string, start bool) error {
 			}
 		}
 		res, err := call(ctx, name, in, r.callOptions()...)
-		if err != nil { // some servers report an unknown tool as a protocol error, others as a tool error
-			r.suggest(name, err, namesOf(c.Tools(ctx), func(t *protocol.Tool) string { return t.Name }))
-		}
 		if res == nil || err != nil && !r.asJSON {
 			return err
 		}
@@ -154,28 +148,6 @@ func asWanted(args map[string]any, name string, tools iter.Seq2[*protocol.Tool, 
 	return nil
 }
 
-// namesOf returns the names of what a server lists, or nil if that fails.
-func namesOf[T any](list iter.Seq2[T, error], nameOf func(T) string) []string {
-	var names []string
-	for v, err := range list {
-		if err != nil {
-			return nil
-		}
-		names = append(names, nameOf(v))
-	}
-	return names
-}
-
-// suggest keeps as advice what may have been meant by a name that the server does not list.
-func (r *remote) suggest(name string, err error, listed []string) {
-	if !is[*jsonrpc.Error](err) && !is[*client.ToolError](err) || slices.Contains(listed, name) {
-		return
-	}
-	if hint := nearest.Of(name, listed); hint != "" && !strings.Contains(err.Error(), "did you mean") {
-		r.hint = fmt.Sprintf("the server does not list %q; did you mean %q?", name, hint)
-	}
-}
-
 func readCommand(std streams) *cobra.Command {
 	var watch bool
 	cmd := remoteCommand(std, &cobra.Command{
@@ -223,7 +195,6 @@ func runRead(ctx context.Context, r *remote, watch bool) error {
 func (r *remote) read(ctx context.Context, c *client.Client) error {
 	res, err := c.ReadResource(ctx, r.rest[0], r.callOptions()...)
 	if err != nil {
-		r.suggest(r.rest[0], err, namesOf(c.Resources(ctx), func(v *protocol.Resource) string { return v.URI }))
 		return err
 	}
 	var blocks []protocol.Content
@@ -275,7 +246,6 @@ func runPrompt(ctx context.Context, r *remote) error {
 	return r.with(ctx, func(c *client.Client) error {
 		res, err := c.GetPrompt(ctx, r.rest[0], args, r.callOptions()...)
 		if err != nil {
-			r.suggest(r.rest[0], err, namesOf(c.Prompts(ctx), func(p *protocol.Prompt) string { return p.Name }))
 			return err
 		}
 		var blocks []protocol.Content

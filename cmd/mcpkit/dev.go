@@ -209,9 +209,6 @@ func (t *devHTTP) Serve(ctx context.Context, h transport.Handler) error {
 	mux := http.NewServeMux()
 	mux.Handle(streamable.DefaultPath, endpoint)
 	mux.Handle(playgroundPath, t.page)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "the MCP endpoint is "+streamable.DefaultPath+", and the playground is "+playgroundPath, http.StatusNotFound)
-	})
 	defer endpoint.Close()
 	return httpserve.Run(ctx, t.listener, &http.Server{Handler: mux}, func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
@@ -281,32 +278,12 @@ func (d *development) report(e dev.Event) {
 			d.err.setStatus(d.err.paint(faint, "building …"))
 		}
 	case dev.Ready:
-		d.say("%s %s; built in %s, started in %s", d.err.paint(green, "ready:"), contents(e), round(d.took), round(e.Took))
+		d.say("%s built in %s, started in %s", d.err.paint(green, "ready:"), round(d.took), round(e.Took))
 	case dev.Built:
 		d.took = e.Took
 	case dev.NotBuilt, dev.NotReady:
 		d.say("%s", d.err.paint(red, clean(dev.Shorten(e.Fault, shownLines, 1<<20))))
 	}
-}
-
-// contents says what a program has: "3 tools, 1 prompt".
-func contents(e dev.Event) string {
-	var parts []string
-	for _, part := range []struct {
-		n    int
-		name string
-	}{{e.Tools, "tool"}, {e.Prompts, "prompt"}, {e.Resources, "resource"}} {
-		switch {
-		case part.n == 1:
-			parts = append(parts, "1 "+part.name)
-		case part.n > 1:
-			parts = append(parts, fmt.Sprintf("%d %ss", part.n, part.name))
-		}
-	}
-	if parts == nil {
-		return "nothing to serve yet"
-	}
-	return strings.Join(parts, ", ")
 }
 
 func round(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }

@@ -76,7 +76,7 @@ func TestDevServesOverStdioAndHTTP(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool {
-		return strings.Contains(log.String(), "mcpkit dev: ready: 3 tools, 1 resource; built in ")
+		return strings.Contains(log.String(), "mcpkit dev: ready: built in ")
 	}, time.Minute, time.Millisecond)
 
 	require.Contains(t, log.String(), `arguments ["-http" ""]`+"\n")

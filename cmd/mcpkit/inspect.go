@@ -75,11 +75,11 @@ func runList(ctx context.Context, r *remote) error {
 				r.out.line(r.out.paint(faint, fmt.Sprintf("%-9s", kind)), r.out.paint(bold, fmt.Sprintf("%-24s", cleanLine(name))), clean(first))
 			}
 			for _, v := range l.Tools {
-				first, _, _ := strings.Cut(v.Description, "\n")
+				kind := "tool"
 				if v.OnlyAsTask() {
-					first = strings.TrimSpace(first + " (only as a task)")
+					kind = "task tool"
 				}
-				line("tool", v.Name, first)
+				line(kind, v.Name, v.Description)
 			}
 			for _, v := range l.Prompts {
 				line("prompt", v.Name, v.Description)
@@ -148,7 +148,7 @@ func (r *remote) writeOverview(o *overview) {
 			speaks += ", " + string(v)
 		}
 	}
-	out.line(cleanLine(speaks + families(o.Versions)))
+	out.line(cleanLine(speaks))
 	if can, err := jsonx.Marshal(o.Capabilities); err == nil && len(memberNames(can)) > 0 {
 		out.line(cleanLine("can " + strings.Join(memberNames(can), ", ")))
 	}
@@ -178,19 +178,6 @@ func (r *remote) writeOverview(o *overview) {
 		out.heading("template", v.URITemplate, v.MIMEType)
 		out.indented("  ", v.Description)
 	}
-}
-
-// families names the families that the versions belong to.
-func families(all []protocol.Version) string {
-	modern := slices.ContainsFunc(all, protocol.Version.Modern)
-	legacy := slices.ContainsFunc(all, protocol.Version.Legacy)
-	switch {
-	case modern && legacy:
-		return " (legacy and modern)"
-	case modern:
-		return " (modern)"
-	}
-	return " (legacy)"
 }
 
 func (s *screen) heading(kind, name, more string) {
@@ -239,7 +226,7 @@ func (r *remote) writeSchema(verb string, schema json.RawMessage) {
 		return
 	}
 	if object.Properties == nil {
-		r.out.line("  "+verb, r.out.paint(faint, cleanLine(typeName(schema, ""))))
+		r.out.line("  "+verb, r.out.paint(faint, cleanLine(typeName(schema))))
 		return
 	}
 	for key, raw := range jsonx.Members(object.Properties) {
@@ -251,16 +238,16 @@ func (r *remote) writeSchema(verb string, schema json.RawMessage) {
 		if slices.Contains(object.Required, name) {
 			optional = ""
 		}
-		kind := typeName(raw, member.Description)
-		if limits := bounds(raw); limits != "" {
-			kind += " (" + limits + ")"
+		kind := typeName(raw)
+		if within := bounds(raw); within != "" {
+			kind += " (" + within + ")"
 		}
 		r.out.line("  "+verb, r.out.paint(bold, cleanLine(name))+optional, r.out.paint(faint, cleanLine(kind)), cleanLine(member.Description))
 	}
 }
 
-// typeName describes the type of a schema. It lists the constants unless the description does.
-func typeName(schema json.RawMessage, description string) string {
+// typeName describes the type of a schema.
+func typeName(schema json.RawMessage) string {
 	var s struct {
 		Type   any               `json:"type"`
 		Format string            `json:"format"`
@@ -276,14 +263,14 @@ func typeName(schema json.RawMessage, description string) string {
 	}
 	name, isName := s.Type.(string)
 	switch {
-	case len(s.Enum) > 0 && !(isName && namesAll(description, s.Enum)):
+	case len(s.Enum) > 0:
 		all := make([]string, len(s.Enum))
 		for i, v := range s.Enum {
 			all[i] = string(v)
 		}
 		return strings.Join(all, " | ")
 	case name == "array" && s.Items != nil:
-		return "array of " + typeName(s.Items, description)
+		return "array of " + typeName(s.Items)
 	case s.Format != "":
 		return s.Format
 	case isName:
@@ -292,22 +279,9 @@ func typeName(schema json.RawMessage, description string) string {
 	return "anything"
 }
 
-// namesAll reports whether a text contains each of the constants.
-func namesAll(text string, constants []json.RawMessage) bool {
-	for _, c := range constants {
-		if !strings.Contains(text, plain(c)) {
-			return false
-		}
-	}
-	return true
-}
-
-// plain returns a constant of a schema without quotes.
-func plain(constant json.RawMessage) string {
-	if jsonx.Kind(constant) == '"' {
-		return jsonx.String(constant)
-	}
-	return string(constant)
+// limits are the keywords of a schema that inspect shows.
+var limits = []string{
+	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "pattern", "default",
 }
 
 // bounds describes the limits of a schema and its default.
@@ -316,32 +290,13 @@ func bounds(schema json.RawMessage) string {
 	if json.Unmarshal(schema, &s) != nil {
 		return ""
 	}
-	span := func(low, high, unit string) string {
-		low, high = string(s[low]), string(s[high])
-		switch {
-		case low == "" && high == "":
-			return ""
-		case low == high:
-			return low + unit
-		case high == "":
-			return "at least " + low + unit
-		case low == "":
-			return "at most " + high + unit
+	var all []string
+	for _, key := range limits {
+		if s[key] != nil {
+			all = append(all, key+" "+string(s[key]))
 		}
-		return low + " to " + high + unit
 	}
-	with := func(before, value string) string {
-		if value == "" {
-			return ""
-		}
-		return before + value
-	}
-	return joined(", ",
-		span("minimum", "maximum", ""),
-		with("more than ", string(s["exclusiveMinimum"])), with("less than ", string(s["exclusiveMaximum"])),
-		with("a multiple of ", string(s["multipleOf"])),
-		span("minLength", "maxLength", " characters"), span("minItems", "maxItems", " items"),
-		with("matches ", plain(s["pattern"])), with("default ", string(s["default"])))
+	return strings.Join(all, ", ")
 }
 
 func memberNames(object []byte) []string {

@@ -122,20 +122,6 @@ func TestServersGetTheVariablesThatFlagsName(t *testing.T) {
 	}
 }
 
-func TestAWithheldVariableThatTheServerNamesIsNoticed(t *testing.T) {
-	t.Setenv("MCPKIT_TEST_DSN", "file.db")
-	code, _, errs := said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN")
-	require.Equal(t, exitFault, code)
-	require.Equal(t, `mcpkit call: tool "needs": set MCPKIT_TEST_DSN first
-mcpkit call: MCPKIT_TEST_DSN of your environment is withheld from the server; write --env MCPKIT_TEST_DSN to pass it on
-`, errs)
-	code, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_DSN", "-o", "json")
-	require.Equal(t, exitFault, code)
-	require.Equal(t, "mcpkit call: MCPKIT_TEST_DSN of your environment is withheld from the server; write --env MCPKIT_TEST_DSN to pass it on\n", errs)
-	_, _, errs = said(t, "call", lab(t), "needs", "name=MCPKIT_TEST_UNSET")
-	require.NotContains(t, errs, "withheld")
-}
-
 func TestOnATerminalWithheldVariablesAreCounted(t *testing.T) {
 	t.Setenv("MCPKIT_TEST_DSN", "file.db")
 	t.Setenv("NO_COLOR", "1")
@@ -150,18 +136,6 @@ func TestOnATerminalWithheldVariablesAreCounted(t *testing.T) {
 		}
 		require.Regexp(t, `^\(\d+ variables of your environment are withheld from the server; --env NAME passes one on, --inherit-env all\)\n$`, screen.String())
 	}
-}
-
-func TestTheErrorOfAProgramIsPrintedOnce(t *testing.T) {
-	t.Setenv("MCPKIT_TEST_DSN", "file.db")
-	self, err := os.Executable()
-	require.NoError(t, err)
-	code, _, errs := said(t, "list", self+" "+asFailure)
-	require.Equal(t, exitConnection, code)
-	require.Equal(t, 1, strings.Count(errs, "cannot open the database"), errs)
-	require.Contains(t, errs, "mcpkit list: client: initialize: transport: closed: the server ended (exit status 3)\n")
-	require.Equal(t, 1, strings.Count(errs, "exit status 3"), errs)
-	require.Contains(t, errs, "mcpkit list: MCPKIT_TEST_DSN of your environment is withheld from the server; write --env MCPKIT_TEST_DSN to pass it on\n")
 }
 
 func TestAllKindsOfContentAreShown(t *testing.T) {
@@ -246,11 +220,11 @@ func TestInspectShowsDefaultsAndBounds(t *testing.T) {
 	require.Contains(t, out, `
 tool measure reads only
   Measures.
-  takes samples? integer (1 to 9, default 3) How many.
+  takes samples? integer (minimum 1, maximum 9, default 3) How many.
   takes scale "kelvin" | "celsius" The unit.
-  takes mode string fast or slow
-  takes names? array of string (at most 4 items)
-  takes label? string (at least 2 characters)
+  takes mode "fast" | "slow" fast or slow
+  takes names? array of string (maxItems 4)
+  takes label? string (minLength 2)
   takes precise? boolean
   gives integer
 `)
@@ -345,53 +319,9 @@ func TestYesConfirms(t *testing.T) {
 }
 
 // Some servers report an unknown tool in a result.
-func TestUnknownToolsOfAnyServerGetASuggestion(t *testing.T) {
-	url, _ := serve(t, &Keys{}, func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			if call.Method() == protocol.MethodToolsCall {
-				return mcpkit.NewToolResult(&protocol.CallToolResult{IsError: true, Content: []protocol.Content{&protocol.TextContent{Text: "Unknown tool: " + call.Name()}}})
-			}
-			return next(ctx, call)
-		}
-	})
-	for _, output := range []string{"text", "json"} {
-		code, _, errs := said(t, "call", "--output", output, url, "forgte")
-		require.Equal(t, exitFault, code)
-		require.Contains(t, errs, `mcpkit call: the server does not list "forgte"; did you mean "forget"?`+"\n")
-		_, _, errs = said(t, "call", "--output", output, url, "forget")
-		require.NotContains(t, errs, "did you mean")
-	}
-}
-
-func TestComplete(t *testing.T) {
-	url, _ := serve(t, &Lab{})
-	code, out, errs := said(t, "complete", url, "explain", "topic=")
-	require.Equal(t, exitOK, code, errs)
-	require.Equal(t, "light\nlasers\n", out)
-	code, out, errs = said(t, "complete", "-o", "json", url, "lab://pictures/{name}", "name=s")
-	require.Equal(t, exitOK, code, errs)
-	require.JSONEq(t, `{"values":["sun","star"]}`, out)
-	code, _, errs = said(t, "complete", url, "explain")
-	require.Equal(t, exitUsage, code)
-	require.Equal(t, "mcpkit complete: write the name of a prompt or a URI template after the server, and name=text for the argument to complete\n", errs)
-}
-
-func TestPing(t *testing.T) {
-	url, _ := serve(t, &Lab{})
-	code, out, errs := said(t, "ping", url)
-	require.Equal(t, exitOK, code, errs)
-	require.Regexp(t, `^lab 2\.0\.0 responded in \d+\.\d ms \(2026-07-28\)\n$`, out)
-	code, out, errs = said(t, "ping", "-o", "json", url, "--protocol-version", "2025-06-18")
-	require.Equal(t, exitOK, code, errs)
-	require.Contains(t, out, `"protocolVersion": "2025-06-18"`)
-}
-
 func TestVersion(t *testing.T) {
-	code, out, errs := said(t, "version")
+	code, out, errs := said(t, "--version")
 	require.Equal(t, exitOK, code, errs)
-	require.Regexp(t, `^mcpkit \S.*\ngo1\.\S+ .*\nMCP 2026-07-28, .*\n$`, out)
-	code, out, _ = said(t, "--version")
-	require.Equal(t, exitOK, code)
 	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 1)
 }
 
@@ -433,7 +363,7 @@ func TestAServerThatIsCompiledFirstIsNotLegacy(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\n[ \"$1\" = env ] && exec echo {}\nsleep 6\nexec " + lab(t) + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o755))
-	code, out, errs := said(t, "ping", filepath.Join(dir, "go")+" run .")
+	code, out, errs := said(t, "inspect", filepath.Join(dir, "go")+" run .")
 	require.Equal(t, exitOK, code, errs)
-	require.Contains(t, out, "(2026-07-28)")
+	require.Contains(t, out, "speaks 2026-07-28, 2025-11-25")
 }

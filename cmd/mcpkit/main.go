@@ -60,12 +60,8 @@ func commands(std streams) []*cobra.Command {
 		callCommand(std),
 		readCommand(std),
 		promptCommand(std),
-		completeCommand(std),
-		skillsCommand(std),
 		tasksCommand(std),
-		pingCommand(std),
 		installCommand(std),
-		versionCommand(std),
 	}
 }
 

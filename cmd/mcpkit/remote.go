@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"regexp"
@@ -58,14 +57,12 @@ type remote struct {
 	later       bool     // another command answers the questions
 	saver       *saver   // nil if the command has no contents to save
 	unsaved     error    // why some contents are not saved
-	hint        string   // what a name may have meant that the server does not know
 	before      int      // how many arguments stand before the target
 	words       []string // those arguments
 	target      string
 	command     *client.CommandTarget // of the target, if it is a command line
 	rest        []string              // the arguments after the target
 	headerLines []string              // of --header
-	log         *serverLog            // the standard error of a server process
 }
 
 // remoteCommand completes a command that calls a server. The words after the name in cmd.Use are
@@ -161,7 +158,7 @@ func (r *remote) finish(args []string) error {
 	case r.command == nil && (r.inherit || r.env != nil):
 		return fmt.Errorf("--env and --inherit-env need a command line as the server; %q is not one", r.target)
 	case r.version != "" && !v.Known():
-		return fmt.Errorf("--protocol-version %q is not a version of MCP; write one of %s", v, known())
+		return fmt.Errorf("--protocol-version %q is not a version of MCP; write one of %s", v, protocol.Supported)
 	case r.version != "":
 		r.opts = append(r.opts, client.Version(v))
 	}
@@ -178,14 +175,6 @@ func (r *remote) finish(args []string) error {
 func overHTTP(target string) bool {
 	scheme, _, ok := strings.Cut(target, "://")
 	return ok && slices.Contains([]string{"http", "https", "ws", "wss"}, strings.ToLower(scheme))
-}
-
-func known() string {
-	var all []string
-	for _, v := range protocol.Supported {
-		all = append(all, string(v))
-	}
-	return strings.Join(all, ", ")
 }
 
 // usage reports wrong arguments.
@@ -205,30 +194,16 @@ func (r *remote) say(format string, args ...any) {
 func (r *remote) with(ctx context.Context, f func(c *client.Client) error) error {
 	defer r.err.clearStatus()
 	open := r.login.opener(r.err, r.browse)
-	r.log = newServerLog(r.err, nil)
-	if r.command != nil {
-		r.log = newServerLog(r.err, r.command.Withheld())
-	}
-	r.opts = append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.log), client.Timeout(r.timeout), client.ShutdownTimeout(shutdownTimeout), client.Info("mcpkit", "1"))
+	r.opts = append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.err), client.Timeout(r.timeout), client.ShutdownTimeout(shutdownTimeout), client.Info("mcpkit", "1"))
 	if h := r.handlers(open); h != nil {
 		r.opts = append(r.opts, client.Handlers(h))
 	}
-	if n := len(r.log.withheld); n > 0 && r.err.live && r.env == nil {
+	if n := r.withheld(); n > 0 && r.err.live && r.env == nil {
 		r.err.printf("%s\n", r.err.paint(faint, fmt.Sprintf("(%d variables of your environment are withheld from the server; --env NAME passes one on, --inherit-env all)", n)))
 	}
 	err := r.attempts(ctx, open, f)
-	r.log.Flush()
-	if err != nil {
-		r.log.read(err.Error())
-	}
 	if err != nil && (!is[*client.ToolError](err) || !r.asJSON) {
 		r.explain(err)
-	}
-	if r.hint != "" {
-		r.say("%s", clean(r.hint))
-	}
-	if notice := r.log.notice(); notice != "" {
-		r.say("%s", notice)
 	}
 	for _, unused := range r.answers.unused() {
 		r.say("%s", unused)
@@ -237,6 +212,14 @@ func (r *remote) with(ctx context.Context, f func(c *client.Client) error) error
 		return exitOf(ctx, err)
 	}
 	return nil
+}
+
+// withheld returns how many variables of the environment a server process does not get.
+func (r *remote) withheld() int {
+	if r.command == nil {
+		return 0
+	}
+	return len(r.command.Withheld())
 }
 
 // attempts dials and runs f, and once more after a login if the server requires one.
@@ -278,7 +261,6 @@ func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) er
 	if err != nil {
 		return err
 	}
-	r.log.Serves()
 	defer c.Close()
 	return f(c)
 }
@@ -315,7 +297,7 @@ func (r *remote) advice(err error) string {
 		return "write the path of the server's program, or the URL of a server over HTTP"
 	case strings.Contains(err.Error(), "the server ended"):
 		advice := "the program ended before it responded; run it by itself to see whether it serves MCP on standard input and output"
-		if n := len(r.log.withheld); n > 0 {
+		if n := r.withheld(); n > 0 {
 			advice += fmt.Sprintf(", and mind that it does not get %d variables of your environment (--env NAME passes one on, --inherit-env all)", n)
 		}
 		return advice
@@ -324,7 +306,7 @@ func (r *remote) advice(err error) string {
 	case !isStatus:
 		return ""
 	case status.Code == http.StatusNotFound, status.Code == http.StatusMethodNotAllowed:
-		return wrongPath(r.target)
+		return "the server has no MCP endpoint at this URL; the usual path is /mcp"
 	case status.Code != http.StatusUnauthorized:
 		return ""
 	case r.login.wanted:
@@ -335,21 +317,6 @@ func (r *remote) advice(err error) string {
 		return "the server requires authentication and does not say of what kind; with a token write --header 'Authorization: Bearer TOKEN', or try --login"
 	}
 	return "the server requires authentication; write --login to log in with the browser, or --header 'Authorization: Bearer TOKEN' with a token"
-}
-
-// wrongPath says what to write if the URL leads to no MCP endpoint.
-func wrongPath(target string) string {
-	const usual = "/mcp"
-	u, err := url.Parse(target)
-	switch {
-	case err != nil: // not after a response
-		return ""
-	case u.Path == "" || u.Path == "/":
-		return "the URL may lack the path of the MCP endpoint; write for example " + clean(u.JoinPath(usual).String())
-	case u.Path == usual:
-		return "the server has no MCP endpoint at the path /mcp, which is the usual one"
-	}
-	return "the server has no MCP endpoint at the path " + clean(u.Path) + "; the usual path is " + usual
 }
 
 // exitOf returns the exit code for the error of a request.
@@ -372,22 +339,13 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// progressWidth is the number of columns of a progress bar.
-const progressWidth = 20
-
-// progress returns the status line for a notification of progress: a bar on a terminal if the total
-// is known.
+// progress returns the status line for a notification of progress.
 func (r *remote) progress(p *protocol.ProgressParams) string {
-	line, bar := fmt.Sprint(p.Progress), ""
+	line := fmt.Sprint(p.Progress)
 	if p.Total != nil {
 		line += fmt.Sprintf("/%v", *p.Total)
-		if r.err.live && *p.Total > 0 {
-			done := int(progressWidth * min(1, max(0, p.Progress / *p.Total)))
-			bar = strings.Repeat("=", done) + strings.Repeat(" ", progressWidth-done)
-			bar = "[" + bar + "] "
-		}
 	}
-	return r.err.paint(faint, r.err.cut("progress: "+bar+line+" "+cleanLine(p.Message)))
+	return r.err.paint(faint, r.err.cut("progress: "+line+" "+cleanLine(p.Message)))
 }
 
 // callOptions show progress and log messages while a call runs.

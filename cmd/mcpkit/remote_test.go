@@ -242,8 +242,8 @@ func TestProgressIsReplacedOnTerminalsOnly(t *testing.T) {
 		name, term, noColor string
 		want                string
 	}{
-		{"colour", "xterm", "", "\x1b[2mprogress: [==========          ] 1/2 counting\\x1b[2J\x1b[0m\r\x1b[K\x1b[2mprogress: [====================] 2/2 counting\\x1b[2J\x1b[0m\r\x1b[K"},
-		{"no colour", "xterm", "1", "progress: [==========          ] 1/2 counting\\x1b[2J\r\x1b[Kprogress: [====================] 2/2 counting\\x1b[2J\r\x1b[K"},
+		{"colour", "xterm", "", "\x1b[2mprogress: 1/2 counting\\x1b[2J\x1b[0m\r\x1b[K\x1b[2mprogress: 2/2 counting\\x1b[2J\x1b[0m\r\x1b[K"},
+		{"no colour", "xterm", "1", "progress: 1/2 counting\\x1b[2J\r\x1b[Kprogress: 2/2 counting\\x1b[2J\r\x1b[K"},
 		{"dumb", "dumb", "", "progress: 1/2 counting\\x1b[2J\nprogress: 2/2 counting\\x1b[2J\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestInspect(t *testing.T) {
 	out := new(terminal)
 	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", desk(t, bare)}, streams{out: out, err: io.Discard}))
 	require.Contains(t, out.String(), `desk 1.0.0
-speaks 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05 (legacy and modern)
+speaks 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05
 can logging, prompts, tools
 Desk sells tickets.
 `)
@@ -329,7 +329,7 @@ func TestInspectOfALegacyServer(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	out := new(terminal)
 	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", "--protocol-version", "2025-06-18", desk(t, bare)}, streams{out: out, err: io.Discard}))
-	require.Contains(t, out.String(), "speaks 2025-06-18 (legacy)\n")
+	require.Contains(t, out.String(), "speaks 2025-06-18\n")
 
 	var asJSON bytes.Buffer
 	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", "-o", "json", desk(t, bare)}, streams{out: &asJSON, err: io.Discard}))

@@ -116,9 +116,6 @@ func (r *remote) writeTask(d *protocol.DetailedTask) error {
 		line("message", cleanLine(d.StatusMessage))
 		line("created", moment(d.CreatedAt))
 		line("updated", moment(d.LastUpdatedAt))
-		if d.TTLMs != nil && !d.CreatedAt.IsZero() {
-			line("kept till", moment(d.CreatedAt.Add(time.Duration(min(max(*d.TTLMs, 0), maxTTLMs))*time.Millisecond)))
-		}
 		for _, key := range slices.Sorted(maps.Keys(d.InputRequests)) {
 			q := d.InputRequests[key]
 			text := jsonx.String(jsonx.Member(q.Params, "message"))
@@ -135,9 +132,6 @@ func (r *remote) writeTask(d *protocol.DetailedTask) error {
 		}
 	})
 }
-
-// maxTTLMs is the longest time to live that is shown, about 290 years.
-const maxTTLMs = int64(1<<63-1) / int64(time.Millisecond)
 
 // moment returns a time for people, "" if it is not known.
 func moment(t time.Time) string {

@@ -20,7 +20,7 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 		want string
 	}{
 		{[]string{"--protocol-version", "2025", "true"}, exitUsage,
-			`mcpkit list: --protocol-version "2025" is not a version of MCP; write one of 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05` + "\n"},
+			`mcpkit list: --protocol-version "2025" is not a version of MCP; write one of [2026-07-28 2025-11-25 2025-06-18 2025-03-26 2024-11-05]` + "\n"},
 		{[]string{"ftp://x"}, exitUsage, `mcpkit list: "ftp://x": the scheme must be http, https, ws or wss` + "\n"},
 		{[]string{"http:///mcp"}, exitUsage, `mcpkit list: "http:///mcp" has no host` + "\n"},
 		{[]string{"unix:"}, exitUsage, `mcpkit list: "unix:" has no path of a socket; write unix:/path/of/the.sock` + "\n"},
@@ -85,10 +85,7 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		{"missing argument", []string{"call", url, "count"}, exitFault, []string{"/to: missing, want an integer"}},
 		{"unknown argument", []string{"call", url, "count", "to:=1", "form=x"}, exitFault, []string{"form"}},
 		{"unknown tool", []string{"call", url, "conut"}, exitProtocol, []string{`did you mean "count"?`}},
-		{"wrong path", []string{"list", web.URL}, exitProtocol, []string{"404 Not Found", "the URL may lack the path of the MCP endpoint; write for example " + web.URL + "/mcp"}},
-		{"slash only", []string{"list", web.URL + "/"}, exitProtocol, []string{"the URL may lack the path of the MCP endpoint; write for example " + web.URL + "/mcp"}},
-		{"nothing at this path", []string{"list", web.URL + "/mpc"}, exitProtocol, []string{"404 Not Found", "the server has no MCP endpoint at the path /mpc; the usual path is /mcp\n"}},
-		{"nothing at the usual path", []string{"list", web.URL + "/mcp"}, exitProtocol, []string{"the server has no MCP endpoint at the path /mcp, which is the usual one\n"}},
+		{"wrong path", []string{"list", web.URL + "/mpc"}, exitProtocol, []string{"404 Not Found", "the server has no MCP endpoint at this URL; the usual path is /mcp\n"}},
 		{"private authority", []string{"list", private.URL}, exitConnection, []string{"x509: certificate signed by unknown authority",
 			"to trust the authority that signed the certificate, set the environment variable SSL_CERT_FILE to a PEM file with the authority's certificate"}},
 		{"not an MCP server", []string{"list", web.URL + "/html"}, exitProtocol, []string{"text/html"}},

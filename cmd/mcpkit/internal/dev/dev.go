@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -58,9 +57,6 @@ type Event struct {
 
 	// Took is how long the build took, and the start for Ready.
 	Took time.Duration
-
-	// Tools, Prompts and Resources are how many the program has. Resources includes templates.
-	Tools, Prompts, Resources int
 }
 
 // Kind is the kind of an [Event].
@@ -189,21 +185,18 @@ func (s *Server) round(ctx context.Context, src *source, changed <-chan struct{}
 	if fault != "" {
 		return Event{Kind: NotReady, Fault: fault, Took: time.Since(began)}, false
 	}
-	event = s.count(ctx)
-	event.Kind, event.Took = Ready, time.Since(began)
-	return event, false
+	return Event{Kind: Ready, Took: time.Since(began)}, false
 }
 
 // start starts the program in place of the previous one. It returns why it does not serve, or "".
 func (s *Server) start(ctx context.Context, program string) (fault string) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the program did not respond within %s", startTimeout))
 	defer cancel()
-	said := newWords(s.opts.Stderr)
+	said := &words{to: s.opts.Stderr}
 	target := client.Command(program, s.opts.Args...)
 	target.Dir, target.InheritEnv = s.opts.Dir, true
 	err := s.proxy.Connect(ctx, target, client.Stderr(said))
 	if err == nil {
-		said.Serves()
 		return ""
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -234,30 +227,6 @@ func (s *Server) sweep(program string, runs bool) {
 			_ = os.Remove(path)
 		}
 	}
-}
-
-// count returns how much the program has.
-func (s *Server) count(ctx context.Context) (e Event) {
-	c, err := client.Dial(ctx, s.srv, client.Logger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return e
-	}
-	defer c.Close()
-	e.Tools = length(c.Tools(ctx))
-	e.Prompts = length(c.Prompts(ctx))
-	e.Resources = length(c.Resources(ctx)) + length(c.Templates(ctx))
-	return e
-}
-
-// length returns how many items come before an error.
-func length[T any](items iter.Seq2[T, error]) (n int) {
-	for _, err := range items {
-		if err != nil {
-			break
-		}
-		n++
-	}
-	return n
 }
 
 // name returns the name of the program.

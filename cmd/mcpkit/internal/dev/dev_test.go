@@ -184,13 +184,6 @@ func (b *bench) Write(p []byte) (int, error) {
 	return b.said.Write(p)
 }
 
-// words returns what the programs wrote to standard error.
-func (b *bench) words() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.said.String()
-}
-
 func (b *bench) report(e Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,13 +5,11 @@ import (
 	"io"
 	"strings"
 	"sync"
-
-	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/starts"
 )
 
-// words passes on the standard error of a program, and keeps what it says before it serves.
+// words passes on the standard error of a program, and keeps its beginning.
 type words struct {
-	*starts.Filter
+	to io.Writer
 
 	mu   sync.Mutex
 	kept bytes.Buffer // guarded by mu
@@ -20,22 +18,16 @@ type words struct {
 // maxKept limits the bytes that are kept of the standard error.
 const maxKept = 16 << 10
 
-func newWords(to io.Writer) *words {
-	w := &words{}
-	w.Filter = starts.NewFilter(true, func(line []byte, serves bool) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if !serves {
-			w.kept.Write(line[:min(len(line), maxKept-w.kept.Len())])
-		}
-		_, _ = to.Write(line)
-	})
-	return w
+// Write implements [io.Writer].
+func (w *words) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	w.kept.Write(p[:min(len(p), maxKept-w.kept.Len())])
+	w.mu.Unlock()
+	return w.to.Write(p)
 }
 
 // text returns what was kept.
 func (w *words) text() string {
-	w.Flush()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return strings.TrimSpace(strings.ToValidUTF8(w.kept.String(), "\uFFFD"))
