@@ -50,7 +50,7 @@ func (c *Client) Bind(dst any) error {
 		}
 		fn, err := c.bind(f, name, tools)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("client: Bind: %s: %w", fieldName(v.Type(), f), err))
+			errs = append(errs, fmt.Errorf("client: Bind: field %s: %w", f.Name, err))
 		}
 		bound[i] = fn
 	}
@@ -70,15 +70,6 @@ var (
 	typeContext = reflect.TypeFor[context.Context]()
 	typeError   = reflect.TypeFor[error]()
 )
-
-// fieldName returns the name of a field for errors. The text of a struct without a name would be
-// that of all its fields.
-func fieldName(t reflect.Type, f reflect.StructField) string {
-	if t.Name() == "" {
-		return "field " + f.Name
-	}
-	return t.String() + "." + f.Name
-}
 
 // bind returns the function for one field.
 func (c *Client) bind(f reflect.StructField, name string, tools map[string]*protocol.Tool) (fn reflect.Value, err error) {

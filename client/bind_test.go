@@ -78,8 +78,8 @@ func TestBindReportsEveryFault(t *testing.T) {
 		hidden func(context.Context) error              `mcp:"tagline"`
 	}
 	var dst bound
-	require.EqualError(t, c.Bind(&dst), `client: Bind: client_test.bound.Search: its type is func(context.Context) (int, bool, error); want func(context.Context, In) (Out, error), where In or Out may be missing
-client: Bind: client_test.bound.hidden: it is not exported`)
+	require.EqualError(t, c.Bind(&dst), `client: Bind: field Search: its type is func(context.Context) (int, bool, error); want func(context.Context, In) (Out, error), where In or Out may be missing
+client: Bind: field hidden: it is not exported`)
 	require.Nil(t, dst.Add, "no field is set if one is wrong")
 	require.Nil(t, dst.hidden)
 }

@@ -2,8 +2,6 @@ package client
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,8 +19,7 @@ const (
 
 // A cache stores results of modern servers for as long as the servers allow (2026-07-28,
 // basic/caching). Private results are only for the authorization context that they were requested
-// in. A key is the method and the parameters of the result, with the members of _meta that the
-// program sets. The zero value is empty.
+// in. A key is the method and the parameters of the result. The zero value is empty.
 type cache struct {
 	off   bool
 	owner func() (owner uint64, known bool) // the authorization context of new requests; nil if it never changes
@@ -46,24 +43,17 @@ type cacheMark struct {
 	known        bool // whether private results can be cached
 }
 
-// variant returns the end of the keys of requests with these options: the server may look at the
-// members of _meta, except those of trace contexts.
-func (cc *callConfig) variant() string {
-	if len(cc.meta) == 0 {
-		return ""
-	}
-	b := []byte{0}
-	for _, name := range slices.Sorted(maps.Keys(cc.meta)) {
+// cacheable reports whether results may come from the cache: the server may look at the members of
+// _meta, except those of trace contexts.
+func (cc *callConfig) cacheable() bool {
+	for name := range cc.meta {
 		switch name {
 		case protocol.MetaTraceParent, protocol.MetaTraceState, protocol.MetaBaggage:
 		default:
-			b = append(append(jsonx.AppendString(b, name), ':'), cc.meta[name]...)
+			return false
 		}
 	}
-	if len(b) == 1 {
-		return ""
-	}
-	return string(b)
+	return true
 }
 
 // get returns the result of key if it is fresh.

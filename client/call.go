@@ -52,8 +52,8 @@ func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.Raw
 		return nil, err
 	}
 	key := r.key
-	if key != "" {
-		key += cc.variant()
+	if !cc.cacheable() {
+		key = ""
 	}
 	if key != "" && !cc.fresh {
 		if raw, ok := c.cache.get(key); ok {

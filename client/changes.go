@@ -261,10 +261,8 @@ func (ch *changes) heard(n *jsonrpc.Request) {
 	case n.Method == protocol.NotificationSubscriptionsAcknowledged:
 		ch.acknowledged(n)
 	case n.Method == protocol.NotificationElicitationComplete:
-		id := jsonx.String(n.Param("elicitationId"))
-		ch.c.visits.complete(id)
 		if h := ch.c.cfg.handlers.elicitationComplete; h != nil {
-			perform(ch.c.log, func() { h(ch.c.base, id) })
+			perform(ch.c.log, func() { h(ch.c.base, jsonx.String(n.Param("elicitationId"))) })
 		}
 	default:
 		ch.notify(n.Method, subscriptionID(n), orEmpty(n.Params))

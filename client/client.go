@@ -57,7 +57,6 @@ type Client struct {
 	work   goroutines
 
 	flights flights
-	visits  visits
 	changes changes
 	tools   toolIndex
 	cache   cache

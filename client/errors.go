@@ -32,21 +32,13 @@ func (e *ToolError) Error() string {
 
 // resultText joins the text blocks of a result.
 func resultText(r *protocol.CallToolResult) string {
-	if len(r.Content) == 1 { // which may be large
-		if t, ok := r.Content[0].(*protocol.TextContent); ok {
-			return t.Text
-		}
-	}
-	var b strings.Builder
+	var texts []string
 	for _, c := range r.Content {
 		if t, ok := c.(*protocol.TextContent); ok {
-			if b.Len() > 0 {
-				b.WriteByte('\n')
-			}
-			b.WriteString(t.Text)
+			texts = append(texts, t.Text)
 		}
 	}
-	return b.String()
+	return strings.Join(texts, "\n")
 }
 
 // A StatusError is an HTTP status in place of a result: one without a JSON-RPC response in the

@@ -238,22 +238,6 @@ func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
 	return caps
 }
 
-// sameFailure reports whether two errors say the same. Of a program that ended twice, it compares
-// the output without digits, because the times in it differ.
-func sameFailure(a, b error) bool {
-	first, second := a.Error(), b.Error()
-	if first == second || !strings.Contains(first, "the server ended") {
-		return first == second
-	}
-	noDigits := func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return -1
-		}
-		return r
-	}
-	return strings.Map(noDigits, first) == strings.Map(noDigits, second)
-}
-
 // initialize begins a legacy session in version v. Probe says why the server does not count as
 // modern; it is nil if the client did not probe.
 func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error) error {
@@ -271,7 +255,7 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 		default:
 			err = fmt.Errorf("initialize: %w", err)
 		}
-		if probe != nil && !sameFailure(probe, cause) {
+		if probe != nil && probe.Error() != cause.Error() {
 			return fmt.Errorf("%w (before, server/discover: %w)", err, probe)
 		}
 		return err

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
@@ -39,7 +38,6 @@ func (e *OutputError) Error() string {
 const (
 	maxOutputSchema = 1 << 20 // bytes
 	maxOutputSteps  = 1 << 18 // values of one output, and schemas that all of them are checked against
-	fewValues       = 64      // an output of which should not need so many steps
 	itemsPerStep    = 16      // items of an enum or of required that count as a step
 	maxOutputFaults = 5
 	maxNumberLength = 64 // digits; a number with a large exponent could fill the memory
@@ -56,7 +54,6 @@ type outputSchema struct {
 	longest  int                // items of its longest list
 	ignored  bool               // has patterns that are not checked
 	negating bool               // has keywords that a pattern which accepts all values can violate
-	costly   atomic.Bool        // the check of few values took too long, so outputs are no longer checked
 
 	mu    sync.Mutex
 	steps int // of the current check; guarded by mu
@@ -188,8 +185,7 @@ func (s *outputSchema) check(content []byte) (faults []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	values := countItems(doc)
-	if values*(1+s.longest/itemsPerStep) > maxOutputSteps || s.costly.Load() {
+	if countItems(doc)*(1+s.longest/itemsPerStep) > maxOutputSteps {
 		return nil, errSteps
 	}
 	s.mu.Lock()
@@ -200,7 +196,6 @@ func (s *outputSchema) check(content []byte) (faults []string, err error) {
 				panic(e)
 			}
 			err = errSteps
-			s.costly.Store(values <= fewValues) // schemas that refer to each other again and again
 		}
 	}()
 	s.steps = 0

@@ -14,7 +14,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
-	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
@@ -277,51 +276,27 @@ func (w *sseConn) queue(message []byte) error {
 }
 
 // postAll posts the queued messages. Requests and responses are posted concurrently, since a server
-// may take long for each POST. Messages keep their order where it matters: a notification is posted
-// before the messages behind it, and a request before its cancellation.
+// may take long for each POST. A notification is posted before the messages behind it.
 func (w *sseConn) postAll() {
 	defer close(w.posted)
-	var (
-		open   sync.WaitGroup
-		places = make(chan struct{}, maxPosts)
-		mu     sync.Mutex
-		taken  = map[jsonrpc.ID]chan struct{}{} // closed when the POST of the request is over; guarded by mu
-	)
+	var open sync.WaitGroup
 	defer open.Wait()
+	places := make(chan struct{}, maxPosts)
 	for message := range w.out {
 		m, _ := jsonrpc.Decode(message)
-		if m.Request != nil && m.Request.IsNotification() && m.Request.Method != protocol.NotificationCancelled {
+		if m.Request != nil && m.Request.IsNotification() {
 			w.post(message, jsonrpc.ID{})
 			continue
 		}
-		var (
-			id           jsonrpc.ID // of the request
-			after, while chan struct{}
-		)
+		var id jsonrpc.ID // of a request
 		if m.Request != nil {
-			mu.Lock()
-			if id = m.Request.ID; id.IsValid() {
-				while = make(chan struct{})
-				taken[id] = while
-			} else if cancelled, ok := jsonrpc.ParseID(m.Request.Param("requestId")); ok {
-				after = taken[cancelled]
-			}
-			mu.Unlock()
+			id = m.Request.ID
 		}
 		places <- struct{}{} // a POST holds its place for at most its call and writeTimeout
 		// Ends with its POST, or with ctx.
 		open.Go(func() {
 			defer func() { <-places }()
-			if after != nil {
-				<-after
-			}
 			w.post(message, id)
-			if while != nil {
-				mu.Lock()
-				delete(taken, id)
-				mu.Unlock()
-				close(while)
-			}
 		})
 	}
 }

@@ -1,9 +1,6 @@
 package client_test
 
 import (
-	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -41,54 +38,6 @@ func TestPostsDoNotWaitForEachOther(t *testing.T) {
 	for range 40 {
 		require.ErrorContains(t, <-errs, "HTTP status 500")
 	}
-}
-
-// A server that receives the cancellation first would ignore it and then serve the request in vain.
-func TestARequestIsPostedBeforeItsCancellation(t *testing.T) {
-	held, release, heard := make(chan struct{}, 1), make(chan struct{}), make(chan string, 10)
-	o := &oldServer{stream: make(chan string, 10)}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			o.ServeHTTP(w, r)
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		var m struct {
-			ID     int    `json:"id"`
-			Method string `json:"method"`
-		}
-		_ = json.Unmarshal(body, &m)
-		switch m.Method {
-		case "x/slow":
-			held <- struct{}{}
-			<-release
-			heard <- "taken"
-		case "notifications/cancelled":
-			heard <- m.Method
-		default:
-			r.Body = io.NopCloser(strings.NewReader(string(body)))
-			o.ServeHTTP(w, r)
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
-	}))
-	t.Cleanup(s.Close)
-	o.handle = func(w http.ResponseWriter, _ string) {
-		w.WriteHeader(http.StatusAccepted)
-		o.stream <- `{"jsonrpc":"2.0","id":3,"result":{}}`
-	}
-	c := dial(t, client.HTTPSSE(s.URL))
-	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	go func() { over <- c.Request(ctx, "x/slow", nil, nil) }()
-	<-held
-	cancel()
-	require.ErrorIs(t, <-over, context.Canceled, "the call does not wait for its POST")
-	require.NoError(t, c.Ping(t.Context()), "other calls do not wait either")
-	require.Empty(t, heard)
-	close(release)
-	require.Equal(t, "taken", <-heard)
-	require.Equal(t, "notifications/cancelled", <-heard)
 }
 
 func TestTheEndpointIsRelativeToTheURLAfterRedirects(t *testing.T) {

@@ -2,9 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -37,12 +35,6 @@ func (v *visit) goOn(ctx context.Context, c *Client, a *agreement, bad *jsonrpc.
 	if v.asked == nil {
 		v.asked = map[string]struct{}{}
 	}
-	ids := make([]string, 0, len(data.Elicitations))
-	for _, q := range data.Elicitations {
-		ids = append(ids, q.ElicitationID)
-	}
-	done, forget := c.visits.expect(ids)
-	defer forget()
 	again := true
 	for _, q := range data.Elicitations {
 		if _, ok := v.asked[q.ElicitationID]; ok {
@@ -58,17 +50,8 @@ func (v *visit) goOn(ctx context.Context, c *Client, a *agreement, bad *jsonrpc.
 	if !again {
 		return nil
 	}
-	// The server may report when the user is done. Otherwise retry, with growing delays.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(done, func() { cancel(errVisited) })()
-	if err := sleep(ctx, backoff(v.rounds)); err != nil && !errors.Is(err, errVisited) {
-		return err
-	}
-	return nil
+	return sleep(ctx, backoff(v.rounds)) // until the user is done
 }
-
-var errVisited = errors.New("the user is done")
 
 // agree asks the user for one URL.
 func (c *Client) agree(ctx context.Context, q *protocol.ElicitParams) error {
@@ -83,47 +66,4 @@ func (c *Client) agree(ctx context.Context, q *protocol.ElicitParams) error {
 		return fmt.Errorf("input request %s: %w", protocol.MethodElicitationCreate, err)
 	}
 	return nil
-}
-
-// visits are the URL elicitations that requests wait for. The zero value is empty.
-type visits struct {
-	mu      sync.Mutex
-	waiting map[*expected]struct{} // guarded by mu
-}
-
-type expected struct {
-	ids    map[string]struct{}
-	cancel context.CancelFunc
-}
-
-// expect returns a context that is canceled when all ids are complete. The caller must call forget.
-func (vs *visits) expect(ids []string) (done context.Context, forget func()) {
-	e := &expected{ids: map[string]struct{}{}}
-	for _, id := range ids {
-		e.ids[id] = struct{}{}
-	}
-	done, e.cancel = context.WithCancel(context.Background())
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	if vs.waiting == nil {
-		vs.waiting = map[*expected]struct{}{}
-	}
-	vs.waiting[e] = struct{}{}
-	return done, func() {
-		vs.mu.Lock()
-		delete(vs.waiting, e)
-		vs.mu.Unlock()
-		e.cancel()
-	}
-}
-
-// complete marks id as complete. It ignores unknown ids.
-func (vs *visits) complete(id string) {
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	for e := range vs.waiting {
-		if delete(e.ids, id); len(e.ids) == 0 {
-			e.cancel()
-		}
-	}
 }
