@@ -99,18 +99,18 @@ func TestEndlessPaginationIsLimited(t *testing.T) {
 		"prompts/list":   result(`{"prompts":[],"nextCursor":""}`),
 		"resources/list": result(`{"resources":[null,{"name":null}]}`),
 	})
-	c := dial(t, f.URL, client.MaxPages(20))
+	c := dial(t, f.URL)
 	var last error
 	for _, last = range c.Tools(t.Context()) {
 	}
-	require.EqualError(t, last, "client: tools/list: the list has more than 20 pages; raise MaxPages")
-	require.EqualValues(t, 20, n.Load())
+	require.EqualError(t, last, "client: tools/list: the list has more than 1000 pages")
+	require.EqualValues(t, 1000, n.Load())
 	c = dial(t, f.URL, client.MaxListBytes(200))
 	for _, last = range c.Tools(t.Context()) {
 	}
 	require.EqualError(t, last, "client: tools/list: the list is larger than 200 bytes; raise MaxListBytes")
-	require.Less(t, n.Load(), int64(20+20))
-	c = dial(t, f.URL, client.MaxPages(20))
+	require.Less(t, n.Load(), int64(1000+20))
+	c = dial(t, f.URL)
 	for _, last = range c.Prompts(t.Context()) {
 	}
 	require.EqualError(t, last, "client: prompts/list: the server's response is invalid: nextCursor leads back to an earlier page")

@@ -10,8 +10,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// maxItems limits the items of one list, over all pages.
-const maxItems = 100_000
+// Limits of one list.
+const (
+	maxItems = 100_000 // over all pages
+	maxPages = 1000
+)
 
 // Tools yields the tools of the server, page by page. It ends after an error. On modern versions
 // over HTTP, it omits tools whose schema declares invalid headers.
@@ -97,7 +100,7 @@ func (c *Client) pages(ctx context.Context, method, member string, params any, o
 		}
 		seen := map[string]bool{}
 		count, bytes := 0, 0
-		for range c.cfg.maxPages {
+		for range maxPages {
 			raw, err := c.do(ctx, r, opts)
 			if err != nil {
 				yield(nil, err)
@@ -130,7 +133,7 @@ func (c *Client) pages(ctx context.Context, method, member string, params any, o
 				r.key = method + "\x00@" + cursor
 			}
 		}
-		fail("the list has more than %d pages; raise MaxPages", c.cfg.maxPages)
+		fail("the list has more than %d pages", maxPages)
 	}
 }
 

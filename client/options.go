@@ -20,7 +20,6 @@ const (
 	DefaultProbeTimeout    = 5 * time.Second
 	DefaultShutdownTimeout = 5 * time.Second
 	DefaultMaxMessageBytes = 16 << 20
-	DefaultMaxPages        = 1000
 	DefaultMaxListBytes    = 64 << 20
 	DefaultMaxRounds       = 16
 )
@@ -39,7 +38,6 @@ type config struct {
 	shutdownTimeout time.Duration
 	maxMessage      int
 	framing         conn.Framing
-	maxPages        int
 	maxListBytes    int
 	maxRounds       int
 	taskTimeout     time.Duration
@@ -96,7 +94,7 @@ type bothOption struct {
 func newConfig(opts []DialOption) (*config, error) {
 	c := &config{
 		timeout: DefaultTimeout, probeTimeout: DefaultProbeTimeout, shutdownTimeout: DefaultShutdownTimeout,
-		maxMessage: DefaultMaxMessageBytes, maxPages: DefaultMaxPages, maxListBytes: DefaultMaxListBytes, maxRounds: DefaultMaxRounds,
+		maxMessage: DefaultMaxMessageBytes, maxListBytes: DefaultMaxListBytes, maxRounds: DefaultMaxRounds,
 		taskTimeout: DefaultTaskTimeout,
 		handlers:    &handlers{}, header: http.Header{}, stderr: os.Stderr,
 	}
@@ -204,11 +202,6 @@ func atLeast(name string, n, least int, set func(*config)) DialOption {
 // MCP specifies.
 func ContentLength() DialOption {
 	return dialOption(func(c *config) error { c.framing = conn.ContentLength; return nil })
-}
-
-// MaxPages limits the number of pages of one list. The default is [DefaultMaxPages].
-func MaxPages(n int) DialOption {
-	return atLeast("MaxPages", n, 1, func(c *config) { c.maxPages = n })
 }
 
 // MaxListBytes limits the bytes of all pages of one list together. The default is
