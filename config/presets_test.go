@@ -104,7 +104,7 @@ type diary struct {
 func (*diary) Write(ctx context.Context) *oauth.Principal { return oauth.FromContext(ctx) }
 func (*diary) Read(ctx context.Context) *oauth.Principal  { return oauth.FromContext(ctx) }
 
-// serveFor serves with a file of docs/howto/authorization-servers.md. Only the addresses of the issuer
+// serveFor serves with a file of docs/howto/protect-a-server.md. Only the addresses of the issuer
 // and of the server are those of the test.
 func serveFor(t *testing.T, file string, p *product, changes ...string) (url string) {
 	t.Helper()
@@ -134,7 +134,7 @@ func whoami(t *testing.T, url, tool, token string) (*oauth.Principal, error) {
 
 const resource = "https://notes.example.com/mcp"
 
-// The settings that docs/howto/authorization-servers.md shows are valid as they are.
+// The settings that docs/howto/protect-a-server.md shows are valid as they are.
 func TestSettingsForAuthorizationServersAreValid(t *testing.T) {
 	files, err := filepath.Glob("testdata/auth/*.yaml")
 	require.NoError(t, err)
