@@ -119,11 +119,11 @@ define install
 endef
 
 # How long the replicas of a fleet are killed.
-SOAK ?= 10m
+SOAK ?= 5m
 
 .PHONY: soak
-soak: ## kill the replicas of a fleet for SOAK (10m) under load
-	cd examples/fleet && go test -count 1 -timeout 24h -run Killed -v -args -soak $(SOAK)
+soak: ## kill the replicas of a fleet for SOAK (5m) under load (needs redis-server)
+	cd internal/soak && go run . -for $(SOAK)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)

@@ -11,6 +11,8 @@ replace (
 
 require (
 	github.com/mcpkit/mcpkit-go v0.0.0
+	github.com/mcpkit/mcpkit-go/fleet/boltfleet v0.0.0
+	github.com/mcpkit/mcpkit-go/fleet/redisfleet v0.0.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -32,8 +34,6 @@ require (
 	github.com/go-playground/validator/v10 v10.30.6 // indirect
 	github.com/invopop/jsonschema v0.14.0 // indirect
 	github.com/leodido/go-urn v1.5.0 // indirect
-	github.com/mcpkit/mcpkit-go/fleet/boltfleet v0.0.0
-	github.com/mcpkit/mcpkit-go/fleet/redisfleet v0.0.0
 	github.com/pb33f/ordered-map/v2 v2.3.1 // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

@@ -1,61 +1,71 @@
-// Command fleet serves one MCP server from three processes behind a round-robin proxy.
+// Command fleet serves parcels from any number of replicas. Any of them may die: its tasks go on at
+// another one, and clients notice nothing but requests that were in flight.
 //
-//	fleet              serves http://127.0.0.1:8080/mcp, and HTTP+SSE at /sse
-//	fleet -chaos 30s   kills the processes all the time, while clients of all versions call them
-//	fleet -kill        serves, and lets clients of tests kill processes: see killer.go
+// On one machine, with Redis and Caddy in front of two replicas at http://127.0.0.1:8080/mcp:
 //
-// The processes share what clients need in redis-server, which this program runs. With
-// -store redis://host:6379 it uses one that runs already.
+//	redis-server &
+//	export FLEET_KEY=$(head -c 32 /dev/urandom | base64)
+//	fleet -http 127.0.0.1:8081 &
+//	fleet -http 127.0.0.1:8082 &
+//	caddy reverse-proxy --from http://127.0.0.1:8080 --to 127.0.0.1:8081 --to 127.0.0.1:8082
 //
-// Kill a process with kill -9 while a client uses it: the client goes on. With -chaos and -kill, each
-// process starts again as the other one of two versions of the program, as in a rolling deployment.
+// On many machines, give all of them the same key and -engine redis://HOST:6379. A single process
+// whose tasks survive its restarts needs no Redis: -engine bolt:///var/lib/parcels/fleet.db.
 package main
 
 import (
 	"context"
+	"encoding/base64"
 	"flag"
 	"fmt"
 	"log"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
+
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
+	"github.com/mcpkit/mcpkit-go/fleet"
+	_ "github.com/mcpkit/mcpkit-go/fleet/boltfleet"  // bolt://
+	_ "github.com/mcpkit/mcpkit-go/fleet/redisfleet" // redis://
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 func main() {
-	if os.Getenv(envReplica) != "" {
-		runReplica()
-		return
-	}
-	address := flag.String("http", "127.0.0.1:8080", "address of the proxy")
-	replicas := flag.Int("replicas", 3, "number of replicas")
-	store := flag.String("store", "", "URL of the store; by default this program runs redis-server")
-	duration := flag.Duration("chaos", 0, "kill replicas for this time while clients call them")
-	clients := flag.Int("clients", 2, "with -chaos: clients of each protocol version")
-	kill := flag.Bool("kill", false, "let clients kill replicas with POST /kill?n=NUMBER")
+	addr := flag.String("http", "127.0.0.1:8081", "address to serve on")
+	engine := flag.String("engine", "redis://127.0.0.1:6379", "URL of what the replicas share")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if *duration > 0 {
-		*address = "127.0.0.1:0"
-	}
-	s, err := open(ctx, options{replicas: *replicas, address: *address, store: *store, kill: *kill})
-	if err != nil {
+	if err := run(ctx, *addr, *engine, os.Getenv("FLEET_KEY")); err != nil {
 		log.Fatal(err)
 	}
-	defer s.Close()
-	if *duration == 0 {
-		for i, p := range s.replicas {
-			fmt.Printf("replica %d is process %d\n", i, p.cmd.Process.Pid)
-		}
-		fmt.Printf("serving %s/mcp and, for 2024-11-05, %s/sse\n", s.url, s.url)
-		<-ctx.Done()
-		return
-	}
-	r, err := chaos(ctx, s, *duration, *clients, 400*time.Millisecond)
-	fmt.Print(r)
+}
+
+// run serves until ctx ends, and then lets the calls in flight finish.
+func run(ctx context.Context, addr, engineURL, base64Key string) error {
+	key, err := base64.StdEncoding.DecodeString(base64Key)
 	if err != nil {
-		s.Close()
-		log.Fatal(err)
+		return fmt.Errorf("FLEET_KEY: %w", err)
 	}
+	engine, err := fleet.Open(ctx, engineURL)
+	if err != nil {
+		return err
+	}
+	srv, err := newServer(engine, key, logCarrier{})
+	if err != nil {
+		return err
+	}
+	return srv.Serve(ctx, streamable.Listen(addr, nil))
+}
+
+// newServer returns one replica. The server closes the engine.
+func newServer(engine fleet.Engine, key []byte, carrier Carrier) (*mcpkit.Server, error) {
+	parcels := &Parcels{carrier: carrier}
+	srv, err := mcpkit.New(parcels, mcpkit.StateKeys(key), mcpkit.Fleet(engine), tasks.New())
+	if err != nil {
+		return nil, err
+	}
+	parcels.changed = srv.ResourceUpdated
+	return srv, nil
 }

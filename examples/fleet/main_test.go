@@ -1,72 +1,86 @@
 package main
 
 import (
-	"cmp"
-	"flag"
-	"log"
+	"context"
+	"log/slog"
+	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
+	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-var soak = flag.Duration("soak", 0, "kill replicas for this time; by default for a few seconds")
+// keys are those with which parcels were taken.
+type keys struct {
+	mu   sync.Mutex
+	seen map[string][]string // by parcel; guarded by mu
+}
 
-func TestMain(m *testing.M) {
-	if os.Getenv(envReplica) != "" { // the test program is the replicas, too
-		runReplica()
-		return
+func (k *keys) Take(_ context.Context, id, key string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.seen[id] = append(k.seen[id], key)
+	return nil
+}
+
+// person agrees to everything.
+type person struct{}
+
+func (person) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: []byte(`{"confirm":true}`)}, nil
+}
+
+// serve returns the URL of two replicas, which get requests in turn.
+func serve(t *testing.T, carrier Carrier) string {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
+	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	var replicas [2]http.Handler
+	for i := range replicas {
+		srv, err := newServer(engine.Open(), []byte("32 bytes that all replicas share"), carrier)
+		require.NoError(t, err)
+		require.NoError(t, srv.Start(t.Context()))
+		t.Cleanup(func() { require.NoError(t, srv.Close()) })
+		handler := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
+		t.Cleanup(handler.Close)
+		replicas[i] = handler
 	}
-	if os.Getenv(envListen) != "" { // and those that listen to them
-		log.Fatal(listen())
-	}
-	os.Exit(m.Run())
+	var next atomic.Uint64
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		replicas[next.Add(1)%2].ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	t.Cleanup(front.CloseClientConnections)
+	return front.URL
 }
 
-// TestNoClientNoticesThatReplicasAreKilled kills one replica after the other while clients of all
-// versions ask, answer, order and listen.
-func TestNoClientNoticesThatReplicasAreKilled(t *testing.T) {
-	needRedis(t)
-	s, err := open(t.Context(), options{replicas: 3, address: "127.0.0.1:0"})
-	require.NoError(t, err)
-	defer s.Close()
-	r, err := chaos(t.Context(), s, cmp.Or(*soak, 6*time.Second), 2, 400*time.Millisecond)
-	t.Log(r)
-	require.NoError(t, err)
-	require.Positive(t, r.Kills)
-	require.Positive(t, r.Lost, "replicas are killed while they have work")
-	require.Positive(t, r.Cut)
-	require.Positive(t, r.Changes)
-	require.Greater(t, r.Calls, 50)
-	require.Positive(t, r.Old)
-	require.Positive(t, r.Next, "both versions of the program serve")
-	require.Positive(t, r.Tasks)
-}
-
-func needRedis(t *testing.T) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Skip("install redis-server")
-	}
-}
-
-// TestAnAddressThatIsTakenIsAnError opens a second shop at the address of a first one.
-func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
-	taken := httptest.NewServer(nil)
-	defer taken.Close()
-	_, err := open(t.Context(), options{replicas: 1, address: taken.Listener.Addr().String()})
-	require.ErrorContains(t, err, "address already in use")
-}
-
-// TestTheReportTellsWhatMustNotHappen checks the check.
-func TestTheReportTellsWhatMustNotHappen(t *testing.T) {
-	require.NoError(t, (&report{Calls: 10, InFlight: 3, Lost: 5, Tasks: 2, Continued: 1, GivenUp: 1}).err())
-	for name, r := range map[string]*report{
-		"failed": {Failed: []string{"x"}}, "twice": {Duplicates: 1}, "missing": {Missing: 1}, "deaf": {Deaf: 1},
-		"lost task": {LostTasks: 1}, "effect of a task twice": {Twice: 1}, "effect of a task missing": {Undone: 1},
-	} {
-		require.ErrorContains(t, r.err(), "clients noticed", name)
+func TestAnyReplicaServesAnyRequest(t *testing.T) {
+	for _, version := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+		t.Run(string(version), func(t *testing.T) {
+			carrier := &keys{seen: map[string][]string{}}
+			c, err := client.Dial(t.Context(), serve(t, carrier), client.Version(version), client.Handlers(person{}), client.Tasks())
+			require.NoError(t, err)
+			defer c.Close()
+			status, err := c.Subscribe(t.Context(), "parcels://status")
+			require.NoError(t, err)
+			for range 3 {
+				grams, err := client.Call[int](t.Context(), c, "weigh", map[string]string{"id": "A1"})
+				require.NoError(t, err)
+				require.Equal(t, 200, grams)
+			}
+			text, err := client.Call[string](t.Context(), c, "deliver", map[string]string{"id": "A1"})
+			require.NoError(t, err)
+			require.Equal(t, "delivered A1", text)
+			require.Len(t, carrier.seen["A1"], 1)
+			change, err := status.Next(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "parcels://status", change.URI)
+		})
 	}
 }

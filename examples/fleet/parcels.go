@@ -2,144 +2,57 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
-	"time"
+	"log"
 
-	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// effects are the lines that a delivery writes once. Each of its runs also writes the line "run".
-var effects = []string{"packed", "sent"}
+// Parcels sends parcels. It keeps nothing in memory, since each request may reach another replica.
+type Parcels struct {
+	_ mcpkit.Info `name:"parcels" version:"1.0.0"`
+	_ struct {
+		Weigh   mcpkit.Tool     `hints:"readonly,closed-world" params:"id"`
+		Deliver mcpkit.Tool     `hints:"additive" params:"id" task:"optional,durable"`
+		Status  mcpkit.Resource `uri:"parcels://status"`
+	}
 
-const (
-	undisturbedRuns = 2 // of a delivery: until its question, and with the answer
-	resultTries     = 20
-)
+	carrier Carrier
+	changed func(uri string) bool // notifies the clients of all replicas
+}
 
-// deliver starts a task, answers its question, and waits for its end.
-func (c *customer) deliver(ctx context.Context) {
-	id := fmt.Sprintf("%s-%d", c.name, len(c.parcels)+1)
-	c.parcels = append(c.parcels, id)
-	k := kind{tool: "deliver", args: map[string]string{"id": id}}
-	begun := time.Now()
-	wait, err := c.startTask(ctx, k)
-	if ctx.Err() != nil {
-		return
+// A Carrier takes parcels: a service of somebody else. It ignores a request whose key it has seen.
+type Carrier interface {
+	Take(ctx context.Context, id, key string) error
+}
+
+// Weigh returns the weight of a parcel in grams.
+func (p *Parcels) Weigh(id string) int { return 100 * len(id) }
+
+// Deliver gives a parcel to the carrier when the user agrees. If this replica dies while it runs,
+// another one runs the method of a task again, from its beginning. What Once has kept is not done
+// again. The replica may die after the carrier has taken the parcel and before Once has kept it;
+// then the next run gives the carrier the same key.
+func (p *Parcels) Deliver(ctx context.Context, id string) (string, error) {
+	if ok, err := mcpkit.Confirm(ctx, "Deliver "+id+"?"); err != nil || !ok {
+		return "not delivered", err
 	}
-	c.r.add(func() { c.r.Calls++ })
-	switch {
-	case err != nil && c.wasInFlight(begun, err):
-		c.r.add(func() { c.r.InFlight++ })
-		return
-	case err != nil:
-		c.fail(k, err)
-		return
-	}
-	text, err := wait(ctx)
-	if ctx.Err() != nil {
-		return
-	}
-	runs := c.shop.books.count("run", id)
-	c.r.add(func() {
-		switch {
-		case err == nil && text == "delivered "+id:
-			c.r.Tasks++
-			if runs > undisturbedRuns {
-				c.r.Continued++
-			}
-			for _, effect := range effects {
-				if c.shop.books.count(effect, id) == 0 {
-					c.r.Undone++
-				}
-			}
-		case err != nil && strings.Contains(err.Error(), "the process ended 3 times"):
-			c.r.GivenUp++
-		default:
-			c.r.LostTasks++
-			c.r.Failed = append(c.r.Failed, fmt.Sprintf("%s: the task of %s, which ran %d times, returned %q after %s: %v", c.name, id, runs, text, time.Since(begun).Round(time.Millisecond), err))
-		}
+	_, err := mcpkit.Once(ctx, "take", func() (bool, error) {
+		return true, p.carrier.Take(ctx, id, mcpkit.OnceKey(ctx, "take"))
 	})
+	if err != nil {
+		return "", err
+	}
+	p.changed("parcels://status")
+	return "delivered " + id, nil
 }
 
-// startTask starts a task. The function waits for its result.
-func (c *customer) startTask(ctx context.Context, k kind) (wait func(context.Context) (string, error), err error) {
-	if c.version.Modern() {
-		task, err := client.Start(ctx, c.client, k.tool, k.args)
-		if err != nil {
-			return nil, err
-		}
-		if task.ID() == "" {
-			return nil, errors.New("the call did not become a task")
-		}
-		return func(ctx context.Context) (string, error) { return client.Wait[string](ctx, task) }, nil
-	}
-	var made struct {
-		Task protocol.Task `json:"task"`
-	}
-	params := map[string]any{"name": k.tool, "arguments": k.args, "task": struct{}{}}
-	if err := c.client.Request(ctx, protocol.MethodToolsCall, params, &made); err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) (string, error) { return c.legacyResult(ctx, made.Task.TaskID) }, nil
-}
+// Status tells whether parcels are delivered today.
+func (p *Parcels) Status() string { return "The carrier comes at five." }
 
-// legacyResult waits for the result of a task of 2025-11-25, whose client answers the questions of
-// the task on the stream of this request. If the replica dies, the client asks again.
-func (c *customer) legacyResult(ctx context.Context, id string) (string, error) {
-	for try := 1; ; try++ {
-		begun := time.Now()
-		var result protocol.CallToolResult
-		err := c.client.Request(ctx, protocol.MethodTasksResult, protocol.TaskParams{TaskID: id}, &result)
-		switch {
-		case err == nil && len(result.Content) == 1:
-			if text, ok := result.Content[0].(*protocol.TextContent); ok && !result.IsError {
-				return text.Text, nil
-			}
-			return "", fmt.Errorf("the result of the task is %+v", result)
-		case err == nil:
-			return "", errors.New("the result of the task has no content")
-		case try == resultTries || ctx.Err() != nil || !c.wasInFlight(begun, err):
-			return "", err
-		}
-	}
-}
+// logCarrier takes parcels by logging them.
+type logCarrier struct{}
 
-// commonTools are those that both versions of the program have.
-var commonTools = []string{"colour", "count", "deliver", "describe", "order", "pin", "where"}
-
-// list lists the tools, each page from another replica. It returns false if the connection is over.
-func (c *customer) list(ctx context.Context) bool {
-	k := kind{tool: "tools/list"}
-	begun := time.Now()
-	var names []string
-	for tool, err := range c.client.Tools(ctx, client.Fresh()) {
-		switch {
-		case ctx.Err() != nil:
-			return true
-		case err != nil && c.overSSE() && (c.shop.proxy.brokeSince(c.name, begun) || c.client.Ping(ctx) != nil):
-			c.r.add(func() { c.r.InFlight++ })
-			return c.client.Ping(ctx) == nil
-		case err != nil:
-			c.fail(k, err)
-			return true
-		}
-		names = append(names, tool.Name)
-	}
-	c.r.add(func() { c.r.Calls++ })
-	names = slices.DeleteFunc(names, func(name string) bool { return name == "hours" })
-	if !slices.Equal(names, commonTools) {
-		c.fail(k, fmt.Errorf("the tools are %q", names))
-	}
-	return true
-}
-
-// isUnknownTool reports whether a server does not have the tool.
-func isUnknownTool(err error) bool {
-	refused, ok := errors.AsType[*jsonrpc.Error](err)
-	return ok && refused.Code == jsonrpc.CodeInvalidParams && strings.Contains(refused.Message, "hours")
+func (logCarrier) Take(_ context.Context, id, key string) error {
+	log.Printf("the carrier takes parcel %q with key %s", id, key)
+	return nil
 }

@@ -4,9 +4,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 time=${1:-10s}
-go list ./... | while read -r package; do
-	go test -list '^Fuzz' "$package" | { grep '^Fuzz' || true; } | while read -r target; do
-		echo "fuzz $package $target"
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$package" </dev/null
-	done
+git grep -o '^func Fuzz[A-Za-z0-9_]*' -- '*_test.go' | while IFS=: read -r file target; do
+	target=${target#func }
+	echo "fuzz $(dirname "$file") $target"
+	go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "./$(dirname "$file")" </dev/null
 done
