@@ -21,7 +21,8 @@ import (
 // topics have 1 to 64 characters of A-Z, a-z, 0-9, "_" and "-", limits are at least 1, and sizes and
 // times are those that the fields say.
 //
-// Errors other than those of this package mean that the engine is not available. Every method may
+// Errors other than those of this package mean that the engine is not available. An engine without
+// space returns ErrFull for what is new. Every method may
 // be tried again after such an error, whether or not it had an effect. Methods do nothing if their
 // context has ended, and return soon after its deadline. They may ignore that it is cancelled before.
 type Engine interface {
@@ -150,5 +151,6 @@ var (
 	ErrExists   = errors.New("fleet: there is such a record already")
 	ErrConflict = errors.New("fleet: it was changed meanwhile")
 	ErrTooLarge = errors.New("fleet: the data is larger than the engine keeps")
+	ErrFull     = errors.New("fleet: the store is full")
 	ErrInvalid  = errors.New("fleet: an argument is not allowed")
 )

@@ -338,7 +338,8 @@ func get[T any](ctx context.Context, f *Fleet, op, set string, invalid error, ru
 }
 
 func expected(err error) bool {
-	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) || errors.Is(err, ErrTooLarge)
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) ||
+		errors.Is(err, ErrTooLarge) || errors.Is(err, ErrFull)
 }
 
 // refuse returns an error if the engine failed too often to be tried again already.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -62,11 +61,9 @@ type localStore struct {
 	ahead    time.Duration       // of the clock, in tests; guarded by mu
 }
 
-var errFull = errors.New("fleet: the store is full")
-
 // NewLocal returns an engine that keeps its data in a table, which no other one uses. It closes the
 // table. When the table uses more than maxBytes, the engine refuses what is new until something
-// expires or is deleted.
+// expires or is deleted: the error is [ErrFull].
 func NewLocal(table Table, maxBytes int64) *Local {
 	return (&localStore{table: table, maxBytes: maxBytes, hubs: map[*Hub]struct{}{}, replicas: map[string]struct{}{}}).open()
 }
@@ -162,7 +159,7 @@ func update[T any](ctx context.Context, l *Local, run func(*localTx) (T, error))
 			return err
 		}
 		if after := in.Used(); after > before && after > l.s.maxBytes {
-			return errFull
+			return ErrFull
 		}
 		done <- result
 		return nil

@@ -59,7 +59,7 @@ func TestAFullMemoryRefusesWhatIsNew(t *testing.T) {
 		return m.Append(ctx, "g", "l", fleet.Entry{Seq: seq, Data: make([]byte, size)}, keep)
 	}
 	require.NoError(t, create("a", 100))
-	require.ErrorContains(t, create("b", 9500), "full")
+	require.ErrorIs(t, create("b", 9500), fleet.ErrFull)
 	_, err := m.Get(ctx, "set", "b")
 	require.ErrorIs(t, err, fleet.ErrNotFound, "nothing of it is left")
 	n, err := m.Count(ctx, "set", "")

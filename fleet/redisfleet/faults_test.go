@@ -403,11 +403,11 @@ func TestAFullServerRefusesWrites(t *testing.T) {
 	for i := 0; err == nil; i++ {
 		_, err = e.Create(ctx, "set", record(fmt.Sprint("k", i), string(make([]byte, 100_000))))
 	}
-	require.ErrorContains(t, err, "OOM")
+	require.ErrorIs(t, err, fleet.ErrFull)
 	r, err := e.Get(ctx, "set", "first")
 	require.NoError(t, err)
 	require.Equal(t, "stays", string(r.Data))
-	require.ErrorContains(t, e.Append(ctx, "g", "l", fleet.Entry{Seq: 1, Data: make([]byte, 100_000)}, keep), "OOM")
+	require.ErrorContains(t, e.Append(ctx, "g", "l", fleet.Entry{Seq: 1, Data: make([]byte, 100_000)}, keep), "full")
 	require.NoError(t, e.Delete(ctx, "set", "k0", 0), "what makes room is done")
 	require.NoError(t, e.Delete(ctx, "set", "k1", 0))
 	require.Eventually(t, func() bool { _, err = e.Create(ctx, "set", record("again", "")); return err == nil }, patience, 10*time.Millisecond)

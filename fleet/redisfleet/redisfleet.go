@@ -172,6 +172,8 @@ func failure(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case redis.HasErrorPrefix(err, "OOM"):
+		err = fleet.ErrFull
 	case errors.Is(err, os.ErrDeadlineExceeded): // of the connection, a moment before that of the context
 		err = context.DeadlineExceeded
 	}
