@@ -226,7 +226,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	own := key
 	key = hex.EncodeToString(c.server.state.Owner[:4]) + ":" + key // mounted servers have keys of their own
 	c.mu.Lock()
-	raw, ok := c.questions().State.Once[key]
+	raw, ok := c.questions().KeptValue(key)
 	c.mu.Unlock()
 	var v T
 	c.observeOnce(own, ok)

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -109,6 +110,9 @@ type Outcome struct {
 	Asked bool
 	// Journal is what the run has learned.
 	Journal Journal
+	// Unused are the keys of values of [Once] that earlier runs kept and that this one did not ask
+	// for: the program has changed, or the method does not do the same each time.
+	Unused []string
 }
 
 // A Journal is what the runs of a method have learned so far: answers to its questions, and values
@@ -297,6 +301,10 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 	call.mu.Lock()
 	defer call.mu.Unlock()
 	out.Journal = *call.journal()
+	for _, key := range call.asked.Unused(run.Journal.state.Once) {
+		_, key, _ = strings.Cut(key, ":") // without the server that it belongs to
+		out.Unused = append(out.Unused, key)
+	}
 	return out
 }
 

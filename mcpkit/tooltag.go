@@ -118,7 +118,7 @@ func (keys extendedKeys) names() []string {
 type ownTag struct{ key, form, doc, option string }
 
 var ownTags = []ownTag{
-	{"task", `task:"optional,durable"`, "Calls of the tool become tasks: `optional` if the client supports tasks, `required` always. With `durable`, a method that was running when the process ended is run again; with `late`, it runs in the request until it calls `tasks.Begin`.", "tasks.New"},
+	{"task", `task:"optional,durable"`, "Calls of the tool become tasks: `optional` if the client supports tasks, `required` always. With `durable`, a method that was running when the process ended is run again.", "tasks.New"},
 	{"app", `app:"ui://notes/board"`, "The page that hosts show with the tool's result. `visibility=app` hides the tool from models, and `visibility=model` from pages.", "apps.Pages"},
 }
 

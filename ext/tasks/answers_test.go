@@ -1,32 +1,29 @@
 package tasks_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/ext/tasks"
-	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// lateStore acknowledges updates after readers have seen them, like a store across a network.
-type lateStore struct{ tasks.Store }
-
-func (s lateStore) Update(ctx context.Context, r *tasks.Record) error {
-	err := s.Store.Update(ctx, r)
-	if r.State == tasks.Asleep {
-		time.Sleep(3 * time.Second)
+// lateEngine acknowledges updates of tasks after readers have seen them, like a store across a network.
+func lateEngine(t *testing.T) *faulty {
+	engine := newFaulty(newStore(t))
+	engine.after = func(op, set string) {
+		if op == "Update" && set == "tasks" {
+			time.Sleep(3 * time.Second)
+		}
 	}
-	return err
+	return engine
 }
 
 func TestAnswersRunATaskWhoseQuestionIsStillBeingStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := openWith(t, tasks.New(tasks.StoreIn(lateStore{&tasks.MemoryStore{}})), mcpkit.StateKeys(stateKey))
+		o := openOn(t, lateEngine(t))
 		p := o.modern()
 		id := p.start("trip", `{}`)
 		p.await(id, protocol.TaskInputRequired)
@@ -39,7 +36,7 @@ func TestAnswersRunATaskWhoseQuestionIsStillBeingStored(t *testing.T) {
 
 func TestAnswersThatArriveTogetherRunTheTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := openWith(t, tasks.New(tasks.StoreIn(lateStore{&tasks.MemoryStore{}})), mcpkit.StateKeys(stateKey))
+		o := openOn(t, lateEngine(t))
 		p := o.modern()
 		id := p.start("both", `{}`)
 		p.await(id, protocol.TaskInputRequired)

@@ -6,25 +6,25 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// heldStore blocks Create.
-type heldStore struct {
-	tasks.Store
-	release chan struct{}
-}
-
-func (s heldStore) Create(ctx context.Context, r *tasks.Record, limits tasks.Limits) error {
-	<-s.release
-	return s.Store.Create(ctx, r, limits)
+// heldEngine blocks the creation of tasks.
+func heldEngine(t *testing.T) (engine *faulty, release chan struct{}) {
+	engine, release = newFaulty(newStore(t)), make(chan struct{})
+	engine.before = func(op, set string) error {
+		if op == "Create" && set == "tasks" {
+			<-release
+		}
+		return nil
+	}
+	return engine, release
 }
 
 func TestCloseWaitsForTasksThatAreBeingCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := heldStore{&tasks.MemoryStore{}, make(chan struct{})}
-		o := openWith(t, tasks.New(tasks.StoreIn(store)))
+		engine, release := heldEngine(t)
+		o := openOn(t, engine)
 		var all sync.WaitGroup
 		closed := make(chan struct{})
 		o.srv.UseFor(mcpkit.OnTool("work"), func(next mcpkit.Handler) mcpkit.Handler {
@@ -46,7 +46,7 @@ func TestCloseWaitsForTasksThatAreBeingCreated(t *testing.T) {
 			close(closed)
 		})
 		synctest.Wait()
-		close(store.release)
+		close(release)
 		all.Wait()
 		synctest.Wait()
 	})

@@ -14,51 +14,34 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A process is a store as one process sees it. When the process is killed, nothing of it reaches
-// the store any more.
+// A process is the engine of a process. When the process is killed, nothing of it reaches the store any
+// more.
 type process struct {
-	tasks.Store
+	*faulty
 	killed atomic.Bool
 }
 
-var errKilled = errors.New("the process was killed")
-
-func (p *process) gone() error {
-	if p.killed.Load() {
-		return errKilled
+func newProcess(to fleet.Engine) *process {
+	p := &process{faulty: newFaulty(to)}
+	p.before = func(string, string) error {
+		if p.killed.Load() {
+			return errors.New("the process was killed")
+		}
+		return nil
 	}
-	return nil
+	return p
 }
 
-func (p *process) Create(ctx context.Context, r *tasks.Record, l tasks.Limits) error {
-	return cmpErr(p.gone(), func() error { return p.Store.Create(ctx, r, l) })
-}
-
-func (p *process) Update(ctx context.Context, r *tasks.Record) error {
-	return cmpErr(p.gone(), func() error { return p.Store.Update(ctx, r) })
-}
-
-func (p *process) Claim(ctx context.Context, before, until time.Time) (r *tasks.Record, err error) {
-	return r, cmpErr(p.gone(), func() error { r, err = p.Store.Claim(ctx, before, until); return err })
-}
-
-func (p *process) Extend(ctx context.Context, id string, fence int64, until time.Time) error {
-	return cmpErr(p.gone(), func() error { return p.Store.Extend(ctx, id, fence, until) })
-}
-
-func (p *process) Sweep(ctx context.Context, before time.Time) (n int, err error) {
-	return n, cmpErr(p.gone(), func() error { n, err = p.Store.Sweep(ctx, before); return err })
-}
-
-func cmpErr(err error, f func() error) error {
-	if err != nil {
-		return err
-	}
-	return f()
+// newStore returns an engine that outlives processes.
+func newStore(t *testing.T) *fleet.Local {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
+	t.Cleanup(func() { _ = engine.Close() })
+	return engine
 }
 
 // A courier is a service whose methods are killed.
@@ -112,10 +95,10 @@ func (c *courier) Asking(ctx context.Context) (string, error) {
 }
 
 // start starts a process of the courier's server.
-func (c *courier) start(t *testing.T, store tasks.Store, opts ...mcpkit.Option) (*process, *peer) {
+func (c *courier) start(t *testing.T, store *fleet.Local, opts ...mcpkit.Option) (*process, *peer) {
 	t.Helper()
-	proc := &process{Store: store}
-	srv := mcpkit.MustNew(c, append(opts, tasks.New(tasks.StoreIn(proc)), mcpkit.StateKeys(stateKey), quiet())...)
+	proc := newProcess(store.Open())
+	srv := mcpkit.MustNew(c, append(opts, tasks.New(), mcpkit.Fleet(proc), mcpkit.StateKeys(stateKey), quiet())...)
 	require.NoError(t, srv.Start(t.Context()))
 	t.Cleanup(func() { _ = srv.Close() })
 	return proc, &peer{t: t, srv: srv}
@@ -123,7 +106,7 @@ func (c *courier) start(t *testing.T, store tasks.Store, opts ...mcpkit.Option) 
 
 func TestAfterACrashDurableTasksGoOnAndOthersFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tasks.MemoryStore{}
+		store := newStore(t)
 		c := &courier{begun: make(chan string, 10), hang: true}
 		proc, p := c.start(t, store)
 		plain, safe, asking := p.start("plain", `{}`), p.start("safe", `{}`), p.start("asking", `{}`)
@@ -148,7 +131,7 @@ func TestAfterACrashDurableTasksGoOnAndOthersFail(t *testing.T) {
 
 func TestATaskThatKillsItsProcessThreeTimesFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tasks.MemoryStore{}
+		store := newStore(t)
 		var id string
 		for i := range 3 {
 			c := &courier{begun: make(chan string, 10), hang: true}
@@ -170,7 +153,7 @@ func TestATaskThatKillsItsProcessThreeTimesFails(t *testing.T) {
 // The value that was being made when the process was killed is made again, with the same key.
 func TestValuesOfOnceThatWereNotKeptAreMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tasks.MemoryStore{}
+		store := newStore(t)
 		c := &courier{begun: make(chan string, 10)}
 		var proc *process
 		proc, p := c.start(t, store, tasksMiddleware(func(call *mcpkit.Call) {
@@ -211,13 +194,13 @@ func (changed) Safe(struct{ Fast bool }) string { return "sent" }
 
 func TestTasksWhoseToolHasChangedFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tasks.MemoryStore{}
+		store := newStore(t)
 		c := &courier{begun: make(chan string, 10), hang: true}
 		proc, p := c.start(t, store)
 		id, plain := p.start("safe", `{}`), p.start("asking", `{}`)
 		synctest.Wait()
 		proc.killed.Store(true)
-		srv := mcpkit.MustNew(&changed{}, mcpkit.Name("courier", "2"), tasks.New(tasks.StoreIn(&process{Store: store})), mcpkit.StateKeys(stateKey), quiet())
+		srv := mcpkit.MustNew(&changed{}, mcpkit.Name("courier", "2"), tasks.New(), mcpkit.Fleet(store.Open()), mcpkit.StateKeys(stateKey), quiet())
 		require.NoError(t, srv.Start(t.Context()))
 		t.Cleanup(func() { _ = srv.Close() })
 		p = &peer{t: t, srv: srv}
@@ -227,9 +210,54 @@ func TestTasksWhoseToolHasChangedFail(t *testing.T) {
 	})
 }
 
+// rebuilt is the courier after a release that has renamed what Once keeps.
+type rebuilt struct {
+	_ struct {
+		Safe mcpkit.Tool `task:"optional,durable"`
+	}
+}
+
+func (rebuilt) Safe(ctx context.Context) (int, error) {
+	return mcpkit.Once(ctx, "wrapped", func() (int, error) { return 9, nil })
+}
+
+func TestANewBuildHasToUseWhatWasKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t)
+		c := &courier{begun: make(chan string, 10), hang: true}
+		proc, p := c.start(t, store)
+		id := p.start("safe", `{}`)
+		synctest.Wait()
+		proc.killed.Store(true)
+		srv := mcpkit.MustNew(&rebuilt{}, mcpkit.Name("courier", "2"), tasks.New(), mcpkit.Fleet(store.Open()), mcpkit.StateKeys(stateKey), quiet())
+		require.NoError(t, srv.Start(t.Context()))
+		t.Cleanup(func() { _ = srv.Close() })
+		p = &peer{t: t, srv: srv}
+		require.EqualError(t, p.await(id, protocol.TaskFailed).Error, `this build of the tool no longer uses what mcpkit.Once has kept as "packed"; `+
+			`a new build may change what a tool does after its kept values, and must keep their keys while tasks are open (code -32603)`)
+	})
+}
+
+func TestCancelledTasksAreNotClaimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t)
+		c := &courier{begun: make(chan string, 10), hang: true}
+		proc, p := c.start(t, store)
+		id := p.start("safe", `{}`)
+		require.Equal(t, "safe", <-c.begun)
+		proc.killed.Store(true) // it still has the lease
+		again := &courier{begun: make(chan string, 10)}
+		_, p = again.start(t, store)
+		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
+		time.Sleep(10 * tasks.DefaultLease)
+		require.Empty(t, again.begun)
+		require.Equal(t, protocol.TaskCancelled, p.get(id).Status)
+	})
+}
+
 func TestClosingTheServerHandsDurableTasksOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tasks.MemoryStore{}
+		store := newStore(t)
 		c := &courier{begun: make(chan string, 10), hang: true}
 		_, p := c.start(t, store)
 		plain, safe := p.start("plain", `{}`), p.start("safe", `{}`)
@@ -250,7 +278,7 @@ func TestClosingTheServerHandsDurableTasksOver(t *testing.T) {
 // in time, and its method ends.
 func TestOneProcessRunsATask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tasks.MemoryStore{}
+		store := newStore(t)
 		slow, other := &courier{begun: make(chan string, 10), hang: true}, &courier{begun: make(chan string, 10), packed: 1}
 		proc, p := slow.start(t, store)
 		_, q := other.start(t, store)
@@ -268,17 +296,49 @@ func TestOneProcessRunsATask(t *testing.T) {
 	})
 }
 
+func TestAMethodEndsWhoseLeaseIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t)
+		var causes []string
+		start := func(name string) (*process, *peer) {
+			proc := newProcess(store.Open())
+			srv := mcpkit.MustNew(nil, mcpkit.Name("guard", "1"), tasks.New(), mcpkit.Fleet(proc), mcpkit.StateKeys(stateKey), quiet())
+			require.NoError(t, srv.Add(mcpkit.NewTool("watch", func(ctx context.Context) string {
+				select {
+				case <-ctx.Done():
+					causes = append(causes, name+": "+context.Cause(ctx).Error())
+				case <-time.After(10 * time.Minute):
+				}
+				return "watched by " + name
+			}).Tag("task", "optional,durable")))
+			require.NoError(t, srv.Start(t.Context()))
+			t.Cleanup(func() { _ = srv.Close() })
+			return proc, &peer{t: t, srv: srv}
+		}
+		proc, p := start("first")
+		id := p.start("watch", `{}`)
+		_, q := start("second")
+		proc.killed.Store(true)
+		time.Sleep(2 * tasks.DefaultLease)
+		proc.killed.Store(false)
+		time.Sleep(tasks.DefaultLease)
+		require.Equal(t, []string{"first: tasks: the lease of the task is lost"}, causes)
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, "watched by second", contentOf(t, q.get(id).Result))
+	})
+}
+
 func TestCancelReachesOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tasks.MemoryStore{}
+		store := newStore(t)
 		o, p := &office{}, (*peer)(nil)
-		srv := mcpkit.MustNew(o, tasks.New(tasks.StoreIn(&process{Store: store})), mcpkit.StateKeys(stateKey), quiet())
+		srv := mcpkit.MustNew(o, tasks.New(), mcpkit.Fleet(store.Open()), mcpkit.StateKeys(stateKey), quiet())
 		require.NoError(t, srv.Start(t.Context()))
 		t.Cleanup(func() { _ = srv.Close() })
 		p = &peer{t: t, srv: srv}
 		id := p.start("work", `{"seconds":3600}`)
 		synctest.Wait()
-		other := mcpkit.MustNew(&office{}, tasks.New(tasks.StoreIn(&process{Store: store})), mcpkit.StateKeys(stateKey), quiet())
+		other := mcpkit.MustNew(&office{}, tasks.New(), mcpkit.Fleet(store.Open()), mcpkit.StateKeys(stateKey), quiet())
 		require.NoError(t, other.Start(t.Context()))
 		t.Cleanup(func() { _ = other.Close() })
 		q := &peer{t: t, srv: other}

@@ -3,12 +3,9 @@ package tasks_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,131 +20,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// plainFleet returns a view of the engine that seals nothing.
-func plainFleet(t testing.TB, engine fleet.Engine) *fleet.Fleet {
-	t.Helper()
-	f := fleet.New(engine, fleet.Options{
-		Seal:   func(_ string, plain []byte) []byte { return bytes.Clone(plain) },
-		Open:   func(_ string, sealed []byte) ([]byte, error) { return bytes.Clone(sealed), nil },
-		Logger: slog.New(slog.DiscardHandler),
-	})
-	require.NoError(t, f.Start(t.Context()))
-	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	return f
-}
-
-func TestFleetStore(t *testing.T) {
-	testStore(t, func(t *testing.T) tasks.Store {
-		return tasks.NewFleetStore(plainFleet(t, fleet.NewMemory(fleet.MemoryOptions{})))
-	})
-}
-
-// alternating passes each call to the next of several replicas.
-type alternating struct {
-	all  []tasks.Store
-	next atomic.Int64
-}
-
-func (a *alternating) store() tasks.Store { return a.all[int(a.next.Add(1))%len(a.all)] }
-
-func (a *alternating) Create(ctx context.Context, r *tasks.Record, l tasks.Limits) error {
-	if l.Open == 3 { // the kit creates many at once: the limit is exact for one replica only
-		return a.all[0].Create(ctx, r, l)
-	}
-	return a.store().Create(ctx, r, l)
-}
-func (a *alternating) Get(ctx context.Context, id string) (*tasks.Record, error) {
-	return a.store().Get(ctx, id)
-}
-func (a *alternating) Update(ctx context.Context, r *tasks.Record) error {
-	return a.store().Update(ctx, r)
-}
-func (a *alternating) Claim(ctx context.Context, before, until time.Time) (*tasks.Record, error) {
-	return a.store().Claim(ctx, before, until)
-}
-func (a *alternating) Extend(ctx context.Context, id string, fence int64, until time.Time) error {
-	return a.store().Extend(ctx, id, fence, until)
-}
-func (a *alternating) List(ctx context.Context, owner, after string, limit int) ([]*tasks.Record, error) {
-	return a.store().List(ctx, owner, after, limit)
-}
-func (a *alternating) Sweep(ctx context.Context, before time.Time) (int, error) {
-	return a.store().Sweep(ctx, before)
-}
-func (a *alternating) Watch(ctx context.Context, changed func(id string)) {
-	a.all[0].Watch(ctx, changed)
-}
-
-func TestFleetStoreOfThreeReplicas(t *testing.T) {
-	testStore(t, func(t *testing.T) tasks.Store {
-		engine := fleet.NewMemory(fleet.MemoryOptions{})
-		t.Cleanup(func() { _ = engine.Close() })
-		a := &alternating{}
-		for range 3 {
-			a.all = append(a.all, tasks.NewFleetStore(plainFleet(t, engine.Open())))
-		}
-		return a
-	})
-}
-
-func TestFleetStoreLeavesNothingBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		engine := fleet.NewMemory(fleet.MemoryOptions{})
-		f := plainFleet(t, engine)
-		s := tasks.NewFleetStore(f)
-		r := &tasks.Record{ID: "1", Owner: "ann", State: tasks.Ready, Created: time.Now(), Expires: time.Now().Add(time.Hour)}
-		require.NoError(t, s.Create(t.Context(), r, tasks.Limits{}))
-		r.State = tasks.Ended
-		require.NoError(t, s.Update(t.Context(), r))
-		count := func(set string) int {
-			n, err := engine.Count(t.Context(), set, "")
-			require.NoError(t, err)
-			return n
-		}
-		require.Equal(t, []int{1, 1}, []int{count("tasks"), count("tasks-ended")})
-		time.Sleep(2 * time.Hour)
-		require.Equal(t, []int{0, 0}, []int{count("tasks"), count("tasks-ended")}, "nobody swept")
-	})
-}
-
-func TestFleetStoreForgetsMarksOfRecordsThatNeverEnded(t *testing.T) {
-	engine := fleet.NewMemory(fleet.MemoryOptions{})
-	f := plainFleet(t, engine)
-	s := tasks.NewFleetStore(f)
-	add := func(id string) error {
-		r := &tasks.Record{ID: id, Owner: "ann", State: tasks.Ready, Created: time.Now(), Expires: time.Now().Add(time.Hour)}
-		return s.Create(t.Context(), r, tasks.Limits{Kept: 2})
-	}
-	require.NoError(t, add("1"))
-	require.NoError(t, add("2"))
-	// A replica died between the mark and the end.
-	_, err := f.Set("tasks-ended", 1).Create(t.Context(), fleet.Record{Key: "0000000000000001-1", Group: fleet.Digest("owner ann"), TTL: time.Hour})
-	require.NoError(t, err)
-	var full *tasks.LimitError
-	require.ErrorAs(t, add("3"), &full)
-	_, err = s.Get(t.Context(), "1")
-	require.NoError(t, err, "it runs")
-	n, err := engine.Count(t.Context(), "tasks-ended", "")
-	require.NoError(t, err)
-	require.Zero(t, n)
-}
-
-func TestFleetStoreRefusesStrangeIDs(t *testing.T) {
-	f := plainFleet(t, fleet.NewMemory(fleet.MemoryOptions{}))
-	s := tasks.NewFleetStore(f)
-	for _, id := range []string{"", "a b", "../x", strings.Repeat("x", 65), "\x00", "é"} {
-		_, err := s.Get(t.Context(), id)
-		require.ErrorIs(t, err, tasks.ErrNotFound, "%q", id)
-		require.ErrorIs(t, s.Extend(t.Context(), id, 1, time.Now()), tasks.ErrNotFound, "%q", id)
-		if id != "" {
-			list, err := s.List(t.Context(), "ann", id, 9)
-			require.NoError(t, err)
-			require.Empty(t, list)
-		}
-	}
-	require.NoError(t, f.Health())
-}
-
 // A branch is a replica of an office.
 type branch struct {
 	*office
@@ -156,15 +28,19 @@ type branch struct {
 	t      *testing.T
 }
 
-// dying is an engine that is cut off when its replica dies.
+// dying is an engine that is cut off when its replica dies. Servers see it as that of many machines.
 type dying struct {
-	*fleet.Local
-	dead atomic.Bool
+	fleet.Engine
+	deaf atomic.Bool // what it publishes is lost
 }
 
-func (d *dying) die() {
-	d.dead.Store(true)
-	_ = d.Local.Close() // without a word to the others
+func (d *dying) die() { _ = d.Close() } // without a word to the others
+
+func (d *dying) Publish(ctx context.Context, topic string, data []byte) error {
+	if d.deaf.Load() {
+		return nil
+	}
+	return d.Engine.Publish(ctx, topic, data)
 }
 
 // branches starts replicas of an office, with tasks in their fleet.
@@ -181,7 +57,7 @@ func branches(t *testing.T, n int, opts ...tasks.Option) []*branch {
 
 func openBranch(t *testing.T, engine *fleet.Local, opts ...tasks.Option) *branch {
 	t.Helper()
-	b := &branch{office: &office{}, engine: &dying{Local: engine.Open()}, t: t}
+	b := &branch{office: &office{}, engine: &dying{Engine: engine.Open()}, t: t}
 	srv, err := mcpkit.New(b.office, quiet(), mcpkit.StateKeys(stateKey), mcpkit.Fleet(b.engine), tasks.New(opts...))
 	require.NoError(t, err)
 	require.NoError(t, srv.Register(&press{}))
@@ -268,7 +144,7 @@ func TestTasksOutliveTheirReplica(t *testing.T) {
 		engine := fleet.NewMemory(fleet.MemoryOptions{})
 		defer engine.Close()
 		start := func(c *courier) (*dying, *peer) {
-			d := &dying{Local: engine.Open()}
+			d := &dying{Engine: engine.Open()}
 			srv := mcpkit.MustNew(c, mcpkit.Fleet(d), tasks.New(), mcpkit.StateKeys(stateKey), quiet())
 			require.NoError(t, srv.Start(t.Context()))
 			t.Cleanup(func() { _ = srv.Close() })
@@ -350,29 +226,16 @@ func TestSubscribersHearWhatADeadReplicaDidNotTell(t *testing.T) {
 		}()
 		synctest.Wait()
 		p.take()
-		// Another program writes the record and tells nobody.
-		silent := tasks.NewFleetStore(keyedFleet(t, all[0].engine.Open()))
-		r, err := silent.Get(t.Context(), id)
-		require.NoError(t, err)
-		require.NoError(t, silent.Update(t.Context(), r))
+		all[0].engine.deaf.Store(true)
+		all[0].modern().result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
 		synctest.Wait()
 		require.Empty(t, p.take())
 		time.Sleep(tasks.DefaultLease)
 		synctest.Wait()
-		require.Equal(t, []string{"working"}, statuses(t, p.take()))
+		require.Equal(t, []string{"cancelled"}, statuses(t, p.take()))
 		cancel()
 		<-done
 	})
-}
-
-// keyedFleet returns the view of another replica of the office, which is not started: it tells
-// nobody anything.
-func keyedFleet(t *testing.T, engine fleet.Engine) *fleet.Fleet {
-	t.Helper()
-	srv, err := mcpkit.New(&office{}, quiet(), mcpkit.StateKeys(stateKey), mcpkit.Fleet(engine), tasks.New())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = srv.Close() })
-	return srv.Fleet()
 }
 
 func TestProgressReachesSubscribersAtOtherReplicas(t *testing.T) {
@@ -420,29 +283,9 @@ func TestResultsThatAreTooLargeFailTheTask(t *testing.T) {
 	})
 }
 
-// away is an engine that cannot be reached for a while.
-type away struct {
-	*fleet.Local
-	is atomic.Bool
-}
-
-func (a *away) Get(ctx context.Context, set, key string) (fleet.Record, error) {
-	if a.is.Load() {
-		return fleet.Record{}, errors.New("connection refused")
-	}
-	return a.Local.Get(ctx, set, key)
-}
-
-func (a *away) Count(ctx context.Context, set, group string) (int, error) {
-	if a.is.Load() {
-		return 0, errors.New("connection refused")
-	}
-	return a.Local.Count(ctx, set, group)
-}
-
 func TestTasksNeedTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &away{Local: fleet.NewMemory(fleet.MemoryOptions{})}
+		engine := newProcess(newStore(t))
 		o := &office{}
 		srv := mcpkit.MustNew(o, quiet(), mcpkit.StateKeys(stateKey), mcpkit.Fleet(engine), tasks.New())
 		require.NoError(t, srv.Start(t.Context()))
@@ -450,42 +293,18 @@ func TestTasksNeedTheEngine(t *testing.T) {
 		p := &peer{t: t, srv: srv}
 		id := p.start("work", `{"seconds":30}`)
 		synctest.Wait()
-		engine.is.Store(true)
+		engine.killed.Store(true)
 		result := p.result("tools/call", `{"name":"work","arguments":{"seconds":1}}`)
 		require.Contains(t, result, "cannot reach its store at the moment; try again")
 		require.Contains(t, result, `"isError":true`)
 		require.ErrorContains(t, p.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)), "cannot reach its store")
 		require.Contains(t, p.result("tools/call", `{"name":"greet","arguments":{"Name":"Ann"}}`), "Hello, Ann!")
 		time.Sleep(time.Minute) // longer than a lease
-		engine.is.Store(false)
+		engine.killed.Store(false)
 		time.Sleep(fleet.Retry)
 		require.Equal(t, "done", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
 		require.Equal(t, 1, noted(o, &o.runs))
 	})
-}
-
-func TestCreationsAtTheLimitWaitForEachOther(t *testing.T) {
-	engine := fleet.NewMemory(fleet.MemoryOptions{})
-	defer engine.Close()
-	s := tasks.NewFleetStore(plainFleet(t, engine.Open()))
-	var made, refused atomic.Int64
-	var all sync.WaitGroup
-	for i := range 40 {
-		all.Go(func() {
-			r := &tasks.Record{ID: fmt.Sprint(i), Owner: fmt.Sprint(i % 2), State: tasks.Ready, Created: time.Now(), Expires: time.Now().Add(time.Hour)}
-			err := s.Create(t.Context(), r, tasks.Limits{Open: 9, Total: 17})
-			var full *tasks.LimitError
-			switch {
-			case err == nil:
-				made.Add(1)
-			case errors.As(err, &full):
-				refused.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	require.EqualValues(t, 17, made.Load())
-	require.EqualValues(t, 23, refused.Load())
 }
 
 // The engine sees nothing of what a task is about.

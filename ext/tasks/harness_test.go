@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -181,7 +182,6 @@ type office struct {
 		Burst  mcpkit.Tool `task:"optional"`
 		Trip   mcpkit.Tool `task:"optional,durable"`
 		Both   mcpkit.Tool `task:"optional"`
-		Late   mcpkit.Tool `task:"optional,late"`
 		Deaf   mcpkit.Tool `task:"optional"`
 	}
 	mu     sync.Mutex
@@ -268,26 +268,6 @@ func (o *office) Both(ctx context.Context) (string, error) {
 	return names[0] + " and " + names[1], err
 }
 
-// docs:begin late
-
-// Late asks who it is for, and then becomes a task.
-func (o *office) Late(ctx context.Context) (string, error) {
-	o.note(func() { o.runs++ })
-	name, err := mcpkit.Elicit[place](ctx, "Who?", mcpkit.Key("user_name"))
-	if err != nil {
-		return "", err
-	}
-	if name.Place == "nobody" {
-		return "nothing to do", nil
-	}
-	if err := tasks.Begin(ctx); err != nil {
-		return "", err
-	}
-	return "done for " + name.Place, nil
-}
-
-// docs:end late
-
 // An opened office is served.
 type opened struct {
 	*office
@@ -298,6 +278,58 @@ type opened struct {
 // open serves an office with tasks until the test ends, or Close.
 func open(t *testing.T, opts ...tasks.Option) *opened {
 	return openWith(t, tasks.New(opts...))
+}
+
+// openOn is open with the tasks in an engine.
+func openOn(t *testing.T, engine fleet.Engine, opts ...tasks.Option) *opened {
+	return openWith(t, tasks.New(opts...), mcpkit.Fleet(engine))
+}
+
+// A faulty engine is called by servers of tests, which see it as that of many machines. before and
+// after are called for each operation on records; an error of before is that of the operation.
+type faulty struct {
+	fleet.Engine
+	before func(op, set string) error
+	after  func(op, set string)
+}
+
+// newFaulty returns a faulty engine without faults.
+func newFaulty(to fleet.Engine) *faulty {
+	return &faulty{to, func(string, string) error { return nil }, func(string, string) {}}
+}
+
+func operate[T any](f *faulty, op, set string, run func() (T, error)) (result T, err error) {
+	if err = f.before(op, set); err != nil {
+		return result, err
+	}
+	result, err = run()
+	f.after(op, set)
+	return result, err
+}
+
+func (f *faulty) Get(ctx context.Context, set, key string) (fleet.Record, error) {
+	return operate(f, "Get", set, func() (fleet.Record, error) { return f.Engine.Get(ctx, set, key) })
+}
+
+func (f *faulty) Create(ctx context.Context, set string, r fleet.Record) (uint64, error) {
+	return operate(f, "Create", set, func() (uint64, error) { return f.Engine.Create(ctx, set, r) })
+}
+
+func (f *faulty) Update(ctx context.Context, set string, r fleet.Record) (uint64, error) {
+	return operate(f, "Update", set, func() (uint64, error) { return f.Engine.Update(ctx, set, r) })
+}
+
+func (f *faulty) Delete(ctx context.Context, set, key string, revision uint64) error {
+	_, err := operate(f, "Delete", set, func() (any, error) { return nil, f.Engine.Delete(ctx, set, key, revision) })
+	return err
+}
+
+func (f *faulty) Due(ctx context.Context, set string, within time.Duration, limit int) ([]fleet.Record, error) {
+	return operate(f, "Due", set, func() ([]fleet.Record, error) { return f.Engine.Due(ctx, set, within, limit) })
+}
+
+func (f *faulty) Count(ctx context.Context, set, group string) (int, error) {
+	return operate(f, "Count", set, func() (int, error) { return f.Engine.Count(ctx, set, group) })
 }
 
 func openWith(t *testing.T, opts ...mcpkit.Option) *opened {

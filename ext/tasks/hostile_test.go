@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -112,82 +112,107 @@ func TestTasksDoNotFillTheMemory(t *testing.T) {
 	})
 }
 
-func TestResultsInMemoryReplaceThoseThatEndedBefore(t *testing.T) {
-	store, data := &tasks.MemoryStore{}, make([]byte, 40<<20)
-	add := func(id, owner string, data []byte) (*tasks.Record, error) {
-		r := &tasks.Record{ID: id, Owner: owner, State: tasks.Ready, Data: data, Expires: time.Now().Add(time.Hour)}
-		return r, store.Create(t.Context(), r, tasks.Limits{})
-	}
-	for _, owner := range []string{"a", "b", "c", "d", "e", "f"} {
-		for _, id := range []string{"1", "2", "3"} {
-			r, err := add(owner+id, owner, nil)
-			require.NoError(t, err)
-			r.State, r.Data = tasks.Ended, data
-			require.NoError(t, store.Update(t.Context(), r), "a result is kept")
-			all, err := store.List(t.Context(), owner, "", 9)
-			require.NoError(t, err)
-			require.Len(t, all, 1, "those before have made room for it")
-			require.Equal(t, owner+id, all[0].ID)
+func TestResultsReplaceThoseThatEndedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := open(t)
+		require.NoError(t, o.srv.Add(mcpkit.NewTool("bulk", func() string { return strings.Repeat("x", 7<<20) }).Tag("task", "optional")))
+		eve, p := o.modern(), o.modern()
+		eve.as, p.as = &oauth.Principal{Subject: "eve"}, ann
+		other := p.start("bulk", `{}`)
+		p.await(other, protocol.TaskCompleted)
+		var ids []string
+		for range 11 { // 64 MiB have space for nine
+			ids = append(ids, eve.start("bulk", `{}`))
+			eve.await(ids[len(ids)-1], protocol.TaskCompleted)
 		}
-	}
-	var full *tasks.LimitError
-	_, err := add("g1", "g", data)
-	require.ErrorAs(t, err, &full)
-	require.Equal(t, tasks.LimitError{Total: true, Bytes: true, Limit: 256 << 20}, *full)
-	r, err := add("a4", "a", nil)
-	require.NoError(t, err)
-	r.State = tasks.Asleep
-	require.NoError(t, store.Update(t.Context(), r))
-	r.Data = data
-	require.NoError(t, store.Update(t.Context(), r), "one that ended has made room for it")
-	r.Data = make([]byte, 65<<20)
-	require.ErrorAs(t, store.Update(t.Context(), r), &full)
-	require.Equal(t, tasks.LimitError{Bytes: true, Limit: 64 << 20}, *full)
+		for _, id := range ids[:2] {
+			eve.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id))
+		}
+		for _, id := range ids[2:] {
+			require.Equal(t, protocol.TaskCompleted, eve.get(id).Status)
+		}
+		require.Equal(t, protocol.TaskCompleted, p.get(other).Status, "others keep theirs")
+	})
 }
 
-func TestTasksCanBeCancelledWhileOthersFillTheMemory(t *testing.T) {
-	store := &tasks.MemoryStore{}
-	put := func(id string, state tasks.State) *tasks.Record {
-		r := &tasks.Record{ID: id, Owner: "ann", State: state, Expires: time.Now().Add(time.Hour), Data: []byte("{}")}
-		require.NoError(t, store.Create(t.Context(), r, tasks.Limits{}))
-		return r
-	}
-	asking, running := put("asking", tasks.Asleep), put("running", tasks.Ready)
-	running.Data = make([]byte, 65<<20) // a value of Once
-	require.NoError(t, store.Update(t.Context(), running))
-	asking.Data = []byte("{ }")
-	require.Error(t, store.Update(t.Context(), asking), "no space for answers")
-	asking.State, asking.Data = tasks.Ended, []byte("{}")
-	require.NoError(t, store.Update(t.Context(), asking))
+func TestTasksCanBeCancelledWhenTheirOwnerHasNoSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openWith(t, tasks.New())
+		require.NoError(t, o.srv.Add(mcpkit.NewTool("hoard", func(ctx context.Context) (string, error) {
+			_, err := mcpkit.Once(ctx, "hoard", func() (string, error) { return strings.Repeat("x", 7<<20), nil })
+			if err == nil {
+				_, err = mcpkit.Elicit[place](ctx, "Where?", mcpkit.Key("where"))
+			}
+			return "", err
+		}).Tag("task", "optional")))
+		p := o.modern()
+		var ids []string
+		for range 10 {
+			ids = append(ids, p.start("hoard", `{}`))
+			p.await(ids[len(ids)-1], protocol.TaskInputRequired)
+		}
+		require.Contains(t, p.result("tools/call", `{"name":"hoard"}`), "the tasks of the caller may take 67108864 bytes altogether")
+		for _, id := range ids {
+			p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
+		}
+		p.start("hoard", `{}`)
+	})
+}
+
+// A process dies when a task has ended, and before the account of its owner says so.
+func TestTasksOfDeadProcessesDoNotCountForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t)
+		engine := newFaulty(store.Open())
+		o := openOn(t, engine, tasks.MaxOpen(2))
+		p := o.modern()
+		open := p.start("trip", `{}`)
+		p.await(open, protocol.TaskInputRequired)
+		time.Sleep(time.Second)
+		done := p.start("work", `{"seconds":1}`)
+		engine.before = func(op, set string) error {
+			if set == "tasks-owners" {
+				return errors.New("the process is dead")
+			}
+			return nil
+		}
+		p.await(done, protocol.TaskCompleted)
+		p = openOn(t, store.Open(), tasks.MaxOpen(2)).modern()
+		require.Contains(t, p.result("tools/call", `{"name":"trip"}`), "has 2 tasks that have not ended", "the oldest one is open indeed")
+		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, open))
+		p.start("trip", `{}`)
+		p.start("trip", `{}`)
+		require.Contains(t, p.result("tools/call", `{"name":"trip"}`), "has 2 tasks that have not ended")
+	})
 }
 
 func TestTasksThatAreCreatedWhileOthersEndDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := heldStore{&tasks.MemoryStore{}, make(chan struct{})}
-		o := openWith(t, tasks.New(tasks.StoreIn(store), tasks.MaxRunning(1)), mcpkit.StateKeys(stateKey))
+		engine, release := heldEngine(t)
+		o := openOn(t, engine, tasks.MaxRunning(1))
 		go o.modern().rpc(t.Context(), "tools/call", `{"name":"work","arguments":{"seconds":1}}`)
 		synctest.Wait()
 		go o.modern().rpc(t.Context(), "tools/call", `{"name":"work","arguments":{"seconds":1}}`)
 		synctest.Wait() // both are being created: the second one has no place
-		store.release <- struct{}{}
-		time.Sleep(2 * time.Second)
-		store.release <- struct{}{}
+		release <- struct{}{}
+		time.Sleep(1500 * time.Millisecond)
+		release <- struct{}{}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		require.Equal(t, 2, noted(o.office, &o.runs))
 	})
 }
 
-// hastyStore claims before leases have ended, as after a computer has slept.
-type hastyStore struct{ tasks.Store }
+// hasty says that all leases have ended, as after a computer has slept.
+type hasty struct{ fleet.Engine }
 
-func (s hastyStore) Claim(ctx context.Context, before, until time.Time) (*tasks.Record, error) {
-	return s.Store.Claim(ctx, before.Add(time.Minute), until.Add(2*time.Minute))
+func (h hasty) Due(ctx context.Context, set string, within time.Duration, limit int) ([]fleet.Record, error) {
+	return h.Engine.Due(ctx, set, within+time.Hour, limit)
 }
 
 func TestTasksThatRunHereGoOnWhenTheirLeaseWasLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := openWith(t, tasks.New(tasks.StoreIn(hastyStore{&tasks.MemoryStore{}})), mcpkit.StateKeys(stateKey))
+		o := openOn(t, hasty{newStore(t)})
 		p := o.modern()
 		long, once := p.start("work", `{"seconds":100}`), p.start("trip", `{}`)
 		for range 3 {
@@ -201,119 +226,21 @@ func TestTasksThatRunHereGoOnWhenTheirLeaseWasLate(t *testing.T) {
 	})
 }
 
-// sluggishStore takes its time, once, like a disk that is busy.
-type sluggishStore struct {
-	tasks.Store
-	before, after atomic.Value // the ID of a task for whose Extend it sleeps, before or after it
-	claims        time.Duration
-}
-
-func (s *sluggishStore) Extend(ctx context.Context, id string, fence int64, until time.Time) error {
-	if s.before.CompareAndSwap(id, "") {
-		time.Sleep(tasks.DefaultLease)
-	}
-	err := s.Store.Extend(ctx, id, fence, until)
-	if s.after.CompareAndSwap(id, "") {
-		time.Sleep(4 * tasks.DefaultLease / 3)
-	}
-	return err
-}
-
-func (s *sluggishStore) Claim(ctx context.Context, before, until time.Time) (*tasks.Record, error) {
-	r, err := s.Store.Claim(ctx, before, until)
-	time.Sleep(s.claims)
-	return r, err
-}
-
-func TestTasksGoOnThatAreClaimedHereWhileTheirLeaseIsExtended(t *testing.T) {
-	for _, slow := range []string{"before", "after"} {
-		synctest.Test(t, func(t *testing.T) {
-			var log strings.Builder
-			store := &sluggishStore{Store: &tasks.MemoryStore{}}
-			o := openWith(t, tasks.New(tasks.StoreIn(store)), mcpkit.StateKeys(stateKey), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
-			require.NoError(t, o.srv.Add(mcpkit.NewTool("report", func(ctx context.Context, call *mcpkit.Call, in workInput) (string, error) {
-				for i := range in.Seconds {
-					call.Progress(float64(i), 0, fmt.Sprint("step ", i)) // each tick has something to write
-					select {
-					case <-time.After(time.Second):
-					case <-ctx.Done():
-						return "", context.Cause(ctx)
-					}
-				}
-				return "reported", nil
-			}).Tag("task", "optional")))
-			p := o.modern()
-			long, loud := p.start("work", `{"seconds":200}`), p.start("report", `{"seconds":200}`)
-			time.Sleep(15 * time.Second)
-			if slow == "before" { // at the next tick, until their leases have ended
-				store.before.Store(loud)
-				time.Sleep(31 * time.Second)
-			} else { // until what Extend has given has ended
-				store.after.Store(loud)
-				time.Sleep(37 * time.Second)
-			}
-			for range 3 {
-				p.await(p.start("work", `{"seconds":1}`), protocol.TaskCompleted) // then they are claimed
-			}
-			require.Equal(t, "reported", contentOf(t, p.await(loud, protocol.TaskCompleted).Result), slow)
-			require.Equal(t, "done", contentOf(t, p.await(long, protocol.TaskCompleted).Result), slow)
-			require.NotContains(t, log.String(), "a lease is not renewed")
-		})
-	}
-}
-
-func TestResultsAreKeptOfTasksThatAreClaimedHereAsTheyEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &sluggishStore{Store: hastyStore{&tasks.MemoryStore{}}, claims: 2 * time.Second}
-		o := openWith(t, tasks.New(tasks.StoreIn(store)), mcpkit.StateKeys(stateKey))
-		require.NoError(t, o.srv.Add(mcpkit.NewTool("pack", func(ctx context.Context) (int, error) {
-			time.Sleep(10 * time.Second)
-			return mcpkit.Once(ctx, "packed", func() (int, error) { return 7, nil })
-		}).Tag("task", "optional")))
-		p := o.modern()
-		long, packed := p.start("work", `{"seconds":10}`), p.start("pack", `{}`)
-		p.start("work", `{"seconds":8}`) // then the others are being claimed
-		p.start("work", `{"seconds":9}`)
-		require.Equal(t, "done", contentOf(t, p.await(long, protocol.TaskCompleted).Result))
-		require.Equal(t, "7", contentOf(t, p.await(packed, protocol.TaskCompleted).Result))
-	})
-}
-
-// fullStore refuses to write while it is full, as on a disk without space.
-type fullStore struct {
-	tasks.Store
-	full atomic.Bool
-}
-
-func (s *fullStore) Create(ctx context.Context, r *tasks.Record, limits tasks.Limits) error {
-	if s.full.Load() {
-		return errors.New("/var/lib/tasks.db: no space left on device")
-	}
-	return s.Store.Create(ctx, r, limits)
-}
-
-func (s *fullStore) Update(ctx context.Context, r *tasks.Record) error {
-	if s.full.Load() {
-		return errors.New("/var/lib/tasks.db: no space left on device")
-	}
-	return s.Store.Update(ctx, r)
-}
-
-func (s *fullStore) Extend(ctx context.Context, id string, fence int64, until time.Time) error {
-	if s.full.Load() {
-		return errors.New("/var/lib/tasks.db: no space left on device")
-	}
-	return s.Store.Extend(ctx, id, fence, until)
-}
-
 func TestResultsAreKeptWhenTheDiskWasFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fullStore{Store: &tasks.MemoryStore{}}
-		o := openWith(t, tasks.New(tasks.StoreIn(store)), mcpkit.StateKeys(stateKey))
+		var full atomic.Bool
+		engine := newFaulty(newStore(t))
+		engine.before = func(op, _ string) error {
+			if full.Load() && (op == "Create" || op == "Update") {
+				return errors.New("/var/lib/tasks.db: no space left on device")
+			}
+			return nil
+		}
+		o := openOn(t, engine)
 		p := o.modern()
 		id, asking := p.start("work", `{"seconds":5}`), p.start("trip", `{}`)
 		p.await(asking, protocol.TaskInputRequired)
-		store.full.Store(true)
+		full.Store(true)
 		time.Sleep(20 * time.Second)
 		require.Equal(t, protocol.TaskWorking, p.get(id).Status)
 		refused := p.result("tools/call", `{"name":"trip"}`)
@@ -325,7 +252,7 @@ func TestResultsAreKeptWhenTheDiskWasFull(t *testing.T) {
 			require.NotContains(t, err.Message, "/var/lib")
 		}
 		require.Equal(t, protocol.TaskInputRequired, p.get(asking).Status)
-		store.full.Store(false)
+		full.Store(false)
 		require.Equal(t, "done", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
 		require.Equal(t, 2, noted(o.office, &o.runs), "no method ran again")
 	})

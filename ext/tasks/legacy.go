@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -48,7 +49,7 @@ func (e *engine) interceptLegacy(ctx context.Context, call *mcpkit.Call, m mode,
 			ttl = max(time.Duration(ms)*time.Millisecond, time.Second)
 		}
 	}
-	return e.create(ctx, call, m, ttl, func(t protocol.Task) (*mcpkit.ObjectResult, error) {
+	return e.createTask(ctx, call, m, ttl, func(t protocol.Task) (*mcpkit.ObjectResult, error) {
 		return mcpkit.NewObjectResult(map[string]any{"task": newLegacyTask(t)})
 	})
 }
@@ -65,8 +66,8 @@ type legacyTask struct {
 }
 
 // legacy returns the task as clients of 2025-11-25 see it: a tool error is a failure, too.
-func (e *engine) legacy(r *record, t *task) legacyTask {
-	w := e.wire(r, t)
+func (e *engine) legacy(t *task) legacyTask {
+	w := e.wire(t)
 	if w.Status == protocol.TaskCompleted && t.IsError {
 		w.Status = protocol.TaskFailed
 	}
@@ -115,7 +116,7 @@ func (e *engine) awaitResult(ctx context.Context, id string) (mcpkit.Result, err
 	call := mcpkit.CallFrom(ctx)
 	changed, forget := e.next(id)
 	defer forget()
-	_, t, err := e.find(ctx, call, id)
+	t, err := e.find(ctx, call, id)
 	if err != nil {
 		return nil, err
 	}
@@ -189,17 +190,20 @@ func (e *engine) handleList(ctx context.Context, p params) (mcpkit.Result, error
 	if call.Principal() == nil {
 		return result(mcpkit.NewObjectResult(list))
 	}
-	records, err := e.store.List(ctx, ownerOf(call.Principal()), p.cursor, listPage)
+	if p.cursor != "" && fleet.CheckNames(p.cursor) != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the cursor is not one that this server gave")
+	}
+	records, err := e.tasks().List(ctx, groupOf(ownerOf(call.Principal())), p.cursor, listPage)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range records {
-		if r, t, err := e.load(ctx, r.ID); err == nil && e.admits(call.Principal(), r, t) {
-			list.Tasks = append(list.Tasks, e.legacy(r, t))
+		if t, err := decode(r); err == nil && e.admits(call.Principal(), t) {
+			list.Tasks = append(list.Tasks, e.legacy(t))
 		}
 	}
 	if len(records) == listPage {
-		list.NextCursor = records[len(records)-1].ID
+		list.NextCursor = records[len(records)-1].Key
 	}
 	return result(mcpkit.NewObjectResult(list))
 }

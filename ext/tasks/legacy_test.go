@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -234,7 +235,7 @@ func TestListAndCancelInVersion20251125(t *testing.T) {
 
 func TestListsOfTasksHavePages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, _ := open(t).legacy(protocol.V20251125, ann)
+		p, _ := open(t, tasks.MaxOpen(150)).legacy(protocol.V20251125, ann)
 		for range 150 {
 			p.startLegacy("trip", `{}`, `{}`)
 		}

@@ -3,18 +3,14 @@ package tasks
 import (
 	"context"
 	"encoding/json"
-	"sync/atomic"
+	"errors"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
-
-// A lateCall is a call that has not become a task yet.
-type lateCall struct{ begun atomic.Bool }
-
-type lateKey struct{}
 
 // methods returns the methods of both protocol families.
 func (e *engine) methods() []*mcpkit.Method {
@@ -46,17 +42,74 @@ func (p *params) UnmarshalJSON(text []byte) error {
 // handleGet answers tasks/get.
 func (e *engine) handleGet(ctx context.Context, p params) (mcpkit.Result, error) {
 	call := mcpkit.CallFrom(ctx)
-	r, t, err := e.find(ctx, call, p.id)
+	t, err := e.find(ctx, call, p.id)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.mayPoll(p.id); err != nil {
-		return nil, err
-	}
 	if !call.Version().Modern() {
-		return result(mcpkit.NewObjectResult(e.legacy(r, t)))
+		return result(mcpkit.NewObjectResult(e.legacy(t)))
 	}
-	return result(mcpkit.NewObjectResult(e.detailed(r, t)))
+	return result(mcpkit.NewObjectResult(e.detailed(t)))
+}
+
+// maxEchoed limits what an error repeats of an ID, in bytes.
+const maxEchoed = 64
+
+// notFound is the error for a task that does not exist, has expired, or belongs to another caller,
+// and for a caller that has lost the scopes of the tool.
+func notFound(id string) error {
+	if len(id) > maxEchoed {
+		id = id[:maxEchoed]
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no task %q", id)
+}
+
+// find returns a task of the caller.
+func (e *engine) find(ctx context.Context, call *mcpkit.Call, id string) (*task, error) {
+	t, err := e.load(ctx, id)
+	switch {
+	case errors.Is(err, errNotFound):
+		return nil, notFound(id)
+	case err != nil:
+		return nil, err
+	case !e.admits(call.Principal(), t):
+		return nil, notFound(id)
+	}
+	return t, nil
+}
+
+// admits reports whether the principal made the task, and still has the scopes that its tool needs.
+func (e *engine) admits(p *oauth.Principal, t *task) bool {
+	return t.Owner == ownerOf(p) && t.Run.Principal.Key() == p.Key() && e.runner.Permits(p, t.Run.Tool)
+}
+
+// wire returns the task as clients of 2026-07-28 see it.
+func (e *engine) wire(t *task) protocol.Task {
+	ttl, interval := t.Expires.Sub(t.Created).Milliseconds(), e.interval.Milliseconds()
+	w := protocol.Task{
+		TaskID: t.ID, Status: t.Status, StatusMessage: t.Message, CreatedAt: t.Created.UTC(), LastUpdatedAt: t.Updated,
+		TTLMs: &ttl, PollIntervalMs: &interval,
+	}
+	if t.Status == protocol.TaskWorking {
+		if message, at := e.progressOf(t.ID); message != "" {
+			w.StatusMessage, w.LastUpdatedAt = message, at
+		}
+	}
+	return w
+}
+
+// detailed returns the task with its result, error or questions.
+func (e *engine) detailed(t *task) *protocol.DetailedTask {
+	d := &protocol.DetailedTask{Task: e.wire(t)}
+	switch t.Status {
+	case protocol.TaskInputRequired:
+		d.InputRequests = t.Run.Journal.Questions()
+	case protocol.TaskCompleted:
+		d.Result = t.Result
+	case protocol.TaskFailed:
+		d.Error = t.Error
+	}
+	return d
 }
 
 // result makes an interface of a pointer.
@@ -81,7 +134,7 @@ func (e *engine) handleUpdate(ctx context.Context, p params) (mcpkit.Result, err
 // handleCancel answers tasks/cancel.
 func (e *engine) handleCancel(ctx context.Context, p params) (mcpkit.Result, error) {
 	call := mcpkit.CallFrom(ctx)
-	r, t, cancelled, err := e.cancel(ctx, call, p.id)
+	t, cancelled, err := e.cancelTask(ctx, call, p.id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -90,14 +143,19 @@ func (e *engine) handleCancel(ctx context.Context, p params) (mcpkit.Result, err
 	case !cancelled:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the task has ended already: it is %s", t.Status)
 	}
-	return result(mcpkit.NewObjectResult(e.legacy(r, t)))
+	return result(mcpkit.NewObjectResult(e.legacy(t)))
 }
 
 // maySubscribe reports whether the caller may subscribe to a task.
 func (e *engine) maySubscribe(ctx context.Context, id string) bool {
-	r, _, err := e.find(ctx, mcpkit.CallFrom(ctx), id)
-	if err == nil {
-		e.expectNews(r)
+	t, err := e.find(ctx, mcpkit.CallFrom(ctx), id)
+	if err != nil {
+		return false
 	}
-	return err == nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, known := e.told[id]; !known {
+		e.told[id] = t.Version // which the subscriber knows, or asks for
+	}
+	return true
 }

@@ -126,10 +126,10 @@ func TestGuardsOfOuterServersSeeTheTextsOfTasks(t *testing.T) {
 // A durable task of a mounted server goes on after a restart, in the outer server that was called.
 func TestRunsOfMountedServersPassAllMiddlewareAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tasks.MemoryStore{}
+		store := newStore(t)
 		var tr trail
 		start := func(prefix string) *peer {
-			inner := mcpkit.MustNew(&office{}, quiet(), mcpkit.StateKeys(stateKey), tasks.New(tasks.StoreIn(store)))
+			inner := mcpkit.MustNew(&office{}, quiet(), mcpkit.StateKeys(stateKey), mcpkit.Fleet(store.Open()), tasks.New())
 			outer := mounted(t, prefix, inner)
 			outer.Use(tr.at("outer"))
 			return &peer{t: t, srv: outer}

@@ -54,20 +54,6 @@ func TestRateTagCountsCallsAndNotRuns(t *testing.T) {
 	})
 }
 
-func TestRateTagCountsCallsThatBecomeTasksLateOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		require.NoError(t, o.srv.Add(mcpkit.NewTool("count", func(ctx context.Context) (string, error) {
-			return "counted", tasks.Begin(ctx)
-		}).Rate("2/h").Tag("task", "optional,late")))
-		p := o.modern()
-		for range 2 {
-			require.Equal(t, "counted", contentOf(t, p.await(p.start("count", `{}`), protocol.TaskCompleted).Result))
-		}
-		require.Contains(t, p.result("tools/call", `{"name":"count"}`), "too many calls")
-	})
-}
-
 func TestRateTagCountsTasksOfEachSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := open(t)

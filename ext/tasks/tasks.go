@@ -25,7 +25,6 @@
 //   - durable: if the process ends while the method runs, the method is run again from its
 //     beginning. Values of Once are kept, and everything else happens again. Without it, such a
 //     task fails with the reason "the server restarted".
-//   - late: the method runs in the request until it calls [Begin].
 //
 // # Runs
 //
@@ -42,8 +41,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/time/rate"
-
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -60,20 +58,22 @@ const (
 	// DefaultMaxRunning is the default of [MaxRunning].
 	DefaultMaxRunning = 256
 	// DefaultMaxOpen is the default of [MaxOpen].
-	DefaultMaxOpen = 1000
+	DefaultMaxOpen = 64
 	// DefaultMaxKept is the default of [MaxKept].
-	DefaultMaxKept = 5000
+	DefaultMaxKept = 256
 	// DefaultMaxTotal is the default of [MaxTotal].
 	DefaultMaxTotal = 20_000
 )
 
+// maxMemory is how many bytes tasks in memory may take.
+const maxMemory = 256 << 20
+
 type options struct {
-	store      store // nil means one in memory
+	limits
 	ttl        time.Duration
 	interval   time.Duration
 	lease      time.Duration
 	maxRunning int
-	limits     limits
 }
 
 // An Option configures [New]. A value that is not allowed is an error of [mcpkit.New].
@@ -86,8 +86,8 @@ func TTL(d time.Duration) Option {
 	return atLeast("TTL", d, time.Second, func(o *options) { o.ttl = d })
 }
 
-// PollInterval sets how often clients should ask for a task, at least every millisecond. Clients
-// that ask much more often get an error with a retry time. The default is [DefaultPollInterval].
+// PollInterval sets how often clients should ask for a task, at least every millisecond. The default
+// is [DefaultPollInterval].
 func PollInterval(d time.Duration) Option {
 	return atLeast("PollInterval", d, time.Millisecond, func(o *options) { o.interval = d })
 }
@@ -107,18 +107,18 @@ func MaxRunning(n int) Option {
 // MaxOpen limits the tasks of one principal that have not ended, at least 1. All unauthenticated
 // callers together count as one. The default is [DefaultMaxOpen].
 func MaxOpen(n int) Option {
-	return atLeast("MaxOpen", n, 1, func(o *options) { o.limits.Open = n })
+	return atLeast("MaxOpen", n, 1, func(o *options) { o.open = n })
 }
 
-// MaxKept limits the records of one principal, at least 1: beyond it, the tasks that ended first
-// are deleted. The default is [DefaultMaxKept].
+// MaxKept limits the tasks of one principal, at least 1 and at least MaxOpen: beyond it, those that
+// ended first are deleted. The default is [DefaultMaxKept].
 func MaxKept(n int) Option {
-	return atLeast("MaxKept", n, 1, func(o *options) { o.limits.Kept = n })
+	return atLeast("MaxKept", n, 1, func(o *options) { o.kept = n })
 }
 
-// MaxTotal limits all records, at least 1. The default is [DefaultMaxTotal].
+// MaxTotal limits all tasks, at least 1. The default is [DefaultMaxTotal].
 func MaxTotal(n int) Option {
-	return atLeast("MaxTotal", n, 1, func(o *options) { o.limits.Total = n })
+	return atLeast("MaxTotal", n, 1, func(o *options) { o.total = n })
 }
 
 func atLeast[T int | time.Duration](name string, n, least T, set func(*options)) Option {
@@ -136,7 +136,7 @@ func atLeast[T int | time.Duration](name string, n, least T, set func(*options))
 func New(opts ...Option) mcpkit.Option {
 	o := options{
 		ttl: DefaultTTL, interval: DefaultPollInterval, lease: DefaultLease, maxRunning: DefaultMaxRunning,
-		limits: limits{Open: DefaultMaxOpen, Kept: DefaultMaxKept, Total: DefaultMaxTotal},
+		limits: limits{open: DefaultMaxOpen, kept: DefaultMaxKept, total: DefaultMaxTotal},
 	}
 	var faults []error
 	for i, opt := range opts {
@@ -146,14 +146,14 @@ func New(opts ...Option) mcpkit.Option {
 			faults = append(faults, err)
 		}
 	}
+	o.kept = max(o.kept, o.open)
 	return mcpkit.ExtendEach(func() mcpkit.Extension {
 		e := &engine{
-			options: o, running: map[string]*running{}, waiting: map[string]*waiting{}, polls: map[string]*rate.Limiter{},
-			claims: map[chan struct{}]bool{},
+			options: o, wake: make(chan struct{}, 1), running: map[string]*run{}, waiting: map[string]*waiting{},
+			told: map[string]int64{}, heard: map[string]change{},
 		}
-		if e.store == nil {
-			e.store = new(memoryStore)
-		}
+		memory := fleet.NewMemory(fleet.MemoryOptions{MaxBytes: maxMemory})
+		e.store = store{f: fleet.New(memory, fleet.Options{}), limits: o.limits, onChange: e.changed}
 		e.topic = mcpkit.NewTopic("taskIds", protocol.NotificationTasks, e.maySubscribe)
 		return mcpkit.Extension{
 			ID: protocol.ExtensionTasks, Since: protocol.V20260728,
@@ -189,7 +189,7 @@ func describe(t *mcpkit.ToolEntry) error {
 }
 
 // A mode is the value of the tag task.
-type mode struct{ required, durable, late bool }
+type mode struct{ required, durable bool }
 
 // parseMode parses the tag.
 func parseMode(value string) (mode, error) {
@@ -202,16 +202,12 @@ func parseMode(value string) (mode, error) {
 	default:
 		return m, fmt.Errorf("%q is neither optional nor required", first)
 	}
-	for word := range strings.SplitSeq(rest, ",") {
-		switch word {
-		case "":
-		case "durable":
-			m.durable = true
-		case "late":
-			m.late = true
-		default:
-			return m, fmt.Errorf("unknown word %q; known are durable, late", word)
-		}
+	switch rest {
+	case "":
+	case "durable":
+		m.durable = true
+	default:
+		return m, fmt.Errorf("unknown word %q; known is durable", rest)
 	}
 	return m, nil
 }
@@ -239,53 +235,11 @@ func (e *engine) intercept(next mcpkit.Handler) mcpkit.Handler {
 			}
 			return next(ctx, call)
 		}
-		if m.late {
-			if result, err, begun := runLate(ctx, call, next); !begun {
-				return result, err
-			}
-		}
-		return e.create(ctx, call, m, e.ttl, func(t protocol.Task) (*mcpkit.ObjectResult, error) {
+		return e.createTask(ctx, call, m, e.ttl, func(t protocol.Task) (*mcpkit.ObjectResult, error) {
 			return mcpkit.NewExtensionResult(protocol.ResultTask, t)
 		})
 	}
 }
-
-// runLate runs the method in the request, and reports whether it called Begin.
-func runLate(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (result mcpkit.Result, err error, begun bool) {
-	late := new(lateCall)
-	call.Set(lateKey{}, late)
-	result, err = next(ctx, call)
-	if _, asks := result.(*mcpkit.InputRequiredResult); asks {
-		return result, err, false
-	}
-	return result, err, late.begun.Load()
-}
-
-// Begin makes the rest of the call a task, in a tool with the word late in its tag:
-//
-//	if err := tasks.Begin(ctx); err != nil {
-//		return err
-//	}
-//
-// Until then the method runs in the request: it may refuse bad arguments, ask questions, or return
-// its result without becoming a task. Then Begin returns an error, which the method returns, and
-// the method runs again from its beginning as a task, with the answers and the values of
-// [mcpkit.Once] so far. There, and if the client does not support tasks or the tool is not late, Begin
-// returns nil.
-func Begin(ctx context.Context) error {
-	call := mcpkit.CallFrom(ctx)
-	if call == nil || call.Run() != nil {
-		return nil
-	}
-	late, _ := call.Get(lateKey{}).(*lateCall)
-	if late == nil {
-		return nil
-	}
-	late.begun.Store(true)
-	return errBegun
-}
-
-var errBegun = mcpkit.Errorf("tasks: the rest runs as a task; return this error")
 
 // refuseTask is the error for a client of 2025-11-25 that asks for a task, or not, against the tag.
 func refuseTask(format string, args ...any) error {

@@ -2,6 +2,7 @@ package boltfleet_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -62,7 +63,7 @@ func serve(dir string) error {
 		}
 	}
 	srv, err := mcpkit.New(&shop{effects: effects, held: held}, mcpkit.StateKeys([]byte("0123456789abcdef0123456789abcdef")), mcpkit.Fleet(engine),
-		tasks.New(tasks.Lease(5*time.Second), tasks.PollInterval(time.Millisecond)), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+		tasks.New(tasks.PollInterval(time.Millisecond)), mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}
@@ -79,6 +80,7 @@ type shop struct {
 		Durable mcpkit.Tool `task:"required,durable"`
 		Asking  mcpkit.Tool `task:"required"`
 		Poison  mcpkit.Tool `task:"required,durable"`
+		Deliver mcpkit.Tool `task:"required,durable"`
 	}
 	effects io.Writer
 	held    int
@@ -191,9 +193,6 @@ func (p *process) call(method, params string, result any) {
 		if resp.ID != p.ids {
 			continue
 		}
-		if strings.Contains(string(resp.Error), "retryAfterMs") {
-			return // polled too often: the result stays as it was
-		}
 		require.Nil(p.t, resp.Error, "%s %s", method, resp.Error)
 		require.NoError(p.t, json.Unmarshal(resp.Result, result))
 		return
@@ -203,9 +202,7 @@ func (p *process) call(method, params string, result any) {
 
 func (p *process) get(id string) protocol.DetailedTask {
 	var d protocol.DetailedTask
-	for d.TaskID == "" {
-		p.call("tasks/get", fmt.Sprintf(`"taskId":%q`, id), &d)
-	}
+	p.call("tasks/get", fmt.Sprintf(`"taskId":%q`, id), &d)
 	return d
 }
 
@@ -385,6 +382,40 @@ func (s *shop) Poison(ctx context.Context, in order) error {
 	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// Deliver packs an order, and delivers it in a process that is not about to be killed.
+func (s *shop) Deliver(ctx context.Context, in order) (string, error) {
+	parcel, err := s.pack(ctx, in.N)
+	if err != nil || s.held == math.MaxInt {
+		return parcel, cmp.Or(err, s.effect("delivered %d %s", in.N, parcel))
+	}
+	<-ctx.Done()
+	return "", context.Cause(ctx)
+}
+
+// No other process has the file, so nobody waits for the lease of the process that was killed, 30 s.
+func TestADurableTaskContinuesAtOnceWhenItsProcessIsStartedAgain(t *testing.T) {
+	longtest.Mark(t, "starts processes")
+	dir := t.TempDir()
+	p := start(t, dir, holdVar+"=50")
+	var created protocol.CreateTaskResult
+	p.call("tools/call", `"name":"deliver","arguments":{"n":4}`, &created)
+	p.lines(3) // run, made and kept: the method is before its end
+	p.kill()
+
+	begun := time.Now()
+	p = start(t, dir)
+	p.call("server/discover", `"x":0`, &struct{}{}) // starts the server
+	d := p.await(created.TaskID)
+	require.Less(t, time.Since(begun), 2*time.Second)
+	require.Equal(t, protocol.TaskCompleted, d.Status)
+	p.kill()
+	text, err := os.ReadFile(filepath.Join(dir, "effects"))
+	require.NoError(t, err)
+	parcel := textOf(t, d)
+	require.Equal(t, 1, strings.Count(string(text), "made "), "the first effect is not repeated")
+	require.Equal(t, []string{"run 4", "kept 4 " + parcel, "delivered 4 " + parcel}, strings.Split(strings.TrimSpace(string(text)), "\n")[3:])
 }
 
 // A user answers after the restart, and the task goes on.

@@ -53,5 +53,6 @@ func newServer() (*mcpkit.Server, error) {
 		return nil, err
 	}
 	f.srv = srv
+	srv.Use(askFirst)
 	return srv, addRaw(srv)
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
@@ -19,7 +19,7 @@ type Jobs struct {
 		ProtocolErrorJob mcpkit.Tool `task:"optional"`
 		ConfirmDelete    mcpkit.Tool `task:"optional,durable"`
 		MultiInput       mcpkit.Tool `task:"optional,durable"`
-		TestToolWithTask mcpkit.Tool `task:"optional,late"`
+		TestToolWithTask mcpkit.Tool `task:"optional"`
 	}
 }
 
@@ -87,14 +87,24 @@ func (*Jobs) MultiInput(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s agreed: %v", who.Name, ok.Confirm), err
 }
 
-// TestToolWithTask asks in the request and continues as a task.
+// TestToolWithTask greets the user, whom askFirst has asked in the request.
 func (*Jobs) TestToolWithTask(ctx context.Context) (string, error) {
-	who, err := mcpkit.Elicit[applicant](ctx, "What is your name?", mcpkit.Key("user_name"))
-	if err != nil {
-		return "", err
+	who, err := nameOf(ctx)
+	return "Hello, " + who.Name + "!", err
+}
+
+func nameOf(ctx context.Context) (applicant, error) {
+	return mcpkit.Elicit[applicant](ctx, "What is your name?", mcpkit.Key("user_name"))
+}
+
+// askFirst is middleware that asks before the call becomes a task, which then has the answer.
+func askFirst(next mcpkit.Handler) mcpkit.Handler {
+	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+		if call.Method() == protocol.MethodToolsCall && call.Name() == "test_tool_with_task" {
+			if _, err := nameOf(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return next(ctx, call)
 	}
-	if err := tasks.Begin(ctx); err != nil {
-		return "", err
-	}
-	return "Hello, " + who.Name + "!", nil
 }

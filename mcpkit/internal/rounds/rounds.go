@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,29 @@ type Questions struct {
 	pending []pending       // asked in this round, in this order
 	used    map[string]bool // keys of the answers that questions of this round got
 	counts  map[string]int  // how often a question without a key of its own was asked
+	reused  map[string]bool // keys of kept values that the method got
+}
+
+// KeptValue returns the value of Once that an earlier round kept under key.
+func (a *Questions) KeptValue(key string) (value json.RawMessage, ok bool) {
+	if value, ok = a.State.Once[key]; ok {
+		if a.reused == nil {
+			a.reused = map[string]bool{}
+		}
+		a.reused[key] = true
+	}
+	return value, ok
+}
+
+// Unused returns the keys of the values of earlier rounds that the method did not get, sorted.
+func (a *Questions) Unused(before map[string]json.RawMessage) (keys []string) {
+	for key := range before {
+		if !a.reused[key] {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // A pending question goes to the client when the method returns.
