@@ -322,6 +322,7 @@ func TestAMethodEndsWhoseLeaseIsLost(t *testing.T) {
 		time.Sleep(2 * tasks.DefaultLease)
 		proc.killed.Store(false)
 		time.Sleep(tasks.DefaultLease)
+		synctest.Wait()
 		require.Equal(t, []string{"first: tasks: the lease of the task is lost"}, causes)
 		time.Sleep(10 * time.Minute)
 		require.Equal(t, "watched by second", contentOf(t, q.get(id).Result))

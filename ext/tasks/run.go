@@ -44,10 +44,11 @@ type engine struct {
 
 // A run is a slot of this process: a task whose method runs in it, or is about to.
 type run struct {
-	id     string
-	turn   int64
-	schema string
-	cancel context.CancelCauseFunc // nil until the method runs
+	id      string
+	turn    int64
+	schema  string
+	expires time.Time               // of the task: its method ends by itself then
+	cancel  context.CancelCauseFunc // nil until the method runs
 
 	message  string    // of the last progress; guarded by engine.mu
 	at       time.Time // of it; guarded by engine.mu
@@ -193,7 +194,7 @@ func (e *engine) renewLease(ctx context.Context, r *run) {
 	e.mu.Lock()
 	cancel, message := r.cancel, r.message
 	e.mu.Unlock()
-	if cancel == nil {
+	if cancel == nil || !time.Now().Before(r.expires) {
 		return
 	}
 	t, err := e.mine(ctx, r, func(t *task) {
@@ -271,7 +272,7 @@ func (e *engine) start(r *run, t *task) {
 	defer e.mu.Unlock()
 	base := e.base
 	ctx, cancel := context.WithCancelCause(base)
-	r.turn, r.schema, r.cancel = t.Turn, t.Schema, cancel
+	r.turn, r.schema, r.expires, r.cancel = t.Turn, t.Schema, t.Expires, cancel
 	if e.closed {
 		cancel(ErrClosed)
 	}
