@@ -16,7 +16,7 @@ import (
 
 // Limits of following a task.
 const (
-	DefaultTaskTimeout = 24 * time.Hour // time that a call or Wait follows a task
+	defaultTaskTimeout = 24 * time.Hour // time that a call or Wait follows a task
 
 	minPollInterval = 100 * time.Millisecond // a shorter interval of the server counts as this
 	maxPollInterval = time.Hour              // time between two requests for the state of a task

@@ -16,12 +16,12 @@ import (
 
 // Default values of the options.
 const (
-	DefaultTimeout         = 30 * time.Second
-	DefaultProbeTimeout    = 5 * time.Second
-	DefaultShutdownTimeout = 5 * time.Second
-	DefaultMaxMessageBytes = 16 << 20
-	DefaultMaxListBytes    = 64 << 20
-	DefaultMaxRounds       = 16
+	defaultTimeout         = 30 * time.Second
+	defaultProbeTimeout    = 5 * time.Second
+	defaultShutdownTimeout = 5 * time.Second
+	defaultMaxMessageBytes = 16 << 20
+	defaultMaxListBytes    = 64 << 20
+	defaultMaxRounds       = 16
 )
 
 // config is the configuration of a client. It does not change after Dial.
@@ -93,9 +93,9 @@ type bothOption struct {
 
 func newConfig(opts []DialOption) (*config, error) {
 	c := &config{
-		timeout: DefaultTimeout, probeTimeout: DefaultProbeTimeout, shutdownTimeout: DefaultShutdownTimeout,
-		maxMessage: DefaultMaxMessageBytes, maxListBytes: DefaultMaxListBytes, maxRounds: DefaultMaxRounds,
-		taskTimeout: DefaultTaskTimeout,
+		timeout: defaultTimeout, probeTimeout: defaultProbeTimeout, shutdownTimeout: defaultShutdownTimeout,
+		maxMessage: defaultMaxMessageBytes, maxListBytes: defaultMaxListBytes, maxRounds: defaultMaxRounds,
+		taskTimeout: defaultTaskTimeout,
 		handlers:    &handlers{}, header: http.Header{}, stderr: os.Stderr,
 	}
 	for _, o := range opts {
@@ -158,7 +158,7 @@ func Logger(l *slog.Logger) DialOption {
 // Timeout is how long a request may take; less than or equal to 0 means no limit. Progress restarts
 // it, but a request ends after ten times the Timeout at the latest. The time in which the server
 // waits for a response of this client does not count. As an option of Dial, Timeout is the default
-// of all calls. Without it, the default is [DefaultTimeout].
+// of all calls. Without it, the default is 30 seconds.
 func Timeout(d time.Duration) Option {
 	return bothOption{
 		func(c *config) error { c.timeout = d; return nil },
@@ -167,21 +167,19 @@ func Timeout(d time.Duration) Option {
 }
 
 // ProbeTimeout limits how long Dial waits for the response to server/discover. Some legacy servers
-// never respond; when the time is over, Dial sends initialize. The default is
-// [DefaultProbeTimeout].
+// never respond; when the time is over, Dial sends initialize. The default is 5 seconds.
 func ProbeTimeout(d time.Duration) DialOption {
 	return dialOption(func(c *config) error { c.probeTimeout = d; return nil })
 }
 
 // ShutdownTimeout is how long a child process has to end after its input was closed, and again
 // after it was told to terminate, before it is killed. It also bounds the end of an HTTP session.
-// The default is [DefaultShutdownTimeout].
+// The default is 5 seconds.
 func ShutdownTimeout(d time.Duration) DialOption {
 	return dialOption(func(c *config) error { c.shutdownTimeout = d; return nil })
 }
 
-// MaxMessageBytes limits the size of one message of the server. The default is
-// [DefaultMaxMessageBytes].
+// MaxMessageBytes limits the size of one message of the server. The default is 16 MiB.
 func MaxMessageBytes(n int) DialOption {
 	return atLeast("MaxMessageBytes", n, 1, func(c *config) { c.maxMessage = n })
 }
@@ -204,14 +202,12 @@ func ContentLength() DialOption {
 	return dialOption(func(c *config) error { c.framing = conn.ContentLength; return nil })
 }
 
-// MaxListBytes limits the bytes of all pages of one list together. The default is
-// [DefaultMaxListBytes].
+// MaxListBytes limits the bytes of all pages of one list together. The default is 64 MiB.
 func MaxListBytes(n int) DialOption {
 	return atLeast("MaxListBytes", n, 1, func(c *config) { c.maxListBytes = n })
 }
 
-// MaxRounds limits how often a server may ask for input in one call. The default is
-// [DefaultMaxRounds].
+// MaxRounds limits how often a server may ask for input in one call. The default is 16.
 func MaxRounds(n int) DialOption {
 	return atLeast("MaxRounds", n, 0, func(c *config) { c.maxRounds = n })
 }

@@ -52,8 +52,7 @@ func Tasks() DialOption {
 
 // TaskTimeout is how long a call follows a task, and how long [Task.Wait] waits. Less than or equal
 // to 0 means no limit. The time in which the server waits for a response of this client does not
-// count. As an option of Dial, it is the default of all calls; without it, the default is
-// [DefaultTaskTimeout].
+// count. As an option of Dial, it is the default of all calls; without it, the default is 24 hours.
 func TaskTimeout(d time.Duration) Option {
 	return bothOption{
 		func(c *config) error { c.taskTimeout = d; return nil },

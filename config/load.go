@@ -20,16 +20,15 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// DefaultPrefix is the prefix of the names of environment variables.
-const DefaultPrefix = "MCPKIT_"
+// defaultPrefix is the prefix of the names of environment variables.
+const defaultPrefix = "MCPKIT_"
 
 // An Option changes how [Load] and [Parse] read the environment.
 type Option func(*loader)
 
-// Prefix replaces [DefaultPrefix]. With the prefix "", nothing is read from the environment.
+// Prefix replaces the prefix MCPKIT_ of the names of environment variables. With the prefix "", nothing is read from the environment.
 func Prefix(p string) Option { return func(l *loader) { l.prefix = p } }
 
 // Environ replaces os.Environ by a list of "KEY=value".
@@ -65,7 +64,7 @@ func Load(path string, opts ...Option) (*Config, error) {
 // it, and relative paths in the file start at its folder.
 func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 	l := &loader{
-		file: name, prefix: DefaultPrefix, environ: os.Environ(), env: map[string]string{}, used: map[string]bool{},
+		file: name, prefix: defaultPrefix, environ: os.Environ(), env: map[string]string{}, used: map[string]bool{},
 		paths: map[string]string{}, faulty: map[string]bool{},
 	}
 	for _, o := range opts {
@@ -80,7 +79,7 @@ func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 	l.decode(c, data)
 	l.variables(c)
 	if h := &c.Transport.HTTP; h.Addr != "" {
-		h.Path = cmp.Or(h.Path, streamable.DefaultPath)
+		h.Path = cmp.Or(h.Path, defaultPath)
 	}
 	l.secrets(c)
 	l.unknown()

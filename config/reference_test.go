@@ -69,7 +69,7 @@ func referencePage(t *testing.T) string {
 				below = append(below, section{path, doc, f.Type})
 				continue
 			}
-			variable := (&loader{prefix: DefaultPrefix}).variable(path)
+			variable := (&loader{prefix: defaultPrefix}).variable(path)
 			fmt.Fprintf(&rows, "| `%s` | %s | `%s` | %s |\n", key, valueOf(f), variable, doc)
 		}
 		if rows.Len() > 0 {

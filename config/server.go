@@ -52,7 +52,7 @@ func (s *server) streamable() *streamable.Options {
 // endpoints returns the endpoints by their paths.
 func (s *server) endpoints(h transport.Handler) map[string]httpserve.Handler {
 	t := s.http
-	all := map[string]httpserve.Handler{cmp.Or(t.Path, streamable.DefaultPath): streamable.NewHandler(h, s.streamable())}
+	all := map[string]httpserve.Handler{cmp.Or(t.Path, defaultPath): streamable.NewHandler(h, s.streamable())}
 	if t.SSE != "" {
 		all[t.SSE] = sse.NewHandler(h, &sse.Options{
 			MaxBodyBytes: int64(t.MaxBody), MaxSessions: t.MaxSessions, SessionIdle: never(t.SessionIdle),

@@ -42,8 +42,8 @@ var ErrAsked error = &askError{"mcpkit: the question goes to the client; return 
 // errOver is the error of questions after the end of their call.
 var errOver = errors.New("mcpkit: the call is over; ask before its method returns")
 
-// AnswerTime is how long a client of 2026-07-28 may take to send a call again with its answers.
-const AnswerTime = time.Hour
+// answerTime is how long a client of 2026-07-28 may take to send a call again with its answers.
+const answerTime = time.Hour
 
 // MaxRounds is how many times a client of 2026-07-28 may send a call again with answers.
 const MaxRounds = 32
@@ -179,7 +179,7 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 		return result, err
 	}
 	next := rounds.State{
-		Method: c.req.Method, Name: c.sent, Expires: time.Now().Add(AnswerTime).Unix(), Round: c.asked.State.Round + 1, Begun: c.begun.UnixMilli(),
+		Method: c.req.Method, Name: c.sent, Expires: time.Now().Add(answerTime).Unix(), Round: c.asked.State.Round + 1, Begun: c.begun.UnixMilli(),
 	}
 	requests := c.asked.Pending(&next)
 	if requests == nil {

@@ -60,7 +60,7 @@ type Options struct {
 	// means the handler itself, whose commands have the token.
 	Target string
 
-	// MaxEntries limits the calls of the timeline. Zero means [DefaultMaxEntries].
+	// MaxEntries limits the calls of the timeline. Zero means 10,000.
 	MaxEntries int
 
 	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
@@ -96,7 +96,7 @@ func NewHandler(srv *mcpkit.Server, opts *Options) *Handler {
 	h.token = cmp.Or(h.opts.Token, rand.Text())
 	h.guard = httpguard.New(nil, h.opts.AllowedHosts)
 	h.mcp = streamable.NewHandler(srv, &streamable.Options{AllowedHosts: h.opts.AllowedHosts, Logger: h.opts.Logger})
-	h.timeline = newTimeline(httpserve.Positive(h.opts.MaxEntries, DefaultMaxEntries))
+	h.timeline = newTimeline(httpserve.Positive(h.opts.MaxEntries, defaultMaxEntries))
 	h.stop = srv.Observe(h.timeline.observer())
 	return h
 }

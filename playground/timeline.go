@@ -9,8 +9,8 @@ import (
 
 // Limits of the timeline.
 const (
-	// DefaultMaxEntries is the default of [Options.MaxEntries].
-	DefaultMaxEntries = 10_000
+	// defaultMaxEntries is the default of [Options.MaxEntries].
+	defaultMaxEntries = 10_000
 	// maxTimelineBytes limits the entries together.
 	maxTimelineBytes = 32 << 20
 	// maxSteps limits the steps of one call.

@@ -108,7 +108,7 @@ func (d *development) run(ctx context.Context, named string, args []string) erro
 			return err
 		}
 		base := "http://" + listener.Addr().String()
-		url := base + streamable.DefaultPath
+		url := base + devPath
 		page := playground.NewHandler(s.MCP(), &playground.Options{Target: url})
 		defer page.Close()
 		transports = append(transports, &devHTTP{listener, page})
@@ -124,8 +124,11 @@ func (d *development) run(ctx context.Context, named string, args []string) erro
 	return serveAll(ctx, s, transports)
 }
 
-// playgroundPath is where dev serves the playground.
-const playgroundPath = "/playground/"
+// The paths of dev over HTTP.
+const (
+	devPath        = "/mcp"
+	playgroundPath = "/playground/"
+)
 
 // openPlayground prints the address of the playground, and opens it for a person at a terminal.
 func (d *development) openPlayground(ctx context.Context, url string) {
@@ -207,7 +210,7 @@ type devHTTP struct {
 func (t *devHTTP) Serve(ctx context.Context, h transport.Handler) error {
 	endpoint := streamable.NewHandler(h, nil)
 	mux := http.NewServeMux()
-	mux.Handle(streamable.DefaultPath, endpoint)
+	mux.Handle(devPath, endpoint)
 	mux.Handle(playgroundPath, t.page)
 	defer endpoint.Close()
 	return httpserve.Run(ctx, t.listener, &http.Server{Handler: mux}, func() {

@@ -150,7 +150,7 @@ func (r *remote) finish(args []string) error {
 	case r.command != nil:
 		r.timeout = 5 * time.Minute
 	default:
-		r.timeout = client.DefaultTimeout
+		r.timeout = 30 * time.Second
 	}
 	switch v := protocol.Version(r.version); {
 	case r.headerLines != nil && !overHTTP(r.target):

@@ -25,6 +25,9 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
+// leaseTime is the lease of a task by default.
+const leaseTime = 30 * time.Second
+
 // peer is a client that calls the server without a transport.
 type peer struct {
 	t       *testing.T
@@ -131,7 +134,7 @@ func (p *peer) await(id string, status protocol.TaskStatus) *protocol.DetailedTa
 			return d
 		}
 		require.False(p.t, d.Status.Terminal(), "%+v", d)
-		time.Sleep(tasks.DefaultPollInterval)
+		time.Sleep(time.Second)
 		synctest.Wait()
 	}
 	require.Fail(p.t, "the task does not become "+string(status))

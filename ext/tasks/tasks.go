@@ -49,20 +49,13 @@ import (
 
 // Defaults of the options.
 const (
-	// DefaultTTL is the default of [TTL].
-	DefaultTTL = 24 * time.Hour
-	// DefaultPollInterval is the default of [PollInterval].
-	DefaultPollInterval = time.Second
-	// DefaultLease is the default of [Lease].
-	DefaultLease = 30 * time.Second
-	// DefaultMaxRunning is the default of [MaxRunning].
-	DefaultMaxRunning = 256
-	// DefaultMaxOpen is the default of [MaxOpen].
-	DefaultMaxOpen = 64
-	// DefaultMaxKept is the default of [MaxKept].
-	DefaultMaxKept = 256
-	// DefaultMaxTotal is the default of [MaxTotal].
-	DefaultMaxTotal = 20_000
+	defaultTTL          = 24 * time.Hour
+	defaultPollInterval = time.Second
+	defaultLease        = 30 * time.Second
+	defaultMaxRunning   = 256
+	defaultMaxOpen      = 64
+	defaultMaxKept      = 256
+	defaultMaxTotal     = 20_000
 )
 
 // maxMemory is how many bytes tasks in memory may take.
@@ -81,42 +74,42 @@ type Option func(*options) error
 
 // TTL sets how long a task lives from its creation, at least a second: then it is ended and
 // deleted, whether or not somebody has asked for its result. Clients of 2025-11-25 may ask for a
-// shorter time. The default is [DefaultTTL].
+// shorter time. The default is 24 hours.
 func TTL(d time.Duration) Option {
 	return atLeast("TTL", d, time.Second, func(o *options) { o.ttl = d })
 }
 
 // PollInterval sets how often clients should ask for a task, at least every millisecond. The default
-// is [DefaultPollInterval].
+// is 1 second.
 func PollInterval(d time.Duration) Option {
 	return atLeast("PollInterval", d, time.Millisecond, func(o *options) { o.interval = d })
 }
 
 // Lease sets how long a task belongs to a process that does not renew its claim, at least a second.
-// Then another process may take the task over. The default is [DefaultLease].
+// Then another process may take the task over. The default is 30 seconds.
 func Lease(d time.Duration) Option {
 	return atLeast("Lease", d, time.Second, func(o *options) { o.lease = d })
 }
 
 // MaxRunning limits how many methods of tasks run in this process at the same time, at least 1.
-// Other tasks wait. The default is [DefaultMaxRunning].
+// Other tasks wait. The default is 256.
 func MaxRunning(n int) Option {
 	return atLeast("MaxRunning", n, 1, func(o *options) { o.maxRunning = n })
 }
 
 // MaxOpen limits the tasks of one principal that have not ended, at least 1. All unauthenticated
-// callers together count as one. The default is [DefaultMaxOpen].
+// callers together count as one. The default is 64.
 func MaxOpen(n int) Option {
 	return atLeast("MaxOpen", n, 1, func(o *options) { o.open = n })
 }
 
 // MaxKept limits the tasks of one principal, at least 1 and at least MaxOpen: beyond it, those that
-// ended first are deleted. The default is [DefaultMaxKept].
+// ended first are deleted. The default is 256.
 func MaxKept(n int) Option {
 	return atLeast("MaxKept", n, 1, func(o *options) { o.kept = n })
 }
 
-// MaxTotal limits all tasks, at least 1. The default is [DefaultMaxTotal].
+// MaxTotal limits all tasks, at least 1. The default is 20,000.
 func MaxTotal(n int) Option {
 	return atLeast("MaxTotal", n, 1, func(o *options) { o.total = n })
 }
@@ -135,8 +128,8 @@ func atLeast[T int | time.Duration](name string, n, least T, set func(*options))
 // is an error of [mcpkit.New].
 func New(opts ...Option) mcpkit.Option {
 	o := options{
-		ttl: DefaultTTL, interval: DefaultPollInterval, lease: DefaultLease, maxRunning: DefaultMaxRunning,
-		limits: limits{open: DefaultMaxOpen, kept: DefaultMaxKept, total: DefaultMaxTotal},
+		ttl: defaultTTL, interval: defaultPollInterval, lease: defaultLease, maxRunning: defaultMaxRunning,
+		limits: limits{open: defaultMaxOpen, kept: defaultMaxKept, total: defaultMaxTotal},
 	}
 	var faults []error
 	for i, opt := range opts {

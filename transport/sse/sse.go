@@ -29,12 +29,12 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultMaxBodyBytes    = 4 << 20
-	DefaultMaxSessions     = 1000
-	DefaultSessionIdle     = 30 * time.Minute
-	DefaultKeepAlive       = 25 * time.Second
-	DefaultWriteTimeout    = 30 * time.Second
-	DefaultShutdownTimeout = 10 * time.Second
+	defaultMaxBodyBytes    = 4 << 20
+	defaultMaxSessions     = 1000
+	defaultSessionIdle     = 30 * time.Minute
+	defaultKeepAlive       = 25 * time.Second
+	defaultWriteTimeout    = 30 * time.Second
+	defaultShutdownTimeout = 10 * time.Second
 )
 
 // acceptTimeout is how long a POST waits for the session to take its message.
@@ -47,14 +47,13 @@ type Options struct {
 	// Clients refuse an endpoint of another origin.
 	Endpoint string
 
-	// MaxBodyBytes limits the body of a POST. A larger body gets 413. Zero means
-	// [DefaultMaxBodyBytes].
+	// MaxBodyBytes limits the body of a POST. A larger body gets 413. Zero means 4 MiB.
 	MaxBodyBytes int64
 
-	// MaxSessions limits the open streams. Zero means [DefaultMaxSessions]. Beyond the limit, a new
-	// stream evicts one of the caller that has the most, idle ones first. If no caller has more
-	// than the new one, it evicts the stream that was idle longest, for at least a minute.
-	// Otherwise the client gets 503. A caller is a principal, or else an address.
+	// MaxSessions limits the open streams. Zero means 1,000. Beyond the limit, a new stream evicts
+	// one of the caller that has the most, idle ones first. If no caller has more than the new one,
+	// it evicts the stream that was idle longest, for at least a minute. Otherwise the client gets
+	// 503. A caller is a principal, or else an address.
 	MaxSessions int
 
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
@@ -62,7 +61,7 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 
 	// SessionIdle is how long a session may have neither messages nor calls in flight before the
-	// server ends its stream. Zero means [DefaultSessionIdle]; a negative value means no limit.
+	// server ends its stream. Zero means 30 minutes; a negative value means no limit.
 	SessionIdle time.Duration
 
 	// MaxInFlight limits the unanswered requests of a session. The server refuses more. Zero means
@@ -77,18 +76,18 @@ type Options struct {
 	AllowedOrigins []string
 	AllowedHosts   []string
 
-	// KeepAlive is how long a stream may be silent before the server sends a comment. Zero means
-	// [DefaultKeepAlive]; a negative value turns comments off.
+	// KeepAlive is how long a stream may be silent before the server sends a comment. Zero means 25
+	// seconds; a negative value turns comments off.
 	KeepAlive time.Duration
 
 	// WriteTimeout is how long a client may read nothing while data waits before the server closes
-	// its stream. Zero means [DefaultWriteTimeout].
+	// its stream. Zero means 30 seconds.
 	WriteTimeout time.Duration
 
-	// ShutdownTimeout is how long calls may continue when the server shuts down. Then
-	// they are cancelled. Zero means [DefaultShutdownTimeout], which is what `docker stop` waits by
-	// default, and less than the 30 s that a tool may take by default: if supervisors wait longer,
-	// set more than the longest timeout of a tool.
+	// ShutdownTimeout is how long calls may continue when the server shuts down. Then they are
+	// cancelled. Zero means 10 seconds, which is what `docker stop` waits by default, and less than
+	// the 30 s that a tool may take by default: if supervisors wait longer, set more than the
+	// longest timeout of a tool.
 	ShutdownTimeout time.Duration
 
 	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
@@ -100,12 +99,12 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	c.MaxBodyBytes = httpserve.Positive(c.MaxBodyBytes, DefaultMaxBodyBytes)
-	c.MaxSessions = httpserve.Positive(c.MaxSessions, DefaultMaxSessions)
-	c.SessionIdle = cmp.Or(c.SessionIdle, DefaultSessionIdle)
-	c.KeepAlive = cmp.Or(c.KeepAlive, DefaultKeepAlive)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
-	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, DefaultShutdownTimeout)
+	c.MaxBodyBytes = httpserve.Positive(c.MaxBodyBytes, defaultMaxBodyBytes)
+	c.MaxSessions = httpserve.Positive(c.MaxSessions, defaultMaxSessions)
+	c.SessionIdle = cmp.Or(c.SessionIdle, defaultSessionIdle)
+	c.KeepAlive = cmp.Or(c.KeepAlive, defaultKeepAlive)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
+	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, defaultShutdownTimeout)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }

@@ -25,39 +25,30 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// Defaults of [Options].
-const (
-	DefaultMaxMessageBytes  = 4 << 20
-	DefaultMaxInFlight      = conn.DefaultMaxInFlight
-	DefaultMaxInFlightBytes = conn.DefaultMaxInFlightBytes
-	DefaultMaxUnsentBytes   = conn.DefaultMaxUnsentBytes
-	DefaultDrainTimeout     = conn.DefaultDrainTimeout
-	DefaultWriteTimeout     = conn.DefaultWriteTimeout // no limit on standard output
-)
+// defaultMaxMessageBytes is the default of [Options.MaxMessageBytes]. Those of the others are in package conn.
+const defaultMaxMessageBytes = 4 << 20
 
 // Options configures a transport. The zero value and nil are ready to use.
 type Options struct {
 	// MaxMessageBytes limits the length of a message. A longer message is skipped and answered with
-	// an error. Zero means [DefaultMaxMessageBytes].
+	// an error. Zero means 4 MiB.
 	MaxMessageBytes int
 
-	// MaxInFlight limits the unanswered requests. The server refuses more. Zero means
-	// [DefaultMaxInFlight].
+	// MaxInFlight limits the unanswered requests. The server refuses more. Zero means 1,024.
 	MaxInFlight int
 
 	// MaxInFlightBytes limits the bytes of unanswered requests and waiting notifications together.
-	// The server refuses more requests. A single message may be larger. Zero means
-	// [DefaultMaxInFlightBytes].
+	// The server refuses more requests. A single message may be larger. Zero means 16 MiB.
 	MaxInFlightBytes int64
 
 	// MaxUnsentBytes limits the bytes of responses that wait for a client that does not read. Above
 	// 1 MiB the transport stops reading from the client, so only calls in flight can reach this
 	// limit: a response beyond it is replaced with an error. A single response may be larger. Zero
-	// means [DefaultMaxUnsentBytes].
+	// means 24 MiB.
 	MaxUnsentBytes int64
 
 	// DrainTimeout is how long calls may continue after the end of the input or of ctx. Zero means
-	// [DefaultDrainTimeout].
+	// 5 seconds.
 	DrainTimeout time.Duration
 
 	// WriteTimeout is how long the peer may read nothing while data waits before the connection is
@@ -87,7 +78,7 @@ func (o *Options) conn() *conn.Options {
 func (o *Options) wire(r io.Reader, w io.Writer, borrowed bool) conn.Wire {
 	most := o.MaxMessageBytes
 	if most <= 0 {
-		most = DefaultMaxMessageBytes
+		most = defaultMaxMessageBytes
 	}
 	return conn.NewStream(r, w, conn.StreamOptions{
 		Framing: conn.Framing(o.Framing), MaxMessageBytes: most, Raise: "Options.MaxMessageBytes", Borrowed: borrowed,

@@ -323,7 +323,7 @@ func (e *exchange) write(frame []byte) {
 	if e.state != replyStream || e.gone() {
 		return
 	}
-	_ = e.rc.SetWriteDeadline(time.Now().Add(WriteTimeout))
+	_ = e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, err := e.w.Write(frame)
 	if err == nil {
 		err = e.flush()
@@ -476,7 +476,7 @@ func (e *exchange) CloseStream(retry time.Duration) error {
 		return err
 	}
 	e.detach()
-	_ = conn.SetWriteDeadline(time.Now().Add(WriteTimeout))
+	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if e.r.ProtoMinor > 0 {
 		// The last chunk (RFC 9112, section 7.1): the reply is complete, not broken.
 		_, _ = io.WriteString(conn, "0\r\n\r\n")

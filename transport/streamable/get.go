@@ -287,10 +287,10 @@ func (l *listener) after() ([]event, error) {
 }
 
 // write writes and flushes frame. It returns false if the client has disconnected. It sets a
-// deadline again when a quarter of WriteTimeout is over.
+// deadline again when a quarter of writeTimeout is over.
 func (l *listener) write(frame []byte) bool {
 	l.wrote = time.Now()
-	if l.wrote.Sub(l.deadlineSet) > WriteTimeout/4 && l.rc.SetWriteDeadline(l.wrote.Add(WriteTimeout)) == nil {
+	if l.wrote.Sub(l.deadlineSet) > writeTimeout/4 && l.rc.SetWriteDeadline(l.wrote.Add(writeTimeout)) == nil {
 		l.deadlineSet = l.wrote
 	}
 	_, err := l.w.Write(frame)

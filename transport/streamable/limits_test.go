@@ -65,9 +65,9 @@ func TestSubscriptionsWithLargeBodiesAreRefused(t *testing.T) {
 		head, tail := `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{}}`, `}`
 		return head + strings.Repeat(" ", size-len(head)-len(tail)) + tail
 	}
-	resp := c.post(body(MaxListenBytes))
+	resp := c.post(body(maxListenBytes))
 	require.Equal(t, `{"jsonrpc":"2.0","id":5,"result":{"notifications":{}}}`, read(t, resp))
-	resp = c.post(body(MaxListenBytes + 1))
+	resp = c.post(body(maxListenBytes + 1))
 	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
 	require.Equal(t, `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"body is larger than 262144 bytes"}}`, read(t, resp))
 	c.works()

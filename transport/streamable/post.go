@@ -79,8 +79,8 @@ func (p *post) serveMessage(body []byte) {
 		p.serveMalformed(msg, bad)
 	case msg.Response != nil:
 		p.serveResponse(msg.Response)
-	case msg.Request.Method == protocol.MethodSubscriptionsListen && len(body) > MaxListenBytes:
-		refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "body is larger than %d bytes", MaxListenBytes).writeTo(p.w, msg.Request.ID)
+	case msg.Request.Method == protocol.MethodSubscriptionsListen && len(body) > maxListenBytes:
+		refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "body is larger than %d bytes", maxListenBytes).writeTo(p.w, msg.Request.ID)
 	case msg.Request.Method == protocol.NotificationCancelled:
 		p.serveRequest(msg.Request) // it cancels a call and starts none
 	default:

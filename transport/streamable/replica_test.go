@@ -725,7 +725,7 @@ func TestNotificationsReachStreamsThatMoveAfterALongSilence(t *testing.T) {
 			require.NoError(t, servers[0].Add(mcpkit.NewTool(strings.ToLower(rand.Text()), func() {})))
 			require.Contains(t, ev.data(), "tools/list_changed")
 		}
-		time.Sleep(2 * DefaultSessionIdle) // the stream keeps the session
+		time.Sleep(2 * defaultSessionIdle) // the stream keeps the session
 		require.NoError(t, first.Body.Close())
 		synctest.Wait()
 		c.http = networks[1]
@@ -754,7 +754,7 @@ func TestSessionsOfAFleetOutliveLongCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := fleet.NewMemory(fleet.MemoryOptions{})
 		srv := mcpkit.MustNew(nil, mcpkit.StateKeys(fleetKey), mcpkit.Fleet(store), mcpkit.ToolTimeout(0), mcpkit.Logger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, srv.Add(mcpkit.NewTool("long", func() { time.Sleep(3 * DefaultSessionIdle) })))
+		require.NoError(t, srv.Add(mcpkit.NewTool("long", func() { time.Sleep(3 * defaultSessionIdle) })))
 		require.NoError(t, srv.Start(t.Context()))
 		h := NewHandler(srv, nil)
 		network, closeAll := memnet.Serve(&http.Server{Handler: h})

@@ -138,7 +138,7 @@ func (p *post) writeTimed(status int, parts ...[]byte) {
 		_ = writeBody(w, status, &p.length, parts...)
 		return
 	}
-	set := p.rc.SetWriteDeadline(time.Now().Add(WriteTimeout)) == nil
+	set := p.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil
 	_ = writeBody(w, status, &p.length, parts...)
 	if flush := httpserve.Flusher(w); set && flush != nil && !timeout {
 		// The next request on the connection may be for a handler that sets no deadline.
@@ -190,7 +190,7 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 			w.WriteHeader(t.status)
 		}
 	}
-	_ = t.rc.SetWriteDeadline(time.Now().Add(WriteTimeout))
+	_ = t.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	n, err := t.w.Write(p)
 	if err != nil {
 		t.err = err

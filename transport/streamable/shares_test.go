@@ -48,7 +48,7 @@ func TestAbandonedSessionsAreEvicted(t *testing.T) {
 	defer h.Close()
 	old, _ := initialize(h, "192.0.2.7")
 	require.Equal(t, http.StatusOK, statusOf(h, "192.0.2.7", old))
-	for range DefaultMaxSessions + 100 {
+	for range defaultMaxSessions + 100 {
 		id, status := initialize(h, "203.0.113.1")
 		require.Equal(t, http.StatusOK, status)
 		require.Equal(t, http.StatusOK, statusOf(h, "203.0.113.1", id))
@@ -191,7 +191,7 @@ func (w watch) requireSmall(t *testing.T) {
 
 func TestHeldBodiesCostLittleMemory(t *testing.T) {
 	t.Parallel()
-	const n, size = 30, DefaultMaxBodyBytes - 1
+	const n, size = 30, defaultMaxBodyBytes - 1
 	s := serve(t, nil, nil)
 	before := watchMemory(t)
 	var conns []net.Conn
@@ -221,7 +221,7 @@ func TestHeldBodiesCostLittleMemory(t *testing.T) {
 		before.requireSmall(t)
 		mu.Lock()
 		defer mu.Unlock()
-		return refused >= n-DefaultMaxInFlightBytes/size
+		return refused >= n-defaultMaxInFlightBytes/size
 	}, 2*time.Minute, 50*time.Millisecond, "requests beyond the limit are refused")
 	before.requireSmall(t)
 	for _, conn := range conns {
@@ -258,7 +258,7 @@ func TestUnreadResponsesCostLittleMemory(t *testing.T) {
 			refused++
 		}
 	}
-	require.GreaterOrEqual(t, refused, n-DefaultMaxInFlightBytes/size)
+	require.GreaterOrEqual(t, refused, n-defaultMaxInFlightBytes/size)
 	runtime.GC()
 	before.requireSmall(t)
 	for _, conn := range conns {

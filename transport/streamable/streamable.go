@@ -29,29 +29,29 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultMaxBodyBytes          = 4 << 20
-	DefaultMaxSessions           = 10000
-	DefaultMaxInFlight           = 1024
-	DefaultMaxInFlightTotal      = 4096
-	DefaultMaxInFlightBytes      = 32 << 20
-	DefaultMaxInFlightBytesTotal = 256 << 20
-	DefaultMaxSubscriptions      = 1024
-	DefaultMaxSubscriptionsTotal = 10000
-	DefaultSessionIdle           = 30 * time.Minute
-	DefaultKeepAlive             = 25 * time.Second
-	DefaultShutdownTimeout       = 10 * time.Second
-	DefaultPath                  = "/mcp"
+	defaultMaxBodyBytes          = 4 << 20
+	defaultMaxSessions           = 10000
+	defaultMaxInFlight           = 1024
+	defaultMaxInFlightTotal      = 4096
+	defaultMaxInFlightBytes      = 32 << 20
+	defaultMaxInFlightBytesTotal = 256 << 20
+	defaultMaxSubscriptions      = 1024
+	defaultMaxSubscriptionsTotal = 10000
+	defaultSessionIdle           = 30 * time.Minute
+	defaultKeepAlive             = 25 * time.Second
+	defaultShutdownTimeout       = 10 * time.Second
+	defaultPath                  = "/mcp"
 )
 
 const (
-	// WriteTimeout limits one write to a client. After that, the connection is closed. A write to a
+	// writeTimeout limits one write to a client. After that, the connection is closed. A write to a
 	// stream that was opened with GET may have up to a quarter less, if others came before it.
-	WriteTimeout = 30 * time.Second
+	writeTimeout = 30 * time.Second
 
-	// MaxListenBytes is how long the body of subscriptions/listen may be. It stays in memory for as
+	// maxListenBytes is how long the body of subscriptions/listen may be. It stays in memory for as
 	// long as the client listens, so that the limit of requests that are answered soon would let a
 	// few hundred idle connections hold gigabytes. A larger one is answered 413.
-	MaxListenBytes = 256 << 10
+	maxListenBytes = 256 << 10
 )
 
 // Options configures a [Handler]. The zero value and nil are ready to use.
@@ -64,15 +64,14 @@ type Options struct {
 	// to clients.
 	JSONOnly bool
 
-	// MaxBodyBytes limits the body of a request. A larger body gets 413. Zero means
-	// [DefaultMaxBodyBytes].
+	// MaxBodyBytes limits the body of a request. A larger body gets 413. Zero means 4 MiB.
 	MaxBodyBytes int64
 
-	// MaxSessions limits the legacy sessions. Zero means [DefaultMaxSessions]. Beyond the limit, a
-	// new session evicts one of the caller that has the most, idle ones first. If no caller has
-	// more than the new one, it evicts the session that was idle longest. Sessions that were not
-	// used after initialize are evicted first. If all are busy, the client gets 503. A caller is a
-	// principal, or else an address.
+	// MaxSessions limits the legacy sessions. Zero means 10,000. Beyond the limit, a new session
+	// evicts one of the caller that has the most, idle ones first. If no caller has more than the
+	// new one, it evicts the session that was idle longest. Sessions that were not used after
+	// initialize are evicted first. If all are busy, the client gets 503. A caller is a principal,
+	// or else an address.
 	//
 	// If the server is a replica, the number limits the sessions of the fleet, and the copies of each
 	// replica. Nothing is evicted from the fleet: the client gets 503 if all places are taken, or if
@@ -80,21 +79,21 @@ type Options struct {
 	MaxSessions int
 
 	// MaxInFlight limits the unanswered requests of one caller, and MaxInFlightTotal those of all.
-	// Beyond a limit, a request gets 503, "busy". Zero means [DefaultMaxInFlight] and
-	// [DefaultMaxInFlightTotal]. A caller may never have more than are left for all others. A
-	// caller is a principal, or else an address: sessions have no share of their own.
+	// Beyond a limit, a request gets 503, "busy". Zero means 1,024 and 4,096. A caller may never
+	// have more than are left for all others. A caller is a principal, or else an address: sessions
+	// have no share of their own.
 	MaxInFlight, MaxInFlightTotal int
 
 	// MaxInFlightBytes limits the bytes of the bodies of unanswered requests and of responses being
 	// sent, for one caller, and MaxInFlightBytesTotal for all. Small ones do not count. Beyond a
-	// limit, a request gets 503, "busy". A single body or response may be larger. Zero means
-	// [DefaultMaxInFlightBytes] and [DefaultMaxInFlightBytesTotal].
+	// limit, a request gets 503, "busy". A single body or response may be larger. Zero means 32 MiB
+	// and 256 MiB.
 	MaxInFlightBytes, MaxInFlightBytesTotal int64
 
 	// MaxSubscriptions limits the open streams that only listen (subscriptions/listen and the GET
 	// of a session) of one caller, and MaxSubscriptionsTotal those of all. Beyond a limit, a
-	// request gets 503, "busy". Zero means [DefaultMaxSubscriptions] and
-	// [DefaultMaxSubscriptionsTotal]. A caller is a principal, or else an address.
+	// request gets 503, "busy". Zero means 1,024 and 10,000. A caller is a principal, or else an
+	// address.
 	MaxSubscriptions, MaxSubscriptionsTotal int
 
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
@@ -102,8 +101,8 @@ type Options struct {
 	// first 64 bits.
 	TrustedProxies []netip.Prefix
 
-	// SessionIdle is how long a session lives without a request or an open stream. Zero means
-	// [DefaultSessionIdle]; a negative value means no limit.
+	// SessionIdle is how long a session lives without a request or an open stream. Zero means 30
+	// minutes; a negative value means no limit.
 	SessionIdle time.Duration
 
 	// AllowedOrigins are the origins ("https://app.example.com") whose pages may send requests,
@@ -122,7 +121,7 @@ type Options struct {
 	AllowedHosts []string
 
 	// KeepAlive is how long an event stream may be silent before the server sends a comment. Zero
-	// means [DefaultKeepAlive]; a negative value turns comments off.
+	// means 25 seconds; a negative value turns comments off.
 	KeepAlive time.Duration
 
 	// Retry tells clients of version 2025-11-25 how long to wait before they resume a broken
@@ -132,13 +131,13 @@ type Options struct {
 	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
 	Logger *slog.Logger
 
-	// Path is the path that [Listen] serves. Empty means [DefaultPath]. A Handler ignores it.
+	// Path is the path that [Listen] serves. Empty means /mcp. A Handler ignores it.
 	Path string
 
-	// ShutdownTimeout is how long requests may continue when [Listen] shuts down. Then
-	// they are cancelled. Zero means [DefaultShutdownTimeout], which is what `docker stop` waits by
-	// default, and less than the 30 s that a tool may take by default: if supervisors wait longer,
-	// set more than the longest timeout of a tool.
+	// ShutdownTimeout is how long requests may continue when [Listen] shuts down. Then they are
+	// cancelled. Zero means 10 seconds, which is what `docker stop` waits by default, and less than
+	// the 30 s that a tool may take by default: if supervisors wait longer, set more than the
+	// longest timeout of a tool.
 	ShutdownTimeout time.Duration
 
 	// OnListen, if not nil, is called with the address of [Listen] once it accepts requests.
@@ -150,18 +149,18 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	c.MaxBodyBytes = httpserve.Positive(c.MaxBodyBytes, DefaultMaxBodyBytes)
-	c.MaxSessions = httpserve.Positive(c.MaxSessions, DefaultMaxSessions)
-	c.MaxInFlight = httpserve.Positive(c.MaxInFlight, DefaultMaxInFlight)
-	c.MaxInFlightTotal = httpserve.Positive(c.MaxInFlightTotal, DefaultMaxInFlightTotal)
-	c.MaxInFlightBytes = httpserve.Positive(c.MaxInFlightBytes, DefaultMaxInFlightBytes)
-	c.MaxInFlightBytesTotal = httpserve.Positive(c.MaxInFlightBytesTotal, DefaultMaxInFlightBytesTotal)
-	c.MaxSubscriptions = httpserve.Positive(c.MaxSubscriptions, DefaultMaxSubscriptions)
-	c.MaxSubscriptionsTotal = httpserve.Positive(c.MaxSubscriptionsTotal, DefaultMaxSubscriptionsTotal)
-	c.SessionIdle = cmp.Or(c.SessionIdle, DefaultSessionIdle)
-	c.KeepAlive = cmp.Or(c.KeepAlive, DefaultKeepAlive)
-	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, DefaultShutdownTimeout)
-	c.Path = cmp.Or(c.Path, DefaultPath)
+	c.MaxBodyBytes = httpserve.Positive(c.MaxBodyBytes, defaultMaxBodyBytes)
+	c.MaxSessions = httpserve.Positive(c.MaxSessions, defaultMaxSessions)
+	c.MaxInFlight = httpserve.Positive(c.MaxInFlight, defaultMaxInFlight)
+	c.MaxInFlightTotal = httpserve.Positive(c.MaxInFlightTotal, defaultMaxInFlightTotal)
+	c.MaxInFlightBytes = httpserve.Positive(c.MaxInFlightBytes, defaultMaxInFlightBytes)
+	c.MaxInFlightBytesTotal = httpserve.Positive(c.MaxInFlightBytesTotal, defaultMaxInFlightBytesTotal)
+	c.MaxSubscriptions = httpserve.Positive(c.MaxSubscriptions, defaultMaxSubscriptions)
+	c.MaxSubscriptionsTotal = httpserve.Positive(c.MaxSubscriptionsTotal, defaultMaxSubscriptionsTotal)
+	c.SessionIdle = cmp.Or(c.SessionIdle, defaultSessionIdle)
+	c.KeepAlive = cmp.Or(c.KeepAlive, defaultKeepAlive)
+	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, defaultShutdownTimeout)
+	c.Path = cmp.Or(c.Path, defaultPath)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }

@@ -29,24 +29,24 @@ const Subprotocol = "mcp"
 
 // Defaults of [Options].
 const (
-	DefaultMaxMessageBytes = 4 << 20
-	DefaultMaxConnections  = 1000
-	DefaultKeepAlive       = 25 * time.Second
-	DefaultMessageTimeout  = time.Minute
-	DefaultSessionIdle     = 30 * time.Minute
-	DefaultShutdownTimeout = 10 * time.Second
+	defaultMaxMessageBytes = 4 << 20
+	defaultMaxConnections  = 1000
+	defaultKeepAlive       = 25 * time.Second
+	defaultMessageTimeout  = time.Minute
+	defaultSessionIdle     = 30 * time.Minute
+	defaultShutdownTimeout = 10 * time.Second
 )
 
 // Options configures a [Handler]. The zero value and nil are ready to use.
 type Options struct {
 	// MaxMessageBytes limits the length of a message. A longer message closes the connection with
-	// the status 1009. Zero means [DefaultMaxMessageBytes].
+	// the status 1009. Zero means 4 MiB.
 	MaxMessageBytes int64
 
-	// MaxConnections limits the open connections. Zero means [DefaultMaxConnections]. Beyond the
-	// limit, a new connection evicts one of the caller that has the most, idle ones first. If no
-	// caller has more than the new one, it evicts the connection that was idle longest, for at
-	// least a minute. Otherwise the client gets 503. A caller is a principal, or else an address.
+	// MaxConnections limits the open connections. Zero means 1,000. Beyond the limit, a new
+	// connection evicts one of the caller that has the most, idle ones first. If no caller has more
+	// than the new one, it evicts the connection that was idle longest, for at least a minute.
+	// Otherwise the client gets 503. A caller is a principal, or else an address.
 	MaxConnections int
 
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
@@ -67,27 +67,27 @@ type Options struct {
 	AllowedHosts   []string
 
 	// KeepAlive is the time between pings. A client that has not answered when the next ping is due
-	// is disconnected. Zero means [DefaultKeepAlive]; a negative value turns pings off.
+	// is disconnected. Zero means 25 seconds; a negative value turns pings off.
 	KeepAlive time.Duration
 
 	// MessageTimeout limits the time from the first frame of a message to its last. A slower
-	// message closes the connection with the status 1008. Zero means [DefaultMessageTimeout]; a
-	// negative value means no limit.
+	// message closes the connection with the status 1008. Zero means 1 minute; a negative value
+	// means no limit.
 	MessageTimeout time.Duration
 
 	// SessionIdle is how long a connection may have neither messages nor calls in flight before the
-	// server closes it with the status 1000. Pings do not count. Zero means [DefaultSessionIdle]; a
-	// negative value means no limit.
+	// server closes it with the status 1000. Pings do not count. Zero means 30 minutes; a negative
+	// value means no limit.
 	SessionIdle time.Duration
 
 	// WriteTimeout is how long a client may read nothing while data waits before the server closes
 	// the connection. Zero means 30 s.
 	WriteTimeout time.Duration
 
-	// ShutdownTimeout is how long calls may continue when the server shuts down. Then
-	// they are cancelled. Zero means [DefaultShutdownTimeout], which is what `docker stop` waits by
-	// default, and less than the 30 s that a tool may take by default: if supervisors wait longer,
-	// set more than the longest timeout of a tool.
+	// ShutdownTimeout is how long calls may continue when the server shuts down. Then they are
+	// cancelled. Zero means 10 seconds, which is what `docker stop` waits by default, and less than
+	// the 30 s that a tool may take by default: if supervisors wait longer, set more than the
+	// longest timeout of a tool.
 	ShutdownTimeout time.Duration
 
 	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
@@ -99,12 +99,12 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	c.MaxMessageBytes = httpserve.Positive(c.MaxMessageBytes, DefaultMaxMessageBytes)
-	c.MaxConnections = httpserve.Positive(c.MaxConnections, DefaultMaxConnections)
-	c.KeepAlive = cmp.Or(c.KeepAlive, DefaultKeepAlive)
-	c.MessageTimeout = cmp.Or(c.MessageTimeout, DefaultMessageTimeout)
-	c.SessionIdle = cmp.Or(c.SessionIdle, DefaultSessionIdle)
-	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, DefaultShutdownTimeout)
+	c.MaxMessageBytes = httpserve.Positive(c.MaxMessageBytes, defaultMaxMessageBytes)
+	c.MaxConnections = httpserve.Positive(c.MaxConnections, defaultMaxConnections)
+	c.KeepAlive = cmp.Or(c.KeepAlive, defaultKeepAlive)
+	c.MessageTimeout = cmp.Or(c.MessageTimeout, defaultMessageTimeout)
+	c.SessionIdle = cmp.Or(c.SessionIdle, defaultSessionIdle)
+	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, defaultShutdownTimeout)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
@@ -204,8 +204,7 @@ type DialOptions struct {
 	// Header is added to the upgrade request, for example for authorization.
 	Header http.Header
 
-	// MaxMessageBytes limits the length of a message of the server. Zero means
-	// [DefaultMaxMessageBytes].
+	// MaxMessageBytes limits the length of a message of the server. Zero means 4 MiB.
 	MaxMessageBytes int64
 }
 
@@ -260,7 +259,7 @@ func Dial(ctx context.Context, url string, opts *DialOptions) (Conn, error) {
 	}
 	most := opts.MaxMessageBytes
 	if most <= 0 {
-		most = DefaultMaxMessageBytes
+		most = defaultMaxMessageBytes
 	}
 	return newWire(conn, most, 0), nil
 }
