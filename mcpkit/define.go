@@ -35,7 +35,7 @@ type definition struct {
 	paramDescriptions map[string]string // of plain parameters, by name
 	input, output     json.RawMessage   // JSON Schemas written by hand; nil where the function says it
 	size              *int64            // of a resource in bytes; nil if it is unknown
-	extra             protocol.Meta     // members of _meta of a resource besides those of the tag
+	extra             protocol.Meta     // members of _meta besides those of the tag
 	owner             reflect.Type      // the type of the method; nil for functions
 	method            string
 	completer         func(method string) (fn reflect.Value, hint string) // finds a method; the hint is for one that does not exist
@@ -162,9 +162,9 @@ type faultySchema struct{ reflectx.RawSchema }
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
 	e := def.entry()
 	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions(),
-		Provide: "give it with mcpkit.Provide", GiveSchema: "the tag input or ToolBuilder.Input"}
+		Provide: "give it with mcpkit.Provide", GiveSchema: "the tag input or Builder.Input"}
 	if def.owner == nil { // a function, which has no tags
-		o.GiveNames = map[kind]string{kindTool: "ToolBuilder.Params", kindPrompt: "PromptBuilder.Params"}[def.kind]
+		o.GiveNames = "Builder.Params"
 	}
 	schema, schemaErr := s.handSchema("input", def.input)
 	if schemaErr != nil {
@@ -211,7 +211,7 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 	}
 	t := &tool{entry: *e, def: protocol.Tool{
 		Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons,
-		InputSchema: noArguments, OutputSchema: outputs.schema, Meta: metaOf(def.meta),
+		InputSchema: noArguments, OutputSchema: outputs.schema, Meta: def.metaMembers(),
 	}}
 	if def.hasHints {
 		t.def.Annotations = &def.hints
@@ -307,7 +307,7 @@ func (s *Server) definePrompt(d *draft, def *definition) error {
 		return err
 	}
 	p := &prompt{entry: *e, def: protocol.Prompt{
-		Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons, Meta: metaOf(def.meta),
+		Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons, Meta: def.metaMembers(),
 	}}
 	var fields []reflectx.Field
 	if in := fn.Input(); in != nil {
@@ -452,11 +452,7 @@ func (r *resource) describe(def *definition) {
 	if def.audience != nil || def.priority != nil {
 		annotations = &protocol.Annotations{Audience: def.audience, Priority: def.priority}
 	}
-	meta := metaOf(def.meta)
-	if def.extra != nil {
-		meta = maps.Clone(def.extra)
-		maps.Copy(meta, metaOf(def.meta))
-	}
+	meta := def.metaMembers()
 	if r.template != nil {
 		r.templateDef = protocol.ResourceTemplate{
 			URITemplate: r.key, Name: def.name, Title: def.title, Description: def.desc, MIMEType: r.mime,
@@ -470,12 +466,14 @@ func (r *resource) describe(def *definition) {
 	}
 }
 
-func metaOf(m map[string]string) protocol.Meta {
-	if len(m) == 0 {
+// metaMembers returns the members of the definition's _meta; nil if there are none.
+func (def *definition) metaMembers() protocol.Meta {
+	if len(def.meta)+len(def.extra) == 0 {
 		return nil
 	}
 	meta := protocol.Meta{}
-	for k, v := range m {
+	maps.Copy(meta, def.extra)
+	for k, v := range def.meta {
 		meta[k] = jsonx.AppendString(nil, v)
 	}
 	return meta

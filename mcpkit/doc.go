@@ -32,8 +32,7 @@
 //     results.
 //   - Errors: [Errorf] for texts that callers may see, [ErrNotFound], [CodedError],
 //     [DetailedError], [RetryableError].
-//   - Middleware: [Server.Use], [Server.UseFor] with [OnTool], [OnTag] and [OnMethod], [Around],
-//     [Handler], [Result].
+//   - Middleware: [Server.Use], [Around], [Handler], [Result].
 //   - Extensions of the protocol: [Extension] with [Extend], [NewMethod], [NewTopic] and [ItemSet].
 //   - Authorization: scopes in tags, with [Authenticated], [TrustLocal] or [StepUp].
 //

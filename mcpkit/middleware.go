@@ -18,9 +18,8 @@ type Handler func(ctx context.Context, call *Call) (Result, error)
 // A Middleware wraps a Handler.
 type Middleware func(next Handler) Handler
 
-// Use puts middleware around all methods, including those registered later. The first is the
-// outermost, and middleware of earlier calls of Use is outside that of later ones. Running requests
-// keep their chain.
+// Use puts middleware around all methods, including those registered later, and around the middleware
+// that is there. The first of mw is the outermost. Running requests keep their chain.
 //
 // Use panics if a middleware is nil, since it might have been a guard.
 func (s *Server) Use(mw ...Middleware) {
@@ -29,11 +28,9 @@ func (s *Server) Use(mw ...Middleware) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	use := append(slices.Clip(s.use), mw...)
-	chain := wrap("", wrap(inExtensions, dispatch, s.intercepts), use)
-	s.use = use
-	s.hasMiddleware.Store(len(s.use) > 0)
+	chain := wrap("", *s.chain.Load(), mw)
 	s.chain.Store(&chain)
+	s.hasMiddleware.Store(true)
 }
 
 func checkMiddleware(where string, mw []Middleware) error {

@@ -47,6 +47,18 @@ func TestAroundIsInsideOfUseAndAroundItsServiceAlone(t *testing.T) {
 	}
 }
 
+func TestUseWrapsWhatIsThereAndMakesEachHandlerOnce(t *testing.T) {
+	srv := newServer(t, nil)
+	var trace []string
+	made := 0
+	counted := func(next mcpkit.Handler) mcpkit.Handler { made++; return next }
+	srv.Use(tracing(&trace, "second"), tracing(&trace, "third"), counted)
+	srv.Use(tracing(&trace, "first"))
+	modern(t, srv).result("server/discover", `{}`)
+	require.Equal(t, []string{"first", "second", "third"}, trace)
+	require.Equal(t, 1, made)
+}
+
 // Middleware that returns no handler might have been a guard, so it lets no call through.
 func TestMiddlewareWithoutAHandlerRefusesCalls(t *testing.T) {
 	none := func(mcpkit.Handler) mcpkit.Handler { return nil }
@@ -54,7 +66,6 @@ func TestMiddlewareWithoutAHandlerRefusesCalls(t *testing.T) {
 	require.NoError(t, child.Add(mcpkit.NewTool("far", func() string { return "far" })))
 	for want, add := range map[string]func(*mcpkit.Server) error{
 		"mcpkit: middleware 1 of 1 returned no handler":         func(srv *mcpkit.Server) error { srv.Use(none); return nil },
-		"mcpkit: UseFor: middleware 1 of 1 returned no handler": func(srv *mcpkit.Server) error { srv.UseFor(mcpkit.OnTool("m_far"), none); return nil },
 		"mcpkit: Around: middleware 1 of 1 returned no handler": nil,
 	} {
 		t.Run(want, func(t *testing.T) {

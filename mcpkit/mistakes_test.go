@@ -338,7 +338,7 @@ func TestNilItemsAreRefused(t *testing.T) {
 	handler := func(context.Context, *mcpkit.Call) (any, error) { return nil, nil }
 	for want, err := range map[string]error{
 		"mcpkit: Add: item 2 is nil; make one with NewTool, NewPrompt or NewResource":                                           srv.Add(mcpkit.NewTool("x", handler), nil),
-		"mcpkit: Add: item 1 is nil; make one with NewTool, NewPrompt or NewResource":                                           srv.Add((*mcpkit.ToolBuilder)(nil)),
+		"mcpkit: Add: item 1 is nil; make one with NewTool, NewPrompt or NewResource":                                           srv.Add((*mcpkit.Builder)(nil)),
 		`mcpkit: tool "x" (here): the handler is nil; give a func(context.Context, *mcpkit.Call) (any, error)`:                  srv.AddTool(protocol.Tool{Name: "x"}, nil),
 		`mcpkit: prompt "x" (here): the handler is nil; give a func(context.Context, *mcpkit.Call) (any, error)`:                srv.AddPrompt(protocol.Prompt{Name: "x"}, nil),
 		`mcpkit: resource "x:y" (here): the handler is nil; give a func(context.Context, *mcpkit.Call) (any, error)`:            srv.AddResource(protocol.Resource{URI: "x:y"}, nil),
@@ -483,7 +483,7 @@ taking.Do (here), field B.C: the default is "x", which is not an integer; write 
 func TestBuildersAreNotServices(t *testing.T) {
 	tool := mcpkit.NewTool("now", func() string { return "noon" })
 	_, err := mcpkit.New(tool)
-	require.EqualError(t, err, "mcpkit: a *mcpkit.ToolBuilder is not a service; pass it to Server.Add")
+	require.EqualError(t, err, "mcpkit: a *mcpkit.Builder is not a service; pass it to Server.Add")
 	srv := mcpkit.MustNew(nil, mcpkit.Name("clock", "1.0.0"))
-	require.EqualError(t, srv.Register(tool), "mcpkit: a *mcpkit.ToolBuilder is not a service; pass it to Server.Add")
+	require.EqualError(t, srv.Register(tool), "mcpkit: a *mcpkit.Builder is not a service; pass it to Server.Add")
 }

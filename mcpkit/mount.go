@@ -243,10 +243,8 @@ func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
 // enter implements [gate]: it answers a call of the parent with the child, whose middleware runs
 // around the row's handler.
 func (m *mount) enter(ctx context.Context, outer *Call, target item, row *methodRow) (Result, error) {
-	if !m.child.life.ready.Load() {
-		if err := m.child.awaitStart(ctx); err != nil {
-			return nil, fmt.Errorf("mcpkit: %s did not start: %w", m.site, err)
-		}
+	if err := m.child.awaitStart(ctx); err != nil {
+		return nil, fmt.Errorf("mcpkit: %s did not start: %w", m.site, err)
 	}
 	inner := &Call{
 		request: outer.request, server: m.child, catalog: m.child.catalog.Load(), row: row,

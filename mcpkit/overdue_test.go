@@ -165,10 +165,9 @@ func TestOverdueMethodsAreLoggedOnceAndCleanedUpInTheEnd(t *testing.T) {
 		options []mcpkit.Option
 		use     func(srv *mcpkit.Server)
 	}{
-		"without middleware":       {},
-		"with middleware":          {use: func(srv *mcpkit.Server) { srv.Use(observe) }},
-		"with selected middleware": {use: func(srv *mcpkit.Server) { srv.UseFor(mcpkit.OnTool("deaf"), observe) }},
-		"with an extension":        {options: []mcpkit.Option{mcpkit.Extend(mcpkit.Extension{ID: "com.example/late", Intercept: observe})}},
+		"without middleware": {},
+		"with middleware":    {use: func(srv *mcpkit.Server) { srv.Use(observe) }},
+		"with an extension":  {options: []mcpkit.Option{mcpkit.Extend(mcpkit.Extension{ID: "com.example/late", Intercept: observe})}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

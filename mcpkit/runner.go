@@ -286,13 +286,11 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error: %v", err)
 		return out
 	}
-	if !s.life.ready.Load() {
-		if err := s.awaitStart(ctx); err != nil {
-			out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start")
-			return out
-		}
-		call.catalog = s.catalog.Load()
+	if err := s.awaitStart(ctx); err != nil {
+		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start")
+		return out
 	}
+	call.catalog = s.catalog.Load()
 	ctx = oauth.NewContext(ctx, run.Principal)
 	call.limit.begin(ctx)
 	call.ctx = &call.limit

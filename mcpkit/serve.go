@@ -39,16 +39,12 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 		call.notified(ctx)
 		return nil
 	}
-	var unready error
-	if !s.life.ready.Load() {
-		unready = s.awaitStart(ctx)
-		call.catalog = s.catalog.Load() // services may register more when they start
-	}
+	unready := s.awaitStart(ctx)
+	call.catalog = s.catalog.Load() // services may register more when they start
 	if err := s.identify(call); err != nil {
 		return call.refuse(err)
 	}
 	if unready != nil {
-		s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", unready)
 		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start"))
 	}
 	ctx = s.trust(ctx, peer)

@@ -488,11 +488,16 @@ func (s *sleepy) Tool() string                { return "awake" }
 func TestCallsCanBeCancelledWhileAServiceStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sleepy{make(chan struct{})}
-		srv := newServer(t, s, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+		var log bytes.Buffer
+		srv := newServer(t, s, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		p := modern(t, srv)
 		require.EqualError(t, p.rpc(ctx, p.request("tools/call", `{"name":"tool"}`)).Error, "the server did not start (code -32603)")
+		require.Empty(t, log.String(), "a caller that leaves is no fault of the service")
+		began := time.Now()
+		require.EqualError(t, p.rpc(t.Context(), p.request("tools/call", `{"name":"tool"}`)).Error, "the server did not start (code -32603)")
+		require.Equal(t, 30*time.Second, time.Since(began), "no request waits without end")
 		close(s.go_)
 		require.Contains(t, p.result("tools/call", `{"name":"tool"}`), "awake")
 	})

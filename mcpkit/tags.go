@@ -382,3 +382,33 @@ func setMeta(a *annotation, v string) error {
 	}
 	return nil
 }
+
+// appendTag appends a pair to a tag.
+func appendTag(tag reflect.StructTag, key, value string) reflect.StructTag {
+	return reflect.StructTag(strings.TrimSpace(string(tag) + " " + key + ":" + strconv.Quote(value)))
+}
+
+// appendRules appends rules to the tag of a parameter. A pattern is a keyword of the schema, since
+// the validator has no rule for it.
+func appendRules(tag reflect.StructTag, rules string) reflect.StructTag {
+	if strings.HasPrefix(rules, "pattern=") {
+		return appendTag(tag, "jsonschema", strings.ReplaceAll(rules, ",", `\,`))
+	}
+	return appendTag(tag, "validate", rules)
+}
+
+// setRules reads the rules of plain parameters: "style:oneof=short long; id:min=2".
+func setRules(a *annotation, v string) error {
+	for entry := range strings.SplitSeq(v, ";") {
+		name, rules, ok := strings.Cut(entry, ":")
+		name, rules = strings.TrimSpace(name), strings.TrimSpace(rules)
+		if !ok || name == "" || rules == "" {
+			return fmt.Errorf("%q is not of the form parameter:rules", strings.TrimSpace(entry))
+		}
+		if a.paramTags == nil {
+			a.paramTags = map[string]reflect.StructTag{}
+		}
+		a.paramTags[name] = appendRules(a.paramTags[name], rules)
+	}
+	return nil
+}

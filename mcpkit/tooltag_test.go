@@ -152,7 +152,7 @@ refused.Search (tooltag_test.go:52): tag "stars" belongs to an extension that th
 
 func TestMistakesWithTagsOfBuilders(t *testing.T) {
 	srv := newServer(t, nil, mcpkit.Extend(starred()))
-	tool := func(key, value string) *mcpkit.ToolBuilder {
+	tool := func(key, value string) *mcpkit.Builder {
 		return mcpkit.NewTool("brew", func() string { return "" }).Tag(key, value)
 	}
 	require.ErrorContains(t, srv.Add(tool("stars", "many")), `: tag stars: "many" is not a number from 1 to 5; write for example stars:"3"`)

@@ -179,14 +179,14 @@ func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
 		`tag input: method Schema panicked: not yet`:                                           &panicSchema{},
 		`badSchema.Run (whole_test.go:`:                                                        &badSchema{},
 		`input: the schema does not compile`:                                                   &badSchema{},
-		`parameter 1 is a mcpkit_test.searchFields, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage`:                                        &schemaOfFields{},
-		`parameter 1 (map[string]interface {}) can take all arguments, but nothing says what they are; give their JSON Schema with the tag input or ToolBuilder.Input, or name the parameter with the params tag`: &withoutSchema{},
+		`parameter 1 is a mcpkit_test.searchFields, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage`:                                    &schemaOfFields{},
+		`parameter 1 (map[string]interface {}) can take all arguments, but nothing says what they are; give their JSON Schema with the tag input or Builder.Input, or name the parameter with the params tag`: &withoutSchema{},
 	} {
 		_, err := mcpkit.New(service, rawSchemas)
 		require.ErrorContains(t, err, want)
 	}
 	const object = `{"type":"object"}`
-	for want, tool := range map[string]*mcpkit.ToolBuilder{
+	for want, tool := range map[string]*mcpkit.Builder{
 		`input: the schema is not valid JSON`:                                                          mcpkit.NewTool("x", asMap).Input(``),
 		`input: the schema of arguments has "type": "object" at its root`:                              mcpkit.NewTool("x", asMap).Input(`{"type":["object","null"]}`),
 		`input: the schema does not compile`:                                                           mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"pattern":"("}}}`),

@@ -25,7 +25,7 @@ func AuditArguments() AuditOption { return func(a *auditor) { a.arguments = true
 
 // Audit writes a record to log when a call ends: who called what, and how it ended. For a file with
 // a JSON object per line, log is slog.NewJSONHandler(file, nil). Add Audit first, so that it sees
-// the calls that other middleware refuses. Server.UseFor limits it to a part of the server.
+// the calls that other middleware refuses. [When] limits it to a part of the server.
 //
 // The record is written before the response is sent. If log returns an error, the caller gets an
 // error instead of the result, although the method has run. With [AuditBegin], the method does not

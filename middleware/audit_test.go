@@ -20,8 +20,8 @@ func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		srv := newServer(t, mcpkit.NewTool("login", func(in login) error { time.Sleep(time.Second); return errors.New("secret text") }))
-		srv.Use(middleware.Audit(slog.NewJSONHandler(&b, nil), middleware.AuditBegin(), middleware.AuditArguments()))
-		srv.UseFor(mcpkit.OnTool("closed"), middleware.Scopes("s"))
+		srv.Use(middleware.Audit(slog.NewJSONHandler(&b, nil), middleware.AuditBegin(), middleware.AuditArguments()),
+			middleware.When(onTool("closed"), middleware.Scopes("s")))
 		require.NoError(t, srv.Add(mcpkit.NewTool("closed", ok)))
 		p := legacy(t, srv, "0123456789abcdef")
 		b.Reset() // of the beginning of the session
@@ -75,8 +75,7 @@ func TestARefusalIsNotShownWithoutItsRecord(t *testing.T) {
 func TestACallWhoseResultIsANilPointerHasItsRecord(t *testing.T) {
 	var b bytes.Buffer
 	srv := newServer(t, mcpkit.NewTool("ok", ok))
-	srv.Use(middleware.Audit(slog.NewJSONHandler(&b, nil)))
-	srv.UseFor(mcpkit.OnTool("ok"), wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+	srv.Use(middleware.Audit(slog.NewJSONHandler(&b, nil)), wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
 		return (*mcpkit.ToolResult)(nil), nil
 	}))
 	require.NotNil(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"ok"}`).Error)

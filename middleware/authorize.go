@@ -9,8 +9,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// Scopes requires that the caller has all of the scopes. Server.UseFor limits it to a part of the
-// server. The scopes tag of a method also hides the method from callers without the scopes.
+// Scopes requires that the caller has all of the scopes. [When] limits it to a part of the server.
+// The scopes tag of a method also hides the method from callers without the scopes.
 func Scopes(scopes ...string) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {

@@ -58,7 +58,7 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 		"scopes tag": func() *mcpkit.Server { return mcpkit.MustNew(&everything{ran: run}, quiet, mcpkit.Authenticated()) },
 		"scopes of a tag": func() *mcpkit.Server {
 			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
-			srv.UseFor(mcpkit.OnTag("closed"), middleware.Scopes("secret"))
+			srv.Use(middleware.When(onTag("closed"), middleware.Scopes("secret")))
 			return srv
 		},
 		"authorization of everything": func() *mcpkit.Server {
@@ -68,9 +68,7 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 		},
 		"behind a cache": func() *mcpkit.Server {
 			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
-			srv.Use(middleware.Recover(nil))
-			srv.UseFor(mcpkit.OnTag("closed"), middleware.Scopes("secret"))
-			srv.Use(middleware.Cache(1e9, middleware.CacheShared()))
+			srv.Use(middleware.When(onTag("closed"), middleware.Scopes("secret")), middleware.Cache(1e9, middleware.CacheShared()))
 			return srv
 		},
 	}
@@ -140,7 +138,7 @@ func TestAuthorizeThatPanicsDenies(t *testing.T) {
 
 func TestGuardsByNameGuardThatAlone(t *testing.T) {
 	srv := newServer(t)
-	srv.UseFor(mcpkit.OnTool("a"), middleware.Scopes("s"))
+	srv.Use(middleware.When(onTool("a"), middleware.Scopes("s")))
 	// It also guards what is registered later.
 	require.NoError(t, srv.Add(mcpkit.NewTool("a", func() string { return "a" }), mcpkit.NewTool("b", func() string { return "b" }),
 		mcpkit.NewPrompt("a", func() string { return "prompt a" })))

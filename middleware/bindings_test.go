@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -133,87 +131,6 @@ func connect(t *testing.T, target any, v protocol.Version, listening func()) (se
 		}
 		return string(raw)
 	}
-}
-
-// passes are calls that reached a middleware, each as "where method name".
-type passes struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (p *passes) note(where string) mcpkit.Middleware {
-	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			p.mu.Lock()
-			p.list = append(p.list, where+" "+call.Method()+" "+call.Name())
-			p.mu.Unlock()
-			return next(ctx, call)
-		}
-	}
-}
-
-// take returns where calls of a method passed since the last time.
-func (p *passes) take(method string) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var where []string
-	for _, line := range p.list {
-		if words := strings.SplitN(line, " ", 3); words[1] == method {
-			where = append(where, words[0])
-		}
-	}
-	p.list = nil
-	return where
-}
-
-// TestEachMiddlewareRunsOnceOverEveryTransport uses middleware of the server and of a mounted
-// server. Each runs exactly once for each request, in order, in every version of the protocol.
-func TestEachMiddlewareRunsOnceOverEveryTransport(t *testing.T) {
-	overEach(t, func(t *testing.T, b binding, v protocol.Version) {
-		srv := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet, mcpkit.Authenticated())
-		inner := newServer(t)
-		var passed passes
-		var outer []string
-		every := all()
-		for _, name := range slices.Sorted(maps.Keys(every)) {
-			outer = append(outer, "before-"+name)
-			srv.Use(passed.note("before-"+name), every[name])
-		}
-		outer = append(outer, "innermost")
-		srv.Use(passed.note("innermost"))
-		inner.Use(passed.note("mounted"))
-		require.NoError(t, srv.Mount("m", inner))
-		require.NoError(t, srv.Add(mcpkit.NewTool("late", func() {})))
-		require.NoError(t, inner.Add(mcpkit.NewTool("late", func() {}), mcpkit.NewPrompt("late", func() string { return "" }),
-			mcpkit.NewResource("late://one", "late", func() string { return "" })))
-
-		send := connect(t, b.target(t, srv, &oauth.Principal{Subject: "ann", Scopes: []string{"secret"}}), v, func() {})
-		if !v.Modern() {
-			require.Equal(t, outer, passed.take("initialize"))
-		}
-		requests := append(requestsOf(v),
-			request{method: "tools/call", params: `{"name":"late"}`},
-			request{method: "tools/call", params: `{"name":"m_late"}`},
-			request{method: "prompts/get", params: `{"name":"m_late"}`},
-			request{method: "resources/read", params: `{"uri":"late://one"}`})
-		for _, r := range requests {
-			if r.method == "initialize" {
-				continue // it ended already
-			}
-			passed.take("")
-			reply := send(r)
-			want := outer
-			if strings.Contains(r.params, "late") && !strings.Contains(r.params, `"late"`) || isList(r.method) {
-				want = append(slices.Clone(outer), "mounted")
-			}
-			require.Equal(t, want, passed.take(r.method), "%s %s answered %s", r.method, r.params, reply)
-		}
-	})
-}
-
-// isList reports whether the result depends on the middleware of mounted servers.
-func isList(method string) bool {
-	return strings.HasSuffix(method, "/list") || method == protocol.MethodSubscriptionsListen
 }
 
 // Callers without the scopes can neither call nor see what the scopes guard, over any transport:

@@ -79,10 +79,11 @@ func TestEachMiddlewareRunsOnceAndInOrderForEveryMethodAndVersion(t *testing.T) 
 		}
 	}
 	every := all()
+	var chain []mcpkit.Middleware
 	for _, name := range slices.Sorted(maps.Keys(every)) {
-		srv.Use(probe("before "+name), every[name])
+		chain = append(chain, probe("before "+name), every[name])
 	}
-	srv.Use(probe("innermost"))
+	srv.Use(append(chain, probe("innermost"))...)
 	require.NoError(t, srv.Add(mcpkit.NewTool("late", func() string { return "late-result" })))
 	reversed := slices.Clone(want)
 	slices.Reverse(reversed)

@@ -1,9 +1,11 @@
 // Package middleware has middleware for mcpkit servers. Add it with Server.Use for all calls, with
-// mcpkit.Around for one service, with Server.UseFor for the calls of a tool, a tag or a method, and
-// with [When] for the calls that a function selects.
+// mcpkit.Around for one service, and with [When] for the calls that a function selects.
 //
-//	srv.Use(middleware.Logging(logger), middleware.RateLimit(10, 20))
-//	srv.UseFor(mcpkit.OnTag("admin"), middleware.Scopes("admin"))
+//	admin := func(call *mcpkit.Call) bool { return slices.Contains(call.Tags(), "admin") }
+//	srv.Use(
+//		middleware.Logging(logger), middleware.RateLimit(10, 20),
+//		middleware.When(admin, middleware.Scopes("admin")),
+//	)
 //
 // Log: [Logging], [Audit], [Recover]. Limit: [RateLimit], [Concurrency],
 // [Timeout], [ResultLimit]. Guard: [Scopes], [Authorize], [GuardArguments], [GuardResult].

@@ -33,7 +33,8 @@ func Example() {
 		}
 		return slog.Attr{}
 	}}))
-	srv.UseFor(mcpkit.OnMethod("tools/call"), middleware.Logging(withoutTimes), middleware.RateLimit(1, 1), middleware.ResultLimit(64<<10))
+	srv.Use(middleware.When(func(call *mcpkit.Call) bool { return call.Method() == "tools/call" },
+		middleware.Logging(withoutTimes), middleware.RateLimit(1, 1), middleware.ResultLimit(64<<10)))
 	c, err := client.Dial(ctx, srv)
 	if err != nil {
 		panic(err)

@@ -12,7 +12,7 @@ import (
 // GuardArguments calls f with the arguments of every tool call and prompt, before they are
 // validated. f returns the arguments, other arguments in their place, which are then validated, or
 // an error, which ends the call like an error of the method. args is {} if the client sent none; do
-// not change it. Server.UseFor limits the guard to a part of the server.
+// not change it. [When] limits the guard to a part of the server.
 func GuardArguments(f func(ctx context.Context, call *mcpkit.Call, args json.RawMessage) (json.RawMessage, error)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -200,4 +201,16 @@ func requestsOf(v protocol.Version) []request {
 		}
 	}
 	return list
+}
+
+// onTool selects the calls of a tool.
+func onTool(name string) func(*mcpkit.Call) bool {
+	return func(call *mcpkit.Call) bool {
+		return call.Method() == protocol.MethodToolsCall && call.Target() == name
+	}
+}
+
+// onTag selects the calls of what has the label.
+func onTag(label string) func(*mcpkit.Call) bool {
+	return func(call *mcpkit.Call) bool { return slices.Contains(call.Tags(), label) }
 }

@@ -43,8 +43,9 @@ type login struct {
 func logged(t *testing.T, opts []middleware.LoggingOption, items ...mcpkit.Item) (*mcpkit.Server, func(func()) map[string]any) {
 	var b bytes.Buffer
 	srv := newServer(t, items...)
-	srv.Use(middleware.Logging(slog.New(slog.NewJSONHandler(&b, nil)), opts...))
+	use := sync.OnceFunc(func() { srv.Use(middleware.Logging(slog.New(slog.NewJSONHandler(&b, nil)), opts...)) })
 	return srv, func(call func()) map[string]any {
+		use() // last, so that it is outermost
 		b.Reset()
 		call()
 		got := lines(t, b.String())
@@ -188,11 +189,13 @@ func TestLoggingSaysHowCallsEnd(t *testing.T) {
 		mcpkit.NewTool("limited", ok), mcpkit.NewTool("closed", ok),
 		mcpkit.NewTool("breaks", ok),
 	)
-	srv.UseFor(mcpkit.OnTool("limited"), middleware.RateLimit(1, 0))
-	srv.UseFor(mcpkit.OnTool("closed"), middleware.Scopes("s"))
-	srv.UseFor(mcpkit.OnTool("breaks"), func(mcpkit.Handler) mcpkit.Handler {
-		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
-	})
+	srv.Use(
+		middleware.When(onTool("limited"), middleware.RateLimit(1, 0)),
+		middleware.When(onTool("closed"), middleware.Scopes("s")),
+		middleware.When(onTool("breaks"), func(mcpkit.Handler) mcpkit.Handler {
+			return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
+		}),
+	)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, test := range []struct {

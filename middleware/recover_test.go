@@ -17,10 +17,9 @@ func TestRecoverReportsPanics(t *testing.T) {
 	srv.Use(middleware.Recover(func(_ context.Context, call *mcpkit.Call, p *mcpkit.PanicError) {
 		require.NotEmpty(t, p.Stack)
 		reported = append(reported, call.Name(), p.Value)
-	}))
-	srv.UseFor(mcpkit.OnTool("breaks"), func(mcpkit.Handler) mcpkit.Handler {
+	}), middleware.When(onTool("breaks"), func(mcpkit.Handler) mcpkit.Handler {
 		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
-	})
+	}))
 	for _, name := range []string{"panics", "breaks", "fails"} {
 		require.Contains(t, modern(t, srv).toolText(t.Context(), name), "internal error (ref ")
 	}

@@ -106,8 +106,7 @@ func TestMiddlewareMayAsk(t *testing.T) {
 		var b bytes.Buffer
 		ran := 0
 		srv := newServer(t, mcpkit.NewTool("erase", func() string { ran++; return "erased" }))
-		srv.Use(middleware.Audit(slog.NewJSONHandler(&b, nil), middleware.AuditBegin()), middleware.ErrorCodes())
-		srv.UseFor(mcpkit.OnTool("erase"), wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
+		srv.Use(middleware.Audit(slog.NewJSONHandler(&b, nil), middleware.AuditBegin()), middleware.ErrorCodes(), wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			if agreed, err := mcpkit.Confirm(ctx, "Erase?"); err != nil || !agreed {
 				return nil, err
 			}

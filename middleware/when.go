@@ -8,9 +8,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// When applies middleware to the calls for which cond returns true. The first is the outermost. To
-// select calls by name use [mcpkit.Server.UseFor], with which a misspelt name is an error at
-// startup. When panics if a middleware is nil.
+// When applies middleware to the calls for which cond returns true. The first is the outermost. When
+// panics if a middleware is nil.
 func When(cond func(*mcpkit.Call) bool, mw ...mcpkit.Middleware) mcpkit.Middleware {
 	for i, m := range mw {
 		if m == nil {

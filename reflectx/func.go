@@ -32,7 +32,7 @@ type FuncOptions struct {
 	Params string
 	// HasParams distinguishes an empty params tag from none.
 	HasParams bool
-	// GiveNames is what names the plain parameters of a function, in errors: "ToolBuilder.Params".
+	// GiveNames is what names the plain parameters of a function, in errors: "Builder.Params".
 	// "" means the params tag of the annotation block.
 	GiveNames string
 	// Inject returns the injector for parameters of type t. Nil means there are none. A

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -14,6 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/middleware/healthz"
 	"github.com/mcpkit/mcpkit-go/middleware/otelmcp"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
@@ -45,18 +47,15 @@ func newApp(key []byte, logger *slog.Logger, audit slog.Handler) (*app, error) {
 // use adds the middleware, the outermost first. Middleware that observes is outermost, so it sees
 // refused calls, too.
 func (a *app) use(audit slog.Handler) {
+	calls := func(call *mcpkit.Call) bool { return call.Method() == protocol.MethodToolsCall }
+	money := func(call *mcpkit.Call) bool { return slices.Contains(call.Tags(), "money") }
 	a.server.Use(
 		otelmcp.Middleware(), // sends to the providers that otel.SetTracerProvider and SetMeterProvider set
 		middleware.Logging(a.logger),
-	)
-	a.server.UseFor(mcpkit.OnMethod("tools/call"),
-		middleware.Audit(audit, middleware.AuditBegin(), middleware.AuditArguments()))
-	a.server.Use(
+		middleware.When(calls, middleware.Audit(audit, middleware.AuditBegin(), middleware.AuditArguments())),
 		middleware.RateLimit(5, 10),
 		middleware.Concurrency(64),
-	)
-	a.server.UseFor(mcpkit.OnTag("money"), middleware.RateLimit(1, 2, middleware.By(middleware.CallerAndTargetOf)))
-	a.server.Use(
+		middleware.When(money, middleware.RateLimit(1, 2, middleware.By(middleware.CallerAndTargetOf))),
 		middleware.ResultLimit(64<<10),
 		middleware.Cache(10*time.Second),
 	)

@@ -338,7 +338,7 @@ type pageUI struct {
 }
 
 // resource returns the page as a resource.
-func (p *page) resource(scopes []string) *mcpkit.ResourceBuilder {
+func (p *page) resource(scopes []string) *mcpkit.Builder {
 	ui := pageUI{CSP: p.CSP, Domain: p.Domain, PrefersBorder: p.Border}
 	for _, name := range p.Permissions {
 		if ui.Permissions == nil {

@@ -204,7 +204,7 @@ func TestToolsThatAreRegisteredLaterUsePagesThatHaveATool(t *testing.T) {
 	for range 2 { // one option for several servers
 		srv, err := mcpkit.New(&scoped{}, mcpkit.Authenticated(), opt)
 		require.NoError(t, err)
-		tool := func() *mcpkit.ToolBuilder { return mcpkit.NewTool("later", func() string { return "" }) }
+		tool := func() *mcpkit.Builder { return mcpkit.NewTool("later", func() string { return "" }) }
 		require.ErrorContains(t, srv.Add(tool().Tag("app", "ui://bord")), `tag app: there is no page "ui://bord"; did you mean "ui://board"?; known are ui://admin, ui://board, ui://secret`)
 		require.NoError(t, srv.Add(tool().Tag("app", "ui://board").Scopes("notes:read")))
 		require.Contains(t, ask(t, dial(t, as{srv, []string{"notes:read"}}), "tools/list", `{}`), `{"name":"later",`)

@@ -27,7 +27,7 @@ func TestCloseWaitsForTasksThatAreBeingCreated(t *testing.T) {
 		o := openOn(t, engine)
 		var all sync.WaitGroup
 		closed := make(chan struct{})
-		o.srv.UseFor(mcpkit.OnTool("work"), func(next mcpkit.Handler) mcpkit.Handler {
+		o.srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
 			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 				if call.Run() != nil {
 					select {

@@ -67,9 +67,10 @@ func newBench(t testing.TB, opts ...otelmcp.Option) *bench {
 	b.traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(b.spans))
 	opts = append(opts, otelmcp.TracerProvider(b.traces), otelmcp.MeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(b.reader))))
 	b.srv = newServer(t)
-	b.srv.Use(otelmcp.Middleware(opts...))
-	b.srv.UseFor(mcpkit.OnTool("limited").Later(), middleware.RateLimit(1, 0))
-	b.srv.UseFor(mcpkit.OnTool("closed").Later(), middleware.Scopes("s"))
+	on := func(tool string) func(*mcpkit.Call) bool {
+		return func(call *mcpkit.Call) bool { return call.Target() == tool }
+	}
+	b.srv.Use(otelmcp.Middleware(opts...), middleware.When(on("limited"), middleware.RateLimit(1, 0)), middleware.When(on("closed"), middleware.Scopes("s")))
 	return b
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"sync"
 	"testing"
 
@@ -20,75 +19,47 @@ func searchNotes(_ context.Context, query string, limit int, tags []string) stri
 }
 
 // searchTool is the tool that the how-to shows.
-func searchTool() *mcpkit.ToolBuilder {
-	// docs:begin param
+func searchTool() *mcpkit.Builder {
+	// docs:begin builder
 	return mcpkit.NewTool("search", searchNotes).
 		Desc("Finds the notes that contain every word.").
 		Hints("readonly").
-		Param("query", mcpkit.Desc("Words that every hit contains."), mcpkit.Rules("min=2")).
-		Param("limit", mcpkit.Desc("How many hits to return."), mcpkit.Default(10), mcpkit.Rules("min=1,max=50")).
-		Param("tags", mcpkit.Optional(), mcpkit.Rules("max=3,dive,oneof=home work"))
-	// docs:end param
+		Params("query,limit?,tags?").
+		Rules("query:min=2; limit:min=1,max=50; tags:max=3,dive,oneof=home work")
+	// docs:end builder
 }
 
-// The same tool as a struct: parameters use the engine of fields.
 type searchFields struct {
-	Query string   `json:"query" desc:"Words that every hit contains." validate:"min=2"`
-	Limit int      `json:"limit" desc:"How many hits to return." default:"10" validate:"min=1,max=50"`
-	Tags  []string `json:"tags,omitempty" validate:"max=3,dive,oneof=home work"`
+	Query string `json:"query" validate:"min=2"`
 }
 
-func TestParametersOfBuildersAreLikeFieldsOfStructs(t *testing.T) {
-	schemas, wrong := [2]string{}, [2]string{}
-	for i, tool := range []mcpkit.Item{searchTool(), mcpkit.NewTool("search", func(in searchFields) string { return searchNotes(t.Context(), in.Query, in.Limit, in.Tags) }).
-		Desc("Finds the notes that contain every word.").Hints("readonly")} {
-		srv := newServer(t, nil)
-		require.NoError(t, srv.Add(tool))
-		p := modern(t, srv)
-		schemas[i] = member(t, p.result("tools/list", "{}"), "tools")
-		for arguments, want := range map[string]string{
-			`{"query":"tea"}`: "tea10 []", `{"query":"tea","limit":50,"tags":["home"]}`: "tea50 [home]",
-			`{"query":"tea","limit":null,"tags":null}`: "tea10 []",
-		} {
-			require.Contains(t, p.result("tools/call", `{"name":"search","arguments":`+arguments+`}`), want)
-		}
-		for _, arguments := range []string{`{}`, `{"query":"t","limit":51,"tags":["away",1]}`, `{"query":"tea","query":"tee"}`, `{"query":"tea","limt":1}`, `{"query":null}`} {
-			result := p.result("tools/call", `{"name":"search","arguments":`+arguments+`}`)
-			require.Contains(t, result, `"isError":true`, arguments)
-			wrong[i] += member(t, result, "content") + "\n"
-		}
-	}
-	require.Equal(t, schemas[1], schemas[0])
-	require.Equal(t, wrong[1], wrong[0])
-	require.Contains(t, wrong[0], `/limit: got 51, want an integer between 1 and 50`)
-	require.Contains(t, wrong[0], `/limt: unknown; did you mean \"limit\"?`)
+func TestBuildersTakeTheTagsOfMethods(t *testing.T) {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(searchTool()))
+	p := modern(t, srv)
+	require.Contains(t, p.result("tools/call", `{"name":"search","arguments":{"query":"tea","limit":50,"tags":["home"]}}`), "tea50 [home]")
+	wrong := p.result("tools/call", `{"name":"search","arguments":{"query":"tea","limit":51,"limt":1}}`)
+	require.Contains(t, wrong, `/limit: got 51, want an integer between 1 and 50`)
+	require.Contains(t, wrong, `/limt: unknown; did you mean \"limit\"?`)
 }
 
-func TestMistakesInParametersAreErrorsAtStartup(t *testing.T) {
-	tool := func() *mcpkit.ToolBuilder { return mcpkit.NewTool("search", searchNotes).Param("query") }
+func TestMistakesInBuildersAreErrorsOfAdd(t *testing.T) {
+	tool := func() *mcpkit.Builder { return mcpkit.NewTool("search", searchNotes) }
 	for want, item := range map[string]mcpkit.Item{
-		`the names are "query", but the parameters are (string, int, []string); name each one, in order`:                                     tool(),
-		`parameter "limit": the default is 99, which is not an integer between 1 and 50`:                                                     tool().Param("limit", mcpkit.Default(99), mcpkit.Rules("min=1,max=50")).Param("tags"),
-		`parameter "limit": the default is "ten", which is not an integer`:                                                                   tool().Param("limit", mcpkit.Default("ten")).Param("tags"),
-		`parameter "limit": unknown rule "mim"; did you mean "min"?`:                                                                         tool().Param("limit", mcpkit.Rules("mim=1")).Param("tags"),
-		`parameter "limit": rule "email" does not fit int`:                                                                                   tool().Param("limit", mcpkit.Rules("email")).Param("tags"),
-		`parameter "limit": the default does not encode:`:                                                                                    tool().Param("limit", mcpkit.Default(math.NaN())).Param("tags"),
-		`parameter "limit": unknown tag key "exmple"; did you mean "example"?`:                                                               tool().Param("limit", mcpkit.FieldTag("exmple", "1")).Param("tags"),
-		`parameter "limit": the tag has the key "validate" twice`:                                                                            tool().Param("limit", mcpkit.Rules("min=1"), mcpkit.Rules("max=2")).Param("tags"),
-		`parameter "limit": an option is nil`:                                                                                                tool().Param("limit", nil).Param("tags"),
-		`parameter "limit,tags": a name has no comma and no question mark`:                                                                   tool().Param("limit,tags"),
-		`parameter "limit?": a name has no comma and no question mark`:                                                                       tool().Param("limit?").Param("tags"),
-		`parameter "query": it is named twice`:                                                                                               tool().Param("query").Param("tags"),
-		`the params tag "query,,tags" has no name for the parameter int`:                                                                     tool().Param("").Param("tags"),
-		`Params and Param both name the parameters; use one of them`:                                                                         tool().Params("query,limit,tags"),
-		`the params tag names plain parameters, but the arguments are the fields of mcpkit_test.searchFields; remove the tag`:                mcpkit.NewTool("x", func(searchFields) {}).Param("query", mcpkit.Rules("min=1")),
-		"Go does not keep the names of the parameters (int, string); name them with ToolBuilder.Params(\"name1,name2\"), or take one struct": mcpkit.NewTool("x", func(int, string) {}),
-		"Go does not keep the names of the parameters (string); name them with PromptBuilder.Params(\"name\"), or take one struct":           mcpkit.NewPrompt("x", func(string) string { return "" }),
-		`the params tag names "query", but no parameter takes an argument`:                                                                   mcpkit.NewTool("x", func(context.Context) {}).Param("query"),
+		`the names are "query", but the parameters are (string, int, []string); name each one, in order`: tool().Params("query"),
+		`parameter "limit": unknown rule "mim"; did you mean "min"?`:                                     tool().Params("query,limit,tags").Rules("limit:mim=1"),
+		`tag "uri" means nothing for a Tool`:                                                             tool().Tag("uri", "a://b"),
+		`unknown tag "titel"; did you mean "title"?`:                                                     tool().Tag("titel", "x"),
+		`tag hints: unknown hint "read-only"; did you mean "readonly"?`:                                  tool().Hints("read-only"),
+		`Meta("m"): `:               tool().Meta("m", func() {}),
+		`needs a function, not int`: mcpkit.NewTool("x", 5),
+		"Go does not keep the names of the parameters (int, string); name them with Builder.Params(\"name1,name2\"), or take one struct": mcpkit.NewTool("x", func(int, string) {}),
+		"Go does not keep the names of the parameters (string); name them with Builder.Params(\"name\"), or take one struct":             mcpkit.NewPrompt("x", func(string) string { return "" }),
+		`the params tag names "query", but no parameter takes an argument`:                                                               mcpkit.NewTool("x", func(context.Context) {}).Params("query"),
 	} {
 		err := newServer(t, nil).Add(item)
 		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, "param_test.go:", "the error says where it was built")
+		require.ErrorContains(t, err, "builder_test.go:", "the error says where it was built")
 	}
 }
 
@@ -156,19 +127,6 @@ func TestRulesRestrictPlainParametersOfToolsAndResources(t *testing.T) {
 	require.Contains(t, p.result("completion/complete", `{"ref":{"type":"ref/resource","uri":"page://{book}/{n}"},"argument":{"name":"book","value":"p"}}`), `"values":["persuasion"]`)
 }
 
-func TestRulesOfPromptBuildersAreEnforced(t *testing.T) {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewPrompt("brief", func(style string, deep *bool) string { return fmt.Sprint(style, deep == nil) }).
-		Param("style", mcpkit.Desc("How long"), mcpkit.Default("long"), mcpkit.Rules("oneof=short long")).
-		Param("deep")))
-	p := modern(t, srv)
-	require.JSONEq(t, `[{"name":"style","description":"How long. Must be one of \"short\" or \"long\". Default: \"long\"."},{"name":"deep","description":"Must be true or false."}]`,
-		argumentsOf(t, p, "brief"))
-	require.Contains(t, p.result("prompts/get", `{"name":"brief"}`), "longtrue")
-	require.Contains(t, p.fails("prompts/get", `{"name":"brief","arguments":{"style":"tiny"}}`).Message, `/style: got "tiny"`)
-	require.Contains(t, p.result("completion/complete", `{"ref":{"type":"ref/prompt","name":"brief"},"argument":{"name":"style","value":""}}`), `"values":["short","long"]`)
-}
-
 // argumentsOf returns the arguments of a prompt as prompts/list has them.
 func argumentsOf(t *testing.T, p *peer, name string) string {
 	t.Helper()
@@ -225,7 +183,7 @@ func (*contraryRules) Do(n int) string { return "" }
 
 func TestMistakesInTheTagRulesAreErrorsAtStartup(t *testing.T) {
 	for want, service := range map[string]any{
-		`badRules.Do (param_test.go:`: &badRules{},
+		`badRules.Do (builder_test.go:`: &badRules{},
 		`tag rules: "n min=1" is not of the form parameter:rules; write for example rules:"style:oneof=short long; count:min=1,max=9"`:                &badRules{},
 		`the rules are for "coumt", which is not a parameter; did you mean "count"?`:                                                                  &otherRules{},
 		`parameter "n": jsonschema: "pattern" does not fit int`:                                                                                       &wrongRules{},
@@ -240,8 +198,8 @@ func TestMistakesInTheTagRulesAreErrorsAtStartup(t *testing.T) {
 // A package may have its items in variables, and tests that run in parallel add them to servers.
 func TestItemsAreAddedToSeveralServersAtOnce(t *testing.T) {
 	items := []mcpkit.Item{
-		mcpkit.NewTool("echo", func(text string) string { return text }).Param("text", mcpkit.Rules("min=1")),
-		mcpkit.NewPrompt("ask", func(text string) string { return text }).Param("text"),
+		mcpkit.NewTool("echo", func(text string) string { return text }).Params("text").Rules("text:min=1"),
+		mcpkit.NewPrompt("ask", func(text string) string { return text }).Params("text"),
 	}
 	var adding sync.WaitGroup
 	for range 8 {

@@ -1,0 +1,227 @@
+package mcpkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/toolname"
+)
+
+// lifecycle starts services before the first call and closes them after the last.
+type lifecycle struct {
+	// turn is held while services start or close, one after another. Their methods run meanwhile,
+	// so they must not lock it; mu is never held while one of them runs.
+	turn sync.Mutex
+	warn sync.Once // of stale descriptions, when the server first starts
+
+	mu       sync.Mutex
+	services []any       // guarded by mu: in order of registration
+	started  int         // guarded by mu: how many of services were started
+	failed   error       // guarded by mu
+	awaited  *attempt    // guarded by mu: the start that requests wait for; nil: none
+	ready    atomic.Bool // every service was started; set under mu
+}
+
+// An attempt is a start that requests wait for.
+type attempt struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// Start calls Start(context.Context) error on each service that has this method and has not been
+// started, in order of registration. [Serve] and the first request call Start; a program may call
+// it to see errors early. After an error the Server answers no calls.
+//
+// While it starts, a service may register services, mount servers and use middleware. What it
+// registers is started after it. It must not call Start or Close of its own server.
+func (s *Server) Start(ctx context.Context) error {
+	l := &s.life
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	for {
+		service, ok, err := l.next()
+		if !ok {
+			if err == nil {
+				l.warn.Do(s.warnAtStart)
+			}
+			return err
+		}
+		if starter, ok := service.(interface{ Start(context.Context) error }); ok {
+			if err = starter.Start(ctx); err != nil {
+				err = fmt.Errorf("mcpkit: %T does not start: %w", service, err)
+			}
+		}
+		l.done(err)
+	}
+}
+
+// next returns the service to start. ok is false if all are started, which makes the server ready, or
+// if one failed, with its error.
+func (l *lifecycle) next() (service any, ok bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed == nil && l.started < len(l.services) {
+		return l.services[l.started], true, nil
+	}
+	l.ready.Store(l.failed == nil)
+	return nil, false, l.failed
+}
+
+// done notes whether the service of next was started.
+func (l *lifecycle) done(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed = err; err == nil {
+		l.started++
+	}
+}
+
+// addFirst registers what other services need.
+func (l *lifecycle) addFirst(service any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.services = slices.Insert(l.services, 0, service)
+	l.ready.Store(false)
+}
+
+// add registers a service to be started.
+func (l *lifecycle) add(service any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.services = append(l.services, service)
+	l.ready.Store(false)
+}
+
+// takeAll returns the services that were started, in order, and forgets all services.
+func (l *lifecycle) takeAll() []any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	started := l.services[:l.started]
+	l.services, l.started = nil, 0
+	return started
+}
+
+// startWait is how long a request waits for the services to start.
+const startWait = 30 * time.Second
+
+// awaitStart starts what has not been started. It returns early if ctx ends or startWait is over; the
+// services continue to start for the next call.
+func (s *Server) awaitStart(ctx context.Context) error {
+	l := &s.life
+	if l.ready.Load() {
+		return nil
+	}
+	timer := time.NewTimer(startWait)
+	defer timer.Stop()
+	for !l.ready.Load() {
+		a := s.attempt(ctx)
+		select {
+		case <-a.done:
+			if a.err != nil {
+				return a.err
+			}
+		case <-ctx.Done():
+			s.config.logger.DebugContext(ctx, "mcpkit: a caller left while the services started")
+			return ctx.Err()
+		case <-timer.C:
+			return fmt.Errorf("the services are still starting after %s", startWait)
+		}
+	}
+	return nil
+}
+
+// attempt starts the services for all requests that wait.
+func (s *Server) attempt(ctx context.Context) *attempt {
+	l := &s.life
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.awaited != nil {
+		return l.awaited
+	}
+	a := &attempt{done: make(chan struct{})}
+	l.awaited = a
+	// Ends when all services have started, or one has failed.
+	go func() {
+		a.err = s.Start(context.WithoutCancel(ctx))
+		l.mu.Lock()
+		l.awaited = nil
+		l.mu.Unlock()
+		if a.err != nil {
+			s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", a.err)
+		}
+		close(a.done)
+	}()
+	return a
+}
+
+// warnAtStart logs which packages have generated descriptions that differ from their source, and
+// which tools have names that some clients refuse.
+func (s *Server) warnAtStart() {
+	var refused []string
+	for _, t := range s.catalog.Load().tools.all() {
+		if !toolname.Portable(t.key) {
+			refused = append(refused, t.key)
+		}
+	}
+	if refused != nil {
+		s.config.logger.Warn("mcpkit: some clients refuse tools with these names; "+toolname.Advice, "tools", refused)
+	}
+	if stale := s.generated.stalePackages(); len(stale) > 0 {
+		s.config.logger.Warn("mcpkit: generated descriptions are stale; run go generate, or mcpkit gen", "packages", stale)
+	}
+}
+
+// warnOfMissing logs how many definitions have no description, which is mostly what was built
+// without its source.
+func (s *Server) warnOfMissing() {
+	c := s.catalog.Load()
+	missing, total := 0, 0
+	count := func(description string) {
+		total++
+		if description == "" {
+			missing++
+		}
+	}
+	for _, t := range c.tools.all() {
+		count(t.def.Description)
+	}
+	for _, p := range c.prompts.all() {
+		count(p.def.Description)
+	}
+	for _, r := range slices.Concat(c.resources.all(), c.templates.all()) {
+		if !r.hidden { // clients do not see its description
+			count(r.def.Description + r.templateDef.Description)
+		}
+	}
+	if total == 0 {
+		s.config.logger.Warn("mcpkit: the server has no tools, prompts or resources yet; they are exported methods of a service, or of an embedded struct with the tag mcpkit:\"include\"")
+	}
+	if missing > 0 {
+		s.config.logger.Warn("mcpkit: some tools, prompts and resources have no description; write doc comments and run mcpkit gen, or use desc tags",
+			"missing", missing, "of", total)
+	}
+}
+
+// Close calls Close() error on each service that has it and was started, the last first, closes the
+// engine of [Fleet], and joins the errors. Stop all transports before.
+func (s *Server) Close() error {
+	s.life.turn.Lock()
+	defer s.life.turn.Unlock()
+	var errs []error
+	for _, service := range slices.Backward(s.life.takeAll()) {
+		if closer, ok := service.(interface{ Close() error }); ok {
+			if err := closer.Close(); err != nil {
+				errs = append(errs, fmt.Errorf("mcpkit: close %T: %w", closer, err))
+			}
+		}
+	}
+	if s.fleet != nil { // New has opened the engine, even if nothing was started
+		errs = append(errs, s.fleet.Close())
+	}
+	return errors.Join(errs...)
+}
