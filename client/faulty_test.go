@@ -21,7 +21,7 @@ func TestAFaultyResponseEndsItsCall(t *testing.T) {
 		{"bad UTF-8", `{"jsonrpc":"2.0","id":$ID,"result":{"x":"` + "\xff" + `"}}`, "invalid JSON"},
 		{"another version of JSON-RPC", `{"jsonrpc":"1.0","id":$ID,"result":{}}`, `jsonrpc must be "2.0"`},
 		{"an invalid error", `{"jsonrpc":"2.0","id":$ID,"error":"no"}`, "error"},
-		{"a result twice", `{"jsonrpc":"2.0","id":$ID,"result":{},"result":{}}`, `member "result" is there twice`},
+		{"a result twice", `{"jsonrpc":"2.0","id":$ID,"result":{},"result":{}}`, `invalid JSON: duplicate object member name "result"`},
 		{"the id last", `{"jsonrpc":"2.0","Result":{},"id":$ID}`, `member "Result" differs from "result" only by case`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -297,10 +297,11 @@ func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
 	if isNil(v) {
 		return Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
 	}
-	text, err := jsonx.MarshalValue(v)
+	raw, err := jsonx.Marshal(v.Interface())
 	if err != nil {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}
+	text := string(raw)
 	r.StructuredContent = JSON{text}
 	r.addText(text)
 	return nil
@@ -403,7 +404,7 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 		if n++; n > 1 {
 			b = append(b, ',')
 		}
-		if b, failed = jsonx.AppendValue(b, v); failed == nil && len(b) > limit {
+		if b, failed = jsonx.Append(b, v.Interface()); failed == nil && len(b) > limit {
 			failed = Errorf("the result is larger than %d bytes after %d items", limit, n)
 		}
 		if now := time.Now(); now.Sub(last) >= progressEvery {
@@ -492,11 +493,11 @@ func addResourceOutput(call *Call, r *ResourceResult, mime string, sh shape, v r
 			r.Contents = append(r.Contents, c...)
 			return nil
 		}
-		text, err := jsonx.MarshalValue(v)
+		text, err := jsonx.Marshal(v.Interface())
 		if err != nil {
 			return fmt.Errorf("the result does not encode: %w", err)
 		}
-		add(cmp.Or(mime, "application/json"), []byte(text))
+		add(cmp.Or(mime, "application/json"), text)
 	case shapeContent:
 		return errors.New("content is for tools and prompts; a resource returns its contents")
 	default:

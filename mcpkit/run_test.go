@@ -168,7 +168,7 @@ func TestBadLinesCostNothingButThemselves(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1e99,"method":"ping"}`, `"id":null,"error":{"code":-32600`},
 		{`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `"id":null,"error":{"code":-32600`},
 		{`{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}`, `"id":null,"error":{"code":-32600`},
-		{`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, `"error":{"code":-32600`},
+		{`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, `"error":{"code":-32700`},
 		{`{"jsonrpc":"2.0","id":1,"Method":"ping"}`, `"id":1,"error":{"code":-32600`},
 		{`{"jsonrpc":"2.0","id":1,"method":5}`, `"id":1,"error":{"code":-32600`},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`, `"id":1,"error":{"code":-32600`},

@@ -135,10 +135,9 @@ func (call *Call) mirror() transport.Header {
 // HTTP).
 func (call *Call) identifyModern(header transport.Header, declared string) *jsonrpc.Error {
 	call.version = protocol.V20260728 // the format of errors until the version is known
-	version, capabilities, level, twice := call.envelope()
-	if twice != "" {
-		return call.badEnvelope("params._meta has %q twice", twice)
-	}
+	meta := call.meta()
+	version, level := jsonx.Member(meta, protocol.MetaProtocolVersion), jsonx.Member(meta, protocol.MetaLogLevel)
+	capabilities := jsonx.Member(meta, protocol.MetaClientCapabilities)
 	if jsonx.Kind(version) != '"' {
 		return call.badEnvelope("params._meta needs the string %q", protocol.MetaProtocolVersion)
 	}
@@ -165,28 +164,6 @@ func (call *Call) identifyModern(header transport.Header, declared string) *json
 		return nil
 	}
 	return mirror.Check(header, "Mcp-Method", call.req.Method)
-}
-
-// envelope finds the members of _meta that identifyModern needs, and a member that occurs twice:
-// another reader may have taken the other one.
-func (call *Call) envelope() (version, capabilities, level []byte, twice string) {
-	take := func(member *[]byte, name, value []byte) {
-		if *member != nil {
-			twice = jsonx.String(name)
-		}
-		*member = value
-	}
-	for name, value := range jsonx.Members(call.meta()) {
-		switch {
-		case jsonx.IsString(name, protocol.MetaProtocolVersion):
-			take(&version, name, value)
-		case jsonx.IsString(name, protocol.MetaClientCapabilities):
-			take(&capabilities, name, value)
-		case jsonx.IsString(name, protocol.MetaLogLevel):
-			take(&level, name, value)
-		}
-	}
-	return version, capabilities, level, twice
 }
 
 // badEnvelope returns an invalid-params error with HTTP status 400: required _meta is missing.

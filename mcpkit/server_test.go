@@ -332,15 +332,6 @@ func TestMirroredHeaders(t *testing.T) {
 	})
 }
 
-func TestTheEnvelopeIsUnambiguous(t *testing.T) {
-	p := modern(t, newServer(t, &Library{}))
-	for _, key := range []string{"io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities", "io.modelcontextprotocol/logLevel"} {
-		resp := p.rpc(t.Context(), fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{%q:"x",%s,%q:"y"}}}`, key, strings.TrimSuffix(strings.TrimPrefix(modernMeta, `"_meta":{`), "}"), key))
-		require.EqualError(t, resp.Error, fmt.Sprintf("params._meta has %q twice (code -32602)", key))
-		require.Equal(t, 400, resp.HTTPStatus)
-	}
-}
-
 func TestStatusOfErrorsOverHTTP(t *testing.T) {
 	srv := newServer(t, &Library{})
 	for _, test := range []struct {

@@ -256,9 +256,9 @@ func (s *Server) updatedHere(uri string) (notified bool) {
 	return notified
 }
 
-// broadcast returns a notification that is encoded once for all sessions; nil if that fails.
+// broadcast returns a notification for all sessions; nil if params do not encode.
 func (s *Server) broadcast(method string, params any) *jsonrpc.Request {
-	n, err := jsonrpc.NewBroadcast(method, params)
+	n, err := jsonrpc.NewNotification(method, params)
 	if err != nil {
 		s.config.logger.Debug("mcpkit: no session was notified", "method", method, "error", err)
 	}

@@ -99,9 +99,6 @@ func readTextArguments(prompt string, raw []byte) (textArguments, *jsonrpc.Error
 		}
 		args = append(args, struct{ name, value string }{jsonx.String(name), jsonx.String(value)})
 	}
-	if len(args) > 1 && !jsonx.Distinct(raw) && !jsonx.Valid(raw) {
-		return nil, invalidParams("an argument of prompt %q is there twice", prompt)
-	}
 	return args, nil
 }
 

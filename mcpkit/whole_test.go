@@ -74,18 +74,15 @@ func TestAFunctionMayTakeAllArguments(t *testing.T) {
 		}
 		for _, tool := range []string{"run", "map", "json", "none", "typed"} {
 			for arguments, want := range map[string]string{
-				`{}`:                                        `missing property 'report'`,
-				`null`:                                      `missing property 'report'`,
-				`{"report":"tax"}`:                          `/report: got \"tax\"`,
-				`{"report":"sales","limit":0}`:              `/limit: got 0`,
-				`{"report":"sales","limit":1.5}`:            `/limit: got 1.5`,
-				`{"report":"sales","limit":"5"}`:            `/limit: got \"5\"`,
-				`{"report":"sales","limit":null}`:           `/limit: got null`,
-				`{"report":"sales","reprot":1}`:             `additional properties 'reprot'`,
-				`{"report":"sales","report":"tax"}`:         `want an object without duplicate names`,
-				`{"report":"sales","r\u0065port":"tax"}`:    `want an object without duplicate names`,
-				`{"report":"x","filter":{"a":"b","a":"c"}}`: `want an object without duplicate names`,
-				`{"report":"sales","filter":{"a":1}}`:       `/filter/a: got 1`,
+				`{}`:                                  `missing property 'report'`,
+				`null`:                                `missing property 'report'`,
+				`{"report":"tax"}`:                    `/report: got \"tax\"`,
+				`{"report":"sales","limit":0}`:        `/limit: got 0`,
+				`{"report":"sales","limit":1.5}`:      `/limit: got 1.5`,
+				`{"report":"sales","limit":"5"}`:      `/limit: got \"5\"`,
+				`{"report":"sales","limit":null}`:     `/limit: got null`,
+				`{"report":"sales","reprot":1}`:       `additional properties 'reprot'`,
+				`{"report":"sales","filter":{"a":1}}`: `/filter/a: got 1`,
 			} {
 				result := p.result("tools/call", `{"name":"`+tool+`","arguments":`+arguments+`}`)
 				require.Contains(t, result, `"isError":true`, "%s %s", tool, arguments)

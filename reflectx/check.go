@@ -204,7 +204,7 @@ func (k *checker) value(n *node, i int) (end int) {
 // anything checks a value without a schema: duplicates are refused because two readers of the same
 // bytes could choose different ones.
 func (k *checker) anything(n *node, raw []byte) {
-	if kind := jsonx.Kind(raw); (kind == '{' || kind == '[') && !jsonx.Distinct(raw) && !jsonx.Valid(raw) {
+	if kind := jsonx.Kind(raw); (kind == '{' || kind == '[') && !jsonx.Valid(raw) {
 		k.violate(n, raw, "a value without duplicate names")
 	}
 }

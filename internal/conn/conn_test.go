@@ -204,7 +204,7 @@ func TestInvalidMessagesGetErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{}, nil)
 		p.send(`{"a":`)
-		require.Equal(t, failure(nil, -32700, "invalid JSON at byte 5: unexpected end"), p.receive())
+		require.Equal(t, failure(nil, -32700, `invalid JSON: unexpected EOF within "/a" after offset 5`), p.receive())
 		p.send(`{"jsonrpc":"2.0","id":7}`)
 		require.Equal(t, failure(7, -32600, "invalid message: it has no method"), p.receive())
 		p.wire.errs <- &conn.BadMessageError{Text: "too large"}
@@ -497,7 +497,7 @@ func TestServerRequests(t *testing.T) {
 			require.Equal(t, question, p.receive())
 			p.send(`{"jsonrpc":"2.0","id":1,"error":"no"}`)
 			require.Equal(t, answer(1, `"asked"`), p.receive())
-			require.Equal(t, failure(1, -32600, "malformed response: error must be an object"), said)
+			require.Equal(t, failure(1, -32600, "malformed response: error must be an object with an integer code and a string message"), said)
 			p.hangUp()
 		})
 	})
@@ -561,7 +561,7 @@ func TestBatches(t *testing.T) {
 			batch: `[{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}]`,
 			want:  `[` + failure(1, -32600, "a request of a modern version must not be in a batch") + `]`},
 		{name: "empty", version: "2025-03-26", batch: `[]`, want: failure(nil, -32600, "invalid message: a batch must not be empty")},
-		{name: "malformed", version: "2025-03-26", batch: `[1`, want: failure(nil, -32700, "invalid JSON at byte 2: unexpected end")},
+		{name: "malformed", version: "2025-03-26", batch: `[1`, want: failure(nil, -32700, "invalid JSON: malformed array")},
 		{name: "stream", version: "2025-03-26", batch: `[` + request(1, "stream") + `]`, want: `[` + answer(1, `[1, 2]`) + `]`},
 		{name: "later version", version: "2025-06-18", batch: `[` + request(1, "a") + `]`, want: failure(nil, -32600, "batches exist only in 2025-03-26; send each message by itself")},
 		{name: "no version", batch: `[` + request(1, "a") + `]`, want: failure(nil, -32600, "batches exist only in 2025-03-26; send each message by itself")},

@@ -17,15 +17,15 @@ import (
 func TestAFaultyResponseEndsItsCallAndIsNotAnswered(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	for _, test := range []struct{ name, response, want string }{
-		{"nested too deep", `{"jsonrpc":"2.0","id":7,"result":` + deep + `}`, "malformed response: nested deeper than 128 levels at byte 160"},
-		{"nested too deep, the id behind", `{"jsonrpc":"2.0","result":` + deep + `,"id":7}`, "malformed response: nested deeper than 128 levels at byte 153"},
+		{"nested too deep", `{"jsonrpc":"2.0","id":7,"result":` + deep + `}`, "malformed response: nested deeper than 128 levels"},
+		{"nested too deep, the id behind", `{"jsonrpc":"2.0","result":` + deep + `,"id":7}`, "malformed response: nested deeper than 128 levels"},
 		{"a member in the wrong case", `{"jsonrpc":"2.0","id":7,"Result":{}}`, `malformed response: member "Result" differs from "result" only by case`},
 		{"neither result nor error", `{"jsonrpc":"2.0","id":7}`, "malformed response: it has neither a result nor an error"},
 		{"result and error", `{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"x"}}`, "malformed response: it has a result and an error"},
-		{"bad UTF-8", `{"jsonrpc":"2.0","id":7,"result":"` + "\xff" + `"}`, "malformed response: invalid JSON at byte 34: invalid UTF-8"},
-		{"cut off", `{"jsonrpc":"2.0","id":7,"result":{`, "malformed response: invalid JSON at byte 34: unexpected end"},
+		{"bad UTF-8", `{"jsonrpc":"2.0","id":7,"result":"` + "\xff" + `"}`, `malformed response: invalid JSON: invalid UTF-8 within "/result" after offset 34`},
+		{"cut off", `{"jsonrpc":"2.0","id":7,"result":{`, `malformed response: invalid JSON: unexpected EOF within "/result" after offset 34`},
 		{"another version", `{"jsonrpc":"1.0","id":7,"result":{}}`, `malformed response: jsonrpc must be "2.0"`},
-		{"two ids", `{"jsonrpc":"2.0","id":7,"id":8,"result":{}}`, `malformed response: member "id" is there twice`},
+		{"two ids", `{"jsonrpc":"2.0","id":7,"id":8,"result":{}}`, `malformed response: invalid JSON: duplicate object member name "id"`},
 		{"no id that can be read", `{"jsonrpc":"2.0","id":[7],"result":{}}`, "malformed response: id must be a string or a 64-bit integer"},
 	} {
 		for _, client := range []bool{true, false} {

@@ -11,7 +11,6 @@ import (
 	"cmp"
 	stdjson "encoding/json"
 	"errors"
-	"io"
 	"net/url"
 	"strings"
 	"time"
@@ -126,25 +125,29 @@ func Marshal(v any) ([]byte, error) {
 	return json.Marshal(v, writing)
 }
 
-// Append appends v as JSON to dst.
+// Append appends v as JSON to dst. If there is an error, dst is as before.
 func Append(dst []byte, v any) ([]byte, error) {
-	w := appender{dst}
-	if err := json.MarshalWrite(&w, v, writing); err != nil {
+	text, err := Marshal(v)
+	if err != nil {
 		return dst, err
 	}
-	return w.b, nil
+	return append(dst, text...), nil
 }
 
-type appender struct{ b []byte }
-
-func (a *appender) Write(p []byte) (int, error) {
-	a.b = append(a.b, p...)
-	return len(p), nil
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, since the receiver of a
+// message could not handle an error about it.
+func AppendString[S string | []byte](dst []byte, s S) []byte {
+	dst, _ = jsontext.AppendQuote(dst, s)
+	return dst
 }
 
-// MarshalWrite writes v as JSON to w.
-func MarshalWrite(w io.Writer, v any) error {
-	return json.MarshalWrite(w, v, writing)
+// String returns the value of the raw JSON string, or "" if raw is not a string.
+func String(raw []byte) string {
+	if Kind(raw) != '"' {
+		return ""
+	}
+	text, _ := jsontext.AppendUnquote(nil, raw)
+	return string(text)
 }
 
 // Unmarshal decodes data, which must hold exactly one JSON value, into v.
@@ -153,6 +156,47 @@ func Unmarshal(data []byte, v any) error {
 		return &Error{err}
 	}
 	return nil
+}
+
+// ReadObject reads data, which must hold exactly one JSON object, and calls member for each of its
+// members, with the raw name and its quotes. The slices are parts of data. If there is a fault,
+// member was called for the members before it.
+func ReadObject(data []byte, member func(name, value []byte)) error {
+	return Unmarshal(data, &reader{data, member})
+}
+
+type reader struct {
+	data   []byte
+	member func(name, value []byte)
+}
+
+func (r *reader) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != '{' {
+		return cmp.Or(dec.SkipValue(), errors.New("no object"))
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != '}' {
+		name, err := r.next(dec)
+		if err != nil {
+			return err
+		}
+		value, err := r.next(dec)
+		if err != nil {
+			return err
+		}
+		r.member(name, value)
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// next reads a name or a value.
+func (r *reader) next(dec *jsontext.Decoder) ([]byte, error) {
+	raw, err := dec.ReadValue()
+	end := int(dec.InputOffset())
+	return r.data[end-len(raw) : end : end], err
 }
 
 // An Error is an error of the library with a text that is the same in every run. The library's own

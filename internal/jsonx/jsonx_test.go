@@ -1,17 +1,13 @@
 package jsonx_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,10 +33,6 @@ func TestPlainStructsEncodeAsInEncodingJSON(t *testing.T) {
 	text, err = jsonx.Append([]byte("x"), v)
 	require.NoError(t, err)
 	require.Equal(t, "x"+want, string(text))
-
-	var out strings.Builder
-	require.NoError(t, jsonx.MarshalWrite(&out, v))
-	require.Equal(t, want, out.String())
 
 	text, err = jsonx.Marshal(map[string]int{"c": 3, "a": 1, "b": 2})
 	require.NoError(t, err)
@@ -210,7 +202,7 @@ func TestWalkingArrays(t *testing.T) {
 
 func TestStrings(t *testing.T) {
 	for raw, want := range map[string]string{
-		`"a"`: "a", `""`: "", `"\u0061\n\\"`: "a\n\\", `"é"`: "é", `1`: "", `null`: "", `"`: "", ``: "",
+		`"a"`: "a", `""`: "", `"\u0061\n\\"`: "a\n\\", `"é"`: "é", `"\uD83D\uDE00"`: "😀", `1`: "", `null`: "", `"`: "", ``: "",
 	} {
 		require.Equal(t, want, jsonx.String([]byte(raw)), raw)
 		if strings.HasPrefix(raw, `"`) && len(raw) > 1 {
@@ -220,43 +212,37 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-func TestStringsAreUnescapedLikeTheLibrary(t *testing.T) {
-	for _, raw := range []string{
-		`"\"\\\/\b\f\n\r\t"`, `"a\"b"`, `"\u00e9\u4E16x"`, `"\ud83d\ude00"`, `"\uD83D\uDE00 and \u0000"`, `"ends with \u0041"`,
+func TestReadObject(t *testing.T) {
+	for data, want := range map[string]string{
+		` { "a" : [1, 2] , "\u0062" : {} } `: `"a"=[1, 2] "\u0062"={} `,
+		`{}`:                                 ``,
+		`{"a":1,"a":2}`:                      `"a"=1 ! /a`,
+		`{"a":1,"b":[{"x":1`:                 `"a"=1 ! /b/0`,
+		`{"a":1}{}`:                          `"a"=1 !`,
+		"{\"a\":1,\"b\":\"\xff\"}":           `"a"=1 ! /b`,
+		`[]`:                                 `!`,
+		``:                                   `!`,
 	} {
-		var want string
-		require.NoError(t, jsonx.Unmarshal([]byte(raw), &want))
-		require.Equal(t, want, jsonx.String([]byte(raw)), raw)
-	}
-	for raw, want := range map[string]string{
-		`"\ud83d"`: "\uFFFD", `"\ud83d\u0041"`: "\uFFFDA", `"\ude00"`: "\uFFFD", `"\ud83dxxxxxx"`: "\uFFFDxxxxxx",
-	} {
-		require.Equal(t, want, jsonx.String([]byte(raw)), "half a pair stands for no character: %s", raw)
-	}
-	for _, raw := range []string{`"\u12"`, `"\u12g4"`, `"\x"`, `"\"`} {
-		require.NotPanics(t, func() { jsonx.String([]byte(raw)) }, "what is not JSON is only to be survived")
+		var got string
+		err := jsonx.ReadObject([]byte(data), func(name, value []byte) { got += string(name) + "=" + string(value) + " " })
+		if err != nil {
+			got = strings.TrimSpace(got + "! " + jsonx.ErrorPointer(err))
+		}
+		require.Equal(t, want, got, data)
 	}
 }
 
-func TestDistinctFindsDuplicateMembers(t *testing.T) {
-	many := make([]string, 17)
-	for i := range many {
-		many[i] = fmt.Sprintf(`"%d":0`, i)
+func TestDepth(t *testing.T) {
+	for data, want := range map[string]int{``: 0, `1`: 0, `"[["`: 0, `[]`: 1, ` {"a":[{}],"b":["{[\"["]}`: 3, `[[],[[`: 3} {
+		require.Equal(t, want, jsonx.Depth([]byte(data)), data)
 	}
-	for raw, want := range map[string]bool{
-		`{}`: true, `[]`: true, ` 1 `: true, `"a"`: true, `null`: true,
-		`{"a":1,"b":{"a":[{"a":1},{"a":2}]}}`:     true,
-		` { "a" : 1 , "b" : [ 1 , { } , [ ] ] } `: true,
-		`{"a":1,"a":2}`:                                     false,
-		`[{"b":{"a":1,"c":0,"a":2}}]`:                       false,
-		`{"a":1} 2`:                                         false,
-		`{"\u0061":1}`:                                      false, // not looked at
-		`{` + strings.Join(many[:16], ",") + `}`:            true,
-		`{` + strings.Join(many, ",") + `}`:                 false, // nor is this
-		strings.Repeat("[", 128) + strings.Repeat("]", 128): true,
-		strings.Repeat("[", 200) + strings.Repeat("]", 200): false,
-	} {
-		require.Equal(t, want, jsonx.Distinct([]byte(raw)), raw)
+}
+
+func TestSkippingStrings(t *testing.T) {
+	for _, text := range []string{``, `a`, `\"`, `\\`, `\\\"`, `a\"b\"`, `\\\\`} {
+		raw := `"` + text + `"`
+		require.Equal(t, len(raw), jsonx.Skip([]byte(raw+`,"x"`), 0), raw)
+		require.Equal(t, len(raw)-1, jsonx.Skip([]byte(raw[:len(raw)-1]), 0), "without an end")
 	}
 }
 
@@ -293,9 +279,7 @@ func FuzzWalk(f *testing.F) {
 		for e := range jsonx.Elements(data) {
 			elements = append(elements, string(e))
 		}
-		if jsonx.Distinct(data) && json.Valid(data) && utf8.Valid(data) && !bytes.Contains(data, []byte(`\u`)) {
-			require.True(t, jsonx.Valid(data), "nothing is there twice")
-		}
+		jsonx.Depth(data)
 		if !jsonx.Valid(data) {
 			return
 		}
@@ -329,9 +313,6 @@ func TestURLsAreText(t *testing.T) {
 	text, err := jsonx.Marshal(value{URL: *u, Ptr: u})
 	require.NoError(t, err)
 	require.Equal(t, want, string(text))
-	compiled, err := jsonx.MarshalValue(reflect.ValueOf(value{URL: *u, Ptr: u}))
-	require.NoError(t, err)
-	require.Equal(t, want, compiled)
 	var back value
 	require.NoError(t, jsonx.Unmarshal([]byte(want), &back))
 	require.Equal(t, value{URL: *u, Ptr: u}, back)
@@ -345,9 +326,6 @@ func TestInvalidUTF8IsReplaced(t *testing.T) {
 	text, err := jsonx.Marshal(v)
 	require.NoError(t, err)
 	require.Equal(t, want, string(text))
-	compiled, err := jsonx.MarshalValue(reflect.ValueOf(struct{ S string }{"x\xff"}))
-	require.NoError(t, err)
-	require.Equal(t, `{"S":"x�"}`, compiled)
 	var s string
 	require.Error(t, jsonx.Unmarshal([]byte("\"a\xff\""), &s), "what peers send is read strictly")
 }

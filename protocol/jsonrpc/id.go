@@ -1,7 +1,6 @@
 package jsonrpc
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 
@@ -26,50 +25,18 @@ func StringID(s string) ID { return ID{string(jsonx.AppendString(nil, s))} }
 // 64-bit integers are IDs. For anything else, ParseID returns an absent ID and false: null,
 // fractions, and numbers such as 1.0 or 1e3, which other implementations may round.
 func ParseID(raw []byte) (ID, bool) {
-	if !isID(raw) {
+	if jsonx.Kind(raw) == '"' {
+		if !jsonx.Valid(raw) {
+			return ID{}, false
+		}
+		return StringID(jsonx.String(raw)), true
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	id := NumberID(n)
+	if err != nil || id.raw != string(raw) && string(raw) != "-0" {
 		return ID{}, false
 	}
-	var room [32]byte
-	return ID{string(appendID(room[:0], raw))}, true
-}
-
-// isID reports whether raw is a string or an integer that can be an ID. The caller has checked that
-// strings are well-formed.
-func isID(raw []byte) bool {
-	if len(raw) == 0 {
-		return false
-	}
-	if raw[0] == '"' {
-		return len(raw) >= 2 && raw[len(raw)-1] == '"'
-	}
-	digits := raw
-	if digits[0] == '-' {
-		digits = digits[1:]
-	}
-	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && len(digits) > 1 {
-		return false
-	}
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	if len(digits) < 19 {
-		return true
-	}
-	_, err := strconv.ParseInt(string(raw), 10, 64)
-	return err == nil
-}
-
-// appendID appends the canonical form of raw, for which isID must be true.
-func appendID(dst, raw []byte) []byte {
-	switch {
-	case raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0:
-		return jsonx.AppendString(dst, jsonx.String(raw))
-	case string(raw) == "-0":
-		return append(dst, '0')
-	}
-	return append(dst, raw...)
+	return id, true
 }
 
 // IsValid reports whether the ID is present.

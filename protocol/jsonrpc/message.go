@@ -10,28 +10,24 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
 // A Request is a request, or a notification when its ID is absent.
 type Request struct {
 	ID     ID     // absent for a notification
 	Method string // "tools/call"
-	// Params is the params object as it was received; nil if absent. It stays valid as long as it
-	// is referenced, and must not be changed.
+	// Params is the params object; nil if absent. It must not be changed.
 	Params json.RawMessage
-
-	params members    // the top-level members of Params, found while decoding
-	shared *broadcast // of NewBroadcast
-}
-
-// A broadcast is the JSON of a notification for many peers.
-type broadcast struct {
-	of   *Request // a copy of it, which may be changed, is another one
-	text []byte
 }
 
 // IsNotification reports whether r is a notification, which gets no response.
 func (r *Request) IsNotification() bool { return !r.ID.IsValid() }
+
+// Param returns the member of the params object called name, or nil if it is absent. If the peer
+// sent null, it returns the text null. The value is part of Params and must not be changed.
+func (r *Request) Param(name string) json.RawMessage { return jsonx.Member(r.Params, name) }
 
 // A Response is the response to a request: a result or an error.
 type Response struct {

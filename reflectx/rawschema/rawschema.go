@@ -59,7 +59,7 @@ func (noLoader) Load(url string) (any, error) {
 // Validate implements [reflectx.RawSchema].
 func (s schema) Validate(value json.RawMessage) error {
 	var wrong reflectx.ArgumentError
-	if !jsonx.Distinct(value) && !jsonx.Valid(value) { // two readers of the same bytes could choose different duplicates
+	if !jsonx.Valid(value) { // two readers of the same bytes could choose different duplicates
 		wrong.Add(value, nil, "an object without duplicate names")
 		return &wrong
 	}

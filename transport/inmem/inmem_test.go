@@ -69,7 +69,7 @@ func TestRawHandlesEncodedMessages(t *testing.T) {
 		{`{"jsonrpc":"2.0","method":"note"}`, ``},
 		{`{"jsonrpc":"2.0","id":2,"result":{}}`, ``},
 		{`{"jsonrpc":"2.0","id":2}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"invalid message: it has no method"}}`},
-		{`{`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON at byte 1: unexpected end"}}`},
+		{`{`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON: unexpected EOF after offset 1"}}`},
 	} {
 		t.Run(test.message, func(t *testing.T) {
 			require.Equal(t, test.want, string(conn.Raw(t.Context(), []byte(test.message))))

@@ -52,7 +52,7 @@ func TestFramesWithHeaders(t *testing.T) {
 			in: "Content-Type: application/json\ncontent-length:40\n\n" + ping(1), want: framed(pong(1))},
 		{name: "blank lines between", framing: stdio.ContentLength, in: "\r\n" + framed(ping(1)) + "\r\n\n" + framed(ping(2)) + "\r\n", want: framed(pong(1) + pong(2))},
 		{name: "not JSON", framing: stdio.ContentLength, in: framed("garbage\n" + ping(1)),
-			want: framed(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON at byte 0: expected a value"}}` + "\n" + pong(1))},
+			want: framed(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON: invalid character 'g' at start of value"}}` + "\n" + pong(1))},
 		{name: "too large", framing: stdio.ContentLength, in: framed(strings.Repeat("x", 70_000) + "\n" + ping(2)), want: framed(tooLarge + pong(2))},
 		{name: "empty", framing: stdio.ContentLength, in: "Content-Length: 0\r\n\r\n" + framed(ping(1)), want: framed(pong(1))},
 		{name: "cut in the header", framing: stdio.ContentLength, in: framed(ping(1)) + "Content-Length: 5\r\n", want: framed(pong(1)),
@@ -68,7 +68,7 @@ func TestFramesWithHeaders(t *testing.T) {
 		{name: "any, headers", framing: stdio.AnyFraming, in: framed(ping(1) + "\n" + ping(2)), want: framed(pong(1) + pong(2))},
 		{name: "any, empty input", framing: stdio.AnyFraming, in: " \n"},
 		{name: "lines only", framing: stdio.Lines, in: "Content-Length: 40\r\n\r\n" + ping(1) + "\n",
-			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON at byte 0: expected a value"}}` + "\n" + pong(1)},
+			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON: invalid character 'C' at start of value"}}` + "\n" + pong(1)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for name, in := range map[string]io.Reader{

@@ -26,8 +26,8 @@ func TestBadRequestsAreRefusedAndTheNextGoodOneIsAnswered(t *testing.T) {
 		status int
 		want   string // part of the body
 	}{
-		{name: "malformed JSON", body: `{"jsonrpc":`, status: 400, want: `"id":null,"error":{"code":-32700,"message":"invalid JSON at byte 11: `},
-		{name: "trailing data", body: call + `{}`, status: 400, want: `"id":null,"error":{"code":-32700,"message":"invalid JSON at byte 52: `},
+		{name: "malformed JSON", body: `{"jsonrpc":`, status: 400, want: `"id":null,"error":{"code":-32700,"message":"invalid JSON: `},
+		{name: "trailing data", body: call + `{}`, status: 400, want: `"id":null,"error":{"code":-32700,"message":"invalid JSON: `},
 		{name: "empty body", body: " ", status: 400, want: "-32700"},
 		{name: "not a message", body: `"hello"`, status: 400,
 			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid message: a message is a JSON object"}}`},

@@ -71,7 +71,7 @@ func (s *session) Notify(_ context.Context, n *jsonrpc.Request) error {
 	if s.h.opts.JSONOnly {
 		return nil // no client can ever listen
 	}
-	return s.out.notify(n.Encoded())
+	return s.out.notify(jsonrpc.AppendRequest(nil, n))
 }
 
 // canPoll reports whether the client understands events without data, and resumes a stream that
