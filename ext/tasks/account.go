@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
@@ -13,26 +15,25 @@ import (
 // limits bound what a store keeps, so that no client fills it with arguments, answers and results.
 type limits struct {
 	open  int // tasks of one owner that have not ended
-	kept  int // tasks of one owner
+	kept  int // tasks of one owner; those that ended first make room for new ones
+	bytes int // of the tasks of one owner
 	total int // tasks
 }
-
-// maxOwnerBytes is how many bytes the tasks of one owner may have.
-const maxOwnerBytes = 64 << 20
 
 // An account is what the store knows of the tasks of an owner. It is changed before a task grows, and
 // after it has ended. If the process dies in between, it says more than there is until somebody is
 // refused.
 type account struct {
-	Tasks map[string]entry `json:"tasks"` // by ID
+	Tasks []entry `json:"tasks"`
 }
 
 // An entry is what an account has of a task.
 type entry struct {
-	Begun   int64 `json:"begun"`           // Unix milliseconds
-	Ended   int64 `json:"ended,omitempty"` // 0 if it has not
-	Expires int64 `json:"expires"`
-	Bytes   int   `json:"bytes"`
+	ID      string `json:"id"`
+	Begun   int64  `json:"begun"`           // Unix milliseconds
+	Ended   int64  `json:"ended,omitempty"` // 0 if it has not
+	Expires int64  `json:"expires"`
+	Bytes   int    `json:"bytes"`
 }
 
 // account changes the account of an owner, again and again until nobody else has changed it meanwhile.
@@ -48,15 +49,8 @@ func (s *store) account(ctx context.Context, owner string, edit func(*account) e
 				return err
 			}
 		}
-		if a.Tasks == nil {
-			a.Tasks = map[string]entry{}
-		}
-		last := int64(0)
-		for id, e := range a.Tasks {
-			if e.Expires < time.Now().UnixMilli() {
-				delete(a.Tasks, id)
-			}
-		}
+		now, last := time.Now().UnixMilli(), int64(0)
+		a.Tasks = slices.DeleteFunc(a.Tasks, func(e entry) bool { return e.Expires < now })
 		if err := edit(a); err != nil {
 			return err
 		}
@@ -79,21 +73,37 @@ func (s *store) account(ctx context.Context, owner string, edit func(*account) e
 	}
 }
 
+// find returns the place of a task; -1 if the account does not have it.
+func (a *account) find(id string) int {
+	return slices.IndexFunc(a.Tasks, func(e entry) bool { return e.ID == id })
+}
+
+func (a *account) remove(id string) {
+	a.Tasks = slices.DeleteFunc(a.Tasks, func(e entry) bool { return e.ID == id })
+}
+
 // put sets the entry of a task. Tasks that have ended make room for it, those that ended first, and
 // are returned.
-func (a *account) put(id string, e entry, l limits) (evicted []string, err error) {
-	if _, known := a.Tasks[id]; !known && e.Ended == 0 && a.count() >= l.open {
+func (a *account) put(e entry, l limits) (evicted []string, err error) {
+	if i := a.find(e.ID); i >= 0 {
+		e.Ended = max(e.Ended, a.Tasks[i].Ended)
+		a.Tasks[i] = e
+	} else if a.Tasks = append(a.Tasks, e); e.Ended == 0 && a.count() > l.open {
 		return nil, &limitError{limit: l.open}
 	}
-	a.Tasks[id] = e
-	for bytes := a.bytes(); len(a.Tasks) > l.kept || bytes > maxOwnerBytes; bytes = a.bytes() {
-		other, _ := a.first(func(e entry) int64 { return e.Ended }, id)
+	for bytes := a.bytes(); len(a.Tasks) > l.kept || bytes > l.bytes; bytes = a.bytes() {
+		other := a.first(func(other entry) int64 {
+			if other.ID == e.ID {
+				return 0
+			}
+			return other.Ended
+		})
 		switch {
 		case other != "":
-			delete(a.Tasks, other)
+			a.remove(other)
 			evicted = append(evicted, other)
-		case bytes > maxOwnerBytes:
-			return evicted, &limitError{bytes: true, limit: maxOwnerBytes}
+		case bytes > l.bytes:
+			return evicted, &limitError{bytes: true, limit: l.bytes}
 		default:
 			return evicted, &limitError{limit: l.kept}
 		}
@@ -118,19 +128,20 @@ func (a *account) bytes() (n int) {
 	return n
 }
 
-// first returns the task, other than one, with the earliest time, without those for which it is 0.
-func (a *account) first(timeOf func(entry) int64, not string) (first string, at int64) {
-	for id, e := range a.Tasks {
-		if n := timeOf(e); n != 0 && id != not && (first == "" || n < at || n == at && id < first) {
-			first, at = id, n
+// first returns the task with the earliest time, without those for which it is 0; "" for none.
+func (a *account) first(timeOf func(entry) int64) (id string) {
+	earliest := int64(math.MaxInt64)
+	for _, e := range a.Tasks {
+		if at := timeOf(e); at != 0 && at < earliest {
+			id, earliest = e.ID, at
 		}
 	}
-	return first, at
+	return id
 }
 
 // open notes a new task, unless its owner has too many.
 func (s *store) open(ctx context.Context, t *task) error {
-	err := s.reserve(ctx, t, t.size)
+	err := s.reserve(ctx, t)
 	full, ok := errors.AsType[*limitError](err)
 	if !ok || full.bytes {
 		return err
@@ -138,12 +149,12 @@ func (s *store) open(ctx context.Context, t *task) error {
 	// The task that is open for longest may be one that a process has not told of before it died.
 	oldest := ""
 	if err := s.account(ctx, t.Owner, func(a *account) error {
-		oldest, _ = a.first(func(e entry) int64 {
+		oldest = a.first(func(e entry) int64 {
 			if e.Ended != 0 {
 				return 0
 			}
 			return e.Begun
-		}, "")
+		})
 		return errUnchanged
 	}); err != errUnchanged {
 		return err
@@ -151,7 +162,7 @@ func (s *store) open(ctx context.Context, t *task) error {
 	stale, err := s.load(ctx, oldest)
 	switch {
 	case errors.Is(err, errNotFound):
-		err = s.account(ctx, t.Owner, func(a *account) error { delete(a.Tasks, oldest); return nil })
+		err = s.account(ctx, t.Owner, func(a *account) error { a.remove(oldest); return nil })
 	case err == nil && stale.Status.Terminal():
 		err = s.note(ctx, stale)
 	default:
@@ -160,28 +171,32 @@ func (s *store) open(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	return s.reserve(ctx, t, t.size)
+	return s.reserve(ctx, t)
 }
 
-// reserve notes that a task will have so many bytes, unless that is too much.
-func (s *store) reserve(ctx context.Context, t *task, bytes int) error {
-	return s.put(ctx, t, bytes, func(err error) error { return err })
+// reserve notes that a task is about to have so much room, unless that is too much.
+func (s *store) reserve(ctx context.Context, t *task) error {
+	return s.put(ctx, t, t.Room, func(err error) error { return err })
 }
 
 // note notes how many bytes a task has, and whether it has ended. It is written already, so no limit
 // refuses it.
 func (s *store) note(ctx context.Context, t *task) error {
-	return s.put(ctx, t, t.size, func(error) error { return nil })
+	bytes := t.Room
+	if t.Status.Terminal() {
+		bytes = t.size
+	}
+	return s.put(ctx, t, bytes, func(error) error { return nil })
 }
 
 func (s *store) put(ctx context.Context, t *task, bytes int, refuse func(error) error) error {
 	var evicted []string
 	err := s.account(ctx, t.Owner, func(a *account) (err error) {
-		e := entry{Begun: t.Created.UnixMilli(), Expires: t.Expires.UnixMilli(), Bytes: bytes}
+		e := entry{ID: t.ID, Begun: t.Created.UnixMilli(), Expires: t.Expires.UnixMilli(), Bytes: bytes}
 		if t.Status.Terminal() {
-			e.Ended = max(a.Tasks[t.ID].Ended, t.Updated.UnixMilli())
+			e.Ended = t.Updated.UnixMilli()
 		}
-		evicted, err = a.put(t.ID, e, s.limits)
+		evicted, err = a.put(e, s.limits)
 		return refuse(err)
 	})
 	for _, id := range evicted {

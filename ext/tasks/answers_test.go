@@ -12,7 +12,7 @@ import (
 
 // lateEngine acknowledges updates of tasks after readers have seen them, like a store across a network.
 func lateEngine(t *testing.T) *faulty {
-	engine := newFaulty(newStore(t))
+	engine := &faulty{Engine: newStore(t)}
 	engine.after = func(op, set string) {
 		if op == "Update" && set == "tasks" {
 			time.Sleep(3 * time.Second)

@@ -11,7 +11,7 @@ import (
 
 // heldEngine blocks the creation of tasks.
 func heldEngine(t *testing.T) (engine *faulty, release chan struct{}) {
-	engine, release = newFaulty(newStore(t)), make(chan struct{})
+	engine, release = &faulty{Engine: newStore(t)}, make(chan struct{})
 	engine.before = func(op, set string) error {
 		if op == "Create" && set == "tasks" {
 			<-release

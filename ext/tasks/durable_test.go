@@ -2,11 +2,9 @@ package tasks_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,31 +16,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
-
-// A process is the engine of a process. When the process is killed, nothing of it reaches the store any
-// more.
-type process struct {
-	*faulty
-	killed atomic.Bool
-}
-
-func newProcess(to fleet.Engine) *process {
-	p := &process{faulty: newFaulty(to)}
-	p.before = func(string, string) error {
-		if p.killed.Load() {
-			return errors.New("the process was killed")
-		}
-		return nil
-	}
-	return p
-}
-
-// newStore returns an engine that outlives processes.
-func newStore(t *testing.T) *fleet.Local {
-	engine := fleet.NewMemory(fleet.MemoryOptions{})
-	t.Cleanup(func() { _ = engine.Close() })
-	return engine
-}
 
 // A courier is a service whose methods are killed.
 type courier struct {
@@ -57,6 +30,7 @@ type courier struct {
 	mu     sync.Mutex
 	packed int      // guarded by mu
 	keys   []string // guarded by mu
+	causes []string // why contexts ended; guarded by mu
 }
 
 // counts returns how often Once made a value, and the keys.
@@ -82,6 +56,9 @@ func (c *courier) work(ctx context.Context, name string) (string, error) {
 	c.begun <- name
 	if c.hang {
 		<-ctx.Done()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.causes = append(c.causes, context.Cause(ctx).Error())
 		return "", ctx.Err()
 	}
 	return fmt.Sprintf("parcel %d", n), nil
@@ -95,13 +72,16 @@ func (c *courier) Asking(ctx context.Context) (string, error) {
 }
 
 // start starts a process of the courier's server.
-func (c *courier) start(t *testing.T, store *fleet.Local, opts ...mcpkit.Option) (*process, *peer) {
+func (c *courier) start(t *testing.T, store *fleet.Local, opts ...mcpkit.Option) (*faulty, *peer) {
 	t.Helper()
-	proc := newProcess(store.Open())
-	srv := mcpkit.MustNew(c, append(opts, tasks.New(), mcpkit.Fleet(proc), mcpkit.StateKeys(stateKey), quiet())...)
-	require.NoError(t, srv.Start(t.Context()))
-	t.Cleanup(func() { _ = srv.Close() })
-	return proc, &peer{t: t, srv: srv}
+	proc := &faulty{Engine: store.Open()}
+	return proc, &peer{t: t, srv: serve(t, c, append(opts, tasks.New(), mcpkit.Fleet(proc))...)}
+}
+
+// release starts a process of another build of the courier's server.
+func release(t *testing.T, store *fleet.Local, build any) *peer {
+	t.Helper()
+	return &peer{t: t, srv: serve(t, build, mcpkit.Name("courier", "2"), tasks.New(), mcpkit.Fleet(store.Open()))}
 }
 
 func TestAfterACrashDurableTasksGoOnAndOthersFail(t *testing.T) {
@@ -155,7 +135,7 @@ func TestValuesOfOnceThatWereNotKeptAreMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t)
 		c := &courier{begun: make(chan string, 10)}
-		var proc *process
+		var proc *faulty
 		proc, p := c.start(t, store, tasksMiddleware(func(call *mcpkit.Call) {
 			if call.Run() != nil {
 				proc.killed.Store(true)
@@ -200,10 +180,7 @@ func TestTasksWhoseToolHasChangedFail(t *testing.T) {
 		id, plain := p.start("safe", `{}`), p.start("asking", `{}`)
 		synctest.Wait()
 		proc.killed.Store(true)
-		srv := mcpkit.MustNew(&changed{}, mcpkit.Name("courier", "2"), tasks.New(), mcpkit.Fleet(store.Open()), mcpkit.StateKeys(stateKey), quiet())
-		require.NoError(t, srv.Start(t.Context()))
-		t.Cleanup(func() { _ = srv.Close() })
-		p = &peer{t: t, srv: srv}
+		p = release(t, store, &changed{})
 		require.EqualError(t, p.await(id, protocol.TaskFailed).Error, "the arguments of the tool have changed since the task began (code -32603)")
 		p.update(plain, accept("where", `{"place":"Oslo"}`))
 		require.EqualError(t, p.await(plain, protocol.TaskFailed).Error, `unknown tool "asking" (code -32602)`)
@@ -229,10 +206,7 @@ func TestANewBuildHasToUseWhatWasKept(t *testing.T) {
 		id := p.start("safe", `{}`)
 		synctest.Wait()
 		proc.killed.Store(true)
-		srv := mcpkit.MustNew(&rebuilt{}, mcpkit.Name("courier", "2"), tasks.New(), mcpkit.Fleet(store.Open()), mcpkit.StateKeys(stateKey), quiet())
-		require.NoError(t, srv.Start(t.Context()))
-		t.Cleanup(func() { _ = srv.Close() })
-		p = &peer{t: t, srv: srv}
+		p = release(t, store, &rebuilt{})
 		require.EqualError(t, p.await(id, protocol.TaskFailed).Error, `this build of the tool no longer uses what mcpkit.Once has kept as "packed"; `+
 			`a new build may change what a tool does after its kept values, and must keep their keys while tasks are open (code -32603)`)
 	})
@@ -249,7 +223,7 @@ func TestCancelledTasksAreNotClaimed(t *testing.T) {
 		again := &courier{begun: make(chan string, 10)}
 		_, p = again.start(t, store)
 		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
-		time.Sleep(10 * leaseTime)
+		time.Sleep(10 * lease)
 		require.Empty(t, again.begun)
 		require.Equal(t, protocol.TaskCancelled, p.get(id).Status)
 	})
@@ -283,72 +257,40 @@ func TestOneProcessRunsATask(t *testing.T) {
 		proc, p := slow.start(t, store)
 		_, q := other.start(t, store)
 		id := p.start("safe", `{}`)
-		time.Sleep(5 * leaseTime)
+		time.Sleep(5 * lease)
 		require.Empty(t, other.begun, "leases are renewed")
 		proc.killed.Store(true)
-		time.Sleep(2 * leaseTime)
+		time.Sleep(2 * lease)
 		proc.killed.Store(false)
 		require.Equal(t, "parcel 1", contentOf(t, q.await(id, protocol.TaskCompleted).Result))
-		time.Sleep(leaseTime)
+		time.Sleep(lease)
+		synctest.Wait()
+		require.Equal(t, []string{"tasks: the lease of the task is lost"}, slow.causes)
 		require.Equal(t, "parcel 1", contentOf(t, p.await(id, protocol.TaskCompleted).Result), "the late outcome of the other is dropped")
 		require.Len(t, other.begun, 1)
 		require.Len(t, slow.begun, 1)
 	})
 }
 
-func TestAMethodEndsWhoseLeaseIsLost(t *testing.T) {
+// Two replicas look for tasks of a dead one, and one of them runs each.
+func TestTasksOutliveTheirReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t)
-		var causes []string
-		start := func(name string) (*process, *peer) {
-			proc := newProcess(store.Open())
-			srv := mcpkit.MustNew(nil, mcpkit.Name("guard", "1"), tasks.New(), mcpkit.Fleet(proc), mcpkit.StateKeys(stateKey), quiet())
-			require.NoError(t, srv.Add(mcpkit.NewTool("watch", func(ctx context.Context) string {
-				select {
-				case <-ctx.Done():
-					causes = append(causes, name+": "+context.Cause(ctx).Error())
-				case <-time.After(10 * time.Minute):
-				}
-				return "watched by " + name
-			}).Tag("task", "optional,durable")))
-			require.NoError(t, srv.Start(t.Context()))
-			t.Cleanup(func() { _ = srv.Close() })
-			return proc, &peer{t: t, srv: srv}
-		}
-		proc, p := start("first")
-		id := p.start("watch", `{}`)
-		_, q := start("second")
+		first := &courier{begun: make(chan string, 10), hang: true}
+		proc, p := first.start(t, store)
+		second, third := &courier{begun: make(chan string, 10), packed: 2}, &courier{begun: make(chan string, 10), packed: 2}
+		_, p2 := second.start(t, store)
+		_, p3 := third.start(t, store)
+		plain, safe := p.start("plain", `{}`), p.start("safe", `{}`)
+		synctest.Wait()
 		proc.killed.Store(true)
-		time.Sleep(2 * leaseTime)
-		proc.killed.Store(false)
-		time.Sleep(leaseTime)
-		synctest.Wait()
-		require.Equal(t, []string{"first: tasks: the lease of the task is lost"}, causes)
-		time.Sleep(10 * time.Minute)
-		require.Equal(t, "watched by second", contentOf(t, q.get(id).Result))
-	})
-}
 
-func TestCancelReachesOtherProcesses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newStore(t)
-		o, p := &office{}, (*peer)(nil)
-		srv := mcpkit.MustNew(o, tasks.New(), mcpkit.Fleet(store.Open()), mcpkit.StateKeys(stateKey), quiet())
-		require.NoError(t, srv.Start(t.Context()))
-		t.Cleanup(func() { _ = srv.Close() })
-		p = &peer{t: t, srv: srv}
-		id := p.start("work", `{"seconds":3600}`)
-		synctest.Wait()
-		other := mcpkit.MustNew(&office{}, tasks.New(), mcpkit.Fleet(store.Open()), mcpkit.StateKeys(stateKey), quiet())
-		require.NoError(t, other.Start(t.Context()))
-		t.Cleanup(func() { _ = other.Close() })
-		q := &peer{t: t, srv: other}
-		require.Equal(t, protocol.TaskWorking, q.get(id).Status)
-		q.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
-		time.Sleep(leaseTime)
-		synctest.Wait()
-		require.Equal(t, []string{"tasks: the task was cancelled"}, noted(o, &o.causes))
-		require.Equal(t, protocol.TaskCancelled, p.get(id).Status)
+		begun := time.Now()
+		require.EqualError(t, p2.await(plain, protocol.TaskFailed).Error, "the server restarted (code -32603)")
+		require.Regexp(t, "parcel [12]", contentOf(t, p3.await(safe, protocol.TaskCompleted).Result))
+		require.Less(t, time.Since(begun), 2*lease)
+		require.Equal(t, 1, len(second.begun)+len(third.begun))
+		require.Equal(t, []int{2, 2}, []int{second.count(), third.count()}, "the value of Once is not made again")
 	})
 }
 

@@ -3,10 +3,12 @@ package tasks_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +27,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// leaseTime is the lease of a task by default.
-const leaseTime = 30 * time.Second
+// lease is how long a task belongs to a process that does not renew its claim.
+const lease = 30 * time.Second
 
 // peer is a client that calls the server without a transport.
 type peer struct {
@@ -186,6 +188,10 @@ type office struct {
 		Trip   mcpkit.Tool `task:"optional,durable"`
 		Both   mcpkit.Tool `task:"optional"`
 		Deaf   mcpkit.Tool `task:"optional"`
+		Chatty mcpkit.Tool `task:"optional"`
+		Bulk   mcpkit.Tool `task:"optional"`
+
+		GreetLater mcpkit.Tool `task:"optional"`
 	}
 	mu     sync.Mutex
 	made   int      // guarded by mu: values of Once
@@ -207,6 +213,11 @@ func noted[T any](o *office, v *T) T {
 }
 
 func (o *office) Greet(in struct{ Name string }) string { return "Hello, " + in.Name + "!" }
+
+func (o *office) GreetLater(ctx context.Context, in struct{ Name string }) (string, error) {
+	ok, err := mcpkit.Confirm(ctx, "Greet?", mcpkit.Key("greet"))
+	return fmt.Sprint("Hello, ", in.Name, ok), err
+}
 
 type workInput struct {
 	Seconds int `json:"seconds"`
@@ -232,6 +243,18 @@ func (o *office) Deaf(in workInput) string {
 	time.Sleep(time.Duration(in.Seconds) * time.Second)
 	return "heard nothing"
 }
+
+// Chatty reports progress every second.
+func (o *office) Chatty(call *mcpkit.Call, in workInput) string {
+	for i := range in.Seconds {
+		call.Progress(float64(i), float64(in.Seconds), fmt.Sprintf("step %d", i))
+		time.Sleep(time.Second)
+	}
+	return "done"
+}
+
+// Bulk returns a text of so many bytes.
+func (o *office) Bulk(in struct{ Bytes int }) string { return strings.Repeat("x", in.Bytes) }
 
 type place struct {
 	Place string `json:"place"`
@@ -288,26 +311,45 @@ func openOn(t *testing.T, engine fleet.Engine, opts ...tasks.Option) *opened {
 	return openWith(t, tasks.New(opts...), mcpkit.Fleet(engine))
 }
 
-// A faulty engine is called by servers of tests, which see it as that of many machines. before and
-// after are called for each operation on records; an error of before is that of the operation.
+// newStore returns an engine that outlives processes.
+func newStore(t *testing.T) *fleet.Local {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
+	t.Cleanup(func() { _ = engine.Close() })
+	return engine
+}
+
+// faulty is the engine of a process, which sees it as that of many machines. before and after are
+// called for each operation on records, if they are not nil; an error of before is that of the
+// operation.
 type faulty struct {
 	fleet.Engine
+	killed atomic.Bool // the process was: nothing of it reaches the store any more
+	deaf   atomic.Bool // what it publishes is lost
 	before func(op, set string) error
 	after  func(op, set string)
 }
 
-// newFaulty returns a faulty engine without faults.
-func newFaulty(to fleet.Engine) *faulty {
-	return &faulty{to, func(string, string) error { return nil }, func(string, string) {}}
-}
-
 func operate[T any](f *faulty, op, set string, run func() (T, error)) (result T, err error) {
-	if err = f.before(op, set); err != nil {
-		return result, err
+	if f.killed.Load() {
+		return result, errors.New("the process was killed")
+	}
+	if f.before != nil {
+		if err = f.before(op, set); err != nil {
+			return result, err
+		}
 	}
 	result, err = run()
-	f.after(op, set)
+	if f.after != nil {
+		f.after(op, set)
+	}
 	return result, err
+}
+
+func (f *faulty) Publish(ctx context.Context, topic string, data []byte) error {
+	if f.killed.Load() || f.deaf.Load() {
+		return nil
+	}
+	return f.Engine.Publish(ctx, topic, data)
 }
 
 func (f *faulty) Get(ctx context.Context, set, key string) (fleet.Record, error) {
@@ -338,11 +380,17 @@ func (f *faulty) Count(ctx context.Context, set, group string) (int, error) {
 func openWith(t *testing.T, opts ...mcpkit.Option) *opened {
 	t.Helper()
 	o := &office{}
-	srv, err := mcpkit.New(o, append([]mcpkit.Option{quiet(), mcpkit.StateKeys(stateKey)}, opts...)...)
+	return &opened{o, serve(t, o, opts...), t}
+}
+
+// serve serves a service until the test ends.
+func serve(t *testing.T, service any, opts ...mcpkit.Option) *mcpkit.Server {
+	t.Helper()
+	srv, err := mcpkit.New(service, append([]mcpkit.Option{quiet(), mcpkit.StateKeys(stateKey)}, opts...)...)
 	require.NoError(t, err)
 	require.NoError(t, srv.Start(t.Context()))
 	t.Cleanup(func() { _ = srv.Close() })
-	return &opened{o, srv, t}
+	return srv
 }
 
 var stateKey = []byte("0123456789abcdef0123456789abcdef")

@@ -79,50 +79,62 @@ func TestCallersThatLostTheScopesOfAToolLoseItsTasks(t *testing.T) {
 	})
 }
 
-func TestTasksDoNotFillTheMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := openWith(t, tasks.New(tasks.MaxRunning(1)))
-		require.NoError(t, o.srv.Add(mcpkit.NewTool("keep", func(ctx context.Context, in struct{ Text string }) (string, error) {
-			said, err := mcpkit.Elicit[place](ctx, "Where?", mcpkit.Key("where"))
-			return in.Text + said.Place, err
-		}).Tag("task", "optional")))
-		big := strings.Repeat("x", 4<<20)
-		keep := fmt.Sprintf(`{"name":"keep","arguments":{"Text":%q}}`, big)
-		eve := o.modern()
-		eve.as = &oauth.Principal{Subject: "eve"}
-		asking := text(t, eve.result("tools/call", keep), "taskId")
-		eve.await(asking, protocol.TaskInputRequired)
-		last := eve.start("work", `{"seconds":60}`) // the others wait for their turn
-		for range 14 {
-			last = text(t, eve.result("tools/call", keep), "taskId")
+// openSmall serves an office in which the tasks of an owner may take 640 kB. Its tool keep keeps a text,
+// and asks.
+func openSmall(t *testing.T) *opened {
+	o := open(t, tasks.MaxRunning(4), tasks.Limits(256, 20_000, 640_000))
+	require.NoError(t, o.srv.Add(mcpkit.NewTool("keep", func(ctx context.Context, in struct{ Bytes int }) (string, error) {
+		kept, err := mcpkit.Once(ctx, "kept", func() (string, error) { return strings.Repeat("x", in.Bytes), nil })
+		if err != nil {
+			return "", err
 		}
-		refused := eve.result("tools/call", keep)
-		require.Contains(t, refused, "the tasks of the caller may take 67108864 bytes altogether; try again when one has ended")
+		said, err := mcpkit.Elicit[place](ctx, "Where?", mcpkit.Key("where"))
+		return kept + said.Place, err
+	}).Tag("task", "optional")))
+	return o
+}
+
+func TestTasksDoNotFillTheMemory(t *testing.T) {
+	const full = "the tasks of the caller may take 640000 bytes altogether; try again when one has ended"
+	large := strings.Repeat("x", 100_000)
+	synctest.Test(t, func(t *testing.T) {
+		o := openSmall(t)
+		eve, p := o.modern(), o.modern()
+		eve.as, p.as = &oauth.Principal{Subject: "eve"}, ann
+		asking := eve.start("keep", `{"Bytes":1}`)
+		eve.await(asking, protocol.TaskInputRequired)
+		for range 3 { // and wait for their turn
+			eve.start("work", `{"seconds":600}`)
+		}
+		var last string
+		for range 4 {
+			last = eve.start("greet_later", fmt.Sprintf(`{"Name":%q}`, large))
+		}
+		refused := eve.result("tools/call", fmt.Sprintf(`{"name":"greet_later","arguments":{"Name":%q}}`, large))
+		require.Contains(t, refused, full, "arguments")
 		require.Equal(t, "true", member(t, refused, "isError"))
-		large := fmt.Sprintf(`{"taskId":%q,"inputResponses":%s}`, asking, accept("where", fmt.Sprintf(`{"place":%q}`, big)))
-		require.Contains(t, eve.fails("tasks/update", large).Message, "the tasks of the caller may take")
-		require.Equal(t, protocol.TaskInputRequired, eve.get(asking).Status, "the answer was not taken")
+		answer := fmt.Sprintf(`{"taskId":%q,"inputResponses":%s}`, asking, accept("where", fmt.Sprintf(`{"place":%q}`, large+large)))
+		require.Contains(t, eve.fails("tasks/update", answer).Message, full, "answers")
+		require.Equal(t, protocol.TaskInputRequired, eve.get(asking).Status)
+		greedy := eve.start("keep", `{"Bytes":100000}`)
+		require.Equal(t, full, contentOf(t, eve.await(greedy, protocol.TaskCompleted).Result), "values of Once")
 
-		p := o.modern()
-		p.as = ann
-		p.start("trip", `{}`)
-
+		p.await(p.start("keep", `{"Bytes":100000}`), protocol.TaskInputRequired) // others have their own space
 		eve.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, last))
-		eve.start("trip", `{}`)
+		eve.await(eve.start("keep", `{"Bytes":50000}`), protocol.TaskInputRequired)
 	})
 }
 
 func TestResultsReplaceThoseThatEndedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		require.NoError(t, o.srv.Add(mcpkit.NewTool("bulk", func() string { return strings.Repeat("x", 7<<20) }).Tag("task", "optional")))
+		o := openSmall(t)
 		eve, p := o.modern(), o.modern()
 		eve.as, p.as = &oauth.Principal{Subject: "eve"}, ann
-		other := p.start("bulk", `{}`)
+		other := p.start("bulk", `{"Bytes":100000}`)
 		p.await(other, protocol.TaskCompleted)
 		var ids []string
-		for range 11 { // 64 MiB have space for nine
-			ids = append(ids, eve.start("bulk", `{}`))
+		for range 8 { // there is space for six
+			ids = append(ids, eve.start("bulk", `{"Bytes":100000}`))
 			eve.await(ids[len(ids)-1], protocol.TaskCompleted)
 		}
 		for _, id := range ids[:2] {
@@ -135,27 +147,36 @@ func TestResultsReplaceThoseThatEndedBefore(t *testing.T) {
 	})
 }
 
-func TestTasksCanBeCancelledWhenTheirOwnerHasNoSpace(t *testing.T) {
+// What a start costs does not depend on what others have started and cancelled before.
+func TestStartsAndCancelsOfOneCallerDoNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := openWith(t, tasks.New())
-		require.NoError(t, o.srv.Add(mcpkit.NewTool("hoard", func(ctx context.Context) (string, error) {
-			_, err := mcpkit.Once(ctx, "hoard", func() (string, error) { return strings.Repeat("x", 7<<20), nil })
-			if err == nil {
-				_, err = mcpkit.Elicit[place](ctx, "Where?", mcpkit.Key("where"))
-			}
-			return "", err
-		}).Tag("task", "optional")))
-		p := o.modern()
-		var ids []string
-		for range 10 {
-			ids = append(ids, p.start("hoard", `{}`))
-			p.await(ids[len(ids)-1], protocol.TaskInputRequired)
-		}
-		require.Contains(t, p.result("tools/call", `{"name":"hoard"}`), "the tasks of the caller may take 67108864 bytes altogether")
-		for _, id := range ids {
+		store := newStore(t)
+		engine := &faulty{Engine: store.Open()}
+		var calls atomic.Int64
+		engine.before = func(string, string) error { calls.Add(1); return nil }
+		o := openOn(t, engine)
+		eve, p := o.modern(), o.modern()
+		eve.as, p.as = &oauth.Principal{Subject: "eve"}, ann
+		cost := func() int64 {
+			before := calls.Load()
+			id := p.start("work", `{"seconds":600}`)
 			p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
+			synctest.Wait()
+			return calls.Load() - before
 		}
-		p.start("hoard", `{}`)
+		alone := cost()
+		for range 63 {
+			eve.start("work", `{"seconds":600}`)
+		}
+		synctest.Wait()
+		for range 300 {
+			eve.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, eve.start("work", `{"seconds":600}`)))
+		}
+		synctest.Wait()
+		require.Less(t, cost(), 2*alone)
+		n, err := store.Count(t.Context(), "tasks", "")
+		require.NoError(t, err)
+		require.Equal(t, 256+2, n, "of eve, and of ann")
 	})
 }
 
@@ -163,7 +184,7 @@ func TestTasksCanBeCancelledWhenTheirOwnerHasNoSpace(t *testing.T) {
 func TestTasksOfDeadProcessesDoNotCountForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t)
-		engine := newFaulty(store.Open())
+		engine := &faulty{Engine: store.Open()}
 		o := openOn(t, engine, tasks.MaxOpen(2))
 		p := o.modern()
 		open := p.start("trip", `{}`)
@@ -229,7 +250,7 @@ func TestTasksThatRunHereGoOnWhenTheirLeaseWasLate(t *testing.T) {
 func TestResultsAreKeptWhenTheDiskWasFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var full atomic.Bool
-		engine := newFaulty(newStore(t))
+		engine := &faulty{Engine: newStore(t)}
 		engine.before = func(op, _ string) error {
 			if full.Load() && (op == "Create" || op == "Update") {
 				return errors.New("/var/lib/tasks.db: no space left on device")

@@ -13,7 +13,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // survey asks two questions, one after the other.
@@ -50,22 +49,6 @@ func TestRateTagCountsCallsAndNotRuns(t *testing.T) {
 			p.await(id, protocol.TaskInputRequired)
 			p.update(id, accept("second", `{"confirm":true}`))
 			require.Equal(t, "thanks", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
-		}
-	})
-}
-
-func TestRateTagCountsTasksOfEachSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		require.NoError(t, o.srv.Add(mcpkit.NewTool("survey", survey).Rate("1/h").Tag("task", "optional")))
-		for i := range 3 {
-			p := &peer{t: t, srv: o.srv}
-			p.session = transport.NewSession(fmt.Sprint("s", i), p)
-			p.result("initialize", `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"test","version":"1"}}`)
-			id := p.startLegacy("survey", `{}`, `{}`).TaskID
-			synctest.Wait()
-			require.Equal(t, "input_required", p.getLegacy(id).Status)
-			require.Contains(t, p.result("tools/call", `{"name":"survey","task":{}}`), "too many calls")
 		}
 	})
 }

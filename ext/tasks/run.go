@@ -55,14 +55,12 @@ type run struct {
 	notified time.Time // when subscribers were last notified of progress; guarded by engine.mu
 }
 
-// Causes with which the context of a method ends. Its deadline is the end of the task's TTL.
+// ErrCancelled is the cause with which the context of a method ends when the client cancels the task.
+var ErrCancelled = errors.New("tasks: the task was cancelled")
+
 var (
-	// ErrCancelled means that the client cancelled the task.
-	ErrCancelled = errors.New("tasks: the task was cancelled")
-	// ErrClosed means that the server is shutting down.
-	ErrClosed = errors.New("tasks: the server is shutting down")
-	// ErrLost means that another process runs the task, since this one did not renew its lease.
-	ErrLost = errors.New("tasks: the lease of the task is lost")
+	errClosed = errors.New("tasks: the server is shutting down")
+	errLost   = errors.New("tasks: the lease of the task is lost") // another process runs it
 )
 
 const (
@@ -85,9 +83,9 @@ func (e *engine) Start(ctx context.Context) error {
 	e.mu.Unlock()
 	off, offMissed := e.f.On(kindTask, e.hear), e.f.OnMissed(e.miss)
 	e.stop = func() { stop(); off(); offMissed() }
-	e.claim(base, e.lease) // also what a dead process still leases
-	e.care.Go(func() {     // ends with Close
-		tick := time.NewTicker(e.lease / 3)
+	e.claim(base, lease) // also what a dead process still leases
+	e.care.Go(func() {   // ends with Close
+		tick := time.NewTicker(lease / 3)
 		defer tick.Stop()
 		for {
 			select {
@@ -110,7 +108,7 @@ func (e *engine) Close() error {
 	e.closed = true
 	for _, r := range e.running {
 		if r.cancel != nil {
-			r.cancel(ErrClosed)
+			r.cancel(errClosed)
 		}
 	}
 	e.mu.Unlock()
@@ -169,12 +167,12 @@ func (e *engine) releaseSlot(r *run) {
 	e.slots.Done()
 }
 
-// mine changes a task that this process runs. The error is ErrLost or errEnded if it does not.
+// mine changes a task that this process runs. The error is errLost or errEnded if it does not.
 func (e *engine) mine(ctx context.Context, r *run, edit func(*task)) (*task, error) {
 	return e.change(ctx, r.id, func(t *task) error {
 		switch {
 		case t.Turn != r.turn:
-			return ErrLost
+			return errLost
 		case t.Status != protocol.TaskWorking: // or what the method asks is written already
 			return errEnded
 		}
@@ -185,7 +183,7 @@ func (e *engine) mine(ctx context.Context, r *run, edit func(*task)) (*task, err
 
 // isLost reports whether an error of mine means that the method runs for nothing.
 func isLost(err error) bool {
-	return errors.Is(err, errNotFound) || errors.Is(err, errEnded) || errors.Is(err, ErrLost)
+	return errors.Is(err, errNotFound) || errors.Is(err, errEnded) || errors.Is(err, errLost)
 }
 
 // renewLease renews the lease of a task and keeps its progress. It ends the method if the lease is lost
@@ -198,13 +196,13 @@ func (e *engine) renewLease(ctx context.Context, r *run) {
 		return
 	}
 	t, err := e.mine(ctx, r, func(t *task) {
-		t.Lease, t.Message = time.Now().Add(e.lease), cmp.Or(message, t.Message)
+		t.Lease, t.Message = time.Now().Add(lease), cmp.Or(message, t.Message)
 	})
 	switch {
 	case errors.Is(err, errEnded) && t.Status == protocol.TaskCancelled:
 		cancel(ErrCancelled)
 	case isLost(err):
-		cancel(ErrLost)
+		cancel(errLost)
 	case err != nil:
 		e.runner.Logger().ErrorContext(ctx, "tasks: a lease is not renewed", "task", short(r.id), "error", err)
 	}
@@ -233,7 +231,7 @@ func (e *engine) createTask(
 	}
 	slot := e.acquireSlot(id)
 	if slot != nil {
-		t.assign(e.f.Replica(), e.lease)
+		t.assign(e.f.Replica())
 	}
 	if err := e.store.create(ctx, t); err != nil {
 		e.releaseSlot(slot)
@@ -254,7 +252,7 @@ func (e *engine) resumeTask(ctx context.Context, id string, slot *run, edit func
 	t, err := e.change(ctx, id, func(t *task) error {
 		err := edit(t)
 		if err == nil && slot != nil && t.Status == protocol.TaskWorking {
-			t.assign(e.f.Replica(), e.lease)
+			t.assign(e.f.Replica())
 		}
 		return err
 	})
@@ -274,7 +272,7 @@ func (e *engine) start(r *run, t *task) {
 	ctx, cancel := context.WithCancelCause(base)
 	r.turn, r.schema, r.expires, r.cancel = t.Turn, t.Schema, t.Expires, cancel
 	if e.closed {
-		cancel(ErrClosed)
+		cancel(errClosed)
 	}
 	go func() { // ends with the method, for which Close waits
 		defer e.claim(base, 0)
@@ -292,7 +290,7 @@ func (e *engine) start(r *run, t *task) {
 		t.Run.Progress = func(_, _ float64, message string) { e.progress(r, message) }
 		out := mcpkit.Outcome{Err: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the method ended its goroutine")}
 		defer func() { // also after runtime.Goexit
-			e.settle(base, r, out, context.Cause(ctx) == ErrClosed && (out.IsError || out.Err != nil))
+			e.settle(base, r, out, context.Cause(ctx) == errClosed && (out.IsError || out.Err != nil))
 		}()
 		out = e.runner.Run(timed, t.Run)
 	}()
@@ -454,14 +452,10 @@ func (e *engine) rerun(call *mcpkit.Call) error {
 
 // answer gives a task answers to its questions. It runs again when it has all.
 func (e *engine) answer(ctx context.Context, call *mcpkit.Call, id string, responses []byte) error {
-	t, err := e.find(ctx, call, id)
-	if err == nil && t.Status == protocol.TaskInputRequired {
-		err = e.reserve(ctx, t, t.size+len(responses))
-	}
-	if err != nil {
+	if _, err := e.find(ctx, call, id); err != nil {
 		return err
 	}
-	_, err = e.resumeTask(ctx, id, e.acquireSlot(id), func(t *task) error {
+	_, err := e.resumeTask(ctx, id, e.acquireSlot(id), func(t *task) error {
 		n, err := t.Run.Journal.Answer(responses)
 		switch {
 		case err != nil:

@@ -34,6 +34,7 @@ type task struct {
 	Result  json.RawMessage     `json:"result,omitempty"`
 	IsError bool                `json:"isError,omitempty"`
 	Error   *jsonrpc.Error      `json:"error,omitempty"`
+	Room    int                 `json:"room"` // the bytes that the account of the owner has for it until it ends
 
 	Worker string    `json:"worker,omitempty"` // the replica that runs it, until the lease ends
 	Lease  time.Time `json:"lease,omitzero"`
@@ -45,7 +46,7 @@ type task struct {
 }
 
 // assign gives the task to a worker.
-func (t *task) assign(worker string, lease time.Duration) {
+func (t *task) assign(worker string) {
 	t.Worker, t.Lease = worker, time.Now().Add(lease)
 	t.Turn++
 	t.Starts++
@@ -116,6 +117,9 @@ const (
 
 	// The engine keeps records for somewhat longer, since the clocks of replicas differ.
 	grace = time.Minute
+
+	// How many bytes an open task may grow by before the account of its owner is changed again.
+	spare = 16 << 10
 )
 
 // A store keeps tasks in an engine: the set "tasks" has a record for each, in the group of its owner,
@@ -150,6 +154,15 @@ func (t *task) encode() (fleet.Record, error) {
 	return r, err
 }
 
+// encodeWithRoom gives the task room for what it has and some more, and returns its record.
+func (t *task) encodeWithRoom() (fleet.Record, error) {
+	if _, err := t.encode(); err != nil {
+		return fleet.Record{}, err
+	}
+	t.Room = t.size + spare
+	return t.encode()
+}
+
 // decode returns the task of a record. The error is errNotFound if it has expired.
 func decode(r fleet.Record) (*task, error) {
 	t := &task{ID: r.Key, revision: r.Revision, size: len(r.Data)}
@@ -177,7 +190,7 @@ func (s *store) load(ctx context.Context, id string) (*task, error) {
 // create adds a task, unless that exceeds a limit: then the error is a [*limitError].
 func (s *store) create(ctx context.Context, t *task) error {
 	t.Updated, t.Version = now(), 1
-	r, err := t.encode()
+	r, err := t.encodeWithRoom()
 	if err != nil {
 		return err
 	}
@@ -192,7 +205,7 @@ func (s *store) create(ctx context.Context, t *task) error {
 		return err
 	}
 	if t.revision, err = s.tasks().Create(ctx, r); err != nil {
-		_ = s.account(ctx, t.Owner, func(a *account) error { delete(a.Tasks, t.ID); return nil })
+		_ = s.account(ctx, t.Owner, func(a *account) error { a.remove(t.ID); return nil })
 		return storeError(err)
 	}
 	s.onChange(t)
@@ -220,6 +233,11 @@ func (s *store) change(ctx context.Context, id string, edit func(*task) error) (
 			t.Version++
 		}
 		r, err := t.encode()
+		if err == nil && t.size > t.Room && !t.Status.Terminal() {
+			if r, err = t.encodeWithRoom(); err == nil {
+				err = s.reserve(ctx, t)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}

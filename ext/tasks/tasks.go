@@ -47,25 +47,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// Defaults of the options.
 const (
-	defaultTTL          = 24 * time.Hour
-	defaultPollInterval = time.Second
-	defaultLease        = 30 * time.Second
-	defaultMaxRunning   = 256
-	defaultMaxOpen      = 64
-	defaultMaxKept      = 256
-	defaultMaxTotal     = 20_000
-)
+	defaultTTL        = 24 * time.Hour
+	defaultInterval   = time.Second // between polls of a client
+	defaultMaxRunning = 256
+	defaultMaxOpen    = 64
 
-// maxMemory is how many bytes tasks in memory may take.
-const maxMemory = 256 << 20
+	lease     = 30 * time.Second // how long a task belongs to a process that does not renew its claim
+	maxMemory = 256 << 20        // bytes of tasks in memory
+)
 
 type options struct {
 	limits
 	ttl        time.Duration
 	interval   time.Duration
-	lease      time.Duration
 	maxRunning int
 }
 
@@ -80,15 +75,9 @@ func TTL(d time.Duration) Option {
 }
 
 // PollInterval sets how often clients should ask for a task, at least every millisecond. The default
-// is 1 second.
+// is a second.
 func PollInterval(d time.Duration) Option {
 	return atLeast("PollInterval", d, time.Millisecond, func(o *options) { o.interval = d })
-}
-
-// Lease sets how long a task belongs to a process that does not renew its claim, at least a second.
-// Then another process may take the task over. The default is 30 seconds.
-func Lease(d time.Duration) Option {
-	return atLeast("Lease", d, time.Second, func(o *options) { o.lease = d })
 }
 
 // MaxRunning limits how many methods of tasks run in this process at the same time, at least 1.
@@ -101,17 +90,6 @@ func MaxRunning(n int) Option {
 // callers together count as one. The default is 64.
 func MaxOpen(n int) Option {
 	return atLeast("MaxOpen", n, 1, func(o *options) { o.open = n })
-}
-
-// MaxKept limits the tasks of one principal, at least 1 and at least MaxOpen: beyond it, those that
-// ended first are deleted. The default is 256.
-func MaxKept(n int) Option {
-	return atLeast("MaxKept", n, 1, func(o *options) { o.kept = n })
-}
-
-// MaxTotal limits all tasks, at least 1. The default is 20,000.
-func MaxTotal(n int) Option {
-	return atLeast("MaxTotal", n, 1, func(o *options) { o.total = n })
 }
 
 func atLeast[T int | time.Duration](name string, n, least T, set func(*options)) Option {
@@ -128,8 +106,8 @@ func atLeast[T int | time.Duration](name string, n, least T, set func(*options))
 // is an error of [mcpkit.New].
 func New(opts ...Option) mcpkit.Option {
 	o := options{
-		ttl: defaultTTL, interval: defaultPollInterval, lease: defaultLease, maxRunning: defaultMaxRunning,
-		limits: limits{open: defaultMaxOpen, kept: defaultMaxKept, total: defaultMaxTotal},
+		ttl: defaultTTL, interval: defaultInterval, maxRunning: defaultMaxRunning,
+		limits: limits{open: defaultMaxOpen, kept: 256, total: 20_000, bytes: 64 << 20},
 	}
 	var faults []error
 	for i, opt := range opts {

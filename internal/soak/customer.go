@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	patience        = time.Minute // a call, with its repeats, or a task
-	undisturbedRuns = 2           // of a task: until its question, and with the answer
+	patience        = time.Minute     // a call, with its repeats
+	taskPatience    = 3 * time.Minute // a task, which waits for 30 s whenever its replica is killed
+	undisturbedRuns = 2               // of a task: until its question, and with the answer
 )
 
 // A customer is a client of one version that makes one call after the other.
@@ -177,7 +178,7 @@ func (c *customer) deliver(ctx context.Context, id string) {
 		}
 		return
 	}
-	bounded, cancel := context.WithTimeout(ctx, patience)
+	bounded, cancel := context.WithTimeout(ctx, taskPatience)
 	defer cancel()
 	text, err := wait(bounded)
 	switch {

@@ -28,10 +28,7 @@ const (
 	envLedger = "SOAK_LEDGER"  // URL of the ledger
 )
 
-const (
-	boardURI  = "board://today"
-	taskLease = 3 * time.Second // a task whose replica dies goes on sooner than by default
-)
+const boardURI = "board://today"
 
 // serveReplica serves until standard input ends, which it does when the parent does.
 func serveReplica() error {
@@ -54,7 +51,7 @@ func serveReplica() error {
 		With("replica", os.Getenv(envName))
 	desk := &Desk{ledger: os.Getenv(envLedger)}
 	srv, err := mcpkit.New(desk, mcpkit.StateKeys(key), mcpkit.Fleet(engine), mcpkit.Logger(logger), mcpkit.PageSize(2),
-		tasks.New(tasks.Lease(taskLease), tasks.PollInterval(200*time.Millisecond)))
+		tasks.New(tasks.PollInterval(200*time.Millisecond)))
 	if err != nil {
 		return err
 	}
