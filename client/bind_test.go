@@ -118,7 +118,6 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 	}{
 		{client.Version("2099-01-01"), `client: Version("2099-01-01"): unknown version; known are ["2026-07-28" "2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
 		{client.MaxMessageBytes(0), "client: MaxMessageBytes(0): the minimum is 1"},
-		{client.MaxListBytes(0), "client: MaxListBytes(0): the minimum is 1"},
 		{client.MaxRounds(-1), "client: MaxRounds(-1): the minimum is 0"},
 		{client.LogLevel("loud"), `client: LogLevel("loud"): no such level`},
 	} {

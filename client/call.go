@@ -120,9 +120,17 @@ func resultType(raw []byte) (string, bool) {
 func (c *Client) send(ctx context.Context, r *request, params []byte, in protocol.Inputs, cc *callConfig) (raw []byte, modern bool, err error) {
 	var renewed, refreshed bool
 	var v visit
-	for tries := 0; ; tries++ {
+	may := func(err error) bool { return c.mayRepeat(r, cc, err) }
+	for {
 		a := c.agreed.Load()
-		resp, err := c.once(ctx, a, r, params, in, cc)
+		var resp *jsonrpc.Response
+		err := repeat(ctx, may, func() (err error) {
+			resp, err = c.once(ctx, a, r, params, in, cc)
+			if err == nil && resp.Error != nil && conn.IsLost(resp.Error) {
+				err = resp.Error
+			}
+			return err
+		})
 		switch {
 		case errors.Is(err, errNoSession) && !renewed:
 			renewed = true
@@ -131,21 +139,12 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 			}
 			continue
 		case err != nil:
-			if c.mayRepeat(r, cc, err) && tries < maxRepeats && pauseBefore(ctx, tries+1, err) == nil {
-				continue
-			}
-		case resp.Error != nil && conn.IsLost(resp.Error):
-			err = fmt.Errorf("%w: %w", errLost, resp.Error)
-			if c.mayRepeat(r, cc, err) && tries < maxRepeats && pauseBefore(ctx, tries+1, err) == nil {
-				continue
-			}
-			err = resp.Error
 		case resp.Error == nil:
 			return resp.Result, a.version.Modern(), nil
 		case resp.Error.Code == protocol.CodeHeaderMismatch && r.method == protocol.MethodToolsCall && c.conn.mirrors() && !refreshed:
 			// The headers follow an outdated schema of the tool, or the tool was not listed yet.
 			refreshed = true
-			if err := c.refreshTools(ctx); err == nil {
+			if c.refreshTools(ctx) == nil {
 				continue
 			}
 			err = resp.Error
@@ -154,9 +153,6 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 				continue
 			}
 			err = c.orClosed(err)
-		}
-		if err == nil {
-			err = resp.Error
 		}
 		return nil, false, explain(r, c.onlyAsTask(ctx, a, r, err))
 	}
@@ -203,7 +199,7 @@ func (c *Client) once(ctx context.Context, a *agreement, r *request, params []by
 		return nil, err
 	}
 	defer c.flights.remove(f)
-	req, err := jsonrpc.NewRequest(id, r.method, rawObject(c.compose(a, params, in, cc, f.token)))
+	req, err := c.compose(a, id, r.method, params, in, cc, f.token)
 	if err != nil {
 		return nil, err
 	}
@@ -233,72 +229,50 @@ func encodeParams(r *request) ([]byte, error) {
 	return req.Params, nil
 }
 
-// compose adds the input responses of this round and _meta to the params.
-func (c *Client) compose(a *agreement, params []byte, in protocol.Inputs, cc *callConfig, token string) []byte {
-	b := []byte{'{'}
-	var own []byte
+// compose returns a request with the params, the input responses of this round, and _meta.
+func (c *Client) compose(a *agreement, id jsonrpc.ID, method string, params []byte, in protocol.Inputs, cc *callConfig, token string) (*jsonrpc.Request, error) {
+	b, meta := []byte{'{'}, protocol.Meta{}
 	for name, value := range jsonx.Members(params) {
-		if jsonx.IsString(name, "_meta") {
-			own = value
+		if !jsonx.IsString(name, "_meta") {
+			b = jsonx.AppendMember(b, name, value)
 			continue
 		}
+		for key, value := range jsonx.Members(value) {
+			meta[jsonx.String(key)] = value
+		}
+	}
+	inputs, err := jsonx.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range jsonx.Members(inputs) {
 		b = jsonx.AppendMember(b, name, value)
 	}
-	if in.InputResponses != nil {
-		b = append(jsonx.AppendComma(b), `"inputResponses":{`...)
-		for _, key := range slices.Sorted(maps.Keys(in.InputResponses)) {
-			b = append(jsonx.AppendString(jsonx.AppendComma(b), key), ':')
-			b = append(b, in.InputResponses[key]...)
-		}
-		b = append(b, '}')
+	maps.Copy(meta, cc.meta)
+	for _, key := range reserved {
+		delete(meta, key)
 	}
-	if in.RequestState != nil {
-		b = append(jsonx.AppendComma(b), `"requestState":`...)
-		b = jsonx.AppendString(b, *in.RequestState)
-	}
-	return append(c.appendMeta(b, a, own, cc, token), '}')
-}
-
-// appendMeta appends the member _meta if it has members.
-func (c *Client) appendMeta(b []byte, a *agreement, own []byte, cc *callConfig, token string) []byte {
-	start := len(b)
-	b = append(jsonx.AppendComma(b), `"_meta":{`...)
-	empty := len(b)
-	b = append(b, a.meta...)
-	for name, value := range jsonx.Members(own) {
-		if !reserved(jsonx.String(name)) && cc.meta[jsonx.String(name)] == nil {
-			b = jsonx.AppendMember(b, name, value)
-		}
-	}
-	if len(cc.meta) > 0 {
-		for _, key := range slices.Sorted(maps.Keys(cc.meta)) {
-			if !reserved(key) {
-				b = append(jsonx.AppendString(jsonx.AppendComma(b), key), ':')
-				b = append(b, cc.meta[key]...)
-			}
-		}
-	}
+	maps.Copy(meta, a.meta)
 	if token != "" {
-		b = append(append(jsonx.AppendComma(b), `"progressToken":`...), token...)
+		meta[protocol.MetaProgressToken] = rawObject(token)
 	}
 	if a.version.Modern() && cc.logLevel != "" {
-		b = append(jsonx.AppendString(jsonx.AppendComma(b), protocol.MetaLogLevel), ':')
-		b = jsonx.AppendString(b, string(cc.logLevel))
+		_ = meta.Set(protocol.MetaLogLevel, cc.logLevel)
 	}
-	if len(b) == empty {
-		return b[:start]
+	if len(meta) > 0 {
+		raw, err := meta.AppendJSON(nil)
+		if err != nil {
+			return nil, err
+		}
+		b = jsonx.AppendMember(b, []byte(`"_meta"`), raw)
 	}
-	return append(b, '}')
+	return jsonrpc.NewRequest(id, method, rawObject(append(b, '}')))
 }
 
-// reserved reports whether only the client sets key in _meta.
-func reserved(key string) bool {
-	switch key {
-	case protocol.MetaProgressToken, protocol.MetaProtocolVersion, protocol.MetaClientCapabilities, protocol.MetaClientInfo,
-		protocol.MetaLogLevel, protocol.MetaSubscriptionID:
-		return true
-	}
-	return false
+// reserved are the members of _meta that only the client sets.
+var reserved = []string{
+	protocol.MetaProgressToken, protocol.MetaProtocolVersion, protocol.MetaClientCapabilities, protocol.MetaClientInfo,
+	protocol.MetaLogLevel, protocol.MetaSubscriptionID,
 }
 
 // sleep waits for d, or until ctx is done.

@@ -257,40 +257,6 @@ func callInChaos(ctx context.Context, c *client.Client, n int, dice *rand.Rand) 
 	return err
 }
 
-// Programs exit in the middle of calls. Only these calls fail, and no process, pipe or goroutine is
-// left.
-func TestProgramsThatDieDuringCalls(t *testing.T) {
-	before, others := descriptors(t), goleak.IgnoreCurrent()
-	for round := range 5 {
-		c, err := client.Dial(t.Context(), child("mortal"), client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(nil))
-		require.NoError(t, err)
-		dice := make([]*rand.Rand, 8)
-		var all sync.WaitGroup
-		var good, wrong atomic.Int64
-		for w := range dice {
-			dice[w] = rand.New(rand.NewPCG(uint64(round), uint64(w)))
-			all.Go(func() {
-				for n := w + 1; n < 400; n += len(dice) {
-					switch err := callInChaos(t.Context(), c, n, dice[w]); {
-					case err == nil:
-						good.Add(1)
-					case errors.Is(err, errWrongResult):
-						wrong.Add(1)
-					}
-				}
-			})
-		}
-		all.Wait()
-		require.Zero(t, wrong.Load())
-		require.Positive(t, good.Load())
-		require.ErrorContains(t, c.Ping(t.Context()), "exit status 7")
-		require.Error(t, c.Close())
-	}
-	leaktest.VerifyNone(t, others)
-	require.LessOrEqual(t, descriptors(t), before, "file descriptors")
-	require.Empty(t, offspring(t))
-}
-
 func init() {
 	children["mortal"] = func() int {
 		ledger := &Ledger{booked: map[int]int{}}
@@ -307,22 +273,6 @@ func init() {
 		_ = srv.Serve(context.Background())
 		return 0
 	}
-}
-
-// offspring returns the children of this process, zombies included.
-func offspring(t *testing.T) string {
-	t.Helper()
-	lists, err := filepath.Glob("/proc/self/task/*/children")
-	require.NoError(t, err)
-	var all strings.Builder
-	for _, list := range lists {
-		pids, err := os.ReadFile(list)
-		if !errors.Is(err, os.ErrNotExist) { // of a thread that ended just now
-			require.NoError(t, err)
-		}
-		all.Write(pids)
-	}
-	return all.String()
 }
 
 // descriptors returns how many sockets and pipes this process has open.

@@ -73,7 +73,7 @@ type agreement struct {
 	info         protocol.Implementation
 	capabilities protocol.ServerCapabilities
 	instructions string
-	meta         []byte // the members of _meta in every request, without braces; empty for legacy
+	meta         protocol.Meta // of every request; empty for legacy
 }
 
 // Version returns the protocol version that client and server agreed on.

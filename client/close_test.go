@@ -58,7 +58,6 @@ func (k closesOnQuestion) Elicit(context.Context, *protocol.ElicitParams) (*prot
 }
 
 func TestCloseReturnsInsideAHandler(t *testing.T) {
-	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		tool    string // whose call makes the server use the handler
@@ -71,34 +70,28 @@ func TestCloseReturnsInsideAHandler(t *testing.T) {
 		{"progress", "count", nil, func(k *closer) any { return closesOnProgress{k} }},
 		{"question", "order", Hit{ID: 1, Title: "tea"}, func(k *closer) any { return closesOnQuestion{k} }},
 	} {
-		for _, b := range transports {
-			for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
-				if b.name == "sse" && v.Modern() {
-					continue // HTTP+SSE supports only legacy versions
-				}
-				t.Run(test.name+"/"+b.name+"/"+string(v), func(t *testing.T) {
-					t.Parallel()
-					k := newCloser()
-					c := dial(t, b.target(t), client.Version(v), client.Handlers(test.handler(k)), client.LogLevel(protocol.LevelDebug))
-					_, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{"shop://hours"}})
-					require.NoError(t, err)
-					k.c <- c
-					over := make(chan struct{})
-					go func() {
-						defer close(over)
-						r, err := c.CallTool(t.Context(), test.tool, test.args) // it may return before or after Close
-						if err != nil && r != nil {
-							t.Error(err)
-							k.closed <- c.Close()
-						}
-					}()
-					require.NoError(t, <-k.closed)
-					<-over
-					_, err = c.CallTool(t.Context(), "add", nil)
-					require.EqualError(t, err, `client: tools/call "add": transport: closed`)
-				})
-			}
-		}
+		t.Run(test.name, func(t *testing.T) {
+			inBubbles(t, []protocol.Version{protocol.LatestLegacy, protocol.Latest}, func(t *testing.T, dial dialer, _ protocol.Version) {
+				k := newCloser()
+				c := dial(t, client.Handlers(test.handler(k)), client.LogLevel(protocol.LevelDebug))
+				_, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{"shop://hours"}})
+				require.NoError(t, err)
+				k.c <- c
+				over := make(chan struct{})
+				go func() {
+					defer close(over)
+					r, err := c.CallTool(t.Context(), test.tool, test.args) // it may return before or after Close
+					if err != nil && r != nil {
+						t.Error(err)
+						k.closed <- c.Close()
+					}
+				}()
+				require.NoError(t, <-k.closed)
+				<-over
+				_, err = c.CallTool(t.Context(), "add", nil)
+				require.EqualError(t, err, `client: tools/call "add": transport: closed`)
+			})
+		})
 	}
 }
 
@@ -122,7 +115,7 @@ func TestCloseCancelsCallsAtAServerWithoutSessions(t *testing.T) {
 						wait = time.After(takes)
 					case "tools/call":
 					default:
-						return sums.RoundTrip(httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)))
+						return (&babbler{}).RoundTrip(httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)))
 					}
 					select {
 					case <-wait:

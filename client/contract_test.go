@@ -15,6 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing/synctest"
+
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -23,9 +27,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
-	"net/http"
-	"sync/atomic"
-	"testing/synctest"
 )
 
 // Queue has calls that end in the order that the test chooses.
@@ -319,41 +320,6 @@ func TestALegacySubscriptionOverHTTPEndsWhenItsStreamCannotBeResumed(t *testing.
 	})
 }
 
-func TestCallsEndIndependently(t *testing.T) {
-	t.Parallel()
-	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, _ func()) {
-		ctx, cancel := context.WithCancel(t.Context())
-		errs := make(chan error, 10)
-		for i := range 10 {
-			go func() { errs <- turn(ctx, c, i) }()
-			<-q.begun
-		}
-		stays := make(chan error, 1)
-		go func() { stays <- turn(t.Context(), c, 10) }()
-		<-q.begun
-		cancel()
-		for range 10 {
-			require.ErrorIs(t, <-errs, context.Canceled)
-		}
-		close(q.of(10))
-		require.NoError(t, <-stays, "the other calls continue")
-	})
-}
-
-func TestProgressArrivesInOrderBeforeTheResponse(t *testing.T) {
-	t.Parallel()
-	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
-		var got []float64
-		_, err := client.Call[string](t.Context(), c, "steps", map[string]int{"n": 200}, client.OnProgress(func(p *protocol.ProgressParams) {
-			got = append(got, p.Progress) // without a lock: the race detector shows that the calls do not overlap
-		}))
-		require.NoError(t, err)
-		require.NotEmpty(t, got)
-		require.IsIncreasing(t, got)
-		require.Equal(t, 200.0, got[len(got)-1])
-	})
-}
-
 func TestAResponseThatIsTooLargeFailsItsCall(t *testing.T) {
 	t.Parallel()
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
@@ -363,15 +329,6 @@ func TestAResponseThatIsTooLargeFailsItsCall(t *testing.T) {
 		_, err = client.Call[string](t.Context(), c, "large", map[string]int{"n": 64 << 10})
 		require.ErrorContains(t, err, "larger than 32768 bytes")
 	}, client.MaxMessageBytes(32<<10))
-}
-
-func TestARequestThatIsTooLargeFailsItsCall(t *testing.T) {
-	t.Parallel()
-	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
-		_, err := client.Call[string](t.Context(), c, "large", map[string]any{"n": 1, "padding": strings.Repeat("x", 5<<20)})
-		require.Error(t, err)
-		require.NotErrorIs(t, err, context.DeadlineExceeded, "the server refuses the request")
-	})
 }
 
 func TestProgressHandlersMayCallTheServer(t *testing.T) {

@@ -162,24 +162,6 @@ func TestACancelledCallEndsAtTheServer(t *testing.T) {
 	})
 }
 
-func TestACallThatTakesTooLongTimesOut(t *testing.T) {
-	t.Parallel()
-	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
-		c := dial(t)
-		// On a busy machine the call may time out before the server begins it. Then the test calls
-		// again with more time.
-		for timeout, began := 20*time.Millisecond, false; !began; timeout *= 2 {
-			_, err := c.CallTool(t.Context(), "wait", nil, client.Timeout(timeout),
-				client.OnProgress(func(*protocol.ProgressParams) { began = true }))
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.EqualError(t, err, fmt.Sprintf(`client: tools/call "wait": no response within %s`, timeout))
-		}
-		ended, err := client.Call[bool](t.Context(), c, "ended", nil)
-		require.NoError(t, err)
-		require.True(t, ended)
-	})
-}
-
 // A watcher receives changes.
 type watcher struct {
 	tools   chan struct{}
@@ -332,35 +314,16 @@ func TestArgumentsAreCopiedToHeaders(t *testing.T) {
 	}
 }
 
-func TestACallIsRefusedAfterClose(t *testing.T) {
-	t.Parallel()
-	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
-		c := dial(t)
-		waiting := make(chan error, 1)
-		_, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
-		require.NoError(t, err)
-		started := make(chan struct{})
-		go func() {
-			_, err := c.CallTool(t.Context(), "wait", nil, client.OnProgress(func(*protocol.ProgressParams) { close(started) }))
-			waiting <- err
-		}()
-		<-started
-		require.NoError(t, c.Close())
-		require.ErrorContains(t, <-waiting, "transport: closed")
-		_, err = c.CallTool(t.Context(), "add", nil)
-		require.EqualError(t, err, `client: tools/call "add": transport: closed`)
-		require.NoError(t, c.Close())
-	})
-}
-
-func TestTheTimeOfAHandlerDoesNotCountAsTimeOfTheCall(t *testing.T) {
+// inBubbles runs a test in a synctest bubble for each transport that needs no network, in these
+// versions.
+func inBubbles(t *testing.T, versions []protocol.Version, run func(t *testing.T, dial dialer, v protocol.Version)) {
 	for _, via := range []string{"memory", "stream", "http"} {
-		for _, v := range []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728} {
+		for _, v := range versions {
 			t.Run(via+"/"+string(v), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := shop(t)
 					var target any = srv
-					opts := []client.DialOption{client.Handlers(slowUser{}), client.Version(v)}
+					own := []client.DialOption{client.Version(v)}
 					switch via {
 					case "stream":
 						target = serveStream(t, srv, nil)
@@ -371,14 +334,23 @@ func TestTheTimeOfAHandlerDoesNotCountAsTimeOfTheCall(t *testing.T) {
 							handler.Close()
 							closeAll()
 						})
-						target, opts = "http://shop.test/mcp", append(opts, client.HTTPClient(web))
+						target, own = "http://shop.test/mcp", append(own, client.HTTPClient(web))
 					}
-					_, err := client.Call[Address](t.Context(), dial(t, target, opts...), "order", Hit{}, client.Timeout(30*time.Second))
-					require.NoError(t, err)
+					run(t, func(t *testing.T, opts ...client.DialOption) *client.Client {
+						return dial(t, target, append(own, opts...)...)
+					}, v)
 				})
 			})
 		}
 	}
+}
+
+func TestTheTimeOfAHandlerDoesNotCountAsTimeOfTheCall(t *testing.T) {
+	inBubbles(t, []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728}, func(t *testing.T, dial dialer, _ protocol.Version) {
+		c := dial(t, client.Handlers(slowUser{}))
+		_, err := client.Call[Address](t.Context(), c, "order", Hit{}, client.Timeout(30*time.Second))
+		require.NoError(t, err)
+	})
 }
 
 // A slowUser takes longer to answer than the timeout of the call.

@@ -20,8 +20,6 @@ const (
 
 	minPollInterval = 100 * time.Millisecond // a shorter interval of the server counts as this
 	maxPollInterval = time.Hour              // time between two requests for the state of a task
-	// listenInterval is the poll interval above which the client also listens for the task.
-	listenInterval = 2 * time.Second
 
 	maxPollFailures = 10 // requests in a row for the state of a task that bring no response
 	// answerPolls is how often a question may be in the state of its task after the server has
@@ -39,11 +37,8 @@ type follower struct {
 	rounds   int                    // in which there were new questions
 	failures int                    // of polls, in a row
 	polls    int
-	message  string        // the status message that was last reported as progress
-	reports  float64       // how many there were
-	wake     chan struct{} // receives when a notification says that the task has changed; holds one
-	heard    *Subscription // to the notifications; nil if there is none
-	silent   bool          // the server does not send notifications
+	message  string  // the status message that was last reported as progress
+	reports  float64 // how many there were
 }
 
 // A taskAnswer is the response to a question of a task.
@@ -66,13 +61,12 @@ func (e *taskTimeoutError) Timeout() bool { return true }
 // follow asks for the task until it has ended, and returns the result of the tool.
 // Begun is what the server said when it made the task, or nil.
 func (t *Task) follow(ctx context.Context, cc *callConfig, begun *protocol.Task) (json.RawMessage, error) {
-	f := &follower{t: t, cc: cc, answers: map[string]*taskAnswer{}, wake: make(chan struct{}, 1)}
+	f := &follower{t: t, cc: cc, answers: map[string]*taskAnswer{}}
 	ctx, stop := t.c.untilClose(ctx)
 	defer stop()
 	after := max(cc.taskTimeout, 0)
 	ctx, f.deadline = withDeadline(ctx, after, &taskTimeoutError{after})
 	defer f.deadline.stop()
-	defer f.unsubscribe()
 	d, err := f.run(ctx, begun)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -219,58 +213,11 @@ func (f *follower) pause(ctx context.Context, t *protocol.Task) error {
 		interval = pollInterval(*t.PollIntervalMs)
 	}
 	f.polls++
-	if interval > listenInterval && f.listen(ctx, interval) {
-		f.notified() // the task may have changed before
-	}
-	// A notification shortens the pause to the shortest interval.
-	if err := sleep(ctx, minPollInterval); err != nil {
-		return err
-	}
-	select {
-	case <-time.After(interval - minPollInterval):
-		return nil
-	case <-f.wake:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return sleep(ctx, interval)
 }
 
 // pollInterval returns the interval for what the server sets.
 func pollInterval(ms int64) time.Duration {
 	ms = min(max(ms, minPollInterval.Milliseconds()), maxPollInterval.Milliseconds())
 	return time.Duration(ms) * time.Millisecond
-}
-
-// notified ends the pause.
-func (f *follower) notified() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-}
-
-// listen subscribes to notifications of the task. It returns true if the subscription is new. It
-// tries once, for that time at most: without notifications, polling is enough.
-func (f *follower) listen(ctx context.Context, patience time.Duration) bool {
-	if f.heard != nil || f.silent {
-		return false
-	}
-	limited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	s, err := f.t.c.Listen(limited, protocol.SubscriptionFilter{}, Topic{"taskIds", []string{f.t.id}, protocol.NotificationTasks, func(json.RawMessage) { f.notified() }})
-	if err != nil {
-		f.silent = true
-		f.t.c.log.Debug("client: the server sends no notifications of a task", "task", clip(f.t.id), "error", err)
-		return false
-	}
-	f.heard = s
-	return true
-}
-
-// unsubscribe ends the subscription.
-func (f *follower) unsubscribe() {
-	if f.heard != nil {
-		_ = f.heard.Close()
-	}
 }

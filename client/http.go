@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,7 +31,6 @@ const (
 	cancelPatience  = 5 * time.Second
 	drainPatience   = 50 * time.Millisecond // for the end of a stream after its response
 	maxDrained      = 4 << 10
-	maxUndrained    = 3 // after so many streams that did not end, the client no longer waits
 	contentTypeJSON = "application/json"
 )
 
@@ -44,8 +42,6 @@ type httpConn struct {
 	open   context.Context // ends in close
 	cancel context.CancelFunc
 	asked  conn.Ledger // requests of a legacy server; it may cancel one on a different stream
-
-	undrained atomic.Int32 // number of streams that did not end after the response
 
 	mu        sync.Mutex
 	version   protocol.Version   // agreed on; guarded by mu
@@ -242,17 +238,13 @@ func refused(x *exchange, resp *http.Response) (*jsonrpc.Response, error) {
 	return &jsonrpc.Response{ID: x.req.ID, Error: status.RPC}, nil
 }
 
-// drain reads the end of a stream after its response, so that the connection can be reused. If the
-// server leaves several streams open after the response, the client no longer waits.
+// drain reads the end of a stream after its response, so that the connection can be reused.
 func (h *httpConn) drain(x *exchange, body io.Reader) {
-	if x.flight == nil || h.undrained.Load() >= maxUndrained {
+	if x.flight == nil {
 		return
 	}
-	late := time.AfterFunc(drainPatience, func() { x.flight.deadline.cancel(nil) })
-	defer late.Stop()
-	if n, err := io.CopyN(io.Discard, body, maxDrained); n == maxDrained || err != io.EOF {
-		h.undrained.Add(1)
-	}
+	defer time.AfterFunc(drainPatience, func() { x.flight.deadline.cancel(nil) }).Stop()
+	_, _ = io.CopyN(io.Discard, body, maxDrained)
 }
 
 // begin stores the session ID of the response to initialize.
@@ -378,7 +370,7 @@ func (h *httpConn) reply(ctx context.Context, req *jsonrpc.Request, resp *jsonrp
 
 // send posts a notification or a response, which the server may get twice.
 func (h *httpConn) send(ctx context.Context, body []byte) error {
-	return repeat(ctx, func() error { return h.sendOnce(ctx, body) })
+	return repeat(ctx, unavailable, func() error { return h.sendOnce(ctx, body) })
 }
 
 func (h *httpConn) sendOnce(ctx context.Context, body []byte) error {

@@ -93,13 +93,12 @@ func (s *Subscription) end(err error) {
 // open before. Retry reports whether to send another.
 func (c *Client) listenOnce(ctx context.Context, s *Subscription, again bool) (acknowledged, retry bool, err error) {
 	a, ch, id := c.agreed.Load(), &c.changes, c.nextID()
-	r := &request{method: protocol.MethodSubscriptionsListen}
 	filter, err := s.filterJSON()
 	if err != nil {
 		return false, false, err
 	}
 	params := jsonx.AppendMember([]byte{'{'}, []byte(`"notifications"`), filter)
-	req, err := jsonrpc.NewRequest(id, r.method, rawObject(c.compose(a, append(params, '}'), protocol.Inputs{}, &callConfig{}, "")))
+	req, err := c.compose(a, id, protocol.MethodSubscriptionsListen, append(params, '}'), protocol.Inputs{}, &callConfig{}, "")
 	if err != nil {
 		return false, false, err
 	}

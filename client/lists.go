@@ -12,8 +12,9 @@ import (
 
 // Limits of one list.
 const (
-	maxItems = 100_000 // over all pages
-	maxPages = 1000
+	maxItems     = 100_000 // over all pages
+	maxListBytes = 64 << 20
+	maxPages     = 1000
 )
 
 // Tools yields the tools of the server, page by page. It ends after an error. On modern versions
@@ -106,8 +107,8 @@ func (c *Client) pages(ctx context.Context, method, member string, params any, o
 				yield(nil, err)
 				return
 			}
-			if bytes += len(raw); bytes > c.cfg.maxListBytes {
-				fail("the list is larger than %d bytes; raise MaxListBytes", c.cfg.maxListBytes)
+			if bytes += len(raw); bytes > maxListBytes {
+				fail("the list is larger than %d bytes", maxListBytes)
 				return
 			}
 			items := jsonx.Member(raw, member)

@@ -31,14 +31,9 @@ func TestMain(m *testing.M) {
 	if kind := os.Getenv(childVariable); kind != "" {
 		os.Exit(beChild(kind))
 	}
-	// Parallel tests mostly wait: for Close inside a handler, and for children to end. Long tests do
-	// more than wait, and calls must not take as long as their time limit.
+	// Parallel tests also wait: for Close inside a handler, and for children to end.
 	flag.Parse()
-	parallel := "32"
-	if longtest.All() {
-		parallel = "4"
-	}
-	_ = flag.Set("test.parallel", parallel)
+	_ = flag.Set("test.parallel", "4")
 	leaktest.VerifyTestMain(m)
 }
 

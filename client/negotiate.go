@@ -53,18 +53,17 @@ func (c *Client) negotiate(ctx context.Context) error {
 	return p.err
 }
 
-// A notStreamableError is a refusal of initialize that suggests that the server does not speak
-// Streamable HTTP.
-type notStreamableError struct{ err error }
-
-func (e *notStreamableError) Error() string { return e.err.Error() }
-func (e *notStreamableError) Unwrap() error { return e.err }
-
 // fallBack tries HTTP+SSE if refused says that the server does not speak Streamable HTTP
 // (2025-11-25, basic/transports, "Backwards Compatibility").
 func (c *Client) fallBack(ctx context.Context, refused error) error {
 	h, ok := c.conn.(*httpConn)
-	if _, is := errors.AsType[*notStreamableError](refused); !ok || !is || c.cfg.version.Modern() {
+	status, _ := errors.AsType[*StatusError](refused)
+	if !ok || status == nil || c.cfg.version.Modern() {
+		return refused
+	}
+	switch status.Code {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+	default:
 		return refused
 	}
 	l, err := newSSEConn(ctx, c, h.target)
@@ -98,13 +97,13 @@ type probed struct {
 // probe sends server/discover in version v.
 func (c *Client) probe(ctx context.Context, v protocol.Version) probed {
 	meta := c.metaOf(v)
-	req, err := jsonrpc.NewRequest(c.nextID(), protocol.MethodDiscover, rawObject(`{"_meta":{`+string(meta)+`}}`))
+	req, err := jsonrpc.NewRequest(c.nextID(), protocol.MethodDiscover, map[string]any{"_meta": meta})
 	if err != nil {
 		return probed{outcome: failed, err: err}
 	}
 	limited, d := withDeadline(ctx, c.cfg.probeTimeout, errProbe)
 	var resp *jsonrpc.Response
-	err = repeat(limited, func() (err error) {
+	err = repeat(limited, unavailable, func() (err error) {
 		resp, err = c.conn.roundTrip(limited, &exchange{req: req, version: v})
 		return err
 	})
@@ -177,7 +176,7 @@ func judgeVersions(theirs []protocol.Version, why error) probed {
 }
 
 // judgeResult interprets the result of a probe. If the server is modern, it stores the agreement.
-func (c *Client) judgeResult(asked protocol.Version, raw, meta []byte) probed {
+func (c *Client) judgeResult(asked protocol.Version, raw []byte, meta protocol.Meta) probed {
 	var r protocol.DiscoverResult
 	if err := jsonx.Unmarshal(raw, &r); err != nil || r.SupportedVersions == nil {
 		return probed{outcome: isLegacy, version: protocol.LatestLegacy, err: errors.New("its response to server/discover is invalid")}
@@ -194,7 +193,7 @@ func (c *Client) judgeResult(asked protocol.Version, raw, meta []byte) probed {
 }
 
 // metaOf returns the members of _meta that every request of version v has.
-func (c *Client) metaOf(v protocol.Version) []byte {
+func (c *Client) metaOf(v protocol.Version) protocol.Meta {
 	m := protocol.Meta{}
 	_ = m.Set(protocol.MetaProtocolVersion, v)
 	_ = m.Set(protocol.MetaClientInfo, c.cfg.info)
@@ -202,8 +201,7 @@ func (c *Client) metaOf(v protocol.Version) []byte {
 		c.log.Error("client: the capabilities cannot be encoded", "error", err)
 		m[protocol.MetaClientCapabilities] = rawObject("{}")
 	}
-	b, _ := m.AppendJSON(nil)
-	return b[1 : len(b)-1]
+	return m
 }
 
 // capabilities returns what the client declares in version v.
@@ -244,19 +242,13 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 	r, err := c.handshake(ctx, v)
 	if err != nil {
 		cause := err
-		if status, ok := errors.AsType[*StatusError](err); ok {
-			switch status.Code {
-			case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
-				err = &notStreamableError{err}
-			}
-		}
 		switch err.(type) {
 		case *InvalidResponseError, *timeoutError:
 		default:
 			err = fmt.Errorf("initialize: %w", err)
 		}
 		if probe != nil && probe.Error() != cause.Error() {
-			return fmt.Errorf("%w (before, server/discover: %w)", err, probe)
+			return fmt.Errorf("%w (before, server/discover: %v)", err, probe) // the status of initialize decides about HTTP+SSE
 		}
 		return err
 	}
@@ -321,7 +313,7 @@ func (c *Client) askInitialize(ctx context.Context, v protocol.Version) ([]byte,
 	limited, d := withDeadline(ctx, timeout, &timeoutError{protocol.MethodInitialize, "", timeout})
 	defer d.stop()
 	var resp *jsonrpc.Response
-	err = repeat(limited, func() (err error) { // a session that none knows of expires
+	err = repeat(limited, unavailable, func() (err error) { // a session that none knows of expires
 		resp, err = c.conn.roundTrip(limited, &exchange{req: req})
 		return err
 	})

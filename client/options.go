@@ -20,7 +20,6 @@ const (
 	defaultProbeTimeout    = 5 * time.Second
 	defaultShutdownTimeout = 5 * time.Second
 	defaultMaxMessageBytes = 16 << 20
-	defaultMaxListBytes    = 64 << 20
 	defaultMaxRounds       = 16
 )
 
@@ -38,7 +37,6 @@ type config struct {
 	shutdownTimeout time.Duration
 	maxMessage      int
 	framing         conn.Framing
-	maxListBytes    int
 	maxRounds       int
 	taskTimeout     time.Duration
 	noCache         bool
@@ -46,7 +44,6 @@ type config struct {
 	httpClient      *http.Client
 	header          http.Header
 	stderr          io.Writer
-	checkPatterns   bool
 	uncheckedOutput bool
 }
 
@@ -94,7 +91,7 @@ type bothOption struct {
 func newConfig(opts []DialOption) (*config, error) {
 	c := &config{
 		timeout: defaultTimeout, probeTimeout: defaultProbeTimeout, shutdownTimeout: defaultShutdownTimeout,
-		maxMessage: defaultMaxMessageBytes, maxListBytes: defaultMaxListBytes, maxRounds: defaultMaxRounds,
+		maxMessage: defaultMaxMessageBytes, maxRounds: defaultMaxRounds,
 		taskTimeout: defaultTaskTimeout,
 		handlers:    &handlers{}, header: http.Header{}, stderr: os.Stderr,
 	}
@@ -200,11 +197,6 @@ func atLeast(name string, n, least int, set func(*config)) DialOption {
 // MCP specifies.
 func ContentLength() DialOption {
 	return dialOption(func(c *config) error { c.framing = conn.ContentLength; return nil })
-}
-
-// MaxListBytes limits the bytes of all pages of one list together. The default is 64 MiB.
-func MaxListBytes(n int) DialOption {
-	return atLeast("MaxListBytes", n, 1, func(c *config) { c.maxListBytes = n })
 }
 
 // MaxRounds limits how often a server may ask for input in one call. The default is 16.
@@ -342,13 +334,6 @@ func Name(value string) CallOption {
 // the hint idempotent or readonly.
 func Idempotent() CallOption {
 	return callOption(func(c *callConfig) { c.idempotent = true })
-}
-
-// CheckPatterns also checks the patterns in output schemas. By default they are ignored, since they
-// are regular expressions of the server, which may cost any amount of memory and time: use
-// CheckPatterns only for servers that the program trusts.
-func CheckPatterns() DialOption {
-	return dialOption(func(c *config) error { c.checkPatterns = true; return nil })
 }
 
 // UncheckedOutput turns off the check of structured content against the tool's output schema. By

@@ -47,28 +47,6 @@ func TestOutputsAreCheckedAgainstTheirSchema(t *testing.T) {
 		})
 	}
 
-	t.Run("a pattern, which only CheckPatterns checks", func(t *testing.T) {
-		f := newFake(t, map[string]answer{
-			"tools/list": listed(`{"type":"object","properties":{"n":{"pattern":"^t"}}}`), "tools/call": result(bad),
-		})
-		for _, test := range []struct {
-			opts []client.DialOption
-			err  string
-		}{
-			{nil, ""},
-			{[]client.DialOption{client.CheckPatterns()}, `client: tool "x": the output violates its schema: at "/n": 'one' does not match pattern '^t'`},
-		} {
-			c := dial(t, f.URL, test.opts...)
-			require.Len(t, list(t, c), 1)
-			_, err := c.CallTool(t.Context(), "x", nil)
-			if test.err == "" {
-				require.NoError(t, err)
-			} else {
-				require.EqualError(t, err, test.err)
-			}
-		}
-	})
-
 	t.Run("the schema has changed", func(t *testing.T) {
 		f := newFake(t, map[string]answer{
 			"tools/list": inTurn(listed(strict), listed(`{"type":"object"}`)), "tools/call": result(bad),

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -27,9 +26,6 @@ type process struct {
 // pipesDelay is how long to wait for standard error after the process has ended: a grandchild may
 // keep it open.
 const pipesDelay = 2 * time.Second
-
-// hostPort matches a program that was probably meant as a URL.
-var hostPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]+(/\S*)?$`)
 
 // startProcess starts the program in its own process group.
 func startProcess(t *CommandTarget, stderr io.Writer) (*process, error) {
@@ -53,9 +49,6 @@ func startProcess(t *CommandTarget, stderr io.Writer) (*process, error) {
 	_, _ = childIn.Close(), childOut.Close()
 	if err != nil {
 		_, _ = in.Close(), out.Close()
-		if len(t.Args) == 1 && hostPort.MatchString(t.Args[0]) {
-			return nil, fmt.Errorf("the server does not start: %w; for a server over HTTP write http://%s", err, t.Args[0])
-		}
 		return nil, fmt.Errorf("the server does not start: %w", err)
 	}
 	// Ends when the process has ended and its standard error is closed, at most pipesDelay later.

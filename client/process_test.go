@@ -131,8 +131,6 @@ func TestTheErrorSaysWhyAProgramDoesNotStart(t *testing.T) {
 	require.ErrorContains(t, err, `the server ended (exit status 3); its last words: "no config file"`)
 	_, err = dialing(t, "no-such-program-anywhere --flag")
 	require.EqualError(t, err, `client: the server does not start: exec: "no-such-program-anywhere": executable file not found in $PATH`)
-	_, err = dialing(t, "localhost:8080/mcp")
-	require.ErrorContains(t, err, "; for a server over HTTP write http://localhost:8080/mcp")
 	_, err = dialing(t, client.Command(""))
 	require.EqualError(t, err, "client: the command is empty")
 }

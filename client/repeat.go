@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/conn"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // Limits of sending a request again.
@@ -28,6 +31,9 @@ func broken(err error) (again, unsent bool) {
 			return status.retryAfter() <= maxRetryAfter, false
 		}
 		return false, false
+	}
+	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return conn.IsLost(rpc), false
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		_, unknownHost := errors.AsType[*net.DNSError](err)
@@ -54,14 +60,17 @@ func pauseBefore(ctx context.Context, n int, err error) error {
 	return sleep(ctx, d)
 }
 
-// repeat calls send, whose message may be sent twice without harm, until a server responds.
-func repeat(ctx context.Context, send func() error) error {
+// unavailable is the condition of [repeat] for messages that may be sent twice without harm.
+func unavailable(err error) bool {
+	again, _ := broken(err)
+	return again
+}
+
+// repeat calls send until a server responds, or may returns false for its error.
+func repeat(ctx context.Context, may func(err error) bool, send func() error) error {
 	for n := 1; ; n++ {
 		err := send()
-		if err == nil || n > maxRepeats || ctx.Err() != nil {
-			return err
-		}
-		if again, _ := broken(err); !again || pauseBefore(ctx, n, err) != nil {
+		if err == nil || n > maxRepeats || ctx.Err() != nil || !may(err) || pauseBefore(ctx, n, err) != nil {
 			return err
 		}
 	}

@@ -37,6 +37,8 @@ func TestCallsThatDoNoHarmAreRepeatedAtAnotherServer(t *testing.T) {
 		calls int
 		err   string
 	}{
+		{"broken stream, reads", breaks, "reads", 2, ""},
+		{"broken stream, writes", breaks, "writes", 1, "the stream ended before the response"},
 		{"bad gateway, reads", status(502, ""), "reads", 2, ""},
 		{"bad gateway, repeats", status(502, ""), "repeats", 2, ""},
 		{"bad gateway, writes", status(502, ""), "writes", 1, "502 Bad Gateway"},

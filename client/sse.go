@@ -44,7 +44,11 @@ func newSSEConn(ctx context.Context, c *Client, u *url.URL) (roundTripper, error
 		}
 		return l.sse, nil
 	}
-	return l.open(ctx)
+	if _, err := l.open(ctx); err != nil {
+		return nil, err
+	}
+	l.sse.link = l.live.link
+	return l, nil
 }
 
 // An sseConn is a [conn.Wire] that reads the server's messages from a stream and posts the
@@ -54,16 +58,16 @@ type sseConn struct {
 	client   *http.Client
 	endpoint string
 	body     io.Closer
+	events   *sse.Reader
+	link     *conn.Conn // that uses the wire; set before the first call
 
-	ctx    context.Context // of the stream and of all posts; ends with Close
+	ctx    context.Context // of the stream and of all posts; ends with the connection
 	cancel context.CancelFunc
-	in     chan []byte   // messages of the server
 	out    chan []byte   // messages to post; closed by Close
 	posted chan struct{} // closed after the last post
-	ended  chan struct{} // closed when the connection is over
-	err    error         // why; set before ended is closed
 
 	endOnce sync.Once
+	err     error  // why the connection is over; set by endOnce
 	part    []byte // of an incomplete message; used only by Write
 
 	mu     sync.Mutex // held while writing to out
@@ -90,8 +94,7 @@ const (
 // until ctx is done, but not longer than ProbeTimeout.
 func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseConn, error) {
 	w := &sseConn{
-		c: c, client: newHTTPClient(c), in: make(chan []byte), out: make(chan []byte, maxPosts), posted: make(chan struct{}),
-		ended: make(chan struct{}), calls: map[jsonrpc.ID]*posting{},
+		c: c, client: newHTTPClient(c), out: make(chan []byte, maxPosts), posted: make(chan struct{}), calls: map[jsonrpc.ID]*posting{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(c.base))
 	limited, d := withDeadline(ctx, c.cfg.probeTimeout, errors.New("the stream named no endpoint in time"))
@@ -128,13 +131,11 @@ func (w *sseConn) open(u *url.URL) error {
 		}
 		return status
 	}
-	events := sse.NewReader(resp.Body, w.c.cfg.maxMessage)
-	if w.endpoint, err = firstEndpoint(events, u, resp.Request.URL); err != nil {
+	w.events = sse.NewReader(resp.Body, w.c.cfg.maxMessage)
+	if w.endpoint, err = firstEndpoint(w.events, u, resp.Request.URL); err != nil {
 		_ = resp.Body.Close()
 		return err
 	}
-	// Ends with the stream, which Close closes.
-	go w.read(events)
 	// Ends when Close closes out.
 	go w.postAll()
 	return nil
@@ -176,30 +177,26 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// read passes messages of the stream to Read until the stream ends.
-func (w *sseConn) read(events *sse.Reader) {
+// Read implements [conn.Wire].
+func (w *sseConn) Read() ([]byte, error) {
 	for {
-		e, err := events.Next()
+		e, err := w.events.Next()
 		if err != nil {
-			w.end(w.why(err))
-			return
+			return nil, w.end(w.why(err))
 		}
-		if e.Type != "" && e.Type != "message" || e.Data == nil {
-			continue
-		}
-		if !w.hand(e.Data) {
-			w.end(io.EOF)
-			return
+		if (e.Type == "" || e.Type == "message") && e.Data != nil {
+			return e.Data, nil
 		}
 	}
 }
 
-// end marks the connection as ended because of err. Only the first call counts.
-func (w *sseConn) end(err error) {
+// end ends the connection because of err, and returns why it is over. Only the first call counts.
+func (w *sseConn) end(err error) error {
 	w.endOnce.Do(func() {
 		w.err = err
-		close(w.ended)
+		w.cancel()
 	})
+	return w.err
 }
 
 // why returns the error of the connection for a stream that ended with err.
@@ -214,29 +211,6 @@ func (w *sseConn) why(err error) error {
 		return &conn.GoneError{Err: fmt.Errorf("message is larger than %d bytes; raise MaxMessageBytes", large.Max)}
 	}
 	return &conn.GoneError{Err: err}
-}
-
-// hand passes a message to Read. It returns false if the connection has ended.
-func (w *sseConn) hand(message []byte) bool {
-	select {
-	case w.in <- message:
-		return true
-	case <-w.ctx.Done():
-	case <-w.ended:
-	}
-	return false
-}
-
-// Read implements [conn.Wire].
-func (w *sseConn) Read() ([]byte, error) {
-	select {
-	case message := <-w.in:
-		return message, nil
-	case <-w.ctx.Done():
-		return nil, io.EOF
-	case <-w.ended:
-		return nil, w.err
-	}
 }
 
 // Write implements [conn.Wire].
@@ -268,8 +242,6 @@ func (w *sseConn) queue(message []byte) error {
 	select {
 	case w.out <- message:
 		return nil
-	case <-w.ended:
-		return w.err
 	case <-w.ctx.Done():
 		return io.ErrClosedPipe
 	}
@@ -305,11 +277,6 @@ func (w *sseConn) postAll() {
 // request with this id fails; the connection continues. The POST may wait for a login as long as its
 // call does.
 func (w *sseConn) post(message []byte, id jsonrpc.ID) {
-	select {
-	case <-w.ended:
-		return
-	default:
-	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	w.postings.Lock()
@@ -325,15 +292,13 @@ func (w *sseConn) post(message []byte, id jsonrpc.ID) {
 	if id.IsValid() {
 		err = send() // the caller decides whether to send a request again
 	} else {
-		err = repeat(ctx, send)
+		err = repeat(ctx, unavailable, send)
 	}
 	status, refused := errors.AsType[*StatusError](err)
 	switch {
-	case err == nil:
-	case w.ctx.Err() != nil:
-		w.end(io.ErrClosedPipe)
+	case err == nil, w.ctx.Err() != nil:
 	case refused && (status.Code == http.StatusNotFound || status.Code == http.StatusGone):
-		w.end(&conn.GoneError{Err: errNoSession})
+		_ = w.end(&conn.GoneError{Err: errNoSession})
 	case id.IsValid():
 		w.refuse(id, err)
 	default:
@@ -370,7 +335,7 @@ func (w *sseConn) refuse(id jsonrpc.ID, err error) {
 	}
 	w.postings.Unlock()
 	if call != nil {
-		w.hand(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", err)}))
+		w.link.Answer(&jsonrpc.Response{ID: id}) // see expect
 	}
 }
 
@@ -402,7 +367,6 @@ func (w *sseConn) Close() error {
 	late.Stop()
 	w.cancel()
 	_ = w.body.Close()
-	<-w.ended
 	releaseHTTPClient(w.c, w.client)
 	return nil
 }

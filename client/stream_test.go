@@ -15,7 +15,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -212,22 +211,6 @@ func TestDoneIsClosedWhenTheConnectionEnds(t *testing.T) {
 	c = dial(t, shop(t))
 	require.NoError(t, c.Close())
 	<-c.Done()
-}
-
-func TestMessagesOfAConnectionAreLimited(t *testing.T) {
-	synctest.Test(t, tooLong)
-}
-
-func tooLong(t *testing.T) {
-	ours, theirs := net.Pipe()
-	go lines(theirs, func(method, _ string) (string, bool) {
-		if method == protocol.MethodInitialize {
-			return begun, true
-		}
-		return `"result":{"x":"` + strings.Repeat("x", 5000) + `"}`, true
-	})
-	c := dial(t, ours, client.Version(protocol.V20250618), client.MaxMessageBytes(4000), client.Timeout(200*time.Millisecond))
-	require.EqualError(t, c.Ping(t.Context()), "client: ping: message is larger than 4000 bytes; raise MaxMessageBytes (code -32600)")
 }
 
 // Some servers write the result before the ID, so the beginning of a message does not contain the

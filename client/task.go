@@ -386,13 +386,12 @@ func (t *Task) abandon(cc *callConfig) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.c.base), cancelTaskPatience)
 		defer cancel()
 		a, id := t.c.agreed.Load(), t.c.nextID()
-		r := &request{method: protocol.MethodTasksCancel, params: &protocol.TaskParams{TaskID: t.id}}
-		params, err := encodeParams(r)
-		if err != nil {
-			return
-		}
 		own := cc.further()
-		req, err := jsonrpc.NewRequest(id, r.method, rawObject(t.c.compose(a, params, protocol.Inputs{}, &own, "")))
+		params, err := jsonx.Marshal(&protocol.TaskParams{TaskID: t.id})
+		var req *jsonrpc.Request
+		if err == nil {
+			req, err = t.c.compose(a, id, protocol.MethodTasksCancel, params, protocol.Inputs{}, &own, "")
+		}
 		if err == nil {
 			_, err = t.c.conn.roundTrip(ctx, &exchange{req: req, version: a.version, name: t.id})
 		}

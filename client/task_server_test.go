@@ -21,7 +21,6 @@ import (
 type Teahouse struct {
 	_ struct {
 		Brew  mcpkit.Tool `task:"optional"`
-		Grow  mcpkit.Tool `task:"required"`
 		Spill mcpkit.Tool `task:"optional"`
 		Break mcpkit.Tool `task:"optional"`
 	}
@@ -45,9 +44,6 @@ func (*Teahouse) Brew(ctx context.Context, in struct {
 	}](ctx, "Which tea?")
 	return Pot{kind.Kind, in.Cups}, err
 }
-
-// Grow takes long.
-func (*Teahouse) Grow() string { return "grown" }
 
 // Spill waits until it is cancelled.
 func (h *Teahouse) Spill(ctx context.Context, call *mcpkit.Call) error {
@@ -75,15 +71,15 @@ func (g *guest) Elicit(context.Context, *protocol.ElicitParams) (*protocol.Elici
 	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: []byte(`{"kind":"green"}`)}, nil
 }
 
-func newTeahouse(interval time.Duration) (*mcpkit.Server, *Teahouse, error) {
+func newTeahouse() (*mcpkit.Server, *Teahouse, error) {
 	house := &Teahouse{spilling: make(chan struct{}, 10), spilled: make(chan error, 10)}
-	srv, err := mcpkit.New(house, tasks.New(tasks.PollInterval(interval)), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	srv, err := mcpkit.New(house, tasks.New(tasks.PollInterval(10*time.Millisecond)), mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	return srv, house, err
 }
 
 func init() {
 	children["teahouse"] = func() int {
-		srv, _, err := newTeahouse(10 * time.Millisecond)
+		srv, _, err := newTeahouse()
 		if err == nil {
 			err = srv.Serve(context.Background())
 		}
@@ -97,28 +93,24 @@ func init() {
 
 // onTeahouses runs a test with a server on each transport. House is nil if the server is another
 // process.
-func onTeahouses(t *testing.T, interval time.Duration, run func(t *testing.T, target any, house *Teahouse)) {
+func onTeahouses(t *testing.T, run func(t *testing.T, target any, house *Teahouse)) {
 	for name, target := range map[string]func(t *testing.T, srv *mcpkit.Server) any{
-		"memory":    func(_ *testing.T, srv *mcpkit.Server) any { return srv },
-		"http":      func(t *testing.T, srv *mcpkit.Server) any { return serveHTTP(t, srv) },
-		"websocket": func(t *testing.T, srv *mcpkit.Server) any { return serveWebSocket(t, srv) },
-		"unix":      func(t *testing.T, srv *mcpkit.Server) any { return "unix:" + serveUnix(t, srv, nil) },
+		"memory": func(_ *testing.T, srv *mcpkit.Server) any { return srv },
+		"http":   func(t *testing.T, srv *mcpkit.Server) any { return serveHTTP(t, srv) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv, house, err := newTeahouse(interval)
+			srv, house, err := newTeahouse()
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, srv.Close()) })
 			run(t, target(t, srv), house)
 		})
 	}
-	if interval <= 10*time.Millisecond {
-		t.Run("stdio", func(t *testing.T) { run(t, child("teahouse"), nil) })
-	}
+	t.Run("stdio", func(t *testing.T) { run(t, child("teahouse"), nil) })
 }
 
 func TestATaskHasTheResultOfTheCall(t *testing.T) {
 	t.Parallel()
-	onTeahouses(t, 10*time.Millisecond, func(t *testing.T, target any, _ *Teahouse) {
+	onTeahouses(t, func(t *testing.T, target any, _ *Teahouse) {
 		for name, opts := range map[string][]client.DialOption{
 			"as a task":          {client.Tasks()},
 			"as a plain call":    nil,
@@ -144,7 +136,7 @@ func TestATaskHasTheResultOfTheCall(t *testing.T) {
 
 func TestATaskOfOneClientIsFinishedByAnother(t *testing.T) {
 	t.Parallel()
-	onTeahouses(t, 10*time.Millisecond, func(t *testing.T, target any, house *Teahouse) {
+	onTeahouses(t, func(t *testing.T, target any, house *Teahouse) {
 		first := dial(t, target, client.Tasks(), client.Handlers(&guest{}))
 		task, err := client.Start(t.Context(), first, "brew", map[string]int{"cups": 3})
 		require.NoError(t, err)
@@ -182,7 +174,7 @@ func TestATaskOfOneClientIsFinishedByAnother(t *testing.T) {
 
 func TestTasksAreCancelled(t *testing.T) {
 	t.Parallel()
-	onTeahouses(t, 10*time.Millisecond, func(t *testing.T, target any, house *Teahouse) {
+	onTeahouses(t, func(t *testing.T, target any, house *Teahouse) {
 		c := dial(t, target, client.Tasks())
 		task, err := client.Start(t.Context(), c, "spill", nil)
 		require.NoError(t, err)
@@ -200,44 +192,5 @@ func TestTasksAreCancelled(t *testing.T) {
 		_, err = client.Call[string](ctx, c, "spill", nil, client.OnProgress(func(*protocol.ProgressParams) { cancel() }))
 		require.ErrorIs(t, err, context.Canceled)
 		require.Error(t, <-house.spilled, "the end of the context cancels the task at the server")
-	})
-}
-
-func TestNotificationsOfTheServerEndLongPauses(t *testing.T) {
-	t.Parallel()
-	onTeahouses(t, time.Hour, func(t *testing.T, target any, _ *Teahouse) {
-		user := &guest{}
-		c := dial(t, target, client.Tasks(), client.Handlers(user))
-		pot, err := client.Call[Pot](t.Context(), c, "brew", map[string]int{"cups": 3})
-		require.NoError(t, err)
-		require.Equal(t, Pot{"green", 3}, pot)
-	})
-}
-
-func TestToolsThatRunOnlyAsTasksAreMarked(t *testing.T) {
-	t.Parallel()
-	onTeahouses(t, 10*time.Millisecond, func(t *testing.T, target any, _ *Teahouse) {
-		c := dial(t, target, client.Tasks())
-		grown, err := client.Call[string](t.Context(), c, "grow", nil)
-		require.NoError(t, err)
-		require.Equal(t, "grown", grown)
-		tool, err := c.Tool(t.Context(), "grow")
-		require.NoError(t, err)
-		require.NoError(t, c.Callable(tool))
-		for name, opts := range map[string][]client.DialOption{
-			"without the option": nil, "on 2025-11-25": {client.Version(protocol.V20251125), client.Tasks()},
-		} {
-			t.Run(name, func(t *testing.T) {
-				c := dial(t, target, opts...)
-				_, err := c.CallTool(t.Context(), "grow", nil)
-				require.ErrorIs(t, err, client.ErrTaskRequired)
-				tool, err := c.Tool(t.Context(), "grow")
-				require.NoError(t, err)
-				require.ErrorIs(t, c.Callable(tool), client.ErrTaskRequired)
-				tool, err = c.Tool(t.Context(), "brew")
-				require.NoError(t, err)
-				require.NoError(t, c.Callable(tool))
-			})
-		}
 	})
 }

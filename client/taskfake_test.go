@@ -25,8 +25,7 @@ type taskFake struct {
 	on map[string]func(req *jsonrpc.Request) string
 
 	mu       sync.Mutex
-	requests []taskRequest       // guarded by mu
-	notify   func(method string) // sends a notification to the subscription; nil without one; guarded by mu
+	requests []taskRequest // guarded by mu
 }
 
 // A taskRequest is a request that the fake received.
@@ -95,29 +94,6 @@ func (f *taskFake) all(method string) (found []taskRequest) {
 	return found
 }
 
-// listening answers subscriptions/listen: it acknowledges the filter, and lets notify send
-// notifications.
-func (f *taskFake) listening(req *jsonrpc.Request, write func(message string)) {
-	const message = `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},%s}}`
-	write(fmt.Sprintf(message, "notifications/subscriptions/acknowledged", req.ID, `"notifications":`+string(req.Param("notifications"))))
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.notify = func(method string) {
-		write(fmt.Sprintf(message, method, req.ID, strings.TrimSuffix(strings.TrimPrefix(task("", "working", ""), `"result":{`), "}")))
-	}
-}
-
-// tell sends a notification of the task. It returns false if the client does not listen.
-func (f *taskFake) tell() bool {
-	f.mu.Lock()
-	notify := f.notify
-	f.mu.Unlock()
-	if notify != nil {
-		notify("notifications/tasks")
-	}
-	return notify != nil
-}
-
 // RoundTrip serves HTTP without a network.
 func (f *taskFake) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
@@ -127,14 +103,6 @@ func (f *taskFake) RoundTrip(r *http.Request) (*http.Response, error) {
 	m, _ := jsonrpc.Decode(body)
 	response := func(code int, media string, body io.ReadCloser) *http.Response {
 		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {media}}, Body: body, ContentLength: -1, Request: r}
-	}
-	if m.Request.Method == "subscriptions/listen" && f.on[m.Request.Method] == nil {
-		f.take(m.Request, "")
-		out, in := io.Pipe()
-		context.AfterFunc(r.Context(), func() { _ = in.CloseWithError(io.ErrUnexpectedEOF) })
-		// Ends when the client has read the acknowledgement.
-		go f.listening(m.Request, func(message string) { _, _ = io.WriteString(in, event(message)) })
-		return response(http.StatusOK, "text/event-stream", out), nil
 	}
 	text := f.take(m.Request, r.Header.Get("Mcp-Name"))
 	switch {
@@ -150,12 +118,6 @@ func (f *taskFake) RoundTrip(r *http.Request) (*http.Response, error) {
 func (f *taskFake) stream() io.ReadWriteCloser {
 	requests, toServer := io.Pipe()
 	fromServer, answers := io.Pipe()
-	var mu sync.Mutex
-	write := func(message string) {
-		mu.Lock()
-		defer mu.Unlock()
-		_, _ = io.WriteString(answers, message+"\n")
-	}
 	// Ends when the client closes the stream.
 	go func() {
 		defer answers.Close()
@@ -163,17 +125,27 @@ func (f *taskFake) stream() io.ReadWriteCloser {
 			m, _ := jsonrpc.Decode([]byte(in.Text()))
 			switch {
 			case m.Request == nil || m.Request.IsNotification():
-			case m.Request.Method == "subscriptions/listen" && f.on[m.Request.Method] == nil:
-				f.take(m.Request, "")
-				f.listening(m.Request, write)
 			default:
 				if text := f.take(m.Request, ""); text != "" {
-					write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, m.Request.ID, text))
+					_, _ = fmt.Fprintf(answers, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.Request.ID, text)
 				}
 			}
 		}
 	}()
 	return &pipe{fromServer, toServer}
+}
+
+// A pipe is a stream of two pipes.
+type pipe struct {
+	*io.PipeReader
+	w *io.PipeWriter
+}
+
+func (p *pipe) Write(b []byte) (int, error) { return p.w.Write(b) }
+
+func (p *pipe) Close() error {
+	_ = p.PipeReader.Close()
+	return p.w.Close()
 }
 
 // onTasks runs a test with a client of a fake, over HTTP and over a stream, in a synctest bubble.
@@ -192,9 +164,6 @@ func onTasks(t *testing.T, newFake func() *taskFake, run func(t *testing.T, f *t
 		})
 	}
 }
-
-// elapse lets time pass in the bubble.
-func elapse(d time.Duration) { time.Sleep(d) }
 
 func httpClient(f *taskFake) client.DialOption {
 	return client.HTTPClient(&http.Client{Transport: f})

@@ -26,7 +26,8 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 		{[]string{"unix:"}, exitUsage, `mcpkit list: "unix:" has no path of a socket; write unix:/path/of/the.sock` + "\n"},
 		{[]string{"--header", "a: b", "true"}, exitUsage, `mcpkit list: --header needs a server at an http, https, ws or wss URL; "true" is not one` + "\n"},
 		{[]string{"no-such-host.invalid:18090"}, exitConnection,
-			`mcpkit list: client: the server does not start: exec: "no-such-host.invalid:18090": executable file not found in $PATH; for a server over HTTP write http://no-such-host.invalid:18090` + "\n"},
+			`mcpkit list: client: the server does not start: exec: "no-such-host.invalid:18090": executable file not found in $PATH` + "\n" +
+				"mcpkit list: write the path of the server's program, or the URL of a server over HTTP\n"},
 	} {
 		var out, said bytes.Buffer
 		require.Equal(t, test.code, run(t.Context(), append([]string{"list"}, test.args...), streams{out: &out, err: &said}), "%q", test.args)

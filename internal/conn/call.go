@@ -220,6 +220,10 @@ func (c *Conn) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response,
 	}
 }
 
+// Answer delivers the response to a request of ours that the Wire knows without reading it, for
+// example because the request could not be sent.
+func (c *Conn) Answer(r *jsonrpc.Response) { c.requests.Answer(r) }
+
 // cancelRequest cancels our request id at the peer.
 func (c *Conn) cancelRequest(ctx context.Context, id jsonrpc.ID) {
 	n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, cancelledParams{id, context.Cause(ctx).Error()})

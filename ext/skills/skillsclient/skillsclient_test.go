@@ -289,7 +289,7 @@ func TestListsThatAreTooLargeAreRefused(t *testing.T) {
 	for _, err := range skillsclient.List(t.Context(), c) {
 		got = err
 	}
-	require.EqualError(t, got, "client: skills/list: the list is larger than 67108864 bytes; raise MaxListBytes")
+	require.EqualError(t, got, "client: skills/list: the list is larger than 67108864 bytes")
 }
 
 func TestGetRefusesAnotherSkill(t *testing.T) {
