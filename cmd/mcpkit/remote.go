@@ -289,8 +289,6 @@ func (r *remote) advice(err error) string {
 	switch {
 	case isRPC && rpc.Code == protocol.CodeMissingClientCapability && !isTerminal(r.stdin):
 		return "questions need a terminal as standard input, or the answers: write --answer name=value for each field, or --yes for a confirmation"
-	case strings.Contains(err.Error(), "for a server over HTTP write"): // the client said it
-		return ""
 	case strings.Contains(err.Error(), "AuthorizationCode.Known"): // an option for programmers
 		return "the authorization server does not let programs register themselves; write --client-id and --issuer of a registration that you have"
 	case errors.Is(err, exec.ErrNotFound):
