@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -45,14 +46,61 @@ func StepUp() Option {
 	return newOption(func(c *config) error { c.stepUp = true; return nil })
 }
 
+// An allowFunc is a function of [Authorize].
+type allowFunc func(ctx context.Context, name string, tags []string) bool
+
+type authorizeOption allowFunc
+
+// Authorize shows tools, prompts and resources only to callers that allow permits: for others they do
+// not exist, in lists, calls, reads, completions and new subscriptions. allow gets the name, URI or
+// URI template, and the labels of the tag tags. [CallFrom] returns the call, with the principal and
+// the headers. It is called for each entry of a list, so it must be fast; it may be called
+// concurrently.
+//
+// As an option of a server, Authorize is for all that it has, also for what is mounted or registered
+// later. As an option of [With] and [Server.Register] it is for the service, and as one of
+// [Server.Mount] for the mounted server, with the names there. Several functions must all permit. A nil allow permits nobody.
+func Authorize(allow func(ctx context.Context, name string, tags []string) bool) MountOption {
+	return authorizeOption(allow)
+}
+
+func (authorizeOption) option()                    {}
+func (o authorizeOption) mount(m *mount)           { m.allow = append(m.allow, allowFunc(o)) }
+func (o authorizeOption) register(r *registration) { r.allow = append(r.allow, allowFunc(o)) }
+func (o authorizeOption) configure(c *config) error {
+	c.allow = append(c.allow, allowFunc(o))
+	return nil
+}
+
+// sees reports whether the caller may know of the entry. For others it does not exist.
+func (c *Call) sees(e *entry) bool {
+	if !c.principal.Has(e.scopes...) && (c.principal == nil || !c.server.config.stepUp) {
+		return false
+	}
+	for {
+		if !c.allowed(e.allow, e) {
+			return false
+		}
+		if e.from == nil {
+			return true
+		}
+		inner := e.inner.base()
+		if !c.allowed(e.from.allow, inner) {
+			return false
+		}
+		e = inner
+	}
+}
+
+func (c *Call) allowed(all []allowFunc, e *entry) bool {
+	return !slices.ContainsFunc(all, func(allow allowFunc) bool { return allow == nil || !allow(c.ctx, e.key, e.tags) })
+}
+
 // checkScopes refuses entries with scopes if nobody authenticates callers.
 func (s *Server) checkScopes(d draft) (faults reflectx.Errors) {
 	known := s.config.authenticated || s.config.local != nil
 	for _, it := range d {
 		e := it.base()
-		if e.stepUp != s.config.stepUp { // a mounted entry may be in use and have the value
-			e.stepUp = s.config.stepUp
-		}
 		if known || len(e.scopes) == 0 {
 			continue
 		}
@@ -86,7 +134,7 @@ const CodeForbidden = -31001
 
 // demandScopes refuses a call for which the caller lacks scopes, where [StepUp] shows it.
 func (call *Call) demandScopes() *jsonrpc.Error {
-	if call.entry == nil || !call.entry.stepUp || call.principal.Has(call.entry.scopes...) {
+	if call.entry == nil || !call.server.config.stepUp || call.principal.Has(call.entry.scopes...) {
 		return nil
 	}
 	call.needs = call.entry.scopes

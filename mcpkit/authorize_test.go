@@ -3,6 +3,7 @@ package mcpkit_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -26,7 +28,7 @@ func (scoped) Needs() error { return &oauth.InsufficientScopeError{Scopes: []str
 
 func TestScopesNeedAuthentication(t *testing.T) {
 	_, err := mcpkit.New(&scoped{})
-	require.ErrorContains(t, err, `scoped.Closed (authorize_test.go:22): it demands the scopes "a b", but nobody authenticates callers: `+
+	require.ErrorContains(t, err, `scoped.Closed (authorize_test.go:24): it demands the scopes "a b", but nobody authenticates callers: `+
 		`give mcpkit.Authenticated() if a resource server or other middleware does, or mcpkit.TrustLocal("a", "b") to trust local callers`)
 	srv, err := mcpkit.New(nil)
 	require.NoError(t, err)
@@ -84,4 +86,79 @@ func TestAMethodMaySayItselfWhichScopesItNeeds(t *testing.T) {
 	require.EqualError(t, resp.Error, `insufficient scope: this needs "c" (code -31001)`)
 	require.Equal(t, http.StatusForbidden, resp.HTTPStatus)
 	require.Equal(t, []string{"c"}, demand.Scopes())
+}
+
+func TestCanReadLooksAtTheScopesOfTheCaller(t *testing.T) {
+	srv := newServer(t, &guarded{}, mcpkit.Authenticated())
+	var can []bool
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			can = append(can, call.CanRead("doc://one"), call.CanRead("any://x"), call.CanRead("none://x"))
+			return next(ctx, call)
+		}
+	})
+	p := modern(t, srv)
+	p.rpc(as(p), p.request("tools/list", "{}"))
+	p.rpc(as(p, "notes:read"), p.request("tools/list", "{}"))
+	require.Equal(t, []bool{false, false, false, true, true, false}, can)
+}
+
+// onlyAnn lets ann alone see what is not named own.
+func onlyAnn(ctx context.Context, name string, _ []string) bool {
+	p := mcpkit.CallFrom(ctx).Principal()
+	return name == "own" || p != nil && p.Subject == "ann"
+}
+
+// What Authorize refuses answers like what does not exist, and is not listed, wherever the option is.
+func TestWhatAuthorizeRefusesDoesNotExist(t *testing.T) {
+	own := mcpkit.NewTool("own", func() string { return "" })
+	allow := mcpkit.Authorize(onlyAnn)
+	for name, build := range map[string]func() *mcpkit.Server{
+		"the server": func() *mcpkit.Server { return newServer(t, &library{}, allow) },
+		"a service":  func() *mcpkit.Server { return newServer(t, nil, mcpkit.With(&library{}, allow)) },
+		"a mount": func() *mcpkit.Server {
+			srv := newServer(t, nil)
+			srv.MustMount("", newServer(t, &library{}), allow)
+			return srv
+		},
+		"a mounted server": func() *mcpkit.Server {
+			srv, middle := newServer(t, nil), newServer(t, nil)
+			srv.MustMount("", middle)
+			middle.MustMount("", newServer(t, &library{}, allow))
+			return srv
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := build()
+			require.NoError(t, srv.Add(own))
+			for version, p := range versionPeers(t, srv) {
+				send := func(who, method, params string) string {
+					resp := p.rpc(oauth.NewContext(t.Context(), &oauth.Principal{Subject: who}), p.request(method, params))
+					return string(jsonrpc.AppendResponse(nil, resp))
+				}
+				require.NotContains(t, send("bob", "tools/list", `{}`), "take", version)
+				require.Contains(t, send("bob", "tools/list", `{}`), `"own"`)
+				require.Contains(t, send("ann", "tools/list", `{}`), `"take"`)
+				require.NotContains(t, send("bob", "resources/list", `{}`), "shelf:")
+				for _, r := range []struct{ method, params, missing string }{
+					{"tools/call", `{"name":"take"}`, `{"name":"kate"}`},
+					{"tools/call", `{"name":"take","arguments":7}`, `{"name":"kate","arguments":7}`},
+					{"prompts/get", `{"name":"blurb","arguments":{"title":"x"}}`, `{"name":"brulb","arguments":{"title":"x"}}`},
+					{"resources/read", `{"uri":"shelf://index"}`, `{"uri":"shelf://indix"}`},
+					{"resources/read", `{"uri":"shelf://book/x"}`, `{"uri":"shelf://boak/x"}`},
+					{"resources/subscribe", `{"uri":"shelf://index"}`, `{"uri":"shelf://indix"}`},
+					{"completion/complete", `{"ref":{"type":"ref/prompt","name":"blurb"},"argument":{"name":"title","value":""}}`,
+						`{"ref":{"type":"ref/prompt","name":"brulb"},"argument":{"name":"title","value":""}}`},
+				} {
+					if !offered(r.method, version) {
+						continue
+					}
+					same := strings.NewReplacer("kate", "take", "brulb", "blurb", "indix", "index", "boak", "book").Replace(send("bob", r.method, r.missing))
+					require.Equal(t, same, send("bob", r.method, r.params), "%s %s", r.method, r.params)
+				}
+				require.Contains(t, send("ann", "resources/read", `{"uri":"shelf://index"}`), "the index")
+			}
+		})
+	}
+	require.EqualError(t, modern(t, newServer(t, &library{}, mcpkit.Authorize(nil))).fails("tools/call", `{"name":"take"}`), `unknown tool "take" (code -32602)`)
 }

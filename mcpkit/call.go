@@ -25,8 +25,6 @@ import (
 // Its methods are safe for concurrent use, but must not be called after the method that got the
 // Call has returned.
 type Call struct {
-	*request
-
 	server  *Server
 	catalog *catalog
 	row     *methodRow
@@ -36,21 +34,14 @@ type Call struct {
 	entry  *entry          // what name names, or nil
 	target any             // *tool, *prompt or *resource
 	vars   variables       // of the resource template that matched, or the arguments of prompts/get; nil for none
-	ctx    context.Context // the limit, or a context that derives from it in a mounted server
-	around int32           // how many executions of servers that this one is mounted in the call is part of
-	inside int32           // guarded by limit.mu: as many, and one more from when the call executes the method
+	ctx    context.Context // the limit
 	values atomic.Pointer[kept]
-}
 
-// A request is what a client sent, and its state in all servers that answer it: a call of a mounted
-// tool is one request and two Calls, one in each server.
-type request struct {
 	req       *jsonrpc.Request
 	peer      transport.Peer
 	version   protocol.Version
 	session   *session // legacy only; may be nil
 	principal *oauth.Principal
-	sent      string   // the client's name or URI of the target
 	needs     []string // scopes that the call needs, if the caller lacks one
 	limit     timeLimit
 	begun     time.Time        // when the first round began
@@ -72,9 +63,6 @@ type request struct {
 	watchers *[]questionWatcher // guarded by mu; of OnQuestion
 }
 
-// to returns the server that the client sent the request to.
-func (r *request) to() *Server { return r.limit.call.server }
-
 // variables are named texts of a request.
 type variables interface {
 	Get(name string) (value string, ok bool)
@@ -82,35 +70,22 @@ type variables interface {
 
 // newCall returns the call of a request that a client sent to s.
 func newCall(s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
-	c := &struct {
-		Call
-		request
-	}{request: request{req: req, peer: peer, progress: -1, begun: time.Now()}}
-	c.Call.request = &c.request
-	c.limit.call = &c.Call
-	c.server, c.catalog = s, s.catalog.Load()
-	return &c.Call
-}
-
-// within gives the call of a mounted server a context that derives from that of the parent's call.
-func (c *Call) within(ctx context.Context) {
-	c.ctx = &callContext{ctx, c}
-}
-
-// callContext carries the Call of a mounted server in a context.
-type callContext struct {
-	context.Context
-	call *Call
-}
-
-func (c *callContext) Value(key any) any {
-	if key == (callKey{}) {
-		return c.call
-	}
-	return c.Context.Value(key)
+	c := &Call{server: s, catalog: s.catalog.Load(), req: req, peer: peer, progress: -1, begun: time.Now()}
+	c.limit.call = c
+	return c
 }
 
 type callKey struct{}
+
+// owner returns the digest of the name of the server whose tool, prompt or resource is called.
+// Answers to its questions are not answers to those of another server.
+func (c *Call) owner() []byte {
+	s := c.server
+	for e := c.entry; e != nil && e.from != nil; e = e.inner.base() {
+		s = e.from.child
+	}
+	return s.state.Owner
+}
 
 // overdue returns the count of overdue methods of the call's target.
 func (c *Call) overdue() *overdueCount {
@@ -130,8 +105,23 @@ func CallFrom(ctx context.Context) *Call {
 func (c *Call) Method() string { return c.row.method }
 
 // Name returns the name of the tool or prompt, or the URI of the resource, that the request is
-// about; "" for other methods.
+// about; "" for other methods. It is that of the client, also in the middleware and the methods of
+// mounted servers: see [Call.OwnName].
 func (c *Call) Name() string { return c.name }
+
+// OwnName is like Target, but returns the name in the server that registered the tool or prompt,
+// without the prefixes of mounts: "refund" for "billing_refund". Middleware of a server that may be
+// mounted looks at it.
+func (c *Call) OwnName() string {
+	if c.entry == nil {
+		return ""
+	}
+	e := c.entry
+	for e.from != nil {
+		e = e.inner.base()
+	}
+	return e.key
+}
 
 // Target returns the registered name, URI or URI template of what the request is about. Unlike Name
 // it has few values. It is "" for other methods, and if the caller may not know of the target.
@@ -276,7 +266,7 @@ func (c *Call) SessionID() string {
 func (c *Call) Header(name string) string { return c.peer.Header().Get(name) }
 
 // meta returns the _meta of the request; nil if there is none.
-func (r *request) meta() json.RawMessage { return r.req.Param("_meta") }
+func (c *Call) meta() json.RawMessage { return c.req.Param("_meta") }
 
 // Meta returns a member of the request's _meta as JSON, or nil.
 func (c *Call) Meta(key string) json.RawMessage { return jsonx.Member(c.meta(), key) }
@@ -357,7 +347,7 @@ func (c *Call) Overdue() bool {
 func (c *Call) OnReturn(f func()) (waits bool) {
 	l := &c.limit
 	l.mu.Lock()
-	if waits = l.overdue > 0 || l.running > c.around; waits {
+	if waits = l.overdue > 0 || l.running > 0; waits {
 		l.onReturn = append(l.onReturn, f)
 	}
 	l.mu.Unlock()

@@ -5,9 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,57 +16,67 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
-	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A catalog is all that is registered at one time. It never changes: a change makes a new one, so
-// calls read it without a lock and keep the one that they began with.
+// A catalog is all that a server offers at one time: what is registered on it, and what is mounted.
+// It never changes, a change makes another one. So calls read it without a lock, and keep the one
+// that they began with.
 type catalog struct {
-	tools      registry[*tool]
-	prompts    registry[*prompt]
-	resources  registry[*resource] // by URI
-	templates  registry[*resource] // by URI template
+	tools      list[*tool]
+	prompts    list[*prompt]
+	resources  list[*resource] // by URI
+	templates  list[*resource] // by URI template
+	speakers   []speaker
 	methods    map[string]*methodRow
 	extensions []*declaration
 	topics     []offeredTopic
-	logs       bool // some method can send log messages
-	completes  bool // some prompt or template has completions
-	offersAll  bool // of OfferAll; never changes
+	leftOut    map[string]bool // why entries of mounted servers are not part of it
+	logs       bool            // some method can send log messages
+	completes  bool            // some prompt or template has completions
+	offersAll  bool            // of OfferAll; never changes
 }
 
-// An entry is what tools, prompts and resources have in common.
+// A speaker is a server that answers for URIs. Speakers are in order: what an earlier one has, a
+// later one cannot answer, whether with a URI or with a template.
+type speaker struct {
+	resources map[string]*resource
+	templates []*resource
+}
+
+// An entry is what tools, prompts and resources have in common. It never changes once it is part of
+// a catalog.
 type entry struct {
 	key              string // tool or prompt name, URI, or URI template
 	site             string // where it was registered, for errors: "Notes.Search (notes.go:12)"
 	scopes           []string
-	stepUp           bool // callers that lack scopes may know of it
+	allow            []allowFunc // of the server that it is in
+	restricted       bool        // by an allowFunc, also one of a mounted server
 	tags             []string
 	hidden           bool
 	timeout          time.Duration
 	timeoutByDefault bool // timeout is that of ToolTimeout
 	rate             rateLimit
-	calls            *limits.Rounds[caller] // what rate counts; nil without a limit
-	overdue          *overdueCount          // set by guard
-	keep             keepRule               // of a tool
-	run              Handler                // the method inside of what its tags demand
+	calls            *limits.Rounds[caller]                      // what rate counts; nil without a limit
+	overdue          *overdueCount                               // set by guard
+	keep             keepRule                                    // of a tool
+	run              Handler                                     // the method inside of what its tags demand
+	completion       Handler                                     // answers completion/complete; nil: the completers do
+	subscribe        func(ctx context.Context, uri string) error // begins to watch the resource; nil: nothing to do
 	logs             bool
 	secrets          *secret.Secrecy // which arguments logs may show; nil: all
 	wire             *wiring         // the encoded definition
-	from             gate            // of the server that it is mounted from; nil for own entries
-	inner            item            // the entry of that server
-	given            json.RawMessage // the definition of SetDefinitions; nil for other entries
+	from             *mount          // that it comes from; nil for own entries
+	inner            item            // the entry of the mounted server
 	set              *ItemSet        // that the entry belongs to; nil for most
 	extended         []taggedValue   // the tags of extensions; of a tool
 }
 
-func (e *entry) base() *entry { return e }
-
-// visible reports whether p may know of the entry. For others it does not exist.
-func (e *entry) visible(p *oauth.Principal) bool {
-	return len(e.scopes) == 0 || e.stepUp && p != nil || p.Has(e.scopes...)
-}
+func (e *entry) base() *entry       { return e }
+func (e *entry) completes() bool    { return e.completion != nil }
+func (p *prompt) completes() bool   { return p.completion != nil || len(p.complete) > 0 }
+func (r *resource) completes() bool { return r.completion != nil || len(r.complete) > 0 }
 
 // setWire sets how the definition is encoded. define returns what to encode for a version.
 func (e *entry) setWire(define func(v protocol.Version) any) { e.wire = &wiring{define: define} }
@@ -90,141 +100,89 @@ func (w *wiring) in(i int) ([]byte, error) {
 	return b, nil
 }
 
-type item interface{ base() *entry }
-
-// A registry holds the entries of one kind. It never changes. Registries that only add to others
-// share their memory, so that an addition costs what it adds. What calls read, by key and sorted,
-// is made when the first call after a change needs it: a thousand additions in a row make it once.
-type registry[T item] struct {
-	added     []T            // in order of addition; later registries may have added more behind the end
-	places    map[string]int // key to index in added; only for changes, see find
-	personal  bool           // not all callers see the same entries
-	logs      bool           // some method can send log messages
-	completes bool           // some entry has completions
-	view      *view[T]       // a new one for each change; nil if empty
+type item interface {
+	base() *entry
+	completes() bool // its arguments or variables
 }
 
-// A view is the part of a registry that calls read.
-type view[T item] struct {
-	once   sync.Once
-	byKey  map[string]T
-	sorted []T
+// A list is the entries of one kind. It never changes.
+type list[T item] struct {
+	byKey    map[string]T
+	sorted   []T  // by key
+	personal bool // not all callers see the same entries
 }
 
-// read returns the view, or nil of an empty registry.
-func (r registry[T]) read() *view[T] {
-	if r.view != nil {
-		r.view.once.Do(func() { r.view.make(r.added) })
+// with returns a list that has items, too, and calls taken for those whose key it has already.
+func (l list[T]) with(items []T, taken func(old, it T)) list[T] {
+	if len(items) == 0 {
+		return l
 	}
-	return r.view
+	next := list[T]{maps.Clone(l.byKey), slices.Clip(l.sorted), l.personal}
+	if next.byKey == nil {
+		next.byKey = make(map[string]T, len(items))
+	}
+	for _, it := range items {
+		e := it.base()
+		if old, ok := next.byKey[e.key]; ok {
+			taken(old, it)
+			continue
+		}
+		next.byKey[e.key] = it
+		next.sorted = append(next.sorted, it)
+		next.personal = next.personal || len(e.scopes) > 0 || e.restricted
+	}
+	slices.SortFunc(next.sorted, func(a, b T) int { return strings.Compare(a.base().key, b.base().key) })
+	return next
 }
 
-func (v *view[T]) make(added []T) {
-	v.sorted = slices.SortedFunc(slices.Values(added), func(a, b T) int { return strings.Compare(a.base().key, b.base().key) })
-	v.byKey = make(map[string]T, len(added))
-	for _, it := range added {
-		v.byKey[it.base().key] = it
+// add is like with for what is registered: a key that exists already is a fault.
+func (l *list[T]) add(what string, items []T) error {
+	var faults reflectx.Errors
+	next := l.with(items, func(old, it T) {
+		faults = append(faults, &reflectx.Error{Msg: fmt.Sprintf("mcpkit: %s %q is registered twice, by %s and %s", what, it.base().key, old.base().site, it.base().site)})
+	})
+	if faults != nil {
+		return faults
 	}
+	*l = next
+	return nil
 }
 
-func (r registry[T]) get(key string) (it T, ok bool) {
-	if v := r.read(); v != nil {
-		it, ok = v.byKey[key]
+// remove removes the entries for which gone returns true, and reports whether there were any.
+func (l *list[T]) remove(gone func(*entry) bool) (removed bool) {
+	kept := slices.DeleteFunc(slices.Clone(l.sorted), func(it T) bool { return gone(it.base()) })
+	if len(kept) == len(l.sorted) {
+		return false
 	}
+	*l = list[T]{}.with(kept, nil)
+	return true
+}
+
+func (l list[T]) get(key string) (it T, ok bool) {
+	it, ok = l.byKey[key]
 	return it, ok
 }
 
 // key returns the registered key that equals name, the inside of a JSON string.
-func (r registry[T]) key(name []byte) (string, bool) {
-	v := r.read()
-	if v == nil {
-		return "", false
-	}
-	if it, ok := v.byKey[string(name)]; ok && bytes.IndexByte(name, '\\') < 0 {
+func (l list[T]) key(name []byte) (string, bool) {
+	if it, ok := l.byKey[string(name)]; ok && bytes.IndexByte(name, '\\') < 0 {
 		return it.base().key, true
 	}
 	return "", false
 }
 
-// all returns the entries sorted by key.
-func (r registry[T]) all() []T {
-	if v := r.read(); v != nil {
-		return v.sorted
-	}
-	return nil
+// same reports whether clients see the same entries in both lists.
+func (l list[T]) same(other list[T]) bool {
+	return slices.EqualFunc(l.sorted, other.sorted, func(a, b T) bool { return a.base().same(b.base()) })
 }
 
-func (r registry[T]) len() int { return len(r.added) }
-
-// find is like get, for changes: it needs no view. places may have keys of changes that were
-// refused, so the key is compared. The caller holds the family's lock.
-func (r registry[T]) find(key string) (it T, ok bool) {
-	if at, found := r.places[key]; found && at < len(r.added) && r.added[at].base().key == key {
-		return r.added[at], true
+func (e *entry) same(other *entry) bool {
+	if e.wire == other.wire && e.key == other.key {
+		return true
 	}
-	return it, false
-}
-
-// add adds items to the registry, or returns an error with both places of each key that exists
-// already. The caller holds the family's lock.
-func (r *registry[T]) add(what string, items []T) error {
-	if len(items) == 0 {
-		return nil
-	}
-	next := *r
-	next.view = new(view[T])
-	if next.places == nil {
-		next.places = make(map[string]int, len(items))
-	}
-	var faults reflectx.Errors
-	for _, it := range items {
-		e := it.base()
-		if old, ok := next.find(e.key); ok {
-			faults = append(faults, &reflectx.Error{
-				Msg: fmt.Sprintf("mcpkit: %s %q is registered twice, by %s and %s", what, e.key, old.base().site, e.site),
-			})
-			continue
-		}
-		next.places[e.key] = len(next.added)
-		next.added = append(next.added, it)
-		next.note(it)
-	}
-	if faults != nil {
-		return faults
-	}
-	*r = next
-	return nil
-}
-
-// note updates what depends on the entries.
-func (r *registry[T]) note(it T) {
-	e := it.base()
-	r.personal = r.personal || len(e.scopes) > 0
-	r.logs = r.logs || e.logs
-	switch it := any(it).(type) {
-	case *prompt:
-		r.completes = r.completes || len(it.complete) > 0
-	case *resource:
-		r.completes = r.completes || len(it.complete) > 0
-	}
-}
-
-// remove removes the entries for which gone returns true, and reports whether there were any. The
-// caller holds the family's lock.
-func (r *registry[T]) remove(gone func(*entry) bool) (removed bool) {
-	if !slices.ContainsFunc(r.added, func(it T) bool { return gone(it.base()) }) {
-		return false
-	}
-	next := registry[T]{places: make(map[string]int, len(r.added)), view: new(view[T])}
-	for _, it := range r.added {
-		if e := it.base(); !gone(e) {
-			next.places[e.key] = len(next.added)
-			next.added = append(next.added, it)
-			next.note(it)
-		}
-	}
-	*r = next
-	return true
+	a, aErr := e.wire.in(len(versions) - 1)
+	b, bErr := other.wire.in(len(versions) - 1)
+	return aErr == nil && bErr == nil && bytes.Equal(a, b) && slices.Equal(e.scopes, other.scopes)
 }
 
 // named returns the condition for entries with one of these keys.
@@ -278,105 +236,38 @@ func (d draft) wrap(mw []Middleware) {
 	}
 }
 
-// change applies f to a copy of the catalog, and the change to the followers. Subscribed clients
-// are notified of the lists that differ.
-func (s *Server) change(f func(c *catalog) error) error {
-	var p plan
-	unlock := s.family.Lock()
-	err := p.apply(s, f)
-	if err == nil {
-		p.store()
-	}
-	unlock()
-	if err == nil {
-		p.announce()
-	}
-	return err
-}
-
-// A plan holds catalogs that are replaced together. The zero value replaces none.
-type plan struct{ steps []*step }
-
-// A step is the change of one server.
-type step struct {
-	server    *Server
-	old, next *catalog
-}
-
-// apply lets f change the catalog of s, and its followers their own.
-func (p *plan) apply(s *Server, f func(c *catalog) error) error {
-	st := p.step(s)
-	if err := f(st.next); err != nil {
+// change applies f to a copy of what is registered on the server. Subscribed clients are notified of
+// the lists that differ.
+func (s *Server) change(f func(own *catalog) error) error {
+	s.registering.Lock()
+	own := *s.own
+	if err := f(&own); err != nil {
+		s.registering.Unlock()
 		return err
 	}
-	st.next.derive()
-	for _, f := range s.followers.all() {
-		if err := f.follow(p, st.old, st.next); err != nil {
-			return err
-		}
-	}
+	s.own = &own
+	s.publish()
 	return nil
 }
 
-// A gate leads into a mounted server.
-type gate interface {
-	// enter answers the call with the mounted server and its row of the method. target is the
-	// mounted server's entry; nil for methods without one.
-	enter(ctx context.Context, call *Call, target item, row *methodRow) (Result, error)
-}
-
-// A follower shows the entries of a server elsewhere, and changes with it.
-type follower interface {
-	// follow adds the follower's part of a change to p, or refuses the change.
-	follow(p *plan, old, next *catalog) error
-
-	// updated tells that a resource has changed, and reports whether any client was notified.
-	updated(uri string) bool
-}
-
-// A list is replaced under the family's lock, and read without one.
-type list[T any] struct{ items atomic.Pointer[[]T] }
-
-func (l *list[T]) all() []T {
-	if items := l.items.Load(); items != nil {
-		return *items
-	}
-	return nil
-}
-
-func (l *list[T]) add(item T) {
-	items := append(slices.Clone(l.all()), item)
-	l.items.Store(&items)
-}
-
-func (p *plan) step(s *Server) *step {
-	for _, st := range p.steps {
-		if st.server == s {
-			return st
-		}
-	}
+// publish makes the catalog anew, and those of the servers that this one is mounted in. The caller
+// holds registering, which publish unlocks: no code of the program runs while it is held.
+func (s *Server) publish() {
 	old := s.catalog.Load()
-	next := *old
-	st := &step{s, old, &next}
-	p.steps = append(p.steps, st)
-	return st
-}
-
-func (p *plan) store() {
-	for _, st := range p.steps {
-		st.server.catalog.Store(st.next)
+	next := s.merge()
+	s.catalog.Store(next)
+	parents := slices.Clip(s.parents)
+	s.registering.Unlock()
+	for _, why := range slices.Sorted(maps.Keys(next.leftOut)) {
+		if !old.leftOut[why] {
+			s.config.logger.Warn("mcpkit: a part of a mounted server is left out: " + why)
+		}
 	}
-}
-
-// announce is called without locks.
-func (p *plan) announce() {
-	for _, st := range p.steps {
-		st.server.announce(
-			st.next.tools.view != st.old.tools.view,
-			st.next.prompts.view != st.old.prompts.view,
-			st.next.resources.view != st.old.resources.view || st.next.templates.view != st.old.templates.view,
-		)
+	for _, m := range parents {
+		m.parent.registering.Lock()
+		m.parent.publish()
 	}
+	s.announce(!next.tools.same(old.tools), !next.prompts.same(old.prompts), !next.resources.same(old.resources) || !next.templates.same(old.templates))
 }
 
 func (s *Server) add(d draft) error { return s.addUnless(nil, d) }
@@ -384,15 +275,18 @@ func (s *Server) add(d draft) error { return s.addUnless(nil, d) }
 // addUnless adds the draft to the server. If there are faults, it adds nothing and returns them
 // together with those of the draft.
 func (s *Server) addUnless(faults reflectx.Errors, d draft) error {
-	faults = append(faults, s.checkScopes(d)...)
-	faults = append(faults, d.checkEncoding()...)
-	return s.change(func(c *catalog) error { return joinFaults(faults, c.add(d)) })
+	faults = append(faults, s.check(d)...)
+	return s.change(func(own *catalog) error { return joinFaults(faults, own.add(d)) })
 }
 
-// checkEncoding encodes each definition once, since one that does not encode would break its list.
-func (d draft) checkEncoding() (faults reflectx.Errors) {
+// check checks entries that are to be registered, and lets the options of the server apply to them.
+func (s *Server) check(d draft) reflectx.Errors {
+	faults := s.checkScopes(d)
 	for _, it := range d {
 		e := it.base()
+		e.allow = slices.Concat(e.allow, s.config.allow)
+		e.restricted = len(e.allow) > 0
+		// One that does not encode would break its list.
 		if _, err := e.wire.in(len(versions) - 1); err != nil {
 			faults = append(faults, &reflectx.Error{Site: e.site, Msg: err.Error()})
 		}
@@ -425,12 +319,6 @@ func (c *catalog) add(d draft) error {
 
 // items returns all entries, those of each kind sorted by key.
 func (c *catalog) items() draft {
-	d := appendItems(appendItems(nil, c.tools.all()), c.prompts.all())
-	return appendItems(appendItems(d, c.resources.all()), c.templates.all())
-}
-
-// derive sets what depends on the entries.
-func (c *catalog) derive() {
-	c.logs = c.tools.logs || c.prompts.logs || c.resources.logs || c.templates.logs
-	c.completes = c.prompts.completes || c.resources.completes || c.templates.completes
+	d := appendItems(appendItems(nil, c.tools.sorted), c.prompts.sorted)
+	return appendItems(appendItems(d, c.resources.sorted), c.templates.sorted)
 }

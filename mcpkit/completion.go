@@ -92,13 +92,18 @@ func methodCompleter(fn reflect.Value) (completer, error) {
 
 // complete answers completion/complete.
 func complete(ctx context.Context, call *Call, p *protocol.CompleteParams) (Result, error) {
-	_, completers, err := call.completersOf(p.Ref)
+	it, completers, err := call.completersOf(p.Ref)
 	if err != nil {
 		return nil, err
 	}
-	return call.through(ctx, func(ctx context.Context, _ *Call) (Result, error) {
-		return runCompleter(ctx, p, completers[p.Argument.Name])
-	})
+	e := it.base()
+	h := e.completion
+	if h == nil {
+		h = func(ctx context.Context, _ *Call) (Result, error) {
+			return runCompleter(ctx, p, completers[p.Argument.Name])
+		}
+	}
+	return e.through(h)(ctx, call)
 }
 
 // runCompleter calls c; nil has no values.
@@ -126,13 +131,13 @@ func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) 
 func (c *Call) completersOf(ref protocol.CompletionRef) (item, map[string]completer, error) {
 	switch ref.Type {
 	case protocol.RefPrompt:
-		if p, ok := c.catalog.prompts.get(ref.Name); ok && p.visible(c.principal) {
+		if p, ok := c.catalog.prompts.get(ref.Name); ok && c.sees(&p.entry) {
 			return p, p.complete, nil
 		}
 		return nil, nil, invalidParams("unknown prompt %q", ref.Name)
 	case protocol.RefResource:
-		for _, r := range []registry[*resource]{c.catalog.templates, c.catalog.resources} {
-			if t, ok := r.get(ref.URI); ok && t.visible(c.principal) {
+		for _, r := range []list[*resource]{c.catalog.templates, c.catalog.resources} {
+			if t, ok := r.get(ref.URI); ok && c.sees(&t.entry) {
 				return t, t.complete, nil
 			}
 		}

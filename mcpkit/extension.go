@@ -50,7 +50,7 @@ type Extension struct {
 
 	// Tool is called for each tool when it is registered: it checks the tool, and adds members to
 	// its entry in tools/list. Its error is a fault of the tool, with the tool's place. Tool is not
-	// called for tools of mounted servers and of [Server.SetDefinitions].
+	// called for tools of mounted servers.
 	//
 	// When [New] calls Check, Tool has been called for the tools of all services.
 	Tool func(t *ToolEntry) error
@@ -373,13 +373,13 @@ func (s *Server) replace(set *ItemSet, items []Item) error {
 	for _, it := range d {
 		it.base().set = set
 	}
-	faults := s.checkScopes(d)
-	return s.change(func(c *catalog) error {
+	faults := s.check(d)
+	return s.change(func(own *catalog) error {
 		old := func(e *entry) bool { return e.set == set }
-		c.tools.remove(old)
-		c.prompts.remove(old)
-		c.resources.remove(old)
-		c.templates.remove(old)
-		return joinFaults(faults, c.add(d))
+		own.tools.remove(old)
+		own.prompts.remove(old)
+		own.resources.remove(old)
+		own.templates.remove(old)
+		return joinFaults(faults, own.add(d))
 	})
 }

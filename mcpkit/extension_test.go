@@ -89,7 +89,7 @@ func (r *ratings) get(ctx context.Context, p ratedParams) (rating, error) {
 // intercept answers with a result type of its own, if the client understands it.
 func (r *ratings) intercept(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-		if _, ok := call.Extension(ratingsID); ok && call.Name() == "slow" {
+		if _, ok := call.Extension(ratingsID); ok && call.OwnName() == "slow" {
 			return mcpkit.NewExtensionResult("later", map[string]string{"ticket": "7"})
 		}
 		return next(ctx, call)
@@ -276,10 +276,7 @@ func TestItemsOfExtensionsAreReplacedAsAWhole(t *testing.T) {
 		mcpkit.NewTool("rate", func() string { return "2" }),
 		mcpkit.NewResource("ratings://all", "all", func() string { return "" }).Hidden().Size(7),
 	))
-	require.Equal(t, []string{
-		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}`,
-		`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{}}`,
-	}, p.take())
+	require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{}}`}, p.take(), "the list of tools is the same")
 	require.Contains(t, modern(t, first).result("tools/call", `{"name":"rate"}`), `"text":"2"`)
 	require.Contains(t, modern(t, second).result("tools/call", `{"name":"rate"}`), `"text":"2"`)
 	require.NotContains(t, modern(t, first).result("resources/list", `{}`), "ratings://all", "it is hidden")
@@ -308,15 +305,6 @@ func TestClientsOfAServerSubscribeToTheTopicsOfMountedServers(t *testing.T) {
 		top, middle, child := newServer(t, nil), newServer(t, nil), newServer(t, nil, mcpkit.Extend(r.extension()))
 		require.NoError(t, middle.Mount("m", child))
 		require.NoError(t, top.Mount("t", middle))
-		var refused string
-		child.Use(func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-				if call.Method() == refused {
-					return nil, mcpkit.Errorf("not you")
-				}
-				return next(ctx, call)
-			}
-		})
 		// listen returns the filter that the server acknowledges, and the notification of a change.
 		listen := func(srv *mcpkit.Server) (filter, changed string) {
 			sent := make(chan string, 10)
@@ -343,12 +331,6 @@ func TestClientsOfAServerSubscribeToTheTopicsOfMountedServers(t *testing.T) {
 			filter, changed := listen(srv)
 			require.Contains(t, filter, `"notifications":{"ratedTools":["slow"]}`)
 			require.Contains(t, changed, `"method":"notifications/ratings/changed"`)
-		}
-		refused = "subscriptions/listen"
-		for _, srv := range []*mcpkit.Server{middle, top} {
-			filter, changed := listen(srv)
-			require.Contains(t, filter, `"notifications":{}`)
-			require.Empty(t, changed)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func (r *Runner) Fleet() *fleet.Fleet { return r.to().fleet }
 
 // Fleet returns the fleet of the server that the client sent the request to, or nil. Middleware
 // shares state with it.
-func (c *Call) Fleet() *fleet.Fleet { return c.to().fleet }
+func (c *Call) Fleet() *fleet.Fleet { return c.server.fleet }
 
 // The kinds of messages between replicas.
 const (

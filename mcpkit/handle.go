@@ -23,7 +23,7 @@ import (
 func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context, req Req) (Resp, error)) error {
 	row, err := NewMethod(method, fn).row(s, nil)
 	if err == nil {
-		err = s.change(func(c *catalog) error { return c.addMethods(row) })
+		err = s.change(func(own *catalog) error { return own.addMethods(row) })
 	}
 	return prefixed("mcpkit: Handle: ", err)
 }

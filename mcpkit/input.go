@@ -153,7 +153,7 @@ func (c *Call) askModern(method string, params json.RawMessage, opts []AskOption
 	if c.finished {
 		return nil, errOver
 	}
-	value, err := c.questions().Ask(c.server.state.Owner, method, params, o.key)
+	value, err := c.questions().Ask(c.owner(), method, params, o.key)
 	if value == nil && err == nil {
 		err = ErrAsked
 	}
@@ -179,7 +179,7 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 		return result, err
 	}
 	next := rounds.State{
-		Method: c.req.Method, Name: c.sent, Expires: time.Now().Add(answerTime).Unix(), Round: c.asked.State.Round + 1, Begun: c.begun.UnixMilli(),
+		Method: c.req.Method, Name: c.name, Expires: time.Now().Add(answerTime).Unix(), Round: c.asked.State.Round + 1, Begun: c.begun.UnixMilli(),
 	}
 	requests := c.asked.Pending(&next)
 	if requests == nil {
@@ -188,8 +188,8 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 	if c.asked.State.Round >= MaxRounds {
 		if before, now, ok := c.asked.Changing(); ok {
 			warn = func() {
-				c.to().config.logger.WarnContext(c.ctx, "mcpkit: the text of a question changes from round to round, so that no answer fits it; leave out what changes, or fix it with mcpkit.Once",
-					"method", c.req.Method, "name", c.sent, "before", before, "now", now)
+				c.server.config.logger.WarnContext(c.ctx, "mcpkit: the text of a question changes from round to round, so that no answer fits it; leave out what changes, or fix it with mcpkit.Once",
+					"method", c.req.Method, "name", c.name, "before", before, "now", now)
 			}
 		}
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", MaxRounds)
@@ -198,11 +198,11 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 		return &InputRequiredResult{Requests: requests}, nil // the journal has the rest
 	}
 	next.Arguments, next.Principal, next.Ref = c.argumentsDigest(), c.principalDigest(), c.refLocked()
-	sealed, err := c.to().state.Seal(&next)
+	sealed, err := c.server.state.Seal(&next)
 	if err != nil {
 		return nil, err
 	}
-	warn = func() { c.to().warnOfRandomKey(c) }
+	warn = func() { c.server.warnOfRandomKey(c) }
 	return &InputRequiredResult{Requests: requests, state: sealed}, nil
 }
 
@@ -224,7 +224,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 		return f()
 	}
 	own := key
-	key = hex.EncodeToString(c.server.state.Owner[:4]) + ":" + key // mounted servers have keys of their own
+	key = hex.EncodeToString(c.owner()[:4]) + ":" + key // mounted servers have keys of their own
 	c.mu.Lock()
 	raw, ok := c.questions().KeptValue(key)
 	c.mu.Unlock()

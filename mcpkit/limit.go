@@ -57,7 +57,7 @@ func (c *Call) inTime(result Result, err error) (Result, error) {
 
 // An execution is a method that runs on a goroutine of its own.
 type execution struct {
-	call *Call         // in the server whose method it is
+	call *Call
 	done chan struct{} // closed when nothing is left of the method
 
 	result Result // set, with err, before done is closed
@@ -75,7 +75,6 @@ func (x *execution) begin() bool {
 	if l.lapsed {
 		return false
 	}
-	x.call.inside = x.call.around + 1
 	l.holds++
 	l.running++
 	return true
@@ -141,7 +140,7 @@ type timeLimit struct {
 	context.Context // derives from parent
 	cancel          context.CancelCauseFunc
 	parent          context.Context // of the request
-	call            *Call           // the call of the server that the client sent the request to
+	call            *Call
 
 	mu       sync.Mutex
 	holds    int32    // the response and the methods that have not returned

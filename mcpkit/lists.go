@@ -8,35 +8,33 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-func listTools(ctx context.Context, call *Call) (Result, error) {
-	return listOf(ctx, call, "tools", call.catalog.tools)
+func listTools(_ context.Context, call *Call) (Result, error) {
+	return listOf(call, "tools", call.catalog.tools)
 }
 
-func listPrompts(ctx context.Context, call *Call) (Result, error) {
-	return listOf(ctx, call, "prompts", call.catalog.prompts)
+func listPrompts(_ context.Context, call *Call) (Result, error) {
+	return listOf(call, "prompts", call.catalog.prompts)
 }
 
-func listResources(ctx context.Context, call *Call) (Result, error) {
-	return listOf(ctx, call, "resources", call.catalog.resources)
+func listResources(_ context.Context, call *Call) (Result, error) {
+	return listOf(call, "resources", call.catalog.resources)
 }
 
-func listTemplates(ctx context.Context, call *Call) (Result, error) {
-	return listOf(ctx, call, "resourceTemplates", call.catalog.templates)
+func listTemplates(_ context.Context, call *Call) (Result, error) {
+	return listOf(call, "resourceTemplates", call.catalog.templates)
 }
 
 // listOf answers a list request. Pages are not cached, so cursors that a client invents cost no
 // memory; each definition is encoded once for each version.
-func listOf[T item](ctx context.Context, call *Call, member string, r registry[T]) (Result, error) {
+func listOf[T item](call *Call, member string, l list[T]) (Result, error) {
 	after, err := cursor(call)
 	if err != nil {
 		return nil, err
 	}
-	refused := call.refusedGates(ctx)
-	page, next := r.page(call.principal, after, call.server.config.pageSize, refused)
-	return encodePage(call, member, page, next, r.personal || refused != nil)
+	page, next := l.page(call, after)
+	return encodePage(call, member, page, next, l.personal)
 }
 
 // encodePage encodes a page. next is the key that the next page begins after; "" on the last page.
@@ -78,10 +76,10 @@ func encodePage[T item](call *Call, member string, page []T, next string, person
 	return &listPage{append(b, '}')}, nil
 }
 
-// page returns up to size entries after a key that p may see, and the last key if there are more.
-// Entries behind refused gates are left out.
-func (r registry[T]) page(p *oauth.Principal, after string, size int, refused map[gate]bool) (page []T, next string) {
-	all := r.all()
+// page returns the entries after a key that the caller may see, as many as fit on a page, and the
+// last key if there are more.
+func (l list[T]) page(call *Call, after string) (page []T, next string) {
+	all, size := l.sorted, call.server.config.pageSize
 	start := 0
 	if after != "" {
 		start = sort.Search(len(all), func(i int) bool { return all[i].base().key > after })
@@ -89,7 +87,7 @@ func (r registry[T]) page(p *oauth.Principal, after string, size int, refused ma
 	page = make([]T, 0, min(size, len(all)-start))
 	for _, it := range all[start:] {
 		e := it.base()
-		if e.hidden || !e.visible(p) || refused != nil && e.refusedBy(refused) {
+		if e.hidden || !call.sees(e) {
 			continue
 		}
 		if len(page) == size {

@@ -95,7 +95,7 @@ func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
 		if err != nil {
 			data = jsonx.AppendString(nil, r.Message) // the message is sent even if an attribute does not encode
 		}
-		h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.sent, Data: data})
+		h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.name, Data: data})
 	}
 	if own := h.server(); own.Enabled(ctx, r.Level) {
 		return own.Handle(ctx, r)

@@ -37,19 +37,19 @@ type feature struct {
 
 var (
 	featureTools = &feature{
-		has: func(c *catalog) bool { return c.offersAll || c.tools.len() > 0 },
+		has: func(c *catalog) bool { return c.offersAll || len(c.tools.sorted) > 0 },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Tools = &protocol.ListCapability{ListChanged: true}
 		},
 	}
 	featurePrompts = &feature{
-		has: func(c *catalog) bool { return c.offersAll || c.prompts.len() > 0 },
+		has: func(c *catalog) bool { return c.offersAll || len(c.prompts.sorted) > 0 },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Prompts = &protocol.ListCapability{ListChanged: true}
 		},
 	}
 	featureResources = &feature{
-		has: func(c *catalog) bool { return c.offersAll || c.resources.len()+c.templates.len() > 0 },
+		has: func(c *catalog) bool { return c.offersAll || len(c.resources.sorted)+len(c.templates.sorted) > 0 },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Resources = &protocol.ResourcesCapability{ListChanged: true, Subscribe: true}
 		},
@@ -128,8 +128,7 @@ func (row *methodRow) offered(c *catalog, v protocol.Version) bool {
 	return !row.notification && v >= row.from && (row.until == "" || v <= row.until) && (row.feature == nil || row.feature.has(c))
 }
 
-// with returns the row with another handler, for a call that does not end in the server that it is
-// in.
+// with returns the row with another handler.
 func (row *methodRow) with(h Handler) *methodRow {
 	other := *row
 	other.handle = h

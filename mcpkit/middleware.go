@@ -30,7 +30,6 @@ func (s *Server) Use(mw ...Middleware) {
 	defer s.mu.Unlock()
 	chain := wrap("", *s.chain.Load(), mw)
 	s.chain.Store(&chain)
-	s.hasMiddleware.Store(true)
 }
 
 func checkMiddleware(where string, mw []Middleware) error {
@@ -61,10 +60,17 @@ func wrap(where string, h Handler, use []Middleware) Handler {
 	return h
 }
 
-// dispatch is the innermost handler: the method itself. It turns a panic into an error, so that all
-// middleware sees it.
-func dispatch(ctx context.Context, call *Call) (result Result, err error) {
+// dispatch is the innermost handler: the method itself, or what a call of a server that s is mounted
+// in does here. It turns a panic into an error, so that all middleware sees it.
+func (s *Server) dispatch(ctx context.Context, call *Call) (result Result, err error) {
 	defer recoverAs(&err)
+	if call.server != s {
+		h, ok := ctx.Value(withinKey{s}).(Handler)
+		if !ok {
+			return nil, errors.New("mcpkit: middleware passed on a context that does not derive from its own")
+		}
+		return h(ctx, call)
+	}
 	if call.refusal != nil {
 		return nil, call.refusal
 	}

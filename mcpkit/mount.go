@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/toolname"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/family"
-	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -18,7 +17,9 @@ type mount struct {
 	parent, child *Server
 	prefix        string
 	around        []Middleware
-	site          string // who mounted it, for errors: `mounted as "billing" (main.go:12)`
+	allow         []allowFunc
+	site          string        // who mounted it, for errors: `mounted as "billing" (main.go:12)`
+	entries       map[item]item // those of the parent by those of the child; guarded by parent.registering
 }
 
 // Mount makes the tools, prompts, resources, own methods (see [Handle]) and extensions of other part
@@ -27,46 +28,21 @@ type mount struct {
 // "billing_refund" of "refund", and "" leaves the names unchanged. Resources keep their URIs, since
 // results and links contain them.
 //
-// A call passes the middleware of s, then that of [Around], then that of other, and the limits and
-// tags of other apply. Middleware and methods of other see the names of other. Lists, completions
-// and subscriptions also pass the middleware of other, and what it refuses is left out. initialize,
-// server/discover, ping and logging/setLevel pass only the middleware of s. The options of s decide
-// which errors callers see.
+// A call, a completion or a subscription passes the middleware of s, then that of [Around], then
+// that of other, and the limits and tags of other apply. [Call.Name] is the name in s everywhere;
+// [Call.OwnName] is that in the server that registered it. The other options of s apply: its logger,
+// its limits, which errors callers see. Other methods pass only the middleware of s.
 //
-// If a name, URI or method exists already, nothing is mounted, and the error names both places.
-// Later, other refuses to register what would collide in s. Scopes need [Authenticated] or
-// [TrustLocal] on s.
+// What exists in s or in an earlier mount stays: a tool, prompt, resource or method of other with the
+// same name or URI is left out, and the log names both places. A URI that an earlier server has a
+// template for is answered there. Scopes need [Authenticated] or [TrustLocal] on s, or Mount returns
+// an error, as it does if another mounted server has the same extension with methods or topics: give
+// the extension to s instead.
 //
 // Starting s starts other, and closing s closes it. other may also be served by itself and be
 // mounted in several servers, but not within itself.
 func (s *Server) Mount(prefix string, other *Server, opts ...MountOption) error {
 	return s.mount(&mount{parent: s, child: other, prefix: prefix, site: mountSite(prefix)}, opts)
-}
-
-func (s *Server) mount(m *mount, opts []MountOption) error {
-	other := m.child
-	if err := m.check(opts); err != nil {
-		return err
-	}
-	unlock := family.LockBoth(s.family, other.family)
-	if other.contains(s) {
-		unlock(false)
-		return m.fault("a server cannot be mounted within itself")
-	}
-	var p plan
-	err := p.apply(s, func(c *catalog) error { return m.mirror(c, &catalog{}, other.catalog.Load()) })
-	if err == nil {
-		other.followers.add(m)
-		s.mounts.add(m)
-		p.store()
-	}
-	unlock(err == nil)
-	if err != nil {
-		return err
-	}
-	s.life.add(other)
-	p.announce()
-	return nil
 }
 
 // MustMount is like [Server.Mount], but panics with the error.
@@ -77,6 +53,26 @@ func (s *Server) MustMount(prefix string, other *Server, opts ...MountOption) {
 }
 
 func mountSite(prefix string) string { return calledFrom(fmt.Sprintf("mounted as %q", prefix)) }
+
+// mounting is held by Mount, so that two servers are not mounted in each other at the same time.
+var mounting sync.Mutex
+
+func (s *Server) mount(m *mount, opts []MountOption) error {
+	mounting.Lock()
+	defer mounting.Unlock()
+	if err := m.check(opts); err != nil {
+		return err
+	}
+	other := m.child
+	other.registering.Lock()
+	other.parents = append(slices.Clip(other.parents), m)
+	other.registering.Unlock()
+	s.life.add(other)
+	s.registering.Lock()
+	s.mounts = append(slices.Clip(s.mounts), m)
+	s.publish()
+	return nil
+}
 
 func (m *mount) fault(format string, args ...any) error {
 	return &reflectx.Error{Site: "mcpkit: Mount: " + m.site, Msg: fmt.Sprintf(format, args...)}
@@ -94,70 +90,123 @@ func (m *mount) check(opts []MountOption) error {
 			return m.fault("prefix: %v", err)
 		}
 	}
-	for _, o := range opts {
-		m.around = append(m.around, o.wrap()...)
+	if m.child.contains(m.parent) {
+		return m.fault("a server cannot be mounted within itself")
 	}
-	return checkMiddleware("Around", m.around)
+	for _, o := range opts {
+		o.mount(m)
+	}
+	if err := checkMiddleware("Around", m.around); err != nil {
+		return err
+	}
+	child, parent := m.child.catalog.Load(), m.parent.catalog.Load()
+	for _, name := range slices.Sorted(maps.Keys(child.methods)) {
+		if known := parent.methods[name]; child.methods[name].source != nil && known != nil && known.source != m.parent && known.source != nil {
+			return m.fault("the method %q is registered already%s", name, known.by)
+		}
+	}
+	for _, t := range child.topics {
+		if known := parent.topic(t.member); known != nil && known.Topic != t.Topic && known.mounted {
+			return m.fault("another mounted server has a topic with the member %q already", t.member)
+		}
+	}
+	if faults := m.parent.checkScopes(child.items()); faults != nil {
+		return m.fault("%v", faults)
+	}
+	return nil
 }
 
 // contains reports whether other is s or is mounted in it, directly or indirectly.
 func (s *Server) contains(other *Server) bool {
-	return s == other || slices.ContainsFunc(s.mounts.all(), func(m *mount) bool { return m.child.contains(other) })
+	s.registering.Lock()
+	mounts := slices.Clip(s.mounts)
+	s.registering.Unlock()
+	return s == other || slices.ContainsFunc(mounts, func(m *mount) bool { return m.child.contains(other) })
 }
 
-// mirror replaces the entries of the mount in c, the catalog of the parent, by the entries of next.
-// Lists that are equal in both catalogs of the child stay unchanged.
-func (m *mount) mirror(c *catalog, old, next *catalog) error {
-	d := mirrored(nil, m, &c.tools, old.tools, next.tools, m.tool)
-	d = mirrored(d, m, &c.prompts, old.prompts, next.prompts, m.prompt)
-	d = mirrored(d, m, &c.resources, old.resources, next.resources, m.resource)
-	d = mirrored(d, m, &c.templates, old.templates, next.templates, m.resource)
-	if err := checkMirrored(d); err != nil {
-		return err
+// merge returns the catalog of what is registered on the server and of what is mounted. The caller
+// holds registering.
+func (s *Server) merge() *catalog {
+	c := *s.own
+	c.speakers = []speaker{{c.resources.byKey, c.templates.sorted}}
+	c.leftOut = map[string]bool{}
+	for _, m := range s.mounts {
+		m.addTo(&c, m.child.catalog.Load())
 	}
-	if faults := m.parent.checkScopes(d); faults != nil {
-		return faults
+	c.logs, c.completes = false, false
+	for _, it := range c.items() {
+		c.logs = c.logs || it.base().logs
+		c.completes = c.completes || it.completes()
 	}
-	if err := c.add(d); err != nil {
-		return err
-	}
-	return m.mirrorMethods(c, old, next)
+	return &c
 }
 
-// mirrored removes the entries of the mount from r, and appends those to add in their place to d.
-// Entries that stay are used again, with their encoded JSON.
-func mirrored[T item](d draft, m *mount, r *registry[T], old, next registry[T], mirror func(T) T) draft {
-	if old.view == next.view {
-		return d
+// addTo adds what the child has to c, the catalog of the parent that is being made.
+func (m *mount) addTo(c, child *catalog) {
+	known := m.entries
+	m.entries = map[item]item{}
+	addMounted(m, c, known, &c.tools, "tool", child.tools, m.tool)
+	addMounted(m, c, known, &c.prompts, "prompt", child.prompts, m.prompt)
+	addMounted(m, c, known, &c.resources, "resource", child.resources, m.resource)
+	addMounted(m, c, known, &c.templates, "resource template", child.templates, m.resource)
+	for _, inner := range child.speakers {
+		outer := speaker{resources: map[string]*resource{}}
+		for uri, r := range inner.resources {
+			if it, ok := c.resources.byKey[uri]; ok && it.inner == item(r) {
+				outer.resources[uri] = it
+			}
+		}
+		for _, r := range inner.templates {
+			if it, ok := c.templates.byKey[r.key]; ok && it.inner == item(r) {
+				outer.templates = append(outer.templates, it)
+			}
+		}
+		c.speakers = append(c.speakers, outer)
 	}
-	known := map[item]T{}
-	for _, it := range r.added {
-		if e := it.base(); e.from == m {
-			known[e.inner] = it
+	for _, d := range child.extensions {
+		_ = c.declare(d) // a server that has the extension itself, or from an earlier mount, has declared it
+	}
+	for _, t := range child.topics {
+		t.mounted = true
+		if known := c.topic(t.member); known == nil {
+			c.topics = append(slices.Clip(c.topics), t)
+		} else if known.Topic != t.Topic {
+			c.leftOut[fmt.Sprintf("the topic %q, %s: the server has one already", t.member, m.site)] = true
 		}
 	}
-	r.remove(func(e *entry) bool { return e.from == m })
-	for _, inner := range next.all() {
-		it, ok := known[inner]
+	m.addMethods(c, child)
+}
+
+// addMounted adds the entries of one kind to those of the parent. Entries that the parent has known
+// are used again, with their encoded JSON.
+func addMounted[T item](m *mount, c *catalog, known map[item]item, to *list[T], what string, child list[T], wrap func(inner T) T) {
+	var items []T
+	for _, inner := range child.sorted {
+		it, ok := known[inner].(T)
 		if !ok {
-			it = mirror(inner)
+			it = wrap(inner)
 		}
-		d = append(d, it)
+		m.entries[inner] = it
+		if err := toolname.Check(it.base().key); err != nil && it.base().key != inner.base().key {
+			c.leftOut[fmt.Sprintf("%s %q, %s: %v", what, it.base().key, it.base().site, err)] = true
+			continue
+		}
+		items = append(items, it)
 	}
-	return d
+	*to = to.with(items, func(old, it T) {
+		c.leftOut[fmt.Sprintf("%s %q is registered by %s and by %s; the first one stays", what, it.base().key, old.base().site, it.base().site)] = true
+	})
 }
 
 // entry returns the parent's entry for one of the child.
 func (m *mount) entry(inner item) entry {
-	e := inner.base()
-	outer := entry{
-		key: e.key, site: fmt.Sprintf("%s, %s", e.site, m.site), scopes: e.scopes, tags: e.tags, hidden: e.hidden,
-		logs: e.logs, overdue: new(overdueCount), secrets: e.secrets, wire: e.wire, from: m, inner: inner, stepUp: m.parent.config.stepUp,
-	}
-	outer.run = wrap("Around: ", func(ctx context.Context, call *Call) (Result, error) {
-		return m.enter(ctx, call, inner, call.row)
-	}, m.around)
-	return outer
+	e := *inner.base()
+	e.site += ", " + m.site
+	e.allow = m.parent.config.allow
+	e.restricted = e.restricted || len(m.allow) > 0 || len(e.allow) > 0
+	e.from, e.inner = m, inner
+	e.run = wrap("Around: ", m.within(inner.base().answer), m.around)
+	return e
 }
 
 // name returns the parent's name for a name of the child.
@@ -169,23 +218,25 @@ func (m *mount) name(name string) string {
 }
 
 func (m *mount) tool(inner *tool) *tool {
-	t := &tool{entry: m.entry(inner), def: inner.def, members: inner.members, headers: inner.headers, raw: inner.raw}
+	t := *inner
+	t.entry = m.entry(inner)
 	t.key = m.name(inner.key)
 	t.def.Name = t.key
 	if t.key != inner.key {
 		t.setToolWire()
 	}
-	return t
+	return &t
 }
 
 func (m *mount) prompt(inner *prompt) *prompt {
-	p := &prompt{entry: m.entry(inner), def: inner.def, complete: inner.complete, raw: inner.raw}
+	p := *inner
+	p.entry = m.entry(inner)
 	p.key = m.name(inner.key)
 	p.def.Name = p.key
 	if p.key != inner.key {
 		p.setPromptWire()
 	}
-	return p
+	return &p
 }
 
 func (m *mount) resource(inner *resource) *resource {
@@ -194,101 +245,62 @@ func (m *mount) resource(inner *resource) *resource {
 	return &r
 }
 
-// checkMirrored checks names after the prefix was added.
-func checkMirrored(d draft) error {
-	var faults reflectx.Errors
-	for _, it := range d {
-		if _, isResource := it.(*resource); isResource {
-			continue
+// addMethods gives c the methods that were added to the child. They cannot be removed.
+func (m *mount) addMethods(c, child *catalog) {
+	for _, name := range slices.Sorted(maps.Keys(child.methods)) {
+		row := child.methods[name]
+		if row.source == nil {
+			continue // of the protocol
 		}
-		e := it.base()
-		if err := toolname.Check(e.key); err != nil {
-			faults = append(faults, &reflectx.Error{Site: e.site, Msg: err.Error()})
+		outer := row.with(m.within(row.handle))
+		outer.source, outer.by = m, ", by the server "+m.site
+		if err := c.addMethods(outer); err != nil {
+			c.leftOut[fmt.Sprintf("a method of the server %s: %v", m.site, err)] = true
 		}
 	}
-	return joinFaults(faults)
 }
 
-// mirrorMethods gives c the methods, topics and extensions that were added to the child. They cannot
-// be removed.
-func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
-	for _, d := range next.extensions[len(old.extensions):] {
-		_ = c.declare(d) // a server that has the extension itself, or from another mount, has declared it
-	}
-	for _, t := range next.topics[len(old.topics):] {
-		t.from = m
-		if err := c.addTopic(t); err != nil {
-			return m.fault("%v", err)
+// withinKey is the key of the handler that a context brings to the inside of a server's middleware.
+type withinKey struct{ server *Server }
+
+// within returns h inside the middleware of the child.
+func (m *mount) within(h Handler) Handler {
+	s := m.child
+	return func(ctx context.Context, call *Call) (Result, error) {
+		if err := s.awaitStart(ctx); err != nil {
+			return nil, fmt.Errorf("mcpkit: %s did not start: %w", m.site, err)
 		}
+		return (*s.chain.Load())(context.WithValue(ctx, withinKey{s}, h), call)
 	}
-	if len(next.methods) == len(old.methods) {
-		return nil
-	}
-	var rows []*methodRow
-	for _, name := range slices.Sorted(maps.Keys(next.methods)) { // so that the error is always the same
-		row, known := next.methods[name], c.methods[name]
-		if row.source == nil || old.methods[name] != nil || known != nil && known.source == m {
-			continue
-		}
-		outer := row.with(func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, nil, row) })
-		outer.source, outer.by, outer.overdue = m, ", by the server "+m.site, new(overdueCount)
-		rows = append(rows, outer)
-	}
-	if err := c.addMethods(rows...); err != nil {
-		return m.fault("%v", err)
-	}
-	return nil
 }
 
-// enter implements [gate]: it answers a call of the parent with the child, whose middleware runs
-// around the row's handler.
-func (m *mount) enter(ctx context.Context, outer *Call, target item, row *methodRow) (Result, error) {
-	if err := m.child.awaitStart(ctx); err != nil {
-		return nil, fmt.Errorf("mcpkit: %s did not start: %w", m.site, err)
+// through returns h inside the middleware of the servers that the entry is mounted from.
+func (e *entry) through(h Handler) Handler {
+	if e.from == nil {
+		return h
 	}
-	inner := &Call{
-		request: outer.request, server: m.child, catalog: m.child.catalog.Load(), row: row,
-		name: outer.name, vars: outer.vars,
-	}
-	outer.limit.mu.Lock()
-	inner.around, inner.inside = outer.inside, outer.inside
-	outer.limit.mu.Unlock()
-	if kept := outer.values.Load(); kept != nil {
-		inner.values.Store(kept)
-	}
-	if target != nil {
-		inner.entry, inner.target = target.base(), target
-		if _, isResource := target.(*resource); !isResource && outer.name != "" {
-			inner.name = inner.entry.key
-		}
-	}
-	if row.method == protocol.MethodSubscriptionsListen {
-		_ = findListened(inner) // finds no faults
-	}
-	inner.within(ctx)
-	return m.child.run(inner)
+	return e.from.within(e.inner.base().through(h))
 }
 
-// through runs h inside the middleware of the servers that the target of the call is mounted from,
-// the outermost first.
-func (c *Call) through(ctx context.Context, h Handler) (Result, error) {
-	if c.entry == nil || c.entry.from == nil {
-		return h(ctx, c)
+// nameIn returns the name of the entry, one of outer, in the server s that it is mounted from; ""
+// if it does not come from s.
+func (e *entry) nameIn(outer, s *Server) string {
+	for outer != s {
+		if e.from == nil {
+			return ""
+		}
+		outer, e = e.from.child, e.inner.base()
 	}
-	return c.entry.from.enter(ctx, c, c.entry.inner, c.row.with(func(ctx context.Context, inner *Call) (Result, error) {
-		return inner.through(ctx, h)
-	}))
+	return e.key
 }
 
 // showing returns the servers of a name, given by its digest, in which s is mounted, directly or
 // indirectly, so that its tool has another name there.
-func (s *Server) showing(tool string, server []byte, as string) []*Server {
-	var found []*Server
-	for _, f := range s.followers.all() {
-		m, ok := f.(*mount)
-		if !ok {
-			continue
-		}
+func (s *Server) showing(tool string, server []byte, as string) (found []*Server) {
+	s.registering.Lock()
+	parents := slices.Clip(s.parents)
+	s.registering.Unlock()
+	for _, m := range parents {
 		name := m.name(tool)
 		if name == as && bytes.Equal(m.parent.state.Owner, server) {
 			found = append(found, m.parent)
@@ -296,100 +308,4 @@ func (s *Server) showing(tool string, server []byte, as string) []*Server {
 		found = append(found, m.parent.showing(name, server, as)...)
 	}
 	return found
-}
-
-// guarded reports whether s, or a server that is mounted in it, has middleware.
-func (s *Server) guarded() bool {
-	return s.hasMiddleware.Load() || slices.ContainsFunc(s.mounts.all(), func(m *mount) bool { return m.child.guarded() })
-}
-
-// refusedGates asks the middleware of mounted servers whether the call may list their entries, and
-// returns those that refuse.
-func (c *Call) refusedGates(ctx context.Context) map[gate]bool {
-	var refused map[gate]bool
-	for _, m := range c.server.mounts.all() {
-		if !m.child.guarded() {
-			continue
-		}
-		if refused == nil {
-			refused = map[gate]bool{}
-		}
-		m.askToList(ctx, c, refused)
-	}
-	if len(refused) == 0 {
-		return nil
-	}
-	return refused
-}
-
-// askToList runs the middleware of the child, and of what is mounted in it, around an empty
-// handler.
-func (m *mount) askToList(ctx context.Context, c *Call, refused map[gate]bool) {
-	reached := false
-	_, err := m.enter(ctx, c, nil, c.row.with(func(ctx context.Context, inner *Call) (Result, error) {
-		reached = true
-		maps.Copy(refused, inner.refusedGates(ctx))
-		return emptyResult, nil
-	}))
-	// Middleware that answers by itself also refuses.
-	if err != nil || !reached {
-		refused[m] = true
-	}
-}
-
-// refusedBy reports whether the entry comes from one of the mounts, directly or indirectly.
-func (e *entry) refusedBy(mounts map[gate]bool) bool {
-	for e.from != nil {
-		if mounts[e.from] {
-			return true
-		}
-		e = e.inner.base()
-	}
-	return false
-}
-
-// listenThrough runs h, which holds the request open, inside the middleware of mounted servers. If
-// one refuses, the listener is not notified of the resources and topics of that server.
-func (c *Call) listenThrough(ctx context.Context, l *listener, h Handler) (Result, error) {
-	return c.listenThroughAll(ctx, c.server.mounts.all(), l, h)
-}
-
-func (c *Call) listenThroughAll(ctx context.Context, mounts []*mount, l *listener, h Handler) (Result, error) {
-	if len(mounts) == 0 {
-		return h(ctx, c)
-	}
-	m := mounts[0]
-	rest := func(ctx context.Context) (Result, error) { return c.listenThroughAll(ctx, mounts[1:], l, h) }
-	if !m.child.guarded() {
-		return rest(ctx)
-	}
-	reached := false
-	result, err := m.enter(ctx, c, nil, c.row.with(func(ctx context.Context, inner *Call) (Result, error) {
-		reached = true
-		return inner.listenThrough(ctx, l, func(ctx context.Context, _ *Call) (Result, error) { return rest(ctx) })
-	}))
-	if reached {
-		return result, err
-	}
-	l.filter.ResourceSubscriptions = slices.DeleteFunc(l.filter.ResourceSubscriptions, func(uri string) bool {
-		match, _ := c.catalog.findResource(c.principal, uri)
-		return match.resource != nil && match.resource.from == m
-	})
-	for _, t := range c.catalog.topics {
-		if t.from == m {
-			delete(l.topics, t.Topic)
-		}
-	}
-	return rest(ctx)
-}
-
-// follow applies a change of the child to the parent.
-func (m *mount) follow(p *plan, old, next *catalog) error {
-	return p.apply(m.parent, func(c *catalog) error { return m.mirror(c, old, next) })
-}
-
-// updated notifies the clients of the parent that a resource of the child has changed.
-func (m *mount) updated(uri string) bool {
-	match, _ := m.parent.catalog.Load().findResource(nil, uri)
-	return match.resource != nil && match.resource.from == m && m.parent.ResourceUpdated(uri)
 }

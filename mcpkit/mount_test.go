@@ -1,6 +1,7 @@
 package mcpkit_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,7 +61,7 @@ func TestAMountedServerIsPartOfTheOther(t *testing.T) {
 		require.Equal(t, []string{"guide", "hall_blurb"}, names(t, p, "prompts/list", "prompts", "name"))
 		require.Equal(t, []string{"shelf://index"}, names(t, p, "resources/list", "resources", "uri"))
 		require.Equal(t, []string{"shelf://book/{title}", "ticket://{id}"}, names(t, p, "resources/templates/list", "resourceTemplates", "uriTemplate"))
-		require.Contains(t, p.result("tools/call", `{"name":"hall_take"}`), "taken as take")
+		require.Contains(t, p.result("tools/call", `{"name":"hall_take"}`), "taken as hall_take")
 		require.Contains(t, p.result("prompts/get", `{"name":"hall_blurb","arguments":{"title":"Emma"}}`), "a blurb of Emma")
 		require.Contains(t, p.result("resources/read", `{"uri":"shelf://index"}`), "the index")
 		require.Contains(t, p.result("resources/read", `{"uri":"shelf://book/Emma"}`), "the text of Emma")
@@ -80,50 +81,88 @@ func TestAnEmptyPrefixLeavesTheNames(t *testing.T) {
 func TestWhatCannotBeMountedIsRefusedAtOnce(t *testing.T) {
 	other := newServer(t, &library{})
 	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewTool("hall_take", func() {}), mcpkit.NewResource("shelf://index", "mine", func() string { return "" })))
 	deep := newServer(t, nil)
 	deep.MustMount("x", other)
 	scoped := newServer(t, nil, mcpkit.Authenticated())
 	require.NoError(t, scoped.Add(mcpkit.NewTool("open", func() {}).Scopes("a")))
-	long := newServer(t, nil)
-	require.NoError(t, long.Add(mcpkit.NewTool(strings.Repeat("n", 128), func() {})))
+	first, second := newServer(t, nil, mcpkit.Extend(newRatings().extension())), newServer(t, nil, mcpkit.Extend(newRatings().extension()))
+	srv.MustMount("first", first)
 	for name, test := range map[string]struct {
 		err  error
 		want []string
 	}{
-		"what is there already": {srv.Mount("hall", other), []string{
-			`tool "hall_take" is registered twice, by mcpkit: tool "hall_take" (mount_test.go:`, `library.Take (mount_test.go:`, `), mounted as "hall" (mount_test.go:`,
-			`resource "shelf://index" is registered twice, by mcpkit: resource`}},
-		"itself":                      {srv.Mount("me", srv), []string{`mcpkit: Mount: mounted as "me" (mount_test.go:`, `a server cannot be mounted within itself`}},
-		"what it is within":           {other.Mount("y", deep), []string{`a server cannot be mounted within itself`}},
-		"nothing":                     {srv.Mount("n", nil), []string{`the server to mount is nil`}},
-		"a bad prefix":                {srv.Mount("a b", other), []string{`prefix: name "a b" contains ' '; blanks and control characters are not allowed`}},
-		"a name that gets too long":   {srv.Mount("p", long), []string{`has 130 characters; 1 to 128 are allowed`}},
-		"scopes that nobody asks for": {srv.Mount("s", scoped), []string{`mcpkit: tool "open" (mount_test.go:`, `mounted as "s"`, `it demands the scopes "a", but nobody authenticates callers`}},
+		"itself":                       {srv.Mount("me", srv), []string{`mcpkit: Mount: mounted as "me" (mount_test.go:`, `a server cannot be mounted within itself`}},
+		"what it is within":            {other.Mount("y", deep), []string{`a server cannot be mounted within itself`}},
+		"nothing":                      {srv.Mount("n", nil), []string{`the server to mount is nil`}},
+		"a bad prefix":                 {srv.Mount("a b", other), []string{`prefix: name "a b" contains ' '; blanks and control characters are not allowed`}},
+		"scopes that nobody asks for":  {srv.Mount("s", scoped), []string{`mcpkit: tool "open" (mount_test.go:`, `mounted as "s"`, `it demands the scopes "a", but nobody authenticates callers`}},
+		"an extension that is mounted": {srv.Mount("second", second), []string{`mounted as "second"`, `the method "ratings/get" is registered already, by the server mounted as "first" (mount_test.go:`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Error(t, test.err)
 			for _, want := range test.want {
-				require.Contains(t, strings.Replace(test.err.Error(), "library.", "library.", 1), want)
+				require.Contains(t, test.err.Error(), want)
 			}
 		})
 	}
-	require.Equal(t, []string{"hall_take"}, names(t, modern(t, srv), "tools/list", "tools", "name"), "and nothing was mounted")
+	require.EqualError(t, modern(t, srv).fails("tools/list", "{}"), `method "tools/list" is not offered (code -32601)`, "and nothing was mounted")
 }
 
-func TestWhatWouldCollideLaterIsRefusedWhereItIsRegistered(t *testing.T) {
-	srv, other, third := newServer(t, nil), newServer(t, nil), newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewTool("a_b_new", func() {})))
-	srv.MustMount("a", other)
-	other.MustMount("b", third)
-	err := third.Add(mcpkit.NewTool("new", func() {}), mcpkit.NewTool("fine", func() {}))
-	require.ErrorContains(t, err, `tool "a_b_new" is registered twice, by mcpkit: tool "a_b_new" (mount_test.go:`)
-	require.ErrorContains(t, err, `mounted as "b" (mount_test.go:`)
-	for _, s := range []*mcpkit.Server{other, third} {
-		require.EqualError(t, modern(t, s).fails("tools/list", "{}"), `method "tools/list" is not offered (code -32601)`, "nothing was registered anywhere")
-	}
-	require.NoError(t, third.Add(mcpkit.NewTool("fine", func() {})))
-	require.Equal(t, []string{"a_b_fine", "a_b_new"}, names(t, modern(t, srv), "tools/list", "tools", "name"))
+// speaks returns a server whose tool, exact URI and template say who it is.
+func speaks(t *testing.T, who string, items ...mcpkit.Item) *mcpkit.Server {
+	t.Helper()
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(items...))
+	say := func() string { return who }
+	require.NoError(t, srv.Add(mcpkit.NewTool("tool", say), mcpkit.NewPrompt("prompt", say), mcpkit.NewResource("x://exact", "x", say),
+		mcpkit.NewResource("x://{id}/y", "y", func(id string) string { return who })))
+	return srv
+}
+
+// What is there first stays, exact URIs and templates alike. Only what collides is left out, and the
+// log says so once.
+func TestEarlierServersSpeakFirst(t *testing.T) {
+	var log bytes.Buffer
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, srv.Add(mcpkit.NewTool("tool", func() string { return "own" }), mcpkit.NewResource("z://{+all}", "z", func(all string) string { return "own" })))
+	first := newServer(t, nil)
+	srv.MustMount("", first)
+	thief := speaks(t, "thief", mcpkit.NewTool("other", func() string { return "other" }), mcpkit.NewResource("z://mine", "z", func() string { return "thief" }),
+		mcpkit.NewResource("x://a/y", "y", func() string { return "thief" }))
+	srv.MustMount("", thief)
+	p := modern(t, srv)
+	read := func(uri string) string { return p.result("resources/read", `{"uri":"`+uri+`"}`) }
+	require.Contains(t, p.result("tools/call", `{"name":"tool"}`), `"text":"own"`)
+	require.Contains(t, p.result("tools/call", `{"name":"other"}`), `"text":"other"`)
+	require.Contains(t, read("z://mine"), `"text":"own"`, "a template of an earlier server is before a URI of a later one")
+	require.Contains(t, read("x://exact"), `"text":"thief"`)
+	require.Contains(t, read("x://a/y"), `"text":"thief"`)
+	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
+	require.Regexp(t, `tool \\"tool\\" is registered by mcpkit: tool \\"tool\\" \(mount_test\.go:\d+\) and by mcpkit: tool \\"tool\\" \(mount_test\.go:\d+\), mounted as \\"\\" \(mount_test\.go:\d+\); the first one stays`, log.String())
+
+	log.Reset()
+	say := func() string { return "first" }
+	require.NoError(t, first.Add(mcpkit.NewPrompt("prompt", say), mcpkit.NewResource("x://exact", "x", say), mcpkit.NewResource("x://{name}/y", "y", func(name string) string { return "first" })))
+	require.Contains(t, p.result("prompts/get", `{"name":"prompt"}`), "first", "the earlier mount speaks, although it came later")
+	require.Contains(t, read("x://exact"), `"text":"first"`)
+	require.Contains(t, read("x://a/y"), `"text":"first"`)
+	require.Equal(t, 2, strings.Count(log.String(), "level=WARN"), log.String())
+	log.Reset()
+	require.NoError(t, thief.Add(mcpkit.NewTool("more", func() {}), mcpkit.NewTool(strings.Repeat("n", 128), func() {})))
+	require.Empty(t, log.String())
+	require.True(t, first.RemovePrompts("prompt"))
+	require.True(t, srv.RemoveTools("tool"))
+	require.Contains(t, p.result("prompts/get", `{"name":"prompt"}`), "thief", "what was left out is there when its name is free")
+	require.Contains(t, p.result("tools/call", `{"name":"tool"}`), `"text":"thief"`)
+}
+
+func TestNamesThatGetTooLongAreLeftOut(t *testing.T) {
+	var log bytes.Buffer
+	srv, other := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil)))), newServer(t, nil)
+	require.NoError(t, other.Add(mcpkit.NewTool(strings.Repeat("n", 128), func() {}), mcpkit.NewTool("fine", func() {})))
+	srv.MustMount("p", other)
+	require.Equal(t, []string{"p_fine"}, names(t, modern(t, srv), "tools/list", "tools", "name"))
+	require.Contains(t, log.String(), "has 130 characters; 1 to 128 are allowed")
 }
 
 func TestChangesOfAMountedServerReachTheClientsOfTheOther(t *testing.T) {
@@ -172,16 +211,16 @@ var mountRequests = []struct {
 	{"tools/call", `{"name":"a_b_late"}`, "late"},
 	{"prompts/get", `{"name":"a_b_blurb","arguments":{"title":"x"}}`, "blurb"},
 	{"resources/read", `{"uri":"shelf://index"}`, "shelf://index"},
-	{"resources/read", `{"uri":"shelf://book/x"}`, "shelf://book/x"},
+	{"resources/read", `{"uri":"shelf://book/x"}`, "shelf://book/{title}"},
 	{"resources/subscribe", `{"uri":"shelf://index"}`, ""},
 	{"resources/unsubscribe", `{"uri":"shelf://index"}`, ""},
 	{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["shelf://index"]}}`, ""},
 	{"completion/complete", `{"ref":{"type":"ref/prompt","name":"a_b_blurb"},"argument":{"name":"title","value":""}}`, ""},
 	{"completion/complete", `{"ref":{"type":"ref/resource","uri":"shelf://book/{title}"},"argument":{"name":"title","value":""}}`, ""},
-	{"tools/list", `{}`, ""},
-	{"prompts/list", `{}`, ""},
-	{"resources/list", `{}`, ""},
-	{"resources/templates/list", `{}`, ""},
+	{"tools/list", `{}`, "-"},
+	{"prompts/list", `{}`, "-"},
+	{"resources/list", `{}`, "-"},
+	{"resources/templates/list", `{}`, "-"},
 	{"example.com/count", `{}`, ""},
 	{"server/discover", `{}`, "-"},
 	{"ping", `{}`, "-"},
@@ -196,7 +235,7 @@ func TestEachChainRunsOnceForEveryMethod(t *testing.T) {
 	note := func(server string) mcpkit.Middleware {
 		return func(next mcpkit.Handler) mcpkit.Handler {
 			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-				trace = append(trace, server+" "+call.Method()+" "+call.Name())
+				trace = append(trace, server+" "+call.Method()+" "+call.OwnName())
 				require.Same(t, call, mcpkit.CallFrom(ctx))
 				return next(ctx, call)
 			}
@@ -247,7 +286,8 @@ func TestEachChainRunsOnceForEveryMethod(t *testing.T) {
 	require.Greater(t, sent, 80)
 }
 
-// TestAGuardOfAMountedServerHoldsInTheOther refuses everything in the mounted server.
+// TestAGuardOfAMountedServerHoldsInTheOther refuses everything in the mounted server. What Authorize
+// refuses is not listed, either.
 func TestAGuardOfAMountedServerHoldsInTheOther(t *testing.T) {
 	srv, middle, other := newServer(t, nil), newServer(t, nil), newServer(t, &library{})
 	srv.MustMount("a", middle)
@@ -265,12 +305,7 @@ func TestAGuardOfAMountedServerHoldsInTheOther(t *testing.T) {
 			resp := p.rpc(t.Context(), p.request(r.method, r.params))
 			require.Contains(t, string(jsonrpc.AppendResponse(nil, resp)), "not you", "%s %s", r.method, r.params)
 		}
-		require.Equal(t, []string{"own"}, names(t, p, "tools/list", "tools", "name"))
-		require.Empty(t, names(t, p, "prompts/list", "prompts", "name"))
-		require.Equal(t, []string{"own://x"}, names(t, p, "resources/list", "resources", "uri"))
-		require.Empty(t, names(t, p, "resources/templates/list", "resourceTemplates", "uriTemplate"))
 	}
-	require.Contains(t, modern(t, srv).result("tools/list", "{}"), `"cacheScope":"private"`)
 
 	own := &listeningPeer{peer: modern(t, srv), said: make(chan string, 4)}
 	msg, bad := jsonrpc.Decode([]byte(own.request("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["shelf://index","own://x"]}}`)))
@@ -457,7 +492,7 @@ func TestMiddlewareOfAMountedServerSeesWhatTheOuterOneKept(t *testing.T) {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			call.Set(outer{}, call.Name()+" "+call.Target())
 			result, err := next(ctx, call)
-			require.Equal(t, "o_take o_take", call.Get(outer{}), "what is kept further in stays there")
+			require.Equal(t, "mine", call.Get(outer{}))
 			return result, err
 		}
 	})

@@ -61,6 +61,7 @@ type config struct {
 	authenticated  bool
 	stepUp         bool
 	local          *oauth.Principal // the principal of TrustLocal; nil: none
+	allow          []allowFunc
 }
 
 // registration is a service and its options.
@@ -69,6 +70,7 @@ type registration struct {
 	prefix  string
 	optIn   bool
 	around  []Middleware
+	allow   []allowFunc
 }
 
 // A ServeOption configures [Serve]. Every [Option] is one.
@@ -90,7 +92,7 @@ type ServiceOption interface {
 // A MountOption configures [Server.Mount].
 type MountOption interface {
 	ServiceOption
-	wrap() []Middleware
+	mount(*mount)
 }
 
 type serveOption func(*config) error
@@ -124,7 +126,7 @@ type around []Middleware
 
 func (o around) configure(c *config) error { o.register(&c.given); return nil }
 func (o around) register(r *registration)  { r.around = append(r.around, o...) }
-func (o around) wrap() []Middleware        { return o }
+func (o around) mount(m *mount)            { m.around = append(m.around, o...) }
 func (around) option()                     {}
 
 // Name sets the server's name and version. By default the name comes from the tags of the first

@@ -365,13 +365,14 @@ func TestReadersThatDoNotReturnAreOverdue(t *testing.T) {
 	})
 }
 
-// The limit of overdue methods is that of the mounted server, for its tools and its own methods.
-func TestOverdueMethodsOfAMountedServerCountThere(t *testing.T) {
+// The limit of overdue methods is that of the server that was called, for the tools and methods of
+// mounted servers, too.
+func TestOverdueMethodsOfAMountedServerCountInTheOther(t *testing.T) {
 	for name, method := range map[string]string{"tool": "tools/call", "method": "example.com/deaf"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				quiet := mcpkit.Logger(slog.New(slog.DiscardHandler))
-				child, srv := newServer(t, nil, quiet, mcpkit.MaxOverdue(2)), newServer(t, nil, quiet, mcpkit.MaxOverdue(1))
+				child, srv := newServer(t, nil, quiet, mcpkit.MaxOverdue(1)), newServer(t, nil, quiet, mcpkit.MaxOverdue(2))
 				released := make(chan struct{})
 				require.NoError(t, child.Add(mcpkit.NewTool("deaf", func() { <-released })))
 				require.NoError(t, mcpkit.Handle(child, "example.com/deaf", func(context.Context, map[string]any) (struct{}, error) {
@@ -390,12 +391,12 @@ func TestOverdueMethodsOfAMountedServerCountThere(t *testing.T) {
 				for n := range 2 {
 					require.Contains(t, call(), "timed out after 1s")
 					synctest.Wait()
-					require.Equal(t, n+1, child.Overdue())
+					require.Equal(t, n+1, srv.Overdue())
 				}
 				require.Contains(t, call(), "2 earlier calls of this are still running")
 				close(released)
 				synctest.Wait()
-				require.Zero(t, child.Overdue())
+				require.Zero(t, srv.Overdue())
 			})
 		})
 	}

@@ -118,7 +118,7 @@ func (e *entry) count(call *Call) error {
 	if e.calls == nil {
 		return nil
 	}
-	if s := call.to(); s.fleet != nil {
+	if s := call.server; s.fleet != nil {
 		s.warnOfRates.Do(func() { s.fleet.Logger().Warn(limits.PerReplica) })
 	}
 	if wait := e.calls.Take(callerOf(call), call.Round()); wait > 0 {

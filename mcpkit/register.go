@@ -59,6 +59,9 @@ func (s *Server) registerAll(regs []registration) error {
 		} else {
 			r.draft.wrap(reg.around)
 		}
+		for _, it := range r.draft {
+			it.base().allow = reg.allow
+		}
 		faults = append(faults, r.faults...)
 		all = append(all, r.draft...)
 	}

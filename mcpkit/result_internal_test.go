@@ -44,7 +44,7 @@ func TestResultsEncodeAsPackageProtocolEncodesThem(t *testing.T) {
 				continue
 			}
 			t.Run(test.name+", "+string(version), func(t *testing.T) {
-				call := &Call{request: &request{version: version}, server: s}
+				call := &Call{version: version, server: s}
 				object, err := jsonx.Marshal(test.protocol)
 				require.NoError(t, err)
 				want, err := call.wire().appendObject(nil, object, protocol.ResultComplete)
@@ -58,7 +58,7 @@ func TestResultsEncodeAsPackageProtocolEncodesThem(t *testing.T) {
 }
 
 func TestNilResultsDoNotEncode(t *testing.T) {
-	call := &Call{request: &request{version: protocol.V20260728}, server: MustNew(nil)}
+	call := &Call{version: protocol.V20260728, server: MustNew(nil)}
 	for _, result := range []Result{(*ToolResult)(nil), (*PromptResult)(nil), (*ResourceResult)(nil), (*ObjectResult)(nil), (*InputRequiredResult)(nil)} {
 		_, err := appendResult(nil, result, call.wire())
 		require.EqualError(t, err, "the result is a nil pointer", "%T", result)

@@ -59,7 +59,7 @@ func (r *Runner) Permits(p *oauth.Principal, tool string) bool {
 func (r *Runner) Logger() *slog.Logger { return r.to().config.logger }
 
 // A Run is a run of a tool outside of a request: what the method needs of the request that it
-// continues. It encodes to JSON, without the credential of the caller. Make one with [Call.Detach].
+// continues. It encodes to JSON, without the credential of the caller. Make one with [Runner.Detach].
 type Run struct {
 	// ID is the name of the work that the run is part of, such as that of a task.
 	ID string `json:"id"`
@@ -194,7 +194,7 @@ func (j *Journal) clone() *Journal {
 // neither a header nor a session, notifications go nowhere, and questions end the run.
 func (c *Call) Run() *Run { return c.run }
 
-// Detached reports whether runs continue the call: see [Call.Detach]. Its result is then that of an
+// Detached reports whether runs continue the call: see [Runner.Detach]. Its result is then that of an
 // extension, and the result of the tool passes the middleware in a run.
 func (c *Call) Detached() bool {
 	c.mu.Lock()
@@ -202,10 +202,15 @@ func (c *Call) Detached() bool {
 	return c.detached
 }
 
-// Detach returns a [Run] that continues the call of a tool outside of its request, with the
-// answers and values of its rounds so far. The tag rate counts the call here, unless its method ran
+// Detach returns a [Run] that continues the call of a tool outside of its request, with the answers
+// and values of its rounds so far. The client may have called it in a server that the server of the
+// Runner is mounted in. The tag rate counts the call here, unless its method ran
 // in the request, and not in its runs: the error is a [*RateLimitError] if the caller made too many.
-func (c *Call) Detach(id string) (*Run, error) {
+func (r *Runner) Detach(c *Call, id string) (*Run, error) {
+	tool, called, err := r.called(c)
+	if err != nil {
+		return nil, err
+	}
 	if c.entry != nil && !c.counted.Load() {
 		if err := c.entry.count(c); err != nil {
 			return nil, err
@@ -215,16 +220,12 @@ func (c *Call) Detach(id string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	called, err := c.called()
-	if err != nil {
-		return nil, err
-	}
 	args := c.req.Param("arguments") // middleware changes them again
 	if jsonx.Kind(args) == 'n' {
 		args = nil // clients send null for no arguments
 	}
 	run := &Run{
-		ID: id, Tool: c.name, Called: called, Arguments: bytes.Clone(args), Version: c.version,
+		ID: id, Tool: tool, Called: called, Arguments: bytes.Clone(args), Version: c.version,
 		ClientInfo: c.ClientInfo(), Capabilities: capabilities,
 	}
 	if p := c.principal; p != nil {
@@ -244,16 +245,21 @@ func (c *Call) Detach(id string) (*Run, error) {
 	return run, nil
 }
 
-// called returns the tool that the client called, or nil if it is that of c.
-func (c *Call) called() (*CalledTool, error) {
-	if c.to() == c.server {
-		return nil, nil
+// called returns the name of the tool in the server of the Runner, and the tool that the client
+// called; nil if it is the same.
+func (r *Runner) called(c *Call) (tool string, called *CalledTool, err error) {
+	s := r.to()
+	if c.entry != nil {
+		tool = c.entry.nameIn(c.server, s)
 	}
-	called := &CalledTool{c.to().state.Owner, c.sent}
-	if _, err := c.server.entrance(c.name, called); err != nil {
-		return nil, fmt.Errorf("mcpkit: tool %q of a mounted server cannot run outside of its request: %w", c.sent, err)
+	if c.server == s || tool == "" {
+		return tool, nil, nil
 	}
-	return called, nil
+	called = &CalledTool{c.server.state.Owner, c.name}
+	if _, err := s.entrance(tool, called); err != nil {
+		return "", nil, fmt.Errorf("mcpkit: tool %q of a mounted server cannot run outside of its request: %w", c.name, err)
+	}
+	return tool, called, nil
 }
 
 // entrance returns the server through which runs of a tool go: the one that the client called.
@@ -423,7 +429,7 @@ func OnceKey(ctx context.Context, key string) string {
 		return ""
 	}
 	begun := strconv.AppendInt(nil, c.begun.UnixMilli(), 10)
-	return hex.EncodeToString(rounds.Digest(c.server.state.Owner, c.principalDigest(), []byte(c.Ref()), begun, []byte(key)))
+	return hex.EncodeToString(rounds.Digest(c.owner(), c.principalDigest(), []byte(c.Ref()), begun, []byte(key)))
 }
 
 // runPeer is the peer of a run: nobody.

@@ -71,7 +71,7 @@ func (d *detached) extension() mcpkit.Option {
 			if call.Run() != nil {
 				return next(ctx, call)
 			}
-			run, err := call.Detach("1")
+			run, err := d.runner.Detach(call, "1")
 			d.runs = append(d.runs, run)
 			if err != nil {
 				return nil, err

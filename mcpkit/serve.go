@@ -205,9 +205,6 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 		return nil
 	}
 	err := call.row.prepare(call)
-	if call.row.nameParam != "" {
-		call.sent = call.name
-	}
 	if err == nil {
 		err = call.demandScopes()
 	}
@@ -246,11 +243,17 @@ func (call *Call) checkNameless(header transport.Header, err *jsonrpc.Error) *js
 }
 
 // runTarget runs the tool, prompt or resource that prepare found.
-func runTarget(ctx context.Context, call *Call) (Result, error) {
-	if call.run == nil || !call.entry.timeoutByDefault {
-		call.SetTimeout(call.entry.timeout)
+func runTarget(ctx context.Context, call *Call) (Result, error) { return call.entry.answer(ctx, call) }
+
+// answer runs the method of the entry. That of a mounted server is run by its own entry.
+func (e *entry) answer(ctx context.Context, call *Call) (Result, error) {
+	if e.from != nil {
+		return e.run(ctx, call)
 	}
-	result, err := call.limited(ctx, call.entry.run)
+	if call.run == nil || !e.timeoutByDefault {
+		call.SetTimeout(e.timeout)
+	}
+	result, err := call.limited(ctx, e.run)
 	if _, late := err.(*TimeoutError); late { // even if it asked: it may still run
 		return nil, err
 	}

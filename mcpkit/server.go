@@ -11,7 +11,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/family"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -35,17 +34,18 @@ type Server struct {
 
 	about atomic.Pointer[introduction]
 
-	mu            sync.Mutex   // serialises changes of the chain
-	intercepts    []Middleware // of extensions; never changed after New
-	extended      extendedKeys // tags of extensions; never changed after New
-	chain         atomic.Pointer[Handler]
-	observers     atomic.Pointer[[]*Observer] // nil: none
-	hasMiddleware atomic.Bool
-	catalog       atomic.Pointer[catalog] // changed under the family's lock
+	mu         sync.Mutex   // serialises changes of the chain
+	intercepts []Middleware // of extensions; never changed after New
+	extended   extendedKeys // tags of extensions; never changed after New
+	chain      atomic.Pointer[Handler]
+	observers  atomic.Pointer[[]*Observer] // nil: none
 
-	family    *family.Family
-	mounts    list[*mount]   // mounted in this server
-	followers list[follower] // servers that this one is mounted in
+	registering sync.Mutex              // serialises changes of the catalog
+	own         *catalog                // what is registered on this server; guarded by registering
+	mounts      []*mount                // of other servers in this one; guarded by registering
+	replaced    ItemSet                 // of Replace
+	parents     []*mount                // of this server in others; guarded by registering
+	catalog     atomic.Pointer[catalog] // of own and mounts; stored with registering held
 
 	life    lifecycle
 	overdue atomic.Int64
@@ -64,8 +64,8 @@ type introduction struct {
 	encoded      json.RawMessage // info as JSON: every modern result carries it
 }
 
-// introduceAs sets what the server says about itself.
-func (s *Server) introduceAs(info protocol.Implementation, instructions string) {
+// Introduce sets what the server says about itself to clients that connect from now on.
+func (s *Server) Introduce(info protocol.Implementation, instructions string) {
 	encoded, _ := jsonx.Marshal(info) // strings and icons: always encodable
 	s.about.Store(&introduction{info, instructions, encoded})
 }
@@ -85,8 +85,8 @@ func newServer(c *config) (_ *Server, err error) {
 	source := reflectx.SourceDescriptions()
 	generated := newGeneratedDescriptions(source)
 	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)
-	s := &Server{config: c, descriptions: descriptions, generated: generated, injectable: injectable(c.providers), family: family.New()}
-	s.catalog.Store(&catalog{methods: coreMethods, offersAll: c.offersAll})
+	s := &Server{config: c, descriptions: descriptions, generated: generated, injectable: injectable(c.providers), own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
+	s.catalog.Store(s.merge())
 	if s.extended, err = c.toolTags(); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func newServer(c *config) (_ *Server, err error) {
 	if err := s.extendAll(c.extensions); err != nil {
 		return nil, err
 	}
-	chain := wrap(inExtensions, dispatch, s.intercepts)
+	chain := wrap(inExtensions, s.dispatch, s.intercepts)
 	s.chain.Store(&chain)
 	s.introduce()
 	s.state = rounds.NewSealer(c.stateKeys, s.about.Load().info.Name)
@@ -142,7 +142,7 @@ func (s *Server) introduce() {
 	if instructions == "" {
 		instructions = strings.Join(texts, "\n\n")
 	}
-	s.introduceAs(info, instructions)
+	s.Introduce(info, instructions)
 }
 
 func fillInfo(info *protocol.Implementation, a *annotation, t reflect.Type) {

@@ -163,7 +163,7 @@ func (s *Server) attempt(ctx context.Context) *attempt {
 // which tools have names that some clients refuse.
 func (s *Server) warnAtStart() {
 	var refused []string
-	for _, t := range s.catalog.Load().tools.all() {
+	for _, t := range s.catalog.Load().tools.sorted {
 		if !toolname.Portable(t.key) {
 			refused = append(refused, t.key)
 		}
@@ -187,13 +187,13 @@ func (s *Server) warnOfMissing() {
 			missing++
 		}
 	}
-	for _, t := range c.tools.all() {
+	for _, t := range c.tools.sorted {
 		count(t.def.Description)
 	}
-	for _, p := range c.prompts.all() {
+	for _, p := range c.prompts.sorted {
 		count(p.def.Description)
 	}
-	for _, r := range slices.Concat(c.resources.all(), c.templates.all()) {
+	for _, r := range slices.Concat(c.resources.sorted, c.templates.sorted) {
 		if !r.hidden { // clients do not see its description
 			count(r.def.Description + r.templateDef.Description)
 		}

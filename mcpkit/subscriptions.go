@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -55,14 +56,14 @@ type listenParams struct {
 // listen answers subscriptions/listen. It holds the request open and notifies the client until it
 // disconnects, its authentication expires, or the server stops.
 func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
-	l, err := newListener(call, p.Notifications)
+	l, err := newListener(ctx, call, p.Notifications)
 	if err != nil {
 		return nil, err
 	}
 	if err := l.takeTopics(ctx, call); err != nil {
 		return nil, err
 	}
-	return call.listenThrough(ctx, l, func(ctx context.Context, _ *Call) (Result, error) { return l.run(ctx, call) })
+	return l.run(ctx, call)
 }
 
 // run holds the request open.
@@ -95,7 +96,7 @@ func (l *listener) run(ctx context.Context, call *Call) (Result, error) {
 }
 
 // newListener returns a listener for the part of the filter that the server supports.
-func newListener(call *Call, filter *protocol.SubscriptionFilter) (*listener, error) {
+func newListener(ctx context.Context, call *Call, filter *protocol.SubscriptionFilter) (*listener, error) {
 	if filter == nil {
 		return nil, invalidParams("subscriptions/listen needs notifications, an object")
 	}
@@ -108,8 +109,8 @@ func newListener(call *Call, filter *protocol.SubscriptionFilter) (*listener, er
 	f.PromptsListChanged = f.PromptsListChanged && featurePrompts.has(c)
 	f.ResourcesListChanged = f.ResourcesListChanged && featureResources.has(c)
 	f.ResourceSubscriptions = slices.DeleteFunc(f.ResourceSubscriptions, func(uri string) bool {
-		_, ok := c.findResource(call.principal, uri)
-		return !ok
+		r := call.findVisible(uri).resource
+		return r == nil || call.follow(ctx, r, uri, func() error { return nil }) != nil
 	})
 	return &listener{
 		filter: f, principal: call.principal, wake: make(chan struct{}, 1),
@@ -221,17 +222,49 @@ func (n *listChanges) tell(changed [3]bool, tell func(lists [3]bool)) {
 func (s *Server) ResourceUpdated(uri string) (notified bool) {
 	s.tellReplicas(kindUpdated, uri)
 	notified = s.updatedHere(uri)
-	for _, f := range s.followers.all() {
-		notified = f.updated(uri) || notified
+	for _, p := range s.shownIn(uri) {
+		notified = p.ResourceUpdated(uri) || notified
 	}
 	return notified
+}
+
+// shownIn returns the servers in which this one is mounted and answers for the URI.
+func (s *Server) shownIn(uri string) (servers []*Server) {
+	s.registering.Lock()
+	parents := slices.Clip(s.parents)
+	s.registering.Unlock()
+	for _, m := range parents {
+		if r := m.parent.catalog.Load().findResource(uri).resource; r != nil && r.from == m {
+			servers = append(servers, m.parent)
+		}
+	}
+	return servers
+}
+
+// Subscribed reports whether a client of this replica has subscribed to the resource, here or in a
+// server in which this one is mounted.
+func (s *Server) Subscribed(uri string) bool {
+	for _, l := range s.listens.snapshot() {
+		if slices.Contains(l.filter.ResourceSubscriptions, uri) {
+			return true
+		}
+	}
+	for _, state := range s.sessions.snapshot() {
+		state.mu.Lock()
+		_, subscribed := slices.BinarySearch(state.subscriptions, uri)
+		state.mu.Unlock()
+		if subscribed {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.shownIn(uri), func(p *Server) bool { return p.Subscribed(uri) })
 }
 
 // updatedHere notifies the clients of this replica.
 func (s *Server) updatedHere(uri string) (notified bool) {
 	// The scopes that it needs, and those of the client, may have changed.
 	var scopes []string
-	if match, _ := s.catalog.Load().findResource(nil, uri); match.resource != nil {
+	if match := s.catalog.Load().findResource(uri); match.resource != nil {
 		scopes = match.resource.scopes
 	}
 	for _, l := range s.listens.snapshot() {
@@ -278,16 +311,39 @@ func (s *Server) tellSession(state *session, n *jsonrpc.Request) {
 // subscribe answers resources/subscribe (up to and including 2025-11-25).
 func subscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Result, error) {
 	uri := p.URI
-	if _, ok := call.catalog.findResource(call.principal, uri); !ok {
+	r := call.findVisible(uri).resource
+	if r == nil {
 		return nil, protocol.ResourceNotFound(call.version, uri)
 	}
-	return call.through(ctx, func(ctx context.Context, _ *Call) (Result, error) { return call.session.subscribe(ctx, uri) })
+	return emptyResult, call.follow(ctx, r, uri, func() error { return call.session.subscribe(ctx, uri) })
+}
+
+// errNotFollowed is the error of a subscription that middleware of a mounted server has answered.
+var errNotFollowed = errors.New("mcpkit: middleware of a mounted server answered a subscription")
+
+// follow makes a subscription to a resource, inside the middleware of the server that it is mounted
+// from: it begins to watch the resource, and calls keep.
+func (c *Call) follow(ctx context.Context, r *resource, uri string, keep func() error) error {
+	err := errNotFollowed
+	_, refused := r.through(func(ctx context.Context, _ *Call) (Result, error) {
+		if err = nil; r.subscribe != nil {
+			err = r.subscribe(ctx, uri)
+		}
+		if err == nil {
+			err = keep()
+		}
+		return emptyResult, err
+	})(ctx, c)
+	if refused != nil {
+		return refused
+	}
+	return err
 }
 
 // subscribe adds a subscription.
-func (state *session) subscribe(ctx context.Context, uri string) (Result, error) {
+func (state *session) subscribe(ctx context.Context, uri string) error {
 	if state == nil {
-		return emptyResult, nil // without a session the client cannot be notified, but it can read
+		return nil // without a session the client cannot be notified, but it can read
 	}
 	full := false
 	err := state.change(ctx, func() {
@@ -298,18 +354,15 @@ func (state *session) subscribe(ctx context.Context, uri string) (Result, error)
 			state.subscriptions = slices.Insert(state.subscriptions, i, uri)
 		}
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case full:
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has %d subscriptions, which is the most it may have", maxSubscriptions)
+	if full {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has %d subscriptions, which is the most it may have", maxSubscriptions)
 	}
-	return emptyResult, nil
+	return err
 }
 
 // unsubscribe answers resources/unsubscribe (up to and including 2025-11-25).
 func unsubscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Result, error) {
-	return call.through(ctx, func(ctx context.Context, _ *Call) (Result, error) {
+	h := func(ctx context.Context, _ *Call) (Result, error) {
 		state := call.session
 		if state == nil {
 			return emptyResult, nil
@@ -321,7 +374,11 @@ func unsubscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (
 				state.subscriptions = slices.Delete(state.subscriptions, i, i+1)
 			}
 		})
-	})
+	}
+	if call.entry != nil {
+		h = call.entry.through(h)
+	}
+	return h(ctx, call)
 }
 
 // decodeURI decodes the params of a request about a subscription to a resource.

@@ -7,7 +7,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
-	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -59,14 +58,14 @@ func findTool(call *Call) *jsonrpc.Error {
 // mayKnow reports whether the caller may know of the entry. If not, the caller gets the response
 // for an unknown name, and the log gets the scopes that the method needs and those of the caller.
 func (call *Call) mayKnow(e *entry) bool {
-	if e.visible(call.principal) {
+	if call.sees(e) {
 		return true
 	}
 	who, has := "", ""
 	if call.principal != nil {
 		who, has = call.principal.Subject, strings.Join(call.principal.Scopes, " ")
 	}
-	call.server.config.logger.WarnContext(call.ctx, "mcpkit: a call was refused because the caller lacks scopes; the caller got the response for an unknown name",
+	call.server.config.logger.WarnContext(call.ctx, "mcpkit: a call was refused by scopes or Authorize; the caller got the response for an unknown name",
 		"ref", call.Ref(), "method", call.row.method, "name", call.name, "scopes", strings.Join(e.scopes, " "), "callerScopes", has, "principal", who)
 	return false
 }
@@ -110,8 +109,8 @@ func findResource(call *Call) *jsonrpc.Error {
 	if len(call.name) > uritemplate.MaxURI {
 		return invalidParams("the uri has %d bytes; at most %d are allowed", len(call.name), uritemplate.MaxURI)
 	}
-	m, ok := call.catalog.findResource(call.principal, call.name)
-	if !ok && (m.resource == nil || !call.mayKnow(&m.resource.entry)) {
+	m := call.catalog.findResource(call.name)
+	if m.resource == nil || !call.mayKnow(&m.resource.entry) {
 		return protocol.ResourceNotFound(call.version, call.name)
 	}
 	call.matched(m)
@@ -129,7 +128,7 @@ func (c *Call) matched(m resourceMatch) {
 // findSubscribed finds the resource of a subscription for middleware. The method itself reports
 // faults.
 func findSubscribed(call *Call) *jsonrpc.Error {
-	if m, ok := call.catalog.findResource(call.principal, jsonx.String(call.req.Param("uri"))); ok {
+	if m := call.findVisible(jsonx.String(call.req.Param("uri"))); m.resource != nil {
 		call.matched(m)
 	}
 	return nil
@@ -144,10 +143,9 @@ func findListened(call *Call) *jsonrpc.Error {
 		if n++; n > maxSubscriptions {
 			break // too many: the method refuses all
 		}
-		if m, ok := call.catalog.findResource(call.principal, jsonx.String(uri)); ok {
+		if m := call.findVisible(jsonx.String(uri)); m.resource != nil {
 			e.tags = union(e.tags, m.resource.tags)
 			e.scopes = union(e.scopes, m.resource.scopes)
-			e.stepUp = e.stepUp || m.resource.stepUp
 		}
 	}
 	if e.tags != nil || e.scopes != nil {
@@ -191,34 +189,45 @@ type resourceMatch struct {
 	vars     uritemplate.Values
 }
 
-func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, bool) {
-	if r, ok := c.resources.get(uri); ok {
-		return resourceMatch{resource: r}, r.visible(p)
-	}
-	for _, t := range c.templates.all() {
-		// The first match counts for all callers: a wider template is not a way around scopes.
-		if values, ok := t.template.Match(uri); ok {
-			return resourceMatch{t, values}, t.visible(p)
+// findResource returns the resource that answers for the URI, if there is one. It is the same for all
+// callers: a wider template is not a way around scopes.
+func (c *catalog) findResource(uri string) resourceMatch {
+	for _, s := range c.speakers {
+		if r, ok := s.resources[uri]; ok {
+			return resourceMatch{resource: r}
+		}
+		for _, t := range s.templates {
+			if values, ok := t.template.Match(uri); ok {
+				return resourceMatch{t, values}
+			}
 		}
 	}
-	return resourceMatch{}, false
+	return resourceMatch{}
+}
+
+// findVisible is like findResource for what the caller may know of.
+func (c *Call) findVisible(uri string) resourceMatch {
+	if m := c.catalog.findResource(uri); m.resource != nil && c.sees(&m.resource.entry) {
+		return m
+	}
+	return resourceMatch{}
 }
 
 // CanRead reports whether a resource with the URI exists that the caller may see. If it has been
 // replaced since the call began, both must be visible.
 func (c *Call) CanRead(uri string) bool {
-	_, ok := c.catalog.findResource(c.principal, uri)
-	if now := c.server.catalog.Load(); ok && now != c.catalog {
-		_, ok = now.findResource(c.principal, uri)
+	if c.findVisible(uri).resource == nil {
+		return false
 	}
-	return ok
+	now := c.server.catalog.Load().findResource(uri)
+	return now.resource != nil && c.sees(&now.resource.entry)
 }
 
 // hint suggests the name that was meant, among those that the caller may know of.
-func (r registry[T]) hint(call *Call) string {
+func (l list[T]) hint(call *Call) string {
 	var known []string
-	for _, it := range r.all() {
-		if e := it.base(); !e.hidden && e.visible(call.principal) {
+	for _, it := range l.sorted {
+		if e := it.base(); !e.hidden && call.sees(e) {
 			known = append(known, e.key)
 		}
 	}

@@ -80,7 +80,7 @@ type topicKey struct {
 type offeredTopic struct {
 	*Topic
 	extension string
-	from      *mount // nil: the server's own
+	mounted   bool // it is that of a mounted server
 }
 
 // addTopic adds a topic to the catalog.
@@ -89,15 +89,20 @@ func (c *catalog) addTopic(t offeredTopic) error {
 	case "", "toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions":
 		return fmt.Errorf("a topic cannot have the member %q", t.member)
 	}
-	for _, known := range c.topics {
-		if known.Topic == t.Topic && t.from != nil {
-			return nil // two mounted servers have mounted the same one
-		}
-		if known.member == t.member {
-			return fmt.Errorf("the server has a topic with the member %q already", t.member)
-		}
+	if c.topic(t.member) != nil {
+		return fmt.Errorf("the server has a topic with the member %q already", t.member)
 	}
 	c.topics = append(slices.Clip(c.topics), t)
+	return nil
+}
+
+// topic returns the topic with the member, or nil.
+func (c *catalog) topic(member string) *offeredTopic {
+	for i := range c.topics {
+		if c.topics[i].member == member {
+			return &c.topics[i]
+		}
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,11 +49,8 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 	}
 	var ran []string
 	run := func(what string) { ran = append(ran, what) }
-	allow := func(_ context.Context, call *mcpkit.Call) error {
-		if call.Principal().Has("secret") {
-			return nil
-		}
-		return errors.New("no")
+	allow := func(ctx context.Context, _ string, tags []string) bool {
+		return !slices.Contains(tags, "closed") || mcpkit.CallFrom(ctx).Principal().Has("secret")
 	}
 	guards := map[string]func() *mcpkit.Server{
 		"scopes tag": func() *mcpkit.Server { return mcpkit.MustNew(&everything{ran: run}, quiet, mcpkit.Authenticated()) },
@@ -62,9 +60,7 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 			return srv
 		},
 		"authorization of everything": func() *mcpkit.Server {
-			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
-			srv.Use(middleware.When(func(call *mcpkit.Call) bool { return call.Method() != "initialize" }, middleware.Authorize(allow)))
-			return srv
+			return mcpkit.MustNew(&untagged{ran: run}, quiet, mcpkit.Authorize(allow))
 		},
 		"behind a cache": func() *mcpkit.Server {
 			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
@@ -90,50 +86,6 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestDenials(t *testing.T) {
-	for _, test := range []struct {
-		name  string
-		allow error
-		want  string
-		log   string
-	}{
-		{"an error of the program's own", errors.New("db: row 7"), "not allowed", "not allowed: db: row 7"},
-		{"one meant for the caller", mcpkit.Errorf("only on weekdays"), "not allowed: only on weekdays", "not allowed: only on weekdays"},
-		{"a denial", &middleware.DeniedError{Scopes: []string{"a", "b"}}, `not allowed: this needs the scope "a b"`, `not allowed: this needs the scope "a b"`},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			var logged error
-			var outcome middleware.Outcome
-			srv := newServer(t, mcpkit.NewTool("x", func() string { return "x" }))
-			srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-				return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-					result, err := next(ctx, call)
-					logged, outcome = err, middleware.OutcomeOf(result, err)
-					return result, err
-				}
-			}, middleware.Authorize(func(context.Context, *mcpkit.Call) error { return test.allow }))
-			resp := modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)
-			require.Equal(t, &jsonrpc.Error{Code: mcpkit.CodeForbidden, Message: test.want}, resp.Error)
-			require.EqualError(t, logged, test.log)
-			require.Equal(t, middleware.Denied, outcome)
-		})
-	}
-}
-
-func TestAuthorizeWithoutAFunctionDenies(t *testing.T) {
-	srv := newServer(t, mcpkit.NewTool("x", func() string { return "x" }))
-	srv.Use(middleware.Authorize(nil))
-	require.Equal(t, "not allowed", modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`).Error.Message)
-}
-
-func TestAuthorizeThatPanicsDenies(t *testing.T) {
-	ran := false
-	srv := newServer(t, mcpkit.NewTool("x", func() string { ran = true; return "x" }))
-	srv.Use(middleware.Authorize(func(context.Context, *mcpkit.Call) error { panic("oops") }))
-	require.Contains(t, said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)), `"isError":true`)
-	require.False(t, ran)
 }
 
 func TestGuardsByNameGuardThatAlone(t *testing.T) {

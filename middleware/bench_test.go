@@ -28,7 +28,6 @@ func BenchmarkCall(b *testing.B) {
 	}{
 		{"none", nil},
 		{"Audit", []mcpkit.Middleware{middleware.Audit(audit)}},
-		{"Authorize", []mcpkit.Middleware{middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil })}},
 		{"Audit, with begin", []mcpkit.Middleware{middleware.Audit(audit, middleware.AuditBegin())}},
 		{"Cache, hit", []mcpkit.Middleware{middleware.Cache(time.Hour, middleware.CacheShared())}},
 		{"Concurrency", []mcpkit.Middleware{middleware.Concurrency(10)}},

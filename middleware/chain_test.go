@@ -24,7 +24,6 @@ func all() map[string]mcpkit.Middleware {
 	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	return map[string]mcpkit.Middleware{
 		"Audit":       middleware.Audit(slog.NewJSONHandler(io.Discard, nil), middleware.AuditBegin(), middleware.AuditArguments()),
-		"Authorize":   middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil }),
 		"Cache":       middleware.Cache(time.Hour),
 		"Concurrency": middleware.Concurrency(10),
 		"ErrorCodes":  middleware.ErrorCodes(),

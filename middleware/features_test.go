@@ -378,7 +378,7 @@ func (c *cell) audited(t *testing.T) (events []string) {
 	for line := range strings.Lines(c.audit.String()) {
 		var record struct{ Event, Ref, Method, Name, Outcome string }
 		require.NoError(t, json.Unmarshal([]byte(line), &record))
-		if record.Name == "tool" || record.Method == protocol.MethodResourcesRead {
+		if strings.HasSuffix(record.Name, "tool") || record.Method == protocol.MethodResourcesRead {
 			events = append(events, strings.TrimSpace(record.Event+" "+record.Outcome))
 			refs[record.Ref] = true
 		}

@@ -14,66 +14,90 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// maxItems limits the items of one list.
-const maxItems = 10_000
+const (
+	// maxItems limits the items of one list.
+	maxItems = 10_000
+	// maxTemplates limits the templates of the remote server, since each URI is compared with all.
+	maxTemplates = 100
+)
 
-// definitions reads all lists of a server. A list that cannot be read stays as it was, and
-// definitions calls failed with its method. For tools that cannot be called, it calls omitted. It
-// returns an error only if no list can be read.
-func definitions(ctx context.Context, c *client.Client, before mcpkit.Definitions, failed, omitted func(name string, err error)) (mcpkit.Definitions, error) {
+// lists are the lists of a server, in the order of listed.
+type lists [len(listed)][]json.RawMessage
+
+var listed = [...]struct {
+	method, member string
+	key            string // the member that names an item
+}{
+	{protocol.MethodToolsList, "tools", "name"},
+	{protocol.MethodPromptsList, "prompts", "name"},
+	{protocol.MethodResourcesList, "resources", "uri"},
+	{protocol.MethodResourcesTemplatesList, "resourceTemplates", "uriTemplate"},
+}
+
+// readLists reads all lists of a server. One that cannot be read stays as it was before. The error
+// means that none can be read.
+func readLists(ctx context.Context, c *client.Client, before lists, warn func(message string, args ...any)) (all lists, err error) {
 	caps := c.Capabilities()
-	d := mcpkit.Definitions{Completes: caps.Completions != nil || !c.Version().Modern() && c.Version() < protocol.V20250326}
+	has := [...]bool{caps.Tools != nil, caps.Prompts != nil, caps.Resources != nil, caps.Resources != nil}
 	var faults []error
 	read := 0
-	for _, l := range []struct {
-		has            bool
-		method, member string
-		to             *[]json.RawMessage
-		before         []json.RawMessage
-	}{
-		{caps.Tools != nil, protocol.MethodToolsList, "tools", &d.Tools, before.Tools},
-		{caps.Prompts != nil, protocol.MethodPromptsList, "prompts", &d.Prompts, before.Prompts},
-		{caps.Resources != nil, protocol.MethodResourcesList, "resources", &d.Resources, before.Resources},
-		{caps.Resources != nil, protocol.MethodResourcesTemplatesList, "resourceTemplates", &d.Templates, before.Templates},
-	} {
-		if !l.has {
+	for i, l := range listed {
+		if !has[i] {
 			continue
 		}
-		all, err := list(ctx, c, l.method, l.member)
-		if l.method == protocol.MethodToolsList && err == nil {
-			all, err = usable(ctx, c, all, omitted)
-		}
-		if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok && rpc.Code == jsonrpc.CodeMethodNotFound && l.method == protocol.MethodResourcesTemplatesList {
-			err = nil // many servers have resources but no templates
-		}
+		all[i], err = readList(ctx, c, l.method, l.member, warn)
 		if ctx.Err() != nil {
-			return d, ctx.Err()
+			return all, ctx.Err()
 		}
 		if err != nil {
 			faults = append(faults, err)
-			failed(l.method, err)
-			*l.to = l.before
+			warn("proxy: a list of the remote server cannot be read", "method", l.method, "error", err)
+			all[i] = before[i]
 			continue
 		}
-		*l.to = all
 		read++
 	}
 	if read == 0 && faults != nil {
-		return d, errors.Join(faults...)
+		return all, errors.Join(faults...)
 	}
-	return d, nil
+	return all, nil
+}
+
+// readList reads one list without decoding its items.
+func readList(ctx context.Context, c *client.Client, method, member string, warn func(string, ...any)) (items []json.RawMessage, err error) {
+	for item, err := range c.Items(ctx, method, member, nil, client.Fresh()) {
+		rpc, _ := errors.AsType[*jsonrpc.Error](err)
+		switch {
+		case rpc != nil && rpc.Code == jsonrpc.CodeMethodNotFound && method == protocol.MethodResourcesTemplatesList:
+			return nil, nil // many servers have resources but no templates
+		case err != nil:
+			return nil, err
+		case jsonx.Kind(item) != '{':
+			return nil, fmt.Errorf("%s: an item is not an object", method)
+		case len(items) == maxItems:
+			return nil, fmt.Errorf("%s: the list has more than %d items", method, maxItems)
+		case len(items) == maxTemplates && method == protocol.MethodResourcesTemplatesList:
+			warn("proxy: templates of the remote server are left out; it has too many", "most", maxTemplates)
+			return items, nil
+		}
+		items = append(items, item)
+	}
+	if method == protocol.MethodToolsList {
+		return usable(ctx, c, items, warn)
+	}
+	return items, nil
 }
 
 // usable returns the tools that may be called. It lists them through the client, which needs their
 // headers and hints.
-func usable(ctx context.Context, c *client.Client, tools []json.RawMessage, omitted func(name string, err error)) ([]json.RawMessage, error) {
+func usable(ctx context.Context, c *client.Client, tools []json.RawMessage, warn func(string, ...any)) ([]json.RawMessage, error) {
 	names := map[string]bool{}
 	for t, err := range c.Tools(ctx, client.Fresh()) {
 		if err != nil {
 			return nil, err
 		}
 		if err := c.Callable(t); err != nil {
-			omitted(t.Name, err)
+			warn("proxy: a tool of the remote server is left out", "tool", t.Name, "reason", err)
 			continue
 		}
 		names[t.Name] = true
@@ -81,18 +105,23 @@ func usable(ctx context.Context, c *client.Client, tools []json.RawMessage, omit
 	return slices.DeleteFunc(tools, func(raw json.RawMessage) bool { return !names[jsonx.String(jsonx.Member(raw, "name"))] }), nil
 }
 
-// list reads one list without decoding its entries.
-func list(ctx context.Context, c *client.Client, method, member string) (items []json.RawMessage, err error) {
-	for item, err := range c.Items(ctx, method, member, nil, client.Fresh()) {
-		switch {
-		case err != nil:
-			return nil, err
-		case jsonx.Kind(item) != '{':
-			return nil, fmt.Errorf("%s: an item is not an object", method)
-		case len(items) == maxItems:
-			return nil, fmt.Errorf("%s: the list has more than %d items", method, maxItems)
+// items returns the items of definitions. Those that are not valid, or come twice, are left out.
+func (all lists) items(from *mcpkit.Upstream, warn func(message string, args ...any)) (items []mcpkit.Item) {
+	for i, l := range listed {
+		seen := map[string]bool{}
+		for _, definition := range all[i] {
+			it, err := from.Item(l.method, definition)
+			key := jsonx.String(jsonx.Member(definition, l.key))
+			if err == nil && seen[key] {
+				err = fmt.Errorf("%s: %q comes twice", from.Site, key)
+			}
+			if err != nil {
+				warn("proxy: an entry of the remote server is left out", "reason", err)
+				continue
+			}
+			seen[key] = true
+			items = append(items, it)
 		}
-		items = append(items, item)
 	}
-	return items, nil
+	return items
 }

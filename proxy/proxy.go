@@ -40,7 +40,7 @@ const (
 	parkedFor   = 10 * time.Minute // how long a call waits for the answer of its caller
 	maxParked   = 1000
 	maxWatched  = 1000            // resources
-	unheardFor  = time.Minute     // after which an update without a subscriber ends the subscription
+	unheardFor  = time.Minute     // after which a watch without a subscriber ends
 	refreshTime = time.Minute     // for reading the lists of the remote server
 	connectTime = 5 * time.Minute // for a connection; the remote server may have to be compiled
 )
@@ -128,7 +128,6 @@ func New(target any, opts ...Option) (*mcpkit.Server, error) {
 		return nil, err
 	}
 	r.server = srv
-	srv.Use(r.middleware)
 	if s, ok := target.(*Switch); ok && !s.remote.CompareAndSwap(nil, r) {
 		return nil, errors.New("proxy: the Switch belongs to another proxy; each needs its own")
 	}
@@ -346,7 +345,7 @@ func (r *remote) dial(ctx context.Context, to destination) (*link, error) {
 // take reads the lists of a new connection, and makes it the current one. Clients are notified of
 // the lists after that, so that their next calls reach the new server.
 func (r *remote) take(ctx context.Context, l *link) error {
-	d, err := r.read(ctx, l)
+	all, err := r.read(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -356,7 +355,7 @@ func (r *remote) take(ctx context.Context, l *link) error {
 	if !r.adopt(l) {
 		return errClosed
 	}
-	if err := r.publish(ctx, d); err != nil {
+	if err := r.publish(l, all); err != nil {
 		r.link.CompareAndSwap(l, old)
 		return err
 	}
@@ -378,7 +377,7 @@ func (r *remote) adopt(l *link) bool {
 	r.link.Store(l)
 	// Each ends with the connection, or with Close.
 	for uri, w := range r.watched {
-		r.tasks.Go(func() { r.watch(l, uri, w, nil) })
+		r.tasks.Go(func() { r.watch(l, uri, w) })
 	}
 	return true
 }
@@ -468,7 +467,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // refresh adopts the changed lists of the remote server.
 func (r *remote) refresh(ctx context.Context, l *link) error {
-	d, err := r.read(ctx, l)
+	all, err := r.read(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -477,37 +476,38 @@ func (r *remote) refresh(ctx context.Context, l *link) error {
 	if r.link.Load() != l {
 		return nil
 	}
-	return r.publish(ctx, d)
+	return r.publish(l, all)
+}
+
+// warn logs a message about the remote server.
+func (r *remote) warn(message string, args ...any) {
+	r.config.logger.Warn(message, append([]any{"server", r.title()}, args...)...)
 }
 
 // read reads the lists of the remote server.
-func (r *remote) read(ctx context.Context, l *link) (mcpkit.Definitions, error) {
+func (r *remote) read(ctx context.Context, l *link) (lists, error) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
 	r.mu.Lock()
-	before := r.definitions
+	before := r.lists
 	r.mu.Unlock()
-	d, err := definitions(ctx, l.client, before, func(method string, err error) {
-		r.config.logger.WarnContext(ctx, "proxy: a list of the remote server cannot be read", "server", r.title(), "method", method, "error", err)
-	}, func(tool string, err error) {
-		r.config.logger.WarnContext(ctx, "proxy: a tool of the remote server is left out", "server", r.title(), "tool", tool, "reason", err)
-	})
-	d.Site = "proxy of " + r.title()
-	d.Scopes = r.config.scopes
-	d.Info, d.Instructions = l.client.Server(), l.client.Instructions()
-	return d, err
+	return readLists(ctx, l.client, before, r.warn)
 }
 
 // publish makes the lists those of the proxy. The caller holds publishing.
-func (r *remote) publish(ctx context.Context, d mcpkit.Definitions) error {
-	skipped, err := r.server.SetDefinitions(d, r.answer)
-	if err == nil {
-		r.mu.Lock()
-		r.definitions = d
-		r.mu.Unlock()
+func (r *remote) publish(l *link, all lists) error {
+	from := &mcpkit.Upstream{Site: "proxy of " + r.title(), Scopes: r.config.scopes, Call: r.answer, Subscribe: r.subscribe}
+	if c := l.client; c.Capabilities().Completions != nil || c.Version() < protocol.V20250326 {
+		from.Complete = r.complete
 	}
-	for _, fault := range skipped {
-		r.config.logger.WarnContext(ctx, "proxy: an entry of the remote server is left out", "reason", fault)
+	if err := r.server.Replace(all.items(from, r.warn)...); err != nil {
+		return err
 	}
-	return err
+	if info := l.client.Server(); info.Name != "" {
+		r.server.Introduce(info, l.client.Instructions())
+	}
+	r.mu.Lock()
+	r.lists = all
+	r.mu.Unlock()
+	return nil
 }

@@ -432,7 +432,7 @@ func TestForwardedCallsHaveTheMetaOfTheProxy(t *testing.T) {
 			return string(call.Meta("traceparent")) + string(call.Meta("own"))
 		})))
 		near := mounted(t, client.InMemory(far), v, proxy.Meta(func(ctx context.Context) protocol.Meta {
-			return protocol.Meta{"traceparent": json.RawMessage(`"of ` + mcpkit.CallFrom(ctx).Target() + `"`)}
+			return protocol.Meta{"traceparent": json.RawMessage(`"of ` + mcpkit.CallFrom(ctx).OwnName() + `"`)}
 		}))
 		got, err := dial(t, near, protocol.V20260728).CallTool(t.Context(), "far_parent", nil, client.Meta("traceparent", "of the caller"), client.Meta("own", 1))
 		require.NoError(t, err)

@@ -47,7 +47,7 @@ type remote struct {
 	parked  map[string]*running   // by a key in the caller's sealed state; guarded by mu
 	running map[*running]struct{} // calls that were sent; guarded by mu
 
-	definitions mcpkit.Definitions // the lists as last read; guarded by mu
+	lists lists // as last read; guarded by mu
 }
 
 // answer handles a call of a tool, prompt or resource.
@@ -163,7 +163,7 @@ func params(call *mcpkit.Call) json.RawMessage {
 	if call.Method() == protocol.MethodResourcesRead {
 		b = jsonx.AppendString(append(b, `"uri":`...), call.Name())
 	} else {
-		b = jsonx.AppendString(append(b, `"name":`...), call.Target())
+		b = jsonx.AppendString(append(b, `"name":`...), call.OwnName())
 		if args := call.Arguments(); args != nil {
 			b = append(append(b, `,"arguments":`...), args...)
 		}
@@ -213,34 +213,6 @@ func cacheFor(c protocol.Cache) protocol.Cache {
 	return c
 }
 
-// middleware forwards completions and subscriptions.
-func (r *remote) middleware(next mcpkit.Handler) mcpkit.Handler {
-	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-		switch call.Method() {
-		case protocol.MethodCompletionComplete:
-			if call.Target() != "" {
-				return r.complete(ctx, call)
-			}
-		case protocol.MethodResourcesSubscribe:
-			if call.Target() != "" {
-				r.subscribe(ctx, jsonx.String(jsonx.Member(call.Params(), "uri")))
-			}
-		case protocol.MethodSubscriptionsListen:
-			filter := jsonx.Member(call.Params(), "notifications")
-			n := 0
-			for uri := range jsonx.Elements(jsonx.Member(filter, "resourceSubscriptions")) {
-				if n++; n > maxWatched {
-					break
-				}
-				if call.CanRead(jsonx.String(uri)) {
-					r.subscribe(ctx, jsonx.String(uri))
-				}
-			}
-		}
-		return next(ctx, call)
-	}
-}
-
 // complete forwards a completion.
 func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 	l, err := r.connect(ctx)
@@ -252,7 +224,7 @@ func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (mcpkit.Result
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params of %s are invalid", call.Method())
 	}
 	if p.Ref.Type == protocol.RefPrompt {
-		p.Ref.Name = call.Target()
+		p.Ref.Name = call.OwnName()
 	}
 	var known map[string]string
 	if p.Context != nil {
@@ -266,132 +238,133 @@ func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (mcpkit.Result
 }
 
 // A watch is a subscription to a resource at the remote server.
-type watch struct{ begun time.Time }
-
-// subscribe watches a resource at the remote server, if it is not watched already. It returns when
-// the server has accepted or rejected that. Without it there are no updates, but the caller gets no
-// error.
-func (r *remote) subscribe(ctx context.Context, uri string) {
-	l, err := r.connect(ctx)
-	if err != nil {
-		return
-	}
-	r.mu.Lock()
-	_, known := r.watched[uri]
-	full := len(r.watched) >= maxWatched
-	w := &watch{time.Now()}
-	if !known && !full && !r.closed {
-		r.watched[uri] = w
-		agreed := make(chan struct{})
-		// Ends when no client is subscribed, or with the connection.
-		r.tasks.Go(func() { r.watch(l, uri, w, agreed) })
-		r.mu.Unlock()
-		select {
-		case <-agreed:
-		case <-ctx.Done():
-		}
-		return
-	}
-	if known {
-		r.watched[uri].begun = time.Now()
-	}
-	r.mu.Unlock()
-	if full && !known {
-		r.config.logger.WarnContext(ctx, "proxy: a resource is not watched; too many are", "server", r.title(), "uri", uri)
-	}
+type watch struct {
+	begun  time.Time     // when a client last subscribed; guarded by remote.mu
+	once   sync.Once     // of agree
+	agreed chan struct{} // closed when the server has responded
+	err    error         // its refusal; set before agreed is closed
 }
 
-// watch forwards updates of a resource until no client is subscribed. agreed, unless nil, is closed
-// when the server has responded.
-func (r *remote) watch(l *link, uri string, w *watch, agreed chan struct{}) {
-	missed := agreed == nil // the previous connection may have ended before an update
+// agree notes the first response of the server. It returns false if there was one before.
+func (w *watch) agree(err error) (first bool) {
+	w.once.Do(func() {
+		w.err, first = err, true
+		close(w.agreed)
+	})
+	return first
+}
+
+// subscribe watches a resource at the remote server, if it is not watched already. The error means
+// that the server does not serve the subscription.
+func (r *remote) subscribe(ctx context.Context, uri string) error {
+	l, err := r.connect(ctx)
+	if err != nil {
+		return r.unreachable(ctx, err)
+	}
+	r.mu.Lock()
+	w := r.watched[uri]
+	switch {
+	case w != nil:
+	case len(r.watched) >= maxWatched || r.closed:
+		r.mu.Unlock()
+		return mcpkit.Errorf("too many resources of the remote server %q are watched", r.title())
+	default:
+		w = &watch{agreed: make(chan struct{})}
+		r.watched[uri] = w
+		// Ends when no client is subscribed, or with the connection.
+		r.tasks.Go(func() { r.watch(l, uri, w) })
+	}
+	w.begun = time.Now()
+	r.mu.Unlock()
+	select {
+	case <-w.agreed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if w.err != nil {
+		return r.explain(ctx, l, w.err)
+	}
+	return nil
+}
+
+// watch forwards updates of a resource until no client is subscribed.
+func (r *remote) watch(l *link, uri string, w *watch) {
 	for {
 		sub, err := l.client.Subscribe(l.ctx, uri)
-		if agreed != nil {
-			close(agreed)
-			agreed = nil
-		}
-		refused := err != nil && !passing(err)
-		if err == nil {
-			if missed && !r.forward(uri, w, uri) {
-				_ = sub.Close()
-				return
-			}
-			err = r.forwardAll(sub, l, uri, w)
+		if err == nil && len(sub.Filter().ResourceSubscriptions) == 0 {
 			_ = sub.Close()
+			err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the remote server %q does not tell when this resource changes", r.title())
 		}
+		first := w.agree(err)
 		if err == nil {
+			if !first {
+				r.server.ResourceUpdated(uri) // one may have been missed
+			}
+			err = r.forward(l, sub, uri, w)
+			_ = sub.Close()
+			first = false
+		}
+		if first || err == nil || !r.watchAgain(l, err) {
+			r.forget(l, uri, w)
 			return
 		}
 		r.config.logger.Debug("proxy: a resource is not watched", "server", r.title(), "uri", uri, "error", err)
-		if refused || !r.pauseWatching(l, err) {
-			r.forget(uri, w, l)
-			return
-		}
-		missed = true
 	}
 }
 
-// passing reports whether a subscription that failed with err may succeed later.
-func passing(err error) bool {
-	if status, ok := errors.AsType[*client.StatusError](err); ok {
-		return status.Code >= http.StatusInternalServerError
-	}
-	_, refused := errors.AsType[*jsonrpc.Error](err)
-	return !refused
-}
-
-// pauseWatching waits until a subscription that failed with why may be tried again. It returns false if
-// that is not on the same connection.
-func (r *remote) pauseWatching(l *link, why error) bool {
-	if l.streams {
-		return pause(l.ctx, lastRetry)
-	}
-	if l.ctx.Err() == nil && l.lost(why) {
-		r.giveUp(l, why)
-	}
-	return false
-}
-
-// forwardAll forwards the updates of a subscription until it ends. The error is nil if no client is
+// forward forwards the updates of a subscription until it ends. The error is nil if no client is
 // subscribed.
-func (r *remote) forwardAll(sub *client.Subscription, l *link, uri string, w *watch) error {
+func (r *remote) forward(l *link, sub *client.Subscription, uri string, w *watch) error {
 	for {
-		change, err := sub.Next(l.ctx)
-		if err != nil {
+		ctx, cancel := context.WithTimeout(l.ctx, unheardFor)
+		change, err := sub.Next(ctx)
+		cancel()
+		switch {
+		case err == nil:
+			r.server.ResourceUpdated(change.URI)
+		case l.ctx.Err() != nil || ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded):
 			return err
 		}
-		if !r.forward(uri, w, change.URI) {
+		if r.unheard(uri, w) {
 			return nil
 		}
 	}
 }
 
-// forward forwards an update to the watched resource. It returns false, and ends the watch, if no client
-// has been subscribed for a while.
-func (r *remote) forward(uri string, w *watch, updated string) bool {
-	if r.server.ResourceUpdated(updated) {
-		return true
-	}
+// unheard reports whether no client is subscribed to the resource, and then removes its watch.
+func (r *remote) unheard(uri string, w *watch) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(w.begun) <= unheardFor {
-		return true
+	if time.Since(w.begun) < unheardFor || r.server.Subscribed(uri) {
+		return false
 	}
 	if r.watched[uri] == w {
 		delete(r.watched, uri)
+	}
+	return true
+}
+
+// watchAgain waits until a subscription that ended with err may be tried again. It returns false if
+// that is not on the same connection.
+func (r *remote) watchAgain(l *link, err error) bool {
+	status, isStatus := errors.AsType[*client.StatusError](err)
+	_, refused := errors.AsType[*jsonrpc.Error](err)
+	switch {
+	case refused, isStatus && status.Code < http.StatusInternalServerError:
+		return false
+	case l.streams:
+		return pause(l.ctx, lastRetry)
+	case l.ctx.Err() == nil && l.lost(err):
+		r.giveUp(l, err)
 	}
 	return false
 }
 
 // forget removes a watch, unless the next connection continues it.
-func (r *remote) forget(uri string, w *watch, l *link) {
+func (r *remote) forget(l *link, uri string, w *watch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l.ctx.Err() != nil || l.retired {
-		return
-	}
-	if r.watched[uri] == w {
+	if r.watched[uri] == w && (w.err != nil || l.ctx.Err() == nil && !l.retired) {
 		delete(r.watched, uri)
 	}
 }

@@ -222,10 +222,6 @@ func TestPagesOfMountedServers(t *testing.T) {
 	require.Contains(t, list, `{"name":"team_board","title":"Board",`)
 	require.Contains(t, list, `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"}`, "mcp-app.js finds the prefix with it")
 	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`), "hello")
-
-	other, err := mcpkit.New(&notes{}, apps.Pages(board("ui://notes/board")))
-	require.NoError(t, err)
-	require.ErrorContains(t, parent.Mount("other", other), `resource "ui://notes/board" is registered twice`)
 }
 
 func TestPagesOfAServerAndOfOneThatIsMountedInIt(t *testing.T) {

@@ -71,8 +71,8 @@ func TestRunsOfMountedServersPassTheMiddlewareOfAllServers(t *testing.T) {
 		p := &peer{t: t, srv: outer}
 		path := func(run bool) []string {
 			var steps []string
-			for _, at := range []string{"outer all_office_trip", "middle office_trip", "around office_trip", "inner trip"} {
-				steps = append(steps, fmt.Sprintf("%s run=%v", at, run))
+			for _, at := range []string{"outer", "middle", "around", "inner"} {
+				steps = append(steps, fmt.Sprintf("%s all_office_trip run=%v", at, run))
 			}
 			return steps
 		}
@@ -153,7 +153,7 @@ func TestRunsOfOtherExtensionsPassServersWithTasks(t *testing.T) {
 				if call.Run() != nil {
 					return next(ctx, call)
 				}
-				if run, err = call.Detach("1"); err != nil {
+				if run, err = runner.Detach(call, "1"); err != nil {
 					return nil, err
 				}
 				return mcpkit.NewObjectResult(struct{}{})
@@ -180,5 +180,19 @@ func TestServersOfOneNameThatMountAServerCannotBeToldApart(t *testing.T) {
 		require.Contains(t, p.result("tools/call", `{"name":"office_trip"}`), "internal error (ref ")
 		require.Contains(t, log.String(), `two servers with the same name have mounted the tool as \"office_trip\"; give them different names with mcpkit.Name`)
 		require.Zero(t, noted(inner.office, &inner.runs))
+	})
+}
+
+// A server with tasks of its own keeps those of the tools that are mounted in it.
+func TestTheTasksOfTheOuterServerAreBeforeThoseOfTheMountedOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := open(t)
+		outer := mcpkit.MustNew(nil, quiet(), mcpkit.Name("outer", "1"), tasks.New())
+		require.NoError(t, outer.Mount("office", inner.srv))
+		require.NoError(t, outer.Start(t.Context()))
+		t.Cleanup(func() { _ = outer.Close() })
+		p := &peer{t: t, srv: outer}
+		id := p.start("office_work", `{"seconds":1}`)
+		require.Equal(t, "done", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
 	})
 }

@@ -214,7 +214,7 @@ func (e *engine) createTask(
 	ctx context.Context, call *mcpkit.Call, m mode, ttl time.Duration, respond func(protocol.Task) (*mcpkit.ObjectResult, error),
 ) (mcpkit.Result, error) {
 	id := newID()
-	journal, err := call.Detach(id)
+	journal, err := e.runner.Detach(call, id)
 	if err != nil {
 		return nil, err
 	}

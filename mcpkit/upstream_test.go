@@ -1,0 +1,96 @@
+package mcpkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+)
+
+// upstream answers with the name in the definition.
+var upstream = &mcpkit.Upstream{Site: "elsewhere", Call: func(_ context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+	return mcpkit.NewToolResult(&protocol.CallToolResult{Content: []protocol.Content{&protocol.TextContent{Text: call.OwnName()}}})
+}, Subscribe: func(_ context.Context, uri string) error {
+	if uri == "x://refused" {
+		return mcpkit.Errorf("not watched")
+	}
+	return nil
+}}
+
+// definedTools returns tools of another server.
+func definedTools(t *testing.T, names ...string) (items []mcpkit.Item) {
+	t.Helper()
+	for _, name := range names {
+		it, err := upstream.Item("tools/list", json.RawMessage(`{"name":"`+name+`","inputSchema":{"type":"object"},"x-kept":[1]}`))
+		require.NoError(t, err)
+		items = append(items, it)
+	}
+	return items
+}
+
+func TestDefinitionsOfAnotherServerAreReplacedAsAWhole(t *testing.T) {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("own", func() {})))
+	require.NoError(t, srv.Replace(definedTools(t, "a", "b")...))
+	require.Equal(t, []string{"a", "b", "own"}, names(t, modern(t, srv), "tools/list", "tools", "name"))
+	require.Contains(t, modern(t, srv).result("tools/list", "{}"), `"x-kept":[1]`)
+
+	p := legacy(t, srv, protocol.V20251125)
+	p.take()
+	require.NoError(t, srv.Replace(definedTools(t, "b", "a")...))
+	require.Empty(t, p.take(), "nothing changed, so nobody is told")
+	err := srv.Replace(definedTools(t, "c", "own")...)
+	require.ErrorContains(t, err, `tool "own" is registered twice, by mcpkit: tool "own" (upstream_test.go:`)
+	require.ErrorContains(t, err, `and elsewhere (own)`)
+	require.Equal(t, []string{"a", "b", "own"}, names(t, p, "tools/list", "tools", "name"), "a refused change changes nothing")
+	require.NoError(t, srv.Replace(definedTools(t, "c")...))
+	require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}`}, p.take())
+
+	top := newServer(t, nil)
+	top.MustMount("far", srv)
+	require.Contains(t, modern(t, top).result("tools/call", `{"name":"far_c"}`), `"text":"c"`)
+}
+
+func TestDefinitionsThatAreNotValidAreRefused(t *testing.T) {
+	for name, test := range map[string]struct{ list, definition, want string }{
+		"a name with a blank":          {"tools/list", `{"name":"no name","inputSchema":{}}`, `elsewhere: "no name": name "no name" contains ' '; blanks and control characters are not allowed`},
+		"a prompt without a name":      {"prompts/list", `{}`, `elsewhere: "": name "" has 0 characters; 1 to 128 are allowed`},
+		"a relative URI":               {"resources/list", `{"uri":"x"}`, `elsewhere: "x": it is not an absolute URI`},
+		"a template without variables": {"resources/templates/list", `{"uriTemplate":"x://y"}`, `elsewhere: "x://y": the template has no variables`},
+		"a list without definitions":   {"ping", `{}`, `elsewhere: "": "ping" lists no definitions`},
+	} {
+		_, err := upstream.Item(test.list, json.RawMessage(test.definition))
+		require.EqualError(t, err, test.want, name)
+	}
+}
+
+func TestASubscriptionThatIsNotServedIsAnError(t *testing.T) {
+	inner := newServer(t, nil)
+	var items []mcpkit.Item
+	for _, uri := range []string{"x://refused", "x://watched"} {
+		it, err := upstream.Item("resources/list", json.RawMessage(`{"uri":"`+uri+`","name":"x"}`))
+		require.NoError(t, err)
+		items = append(items, it)
+	}
+	require.NoError(t, inner.Replace(items...))
+	srv := newServer(t, nil)
+	srv.MustMount("far", inner)
+	p := legacy(t, srv, protocol.V20251125)
+	require.EqualError(t, p.fails("resources/subscribe", `{"uri":"x://refused"}`), "not watched (code -32603)")
+	p.result("resources/subscribe", `{"uri":"x://watched"}`)
+	require.True(t, inner.Subscribed("x://watched"))
+	require.False(t, inner.Subscribed("x://refused"))
+
+	own := &listeningPeer{peer: modern(t, srv), said: make(chan string, 4)}
+	msg, bad := jsonrpc.Decode([]byte(own.request("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["x://refused","x://watched"]}}`)))
+	require.Nil(t, bad)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Nil(t, srv.ServeRPC(ctx, msg.Request, own).Error)
+	require.Contains(t, <-own.said, `"resourceSubscriptions":["x://watched"]`, "the rest is not agreed to")
+}
