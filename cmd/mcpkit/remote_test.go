@@ -489,8 +489,8 @@ func TestLoginWhenACallRequiresIt(t *testing.T) {
 
 func TestLoginWithKnownCredentials(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{
-		NoRegistration: true,
-		Clients:        []oauthtest.Client{{ID: "cli", Secret: "s3cret", RedirectURIs: []string{"http://127.0.0.1/callback"}}},
+		Metadata: func(doc map[string]any) { delete(doc, "registration_endpoint") },
+		Clients:  []oauthtest.Client{{ID: "cli", Secret: "s3cret", RedirectURIs: []string{"http://127.0.0.1/callback"}}},
 	})
 	url := guarded(t, as)
 	list := func(args ...string) (code int, errs string) {

@@ -47,7 +47,7 @@ func TestExpiringTokensAreRefreshedFirst(t *testing.T) {
 
 func TestOtherErrorResponsesArePassedOn(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	s := protect(t, as, func(o *resource.Options) { o.Policies = []resource.Policy{resource.Groups("nobody")} })
+	s := protect(t, as, func(o *resource.Options) { o.Policies = []resource.Policy{resource.RequireClaim("groups", "nobody")} })
 	u := new(user)
 	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
 	status, _, err := post(t, tr, s.url)
@@ -173,10 +173,10 @@ func TestUnsupportedCredentialsAreRejected(t *testing.T) {
 			`the authorization server "{}" supports none of ["client_secret_basic" "client_secret_post"]; it supports ["private_key_jwt"]`},
 		{"no method with a key is supported", oauthclient.Credentials{Key: p521}, func(m map[string]any) { m["token_endpoint_auth_methods_supported"] = []string{"none"} },
 			`the authorization server "{}" supports none of ["private_key_jwt"]; it supports ["none"]`},
-		{"another algorithm is supported", oauthclient.Credentials{Key: p521}, func(m map[string]any) {
+		{"another algorithm is supported", oauthclient.Credentials{Key: p521, AuthMethod: oauthclient.AuthPrivateKeyJWT}, func(m map[string]any) {
 			m["token_endpoint_auth_signing_alg_values_supported"] = []string{"ES256"}
 		}, `the client's key signs with ["ES512"]; the authorization server supports ["ES256"]`},
-		{"an unsupported key", oauthclient.Credentials{Key: p224}, nil, `the client's key must be an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits, not a *ecdsa.PrivateKey`},
+		{"an unsupported key", oauthclient.Credentials{Key: p224, AuthMethod: oauthclient.AuthPrivateKeyJWT}, nil, `the client's key must be an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits, not a *ecdsa.PrivateKey`},
 		{"an unknown method", oauthclient.Credentials{ClientSecret: leaked, AuthMethod: "tls_client_auth"}, nil,
 			`unknown client authentication method "tls_client_auth"; use one of ["none" "client_secret_basic" "client_secret_post" "private_key_jwt"]`},
 	} {

@@ -1,11 +1,7 @@
 package oauthclient_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -26,34 +22,30 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
 
-// nonceKey makes the nonces of resources.
-var nonceKey = bytes.Repeat([]byte("n"), 32)
-
 func prover(t *testing.T) *oauthclient.Prover {
 	p, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
 	return p
 }
 
-// The server accepts each assertion and each proof once, so a repeated request needs new ones.
+// Servers accept each proof once, so a repeated request needs a new one.
 func TestEachRequestIsSignedAgain(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{
-		Clients: []oauthtest.Client{{ID: "robot", Key: key.Public()}}, RequireDPoP: true, RequireNonces: true, Wrap: b.wrap,
+		Clients: []oauthtest.Client{{ID: "robot", Secret: "secret"}}, RequireDPoP: true,
+		Wrap: func(next http.Handler) http.Handler { return b.wrap(demandNonces(next)) },
 	})
-	s := protect(t, as, func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true, NonceKey: nonceKey} })
-	g := &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: as.Issuer, ClientID: "robot", Key: key}}
+	s := protect(t, as, func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true} })
+	s.Config.Handler = s.wrap(demandNonces(s.mux))
+	g := &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: as.Issuer, ClientID: "robot", ClientSecret: "secret"}}
 	tr := connect(t, s.url, g, oauthclient.Options{DPoP: prover(t)})
-	_, err = tr.Token(t.Context())
+	_, err := tr.Token(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "robot may read", says(t, tr, s.url))
 	require.Equal(t, "robot may read", says(t, tr, s.url))
 
 	asked := b.at("/token")
 	require.Len(t, asked, 2, "the first request has no nonce")
-	require.NotEqual(t, asked[0].form.Get("client_assertion"), asked[1].form.Get("client_assertion"))
 	require.NotEqual(t, asked[0].header.Get("DPoP"), asked[1].header.Get("DPoP"))
 	seen := make(map[string]bool)
 	for _, r := range s.at("/mcp") {

@@ -1,6 +1,9 @@
 package oauthclient_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
@@ -67,6 +72,29 @@ func TestClientCredentialsByBasic(t *testing.T) {
 	require.Equal(t, "t", tok.AccessToken)
 	require.Equal(t, "a+b:c%3Ad", a.basic, "both are form-encoded")
 	require.Equal(t, []url.Values{{"grant_type": {"client_credentials"}, "resource": {a.URL}, "scope": {"a b"}}}, a.forms)
+}
+
+func TestAssertionsAreForOneRequestToTheIssuer(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	a := newAuthority(t, bearer)
+	robot := oauthclient.Credentials{Issuer: a.URL, ClientID: "robot", Key: key, KeyID: "1"}
+	ids := map[string]bool{}
+	for i := range 2 {
+		_, _, err = a.token(t, &oauthclient.ClientCredentials{Credentials: robot}, oauthclient.Options{})
+		require.NoError(t, err)
+		require.Equal(t, "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", a.forms[i].Get("client_assertion_type"))
+		require.Empty(t, a.forms[i].Get("client_id"))
+		assertion, err := jwt.ParseSigned(a.forms[i].Get("client_assertion"), []jose.SignatureAlgorithm{jose.ES256})
+		require.NoError(t, err)
+		require.Equal(t, "1", assertion.Headers[0].KeyID)
+		var c jwt.Claims
+		require.NoError(t, assertion.Claims(key.Public(), &c))
+		require.Equal(t, []any{"robot", "robot", jwt.Audience{a.URL}}, []any{c.Issuer, c.Subject, c.Audience})
+		require.WithinDuration(t, time.Now().Add(time.Minute), c.Expiry.Time(), 30*time.Second)
+		ids[c.ID] = true
+	}
+	require.Len(t, ids, 2)
 }
 
 func TestLifetimesMayBeText(t *testing.T) {

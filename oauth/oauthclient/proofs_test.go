@@ -15,8 +15,9 @@ import (
 // second asks for.
 func TestNoncesOfResourcesThatAcceptBothSchemesNeedNoNewToken(t *testing.T) {
 	var b book
-	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, RequireNonces: true})
-	s := protect(t, as, func(o *resource.Options) { o.DPoP = &resource.DPoP{NonceKey: nonceKey} })
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: func(next http.Handler) http.Handler { return b.wrap(demandNonces(next)) }})
+	s := protect(t, as, func(o *resource.Options) { o.DPoP = &resource.DPoP{} })
+	s.Config.Handler = s.wrap(demandNonces(s.mux))
 	u := new(user)
 	tr := connect(t, s.url, u.grant(), oauthclient.Options{DPoP: prover(t)})
 	tok, err := tr.Token(t.Context())

@@ -28,8 +28,7 @@ func TestProofsOfEveryKindOfKey(t *testing.T) {
 	require.NoError(t, err)
 	rs, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
-	v, err := dpop.NewVerifier(dpop.NewReplays(dpop.MaxReplays, dpop.MaxReplaysPerKey), nil)
-	require.NoError(t, err)
+	v := dpop.NewVerifier(dpop.NewReplays(dpop.MaxReplays))
 	for alg, key := range map[string]crypto.Signer{
 		"ES256": ec(elliptic.P256()), "ES384": ec(elliptic.P384()), "ES512": ec(elliptic.P521()), "EdDSA": ed, "PS256": rs, "a new key": nil,
 	} {

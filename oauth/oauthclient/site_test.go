@@ -3,6 +3,7 @@ package oauthclient_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -65,6 +66,7 @@ func (b *book) at(path string) []record {
 type site struct {
 	*httptest.Server
 	url string
+	mux *http.ServeMux
 	book
 }
 
@@ -73,6 +75,7 @@ type site struct {
 func protect(t *testing.T, as *oauthtest.Server, change func(*resource.Options)) *site {
 	s := new(site)
 	mux := http.NewServeMux()
+	s.mux = mux
 	s.Server = httptest.NewServer(s.wrap(mux))
 	t.Cleanup(s.Close)
 	s.url = s.URL + "/mcp"
@@ -97,6 +100,29 @@ func protect(t *testing.T, as *oauthtest.Server, change func(*resource.Options))
 	mux.Handle("/mcp", answer)
 	mux.Handle("/mcp/write", answer)
 	return s
+}
+
+// demandNonces refuses proofs without the nonce that it tells (RFC 9449, sections 8 and 9). Requests
+// without a proof pass.
+func demandNonces(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, proof, _ := strings.Cut(r.Header.Get("DPoP"), ".")
+		text, _, _ := strings.Cut(proof, ".")
+		claims, _ := base64.RawURLEncoding.DecodeString(text)
+		switch {
+		case r.URL.Path != "/token" && r.URL.Path != "/mcp", proof == "", strings.Contains(string(claims), `"nonce":"fresh"`):
+			next.ServeHTTP(w, r)
+			return
+		case r.URL.Path == "/token":
+			w.Header().Set("DPoP-Nonce", "fresh")
+			w.WriteHeader(http.StatusBadRequest)
+		default:
+			w.Header().Set("DPoP-Nonce", "fresh")
+			w.Header().Set("WWW-Authenticate", `Bearer, DPoP error="use_dpop_nonce"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		reply(w, `{"error":"use_dpop_nonce"}`)
+	})
 }
 
 // A user approves every login and counts the logins.

@@ -90,32 +90,20 @@ type Store interface {
 
 // A Locker is a [Store] that several transports or programs can share. A transport locks the record
 // of a token while it refreshes the token and saves the new one. An authorization server that sees
-// a refresh token twice treats it as stolen and revokes the grant. The stores of this package are
-// Lockers.
+// a refresh token twice treats it as stolen and revokes the grant. That of [NewFileStore] is
+// a Locker.
 type Locker interface {
 	// Lock waits for the lock of key and returns the function that releases it. Load, Save and
 	// Delete do not wait for the lock.
 	Lock(ctx context.Context, key Key) (unlock func(), err error)
 }
 
-// NewMemoryStore returns an empty store in memory. It is a [Locker].
-func NewMemoryStore() Store {
-	return &memoryStore{records: make(map[Key]Record), lock: make(chan struct{}, 1)}
-}
+// NewMemoryStore returns an empty store in memory.
+func NewMemoryStore() Store { return &memoryStore{records: make(map[Key]Record)} }
 
 type memoryStore struct {
-	lock    chan struct{} // of all records; full while it is held
 	mu      sync.Mutex
 	records map[Key]Record // guarded by mu
-}
-
-func (m *memoryStore) Lock(ctx context.Context, _ Key) (unlock func(), err error) {
-	select {
-	case m.lock <- struct{}{}:
-		return func() { <-m.lock }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 func (m *memoryStore) Load(_ context.Context, key Key) (*Record, error) {

@@ -86,7 +86,7 @@ func TestExpiredRefreshTokenCausesALogin(t *testing.T) {
 
 func TestTokensOfAnotherKeyCauseALogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	s := protect(t, as, func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true, NonceKey: nonceKey} })
+	s := protect(t, as, func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true} })
 	u, store := new(user), oauthclient.NewMemoryStore()
 	same := prover(t)
 	for i, p := range []oauthclient.Options{{DPoP: same}, {DPoP: same}, {DPoP: prover(t)}} {

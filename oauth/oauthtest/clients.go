@@ -2,18 +2,14 @@ package oauthtest
 
 import (
 	"context"
-	"crypto"
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
@@ -25,20 +21,15 @@ const (
 	authNone  = "none"
 	authBasic = "client_secret_basic"
 	authPost  = "client_secret_post"
-	authKey   = "private_key_jwt"
 
-	assertionType     = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 	codeInvalidClient = "invalid_client"
 )
 
-// A Client is registered from the start. Without Secret and Key it is a public client.
+// A Client is registered from the start. Without Secret it is a public client.
 type Client struct {
 	ID string
 	// Secret authenticates the client, by HTTP Basic or in the form.
 	Secret string
-	// Key authenticates the client by assertions that its private half signs: *ecdsa.PublicKey,
-	// ed25519.PublicKey or *rsa.PublicKey.
-	Key crypto.PublicKey
 	// RedirectURIs are the allowed redirect URIs. The port of a loopback address may differ (RFC
 	// 8252, section 7.3).
 	RedirectURIs []string
@@ -49,7 +40,6 @@ type client struct {
 	id, name  string
 	secret    string
 	methods   []string // authentication methods
-	key       jose.JSONWebKey
 	redirects []string
 	grants    []string // nil means all
 }
@@ -61,11 +51,6 @@ func (c Client) known() (*client, error) {
 	switch {
 	case c.ID == "":
 		return nil, errors.New("it needs an ID")
-	case c.Key != nil:
-		k.methods, k.key = []string{authKey}, jose.JSONWebKey{Key: c.Key}
-		if !k.key.Valid() || !k.key.IsPublic() {
-			return nil, fmt.Errorf("its Key is not a public key but a %T", c.Key)
-		}
 	case c.Secret != "":
 		k.methods = []string{authBasic, authPost}
 	default:
@@ -75,7 +60,7 @@ func (c Client) known() (*client, error) {
 }
 
 // register registers a client (RFC 7591).
-func (s *Server) register(r *http.Request, _ http.Header) (any, error) {
+func (s *Server) register(r *http.Request) (any, error) {
 	var doc metadata.Client
 	body, err := io.ReadAll(r.Body)
 	if err = errors.Join(err, jsonx.Unmarshal(body, &doc)); err != nil {
@@ -184,34 +169,26 @@ func (s *Server) authenticate(r *http.Request) (*client, error) {
 		}
 	}
 	id, secret, basic := r.BasicAuth()
-	post, key := form.Has("client_secret"), form.Has("client_assertion")
+	post := form.Has("client_secret")
 	method := authNone
 	switch {
-	case basic && post || basic && key || post && key:
+	case basic && post:
 		return nil, refuse("invalid_request", "the client authenticates twice")
 	case basic:
 		method = authBasic
 	case post:
 		method = authPost
-	case key:
-		method = authKey
 	case !form.Has("client_id"):
 		return nil, nil
 	}
-	var err error
-	switch method {
-	case authBasic:
-		var badSecret error
-		id, err = url.QueryUnescape(id)
+	if basic {
+		var badID, badSecret error
+		id, badID = url.QueryUnescape(id)
 		secret, badSecret = url.QueryUnescape(secret)
-		if err != nil || badSecret != nil {
+		if badID != nil || badSecret != nil {
 			return nil, refuse(codeInvalidClient, "the ID and the secret are not form-encoded (RFC 6749, section 2.3.1)")
 		}
-	case authKey:
-		if id, err = subjectOf(form.Get("client_assertion")); err != nil {
-			return nil, refuse(codeInvalidClient, "the client_assertion: %v", err)
-		}
-	default:
+	} else {
 		id, secret = form.Get("client_id"), form.Get("client_secret")
 	}
 	c, err := s.find(r.Context(), id)
@@ -222,21 +199,8 @@ func (s *Server) authenticate(r *http.Request) (*client, error) {
 		return nil, refuse("invalid_request", "the request has two different client IDs")
 	case !slices.Contains(c.methods, method):
 		return nil, refuse(codeInvalidClient, "the client must authenticate with %s", strings.Join(c.methods, " or "))
-	case method == authKey:
-		return c, s.authenticateByKey(c, form)
 	case method != authNone && subtle.ConstantTimeCompare([]byte(c.secret), []byte(secret)) != 1:
 		return nil, refuse(codeInvalidClient, "the secret is incorrect")
 	}
 	return c, nil
-}
-
-// authenticateByKey checks an assertion that the client signed (RFC 7523, section 3).
-func (s *Server) authenticateByKey(c *client, form url.Values) error {
-	if form.Get("client_assertion_type") != assertionType {
-		return refuse("invalid_request", "the client_assertion_type is not %s", assertionType)
-	}
-	if err := s.checkAssertion(form.Get("client_assertion"), c); err != nil {
-		return refuse(codeInvalidClient, "the client_assertion: %v", err)
-	}
-	return nil
 }

@@ -2,9 +2,6 @@ package oauthtest_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"errors"
 	"io"
 	"net/http"
@@ -143,16 +140,16 @@ func TestPoliciesRestrictAccess(t *testing.T) {
 	url := start(t, as, func(opts *resource.Options) {
 		// docs:begin policies
 		opts.Policies = []resource.Policy{
-			resource.Tenants("acme"),
-			resource.Groups("diarists", "admins"),
+			resource.RequireClaim("tid", "acme"),
+			resource.RequireClaim("groups", "diarists", "admins"),
 			resource.RequireClaim("email_verified", true),
 		}
 		// docs:end policies
 	})
-	claims := map[string]any{"tenant": "acme", "groups": []string{"diarists"}, "email_verified": true}
+	claims := map[string]any{"tid": "acme", "groups": []string{"diarists"}, "email_verified": true}
 	token := oauthtest.Token{Audience: []string{url}, Scopes: []string{"diary:read"}, Claims: claims}
 	require.Equal(t, http.StatusOK, status(t, url, as.Token(token)))
-	claims["tenant"] = "other"
+	claims["tid"] = "other"
 	require.Equal(t, http.StatusForbidden, status(t, url, as.Token(token)))
 }
 
@@ -252,14 +249,12 @@ func TestTokensBoundToAKey(t *testing.T) {
 }
 
 func TestProgramsWithoutAUserLogIn(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
 	bearer := func(form url.Values) (*oauthtest.Token, error) {
 		subject := map[string]string{"of the platform": "job-7", "of the provider": "ada"}[form.Get("assertion")]
 		return &oauthtest.Token{Subject: subject, Audience: form["resource"], Scopes: strings.Fields(form.Get("scope"))}, nil
 	}
 	as := oauthtest.New(t, &oauthtest.Options{
-		Clients: []oauthtest.Client{{ID: "robot", Key: key.Public()}, {ID: "app", Secret: "secret"}},
+		Clients: []oauthtest.Client{{ID: "robot", Secret: "secret"}, {ID: "app", Secret: "secret"}},
 		Grants:  map[string]func(url.Values) (*oauthtest.Token, error){"urn:ietf:params:oauth:grant-type:jwt-bearer": bearer},
 	})
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -271,7 +266,7 @@ func TestProgramsWithoutAUserLogIn(t *testing.T) {
 
 	// docs:begin itself
 	robot := &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{
-		Issuer: as.Issuer, ClientID: "robot", Key: key, // or a ClientSecret
+		Issuer: as.Issuer, ClientID: "robot", ClientSecret: "secret", // or a Key
 	}}
 	// docs:end itself
 	require.Equal(t, "Written, robot.", write(t, as, diary, robot, oauthclient.Options{}))

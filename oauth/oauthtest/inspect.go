@@ -14,7 +14,7 @@ func (s *Server) active(t *accessToken) bool {
 }
 
 // introspect returns the claims of a token to an authenticated client (RFC 7662).
-func (s *Server) introspect(r *http.Request, _ http.Header) (any, error) {
+func (s *Server) introspect(r *http.Request) (any, error) {
 	c, err := s.authenticate(r)
 	switch {
 	case err != nil:
@@ -38,7 +38,7 @@ func (s *Server) introspect(r *http.Request, _ http.Header) (any, error) {
 
 // revoke ends a token of the client that sends the request (RFC 7009): an access token alone, or a
 // refresh token and all tokens of its grant. Unknown tokens are not an error.
-func (s *Server) revoke(r *http.Request, _ http.Header) (any, error) {
+func (s *Server) revoke(r *http.Request) (any, error) {
 	c, err := s.authenticate(r)
 	switch {
 	case err != nil:

@@ -3,7 +3,6 @@ package oauthtest
 import (
 	"cmp"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -112,42 +111,4 @@ func (s *Server) mint(t *Token, g *grant) (string, error) {
 
 func (s *Server) sign(typ string, claims map[string]any) (string, error) {
 	return keys.Sign(s.key, signingAlgorithm, (&jose.SignerOptions{}).WithType(jose.ContentType(typ)), claims)
-}
-
-// subjectOf returns the unverified subject of a JWT.
-func subjectOf(text string) (string, error) {
-	token, err := jwt.ParseSigned(text, keys.All)
-	if err != nil {
-		return "", errors.New("it is not a signed JWT")
-	}
-	var unverified jwt.Claims
-	err = token.UnsafeClaimsWithoutVerification(&unverified)
-	return unverified.Subject, err
-}
-
-// checkAssertion checks that a client has signed an assertion for this server, which is valid now and
-// was not used before (RFC 7523, section 3).
-func (s *Server) checkAssertion(text string, c *client) error {
-	token, err := jwt.ParseSigned(text, keys.All)
-	if err != nil {
-		return err
-	}
-	var a jwt.Claims
-	if token.Claims(c.key, &a) != nil {
-		return errors.New("its signature is invalid")
-	}
-	if a.Expiry == nil || a.ID == "" {
-		return errors.New("it needs exp and jti")
-	}
-	expected := jwt.Expected{Issuer: c.id, AnyAudience: jwt.Audience{s.Issuer, s.Endpoint("token")}}
-	if err := a.ValidateWithLeeway(expected, 0); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if key := c.id + "\x00" + a.ID; !s.seen[key] {
-		s.seen[key] = true
-		return nil
-	}
-	return errors.New("it was used before")
 }

@@ -100,7 +100,7 @@ func TestConsentMayChangeOrDenyAnAuthorization(t *testing.T) {
 func TestKnownClientsLogIn(t *testing.T) {
 	const document = "https://app.example/client.json"
 	as := oauthtest.New(t, &oauthtest.Options{
-		NoRegistration: true,
+		Metadata: func(doc map[string]any) { delete(doc, "registration_endpoint") },
 		Clients: []oauthtest.Client{
 			{ID: "public", RedirectURIs: []string{"http://127.0.0.1/callback"}},
 			{ID: "secret: one", Secret: "s p/a+c%e", RedirectURIs: []string{"http://127.0.0.1/callback"}},

@@ -3,9 +3,9 @@
 //
 // It implements what MCP requires of authorization servers and what clients use beyond that:
 // metadata (RFC 8414, OpenID Connect Discovery), codes with PKCE S256, rotating refresh tokens,
-// registration (RFC 7591), client ID metadata documents, client credentials, client assertions (RFC
-// 7523), resource indicators (RFC 8707), iss in responses (RFC 9207), introspection (RFC 7662),
-// revocation (RFC 7009) and DPoP (RFC 9449).
+// registration (RFC 7591), client ID metadata documents, client credentials, resource indicators (RFC
+// 8707), iss in responses (RFC 9207), introspection (RFC 7662), revocation (RFC 7009) and DPoP (RFC
+// 9449).
 //
 //	as := oauthtest.New(t, nil)
 //	guard, err := resource.New(resource.Options{Issuer: as.Issuer, Resource: url, InsecureLoopback: true})
@@ -57,8 +57,6 @@ type Options struct {
 
 	// Clients are registered from the start.
 	Clients []Client
-	// NoRegistration disables dynamic registration.
-	NoRegistration bool
 	// ClientMetadata returns the JSON document at the URL that is a client's ID. Nil fetches it: over
 	// https from public addresses, and over http from loopback addresses.
 	ClientMetadata func(ctx context.Context, url string) ([]byte, error)
@@ -77,9 +75,8 @@ type Options struct {
 	// Opaque issues opaque access tokens, for introspection, instead of JWTs (RFC 9068).
 	Opaque bool
 
-	// RequireDPoP issues no token without a proof. RequireNonces accepts no proof without a nonce of
-	// the server.
-	RequireDPoP, RequireNonces bool
+	// RequireDPoP issues no token without a proof.
+	RequireDPoP bool
 
 	// Grants are further grants by grant_type, such as assertions of an identity provider or a
 	// workload platform. Each checks the form of a request and returns the token, or an error.
@@ -112,7 +109,6 @@ type Server struct {
 	codes   map[string]*code         // guarded by mu
 	refresh map[string]*refreshToken // guarded by mu
 	access  map[string]*accessToken  // guarded by mu
-	seen    map[string]bool          // used assertions, by issuer and jti; guarded by mu
 }
 
 // TB is the part of *testing.T that [New] uses.
@@ -173,7 +169,7 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 	s := &Server{
 		Issuer: issuer, opts: *opts, origin: u.Scheme + "://" + u.Host, base: strings.TrimSuffix(u.EscapedPath(), "/"),
 		clients: make(map[string]*client), codes: make(map[string]*code), refresh: make(map[string]*refreshToken),
-		access: make(map[string]*accessToken), seen: make(map[string]bool),
+		access: make(map[string]*accessToken),
 		client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()},
 		stop:   func() {},
 	}
@@ -185,13 +181,7 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 			return doc, policy.Get(ctx, s.fetcher, url, (*json.RawMessage)(&doc))
 		}
 	}
-	var nonceKey []byte
-	if opts.RequireNonces {
-		nonceKey = []byte(rand.Text() + rand.Text())
-	}
-	if s.dpop, err = dpop.NewVerifier(dpop.NewReplays(dpop.MaxReplays, dpop.MaxReplaysPerKey), nonceKey); err != nil {
-		return nil, err
-	}
+	s.dpop = dpop.NewVerifier(dpop.NewReplays(dpop.MaxReplays))
 	for _, c := range opts.Clients {
 		known, err := c.known()
 		if err != nil {
@@ -256,31 +246,12 @@ func (s *Server) routes() error {
 	serve("POST", "token", s.secret(s.token))
 	serve("POST", "introspection", s.secret(s.introspect))
 	serve("POST", "revocation", s.secret(s.revoke))
-	if !s.opts.NoRegistration {
-		serve("POST", "registration", s.secret(s.register))
-	}
-	s.handler = crossOrigin(mux)
+	serve("POST", "registration", s.secret(s.register))
+	s.handler = mux
 	if s.opts.Wrap != nil {
 		s.handler = s.opts.Wrap(s.handler)
 	}
 	return nil
-}
-
-// crossOrigin allows requests from every origin, for clients in browsers such as the Inspector. The
-// server uses no cookies.
-func crossOrigin(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Access-Control-Allow-Origin", "*")
-		h.Set("Access-Control-Expose-Headers", "DPoP-Nonce, WWW-Authenticate")
-		if r.Method == http.MethodOptions {
-			h.Set("Access-Control-Allow-Methods", "GET, POST")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, DPoP, MCP-Protocol-Version")
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // describe returns the metadata of the server as JSON.
@@ -291,11 +262,12 @@ func (s *Server) describe() ([]byte, error) {
 		"authorization_endpoint":                         s.Endpoint("authorization"),
 		"token_endpoint":                                 s.Endpoint("token"),
 		"jwks_uri":                                       s.Endpoint("jwks"),
+		"registration_endpoint":                          s.Endpoint("registration"),
 		"introspection_endpoint":                         s.Endpoint("introspection"),
 		"revocation_endpoint":                            s.Endpoint("revocation"),
 		"response_types_supported":                       []string{"code"},
 		"grant_types_supported":                          grants,
-		"token_endpoint_auth_methods_supported":          []string{authNone, authBasic, authPost, authKey},
+		"token_endpoint_auth_methods_supported":          []string{authNone, authBasic, authPost},
 		"code_challenge_methods_supported":               []string{"S256"},
 		"authorization_response_iss_parameter_supported": true,
 		"client_id_metadata_document_supported":          true,
@@ -303,9 +275,6 @@ func (s *Server) describe() ([]byte, error) {
 	}
 	if s.opts.Scopes != nil {
 		doc["scopes_supported"] = s.opts.Scopes
-	}
-	if !s.opts.NoRegistration {
-		doc["registration_endpoint"] = s.Endpoint("registration")
 	}
 	if s.opts.Metadata != nil {
 		s.opts.Metadata(doc)
@@ -330,14 +299,14 @@ func refuse(code, format string, args ...any) *refusal {
 }
 
 // secret serves a POST endpoint whose responses must not be cached (RFC 6749, section 5.1).
-func (s *Server) secret(serve func(r *http.Request, h http.Header) (answer any, err error)) http.HandlerFunc {
+func (s *Server) secret(serve func(r *http.Request) (answer any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
 		h.Set("Pragma", "no-cache")
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		status := http.StatusOK
-		answer, err := serve(r, h)
+		answer, err := serve(r)
 		if _, registered := answer.(metadata.Registration); registered {
 			status = http.StatusCreated
 		}

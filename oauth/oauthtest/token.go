@@ -44,8 +44,8 @@ type request struct {
 }
 
 // token is the token endpoint.
-func (s *Server) token(r *http.Request, h http.Header) (any, error) {
-	jkt, err := s.proof(r, h)
+func (s *Server) token(r *http.Request) (any, error) {
+	jkt, err := s.proof(r)
 	if err != nil {
 		return nil, err
 	}
@@ -75,10 +75,7 @@ func (s *Server) token(r *http.Request, h http.Header) (any, error) {
 
 // proof checks the proof of a token request (RFC 9449, section 5) and returns the thumbprint of its
 // key.
-func (s *Server) proof(r *http.Request, h http.Header) (string, error) {
-	if nonce := s.dpop.Nonce(); nonce != "" {
-		h.Set(dpop.NonceHeader, nonce)
-	}
+func (s *Server) proof(r *http.Request) (string, error) {
 	proofs := r.Header.Values(dpop.Header)
 	switch {
 	case len(proofs) == 0 && s.opts.RequireDPoP:
@@ -90,9 +87,6 @@ func (s *Server) proof(r *http.Request, h http.Header) (string, error) {
 	}
 	jkt, err := s.dpop.Verify(r.Context(), proofs[0], dpop.Request{Verb: r.Method, URL: s.Endpoint("token")})
 	if e, ok := errors.AsType[*dpop.ProofError](err); ok {
-		if e.NeedsNonce {
-			return "", refuse("use_dpop_nonce", "%s", e.Reason)
-		}
 		return "", refuse("invalid_dpop_proof", "%s", e.Reason)
 	}
 	return jkt, err

@@ -144,18 +144,12 @@ func (g *Guard) checkBinding(r *http.Request, p *oauth.Principal, scheme, token 
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, dpop.ErrTooManyProofs):
-		return refusing(http.StatusTooManyRequests, codeUnavailable, "too many requests by this key; try again later", err)
 	case !isBad:
 		return unavailable(err)
 	case bad.WrongKey:
 		return badToken(bad.Reason)
 	}
-	refused := badProof(bad.Reason)
-	if bad.NeedsNonce {
-		refused.code = codeUseNonce
-	}
-	return refused
+	return badProof(bad.Reason)
 }
 
 // withIncluded returns a copy of p with the scopes that its scopes contain. It copies p, because p

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -16,12 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 )
 
-const (
-	maxRequests  = 16   // to the endpoint at a time
-	maxQuestions = 1024 // that are asked or wait for that
-)
-
-var errBusy = errors.New("too many tokens at once; try again later")
+const maxRequests = 16 // to the endpoint at a time
 
 // An introspector asks the authorization server about access tokens (RFC 7662).
 type introspector struct {
@@ -29,7 +23,6 @@ type introspector struct {
 	audience []string
 	client   *http.Client
 	slots    chan struct{} // holds one value for each request in progress
-	waiting  atomic.Int64  // how many tokens are being asked about or wait for that
 }
 
 func newIntrospector(opts *Options) (*introspector, error) {
@@ -46,8 +39,7 @@ func newIntrospector(opts *Options) (*introspector, error) {
 }
 
 // Verify returns the principal of a token. Its Claims are those of the response. It returns an
-// [*oauth.TokenError] for a token that is rejected, and another error if the endpoint failed or too
-// many tokens are waiting.
+// [*oauth.TokenError] for a token that is rejected, and another error if the endpoint failed.
 func (v *introspector) Verify(ctx context.Context, token string) (*oauth.Principal, error) {
 	answer, err := v.ask(ctx, token)
 	if err != nil {
@@ -95,10 +87,6 @@ func (v *introspector) judge(answer map[string]any) (*oauth.Principal, error) {
 
 // ask asks the endpoint about a token, after other tokens if there are many.
 func (v *introspector) ask(ctx context.Context, token string) (map[string]any, error) {
-	defer v.waiting.Add(-1)
-	if v.waiting.Add(1) > maxQuestions {
-		return nil, errBusy
-	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	select {

@@ -129,7 +129,7 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*oauth.Principa
 	if set == nil {
 		return nil, refuse(reasonIssuer)
 	}
-	if err := set.verify(ctx, jws, c.IssuedAt.Time()); err != nil {
+	if err := set.verify(ctx, jws); err != nil {
 		return nil, err
 	}
 	if typ != "at+jwt" && !v.opts.AllowUntyped {

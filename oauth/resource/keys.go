@@ -24,9 +24,8 @@ const (
 	maxKeyAge    = time.Hour
 	maxStale     = 24 * time.Hour // how long old keys are used if fetches fail
 	maxKeys      = 100
-	maxTried     = 8           // keys to try for a token without a kid
-	noKey        = "\x00"      // a kid that no key has
-	recheckTime  = time.Minute // after which keys are fetched again for a token whose key they should contain
+	maxTried     = 8      // keys to try for a token without a kid
+	noKey        = "\x00" // a kid that no key has
 )
 
 // A keySet holds the keys of one issuer. It fetches them when they are first needed, when they are
@@ -72,11 +71,11 @@ func newKeySet(opts *Options, issuer string, fixed []byte, uri string) (*keySet,
 	return s, nil
 }
 
-// verify returns nil if one of the keys has signed a token. issued is the iat of the token, or zero.
-func (s *keySet) verify(ctx context.Context, jws *jose.JSONWebSignature, issued time.Time) error {
+// verify returns nil if one of the keys has signed a token.
+func (s *keySet) verify(ctx context.Context, jws *jose.JSONWebSignature) error {
 	header := jws.Signatures[0].Protected
 	for again := false; ; again = true {
-		candidates, err := s.find(ctx, header.KeyID, header.Algorithm, issued)
+		candidates, err := s.find(ctx, header.KeyID, header.Algorithm)
 		if err != nil {
 			return err
 		}
@@ -89,7 +88,7 @@ func (s *keySet) verify(ctx context.Context, jws *jose.JSONWebSignature, issued 
 			return refuse("its signature is wrong")
 		}
 		// The key may be a new one, which no kid tells.
-		_, err = s.find(ctx, noKey, header.Algorithm, issued)
+		_, err = s.find(ctx, noKey, header.Algorithm)
 		if _, decided := errors.AsType[*oauth.TokenError](err); err != nil && !decided {
 			return err
 		}
@@ -120,37 +119,23 @@ func (d *document) keys() []jose.JSONWebKey {
 }
 
 // find returns the keys that may have signed a token: those that fit its kid and its algorithm.
-// issued is the iat of the token, or zero.
 //
-// A token with an unknown key is rejected only if the keys are newer than the token. Anyone can
-// send tokens with a made-up kid and use up the fetches that minRefresh allows. A valid token with
-// a new key then gets an error that is not an [oauth.TokenError], so that the client retries.
-func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([]jose.JSONWebKey, error) {
+// A token with an unknown key is rejected only if the keys were fetched for it. Anyone can send
+// tokens with a made-up kid and use up the fetches that minRefresh allows. A valid token with a new
+// key then gets an error that is not an [oauth.TokenError], so that the client retries.
+func (s *keySet) find(ctx context.Context, kid, alg string) ([]jose.JSONWebKey, error) {
 	if len(kid) > 512 {
 		return nil, refuse("its kid is too long")
 	}
-	s.mu.Lock()
-	newer := time.Now() // keys from then on are newer than the token
-	s.mu.Unlock()
-	if settled := issued.Add(leeway); !issued.IsZero() && settled.Before(newer) {
-		newer = settled
-	}
-	asked := false // the issuer, for this token
-	for {
+	for asked := false; ; { // asked: the issuer, for this token
 		s.mu.Lock()
 		now := time.Now()
 		keys := match(s.keys, kid, alg)
 		age := now.Sub(s.fetched)
 		have := s.fixed || !s.fetched.IsZero() && age < maxStale
-		decided := s.fixed || have && (s.fetched.After(newer) || asked && s.last == nil)
-		// The issuer may publish a key late, hence recheckTime.
-		wanted := !s.fixed && (!have || age >= maxKeyAge || len(keys) == 0 && (!decided || age >= recheckTime))
-		mayAsk := s.tried.IsZero() || now.Sub(s.tried) >= minRefresh
+		wanted := !s.fixed && !asked && (len(keys) == 0 || age >= maxKeyAge)
 		flight := s.flight
-		switch {
-		case asked:
-			flight = nil // wait only once
-		case flight == nil && wanted && mayAsk:
+		if wanted && flight == nil && now.Sub(s.tried) >= minRefresh {
 			flight, asked = s.begin(ctx), true
 		}
 		err := s.last
@@ -166,9 +151,9 @@ func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([
 			case <-ctx.Done():
 				return nil, fmt.Errorf("the keys of %s: %w", s.issuer, context.Cause(ctx))
 			}
-		case err != nil && wanted:
+		case err != nil:
 			return nil, fmt.Errorf("the keys of %s: %w", s.issuer, err)
-		case decided:
+		case s.fixed || asked:
 			return nil, refuse("its key is not known")
 		}
 		return nil, fmt.Errorf("the keys of %s: the key of the token is not among them, "+

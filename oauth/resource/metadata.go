@@ -38,9 +38,6 @@ func (g *Guard) describe() (err error) {
 		ScopesSupported:        g.opts.ScopesSupported,
 		BearerMethodsSupported: []string{"header"},
 		ResourceName:           g.opts.Name,
-		ResourceDocumentation:  g.opts.Documentation,
-		ResourcePolicyURI:      g.opts.Policy,
-		ResourceTOSURI:         g.opts.Terms,
 	}
 	if doc.ScopesSupported == nil {
 		doc.ScopesSupported = g.opts.Scopes

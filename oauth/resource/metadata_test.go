@@ -34,20 +34,18 @@ func TestMetadataIsAtBothWellKnownPaths(t *testing.T) {
 
 func TestNewReportsEveryMistakeInOptions(t *testing.T) {
 	_, err := resource.New(resource.Options{Resource: "/mcp", OtherIssuers: []string{"as"}, Scopes: []string{`a"b`, "offline_access"},
-		Algorithms: []string{"HS256", "none", "es256"}, DPoP: &resource.DPoP{NonceKey: []byte("short")}})
+		Algorithms: []string{"HS256", "none", "es256"}})
 	require.EqualError(t, err, `resource: issuer "" is not an absolute https URL
 resource: issuer "as" is not an absolute https URL
 resource: "a\"b" is not a scope: a scope is one word without quotes
 resource: "offline_access" is not a scope of a resource: clients request it from the authorization server themselves; leave it out
 resource: resource "/mcp" is not an absolute https URL
-resource: algorithms ["HS256" "none" "es256"] cannot be used; known are ES256, ES384, ES512, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512
-resource: the key of nonces has 5 bytes; at least 32 random bytes are needed`)
+resource: algorithms ["HS256" "none" "es256"] cannot be used; known are ES256, ES384, ES512, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512`)
 }
 
 func TestMetadataIsPublicAndReadOnly(t *testing.T) {
 	guard, err := resource.New(resource.Options{Issuer: issuer, Resource: "https://mcp.example.com",
-		Verifier: verifierFunc(func(string) (*oauth.Principal, error) { return nil, nil }), ScopesSupported: []string{"a", "b"}, Scopes: []string{"a"},
-		Documentation: "https://example.com/docs", Policy: "https://example.com/policy", Terms: "https://example.com/terms"})
+		Verifier: verifierFunc(func(string) (*oauth.Principal, error) { return nil, nil }), ScopesSupported: []string{"a", "b"}, Scopes: []string{"a"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"/.well-known/oauth-protected-resource"}, guard.MetadataPaths())
 	for verb, status := range map[string]int{http.MethodGet: 200, http.MethodHead: 200, http.MethodOptions: 204, http.MethodPost: 405, http.MethodPut: 405, http.MethodDelete: 405} {
@@ -58,8 +56,7 @@ func TestMetadataIsPublicAndReadOnly(t *testing.T) {
 		require.Equal(t, status == 405, w.Header().Get("Allow") == "GET, HEAD, OPTIONS", verb)
 		if verb == http.MethodGet {
 			require.JSONEq(t, `{"resource":"https://mcp.example.com","authorization_servers":["https://login.example.com"],"scopes_supported":["a","b"],
-				"bearer_methods_supported":["header"],"resource_documentation":"https://example.com/docs","resource_policy_uri":"https://example.com/policy",
-				"resource_tos_uri":"https://example.com/terms"}`, w.Body.String())
+				"bearer_methods_supported":["header"]}`, w.Body.String())
 			require.Equal(t, "public, max-age=300", w.Header().Get("Cache-Control"))
 		}
 	}

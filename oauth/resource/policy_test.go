@@ -21,23 +21,6 @@ func TestPolicies(t *testing.T) {
 		p      oauth.Principal
 		err    string // the error text, or empty
 	}{
-		{"the issuer", resource.Issuers("a", "b"), oauth.Principal{Issuer: "b"}, ""},
-		{"another issuer", resource.Issuers("a"), oauth.Principal{Issuer: "a/"}, "oauth: the token is rejected: its issuer is not admitted"},
-		{"no issuers", resource.Issuers(), oauth.Principal{Issuer: "a"}, "oauth: the token is rejected: its issuer is not admitted"},
-		{"the client", resource.Clients("app"), oauth.Principal{ClientID: "app"}, ""},
-		{"another client", resource.Clients("app"), oauth.Principal{ClientID: "App"}, `the client "App" is not admitted`},
-		{"no client is not the client without a name", resource.Clients(""), oauth.Principal{}, `the client "" is not admitted`},
-		{"the tenant", resource.Tenants("t"), oauth.Principal{Claims: claims{"tenant": "t"}}, ""},
-		{"the tenant by tid", resource.Tenants("t"), oauth.Principal{Claims: claims{"tid": "t"}}, ""},
-		{"tid goes first", resource.Tenants("t"), oauth.Principal{Claims: claims{"tid": "x", "tenant": "t"}}, "the tenant is not admitted"},
-		{"a tenant that is no text", resource.Tenants("t"), oauth.Principal{Claims: claims{"tid": []any{"t"}}}, "the tenant is not admitted"},
-		{"no tenant", resource.Tenants("t", ""), oauth.Principal{}, "the tenant is not admitted"},
-		{"a group", resource.Groups("a", "b"), oauth.Principal{Claims: claims{"groups": []any{"x", "b"}}}, ""},
-		{"a single group", resource.Groups("a"), oauth.Principal{Claims: claims{"groups": "a"}}, ""},
-		{"a role", resource.Groups("a"), oauth.Principal{Claims: claims{"groups": []any{}, "roles": []any{"a"}}}, ""},
-		{"groups in one text", resource.Groups("a"), oauth.Principal{Claims: claims{"groups": "a b"}}, `the principal is in none of the groups ["a"]`},
-		{"groups that are no text", resource.Groups("1"), oauth.Principal{Claims: claims{"groups": []any{1.0, nil}}}, `the principal is in none of the groups ["1"]`},
-		{"no groups", resource.Groups("a"), oauth.Principal{}, `the principal is in none of the groups ["a"]`},
 		{"a claim", resource.RequireClaim("c"), oauth.Principal{Claims: claims{"c": nil}}, ""},
 		{"no claim", resource.RequireClaim("c"), oauth.Principal{Claims: claims{"C": 1}}, `the claim "c" is missing`},
 		{"one of its values", resource.RequireClaim("c", "a", 2.0, true), oauth.Principal{Claims: claims{"c": 2.0}}, ""},

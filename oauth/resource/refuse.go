@@ -12,13 +12,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
-// Error codes (RFC 6750, section 3.1; RFC 9449, sections 7.1 and 9; RFC 6749, section 4.1.2.1).
+// Error codes (RFC 6750, section 3.1; RFC 9449, section 7.1; RFC 6749, section 4.1.2.1).
 const (
 	codeInvalidRequest    = "invalid_request"
 	codeInvalidToken      = "invalid_token"
 	codeInsufficientScope = "insufficient_scope"
 	codeInvalidProof      = "invalid_dpop_proof"
-	codeUseNonce          = "use_dpop_nonce"
 	codeAccessDenied      = "access_denied"
 	codeUnavailable       = "temporarily_unavailable"
 )
@@ -66,8 +65,6 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 	switch {
 	case f.status == http.StatusServiceUnavailable:
 		header.Set("Retry-After", "5")
-	case f.status == http.StatusTooManyRequests:
-		header.Set("Retry-After", "60") // the replay store forgets proofs by the minute
 	case f.code != codeAccessDenied: // no token would help
 		g.challenge(header, f)
 	}

@@ -15,9 +15,9 @@
 // reads the principal with [oauth.FromContext]. It never sees the token, because the guard removes it
 // from the request. The guard neither keeps nor logs tokens: its cache is indexed by SHA-256.
 //
-// Rejected requests get status 400, 401 or 403, with a challenge where a token would help. They get
-// 429 if a client sends too many proofs, and 503 if the token could not be checked. [New] is the
-// only function that returns an error. A Guard is safe for concurrent use.
+// Rejected requests get status 400, 401 or 403, with a challenge where a token would help, and 503 if
+// the token could not be checked. [New] is the only function that returns an error. A Guard is safe
+// for concurrent use.
 package resource
 
 import (
@@ -101,9 +101,8 @@ type Options struct {
 	// responses. Use the same list as in the options of the transport. The guard answers their
 	// preflight requests, which carry no token, unless CORS middleware in front does.
 	AllowedOrigins []string
-	// Name, Documentation, Policy and Terms are published for people: a name, and URLs. Empty ones
-	// are left out.
-	Name, Documentation, Policy, Terms string
+	// Name is published for people. Empty means none.
+	Name string
 
 	// The authorization server must have public addresses, whatever its name resolves to, and use
 	// https. InsecureLoopback also allows loopback addresses, with http or https, for development
@@ -139,10 +138,6 @@ type Introspection struct {
 type DPoP struct {
 	// Required rejects tokens that are not bound to a key.
 	Required bool
-	// NonceKey requires proofs to contain a nonce of this server, made with this key of at least 32
-	// random bytes. Servers that share a host name need the same key. Nil means that no nonce is
-	// required.
-	NonceKey []byte
 	// Fleet returns the fleet in which replicas share used proofs, and nil if there is none: see
 	// mcpkit.Server.Fleet. Nil means that each process remembers the proofs that it has received.
 	Fleet func() *fleet.Fleet
@@ -198,12 +193,9 @@ func New(opts Options) (*Guard, error) {
 		check(err)
 	}
 	if d := opts.DPoP; d != nil {
-		replays := cmp.Or(d.replays, dpop.NewReplays(dpop.MaxReplays, dpop.MaxReplaysPerKey))
+		replays := cmp.Or(d.replays, dpop.NewReplays(dpop.MaxReplays))
 		replays.Fleet = d.Fleet
-		var err error
-		g.proofs, err = dpop.NewVerifier(replays, d.NonceKey)
-		check(err)
-		g.bound = d.Required
+		g.proofs, g.bound = dpop.NewVerifier(replays), d.Required
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -249,11 +241,6 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			return
 		}
 		p, refusal := g.authenticate(r)
-		if g.proofs != nil {
-			if nonce := g.proofs.Nonce(); nonce != "" {
-				w.Header().Set(dpop.NonceHeader, nonce)
-			}
-		}
 		if refusal != nil {
 			g.refuse(w, r, refusal)
 			return

@@ -416,31 +416,24 @@ func TestTheStateOfAQuestionBelongsToItsPrincipal(t *testing.T) {
 }
 
 func TestBoundTokensNeedAProof(t *testing.T) {
-	h := newHouse(t, settings{guard: func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true, NonceKey: make([]byte, 32)} }})
+	h := newHouse(t, settings{guard: func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true} }})
 	prover, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
 	token := h.token("ann", "", prover.Thumbprint())
 	body, fields := modern(h, "DPoP "+token, "tools/call", `{"name":"who"}`)
-	ask := func(nonce, url string) (*http.Response, string) {
-		proof, err := prover.Proof(http.MethodPost, url, token, nonce)
+	ask := func(url string) (*http.Response, string) {
+		proof, err := prover.Proof(http.MethodPost, url, token, "")
 		require.NoError(t, err)
 		return h.send(http.MethodPost, body, append(fields, "DPoP", proof)...), proof
 	}
-	first, _ := ask("", h.url)
-	require.Equal(t, http.StatusUnauthorized, first.StatusCode)
-	require.Contains(t, first.Header.Get("WWW-Authenticate"), `DPoP error="use_dpop_nonce"`)
-	nonce := first.Header.Get("DPoP-Nonce")
-	require.NotEmpty(t, nonce)
-
-	second, proof := ask(nonce, h.url)
-	require.Equal(t, http.StatusOK, second.StatusCode)
-	require.NotEmpty(t, second.Header.Get("DPoP-Nonce"))
-	require.Contains(t, read(t, second), `call=ann param=ann ctx=ann authorization=\"\" echo=\"\"`, "methods get neither token nor proof")
+	first, proof := ask(h.url)
+	require.Equal(t, http.StatusOK, first.StatusCode)
+	require.Contains(t, read(t, first), `call=ann param=ann ctx=ann authorization=\"\" echo=\"\"`, "methods get neither token nor proof")
 
 	again := h.send(http.MethodPost, body, append(fields, "DPoP", proof)...)
 	require.Equal(t, http.StatusUnauthorized, again.StatusCode)
 	require.Contains(t, again.Header.Get("WWW-Authenticate"), "the proof was used before")
-	inner, _ := ask(nonce, h.origin+"/mcp")
+	inner, _ := ask(h.origin + "/mcp")
 	require.Contains(t, inner.Header.Get("WWW-Authenticate"), "the proof is for another URL", "the URL of a proof includes the prefix")
 	free := h.send(http.MethodPost, body, append(fields[2:], "Authorization", "Bearer "+token)...)
 	require.Equal(t, http.StatusUnauthorized, free.StatusCode)

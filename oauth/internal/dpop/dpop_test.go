@@ -1,7 +1,6 @@
 package dpop
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -50,16 +49,14 @@ func newEC(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
 }
 
 // newVerifier returns a verifier with a clock that the test moves.
-func newVerifier(t testing.TB, replays *Replays, nonceKey []byte) (*Verifier, *time.Time) {
-	t.Helper()
+func newVerifier(replays *Replays) (*Verifier, *time.Time) {
 	now := start
-	v, err := NewVerifier(replays, nonceKey)
-	require.NoError(t, err)
+	v := NewVerifier(replays)
 	v.now = func() time.Time { return now }
 	return v, &now
 }
 
-func many() *Replays { return NewReplays(MaxReplays, MaxReplaysPerKey) }
+func many() *Replays { return NewReplays(MaxReplays) }
 
 // proofBy returns a proof with changed claims, signed by a key.
 func proofBy(t testing.TB, key *ecdsa.PrivateKey, change object) string {
@@ -188,13 +185,13 @@ func TestInvalidProofsAreRejected(t *testing.T) {
 		{"at no time", good(object{"iat": 1e300}), "the proof does not say when it was made"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			v, _ := newVerifier(t, many(), nil)
+			v, _ := newVerifier(many())
 			_, err := verify(t, v, test.proof, token)
 			require.Equal(t, &ProofError{Reason: test.reason}, err)
 			require.EqualError(t, err, "dpop: "+test.reason)
 		})
 	}
-	v, _ := newVerifier(t, many(), nil)
+	v, _ := newVerifier(many())
 	_, err := verify(t, v, good(nil), token)
 	require.NoError(t, err)
 	_, err = verify(t, v, good(object{"ath": nil}), "")
@@ -205,7 +202,7 @@ func TestRSAKeySizesAreLimited(t *testing.T) {
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
 	require.NoError(t, err)
-	v, _ := newVerifier(t, many(), nil)
+	v, _ := newVerifier(many())
 	_, err = verify(t, v, forge(t, jose.RS256, short, object{"typ": Type, "jwk": jose.JSONWebKey{Key: short.Public()}}, claims(t, nil)), token)
 	require.EqualError(t, err, "dpop: the key of the proof is too short or of an unsupported kind")
 	// A long key need not be valid: its signature is not checked.
@@ -219,7 +216,7 @@ func TestRSAKeySizesAreLimited(t *testing.T) {
 
 func TestProofIsAcceptedOnce(t *testing.T) {
 	key, other := newEC(t, elliptic.P256()), newEC(t, elliptic.P256())
-	v, now := newVerifier(t, many(), nil)
+	v, now := newVerifier(many())
 	by := func(key *ecdsa.PrivateKey, id string, made time.Time) string {
 		return proofBy(t, key, object{"jti": id, "iat": made.Unix()})
 	}
@@ -248,7 +245,7 @@ func TestProofIsAcceptedOnce(t *testing.T) {
 
 func TestConcurrentReplaysAreRejected(t *testing.T) {
 	key := newEC(t, elliptic.P256())
-	v, _ := newVerifier(t, many(), nil)
+	v, _ := newVerifier(many())
 	text := proofBy(t, key, nil)
 	errs := make(chan error, 16)
 	var wg sync.WaitGroup
@@ -270,20 +267,20 @@ func TestConcurrentReplaysAreRejected(t *testing.T) {
 }
 
 func TestFullReplayStoreRejectsNewProofs(t *testing.T) {
-	r := NewReplays(2, 8)
+	r := NewReplays(2)
 	until := start.Add(5 * time.Minute)
 	for i := range byte(2) {
-		seen, err := r.seen(t.Context(), start, "key", [32]byte{i}, until)
+		seen, err := r.seen(t.Context(), start, [32]byte{i}, until)
 		require.NoError(t, err)
 		require.False(t, seen)
 	}
-	_, err := r.seen(t.Context(), start, "key", [32]byte{9}, until)
+	_, err := r.seen(t.Context(), start, [32]byte{9}, until)
 	require.EqualError(t, err, "more proofs than can be remembered")
-	seen, err := r.seen(t.Context(), start, "key", [32]byte{1}, until)
+	seen, err := r.seen(t.Context(), start, [32]byte{1}, until)
 	require.NoError(t, err)
 	require.True(t, seen, "known proofs are still known")
 
-	seen, err = r.seen(t.Context(), until.Add(time.Minute), "key", [32]byte{9}, until.Add(6*time.Minute))
+	seen, err = r.seen(t.Context(), until.Add(time.Minute), [32]byte{9}, until.Add(6*time.Minute))
 	require.NoError(t, err)
 	require.False(t, seen)
 	require.Equal(t, 1, r.count, "expired proofs are removed")
@@ -291,53 +288,13 @@ func TestFullReplayStoreRejectsNewProofs(t *testing.T) {
 }
 
 func TestTokenNeedsAProofByItsOwnKey(t *testing.T) {
-	v, _ := newVerifier(t, NewReplays(1, 1), nil)
+	v, _ := newVerifier(NewReplays(1))
 	key := newEC(t, elliptic.P256())
 	text := proofBy(t, key, nil)
 	_, err := v.Verify(t.Context(), text, Request{Verb: verb, URL: uri, Token: token, Thumbprint: "another"})
 	require.Equal(t, &ProofError{Reason: "the token is bound to another key", WrongKey: true}, err)
 	_, err = verify(t, v, text, token)
 	require.NoError(t, err, "rejected proofs are not stored")
-	text = proofBy(t, key, nil)
-	_, err = verify(t, v, text, token)
-	require.ErrorIs(t, err, ErrTooManyProofs)
-}
-
-func TestNonces(t *testing.T) {
-	key := newEC(t, elliptic.P256())
-	v, now := newVerifier(t, many(), bytes.Repeat([]byte("n"), 32))
-	other, _ := newVerifier(t, many(), bytes.Repeat([]byte("o"), 32))
-	issued := func(at time.Time) string {
-		defer func(before time.Time) { *now = before }(*now)
-		*now = at
-		return v.Nonce()
-	}
-	ask := func(nonce any) error {
-		_, err := verify(t, v, proofBy(t, key, object{"nonce": nonce}), token)
-		return err
-	}
-	fresh := &ProofError{Reason: "the proof needs a fresh nonce of this server", NeedsNonce: true}
-	nonce := v.Nonce()
-	require.NoError(t, ask(nonce))
-	require.NoError(t, ask(nonce), "the nonce is still valid")
-	flipped := []byte(nonce)
-	flipped[3] ^= 1
-	for name, bad := range map[string]any{
-		"none": nil, "empty": "", "another server's": other.Nonce(), "made up": "AAAA", "changed": string(flipped), "longer": nonce + "A", "cut": nonce[:8],
-		"no base64": "!", "far ahead": issued(start.Add(time.Minute + time.Second)), "padded": nonce + "=",
-	} {
-		require.Equal(t, fresh, ask(bad), name)
-	}
-	require.NoError(t, ask(issued(start.Add(time.Minute))), "the clock of the issuer may be ahead")
-	*now = start.Add(nonceLife)
-	require.NoError(t, ask(nonce))
-	*now = start.Add(nonceLife + time.Second)
-	require.Equal(t, fresh, ask(nonce))
-
-	_, err := NewVerifier(many(), make([]byte, 31))
-	require.EqualError(t, err, "the key of nonces has 31 bytes; at least 32 random bytes are needed")
-	without, _ := newVerifier(t, many(), nil)
-	require.Empty(t, without.Nonce())
 }
 
 func TestEqualURLs(t *testing.T) {
@@ -396,7 +353,7 @@ func FuzzVerify(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		v, _ := newVerifier(t, many(), nil)
+		v, _ := newVerifier(many())
 		_, err := verify(t, v, text, token)
 		if err != nil {
 			var bad *ProofError

@@ -32,23 +32,21 @@ func replica(t *testing.T, engine fleet.Engine) *fleet.Fleet {
 }
 
 // fleetVerifiers returns the verifiers of n replicas.
-func fleetVerifiers(t *testing.T, n int, perKey int) (all []*Verifier, engine *fleet.Local) {
+func fleetVerifiers(t *testing.T, n int) (all []*Verifier, engine *fleet.Local) {
 	t.Helper()
 	engine = fleet.NewMemory(fleet.MemoryOptions{})
 	t.Cleanup(func() { _ = engine.Close() })
 	for range n {
-		all = append(all, fleetVerifier(t, engine.Open(), perKey))
+		all = append(all, fleetVerifier(t, engine.Open()))
 	}
 	return all, engine
 }
 
-func fleetVerifier(t *testing.T, engine fleet.Engine, perKey int) *Verifier {
+func fleetVerifier(t *testing.T, engine fleet.Engine) *Verifier {
 	t.Helper()
-	f, r := replica(t, engine), NewReplays(MaxReplays, perKey)
+	f, r := replica(t, engine), NewReplays(MaxReplays)
 	r.Fleet = func() *fleet.Fleet { return f }
-	v, err := NewVerifier(r, nil)
-	require.NoError(t, err)
-	return v
+	return NewVerifier(r)
 }
 
 // newProof returns a proof that is made now.
@@ -59,7 +57,7 @@ func newProof(t *testing.T, key *ecdsa.PrivateKey) string {
 
 func TestAProofIsAcceptedByOneReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all, engine := fleetVerifiers(t, 3, MaxReplaysPerKey)
+		all, engine := fleetVerifiers(t, 3)
 		key := newEC(t, elliptic.P256())
 		text := newProof(t, key)
 		_, err := verify(t, all[1], text, token)
@@ -85,7 +83,7 @@ func TestAProofIsAcceptedByOneReplica(t *testing.T) {
 }
 
 func TestAProofAtAllReplicasAtOnceIsAcceptedOnce(t *testing.T) {
-	all, _ := fleetVerifiers(t, 3, MaxReplaysPerKey)
+	all, _ := fleetVerifiers(t, 3)
 	key := newEC(t, elliptic.P256())
 	text := newProof(t, key)
 	var accepted atomic.Int64
@@ -101,20 +99,6 @@ func TestAProofAtAllReplicasAtOnceIsAcceptedOnce(t *testing.T) {
 	require.EqualValues(t, 1, accepted.Load())
 }
 
-func TestKeysHaveAShareOfEachReplica(t *testing.T) {
-	all, _ := fleetVerifiers(t, 2, 1)
-	key := newEC(t, elliptic.P256())
-	for i, v := range []*Verifier{all[0], all[1], all[0]} {
-		text := newProof(t, key)
-		_, err := verify(t, v, text, token)
-		if i < 2 {
-			require.NoError(t, err)
-		} else {
-			require.ErrorIs(t, err, ErrTooManyProofs)
-		}
-	}
-}
-
 // noCreate is an engine that cannot be reached.
 type noCreate struct{ *fleet.Local }
 
@@ -123,7 +107,7 @@ func (noCreate) Create(context.Context, string, fleet.Record) (uint64, error) {
 }
 
 func TestProofsAreRejectedWithoutTheEngine(t *testing.T) {
-	v := fleetVerifier(t, noCreate{fleet.NewMemory(fleet.MemoryOptions{})}, MaxReplaysPerKey)
+	v := fleetVerifier(t, noCreate{fleet.NewMemory(fleet.MemoryOptions{})})
 	_, err := verify(t, v, newProof(t, newEC(t, elliptic.P256())), token)
 	var away *fleet.UnavailableError
 	require.ErrorAs(t, err, &away)

@@ -3,11 +3,9 @@ package dpop
 import (
 	"context"
 	"crypto"
-	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -23,17 +21,12 @@ const (
 	maxAge        = 5 * time.Minute // in the past, or in the future, because clocks differ
 	maxProofBytes = 8 << 10
 	maxIDBytes    = 256
-
-	nonceLife   = 5 * time.Minute
-	minKeyBytes = 32
 )
 
 // A ProofError says why a proof is rejected. Its text contains no secrets, and is sent to the
 // client.
 type ProofError struct {
 	Reason string
-	// NeedsNonce reports that the proof needs a fresh nonce. Send one to the client.
-	NeedsNonce bool
 	// WrongKey reports that the proof is valid, but not signed by the key that the token is bound
 	// to.
 	WrongKey bool
@@ -48,50 +41,15 @@ func refuse(format string, args ...any) error {
 
 // A Verifier checks proofs. It is safe for concurrent use. Create one with [NewVerifier].
 type Verifier struct {
-	replays  *Replays
-	nonceKey []byte // nil if proofs need no nonce
-	now      func() time.Time
+	replays *Replays
+	now     func() time.Time
 }
 
-// NewVerifier returns a verifier that accepts each proof once. If nonceKey is not nil, proofs have to
-// contain a nonce that a server with the same key, of at least 32 random bytes, has issued in the last
-// 5 minutes. NewVerifier returns an error for a shorter key.
-func NewVerifier(replays *Replays, nonceKey []byte) (*Verifier, error) {
-	if nonceKey != nil && len(nonceKey) < minKeyBytes {
-		return nil, fmt.Errorf("the key of nonces has %d bytes; at least %d random bytes are needed",
-			len(nonceKey), minKeyBytes)
-	}
-	return &Verifier{replays: replays, nonceKey: nonceKey, now: time.Now}, nil
-}
+// NewVerifier returns a verifier that accepts each proof once.
+func NewVerifier(replays *Replays) *Verifier { return &Verifier{replays: replays, now: time.Now} }
 
 // Algorithms returns the accepted JWS algorithms, for metadata and challenges.
 func (v *Verifier) Algorithms() []string { return keys.Names(keys.All) }
-
-// Nonce returns a nonce for the client's next proof, or "" if none is required. A nonce is the time at
-// which it was issued, with a MAC, so that nonces need not be stored.
-func (v *Verifier) Nonce() string {
-	if v.nonceKey == nil {
-		return ""
-	}
-	b := binary.BigEndian.AppendUint64(nil, uint64(v.now().Unix()))
-	return base64.RawURLEncoding.EncodeToString(append(b, v.nonceCode(b)...))
-}
-
-func (v *Verifier) nonceCode(b []byte) []byte {
-	mac := hmac.New(sha256.New, v.nonceKey)
-	mac.Write(b)
-	return mac.Sum(nil)[:16]
-}
-
-func (v *Verifier) isNonce(nonce string) bool {
-	b, err := base64.RawURLEncoding.DecodeString(nonce)
-	if err != nil || len(b) != 8+16 || !hmac.Equal(b[8:], v.nonceCode(b[:8])) {
-		return false
-	}
-	age := v.now().Sub(time.Unix(int64(binary.BigEndian.Uint64(b)), 0))
-	// The clock of the server that issued it may be slightly ahead.
-	return age >= -time.Minute && age <= nonceLife
-}
 
 // A Request is the HTTP request that a proof must be for.
 type Request struct {
@@ -128,7 +86,7 @@ func (v *Verifier) Verify(ctx context.Context, text string, r Request) (thumbpri
 	}
 	// The key is part of the ID: one client cannot use up the IDs of another.
 	id := proofID(sha256.Sum256([]byte(thumbprint + "\x00" + claims.ID)))
-	seen, err := v.replays.seen(ctx, v.now(), thumbprint, id, issued.Add(maxAge+time.Second))
+	seen, err := v.replays.seen(ctx, v.now(), id, issued.Add(maxAge+time.Second))
 	if err != nil {
 		return "", fmt.Errorf("dpop: remembering the proof: %w", err)
 	}
@@ -148,8 +106,6 @@ func (v *Verifier) check(claims *Claims, r Request) (issued time.Time, err error
 		return issued, refuse("the proof is for another URL")
 	case r.Token != "" && subtle.ConstantTimeCompare([]byte(claims.Token), []byte(TokenHash(r.Token))) != 1:
 		return issued, refuse("the proof is for another token")
-	case v.nonceKey != nil && !v.isNonce(claims.Nonce):
-		return issued, &ProofError{Reason: "the proof needs a fresh nonce of this server", NeedsNonce: true}
 	case !(math.Abs(claims.IssuedAt) < 1<<40):
 		return issued, refuse("the proof does not say when it was made")
 	}

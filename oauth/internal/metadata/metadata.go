@@ -19,9 +19,6 @@ type ProtectedResource struct {
 	// BearerMethodsSupported lists how tokens may be sent. MCP allows only "header".
 	BearerMethodsSupported        []string `json:"bearer_methods_supported,omitempty"`
 	ResourceName                  string   `json:"resource_name,omitempty"`
-	ResourceDocumentation         string   `json:"resource_documentation,omitempty"`
-	ResourcePolicyURI             string   `json:"resource_policy_uri,omitempty"`
-	ResourceTOSURI                string   `json:"resource_tos_uri,omitempty"`
 	DPoPSigningAlgValuesSupported []string `json:"dpop_signing_alg_values_supported,omitempty"`
 	DPoPBoundAccessTokensRequired bool     `json:"dpop_bound_access_tokens_required,omitzero"`
 }
