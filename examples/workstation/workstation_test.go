@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,36 +189,4 @@ func TestEndless(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 	_, err = conn.Read(make([]byte, 1))
 	require.Error(t, err, "the process of the test is gone")
-}
-
-func TestTheAppServesUntilTheContextEnds(t *testing.T) {
-	srv, err := newServer(workplace(t), slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	ln, err := listen("127.0.0.1:0")
-	require.NoError(t, err)
-	url := "http://" + ln.Addr().String()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	// Ends with ctx.
-	go func() { ended <- serveHTTP(ctx, srv, ln) }()
-	resp, err := http.Get(url + "/healthz")
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	require.Equal(t, http.StatusOK, resp.StatusCode)
-	http.DefaultClient.CloseIdleConnections()
-	c, err := client.Dial(t.Context(), url+"/mcp")
-	require.NoError(t, err)
-	text, err := client.Call[string](t.Context(), c, "files_read", object{"path": "doc/notes.txt"})
-	require.NoError(t, err)
-	require.Equal(t, "one\ntwo\n", text)
-	require.NoError(t, c.Close())
-	stop()
-	require.NoError(t, <-ended)
-}
-
-func TestOnlyLoopbackAddressesAreServed(t *testing.T) {
-	for _, addr := range []string{"0.0.0.0:0", ":0"} {
-		_, err := listen(addr)
-		require.ErrorContains(t, err, "reachable from other machines")
-	}
 }
