@@ -103,7 +103,7 @@ func newGlossary(t *testing.T) (*mcpkit.Server, *mcpkit.Topic) {
 				if _, ok := call.Extension(id); !ok {
 					return next(ctx, call)
 				}
-				return mcpkit.NewExtensionResult("term", map[string]string{"term": call.Name()})
+				return map[string]string{"resultType": "term", "term": call.Name()}, nil
 			}
 		},
 	}), mcpkit.With(&glossary{}))

@@ -109,7 +109,7 @@ func complete(ctx context.Context, call *Call, p *protocol.CompleteParams) (Resu
 // runCompleter calls c; nil has no values.
 func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) (Result, error) {
 	if c == nil {
-		return NewObjectResult(&protocol.CompleteResult{Completion: protocol.Completion{Values: []string{}}})
+		return &protocol.CompleteResult{Completion: protocol.Completion{Values: []string{}}}, nil
 	}
 	others := map[string]string{}
 	if p.Context != nil && p.Context.Arguments != nil {
@@ -123,7 +123,7 @@ func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) 
 	if total := int64(len(values)); total > protocol.MaxCompletionValues {
 		result.Values, result.Total, result.HasMore = values[:protocol.MaxCompletionValues], &total, new(true)
 	}
-	return NewObjectResult(&protocol.CompleteResult{Completion: result})
+	return &protocol.CompleteResult{Completion: result}, nil
 }
 
 // completersOf returns what the reference names, if the caller may see it, and its completers. It

@@ -21,6 +21,8 @@ type (
 	Embedded = protocol.EmbeddedResource
 	// Content is any content of the protocol.
 	Content = protocol.Content
+	// CallToolResult is the whole result of a tool.
+	CallToolResult = protocol.CallToolResult
 )
 
 // A Blob is bytes with a media type. In a tool's result it becomes an image, audio, text, or else

@@ -101,7 +101,7 @@ func (s *Server) fail(ctx context.Context, call *Call, err error) (Result, *json
 		return nil, &jsonrpc.Error{Code: coded.ErrorCode(), Message: text, Data: details}
 	}
 	if call.row.method == protocol.MethodToolsCall {
-		result := &ToolResult{
+		result := &protocol.CallToolResult{
 			Content: []protocol.Content{&protocol.TextContent{Text: text}},
 			IsError: true,
 		}

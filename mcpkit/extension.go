@@ -40,7 +40,7 @@ type Extension struct {
 	Items *ItemSet
 
 	// Intercept wraps each call of a tool, inside of the middleware of [Server.Use]. It may answer
-	// in place of the tool, also with a result type of its own (see [NewExtensionResult]). Ask
+	// in place of the tool, also with a result type of its own (see [Result]). Ask
 	// [Call.Extension] before it does that: a client that did not declare the extension would not
 	// understand the result.
 	Intercept Middleware
@@ -251,14 +251,7 @@ func NewMethod[Req, Resp any](name string, fn func(ctx context.Context, req Req)
 			return nil, err
 		}
 		return withParams(decode, func(ctx context.Context, _ *Call, req *Req) (Result, error) {
-			resp, err := fn(ctx, *req)
-			if err != nil {
-				return nil, err
-			}
-			if result, ok := any(resp).(Result); ok {
-				return result, nil
-			}
-			return NewObjectResult(resp)
+			return fn(ctx, *req)
 		}), nil
 	}}
 }

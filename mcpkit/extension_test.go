@@ -1,8 +1,10 @@
 package mcpkit_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -24,40 +26,22 @@ func answers(result func() (mcpkit.Result, error)) mcpkit.Middleware {
 }
 
 func TestResultsOfExtensionsHaveTheirTypeForModernClients(t *testing.T) {
-	srv := newServer(t, nil)
+	var log bytes.Buffer
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, srv.Add(mcpkit.NewTool("start", func() string { return "" })))
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if call.Method() != protocol.MethodToolsCall {
 				return next(ctx, call)
 			}
-			return mcpkit.NewExtensionResult("task", map[string]any{"taskId": "7"})
+			return map[string]any{"resultType": "task", "taskId": "7"}, nil
 		}
 	})
-	require.JSONEq(t, `{"taskId":"7"}`, legacy(t, srv, protocol.V20251125).result("tools/call", `{"name":"start"}`))
+	require.Contains(t, legacy(t, srv, protocol.V20251125).fails("tools/call", `{"name":"start"}`).Message, "internal error (ref ")
+	require.Contains(t, log.String(), `clients of version 2025-11-25 have no results of type \"task\"`)
 	result := modern(t, srv).result("tools/call", `{"name":"start"}`)
 	require.Equal(t, `"task"`, member(t, result, "resultType"))
 	require.Equal(t, `"7"`, member(t, result, "taskId"))
-}
-
-func TestNewExtensionResultRefusesWhatIsNotAResultOfAnExtension(t *testing.T) {
-	for _, test := range []struct {
-		name, resultType string
-		value            any
-		err              string
-	}{
-		{"no type", "", map[string]any{}, `mcpkit: NewExtensionResult(""): not a result type of an extension`},
-		{"complete", "complete", map[string]any{}, `mcpkit: NewExtensionResult("complete"): not a result type of an extension`},
-		{"input_required", "input_required", map[string]any{}, `mcpkit: NewExtensionResult("input_required"): not a result type of an extension`},
-		{"a type of its own", "task", map[string]any{"resultType": "other"}, `mcpkit: NewExtensionResult("task"): the value has a resultType of its own; leave it out`},
-		{"not an object", "task", []int{1}, `mcpkit: a result is a JSON object, not [1]`},
-	} {
-		r, err := mcpkit.NewExtensionResult(test.resultType, test.value)
-		require.EqualError(t, err, test.err, test.name)
-		require.Nil(t, r, test.name)
-	}
-	_, err := mcpkit.NewExtensionResult("task", func() {})
-	require.Error(t, err, "it does not encode")
 }
 
 // ratings is the extension of these tests.
@@ -90,7 +74,7 @@ func (r *ratings) get(ctx context.Context, p ratedParams) (rating, error) {
 func (r *ratings) intercept(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 		if _, ok := call.Extension(ratingsID); ok && call.OwnName() == "slow" {
-			return mcpkit.NewExtensionResult("later", map[string]string{"ticket": "7"})
+			return map[string]string{"resultType": "later", "ticket": "7"}, nil
 		}
 		return next(ctx, call)
 	}
@@ -178,7 +162,7 @@ func TestExtensionsInterceptCallsOfTools(t *testing.T) {
 	}}))
 	require.NoError(t, srv.Add(mcpkit.NewTool("slow", func() string { return "done" })))
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler { return next })
-	require.Contains(t, declaring(t, srv).send("tools/call", `{"name":"slow"}`), `"ticket":"7","resultType":"later"`)
+	require.Contains(t, declaring(t, srv).send("tools/call", `{"name":"slow"}`), `"resultType":"later","ticket":"7"`)
 	require.Empty(t, seen, "the first extension is the outermost")
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"slow"}`), `"done"`)
 	modern(t, srv).result("tools/list", `{}`)

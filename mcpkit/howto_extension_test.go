@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -69,15 +70,15 @@ func (g *Glossary) Add(term, text string) error {
 func (g *Glossary) explain(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 		result, err := next(ctx, call)
-		tool, isTool := result.(*mcpkit.ToolResult)
+		tool, isTool := result.(*protocol.CallToolResult)
 		if _, ok := call.Extension("com.example/glossary"); !ok || !isTool || err != nil {
 			return result, err
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		tool = tool.Clone() // a cache may hold the result
-		tool.Content = append(tool.Content, &protocol.TextContent{Text: call.Name() + ": " + g.terms[call.Name()]})
-		return tool, nil
+		own := *tool // a cache may hold the result
+		own.Content = append(slices.Clip(own.Content), &protocol.TextContent{Text: call.Name() + ": " + g.terms[call.Name()]})
+		return &own, nil
 	}
 }
 

@@ -195,7 +195,7 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", MaxRounds)
 	}
 	if c.run != nil {
-		return &InputRequiredResult{Requests: requests}, nil // the journal has the rest
+		return &protocol.InputRequiredResult{InputRequests: requests}, nil // the journal has the rest
 	}
 	next.Arguments, next.Principal, next.Ref = c.argumentsDigest(), c.principalDigest(), c.refLocked()
 	sealed, err := c.server.state.Seal(&next)
@@ -203,7 +203,7 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 		return nil, err
 	}
 	warn = func() { c.server.warnOfRandomKey(c) }
-	return &InputRequiredResult{Requests: requests, state: sealed}, nil
+	return &protocol.InputRequiredResult{InputRequests: requests, RequestState: &sealed}, nil
 }
 
 // warnOfRandomKey logs once that only this process can continue calls that ask questions.

@@ -3,9 +3,11 @@ package mcpkit
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/memo"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // A keepRule is the cache tag of a tool: how long the server keeps results, and whether callers
@@ -36,15 +38,19 @@ type keptKey struct {
 	arguments string
 }
 
-func cloneKept(r Result) Result { return r.(*ToolResult).Clone() }
+func cloneKept(r Result) Result {
+	own := *r.(*protocol.CallToolResult)
+	own.Content = slices.Clone(own.Content)
+	return &own
+}
 
 // shareable reports whether a result may be kept, and its size in bytes.
 func (c *Call) shareable(r Result) (size int, ok bool) {
-	t, ok := r.(*ToolResult)
+	t, ok := r.(*protocol.CallToolResult)
 	if !ok || t.IsError || c.Asked() {
 		return 0, false
 	}
-	return t.Size()
+	return SizeOf(t)
 }
 
 // withKept returns kept results for equal arguments, as rule allows. Results that callers do not

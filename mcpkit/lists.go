@@ -71,7 +71,7 @@ func encodePage[T item](call *Call, member string, page []T, next string, person
 		b = append(b, `,"ttlMs":`...)
 		b = strconv.AppendInt(b, call.server.config.listTTL.Milliseconds(), 10)
 		b = append(b, `,"cacheScope":"`+scope+`","resultType":"complete","_meta":`...)
-		b = call.wire().appendMeta(b, nil)
+		b = call.server.appendMeta(b, nil)
 	}
 	return &listPage{append(b, '}')}, nil
 }

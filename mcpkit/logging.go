@@ -199,7 +199,7 @@ func setLogLevel(ctx context.Context, call *Call, p *protocol.SetLevelParams) (R
 		return nil, invalidParams("unknown log level %q; known are %s", p.Level, knownLevels)
 	}
 	if call.session == nil {
-		return emptyResult, nil
+		return nil, nil
 	}
-	return emptyResult, call.session.change(ctx, func() { call.session.logLevel.Store(int32(p.Level.Severity())) })
+	return nil, call.session.change(ctx, func() { call.session.logLevel.Store(int32(p.Level.Severity())) })
 }

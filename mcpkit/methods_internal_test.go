@@ -53,7 +53,7 @@ func TestMethodsCanBeAddedToOneServer(t *testing.T) {
 		return c.addMethods(
 			&methodRow{
 				method: "skills/get", from: protocol.V20260728, feature: skills, source: s,
-				handle: withParams(decodeParams, func(_ context.Context, _ *Call, p *params) (Result, error) { return NewObjectResult(p) }),
+				handle: withParams(decodeParams, func(_ context.Context, _ *Call, p *params) (Result, error) { return p, nil }),
 			},
 			&methodRow{
 				method: "notifications/skills/refresh", notification: true, source: s,

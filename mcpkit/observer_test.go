@@ -119,10 +119,10 @@ func TestAnObserverSeesTheStepsOfACall(t *testing.T) {
 	require.Equal(t, []string{
 		"call tools/call cook round 0", "> middleware.Timeout", "> stove.Cook", "once pot false",
 		"log DEBUG heats pot=pot 1 dish=[name=soup]", "progress 1/2 half",
-		"< stove.Cook mcpkit: the question goes to the client; return this error", "< middleware.Timeout <nil>", "end *mcpkit.InputRequiredResult <nil>",
+		"< stove.Cook mcpkit: the question goes to the client; return this error", "< middleware.Timeout <nil>", "end *protocol.InputRequiredResult <nil>",
 		"call tools/call cook round 1", "> middleware.Timeout", "> stove.Cook", "once pot true",
 		"log DEBUG heats pot=pot 1 dish=[name=soup]", "progress 1/2 half",
-		"< stove.Cook <nil>", "< middleware.Timeout <nil>", "end *mcpkit.ToolResult <nil>",
+		"< stove.Cook <nil>", "< middleware.Timeout <nil>", "end *protocol.CallToolResult <nil>",
 	}, seen.take())
 
 	_, err = c.CallTool(t.Context(), "burn", nil)

@@ -31,7 +31,7 @@ const (
 	shapeReader                  // io.Reader: read to its end
 	shapeSeq                     // iter.Seq[T]: collected
 	shapeSeqErr                  // iter.Seq2[T, error]: collected
-	shapeWhole                   // a Result, *protocol.CallToolResult and the like: unchanged
+	shapeWhole                   // *protocol.CallToolResult and the like: unchanged
 	shapeDynamic                 // any: decided by the value
 )
 
@@ -44,35 +44,19 @@ var (
 	typeError   = reflect.TypeFor[error]()
 	typeAny     = reflect.TypeFor[any]()
 	typeRaw     = reflect.TypeFor[json.RawMessage]()
-	typeResult  = reflect.TypeFor[Result]()
-
-	typeObjectResult = reflect.TypeFor[ObjectResult]()
 )
 
-// wholeTypes are the result types of a kind: that of package protocol, and the Result.
-type wholeTypes [2]reflect.Type
-
+// The types of whole results.
 var (
-	toolTypes     = wholeTypes{reflect.TypeFor[protocol.CallToolResult](), reflect.TypeFor[ToolResult]()}
-	promptTypes   = wholeTypes{reflect.TypeFor[protocol.GetPromptResult](), reflect.TypeFor[PromptResult]()}
-	resourceTypes = wholeTypes{reflect.TypeFor[protocol.ReadResourceResult](), reflect.TypeFor[ResourceResult]()}
+	toolResult     = reflect.TypeFor[protocol.CallToolResult]()
+	promptResult   = reflect.TypeFor[protocol.GetPromptResult]()
+	resourceResult = reflect.TypeFor[protocol.ReadResourceResult]()
 )
 
-// has reports whether t is, or may be, the whole result of the kind.
-func (w wholeTypes) has(t reflect.Type) bool {
-	if t == typeResult {
-		return true
-	}
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t == w[0] || t == w[1] || t == typeObjectResult
-}
-
-// shapeOf returns the shape of a result type.
-func shapeOf(t reflect.Type, whole wholeTypes) (shape, error) {
+// shapeOf returns the shape of a result type. whole is the type of whole results.
+func shapeOf(t, whole reflect.Type) (shape, error) {
 	switch {
-	case whole.has(t):
+	case t == whole, t == reflect.PointerTo(whole):
 		return shapeWhole, nil
 	case t == typeAny:
 		return shapeDynamic, nil
@@ -106,13 +90,13 @@ func shapeOf(t reflect.Type, whole wholeTypes) (shape, error) {
 // outputs turns the Go results of a method into its Result.
 type outputs struct {
 	shapes []shape
-	whole  wholeTypes
+	whole  reflect.Type    // of a result that the method makes itself
 	schema json.RawMessage // of the structured result of a tool; nil if there is none
 }
 
 // newOutputs returns the outputs of a method with these result types. shapeOf refuses types that
 // such a method cannot return.
-func newOutputs(site string, types []reflect.Type, whole wholeTypes, shapeOf func(reflect.Type) (shape, error)) (*outputs, error) {
+func newOutputs(site string, types []reflect.Type, whole reflect.Type, shapeOf func(reflect.Type) (shape, error)) (*outputs, error) {
 	o := &outputs{whole: whole}
 	for _, t := range types {
 		sh, err := shapeOf(t)
@@ -128,7 +112,7 @@ func newOutputs(site string, types []reflect.Type, whole wholeTypes, shapeOf fun
 }
 
 // dynamicOutputs are those of a handler that returns any.
-func dynamicOutputs(whole wholeTypes) *outputs {
+func dynamicOutputs(whole reflect.Type) *outputs {
 	return &outputs{shapes: []shape{shapeDynamic}, whole: whole}
 }
 
@@ -183,8 +167,8 @@ func isNil(v reflect.Value) bool {
 func newToolOutputs(site string, types []reflect.Type, o reflectx.InputOptions) (*outputs, error) {
 	var schema json.RawMessage
 	structured := 0
-	out, err := newOutputs(site, types, toolTypes, func(t reflect.Type) (sh shape, err error) {
-		sh, err = shapeOf(t, toolTypes)
+	out, err := newOutputs(site, types, toolResult, func(t reflect.Type) (sh shape, err error) {
+		sh, err = shapeOf(t, toolResult)
 		if err == nil && (sh == shapeStructured || sh == shapeSeq || sh == shapeSeqErr) {
 			if structured++; structured > 1 {
 				return 0, errors.New("several results want to be the structured output; put them into one struct")
@@ -212,39 +196,17 @@ func outputSchema(site string, t reflect.Type, sh shape, o reflectx.InputOptions
 
 // tool returns the result of a tool call for the values that the method returned.
 func (o *outputs) tool(call *Call, values []reflect.Value) (Result, error) {
-	r := newMadeToolResult()
+	r := &protocol.CallToolResult{}
 	whole, err := o.each(values, func(sh shape, v reflect.Value) error { return addToolOutput(call, r, sh, v) })
 	if whole != nil || err != nil {
 		return whole, err
 	}
-	return &r.ToolResult, nil
-}
-
-// A madeToolResult has the memory for the most frequent result, one text.
-type madeToolResult struct {
-	ToolResult
-	first [1]protocol.Content
-	text  protocol.TextContent
-}
-
-func newMadeToolResult() *madeToolResult {
-	r := new(madeToolResult)
-	r.Content = r.first[:0] // never nil, since content must be []
-	return r
-}
-
-func (r *madeToolResult) addText(s string) {
-	c := &r.text
-	if len(r.Content) > 0 {
-		c = new(protocol.TextContent)
-	}
-	c.Text = s
-	r.Content = append(r.Content, c)
+	return r, nil
 }
 
 // wholeResult returns a result that the method made itself.
 func wholeResult(v reflect.Value) (Result, error) {
-	if v.Kind() != reflect.Pointer && v.Kind() != reflect.Interface {
+	if v.Kind() != reflect.Pointer {
 		p := reflect.New(v.Type())
 		p.Elem().Set(v)
 		v = p
@@ -252,23 +214,13 @@ func wholeResult(v reflect.Value) (Result, error) {
 	if v.IsNil() {
 		return nil, fmt.Errorf("the method returned a nil %s without an error", v.Type())
 	}
-	switch r := v.Interface().(type) {
-	case Result:
-		return r, nil
-	case *protocol.CallToolResult:
-		return NewToolResult(r)
-	case *protocol.GetPromptResult:
-		return NewPromptResult(r)
-	case *protocol.ReadResourceResult:
-		return NewResourceResult(r)
-	}
-	return nil, fmt.Errorf("%s is not a result", v.Type())
+	return v.Interface(), nil
 }
 
-func addToolOutput(call *Call, r *madeToolResult, sh shape, v reflect.Value) error {
+func addToolOutput(call *Call, r *protocol.CallToolResult, sh shape, v reflect.Value) error {
 	switch sh {
 	case shapeText:
-		r.addText(v.String())
+		r.Content = append(r.Content, Text(v.String()))
 	case shapeStructured:
 		return setStructured(call, r, v)
 	case shapeContent:
@@ -293,7 +245,7 @@ func addToolOutput(call *Call, r *madeToolResult, sh shape, v reflect.Value) err
 }
 
 // setStructured makes v the structured output, and its JSON the text for older clients.
-func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
+func setStructured(call *Call, r *protocol.CallToolResult, v reflect.Value) error {
 	if isNil(v) {
 		return Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
 	}
@@ -301,20 +253,16 @@ func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
 	if err != nil {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}
-	text := string(raw)
-	r.StructuredContent = JSON{text}
-	r.addText(text)
+	r.StructuredContent = raw
+	r.Content = append(r.Content, Text(string(raw)))
 	return nil
 }
 
 var dynamicShapes sync.Map // dynamicKey -> shape
 
-type dynamicKey struct {
-	t     reflect.Type
-	whole wholeTypes
-}
+type dynamicKey struct{ t, whole reflect.Type }
 
-func dynamicShape(t reflect.Type, whole wholeTypes) (shape, error) {
+func dynamicShape(t, whole reflect.Type) (shape, error) {
 	key := dynamicKey{t, whole}
 	if sh, ok := dynamicShapes.Load(key); ok {
 		return sh.(shape), nil
@@ -435,8 +383,8 @@ func newResourceOutputs(site string, types []reflect.Type) (*outputs, error) {
 	if len(types) == 0 {
 		return nil, &reflectx.Error{Site: site, Msg: "a resource returns its contents: string, []byte, mcpkit.Blob, io.Reader, any data, or *protocol.ReadResourceResult"}
 	}
-	return newOutputs(site, types, resourceTypes, func(t reflect.Type) (shape, error) {
-		sh, err := shapeOf(t, resourceTypes)
+	return newOutputs(site, types, resourceResult, func(t reflect.Type) (shape, error) {
+		sh, err := shapeOf(t, resourceResult)
 		if err == nil && sh == shapeContent {
 			err = fmt.Errorf("%s is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data", t)
 		}
@@ -459,9 +407,9 @@ func (o *outputs) read(ctx context.Context, call *Call, res *resource, values []
 			return newStreamed(ctx, call, res, r)
 		}
 	}
-	r := &ResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values)), Cache: cacheHint(res.ttl, res.private)}
+	r := &protocol.ReadResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values)), Cache: cacheHint(res.ttl, res.private)}
 	whole, err := o.each(values, func(sh shape, v reflect.Value) error { return addResourceOutput(call, r, res.mime, sh, v) })
-	if own, ok := whole.(*ResourceResult); ok && own.TTLMs == nil {
+	if own, ok := whole.(*protocol.ReadResourceResult); ok && own.TTLMs == nil {
 		cached := *own
 		cached.Cache = r.Cache
 		return &cached, nil
@@ -472,7 +420,7 @@ func (o *outputs) read(ctx context.Context, call *Call, res *resource, values []
 	return r, nil
 }
 
-func addResourceOutput(call *Call, r *ResourceResult, mime string, sh shape, v reflect.Value) error {
+func addResourceOutput(call *Call, r *protocol.ReadResourceResult, mime string, sh shape, v reflect.Value) error {
 	add := func(mime string, data []byte) { r.Contents = append(r.Contents, contentsOf(call.name, mime, data)) }
 	switch sh {
 	case shapeText:
@@ -514,8 +462,8 @@ func newPromptOutputs(site string, types []reflect.Type) (*outputs, error) {
 	if len(types) == 0 {
 		return nil, &reflectx.Error{Site: site, Msg: "a prompt returns its messages: string, protocol.PromptMessage (mcpkit.User, mcpkit.Assistant), several, content, or *protocol.GetPromptResult"}
 	}
-	return newOutputs(site, types, promptTypes, func(t reflect.Type) (shape, error) {
-		sh, err := shapeOf(t, promptTypes)
+	return newOutputs(site, types, promptResult, func(t reflect.Type) (shape, error) {
+		sh, err := shapeOf(t, promptResult)
 		if err == nil && (sh == shapeSeq || sh == shapeSeqErr || sh == shapeStructured && t != typePromptMessage && t != reflect.SliceOf(typePromptMessage)) {
 			err = fmt.Errorf("a prompt cannot return %s; return a string, mcpkit.User(…), messages or content", t)
 		}
@@ -525,15 +473,15 @@ func newPromptOutputs(site string, types []reflect.Type) (*outputs, error) {
 
 // get returns the result of prompts/get.
 func (o *outputs) get(call *Call, description string, values []reflect.Value) (Result, error) {
-	r := &PromptResult{Description: description, Messages: []protocol.PromptMessage{}}
+	r := &protocol.GetPromptResult{Description: description, Messages: []protocol.PromptMessage{}}
 	whole, err := o.each(values, func(sh shape, v reflect.Value) error { return addPromptOutput(call, r, sh, v) })
 	if whole != nil || err != nil {
 		return whole, err
 	}
-	return r, r.check()
+	return r, nil
 }
 
-func addPromptOutput(call *Call, r *PromptResult, sh shape, v reflect.Value) error {
+func addPromptOutput(call *Call, r *protocol.GetPromptResult, sh shape, v reflect.Value) error {
 	switch sh {
 	case shapeText:
 		r.Messages = append(r.Messages, User(v.String()))

@@ -56,7 +56,7 @@ func (s *Server) addRawTool(d *draft, t *tool, h rawFunc) error {
 			return input.Validate(args)
 		}
 	}
-	return s.addTool(d, t, dynamicOutputs(toolTypes), output, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+	return s.addTool(d, t, dynamicOutputs(toolResult), output, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
 		if err := validate(ctx, call.Arguments()); err != nil {
 			return nil, err
 		}
@@ -74,14 +74,14 @@ func prefixed(prefix string, err error) error {
 // checkOutput validates a result against the output schema, since clients rely on it (server/tools,
 // "Output Schema").
 func checkOutput(schema reflectx.RawSchema, result Result) error {
-	r, ok := result.(*ToolResult)
+	r, ok := result.(*protocol.CallToolResult)
 	if !ok || r.IsError {
 		return nil
 	}
-	if r.StructuredContent.IsZero() {
+	if r.StructuredContent == nil {
 		return fmt.Errorf("the tool has an output schema but returned no structured content")
 	}
-	if err := schema.Validate([]byte(r.StructuredContent.text)); err != nil {
+	if err := schema.Validate(r.StructuredContent); err != nil {
 		return fmt.Errorf("the structured content does not fit the output schema: %v", err)
 	}
 	return nil
@@ -102,7 +102,7 @@ func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call
 		if err := toolname.Check(def.Name); err != nil {
 			return err
 		}
-		s.addPrompt(d, &prompt{entry: e, def: def}, dynamicOutputs(promptTypes), func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+		s.addPrompt(d, &prompt{entry: e, def: def}, dynamicOutputs(promptResult), func(ctx context.Context, call *Call) ([]reflect.Value, error) {
 			for _, a := range def.Arguments {
 				if _, ok := call.text(a.Name); !ok && a.Required != nil && *a.Required {
 					return nil, invalidParams("prompt %q needs the argument %q", call.name, a.Name)
@@ -121,7 +121,7 @@ func (s *Server) AddResource(def protocol.Resource, h func(ctx context.Context, 
 		if !strings.Contains(def.URI, ":") {
 			return fmt.Errorf("%q is not an absolute URI", def.URI)
 		}
-		s.addResource(d, &resource{entry: e, def: def, mime: def.MIMEType, private: true}, dynamicOutputs(resourceTypes), rawFunc(h).values)
+		s.addResource(d, &resource{entry: e, def: def, mime: def.MIMEType, private: true}, dynamicOutputs(resourceResult), rawFunc(h).values)
 		return nil
 	})
 }
@@ -138,7 +138,7 @@ func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h func(ctx c
 			return errors.New("the template has no variables; use AddResource")
 		}
 		r := &resource{entry: e, templateDef: def, template: tmpl, mime: def.MIMEType, private: true}
-		s.addResource(d, r, dynamicOutputs(resourceTypes), rawFunc(h).values)
+		s.addResource(d, r, dynamicOutputs(resourceResult), rawFunc(h).values)
 		return nil
 	})
 }

@@ -402,7 +402,7 @@ func TestInvalidJSONFromAMethodNeverReachesTheClient(t *testing.T) {
 		mcpkit.NewTool("nil", func() error { return none }),
 	))
 	for _, test := range []struct{ name, want, log string }{
-		{"whole", `"isError":true`, "mcpkit: the StructuredContent is not valid JSON"},
+		{"whole", `"error":{"code":-32603,"message":"internal error (ref `, "structuredContent: not valid JSON"},
 		{"data", `"error":{"code":-7,"message":"seven"}`, "mcpkit: the data of an error is not valid JSON and is left out"},
 		{"nil", `"error":{"code":-32603,"message":"internal error (ref `, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil instead"},
 	} {
@@ -423,5 +423,5 @@ func TestStructuredContentWithBlanksInFrontIsStillAnObject(t *testing.T) {
 	})))
 	p := legacy(t, srv, protocol.V20251125)
 	got := p.raw(t.Context(), p.request("tools/call", `{"name":"padded"}`))
-	require.Contains(t, got, `"structuredContent": {"a":1}`)
+	require.Contains(t, got, `"structuredContent":{"a":1}`)
 }

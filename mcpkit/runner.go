@@ -336,19 +336,19 @@ func (out *Outcome) take(s *Server, call *Call) {
 		}
 	}
 	switch result := result.(type) {
-	case *InputRequiredResult:
+	case *protocol.InputRequiredResult:
 		out.Asked = true
 		return
-	case *ToolResult:
+	case *protocol.CallToolResult:
 		out.IsError = result != nil && result.IsError
-	case streamer:
+	case *streamed:
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is written while it is read, which a task cannot keep")
 		return
 	}
-	out.Result, err = appendResult(nil, result, wire{call.run.Version, s.about.Load().encoded})
+	out.Result, err = s.encode(result, call.run.Version)
 	if err != nil {
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", row.method, "name", call.name, "error", err)
-		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref())
+		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref())
 	}
 }
 

@@ -76,7 +76,7 @@ func (d *detached) extension() mcpkit.Option {
 			if err != nil {
 				return nil, err
 			}
-			return mcpkit.NewExtensionResult("later", map[string]string{})
+			return map[string]string{"resultType": "later"}, nil
 		}
 	}})
 }

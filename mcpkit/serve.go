@@ -275,13 +275,13 @@ func (s *Server) respond(call *Call, result Result, err error, resp *jsonrpc.Res
 			return resp
 		}
 	}
-	if large, ok := result.(streamer); ok {
+	if large, ok := result.(*streamed); ok {
 		return &jsonrpc.Response{ID: call.req.ID, RetryAfter: later, Stream: call.stream(large)}
 	}
-	encoded, err := appendResult(nil, result, call.wire())
+	encoded, err := s.encode(result, call.version)
 	if err != nil {
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
-		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref()))
+		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref()))
 	}
 	*resp = jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
 	return resp
@@ -289,7 +289,7 @@ func (s *Server) respond(call *Call, result Result, err error, resp *jsonrpc.Res
 
 // stream returns the function that writes the result and then releases the limit. If the response
 // is never written, the end of the request releases it.
-func (call *Call) stream(result streamer) func(out io.Writer) error {
+func (call *Call) stream(result *streamed) func(out io.Writer) error {
 	l := &call.limit
 	var taken atomic.Bool
 	stop := context.AfterFunc(l.parent, func() {
@@ -303,7 +303,7 @@ func (call *Call) stream(result streamer) func(out io.Writer) error {
 		}
 		stop()
 		defer l.release()
-		if err := result.writeTo(out, call.wire()); err != nil {
+		if err := result.writeTo(out, call); err != nil {
 			return result.broken(call, err)
 		}
 		return nil

@@ -101,12 +101,12 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 		s.sessions.add(state)
 	}
 	about := s.about.Load()
-	return NewObjectResult(&protocol.InitializeResult{
+	return &protocol.InitializeResult{
 		ProtocolVersion: version,
 		Capabilities:    call.catalog.capabilities(version),
 		ServerInfo:      about.info,
 		Instructions:    about.instructions,
-	})
+	}, nil
 }
 
 // initialized ends the handshake: the client is now notified of changes.
@@ -118,17 +118,17 @@ func initialized(ctx context.Context, call *Call) (Result, error) {
 }
 
 // ping returns at once.
-func ping(context.Context, *Call) (Result, error) { return emptyResult, nil }
+func ping(context.Context, *Call) (Result, error) { return nil, nil }
 
 // discover answers server/discover.
 func discover(_ context.Context, call *Call) (Result, error) {
 	s := call.server
-	return NewObjectResult(&protocol.DiscoverResult{
+	return &protocol.DiscoverResult{
 		SupportedVersions: protocol.Supported,
 		Capabilities:      call.catalog.capabilities(call.version),
 		Instructions:      s.about.Load().instructions,
 		Cache:             cacheHint(s.config.listTTL, false),
-	})
+	}, nil
 }
 
 // cacheHint returns how long a result may be cached, and by whom.

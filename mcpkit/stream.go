@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -56,7 +57,7 @@ func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (R
 		text := validText(s.first)
 		contents.Text, contents.Blob = &text, nil
 	}
-	return &ResourceResult{Contents: []protocol.ResourceContents{contents}, Cache: s.cache}, nil
+	return &protocol.ReadResourceResult{Contents: []protocol.ResourceContents{contents}, Cache: s.cache}, nil
 }
 
 // validText returns b with U+FFFD for each byte that is not UTF-8, like streamed contents.
@@ -65,13 +66,6 @@ func validText(b []byte) string {
 		return string(b)
 	}
 	return string([]rune(string(b)))
-}
-
-// Size is unknown.
-func (s *streamed) Size() (int, bool) { return 0, false }
-
-func (s *streamed) appendTo([]byte, wire) ([]byte, error) {
-	return nil, errors.New("the contents are read while they are sent")
 }
 
 func (s *streamed) broken(call *Call, err error) error {
@@ -109,8 +103,12 @@ func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
 }
 
-func (s *streamed) writeTo(w io.Writer, form wire) error {
+func (s *streamed) writeTo(w io.Writer, call *Call) error {
 	defer s.from.close()
+	members, err := call.server.encode(&protocol.ReadResourceResult{Cache: s.cache}, call.version)
+	if err != nil {
+		return err
+	}
 	head := append([]byte(nil), `{"contents":[{"uri":`...)
 	head = jsonx.AppendString(head, s.uri)
 	head = append(head, `,"mimeType":`...)
@@ -131,10 +129,7 @@ func (s *streamed) writeTo(w io.Writer, form wire) error {
 	if err := s.send(w, keep, put); err != nil {
 		return err
 	}
-	tail, err := form.end(form.appendCache([]byte(`"}]`), s.cache), nil)
-	if err == nil {
-		_, err = w.Write(tail)
-	}
+	_, err = w.Write(append([]byte(`"}]`), bytes.TrimPrefix(members, []byte(`{"contents":[]`))...))
 	return err
 }
 

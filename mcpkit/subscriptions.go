@@ -88,7 +88,7 @@ func (l *listener) run(ctx context.Context, call *Call) (Result, error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return NewObjectResult(&protocol.SubscriptionsListenResult{Meta: meta})
+			return &protocol.SubscriptionsListenResult{Meta: meta}, nil
 		case <-l.wake:
 			l.deliver(call, meta)
 		}
@@ -315,7 +315,7 @@ func subscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Re
 	if r == nil {
 		return nil, protocol.ResourceNotFound(call.version, uri)
 	}
-	return emptyResult, call.follow(ctx, r, uri, func() error { return call.session.subscribe(ctx, uri) })
+	return nil, call.follow(ctx, r, uri, func() error { return call.session.subscribe(ctx, uri) })
 }
 
 // errNotFollowed is the error of a subscription that middleware of a mounted server has answered.
@@ -332,7 +332,7 @@ func (c *Call) follow(ctx context.Context, r *resource, uri string, keep func() 
 		if err == nil {
 			err = keep()
 		}
-		return emptyResult, err
+		return nil, err
 	})(ctx, c)
 	if refused != nil {
 		return refused
@@ -365,9 +365,9 @@ func unsubscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (
 	h := func(ctx context.Context, _ *Call) (Result, error) {
 		state := call.session
 		if state == nil {
-			return emptyResult, nil
+			return nil, nil
 		}
-		return emptyResult, state.change(ctx, func() {
+		return nil, state.change(ctx, func() {
 			state.mu.Lock()
 			defer state.mu.Unlock()
 			if i, ok := slices.BinarySearch(state.subscriptions, p.URI); ok {

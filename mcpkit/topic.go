@@ -35,9 +35,9 @@ func NewTopic(member, notification string, maySubscribe func(ctx context.Context
 // The params encode to a JSON object. A client that cannot keep up gets only the newest params of
 // each key. notified reports whether any client subscribed.
 func (t *Topic) Notify(key string, params any) (notified bool, err error) {
-	text, err := EncodeJSON(params)
-	if err == nil && jsonx.Kind(text.Raw()) != '{' {
-		err = fmt.Errorf("params are a JSON object, not %.20s", text.Raw())
+	text, err := jsonx.Marshal(params)
+	if err == nil && jsonx.Kind(text) != '{' {
+		err = fmt.Errorf("params are a JSON object, not %.20s", text)
 	}
 	if err != nil {
 		return false, fmt.Errorf("mcpkit: topic %q: %w", t.member, err)
@@ -45,7 +45,7 @@ func (t *Topic) Notify(key string, params any) (notified bool, err error) {
 	for _, l := range t.listens.snapshot() {
 		if _, ok := l.topics[t][key]; ok {
 			notified = true
-			l.owe(func() { l.owed[topicKey{t, key}] = text.Raw() })
+			l.owe(func() { l.owed[topicKey{t, key}] = text })
 		}
 	}
 	return notified, nil

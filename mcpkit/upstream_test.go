@@ -14,7 +14,7 @@ import (
 
 // upstream answers with the name in the definition.
 var upstream = &mcpkit.Upstream{Site: "elsewhere", Call: func(_ context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-	return mcpkit.NewToolResult(&protocol.CallToolResult{Content: []protocol.Content{&protocol.TextContent{Text: call.OwnName()}}})
+	return &protocol.CallToolResult{Content: []protocol.Content{&protocol.TextContent{Text: call.OwnName()}}}, nil
 }, Subscribe: func(_ context.Context, uri string) error {
 	if uri == "x://refused" {
 		return mcpkit.Errorf("not watched")

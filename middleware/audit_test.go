@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
@@ -76,7 +77,7 @@ func TestACallWhoseResultIsANilPointerHasItsRecord(t *testing.T) {
 	var b bytes.Buffer
 	srv := newServer(t, mcpkit.NewTool("ok", ok))
 	srv.Use(middleware.Audit(slog.NewJSONHandler(&b, nil)), wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-		return (*mcpkit.ToolResult)(nil), nil
+		return (*protocol.CallToolResult)(nil), nil
 	}))
 	require.NotNil(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"ok"}`).Error)
 	require.Len(t, lines(t, b.String()), 1)

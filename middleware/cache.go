@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -54,18 +55,22 @@ func Cache(ttl time.Duration, opts ...CacheOption) mcpkit.Middleware {
 			key := c.key(call)
 			run := func() (mcpkit.Result, error) { return next(ctx, call) }
 			share := func(r mcpkit.Result) (int, bool) {
-				t, ok := r.(*mcpkit.ToolResult)
+				t, ok := r.(*protocol.CallToolResult)
 				if !ok || t.IsError || call.Asked() {
 					return 0, false
 				}
-				return t.Size()
+				return mcpkit.SizeOf(t)
 			}
 			return c.kept.Do(ctx, key, len(key.arguments), run, share)
 		}
 	}
 }
 
-func cloneKept(r mcpkit.Result) mcpkit.Result { return r.(*mcpkit.ToolResult).Clone() }
+func cloneKept(r mcpkit.Result) mcpkit.Result {
+	own := *r.(*protocol.CallToolResult)
+	own.Content = slices.Clone(own.Content)
+	return &own
+}
 
 func cacheable(call *mcpkit.Call) bool {
 	t := call.Tool()

@@ -263,7 +263,7 @@ func TestAFirstCallThatIsCancelledIsNobodyElsesFailure(t *testing.T) {
 func TestCachedResultsAreNotShared(t *testing.T) {
 	srv := newServer(t, mcpkit.NewTool("x", ok).Hints("readonly"))
 	srv.Use(middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
-		if r, ok := result.(*mcpkit.ToolResult); ok {
+		if r, ok := result.(*protocol.CallToolResult); ok {
 			r.Content = append(r.Content, &protocol.TextContent{Text: "more"})
 			r.Content[0] = &protocol.TextContent{Text: "changed"}
 		}

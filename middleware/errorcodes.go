@@ -31,7 +31,7 @@ func ErrorCodes() mcpkit.Middleware {
 			if call.Method() != protocol.MethodToolsCall {
 				return result, err
 			}
-			if r, ok := result.(*mcpkit.ToolResult); ok && err == nil && r.IsError {
+			if r, ok := result.(*protocol.CallToolResult); ok && err == nil && r.IsError {
 				return nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", firstText(r))
 			}
 			if err != nil {
@@ -62,7 +62,7 @@ func withCode(call *mcpkit.Call, err error) error {
 	return &codedError{err, jsonrpc.CodeInternalError}
 }
 
-func firstText(r *mcpkit.ToolResult) string {
+func firstText(r *protocol.CallToolResult) string {
 	for _, c := range r.Content {
 		if text, ok := c.(*protocol.TextContent); ok {
 			return text.Text

@@ -69,32 +69,32 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 		}), `"text":"hello"`},
 		{"returns nothing", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { return nil, nil }), `"result":{`},
 		{"returns a typed nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return (*mcpkit.ToolResult)(nil), nil
+			return (*protocol.CallToolResult)(nil), nil
 		}), `"id":1`},
 		{"returns a result and an error", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			result, _ := next(ctx, call)
 			return result, mcpkit.Errorf("not this time")
 		}), "not this time"},
 		{"returns what does not encode", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return mcpkit.NewObjectResult(make(chan int))
+			return make(chan int), nil
 		}), "internal error (ref "},
 		{"returns no object", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return mcpkit.NewObjectResult(5)
+			return 5, nil
 		}), "internal error (ref "},
 		{"returns a result of its own that panics", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
 			return struct{ mcpkit.Result }{}, nil
 		}), "internal error (ref "},
 		{"returns JSON that is not valid", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return mcpkit.NewObjectResult(json.RawMessage(`{"a":`))
+			return json.RawMessage(`{"a":`), nil
 		}), "internal error (ref "},
 		{"returns content that is not valid JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return mcpkit.NewToolResult(&protocol.CallToolResult{StructuredContent: json.RawMessage(`{"a":`)})
+			return &protocol.CallToolResult{StructuredContent: json.RawMessage(`{"a":`)}, nil
 		}), "internal error (ref "},
 		{"returns a list with a nil in it", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return &mcpkit.ToolResult{Content: []protocol.Content{nil}}, nil
+			return &protocol.CallToolResult{Content: []protocol.Content{nil}}, nil
 		}), `"id":1`},
 		{"returns _meta that is not valid JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return &mcpkit.ToolResult{Meta: protocol.Meta{"x": json.RawMessage(`{`)}, Extra: protocol.Meta{"y": json.RawMessage(`]`)}}, nil
+			return &protocol.CallToolResult{Meta: protocol.Meta{"x": json.RawMessage(`{`)}, Extra: protocol.Meta{"y": json.RawMessage(`]`)}}, nil
 		}), `"id":1`},
 		{"passes no call on", wrap(func(ctx context.Context, _ *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			return next(ctx, nil)

@@ -84,10 +84,8 @@ func (o *callLogger) write(ctx context.Context, call *mcpkit.Call, start time.Ti
 		slog.String("request", shorten(call.RequestID(), maxLogged)),
 		slog.Int("params_bytes", len(call.Params())),
 	)
-	if result != nil {
-		if size, ok := result.Size(); ok {
-			attrs = append(attrs, slog.Int("result_bytes", size))
-		}
+	if size, known := mcpkit.SizeOf(result); known && result != nil {
+		attrs = append(attrs, slog.Int("result_bytes", size))
 	}
 	attrs = o.appendRest(attrs, call, err)
 	r := slog.NewRecord(start.Add(d), level, "mcp call", o.source)

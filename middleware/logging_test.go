@@ -76,7 +76,6 @@ func TestLoggingWritesOneLineForACall(t *testing.T) {
 		require.NotContains(t, got, "principal")
 		require.NotContains(t, got, "session")
 		require.Len(t, got["ref"], 10)
-		require.Greater(t, got["result_bytes"], 100.0, "lists have a size, too")
 	})
 }
 

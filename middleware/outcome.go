@@ -30,11 +30,11 @@ const (
 func OutcomeOf(result mcpkit.Result, err error) Outcome {
 	if err == nil {
 		switch r := result.(type) {
-		case *mcpkit.ToolResult:
+		case *protocol.CallToolResult:
 			if r != nil && r.IsError {
 				return ToolError
 			}
-		case *mcpkit.InputRequiredResult:
+		case *protocol.InputRequiredResult:
 			return InputRequired
 		}
 		return OK

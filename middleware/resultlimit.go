@@ -21,7 +21,7 @@ type resultLimit struct {
 }
 
 // ResultLimit limits the content of a tool result to max bytes, since a model pays for each one;
-// see [mcpkit.Result] for how content is counted. It truncates results that are only text and adds
+// see [mcpkit.SizeOf] for how content is counted. It truncates results that are only text and adds
 // a note with the full size. Results with structured content or images become tool errors that ask
 // the model for less, since a part of them would be wrong. ResultLimit panics if max is less than
 // 1.
@@ -36,7 +36,7 @@ func ResultLimit(max int, opts ...ResultLimitOption) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			result, err := next(ctx, call)
-			r, ok := result.(*mcpkit.ToolResult)
+			r, ok := result.(*protocol.CallToolResult)
 			if !ok || err != nil {
 				return result, err
 			}
@@ -45,12 +45,12 @@ func ResultLimit(max int, opts ...ResultLimitOption) mcpkit.Middleware {
 	}
 }
 
-func (l *resultLimit) check(r *mcpkit.ToolResult) (mcpkit.Result, error) {
-	size, _ := r.Size()
+func (l *resultLimit) check(r *protocol.CallToolResult) (mcpkit.Result, error) {
+	size, _ := mcpkit.SizeOf(r)
 	if size <= l.max {
 		return r, nil
 	}
-	if !l.noTruncation && r.StructuredContent.IsZero() {
+	if !l.noTruncation && r.StructuredContent == nil {
 		if shorter, ok := truncateTexts(r, l.max, size); ok {
 			return shorter, nil
 		}
@@ -60,7 +60,7 @@ func (l *resultLimit) check(r *mcpkit.ToolResult) (mcpkit.Result, error) {
 
 // truncateTexts keeps the first limit bytes of a result that is only text. It returns false for
 // other results.
-func truncateTexts(r *mcpkit.ToolResult, limit, size int) (*mcpkit.ToolResult, bool) {
+func truncateTexts(r *protocol.CallToolResult, limit, size int) (*protocol.CallToolResult, bool) {
 	shorter := *r
 	shorter.Content = nil
 	left := limit

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -68,7 +69,7 @@ func (t *timeline) end(e *entry, call *mcpkit.Call, result mcpkit.Result, err er
 	t.change(e, func() {
 		e.Took, e.Outcome, e.Error, e.Repairs = since(e.start), outcome, text, call.Repairs()
 		if err == nil && result != nil {
-			if n, known := result.Size(); known {
+			if n, known := mcpkit.SizeOf(result); known {
 				e.Out = n
 			}
 		}
@@ -77,12 +78,12 @@ func (t *timeline) end(e *entry, call *mcpkit.Call, result mcpkit.Result, err er
 				e.Faults = append(e.Faults, fault{v.Pointer, clip(v.String())})
 			}
 		}
-		asks, ok := result.(*mcpkit.InputRequiredResult)
+		asks, ok := result.(*protocol.InputRequiredResult)
 		if !ok || asks == nil {
 			return
 		}
-		for _, key := range slices.Sorted(maps.Keys(asks.Requests)) {
-			q := asks.Requests[key]
+		for _, key := range slices.Sorted(maps.Keys(asks.InputRequests)) {
+			q := asks.InputRequests[key]
 			e.addStep(&step{Kind: "question", Name: q.Method, Text: clip(jsonx.String(jsonx.Member(q.Params, "message")))})
 		}
 	})

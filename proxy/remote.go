@@ -182,19 +182,19 @@ func decode(call *mcpkit.Call, raw json.RawMessage) (result mcpkit.Result, err e
 		r := new(protocol.CallToolResult)
 		if err = jsonx.Unmarshal(raw, r); err == nil {
 			r.ResultType = ""
-			result, err = mcpkit.NewToolResult(r)
+			result = r
 		}
 	case protocol.MethodPromptsGet:
 		r := new(protocol.GetPromptResult)
 		if err = jsonx.Unmarshal(raw, r); err == nil {
 			r.ResultType = ""
-			result, err = mcpkit.NewPromptResult(r)
+			result = r
 		}
 	default:
 		r := new(protocol.ReadResourceResult)
 		if err = jsonx.Unmarshal(raw, r); err == nil {
 			r.ResultType, r.Cache = "", cacheFor(r.Cache)
-			result, err = mcpkit.NewResourceResult(r)
+			result = r
 		}
 	}
 	if err != nil {
@@ -234,7 +234,7 @@ func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (mcpkit.Result
 	if err != nil {
 		return nil, r.explain(ctx, l, err)
 	}
-	return mcpkit.NewObjectResult(&protocol.CompleteResult{Completion: *c})
+	return &protocol.CompleteResult{Completion: *c}, nil
 }
 
 // A watch is a subscription to a resource at the remote server.

@@ -348,8 +348,8 @@ func (p *page) resource(scopes []string) *mcpkit.Builder {
 	}
 	meta := protocol.Meta{}
 	_ = meta.Set("ui", ui) // strings and bools: always encodable
-	result := &mcpkit.ResourceResult{Contents: []protocol.ResourceContents{{URI: p.URI, MIMEType: MIMEType, Text: &p.HTML, Meta: meta}}}
-	r := mcpkit.NewResource(p.URI, strings.TrimPrefix(p.URI, "ui://"), func() *mcpkit.ResourceResult { return result }).
+	result := &protocol.ReadResourceResult{Contents: []protocol.ResourceContents{{URI: p.URI, MIMEType: MIMEType, Text: &p.HTML, Meta: meta}}}
+	r := mcpkit.NewResource(p.URI, strings.TrimPrefix(p.URI, "ui://"), func() *protocol.ReadResourceResult { return result }).
 		Title(p.Title).Desc(p.Description).MIME(MIMEType).Size(int64(len(p.HTML))).Scopes(scopes...)
 	for key, value := range meta {
 		r.Meta(key, value)

@@ -281,15 +281,16 @@ func TestResultsAreKeptWhenTheDiskWasFull(t *testing.T) {
 
 // inCapitals returns the result of a tool with its texts in capitals.
 func inCapitals(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
-	r, ok := result.(*mcpkit.ToolResult)
+	r, ok := result.(*protocol.CallToolResult)
 	if !ok {
 		return result, nil
 	}
-	r = r.Clone()
-	for i, c := range r.Content {
-		r.Content[i] = &protocol.TextContent{Text: strings.ToUpper(c.(*protocol.TextContent).Text)}
+	own := *r
+	own.Content = nil
+	for _, c := range r.Content {
+		own.Content = append(own.Content, &protocol.TextContent{Text: strings.ToUpper(c.(*protocol.TextContent).Text)})
 	}
-	return r, nil
+	return &own, nil
 }
 
 func TestGuardsSeeTheTextsOfTasks(t *testing.T) {

@@ -49,8 +49,8 @@ func (e *engine) interceptLegacy(ctx context.Context, call *mcpkit.Call, m mode,
 			ttl = max(time.Duration(ms)*time.Millisecond, time.Second)
 		}
 	}
-	return e.createTask(ctx, call, m, ttl, func(t protocol.Task) (*mcpkit.ObjectResult, error) {
-		return mcpkit.NewObjectResult(map[string]any{"task": newLegacyTask(t)})
+	return e.createTask(ctx, call, m, ttl, func(t protocol.Task) mcpkit.Result {
+		return map[string]any{"task": newLegacyTask(t)}
 	})
 }
 
@@ -126,7 +126,7 @@ func (e *engine) awaitResult(ctx context.Context, id string) (mcpkit.Result, err
 		if err != nil {
 			return nil, err
 		}
-		return result(mcpkit.NewObjectResult(object))
+		return object, nil
 	case protocol.TaskFailed:
 		return nil, t.Error
 	case protocol.TaskCancelled:
@@ -188,7 +188,7 @@ func (e *engine) handleList(ctx context.Context, p params) (mcpkit.Result, error
 		NextCursor string       `json:"nextCursor,omitzero"`
 	}{Tasks: []legacyTask{}}
 	if call.Principal() == nil {
-		return result(mcpkit.NewObjectResult(list))
+		return list, nil
 	}
 	if p.cursor != "" && fleet.CheckNames(p.cursor) != nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the cursor is not one that this server gave")
@@ -205,5 +205,5 @@ func (e *engine) handleList(ctx context.Context, p params) (mcpkit.Result, error
 	if len(records) == listPage {
 		list.NextCursor = records[len(records)-1].Key
 	}
-	return result(mcpkit.NewObjectResult(list))
+	return list, nil
 }

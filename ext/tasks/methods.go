@@ -47,9 +47,9 @@ func (e *engine) handleGet(ctx context.Context, p params) (mcpkit.Result, error)
 		return nil, err
 	}
 	if !call.Version().Modern() {
-		return result(mcpkit.NewObjectResult(e.legacy(t)))
+		return e.legacy(t), nil
 	}
-	return result(mcpkit.NewObjectResult(e.detailed(t)))
+	return e.detailed(t), nil
 }
 
 // maxEchoed limits what an error repeats of an ID, in bytes.
@@ -112,16 +112,8 @@ func (e *engine) detailed(t *task) *protocol.DetailedTask {
 	return d
 }
 
-// result makes an interface of a pointer.
-func result(r *mcpkit.ObjectResult, err error) (mcpkit.Result, error) {
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
 // acknowledge is the result of methods that change a task.
-func acknowledge() (mcpkit.Result, error) { return result(mcpkit.NewObjectResult(struct{}{})) }
+func acknowledge() (mcpkit.Result, error) { return struct{}{}, nil }
 
 // handleUpdate answers tasks/update.
 func (e *engine) handleUpdate(ctx context.Context, p params) (mcpkit.Result, error) {
@@ -143,7 +135,7 @@ func (e *engine) handleCancel(ctx context.Context, p params) (mcpkit.Result, err
 	case !cancelled:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the task has ended already: it is %s", t.Status)
 	}
-	return result(mcpkit.NewObjectResult(e.legacy(t)))
+	return e.legacy(t), nil
 }
 
 // maySubscribe reports whether the caller may subscribe to a task.

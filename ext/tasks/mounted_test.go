@@ -156,7 +156,7 @@ func TestRunsOfOtherExtensionsPassServersWithTasks(t *testing.T) {
 				if run, err = runner.Detach(call, "1"); err != nil {
 					return nil, err
 				}
-				return mcpkit.NewObjectResult(struct{}{})
+				return struct{}{}, nil
 			}
 		}}))
 		require.NoError(t, inner.Add(mcpkit.NewTool("greet", func() string { return "hello" })))

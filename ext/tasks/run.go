@@ -211,7 +211,7 @@ func (e *engine) renewLease(ctx context.Context, r *run) {
 // createTask makes the call a task and runs it, at once or when another one has ended. respond makes
 // the result of the request.
 func (e *engine) createTask(
-	ctx context.Context, call *mcpkit.Call, m mode, ttl time.Duration, respond func(protocol.Task) (*mcpkit.ObjectResult, error),
+	ctx context.Context, call *mcpkit.Call, m mode, ttl time.Duration, respond func(protocol.Task) mcpkit.Result,
 ) (mcpkit.Result, error) {
 	id := newID()
 	journal, err := e.runner.Detach(call, id)
@@ -243,7 +243,7 @@ func (e *engine) createTask(
 	} else {
 		e.claim(context.WithoutCancel(ctx), 0) // a slot may be free by now
 	}
-	return result(respond(response))
+	return respond(response), nil
 }
 
 // resumeTask changes a task with edit. If a worker then has to run it, that happens in the slot; nil is

@@ -206,8 +206,8 @@ func (e *engine) intercept(next mcpkit.Handler) mcpkit.Handler {
 			}
 			return next(ctx, call)
 		}
-		return e.createTask(ctx, call, m, e.ttl, func(t protocol.Task) (*mcpkit.ObjectResult, error) {
-			return mcpkit.NewExtensionResult(protocol.ResultTask, t)
+		return e.createTask(ctx, call, m, e.ttl, func(t protocol.Task) mcpkit.Result {
+			return &protocol.CreateTaskResult{Task: t, ResultType: protocol.ResultTask}
 		})
 	}
 }

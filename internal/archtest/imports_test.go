@@ -106,7 +106,7 @@ var mayImport = map[string][]string{
 	"fleet/fleettest":             {"fleet", "github.com/stretchr/testify/require"},
 	"ext/skills/skillsclient":     {"client", "ext/skills/internal/skillmd", "protocol", "internal/jsonx"},
 
-	"playground": {"mcpkit", "middleware", "reflectx", "oauth", "transport/streamable", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/sse"},
+	"playground": {"mcpkit", "middleware", "protocol", "reflectx", "oauth", "transport/streamable", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/sse"},
 
 	"proxy": {"mcpkit", "client", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx"}, // the one place where both sides meet
 	"mcptest": {"github.com/stretchr/testify/assert", "mcpkit", "client", "transport", "transport/stdio", "transport/streamable", "oauth", "protocol", "protocol/jsonrpc", "internal/jsonx",
