@@ -393,8 +393,22 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 	if r.complete, err = s.completers(def, fields); err != nil {
 		return err
 	}
+	var lists []string // parameters that get the segments of {/name*}
+	for _, f := range fields {
+		if f.Type.Kind() == reflect.Slice && tmpl.IsList(f.Name) {
+			lists = append(lists, f.Name)
+		}
+	}
 	r.describe(def)
-	s.addResource(d, r, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) { return fn.CallText(ctx, call.text) })
+	s.addResource(d, r, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+		return fn.CallText(ctx, func(name string) (string, bool) {
+			text, ok := call.text(name)
+			if ok && slices.Contains(lists, name) {
+				text = segmentsJSON(text)
+			}
+			return text, ok
+		})
+	})
 	return nil
 }
 
@@ -416,12 +430,20 @@ func (s *Server) addResource(d *draft, r *resource, outputs *outputs, run func(c
 	*d = append(*d, r)
 }
 
+// segmentsJSON returns segments, joined by slashes, as a JSON array of strings.
+func segmentsJSON(joined string) string {
+	list := []byte{'['}
+	if joined != "" {
+		for segment := range strings.SplitSeq(joined, "/") {
+			list = jsonx.AppendString(jsonx.AppendComma(list), segment)
+		}
+	}
+	return string(append(list, ']'))
+}
+
 // parseTemplate parses a URI template that URIs will be matched against.
 func parseTemplate(uri string) (*uritemplate.Template, error) {
 	tmpl, err := uritemplate.Parse(uri)
-	if err == nil {
-		err = tmpl.Matchable()
-	}
 	if err == nil && !strings.Contains(tmpl.Prefix(), ":") {
 		err = fmt.Errorf("%q is not an absolute URI; write for example \"note://{id}\"", uri)
 	}

@@ -266,7 +266,7 @@ func TestMistakesOfSignatures(t *testing.T) {
 		{&paramsOfNothing{}, `paramsOfNothing.Now (here): the params tag names "zone", but no parameter takes an argument; remove the tag`},
 		{&listedTwice{}, `listedTwice.Now (here): the annotation block says it twice`},
 		{&sameName{}, `mcpkit: tool "time" is registered twice, by sameName.Now (here) and sameName.Today (here)`},
-		{&badTemplate{}, `badTemplate.Page (here): uri template "page://{id": the "{" at character 8 is not closed; add a "}"`},
+		{&badTemplate{}, `badTemplate.Page (here): uri template "page://{id": the "{" before "id" is not closed; add a "}"`},
 		{&misspeltVariable{}, `misspeltVariable.Page (here): parameter "di" is not a variable of uri "page://{id}"; did you mean "id"?
 misspeltVariable.Page (here): variable "id" of uri "page://{id}" goes to no parameter; add one`},
 		{&silentResource{}, `silentResource.Page (here): a resource returns its contents: string, []byte, mcpkit.Blob, io.Reader, any data, or *protocol.ReadResourceResult`},

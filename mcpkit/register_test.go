@@ -388,7 +388,7 @@ func (alsoClashing) Other() string    { return "" }
 func TestMistakesOfEveryStepAreReportedAtOnce(t *testing.T) {
 	_, err := mcpkit.New(&clashing{}, mcpkit.With(&alsoClashing{}))
 	require.Error(t, err)
-	require.Equal(t, `clashing.Bad: uri template "note://{": the "{" at character 8 is not closed; add a "}"
+	require.Equal(t, `clashing.Bad: uri template "note://{": the "{" before "" is not closed; add a "}"
 clashing.Bad: a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq
 clashing.Both: parameter 1 (chan int): a channel cannot come from JSON; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header
 clashing.Both: a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq

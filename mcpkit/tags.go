@@ -148,7 +148,7 @@ var tagKeys = []tagKey{
 	{"input", kindTool, `input:"SearchSchema"`, "The method that returns the JSON Schema of the arguments: func() string. The tool then takes all arguments as one parameter, a map[string]any or a json.RawMessage. The server calls the method once, when the service is registered, and validates the arguments by the schema, for which it needs the option mcpkit.RawSchemas.",
 		func(a *annotation, v string) error { a.input = v; return nil }},
 	{"hints", kindTool, `hints:"readonly,idempotent"`, "How the tool affects its environment: readonly, destructive, additive, idempotent, open-world, closed-world. Only the listed hints are sent.", setHints},
-	{"uri", kindResource, `uri:"note://{id}"`, "The resource's URI, or its URI template (RFC 6570). Required.",
+	{"uri", kindResource, `uri:"note://{id}"`, "The resource's URI, or a template with variables: `{id}`, `{+path}` for a value with slashes, `{/names*}` for segments, which a list gets one by one, and `{?a,b}` at the end for a query whose members may be absent. Other forms of RFC 6570 are refused. Required.",
 		func(a *annotation, v string) error { a.uri = v; return nil }},
 	{"mime", kindResource, `mime:"text/markdown"`, "The media type of the contents.",
 		func(a *annotation, v string) error { a.mime = v; return nil }},

@@ -120,8 +120,8 @@ func findResource(call *Call) *jsonrpc.Error {
 // matched sets the target of a call that is about a resource.
 func (c *Call) matched(m resourceMatch) {
 	c.entry, c.target = &m.resource.entry, m.resource
-	if vars := m.vars; vars.Len() > 0 {
-		c.vars = &vars // on the heap only here
+	if len(m.vars) > 0 {
+		c.vars = m.vars
 	}
 }
 

@@ -1,152 +1,152 @@
 package uritemplate
 
 import (
-	"math/bits"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
 // MaxURI is the length of the longest URI that a template can match, in bytes.
 const MaxURI = 8192
 
-// Values are the decoded values of a template's variables in a URI.
-type Values struct {
-	t      *Template
-	values []string // by spec.index
-	found  uint64   // bit by spec.index
-}
+// Values are the decoded values of the variables that a URI has, by name.
+type Values map[string]string
 
 // Get returns the value of the variable and whether the URI has one.
 func (v Values) Get(name string) (value string, ok bool) {
-	if v.t == nil {
-		return "", false
-	}
-	for i, n := range v.t.vars {
-		if n == name && v.found&(1<<i) != 0 {
-			return v.values[i], true
-		}
-	}
-	return "", false
+	value, ok = v[name]
+	return value, ok
 }
-
-// Len returns the number of variables that have a value.
-func (v Values) Len() int { return bits.OnesCount64(v.found) }
 
 // Match returns the values with which the template expands to the URI.
 //
-// {id} matches one or more bytes other than / ? and #. {+path} also matches slashes, {/path*} any
-// number of segments joined by slashes, and {#frag} the whole fragment. If there are several ways
-// to divide the URI, earlier variables get shorter values. Expressions with one of the operators .
-// / ; # may be absent. Query parameters may be in any order, may be absent if they are in {?a,b} or
-// {&c}, and other parameters are ignored; a URI with a variable that occurs twice does not match. A
-// template without a query does not match a URI with one. Literal text is compared byte by byte.
+// {id} matches one or more bytes other than / ? and #. {+path} also matches slashes, and {/path*}
+// nothing or a slash and any number of segments joined by slashes, which are its value. If there
+// are several ways to divide the URI, earlier variables get shorter values. Query parameters may be
+// in any order and may be absent; those that the template does not have are ignored, and a URI that
+// has one of its own twice does not match. A template without a query does not match a URI with
+// one. Literal text is compared byte by byte.
 //
 // Values are decoded exactly once. A URI does not match if a decoded value is not valid UTF-8,
-// contains a NUL, or has a ".." path segment (separated by slashes or backslashes). Only the values
-// of {+path}, {/path*}, {#frag} and query parameters may contain a slash. A URI with a ".." segment
-// elsewhere does not match, nor does one of more than MaxURI bytes.
+// contains a NUL, or has a ".." path segment (separated by slashes or backslashes). An encoded slash
+// is a part of the value of {id}; in {/path*} it would be a segment more, so it does not match. A
+// URI with a ".." segment elsewhere does not match, nor does one of more than MaxURI bytes.
 //
 // The time is linear in the length of the URI.
 func (t *Template) Match(uri string) (Values, bool) {
-	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) || !t.dotdot && climbs(uri) {
-		return Values{}, false
+	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.Prefix()) {
+		return nil, false
 	}
-	v := Values{t: t, values: make([]string, len(t.vars))}
-	if !t.hasQuery {
-		return v, v.match(t.path, uri)
+	path, query := uri, ""
+	if t.query != nil {
+		path, query, _ = strings.Cut(uri, "?")
 	}
-	fragment := ""
-	if i := strings.IndexByte(uri, '#'); i >= 0 {
-		uri, fragment = uri[:i], uri[i:]
+	values := Values{}
+	if climbs(path) || !t.matchPath(path, values) || !t.matchQuery(query, values) {
+		return nil, false
 	}
-	path, query, _ := strings.Cut(uri, "?")
-	return v, v.match(t.path, path) && v.match(t.fragment, fragment) && v.matchQuery(query)
+	return values, true
 }
 
-// match matches all of s.
-func (v *Values) match(list []element, s string) bool {
-	m := matchers.Get().(*matcher)
-	defer m.end()
-	m.begin(list, s, len(v.values))
-	if !m.run(0, 0) {
+// matchPath matches all of s with the path.
+func (t *Template) matchPath(s string, values Values) bool {
+	rest := t.places(s)
+	if !rest[0][0] {
 		return false
 	}
-	for i := range list {
-		e := &list[i]
-		if e.kind != varElement || m.found&(1<<e.index) == 0 {
+	pos := 0
+	for i, e := range t.path {
+		start, end := pos, pos
+		switch {
+		case e.literal != "":
+			pos += len(e.literal)
 			continue
+		case e.kind == '/':
+			if pos == len(s) || s[pos] != '/' {
+				continue
+			}
+			start, end = pos+1, pos+1
+		default:
+			end++
 		}
-		span := m.spans[e.index]
-		if !v.set(&e.spec, s[span[0]:span[1]], e.slash) {
+		for end < len(s) && !rest[i+1][end] && e.allows(s[end]) {
+			end++
+		}
+		if !rest[i+1][end] {
+			continue // of {/path*}, whose slash belongs to what follows
+		}
+		value, ok := safe(s[start:end])
+		if !ok || e.kind == '/' && strings.Count(value, "/") != strings.Count(s[start:end], "/") {
 			return false
 		}
+		values[e.name] = value
+		pos = end
 	}
 	return true
 }
 
-// matchQuery matches the parameters in any order.
-func (v *Values) matchQuery(query string) bool {
-	var seen uint64 // bit by param: the required ones that were found
-	required := 0
-	for i := range v.t.query {
-		if v.t.query[i].required {
-			required++
+// places returns, for each element and place in s, whether the elements from there on match the
+// rest of s.
+func (t *Template) places(s string) [][]bool {
+	width := len(s) + 1
+	table := make([]bool, (len(t.path)+1)*width)
+	rows := slices.Collect(slices.Chunk(table, width))
+	rows[len(t.path)][len(s)] = true
+	for i := len(t.path) - 1; i >= 0; i-- {
+		e, row, next := t.path[i], rows[i], rows[i+1]
+		ends := false // the value may end at pos or later
+		for pos := len(s); pos >= 0; pos-- {
+			if e.literal != "" {
+				row[pos] = strings.HasPrefix(s[pos:], e.literal) && next[pos+len(e.literal)]
+				continue
+			}
+			atLater := ends // a value that has begun may go on at pos+1
+			ends = next[pos] || pos < len(s) && e.allows(s[pos]) && atLater
+			if e.kind == '/' {
+				row[pos] = next[pos] || pos < len(s) && s[pos] == '/' && atLater
+			} else {
+				row[pos] = pos < len(s) && e.allows(s[pos]) && atLater
+			}
 		}
 	}
-	for query != "" {
-		var part string
-		part, query, _ = strings.Cut(query, "&")
-		if part == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(part, "=")
+	return rows
+}
+
+// allows reports whether the value of e may contain c.
+func (e element) allows(c byte) bool { return c != '?' && c != '#' && (c != '/' || e.kind != 0) }
+
+// matchQuery reads the parameters of the query.
+func (t *Template) matchQuery(query string, values Values) bool {
+	if strings.Contains(query, "#") {
+		return false
+	}
+	for part := range strings.SplitSeq(query, "&") {
+		name, raw, _ := strings.Cut(part, "=")
 		name, ok := decode(name)
 		if !ok {
 			return false
 		}
-		for i := range v.t.query {
-			p := &v.t.query[i]
-			switch {
-			case !p.variable:
-				if part != p.literal {
-					continue
-				}
-			case p.name != name:
-				continue
-			case v.found&(1<<p.spec.index) != 0 || p.required && value == "" || !v.set(&p.spec, value, true):
-				return false
-			}
-			if p.required && seen&(1<<i) == 0 {
-				seen |= 1 << i
-				required--
-			}
+		if !slices.Contains(t.query, name) {
+			continue
 		}
+		value, ok := safe(raw)
+		if _, twice := values[name]; twice || !ok {
+			return false
+		}
+		values[name] = value
 	}
-	return required == 0
-}
-
-// set decodes and checks a value.
-func (v *Values) set(s *spec, raw string, slash bool) bool {
-	value, ok := decode(raw)
-	switch {
-	case !ok,
-		!slash && strings.IndexByte(value, '/') >= 0,
-		s.explode && strings.Count(value, "/") != strings.Count(raw, "/"),
-		s.prefix > 0 && utf8.RuneCountInString(value) > s.prefix,
-		strings.IndexByte(value, 0) >= 0,
-		hasDotDot(value):
-		return false
-	}
-	v.values[s.index] = value
-	v.found |= 1 << s.index
 	return true
 }
 
-// decode decodes %xx, once. It returns false for a '%' without two digits, and if the result is not
-// valid UTF-8.
+// safe decodes a value, once, and checks it.
+func safe(raw string) (value string, ok bool) {
+	value, ok = decode(raw)
+	return value, ok && !strings.Contains(value, "\x00") && !hasDotDot(value)
+}
+
+// decode decodes %xx. It returns false for a '%' without two digits, and if the result is not valid
+// UTF-8.
 func decode(s string) (string, bool) {
 	value, err := url.PathUnescape(s)
 	return value, err == nil && utf8.ValidString(value)
@@ -154,142 +154,16 @@ func decode(s string) (string, bool) {
 
 // hasDotDot reports whether a decoded value has a ".." segment on any operating system.
 func hasDotDot(value string) bool {
-	return strings.Contains(value, "..") && slices.Contains(strings.FieldsFunc(value, func(r rune) bool { return r == '/' || r == '\\' }), "..")
+	separator := func(r rune) bool { return r == '/' || r == '\\' }
+	return strings.Contains(value, "..") && slices.Contains(strings.FieldsFunc(value, separator), "..")
 }
 
-// climbs reports whether the path of a URI has a ".." segment, encoded or not. A value may be a
-// part of one.
-func climbs(uri string) bool {
-	if i := strings.IndexAny(uri, "?#"); i >= 0 {
-		uri = uri[:i]
-	}
-	for segment := range strings.SplitSeq(uri, "/") {
-		if len(segment) >= len("..") && len(segment) <= len("%2e%2e") {
-			if decoded, _ := decode(segment); decoded == ".." {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// A matcher finds the variables in s. It tries the ends of a variable from the shortest value on.
-// failed records the states that have failed, so that no state is tried twice and the time stays
-// linear.
-type matcher struct {
-	list   []element
-	s      string
-	spans  [][2]int // by spec.index
-	found  uint64   // bit by spec.index
-	steps  int      // number of steps, for tests
-	failed []uint64 // bit by element * (len(s)+1) + position; empty until it is needed
-}
-
-var matchers = sync.Pool{New: func() any { return new(matcher) }}
-
-// begin prepares the matcher for s.
-func (m *matcher) begin(list []element, s string, vars int) {
-	m.list, m.s, m.found = list, s, 0
-	m.spans = slices.Grow(m.spans[:0], vars)[:vars]
-	if m.failed = m.failed[:0]; cap(m.failed) > maxKept {
-		m.failed = nil
-	}
-}
-
-// end clears the matcher and returns it to the pool.
-func (m *matcher) end() {
-	m.list, m.s = nil, ""
-	matchers.Put(m)
-}
-
-// maxKept is the most words of failed states that are kept for the next match; few URIs need more.
-const maxKept = 1024
-
-// run matches the elements from i on with s from pos to its end. Its recursion is as deep as there
-// are elements.
-func (m *matcher) run(i, pos int) bool {
-	for ; i < len(m.list); i++ {
-		m.steps++
-		e := &m.list[i]
-		switch e.kind {
-		case literalElement:
-			if !strings.HasPrefix(m.s[pos:], e.text) {
-				return false
-			}
-			pos += len(e.text)
-		case optionElement:
-			if !m.first(i, pos) {
-				return false
-			}
-			if m.run(i+1, pos) {
-				return true
-			}
-			i += e.skip
-		case varElement:
-			return m.variable(i, pos)
-		}
-	}
-	return pos == len(m.s)
-}
-
-// variable matches the variable at element i, and the rest.
-func (m *matcher) variable(i, pos int) bool {
-	e := &m.list[i]
-	if e.afterE {
-		if pos < len(m.s) && m.s[pos] == '=' {
-			pos++
-		} else {
-			return m.capture(e, pos, pos, i)
-		}
-	}
-	start := pos
-	for range e.min {
-		if pos == len(m.s) || classes[m.s[pos]]&e.class == 0 {
-			return false
-		}
-		pos++
-	}
-	if e.sure {
-		for pos < len(m.s) && classes[m.s[pos]]&e.class != 0 {
-			pos++
-			m.steps++
-		}
-		return m.capture(e, start, pos, i)
-	}
-	for m.first(i, pos) {
-		m.steps++
-		if m.capture(e, start, pos, i) {
+// climbs reports whether a path has a ".." segment, encoded or not. A value may be a part of one.
+func climbs(path string) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		if decoded, _ := decode(segment); decoded == ".." {
 			return true
 		}
-		if pos == len(m.s) || classes[m.s[pos]]&e.class == 0 {
-			return false
-		}
-		pos++
 	}
 	return false
-}
-
-// capture tries the variable from start to end.
-func (m *matcher) capture(e *element, start, end, i int) bool {
-	if !m.run(i+1, end) {
-		return false
-	}
-	m.spans[e.index] = [2]int{start, end}
-	m.found |= 1 << e.index
-	return true
-}
-
-// first reports whether the state is tried for the first time; otherwise it has failed before.
-func (m *matcher) first(i, pos int) bool {
-	bit := i*(len(m.s)+1) + pos
-	if len(m.failed) == 0 {
-		words := (len(m.list)*(len(m.s)+1) + 63) / 64
-		m.failed = slices.Grow(m.failed, words)[:words]
-		clear(m.failed)
-	}
-	if m.failed[bit/64]&(1<<(bit%64)) != 0 {
-		return false
-	}
-	m.failed[bit/64] |= 1 << (bit % 64)
-	return true
 }
