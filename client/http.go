@@ -151,11 +151,15 @@ func mediaType(header http.Header) string {
 
 // roundTrip posts x and returns its response.
 func (h *httpConn) roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error) {
-	resp, session, err := h.post(ctx, x)
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	resp, session, err := h.post(reading, x)
 	if err == nil {
+		defer resp.Body.Close()
 		var answer *jsonrpc.Response
-		answer, err = h.answer(ctx, x, resp, session)
+		answer, err = h.answer(reading, x, resp, session)
 		if err == nil {
+			drain(resp.Body, stop)
 			return answer, nil
 		}
 	}
@@ -196,7 +200,6 @@ func lost(err error) error {
 
 // answer reads the HTTP response to x.
 func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response, session string) (*jsonrpc.Response, error) {
-	defer resp.Body.Close()
 	media := mediaType(resp.Header)
 	switch {
 	case resp.StatusCode == http.StatusNotFound && session != "" && !x.version.Modern():
@@ -210,11 +213,7 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 		return nil, err
 	}
 	if media == sse.ContentType {
-		answer, err := h.stream(ctx, x, resp.Body)
-		if err == nil {
-			h.drain(x, resp.Body)
-		}
-		return answer, err
+		return h.stream(ctx, x, resp.Body)
 	}
 	data, err := readBounded(resp.Body, h.c.cfg.maxMessage)
 	switch {
@@ -238,12 +237,10 @@ func refused(x *exchange, resp *http.Response) (*jsonrpc.Response, error) {
 	return &jsonrpc.Response{ID: x.req.ID, Error: status.RPC}, nil
 }
 
-// drain reads the end of a stream after its response, so that the connection can be reused.
-func (h *httpConn) drain(x *exchange, body io.Reader) {
-	if x.flight == nil {
-		return
-	}
-	defer time.AfterFunc(drainPatience, func() { x.flight.deadline.cancel(nil) }).Stop()
+// drain reads the end of a body after the response, so that the connection can be reused, and calls
+// stop if that takes too long.
+func drain(body io.Reader, stop func()) {
+	defer time.AfterFunc(drainPatience, stop).Stop()
 	_, _ = io.CopyN(io.Discard, body, maxDrained)
 }
 
