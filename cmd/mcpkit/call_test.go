@@ -98,29 +98,6 @@ func TestServersAreCalled(t *testing.T) {
 		require.Len(t, l.Prompts, 1)
 		require.Len(t, l.ResourceTemplates, 1)
 	})
-
-	t.Run("interrupted", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		var stdout, stderr bytes.Buffer
-		require.Equal(t, exitInterrupted, run(ctx, []string{"call", notes, "search"}, streams{out: &stdout, err: &stderr}))
-	})
-}
-
-func TestFlagsMayStandAnywhere(t *testing.T) {
-	url := desk(t, bare)
-	for _, args := range [][]string{
-		{"-o", "json", "call", url, "count", "to=1"},
-		{"call", "--output", "json", url, "count", "to=1"},
-		{"call", "--output=json", url, "count", "to=1"},
-		{"call", url, "--output", "json", "count", "to=1"},
-		{"call", url, "count", "to=1", "--output", "json"},
-		{"call", url, "--output=json", "--", "count", "to=1"},
-	} {
-		var stdout, stderr bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), args, streams{out: &stdout, err: &stderr}), stderr.String())
-		require.Contains(t, stdout.String(), `"content": [`)
-	}
 }
 
 // The value of a flag that does not exist may be a token.

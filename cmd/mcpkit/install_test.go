@@ -310,15 +310,3 @@ func TestALinkToAMissingFileStays(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, info.Mode()&os.ModeSymlink)
 }
-
-func TestBrokenFilesStay(t *testing.T) {
-	dir := home(t)
-	file := filepath.Join(dir, "mcp.json")
-	require.NoError(t, os.WriteFile(file, []byte("{"), 0o600))
-	code, _, errs := said(t, "install", "cursor", lab(t), "--file", file)
-	require.Equal(t, exitFault, code)
-	require.Contains(t, errs, "correct the file first")
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, "{", string(text))
-}

@@ -9,13 +9,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -26,24 +24,16 @@ type Lab struct {
 	_ mcpkit.Info `name:"lab" version:"2.0.0"`
 	_ struct {
 		Variable mcpkit.Tool     `params:"name" desc:"Returns a variable."`
-		Needs    mcpkit.Tool     `params:"name" desc:"Fails without a variable."`
 		Kinds    mcpkit.Tool     `desc:"Returns all kinds of content."`
 		Bare     mcpkit.Tool     `desc:"Returns only structured content."`
 		Measure  mcpkit.Tool     `hints:"readonly" desc:"Measures."`
-		Picture  mcpkit.Resource `uri:"lab://pictures/{name}" complete:"name=PictureNames" mime:"image/png" desc:"A picture."`
+		Picture  mcpkit.Resource `uri:"lab://pictures/{name}" mime:"image/png" desc:"A picture."`
 		Readme   mcpkit.Resource `uri:"lab://readme" mime:"text/plain" desc:"What this is."`
-		Explain  mcpkit.Prompt   `params:"topic,tone?" complete:"topic=Topics" desc:"Explains."`
+		Explain  mcpkit.Prompt   `params:"topic,tone?" desc:"Explains."`
 	}
 }
 
 func (*Lab) Variable(name string) string { return os.Getenv(name) }
-
-func (*Lab) Needs(name string) (string, error) {
-	if os.Getenv(name) == "" {
-		return "", mcpkit.Errorf("set %s first", name)
-	}
-	return "ready", nil
-}
 
 // pixel is not a valid image, which nobody here needs.
 var pixel = []byte("\x89PNG\r\n\x1a\npixel")
@@ -80,12 +70,6 @@ func (*Lab) Picture(name string) []byte { return append(pixel, name...) }
 func (*Lab) Readme() string { return "This is a lab." }
 
 func (*Lab) Explain(topic, tone string) string { return "Explain " + topic + tone }
-
-func (*Lab) PictureNames(ctx context.Context, prefix string) []string {
-	return []string{"sun", "star"}
-}
-
-func (*Lab) Topics(ctx context.Context, prefix string) []string { return []string{"light", "lasers"} }
 
 // lab returns the command line of a Lab.
 func lab(t *testing.T) string {
@@ -318,7 +302,6 @@ func TestYesConfirms(t *testing.T) {
 	require.NotContains(t, errs, "The server wants you to visit")
 }
 
-// Some servers report an unknown tool in a result.
 func TestVersion(t *testing.T) {
 	code, out, errs := said(t, "--version")
 	require.Equal(t, exitOK, code, errs)
@@ -351,19 +334,4 @@ func TestTheGoCommandGetsItsOwnVariables(t *testing.T) {
 	require.Contains(t, given, "GOFLAGS=-mod=mod -tags=x")
 	require.NotContains(t, strings.Join(given, " "), "hush", "it only begins like one of Go's")
 	require.Nil(t, goVariables("./notes"))
-}
-
-// A program that go run has to compile first answers server/discover late. It takes longer than other
-// programs have before they count as legacy servers.
-func TestAServerThatIsCompiledFirstIsNotLegacy(t *testing.T) {
-	longtest.Mark(t, "takes six seconds")
-	if runtime.GOOS == "windows" {
-		t.Skip("the program is a shell script")
-	}
-	dir := t.TempDir()
-	script := "#!/bin/sh\n[ \"$1\" = env ] && exec echo {}\nsleep 6\nexec " + lab(t) + "\n"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o755))
-	code, out, errs := said(t, "inspect", filepath.Join(dir, "go")+" run .")
-	require.Equal(t, exitOK, code, errs)
-	require.Contains(t, out, "speaks 2026-07-28, 2025-11-25")
 }

@@ -344,17 +344,6 @@ func names(t *testing.T, c *client.Client) (names []string) {
 	return names
 }
 
-// edits is how many edits TestClientsStayConnectedThroughEdits makes. The variable MCPKIT_DEV_EDITS
-// sets another number.
-func edits(t *testing.T) int {
-	n, err := strconv.Atoi(os.Getenv("MCPKIT_DEV_EDITS"))
-	if err != nil {
-		require.Empty(t, os.Getenv("MCPKIT_DEV_EDITS"))
-		return 6
-	}
-	return n
-}
-
 func TestClientsStayConnectedThroughEdits(t *testing.T) {
 	t.Parallel()
 	b := running(t, Options{Dir: newModule(t)})
@@ -375,7 +364,7 @@ func TestClientsStayConnectedThroughEdits(t *testing.T) {
 	}
 	ways := []func(t *testing.T, dir, name, text string){put, rename, replace, truncate, burst}
 	var visible []time.Duration
-	for i := range edits(t) {
+	for i := range 6 {
 		v := "v" + strconv.Itoa(i+2)
 		write := ways[i%len(ways)]
 		broken := i%3 == 1

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,51 +60,6 @@ func TestCallsInFlightFinishWhenTheProgramIsReplaced(t *testing.T) {
 	}
 	put(t, b.dir, "released", "")
 	inFlight.Wait()
-}
-
-func TestCancelledCallsEndInTheProgram(t *testing.T) {
-	t.Parallel()
-	b := running(t, Options{Dir: newModule(t)})
-	everyWay(t, b, none, func(t *testing.T, way string, c *client.Client) {
-		file := filepath.Join(b.dir, strings.ReplaceAll(way, " ", "-"))
-		ctx, cancel := context.WithCancel(t.Context())
-		_, err := c.CallTool(ctx, "slow", map[string]string{"file": file}, client.OnProgress(func(*protocol.ProgressParams) { cancel() }))
-		require.ErrorIs(t, err, context.Canceled, way)
-		require.Eventually(t, func() bool { _, err := os.Stat(file + ".cancelled"); return err == nil }, patience, 5*time.Millisecond, way)
-	})
-}
-
-// A logged user keeps the log messages.
-type logged struct {
-	mu       sync.Mutex
-	messages []string
-}
-
-func (l *logged) Log(_ context.Context, p *protocol.LoggingMessageParams) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.messages = append(l.messages, string(p.Data))
-}
-
-func TestLogMessagesReachTheCallers(t *testing.T) {
-	t.Parallel()
-	b := running(t, Options{Dir: newModule(t)})
-	file := filepath.Join(b.dir, "released")
-	put(t, b.dir, "released", "")
-	var users []*logged
-	everyWay(t, b, func() []client.DialOption {
-		users = append(users, &logged{})
-		return []client.DialOption{client.Handlers(users[len(users)-1]), client.LogLevel(protocol.LevelInfo)}
-	}, func(t *testing.T, way string, c *client.Client) {
-		_, err := c.CallTool(t.Context(), "slow", map[string]string{"file": file})
-		require.NoError(t, err)
-		u := users[len(users)-1]
-		require.Eventually(t, func() bool {
-			u.mu.Lock()
-			defer u.mu.Unlock()
-			return len(u.messages) == 1 && strings.Contains(u.messages[0], "slow in v1")
-		}, patience, 5*time.Millisecond, way)
-	})
 }
 
 // An asked user edits the program, and answers when the new one runs.
