@@ -190,24 +190,6 @@ func TestUnsupportedCredentialsAreRejected(t *testing.T) {
 	}
 }
 
-func TestIncompleteGrantsAreErrors(t *testing.T) {
-	browser := oauthclient.Loopback(nil)
-	for _, test := range []struct {
-		grant oauthclient.Grant
-		err   string
-	}{
-		{&oauthclient.AuthorizationCode{Browser: browser}, "AuthorizationCode needs Known, a MetadataURL or a Name"},
-		{&oauthclient.AuthorizationCode{Browser: browser, Known: []oauthclient.Credentials{{ClientID: "x"}}}, "each of AuthorizationCode.Known needs an Issuer and a ClientID"},
-		{&oauthclient.AuthorizationCode{Browser: browser, MetadataURL: "http://app.example/client.json"}, `the MetadataURL "http://app.example/client.json" must be https and have a path`},
-		{&oauthclient.AuthorizationCode{Browser: browser, MetadataURL: "https://app.example/"}, `the MetadataURL "https://app.example/" must be https and have a path`},
-		{&oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: "https://as.example", ClientID: "x"}}, "ClientCredentials needs a ClientID, and a Key or a ClientSecret"},
-		{&oauthclient.EnterpriseManaged{}, "EnterpriseManaged needs a ClientID at both servers, a ProviderTokenEndpoint and a Subject"},
-	} {
-		_, err := oauthclient.New("https://mcp.example/mcp", test.grant, nil)
-		require.EqualError(t, err, "oauthclient: "+test.err)
-	}
-}
-
 func TestFilesOfTheStore(t *testing.T) {
 	dir := t.TempDir()
 	store, err := oauthclient.NewFileStore(dir)
@@ -279,25 +261,6 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	require.NotContains(t, b.String(), leaked)
 	require.Contains(t, b.String(), `Bearer token of \"https://as.example\" for \"https://mcp.example/mcp\"`)
 	require.Contains(t, b.String(), `client \"me\" of \"https://as.example\"`)
-}
-
-type brokenStore struct{ oauthclient.Store }
-
-func (brokenStore) Save(context.Context, oauthclient.Key, *oauthclient.Record) error {
-	return fmt.Errorf("the disk is full")
-}
-
-func TestTokenThatIsNotSavedIsUsed(t *testing.T) {
-	as := oauthtest.New(t, nil)
-	s := protect(t, as, nil)
-	var log strings.Builder
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{Store: brokenStore{oauthclient.NewMemoryStore()}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	require.NoError(t, tr.Login(t.Context()))
-	require.Equal(t, "user may read", says(t, tr, s.url))
-	require.Len(t, u.logins(), 1)
-	require.Contains(t, log.String(), `msg="oauthclient: the store failed to keep a token or a registration" issuer=`+as.Issuer+` resource=`+s.url+` error="the disk is full"`)
-	require.Contains(t, log.String(), `msg="oauthclient: the store failed to keep a token or a registration" issuer=`+as.Issuer+` resource="" error="the disk is full"`)
 }
 
 type unreadableStore struct {

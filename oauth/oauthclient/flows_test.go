@@ -234,17 +234,6 @@ func TestServersOf20250326(t *testing.T) {
 	}
 }
 
-func TestStepUpKeepsEarlierScopes(t *testing.T) {
-	as := oauthtest.New(t, nil)
-	s := protect(t, as, nil)
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
-	require.Equal(t, "user may read", says(t, tr, s.url))
-	require.Equal(t, "user may read write", says(t, tr, s.url+"/write"))
-	require.Equal(t, "user may read write", says(t, tr, s.url))
-	require.Equal(t, []string{"read", "read write"}, u.logins())
-}
-
 func TestStepUpStopsIfTheUserGrantsFewerScopes(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
 		a.Scopes = []string{"read"}

@@ -140,23 +140,6 @@ func TestTokenRequestsAreNotRedirected(t *testing.T) {
 	require.NotContains(t, err.Error(), leaked)
 }
 
-func TestNewReportsMissingArguments(t *testing.T) {
-	for _, test := range []struct {
-		server string
-		grant  oauthclient.Grant
-		err    string
-	}{
-		{"http://mcp.example/mcp", nil, `oauthclient: tokens to "http://mcp.example/mcp" would be sent unencrypted; use https`},
-		{"/mcp", nil, `oauthclient: the server must be an absolute URL without user and fragment, not "/mcp"`},
-		{"https://mcp.example", nil, `oauthclient: New needs a grant, for example *AuthorizationCode`},
-		{"https://mcp.example", &oauthclient.AuthorizationCode{Name: "x"}, `oauthclient: AuthorizationCode needs a Browser, for example Loopback(nil)`},
-		{"https://mcp.example", &oauthclient.WorkloadIdentity{}, `oauthclient: WorkloadIdentity needs an Assertion`},
-	} {
-		_, err := oauthclient.New(test.server, test.grant, nil)
-		require.EqualError(t, err, test.err)
-	}
-}
-
 // An HTTP/2 connection does not fail with a net.Error.
 func TestBrokenConnectionsAreRetried(t *testing.T) {
 	as := oauthtest.New(t, nil)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,34 +18,35 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
-func TestSecretsNeedAnIssuer(t *testing.T) {
+func TestIncompleteGrantsAreErrors(t *testing.T) {
+	browser := oauthclient.Loopback(nil)
+	me := oauthclient.Credentials{ClientID: "me", ClientSecret: leaked}
 	assertion := func(context.Context, oauthclient.Audience) (string, error) { return leaked, nil }
 	subject := func(context.Context) (string, string, error) { return leaked, oauthclient.TokenTypeID, nil }
 	const hint = "; without it, any MCP server could name an authorization server of its own and be sent the secret"
-	for name, test := range map[string]struct {
-		grant oauthclient.Grant
-		err   string
+	const server = "https://mcp.example/mcp"
+	for _, test := range []struct {
+		server string
+		grant  oauthclient.Grant
+		err    string
 	}{
-		"ClientCredentials": {
-			&oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "me", ClientSecret: leaked}},
-			"oauthclient: ClientCredentials needs Credentials.Issuer" + hint,
-		},
-		"EnterpriseManaged": {
-			&oauthclient.EnterpriseManaged{
-				Credentials: oauthclient.Credentials{ClientID: "me", ClientSecret: leaked},
-				Provider:    oauthclient.Credentials{ClientID: "me"}, ProviderTokenEndpoint: "https://idp.example/token", Subject: subject,
-			},
-			"oauthclient: EnterpriseManaged needs Credentials.Issuer" + hint,
-		},
-		"WorkloadIdentity": {
-			&oauthclient.WorkloadIdentity{Assertion: assertion},
-			"oauthclient: WorkloadIdentity needs an Issuer" + hint,
-		},
+		{"http://mcp.example/mcp", nil, `tokens to "http://mcp.example/mcp" would be sent unencrypted; use https`},
+		{"/mcp", nil, `the server must be an absolute URL without user and fragment, not "/mcp"`},
+		{server, nil, "New needs a grant, for example *AuthorizationCode"},
+		{server, &oauthclient.AuthorizationCode{Name: "x"}, "AuthorizationCode needs a Browser, for example Loopback(nil)"},
+		{server, &oauthclient.AuthorizationCode{Browser: browser}, "AuthorizationCode needs Known, a MetadataURL or a Name"},
+		{server, &oauthclient.AuthorizationCode{Browser: browser, Known: []oauthclient.Credentials{me}}, "each of AuthorizationCode.Known needs an Issuer and a ClientID"},
+		{server, &oauthclient.AuthorizationCode{Browser: browser, MetadataURL: "http://app.example/x"}, `the MetadataURL "http://app.example/x" must be https and have a path`},
+		{server, &oauthclient.AuthorizationCode{Browser: browser, MetadataURL: "https://app.example/"}, `the MetadataURL "https://app.example/" must be https and have a path`},
+		{server, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: "https://as.example", ClientID: "x"}}, "ClientCredentials needs a ClientID, and a Key or a ClientSecret"},
+		{server, &oauthclient.ClientCredentials{Credentials: me}, "ClientCredentials needs Credentials.Issuer" + hint},
+		{server, &oauthclient.EnterpriseManaged{}, "EnterpriseManaged needs a ClientID at both servers, a ProviderTokenEndpoint and a Subject"},
+		{server, &oauthclient.EnterpriseManaged{Credentials: me, Provider: me, ProviderTokenEndpoint: "https://idp.example/token", Subject: subject}, "EnterpriseManaged needs Credentials.Issuer" + hint},
+		{server, &oauthclient.WorkloadIdentity{}, "WorkloadIdentity needs an Assertion"},
+		{server, &oauthclient.WorkloadIdentity{Assertion: assertion}, "WorkloadIdentity needs an Issuer" + hint},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := oauthclient.New("https://mcp.example/mcp", test.grant, nil)
-			require.EqualError(t, err, test.err)
-		})
+		_, err := oauthclient.New(test.server, test.grant, nil)
+		require.EqualError(t, err, "oauthclient: "+test.err)
 	}
 }
 
@@ -138,9 +141,13 @@ func TestFailedSaveKeepsTheTokenInUse(t *testing.T) {
 		}
 		return n
 	}
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
+	var log strings.Builder
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	store.broken.Store(true)
 	require.Equal(t, "user may read", says(t, tr, s.url))
+	const failed = `msg="oauthclient: the store failed to keep a token or a registration" issuer=%s resource=%s error="the disk is full"`
+	require.Contains(t, log.String(), fmt.Sprintf(failed, as.Issuer, s.url))
+	require.Contains(t, log.String(), fmt.Sprintf(failed, as.Issuer, `""`))
 	spoil(t, as, tr)
 	require.Equal(t, "user may read", says(t, tr, s.url))
 	require.Equal(t, 1, refreshes())

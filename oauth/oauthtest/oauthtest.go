@@ -52,8 +52,6 @@ const (
 type Options struct {
 	// Addr is the address of [New] and [Start]. Empty means a free port of 127.0.0.1.
 	Addr string
-	// Path is the path of the issuer of [New] and [Start], such as "/tenant1". Empty means none.
-	Path string
 
 	// Clients are registered from the start.
 	Clients []Client
@@ -138,7 +136,7 @@ func Start(opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("oauthtest: %w", err)
 	}
-	s, err := NewHandler("http://"+l.Addr().String()+opts.Path, opts)
+	s, err := NewHandler("http://"+l.Addr().String(), opts)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

@@ -13,13 +13,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
-	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
@@ -159,16 +155,6 @@ func TestAuthorizationsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestRedirectURIs(t *testing.T) {
-	as := oauthtest.New(t, &oauthtest.Options{Clients: known})
-	for _, redirect := range []string{callback, "http://127.0.0.1:65000/callback", "https://app.example/back?x=1"} {
-		back, err := visit(as, with(authorization(), "redirect_uri", redirect)).Location()
-		require.NoError(t, err)
-		require.True(t, strings.HasPrefix(back.String(), strings.Split(redirect, "?")[0]+"?"), back)
-		require.Equal(t, strings.Contains(redirect, "x=1"), back.Query().Get("x") == "1", "existing parameters stay")
-	}
-}
-
 func TestTokenRequestsThatAreRefused(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Clients: known, Scopes: []string{"read", "write"}})
 	redeem := func(q url.Values) url.Values {
@@ -250,87 +236,6 @@ func TestReplayedCodeOrRefreshTokenRevokesTheGrant(t *testing.T) {
 	refused(t, as, with(refresh, "refresh_token", second["refresh_token"].(string)), "invalid_grant: the refresh token was revoked")
 }
 
-func TestCodesAndTokensExpire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		as, err := oauthtest.NewHandler("https://as.example", &oauthtest.Options{Clients: known})
-		require.NoError(t, err)
-		redeem := form("grant_type", "authorization_code", "client_id", "app", "code", codeFor(t, as, authorization()), "redirect_uri", callback, "code_verifier", verifier)
-		time.Sleep(time.Minute)
-		refused(t, as, redeem, "invalid_grant: the code has expired")
-		redeem.Set("code", codeFor(t, as, authorization()))
-		_, got, _ := send(t, as, "token", redeem)
-		require.EqualValues(t, 3600, got["expires_in"])
-		time.Sleep(time.Hour)
-		_, doc, _ := send(t, as, "introspection", form("token", got["access_token"].(string), "client_id", "robot", "client_secret", "secret"))
-		require.Equal(t, map[string]any{"active": false}, doc)
-	})
-}
-
-func TestTokensThatAreBoundToAKeyStayBound(t *testing.T) {
-	as := oauthtest.New(t, &oauthtest.Options{Clients: known})
-	mine, err := oauthclient.NewProver(nil)
-	require.NoError(t, err)
-	proof := func(p *oauthclient.Prover) []string {
-		text, err := p.Proof(http.MethodPost, as.Endpoint("token"), "", "")
-		require.NoError(t, err)
-		return []string{"DPoP", text}
-	}
-	redeem := form("grant_type", "authorization_code", "client_id", "app", "code", codeFor(t, as, authorization()), "redirect_uri", callback, "code_verifier", verifier)
-	status, got, _ := send(t, as, "token", redeem, proof(mine)...)
-	require.Equal(t, http.StatusOK, status)
-	require.Equal(t, "DPoP", got["token_type"])
-	refresh := form("grant_type", "refresh_token", "client_id", "app", "refresh_token", got["refresh_token"].(string))
-	another, err := oauthclient.NewProver(nil)
-	require.NoError(t, err)
-	refused(t, as, refresh, "invalid_dpop_proof: the refresh token is bound to another key")
-	refused(t, as, refresh, "invalid_dpop_proof: the refresh token is bound to another key", proof(another)...)
-	status, _, _ = send(t, as, "token", refresh, proof(mine)...)
-	require.Equal(t, http.StatusOK, status, "a rejected request does not use up the assertion")
-
-	strict := oauthtest.New(t, &oauthtest.Options{Clients: known, RequireDPoP: true})
-	refused(t, strict, form("grant_type", "client_credentials", "client_id", "robot", "client_secret", "secret"), "invalid_dpop_proof: a proof is required")
-}
-
-func TestOtherGrants(t *testing.T) {
-	as := oauthtest.New(t, &oauthtest.Options{Clients: known, Grants: map[string]func(url.Values) (*oauthtest.Token, error){
-		"urn:ietf:params:oauth:grant-type:jwt-bearer": func(form url.Values) (*oauthtest.Token, error) {
-			if form.Get("assertion") != "good" {
-				return nil, errors.New("I do not know the platform")
-			}
-			return &oauthtest.Token{Subject: "job-7", Audience: form["resource"]}, nil
-		},
-	}})
-	asked := form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", "good", "resource", "https://mcp.example/mcp")
-	status, got, _ := send(t, as, "token", asked)
-	require.Equal(t, http.StatusOK, status)
-	_, doc, _ := send(t, as, "introspection", form("token", got["access_token"].(string), "client_id", "robot", "client_secret", "secret"))
-	require.Equal(t, []any{"job-7", "https://mcp.example/mcp"}, []any{doc["sub"], doc["aud"]})
-	refused(t, as, with(asked, "assertion", "bad"), "invalid_grant: I do not know the platform")
-}
-
-func TestRegistrationsThatAreRefused(t *testing.T) {
-	as := oauthtest.New(t, nil)
-	for _, test := range []struct{ name, doc, want string }{
-		{"no JSON", `{`, `invalid_client_metadata`},
-		{"no redirect URI", `{}`, `invalid_redirect_uri: the client needs redirect_uris`},
-		{"not protected", `{"redirect_uris":["http://app.example/"]}`, `invalid_redirect_uri: the redirect URI "http://app.example/" must be https, or http with a loopback address`},
-		{"a script", `{"redirect_uris":["javascript:alert(1)"]}`, `invalid_redirect_uri: the redirect URI "javascript:alert(1)" is not an absolute URL without a fragment`},
-		{"a file", `{"redirect_uris":["file://host/x"]}`, `invalid_redirect_uri: the redirect URI "file://host/x" does not lead to a client`},
-		{"no web application", `{"redirect_uris":["http://127.0.0.1/"],"application_type":"web"}`, `invalid_redirect_uri: the redirect URI "http://127.0.0.1/" is not for a web application`},
-		{"another method", `{"redirect_uris":["https://app.example/"],"token_endpoint_auth_method":"tls"}`, `invalid_client_metadata: unknown token_endpoint_auth_method "tls"`},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			resp, err := as.Client().Post(as.Endpoint("registration"), "application/json", strings.NewReader(test.doc))
-			require.NoError(t, err)
-			defer resp.Body.Close()
-			require.Equal(t, http.StatusBadRequest, resp.StatusCode)
-			var doc map[string]string
-			require.NoError(t, json.NewDecoder(resp.Body).Decode(&doc))
-			require.True(t, strings.HasPrefix(doc["error"]+": "+doc["error_description"], test.want), doc)
-		})
-	}
-}
-
 // The server checks documents for each authorization.
 func TestDocumentsThatAreRefused(t *testing.T) {
 	const id = "https://app.example/client.json"
@@ -361,74 +266,6 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	require.Equal(t, "oauthtest: invalid_client: the document of the client \"https://10.0.0.1/client.json\": the address 10.0.0.1 is not public\n", string(body))
-}
-
-func TestIntrospectionAndRevocationNeedAuthentication(t *testing.T) {
-	as := oauthtest.New(t, &oauthtest.Options{Clients: known, Opaque: true})
-	token := as.Token(oauthtest.Token{ClientID: "app", Scopes: []string{"read"}, Thumbprint: "key", Claims: map[string]any{"tenant": "t1", "aud": nil}})
-	require.NotContains(t, token, ".")
-	for _, asker := range []url.Values{form("token", token), form("token", token, "client_id", "app")} {
-		status, doc, _ := send(t, as, "introspection", asker)
-		require.Equal(t, http.StatusUnauthorized, status)
-		require.Equal(t, "invalid_client", doc["error"])
-	}
-	asker := form("token", token, "client_id", "robot", "client_secret", "secret")
-	_, doc, _ := send(t, as, "introspection", asker)
-	delete(doc, "exp")
-	delete(doc, "iat")
-	delete(doc, "jti")
-	require.Equal(t, map[string]any{
-		"active": true, "iss": as.Issuer, "sub": "user", "client_id": "app", "scope": "read", "token_type": "DPoP", "cnf": map[string]any{"jkt": "key"}, "tenant": "t1",
-	}, doc)
-
-	status, _, _ := send(t, as, "revocation", form("token", token))
-	require.Equal(t, http.StatusUnauthorized, status)
-	status, _, _ = send(t, as, "revocation", form("token", token, "client_id", "other"))
-	require.Equal(t, http.StatusOK, status)
-	_, doc, _ = send(t, as, "introspection", asker)
-	require.Equal(t, true, doc["active"], "the token belongs to another client")
-	status, _, _ = send(t, as, "revocation", form("token", token, "client_id", "app"))
-	require.Equal(t, http.StatusOK, status)
-	_, doc, _ = send(t, as, "introspection", asker)
-	require.Equal(t, map[string]any{"active": false}, doc)
-	require.False(t, as.Revoke("x"))
-}
-
-func TestMetadataIsAtTheWellKnownPaths(t *testing.T) {
-	for path, places := range map[string][]string{
-		"":         {"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"},
-		"/tenant1": {"/.well-known/oauth-authorization-server/tenant1", "/.well-known/openid-configuration/tenant1", "/tenant1/.well-known/openid-configuration"},
-	} {
-		as := oauthtest.New(t, &oauthtest.Options{Path: path})
-		origin := strings.TrimSuffix(as.Issuer, path)
-		for _, place := range places {
-			resp, err := as.Client().Get(origin + place)
-			require.NoError(t, err)
-			var doc metadata.AuthorizationServer
-			require.NoError(t, json.NewDecoder(resp.Body).Decode(&doc))
-			require.NoError(t, resp.Body.Close())
-			require.Equal(t, as.Issuer, doc.Issuer)
-			require.Equal(t, as.Endpoint("token"), doc.TokenEndpoint)
-		}
-		resp, err := as.Client().Get(doc(t, as).JWKSURI)
-		require.NoError(t, err)
-		keys, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, as.JWKS(), keys)
-		require.NotContains(t, string(keys), `"d"`, "the key set has no private keys")
-	}
-}
-
-func doc(t *testing.T, as *oauthtest.Server) *metadata.AuthorizationServer {
-	urls, err := metadata.AuthorizationServerURLs(as.Issuer)
-	require.NoError(t, err)
-	resp, err := as.Client().Get(urls[0])
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	d := new(metadata.AuthorizationServer)
-	require.NoError(t, json.NewDecoder(resp.Body).Decode(d))
-	return d
 }
 
 func TestInvalidOptionsAreErrors(t *testing.T) {
