@@ -167,7 +167,7 @@ func (b *Builder) build(s *Server, d *draft) error {
 	for _, key := range slices.Sorted(maps.Keys(b.tags)) {
 		fmt.Fprintf(&tag, "%s:%q ", key, b.tags[key])
 	}
-	a, faults := parseAnnotation(b.kind, reflect.StructTag(tag.String()), s.extended)
+	a, faults := parseAnnotation(b.kind, reflect.StructTag(tag.String()), s.toolTags, s.config.anyTags)
 	if texts := slices.Concat(b.faults, faults); texts != nil {
 		var errs reflectx.Errors
 		for _, text := range texts {

@@ -65,12 +65,12 @@ type entry struct {
 	completion       Handler                                     // answers completion/complete; nil: the completers do
 	subscribe        func(ctx context.Context, uri string) error // begins to watch the resource; nil: nothing to do
 	logs             bool
-	secrets          *secret.Secrecy // which arguments logs may show; nil: all
-	wire             *wiring         // the encoded definition
-	from             *mount          // that it comes from; nil for own entries
-	inner            item            // the entry of the mounted server
-	set              *ItemSet        // that the entry belongs to; nil for most
-	extended         []taggedValue   // the tags of extensions; of a tool
+	secrets          *secret.Secrecy   // which arguments logs may show; nil: all
+	wire             *wiring           // the encoded definition
+	from             *mount            // that it comes from; nil for own entries
+	inner            item              // the entry of the mounted server
+	set              *ItemSet          // that the entry belongs to; nil for most
+	extended         map[string]string // the tags of extensions; of a tool
 }
 
 func (e *entry) base() *entry       { return e }
@@ -79,11 +79,13 @@ func (p *prompt) completes() bool   { return p.completion != nil || len(p.comple
 func (r *resource) completes() bool { return r.completion != nil || len(r.complete) > 0 }
 
 // setWire sets how the definition is encoded. define returns what to encode for a version.
-func (e *entry) setWire(define func(v protocol.Version) any) { e.wire = &wiring{define: define} }
+func (e *entry) setWire(define func(v protocol.Version) (any, error)) {
+	e.wire = &wiring{define: define}
+}
 
 // A wiring encodes a definition for each version when it is first needed.
 type wiring struct {
-	define  func(v protocol.Version) any
+	define  func(v protocol.Version) (any, error)
 	encoded [len(versions)]atomic.Pointer[[]byte]
 }
 
@@ -92,7 +94,11 @@ func (w *wiring) in(i int) ([]byte, error) {
 	if b := w.encoded[i].Load(); b != nil {
 		return *b, nil
 	}
-	b, err := jsonx.Marshal(w.define(versions[i]))
+	definition, err := w.define(versions[i])
+	if err != nil {
+		return nil, err
+	}
+	b, err := jsonx.Marshal(definition)
 	if err != nil {
 		return nil, fmt.Errorf("the definition does not encode: %w", err)
 	}
@@ -193,7 +199,7 @@ func named(keys []string) func(*entry) bool {
 type tool struct {
 	entry
 	def     protocol.Tool
-	members []addedMember // that extensions added to the definition
+	define  func(v protocol.Version) (protocol.Tool, error) // the definition in its own server; nil: def
 	headers []paramheader.Param
 	raw     json.RawMessage // the definition of another server; nil for own tools
 }

@@ -292,9 +292,7 @@ func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output reflectx.Ra
 		}
 		return result, err
 	})
-	if err := s.extendTool(t); err != nil {
-		return at(t.site, err)
-	}
+	t.define = func(v protocol.Version) (protocol.Tool, error) { return s.extended(t, v) }
 	t.setToolWire()
 	*d = append(*d, t)
 	return nil
@@ -421,11 +419,11 @@ func (s *Server) addResource(d *draft, r *resource, outputs *outputs, run func(c
 		}
 		return outputs.read(ctx, call, r, values)
 	})
-	r.setWire(func(protocol.Version) any {
+	r.setWire(func(protocol.Version) (any, error) {
 		if r.template != nil {
-			return r.templateDef
+			return r.templateDef, nil
 		}
-		return r.def
+		return r.def, nil
 	})
 	*d = append(*d, r)
 }

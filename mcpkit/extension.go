@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"weak"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -45,15 +45,18 @@ type Extension struct {
 	// understand the result.
 	Intercept Middleware
 
-	// Tags are tags of tools. A tag of an extension that the server does not have is a fault.
-	Tags []AnyToolTag
+	// Tags are the keys of tags that the extension defines for tools. Tool reads them when a tool is
+	// registered, and Intercept with [Call.ToolTag]. A tag that no extension of the server defines is a
+	// fault.
+	Tags []string
 
-	// Tool is called for each tool when it is registered: it checks the tool, and adds members to
-	// its entry in tools/list. Its error is a fault of the tool, with the tool's place. Tool is not
-	// called for tools of mounted servers.
+	// Tool checks a tool, and changes its definition for clients of a version. It is called for the
+	// newest version when the tool is registered, and for another one when a client first asks for it.
+	// Its error is a fault of the tool, with the tool's place. Tool is not called for tools of mounted
+	// servers.
 	//
 	// When [New] calls Check, Tool has been called for the tools of all services.
-	Tool func(t *ToolEntry) error
+	Tool func(t *ToolEntry, v protocol.Version) error
 
 	// Check finds faults when the server is made: [New] returns its error.
 	Check func() error
@@ -211,6 +214,87 @@ func (c *catalog) declare(d *declaration) error {
 	return nil
 }
 
+// A ToolEntry is a tool for [Extension.Tool]. Only its Definition may be changed.
+type ToolEntry struct {
+	// Definition is a copy for one version. The maps and slices in it, other than Meta, must not be
+	// changed.
+	Definition protocol.Tool
+	// Tags are the values of the tags that extensions define, by key.
+	Tags map[string]string
+	// Scopes are what a caller needs to see and call the tool.
+	Scopes []string
+	// Hidden reports whether the tool is left out of lists.
+	Hidden bool
+	// Site is where the tool was registered, for errors: "Notes.Search (notes.go:12)".
+	Site string
+}
+
+// ToolTag returns the value of a tag that an [Extension] defines, of the tool that is called. ok is
+// false if the tool does not have the tag.
+func (c *Call) ToolTag(key string) (value string, ok bool) {
+	if c.entry != nil {
+		value, ok = c.entry.extended[key]
+	}
+	return value, ok
+}
+
+// extended returns the definition of a tool for a version, as the extensions change it.
+func (s *Server) extended(t *tool, v protocol.Version) (protocol.Tool, error) {
+	e := ToolEntry{t.def, t.entry.extended, t.scopes, t.hidden, t.site}
+	e.Definition.Meta = maps.Clone(t.def.Meta)
+	if e.Definition.Meta == nil {
+		e.Definition.Meta = protocol.Meta{}
+	}
+	for i := range s.config.extensions {
+		if f := s.config.extensions[i].Tool; f != nil {
+			if err := f(&e, v); err != nil {
+				return e.Definition, err
+			}
+		}
+	}
+	if len(e.Definition.Meta) == 0 {
+		e.Definition.Meta = nil
+	}
+	return e.Definition, nil
+}
+
+// AnyTags accepts tags of tools that no extension of the server defines, unless they are like one
+// that is known: a check of services, such as mcpkit vet, does not know the extensions.
+func AnyTags() Option {
+	return newOption(func(c *config) error { c.anyTags = true; return nil })
+}
+
+// An ownTag is a tag of an extension in this repository. docs/reference/tags.md is generated from
+// the table.
+type ownTag struct{ key, form, doc, option string }
+
+var ownTags = []ownTag{
+	{"task", `task:"optional,durable"`, "Calls of the tool become tasks: `optional` if the client supports tasks, `required` always. With `durable`, a method that was running when the process ended is run again.", "tasks.New"},
+	{"app", `app:"ui://notes/board"`, "The page that hosts show with the tool's result. `visibility=app` hides the tool from models, and `visibility=model` from pages.", "apps.Pages"},
+}
+
+// toolTags returns the keys of the tags of the server's extensions.
+func (c *config) toolTags() (keys []string, err error) {
+	for _, e := range c.extensions {
+		for _, key := range e.Tags {
+			var fault string
+			switch {
+			case key == "" || strings.ContainsAny(key, " :\"`"):
+				fault = "%q is not a key of a tag"
+			case slices.ContainsFunc(tagKeys, func(t tagKey) bool { return t.key == key }):
+				fault = "the tag %q means something else"
+			case slices.Contains(keys, key):
+				fault = "another extension has the tag %q"
+			default:
+				keys = append(keys, key)
+				continue
+			}
+			return nil, fmt.Errorf("mcpkit: extension %q: "+fault, e.ID, key)
+		}
+	}
+	return keys, nil
+}
+
 // onToolCalls limits middleware to calls of tools that are not refused.
 func onToolCalls(mw Middleware) Middleware {
 	return func(next Handler) Handler {
@@ -304,11 +388,11 @@ func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
 }
 
 // An ItemSet is a set of tools, prompts and resources that is replaced as a whole while servers
-// have it. The zero value is empty. It is safe for concurrent use.
+// have it, and keeps them in memory. The zero value is empty. It is safe for concurrent use.
 type ItemSet struct {
 	mu      sync.Mutex
-	items   []Item                 // guarded by mu
-	servers []weak.Pointer[Server] // guarded by mu: a program may make servers that it never closes
+	items   []Item    // guarded by mu
+	servers []*Server // guarded by mu
 }
 
 // Replace replaces all items of the set, in all servers that have it, and notifies their clients
@@ -317,9 +401,9 @@ func (set *ItemSet) Replace(items ...Item) error {
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	for i, server := range set.servers {
-		if err := server.Value().replace(set, items); err != nil {
+		if err := server.replace(set, items); err != nil {
 			for _, changed := range set.servers[:i] {
-				_ = changed.Value().replace(set, set.items) // it had them before
+				_ = changed.replace(set, set.items) // it had them before
 			}
 			return err
 		}
@@ -335,9 +419,7 @@ func (set *ItemSet) ResourceUpdated(uri string) (notified bool) {
 	servers := slices.Clone(set.servers)
 	set.mu.Unlock()
 	for _, server := range servers {
-		if s := server.Value(); s != nil && s.ResourceUpdated(uri) {
-			notified = true
-		}
+		notified = server.ResourceUpdated(uri) || notified
 	}
 	return notified
 }
@@ -349,16 +431,12 @@ func (set *ItemSet) attach(s *Server) error {
 	if err := s.replace(set, set.items); err != nil {
 		return err
 	}
-	set.servers = slices.DeleteFunc(set.servers, func(p weak.Pointer[Server]) bool { return p.Value() == nil })
-	set.servers = append(set.servers, weak.Make(s))
+	set.servers = append(set.servers, s)
 	return nil
 }
 
-// replace replaces the entries of the set by those of items. s may be nil: a server that is gone.
+// replace replaces the entries of the set by those of items.
 func (s *Server) replace(set *ItemSet, items []Item) error {
-	if s == nil {
-		return nil
-	}
 	d, err := s.draft(items)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package mcpkit_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -86,17 +85,9 @@ func (g *Glossary) explain(next mcpkit.Handler) mcpkit.Handler {
 
 // docs:begin tag
 
-// termOf is the tag that names the term which a tool is about: `term:"tea"`.
-var termOf = mcpkit.NewToolTag("term", `term:"tea"`, func(value string) (string, error) {
-	if value == "" {
-		return "", errors.New("it names no term")
-	}
-	return value, nil
-})
-
-// entry adds the definition of a tool's term to its entry in tools/list.
-func (g *Glossary) entry(t *mcpkit.ToolEntry) error {
-	term, ok := termOf.Of(t)
+// entry adds the definition of a tool's term, which the tag term names, to its entry in tools/list.
+func (g *Glossary) entry(t *mcpkit.ToolEntry, _ protocol.Version) error {
+	term, ok := t.Tags["term"]
 	if !ok {
 		return nil
 	}
@@ -106,8 +97,7 @@ func (g *Glossary) entry(t *mcpkit.ToolEntry) error {
 	if !known {
 		return fmt.Errorf("tag term: there is no term %q; add it before the server is made", term)
 	}
-	t.SetMeta("com.example/term", map[string]string{term: text})
-	return nil
+	return t.Definition.Meta.Set("com.example/term", map[string]string{term: text})
 }
 
 // docs:end tag
@@ -165,7 +155,7 @@ func (kitchen) Brew() string { return "done" }
 
 func TestAnExtensionWithATag(t *testing.T) {
 	g := NewGlossary()
-	extension := mcpkit.Extension{ID: "com.example/glossary", Tags: []mcpkit.AnyToolTag{termOf}, Tool: g.entry}
+	extension := mcpkit.Extension{ID: "com.example/glossary", Tags: []string{"term"}, Tool: g.entry}
 	_, err := mcpkit.New(&kitchen{}, mcpkit.Extend(extension))
 	require.ErrorContains(t, err, `: tag term: there is no term "tea"; add it before the server is made`)
 	require.NoError(t, g.Add("tea", "Leaves in water."))

@@ -56,7 +56,7 @@ type config struct {
 	given          registration // of the service given to New
 	services       []registration
 	extensions     []Extension
-	linkedTags     bool
+	anyTags        bool
 	transports     []transport.Transport
 	authenticated  bool
 	stepUp         bool

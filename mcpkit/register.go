@@ -123,7 +123,7 @@ func (r *registrar) read(methods []reflectx.Method) error {
 		f := r.typ.Field(i)
 		switch {
 		case f.Type == reflect.TypeFor[Info]():
-			_, faults := parseAnnotation(kindInfo, f.Tag, nil)
+			_, faults := parseAnnotation(kindInfo, f.Tag, nil, false)
 			r.fault(r.name+", field Info", faults...)
 		case isBlock(f):
 			r.readBlock(f.Type, nil)
@@ -200,7 +200,7 @@ func (r *registrar) readBlock(block reflect.Type, path []string) {
 			r.fault(site, fmt.Sprintf("%s is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type))
 			continue
 		}
-		a, faults := parseAnnotation(k, f.Tag, r.server.extended)
+		a, faults := parseAnnotation(k, f.Tag, r.server.toolTags, r.server.config.anyTags)
 		r.fault(site, faults...)
 		if !exists {
 			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.name, f.Name, nearest.Hint(f.Name, slices.Sorted(maps.Keys(r.methods)))))
@@ -476,7 +476,7 @@ func (r *registrar) site(m reflectx.Method) string {
 func serviceInfo(t reflect.Type) *annotation {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.Type == reflect.TypeFor[Info]() {
-			a, _ := parseAnnotation(kindInfo, f.Tag, nil)
+			a, _ := parseAnnotation(kindInfo, f.Tag, nil, false)
 			return a
 		}
 	}

@@ -36,7 +36,7 @@ type Server struct {
 
 	mu         sync.Mutex   // serialises changes of the chain
 	intercepts []Middleware // of extensions; never changed after New
-	extended   extendedKeys // tags of extensions; never changed after New
+	toolTags   []string     // of extensions; never changed after New
 	chain      atomic.Pointer[Handler]
 	observers  atomic.Pointer[[]*Observer] // nil: none
 
@@ -87,7 +87,7 @@ func newServer(c *config) (_ *Server, err error) {
 	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)
 	s := &Server{config: c, descriptions: descriptions, generated: generated, injectable: injectable(c.providers), own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
 	s.catalog.Store(s.merge())
-	if s.extended, err = c.toolTags(); err != nil {
+	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err
 	}
 	if err := s.registerAll(c.services); err != nil {

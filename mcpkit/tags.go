@@ -106,7 +106,7 @@ type annotation struct {
 	cacheTTL               time.Duration
 	cachePrivate, hasCache bool
 	meta                   map[string]string
-	extended               []taggedValue // the tags of extensions
+	extended               map[string]string // the tags of extensions
 }
 
 // A tagKey is a key of a tag: the kinds that take it, its meaning and its parser.
@@ -160,26 +160,25 @@ var tagKeys = []tagKey{
 	{"meta", anyMethod, `meta:"example.com/team=search"`, "Entries of the definition's _meta, as key=value pairs separated by spaces.", setMeta},
 }
 
-// parseAnnotation parses the tags of one field of a block. extended are the keys of extensions.
-func parseAnnotation(k kind, tag reflect.StructTag, extended extendedKeys) (*annotation, []string) {
-	a := &annotation{kind: k}
+// parseAnnotation parses the tags of one field of a block. extended are the keys of extensions; with
+// anyTags, there may be others.
+func parseAnnotation(k kind, tag reflect.StructTag, extended []string, anyTags bool) (*annotation, []string) {
+	a := &annotation{kind: k, extended: map[string]string{}}
 	var faults []string
 	known := keysFor(k)
 	if k == kindTool {
-		known = append(known, extended.names()...)
+		known = append(known, extended...)
 	}
 	for key, value := range tagPairs(string(tag), &faults) {
 		i := slices.IndexFunc(tagKeys, func(t tagKey) bool { return t.key == key })
-		of := extended.find(key)
+		own := slices.IndexFunc(ownTags, func(t ownTag) bool { return t.key == key })
 		switch {
-		case of != nil && k == kindTool:
-			if err := of.set(a, value); err != nil {
-				faults = append(faults, err.Error())
-			}
-		case of != nil:
+		case k == kindTool && (slices.Contains(extended, key) || anyTags && i < 0 && (own >= 0 || nearest.Of(key, known) == "")):
+			a.extended[key] = value
+		case slices.Contains(extended, key):
 			faults = append(faults, fmt.Sprintf("tag %q means nothing for %s; it is for tools", key, k.article()))
-		case i < 0 && addsExtension(key) != "":
-			faults = append(faults, fmt.Sprintf("tag %q belongs to an extension that the server does not have; add %s to the options of New", key, addsExtension(key)))
+		case own >= 0:
+			faults = append(faults, fmt.Sprintf("tag %q belongs to an extension that the server does not have; add %s to the options of New", key, ownTags[own].option))
 		case i < 0:
 			faults = append(faults, fmt.Sprintf("unknown tag %q%s; known are %s", key, nearest.Hint(key, known), strings.Join(known, ", ")))
 		case key == "complete" && k == kindTool:

@@ -25,12 +25,12 @@ func FuzzAnnotation(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, tag string) {
 		for _, k := range []kind{kindTool, kindResource, kindPrompt, kindSkip, kindInfo} {
-			a, faults := parseAnnotation(k, reflect.StructTag(tag), nil)
+			a, faults := parseAnnotation(k, reflect.StructTag(tag), nil, false)
 			require.NotNil(t, a)
 			for _, fault := range faults {
 				require.NotEmpty(t, fault)
 			}
-			again, same := parseAnnotation(k, reflect.StructTag(tag), nil)
+			again, same := parseAnnotation(k, reflect.StructTag(tag), nil, false)
 			require.Equal(t, faults, same)
 			if len(faults) == 0 {
 				require.Equal(t, a, again)

@@ -104,7 +104,7 @@ func (u *Upstream) resource(raw json.RawMessage) (*resource, error) {
 	}
 	r.entry, r.mime = u.entry(r.def.URI), r.def.MIMEType
 	r.completion = nil
-	r.setWire(func(protocol.Version) any { return raw })
+	r.setWire(func(protocol.Version) (any, error) { return raw, nil })
 	if !strings.Contains(r.key, ":") {
 		return r, errors.New("it is not an absolute URI")
 	}
@@ -117,7 +117,7 @@ func (u *Upstream) template(raw json.RawMessage) (*resource, error) {
 		return r, err
 	}
 	r.entry, r.mime = u.entry(r.templateDef.URITemplate), r.templateDef.MIMEType
-	r.setWire(func(protocol.Version) any { return raw })
+	r.setWire(func(protocol.Version) (any, error) { return raw, nil })
 	tmpl, err := parseTemplate(r.key)
 	if err == nil && len(tmpl.Vars()) == 0 {
 		err = errors.New("the template has no variables")

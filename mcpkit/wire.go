@@ -9,23 +9,23 @@ import (
 
 // setToolWire prepares the JSON of a tool's definition in each version.
 func (t *tool) setToolWire() {
-	t.setWire(func(v protocol.Version) any {
+	t.setWire(func(v protocol.Version) (any, error) {
 		if t.raw != nil {
-			return rawTool(t.raw, t.key, v)
+			return rawTool(t.raw, t.key, v), nil
 		}
-		def := t.def
-		def.OutputSchema = outputSchemaFor(v, def.OutputSchema)
-		return withMembers(def, t.members, v)
+		def, err := t.define(v)
+		def.Name, def.OutputSchema = t.key, outputSchemaFor(v, def.OutputSchema)
+		return def, err
 	})
 }
 
 // setPromptWire prepares the JSON of a prompt's definition.
 func (p *prompt) setPromptWire() {
-	p.setWire(func(protocol.Version) any {
+	p.setWire(func(protocol.Version) (any, error) {
 		if p.raw != nil {
-			return replaceMember(p.raw, "name", p.key)
+			return replaceMember(p.raw, "name", p.key), nil
 		}
-		return p.def
+		return p.def, nil
 	})
 }
 

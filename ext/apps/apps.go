@@ -131,7 +131,7 @@ func Pages(pages ...Page) mcpkit.Option {
 		a.err = a.add(pages)
 		return mcpkit.Extension{
 			ID:    ID,
-			Tags:  []mcpkit.AnyToolTag{appTag},
+			Tags:  []string{"app"},
 			Tool:  a.tool,
 			Items: &a.items,
 			Check: a.check,
@@ -229,8 +229,6 @@ type tie struct {
 	visibility []string
 }
 
-var appTag = mcpkit.NewToolTag("app", `app:"ui://notes/board"`, parseTie)
-
 func parseTie(value string) (tie, error) {
 	var t tie
 	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ',' }) {
@@ -261,17 +259,23 @@ type toolUI struct {
 }
 
 // tool ties a tool to its page.
-func (a *app) tool(t *mcpkit.ToolEntry) error {
-	def := t.Definition()
+func (a *app) tool(t *mcpkit.ToolEntry, _ protocol.Version) error {
+	meta := t.Definition.Meta
 	var ui toolUI
-	if raw, byHand := def.Meta["ui"]; byHand {
+	if raw, byHand := meta["ui"]; byHand {
 		if err := json.Unmarshal(raw, &ui); err != nil {
 			return fmt.Errorf("_meta.ui: %w", err)
 		}
 	}
-	if tied, ok := appTag.Of(t); ok {
+	if value, ok := t.Tags["app"]; ok {
+		tied, err := parseTie(value)
+		if err != nil {
+			return fmt.Errorf("tag app: %w; write for example app:\"ui://notes/board\"", err)
+		}
 		ui = toolUI{tied.uri, tied.visibility}
-		t.SetMeta("ui", ui)
+		if err := meta.Set("ui", ui); err != nil {
+			return err
+		}
 	}
 	if ui.ResourceURI == "" || a.err != nil {
 		return nil
@@ -281,14 +285,15 @@ func (a *app) tool(t *mcpkit.ToolEntry) error {
 		known := slices.Sorted(maps.Keys(a.pages))
 		return fmt.Errorf("tag app: there is no page %q%s; known are %s", ui.ResourceURI, nearest.Hint(ui.ResourceURI, known), strings.Join(known, ", "))
 	}
-	if _, has := def.Meta["ui/resourceUri"]; !has {
-		t.SetMeta("ui/resourceUri", ui.ResourceURI) // hosts of the time before the specification was stable
-	}
-	t.SetMeta(nameMember, def.Name)
 	if !a.made {
-		p.tools = append(p.tools, tiedTool{t.Site(), t.Scopes(), t.Hidden()})
+		p.tools = append(p.tools, tiedTool{t.Site, t.Scopes, t.Hidden})
 	}
-	return nil
+	if _, has := meta["ui/resourceUri"]; !has { // hosts of the time before the specification was stable
+		if err := meta.Set("ui/resourceUri", ui.ResourceURI); err != nil {
+			return err
+		}
+	}
+	return meta.Set(nameMember, t.Definition.Name)
 }
 
 // check gives the pages their scopes and registers them. The tools of all services have been tied.

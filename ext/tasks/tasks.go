@@ -130,7 +130,7 @@ func New(opts ...Option) mcpkit.Option {
 			ID: protocol.ExtensionTasks, Since: protocol.V20260728,
 			Methods:   e.methods(),
 			Topics:    []*mcpkit.Topic{e.topic},
-			Tags:      []mcpkit.AnyToolTag{tag},
+			Tags:      []string{"task"},
 			Tool:      describe,
 			Intercept: e.intercept,
 			Runner:    &e.runner,
@@ -141,21 +141,26 @@ func New(opts ...Option) mcpkit.Option {
 	})
 }
 
-// tag is the tag task.
-var tag = mcpkit.NewToolTag("task", `task:"optional"`, parseMode)
-
 // describe adds to the entry of a tool that it may be called as a task.
-func describe(t *mcpkit.ToolEntry) error {
-	m, ok := tag.Of(t)
+func describe(t *mcpkit.ToolEntry, v protocol.Version) error {
+	value, ok := t.Tags["task"]
 	if !ok {
 		return nil
+	}
+	m, err := parseMode(value)
+	if err != nil {
+		return fmt.Errorf("tag task: %w; write for example task:\"optional\"", err)
 	}
 	support := "optional"
 	if m.required {
 		support = protocol.TaskSupportRequired
 	}
-	t.SetMember("execution", map[string]string{"taskSupport": support}, protocol.V20251125)
-	t.SetMeta(protocol.MetaTaskSupport, support, protocol.V20260728)
+	switch v {
+	case protocol.V20251125:
+		t.Definition.Execution = &protocol.ToolExecution{TaskSupport: support}
+	case protocol.V20260728:
+		return t.Definition.Meta.Set(protocol.MetaTaskSupport, support)
+	}
 	return nil
 }
 
@@ -186,7 +191,8 @@ func parseMode(value string) (mode, error) {
 // intercept makes tasks of calls.
 func (e *engine) intercept(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-		m, ok := tag.Of(call)
+		value, ok := call.ToolTag("task")
+		m, _ := parseMode(value) // describe has checked it
 		switch {
 		case call.Run() != nil:
 			if err := e.rerun(call); err != nil {

@@ -51,7 +51,7 @@ func Start(p *services.Package, list []*services.Service, result string) ([]byte
 	var starts strings.Builder
 	options := f.startOptions(mcpkit) + f.rawSchemas(mcpkit, library)
 	for _, s := range list {
-		fmt.Fprintf(&starts, "func(look %[1]sOption) (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), look, %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(), %[1]sLinkedTags(),\n",
+		fmt.Fprintf(&starts, "func(look %[1]sOption) (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), look, %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(), %[1]sAnyTags(),\n",
 			mcpkit, s.Type.Obj().Name(), slog)
 		if scopes := scopesOf(s); len(scopes) > 0 {
 			fmt.Fprintf(&starts, "%sTrustLocal(%s),\n", mcpkit, strings.Join(scopes, ", "))
@@ -83,8 +83,8 @@ func %[1]s() bool {
 		var one started
 		// The server is not started: services may need what the program gives them.
 		tools := []%[5]sTool{}
-		_, err := start(%[2]sExtend(%[2]sExtension{ID: "io.github.mcpkit/vet", Tool: func(t *%[2]sToolEntry) error {
-			tools = append(tools, t.Definition())
+		_, err := start(%[2]sExtend(%[2]sExtension{ID: "io.github.mcpkit/vet", Tool: func(t *%[2]sToolEntry, _ %[5]sVersion) error {
+			tools = append(tools, t.Definition)
 			return nil
 		}}))
 		var many %[6]sErrors
