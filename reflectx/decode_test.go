@@ -50,8 +50,6 @@ func TestIntegersAreExact(t *testing.T) {
 		{`{"i":2.0}`, input{I: 2}},
 		{`{"i":1e2}`, input{I: 100}},
 		{`{"i":1200e-2}`, input{I: 12}},
-		{`{"i":0e999999999999999999999}`, input{}},
-		{`{"i":0.000e-5}`, input{}},
 		{`{"u":18446744073709551615}`, input{U: math.MaxUint64}},
 		{`{"u":1844674407370955161.5e1}`, input{U: math.MaxUint64}},
 		{`{"u":-0.0}`, input{}},
@@ -106,8 +104,6 @@ func TestValuesOfEveryShape(t *testing.T) {
 	}, got)
 
 	require.Equal(t, []string{
-		`/any: got {"a":1,"a":2}, want a value without duplicate names`,
-		`/raw: got [{"b":1,"b":1}], want a value without duplicate names`,
 		`/bytes: got "?", want a base64 string of at most 1 MiB`,
 		`/time: got "today", want a date-time such as "2006-01-02T15:04:05Z"`,
 		`/took: got 5, want a duration such as "1h30m"`,
@@ -117,16 +113,16 @@ func TestValuesOfEveryShape(t *testing.T) {
 		`/array: got [true], want an array of exactly 2 elements`,
 		`/map/a~1~0: got 5, want an array`,
 		`/map/b/1: got 0.5, want an integer`,
-		`/map/b: got [] a second time, want the name only once`,
-		`/float: got 1e39, want a number`,
+		`/float: got 1e39, want a number; must fit in float32`,
 		`/text: got {}, want a string`,
-	}, violations[input](t, in, `{"any":{"a":1,"a":2},"raw":[{"b":1,"b":1}],"bytes":"?","time":"today","took":5,"url":"/x","addr":"x","big":1.5,"num":"1","array":[true],
-		"map":{"a/~":5,"b":[1,0.5],"b":[]},"keys":{"128":""},"deep":null,"float":1e39,"text":{}}`))
+	}, violations[input](t, in, `{"bytes":"?","time":"today","took":5,"url":"/x","addr":"x","big":1.5,"num":"1","array":[true],
+		"map":{"a/~":5,"b":[1,0.5]},"keys":{"128":""},"deep":null,"float":1e39,"text":{}}`))
 }
 
 // What only the type's own method knows comes after what the schema says, one at a time.
 func TestValuesThatTheTypeDoesNotDecode(t *testing.T) {
 	type input struct {
+		Any  any                     `json:"any,omitempty"`
 		Addr netip.Addr              `json:"addr,omitzero"`
 		Keys map[int8]string         `json:"keys,omitempty"`
 		Took time.Duration           `json:"took,omitempty"`
@@ -136,11 +132,13 @@ func TestValuesThatTheTypeDoesNotDecode(t *testing.T) {
 	}
 	in := newInput[input](t)
 	for args, want := range map[string]string{
-		`{"addr":"x"}`:                         `/addr: got "x", want the text of a Addr`,
-		`{"pin":"hunter2"}`:                    `/pin: got ***, want the text of a Addr`,
+		`{"any":[{"a":1,"a":2}]}`:              `/any: got [{"a":1,"a":2}], want each name only once`,
+		`{"keys":{"1":"a","1":"b"}}`:           `/keys/1: got "a", want each name only once`,
+		`{"addr":"x"}`:                         `/addr: got "x", want a string that netip.Addr can read`,
+		`{"pin":"hunter2"}`:                    `/pin: got ***, want a string that netip.Addr can read`,
 		`{"keys":{"1":"","128":"x"}}`:          `/keys/128: got "x", want a string`,
-		`{"took":"9999999h"}`:                  `/took: got "9999999h", want a duration such as "1h30m"`,
-		`{"list":[{"a":"::1"},{"b":"wrong"}]}`: `/list/1/b: got "wrong", want the text of a Addr`,
+		`{"took":"9999999h"}`:                  `/took: got "9999999h", want a duration such as "1h30m" that time.Duration can read`,
+		`{"list":[{"a":"::1"},{"b":"wrong"}]}`: `/list/1/b: got "wrong", want a string that netip.Addr can read`,
 		`{"when":"2006-01-02t15:04:05z"}`:      `/when: got "2006-01-02t15:04:05z", want a date-time such as "2006-01-02T15:04:05Z"`,
 	} {
 		require.Equal(t, []string{want}, violations[input](t, in, args), args)
@@ -159,9 +157,9 @@ func TestRequiredChecksPresence(t *testing.T) {
 	_, err := decode[input](t, in, `{"b":false,"n":0,"s":"","a":0,"p":0}`)
 	require.NoError(t, err)
 	require.Equal(t, []string{"/b: missing, want true or false", "/n: missing, want an integer", "/s: missing, want a string",
-		"/a: missing, want a value other than null", "/p: missing, want an integer"}, violations[input](t, in, `{}`))
+		"/a: missing, want a value", "/p: missing, want an integer"}, violations[input](t, in, `{}`))
 	require.Equal(t, []string{"/b: got null, want true or false", "/n: got null, want an integer", "/s: got null, want a string",
-		"/a: got null, want a value other than null", "/p: got null, want an integer"}, violations[input](t, in, `{"b":null,"n":null,"s":null,"a":null,"p":null}`))
+		"/p: got null, want an integer"}, violations[input](t, in, `{"b":null,"n":null,"s":null,"a":null,"p":null}`))
 }
 
 func TestRulesDoNotApplyToAbsentMembers(t *testing.T) {
@@ -224,29 +222,14 @@ func TestNamesAreExact(t *testing.T) {
 	require.Equal(t, input{MaxHits: 1, Query: "x"}, got)
 	require.Equal(t, []string{`/Query: unknown; did you mean "query"?`, `/maxhits: unknown; did you mean "MaxHits"?`, `/zzzzzzzzzz: unknown; known: "MaxHits", "query", "a/b"`},
 		violations[input](t, in, `{"Query":"x","maxhits":1,"zzzzzzzzzz":0}`))
-	require.Equal(t, []string{`/query: got "y" a second time, want the name only once`}, violations[input](t, in, `{"query":"x","\u0071uery":"y"}`))
-}
-
-func TestMoreThan64Fields(t *testing.T) {
-	fields := make([]reflect.StructField, 200)
-	for i := range fields {
-		fields[i] = reflect.StructField{Name: "F" + string(rune('A'+i/26)) + string(rune('A'+i%26)), Type: reflect.TypeFor[int](), Tag: `validate:"required"`}
-	}
-	in, err := reflectx.NewInput("T", reflect.StructOf(fields), reflectx.InputOptions{})
-	require.NoError(t, err)
-	v := reflect.New(in.Type()).Elem()
-	require.NoError(t, in.Decode(context.Background(), in.Example(), v))
-	last := fields[199].Name
-	args := strings.Replace(string(in.Example()), `"`+last+`":1`, `"`+fields[100].Name+`":2`, 1)
-	require.ErrorContains(t, in.Decode(context.Background(), json.RawMessage(args), reflect.New(in.Type()).Elem()),
-		"2 problems with the arguments:\n/"+fields[100].Name+": got 2 a second time, want the name only once\n/"+last+": missing, want an integer\n")
+	require.Equal(t, []string{`/query: got "y", want the name only once`}, violations[input](t, in, `{"query":"x","\u0071uery":"y"}`))
 }
 
 func TestArgumentsMustBeAnObject(t *testing.T) {
 	in := newInput[searchInput](t)
 	for args, got := range map[string]string{`[]`: `[]`, `null`: `null`, `"{}"`: `"{}"`, ` 5`: `5`} {
 		_, err := decode[searchInput](t, in, args)
-		require.EqualError(t, err, "1 problem with the arguments:\narguments: got "+got+", want an object\nExample: {\"query\":\"go\",\"limit\":10}")
+		require.EqualError(t, err, "1 problem with the arguments:\narguments: got "+got+", want an object")
 	}
 	var v searchInput
 	require.Error(t, in.Decode(context.Background(), nil, reflect.ValueOf(&v).Elem()), "nil is {}, which lacks the query")
@@ -261,7 +244,7 @@ func TestSecretsAreNotRepeated(t *testing.T) {
 	in := newInput[input](t)
 	require.Equal(t, []string{
 		"/token: got ***, want a string of exactly 4 characters", "/keys/0: got ***, want a string of exactly 4 characters",
-		`/open: got "x", want a string of exactly 4 characters`, "/token: got *** a second time, want the name only once",
+		`/open: got "x", want a string of exactly 4 characters`, "/token: got ***, want the name only once",
 	}, violations[input](t, in, `{"token":"hunter2","keys":["hunter2"],"open":"x","token":"hunter2"}`))
 	require.True(t, in.Fields()[0].Secret)
 }
@@ -274,7 +257,7 @@ func TestManyViolationsAreCounted(t *testing.T) {
 	_, err := decode[input](t, in, `{"l":[`+strings.Repeat(`"x",`, 999)+`"x"]}`)
 	require.Len(t, err.(*reflectx.ArgumentError).Violations, 100)
 	require.True(t, strings.HasPrefix(err.Error(), "1000 problems with the arguments:\n/l/0: got \"x\", want an integer\n"))
-	require.True(t, strings.HasSuffix(err.Error(), "\n/l/99: got \"x\", want an integer\nand 900 more\nExample: {}"), err.Error())
+	require.True(t, strings.HasSuffix(err.Error(), "\n/l/99: got \"x\", want an integer\nand 900 more"), err.Error())
 }
 
 func TestLongValuesAreShortened(t *testing.T) {
@@ -304,7 +287,7 @@ func TestRepair(t *testing.T) {
 	require.Equal(t, input{N: 5, F: 1.5, B: true, L: []int{1, 2}, O: &place{1, 2}, M: map[string]string{"a": "b"}, S: "5"}, got)
 	require.Equal(t, 6, repairs)
 	require.Equal(t, []string{
-		`/n: got 6, want an integer of at most 5`, `/f: got "", want a number`, `/b: got "yes", want true or false`, `/l/0: got "1", want an integer`,
+		`/n: got 6, want an integer of at most 5`, `/f: got "", want a number`, `/b: got "yes", want true or false`,
 		`/o: got "null", want an object`, `/m: got "{\"a\":1,\"a\":2}", want an object`, `/s: got 5, want a string`,
 	}, violations[input](t, in, `{"n":"6","f":"","b":"yes","l":"[\"1\"]","o":"null","m":"{\"a\":1,\"a\":2}","s":5}`))
 	require.Equal(t, 6, repairs, "refused values do not count as repaired")
@@ -348,8 +331,7 @@ func TestTextValues(t *testing.T) {
 /b: got 1, want true or false
 /i/1: got "x", want an integer
 /o: got "{", want an object
-/s: missing, want a string of at least 2 characters
-Example: {"s":"text","n":7}`)
+/s: missing, want a string of at least 2 characters`)
 }
 
 func TestPlainParameters(t *testing.T) {
@@ -428,16 +410,16 @@ func TestRulesLeftToTheValidator(t *testing.T) {
 	in, err := reflectx.NewInput("T", reflect.TypeFor[payment](), reflectx.InputOptions{Validate: v})
 	require.NoError(t, err)
 	require.Contains(t, string(in.Schema()), `"amount":{"type":"integer","description":"Must satisfy even."}`)
-	require.Contains(t, string(in.Schema()), `"to":{"type":"string","description":"Must not equal from."}`)
+	require.Contains(t, string(in.Schema()), `"to":{"type":"string","description":"Must be other than from."}`)
 
 	_, err = decode[payment](t, in, `{"amount":2,"from":"a","to":"b"}`)
 	require.NoError(t, err)
 	for args, want := range map[string][]string{
-		`{"amount":3,"from":"a","to":"a"}`:                                                  {"/amount: got 3, want an integer that satisfies even", `/to: got "a", want a string that must not equal from, which is "a"`},
-		`{"amount":0,"from":"a","to":"b"}`:                                                  {"/amount: got 0, want an integer that satisfies even"},
-		`{"amount":102,"from":"a","to":"b"}`:                                                {"/checked: got false, want true or false that satisfies large"},
-		`{"amount":2,"from":"a","to":"b","note":"x"}`:                                       {`/note: got "x", want a string of at most 5 characters, that satisfies even`},
-		`{"amount":2,"from":"a","to":"b","nested":[{"low":1,"high":2},{"low":2,"high":1}]}`: {"/nested/1/high: got 1, want an integer that must be greater than low, which is 2"},
+		`{"amount":3,"from":"a","to":"a"}`:                                                  {"/amount: got 3, want an integer; must satisfy even", `/to: got "a", want a string; must be other than from`},
+		`{"amount":0,"from":"a","to":"b"}`:                                                  {"/amount: got 0, want an integer; must satisfy even"},
+		`{"amount":102,"from":"a","to":"b"}`:                                                {"/checked: got false, want true or false; must satisfy large"},
+		`{"amount":2,"from":"a","to":"b","note":"x"}`:                                       {`/note: got "x", want a string of at most 5 characters; must satisfy even`},
+		`{"amount":2,"from":"a","to":"b","nested":[{"low":1,"high":2},{"low":2,"high":1}]}`: {"/nested/1/high: got 1, want an integer; must be greater than low"},
 	} {
 		require.Equal(t, want, violations[payment](t, in, args), args)
 	}

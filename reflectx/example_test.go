@@ -30,7 +30,6 @@ func ExampleNewInput() {
 	// /querry: unknown; did you mean "query"?
 	// /limit: got 99, want an integer between 1 and 50
 	// /query: missing, want a string of at least 2 characters
-	// Example: {"query":"text","limit":10}
 }
 
 func ExampleSnakeCase() {

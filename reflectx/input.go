@@ -1,18 +1,15 @@
 package reflectx
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/go-playground/validator/v10"
-	"github.com/invopop/jsonschema"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
@@ -64,7 +61,6 @@ type Input struct {
 	t        reflect.Type
 	root     *node
 	schema   json.RawMessage
-	example  json.RawMessage
 	fields   []Field
 	what     string // name of the values in errors; "" means arguments
 	repair   bool
@@ -174,15 +170,12 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	}
 	s, fields := c.root(t)
 	in := &Input{t: t, fields: fields, what: c.o.What, repair: c.o.Repair, repaired: c.o.Repaired, validate: c.validate}
-	in.root = c.compile(s, false)
-	c.fill(s, map[*jsonschema.Schema]bool{})
-	for _, f := range c.fields {
-		if !c.hasMistake(f.where) {
-			c.impossible(f)
-		}
+	in.root = c.compile(s)
+	in.judges = c.o.Validate != nil || c.asked
+	if len(c.errs) == 0 {
+		c.checkSamples()
 	}
-	c.checkSamples()
-	if in.judges = c.o.Validate != nil || c.ruled; in.judges && len(c.errs) == 0 {
+	if len(c.errs) == 0 && in.judges {
 		c.judgeOnce(t)
 	}
 	if s.AnyOf != nil || s.OneOf != nil || s.AllOf != nil || s.Not != nil {
@@ -192,86 +185,8 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		return nil, c.errs
 	}
 	var err error
-	if in.schema, err = c.publish(s); err != nil {
-		return nil, err
-	}
-	in.example = c.acceptedExample(in, s)
-	return in, nil
-}
-
-// acceptedExample returns an example that the input accepts, or nil. It adds the members that rules
-// such as required_without demand.
-func (c *compiler) acceptedExample(in *Input, s *jsonschema.Schema) json.RawMessage {
-	root := *s
-	for range 4 {
-		raw, ok := c.exampleOf(&root)
-		if !ok {
-			return nil
-		}
-		err := in.Decode(context.Background(), raw, reflect.New(in.t).Elem())
-		if err == nil {
-			return raw
-		}
-		wrong, _ := errors.AsType[*ArgumentError](err)
-		if wrong == nil {
-			return nil
-		}
-		for _, v := range wrong.Violations {
-			if v.Got == "" {
-				root.Required = append(slices.Clip(root.Required), strings.TrimPrefix(v.Pointer, "/"))
-			}
-		}
-	}
-	return nil
-}
-
-// checkSamples checks the defaults and the examples.
-func (c *compiler) checkSamples() {
-	for _, sample := range c.samples {
-		n := c.nodes[sample.f.s]
-		if n == nil || c.hasMistake(sample.f.where) {
-			continue
-		}
-		k := checker{b: sample.raw}
-		k.value(n, 0)
-		if len(k.err.Violations) == 0 {
-			if err := jsonx.Unmarshal(k.edited(), reflect.New(sample.f.sf.Type).Interface()); err != nil {
-				k.violate(n, sample.raw, n.want)
-			}
-		}
-		if len(k.err.Violations) == 0 {
-			continue
-		}
-		v := k.err.Violations[0]
-		text := "is " + v.Got + ", which is not " + v.Want
-		switch {
-		case v.Want == "":
-			text = "has an unknown member " + strconv.Quote(strings.TrimPrefix(v.Pointer, "/"))
-		case v.Got == "":
-			text = "lacks " + v.Want
-		}
-		if v.Pointer != "" && v.Want != "" {
-			text = "at " + v.Pointer + " " + text
-		}
-		instead := "write one that is"
-		switch n.kind {
-		case '[':
-			instead = `write JSON, such as ["a"] or [1]`
-		case '{':
-			instead = `write JSON, such as {"a":1}`
-		}
-		c.errorAt(sample.f.where, "the %s %s; %s", sample.what, text, instead)
-	}
-}
-
-// hasMistake reports whether a mistake was found at a field or below it.
-func (c *compiler) hasMistake(site string) bool {
-	for _, e := range c.errs {
-		if strings.HasPrefix(e.Site, site) {
-			return true
-		}
-	}
-	return false
+	in.schema, err = c.publish(s)
+	return in, err
 }
 
 // Type returns the struct type that [Input.Decode] fills.
@@ -281,9 +196,6 @@ func (in *Input) Type() reflect.Type { return in.t }
 // be changed.
 func (in *Input) Schema() json.RawMessage { return in.schema }
 
-// Example returns an arguments object that [Input.Decode] accepts, or nil if none was found.
-func (in *Input) Example() json.RawMessage { return in.example }
-
 // Fields returns the members of the arguments object in the order of the schema. They must not be
 // changed.
 func (in *Input) Fields() []Field { return in.fields }
@@ -292,37 +204,48 @@ func (in *Input) Fields() []Field { return in.fields }
 // type. Absent members get their defaults. Nil args mean {}. An [*ArgumentError] has every violation
 // of the schema, or else every one that only the validator finds; v must then not be used.
 func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Value) error {
+	args = bytes.TrimSpace(args)
 	if len(args) == 0 {
 		args = emptyObject
 	}
-	k := checker{ctx: ctx, b: args, repair: in.repair, repaired: in.repaired}
-	k.path = k.room[:0]
-	k.value(in.root, jsonx.SkipSpace(args, 0))
-	if len(k.err.Violations) > 0 {
+	k := checker{repair: in.repair, out: make([]byte, 0, len(args)+64)}
+	k.value(in.root, args)
+	if k.wrong() > 0 {
 		return in.failed(k.err)
 	}
-	b := k.edited()
-	if err := jsonx.Unmarshal(b, v.Addr().Interface()); err != nil {
-		return in.failed(in.root.undecoded(err, b))
+	if err := jsonx.Unmarshal(k.out, v.Addr().Interface()); err != nil {
+		return in.failed(in.root.undecoded(err, k.out))
 	}
-	if !in.judges {
-		return nil
+	if in.judges {
+		if err := in.judge(ctx, v, args, k.out); err != nil {
+			return err
+		}
 	}
-	return in.judge(ctx, v, args, b)
+	for range k.mended {
+		if in.repaired != nil {
+			in.repaired(ctx)
+		}
+	}
+	return nil
 }
 
 func (in *Input) failed(err ArgumentError) error {
-	err.Example, err.what = in.example, in.what
+	err.what = in.what
 	return &err
 }
 
 // undecoded returns the violation for a value that the schema allows and its type does not decode,
-// such as the text of a netip.Addr.
+// such as the text of a netip.Addr, or a name that occurs twice.
 func (n *node) undecoded(err error, b []byte) (wrong ArgumentError) {
 	n, raw, pointer, secret := n.at(jsonx.ErrorPointer(err), b)
 	want := n.want
-	if n.any && n.t != nil && n.t.Kind() == reflect.Interface {
-		want = "a value with numbers between -1.8e308 and 1.8e308"
+	switch {
+	case !jsonx.Valid(b):
+		want = "each name only once"
+	case n.kind == 0 && n.extra == nil:
+		want += " with numbers between -1.8e308 and 1.8e308"
+	case n.t != nil && n.t.PkgPath() != "":
+		want += " that " + n.t.String() + " can read"
 	}
 	wrong.add(Violation{Pointer: pointer, Got: n.got(raw, secret), Want: want})
 	return wrong
@@ -332,62 +255,62 @@ func (n *node) undecoded(err error, b []byte) (wrong ArgumentError) {
 // at a value whose parts the schema does not describe; known is the pointer to it.
 func (n *node) at(pointer string, b []byte) (_ *node, raw []byte, known string, secret bool) {
 	raw = b
-	for rest := pointer; rest != "" && !n.any; {
-		token, after, _ := strings.Cut(rest[1:], "/")
-		known, rest = known+"/"+token, strings.Repeat("/", min(len(after), 1))+after
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		raw, secret = child(raw, token), secret || n.secret
-		if at := n.find([]byte(token)); at >= 0 {
-			n = n.props[at].node
-		} else if n.items != nil {
-			n = n.items
-		} else {
-			n = n.extra
+	for rest := pointer; rest != ""; {
+		token, after, more := strings.Cut(rest[1:], "/")
+		rest = ""
+		if more {
+			rest = "/" + after
 		}
+		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		inner := n.items
+		if at, ok := n.index[name]; ok {
+			inner = n.props[at].node
+		} else if inner == nil {
+			inner = n.extra
+		}
+		if inner == nil {
+			break
+		}
+		raw, known, secret = child(raw, name), known+"/"+token, secret || n.secret
+		n = inner
 	}
 	return n, raw, known, secret
 }
 
 var emptyObject = []byte("{}")
 
-// defaultValidate returns the validator of inputs whose options have none.
-var defaultValidate = sync.OnceValue(func() *validator.Validate {
-	v := validator.New(validator.WithRequiredStructEnabled())
-	v.RegisterTagNameFunc(jsonFieldName)
-	if err := RegisterRules(v); err != nil {
-		panic(err) // only if the name of a rule is wrong
-	}
-	return v
-})
-
-// jsonFieldName makes the validator use the JSON names of fields.
-func jsonFieldName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	if name == "" || name == "-" {
-		return f.Name
-	}
-	return name
-}
-
-// RegisterRules registers the rule of this package that validator/v10 does not have: enum, which the
-// schema checks. It does not replace a rule of the same name. Call it before v is used. A nil v is
-// allowed.
-func RegisterRules(v *validator.Validate) error {
-	if v == nil || !panics(func() { _ = v.Var("", "omitempty,enum") }) {
-		return nil
-	}
-	return v.RegisterValidationCtx("enum", func(ctx context.Context, _ validator.FieldLevel) bool {
-		if asked, ok := ctx.Value(enumKey{}).(*bool); ok {
-			*asked = true
+// DecodeText is like [Input.Decode] for values that are text: variables of a URI, arguments of a
+// prompt. get returns the text of the member name, and whether it was given. A string is the text
+// itself, other scalars, arrays and objects are decoded as JSON; an array of scalars may also be
+// separated by commas.
+func (in *Input) DecodeText(ctx context.Context, get func(name string) (string, bool), v reflect.Value) error {
+	args := []byte{'{'}
+	for _, p := range in.root.props {
+		if text, ok := get(p.name); ok {
+			args = append(jsonx.AppendString(jsonx.AppendComma(args), p.name), ':')
+			args = appendText(args, p.node, text)
 		}
-		return true
-	})
+	}
+	return in.Decode(ctx, append(args, '}'), v)
 }
 
-type enumKey struct{}
-
-// ownsEnum reports whether the rule enum of v is that of [RegisterRules], and not the program's own.
-func ownsEnum(v *validator.Validate) (ours bool) {
-	panics(func() { _ = v.VarCtx(context.WithValue(context.Background(), enumKey{}, &ours), "a", "enum") })
-	return ours
+// appendText appends the JSON value of text for n. A text that does not fit becomes a JSON string,
+// so that the check reports what is allowed.
+func appendText(dst []byte, n *node, text string) []byte {
+	raw := []byte(strings.TrimSpace(text))
+	valid := jsonx.Valid(raw)
+	switch {
+	case n.kind == '"':
+	case n.kind == '[' && (!valid || raw[0] != '[') && (n.items == nil || n.items.kind != '[' && n.items.kind != '{'):
+		dst = append(dst, '[')
+		for part := range strings.SplitSeq(text, ",") {
+			if text != "" {
+				dst = appendText(jsonx.AppendComma(dst), n.items, strings.TrimSpace(part))
+			}
+		}
+		return append(dst, ']')
+	case valid && (n.kind != 0 && raw[0] != '"' || raw[0] == '{' || raw[0] == '['): // for any, a text is as good as a number
+		return append(dst, raw...)
+	}
+	return jsonx.AppendString(dst, text)
 }

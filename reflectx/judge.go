@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/go-playground/validator/v10"
 
@@ -27,7 +28,7 @@ func (in *Input) judge(ctx context.Context, v reflect.Value, args, b []byte) (er
 	found, _ := errors.AsType[validator.ValidationErrors](in.validate.StructCtx(ctx, v.Addr().Interface()))
 	var wrong ArgumentError
 	for _, e := range found {
-		if violation, ok := in.judgeField(ctx, e, v, args, b); ok {
+		if violation, ok := in.judgeField(ctx, e, args, b); ok {
 			wrong.add(violation)
 		}
 	}
@@ -38,38 +39,25 @@ func (in *Input) judge(ctx context.Context, v reflect.Value, args, b []byte) (er
 }
 
 // judgeField returns the violation of an error of the validator.
-func (in *Input) judgeField(ctx context.Context, e validator.FieldError, v reflect.Value, args, b []byte) (Violation, bool) {
-	at := locate(v, e.StructNamespace())
+func (in *Input) judgeField(ctx context.Context, e validator.FieldError, args, b []byte) (Violation, bool) {
+	at := locate(in.t, e.StructNamespace())
 	if _, around, _, _ := in.root.at(at.pointer[:max(strings.LastIndexByte(at.pointer, '/'), 0)], args); around == nil || jsonx.Kind(around) == 'n' {
 		return Violation{}, false // the object around it is absent
 	}
 	n, raw, _, secret := in.root.at(at.pointer, b)
-	tag, param := e.Tag(), e.Param()
+	r := parseRule(strings.TrimSuffix(e.Tag()+"="+e.Param(), "="))
 	rules := at.sf.Tag.Get("validate")
-	own := strings.Contains(rules, tag)
-	demands := strings.HasPrefix(tag, "required")
+	demands := strings.HasPrefix(r.tag, "required")
 	present := raw != nil && (jsonx.Kind(raw) != 'n' || n.takes('n'))
-	switch {
-	case demands && present:
-		if tag, param = in.rest(ctx, e, rules); tag == "" {
+	if demands && present {
+		if r = in.rest(ctx, e, rules); r.tag == "" {
 			return Violation{}, false
 		}
-	case own && !present && !demands && !strings.HasPrefix(tag, "excluded"):
+	} else if !present && strings.Contains(rules, r.tag) && !r.conditional() {
 		return Violation{}, false // a rule about a value that is not there
 	}
-	violation := Violation{Pointer: at.pointer, Got: n.got(raw, secret), Want: n.want}
-	says, compares := fieldRules[tag]
-	switch {
-	case strings.HasPrefix(tag, "excluded_"):
-		violation.Want = "none " + condition(at.parent, tag, param)
-	case strings.HasPrefix(tag, "required_"):
-		violation.Want += " " + condition(at.parent, tag, param)
-	case compares && says != "":
-		says = fmt.Sprintf(says, in.siblingText(at, param, b))
-		violation.Want += " that must" + strings.TrimSuffix(strings.TrimPrefix(says, "Must"), ".")
-	case !own || compares: // a rule of the struct, or one whose text is not in the schema
-		violation.Want += " that satisfies " + strings.TrimSuffix(tag+"="+param, "=")
-	}
+	says := r.says(at.parent, n.t)
+	violation := Violation{Pointer: at.pointer, Got: n.got(raw, secret), Want: n.want + "; " + strings.ToLower(says[:1]) + says[1:]}
 	if violation.Got == "" && !demands { // the rule of a struct reports an absent member
 		violation.Got = n.got([]byte(jsonText(e.Value())), secret)
 	}
@@ -77,37 +65,20 @@ func (in *Input) judgeField(ctx context.Context, e validator.FieldError, v refle
 }
 
 // rest judges the rules after a `required`, at which the validator stops for a zero value. It
-// returns the first that fails, or "".
-func (in *Input) rest(ctx context.Context, e validator.FieldError, rules string) (tag, param string) {
-	for text := range strings.SplitSeq(rules, ",") {
+// returns the first that fails.
+func (in *Input) rest(ctx context.Context, e validator.FieldError, rules string) rule {
+	before, _, _ := strings.Cut(rules, ",dive")
+	for text := range strings.SplitSeq(before, ",") {
 		r := parseRule(text)
-		if r.tag == "dive" {
-			break
-		}
-		if strings.HasPrefix(r.tag, "required") || strings.HasPrefix(r.tag, "omit") || strings.HasPrefix(r.tag, "excluded") || isCross(r.tag) {
+		if strings.HasPrefix(r.tag, "required") || strings.HasPrefix(r.tag, "omit") || r.conditional() || r.fieldRule() != "" {
 			continue
 		}
 		failed := false
 		if !panics(func() { failed = in.validate.VarCtx(ctx, e.Value(), text) != nil }) && failed {
-			return r.tag, r.param
+			return r
 		}
 	}
-	return "", ""
-}
-
-// siblingText returns the name of the field that a rule compares with, and its value.
-func (in *Input) siblingText(at location, param string, b []byte) string {
-	sf, ok := at.parent.FieldByName(param)
-	if !ok {
-		return param
-	}
-	name := jsonFieldName(sf)
-	parent := at.pointer[:strings.LastIndexByte(at.pointer, '/')]
-	n, raw, _, secret := in.root.at(parent+"/"+string(appendPointer(nil, name)), b)
-	if raw == nil {
-		return name
-	}
-	return name + ", which is " + n.got(raw, secret)
+	return rule{}
 }
 
 // A location is the place that a validator's namespace refers to.
@@ -117,9 +88,8 @@ type location struct {
 	parent  reflect.Type // of the struct with the field
 }
 
-// locate follows a validator's namespace, "Input.Addr.Items[0].Name", through the type of v.
-func locate(v reflect.Value, namespace string) (at location) {
-	t := v.Type()
+// locate follows a validator's namespace, "Input.Addr.Items[0].Name", through the type t.
+func locate(t reflect.Type, namespace string) (at location) {
 	path := namespace
 	if name := t.Name(); name != "" {
 		path = strings.TrimPrefix(path, name+".")
@@ -130,27 +100,118 @@ func locate(v reflect.Value, namespace string) (at location) {
 			part = path[:i]
 		}
 		path = path[len(part):]
-		if t = indirectAll(t); t.Kind() != reflect.Struct {
-			return at
-		}
-		sf, ok := t.FieldByName(part)
+		t = indirectAll(t)
+		sf, ok := fieldOf(t, part)
 		if !ok {
 			return at
 		}
 		at.sf, at.parent = sf, t
 		t = indirectAll(sf.Type)
 		if name, _, _ := strings.Cut(sf.Tag.Get("json"), ","); !sf.Anonymous || name != "" {
-			at.pointer += "/" + string(appendPointer(nil, jsonFieldName(sf)))
+			at.pointer += pointerTo([]string{jsonFieldName(sf)})
 		}
 		for strings.HasPrefix(path, "[") {
 			key, after, found := strings.Cut(path[1:], "]")
 			if !found || t.Kind() != reflect.Slice && t.Kind() != reflect.Array && t.Kind() != reflect.Map {
 				return at
 			}
-			at.pointer += "/" + string(appendPointer(nil, key))
+			at.pointer += pointerTo([]string{key})
 			path, t = after, indirectAll(t.Elem())
 		}
 		path = strings.TrimPrefix(path, ".")
 	}
 	return at
+}
+
+// defaultValidate returns the validator of inputs whose options have none.
+var defaultValidate = sync.OnceValue(func() *validator.Validate {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	v.RegisterTagNameFunc(jsonFieldName)
+	if err := RegisterRules(v); err != nil {
+		panic(err) // only if the name of a rule is wrong
+	}
+	return v
+})
+
+// jsonFieldName makes the validator use the JSON names of fields.
+func jsonFieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if name == "" || name == "-" {
+		return f.Name
+	}
+	return name
+}
+
+// RegisterRules registers the rule of this package that validator/v10 does not have: enum, which the
+// schema checks. Call it before v is used. A nil v is allowed.
+func RegisterRules(v *validator.Validate) error {
+	if v == nil {
+		return nil
+	}
+	return v.RegisterValidation("enum", func(validator.FieldLevel) bool { return true })
+}
+
+// judgeOnce passes a populated value to the validator, which parses the tags of all fields and runs
+// their rules, so that a rule that panics is found when the type is registered.
+func (c *compiler) judgeOnce(t reflect.Type) {
+	v := reflect.New(t)
+	populate(v.Elem(), 0)
+	defer func() {
+		if p := recover(); p != nil {
+			c.errorf("the validator does not take %s: %v", typeText(t), p)
+		}
+	}()
+	_ = c.validate.StructCtx(context.Background(), v.Interface())
+}
+
+// populate fills v with values other than zero: one element in each slice and map, and a target for
+// each pointer. depth ends types that contain themselves.
+func populate(v reflect.Value, depth int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if depth < 8 {
+			v.Set(reflect.New(v.Type().Elem()))
+			populate(v.Elem(), depth+1)
+		}
+	case reflect.Slice:
+		if depth < 8 {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			populate(v.Index(0), depth+1)
+		}
+	case reflect.Array:
+		for i := range min(v.Len(), 1) {
+			populate(v.Index(i), depth+1)
+		}
+	case reflect.Map:
+		if depth < 8 {
+			key, elem := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			populate(key, depth+1)
+			populate(elem, depth+1)
+			v.Set(reflect.MakeMap(v.Type()))
+			v.SetMapIndex(key, elem)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				populate(v.Field(i), depth+1)
+			}
+		}
+	case reflect.String:
+		v.SetString("a")
+	case reflect.Interface:
+		if v.NumMethod() == 0 {
+			v.Set(reflect.ValueOf("a"))
+		}
+	case reflect.Bool:
+		v.SetBool(true)
+	default:
+		switch {
+		case v.CanInt():
+			v.SetInt(1)
+		case v.CanUint():
+			v.SetUint(1)
+		case v.CanFloat():
+			v.SetFloat(1)
+		}
+	}
 }

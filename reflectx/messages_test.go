@@ -22,10 +22,10 @@ func TestPresenceRuleMessages(t *testing.T) {
 		Seed int    `json:"seed" validate:"required_without_all=User Path"`
 	}
 	in := newInput[input](t)
-	require.Equal(t, []string{`/path: missing, want a string when "kind" is "file"`, `/pass: missing, want a string when "user" is there`},
+	require.Equal(t, []string{`/path: missing, want a string; required if kind file`, `/pass: missing, want a string; required with user`},
 		violations[input](t, in, `{"kind":"file","user":"u"}`))
-	require.Equal(t, []string{`/url: got "u", want none when "path" is there`}, violations[input](t, in, `{"kind":"file","path":"p","url":"u"}`))
-	require.Equal(t, []string{`/url: missing, want a string unless "kind" is "file"`, `/seed: missing, want an integer when "user" and "path" are missing`}, violations[input](t, in, `{}`))
+	require.Equal(t, []string{`/url: got "u", want a string; excluded with path`}, violations[input](t, in, `{"kind":"file","path":"p","url":"u"}`))
+	require.Equal(t, []string{`/url: missing, want a string; required unless kind file`, `/seed: missing, want an integer; required without all user path`}, violations[input](t, in, `{}`))
 }
 
 func FuzzDecode(f *testing.F) {
@@ -80,17 +80,17 @@ func TestRuleMessages(t *testing.T) {
 	require.Equal(t, []string{
 		`/many: got ["x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x"], want an array without equal elements`,
 		`/keys/2: got false, want true`,
-		`/site: got "http://x.y", want a string that begins with https://`,
-		`/mail: got "a@b.de", want a string that is an email address, ending with ".org"`,
-		`/group: got {"a":"x","b":"x"}, want an object of at most 1 member, without equal values`,
+		`/site: got "http://x.y", want an absolute URL such as "https://example.com/" that matches ^https://`,
+		`/mail: got "a@b.de", want an email address that matches \.org$`,
+		`/group: got {"a":"x","b":"x"}, want an object of at most 1 member`,
 		`/step: got 0, want a number less than 2.5, other than 0`,
 	}, violations[input](t, in, `{"took":"2h","when":"2999-01-01T00:00:00Z","many":`+many+`,"keys":{"1":true,"2":false},"site":"http://x.y","mail":"a@b.de",
 		"group":{"a":"x","b":"x"},"card":"1","step":0}`), "first what the schema says")
 	require.Equal(t, []string{
-		`/took: got "2h", want a duration such as "1h30m" of at least 1s, of at most 1h`,
-		`/when: got "2999-01-01T00:00:00Z", want a date-time such as "2006-01-02T15:04:05Z" in the past`,
-		`/keys/1: got true, want true`,
-		`/card: got "1", want a string that satisfies credit_card or uuid`,
+		`/took: got "2h", want a duration such as "1h30m"; must be at most 1h`,
+		`/when: got "2999-01-01T00:00:00Z", want a date-time such as "2006-01-02T15:04:05Z"; must be less than now`,
+		`/keys/1: got true, want true; must be greater than 1`,
+		`/card: got "1", want a string; must satisfy credit_card or uuid`,
 	}, violations[input](t, in, `{"took":"2h","when":"2999-01-01T00:00:00Z","many":["x"],"keys":{"1":true},"group":{"a":"x"},"card":"1"`+rest), "then what the validator says")
 }
 

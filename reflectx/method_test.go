@@ -14,8 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/notes"
 )
 
-// place returns the file that declares a method.
-func place(m Method) string {
+// fileOf returns the file that declares a method.
+func fileOf(m Method) string {
 	if m.File == "" {
 		return ""
 	}
@@ -54,7 +54,7 @@ func TestMethods(t *testing.T) {
 	var names []string
 	for _, m := range methods {
 		names = append(names, m.Name)
-		got[m.Name] = fact{m.Owner, strings.Join(m.Path, "."), place(m), m.Promoted}
+		got[m.Name] = fact{m.Owner, strings.Join(m.Path, "."), fileOf(m), m.Promoted}
 		require.Positive(t, m.Line, m.Name)
 	}
 	require.Equal(t, want, got)
@@ -76,7 +76,7 @@ func TestMethodsOfNilEmbeddedFields(t *testing.T) {
 			require.Empty(t, m.File)
 		case "Get":
 			require.Equal(t, reflect.TypeFor[base.Box[int]](), m.Owner, "known without a value")
-			require.Equal(t, "base.go", place(m))
+			require.Equal(t, "base.go", fileOf(m))
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestMethodsFindTheirLine(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, methods, 1)
 	require.Equal(t, methods[0].Func.Call(nil)[0].Interface(), methods[0].Line)
-	require.Equal(t, "method_test.go", place(methods[0]))
+	require.Equal(t, "method_test.go", fileOf(methods[0]))
 }
 
 func TestMethodsOfEveryKindOfType(t *testing.T) {
@@ -126,7 +126,7 @@ func TestMethodsOfEveryKindOfType(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, methods, 1)
 		require.False(t, methods[0].Promoted)
-		require.Equal(t, "method_test.go", place(methods[0]))
+		require.Equal(t, "method_test.go", fileOf(methods[0]))
 		require.NotEqual(t, reflect.Pointer, methods[0].Owner.Kind())
 	}
 	methods, err := Methods(struct{ *shadow }{&shadow{}})

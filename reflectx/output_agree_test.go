@@ -260,7 +260,7 @@ func TestOutputsThatTheEncoderRefusesAreMistakes(t *testing.T) {
 		`T: reflectx_test.embedsText embeds reflectx_test.Text, which is not a plain struct; give it a name, such as json:"text", or hide it with json:"-"`: reflect.TypeFor[embedsText](),
 		`T: reflectx_test.embedsTimes embeds time.Time, which is not a plain struct; give it a name, such as json:"time", or hide it with json:"-"` + "\n" +
 			`T: reflectx_test.embedsTimes embeds big.Int, which is not a plain struct; give it a name, such as json:"int", or hide it with json:"-"`: reflect.TypeFor[embedsTimes](),
-		`T, field A: the json tag has a comma without an option after it, which the encoder refuses; drop the comma`:  tagged(`json:"a,"`),
+		`T, field A: unknown json option ""; write omitempty, omitzero or nothing`:                                    tagged(`json:"a,"`),
 		`T, field A: the json name "it's" has a quote or a backslash, which the encoder refuses; choose another name`: tagged(`json:"it's"`),
 	} {
 		_, err := jsonx.Marshal(reflect.Zero(typ).Interface())

@@ -62,10 +62,10 @@ func TestNullForAnOptionalFieldCountsAsAbsent(t *testing.T) {
 	require.Nil(t, got.Pointer)
 	require.Nil(t, got.Maybe)
 
-	require.Equal(t, []string{`/if: missing, want a string when "plain" is 5`}, violations[presenceInput](t, in, `{"plain":5,`+rest+`,"if":null}`))
+	require.Equal(t, []string{`/if: missing, want a string; required if plain 5`}, violations[presenceInput](t, in, `{"plain":5,`+rest+`,"if":null}`))
 	_, err = decode[presenceInput](t, in, `{"plain":1,`+rest+`,"empty":null,"without":"x"}`)
 	require.NoError(t, err, "a rule about another member sees null as absent")
-	require.Equal(t, []string{`/empty: got 1 a second time, want the name only once`}, violations[presenceInput](t, in, `{"plain":1,`+rest+`,"empty":null,"empty":1}`))
+	require.Equal(t, []string{`/empty: got 1, want the name only once`}, violations[presenceInput](t, in, `{"plain":1,`+rest+`,"empty":null,"empty":1}`))
 
 	require.Equal(t, []string{"/plain: got null, want an integer", "/explicit: got null, want an integer"},
 		violations[presenceInput](t, in, `{"plain":null,"rule":"ab","struct":{"lat":1,"lon":2},"list":[],"whatever":1,"explicit":null}`),
@@ -106,7 +106,7 @@ func TestBoolInAFormDefaultsToFalse(t *testing.T) {
 func TestStructsWithoutANameAreAbbreviated(t *testing.T) {
 	_, err := reflectx.NewInput("T", reflect.TypeFor[struct {
 		A int `json:"same"`
-		B int `json:"same" validate:"gtfield=C"` //nolint:govet // the mistake
+		B int `json:"same" validate:"gtfield=A"` //nolint:govet // the mistake
 	}](), reflectx.InputOptions{})
 	require.EqualError(t, err, `T: the fields A and B are both "same" in JSON; give one another name`)
 }

@@ -1,31 +1,166 @@
 package reflectx
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"math"
-	"math/big"
 	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/invopop/jsonschema"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
+
+// textKeywords are the rules about strings that have a keyword in JSON Schema: a format, or a regular
+// expression of Go and JavaScript. The validator judges them, too.
+var textKeywords = map[string]struct{ format, pattern string }{
+	"alpha":                              {pattern: "^[a-zA-Z]+$"},
+	"alphaspace":                         {pattern: "^[a-zA-Z ]+$"},
+	"alphanum":                           {pattern: "^[a-zA-Z0-9]+$"},
+	"alphanumspace":                      {pattern: "^[a-zA-Z0-9 ]+$"},
+	"alphaunicode":                       {pattern: `^\p{L}+$`},
+	"alphanumunicode":                    {pattern: `^[\p{L}\p{N}]+$`},
+	"numeric":                            {pattern: `^[-+]?[0-9]+(\.[0-9]+)?$`},
+	"number":                             {pattern: "^[0-9]+$"},
+	"hexadecimal":                        {pattern: "^(0[xX])?[0-9a-fA-F]+$"},
+	"hexcolor":                           {pattern: "^#([0-9a-fA-F]{3}|[0-9a-fA-F]{4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})$"},
+	"e164":                               {pattern: `^\+?[1-9][0-9]{7,14}$`},
+	"base64":                             {pattern: "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"},
+	"base64url":                          {pattern: "^([A-Za-z0-9_-]{4})*([A-Za-z0-9_-]{2}==|[A-Za-z0-9_-]{3}=|[A-Za-z0-9_-]{4})$"},
+	"uuid":                               {format: "uuid"},
+	"uuid3":                              {pattern: "^[0-9a-f]{8}-[0-9a-f]{4}-3[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$"},
+	"uuid4":                              {pattern: "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"},
+	"uuid5":                              {pattern: "^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"},
+	"uuid7":                              {pattern: "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"},
+	"uuid_rfc4122":                       {format: "uuid"},
+	"uuid3_rfc4122":                      {pattern: "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-3[0-9a-fA-F]{3}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"},
+	"uuid4_rfc4122":                      {pattern: "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"},
+	"uuid5_rfc4122":                      {pattern: "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-5[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"},
+	"md5":                                {pattern: "^[0-9a-f]{32}$"},
+	"sha256":                             {pattern: "^[0-9a-f]{64}$"},
+	"sha384":                             {pattern: "^[0-9a-f]{96}$"},
+	"sha512":                             {pattern: "^[0-9a-f]{128}$"},
+	"ascii":                              {pattern: `^[\x00-\x7F]*$`},
+	"printascii":                         {pattern: `^[\x20-\x7E]*$`},
+	"jwt":                                {pattern: `^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$`},
+	"email":                              {format: "email"},
+	"url":                                {format: "uri"},
+	"http_url":                           {format: "uri", pattern: "^https?://"},
+	"https_url":                          {format: "uri", pattern: "^https://"},
+	"uri":                                {format: "uri-reference"},
+	"hostname":                           {format: "hostname"},
+	"hostname_rfc1123":                   {format: "hostname"},
+	"fqdn":                               {format: "hostname"},
+	"ipv4":                               {format: "ipv4"},
+	"ipv6":                               {format: "ipv6"},
+	"datetime=2006-01-02":                {format: "date"},
+	"datetime=2006-01-02T15:04:05Z07:00": {format: "date-time"},
+}
+
+// affixes are the rules about a part of a string, with the pattern around it.
+var affixes = map[string]struct{ before, after string }{"startswith": {before: "^"}, "endswith": {after: "$"}, "contains": {}}
+
+// A comparison compares a number, or the length of a text, an array or a map, with its parameter.
+type comparison struct {
+	low, high bool   // it is a lower or an upper limit
+	open      bool   // the limit itself is not allowed
+	text      string // the text before the parameter
+}
+
+var comparisons = map[string]comparison{
+	"min": {low: true, text: "at least"}, "gte": {low: true, text: "at least"}, "gt": {low: true, open: true, text: "greater than"},
+	"max": {high: true, text: "at most"}, "lte": {high: true, text: "at most"}, "lt": {high: true, open: true, text: "less than"},
+	"eq": {low: true, high: true, text: "equal to"}, "len": {low: true, high: true, text: "equal to"}, "ne": {text: "other than"},
+}
 
 // A rule is one rule of a validate tag: "min=1".
 type rule struct {
-	text  string // as written in the tag
-	tag   string
-	param string // with the escapes 0x2C and 0x7C decoded
+	text, tag string
+	param     string // with the escapes 0x2C and 0x7C decoded
 }
 
 func parseRule(text string) rule {
 	tag, param, _ := strings.Cut(text, "=")
-	return rule{text: text, tag: tag, param: strings.NewReplacer("0x2C", ",", "0x7C", "|").Replace(param)}
+	return rule{text, tag, strings.NewReplacer("0x2C", ",", "0x7C", "|").Replace(param)}
 }
+
+// fieldRule returns the comparison that a rule such as gtfield makes with another field, and "" for
+// other rules.
+func (r rule) fieldRule() string {
+	op, ok := strings.CutSuffix(r.tag, "field")
+	if op = strings.TrimSuffix(op, "cs"); ok && comparisons[op].text != "" {
+		return op
+	}
+	return ""
+}
+
+// conditional reports whether the rule requires or excludes a member by what others are.
+func (r rule) conditional() bool {
+	return strings.HasPrefix(r.tag, "required_") || strings.HasPrefix(r.tag, "excluded_")
+}
+
+// others returns the names of the Go fields that the rule names.
+func (r rule) others() (names []string) {
+	words := splitWords(r.param)
+	switch {
+	case r.fieldRule() != "" && !strings.HasSuffix(r.tag, "csfield"): // whose path begins at the root
+		return words
+	case !r.conditional():
+		return nil
+	case strings.HasSuffix(r.tag, "_if") || strings.HasSuffix(r.tag, "_unless"):
+		for i := 0; i < len(words); i += 2 {
+			names = append(names, words[i])
+		}
+		return names
+	}
+	return words
+}
+
+// says returns what a rule without a keyword demands of a value of type t: "Must be greater than
+// from", "Required if kind file", "Must satisfy credit_card". parent is the struct around it.
+func (r rule) says(parent, t reflect.Type) string {
+	words := splitWords(r.param)
+	for i, word := range words {
+		if sf, ok := fieldOf(parent, word); ok && slices.Contains(r.others(), word) {
+			words[i] = jsonFieldName(sf)
+		}
+	}
+	param := strings.Join(words, " ")
+	comparison := comparisons[cmp.Or(r.fieldRule(), r.tag)].text
+	switch {
+	case r.conditional():
+		return strings.ToUpper(r.tag[:1]) + strings.ReplaceAll(r.tag[1:], "_", " ") + " " + param
+	case comparison == "":
+		return "Must satisfy " + strings.ReplaceAll(r.text, "|", " or ")
+	case shapeOf(t, forInput) == shapeTime && param == "":
+		param = "now"
+	case shapeOf(t, forInput) == shapeBytes:
+		param += " bytes"
+	}
+	return "Must be " + comparison + " " + param
+}
+
+func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+	if t == nil || t.Kind() != reflect.Struct {
+		return reflect.StructField{}, false
+	}
+	return t.FieldByName(name)
+}
+
+// splitWords splits the parameter of oneof as the validator does.
+func splitWords(s string) []string {
+	words := word.FindAllString(s, -1)
+	for i, w := range words {
+		words[i] = strings.ReplaceAll(w, "'", "")
+	}
+	return words
+}
+
+var word = regexp.MustCompile(`'[^']*'|\S+`)
 
 // rules folds the validate tag of f into its schema: the rules for its value, then, after each dive,
 // those for its elements.
@@ -34,177 +169,117 @@ func (c *compiler) rules(f *fieldState) {
 	if tag == "" || tag == "-" {
 		return
 	}
-	c.ruled = true
-	parts := strings.Split(tag, ",")
-	n, top := f.position, true
-	for i := 0; i < len(parts); i++ {
-		switch part := parts[i]; part {
+	n, around, elem := f.position, position{}, position{}
+	for part := range strings.SplitSeq(tag, ",") {
+		switch part {
 		case "dive":
-			elem, ok := n.elem(c.dir)
+			next, ok := n.elem(c.dir)
 			if !ok {
 				c.errorf("rule %q does not fit %s; it is for arrays, slices and maps", part, typeText(f.sf.Type))
 				return
 			}
-			if i+1 < len(parts) && parts[i+1] == "keys" {
-				if i = c.keyRules(f, n, parts, i+2); i < 0 {
-					return
-				}
-			}
-			n, top = elem, false
+			around, n = n, next
 			f.dives++
-		case "keys", "endkeys":
-			c.errorf("rule %q stands alone; write dive,keys,...,endkeys", part)
-			return
+		case "keys":
+			if around.s == nil || around.t.Kind() != reflect.Map {
+				c.errorf("rule %q does not fit %s; write dive,keys,...,endkeys for a map", part, typeText(f.sf.Type))
+				return
+			}
+			if around.s.PropertyNames == nil {
+				around.s.PropertyNames = &jsonschema.Schema{}
+			}
+			elem, n = n, position{around.s.PropertyNames, around.t.Key()}
+		case "endkeys":
+			if elem.s == nil {
+				c.errorf("rule %q stands alone; write dive,keys,...,endkeys for a map", part)
+				return
+			}
+			n = elem
 		case "omitempty", "omitnil", "omitzero":
-			f.optional = f.optional || top
+			f.optional = f.optional || f.dives == 0
 		case "structonly", "nostructlevel":
 		case "required":
-			if top {
-				c.require(f)
+			if f.dives == 0 {
+				f.Required = true
+			} else if shapeOf(n.t, c.dir) == shapeString {
+				c.compare(n, parseRule("min=1"))
 			} else {
-				c.requiredElem(n)
+				c.leave(f, n, parseRule(part))
 			}
 		default:
-			c.rule(f, n, part, parts[max(i-1, 0)], top)
+			c.rule(f, n, parseRule(part))
 		}
 	}
 }
 
-// require makes a member required, so that null does not count.
-func (c *compiler) require(f *fieldState) {
-	f.Required = true
-	if s := f.s; f.takesNull(c.dir) && s.Not == nil {
-		s.Not = &jsonschema.Schema{Type: "null"}
-		c.phrase(s, "other than null")
+// rule folds one rule for the value at n.
+func (c *compiler) rule(f *fieldState, n position, r rule) {
+	isString := n.t.Kind() == reflect.String
+	keyword, ok := textKeywords[r.tag]
+	if !ok {
+		keyword, ok = textKeywords[r.text]
 	}
-}
-
-// keyRules folds the rules between keys and endkeys into the schema of the names of the map n, and
-// returns the index of endkeys.
-func (c *compiler) keyRules(f *fieldState, n position, parts []string, i int) int {
-	if n.t.Kind() != reflect.Map {
-		c.errorf("rule \"keys\" does not fit %s; it is for maps", typeText(f.sf.Type))
-		return -1
-	}
-	if n.s.PropertyNames == nil {
-		n.s.PropertyNames = &jsonschema.Schema{}
-	}
-	key := position{s: n.s.PropertyNames, t: n.t.Key(), isKey: true}
-	for ; i < len(parts); i++ {
-		switch part := parts[i]; part {
-		case "endkeys":
-			return i
-		case "omitempty":
-		case "required":
-			c.requiredElem(key)
-		default:
-			c.rule(f, key, part, parts[i-1], false)
-		}
-	}
-	c.errorf("rule \"keys\" has no \"endkeys\"; write dive,keys,...,endkeys")
-	return -1
-}
-
-// requiredElem folds `required` for elements: they must not be the zero value.
-func (c *compiler) requiredElem(n position) {
-	switch shapeOf(n.t, c.dir) {
-	case shapeString:
-		c.compare(n, rule{text: "required", tag: "min", param: "1"})
-	case shapeInt, shapeUint, shapeFloat:
-		c.compare(n, rule{text: "required", tag: "ne", param: "0"})
-	case shapeBool:
-		c.compare(n, rule{text: "required", tag: "eq", param: "true"})
-	}
-}
-
-// rule folds one rule for the value at n. before is the rule before it; top reports whether n is the
-// field's own value.
-func (c *compiler) rule(f *fieldState, n position, text, before string, top bool) {
-	r := parseRule(text)
-	sh := shapeOf(n.t, c.dir)
+	_, isAffix := affixes[r.tag]
 	switch {
-	case r.tag == "":
-		c.errorf("the validate tag has an empty rule; write the rules with one comma between")
-	case r.tag == "isdefault":
-		c.errorf("rule %q allows nothing to be given; hide the field with json:\"-\" instead", r.tag)
+	case !c.known(r):
 	case r.tag == "skip_unless":
 		c.errorf("rule %q switches others off by the value of another field, which no schema says; check that in the method", r.text)
-	case !c.known(r, before):
-	case slices.Contains(presenceTags, r.tag) && !strings.Contains(text, "|"):
-		if !top {
-			c.errorf("rule %q is about whether a member is there, so it cannot stand after dive", r.text)
-			return
-		}
-		c.presenceRule(f, n, r)
-	case isCross(r.tag):
-		c.cross(f, n, r)
-	case r.tag == "enum" && ownsEnum(c.validate):
+	case r.tag == "enum":
 		c.enumRule(n)
-	case sh == shapeAny && isBuiltin(r.tag): // the validator panics at some of its values
-		c.errorf("rule %q does not fit %s; give the field a type", r.tag, typeText(n.t))
-	case strings.Contains(text, "|"):
-		c.either(n, r)
-	case !c.fits(n.t, r):
-	case !isBuiltin(r.tag):
-		c.asks = r.text
-		c.note(n.s, "that satisfies "+r.text, "Must satisfy "+r.text+".")
-	case r.tag == "unique":
-		c.unique(n, r)
-	case c.compare(n, r), sh == shapeBool && r.tag == "boolean", c.oneof(n, r), c.numeric(n, r):
-	case isText(r.tag) && n.t.Kind() != reflect.String && sh != shapeAny:
-		c.errorf("rule %q does not fit %s; it is for strings", r.tag, typeText(n.t))
-	case n.t.Kind() == reflect.String && (c.affix(n, r) || c.text(n, r)):
+	case r.tag == "oneof":
+		c.oneof(n, r)
+	case c.compare(n, r):
+	case comparisons[r.tag].text != "" && !n.isIntKey() && !slices.Contains([]shape{shapeDuration, shapeTime, shapeBytes}, shapeOf(n.t, c.dir)):
+		c.errorf("rule %q does not fit %s", r.text, typeText(n.t))
+	case (ok || isAffix) && !isString && shapeOf(n.t, c.dir) != shapeText:
+		c.errorf("rule %q does not fit %s; it is for strings", r.text, typeText(n.t))
+	case r.tag == "unique" && r.param == "" && shapeOf(n.t, c.dir) == shapeSlice:
+		n.s.UniqueItems = true
+	case isAffix && r.param == "":
+		c.errorf("rule %q lacks its parameter; write %s=text", r.tag, r.tag)
+	case isAffix && isString:
+		match(n.s, affixes[r.tag].before+regexp.QuoteMeta(r.param)+affixes[r.tag].after)
+	case ok && isString:
+		c.asked = true // the validator is stricter than the keyword
+		if keyword.format != "" {
+			n.s.Format = keyword.format
+		}
+		match(n.s, keyword.pattern)
 	default:
-		c.describeRule(n, r)
+		c.leave(f, n, r)
 	}
 }
 
 // known reports whether the validator knows each rule of r, and records a mistake otherwise. The
 // validator reads a whole tag before it judges, and a zero value ends at omitempty.
-func (c *compiler) known(r rule, before string) bool {
+func (c *compiler) known(r rule) bool {
 	for text := range strings.SplitSeq(r.text, "|") {
 		one := parseRule(text)
 		if !panics(func() { _ = c.validate.Var("", "omitempty,"+text) }) {
 			continue
 		}
-		switch {
-		case strings.HasPrefix(before, "oneof") && !isBuiltin(one.tag):
-			c.errorf("unknown rule %q; the values of oneof have blanks between them, so write %s %[1]s", text, before)
-		case schemaWords[one.tag] != "":
+		if schemaWords[one.tag] != "" {
 			c.errorf("unknown rule %q; it is a keyword of JSON Schema, so write jsonschema:%q", one.tag, text)
-		default:
+		} else {
 			c.errorf("unknown rule %q%s", one.tag,
-				hintOr(one.tag, validateTags(), "write one that github.com/go-playground/validator/v10 knows, or register it"))
+				hintOr(one.tag, knownRules(), "write one that github.com/go-playground/validator/v10 knows, or register it; values of oneof have blanks between them"))
 		}
 		return false
 	}
 	return true
 }
 
-// fits reports whether a rule of the validator takes values of type t and its parameter, and records
-// a mistake otherwise. A rule of the program may need the struct around its value, so that only the
-// populated struct shows whether it fits.
-func (c *compiler) fits(t reflect.Type, r rule) bool {
-	v := reflect.New(t).Elem()
-	populate(v, 0)
-	ask := func(text string) func() { return func() { _ = c.validate.Var(v.Interface(), text) } }
-	if !isBuiltin(r.tag) || r.tag == "unique" || !panics(ask(r.text)) {
-		return true
+// knownRules are the rules that are suggested for a misspelt one.
+func knownRules() []string {
+	known := strings.Fields("required omitempty dive keys endkeys oneof enum unique required_if required_with required_without eqfield nefield gtfield ltfield")
+	for tag := range textKeywords {
+		known = append(known, tag)
 	}
-	good, known := params[shapeOf(t, c.dir)]
-	if _, compares := comparisons[r.tag]; compares && known && !panics(ask(r.tag+"="+good.example)) {
-		c.errorf("rule %q: the parameter %q does not fit %s; write %s, such as %s=%s", r.tag, r.param, typeText(t), good.text, r.tag, good.example)
-	} else {
-		c.errorf("rule %q does not fit %s", r.tag, typeText(t))
+	for tag := range comparisons {
+		known = append(known, tag)
 	}
-	return false
-}
-
-// params are the parameters of comparisons.
-var params = map[shape]struct{ text, example string }{
-	shapeInt: {"an integer", "1"}, shapeUint: {"an integer of 0 or more", "1"}, shapeFloat: {"a number", "0.5"},
-	shapeBool: {"true or false", "true"}, shapeDuration: {"a duration", "1h30m"}, shapeString: {"a number of 0 or more", "1"},
-	shapeSlice: {"a number of 0 or more", "1"}, shapeArray: {"a number of 0 or more", "1"}, shapeMap: {"a number of 0 or more", "1"},
+	slices.Sort(known)
+	return known
 }
 
 func panics(f func()) (yes bool) {
@@ -213,97 +288,94 @@ func panics(f func()) (yes bool) {
 	return false
 }
 
-// A comparison compares a number, or the length of a text, an array or a map, with its parameter.
-type comparison struct {
-	low, high bool   // it is a lower or an upper limit
-	open      bool   // the limit itself is not allowed
-	not       bool   // the value itself is not allowed
-	text      string // the text before the parameter
-	span      string // the same for a time.Duration
-	moment    string // the text for a time.Time, which is compared with the time of the call
+// leave leaves a rule to the validator, and adds it to the description.
+func (c *compiler) leave(f *fieldState, n position, r rule) {
+	c.asked, c.asks = true, r.text
+	for _, name := range r.others() {
+		if _, ok := fieldOf(f.owner, name); !ok {
+			var known []string
+			for _, sf := range reflect.VisibleFields(f.owner) {
+				known = append(known, sf.Name)
+			}
+			c.errorf("rule %q names the field %q, which %s has not%s", r.text, name, typeText(f.owner), hintOr(name, known, "write the name of the Go field"))
+		}
+	}
+	if r.conditional() {
+		f.condition = r.text
+		if f.dives > 0 {
+			c.errorf("rule %q is about whether a member is there, so it cannot stand after dive", r.text)
+		}
+	}
+	note(n.s, r.says(f.owner, n.t)+".")
 }
 
-var comparisons = map[string]comparison{
-	"min": {low: true, text: "of at least ", moment: "in the future"}, "gte": {low: true, text: "of at least ", moment: "in the future"},
-	"max": {high: true, text: "of at most ", moment: "in the past"}, "lte": {high: true, text: "of at most ", moment: "in the past"},
-	"gt": {low: true, open: true, text: "greater than ", span: "longer than ", moment: "in the future"},
-	"lt": {high: true, open: true, text: "less than ", span: "shorter than ", moment: "in the past"},
-	"eq": {low: true, high: true, text: "equal to ", span: "of exactly "}, "len": {low: true, high: true, text: "equal to ", span: "of exactly "},
-	"ne": {low: true, high: true, not: true, text: "other than "},
-}
-
-// compare folds comparisons.
+// compare folds a comparison, and reports whether it has a keyword.
 func (c *compiler) compare(n position, r rule) bool {
 	by, ok := comparisons[r.tag]
-	if !ok {
+	if !ok || n.isIntKey() {
 		return false
 	}
-	equal := (r.tag == "eq" || r.tag == "ne")
-	switch sh := shapeOf(n.t, c.dir); sh {
-	case shapeBool:
-		p, _ := strconv.ParseBool(r.param)
-		n.s.Const = p != by.not
-	case shapeInt, shapeUint, shapeFloat:
-		c.compareNumber(n, by, c.number(n, r, sh))
-	case shapeString:
-		if !equal {
-			c.compareLength(n, by, r.param, &n.s.MinLength, &n.s.MaxLength)
-		} else if by.not {
-			refuse(n.s, &jsonschema.Schema{Const: r.param})
-			c.phrase(n.s, "other than "+quoteJSON(r.param))
-		} else {
-			n.s.Const = r.param
+	s, equal := n.s, r.tag == "eq" || r.tag == "ne"
+	switch sh := shapeOf(n.t, c.dir); {
+	case sh == shapeInt, sh == shapeUint, sh == shapeFloat:
+		c.compareNumber(n, by, r)
+	case sh == shapeBool && equal:
+		want, err := strconv.ParseBool(r.param)
+		if err != nil {
+			c.errorf("rule %q does not fit %s; write true or false", r.text, typeText(n.t))
 		}
-	case shapeSlice, shapeArray:
-		c.compareLength(n, by, r.param, &n.s.MinItems, &n.s.MaxItems)
-	case shapeMap:
-		c.compareLength(n, by, r.param, &n.s.MinProperties, &n.s.MaxProperties)
-	case shapeBytes:
-		c.describeRule(n, r)
-		if p, err := strconv.Atoi(r.param); err == nil && by.high && !by.not {
-			n.s.MaxLength = encodedLen(p)
+		s.Const = want == (r.tag == "eq")
+	case sh == shapeString && r.tag == "eq":
+		s.Const = r.param
+	case sh == shapeString && r.tag == "ne":
+		refuse(s, r.param)
+	case sh == shapeString:
+		c.compareLength(n, by, r, &s.MinLength, &s.MaxLength)
+	case r.tag == "ne":
+		return false
+	case sh == shapeSlice, sh == shapeArray:
+		c.compareLength(n, by, r, &s.MinItems, &s.MaxItems)
+	case sh == shapeMap:
+		c.compareLength(n, by, r, &s.MinProperties, &s.MaxProperties)
+	case sh == shapeBytes && by.high && !by.low:
+		if most, err := strconv.Atoi(r.param); err == nil && most >= 0 {
+			s.MaxLength = encodedLen(most)
 		}
-	case shapeTime:
-		c.note(n.s, by.moment, "Must be "+by.moment+".")
-	case shapeDuration:
-		text := by.text
-		if by.span != "" {
-			text = by.span
-		}
-		c.note(n.s, text+r.param, "Must be "+strings.TrimPrefix(text, "of ")+r.param+".")
+		return false // base64 is coarser
 	default:
 		return false
 	}
 	return true
 }
 
-// number returns the parameter of a rule for a number as JSON.
-func (c *compiler) number(n position, r rule, sh shape) json.Number {
-	switch sh {
-	case shapeInt:
-		x, _ := strconv.ParseInt(r.param, 0, 64)
-		return json.Number(strconv.FormatInt(x, 10))
-	case shapeUint:
-		x, _ := strconv.ParseUint(r.param, 0, 64)
-		return json.Number(strconv.FormatUint(x, 10))
+// compareNumber adds the keywords that compare a number with the parameter.
+func (c *compiler) compareNumber(n position, by comparison, r rule) {
+	var text string
+	var err error
+	switch v := reflect.Zero(n.t); {
+	case v.CanInt():
+		var x int64
+		x, err = strconv.ParseInt(r.param, 0, n.t.Bits())
+		text = strconv.FormatInt(x, 10)
+	case v.CanUint():
+		var x uint64
+		x, err = strconv.ParseUint(r.param, 0, n.t.Bits())
+		text = strconv.FormatUint(x, 10)
+	default:
+		var x float64
+		if x, err = strconv.ParseFloat(r.param, 64); math.IsNaN(x) || math.IsInf(x, 0) {
+			err, x = strconv.ErrRange, 0
+		}
+		text = strconv.FormatFloat(x, 'g', -1, 64)
 	}
-	x, _ := strconv.ParseFloat(r.param, 64)
-	if math.IsInf(x, 0) || math.IsNaN(x) {
-		c.errorf("rule %q: the parameter %q does not fit %s; write a number that fits, such as %s=0.5", r.tag, r.param, typeText(n.t), r.tag)
-		x = 0
+	if err != nil {
+		c.errorf("rule %q does not fit %s; write a number that it can hold", r.text, typeText(n.t))
+		return
 	}
-	return json.Number(strconv.FormatFloat(x, 'g', -1, 64))
-}
-
-// compareNumber adds the keywords that compare a number with p.
-func (c *compiler) compareNumber(n position, by comparison, p json.Number) {
-	s := n.s
+	s, p := n.s, json.Number(text)
 	switch {
-	case n.isKey:
-		c.note(s, by.text+string(p), "Must be an integer "+by.text+string(p)+".")
-	case by.not:
-		refuse(s, &jsonschema.Schema{Const: p})
-		c.phrase(s, by.text+string(p))
+	case !by.low && !by.high:
+		refuse(s, p)
 	case by.low && by.high:
 		s.Const = p
 	case by.low && by.open:
@@ -318,24 +390,20 @@ func (c *compiler) compareNumber(n position, by comparison, p json.Number) {
 }
 
 // compareLength adds the keywords that compare a length with the parameter.
-func (c *compiler) compareLength(n position, by comparison, param string, least, most **uint64) {
-	p, _ := strconv.ParseInt(param, 0, 64)
+func (c *compiler) compareLength(n position, by comparison, r rule, least, most **uint64) {
+	p, err := strconv.ParseInt(r.param, 0, 32)
 	low, high := p, p
 	if by.open {
 		low, high = p+1, p-1
 	}
-	if by.high && high < 0 {
-		c.errorf("nothing has a length of %d; write 0 or more", high)
-		return
-	}
-	if by.not {
-		c.note(n.s, fmt.Sprintf("of a length other than %d", p), fmt.Sprintf("The length must not be %d.", p))
+	if err != nil || by.high && high < 0 {
+		c.errorf("rule %q does not fit %s; write a length of 0 or more", r.text, typeText(n.t))
 		return
 	}
 	if u := uint64(max(low, 0)); by.low && (*least == nil || **least < u) {
 		*least = &u
 	}
-	if u := uint64(high); by.high && (*most == nil || **most > u) {
+	if u := uint64(max(high, 0)); by.high && (*most == nil || **most > u) {
 		*most = &u
 	}
 }
@@ -343,305 +411,119 @@ func (c *compiler) compareLength(n position, by comparison, param string, least,
 // stricter returns the larger of a and b if sign is 1, the smaller if it is -1. It ignores an empty
 // a.
 func stricter(a, b json.Number, sign int) json.Number {
-	x, ok := ratOf(string(a))
-	y, ok2 := ratOf(string(b))
-	if !ok || ok2 && y.Cmp(x) == sign {
+	if a == "" || compareNumbers(string(b), string(a)) == sign {
 		return b
 	}
 	return a
 }
 
-// ratOf returns a JSON number as a rational number. It refuses numbers beyond float64, with which it
-// would take too long to calculate.
-func ratOf(number string) (*big.Rat, bool) {
-	if x, err := strconv.ParseFloat(number, 64); err != nil || x == 0 && strings.ContainsAny(number, "123456789") {
-		return nil, false
-	}
-	return new(big.Rat).SetString(number)
-}
-
-// refuse adds not to s.
-func refuse(s, not *jsonschema.Schema) {
-	if s.Not == nil {
-		s.Not = not
+// refuse adds to s that a value is not allowed.
+func refuse(s *jsonschema.Schema, value any) {
+	not := &jsonschema.Schema{Const: value}
+	if s.Not != nil {
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{Not: not})
 		return
 	}
-	s.AllOf = append(s.AllOf, &jsonschema.Schema{Not: not})
+	s.Not = not
 }
 
 // match adds a pattern to s.
 func match(s *jsonschema.Schema, pattern string) {
-	if s.Pattern == "" || s.Pattern == pattern {
+	switch {
+	case s.Pattern == "":
 		s.Pattern = pattern
-		return
+	case pattern != "" && pattern != s.Pattern:
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{Pattern: pattern})
 	}
-	s.AllOf = append(s.AllOf, &jsonschema.Schema{Pattern: pattern})
 }
 
-// splitWords splits the parameter of oneof as the validator does.
-func splitWords(s string) []string {
-	words := regexp.MustCompile(`'[^']*'|\S+`).FindAllString(s, -1)
-	for i, w := range words {
-		words[i] = strings.ReplaceAll(w, "'", "")
-	}
-	return words
-}
-
-// oneof folds oneof and noneof.
-func (c *compiler) oneof(n position, r rule) bool {
-	if r.tag != "oneof" && r.tag != "noneof" {
-		return false
-	}
-	words := splitWords(r.param)
-	if len(words) == 0 {
-		c.errorf("rule %q lists nothing; write the values with spaces between, such as oneof=a b", r.text)
-		return true
-	}
-	values := make([]any, len(words))
-	for i, w := range words {
-		v := reflect.New(n.t).Elem()
-		switch {
+// oneof folds the rule oneof.
+func (c *compiler) oneof(n position, r rule) {
+	values := []any{}
+	for _, w := range splitWords(r.param) {
+		v := reflect.New(n.t)
+		switch raw := json.RawMessage(w); {
 		case n.t.Kind() == reflect.String:
-			values[i] = w
+			values = append(values, w)
+		case (v.Elem().CanInt() || v.Elem().CanUint()) && jsonx.Valid(raw) && json.Unmarshal(raw, v.Interface()) == nil:
+			values = append(values, json.Number(w))
+		default:
+			c.errorf("rule %q: %q is not of type %s; write whole numbers that it can hold", r.text, w, typeText(n.t))
+			return
+		}
+	}
+	if len(values) == 0 {
+		c.errorf("rule %q lists nothing; write the values with spaces between, such as oneof=a b", r.text)
+		return
+	}
+	n.s.Enum = values
+}
+
+// enumRule folds the rule enum: the value is one of those that the method Values of its type
+// returns, or one of the constants of its type.
+func (c *compiler) enumRule(n position) {
+	values := methodValues(n.t)
+	if values == nil && c.o.Descriptions != nil {
+		for _, e := range c.o.Descriptions.Enum(n.t) {
+			values = append(values, json.RawMessage(e.JSON))
+		}
+	}
+	for _, v := range values {
+		value := any(v)
+		if n.s.Type == "" { // the name of a member
+			value = plainText(v)
+		} else if !fitsType(n.s.Type, string(v)) {
 			continue
-		case v.CanInt():
-			if x, err := strconv.ParseInt(w, 10, 64); err == nil && !v.OverflowInt(x) && strconv.FormatInt(x, 10) == w {
-				values[i] = json.Number(w)
-				continue
-			}
-		case v.CanUint():
-			if x, err := strconv.ParseUint(w, 10, 64); err == nil && !v.OverflowUint(x) && strconv.FormatUint(x, 10) == w {
-				values[i] = json.Number(w)
-				continue
-			}
-		default:
-			return false
 		}
-		c.errorf("rule %q: %q is not of type %s; write whole numbers that it can hold", r.text, w, typeText(n.t))
-		return true
-	}
-	if r.tag == "oneof" {
-		n.s.Enum = values
-		return true
-	}
-	refuse(n.s, &jsonschema.Schema{Enum: values})
-	c.phrase(n.s, "other than "+strings.TrimPrefix(enumWant(values), "one of "))
-	return true
-}
-
-// isText reports whether the rule only makes sense for text. The validator accepts any type for
-// most of these, and compares with the fmt output of the value.
-func isText(tag string) bool {
-	t, text := textRules[tag]
-	_, affix := affixes[tag]
-	return text && !t.others || affix
-}
-
-// text folds the rules of textRules that have a keyword.
-func (c *compiler) text(n position, r rule) bool {
-	if r.tag == "datetime" {
-		phrase := "written like " + quoteJSON(r.param)
-		switch r.param {
-		case time.DateOnly:
-			n.s.Format = "date"
-		case time.RFC3339:
-			n.s.Format = "date-time"
-		default:
-			c.note(n.s, phrase, "Written like "+r.param+".")
-			return true
+		if !slices.ContainsFunc(n.s.Enum, func(e any) bool { return jsonText(e) == jsonText(value) }) {
+			n.s.Enum = append(n.s.Enum, value)
 		}
-		c.phrase(n.s, phrase)
-		return true
 	}
-	t := textRules[r.tag]
-	if t.pattern == "" && t.format == "" {
-		return false
+	if len(n.s.Enum) == 0 {
+		c.errorf("rule \"enum\": the constants of %s are not known, since the program runs without its source; run \"mcpkit gen\" in its package, "+
+			"give the type a method Values() []%s, or list the values with oneof", n.t, n.t.Name())
 	}
-	if t.format != "" {
-		n.s.Format = t.format
-	}
-	if t.pattern != "" && t.format != "uuid" { // the format implies the pattern
-		match(n.s, t.pattern)
-	}
-	c.phrase(n.s, t.phrase)
-	return true
 }
 
-// affix folds the rules of affixes.
-func (c *compiler) affix(n position, r rule) bool {
-	a, ok := affixes[r.tag]
-	if !ok {
-		return false
+// methodValues returns what the method Values() []T of t returns, as JSON.
+func methodValues(t reflect.Type) (values []json.RawMessage) {
+	m := reflect.New(t).MethodByName("Values")
+	if !m.IsValid() || m.Type() != reflect.FuncOf(nil, []reflect.Type{reflect.SliceOf(t)}, false) {
+		return nil
 	}
-	part := r.param
-	if part == "" {
-		c.errorf("rule %q lacks its parameter; write %s=text", r.tag, r.tag)
-		return true
+	for _, v := range m.Call(nil)[0].Seq2() {
+		values = append(values, json.RawMessage(jsonText(v.Interface())))
 	}
-	if strings.HasSuffix(r.tag, "rune") {
-		part = string([]rune(part)[:1])
-	}
-	if a.not {
-		refuse(n.s, &jsonschema.Schema{Pattern: a.pattern(part)})
-	} else {
-		match(n.s, a.pattern(part))
-	}
-	c.phrase(n.s, a.phrase+quoteJSON(part))
-	return true
+	return values
 }
 
-// numeric folds the rules of numberRules.
-func (c *compiler) numeric(n position, r rule) bool {
-	between, ok := numberRules[r.tag]
-	sh := shapeOf(n.t, c.dir)
-	if !ok || sh != shapeInt && sh != shapeUint && sh != shapeFloat {
-		return false
-	}
-	if between.high != "" {
-		n.s.Minimum, n.s.Maximum = stricter(n.s.Minimum, between.low, 1), stricter(n.s.Maximum, between.high, -1)
-	}
-	return true
-}
-
-// unique folds unique and unique=Field.
-func (c *compiler) unique(n position, r rule) {
-	elem, ok := n.elem(c.dir)
-	if !ok {
-		c.errorf("rule %q does not fit %s; it is for arrays, slices and maps", r.tag, typeText(n.t))
+// describeEnum adds the texts of the constants of a named type to the description of an input. They
+// do not restrict the values, since constants are often units or well-known examples; with the rules
+// oneof and enum, it describes the allowed values, which the schema lists.
+func (c *compiler) describeEnum(n position) {
+	if c.dir == forOutput || c.o.Descriptions == nil || n.s.Const != nil || n.t.PkgPath() == "" || n.t.Name() == "" {
 		return
 	}
-	compared := elem.t
-	if r.param != "" && elem.t.Kind() == reflect.Struct {
-		sf, ok := elem.t.FieldByName(r.param)
-		if !ok {
-			c.errorf("rule %q names a field that the elements of %s have not", r.text, typeText(n.t))
-			return
+	var lines, seen []string
+	for _, e := range c.o.Descriptions.Enum(n.t) {
+		listed := slices.ContainsFunc(n.s.Enum, func(v any) bool { return jsonText(v) == e.JSON })
+		if slices.Contains(seen, e.JSON) || !fitsType(n.s.Type, e.JSON) || len(n.s.Enum) > 0 && !listed {
+			continue
 		}
-		compared = indirectAll(sf.Type)
-	}
-	switch {
-	case compared.Kind() == reflect.Interface || !compared.Comparable(): // at which the validator panics
-		c.errorf("rule %q does not fit %s, whose elements cannot be compared", r.text, typeText(n.t))
-	case r.param != "":
-		c.note(n.s, "whose elements differ in "+r.param, "No two elements have the same "+r.param+".")
-	case n.t.Kind() == reflect.Map:
-		c.note(n.s, "without equal values", "No two members have the same value.")
-	default:
-		n.s.UniqueItems = true
-	}
-}
-
-// describeRule leaves a rule to the validator, and adds it to the description.
-func (c *compiler) describeRule(n position, r rule) {
-	h := c.hint(n.s)
-	h.checks = append(h.checks, r.text)
-	if p := textRules[r.tag].phrase; p != "" {
-		c.note(n.s, p, "Must be a value "+p+".")
-		return
-	}
-	c.note(n.s, "that satisfies "+r.text, "Must satisfy "+r.text+".")
-}
-
-// either leaves "a|b" to the validator.
-func (c *compiler) either(n position, r rule) {
-	words := strings.Split(r.text, "|")
-	for _, text := range words {
-		one := parseRule(text)
-		if isCross(one.tag) || slices.Contains(presenceTags, one.tag) || !isBuiltin(one.tag) || one.tag == "enum" {
-			c.errorf("rule %q cannot be one of several; write it without |", text)
-			return
-		}
-		if !c.fits(n.t, one) {
-			return
+		seen = append(seen, e.JSON)
+		text := strings.Join(strings.Fields(e.Text), " ")
+		switch repeats := strings.EqualFold(strings.Trim(text, ".!"), strings.Trim(e.JSON, `"`)); {
+		case text != "" && !repeats:
+			lines = append(lines, e.JSON+": "+text)
+		case len(n.s.Enum) == 0:
+			lines = append(lines, e.JSON)
 		}
 	}
-	h := c.hint(n.s)
-	h.checks = append(h.checks, r.text)
-	c.note(n.s, "that satisfies "+joinWords(words, "or"), "Must satisfy "+joinWords(words, "or")+".")
+	n.s.Description = strings.TrimSpace(n.s.Description + "\n" + strings.Join(lines, "\n"))
 }
 
-// cross adds the note for a rule that compares with another field.
-func (c *compiler) cross(f *fieldState, n position, r rule) {
-	c.asks = r.text
-	name, _, _ := strings.Cut(r.param, ".")
-	if r.tag == "validateFn" || strings.HasSuffix(r.tag, "csfield") { // whose path begins at the root
-		return
-	}
-	if other, ok := c.sibling(f, r, name); ok && fieldRules[r.tag] != "" {
-		c.note(n.s, "", fmt.Sprintf(fieldRules[r.tag], jsonFieldName(other)))
-	}
-}
-
-// sibling returns the field that a rule of f names.
-func (c *compiler) sibling(f *fieldState, r rule, name string) (reflect.StructField, bool) {
-	other, ok := f.owner.FieldByName(name)
-	if !ok {
-		var known []string
-		for _, sf := range reflect.VisibleFields(f.owner) {
-			if sf.Name != f.sf.Name {
-				known = append(known, sf.Name)
-			}
-		}
-		c.errorf("rule %q names the field %q, which %s has not%s", r.text, name, typeText(f.owner), hintOr(name, known, "write the name of the Go field"))
-	}
-	return other, ok
-}
-
-// presenceRule adds the note for a rule that requires or excludes a member.
-func (c *compiler) presenceRule(f *fieldState, n position, r rule) {
-	c.asks = r.text
-	f.conditions = append(f.conditions, r.text)
-	words := splitWords(r.param)
-	what, how, _ := strings.Cut(r.tag, "_")
-	step := 1
-	if how == "if" || how == "unless" {
-		step = 2
-	}
-	switch {
-	case step == 2 && (len(words) == 0 || len(words)%2 != 0):
-		c.errorf("rule %q needs pairs; write %s=Field value", r.text, r.tag)
-		return
-	case len(words) == 0:
-		c.errorf("rule %q needs the names of fields; write %s=Field", r.text, r.tag)
-		return
-	}
-	for i := 0; i < len(words); i += step {
-		if _, ok := c.sibling(f, r, words[i]); !ok {
-			return
-		}
-	}
-	c.note(n.s, "", map[string]string{"required": "Required ", "excluded": "Not allowed "}[what]+condition(f.owner, r.tag, r.param)+".")
-}
-
-// condition says when a rule such as required_if applies: `when "kind" is "file"`. t is the struct
-// with the fields.
-func condition(t reflect.Type, tag, param string) string {
-	_, how, _ := strings.Cut(tag, "_")
-	words := splitWords(param)
-	var terms []string
-	for i := 0; i < len(words); i++ {
-		sf, _ := t.FieldByName(words[i])
-		term := quoteJSON(jsonFieldName(sf))
-		if how == "if" || how == "unless" {
-			if i++; i < len(words) {
-				value := words[i]
-				if sf.Type != nil && indirectAll(sf.Type).Kind() == reflect.String {
-					value = quoteJSON(value)
-				}
-				term += " is " + value
-			}
-		}
-		terms = append(terms, term)
-	}
-	all := len(terms) > 1 && strings.HasSuffix(how, "_all")
-	says := map[string]string{"with": "there", "without": "missing"}[strings.TrimSuffix(how, "_all")]
-	switch {
-	case how == "if":
-		return "when " + joinWords(terms, "and")
-	case how == "unless":
-		return "unless " + joinWords(terms, "and")
-	case all:
-		return "when " + joinWords(terms, "and") + " are " + says
-	}
-	return "when " + joinWords(terms, "or") + " is " + says
+// fitsType reports whether the JSON of a constant has the type of its schema.
+func fitsType(typ, raw string) bool {
+	n := node{kind: kinds[typ]}
+	return n.kind != 0 && jsonx.Valid([]byte(raw)) && n.takes(raw[0])
 }

@@ -2,10 +2,10 @@ package reflectx
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,21 +44,18 @@ type compiler struct {
 	done     jsonschema.Definitions
 	nodes    map[*jsonschema.Schema]*node
 	hints    map[*jsonschema.Schema]*hint
-	fields   []*fieldState
 	samples  []sample
-	depth    int               // of the example that is being made
-	ruled    bool              // there are validate tags
-	asks     string            // a rule that only the validator knows, of the type that is being compiled
-	desc     descriptionPlace  // of the type that is being compiled
+	depth    int               // of the type that is being reflected
+	asked    bool              // there are rules that only the validator knows
+	asks     string            // one of them, of the type that is being compiled
+	secrets  bool              // there are secrets
+	place    place             // of the descriptions of the type that is being compiled
 	headers  map[string]string // the fields by lower-case header
 	within   int               // arrays and maps around the type that is being compiled
 }
 
-// A hint is what error messages and the decoder know about a value beyond its schema.
+// A hint is what the check knows about a value beyond its schema.
 type hint struct {
-	noun    string   // `a duration such as "1h30m"`; "" means that of the schema's type
-	phrases []string // what the rules demand: `starting with "a"`
-	checks  []string // rules that only the validator knows, for examples
 	t       reflect.Type
 	secret  bool
 	struct_ bool // a struct by value, in which absent members have defaults
@@ -66,36 +63,33 @@ type hint struct {
 
 // A sample is a default or an example, which is checked when the schema is complete.
 type sample struct {
-	what string
-	raw  json.RawMessage
-	f    *fieldState
+	site, what string
+	raw        json.RawMessage
+	s          *jsonschema.Schema
+	t          reflect.Type
 }
 
 // A position is a value of type t, which is not a pointer, and its schema.
 type position struct {
-	s     *jsonschema.Schema
-	t     reflect.Type
-	isKey bool // the name of a member of a map
+	s *jsonschema.Schema
+	t reflect.Type
 }
 
 // elem returns the place of the elements of a slice, an array or a map.
 func (n position) elem(dir direction) (position, bool) {
 	switch shapeOf(n.t, dir) {
 	case shapeSlice, shapeArray:
-		return position{s: n.s.Items, t: indirectAll(n.t.Elem())}, n.s.Items != nil
+		return position{n.s.Items, indirectAll(n.t.Elem())}, n.s.Items != nil
 	case shapeMap:
-		return position{s: n.s.AdditionalProperties, t: indirectAll(n.t.Elem())}, n.s.AdditionalProperties != nil
+		return position{n.s.AdditionalProperties, indirectAll(n.t.Elem())}, n.s.AdditionalProperties != nil
 	}
 	return position{}, false
 }
 
-// takesNull reports whether null is a value of the type, so that it does not count as absent.
-func (n position) takesNull(dir direction) bool {
-	switch shapeOf(n.t, dir) {
-	case shapeAny, shapeRaw, shapeCustom:
-		return n.s.Type == "" && n.s.Ref == ""
-	}
-	return false
+// isIntKey reports whether the value is the name of a member, which is a string, and an integer in Go.
+func (n position) isIntKey() bool {
+	zero := reflect.Zero(n.t)
+	return n.s.Type == "" && (zero.CanInt() || zero.CanUint())
 }
 
 // A fieldState is a field while it is being compiled.
@@ -103,16 +97,14 @@ type fieldState struct {
 	Field
 	member
 	position
-	where      string // of mistakes
-	example    json.RawMessage
-	optional   bool     // the validate tag says that it may be absent
-	conditions []string // its rules about other members, such as required_if
-	dives      int
+	optional  bool   // the validate tag says that it may be absent
+	condition string // a rule about other members, such as required_if
+	dives     int
 }
 
-// A descriptionPlace is the place of a struct without a name: the type owner and the path to the
+// A place is where the descriptions of a struct or a field are: the type owner, and the path to the
 // field in it.
-type descriptionPlace struct {
+type place struct {
 	owner reflect.Type
 	path  string
 }
@@ -120,7 +112,8 @@ type descriptionPlace struct {
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
 	c := &compiler{
 		site: site, o: o, dir: dir, validate: o.Validate, defs: map[reflect.Type]string{}, done: jsonschema.Definitions{},
-		hints: map[*jsonschema.Schema]*hint{}, nodes: map[*jsonschema.Schema]*node{}, desc: descriptionPlace{o.Owner, o.Method}, headers: map[string]string{},
+		hints: map[*jsonschema.Schema]*hint{}, nodes: map[*jsonschema.Schema]*node{}, place: place{o.Owner, o.Method},
+		headers: map[string]string{},
 	}
 	if c.validate == nil {
 		c.validate = defaultValidate()
@@ -140,16 +133,11 @@ func (c *compiler) where() string {
 }
 
 // errorf records a mistake at the field being compiled.
-func (c *compiler) errorf(format string, args ...any) { c.errorAt(c.where(), format, args...) }
-
-func (c *compiler) errorAt(site, format string, args ...any) {
-	err := &Error{Site: site, Msg: fmt.Sprintf(format, args...)}
-	for _, e := range c.errs {
-		if *e == *err {
-			return // a type that is used twice is wrong once
-		}
+func (c *compiler) errorf(format string, args ...any) {
+	err := &Error{Site: c.where(), Msg: fmt.Sprintf(format, args...)}
+	if !slices.ContainsFunc(c.errs, func(e *Error) bool { return *e == *err }) { // a type that is used twice is wrong once
+		c.errs = append(c.errs, err)
 	}
-	c.errs = append(c.errs, err)
 }
 
 func (c *compiler) hint(s *jsonschema.Schema) *hint {
@@ -161,17 +149,8 @@ func (c *compiler) hint(s *jsonschema.Schema) *hint {
 	return h
 }
 
-// phrase adds what a rule demands to the error messages about s.
-func (c *compiler) phrase(s *jsonschema.Schema, text string) {
-	h := c.hint(s)
-	h.phrases = append(h.phrases, text)
-}
-
-// note describes a rule without a keyword. "" for phrase adds nothing to error messages.
-func (c *compiler) note(s *jsonschema.Schema, phrase, sentence string) {
-	if phrase != "" {
-		c.phrase(s, phrase)
-	}
+// note adds a sentence to the description.
+func note(s *jsonschema.Schema, sentence string) {
 	s.Description = strings.TrimSpace(s.Description + " " + sentence)
 }
 
@@ -181,10 +160,10 @@ func (c *compiler) root(t reflect.Type) (*jsonschema.Schema, []Field) {
 	c.checkType(t)
 	s := &jsonschema.Schema{}
 	if len(c.errs) == 0 {
-		s = c.reflectType(t)
+		c.recovered(t, func() { s = c.reflectType(t) })
 	}
-	s.Description = c.comment(t, "")
-	fields := c.fold(position{s: s, t: t}, true)
+	s.Description = c.comment(place{owner: t})
+	fields := c.fold(position{s, t}, true)
 	if c.o.OmitDescription {
 		s.Description = ""
 	}
@@ -194,36 +173,35 @@ func (c *compiler) root(t reflect.Type) (*jsonschema.Schema, []Field) {
 	return s, fields
 }
 
+// recovered calls fn. A panic, of invopop/jsonschema or of a method of the type, is a mistake.
+func (c *compiler) recovered(t reflect.Type, fn func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.errorf("the schema of %s cannot be made: %v", typeText(t), p)
+		}
+	}()
+	fn()
+}
+
 // fold completes the schema of n, which invopop/jsonschema has made from the type alone, and returns
 // the members of the object, or of the objects in it.
 func (c *compiler) fold(n position, root bool) []Field {
 	c.checkType(n.t)
-	h := c.hint(n.s)
-	h.t, h.noun = n.t, nouns[shapeOf(n.t, c.dir)]
-	switch shapeOf(n.t, c.dir) {
-	case shapeText:
-		h.noun = "the text of a " + n.t.Name()
-	case shapeCustom:
-		if n.s.Type == "" {
-			h.noun = "a " + n.t.Name()
-		}
-	case shapeMap:
-		if n.s.PropertyNames != nil {
-			c.hint(n.s.PropertyNames).t = n.t.Key()
-		}
-	case shapeStruct:
+	c.hint(n.s).t = n.t
+	if shapeOf(n.t, c.dir) == shapeStruct {
 		return c.object(n, root)
 	}
-	if elem, ok := n.elem(c.dir); ok && c.endless(n.t) == nil {
-		c.within++
-		fields := c.fold(elem, false)
-		c.within--
-		if c.dir == forOutput && n.t.Elem().Kind() == reflect.Pointer {
-			nullable(elem.s)
-		}
-		return fields
+	elem, ok := n.elem(c.dir)
+	if !ok {
+		return nil
 	}
-	return nil
+	c.within++
+	fields := c.fold(elem, false)
+	c.within--
+	if c.dir == forOutput && n.t.Elem().Kind() == reflect.Pointer {
+		nullable(elem.s)
+	}
+	return fields
 }
 
 // nullable lets the schema of an output be null, as a nil pointer is encoded. Many clients support
@@ -244,19 +222,19 @@ func (c *compiler) object(n position, root bool) []Field {
 	}
 	c.above = append(c.above, t)
 	defer func() { c.above = c.above[:len(c.above)-1] }()
-	outer := c.desc
+	outer := c.place
 	if t.Name() != "" {
-		c.desc = descriptionPlace{owner: t}
+		c.place = place{owner: t}
 	}
-	defer func() { c.desc = outer }()
+	defer func() { c.place = outer }()
 
 	members := c.members(t)
 	props := c.properties(t, members)
 	s.Properties, s.Required, s.AdditionalProperties = jsonschema.NewProperties(), nil, jsonschema.FalseSchema
 	fields := make([]Field, 0, len(members))
 	for _, m := range members {
-		p := props[m.name]
-		if p == nil {
+		p, ok := props.Properties.Get(m.name)
+		if !ok {
 			p = &jsonschema.Schema{}
 		}
 		c.enter(m, func() {
@@ -268,8 +246,6 @@ func (c *compiler) object(n position, root bool) []Field {
 		})
 		s.Properties.Set(m.name, p)
 	}
-	c.extend(s, t)
-	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { _, ok := s.Properties.Get(name); return !ok })
 	if name := c.defs[t]; name != "" {
 		for _, f := range fields {
 			if f.Header != "" {
@@ -277,7 +253,7 @@ func (c *compiler) object(n position, root bool) []Field {
 			}
 		}
 		def := *s
-		def.Title, def.Description = "", c.comment(t, "")
+		def.Title, def.Description = "", c.comment(place{owner: t})
 		c.done[name] = &def
 		c.hints[&def] = c.hints[s]
 		if !root {
@@ -289,11 +265,23 @@ func (c *compiler) object(n position, root bool) []Field {
 
 // refer makes s a reference to the definition of t, which has the comment of t.
 func (c *compiler) refer(s *jsonschema.Schema, t reflect.Type) {
-	*s = jsonschema.Schema{Title: s.Title, Description: s.Description, Ref: "#/$defs/" + c.defName(t)}
-	if s.Description == c.comment(t, "") {
+	name := c.defs[t]
+	if name == "" { // unlike the others: a letter, a digit, '.', '-' or '_' need no escape in a reference
+		name = strings.Trim(unsafeInReference.ReplaceAllString(t.String(), "_"), "_")
+		for _, other := range c.defs {
+			if other == name {
+				name += "_" + strconv.Itoa(len(c.defs)+1)
+			}
+		}
+		c.defs[t] = name
+	}
+	*s = jsonschema.Schema{Title: s.Title, Description: s.Description, Ref: "#/$defs/" + name}
+	if s.Description == c.comment(place{owner: t}) {
 		s.Description = ""
 	}
 }
+
+var unsafeInReference = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 // enter runs fn with the field as the place of mistakes.
 func (c *compiler) enter(m member, fn func()) {
@@ -307,55 +295,47 @@ func (c *compiler) enter(m member, fn func()) {
 }
 
 // properties lets invopop/jsonschema reflect the members of t.
-func (c *compiler) properties(t reflect.Type, members []member) (props map[string]*jsonschema.Schema) {
+func (c *compiler) properties(t reflect.Type, members []member) *jsonschema.Schema {
 	fields := make([]reflect.StructField, len(members))
 	for i, m := range members {
 		tag := "json:" + strconv.Quote(m.name)
-		for _, key := range []string{"jsonschema", "jsonschema_description", "jsonschema_extras"} {
+		for _, key := range schemaTags {
 			if v, ok := m.sf.Tag.Lookup(key); ok && !isFreeText(v) {
 				tag += " " + key + ":" + strconv.Quote(v)
 			}
 		}
-		fields[i] = reflect.StructField{Name: m.sf.Name, Type: m.sf.Type, Tag: reflect.StructTag(tag)}
+		fields[i] = reflect.StructField{Name: m.sf.Name, Type: indirectAll(m.sf.Type), Tag: reflect.StructTag(tag)}
 	}
-	props = map[string]*jsonschema.Schema{}
-	defer func() {
-		if p := recover(); p != nil { // the author needs to know where
-			c.errorf("the tags of %s cannot be read: %v", typeText(t), p)
-		}
-	}()
-	s := c.reflectType(hullType, fields...)
-	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
-		props[p.Key] = p.Value
-	}
-	return props
+	s := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
+	c.recovered(t, func() { s = c.reflectType(hullType, fields...) })
+	return s
 }
 
 // field completes the schema p of a member: its type, then its tags.
 func (c *compiler) field(m member, p *jsonschema.Schema) *fieldState {
 	t := indirectAll(m.sf.Type)
-	f := &fieldState{member: m, position: position{s: p, t: t}, where: c.where()}
-	c.fields = append(c.fields, f)
+	f := &fieldState{member: m, position: position{p, t}}
 	f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
 	tag := m.sf.Tag
-	c.tagKeys(m.sf)
+	c.tagKeys(tag)
 
-	p.Description = cmp.Or(tag.Get("desc"), freeText(tag.Get("jsonschema")), p.Description, c.memberComment(m))
+	here := c.placeOf(m)
+	p.Description = cmp.Or(tag.Get("desc"), freeText(tag.Get("jsonschema")), p.Description, c.comment(here))
 	if p.Description == "" && shapeOf(t, c.dir) == shapeCustom {
-		p.Description = c.ownSchema(t).Description // which the reflector has dropped
+		c.recovered(t, func() { p.Description = c.ownSchema(t).Description }) // which the reflector has dropped
 	}
-	p.Description = cmp.Or(p.Description, c.comment(t, ""))
+	p.Description = cmp.Or(p.Description, c.comment(place{owner: t}))
 	p.Title = cmp.Or(tag.Get("title"), p.Title)
 
-	outerDesc, outerAsks := c.desc, c.asks
-	c.desc, c.asks = c.placeOf(m), ""
+	outer, outerAsks := c.place, c.asks
+	c.place, c.asks = here, ""
 	f.Fields = c.fold(f.position, false)
-	c.desc = outerDesc
+	c.place = outer
 	below := c.asks
 
-	f.Complete, f.Secret = tag.Get("complete"), c.boolTag(tag, "secret")
+	f.Complete, f.Secret = tag.Get("complete"), tag.Get("secret") == "true"
 	h := c.hint(p)
-	h.secret = f.Secret
+	h.secret, c.secrets = f.Secret, c.secrets || f.Secret
 	h.struct_ = m.sf.Type.Kind() == reflect.Struct && len(f.Fields) > 0
 	c.schemaTag(f)
 	if c.dir == forInput { // results are not validated, so their schema must not promise the rules
@@ -369,10 +349,10 @@ func (c *compiler) field(m member, p *jsonschema.Schema) *fieldState {
 	for n, ok := f.position, true; ok; n, ok = n.elem(c.dir) {
 		c.describeEnum(n)
 		if s := n.s; c.dir == forInput && s.ContentEncoding == "base64" && s.MaxLength != nil && *s.MaxLength == *encodedLen(maxBytes) {
-			c.note(s, "", "Base64, at most 1 MiB.")
+			note(s, "Base64, at most 1 MiB.")
 		}
 	}
-	c.defaultTag(f)
+	c.samplesOf(f)
 	c.presence(f)
 	c.describe(f)
 	if c.dir == forOutput && m.sf.Type.Kind() == reflect.Pointer && (!m.mayOmit || m.sf.Type.Elem().Kind() == reflect.Pointer) {
@@ -407,23 +387,23 @@ func (c *compiler) presence(f *fieldState) {
 	switch {
 	case f.Required && f.Default != nil && !c.o.Form:
 		c.errorf("the field is required and has a default, which can never be used; drop one of the two")
-	case f.Required && len(f.conditions) > 0:
-		c.errorf("the field is required, so rule %q says nothing or contradicts it; drop one of the two", f.conditions[0])
+	case f.Required && f.condition != "":
+		c.errorf("the field is required, so rule %q says nothing or contradicts it; drop one of the two", f.condition)
 	}
-	optional := f.mayOmit || f.behind || f.optional || f.sf.Type.Kind() == reflect.Pointer || f.Default != nil || len(f.conditions) > 0
+	optional := f.mayOmit || f.behind || f.optional || f.sf.Type.Kind() == reflect.Pointer || f.Default != nil || f.condition != ""
 	f.Required = f.Required || !optional
 }
 
 // describe completes the description of f.
 func (c *compiler) describe(f *fieldState) {
 	s := f.s
-	if slices.ContainsFunc(strings.Split(s.Description, "\n\n"), func(p string) bool { return strings.HasPrefix(p, "Deprecated: ") }) {
+	if strings.HasPrefix(s.Description, "Deprecated: ") || strings.Contains(s.Description, "\n\nDeprecated: ") {
 		s.Deprecated = true
 	}
 	if c.o.NoSchema {
 		limits := ""
-		if want := wantOf(s, c.hint(s), f.isKey); want != "a string" {
-			limits = " Must be " + want + "."
+		if want := wantOf(s, ""); want != "a string" {
+			limits = "Must be " + want + "."
 		}
 		if f.Default != nil {
 			limits += " Default: " + string(f.Default) + "."
@@ -431,71 +411,35 @@ func (c *compiler) describe(f *fieldState) {
 		if d := s.Description; limits != "" && d != "" && !strings.ContainsAny(d[len(d)-1:], ".!?") {
 			s.Description += "."
 		}
-		s.Description = strings.TrimSpace(s.Description + limits)
+		note(s, strings.TrimSpace(limits))
 	}
 	f.Description, f.Title = s.Description, s.Title
 	for _, e := range s.Enum {
-		f.Enum = append(f.Enum, enumText(e))
+		f.Enum = append(f.Enum, plainText(e))
 	}
 }
 
-// extend calls the method JSONSchemaExtend of the struct type t, if it has one. What it changes is
-// enforced, like the rest of the schema.
-func (c *compiler) extend(s *jsonschema.Schema, t reflect.Type) {
-	e, ok := reflect.New(t).Interface().(interface{ JSONSchemaExtend(*jsonschema.Schema) })
-	if !ok {
-		return
+// placeOf returns the place of the description of a field, and of those in its type if that has no
+// name.
+func (c *compiler) placeOf(m member) place {
+	switch {
+	case m.owner.Name() != "": // the struct, or an embedded one
+		return place{m.owner, m.sf.Name}
+	case c.place.owner == nil || c.place.path == "":
+		return place{c.place.owner, m.sf.Name}
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			c.errorf("the method JSONSchemaExtend of %s panics: %v", typeText(t), p)
-		}
-	}()
-	e.JSONSchemaExtend(s)
+	return place{c.place.owner, c.place.path + "." + m.sf.Name}
 }
 
-// defName returns the name of t in $defs: the last part of its package and the type's name, or the
-// whole path if two would be the same.
-func (c *compiler) defName(t reflect.Type) string {
-	if name := c.defs[t]; name != "" {
-		return name
-	}
-	name := safeName(t.String())
-	taken := func(name string) bool {
-		for _, other := range c.defs {
-			if other == name {
-				return true
-			}
-		}
-		return false
-	}
-	if taken(name) {
-		name = qualifiedName(t)
-	}
-	for i := 2; taken(name); i++ {
-		name = safeName(t.String()) + "_" + strconv.Itoa(i)
-	}
-	c.defs[t] = name
-	return name
-}
-
-// qualifiedName returns a name for t that no other type has, and "" for a type without a name.
-func qualifiedName(t reflect.Type) string {
-	if t.Name() == "" {
+// comment returns the doc comment at a place. Those of the standard library do not help a model.
+func (c *compiler) comment(at place) string {
+	if at.owner == nil || c.o.Descriptions == nil || at.owner.Name() == "" || at.owner.PkgPath() == "" {
 		return ""
 	}
-	return safeName(t.PkgPath() + "." + t.Name())
-}
-
-// safeName removes the characters of a Go type name that need an escape in a JSON pointer or a URI
-// fragment.
-func safeName(s string) string {
-	return strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
-			return r
-		}
-		return '_'
-	}, s), "_")
+	if _, known := knownShapes[at.owner]; known {
+		return ""
+	}
+	return strings.TrimSpace(c.o.Descriptions.Text(at.owner, at.path))
 }
 
 // publish returns the schema as compact JSON, with keywords in an order that is good to read.
@@ -507,10 +451,11 @@ func (c *compiler) publish(s *jsonschema.Schema) (json.RawMessage, error) {
 	return appendOrdered(nil, raw), nil
 }
 
-// keywordOrder is the order of keywords; others, except for $defs, follow.
+// keywordOrder is the order of keywords; others come first.
 var keywordOrder = strings.Fields(`$ref type title description const enum format pattern minLength maxLength minimum exclusiveMinimum maximum
 	exclusiveMaximum multipleOf minItems maxItems uniqueItems minProperties maxProperties contentEncoding contentMediaType
-	properties propertyNames items prefixItems required additionalProperties anyOf oneOf allOf not dependentRequired default examples deprecated`)
+	properties propertyNames items required additionalProperties anyOf oneOf allOf not default examples deprecated
+	readOnly writeOnly x-mcp-header $defs`)
 
 // appendOrdered appends a schema with its keywords, and those of the schemas in it, in order.
 func appendOrdered(dst, schema []byte) []byte {
@@ -523,25 +468,18 @@ func appendOrdered(dst, schema []byte) []byte {
 	}
 	var keywords []keyword
 	for name, value := range jsonx.Members(schema) {
-		rank := slices.Index(keywordOrder, jsonx.String(name))
-		switch {
-		case jsonx.IsString(name, "$defs"):
-			rank = len(keywordOrder) + 1
-		case rank < 0:
-			rank = len(keywordOrder)
-		}
-		keywords = append(keywords, keyword{rank, name, value})
+		keywords = append(keywords, keyword{slices.Index(keywordOrder, string(name[1:len(name)-1])), name, value})
 	}
 	slices.SortStableFunc(keywords, func(a, b keyword) int { return cmp.Compare(a.rank, b.rank) })
 	dst = append(dst, '{')
 	for _, k := range keywords {
 		dst = append(append(jsonx.AppendComma(dst), k.name...), ':')
-		switch jsonx.String(k.name) {
-		case "properties", "$defs":
+		switch string(k.name) {
+		case `"properties"`, `"$defs"`:
 			dst = jsonx.AppendEdited(dst, k.value, func(_, value []byte) []byte { return appendOrdered(nil, value) })
-		case "items", "additionalProperties", "propertyNames", "not":
+		case `"items"`, `"additionalProperties"`, `"propertyNames"`, `"not"`:
 			dst = appendOrdered(dst, k.value)
-		case "anyOf", "oneOf", "allOf", "prefixItems":
+		case `"anyOf"`, `"oneOf"`, `"allOf"`:
 			dst = append(dst, '[')
 			for one := range jsonx.Elements(k.value) {
 				dst = appendOrdered(jsonx.AppendComma(dst), one)
@@ -552,69 +490,4 @@ func appendOrdered(dst, schema []byte) []byte {
 		}
 	}
 	return append(dst, '}')
-}
-
-// judgeOnce passes a populated value to the validator, which parses the tags of all fields and runs
-// their rules, so that a rule that panics is found when the type is registered.
-func (c *compiler) judgeOnce(t reflect.Type) {
-	v := reflect.New(t)
-	populate(v.Elem(), 0)
-	defer func() {
-		if p := recover(); p != nil {
-			c.errorf("the validator does not take %s: %v", typeText(t), p)
-		}
-	}()
-	_ = c.validate.StructCtx(context.Background(), v.Interface())
-}
-
-// populate fills v with values other than zero: one element in each slice and map, and a target for
-// each pointer. depth ends types that contain themselves.
-func populate(v reflect.Value, depth int) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if depth < 8 {
-			v.Set(reflect.New(v.Type().Elem()))
-			populate(v.Elem(), depth+1)
-		}
-	case reflect.Slice:
-		if depth < 8 {
-			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-			populate(v.Index(0), depth+1)
-		}
-	case reflect.Array:
-		for i := range min(v.Len(), 1) {
-			populate(v.Index(i), depth+1)
-		}
-	case reflect.Map:
-		if depth < 8 {
-			key, elem := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			populate(key, depth+1)
-			populate(elem, depth+1)
-			v.Set(reflect.MakeMap(v.Type()))
-			v.SetMapIndex(key, elem)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				populate(v.Field(i), depth+1)
-			}
-		}
-	case reflect.String:
-		v.SetString("a")
-	case reflect.Interface:
-		if v.NumMethod() == 0 {
-			v.Set(reflect.ValueOf("a"))
-		}
-	case reflect.Bool:
-		v.SetBool(true)
-	default:
-		switch {
-		case v.CanInt():
-			v.SetInt(1)
-		case v.CanUint():
-			v.SetUint(1)
-		case v.CanFloat():
-			v.SetFloat(1)
-		}
-	}
 }

@@ -32,7 +32,6 @@ const (
 	shapeText   // UnmarshalText
 	shapeBig    // big.Int
 	shapeNumber // json.Number
-	shapeRaw    // json.RawMessage
 	shapeCustom // UnmarshalJSON or JSONSchema
 	shapeSlice
 	shapeArray
@@ -54,7 +53,7 @@ var (
 
 // knownShapes are the shapes of types of the standard library.
 var knownShapes = map[reflect.Type]shape{
-	reflect.TypeFor[time.Time](): shapeTime, durationType: shapeDuration, urlType: shapeURL, rawType: shapeRaw,
+	reflect.TypeFor[time.Time](): shapeTime, durationType: shapeDuration, urlType: shapeURL, rawType: shapeAny,
 	reflect.TypeFor[big.Int](): shapeBig, reflect.TypeFor[json.Number](): shapeNumber,
 }
 
@@ -83,6 +82,9 @@ func ownJSON(t reflect.Type, dir direction) string {
 
 // shapeOf returns the shape of t, which is not a pointer.
 func shapeOf(t reflect.Type, dir direction) shape {
+	if t == nil {
+		return shapeNone
+	}
 	if s, ok := knownShapes[t]; ok {
 		return s
 	}
@@ -129,27 +131,21 @@ func shapeOf(t reflect.Type, dir direction) shape {
 // invopop/jsonschema does not know or reads in another way than the decoder, and nil for the others.
 // Structs have no members yet.
 func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
+	if c.depth++; c.depth > maxDepth {
+		panic(typeText(t) + " contains itself; put it into a field of a struct, and let the struct contain itself")
+	}
+	defer func() { c.depth-- }()
 	t = indirectAll(t)
 	s := &jsonschema.Schema{Extras: map[string]any{}} // so that an empty schema is {} instead of true
-	if t == hullType {
-		return nil
-	}
-	if c.endless(t) != nil {
-		return s // a mistake
-	}
 	switch shapeOf(t, c.dir) {
 	case shapeBool, shapeFloat, shapeString:
 		return nil
-	case shapeSlice:
-		if t.Name() == "" {
-			return nil
+	case shapeSlice, shapeArray:
+		s.Type, s.Items = "array", c.reflectType(t.Elem())
+		if t.Kind() == reflect.Array {
+			length := uint64(t.Len())
+			s.MinItems, s.MaxItems = &length, &length
 		}
-		return c.reflectType(reflect.SliceOf(t.Elem())) // a type with a name would become a reference
-	case shapeArray:
-		if t.Name() == "" {
-			return nil
-		}
-		return c.reflectType(reflect.ArrayOf(t.Len(), t.Elem()))
 	case shapeCustom:
 		return c.ownSchema(t)
 	case shapeInt:
@@ -169,9 +165,6 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 		s.Type = "number"
 	case shapeText:
 		s.Type = "string"
-		if t.Name() == "UUID" {
-			s.Format = "uuid"
-		}
 	case shapeBytes:
 		s.Type, s.ContentEncoding = "string", "base64"
 		if c.dir == forInput {
@@ -191,10 +184,17 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 		s.Properties = jsonschema.NewProperties() // which some clients demand of an object
 		s.AdditionalProperties, s.PropertyNames = c.reflectType(t.Elem()), keySchema(t.Key(), c.dir)
 	case shapeStruct:
+		if t == hullType {
+			return nil
+		}
 		s.Type = "object"
 	}
 	return s
 }
+
+// maxDepth is how deep types may be nested. A type such as type List []List has no end, and a schema
+// has no name for it.
+const maxDepth = 64
 
 // hull stands for the struct whose fields are reflected. The reflector gets them, already flattened,
 // as AdditionalFields, since its own flattening lets an embedded field overwrite an outer one.
@@ -208,13 +208,8 @@ func (c *compiler) reflectType(t reflect.Type, fields ...reflect.StructField) *j
 		return s
 	}
 	r := jsonschema.Reflector{
-		Anonymous: true, ExpandedStruct: true, Mapper: c.mapType, Namer: qualifiedName,
-		AdditionalFields: func(t reflect.Type) []reflect.StructField {
-			if t == hullType {
-				return fields
-			}
-			return nil
-		},
+		Anonymous: true, ExpandedStruct: true, Mapper: c.mapType,
+		AdditionalFields: func(reflect.Type) []reflect.StructField { return fields },
 	}
 	s := r.ReflectFromType(t)
 	s.Version, s.Definitions = "", nil
@@ -251,68 +246,32 @@ func keySchema(t reflect.Type, dir direction) *jsonschema.Schema {
 // none. The caller may change it.
 func (c *compiler) ownSchema(t reflect.Type) *jsonschema.Schema {
 	fresh := jsonschema.Schema{Extras: map[string]any{}}
-	if !reflect.PointerTo(t).Implements(schemaMaker) {
-		return &fresh
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			c.errorf("the method JSONSchema of %s panics: %v", typeText(t), p)
+	if maker, ok := reflect.New(t).Interface().(interface{ JSONSchema() *jsonschema.Schema }); ok {
+		if own := maker.JSONSchema(); own != nil {
+			fresh = *own
+			fresh.Version, fresh.ID = "", ""
 		}
-	}()
-	if own := reflect.New(t).Interface().(interface{ JSONSchema() *jsonschema.Schema }).JSONSchema(); own != nil {
-		fresh = *own
-		fresh.Version, fresh.ID = "", ""
 	}
 	return &fresh
 }
 
-// endless returns a type in t that contains itself without a struct, as type List []List does, or
-// nil. A schema has no name for such a type.
-func (c *compiler) endless(t reflect.Type) reflect.Type {
-	var above []reflect.Type // with names, since a type without one cannot contain itself
-	for {
-		switch t.Kind() {
-		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		default:
-			return nil
-		}
-		if t.Name() != "" {
-			if slices.Contains(above, t) {
-				return t
-			}
-			above = append(above, t)
-		}
-		if t.Kind() != reflect.Pointer && ownJSON(t, c.dir) != "" {
-			return nil
-		}
-		t = t.Elem()
-	}
-}
-
 // checkType records the mistakes of a type without a JSON form.
 func (c *compiler) checkType(t reflect.Type) {
-	switch key := shapeNone; {
-	case c.endless(t) != nil:
-		c.errorf("the type %s contains itself; put it into a field of a struct, and let the struct contain itself", typeText(c.endless(t)))
+	switch sh := shapeOf(t, c.dir); {
 	case t == errorType && c.dir == forOutput:
 		c.errorf("an error has no JSON, so that its text would be lost; write a string, or hide the field with json:\"-\"")
-	case t.Kind() == reflect.Interface && shapeOf(t, c.dir) == shapeNone:
-		c.errorf("the interface %s has no JSON; take any, wrap it in a struct with the methods JSONSchema and "+
-			"UnmarshalJSON, or hide the field with json:\"-\"", typeText(t))
-	case shapeOf(t, c.dir) == shapeNone:
+	case sh == shapeNone:
 		c.errorf("the type %s has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, "+
 			"or hide the field with json:\"-\"", typeText(t))
-	case shapeOf(t, c.dir) == shapeMap:
-		if key = shapeOf(t.Key(), c.dir); !slices.Contains([]shape{shapeString, shapeText, shapeNumber, shapeInt, shapeUint}, key) {
+	case sh == shapeMap:
+		if key := shapeOf(t.Key(), c.dir); !slices.Contains([]shape{shapeString, shapeText, shapeNumber, shapeInt, shapeUint}, key) {
 			c.errorf("the type %s has keys that JSON has not; write a map with string or integer keys", typeText(t))
 		}
 	}
 }
 
 func indirectAll(t reflect.Type) reflect.Type {
-	seen := map[reflect.Type]bool{}
-	for t.Kind() == reflect.Pointer && !seen[t] {
-		seen[t] = t.Name() != ""
+	for i := 0; t.Kind() == reflect.Pointer && i < maxDepth; i++ {
 		t = t.Elem()
 	}
 	return t

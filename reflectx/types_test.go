@@ -86,7 +86,7 @@ var fixtures = []fixture{
 	row[[3]byte]("", `{"type":"array","minItems":3,"maxItems":3,"items":{"type":"integer","minimum":0,"maximum":255}}`, []string{`[1,2,255]`}, []string{`[1,2,256]`, `"AQID"`}),
 	row[[]byte]("", `{"type":"string","description":"Base64, at most 1 MiB.","pattern":"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$","maxLength":1398104,"contentEncoding":"base64"}`,
 		[]string{`""`, `"aGk="`}, []string{`"?"`, `[1]`}).but(formats),
-	row[[]byte]("max=3", `{"type":"string","description":"Must satisfy max=3.","pattern":"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$","maxLength":4,"contentEncoding":"base64"}`,
+	row[[]byte]("max=3", `{"type":"string","description":"Must be at most 3 bytes.","pattern":"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$","maxLength":4,"contentEncoding":"base64"}`,
 		[]string{`"aGkh"`}, []string{`"aGkhIQ=="`}).but(formats),
 	row[time.Duration]("", `{"type":"string","pattern":"^-?([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$"}`, []string{`"5s"`, `"-1h0m0.5s"`}, []string{"5", `"5"`}).but(formats),
 	row[time.Time]("", `{"type":"string","format":"date-time"}`, []string{`"2006-01-02T15:04:05Z"`}, []string{`"today"`}).but(formats),
@@ -124,7 +124,6 @@ func TestTypes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, f.schema, string(jsonx.Member(jsonx.Member(in.Schema(), "properties"), "a")))
 			requirePortable(t, in.Schema())
-			require.NotNil(t, in.Example())
 			schema := compileSchema(t, in.Schema())
 			for _, value := range f.takes {
 				args := `{"a":` + value + `}`
@@ -270,22 +269,16 @@ func TestFreeTextInTheJSONSchemaTagIsTheDescription(t *testing.T) {
 
 type (
 	conditional struct{}
-	anyRoot     struct{ A int }
 )
 
 func (conditional) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{If: &jsonschema.Schema{}}
 }
 func (*conditional) UnmarshalJSON([]byte) error { return nil }
-func (anyRoot) JSONSchemaExtend(s *jsonschema.Schema) {
-	s.AnyOf = []*jsonschema.Schema{{Required: []string{"A"}}}
-}
 
 func TestSchemasThatCannotBePublished(t *testing.T) {
 	_, err := reflectx.NewInput("T", fieldOf(reflect.TypeFor[conditional](), ""), reflectx.InputOptions{})
-	require.ErrorContains(t, err, `the schema has the keyword "if", which is not enforced here; leave it out`)
-	_, err = reflectx.NewInput("T", reflect.TypeFor[anyRoot](), reflectx.InputOptions{})
-	require.ErrorContains(t, err, "the schema has anyOf, oneOf, allOf or not at its root")
+	require.ErrorContains(t, err, "the schema has one of the keywords if, contains")
 }
 
 // A rule of the program that panics is found when the type is registered, however deep it stands.
@@ -308,7 +301,7 @@ func TestStrictJSON(t *testing.T) {
 		I int64  `json:"i,omitempty"`
 	}
 	in := newInput[input](t)
-	for _, args := range []string{`{"a":{"x":1,"x":2}}`, `{"s":"a","s":"b"}`, `{"S":"a"}`, `{"s":"\ud800"}`, `{"i":9223372036854775808}`, `{"i":1} x`} {
+	for _, args := range []string{`{"a":{"x":1,"x":2}}`, `{"s":"a","s":"b"}`, `{"S":"a"}`, `{"s":"\ud800"}`, `{"i":9223372036854775808}`} {
 		require.Error(t, in.Decode(t.Context(), []byte(args), reflect.New(in.Type()).Elem()), args)
 	}
 	got, err := decode[input](t, in, `{"i":9007199254740993}`)

@@ -47,9 +47,9 @@ func TestTheValidatorJudgesWhatTheSchemaAccepts(t *testing.T) {
 		`/more: unknown; known: "name", "from", "until", "seats", "legs"`,
 	}, violations[booking](t, in, `{"name":"x","from":5,"until":3,"seats":3,"legs":[{"low":2,"high":1},{"high":1}],"more":1}`))
 	require.ElementsMatch(t, []string{
-		`/until: got 3, want an integer that must be greater than from, which is 5`,
-		`/seats: got 3, want an integer that satisfies even`,
-		`/legs/0/high: got 1, want an integer that satisfies ordered`,
+		`/until: got 3, want an integer; must be greater than from`,
+		`/seats: got 3, want an integer; must satisfy even`,
+		`/legs/0/high: got 1, want an integer; must satisfy ordered`,
 	}, violations[booking](t, in, `{"name":"xy","from":5,"until":3,"seats":3,"legs":[{"low":2,"high":1}]}`))
 }
 
@@ -84,7 +84,7 @@ func TestOwnMeaningOfARule(t *testing.T) {
 	require.NoError(t, err)
 	_, err = decode[input](t, in, `{"word":"xy","zero":0}`)
 	require.NoError(t, err)
-	require.Equal(t, []string{`/word: got "yx", want a string of at most 5 characters, of letters a-z only`}, violations[input](t, in, `{"word":"yx","zero":0}`))
+	require.Equal(t, []string{`/word: got "yx", want a string of at most 5 characters, that matches ^[a-zA-Z]+$; must satisfy alpha`}, violations[input](t, in, `{"word":"yx","zero":0}`))
 }
 
 // TestRulesThatCompareMembers covers every rule that compares members: each is enforced and in the
@@ -123,30 +123,9 @@ func TestRulesOfElementsAndKeysAreDescribed(t *testing.T) {
 	require.NoError(t, err)
 	for _, want := range []string{
 		`"items":{"type":"array","items":{"type":"string","description":"Must be at least 1s."`,
-		`"propertyNames":{"description":"Must be a value that is a MAC address."},"additionalProperties":{"type":"string","description":"Must be a value that is a network such as \"10.0.0.0/8\"."}`,
-		`"propertyNames":{"description":"Must be an integer of at least 1.","pattern":"^(0|-?[1-9][0-9]*)$"}`,
+		`"propertyNames":{"description":"Must satisfy mac."},"additionalProperties":{"type":"string","description":"Must satisfy cidr."}`,
+		`"propertyNames":{"description":"Must be at least 1.","pattern":"^(0|-?[1-9][0-9]*)$"}`,
 	} {
 		require.Contains(t, string(in.Schema()), want)
-	}
-}
-
-func TestUniqueOfElementsThatCannotBeComparedIsAMistake(t *testing.T) {
-	type element struct {
-		Tags []string `json:"tags"`
-		Any  any      `json:"any"`
-	}
-	for want, typ := range map[string]reflect.Type{
-		`T, field A: rule "unique" does not fit []interface {}, whose elements cannot be compared`: reflect.TypeFor[struct {
-			A []any `json:"a" validate:"unique"`
-		}](),
-		`T, field A: rule "unique=Tags" does not fit []reflectx_test.element, whose elements cannot be compared`: reflect.TypeFor[struct {
-			A []element `json:"a" validate:"unique=Tags"`
-		}](),
-		`T, field A: rule "unique=Any" does not fit []reflectx_test.element, whose elements cannot be compared`: reflect.TypeFor[struct {
-			A []element `json:"a" validate:"unique=Any"`
-		}](),
-	} {
-		_, err := reflectx.NewInput("T", typ, reflectx.InputOptions{})
-		require.EqualError(t, err, want)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"reflect"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/invopop/jsonschema"
@@ -21,8 +23,6 @@ import (
 type ArgumentError struct {
 	// Violations is never empty. It has the order of the arguments, followed by missing members.
 	Violations []Violation
-	// Example is an arguments object that would have been accepted, or nil if none is known.
-	Example json.RawMessage
 
 	more int    // number of violations that are left out
 	what string // name of the values in messages; "" means arguments
@@ -50,58 +50,42 @@ func (v Violation) String() string { return v.text("arguments") }
 
 // text is like String, with whole as the name of all the values.
 func (v Violation) text(whole string) string {
-	var b strings.Builder
-	if v.Pointer == "" {
-		b.WriteString(whole)
-	} else {
-		b.WriteString(v.Pointer)
-	}
+	text := cmp.Or(v.Pointer, whole)
 	switch {
 	case v.Want == "":
-		b.WriteString(": unknown")
+		text += ": unknown"
 	case v.Got == "":
-		b.WriteString(": missing, want " + v.Want)
+		text += ": missing, want " + v.Want
 	default:
-		b.WriteString(": got " + v.Got + ", want " + v.Want)
+		text += ": got " + v.Got + ", want " + v.Want
 	}
 	if v.Hint != "" {
-		b.WriteString("; " + v.Hint)
+		text += "; " + v.Hint
 	}
-	return b.String()
+	return text
 }
 
-// Error returns a first line, one line per violation, and the example if there is one.
+// Error returns a first line, and one line per violation.
 func (e *ArgumentError) Error() string {
-	var b strings.Builder
 	what := cmp.Or(e.what, "arguments")
-	if n := len(e.Violations) + e.more; n == 1 {
-		b.WriteString("1 problem with the " + what + ":")
-	} else {
-		b.WriteString(strconv.Itoa(n) + " problems with the " + what + ":")
-	}
+	lines := []string{countOf(uint64(len(e.Violations)+e.more), "problem") + " with the " + what + ":"}
 	for _, v := range e.Violations {
-		b.WriteByte('\n')
-		b.WriteString(v.text(what))
+		lines = append(lines, v.text(what))
 	}
 	if e.more > 0 {
-		b.WriteString("\nand " + strconv.Itoa(e.more) + " more")
+		lines = append(lines, "and "+strconv.Itoa(e.more)+" more")
 	}
-	if e.Example != nil {
-		b.WriteString("\nExample: ")
-		b.Write(e.Example)
-	}
-	return b.String()
+	return strings.Join(lines, "\n")
 }
 
 // Add adds a violation: the part of value that path leads to is not what is wanted. path holds the
 // names of members and the indexes of elements.
 func (e *ArgumentError) Add(value json.RawMessage, path []string, want string) {
-	var pointer []byte
+	part := []byte(value)
 	for _, token := range path {
-		pointer = appendPointer(append(pointer, '/'), token)
-		value = child(value, token)
+		part = child(part, token)
 	}
-	e.add(Violation{Pointer: string(pointer), Got: shorten(value), Want: want})
+	e.add(Violation{Pointer: pointerTo(path), Got: shorten(part), Want: want})
 }
 
 func (e *ArgumentError) add(v Violation) {
@@ -112,13 +96,17 @@ func (e *ArgumentError) add(v Violation) {
 	e.Violations = append(e.Violations, v)
 }
 
-// appendPointer escapes one part of a JSON pointer (RFC 6901 section 3).
-func appendPointer(dst []byte, name string) []byte {
-	return append(dst, strings.NewReplacer("~", "~0", "/", "~1").Replace(name)...)
+// pointerTo returns the JSON pointer (RFC 6901) of a path.
+func pointerTo(path []string) string {
+	var b strings.Builder
+	for _, token := range path {
+		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(token))
+	}
+	return b.String()
 }
 
 // child returns the member or element of value that a token of a JSON pointer names.
-func child(value json.RawMessage, token string) json.RawMessage {
+func child(value []byte, token string) []byte {
 	if jsonx.Kind(value) != '[' {
 		return jsonx.Member(value, token)
 	}
@@ -138,10 +126,7 @@ const gotLimit = 80
 
 // shorten returns raw as a violation shows it.
 func shorten(raw []byte) string {
-	if len(raw) > 4096 {
-		raw = raw[:4096]
-	}
-	s := strings.Join(strings.Fields(string(raw)), " ")
+	s := strings.Join(strings.Fields(string(raw[:min(len(raw), 4096)])), " ")
 	if len(s) <= gotLimit {
 		return s
 	}
@@ -152,34 +137,49 @@ func shorten(raw []byte) string {
 	return s[:cut] + "…"
 }
 
-// unknownHint suggests the name that was meant, or else lists all known names.
+// unknownHint suggests the name that was meant, or else lists the known names.
 func unknownHint(name string, known []string) string {
+	const limit = 12 // a longer list costs the model more than it helps
+	quoted := make([]string, 0, limit+1)
+	for _, k := range known[:min(len(known), limit)] {
+		quoted = append(quoted, quoteJSON(k))
+	}
+	if len(known) > limit {
+		quoted = append(quoted, "…")
+	}
 	if k := nearest.Of(name, known); k != "" {
 		return "did you mean " + quoteJSON(k) + "?"
 	}
-	if len(known) == 0 {
-		return "there are none"
-	}
-	const limit = 12 // a longer list costs the model more than it helps
-	quoted := make([]string, 0, limit+1)
-	for i, k := range known {
-		if i == limit {
-			quoted = append(quoted, "…")
-			break
-		}
-		quoted = append(quoted, quoteJSON(k))
-	}
-	return "known: " + strings.Join(quoted, ", ")
+	return "known: " + cmp.Or(strings.Join(quoted, ", "), "none")
 }
 
-func quoteJSON(s string) string {
-	return string(jsonx.AppendString(nil, s))
+func quoteJSON(s string) string { return string(jsonx.AppendString(nil, s)) }
+
+// A format is a value of the keyword format that is enforced; others are for the reader.
+type format struct {
+	noun  string
+	valid func(string) bool
 }
 
-// nouns are what values are called, where the type of the schema says too little.
-var nouns = map[shape]string{
-	shapeTime: `a date-time such as "2006-01-02T15:04:05Z"`, shapeDuration: `a duration such as "1h30m"`,
-	shapeURL: `an absolute URL such as "https://example.com/"`,
+var formats = map[string]format{
+	"email":         {"an email address", satisfies("email")},
+	"uuid":          {"a UUID", satisfies("uuid_rfc4122")},
+	"hostname":      {"a host name", satisfies("hostname_rfc1123")},
+	"ipv4":          {"an IPv4 address", func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() }},
+	"ipv6":          {"an IPv6 address", func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is6() && a.Zone() == "" }},
+	"uri":           {`an absolute URL such as "https://example.com/"`, func(s string) bool { u, err := url.Parse(s); return err == nil && u.IsAbs() }},
+	"uri-reference": {"a URL", func(s string) bool { _, err := url.Parse(s); return err == nil }},
+	"date":          {`a date such as "2006-01-02"`, isTime(time.DateOnly)},
+	"date-time":     {`a date-time such as "2006-01-02T15:04:05Z"`, isTime(time.RFC3339)},
+}
+
+// satisfies returns whether a string satisfies a rule of the validator.
+func satisfies(rule string) func(string) bool {
+	return func(s string) bool { return defaultValidate().Var(s, rule) == nil }
+}
+
+func isTime(layout string) func(string) bool {
+	return func(s string) bool { _, err := time.Parse(layout, s); return err == nil }
 }
 
 // typeNouns are what values are called by the type of their schema.
@@ -188,62 +188,96 @@ var typeNouns = map[string]string{
 	"object": "an object", "null": "null",
 }
 
-// wantOf returns the allowed values of s, for error messages: "an integer between 1 and 50".
-func wantOf(s *jsonschema.Schema, h *hint, isKey bool) string {
-	var want string
+// wantOf returns the values that s allows, for error messages: "an integer between 1 and 50". noun
+// is what they are called; "" means by their schema.
+func wantOf(s *jsonschema.Schema, noun string) string {
+	if options := slices.Concat(s.AnyOf, s.OneOf); len(options) > 0 {
+		words := make([]string, len(options))
+		for i, one := range options {
+			words[i] = wantOf(one, "")
+		}
+		noun = cmp.Or(noun, joinWords(words, "or"))
+	}
+	pattern := s.Pattern
 	switch {
-	case len(s.Enum) > 0 && s.Const == nil:
-		return enumWant(s.Enum)
-	case isKey && h.t != nil && h.t.Kind() != reflect.String:
-		want = "an integer as name"
-	case isKey:
-		want = "a name"
 	case s.Const != nil:
 		return jsonText(s.Const)
+	case len(s.Enum) > 0:
+		return oneOf(s.Enum)
 	case s.ContentEncoding == "base64":
-		want = "a base64 string"
-	case len(s.AnyOf)+len(s.OneOf) > 0 && h.noun == "":
-		words := make([]string, 0, len(s.AnyOf)+len(s.OneOf))
-		for _, one := range slices.Concat(s.AnyOf, s.OneOf) {
-			words = append(words, wantOf(one, &hint{}, false))
-		}
-		want = joinWords(words, "or")
-	default:
-		want = cmp.Or(h.noun, typeNouns[s.Type], "a value")
+		noun, pattern = "a base64 string", ""
+	case pattern == durationPattern:
+		noun, pattern = `a duration such as "1h30m"`, ""
 	}
-	parts := append(bounds(s), h.phrases...)
-	if len(h.phrases) == 0 && h.noun == "" && !isKey { // the keywords come from elsewhere than a rule
-		if s.Pattern != "" && s.ContentEncoding == "" {
-			parts = append(parts, "that matches "+s.Pattern)
-		}
-		if s.Format != "" {
-			parts = append(parts, formatPhrase(s.Format))
+	parts := []string{}
+	add := func(words string, value string) {
+		if value != "" {
+			parts = append(parts, words+value)
 		}
 	}
-	if len(parts) > 0 {
-		want += " " + strings.Join(parts, ", ")
+	if low, high := string(s.Minimum), string(s.Maximum); low != "" && high != "" {
+		add("between ", low+" and "+high)
+	} else {
+		add("of at least ", low)
+		add("of at most ", high)
 	}
-	return want
+	add("greater than ", string(s.ExclusiveMinimum))
+	add("less than ", string(s.ExclusiveMaximum))
+	add("that is a multiple of ", string(s.MultipleOf))
+	if s.ContentEncoding == "" {
+		add("of ", countBetween(s.MinLength, s.MaxLength, "character"))
+	} else if s.MaxLength != nil && *s.MaxLength == *encodedLen(maxBytes) {
+		add("of at most ", "1 MiB")
+	} else if s.MaxLength != nil {
+		add("of at most ", countOf(*s.MaxLength/4*3, "byte"))
+	}
+	add("of ", countBetween(s.MinItems, s.MaxItems, "element"))
+	add("of ", countBetween(s.MinProperties, s.MaxProperties, "member"))
+	if s.UniqueItems {
+		add("without ", "equal elements")
+	}
+	add("that matches ", pattern)
+	for _, all := range append([]*jsonschema.Schema{{Not: s.Not}}, s.AllOf...) {
+		switch not := all.Not; {
+		case not == nil:
+			add("that matches ", all.Pattern)
+		case not.Const != nil:
+			add("other than ", jsonText(not.Const))
+		case len(not.Enum) > 0:
+			add("other than ", oneOf(not.Enum))
+		default:
+			add("that does not match ", cmp.Or(not.Pattern, not.Type))
+		}
+	}
+	noun = cmp.Or(noun, formats[s.Format].noun, typeNouns[s.Type], "a value")
+	return strings.TrimSpace(noun + " " + strings.Join(parts, ", "))
 }
 
-func formatPhrase(format string) string {
-	for _, tag := range []string{"email", "url", "uri", "uuid", "hostname", "ipv4", "ipv6"} {
-		if textRules[tag].format == format {
-			return textRules[tag].phrase
-		}
+// countOf returns "1 character" or "2 characters".
+func countOf(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	return "of the format " + format
+	return strconv.FormatUint(n, 10) + " " + what + "s"
 }
 
-func enumText(e any) string {
-	text := jsonText(e)
-	if jsonx.Kind([]byte(text)) == '"' {
-		return jsonx.String([]byte(text))
+// countBetween returns "2 to 5 characters", "at least 2 characters" and so on, and "" without limits.
+func countBetween(low, high *uint64, what string) string {
+	switch {
+	case low == nil && high == nil:
+		return ""
+	case high == nil:
+		return "at least " + countOf(*low, what)
+	case low == nil || *low == 0 && *high > 0:
+		return "at most " + countOf(*high, what)
+	case *low == *high:
+		return "exactly " + countOf(*low, what)
 	}
-	return text
+	return fmt.Sprintf("%d to %s", *low, countOf(*high, what))
 }
 
-func enumWant(values []any) string {
+// oneOf returns `one of "a", "b" or "c"`.
+func oneOf(values []any) string {
 	words := make([]string, len(values))
 	for i, v := range values {
 		words[i] = jsonText(v)
@@ -260,57 +294,13 @@ func jsonText(v any) string {
 	return string(raw)
 }
 
-// bounds describes the limits of a schema: "between 1 and 50", "of at least 2 characters".
-func bounds(s *jsonschema.Schema) []string {
-	var out []string
-	if s.Minimum != "" && s.Maximum != "" && s.ExclusiveMinimum == "" && s.ExclusiveMaximum == "" {
-		out = append(out, "between "+string(s.Minimum)+" and "+string(s.Maximum))
-	} else {
-		for _, bound := range []struct {
-			text  string
-			value json.Number
-		}{{"of at least ", s.Minimum}, {"greater than ", s.ExclusiveMinimum}, {"of at most ", s.Maximum}, {"less than ", s.ExclusiveMaximum}} {
-			if bound.value != "" {
-				out = append(out, bound.text+string(bound.value))
-			}
-		}
+// plainText returns a value of a schema as text.
+func plainText(v any) string {
+	text := jsonText(v)
+	if jsonx.Kind([]byte(text)) == '"' {
+		return jsonx.String([]byte(text))
 	}
-	if s.MultipleOf != "" {
-		out = append(out, "that is a multiple of "+string(s.MultipleOf))
-	}
-	if s.ContentEncoding == "" {
-		out = append(out, count(s.MinLength, s.MaxLength, "character")...)
-	} else if s.MaxLength != nil && *s.MaxLength == *encodedLen(maxBytes) {
-		out = append(out, "of at most 1 MiB")
-	} else if s.MaxLength != nil {
-		out = append(out, "of at most "+strconv.FormatUint(*s.MaxLength/4*3, 10)+" bytes")
-	}
-	out = append(out, count(s.MinItems, s.MaxItems, "element")...)
-	out = append(out, count(s.MinProperties, s.MaxProperties, "member")...)
-	if s.UniqueItems {
-		out = append(out, "without equal elements")
-	}
-	return out
-}
-
-func count(low, high *uint64, what string) []string {
-	plural := func(n uint64) string {
-		if n == 1 {
-			return "1 " + what
-		}
-		return strconv.FormatUint(n, 10) + " " + what + "s"
-	}
-	switch {
-	case low == nil && high == nil:
-		return nil
-	case high == nil:
-		return []string{"of at least " + plural(*low)}
-	case low == nil || *low == 0 && *high > 0:
-		return []string{"of at most " + plural(*high)}
-	case *low == *high:
-		return []string{"of exactly " + plural(*low)}
-	}
-	return []string{fmt.Sprintf("of %d to %s", *low, plural(*high))}
+	return text
 }
 
 // joinWords returns "a, b or c".
@@ -319,90 +309,4 @@ func joinWords(words []string, last string) string {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
-}
-
-// describeEnum describes the constants of a named type in the description of an input. They do not
-// restrict the values, since constants are often units or well-known examples; with the rules oneof
-// and enum, it describes the allowed values, which the schema lists.
-func (c *compiler) describeEnum(n position) {
-	if c.dir == forOutput || c.o.Descriptions == nil || n.s.Const != nil || n.t.PkgPath() == "" || n.t.Name() == "" {
-		return
-	}
-	sh := shapeOf(n.t, c.dir)
-	if !slices.Contains([]shape{shapeString, shapeInt, shapeUint, shapeFloat, shapeBool}, sh) && len(n.s.Enum) == 0 {
-		return
-	}
-	var lines, seen []string
-	for _, e := range c.o.Descriptions.Enum(n.t) {
-		listed := slices.ContainsFunc(n.s.Enum, func(v any) bool { return jsonText(v) == e.JSON })
-		text := strings.Join(strings.Fields(e.Text), " ")
-		switch {
-		case slices.Contains(seen, e.JSON), !fitsType(n.s.Type, e.JSON), len(n.s.Enum) > 0 && !listed:
-			continue
-		case strings.EqualFold(strings.Trim(text, ".!"), strings.Trim(e.JSON, `"`)): // says nothing more
-			text = ""
-		}
-		seen = append(seen, e.JSON)
-		if text != "" {
-			lines = append(lines, e.JSON+": "+text)
-		} else if len(n.s.Enum) == 0 {
-			lines = append(lines, e.JSON)
-		}
-	}
-	n.s.Description = strings.TrimSpace(n.s.Description + "\n" + strings.Join(lines, "\n"))
-}
-
-// fitsType reports whether the JSON of a constant has the type of its schema.
-func fitsType(typ, raw string) bool {
-	if !jsonx.Valid([]byte(raw)) {
-		return false
-	}
-	switch jsonx.Kind([]byte(raw)) {
-	case '"':
-		return typ == "string"
-	case 't', 'f':
-		return typ == "boolean"
-	case '0':
-		return typ == "integer" || typ == "number"
-	}
-	return false
-}
-
-// enumRule folds the rule enum: the value is one of those that the method Values of its type
-// returns, or one of the constants of its type.
-func (c *compiler) enumRule(n position) {
-	switch {
-	case n.t.Name() == "" || n.t.PkgPath() == "":
-		c.errorf("rule \"enum\" does not fit a %s; it is for a named type with constants", typeText(n.t))
-		return
-	case len(n.s.Enum) > 0:
-		c.errorf("the rules \"oneof\" and \"enum\" both list values; drop one of them")
-		return
-	}
-	var values []string // as JSON
-	if m, ok := reflect.PointerTo(n.t).MethodByName("Values"); ok && m.Type.NumIn() == 1 && m.Type.NumOut() == 1 && m.Type.Out(0) == reflect.SliceOf(n.t) {
-		list := reflect.New(n.t).MethodByName("Values").Call(nil)[0]
-		for i := range list.Len() {
-			values = append(values, jsonText(list.Index(i).Interface()))
-		}
-	} else if c.o.Descriptions != nil {
-		for _, e := range c.o.Descriptions.Enum(n.t) {
-			values = append(values, e.JSON)
-		}
-	}
-	for i, raw := range values {
-		switch {
-		case n.isKey:
-			n.s.Enum = append(n.s.Enum, enumText(json.RawMessage(raw)))
-		case !fitsType(n.s.Type, raw) || slices.Contains(values[:i], raw):
-		case n.s.Type == "string":
-			n.s.Enum = append(n.s.Enum, jsonx.String([]byte(raw)))
-		default:
-			n.s.Enum = append(n.s.Enum, json.RawMessage(raw))
-		}
-	}
-	if len(n.s.Enum) == 0 {
-		c.errorf("rule \"enum\": the constants of %s are not known, since the program runs without its source; run \"mcpkit gen\" in its package, "+
-			"give the type a method Values() []%s, or list the values with oneof", n.t, n.t.Name())
-	}
 }
