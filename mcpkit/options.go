@@ -224,7 +224,7 @@ func Repair() Option {
 }
 
 // Validator sets the validator that enforces the validate tags. It may have rules of its own.
-// Validator registers the rule enum on it, unless v has one.
+// Validator registers the rule enum on it, which is that of the schema.
 func Validator(v *validator.Validate) Option {
 	return newOption(func(c *config) error { c.validate = v; return reflectx.RegisterRules(v) })
 }

@@ -370,7 +370,7 @@ func TestHandlersOfTheProgramsOwnMethods(t *testing.T) {
 	}))
 	require.Equal(t, "4", member(t, modern(t, srv).result("example.com/double", `{"n":2}`), "n"))
 	require.Equal(t, `{"n":4}`, legacy(t, srv, protocol.V20250326).result("example.com/double", `{"n":2}`))
-	require.EqualError(t, modern(t, srv).fails("example.com/double", `{"n":"x"}`), "1 problem with the params:\n/n: got \"x\", want an integer\nExample: {\"n\":1} (code -32602)")
+	require.EqualError(t, modern(t, srv).fails("example.com/double", `{"n":"x"}`), "1 problem with the params:\n/n: got \"x\", want an integer (code -32602)")
 	require.EqualError(t, modern(t, srv).fails("example.com/double", `{"n":-1}`), "n is negative (code -32603)")
 
 	noop := func(context.Context, params) (double, error) { return double{}, nil }

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -321,35 +320,6 @@ func callSurface(t *testing.T, p *peer, name, args string) calledTool {
 	var r calledTool
 	require.NoError(t, json.Unmarshal([]byte(p.result("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, args))), &r))
 	return r
-}
-
-// The server accepts the examples of its input schemas, and its results fit their output schemas.
-func TestToolsTakeTheirOwnExamples(t *testing.T) {
-	p := modern(t, newServer(t, &surface{}))
-	_, tools := surfaceTools(t, p)
-	var tried []string
-	for _, tool := range tools {
-		example := "{}"
-		refused := callSurface(t, p, tool.Name, `{"no such argument":1}`)
-		require.True(t, refused.IsError, tool.Name)
-		if _, after, ok := strings.Cut(refused.Content[0].Text, "\nExample: "); ok {
-			example = after
-			tried = append(tried, tool.Name)
-		}
-		instance, err := jsonschema.UnmarshalJSON(strings.NewReader(example))
-		require.NoError(t, err, "%s: %s", tool.Name, example)
-		require.NoError(t, compileSchema(t, tool.InputSchema).Validate(instance), "%s: %s", tool.Name, example)
-
-		r := callSurface(t, p, tool.Name, example)
-		require.False(t, r.IsError, "%s with %s: %v", tool.Name, example, r.Content)
-		if tool.OutputSchema != nil {
-			output, err := jsonschema.UnmarshalJSON(bytes.NewReader(r.StructuredContent))
-			require.NoError(t, err)
-			require.NoError(t, compileSchema(t, tool.OutputSchema).Validate(output), "%s returned %s", tool.Name, r.StructuredContent)
-		}
-	}
-	slices.Sort(tried)
-	require.Equal(t, []string{"count", "everything", "exactly", "grow", "page", "sum", "table", "when", "whole"}, tried)
 }
 
 // Numbers arrive exactly as they were sent, and a zero does not count as absent.

@@ -22,10 +22,10 @@ func TestPresenceRuleMessages(t *testing.T) {
 		Seed int    `json:"seed" validate:"required_without_all=User Path"`
 	}
 	in := newInput[input](t)
-	require.Equal(t, []string{`/path: missing, want a string; required if kind file`, `/pass: missing, want a string; required with user`},
+	require.Equal(t, []string{`/path: missing, want a string; required if kind is file`, `/pass: missing, want a string; required with user`},
 		violations[input](t, in, `{"kind":"file","user":"u"}`))
 	require.Equal(t, []string{`/url: got "u", want a string; excluded with path`}, violations[input](t, in, `{"kind":"file","path":"p","url":"u"}`))
-	require.Equal(t, []string{`/url: missing, want a string; required unless kind file`, `/seed: missing, want an integer; required without all user path`}, violations[input](t, in, `{}`))
+	require.Equal(t, []string{`/url: missing, want a string; required unless kind is file`, `/seed: missing, want an integer; required without all user path`}, violations[input](t, in, `{}`))
 }
 
 func FuzzDecode(f *testing.F) {

@@ -62,7 +62,7 @@ func TestNullForAnOptionalFieldCountsAsAbsent(t *testing.T) {
 	require.Nil(t, got.Pointer)
 	require.Nil(t, got.Maybe)
 
-	require.Equal(t, []string{`/if: missing, want a string; required if plain 5`}, violations[presenceInput](t, in, `{"plain":5,`+rest+`,"if":null}`))
+	require.Equal(t, []string{`/if: missing, want a string; required if plain is 5`}, violations[presenceInput](t, in, `{"plain":5,`+rest+`,"if":null}`))
 	_, err = decode[presenceInput](t, in, `{"plain":1,`+rest+`,"empty":null,"without":"x"}`)
 	require.NoError(t, err, "a rule about another member sees null as absent")
 	require.Equal(t, []string{`/empty: got 1, want the name only once`}, violations[presenceInput](t, in, `{"plain":1,`+rest+`,"empty":null,"empty":1}`))

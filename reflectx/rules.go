@@ -121,7 +121,7 @@ func (r rule) others() (names []string) {
 }
 
 // says returns what a rule without a keyword demands of a value of type t: "Must be greater than
-// from", "Required if kind file", "Must satisfy credit_card". parent is the struct around it.
+// from", "Required if kind is file", "Must satisfy credit_card". parent is the struct around it.
 func (r rule) says(parent, t reflect.Type) string {
 	words := splitWords(r.param)
 	for i, word := range words {
@@ -132,6 +132,12 @@ func (r rule) says(parent, t reflect.Type) string {
 	param := strings.Join(words, " ")
 	comparison := comparisons[cmp.Or(r.fieldRule(), r.tag)].text
 	switch {
+	case strings.HasSuffix(r.tag, "_if"), strings.HasSuffix(r.tag, "_unless"):
+		for i := range words {
+			words[i] += []string{" is", " and"}[i%2]
+		}
+		param = strings.TrimSuffix(strings.Join(words, " "), " and")
+		fallthrough
 	case r.conditional():
 		return strings.ToUpper(r.tag[:1]) + strings.ReplaceAll(r.tag[1:], "_", " ") + " " + param
 	case comparison == "":
@@ -224,6 +230,8 @@ func (c *compiler) rule(f *fieldState, n position, r rule) {
 	case !c.known(r):
 	case r.tag == "skip_unless":
 		c.errorf("rule %q switches others off by the value of another field, which no schema says; check that in the method", r.text)
+	case strings.Contains(r.text, "|"):
+		c.leave(f, n, r)
 	case r.tag == "enum":
 		c.enumRule(n)
 	case r.tag == "oneof":

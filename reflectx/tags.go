@@ -54,10 +54,15 @@ var otherTags = []string{"bson", "envDefault"}
 
 var tagKey = regexp.MustCompile(`([^\s":]+):"(?:[^"\\]|\\.)*"`)
 
-// tagKeys records keys that look like a misspelt key of this package.
+// tagKeys records keys that are there twice, and those that look like a misspelt key of this package.
 func (c *compiler) tagKeys(tag reflect.StructTag) {
+	seen := map[string]bool{}
 	for _, match := range tagKey.FindAllStringSubmatch(string(tag), -1) {
 		key := match[1]
+		if seen[key] {
+			c.errorf("the tag has the key %q twice; only the first counts, so write it once", key)
+		}
+		seen[key] = true
 		if slices.ContainsFunc(fieldTags, func(t FieldTag) bool { return t.Key == key }) || slices.Contains(otherTags, key) {
 			continue
 		}

@@ -3,7 +3,6 @@ package form_test
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,29 +38,6 @@ func TestAnswersAreValidatedAsByAJSONSchemaValidator(t *testing.T) {
 		for _, content := range contents {
 			want := reference.Validate(json.RawMessage(content)) == nil
 			require.Equal(t, want, form.Check(schema, json.RawMessage(content)) == nil, "%s: %s", field, content)
-		}
-	}
-}
-
-func TestFormatsOfFormsAreThoseOfJSONSchema(t *testing.T) {
-	texts := []string{
-		"", "a", "a@b", "a@b.c", "a.b@c.de", ".a@b.c", "a.@b.c", "a..b@c.d", "a b@c.d", `"a b"@c.d`, `"a"b"@c.d`, `"a\b"@c.d`, `"`, `"@c.d`, `""@c.d`, "a@", "@b", "a@b@c.d", "ä@b.c", "a@ä.c", "a@b-.c", "a@-b.c", "a@b_c.d", "a@b.",
-		"a@b..", "a@[127.0.0.1]", "a@[127.0.0]", "a@[127.0.0.01]", "a@[IPv6:::1]", "a@[IPv6:::ffff:1.2.3.4]", "a@[IPv6:1]", "a@[::1]", "a@[]", "a@[", strings.Repeat("a", 64) + "@b.c", strings.Repeat("a", 65) + "@b.c",
-		"a@" + strings.Repeat("b", 63), "a@" + strings.Repeat("b", 64), "a@" + strings.Repeat("b.", 126), "a@" + strings.Repeat("b.", 127), "+@b.c", "a%b@c.d", "a,b@c.d", "a:b@c.d",
-		"https://example.com", "https://example.com/a b", "/a", "a:b", "mailto:a@b.c", "http://[::1]/", "http://[::1%25a]/", "http://[v1]/", "http://::1/", "http://a:b/", "http://a:1/", "://", "a b:c", "%", "http://%zz", "//a/b", "urn:a:b", "HTTP://A", "http://[::ffff:1.2.3.4]/",
-		"2024-02-29", "2023-02-29", "2024-2-9", "24-02-09", "2024-02-09x", "0000-01-01", "2024-13-01", "2024-00-10",
-		"2024-02-29T00:00:00Z", "2024-02-29t00:00:00z", "2024-02-29 00:00:00Z", "2024-02-29T24:00:00Z", "2024-02-29T23:59:60Z", "2024-02-29T23:59:61Z", "2024-02-29T22:59:60Z", "2024-03-01T00:59:60+01:00", "2024-02-29T15:59:60-08:00", "2024-02-29T23:59:60+01:00",
-		"2024-02-29T00:00:00", "2024-02-29T00:00Z", "2024-02-29T00:00:00.5Z", "2024-02-29T00:00:00.Z", "2024-02-29T00:00:00,5Z", "2024-02-29T1:00:00Z", "2024-02-29T1:00:00.0Z", "2024-02-29T00:00:00+24:00", "2024-02-29T00:00:00+23:59", "2024-02-29T00:00:00+01:60", "2024-02-29T00:00:00-24:30", "2024-02-29T00:00:00+01:5",
-		"2024-02-29T00:00:00-00:00", "2024-02-29T00:00:00+0100", "2024-02-29T00:00:00.123456789012Z", "2023-02-29T00:00:00Z", "2024-02-29T00:00:00ZZ", "2024-02-29T00:60:00Z", "2024-02-29T23:59:60.5Z",
-	}
-	for _, format := range []string{"email", "uri", "date", "date-time"} {
-		schema := json.RawMessage(`{"type":"object","properties":{"f":{"type":"string","format":"` + format + `"}}}`)
-		reference, err := rawschema.Compile(schema)
-		require.NoError(t, err)
-		for _, text := range texts {
-			content, err := json.Marshal(map[string]string{"f": text})
-			require.NoError(t, err)
-			require.Equal(t, reference.Validate(content) == nil, form.Check(schema, content) == nil, "%s %q", format, text)
 		}
 	}
 }
