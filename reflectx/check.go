@@ -132,10 +132,10 @@ func (k *checker) value(n *node, raw []byte) {
 	if k.wrong() > known {
 		return
 	}
-	if !n.holds(raw) {
-		k.violate(n, raw, n.want+"; must fit in "+n.t.String())
-	} else if !n.obeys(raw) {
+	if !n.obeys(raw) {
 		k.violate(n, raw, n.want)
+	} else if !n.holds(raw) {
+		k.violate(n, raw, n.want+"; must fit in "+n.t.String())
 	}
 }
 

@@ -242,10 +242,10 @@ func (n *node) undecoded(err error, b []byte) (wrong ArgumentError) {
 	switch {
 	case !jsonx.Valid(b):
 		want = "each name only once"
-	case n.kind == 0 && n.extra == nil:
-		want += " with numbers between -1.8e308 and 1.8e308"
 	case n.t != nil && n.t.PkgPath() != "":
 		want += " that " + n.t.String() + " can read"
+	case n.kind == 0:
+		want += " with numbers between -1.8e308 and 1.8e308"
 	}
 	wrong.add(Violation{Pointer: pointer, Got: n.got(raw, secret), Want: want})
 	return wrong
