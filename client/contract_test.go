@@ -2,22 +2,20 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"errors"
-	"net/http"
-	"sync/atomic"
-	"testing/synctest"
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -126,10 +124,6 @@ var endpoints = []endpoint{
 		s := httptest.NewServer(sse.NewHandler(h, &sse.Options{Logger: slog.New(slog.DiscardHandler)}))
 		return client.HTTPSSE(s.URL), dying(t, s)
 	}},
-	{"unix", true, func(t *testing.T, h transport.Handler) (any, func()) {
-		ours := &cutter{path: serveUnix(t, h, nil)}
-		return client.Connect(ours.connect), ours.cut
-	}},
 	{"stream", true, func(t *testing.T, h transport.Handler) (any, func()) {
 		ours, theirs := net.Pipe()
 		over := make(chan error, 1)
@@ -149,28 +143,6 @@ func dying(t *testing.T, s *httptest.Server) func() {
 		s.Close()
 	})
 	return die
-}
-
-// A cutter connects to a socket, and can cut the connection.
-type cutter struct {
-	path string
-	mu   sync.Mutex
-	conn net.Conn // guarded by mu
-}
-
-func (c *cutter) connect(ctx context.Context) (io.ReadWriteCloser, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", c.path)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conn = conn
-	return conn, err
-}
-
-func (c *cutter) cut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_ = c.conn.Close()
 }
 
 // onEveryEnd runs a test on every transport, in the newest legacy and the newest modern version

@@ -8,16 +8,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	ws "github.com/coder/websocket"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -44,7 +40,6 @@ type stage struct {
 var stages = []stage{
 	{name: "memory", modern: true, deaf: true, raise: onMemory},
 	{name: "stream", modern: true, raise: onStream},
-	{name: "stdio", modern: true, raise: onStdio},
 	{name: "websocket", modern: true, raise: onWebSocket},
 	{name: "sse", raise: onSSE},
 	{name: "http", modern: true, raise: onHTTP},
@@ -140,66 +135,6 @@ func onStream(t *testing.T, p *puppet, _ protocol.Version) any {
 	ours, theirs := net.Pipe()
 	p.playLines(t, theirs)
 	return ours
-}
-
-// stringsVariable names the socket between a puppet in a child process and the test.
-const stringsVariable = "MCPKIT_CLIENT_TEST_STRINGS"
-
-func init() {
-	children["puppet"] = func() int {
-		conn, err := net.Dial("unix", os.Getenv(stringsVariable))
-		if err != nil {
-			return 1
-		}
-		go func() {
-			_, _ = io.Copy(os.Stdout, conn)
-			os.Exit(0) // the test has closed the socket
-		}()
-		_, _ = io.Copy(conn, os.Stdin)
-		return 0
-	}
-}
-
-func onStdio(t *testing.T, p *puppet, _ protocol.Version) any {
-	dir, err := os.MkdirTemp("", "mcp") // t.TempDir may be too long for the path of a socket
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
-	path := filepath.Join(dir, "strings")
-	listener, err := net.Listen("unix", path)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	var (
-		playing sync.WaitGroup
-		held    net.Conn
-	)
-	t.Cleanup(playing.Wait)
-	t.Cleanup(func() {
-		_ = listener.Close()
-		if held != nil {
-			_ = held.Close()
-		}
-	})
-	ready := make(chan struct{})
-	playing.Go(func() {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		held = conn
-		close(ready)
-		lines := bufio.NewReader(conn)
-		p.listen(func() ([]byte, error) { return lines.ReadBytes('\n') })
-	})
-	var mu sync.Mutex
-	p.say = func(text string) {
-		<-ready
-		mu.Lock()
-		defer mu.Unlock()
-		_, _ = io.WriteString(held, text+"\n")
-	}
-	target := child("puppet")
-	target.Env = append(target.Env, stringsVariable+"="+path)
-	return target
 }
 
 func onWebSocket(t *testing.T, p *puppet, _ protocol.Version) any {
