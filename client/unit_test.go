@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -226,6 +227,30 @@ func (l *later) ServeRPC(_ context.Context, req *jsonrpc.Request, _ transport.Pe
 	}
 	l.rounds--
 	return &jsonrpc.Response{ID: req.ID, Result: json.RawMessage(`{"resultType":"input_required","requestState":""}`)}
+}
+
+// A pager answers every request for a list with a large page, after which others follow.
+type pager struct{ pages int }
+
+func (p *pager) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if req.IsNotification() || req.Method == protocol.MethodDiscover {
+		return (&later{}).ServeRPC(ctx, req, peer)
+	}
+	p.pages++
+	page := fmt.Sprintf(`{"tools":[],"nextCursor":"%d","x":"%s"}`, p.pages, strings.Repeat("x", maxListBytes/3))
+	return &jsonrpc.Response{ID: req.ID, Result: json.RawMessage(page)}
+}
+
+func TestTheBytesOfAListAreLimited(t *testing.T) {
+	p := &pager{}
+	c, err := Dial(t.Context(), p)
+	require.NoError(t, err)
+	var last error
+	for _, last = range c.Tools(t.Context()) {
+	}
+	require.EqualError(t, last, "client: tools/list: the list is larger than 67108864 bytes")
+	require.Equal(t, 3, p.pages)
+	require.NoError(t, c.Close())
 }
 
 func TestRetriesBackOff(t *testing.T) {
