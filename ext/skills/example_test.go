@@ -26,7 +26,7 @@ func ExampleFS() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(skill.URI(), skill.Description())
+		fmt.Println(skill.URI, skill.Description)
 	}
 	// Output: skill://brew/SKILL.md Brews tea
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,26 +36,14 @@ var embedded = func() fs.FS {
 type Team struct {
 	_ struct {
 		CheckMessage mcpkit.Tool `hints:"readonly" params:"message"`
-		OnDuty       mcpkit.Skip // is not a tool
 	}
-	today func() time.Time
 }
 
 // CheckMessage reports whether a commit message is short enough.
 func (*Team) CheckMessage(message string) bool { return len(message) <= 72 }
 
-// OnDuty returns the text of a skill, which differs from day to day.
-func (t *Team) OnDuty(context.Context) (string, error) {
-	who := []string{"Ada", "Grace", "Barbara"}[t.today().YearDay()%3]
-	return "Ask " + who + " before you deploy.\n", nil
-}
-
-// newLibrary returns the skills of the team: those of a folder, and one that a method makes.
-func newLibrary(t *Team) *skills.Library {
-	return skills.Join(
-		skills.FS(embedded, skills.Dir("skills")),
-		skills.Func("deploy", "Deploy to production. Says who is on duty.", t.OnDuty),
-	)
+func newTeam() (*mcpkit.Server, error) {
+	return mcpkit.New(&Team{}, skills.FS(embedded, skills.Dir("skills")))
 }
 
 // docs:end library
@@ -69,16 +56,15 @@ func load(ctx context.Context, c *client.Client, name, file string) (instruction
 		if err != nil {
 			return "", "", err
 		}
-		if skill.Name() != name {
+		if skill.Name != name {
 			continue
 		}
-		// Here a host asks the user for approval: skill.Files() is what the user approves.
-		loaded, err := skill.Load(ctx)
-		if err != nil {
+		// Here a host asks the user for approval: skill.Files is what the user approves.
+		if instructions, err = skill.Load(ctx); err != nil {
 			return "", "", err
 		}
-		read, err := loaded.Read(ctx, file)
-		return loaded.Text(), string(read), err
+		read, err := skill.Read(ctx, file)
+		return instructions, string(read), err
 	}
 	return "", "", os.ErrNotExist
 }
@@ -86,8 +72,7 @@ func load(ctx context.Context, c *client.Client, name, file string) (instruction
 // docs:end load
 
 func TestSkillsOfTheTeam(t *testing.T) {
-	team := &Team{today: func() time.Time { return time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC) }}
-	srv, err := mcpkit.New(team, newLibrary(team), mcpkit.Name("team", "1.0.0"))
+	srv, err := newTeam()
 	require.NoError(t, err)
 	c, err := client.Dial(t.Context(), srv)
 	require.NoError(t, err)
@@ -96,13 +81,6 @@ func TestSkillsOfTheTeam(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, instructions, "# Commit messages")
 	require.Contains(t, style, "72 characters")
-
-	deploy, err := skillsclient.Get(t.Context(), c, "skill://deploy/SKILL.md")
-	require.NoError(t, err)
-	require.True(t, deploy.Dynamic())
-	loaded, err := deploy.Load(t.Context())
-	require.NoError(t, err)
-	require.Contains(t, loaded.Text(), "Ask Ada before you deploy.")
 }
 
 func TestSkillsOfAFolderAreReloaded(t *testing.T) {
@@ -130,28 +108,19 @@ func TestSkillsOfAFolderAreReloaded(t *testing.T) {
 	require.NoError(t, library.Reload())
 	s, err := skillsclient.Get(t.Context(), c, "skill://deploy/SKILL.md")
 	require.NoError(t, err)
-	loaded, err := s.Load(t.Context())
+	text, err := s.Load(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, loaded.Text(), "Second.")
+	require.Contains(t, text, "Second.")
 }
 
 func TestSkillsForStaff(t *testing.T) {
 	// docs:begin scopes
-	library := skills.Join(
-		skills.FS(embedded, skills.Dir("skills")),
-		skills.FS(embedded, skills.Dir("skills"), skills.Prefix("staff"), skills.Scopes("staff")),
-	)
+	library := skills.FS(embedded, skills.Dir("skills"), skills.Scopes("staff"))
 	srv, err := mcpkit.New(&Team{}, library, mcpkit.Authenticated())
 	// docs:end scopes
 	require.NoError(t, err)
-	for _, test := range []struct {
-		principal *oauth.Principal
-		want      int
-	}{{nil, 1}, {&oauth.Principal{Subject: "ann"}, 1}, {&oauth.Principal{Subject: "bob", Scopes: []string{"staff"}}, 2}} {
-		ctx := t.Context()
-		if test.principal != nil {
-			ctx = oauth.NewContext(ctx, test.principal)
-		}
+	for scope, want := range map[string]int{"guests": 0, "staff": 1} {
+		ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann", Scopes: []string{scope}})
 		c, err := client.Dial(ctx, srv)
 		require.NoError(t, err)
 		n := 0
@@ -160,6 +129,6 @@ func TestSkillsForStaff(t *testing.T) {
 			n++
 		}
 		require.NoError(t, c.Close())
-		require.Equal(t, test.want, n)
+		require.Equal(t, want, n)
 	}
 }

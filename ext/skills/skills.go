@@ -10,19 +10,18 @@
 // the digest and the size of each file, and read a file when they need it. Package skillsclient is
 // the side of the client.
 //
-// New finds what is wrong with a skill, and [Library.Reload] refuses it: front matter that is
-// missing or that parsers read differently, a name that is not that of the directory, symbolic
-// links, and more files or bytes than hosts accept. Files and directories whose names begin with a
-// dot are not served.
+// New finds what is wrong with a skill, and [Library.Reload] refuses it: front matter that is missing
+// or not valid, a name that is not that of the directory, symbolic links, and more files or bytes
+// than hosts accept. Files and directories whose names begin with a dot are not served.
 package skills
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -35,107 +34,50 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// A Library is a set of skills, made by [FS], [Func] or [Join]. It is an option of [mcpkit.New] and
-// [mcpkit.Serve]. A server has one Library; several servers may have the same.
+// A Library is a set of skills, made by [FS]. It is an option of [mcpkit.New] and [mcpkit.Serve]. A
+// server has one Library; several servers may have the same.
 //
 // A Library keeps its files in memory. It is safe for concurrent use.
 type Library struct {
 	mcpkit.Option
-	sources []*source
-	items   mcpkit.ItemSet
-
-	mu sync.Mutex // held while the library loads
-
-	// Held while the contents and the resources of the servers are replaced together, so that
-	// methods do not check the scopes of the old ones and show the new ones.
-	swap sync.RWMutex
-	held *contents // nil until a server is made; guarded by swap, and changed with mu held
-}
-
-// A source is one FS or Func.
-type source struct {
 	fsys   fs.FS
 	dir    string
-	prefix string
 	scopes []string
+	items  mcpkit.ItemSet
 
-	// Of Func; fsys is nil.
-	name, description string
-	text              func(context.Context) (string, error)
+	mu     sync.RWMutex
+	skills *contents // nil until a server is made; guarded by mu
 }
 
-// An FSOption configures [FS]. Every [Option] is one.
-type FSOption interface{ fs(*source) }
-
-// An Option configures [FS] and [Func]. A value that is not allowed is an error of [mcpkit.New].
-type Option interface {
-	FSOption
-	option()
-}
-
-type fsOption func(*source)
-
-func (o fsOption) fs(s *source) { o(s) }
-
-type option struct{ fsOption }
-
-func (option) option() {}
+// An Option configures [FS].
+type Option func(*Library)
 
 // Dir is the directory of the file system whose skills are served. The default is its root. It is
 // not part of the skills' URIs.
-func Dir(name string) FSOption { return fsOption(func(s *source) { s.dir = path.Clean(name) }) }
-
-// Prefix begins the URIs of the skills: skill://acme/billing/refunds/SKILL.md with the prefix
-// "acme/billing".
-func Prefix(path string) Option { return option{func(s *source) { s.prefix = path }} }
+func Dir(name string) Option { return func(l *Library) { l.dir = path.Clean(name) } }
 
 // Scopes are what a caller needs for the skills. For others they do not exist. Scopes need
 // [mcpkit.Authenticated] or [mcpkit.TrustLocal].
-func Scopes(scopes ...string) Option { return option{func(s *source) { s.scopes = scopes }} }
+func Scopes(scopes ...string) Option { return func(l *Library) { l.scopes = scopes } }
 
-// FS returns the skills of a file system: each directory with a file SKILL.md is one, and so is its
-// root. Skills may contain skills.
+// FS returns the skills of a file system: each directory with a file SKILL.md is one. Skills may
+// contain skills.
 //
 // An embed.FS cannot change. For another file system call [Library.Reload]. If others may write to
 // a directory, use the FS of an [os.Root] instead of os.DirFS: it cannot be led out of the
 // directory by a symbolic link that appears while the files are read.
-func FS(fsys fs.FS, opts ...FSOption) *Library {
-	s := &source{fsys: fsys, dir: "."}
+func FS(fsys fs.FS, opts ...Option) *Library {
+	l := &Library{fsys: fsys, dir: "."}
 	for _, o := range opts {
-		o.fs(s)
+		o(l)
 	}
-	return newLibrary(s)
-}
-
-// Func returns one skill whose instructions, the text below the front matter, come from a function:
-// a method of a service, for instance. It is called when the skill is read, and [mcpkit.CallFrom]
-// returns the call. Clients cannot check the text, and some decline such skills.
-func Func(name, description string, text func(ctx context.Context) (string, error), opts ...Option) *Library {
-	s := &source{name: name, description: description, text: text}
-	for _, o := range opts {
-		o.fs(s)
-	}
-	return newLibrary(s)
-}
-
-// Join returns the skills of all libraries as one. Reload it instead of its parts.
-func Join(libraries ...*Library) *Library {
-	var sources []*source
-	for _, l := range libraries {
-		sources = append(sources, l.sources...)
-	}
-	return newLibrary(sources...)
-}
-
-func newLibrary(sources ...*source) *Library {
-	l := &Library{sources: sources}
 	l.Option = mcpkit.Extend(mcpkit.Extension{
 		ID:       skillmd.ID,
 		Settings: map[string]bool{"directoryRead": true},
 		Methods: []*mcpkit.Method{
 			mcpkit.NewMethod(skillmd.MethodList, l.list),
 			mcpkit.NewMethod(skillmd.MethodGet, l.get),
-			mcpkit.NewMethod(skillmd.MethodReadDir, l.readDir),
+			mcpkit.NewMethod("resources/directory/read", l.readDir),
 		},
 		Items: &l.items,
 		Check: l.loadOnce,
@@ -147,10 +89,11 @@ func newLibrary(sources ...*source) *Library {
 func (l *Library) loadOnce() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held != nil {
+	if l.skills != nil {
 		return nil
 	}
-	return l.load()
+	_, err := l.load()
+	return err
 }
 
 // Reload reads all files again. If a skill has a fault, or a server refuses one, nothing changes,
@@ -158,111 +101,81 @@ func (l *Library) loadOnce() error {
 // changed, if any has, and subscribers of the files that did.
 func (l *Library) Reload() error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.load()
-}
-
-// load replaces the contents. The caller holds mu.
-func (l *Library) load() error {
-	next, err := read(l.sources)
-	if err != nil {
-		return err
-	}
-	old := l.held
-	changed := next.changes(old)
-	if old != nil && len(changed) == 0 {
-		return nil
-	}
-	if err := l.replace(next); err != nil {
-		return err
-	}
+	changed, err := l.load()
+	l.mu.Unlock()
 	for _, uri := range changed {
 		l.items.ResourceUpdated(uri)
 	}
-	return nil
+	return err
 }
 
-// replace makes next the contents. Clients that are notified of the change, and ask at once, wait.
-func (l *Library) replace(next *contents) error {
-	l.swap.Lock()
-	defer l.swap.Unlock()
-	if err := l.items.Replace(next.items()...); err != nil {
-		return err
+// load replaces the skills, and returns the URIs of the files that have changed. The caller holds mu,
+// so clients that are notified and ask at once wait.
+func (l *Library) load() (changed []string, err error) {
+	next, err := l.read()
+	if err != nil {
+		return nil, err
 	}
-	l.held = next
-	return nil
+	changed = next.changes(l.skills)
+	if len(changed) == 0 {
+		return nil, nil
+	}
+	if err := l.items.Replace(next.items(l.scopes)...); err != nil {
+		return nil, err
+	}
+	l.skills = next
+	return changed, nil
 }
 
-// maxPage limits the entries of a page, in bytes. An entry is never split.
-const maxPage = 1 << 20
+func (l *Library) current() *contents {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.skills
+}
 
-// maxPageItems limits the entries of a page.
-const maxPageItems = 100
-
-// cursorPrefix marks the cursors of this package.
-const cursorPrefix = "skills:"
-
-// page returns the items after the cursor that fit on one page, and the next cursor. Items are
-// sorted by key.
-func page[T any](items []T, cursor *string, key func(T) string, size func(T) int) ([]T, *string, error) {
-	if cursor != nil {
-		text, err := base64.RawURLEncoding.DecodeString(*cursor)
-		after, ok := strings.CutPrefix(string(text), cursorPrefix)
-		if err != nil || !ok {
-			return nil, nil, invalid("cursor %q is not one that this server gave", *cursor)
-		}
-		at, found := slices.BinarySearchFunc(items, after, func(item T, after string) int { return strings.Compare(key(item), after) })
-		if found {
-			at++
-		}
-		items = items[at:]
+func (l *Library) cache() protocol.Cache {
+	scope := protocol.CachePublic
+	if len(l.scopes) > 0 {
+		scope = protocol.CachePrivate
 	}
-	bytes := 0
-	for i, item := range items {
-		if bytes += size(item); i > 0 && (i == maxPageItems || bytes > maxPage) {
-			return items[:i], new(base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + key(items[i-1])))), nil
-		}
-	}
-	return items, nil, nil
+	return protocol.Cache{TTLMs: new(int64(0)), CacheScope: scope}
 }
 
 func invalid(format string, args ...any) error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, format, args...)
 }
 
+// pageSize is how many skills a page of skills/list has.
+const pageSize = 50
+
 type listParams struct {
-	Cursor *string `json:"cursor,omitempty"`
+	Cursor string `json:"cursor,omitempty"` // the URI of the last skill of the page before
 }
 
 type listResult struct {
 	Skills     []skillmd.Entry `json:"skills"`
-	NextCursor *string         `json:"nextCursor,omitzero"`
+	NextCursor string          `json:"nextCursor,omitempty"`
 	protocol.Cache
 }
 
 // list answers skills/list.
 func (l *Library) list(ctx context.Context, p listParams) (*listResult, error) {
-	l.swap.RLock()
-	defer l.swap.RUnlock()
-	call, held := mcpkit.CallFrom(ctx), l.held
-	visible := slices.DeleteFunc(slices.Clone(held.skills), func(s *skill) bool { return !call.CanRead(s.URI) })
-	shown, next, err := page(visible, p.Cursor, func(s *skill) string { return s.URI }, func(s *skill) int { return s.bytes })
-	if err != nil {
-		return nil, err
-	}
-	result := &listResult{Skills: make([]skillmd.Entry, len(shown)), NextCursor: next, Cache: held.cache}
-	for i, s := range shown {
-		result.Skills[i] = s.Entry
+	call := mcpkit.CallFrom(ctx)
+	result := &listResult{Skills: []skillmd.Entry{}, Cache: l.cache()}
+	for _, s := range l.current().skills {
+		if s.URI <= p.Cursor || !call.CanRead(s.URI) {
+			continue
+		}
+		if len(result.Skills) == pageSize {
+			result.NextCursor = result.Skills[pageSize-1].URI
+			break
+		}
+		result.Skills = append(result.Skills, s)
 	}
 	return result, nil
 }
 
 type uriParams struct {
-	URI    string  `json:"uri" validate:"required"`
-	Cursor *string `json:"cursor,omitempty"`
-}
-
-type getParams struct {
 	URI string `json:"uri" validate:"required"`
 }
 
@@ -272,101 +185,74 @@ type getResult struct {
 }
 
 // get answers skills/get.
-func (l *Library) get(ctx context.Context, p getParams) (*getResult, error) {
-	l.swap.RLock()
-	defer l.swap.RUnlock()
-	held := l.held
-	at, found := slices.BinarySearchFunc(held.skills, p.URI, func(s *skill, uri string) int { return strings.Compare(s.URI, uri) })
+func (l *Library) get(ctx context.Context, p uriParams) (*getResult, error) {
+	skills := l.current().skills
+	at, found := slices.BinarySearchFunc(skills, p.URI, func(s skillmd.Entry, uri string) int {
+		return strings.Compare(s.URI, uri)
+	})
 	if !found || !mcpkit.CallFrom(ctx).CanRead(p.URI) {
 		return nil, invalid("there is no skill %q", p.URI)
 	}
-	return &getResult{Skill: held.skills[at].Entry, Cache: held.cache}, nil
+	return &getResult{Skill: skills[at], Cache: l.cache()}, nil
 }
 
-// readDir answers resources/directory/read.
+// readDir answers resources/directory/read with all children of the directory.
 func (l *Library) readDir(ctx context.Context, p uriParams) (*protocol.ListResourcesResult, error) {
-	l.swap.RLock()
-	defer l.swap.RUnlock()
-	call, held := mcpkit.CallFrom(ctx), l.held
-	var children []child
-	for _, c := range held.directories[p.URI] {
-		if slices.ContainsFunc(c.files, call.CanRead) {
-			children = append(children, c)
+	call, files := mcpkit.CallFrom(ctx), l.current().files
+	result := &protocol.ListResourcesResult{Cache: l.cache()}
+	last := "" // the directory that was added last
+	for _, uri := range slices.Sorted(maps.Keys(files)) {
+		below, inside := strings.CutPrefix(uri, p.URI+"/")
+		if !inside || p.URI == "skill:/" || !call.CanRead(uri) {
+			continue
+		}
+		name, _, deeper := strings.Cut(below, "/")
+		switch dir := p.URI + "/" + name; {
+		case !deeper:
+			result.Resources = append(result.Resources, files[uri].resource)
+		case dir != last:
+			last = dir
+			name, _ = url.PathUnescape(name) // escape made it
+			result.Resources = append(result.Resources, protocol.Resource{URI: dir, Name: name, MIMEType: "inode/directory"})
 		}
 	}
-	if children == nil {
+	if result.Resources == nil {
 		return nil, invalid("%q is not a directory", p.URI)
-	}
-	shown, next, err := page(children, p.Cursor, func(c child) string { return c.resource.URI }, func(c child) int { return len(c.resource.Description) + 200 })
-	if err != nil {
-		return nil, err
-	}
-	result := &protocol.ListResourcesResult{NextCursor: next, Cache: held.cache}
-	for _, c := range shown {
-		result.Resources = append(result.Resources, c.resource)
 	}
 	return result, nil
 }
 
 // contents are the skills of a library at one time. They never change.
 type contents struct {
-	skills      []*skill // sorted by URI
-	files       map[string]*file
-	directories map[string][]child // by URI; children are sorted by URI
-	cache       protocol.Cache
-}
-
-// A skill is an entry with its size.
-type skill struct {
-	skillmd.Entry
-	bytes int // of the entry as JSON
+	skills []skillmd.Entry  // sorted by URI
+	files  map[string]*file // by URI
 }
 
 // A file is a resource.
 type file struct {
-	source   *source
 	resource protocol.Resource
 	contents []byte
-	text     func(context.Context) (string, error) // of a dynamic skill; contents are its front matter
-	listed   bool
 	digest   string
+	main     bool // it is the SKILL.md of a skill, which resources/list shows
 }
 
-// A child is a file or directory in a directory.
-type child struct {
-	resource protocol.Resource
-	files    []string // the URI of one file of each source that is the child or is in it
-}
-
-// items returns the resources of the contents.
-func (c *contents) items() []mcpkit.Item {
+// items returns the resources.
+func (c *contents) items(scopes []string) []mcpkit.Item {
 	var items []mcpkit.Item
 	for _, uri := range slices.Sorted(maps.Keys(c.files)) {
-		items = append(items, c.files[uri].item())
+		items = append(items, c.files[uri].item(scopes))
 	}
 	return items
 }
 
-func (f *file) item() mcpkit.Item {
-	var read any
-	switch {
-	case f.text != nil:
-		read = func(ctx context.Context) (string, error) {
-			text, err := f.text(ctx)
-			return string(f.contents) + text, err
-		}
-	case utf8.Valid(f.contents):
-		text := string(f.contents)
-		read = func() string { return text }
-	default:
-		read = func() []byte { return f.contents }
+func (f *file) item(scopes []string) mcpkit.Item {
+	var read any = func() []byte { return f.contents }
+	if utf8.Valid(f.contents) {
+		read = func() string { return string(f.contents) }
 	}
 	r := mcpkit.NewResource(f.resource.URI, f.resource.Name, read).
-		Desc(f.resource.Description).MIME(f.resource.MIMEType).Scopes(f.source.scopes...)
-	if f.resource.Size != nil {
-		r.Size(*f.resource.Size)
-	}
-	if !f.listed {
+		Desc(f.resource.Description).MIME(f.resource.MIMEType).Size(*f.resource.Size).Scopes(scopes...)
+	if !f.main {
 		r.Hidden()
 	}
 	return r
@@ -392,22 +278,172 @@ func (c *contents) changes(old *contents) []string {
 	return changed
 }
 
-// read reads all skills of the sources, or returns all of their faults.
-func read(sources []*source) (*contents, error) {
-	r := &reader{contents: &contents{files: map[string]*file{}, directories: map[string][]child{}}}
-	for _, s := range sources {
-		r.read(s)
+// read reads all skills, or returns all of their faults.
+func (l *Library) read() (*contents, error) {
+	if l.fsys == nil {
+		return nil, errors.New("skills: the file system is nil")
 	}
-	if len(r.skills) == 0 && r.faults == nil {
-		r.fault("there are no skills; a skill is a directory with a file SKILL.md")
+	info, err := fs.Stat(l.fsys, l.dir)
+	if err != nil {
+		return nil, fmt.Errorf("skills: %w", err)
 	}
-	if r.faults != nil {
-		return nil, errors.Join(r.faults...)
+	if !info.IsDir() {
+		return nil, fmt.Errorf("skills: %s: not a directory", l.dir)
 	}
-	return r.finish(), nil
+	root, err := fs.Sub(l.fsys, l.dir)
+	if err != nil {
+		return nil, fmt.Errorf("skills: %w", err)
+	}
+	paths, faults := walk(root)
+	c := &contents{files: map[string]*file{}}
+	for _, p := range paths {
+		if path.Base(p) != skillmd.FileName {
+			continue
+		}
+		if err := c.addSkill(root, path.Dir(p), paths); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if len(c.skills) == 0 && faults == nil {
+		faults = []error{errors.New("there are no skills; a skill is a directory with a file " + skillmd.FileName)}
+	}
+	if faults != nil {
+		for i, fault := range faults {
+			faults[i] = fmt.Errorf("skills: %w", fault)
+		}
+		return nil, errors.Join(faults...)
+	}
+	slices.SortFunc(c.skills, func(a, b skillmd.Entry) int { return strings.Compare(a.URI, b.URI) })
+	return c, nil
 }
 
-// fault notes what is wrong.
-func (r *reader) fault(format string, args ...any) {
-	r.faults = append(r.faults, fmt.Errorf("skills: "+format, args...))
+// walk returns the paths of all files in lexical order, and what is wrong with others.
+func walk(root fs.FS) (paths []string, faults []error) {
+	fault := func(p, text string) { faults = append(faults, fmt.Errorf("%s: %s", p, text)) }
+	err := fs.WalkDir(root, ".", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case p == ".":
+		case strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case d.IsDir():
+		case d.Type()&fs.ModeSymlink != 0:
+			fault(p, "a symbolic link; skills have only files and directories")
+		case !d.Type().IsRegular():
+			fault(p, "neither a file nor a directory")
+		case strings.EqualFold(d.Name(), skillmd.FileName) && d.Name() != skillmd.FileName:
+			fault(p, "the name is "+skillmd.FileName+", in capital letters")
+		case strings.Contains(p, `\`):
+			fault(p, "the path has a backslash, which is a slash on Windows")
+		default:
+			paths = append(paths, p)
+		}
+		return nil
+	})
+	if err != nil {
+		faults = append(faults, err)
+	}
+	return paths, faults
+}
+
+// addSkill adds the skill in a directory, with all files in it.
+func (c *contents) addSkill(root fs.FS, dir string, paths []string) error {
+	main := path.Join(dir, skillmd.FileName)
+	if dir == "." {
+		return fmt.Errorf("%s: it is in the root; a skill is a directory with its name", main)
+	}
+	e := skillmd.Entry{URI: uriOf(main)}
+	total := int64(0)
+	for _, p := range paths {
+		if !strings.HasPrefix(p, dir+"/") {
+			continue
+		}
+		f, err := c.addFile(root, p)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+		e.Files = append(e.Files, skillmd.File{URI: f.resource.URI, Digest: f.digest, Size: *f.resource.Size})
+		if len(e.Files) > skillmd.MaxFiles {
+			return fmt.Errorf("%s: more than %d files, which is what hosts accept in a skill", dir, skillmd.MaxFiles)
+		}
+		if total += *f.resource.Size; total > skillmd.MaxBytes {
+			return fmt.Errorf("%s: more than %d bytes, which is what hosts accept in a skill", dir, skillmd.MaxBytes)
+		}
+	}
+	f := c.files[e.URI]
+	meta, err := skillmd.Parse(f.contents)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", main, err)
+	case path.Base(dir) != meta.Name:
+		return fmt.Errorf("%s: the name %q is not that of the directory, %q", main, meta.Name, path.Base(dir))
+	}
+	f.main, f.resource.Name, f.resource.Description = true, meta.Name, meta.Description
+	e.FrontMatter = meta.JSON
+	c.skills = append(c.skills, e)
+	return nil
+}
+
+// addFile reads a file. One in a skill within a skill is read once.
+func (c *contents) addFile(root fs.FS, p string) (*file, error) {
+	uri := uriOf(p)
+	if f := c.files[uri]; f != nil {
+		return f, nil
+	}
+	info, err := fs.Stat(root, p)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > skillmd.MaxBytes {
+		return nil, fmt.Errorf("more than %d bytes, which is what hosts accept in a skill", skillmd.MaxBytes)
+	}
+	text, err := fs.ReadFile(root, p)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{contents: text, digest: skillmd.Digest(text), resource: protocol.Resource{
+		URI: uri, Name: path.Base(p), MIMEType: mimeOf(p, text), Size: new(int64(len(text))),
+	}}
+	c.files[uri] = f
+	return f, nil
+}
+
+// uriOf returns the URI of a file. Everything but unreserved characters (RFC 3986) and slashes is
+// percent-encoded, so that the first segment is a valid host.
+func uriOf(p string) string {
+	var b strings.Builder
+	b.WriteString("skill://")
+	for _, c := range []byte(p) {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~/", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// mimeTypes are the media types of files that skills have often. They do not depend on the machine,
+// as those of package mime do.
+var mimeTypes = map[string]string{
+	".md": "text/markdown", ".txt": "text/plain", ".csv": "text/csv", ".html": "text/html", ".css": "text/css",
+	".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml",
+	".xml": "application/xml", ".toml": "application/toml", ".sql": "application/sql",
+	".py": "text/x-python", ".sh": "application/x-sh", ".js": "text/javascript", ".ts": "text/plain", ".go": "text/x-go",
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
+	".svg": "image/svg+xml", ".pdf": "application/pdf", ".zip": "application/zip",
+}
+
+// mimeOf returns the media type of a file.
+func mimeOf(p string, contents []byte) string {
+	if known := mimeTypes[strings.ToLower(path.Ext(p))]; known != "" {
+		return known
+	}
+	if utf8.Valid(contents) {
+		return "text/plain"
+	}
+	return "application/octet-stream"
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -109,22 +110,21 @@ func TestSkillsAreListedWithDigestsAndSizes(t *testing.T) {
 
 func TestDirectoriesListTheirChildren(t *testing.T) {
 	c := dial(t, serve(t, skills.FS(files(
-		"top/pdf/SKILL.md", skillMD("pdf"),
-		"top/pdf/a b/über.md", "x",
-		"top/pdf/a b/data.bin", "\xff\x00",
-	), skills.Dir("./top/"), skills.Prefix("acme/docs"))))
+		"top/acme/pdf/SKILL.md", skillMD("pdf"),
+		"top/acme/pdf/a b/über.md", "x",
+		"top/acme/pdf/a b/data.bin", "\xff\x00",
+	), skills.Dir("./top/"))))
 	read := func(uri string) string {
 		return ask(t, c, "resources/directory/read", fmt.Sprintf(`{"uri":%q}`, uri))
 	}
-	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[{"uri":"skill://acme/docs","name":"docs","mimeType":"inode/directory"}]}`, read("skill://acme"))
-	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[{"uri":"skill://acme/docs/pdf","name":"pdf","mimeType":"inode/directory"}]}`, read("skill://acme/docs"))
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[{"uri":"skill://acme/pdf","name":"pdf","mimeType":"inode/directory"}]}`, read("skill://acme"))
 	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[
-		{"uri":"skill://acme/docs/pdf/SKILL.md","name":"pdf","description":"Does pdf","mimeType":"text/markdown","size":48},
-		{"uri":"skill://acme/docs/pdf/a%20b","name":"a b","mimeType":"inode/directory"}]}`, read("skill://acme/docs/pdf"))
+		{"uri":"skill://acme/pdf/SKILL.md","name":"pdf","description":"Does pdf","mimeType":"text/markdown","size":48},
+		{"uri":"skill://acme/pdf/a%20b","name":"a b","mimeType":"inode/directory"}]}`, read("skill://acme/pdf"))
 	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[
-		{"uri":"skill://acme/docs/pdf/a%20b/%C3%BCber.md","name":"über.md","mimeType":"text/markdown","size":1},
-		{"uri":"skill://acme/docs/pdf/a%20b/data.bin","name":"data.bin","mimeType":"application/octet-stream","size":2}]}`, read("skill://acme/docs/pdf/a%20b"))
-	for _, uri := range []string{"skill://acme/docs/pdf/SKILL.md", "skill://acme/docs/pdf/", "skill://nobody", "skill:/", "skill://"} {
+		{"uri":"skill://acme/pdf/a%20b/%C3%BCber.md","name":"über.md","mimeType":"text/markdown","size":1},
+		{"uri":"skill://acme/pdf/a%20b/data.bin","name":"data.bin","mimeType":"application/octet-stream","size":2}]}`, read("skill://acme/pdf/a%20b"))
+	for _, uri := range []string{"skill://acme/pdf/SKILL.md", "skill://acme/pdf/", "skill://nobody", "skill:/", "skill://"} {
 		require.Equal(t, fmt.Sprintf("resources/directory/read: %q is not a directory (code -32602)", uri), read(uri))
 	}
 }
@@ -152,11 +152,11 @@ func TestFilesAreReadByteForByte(t *testing.T) {
 
 func TestSkillsMayContainSkills(t *testing.T) {
 	c := dial(t, serve(t, skills.FS(files(
-		"+/note.md", "sorts before SKILL.md",
-		"SKILL.md", skillMD("outer"),
-		"inner/SKILL.md", skillMD("inner"),
-		"inner/x.md", "x",
-		".env", "SECRET=1",
+		"outer/+/note.md", "sorts before SKILL.md",
+		"outer/SKILL.md", skillMD("outer"),
+		"outer/inner/SKILL.md", skillMD("inner"),
+		"outer/inner/x.md", "x",
+		"outer/.env", "SECRET=1",
 		".git/config", "x",
 	))))
 	var list struct {
@@ -170,77 +170,32 @@ func TestSkillsMayContainSkills(t *testing.T) {
 		`{skill://outer/inner/SKILL.md [{skill://outer/inner/SKILL.md} {skill://outer/inner/x.md}]}]`, fmt.Sprint(list.Skills))
 }
 
-// A space sorts before the dot, which is the path of the root.
-func TestTheSkillInTheRootContainsSkillsInAnyDirectory(t *testing.T) {
-	c := dial(t, serve(t, skills.FS(files("SKILL.md", skillMD("all"), " more/pdf/SKILL.md", skillMD("pdf"), "(old)/pdf/SKILL.md", skillMD("pdf")))))
-	for _, uri := range []string{"skill://all/SKILL.md", "skill://all/%20more/pdf/SKILL.md", "skill://all/%28old%29/pdf/SKILL.md"} {
-		require.Contains(t, ask(t, c, "skills/get", fmt.Sprintf(`{"uri":%q}`, uri)), `"uri":"`+uri+`"`)
-	}
-}
-
-func TestPagesNeverSplitAnEntry(t *testing.T) {
+func TestListsHavePages(t *testing.T) {
 	m := fstest.MapFS{}
-	for i := range 250 {
+	for i := range 120 {
 		name := fmt.Sprintf("s%03d", i)
 		m[name+"/SKILL.md"] = &fstest.MapFile{Data: []byte(skillMD(name))}
 	}
-	long := strings.Repeat("long-", 40)
-	for i := range 9 { // entries of 160 kB each
-		name := fmt.Sprintf("large%02d", i)
-		m[name+"/SKILL.md"] = &fstest.MapFile{Data: []byte(skillMD(name))}
-		for j := range 400 {
-			m[fmt.Sprintf("%s/%s%03d.md", name, long, j)] = &fstest.MapFile{}
-		}
-	}
 	c := dial(t, serve(t, skills.FS(m)))
-	seen := map[string]bool{}
-	sizes := []int{}
-	params := `{}`
-	for {
+	var uris []string
+	var sizes []int
+	for cursor := ""; ; {
 		var list struct {
-			Skills []struct {
-				URI       string
-				Resources []struct{ URI string }
-			}
+			Skills     []struct{ URI string }
 			NextCursor string
 		}
-		var raw json.RawMessage
-		require.NoError(t, c.Request(t.Context(), "skills/list", json.RawMessage(params), &raw))
-		require.Less(t, len(raw), 2<<20)
-		require.NoError(t, json.Unmarshal(raw, &list))
+		require.NoError(t, json.Unmarshal([]byte(ask(t, c, "skills/list", fmt.Sprintf(`{"cursor":%q}`, cursor))), &list))
 		for _, s := range list.Skills {
-			require.False(t, seen[s.URI], "%s is on two pages", s.URI)
-			seen[s.URI] = true
-			want := 1
-			if strings.Contains(s.URI, "large") {
-				want = 401
-			}
-			require.Len(t, s.Resources, want)
+			uris = append(uris, s.URI)
 		}
 		sizes = append(sizes, len(list.Skills))
-		if list.NextCursor == "" {
+		if cursor = list.NextCursor; cursor == "" {
 			break
 		}
-		params = fmt.Sprintf(`{"cursor":%q}`, list.NextCursor)
 	}
-	require.Len(t, seen, 259)
-	require.Greater(t, len(sizes), 3)
-	require.Less(t, sizes[0], 9, "the first page is full of bytes")
-	require.Contains(t, sizes, 100, "a page has at most 100 entries")
-	require.Equal(t, `skills/list: cursor "x" is not one that this server gave (code -32602)`, ask(t, c, "skills/list", `{"cursor":"x"}`))
-
-	params = `{"uri":"skill://large00"}`
-	children := 0
-	for {
-		var page protocol.ListResourcesResult
-		require.NoError(t, c.Request(t.Context(), "resources/directory/read", json.RawMessage(params), &page))
-		children += len(page.Resources)
-		if page.NextCursor == nil {
-			break
-		}
-		params = fmt.Sprintf(`{"uri":"skill://large00","cursor":%q}`, *page.NextCursor)
-	}
-	require.Equal(t, 401, children)
+	require.Equal(t, []int{50, 50, 20}, sizes)
+	require.Equal(t, "skill://s119/SKILL.md", uris[119])
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(uris))), 120)
 }
 
 // changes notes what a client is notified of.
@@ -304,7 +259,6 @@ func TestFaultsAreFoundAtStartup(t *testing.T) {
 	half := &fstest.MapFile{Data: make([]byte, 8<<20)}
 	large := files("a/SKILL.md", skillMD("a"))
 	large["a/1.png"], large["a/2.png"] = half, half
-	text := func(context.Context) (string, error) { return "", nil }
 	for _, test := range []struct {
 		name string
 		lib  *skills.Library
@@ -313,45 +267,35 @@ func TestFaultsAreFoundAtStartup(t *testing.T) {
 		{"no skills", skills.FS(files("README.md", "x")), "skills: there are no skills; a skill is a directory with a file SKILL.md"},
 		{"no directory", skills.FS(files("a/SKILL.md", skillMD("a")), skills.Dir("b")), "skills: open b: file does not exist"},
 		{"a file as directory", skills.FS(files("a", "x"), skills.Dir("a")), "skills: a: not a directory"},
+		{"in the root", skills.FS(files("SKILL.md", skillMD("a"))), "skills: SKILL.md: it is in the root; a skill is a directory with its name"},
 		{"no front matter", skills.FS(files("a/SKILL.md", "# A")), `skills: a/SKILL.md: it does not begin with front matter: a line "---", the fields name and description, and a line "---"`},
-		{"no description", skills.FS(files("a/SKILL.md", "---\nname: a\n---\n")), "skills: a/SKILL.md: the front matter needs a name and a description, both texts"},
-		{"empty description", skills.FS(files("a/SKILL.md", "---\nname: a\ndescription: ' '\n---\n")), "skills: a/SKILL.md: the description has 1 characters; it needs 1 to 1024"},
-		{"wrong name", skills.FS(files("Wrong_/SKILL.md", skillMD("Wrong_"))), `skills: Wrong_/SKILL.md: the name "Wrong_" is not valid; a name has 1 to 64 characters a-z, 0-9 and single hyphens between them`},
-		{"double hyphen", skills.FS(files("a--b/SKILL.md", skillMD("a--b"))), `skills: a--b/SKILL.md: the name "a--b" is not valid`},
 		{"other name", skills.FS(files("a/SKILL.md", skillMD("b"))), `skills: a/SKILL.md: the name "b" is not that of the directory, "a"`},
 		{"small letters", skills.FS(files("a/skill.md", skillMD("a"), "b/SKILL.md", skillMD("b"))), "skills: a/skill.md: the name is SKILL.md, in capital letters"},
 		{"backslash", skills.FS(files("a/SKILL.md", skillMD("a"), `a/b\x`, "")), `skills: a/b\x: the path has a backslash, which is a slash on Windows`},
-		{"reserved metadata", skills.FS(files("a/SKILL.md", "---\nname: a\ndescription: A\nmetadata:\n  io.modelcontextprotocol/x: z\n---\n")),
-			`skills: a/SKILL.md: the metadata has "io.modelcontextprotocol/x"; names that begin with io.modelcontextprotocol/ belong to the protocol`},
-		{"not text", skills.FS(files("a/SKILL.md", skillMD("a")+"\xff")), "skills: a/SKILL.md: it is not UTF-8 text"},
-		{"too many files", skills.FS(many), "skills: a: 513 files; hosts accept at most 512 in a skill"},
-		{"too many bytes", skills.FS(large), "skills: a: more than 16777216 bytes; hosts accept at most 16777216 in a skill"},
+		{"too many files", skills.FS(many), "skills: a: more than 512 files, which is what hosts accept in a skill"},
+		{"too many bytes", skills.FS(large), "skills: a: more than 16777216 bytes, which is what hosts accept in a skill"},
 		{"a file that cannot be read", skills.FS(broken{files("a/SKILL.md", skillMD("a"), "a/x", "")}), "skills: a/x: broken"},
-		{"wrong prefix", skills.FS(files("a/SKILL.md", skillMD("a")), skills.Prefix("../x")), `skills: the prefix "../x" is not a path of names`},
-		{"no file system", skills.FS(nil), `skills: the file system, or the function of the skill "", is nil`},
-		{"no function", skills.Func("a", "A", nil), `skills: the file system, or the function of the skill "a", is nil`},
-		{"wrong name of a function", skills.Func("A", "A", text), `skills: the skill "A" of a function: the name "A" is not valid`},
-		{"the same skill twice", skills.Join(skills.FS(files("a/SKILL.md", skillMD("a"))), skills.Func("a", "A", text)),
-			`skills: two sources have the file "skill://a/SKILL.md"; give one of them a Prefix`},
+		{"no file system", skills.FS(nil), "skills: the file system is nil"},
 		{"several faults", skills.FS(files("a/SKILL.md", "", "b/SKILL.md", skillMD("c"))), "skills: a/SKILL.md: it does not begin with front matter: a line \"---\", the fields name and description, and a line \"---\"\nskills: b/SKILL.md: the name"},
 	} {
 		_, err := mcpkit.New(nil, test.lib)
 		require.ErrorContains(t, err, `mcpkit: extension "io.modelcontextprotocol/skills": `+test.err, test.name)
 	}
-	_, err := mcpkit.New(nil, skills.Func("a", "A", text), skills.Func("b", "B", text))
+	one := skills.FS(files("a/SKILL.md", skillMD("a")), skills.Scopes("staff"))
+	_, err := mcpkit.New(nil, one, one)
 	require.ErrorContains(t, err, "the server has it already")
-	_, err = mcpkit.New(nil, skills.Func("a", "A", text, skills.Scopes("staff")))
+	_, err = mcpkit.New(nil, one)
 	require.ErrorContains(t, err, `it demands the scopes "staff", but nobody authenticates callers`)
 }
 
 // broken is a file system whose file a/x cannot be read.
-type broken struct{ fstest.MapFS }
+type broken struct{ fs.FS }
 
 func (b broken) Open(name string) (fs.File, error) {
 	if name == "a/x" {
 		return nil, errors.New("broken")
 	}
-	return b.MapFS.Open(name)
+	return b.FS.Open(name)
 }
 
 func TestSkillsAtTheLimitsAreServed(t *testing.T) {
@@ -365,54 +309,28 @@ func TestSkillsAtTheLimitsAreServed(t *testing.T) {
 }
 
 func TestSkillsOfOtherCallersAreNotShown(t *testing.T) {
-	srv := serve(t, mcpkit.Authenticated(), skills.Join(
-		skills.FS(files("open/SKILL.md", skillMD("open"), "open/docs/x.md", "x"), skills.Prefix("acme")),
-		skills.FS(files("pay/SKILL.md", skillMD("pay"), "pay/docs/salaries.md", "secret"), skills.Prefix("acme"), skills.Scopes("hr")),
-	))
-	const all = `{"cacheScope":"private","ttlMs":0,"resources":[{"uri":"skill://acme/open","name":"open","mimeType":"inode/directory"},{"uri":"skill://acme/pay","name":"pay","mimeType":"inode/directory"}]}`
+	srv := serve(t, mcpkit.Authenticated(), skills.FS(files("pay/SKILL.md", skillMD("pay"), "pay/docs/salaries.md", "secret"), skills.Scopes("hr")))
 	hr := dial(t, as{srv, []string{"hr"}})
-	require.Contains(t, ask(t, hr, "skills/list", `{}`), "skill://acme/pay/docs/salaries.md")
-	require.JSONEq(t, all, ask(t, hr, "resources/directory/read", `{"uri":"skill://acme"}`))
-	require.Contains(t, ask(t, hr, "resources/read", `{"uri":"skill://acme/pay/docs/salaries.md"}`), "secret")
+	require.Contains(t, ask(t, hr, "skills/list", `{}`), "skill://pay/docs/salaries.md")
+	require.Contains(t, ask(t, hr, "resources/directory/read", `{"uri":"skill://pay"}`), "skill://pay/docs")
+	require.Contains(t, ask(t, hr, "resources/read", `{"uri":"skill://pay/docs/salaries.md"}`), "secret")
 	for _, scopes := range [][]string{nil, {}, {"sales"}} {
 		c := dial(t, as{srv, scopes})
-		list := ask(t, c, "skills/list", `{}`)
-		require.NotContains(t, list, "pay")
-		require.Contains(t, list, "skill://acme/open/SKILL.md")
-		require.Contains(t, list, `"cacheScope":"private"`)
+		require.JSONEq(t, `{"cacheScope":"private","skills":[],"ttlMs":0}`, ask(t, c, "skills/list", `{}`))
 		require.NotContains(t, ask(t, c, "resources/list", `{}`), "pay")
-		require.JSONEq(t, `{"cacheScope":"private","ttlMs":0,"resources":[{"uri":"skill://acme/open","name":"open","mimeType":"inode/directory"}]}`, ask(t, c, "resources/directory/read", `{"uri":"skill://acme"}`))
 		// The responses are those for names that do not exist.
 		for _, test := range []struct{ method, uri, none string }{
-			{"skills/get", "skill://acme/pay/SKILL.md", "skill://acme/not/SKILL.md"},
-			{"resources/directory/read", "skill://acme/pay", "skill://acme/not"},
-			{"resources/directory/read", "skill://acme/pay/docs", "skill://acme/not/docs"},
-			{"resources/read", "skill://acme/pay/SKILL.md", "skill://acme/not/SKILL.md"},
-			{"resources/read", "skill://acme/pay/docs/salaries.md", "skill://acme/not/docs/salaries.md"},
+			{"skills/get", "skill://pay/SKILL.md", "skill://not/SKILL.md"},
+			{"resources/directory/read", "skill://pay", "skill://not"},
+			{"resources/directory/read", "skill://pay/docs", "skill://not/docs"},
+			{"resources/read", "skill://pay/SKILL.md", "skill://not/SKILL.md"},
+			{"resources/read", "skill://pay/docs/salaries.md", "skill://not/docs/salaries.md"},
 		} {
 			hidden := ask(t, c, test.method, fmt.Sprintf(`{"uri":%q}`, test.uri))
 			none := ask(t, c, test.method, fmt.Sprintf(`{"uri":%q}`, test.none))
-			require.Equal(t, strings.ReplaceAll(none, "/not", "/pay"), hidden)
+			require.Equal(t, strings.ReplaceAll(none, "//not", "//pay"), hidden)
 		}
 	}
-}
-
-func TestFuncMakesTheTextForEachCaller(t *testing.T) {
-	srv := serve(t, mcpkit.Authenticated(), skills.Func("day", `Today's "report": all`, func(ctx context.Context) (string, error) {
-		if who := mcpkit.CallFrom(ctx).Principal(); who != nil {
-			return "For " + who.Subject + ".\n", nil
-		}
-		return "", mcpkit.Errorf("log in first")
-	}, skills.Prefix("reports")))
-	c := dial(t, as{srv, []string{}})
-	require.JSONEq(t, `{"cacheScope":"public","skills":[{"uri":"skill://reports/day/SKILL.md","frontmatter":{"name":"day","description":"Today's \"report\": all"},"resources":"dynamic"}],"ttlMs":0}`,
-		ask(t, c, "skills/list", `{}`))
-	r, err := c.ReadResource(t.Context(), "skill://reports/day/SKILL.md")
-	require.NoError(t, err)
-	require.Equal(t, "---\nname: \"day\"\ndescription: \"Today's \\\"report\\\": all\"\n---\n\nFor ann.\n", *r.Contents[0].Text)
-	require.Equal(t, `resources/read "skill://reports/day/SKILL.md": log in first (code -32603)`, ask(t, dial(t, srv), "resources/read", `{"uri":"skill://reports/day/SKILL.md"}`))
-	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[{"uri":"skill://reports/day/SKILL.md","name":"day","description":"Today's \"report\": all","mimeType":"text/markdown"}]}`,
-		ask(t, c, "resources/directory/read", `{"uri":"skill://reports/day"}`))
 }
 
 func TestMountedServersShowTheirSkills(t *testing.T) {
@@ -485,21 +403,4 @@ func (s *swapped) Open(name string) (fs.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fs.Open(name)
-}
-func TestASkillThatMovesBehindScopesIsNotShownToEarlierCalls(t *testing.T) {
-	public, staff := files("x/SKILL.md", skillMD("x"), "z/SKILL.md", skillMD("z")), files("w/SKILL.md", skillMD("w"))
-	lib := skills.Join(skills.FS(public), skills.FS(staff, skills.Scopes("staff")))
-	srv := serve(t, lib, mcpkit.TrustLocal("ann"))
-	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			if call.Method() == "skills/get" {
-				delete(public, "x/SKILL.md")
-				staff["x/SKILL.md"] = files("x/SKILL.md", "---\nname: x\ndescription: Secret\n---\n")["x/SKILL.md"]
-				require.NoError(t, lib.Reload())
-			}
-			return next(ctx, call)
-		}
-	})
-	c := dial(t, as{srv, []string{}})
-	require.NotContains(t, ask(t, c, "skills/get", `{"uri":"skill://x/SKILL.md"}`), "Secret")
 }

@@ -222,7 +222,8 @@ func (e *limitError) Error() string {
 	case e.bytes:
 		return fmt.Sprintf("the tasks of the caller may take %d bytes altogether; try again when one has ended", e.limit)
 	}
-	return fmt.Sprintf("the caller has %d tasks that have not ended, which is the most it may have; try again when one has ended", e.limit)
+	return fmt.Sprintf(
+		"the caller has %d tasks that have not ended, which is the most it may have; try again when one has ended", e.limit)
 }
 
 // UserMessage returns the same text.

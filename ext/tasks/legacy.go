@@ -24,7 +24,9 @@ func declare(caps *protocol.ServerCapabilities, v protocol.Version) {
 }
 
 // interceptLegacy makes a task of a call of version 2025-11-25 whose client asks for one.
-func (e *engine) interceptLegacy(ctx context.Context, call *mcpkit.Call, m mode, tagged bool, next mcpkit.Handler) (mcpkit.Result, error) {
+func (e *engine) interceptLegacy(
+	ctx context.Context, call *mcpkit.Call, m mode, tagged bool, next mcpkit.Handler,
+) (mcpkit.Result, error) {
 	wish := jsonx.Member(call.Params(), "task")
 	if call.Version() != protocol.V20251125 {
 		wish = nil // earlier versions do not have the member

@@ -74,8 +74,9 @@ func (t *task) take(out mcpkit.Outcome) {
 		t.Error = out.Err
 		t.end(protocol.TaskFailed, out.Err.Message)
 	case len(out.Unused) > 0 && !out.IsError:
-		t.fail("this build of the tool no longer uses what mcpkit.Once has kept as %q; a new build may change what a tool does"+
-			" after its kept values, and must keep their keys while tasks are open", strings.Join(out.Unused, ", "))
+		t.fail("this build of the tool no longer uses what mcpkit.Once has kept as %q; a new build may change"+
+			" what a tool does after its kept values, and must keep their keys while tasks are open",
+			strings.Join(out.Unused, ", "))
 	default:
 		t.Result, t.IsError = out.Result, out.IsError
 		t.end(protocol.TaskCompleted, t.Message)

@@ -24,11 +24,11 @@ func ExampleGet() {
 	if err != nil {
 		panic(err)
 	}
-	loaded, err := skill.Load(ctx)
+	text, err := skill.Load(ctx)
 	if err != nil {
 		panic(err)
 	}
-	fmt.Print(loaded.Text())
+	fmt.Print(text)
 	// Output:
 	// ---
 	// name: brew

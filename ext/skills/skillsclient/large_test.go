@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -46,27 +45,11 @@ func TestTheLargestFilesAreRead(t *testing.T) {
 		require.NoError(t, err)
 		s, err := skillsclient.Get(t.Context(), c, "skill://pdf/SKILL.md")
 		require.NoError(t, err)
-		loaded, err := s.Load(t.Context())
-		require.NoError(t, err)
-		text, err := loaded.Read(t.Context(), "large.bin")
+		text, err := s.Read(t.Context(), "large.bin")
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(large, text))
 		require.NoError(t, c.Close())
 	}
 	stop()
 	<-ended
-}
-
-func TestDynamicSkillsAreReadUpToTheLimit(t *testing.T) {
-	l := &liar{entries: []string{entryOf(frontMatter, `"dynamic"`)}, files: map[string]string{
-		"skill://pdf/SKILL.md": main, "skill://pdf/large": strings.Repeat("x", 9<<20),
-	}}
-	s, err := skillsclient.Get(t.Context(), l.serve(t), "skill://pdf/SKILL.md")
-	require.NoError(t, err)
-	loaded, err := s.Load(t.Context())
-	require.NoError(t, err)
-	_, err = loaded.Read(t.Context(), "large")
-	require.NoError(t, err)
-	_, err = loaded.Read(t.Context(), "large")
-	require.EqualError(t, err, "skillsclient: more than 16777216 bytes of the dynamic skill skill://pdf/SKILL.md were read")
 }

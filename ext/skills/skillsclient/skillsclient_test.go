@@ -58,14 +58,12 @@ func (r *reads) take() []string {
 
 func TestSkillsAreReadWhenTheyAreAskedFor(t *testing.T) {
 	files := fstest.MapFS{
-		"pdf/SKILL.md":              {Data: []byte(main)},
-		"pdf/references/FORMS.md":   {Data: []byte("Fill.\n")},
-		"pdf/references/Ä b.bin":    {Data: []byte("\xff\x00")},
-		"other/SKILL.md":            {Data: []byte("---\nname: other\ndescription: Other\n---\n")},
-		"other/deep/er/SKILL.md":    {Data: []byte("---\nname: er\ndescription: Nested\n---\n")},
-		"other/deep/er/nothing.txt": {},
+		"acme/pdf/SKILL.md":            {Data: []byte(main)},
+		"acme/pdf/references/FORMS.md": {Data: []byte("Fill.\n")},
+		"acme/pdf/references/Ä b.bin":  {Data: []byte("\xff\x00")},
+		"acme/other/SKILL.md":          {Data: []byte("---\nname: other\ndescription: Other\n---\n")},
 	}
-	srv, err := mcpkit.New(nil, skills.FS(files, skills.Prefix("acme")))
+	srv, err := mcpkit.New(nil, skills.FS(files))
 	require.NoError(t, err)
 	r := &reads{}
 	srv.Use(r.middleware)
@@ -74,42 +72,35 @@ func TestSkillsAreReadWhenTheyAreAskedFor(t *testing.T) {
 	var found []string
 	for s, err := range skillsclient.List(t.Context(), c) {
 		require.NoError(t, err)
-		found = append(found, s.URI())
+		found = append(found, s.URI)
 	}
-	require.Equal(t, []string{"skill://acme/other/SKILL.md", "skill://acme/other/deep/er/SKILL.md", "skill://acme/pdf/SKILL.md"}, found)
+	require.Equal(t, []string{"skill://acme/other/SKILL.md", "skill://acme/pdf/SKILL.md"}, found)
 	s, err := skillsclient.Get(t.Context(), c, "skill://acme/pdf/SKILL.md")
 	require.NoError(t, err)
-	require.Equal(t, "pdf", s.Name())
-	require.Equal(t, "Fill PDF forms", s.Description())
-	require.JSONEq(t, `{"name":"pdf","description":"Fill PDF forms","metadata":{"version":1}}`, string(s.FrontMatter()))
-	require.False(t, s.Dynamic())
+	require.Equal(t, "pdf", s.Name)
+	require.Equal(t, "Fill PDF forms", s.Description)
+	require.JSONEq(t, `{"name":"pdf","description":"Fill PDF forms","metadata":{"version":1}}`, string(s.FrontMatter))
 	require.Equal(t, skillsclient.File{
 		Path: "references/FORMS.md", URI: "skill://acme/pdf/references/FORMS.md", Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("Fill.\n"))), Size: 6,
-	}, s.Files()[1])
+	}, s.Files[1])
 	require.Empty(t, r.take(), "nothing is read before it is asked for")
 
-	loaded, err := s.Load(t.Context())
+	instructions, err := s.Load(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, main, loaded.Text())
+	require.Equal(t, main, instructions)
 	require.Equal(t, []string{"skill://acme/pdf/SKILL.md"}, r.take())
 	for name, want := range map[string]string{"references/FORMS.md": "Fill.\n", "./references//FORMS.md": "Fill.\n", "references/Ä b.bin": "\xff\x00"} {
-		text, err := loaded.Read(t.Context(), name)
+		text, err := s.Read(t.Context(), name)
 		require.NoError(t, err, name)
 		require.Equal(t, want, string(text), name)
 	}
 	r.take()
 	for _, name := range []string{"references", "missing.md", "../other/SKILL.md", "/etc/passwd", "", "."} {
-		_, err := loaded.Read(t.Context(), name)
+		_, err := s.Read(t.Context(), name)
 		require.ErrorAs(t, err, new(*skillsclient.VerificationError), "%q", name)
 	}
 	require.Empty(t, r.take(), "files that are not listed are not read")
 
-	var children []string
-	for f, err := range skillsclient.ReadDir(t.Context(), c, "skill://acme/pdf") {
-		require.NoError(t, err)
-		children = append(children, f.Name+" "+f.MIMEType)
-	}
-	require.Equal(t, []string{"pdf text/markdown", "references inode/directory"}, children)
 	_, err = skillsclient.Get(t.Context(), c, "skill://acme/none/SKILL.md")
 	require.ErrorContains(t, err, `there is no skill "skill://acme/none/SKILL.md"`)
 }
@@ -122,20 +113,16 @@ func TestFilesThatChangedAreRefused(t *testing.T) {
 	c := dial(t, srv)
 	s, err := skillsclient.Get(t.Context(), c, "skill://pdf/SKILL.md")
 	require.NoError(t, err)
-	loaded, err := s.Load(t.Context())
-	require.NoError(t, err)
 	files["pdf/x.md"] = &fstest.MapFile{Data: []byte("2")}
 	files["pdf/new.md"] = &fstest.MapFile{Data: []byte("new")}
 	require.NoError(t, lib.Reload())
-	_, err = loaded.Read(t.Context(), "x.md")
+	_, err = s.Read(t.Context(), "x.md")
 	require.ErrorContains(t, err, "skillsclient: skill://pdf/x.md: its digest is sha256:")
-	_, err = loaded.Read(t.Context(), "new.md")
+	_, err = s.Read(t.Context(), "new.md")
 	require.EqualError(t, err, "skillsclient: skill://pdf/new.md: the server's entry of the skill does not list it")
 	s, err = skillsclient.Get(t.Context(), c, "skill://pdf/SKILL.md")
 	require.NoError(t, err)
-	loaded, err = s.Load(t.Context())
-	require.NoError(t, err)
-	text, err := loaded.Read(t.Context(), "new.md")
+	text, err := s.Read(t.Context(), "new.md")
 	require.NoError(t, err)
 	require.Equal(t, "new", string(text))
 }
@@ -195,24 +182,23 @@ func TestLoadRefusesWhatIsNotAsListed(t *testing.T) {
 		{"longer", entryOf(frontMatter, "["+file("SKILL.md", main)+"]"), main + "more", "skillsclient: skill://pdf/SKILL.md: it has 101 bytes; the server's entry says 97"},
 		{"other front matter", entryOf(`{"name":"pdf","description":"Harmless"}`, "["+file("SKILL.md", main)+"]"), main, "skillsclient: skill://pdf/SKILL.md: its front matter is not that of the server's entry"},
 		{"a field more", entryOf(`{"name":"pdf","description":"Fill PDF forms","metadata":{"version":1},"allowed-tools":"Bash"}`, "["+file("SKILL.md", main)+"]"), main, "its front matter is not that of the server's entry"},
-		{"dynamic with other front matter", entryOf(`{"name":"pdf","description":"Harmless"}`, `"dynamic"`), main, "its front matter is not that of the server's entry"},
-		{"dynamic", entryOf(frontMatter, `"dynamic"`), main, ""},
-		{"no front matter", entryOf(frontMatter, `"dynamic"`), "# PDF", "skillsclient: skill://pdf/SKILL.md: it does not begin with front matter"},
+		{"no front matter", entryOf(frontMatter, "["+file("SKILL.md", "# PDF")+"]"), "# PDF", "skillsclient: skill://pdf/SKILL.md: it does not begin with front matter"},
+		{"made when it is read", entryOf(frontMatter, `"dynamic"`), main, "skillsclient: skill://pdf/SKILL.md: the server's entry of the skill does not list it"},
 		{"too many files", entryOf(frontMatter, "["+many+"]"), main, "skillsclient: skill://pdf/SKILL.md has 513 files; at most 512 are accepted"},
-		{"too many bytes", entryOf(frontMatter, "["+file("SKILL.md", main)+`,{"uri":"skill://pdf/x","digest":"sha256:`+strings.Repeat("0", 64)+`","size":9007199254740991}]`), main, "skillsclient: skill://pdf/SKILL.md has more than 16777216 bytes, which is the most that is accepted"},
+		{"too many bytes", entryOf(frontMatter, "["+file("SKILL.md", main)+`,{"uri":"skill://pdf/x","digest":"sha256:`+strings.Repeat("0", 64)+`","size":9007199254740991}]`), main, "skillsclient: skill://pdf/SKILL.md has more than 16777216 bytes; no more are accepted"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := &liar{entries: []string{test.entry}, files: map[string]string{"skill://pdf/SKILL.md": test.text}}
 			s, err := skillsclient.Get(t.Context(), l.serve(t), "skill://pdf/SKILL.md")
 			require.NoError(t, err)
-			loaded, err := s.Load(t.Context())
+			text, err := s.Load(t.Context())
 			if test.err == "" {
 				require.NoError(t, err)
-				require.Equal(t, test.text, loaded.Text())
+				require.Equal(t, test.text, text)
 				return
 			}
 			require.ErrorContains(t, err, test.err)
-			require.Nil(t, loaded, "nothing of the skill can be read")
+			require.Empty(t, text)
 		})
 	}
 }
@@ -226,7 +212,7 @@ func TestEntriesThatAreNotValidAreRefused(t *testing.T) {
 		{"resources null", entryOf(frontMatter, "null"), `resources is neither a list nor "dynamic"`},
 		{"another word", entryOf(frontMatter, `"static"`), `resources is neither a list nor "dynamic"`},
 		{"empty resources", entryOf(frontMatter, "[]"), "its SKILL.md is not listed"},
-		{"no front matter", entryOf("null", good), "there is no front matter"},
+		{"no front matter", entryOf("null", good), "the front matter needs a name and a description, both texts"},
 		{"no description", entryOf(`{"name":"pdf"}`, good), "the front matter needs a name and a description, both texts"},
 		{"name of another", entryOf(`{"name":"doc","description":"x"}`, good), `the URI does not end in "doc/SKILL.md"`},
 		{"name not valid", entryOf(`{"name":"../pdf","description":"x"}`, good), `the name "../pdf" is not valid`},
@@ -241,7 +227,7 @@ func TestEntriesThatAreNotValidAreRefused(t *testing.T) {
 		{"path that is not UTF-8", entryOf(frontMatter, "["+file("SKILL.md", main)+","+file("%ff", "")+"]"), `is not in its directory`},
 		{"path that cannot be decoded", entryOf(frontMatter, "["+file("SKILL.md", main)+","+file("%zz", "")+"]"), `is not in its directory`},
 		{"two URIs of one path", entryOf(frontMatter, "["+file("SKILL.md", main)+","+file("%53KILL.md", "x")+"]"), `is listed twice`},
-		{"no size", entryOf(frontMatter, strings.Replace(good, `"size"`, `"length"`, 1)), "a file has no size"},
+		{"no size", entryOf(frontMatter, strings.Replace(good, `"size"`, `"length"`, 1)), "the digest or the size of the file"},
 		{"negative size", entryOf(frontMatter, strings.Replace(good, `"size":`, `"size":-`, 1)), "the digest or the size of the file"},
 		{"digest in capital letters", entryOf(frontMatter, strings.Replace(good, "sha256:", "SHA256:", 1)), "the digest or the size of the file"},
 		{"short digest", entryOf(frontMatter, `[{"uri":"skill://pdf/SKILL.md","digest":"sha256:00","size":1}]`), "the digest or the size of the file"},
@@ -255,7 +241,7 @@ func TestEntriesThatAreNotValidAreRefused(t *testing.T) {
 				if err != nil {
 					faults++
 				} else {
-					require.Equal(t, "pdf", s.Name())
+					require.Equal(t, "pdf", s.Name)
 					found++
 				}
 			}
@@ -271,22 +257,6 @@ func TestGetRefusesAnotherSkill(t *testing.T) {
 	require.EqualError(t, err, `skillsclient: the server returned the skill "skill://pdf/SKILL.md" for "skill://doc/SKILL.md"`)
 }
 
-func TestDynamicSkillsHaveNoDigests(t *testing.T) {
-	l := &liar{entries: []string{entryOf(frontMatter, `"dynamic"`)}, files: map[string]string{
-		"skill://pdf/SKILL.md": main, "skill://pdf/a b.md": "x",
-	}}
-	s, err := skillsclient.Get(t.Context(), l.serve(t), "skill://pdf/SKILL.md")
-	require.NoError(t, err)
-	require.True(t, s.Dynamic())
-	loaded, err := s.Load(t.Context())
-	require.NoError(t, err)
-	text, err := loaded.Read(t.Context(), "a b.md")
-	require.NoError(t, err)
-	require.Equal(t, "x", string(text))
-	_, err = loaded.Read(t.Context(), "../pay/SKILL.md")
-	require.ErrorAs(t, err, new(*skillsclient.VerificationError))
-}
-
 func TestServersWithoutSkillsAreNotAsked(t *testing.T) {
 	srv, err := mcpkit.New(nil)
 	require.NoError(t, err)
@@ -295,8 +265,5 @@ func TestServersWithoutSkillsAreNotAsked(t *testing.T) {
 	require.ErrorIs(t, err, skillsclient.ErrNotOffered)
 	for _, err := range skillsclient.List(t.Context(), c) {
 		require.ErrorIs(t, err, skillsclient.ErrNotOffered)
-	}
-	for _, err := range skillsclient.ReadDir(t.Context(), (&liar{}).serve(t), "skill://pdf") {
-		require.ErrorIs(t, err, skillsclient.ErrNotOffered, "directories")
 	}
 }

@@ -34,15 +34,15 @@ func loadSkills(ctx context.Context, url string) error {
 			if err != nil {
 				return err
 			}
-			loaded, err := skill.Load(ctx)
+			_, err = skill.Load(ctx)
 			if _, ok := errors.AsType[*skillsclient.VerificationError](err); ok {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			for _, file := range skill.Files() {
-				if _, err := loaded.Read(ctx, file.Path); err != nil {
+			for _, file := range skill.Files {
+				if _, err := skill.Read(ctx, file.Path); err != nil {
 					return err
 				}
 			}
