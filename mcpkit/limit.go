@@ -241,6 +241,14 @@ func (l *timeLimit) late() *TimeoutError {
 	return &TimeoutError{After: l.timeout}
 }
 
+// ended returns why the call is over: its time is up, or the caller has left. It is nil before.
+func (l *timeLimit) ended() error {
+	if late := l.late(); late != nil {
+		return late
+	}
+	return l.parent.Err()
+}
+
 // pause stops the time while a question to the client is open. Each pause is followed by a resume.
 func (l *timeLimit) pause() {
 	l.mu.Lock()
@@ -360,6 +368,4 @@ func (e *OverdueError) UserMessage() string { return e.Error() }
 // RetryAfter is ten seconds, since nobody knows when a method returns.
 func (e *OverdueError) RetryAfter() time.Duration { return 10 * time.Second }
 
-// Overdue returns the number of methods, and of readers that they returned, that still run although
-// their calls are over: see [ToolTimeout].
 func (s *Server) Overdue() int { return int(s.overdue.Load()) }

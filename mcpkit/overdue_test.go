@@ -25,7 +25,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
@@ -327,43 +326,6 @@ type pipe struct {
 }
 
 func (p pipe) Close() error { return errors.Join(p.PipeReader.Close(), p.PipeWriter.Close()) }
-
-// deafReader ignores that it is closed.
-type deafReader struct{ released chan struct{} }
-
-func (r *deafReader) Read([]byte) (int, error) { <-r.released; return 0, io.EOF }
-func (r *deafReader) Close() error             { return nil }
-
-type deafFeed struct {
-	_ struct {
-		Feed mcpkit.Resource `uri:"feed://all" timeout:"1s"`
-	}
-	released chan struct{}
-}
-
-// Feed returns a reader that does not return.
-func (f *deafFeed) Feed() io.Reader { return &deafReader{f.released} }
-
-func TestReadersThatDoNotReturnAreOverdue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		feed := &deafFeed{released: make(chan struct{})}
-		srv := newServer(t, feed, mcpkit.Logger(slog.New(slog.DiscardHandler)), mcpkit.MaxOverdue(2))
-		p := modern(t, srv)
-		read := func() *jsonrpc.Response {
-			return p.rpc(t.Context(), p.request("resources/read", `{"uri":"feed://all"}`))
-		}
-		for n := range 2 {
-			require.ErrorContains(t, read().Error, "timed out after 1s")
-			<-time.After(time.Second)
-			require.Equal(t, n+1, srv.Overdue())
-		}
-		require.ErrorContains(t, read().Error, "2 earlier calls of this are still running")
-		close(feed.released)
-		synctest.Wait()
-		require.Zero(t, srv.Overdue())
-		require.Nil(t, read().Error)
-	})
-}
 
 // The limit of overdue methods is that of the server that was called, for the tools and methods of
 // mounted servers, too.

@@ -1,13 +1,17 @@
 package mcpkit
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/gabriel-vasile/mimetype"
@@ -20,9 +24,9 @@ import (
 // streamed is the result of a resource whose contents are read while they are sent, whatever their
 // size.
 type streamed struct {
+	call      *Call
 	uri, mime string
-	from      *source
-	first     []byte // what was read before the response began
+	contents  *bufio.Reader // its buffer has the first block
 	cache     protocol.Cache
 }
 
@@ -35,29 +39,69 @@ const (
 )
 
 // newStreamed returns the contents of r, as a plain result if the first block is everything. The
-// reader may use the context of the call until it is closed.
+// reader may use the context of the call until it is closed: when the call is over, and when its time
+// is up, since that may end a Read that blocks.
 func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (Result, error) {
-	s := &streamed{uri: call.name, mime: res.mime, from: newSource(call, r), cache: cacheHint(res.ttl, res.private)}
-	var whole bool
-	var err error
-	s.first, whole, err = s.from.begin(ctx)
-	if err != nil {
-		s.from.close()
-		return nil, err
+	s := &streamed{call: call, uri: call.name, mime: res.mime, contents: bufio.NewReaderSize(r, firstBlock), cache: cacheHint(res.ttl, res.private)}
+	if closer, ok := r.(io.Closer); ok {
+		shut := sync.OnceFunc(func() { s.closeReader(closer) })
+		stop := context.AfterFunc(&call.limit, shut)
+		call.OnEnd(func() { stop(); shut() })
+	}
+	first, err := s.contents.Peek(firstBlock)
+	if err != nil && err != io.EOF {
+		return nil, cmp.Or(ctx.Err(), err)
 	}
 	if s.mime == "" {
-		s.mime = mimetype.Detect(s.first[:min(len(s.first), sniffed)]).String()
+		s.mime = mimetype.Detect(first[:min(len(first), sniffed)]).String()
 	}
-	if !whole {
+	if err == nil {
 		return s, nil
 	}
-	s.from.close()
-	contents := protocol.ResourceContents{URI: s.uri, MIMEType: s.mime, Blob: s.first}
+	contents := protocol.ResourceContents{URI: s.uri, MIMEType: s.mime, Blob: first}
 	if isText(s.mime) {
-		text := validText(s.first)
+		text := validText(first)
 		contents.Text, contents.Blob = &text, nil
 	}
 	return &protocol.ReadResourceResult{Contents: []protocol.ResourceContents{contents}, Cache: s.cache}, nil
+}
+
+// closeReader closes the reader. Its error does not matter for what was read; its panic is logged.
+func (s *streamed) closeReader(c io.Closer) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.call.server.config.logger.ErrorContext(s.call.ctx, "mcpkit: closing a reader panicked",
+				"ref", s.call.Ref(), "method", s.call.row.method, "uri", s.call.name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		}
+	}()
+	_ = c.Close()
+}
+
+// A readError is an error of the reader or the call, not of the connection.
+type readError struct{ err error }
+
+func (e *readError) Error() string { return e.err.Error() }
+func (e *readError) Unwrap() error { return e.err }
+
+// block returns what was read and is not sent: at least one character, unless it is the last block.
+// The error is a *readError.
+func (s *streamed) block() (b []byte, last bool, err error) {
+	defer func() {
+		if err != nil {
+			err = &readError{err}
+		}
+	}()
+	defer recoverAs(&err)
+	_, err = s.contents.Peek(utf8.UTFMax)
+	if ended := s.call.limit.ended(); ended != nil {
+		return nil, false, ended
+	}
+	if err != nil && err != io.EOF {
+		return nil, false, err
+	}
+	last = err == io.EOF
+	b, err = s.contents.Peek(s.contents.Buffered())
+	return b, last, err
 }
 
 // validText returns b with U+FFFD for each byte that is not UTF-8, like streamed contents.
@@ -104,7 +148,6 @@ func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
 }
 
 func (s *streamed) writeTo(w io.Writer, call *Call) error {
-	defer s.from.close()
 	members, err := call.server.encode(&protocol.ReadResourceResult{Cache: s.cache}, call.version)
 	if err != nil {
 		return err
@@ -137,23 +180,20 @@ func (s *streamed) writeTo(w io.Writer, call *Call) error {
 // bytes at the end of a block have to wait for the next one.
 func (s *streamed) send(w io.Writer, keep func([]byte) int, put func(dst, b []byte) []byte) error {
 	var out []byte
-	b, last := s.first, false
 	for {
+		b, last, err := s.block()
+		if err != nil {
+			return err
+		}
 		end := len(b)
 		if !last {
 			end -= keep(b)
 		}
 		out = put(out[:0], b[:end])
-		if _, err := w.Write(out); err != nil {
+		if _, err := w.Write(out); err != nil || last {
 			return err
 		}
-		if last {
-			return nil
-		}
-		var err error
-		if b, last, err = s.from.next(b[end:]); err != nil {
-			return err
-		}
+		_, _ = s.contents.Discard(end) // it is in the buffer
 	}
 }
 
