@@ -58,7 +58,7 @@ middleware:
 		require.NoError(t, srv.Close())
 		require.Equal(t, 1, s.calls)
 		require.Equal(t, []string{"end m_now ok", "end m_now ok", "end m_late error"}, calls(t, outer), v)
-		require.Equal(t, []string{"end now ok", "end late error"}, calls(t, inner), "the outer cache answered once")
+		require.Equal(t, []string{"end m_now ok", "end m_late error"}, calls(t, inner), "the outer cache answered once")
 	}
 }
 

@@ -60,7 +60,7 @@ type entry struct {
 	rate             rateLimit
 	calls            *limits.Rounds[caller]                      // what rate counts; nil without a limit
 	overdue          *overdueCount                               // set by guard
-	keep             keepRule                                    // of a tool
+	cache            CachePolicy                                 // of a tool
 	run              Handler                                     // the method inside of what its tags demand
 	completion       Handler                                     // answers completion/complete; nil: the completers do
 	subscribe        func(ctx context.Context, uri string) error // begins to watch the resource; nil: nothing to do

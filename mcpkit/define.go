@@ -196,17 +196,20 @@ func (s *Server) guard(e *entry, k kind, h Handler) {
 		e.timeout, e.timeoutByDefault = s.config.toolTimeout, true
 	}
 	e.overdue = new(overdueCount)
-	e.run = withKept(e.keep, spanned(e.site, h))
+	e.run = spanned(e.site, h)
+	if e.cache.TTL > 0 {
+		e.run = CacheResults(e.cache)(e.run)
+	}
 	e.limitRate()
 }
 
 func (s *Server) defineTool(d *draft, def *definition) error {
 	fn, e, err := s.compile(def, nil)
 	outputs, outErr := newToolOutputs(def.site, fn.Outputs(), s.inputOptions())
-	var keepErr error
-	e.keep, keepErr = def.keep()
+	var cacheErr error
+	e.cache, cacheErr = def.cachePolicy()
 	output, handErr := s.handSchema("output", def.output)
-	if err := joinFaults(err, outErr, at(def.site, handErr), at(def.site, keepErr)); err != nil {
+	if err := joinFaults(err, outErr, at(def.site, handErr), at(def.site, cacheErr)); err != nil {
 		return err
 	}
 	t := &tool{entry: *e, def: protocol.Tool{

@@ -368,4 +368,6 @@ func (e *OverdueError) UserMessage() string { return e.Error() }
 // RetryAfter is ten seconds, since nobody knows when a method returns.
 func (e *OverdueError) RetryAfter() time.Duration { return 10 * time.Second }
 
+// Overdue returns the number of methods that still run although their calls are over: see
+// [ToolTimeout].
 func (s *Server) Overdue() int { return int(s.overdue.Load()) }

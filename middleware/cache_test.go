@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -199,64 +198,6 @@ func TestCacheKeepsNoFailures(t *testing.T) {
 		}
 		require.Equal(t, 2, runs, name)
 	}
-}
-
-func TestCallsThatAreTheSameRunOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
-		var once sync.Mutex
-		runs := 0
-		srv := newServer(t, mcpkit.NewTool("x", func(ctx context.Context) (string, error) {
-			once.Lock()
-			runs++
-			once.Unlock()
-			return g.tool(ctx)
-		}).Hints("readonly").Timeout(0))
-		srv.Use(middleware.Cache(time.Hour))
-		var wg sync.WaitGroup
-		replies := make([]string, 10)
-		for i := range replies {
-			wg.Go(func() { replies[i] = modern(t, srv).toolText(as(t.Context(), "ann"), "x") })
-		}
-		synctest.Wait()
-		gone, leave := context.WithCancel(as(t.Context(), "ann"))
-		var left string
-		wg.Go(func() { left = modern(t, srv).toolText(gone, "x") })
-		synctest.Wait()
-		leave()
-		synctest.Wait()
-		require.Equal(t, "the call was cancelled", left, "who waits may leave")
-		close(g.open)
-		wg.Wait()
-		require.Equal(t, 1, runs)
-		require.Equal(t, strings.Repeat("done ", 10), strings.Join(replies, " ")+" ")
-	})
-}
-
-func TestAFirstCallThatIsCancelledIsNobodyElsesFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
-		srv := newServer(t, mcpkit.NewTool("x", g.tool).Hints("readonly").Timeout(0))
-		srv.Use(middleware.Cache(time.Hour))
-		first, cancel := context.WithCancel(as(t.Context(), "ann"))
-		var wg sync.WaitGroup
-		var one, two, three string
-		wg.Go(func() { one = modern(t, srv).toolText(first, "x") })
-		synctest.Wait()
-		wg.Go(func() { two = modern(t, srv).toolText(as(t.Context(), "ann"), "x") })
-		wg.Go(func() { three = modern(t, srv).toolText(as(t.Context(), "ann"), "x") })
-		synctest.Wait()
-		require.Equal(t, int64(1), g.running.Load())
-		cancel()
-		synctest.Wait()
-		require.Equal(t, "the call was cancelled", one)
-		require.Equal(t, int64(1), g.running.Load(), "one of the two goes first, and the other waits")
-		close(g.open)
-		wg.Wait()
-		require.Equal(t, "done", two)
-		require.Equal(t, "done", three)
-		require.Equal(t, int64(1), g.most.Load())
-	})
 }
 
 // A change that middleware makes to the result of one caller is not in the result of another.

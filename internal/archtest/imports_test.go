@@ -41,7 +41,6 @@ var mayImport = map[string][]string{
 	"internal/wellknown":   {},
 	"internal/limits":      {"internal/expiring", "golang.org/x/time/rate"},
 	"internal/expiring":    {},
-	"internal/memo":        {"protocol", "internal/expiring", "internal/jsonx"},
 	"internal/sse":         {},
 	"internal/toolname":    {},
 	"internal/uritemplate": {},
@@ -82,7 +81,7 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/rounds": {"internal/jsonx", "protocol/jsonrpc", "protocol"},
 	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
 	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
-		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/paramheader", "internal/wellknown", "internal/toolname", "internal/uritemplate",
+		"internal/jsonx", "internal/expiring", "internal/limits", "internal/nearest", "internal/paramheader", "internal/wellknown", "internal/toolname", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
 	"client": {"transport", "internal/conn", "internal/paramheader", "transport/inmem", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/sse", "internal/jsonx", "internal/nearest",
