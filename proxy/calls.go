@@ -32,10 +32,9 @@ type running struct {
 	open *question // the question without an answer; used only by attend
 
 	mu    sync.Mutex
-	asked int                     // guarded by mu
-	to    context.Context         // of the request that attends; nil if parked; guarded by mu
-	late  []func(context.Context) // messages for the next request; guarded by mu
-	timer *time.Timer             // ends a parked call; guarded by remote.mu
+	asked int             // guarded by mu
+	to    context.Context // of the request that attends; nil if parked; guarded by mu
+	timer *time.Timer     // ends a parked call; guarded by remote.mu
 }
 
 // A question is a request of the remote server during a call.
@@ -78,6 +77,7 @@ func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running
 	retired := l.retired
 	if !retired {
 		r.running[run] = struct{}{}
+		l.calls.Add(1)
 	}
 	r.mu.Unlock()
 	if retired {
@@ -116,7 +116,7 @@ func logLevel(call *mcpkit.Call) protocol.LoggingLevel {
 // attend waits for the result, and forwards questions of the remote server to the caller.
 func (r *remote) attend(ctx context.Context, run *running) (json.RawMessage, error) {
 	run.attach(ctx)
-	defer run.detach()
+	defer run.attach(nil)
 	select {
 	case <-run.done:
 		return run.raw, run.err
@@ -159,37 +159,21 @@ func (r *remote) put(ctx context.Context, run *running) error {
 	return nil
 }
 
-// attach sets the request to which progress and log messages go.
+// attach sets the request to which progress and log messages go; nil: to nobody, since nothing may be
+// sent on a request that has ended.
 func (run *running) attach(ctx context.Context) {
 	run.mu.Lock()
 	run.to = ctx
-	for _, tell := range run.late {
-		tell(ctx)
-	}
-	run.late = nil
 	run.mu.Unlock()
 }
 
-// maxLate limits the messages that are kept for the next request.
-const maxLate = 64
-
-// tell sends a message to the caller, at once or with the next request.
+// tell sends a message to the caller, if a request waits for the call.
 func (run *running) tell(f func(ctx context.Context)) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
-	switch {
-	case run.to != nil:
+	if run.to != nil {
 		f(run.to)
-	case len(run.late) < maxLate:
-		run.late = append(run.late, f)
 	}
-}
-
-// detach ends what attach began: nothing may be sent on a request that has ended.
-func (run *running) detach() {
-	run.mu.Lock()
-	run.to = nil
-	run.mu.Unlock()
 }
 
 func (run *running) progress(p *protocol.ProgressParams) {

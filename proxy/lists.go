@@ -34,9 +34,9 @@ var listed = [...]struct {
 	{protocol.MethodResourcesTemplatesList, "resourceTemplates", "uriTemplate"},
 }
 
-// readLists reads all lists of a server. One that cannot be read stays as it was before. The error
-// means that none can be read.
-func readLists(ctx context.Context, c *client.Client, before lists, warn func(message string, args ...any)) (all lists, err error) {
+// readLists reads all lists of a server. One that cannot be read is empty. The error means that none
+// can be read.
+func readLists(ctx context.Context, c *client.Client, warn func(message string, args ...any)) (all lists, err error) {
 	caps := c.Capabilities()
 	has := [...]bool{caps.Tools != nil, caps.Prompts != nil, caps.Resources != nil, caps.Resources != nil}
 	var faults []error
@@ -52,7 +52,6 @@ func readLists(ctx context.Context, c *client.Client, before lists, warn func(me
 		if err != nil {
 			faults = append(faults, err)
 			warn("proxy: a list of the remote server cannot be read", "method", l.method, "error", err)
-			all[i] = before[i]
 			continue
 		}
 		read++

@@ -26,6 +26,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -220,9 +221,9 @@ type link struct {
 	ctx    context.Context // ends with the connection
 	end    context.CancelFunc
 
-	streams bool          // each call has its own stream
-	retired bool          // another link has taken its place; guarded by remote.mu
-	idle    chan struct{} // closed when it is retired and no call runs on it
+	streams bool           // each call has its own stream
+	retired bool           // another link has taken its place; guarded by remote.mu
+	calls   sync.WaitGroup // none is added once it is retired
 
 	lists *client.Subscription // to list changes; nil if the remote server has none
 }
@@ -311,7 +312,7 @@ func (r *remote) connectNow(ctx context.Context) (*link, error) {
 
 // dial makes a connection, in place of the one that there may be. The caller holds connecting.
 func (r *remote) dial(ctx context.Context, to destination) (*link, error) {
-	l := &link{streams: to.streams, idle: make(chan struct{})}
+	l := &link{streams: to.streams}
 	l.ctx, l.end = context.WithCancel(r.base)
 	opts := slices.Concat([]client.DialOption{client.Logger(r.config.logger)}, r.config.dial, to.opts, []client.DialOption{
 		client.Handlers(&asker{r, l}), client.Capabilities(protocol.ClientCapabilities{Sampling: &protocol.SamplingCapability{Tools: protocol.Object{}}}),
@@ -375,10 +376,6 @@ func (r *remote) adopt(l *link) bool {
 		return false
 	}
 	r.link.Store(l)
-	// Each ends with the connection, or with Close.
-	for uri, w := range r.watched {
-		r.tasks.Go(func() { r.watch(l, uri, w) })
-	}
 	return true
 }
 
@@ -488,10 +485,7 @@ func (r *remote) warn(message string, args ...any) {
 func (r *remote) read(ctx context.Context, l *link) (lists, error) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
-	r.mu.Lock()
-	before := r.lists
-	r.mu.Unlock()
-	return readLists(ctx, l.client, before, r.warn)
+	return readLists(ctx, l.client, r.warn)
 }
 
 // publish makes the lists those of the proxy. The caller holds publishing.
@@ -506,8 +500,5 @@ func (r *remote) publish(l *link, all lists) error {
 	if info := l.client.Server(); info.Name != "" {
 		r.server.Introduce(info, l.client.Instructions())
 	}
-	r.mu.Lock()
-	r.lists = all
-	r.mu.Unlock()
 	return nil
 }

@@ -67,16 +67,15 @@ func (r *remote) drain() time.Duration {
 func (r *remote) retire(l *link) {
 	r.mu.Lock()
 	l.retired = true
-	if !r.busy(l) {
-		close(l.idle)
-	}
 	r.mu.Unlock()
-	// Ends after the drain time at the latest, or with Close.
+	idle := make(chan struct{})
+	// Each ends when the calls have finished, after the drain time at the latest, or with Close.
+	r.spawn(func() { l.calls.Wait(); close(idle) })
 	waiting := r.spawn(func() {
 		select {
-		case <-l.idle:
+		case <-idle:
 		case <-time.After(r.drain()):
-			r.config.logger.Warn("proxy: calls on the previous server took too long and are cancelled", "server", r.title(), "after", r.drain())
+			r.warn("proxy: calls on the previous server took too long and are cancelled", "after", r.drain())
 		case <-r.base.Done():
 		}
 		l.end()
@@ -88,22 +87,10 @@ func (r *remote) retire(l *link) {
 	}
 }
 
-// busy reports whether calls run on the link. The caller holds mu.
-func (r *remote) busy(l *link) bool {
-	for run := range r.running {
-		if run.link == l {
-			return true
-		}
-	}
-	return false
-}
-
-// finished removes a call. The last one of a link that was replaced ends the connection.
+// finished removes a call.
 func (r *remote) finished(run *running) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	delete(r.running, run)
-	if l := run.link; l.retired && !r.busy(l) {
-		close(l.idle)
-	}
+	r.mu.Unlock()
+	run.link.calls.Done()
 }
