@@ -10,8 +10,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// CodeToolTimeout is the code with which [ErrorCodes] reports a timeout of a tool.
-const CodeToolTimeout = -32000
+// codeToolTimeout is the code with which [ErrorCodes] reports a timeout of a tool.
+const codeToolTimeout = -32000
 
 // ErrorCodes reports failures of tools/call as JSON-RPC errors, for programs that call tools
 // without a model:
@@ -57,7 +57,7 @@ func withCode(call *mcpkit.Call, err error) error {
 		return &codedError{err, jsonrpc.CodeInvalidParams}
 	}
 	if errors.Is(err, mcpkit.ErrTimeout) {
-		return &toolTimeout{codedError{err, CodeToolTimeout}}
+		return &toolTimeout{codedError{err, codeToolTimeout}}
 	}
 	return &codedError{err, jsonrpc.CodeInternalError}
 }

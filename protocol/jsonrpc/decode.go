@@ -9,12 +9,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// MaxBatch is the most messages a batch may hold.
-const MaxBatch = 100
+// maxBatch is the most messages a batch may hold.
+const maxBatch = 100
 
-// MaxDepth is how many levels of objects and arrays a message may have, counting the message
+// maxDepth is how many levels of objects and arrays a message may have, counting the message
 // itself. The limit bounds the stack of code that walks the message recursively.
-const MaxDepth = 128
+const maxDepth = 128
 
 // statusBadRequest is the status of an HTTP response to something that is not a message.
 const statusBadRequest = 400
@@ -23,7 +23,7 @@ const statusBadRequest = 400
 // must not write to data afterwards.
 //
 // Decode checks all of the JSON: grammar, UTF-8, no unpaired surrogates, no duplicate members, at
-// most [MaxDepth] levels. Notifications get no response, so one whose params are not an object is
+// most 128 levels. Notifications get no response, so one whose params are not an object is
 // read as one without params. Decode ignores unknown members of the message, but refuses those that
 // differ from a known one only by case.
 //
@@ -40,13 +40,13 @@ func Decode(data []byte) (Message, *Response) {
 	if err := jsonx.ReadObject(data, env.add); err != nil {
 		return Message{}, unreadable(err)
 	}
-	if jsonx.Depth(data) > MaxDepth {
+	if jsonx.Depth(data) > maxDepth {
 		env.fault = tooDeep
 	}
 	return env.message()
 }
 
-var tooDeep = "nested deeper than " + strconv.Itoa(MaxDepth) + " levels"
+var tooDeep = "nested deeper than " + strconv.Itoa(maxDepth) + " levels"
 
 // unreadable returns the response to something that the JSON library refuses.
 func unreadable(err error) *Response {
@@ -163,7 +163,7 @@ func decodeError(raw []byte) (e *Error, fault string) {
 
 // Batch splits a JSON array into its elements, each to be passed to [Decode]. If data does not
 // begin an array, isBatch is false and the other results are nil. If the array is malformed, empty,
-// or longer than [MaxBatch], bad is the one error to respond with.
+// or longer than 100 messages, bad is the one error to respond with.
 func Batch(data []byte) (elements []json.RawMessage, isBatch bool, bad *Response) {
 	if jsonx.Kind(data[jsonx.SkipSpace(data, 0):]) != '[' {
 		return nil, false, nil
@@ -171,12 +171,12 @@ func Batch(data []byte) (elements []json.RawMessage, isBatch bool, bad *Response
 	if !jsonx.Valid(data) {
 		return nil, true, unreadable(errors.New("malformed array"))
 	}
-	if jsonx.Depth(data) > MaxDepth {
+	if jsonx.Depth(data) > maxDepth {
 		return nil, true, invalid(ID{}, tooDeep)
 	}
 	for element := range jsonx.Elements(data) {
-		if len(elements) == MaxBatch {
-			return nil, true, invalid(ID{}, "a batch may have "+strconv.Itoa(MaxBatch)+" messages at most")
+		if len(elements) == maxBatch {
+			return nil, true, invalid(ID{}, "a batch may have "+strconv.Itoa(maxBatch)+" messages at most")
 		}
 		elements = append(elements, element)
 	}

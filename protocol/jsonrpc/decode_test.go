@@ -43,7 +43,7 @@ func TestDecodeReadsRequests(t *testing.T) {
 		{name: "id with escapes", data: `{"jsonrpc":"2.0","id":"\u0041\/\n\ud83d\ude00","method":"m"}`, id: jsonrpc.StringID("A/\n😀"), method: "m"},
 		{name: "minus zero", data: `{"jsonrpc":"2.0","id":-0,"method":"m"}`, id: jsonrpc.NumberID(0), method: "m"},
 		{name: "names that differ by case in params", data: `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1,"A":2}}`, id: jsonrpc.NumberID(1), method: "m", params: `{"a":1,"A":2}`},
-		{name: "deepest", data: nested(jsonrpc.MaxDepth), id: jsonrpc.NumberID(1), method: "m", params: `{"a":` + strings.Repeat("[", 126) + strings.Repeat("]", 126) + `}`},
+		{name: "deepest", data: nested(128), id: jsonrpc.NumberID(1), method: "m", params: `{"a":` + strings.Repeat("[", 126) + strings.Repeat("]", 126) + `}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m, bad := jsonrpc.Decode([]byte(test.data))
@@ -139,7 +139,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"jsonrpc":"2.0","ID":1,"method":"m"}`, none, request, `invalid message: member "ID" differs from "id" only by case`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","param\u017f":{}}`, one, request, `invalid message: member "paramſ" differs from "params" only by case`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","result":{}}`, one, request, `invalid message: it has a method and a result or an error`},
-		{nested(jsonrpc.MaxDepth + 1), one, request, `invalid message: nested deeper than 128 levels`},
+		{nested(129), one, request, `invalid message: nested deeper than 128 levels`},
 	} {
 		t.Run(fmt.Sprintf("%.60q", test.data), func(t *testing.T) {
 			m, bad := jsonrpc.Decode([]byte(test.data))
@@ -276,9 +276,9 @@ func TestBatch(t *testing.T) {
 			require.False(t, bad.ID.IsValid())
 		})
 	}
-	got, _, bad := jsonrpc.Batch([]byte(elements(jsonrpc.MaxBatch)))
+	got, _, bad := jsonrpc.Batch([]byte(elements(100)))
 	require.Nil(t, bad)
-	require.Len(t, got, jsonrpc.MaxBatch)
+	require.Len(t, got, 100)
 }
 
 // FuzzDecode decodes arbitrary messages: the result is always one of the three.
