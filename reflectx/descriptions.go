@@ -75,21 +75,16 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 
 // RegisteredDescriptions returns the descriptions registered with [RegisterDescriptions], including
 // those registered later.
-func RegisteredDescriptions() Descriptions { return registeredDescriptions{} }
+func RegisteredDescriptions() Descriptions { return keyed(registeredOf) }
 
-type registeredDescriptions struct{}
-
-func (registeredDescriptions) of(t reflect.Type) map[string]string {
+func registeredOf(t reflect.Type) map[string]string {
 	registered.mu.RLock()
 	defer registered.mu.RUnlock()
 	pkgPath := t.PkgPath()
 	if descriptions, ok := registered.packages[pkgPath]; ok || pkgPath == "" {
 		return descriptions
 	}
-	if other := alias(pkgPath); other != "" {
-		return registered.packages[other]
-	}
-	return nil
+	return registered.packages[alias(pkgPath)]
 }
 
 // programPath returns the import path of the program's package main, or "" if unknown.
@@ -112,43 +107,37 @@ func alias(pkgPath string) string {
 	return ""
 }
 
-func (ws registeredDescriptions) Text(t reflect.Type, member string) string {
+// keyed returns the descriptions of the package of a type, by the keys of RegisterDescriptions.
+type keyed func(t reflect.Type) map[string]string
+
+// Text implements [Descriptions].
+func (of keyed) Text(t reflect.Type, member string) string {
 	key := baseName(t.Name())
 	if key == "" {
 		return ""
 	}
-	if member != "" {
-		key += "." + member
-	}
-	return ws.of(t)[key]
+	return of(t)[strings.TrimSuffix(key+"."+member, ".")]
 }
 
-func (ws registeredDescriptions) Enum(t reflect.Type) []EnumValue {
-	if t.Name() == "" {
+// Enum implements [Descriptions]. If a constant cannot be encoded, there are none.
+func (of keyed) Enum(t reflect.Type) (values []EnumValue) {
+	name := baseName(t.Name())
+	if name == "" {
 		return nil
 	}
-	descriptions := ws.of(t)
-	var values []EnumValue
+	descriptions := of(t)
 	for i := 0; ; i++ {
-		entry, ok := descriptions[baseName(t.Name())+"#"+strconv.Itoa(i)]
+		entry, ok := descriptions[name+"#"+strconv.Itoa(i)]
 		if !ok {
-			return writeEnum(t, values)
+			return values
 		}
 		literal, text := cutLiteral(entry)
-		values = append(values, EnumValue{JSON: literal, Text: text})
-	}
-}
-
-// writeEnum converts the Go literals of the constants of t to JSON. If one cannot be converted, it
-// returns nil.
-func writeEnum(t reflect.Type, values []EnumValue) []EnumValue {
-	for i := range values {
-		var ok bool
-		if values[i].JSON, ok = enumJSON(t, values[i].JSON); !ok {
+		raw, ok := enumJSON(t, literal)
+		if !ok {
 			return nil
 		}
+		values = append(values, EnumValue{JSON: raw, Text: text})
 	}
-	return values
 }
 
 // cutLiteral splits the text of a constant into its value and its description.

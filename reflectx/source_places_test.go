@@ -71,7 +71,6 @@ func TestPlacesLearnFromFiles(t *testing.T) {
 		p.add("example.com/none", file)
 	}
 	p.add("", slash+"/app/main.go")
-	p.add("example.com/none", slash+"/nowhere/x.go")
 	require.Empty(t, p.find("example.com/none"))
 }
 
