@@ -103,7 +103,7 @@ func TestAProgramIsInitializedWhateverItDoesWithTheProbe(t *testing.T) {
 	for _, kind := range []string{"exits at what it does not know", "prints between the messages"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, child(kind), client.MaxMessageBytes(1<<20), client.ShutdownTimeout(2*time.Second))
+			c := dial(t, child(kind), client.ProbeTimeout(500*time.Millisecond), client.MaxMessageBytes(1<<20), client.ShutdownTimeout(2*time.Second))
 			require.Equal(t, protocol.V20250618, c.Version())
 			require.Equal(t, "child", c.Server().Name)
 		})
