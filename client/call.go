@@ -230,7 +230,9 @@ func encodeParams(r *request) ([]byte, error) {
 }
 
 // compose returns a request with the params, the input responses of this round, and _meta.
-func (c *Client) compose(a *agreement, id jsonrpc.ID, method string, params []byte, in protocol.Inputs, cc *callConfig, token string) (*jsonrpc.Request, error) {
+func (c *Client) compose(
+	a *agreement, id jsonrpc.ID, method string, params []byte, in protocol.Inputs, cc *callConfig, token string,
+) (*jsonrpc.Request, error) {
 	b, meta := []byte{'{'}, protocol.Meta{}
 	for name, value := range jsonx.Members(params) {
 		if !jsonx.IsString(name, "_meta") {

@@ -94,7 +94,8 @@ const (
 // until ctx is done, but not longer than ProbeTimeout.
 func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseConn, error) {
 	w := &sseConn{
-		c: c, client: newHTTPClient(c), out: make(chan []byte, maxPosts), posted: make(chan struct{}), calls: map[jsonrpc.ID]*posting{},
+		c: c, client: newHTTPClient(c), out: make(chan []byte, maxPosts), posted: make(chan struct{}),
+		calls: map[jsonrpc.ID]*posting{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(c.base))
 	limited, d := withDeadline(ctx, c.cfg.probeTimeout, errors.New("the stream named no endpoint in time"))
