@@ -64,7 +64,8 @@ func TestAnyReplicaServesAnyRequest(t *testing.T) {
 	for _, version := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
 		t.Run(string(version), func(t *testing.T) {
 			carrier := &keys{seen: map[string][]string{}}
-			c, err := client.Dial(t.Context(), serve(t, carrier), client.Version(version), client.Handlers(person{}), client.Tasks())
+			c, err := client.Dial(t.Context(), serve(t, carrier),
+				client.Version(version), client.Handlers(person{}), client.Tasks())
 			require.NoError(t, err)
 			defer c.Close()
 			status, err := c.Subscribe(t.Context(), "parcels://status")

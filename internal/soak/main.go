@@ -90,7 +90,8 @@ func soak(ctx context.Context, d time.Duration) (*report, error) {
 			if tasks && v < protocol.V20251125 {
 				continue
 			}
-			c := &customer{name: fmt.Sprintf("%s-%s", v, kind), version: v, tasks: tasks, proxy: f.proxy, books: books, report: r}
+			name := fmt.Sprintf("%s-%s", v, kind)
+			c := &customer{name: name, version: v, tasks: tasks, proxy: f.proxy, books: books, report: r}
 			if err := c.connect(ctx, front.URL); err != nil {
 				return r, fmt.Errorf("%s: %w", c.name, err)
 			}
