@@ -44,23 +44,22 @@ type Call struct {
 	principal *oauth.Principal
 	needs     []string // scopes that the call needs, if the caller lacks one
 	limit     timeLimit
-	begun     time.Time        // when the first round began
-	response  jsonrpc.Response // here to save an allocation
-	run       *Run             // outside of a request; nil for most calls
-	observers *[]*Observer     // set before the chain runs; nil for none
-	consulted atomic.Bool      // the client was asked a question
-	counted   atomic.Bool      // the rate tag has counted the call
-	repairs   atomic.Int32     // see Repairs
-	malformed bool             // a part of its envelope is missing
+	begun     time.Time                // when the first round began
+	response  jsonrpc.Response         // here to save an allocation
+	run       *Run                     // outside of a request; nil for most calls
+	tracers   atomic.Pointer[[]tracer] // of Trace; nil for none
+	consulted atomic.Bool              // the client was asked a question
+	counted   atomic.Bool              // the rate tag has counted the call
+	repairs   atomic.Int32             // see Repairs
+	malformed bool                     // a part of its envelope is missing
 
 	finished bool // guarded by mu
 	reports  bool // guarded by mu: the method reports progress
 	detached bool // guarded by mu: runs continue the call
 	mu       sync.Mutex
-	ref      string             // guarded by mu
-	progress float64            // guarded by mu
-	asked    *rounds.Questions  // guarded by mu: the questions; see input.go
-	watchers *[]questionWatcher // guarded by mu; of OnQuestion
+	ref      string            // guarded by mu
+	progress float64           // guarded by mu
+	asked    *rounds.Questions // guarded by mu: the questions; see input.go
 }
 
 // variables are named texts of a request.
@@ -432,9 +431,7 @@ func (c *Call) countProgress(n int) {
 
 // report is Progress without the note that the method reports.
 func (c *Call) report(done, total float64, message string) {
-	if c.observers != nil {
-		c.observeProgress(done, total, message)
-	}
+	c.event(c.ctx, Event{Kind: EventProgress, Done: done, Total: total, Text: message})
 	if c.run != nil {
 		if c.run.Progress != nil && !c.isFinished() {
 			c.run.Progress(done, total, message)

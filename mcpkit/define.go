@@ -196,7 +196,7 @@ func (s *Server) guard(e *entry, k kind, h Handler) {
 		e.timeout, e.timeoutByDefault = s.config.toolTimeout, true
 	}
 	e.overdue = new(overdueCount)
-	e.run = spanned(e.site, h)
+	e.run = traced(e.site, h)
 	if e.cache.TTL > 0 {
 		e.run = CacheResults(e.cache)(e.run)
 	}

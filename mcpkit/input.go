@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -229,7 +230,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	raw, ok := c.questions().KeptValue(key)
 	c.mu.Unlock()
 	var v T
-	c.observeOnce(own, ok)
+	c.event(ctx, Event{Kind: EventOnce, Name: own, Kept: ok})
 	if ok {
 		err := jsonx.Unmarshal(raw, &v)
 		return v, err
@@ -260,4 +261,50 @@ func Ask(ctx context.Context, questions ...func(ctx context.Context) error) erro
 		errs[i] = ask(ctx)
 	}
 	return errors.Join(errs...)
+}
+
+// send sends a question to the client and waits for the answer, for a limited time.
+func (c *Call) send(ctx context.Context, method string, params json.RawMessage, meta protocol.Meta) (*jsonrpc.Response, error) {
+	params, err := withMeta(params, meta)
+	if err != nil {
+		return nil, err
+	}
+	req, err := jsonrpc.NewRequest(jsonrpc.ID{}, method, params)
+	if err != nil {
+		return nil, err
+	}
+	if c.isFinished() {
+		return nil, errors.New("mcpkit: the call is over; its client can no longer be asked")
+	}
+	// The time in which a person answers does not count.
+	c.limit.pause()
+	defer c.limit.resume()
+	var late error
+	if limit := c.server.config.questions; limit > 0 {
+		late = Errorf("the question was not answered within %s", limit)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, late)
+		defer cancel()
+	}
+	resp, err := c.peer.Call(ctx, req)
+	if err != nil && late != nil && context.Cause(ctx) == late {
+		return nil, late
+	}
+	if err == nil && resp == nil {
+		err = errors.New("mcpkit: the transport has neither an answer nor an error")
+	}
+	return resp, err
+}
+
+// withMeta returns the object params with meta as its _meta, unless meta is empty.
+func withMeta(params json.RawMessage, meta protocol.Meta) (json.RawMessage, error) {
+	if len(meta) == 0 {
+		return params, nil
+	}
+	text, err := meta.AppendJSON(nil)
+	if err != nil {
+		return nil, fmt.Errorf("mcpkit: the _meta of a question: %w", err)
+	}
+	b := appendWithout(nil, params, "_meta")
+	return append(jsonx.AppendMember(b[:len(b)-1], []byte(`"_meta"`), text), '}'), nil
 }

@@ -2,8 +2,10 @@ package mcpkit
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -81,14 +83,14 @@ func (h *clientLog) server() slog.Handler {
 
 // Enabled reports whether the client or the server's logger wants the level.
 func (h *clientLog) Enabled(ctx context.Context, l slog.Level) bool {
-	return h.call.observers != nil || h.call.wants(protocolLevel(l)) || h.server().Enabled(ctx, l)
+	return h.call.tracers.Load() != nil || h.call.wants(protocolLevel(l)) || h.server().Enabled(ctx, l)
 }
 
 // Handle sends the record.
 func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
 	level := protocolLevel(r.Level)
-	if h.call.observers != nil {
-		h.call.observeLog(h.record(r))
+	if h.call.tracers.Load() != nil {
+		h.call.event(ctx, Event{Kind: EventLog, Name: strings.ToLower(r.Level.String()), Text: recordText(h.record(r))})
 	}
 	if h.call.wants(level) {
 		data, err := jsonx.Marshal(logData(h.record(r)))
@@ -119,6 +121,17 @@ func (h *clientLog) record(r slog.Record) slog.Record {
 	whole := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	whole.AddAttrs(attrs...)
 	return whole
+}
+
+// recordText returns a record as one line.
+func recordText(r slog.Record) string {
+	var text strings.Builder
+	text.WriteString(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		fmt.Fprintf(&text, " %s=%v", a.Key, a.Value.Resolve())
+		return true
+	})
+	return text.String()
 }
 
 // logData returns a record for the client: an object with the message and the attributes, or only the

@@ -55,7 +55,7 @@ func wrap(where string, h Handler, use []Middleware) Handler {
 		if where == inExtensions {
 			name = "extension"
 		}
-		h = spanned(name, h)
+		h = traced(name, h)
 	}
 	return h
 }

@@ -83,17 +83,8 @@ func (s *Server) lastResort(ctx context.Context, call *Call, resp **jsonrpc.Resp
 	}
 }
 
-// run runs the middleware chain, which observers see.
+// run runs the middleware chain and recovers its panics.
 func (s *Server) run(call *Call) (result Result, err error) {
-	if all := s.observers.Load(); all != nil {
-		call.observers = all
-		return s.observed(call)
-	}
-	return s.chained(call)
-}
-
-// chained runs the middleware chain and recovers its panics.
-func (s *Server) chained(call *Call) (result Result, err error) {
 	defer recoverAs(&err)
 	result, err = (*s.chain.Load())(call.ctx, call)
 	if err != nil && errors.Is(err, ErrAsked) { // by middleware; runTarget has settled what methods ask

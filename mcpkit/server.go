@@ -38,7 +38,6 @@ type Server struct {
 	intercepts []Middleware // of extensions; never changed after New
 	toolTags   []string     // of extensions; never changed after New
 	chain      atomic.Pointer[Handler]
-	observers  atomic.Pointer[[]*Observer] // nil: none
 
 	registering sync.Mutex              // serialises changes of the catalog
 	own         *catalog                // what is registered on this server; guarded by registering

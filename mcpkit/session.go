@@ -27,8 +27,6 @@ type session struct {
 
 	mu            sync.Mutex
 	subscriptions []string // guarded by mu: URIs, sorted
-	onEnd         []func() // guarded by mu: called at the end
-	over          bool     // guarded by mu
 }
 
 // caller returns a principal with the scopes of the client, as far as this replica knows them.
@@ -75,7 +73,6 @@ func (s *set[T]) snapshot() []T {
 func (s *Server) SessionEnded(ts *transport.Session) {
 	if state, ok := ts.State().(*session); ok {
 		s.sessions.remove(state)
-		s.endSession(state)
 	}
 }
 

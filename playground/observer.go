@@ -3,8 +3,6 @@ package playground
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -18,17 +16,26 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// entryKey is the key of the entry of a call.
-type entryKey struct{ *timeline }
-
-// observer returns the functions that fill the timeline. No entry has values of secret arguments,
-// results or answers of users.
-func (t *timeline) observer() mcpkit.Observer {
-	return mcpkit.Observer{Call: t.call, Span: t.span, Once: t.once, Log: t.log, Progress: t.progress}
+// middleware fills the timeline. No entry has values of secret arguments, results or answers of users.
+func (t *timeline) middleware(next mcpkit.Handler) mcpkit.Handler {
+	return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
+		if t.isClosed() {
+			return next(ctx, call)
+		}
+		e := t.begin(call)
+		call.Trace(func(_ context.Context, ev mcpkit.Event) (context.Context, func(error)) { return nil, t.event(e, ev) })
+		err = errPanicked
+		defer func() { t.end(e, call, result, err) }()
+		result, err = next(ctx, call)
+		return result, err
+	}
 }
 
-// call adds the entry of a call.
-func (t *timeline) call(_ context.Context, call *mcpkit.Call) func(mcpkit.Result, error) {
+// errPanicked stands for the panic of a middleware.
+var errPanicked = &mcpkit.PanicError{Value: "a middleware panicked"}
+
+// begin adds the entry of a call.
+func (t *timeline) begin(call *mcpkit.Call) *entry {
 	e := &entry{
 		start: time.Now(), Begun: float64(time.Now().UnixMicro()) / 1000, Took: -1, Out: -1,
 		Method: call.Method(), Name: clip(call.Name()), Version: string(call.Version()), Session: shown(call.SessionID()),
@@ -49,16 +56,6 @@ func (t *timeline) call(_ context.Context, call *mcpkit.Call) func(mcpkit.Result
 		e.Cut = true
 	}
 	t.add(e)
-	call.Set(entryKey{t}, e)
-	if !call.Version().Modern() {
-		call.OnQuestion(func(_ context.Context, q *mcpkit.Question) func(error) { return t.question(e, q.Method) })
-	}
-	return func(result mcpkit.Result, err error) { t.end(e, call, result, err) }
-}
-
-// of returns the entry of a call, or nil.
-func (t *timeline) of(call *mcpkit.Call) *entry {
-	e, _ := call.Get(entryKey{t}).(*entry)
 	return e
 }
 
@@ -89,11 +86,49 @@ func (t *timeline) end(e *entry, call *mcpkit.Call, result mcpkit.Result, err er
 	})
 }
 
-// question adds a question to a legacy client.
-func (t *timeline) question(e *entry, method string) func(error) {
-	var s *step
-	t.change(e, func() { s = e.addStep(&step{Kind: "question", Name: method, Took: -1}) })
-	return func(err error) { t.endStep(e, s, err) }
+// event adds a step to the entry of a call, and returns what ends it.
+func (t *timeline) event(e *entry, ev mcpkit.Event) (end func(error)) {
+	s := &step{Kind: string(ev.Kind), Name: clip(ev.Name), Kept: ev.Kept, Text: clip(ev.Text)}
+	switch ev.Kind {
+	case mcpkit.EventHandler:
+		s.Kind, s.Took = "span", -1
+		t.change(e, func() {
+			s.Depth = e.depth
+			s = e.addStep(s)
+			e.depth++
+		})
+		return func(err error) {
+			t.change(e, func() { e.depth-- })
+			t.endStep(e, s, err)
+		}
+	case mcpkit.EventQuestion:
+		s.Took = -1
+		t.change(e, func() { s = e.addStep(s) })
+		return func(err error) { t.endStep(e, s, err) }
+	case mcpkit.EventProgress:
+		s.Text = progressText(ev)
+	}
+	t.change(e, func() {
+		s.Depth = e.depth
+		if n := len(e.Steps); n > 0 && s.Kind == "progress" && e.Steps[n-1].Kind == s.Kind {
+			e.Steps[n-1].Text = s.Text // a report replaces one just before it
+			return
+		}
+		e.addStep(s)
+	})
+	return nil
+}
+
+// progressText returns a report as text: "1 of 2: half".
+func progressText(ev mcpkit.Event) string {
+	text := strconv.FormatFloat(ev.Done, 'g', -1, 64)
+	if ev.Total > 0 {
+		text += " of " + strconv.FormatFloat(ev.Total, 'g', -1, 64)
+	}
+	if ev.Text != "" {
+		text += ": " + clip(ev.Text)
+	}
+	return text
 }
 
 // endStep notes the end of a step.
@@ -117,66 +152,6 @@ func textOf(err error) string {
 		return ""
 	}
 	return clip(err.Error())
-}
-
-func (t *timeline) span(call *mcpkit.Call, name string) func(error) {
-	e := t.of(call)
-	if e == nil {
-		return nil
-	}
-	var s *step
-	t.change(e, func() {
-		s = e.addStep(&step{Kind: "span", Name: name, Took: -1, Depth: e.depth})
-		e.depth++
-	})
-	return func(err error) {
-		t.change(e, func() { e.depth-- })
-		t.endStep(e, s, err)
-	}
-}
-
-func (t *timeline) once(call *mcpkit.Call, key string, kept bool) {
-	if e := t.of(call); e != nil {
-		t.change(e, func() { e.addStep(&step{Kind: "once", Name: clip(key), Kept: kept, Depth: e.depth}) })
-	}
-}
-
-func (t *timeline) log(call *mcpkit.Call, r slog.Record) {
-	e := t.of(call)
-	if e == nil {
-		return
-	}
-	var text strings.Builder
-	text.WriteString(r.Message)
-	r.Attrs(func(a slog.Attr) bool {
-		fmt.Fprintf(&text, " %s=%v", a.Key, a.Value.Resolve())
-		return text.Len() < maxText
-	})
-	t.change(e, func() {
-		e.addStep(&step{Kind: "log", Name: strings.ToLower(r.Level.String()), Text: clip(text.String()), Depth: e.depth})
-	})
-}
-
-// progress adds a report, which replaces one just before it.
-func (t *timeline) progress(call *mcpkit.Call, done, total float64, message string) {
-	e := t.of(call)
-	if e == nil {
-		return
-	}
-	text := strconv.FormatFloat(done, 'g', -1, 64)
-	if total > 0 {
-		text += " of " + strconv.FormatFloat(total, 'g', -1, 64)
-	}
-	if message != "" {
-		text += ": " + clip(message)
-	}
-	t.change(e, func() {
-		if n := len(e.Steps); n > 0 && e.Steps[n-1].Kind == "progress" {
-			e.Steps[n-1].Text = text
-			return
-		}
-		e.addStep(&step{Kind: "progress", Text: text, Depth: e.depth})
-	})
 }
 
 // clip shortens a text to maxText.

@@ -76,10 +76,10 @@ type Handler struct {
 	mcp      *streamable.Handler
 	timeline *timeline
 	frames   frames
-	stop     func() // observing
 }
 
-// NewHandler returns a Handler for srv, and begins to observe its calls. It panics if srv is nil, or
+// NewHandler returns a Handler for srv, whose calls it observes from now on: it
+// uses middleware outside of what the server has. It panics if srv is nil, or
 // if "*" is an allowed host.
 func NewHandler(srv *mcpkit.Server, opts *Options) *Handler {
 	if srv == nil {
@@ -97,7 +97,7 @@ func NewHandler(srv *mcpkit.Server, opts *Options) *Handler {
 	h.guard = httpguard.New(nil, h.opts.AllowedHosts)
 	h.mcp = streamable.NewHandler(srv, &streamable.Options{AllowedHosts: h.opts.AllowedHosts, Logger: h.opts.Logger})
 	h.timeline = newTimeline(httpserve.Positive(h.opts.MaxEntries, defaultMaxEntries))
-	h.stop = srv.Observe(h.timeline.observer())
+	srv.Use(h.timeline.middleware)
 	return h
 }
 
@@ -107,10 +107,9 @@ func (h *Handler) URL(base string) string {
 	return strings.TrimSuffix(base, "/") + "/#token=" + url.QueryEscape(h.token)
 }
 
-// Close stops observing the server, and ends the page's streams and sessions. It does not close the
+// Close stops observing the server, whose middleware then does nothing, and ends the page's streams and sessions. It does not close the
 // server. It may be called more than once.
 func (h *Handler) Close() {
-	h.stop()
 	h.timeline.close()
 	h.mcp.Close()
 }

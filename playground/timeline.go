@@ -184,6 +184,12 @@ func (t *timeline) close() {
 	}
 }
 
+func (t *timeline) isClosed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
+}
+
 // watch counts a page that watches. It returns false if there are too many.
 func (t *timeline) watch() bool {
 	t.mu.Lock()

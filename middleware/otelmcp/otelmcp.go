@@ -62,7 +62,6 @@ func NoResourceURIs() Option { return func(o *options) { o.noResourceURIs = true
 //
 //	mcp.server.operation.duration  each call
 //	mcp.client.operation.duration  each server request to a legacy client, which also has a span
-//	mcp.server.session.duration    each session, when it ends
 //	mcpkit.round.duration          each later round of a call with server requests
 //	mcpkit.repairs                 argument values that mcpkit.Repair repaired
 //	mcpkit.overdue                 methods that still run after their callers got a timeout error
@@ -86,7 +85,6 @@ func Middleware(opts ...Option) mcpkit.Middleware {
 		metric.WithDescription("How many methods still run though their callers were answered in their place.")))
 	t.repairs = usable(meter.Int64Counter("mcpkit.repairs", metric.WithUnit("{value}"),
 		metric.WithDescription("How many values of arguments were repaired.")))
-	t.sessions = histogram(meter, "mcp.server.session.duration", "How long sessions lasted.")
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) { return t.call(ctx, call, next) }
 	}
@@ -108,11 +106,11 @@ func usable[T any](instrument T, err error) T {
 // telemetry holds the state shared by all calls.
 type telemetry struct {
 	options
-	tracer                                 trace.Tracer
-	durations, rounds, questions, sessions metric.Float64Histogram
-	repairs                                metric.Int64Counter
-	overdue                                metric.Int64UpDownCounter
-	labels                                 labelTable
+	tracer                       trace.Tracer
+	durations, rounds, questions metric.Float64Histogram
+	repairs                      metric.Int64Counter
+	overdue                      metric.Int64UpDownCounter
+	labels                       labelTable
 }
 
 func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (result mcpkit.Result, err error) {
@@ -144,13 +142,13 @@ func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Han
 			end(span, l, outcome, err)
 		}
 		span.End()
-		if err == nil && finished && call.Method() == protocol.MethodInitialize {
-			t.session(call, start)
-		}
 	}()
-	if !call.Version().Modern() {
-		call.OnQuestion(func(ctx context.Context, q *mcpkit.Question) func(error) { return t.question(ctx, call, q) })
-	}
+	call.Trace(func(ctx context.Context, e mcpkit.Event) (context.Context, func(error)) {
+		if e.Kind != mcpkit.EventQuestion {
+			return nil, nil
+		}
+		return t.question(ctx, call, e)
+	})
 	result, err = next(ctx, call)
 	finished = true
 	return result, err

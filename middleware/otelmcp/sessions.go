@@ -15,28 +15,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// session measures the session that an initialize has begun.
-func (t *telemetry) session(call *mcpkit.Call, start time.Time) {
-	option := t.labels.option(labels{version: call.Version(), network: networkOf(call)})
-	call.OnSessionEnd(func() { t.sessions.Record(context.Background(), time.Since(start).Seconds(), option) })
-}
-
 // question makes a span for a server request and puts its context into the request.
-func (t *telemetry) question(ctx context.Context, call *mcpkit.Call, q *mcpkit.Question) func(error) {
+func (t *telemetry) question(ctx context.Context, call *mcpkit.Call, e mcpkit.Event) (context.Context, func(error)) {
 	start := time.Now()
-	l := labels{method: q.Method, version: call.Version(), network: networkOf(call)}
+	l := labels{method: e.Name, version: call.Version(), network: networkOf(call)}
 	ctx, span := t.tracer.Start(ctx, l.method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(l.all()...))
-	w3c.Inject(ctx, metaCarrier{set: q.Meta})
-	return func(err error) {
+	w3c.Inject(ctx, metaCarrier{set: e.Meta})
+	return ctx, func(err error) {
 		outcome := middleware.OK
 		if err != nil {
 			l.code, l.errorType, outcome = failureOf(err)
 		}
 		t.questions.Record(ctx, time.Since(start).Seconds(), t.labels.option(l))
 		if span.IsRecording() {
-			if q.ID != "" {
-				span.SetAttributes(attribute.String("jsonrpc.request.id", idText(q.ID)))
-			}
 			if id := call.SessionID(); id != "" {
 				span.SetAttributes(attribute.String("mcp.session.id", sessionID(id)))
 			}

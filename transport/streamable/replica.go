@@ -108,7 +108,7 @@ func (h *Handler) join() {
 	h.opts.Logger = h.opts.Logger.With("replica", f.Replica())
 	h.events = p
 	p.on(kindChanged, func(s *session, _ *notice) { s.shared.rereadSoon() })
-	// Ends when the functions of Call.OnSessionEnd return.
+	// Ends when the server has forgotten the session.
 	p.on(kindEnded, func(s *session, _ *notice) { go h.sessions.end(s) })
 	p.on(kindTaken, func(s *session, n *notice) {
 		if s.out.leave(n.Stream) { // it may have missed the last message

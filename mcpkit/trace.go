@@ -1,0 +1,147 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+)
+
+// An Event is something that happens within a call: see [Call.Trace]. It is data, and encodes as JSON.
+type Event struct {
+	Kind EventKind `json:"kind"`
+	// Name is the function that made a middleware, such as "middleware.Logging", a method with its
+	// place in the source, the protocol's method of a question, a key of Once, or the level of a
+	// record.
+	Name string `json:"name,omitzero"`
+	// Kept reports whether the value of Once is from an earlier round or run, so that its function
+	// did not run.
+	Kept bool `json:"kept,omitzero"`
+	// Text is a record with its attributes, or the message of a report.
+	Text string `json:"text,omitzero"`
+	// Done and Total are those of [Call.Progress].
+	Done  float64 `json:"done,omitzero"`
+	Total float64 `json:"total,omitzero"`
+	// Meta is the _meta of a question. Entries that are added are sent.
+	Meta protocol.Meta `json:"meta,omitzero"`
+}
+
+// An EventKind says what happens.
+type EventKind string
+
+// The kinds of events.
+const (
+	// EventHandler is the handler of a middleware, or a method of a service.
+	EventHandler EventKind = "handler"
+	// EventQuestion is a request to a legacy client, made for instance with [Elicit]. In version
+	// 2026-07-28 there are none, since questions are part of results.
+	EventQuestion EventKind = "question"
+	// EventOnce is a value of [Once].
+	EventOnce EventKind = "once"
+	// EventLog is a record of [Call.Logger], of any level.
+	EventLog EventKind = "log"
+	// EventProgress is a report of [Call.Progress], also one that the client did not ask for.
+	EventProgress EventKind = "progress"
+)
+
+// A tracer is a function of Trace.
+type tracer = func(ctx context.Context, e Event) (context.Context, func(err error))
+
+// Trace calls f with what happens in the rest of the call. Middleware calls it before the next
+// handler. f may return another context, which handlers and questions get, and a function that is
+// called at their end: err is that of the handler, or that of the question, a [*jsonrpc.Error] if the
+// client sent one. Both may be nil. The calls wait for f, which is called concurrently where methods
+// use goroutines. A method that is overdue ends after its call.
+func (c *Call) Trace(f func(ctx context.Context, e Event) (context.Context, func(err error))) {
+	for {
+		old := c.tracers.Load()
+		all := []tracer{f}
+		if old != nil {
+			all = append(slices.Clip(*old), f)
+		}
+		if c.tracers.CompareAndSwap(old, &all) {
+			return
+		}
+	}
+}
+
+// event tells the tracers of the call. end is never nil.
+func (c *Call) event(ctx context.Context, e Event) (_ context.Context, end func(error)) {
+	tracers := c.tracers.Load()
+	if tracers == nil {
+		return ctx, func(error) {}
+	}
+	var ends []func(error)
+	for _, f := range *tracers {
+		inner, end := f(ctx, e)
+		if inner != nil {
+			ctx = inner
+		}
+		if end != nil {
+			ends = append(ends, end)
+		}
+	}
+	return ctx, func(err error) {
+		for _, end := range slices.Backward(ends) {
+			end(err)
+		}
+	}
+}
+
+// errPanicked is the error that tracers get of a handler that panicked.
+var errPanicked = errors.New("the handler panicked")
+
+// traced returns h, of which tracers are told.
+func traced(name string, h Handler) Handler {
+	return func(ctx context.Context, call *Call) (result Result, err error) {
+		if call == nil || call.tracers.Load() == nil {
+			return h(ctx, call)
+		}
+		ctx, end := call.event(ctx, Event{Kind: EventHandler, Name: name})
+		err = errPanicked
+		defer func() { end(err) }()
+		result, err = h(ctx, call)
+		return result, err
+	}
+}
+
+// question sends a question to the client and tells the tracers.
+func (c *Call) question(ctx context.Context, method string, params json.RawMessage) (*jsonrpc.Response, error) {
+	e := Event{Kind: EventQuestion, Name: method, Meta: protocol.Meta{}}
+	for name, value := range jsonx.Members(jsonx.Member(params, "_meta")) {
+		e.Meta[jsonx.String(name)] = value
+	}
+	ctx, end := c.event(ctx, e)
+	resp, err := c.send(ctx, method, params, e.Meta)
+	told := err
+	if err == nil && resp.Error != nil {
+		told = resp.Error
+	}
+	end(told)
+	return resp, err
+}
+
+// middlewareName returns the function that made m: "middleware.Logging" for
+// "example.com/middleware.Logging.func1".
+func middlewareName(m Middleware) string {
+	f := runtime.FuncForPC(reflect.ValueOf(m).Pointer())
+	if f == nil {
+		return "middleware"
+	}
+	name := f.Name()
+	name = name[strings.LastIndex(name, "/")+1:]
+	for {
+		i := strings.LastIndex(name, ".")
+		if i < 0 || strings.Trim(strings.TrimPrefix(name[i+1:], "func"), "0123456789") != "" {
+			return strings.TrimSuffix(name, "-fm")
+		}
+		name = name[:i]
+	}
+}
