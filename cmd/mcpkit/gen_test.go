@@ -76,6 +76,8 @@ func (*Server) Serve(ctx context.Context) error { return nil }
 
 func NewTool(name string, fn any) *Builder { return nil }
 
+func Elicit[T any](ctx context.Context, message string) (v T, err error) { return v, nil }
+
 func (b *Builder) Params(names ...string) *Builder { return b }
 
 
@@ -218,6 +220,22 @@ func TestGeneratedDescriptionsEqualThoseOfTheSource(t *testing.T) {
 	second, err := os.ReadFile(filepath.Join(dir, services.GeneratedFile))
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(second))
+}
+
+// Programs ask users with types, and take arguments of functions in tables, that no service leads to.
+func TestFormsAndTablesOfToolsAreDescribed(t *testing.T) {
+	t.Parallel()
+	dir := outlined(t, "asks")
+	_, err := generator{}.in(t, dir, ".")
+	require.NoError(t, err)
+	file, err := os.ReadFile(filepath.Join(dir, services.GeneratedFile))
+	require.NoError(t, err)
+	for _, line := range []string{
+		`"Dates.From": "From is the first day.",`, `"Unit#0":     "\"day\" Day is from midnight to midnight.",`,
+		`"Place.City": "City is the name of a city.",`,
+	} {
+		require.Contains(t, string(file), line)
+	}
 }
 
 const listTools = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
