@@ -45,7 +45,7 @@ func TestVariablesOfAURIAreCalledSo(t *testing.T) {
 	require.Contains(t, p.fails("resources/read", `{"uri":"poem://ten"}`).Message, "1 problem with the variables of the URI:\n/number: got \"ten\", want an integer")
 
 	err := srv.Add(mcpkit.NewResource("shelf://{row}/{place}", "shelf", func(row int) string { return "x" }))
-	require.ErrorContains(t, err, `the URI has the variables "row", "place", but the parameters are (int)`)
+	require.ErrorContains(t, err, `the variables of the URI are "row", "place", but the parameters are (int)`)
 }
 
 type dependent struct{}

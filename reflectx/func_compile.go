@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,61 +217,43 @@ func (c *planner) plainInput(t reflect.Type) {
 
 // names matches the plain parameters with their names.
 func (c *planner) names(t reflect.Type) ([]Param, bool) {
-	before := len(c.errs)
-	var names []string
+	names, from := c.Names, "the variables of the URI are"
+	if c.HasParams {
+		names, from = strings.Split(c.Params, ","), "the names are"
+	}
+	one := t.In(c.plain[0])
 	switch {
-	case c.HasParams && strings.TrimSpace(c.Params) != "":
-		names = strings.Split(c.Params, ",")
-	case c.HasParams:
-		c.errorf("the params tag is empty; name the parameters %s there", c.types(t))
+	case names != nil && len(names) == len(c.plain):
+	case names != nil:
+		c.errorf("%s %s, but the parameters are %s; name each one, in order", from, cmp.Or(quoteAll(names), "none"), c.types(t))
 		return nil, false
-	case c.Names == nil && len(c.plain) == 1 && isWhole(t.In(c.plain[0])) && c.GiveSchema != "":
+	case len(c.plain) == 1 && isWhole(one) && c.GiveSchema != "":
 		c.errorf("parameter %d (%s) can take all arguments, but nothing says what they are; give their JSON Schema with %s, or name the parameter with the params tag",
-			c.plain[0]+1, typeText(t.In(c.plain[0])), c.GiveSchema)
-		return nil, false
-	case c.Names == nil && c.GiveNames != "":
-		c.errorf("Go does not keep the names of the parameters %s; name them with %s(%q), or take one struct",
-			c.types(t), c.GiveNames, exampleNames(len(c.plain)))
-		return nil, false
-	case c.Names == nil:
-		c.errorf("Go does not keep the names of the parameters %s; write the tag `params:%q` with your names in the annotation block, or take one struct",
-			c.types(t), exampleNames(len(c.plain)))
+			c.plain[0]+1, typeText(one), c.GiveSchema)
 		return nil, false
 	default:
-		names = c.Names
-	}
-	switch {
-	case len(names) == len(c.plain):
-	case c.HasParams:
-		c.errorf("the names are %s, but the parameters are %s; name each one, in order", quoteAll(names), c.types(t))
-		return nil, false
-	case len(names) == 0:
-		c.errorf("the URI has no variables for the parameters %s", c.types(t))
-		return nil, false
-	default:
-		c.errorf("the URI has the variables %s, but the parameters are %s; take each one, in order", quoteAll(names), c.types(t))
+		how := "write the tag `params:%q` with your names in the annotation block"
+		if c.GiveNames != "" {
+			how = "name them with " + c.GiveNames + "(%q)"
+		}
+		c.errorf("Go does not keep the names of the parameters %s; "+how+", or take one struct", c.types(t), exampleNames(len(c.plain)))
 		return nil, false
 	}
+	before := len(c.errs)
 	params := make([]Param, len(names))
 	seen := map[string]bool{}
 	for n, name := range names {
 		pt := t.In(c.plain[n])
-		p := Param{Name: strings.TrimSpace(name), Type: pt, Optional: pt.Kind() == reflect.Pointer}
-		if c.HasParams {
-			if cut, ok := strings.CutSuffix(p.Name, "?"); ok {
-				p.Name, p.Optional = strings.TrimSpace(cut), true
-			}
-		}
+		cut, optional := strings.CutSuffix(strings.TrimSpace(name), "?")
+		p := Param{Name: strings.TrimSpace(cut), Type: pt, Optional: optional && c.HasParams || pt.Kind() == reflect.Pointer}
+		p.Desc, p.Tag = c.Descriptions[p.Name], c.Tags[p.Name]
 		switch {
-		case p.Name == "":
-			c.errorf("the params tag %q has no name for the parameter %s", c.Params, pt)
-		case strings.ContainsAny(p.Name, "?\"'`{}[]() \t\r\n"):
+		case p.Name == "" || strings.ContainsAny(p.Name, "?\"'`{}[]() \t\r\n"):
 			c.errorf("the params tag %q: %q is not a name; write names with commas between, and a '?' after an optional one: %q", c.Params, p.Name, "a,b?")
 		case seen[p.Name]:
 			c.errorf("the name %q is listed twice for the parameters; give each its own", p.Name)
 		}
 		seen[p.Name] = true
-		p.Desc, p.Tag = c.Descriptions[p.Name], c.Tags[p.Name]
 		params[n] = p
 	}
 	known := slices.Sorted(maps.Keys(seen))

@@ -176,16 +176,16 @@ func TestCompileErrors(t *testing.T) {
 			"Go does not keep the names of the parameters (int, string); write the tag `params:\"name1,name2\"` with your names in the annotation block, or take one struct"}},
 		{name: "one plain parameter without a name", fn: func(a int) {}, err: []string{
 			"Go does not keep the names of the parameters (int); write the tag `params:\"name\"` with your names in the annotation block, or take one struct"}},
-		{name: "empty tag", fn: func(a, b int) {}, params: " ", err: []string{"the params tag is empty; name the parameters (int, int) there"}},
+		{name: "empty tag", fn: func(a, b int) {}, params: " ", err: []string{"the names are \"\", but the parameters are (int, int); name each one, in order"}},
 		{name: "too few names", fn: func(a, b int) {}, params: "a", err: []string{`the names are "a", but the parameters are (int, int); name each one, in order`}},
 		{name: "too many names", fn: func(a int) {}, params: "a,b?", err: []string{`the names are "a", "b?", but the parameters are (int); name each one, in order`}},
-		{name: "no names in the template", fn: func(a int) {}, names: []string{}, err: []string{`the URI has no variables for the parameters (int)`}},
-		{name: "too many variables", fn: func(a int) {}, names: []string{"a", "b"}, err: []string{`the URI has the variables "a", "b", but the parameters are (int); take each one, in order`}},
+		{name: "no names in the template", fn: func(a int) {}, names: []string{}, err: []string{`the variables of the URI are none, but the parameters are (int); name each one, in order`}},
+		{name: "too many variables", fn: func(a int) {}, names: []string{"a", "b"}, err: []string{`the variables of the URI are "a", "b", but the parameters are (int); name each one, in order`}},
 		{name: "variables without parameters", fn: func(ctx context.Context) {}, names: []string{"a", "b"}, err: []string{`no parameter takes the variables "a", "b" of the URI; add a parameter for each`}},
 		{name: "tag without parameters", fn: func(ctx context.Context) {}, params: "a", err: []string{`the params tag names "a", but no parameter takes an argument; remove the tag`}},
 		{name: "name twice", fn: func(a, b int) {}, params: "a,a?", err: []string{`the name "a" is listed twice for the parameters; give each its own`}},
 		{name: "empty and invalid names", fn: func(a, b int) {}, params: ",b c", err: []string{
-			`the params tag ",b c" has no name for the parameter int`,
+			`the params tag ",b c": "" is not a name; write names with commas between, and a '?' after an optional one: "a,b?"`,
 			`the params tag ",b c": "b c" is not a name; write names with commas between, and a '?' after an optional one: "a,b?"`}},
 		{name: "question mark first", fn: func(a int) {}, params: "?a", err: []string{
 			`the params tag "?a": "?a" is not a name; write names with commas between, and a '?' after an optional one: "a,b?"`}},

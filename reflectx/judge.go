@@ -167,51 +167,33 @@ func (c *compiler) judgeOnce(t reflect.Type) {
 // populate fills v with values other than zero: one element in each slice and map, and a target for
 // each pointer. depth ends types that contain themselves.
 func populate(v reflect.Value, depth int) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if depth < 8 {
-			v.Set(reflect.New(v.Type().Elem()))
-			populate(v.Elem(), depth+1)
-		}
-	case reflect.Slice:
-		if depth < 8 {
-			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-			populate(v.Index(0), depth+1)
-		}
-	case reflect.Array:
-		for i := range min(v.Len(), 1) {
-			populate(v.Index(i), depth+1)
-		}
-	case reflect.Map:
-		if depth < 8 {
-			key, elem := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			populate(key, depth+1)
-			populate(elem, depth+1)
-			v.Set(reflect.MakeMap(v.Type()))
-			v.SetMapIndex(key, elem)
-		}
-	case reflect.Struct:
+	made := func(t reflect.Type) reflect.Value {
+		target := reflect.New(t)
+		populate(target.Elem(), depth+1)
+		return target
+	}
+	switch kind := v.Kind(); {
+	case depth > 8 || !v.CanSet():
+	case kind == reflect.Pointer:
+		v.Set(made(v.Type().Elem()))
+	case kind == reflect.Slice:
+		v.Set(reflect.Append(v, made(v.Type().Elem()).Elem()))
+	case kind == reflect.Array && v.Len() > 0:
+		populate(v.Index(0), depth+1)
+	case kind == reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(made(v.Type().Key()).Elem(), made(v.Type().Elem()).Elem())
+	case kind == reflect.Struct:
 		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				populate(v.Field(i), depth+1)
-			}
+			populate(v.Field(i), depth+1)
 		}
-	case reflect.String:
+	case kind == reflect.Interface && v.NumMethod() == 0:
+		v.Set(reflect.ValueOf("a"))
+	case kind == reflect.String:
 		v.SetString("a")
-	case reflect.Interface:
-		if v.NumMethod() == 0 {
-			v.Set(reflect.ValueOf("a"))
-		}
-	case reflect.Bool:
+	case kind == reflect.Bool:
 		v.SetBool(true)
-	default:
-		switch {
-		case v.CanInt():
-			v.SetInt(1)
-		case v.CanUint():
-			v.SetUint(1)
-		case v.CanFloat():
-			v.SetFloat(1)
-		}
+	case v.CanInt(), v.CanUint(), v.CanFloat():
+		v.Set(reflect.ValueOf(1).Convert(v.Type()))
 	}
 }
