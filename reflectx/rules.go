@@ -85,8 +85,10 @@ type rule struct {
 
 func parseRule(text string) rule {
 	tag, param, _ := strings.Cut(text, "=")
-	return rule{text, tag, strings.NewReplacer("0x2C", ",", "0x7C", "|").Replace(param)}
+	return rule{text, tag, ruleEscapes.Replace(param)}
 }
+
+var ruleEscapes = strings.NewReplacer("0x2C", ",", "0x7C", "|")
 
 // fieldRule returns the comparison that a rule such as gtfield makes with another field, and "" for
 // other rules.
@@ -263,7 +265,7 @@ func (c *compiler) rule(f *fieldState, n position, r rule) {
 func (c *compiler) known(r rule) bool {
 	for text := range strings.SplitSeq(r.text, "|") {
 		one := parseRule(text)
-		if !panics(func() { _ = c.validate.Var("", "omitempty,"+text) }) {
+		if _, ok := textKeywords[one.tag]; ok || comparisons[one.tag].text != "" || !panics(func() { _ = c.validate.Var("", "omitempty,"+text) }) {
 			continue
 		}
 		if schemaWords[one.tag] != "" {

@@ -275,10 +275,12 @@ var headerName = regexp.MustCompile("^[0-9A-Za-z!#$%&'*+.^_`|~-]+$")
 // samplesOf reads the default and the example. They are checked when the schema is complete.
 func (c *compiler) samplesOf(f *fieldState) {
 	read := func(key string, keyword any) json.RawMessage {
-		raw := json.RawMessage(jsonText(keyword))
+		var raw json.RawMessage
 		if text, ok := f.sf.Tag.Lookup(key); ok {
 			raw = textJSON(f.s, text)
-		} else if keyword == nil {
+		} else if keyword != nil {
+			raw = json.RawMessage(jsonText(keyword))
+		} else {
 			return nil
 		}
 		c.samples = append(c.samples, sample{c.where(), key, raw, f.s, f.sf.Type})

@@ -100,10 +100,12 @@ func (e *ArgumentError) add(v Violation) {
 func pointerTo(path []string) string {
 	var b strings.Builder
 	for _, token := range path {
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(token))
+		b.WriteString("/" + pointerEscapes.Replace(token))
 	}
 	return b.String()
 }
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // child returns the member or element of value that a token of a JSON pointer names.
 func child(value []byte, token string) []byte {
