@@ -59,7 +59,8 @@ type authorizeOption allowFunc
 //
 // As an option of a server, Authorize is for all that it has, also for what is mounted or registered
 // later. As an option of [With] and [Server.Register] it is for the service, and as one of
-// [Server.Mount] for the mounted server, with the names there. Several functions must all permit. A nil allow permits nobody.
+// [Server.Mount] for the mounted server, with the names there. Several functions must all permit. A
+// nil allow permits nobody.
 func Authorize(allow func(ctx context.Context, name string, tags []string) bool) MountOption {
 	return authorizeOption(allow)
 }

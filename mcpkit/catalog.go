@@ -145,7 +145,9 @@ func (l list[T]) with(items []T, taken func(old, it T)) list[T] {
 func (l *list[T]) add(what string, items []T) error {
 	var faults reflectx.Errors
 	next := l.with(items, func(old, it T) {
-		faults = append(faults, &reflectx.Error{Msg: fmt.Sprintf("mcpkit: %s %q is registered twice, by %s and %s", what, it.base().key, old.base().site, it.base().site)})
+		first, second := old.base(), it.base()
+		msg := fmt.Sprintf("mcpkit: %s %q is registered twice, by %s and %s", what, first.key, first.site, second.site)
+		faults = append(faults, &reflectx.Error{Msg: msg})
 	})
 	if faults != nil {
 		return faults
@@ -273,7 +275,8 @@ func (s *Server) publish() {
 		m.parent.registering.Lock()
 		m.parent.publish()
 	}
-	s.announce(!next.tools.same(old.tools), !next.prompts.same(old.prompts), !next.resources.same(old.resources) || !next.templates.same(old.templates))
+	resources := !next.resources.same(old.resources) || !next.templates.same(old.templates)
+	s.announce(!next.tools.same(old.tools), !next.prompts.same(old.prompts), resources)
 }
 
 func (s *Server) add(d draft) error { return s.addUnless(nil, d) }

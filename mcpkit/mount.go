@@ -101,7 +101,10 @@ func (m *mount) check(opts []MountOption) error {
 	}
 	child, parent := m.child.catalog.Load(), m.parent.catalog.Load()
 	for _, name := range slices.Sorted(maps.Keys(child.methods)) {
-		if known := parent.methods[name]; child.methods[name].source != nil && known != nil && known.source != m.parent && known.source != nil {
+		if child.methods[name].source == nil {
+			continue // of the protocol
+		}
+		if known := parent.methods[name]; known != nil && known.source != nil && known.source != m.parent {
 			return m.fault("the method %q is registered already%s", name, known.by)
 		}
 	}
@@ -179,7 +182,9 @@ func (m *mount) addTo(c, child *catalog) {
 
 // addMounted adds the entries of one kind to those of the parent. Entries that the parent has known
 // are used again, with their encoded JSON.
-func addMounted[T item](m *mount, c *catalog, known map[item]item, to *list[T], what string, child list[T], wrap func(inner T) T) {
+func addMounted[T item](
+	m *mount, c *catalog, known map[item]item, to *list[T], what string, child list[T], wrap func(inner T) T,
+) {
 	var items []T
 	for _, inner := range child.sorted {
 		it, ok := known[inner].(T)
@@ -194,7 +199,8 @@ func addMounted[T item](m *mount, c *catalog, known map[item]item, to *list[T], 
 		items = append(items, it)
 	}
 	*to = to.with(items, func(old, it T) {
-		c.leftOut[fmt.Sprintf("%s %q is registered by %s and by %s; the first one stays", what, it.base().key, old.base().site, it.base().site)] = true
+		first, second := old.base(), it.base()
+		c.leftOut[fmt.Sprintf("%s %q is registered by %s and by %s; the first one stays", what, first.key, first.site, second.site)] = true
 	})
 }
 

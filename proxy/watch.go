@@ -91,7 +91,8 @@ func (r *remote) forward(uri string, w *watch) error {
 	}
 	defer sub.Close()
 	if len(sub.Filter().ResourceSubscriptions) == 0 {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the remote server %q does not tell when this resource changes", r.title())
+		const message = "the remote server %q does not tell when this resource changes"
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, message, r.title())
 	}
 	if !w.agree(nil) {
 		r.server.ResourceUpdated(uri) // an update may have been missed
