@@ -32,9 +32,10 @@ type running struct {
 	open *question // the question without an answer; used only by attend
 
 	mu    sync.Mutex
-	asked int             // guarded by mu
-	to    context.Context // of the request that attends; nil if parked; guarded by mu
-	timer *time.Timer     // ends a parked call; guarded by remote.mu
+	asked int                     // guarded by mu
+	to    context.Context         // of the request that attends; nil if parked; guarded by mu
+	late  []func(context.Context) // messages for the next request; guarded by mu
+	timer *time.Timer             // ends a parked call; guarded by remote.mu
 }
 
 // A question is a request of the remote server during a call.
@@ -159,20 +160,31 @@ func (r *remote) put(ctx context.Context, run *running) error {
 	return nil
 }
 
-// attach sets the request to which progress and log messages go; nil: to nobody, since nothing may be
-// sent on a request that has ended.
+// maxLate limits the messages that are kept for the next request.
+const maxLate = 64
+
+// attach sets the request to which progress and log messages go; nil: they wait for the next one, since
+// nothing may be sent on a request that has ended.
 func (run *running) attach(ctx context.Context) {
 	run.mu.Lock()
+	defer run.mu.Unlock()
 	run.to = ctx
-	run.mu.Unlock()
+	if ctx != nil {
+		for _, tell := range run.late {
+			tell(ctx)
+		}
+		run.late = nil
+	}
 }
 
-// tell sends a message to the caller, if a request waits for the call.
+// tell sends a message to the caller, at once or with the next request.
 func (run *running) tell(f func(ctx context.Context)) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
 	if run.to != nil {
 		f(run.to)
+	} else if len(run.late) < maxLate {
+		run.late = append(run.late, f)
 	}
 }
 
