@@ -98,7 +98,6 @@ func (h *httpConn) resumed(ctx context.Context, x *exchange, body io.ReadCloser,
 // events reads one stream until the response. The error is errLost if the stream ends before.
 func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *resumption) (*jsonrpc.Response, error) {
 	reader := sse.NewReader(body, h.c.cfg.maxMessage)
-	defer reader.Free()
 	for {
 		ev, err := reader.Next()
 		switch {

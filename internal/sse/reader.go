@@ -5,16 +5,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
-	"sync"
+	"strconv"
 	"time"
 )
 
 // DefaultMaxEvent is the default limit of an event, in bytes.
 const DefaultMaxEvent = 4 << 20
-
-// sources pools the buffers of readers.
-var sources = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
 // An Event is one event of a stream.
 type Event struct {
@@ -47,7 +43,8 @@ type Reader struct {
 	begun   bool // a byte order mark can no longer follow
 	afterCR bool // the last line ended with CR, so a LF that follows belongs to it
 
-	id string // the last event ID
+	buf []byte // of a line
+	id  string // the last event ID
 }
 
 // NewReader returns a reader of the events of src. It refuses events of more than max bytes; if max
@@ -56,17 +53,7 @@ func NewReader(src io.Reader, max int) *Reader {
 	if max <= 0 {
 		max = DefaultMaxEvent
 	}
-	r := &Reader{src: sources.Get().(*bufio.Reader), max: max}
-	r.src.Reset(src)
-	return r
-}
-
-// Free returns the buffer of r to a pool; r must not be used afterwards. The events stay valid.
-// Calling Free is optional but saves memory, since most streams are one short event.
-func (r *Reader) Free() {
-	r.src.Reset(nil)
-	sources.Put(r.src)
-	r.src = nil
+	return &Reader{src: bufio.NewReader(src), max: max}
 }
 
 // Next returns the next event that has data, an ID or a retry time, and skips comments and unknown
@@ -76,7 +63,7 @@ func (r *Reader) Next() (Event, error) {
 	var ev Event
 	size, any := 0, false
 	for {
-		line, owned, err := r.line()
+		line, err := r.line()
 		if err != nil {
 			return Event{}, err
 		}
@@ -94,26 +81,22 @@ func (r *Reader) Next() (Event, error) {
 		if size += len(line) + 1; size > r.max {
 			return Event{}, &SizeError{r.max}
 		}
-		if r.field(&ev, line, owned) {
+		if r.field(&ev, line) {
 			any = true
 		}
 	}
 }
 
-// field stores the field of line in ev and reports whether Next must return ev for it. It copies
-// the line unless that is owned.
-func (r *Reader) field(ev *Event, line []byte, owned bool) bool {
+// field stores the field of line in ev and reports whether Next must return ev for it.
+func (r *Reader) field(ev *Event, line []byte) bool {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch string(name) {
 	case "data":
-		switch {
-		case ev.Data != nil:
+		if ev.Data == nil {
+			ev.Data = append([]byte{}, value...)
+		} else {
 			ev.Data = append(append(ev.Data, '\n'), value...)
-		case owned && value != nil:
-			ev.Data = value
-		default:
-			ev.Data = append(make([]byte, 0, len(value)), value...)
 		}
 		return true
 	case "id":
@@ -136,59 +119,42 @@ func (r *Reader) field(ev *Event, line []byte, owned bool) bool {
 // digits parses a number of ASCII digits. It limits the number to a day in milliseconds.
 func digits(b []byte) (int64, bool) {
 	const day = int64(24 * time.Hour / time.Millisecond)
-	if len(b) == 0 {
+	if len(b) == 0 || len(bytes.Trim(b, "0123456789")) > 0 {
 		return 0, false
 	}
-	var n int64
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = min(n*10+int64(c-'0'), day)
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil || n > day {
+		n = day
 	}
 	return n, true
 }
 
-// line returns the next line without its end. The caller may keep it if it is owned; otherwise it
-// is valid until the next call. It does not return an incomplete line at the end of the stream.
-func (r *Reader) line() (line []byte, owned bool, err error) {
+// line returns the next line without its end, which is valid until the next call. It does not return
+// an incomplete line at the end of the stream.
+func (r *Reader) line() ([]byte, error) {
+	r.buf = r.buf[:0]
 	for {
-		if _, err := r.src.Peek(1); err != nil {
-			return nil, false, err
+		c, err := r.src.ReadByte()
+		if err != nil {
+			return nil, err
 		}
-		chunk, _ := r.src.Peek(r.src.Buffered())
-		if r.afterCR {
-			r.afterCR = false
-			if chunk[0] == '\n' {
-				_, _ = r.src.Discard(1)
-				continue
-			}
-		}
-		i := lineEnd(chunk)
-		if i < 0 {
-			if len(line)+len(chunk) > r.max {
-				return nil, false, &SizeError{r.max}
-			}
-			if len(line)+len(chunk) > cap(line) {
-				line = slices.Grow(line, max(min(3*len(line), r.max), 2*len(chunk))) // a long line is often much longer
-			}
-			line, owned = append(line, chunk...), true
-			_, _ = r.src.Discard(len(chunk))
-			continue
-		}
-		if owned {
-			line = append(line, chunk[:i]...)
-		} else {
-			line = chunk[:i]
-		}
+		after := r.afterCR
 		// A CR ends the line at once: a LF may follow much later.
-		r.afterCR = chunk[i] == '\r'
-		_, _ = r.src.Discard(i + 1)
-		if !r.begun {
-			r.begun = true
-			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+		r.afterCR = c == '\r'
+		switch {
+		case c == '\n' && after:
+		case c == '\n' || c == '\r':
+			line := r.buf
+			if !r.begun {
+				r.begun = true
+				line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+			}
+			return line, nil
+		case len(r.buf) == r.max:
+			return nil, &SizeError{r.max}
+		default:
+			r.buf = append(r.buf, c)
 		}
-		return line, owned, nil
 	}
 }
 
