@@ -2,10 +2,15 @@ package conn
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,44 +37,41 @@ type StreamOptions struct {
 	WriteTimeout time.Duration
 }
 
-// NewStream returns a wire that reads from r and writes to w, which may be the same.
-func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
-	stream := &Stream{in: r, out: w, lines: reader{r: r, most: o.MaxMessageBytes, raise: o.Raise}, to: w, o: o}
-	if o.Framing != Lines {
-		h := &headers{in: bufio.NewReader(r), out: w}
-		h.framing.Store(int32(o.Framing))
-		stream.lines.r, stream.to = h, h
-	}
-	return stream
-}
-
 // A Stream is a [Wire] on byte streams.
 type Stream struct {
-	in    io.Reader
-	out   io.Writer
-	lines reader
-	to    io.Writer // out, or what adds headers
-	o     StreamOptions
+	in      io.Reader
+	out     io.Writer
+	read    *bufio.Reader // of in
+	o       StreamOptions
+	framing atomic.Int32 // [AnyFraming] until the peer has sent something
+	part    []byte       // of an incomplete line; used only by Write
+}
+
+// NewStream returns a wire that reads from r and writes to w, which may be the same.
+func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
+	s := &Stream{in: r, out: w, read: bufio.NewReaderSize(r, 16<<10), o: o}
+	s.framing.Store(int32(o.Framing))
+	return s
 }
 
 // CloseRead makes a waiting Read return. If the input has no deadlines, it closes the input.
-func (w *Stream) CloseRead() error {
-	if d, ok := w.in.(interface{ SetReadDeadline(time.Time) error }); ok {
+func (s *Stream) CloseRead() error {
+	if d, ok := s.in.(interface{ SetReadDeadline(time.Time) error }); ok {
 		if err := d.SetReadDeadline(time.Unix(1, 0)); err == nil {
 			return nil
 		}
 	}
-	return w.closeOwn(w.in)
+	return s.closeOwn(s.in)
 }
 
 // Close closes the streams that are io.Closers. A stream that is already closed is not an error.
-func (w *Stream) Close() error {
-	return errors.Join(w.closeOwn(w.in), w.closeOwn(w.out))
+func (s *Stream) Close() error {
+	return errors.Join(s.closeOwn(s.in), s.closeOwn(s.out))
 }
 
-func (w *Stream) closeOwn(stream any) error {
+func (s *Stream) closeOwn(stream any) error {
 	c, ok := stream.(io.Closer)
-	if !ok || w.o.Borrowed {
+	if !ok || s.o.Borrowed {
 		return nil
 	}
 	if err := c.Close(); !errors.Is(err, os.ErrClosed) && !errors.Is(err, net.ErrClosed) {
@@ -79,12 +81,125 @@ func (w *Stream) closeOwn(stream any) error {
 }
 
 // Read returns the next message.
-func (w *Stream) Read() ([]byte, error) { return w.lines.next() }
+func (s *Stream) Read() ([]byte, error) {
+	if Framing(s.framing.Load()) == AnyFraming {
+		framing := Lines
+		if first, _ := s.read.Peek(1); len(first) > 0 && first[0]|0x20 == 'c' { // no JSON begins like the name of a field
+			framing = ContentLength
+		}
+		s.framing.Store(int32(framing))
+	}
+	for {
+		read := s.readLine
+		if Framing(s.framing.Load()) == ContentLength {
+			read = s.readFrame
+		}
+		if message, err := read(); err != nil || len(message) > 0 {
+			return message, err
+		}
+	}
+}
+
+// headBytes is how many bytes of a message that is too large are kept, to find its ID.
+const headBytes = 1 << 10
+
+func (s *Stream) tooLarge(head []byte) error {
+	text := fmt.Sprintf("message is larger than %d bytes; raise %s", s.o.MaxMessageBytes, s.o.Raise)
+	return &BadMessageError{Text: text, Head: head[:min(len(head), headBytes)]}
+}
+
+// readLine reads a line without the white space around it. At the end of the input, the line break
+// may be missing.
+func (s *Stream) readLine() ([]byte, error) {
+	var line []byte
+	large := false
+	for {
+		part, err := s.read.ReadSlice('\n')
+		if !large {
+			line = bytes.TrimLeft(append(line, part...), " \t\r\n")
+			if large = len(bytes.TrimRight(line, "\r\n")) > s.o.MaxMessageBytes; large {
+				line = bytes.Clone(line[:min(len(line), headBytes)])
+			}
+		}
+		switch {
+		case err == bufio.ErrBufferFull:
+		case err != nil && (err != io.EOF || len(line) == 0):
+			return nil, err
+		case large:
+			return nil, s.tooLarge(line)
+		default:
+			return bytes.TrimRight(line, "\r\n"), nil
+		}
+	}
+}
+
+// readFrame reads a message behind its header.
+func (s *Stream) readFrame() ([]byte, error) {
+	size, err := s.readHeader()
+	if err != nil {
+		return nil, err
+	}
+	large := size > s.o.MaxMessageBytes
+	message := make([]byte, size)
+	if large {
+		message = make([]byte, min(size, headBytes))
+	}
+	_, err = io.ReadFull(s.read, message)
+	if err == nil && large {
+		_, err = s.read.Discard(size - len(message))
+	}
+	switch {
+	case err == io.EOF && size > 0:
+		return nil, io.ErrUnexpectedEOF
+	case err == nil && large:
+		return nil, s.tooLarge(message)
+	}
+	return message, err
+}
+
+// readHeader reads the header fields of a message and the empty line behind them, and returns the
+// length of the message.
+func (s *Stream) readHeader() (int, error) {
+	length := int64(-1)
+	for range 20 {
+		line, err := s.read.ReadSlice('\n') // of at most the buffer
+		field := strings.TrimSpace(string(line))
+		name, value, ok := strings.Cut(field, ":")
+		switch {
+		case err == io.EOF && field == "" && length < 0:
+			return 0, err
+		case err == nil && field == "" && length >= 0:
+			return int(length), nil
+		case strings.EqualFold(name, "Content-Length"):
+			length, err = strconv.ParseInt(strings.TrimSpace(value), 10, 32)
+			ok = length >= 0
+		}
+		if err != nil || field != "" && !ok {
+			return 0, fmt.Errorf("the header of a message has the line %.60q; want a field like Content-Length: 17", field)
+		}
+	}
+	return 0, fmt.Errorf("the header of a message has too many lines, or no Content-Length")
+}
 
 // Write writes lines in the selected framing.
-func (w *Stream) Write(lines []byte) (int, error) {
-	if d, ok := w.out.(interface{ SetWriteDeadline(time.Time) error }); ok && w.o.WriteTimeout > 0 {
-		_ = d.SetWriteDeadline(time.Now().Add(w.o.WriteTimeout)) // without deadlines, a write may block
+func (s *Stream) Write(lines []byte) (int, error) {
+	if d, ok := s.out.(interface{ SetWriteDeadline(time.Time) error }); ok && s.o.WriteTimeout > 0 {
+		_ = d.SetWriteDeadline(time.Now().Add(s.o.WriteTimeout)) // without deadlines, a write may block
 	}
-	return w.to.Write(lines)
+	if Framing(s.framing.Load()) != ContentLength {
+		return s.out.Write(lines)
+	}
+	var frames []byte
+	for line := range bytes.Lines(lines) {
+		s.part = append(s.part, line...)
+		if text, ended := bytes.CutSuffix(s.part, []byte("\n")); ended {
+			frames = fmt.Appendf(frames, "Content-Length: %d\r\n\r\n%s", len(text), text)
+			s.part = nil
+		}
+	}
+	if len(frames) == 0 {
+		return len(lines), nil
+	}
+	_, err := s.out.Write(frames)
+	return len(lines), err
 }
