@@ -37,13 +37,13 @@ func (c *Conn) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, f
 		case m.Request.IsNotification():
 			c.receiveNotification(m.Request, len(element), from)
 		case m.Request.Method == protocol.MethodInitialize:
-			b.refuse(m.Request.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be in a batch"))
+			b.refuse(m.Request, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be in a batch"))
 		case protocol.IsModern("", m.Request):
-			b.refuse(m.Request.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request of a modern version must not be in a batch"))
+			b.refuse(m.Request, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request of a modern version must not be in a batch"))
 		default:
 			k, refused := c.begin(m.Request, len(element), from)
 			if refused != nil {
-				b.refuse(m.Request.ID, refused)
+				b.refuse(m.Request, refused)
 				continue
 			}
 			k.batch = b
@@ -68,17 +68,9 @@ type batch struct {
 	reserved int64    // bytes of them; guarded by mu
 }
 
-// endRequest ends the request k of b with the response resp; nil is none.
-func (b *batch) endRequest(k *call, resp *collected) {
-	if resp != nil {
-		b.add(resp)
-	}
-	b.closeOne(k)
-}
-
-// refuse adds an error response.
-func (b *batch) refuse(id jsonrpc.ID, err *jsonrpc.Error) {
-	b.add(&collected{Response: jsonrpc.Response{ID: id, Error: err}})
+// refuse adds an error response to req.
+func (b *batch) refuse(req *jsonrpc.Request, err *jsonrpc.Error) {
+	b.add(&collected{Response: jsonrpc.Response{ID: req.ID, Error: err}})
 }
 
 // add adds the response r and reserves its bytes. If there is no room, it adds an error instead.

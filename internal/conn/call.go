@@ -49,7 +49,10 @@ func (k *call) respond(resp *jsonrpc.Response) {
 	out := k.collect(resp)
 	switch {
 	case k.batch != nil:
-		k.batch.endRequest(k, out)
+		if out != nil {
+			k.batch.add(out)
+		}
+		k.batch.closeOne(k)
 	case out == nil:
 		k.end()
 	default:

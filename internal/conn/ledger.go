@@ -47,7 +47,7 @@ type Ledger struct {
 	mu       sync.Mutex
 	calls    map[jsonrpc.ID]*Entry    // guarded by mu
 	outgoing map[jsonrpc.ID]*Outgoing // guarded by mu
-	tally    Tally                    // guarded by mu
+	tally    Tally                    // without Outgoing; guarded by mu
 	lastID   int64                    // of Ask; guarded by mu
 	closed   bool                     // guarded by mu
 	idle     chan struct{}            // closed when the ledger is closed and no message of the peer is in flight; guarded by mu
@@ -72,51 +72,39 @@ type Outgoing struct {
 
 	ledger *Ledger
 	answer chan *jsonrpc.Response
-	open   bool // guarded by ledger.mu
 }
 
-// change is the only function that adds entries to a Ledger or removes them. Exactly one of c and q
-// is not nil. It returns false if the entry is in the wanted state already. The caller holds mu.
-func (l *Ledger) change(c *Entry, q *Outgoing, open bool) bool {
+// change is the only function that adds messages of the peer to a Ledger or removes them. It returns
+// false if c is in the wanted state already. The caller holds mu.
+func (l *Ledger) change(c *Entry, open bool) bool {
+	if c.open == open {
+		return false
+	}
+	c.open = open
 	by := -1
 	if open {
 		by = 1
 	}
+	l.tally.Bytes += int64(by) * c.bytes
 	switch {
-	case c != nil && c.open != open:
-		c.open = open
-		l.tally.Bytes += int64(by) * c.bytes
-		switch {
-		case c.Request.IsNotification():
-			l.tally.Notifications += by
-		case c.Request.Method == protocol.MethodSubscriptionsListen:
-			l.tally.Subscriptions += by
-			set(&l.calls, c.Request.ID, c, open)
-		default:
-			l.tally.Calls += by
-			set(&l.calls, c.Request.ID, c, open)
-		}
-	case q != nil && q.open != open:
-		q.open = open
-		l.tally.Outgoing += by
-		set(&l.outgoing, q.ID, q, open)
+	case c.Request.IsNotification():
+		l.tally.Notifications += by
+	case c.Request.Method == protocol.MethodSubscriptionsListen:
+		l.tally.Subscriptions += by
 	default:
-		return false
+		l.tally.Calls += by
+	}
+	switch {
+	case c.Request.IsNotification():
+	case !open:
+		delete(l.calls, c.Request.ID)
+	case l.calls == nil:
+		l.calls = map[jsonrpc.ID]*Entry{c.Request.ID: c}
+	default:
+		l.calls[c.Request.ID] = c
 	}
 	l.closeIdle()
 	return true
-}
-
-// set adds v to a table, which it creates if necessary, or removes it.
-func set[V any](table *map[jsonrpc.ID]V, id jsonrpc.ID, v V, open bool) {
-	switch {
-	case !open:
-		delete(*table, id)
-	case *table == nil:
-		*table = map[jsonrpc.ID]V{id: v}
-	default:
-		(*table)[id] = v
-	}
 }
 
 // closeIdle closes idle if the ledger is closed and no message of the peer is in flight. The caller
@@ -146,7 +134,7 @@ func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*E
 	}
 	c := &Entry{Request: req, ledger: l, bytes: int64(bytes)}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	l.change(c, nil, true)
+	l.change(c, true)
 	return c, nil
 }
 
@@ -195,7 +183,7 @@ func (c *Entry) Wanted() bool {
 // waits for the response. A second End does nothing and returns false.
 func (c *Entry) End() (wanted bool) {
 	c.ledger.mu.Lock()
-	wanted = c.ledger.change(c, nil, false) && !c.gone
+	wanted = c.ledger.change(c, false) && !c.gone
 	c.ledger.mu.Unlock()
 	c.cancel(context.Canceled)
 	return wanted
@@ -239,8 +227,11 @@ func (l *Ledger) Ask(id jsonrpc.ID) (*Outgoing, error) {
 	if l.outgoing[id] != nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", id)
 	}
+	if l.outgoing == nil {
+		l.outgoing = map[jsonrpc.ID]*Outgoing{}
+	}
 	q := &Outgoing{ID: id, ledger: l, answer: make(chan *jsonrpc.Response, 1)}
-	l.change(nil, q, true)
+	l.outgoing[id] = q
 	return q, nil
 }
 
@@ -251,9 +242,14 @@ func (q *Outgoing) Answered() <-chan *jsonrpc.Response { return q.answer }
 // End removes the question; a later response is dropped. It reports whether the question was still
 // unanswered, so that the caller can cancel it at the peer.
 func (q *Outgoing) End() (unanswered bool) {
-	q.ledger.mu.Lock()
-	defer q.ledger.mu.Unlock()
-	return q.ledger.change(nil, q, false)
+	l := q.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	unanswered = l.outgoing[q.ID] == q
+	if unanswered {
+		delete(l.outgoing, q.ID)
+	}
+	return unanswered
 }
 
 // Answer delivers a response to the question with its ID. It returns false if there is none: the
@@ -265,7 +261,7 @@ func (l *Ledger) Answer(r *jsonrpc.Response) bool {
 	if q == nil {
 		return false
 	}
-	l.change(nil, q, false)
+	delete(l.outgoing, q.ID)
 	q.answer <- r // it has room for one
 	return true
 }
@@ -286,7 +282,9 @@ func (l *Ledger) OnlyOutgoing() (id jsonrpc.ID) {
 func (l *Ledger) Tally() Tally {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.tally
+	t := l.tally
+	t.Outgoing = len(l.outgoing)
+	return t
 }
 
 // Stop refuses further messages of the peer and further outgoing, stops waiting for responses, and
@@ -308,9 +306,9 @@ func (l *Ledger) stop(cause error, ends func(*Entry) bool) {
 		}
 	}
 	for _, q := range l.outgoing {
-		l.change(nil, q, false)
 		close(q.answer)
 	}
+	clear(l.outgoing)
 	l.closed = true
 	l.closeIdle()
 	l.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -48,7 +49,6 @@ type output struct {
 	owed     int64         // bytes of responses that are not written; guarded by mu
 	reserved int64         // bytes of responses that are not added yet; guarded by mu
 	unsent   int           // bytes that are not written; guarded by mu
-	spare    []byte        // for the next lines; guarded by mu
 	writing  bool          // a goroutine writes; guarded by mu
 	err      error         // why writing failed; guarded by mu
 	changed  chan struct{} // closed when there is more room, or nothing left to write; nil if nobody waits; guarded by mu
@@ -65,12 +65,10 @@ func gone(err error) bool {
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, transport.ErrClosed)
 }
 
-// add adds the line that write appends, and sees to it that it is written. The caller holds mu, and
-// err is nil.
-func (o *output) add(owed bool, write func([]byte) []byte) {
-	start := len(o.lines)
-	o.lines = append(oneLine(write(o.lines), start), '\n')
-	added := len(o.lines) - start
+// add adds a message, and sees to it that it is written. The caller holds mu, and err is nil.
+func (o *output) add(message []byte, owed bool) {
+	o.lines = append(append(o.lines, oneLine(message)...), '\n')
+	added := len(message) + 1
 	o.unsent += added
 	if owed {
 		o.unpaid += int64(added)
@@ -83,14 +81,12 @@ func (o *output) add(owed bool, write func([]byte) []byte) {
 	}
 }
 
-// oneLine replaces the line breaks from start by spaces. In JSON they can only be white space. They
-// occur in results from a user's json.RawMessage.
-func oneLine(message []byte, start int) []byte {
-	if rest := message[start:]; bytes.IndexByte(rest, '\n') >= 0 || bytes.IndexByte(rest, '\r') >= 0 {
-		for i, b := range rest {
-			if b == '\n' || b == '\r' {
-				rest[i] = ' '
-			}
+// oneLine replaces line breaks by spaces, in place. In JSON they can only be white space. They occur in
+// results from a user's json.RawMessage.
+func oneLine(message []byte) []byte {
+	for i, c := range message {
+		if c == '\n' || c == '\r' {
+			message[i] = ' '
 		}
 	}
 	return message
@@ -102,15 +98,12 @@ func (o *output) write() {
 	defer o.mu.Unlock()
 	for len(o.lines) > 0 && o.err == nil {
 		lines, unpaid := o.lines, o.unpaid
-		o.lines, o.unpaid, o.spare = o.spare[:0], 0, nil
+		o.lines, o.unpaid = nil, 0
 		o.mu.Unlock()
 		err := o.writeLines(lines)
 		o.mu.Lock()
 		o.unsent -= len(lines)
 		o.owed -= unpaid
-		if cap(lines) <= 2*chunkSize {
-			o.spare = lines
-		}
 		if err != nil {
 			o.fail(err)
 		}
@@ -122,21 +115,18 @@ func (o *output) write() {
 
 // writeLines writes lines in parts. A part that takes longer than the timeout closes the connection.
 func (o *output) writeLines(lines []byte) error {
-	for len(lines) > 0 {
-		part := lines[:min(len(lines), chunkSize)]
-		if err := o.writePart(part); err != nil {
-			return err
-		}
-		lines = lines[len(part):]
-	}
-	return nil
-}
-
-func (o *output) writePart(part []byte) error {
 	if o.writeTimeout > 0 {
-		defer time.AfterFunc(o.writeTimeout, o.stalled).Stop()
+		timer := time.AfterFunc(o.writeTimeout, o.stalled)
+		defer timer.Stop()
+		for part := range slices.Chunk(lines, chunkSize) {
+			timer.Reset(o.writeTimeout)
+			if _, err := o.wire.Write(part); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	_, err := o.wire.Write(part)
+	_, err := o.wire.Write(lines)
 	return err
 }
 
@@ -153,7 +143,7 @@ func (o *output) fail(err error) {
 	if o.err != nil {
 		return
 	}
-	o.err, o.lines, o.spare = err, nil, nil
+	o.err, o.lines = err, nil
 	close(o.failed)
 	o.signal()
 }
@@ -194,7 +184,7 @@ func (o *output) request(ctx context.Context, r *jsonrpc.Request) error {
 	if o.err != nil {
 		return transport.ErrClosed
 	}
-	o.add(false, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, r) })
+	o.add(jsonrpc.AppendRequest(nil, r), false)
 	return nil
 }
 
@@ -208,13 +198,14 @@ func (o *output) offer(n *jsonrpc.Request) error {
 	case o.unsent > StopReadingAt:
 		return errors.New("conn: dropped, since the peer does not read what waits for it")
 	}
-	o.add(false, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, n) })
+	o.add(jsonrpc.AppendRequest(nil, n), false)
 	return nil
 }
 
 // respond calls end, which ends the call, and adds r if end returns true. It does not wait for room:
 // if too much waits, an error replaces r. So many bytes of r are reserved.
 func (o *output) respond(r *jsonrpc.Response, reserved int64, end func() (wanted bool)) {
+	message := jsonrpc.AppendResponse(nil, r)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reserved -= reserved
@@ -223,10 +214,10 @@ func (o *output) respond(r *jsonrpc.Response, reserved int64, end func() (wanted
 	if !end() || o.err != nil {
 		return
 	}
-	if err := o.tooMuch(size(r)); err != nil {
-		r = &jsonrpc.Response{ID: r.ID, Error: err}
+	if err := o.tooMuch(int64(len(message))); err != nil {
+		message = jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: r.ID, Error: err})
 	}
-	o.add(true, func(dst []byte) []byte { return jsonrpc.AppendResponse(dst, r) })
+	o.add(message, true)
 }
 
 // refuse adds the error response r.
@@ -240,14 +231,9 @@ func (o *output) array(parts [][]byte, reserved int64, end func()) {
 	defer o.mu.Unlock()
 	o.reserved -= reserved
 	end()
-	if len(parts) == 0 || o.err != nil {
-		return
+	if len(parts) > 0 && o.err == nil {
+		o.add(slices.Concat([]byte{'['}, bytes.Join(parts, []byte{','}), []byte{']'}), true)
 	}
-	o.add(true, func(dst []byte) []byte {
-		dst = append(dst, '[')
-		dst = append(dst, bytes.Join(parts, []byte{','})...)
-		return append(dst, ']')
-	})
 }
 
 // reserve counts bytes of a response that is sent later. If there are too many, it returns an error
@@ -277,16 +263,6 @@ func (o *output) tooMuch(bytes int64) *jsonrpc.Error {
 		return nil
 	}
 	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: responses of %d bytes wait to be read", waiting)
-}
-
-// size returns the approximate length of r on the wire.
-func size(r *jsonrpc.Response) int64 {
-	const envelope = 64
-	n := envelope + len(r.ID.String()) + len(r.Result)
-	if r.Error != nil {
-		n += len(r.Error.Message) + len(r.Error.Data)
-	}
-	return int64(n)
 }
 
 // awaitReader waits until few enough bytes are owed to read more from the peer. It returns false if
