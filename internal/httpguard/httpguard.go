@@ -112,23 +112,11 @@ func withPort(host, scheme string) string {
 // hostname returns the host of a Host header field without port and brackets, or "" if it is
 // malformed.
 func hostname(hostport string) string {
-	if host, port, err := net.SplitHostPort(hostport); err == nil {
-		if strings.Trim(port, "0123456789") != "" || strings.ContainsAny(host, "@/") {
-			return ""
-		}
-		return host
-	}
-	if h, ok := strings.CutPrefix(hostport, "["); ok {
-		h, ok = strings.CutSuffix(h, "]")
-		if !ok {
-			return ""
-		}
-		return h
-	}
-	if strings.ContainsAny(hostport, ":@/[]") {
+	u, err := url.Parse("//" + hostport)
+	if err != nil || u.Host != hostport || u.User != nil {
 		return ""
 	}
-	return hostport
+	return u.Hostname()
 }
 
 // isLoopback reports whether host always means this machine. A name that starts like an address

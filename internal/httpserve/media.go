@@ -13,9 +13,6 @@ func IsJSON(h http.Header) bool {
 	if len(values) != 1 {
 		return false
 	}
-	if values[0] == "application/json" {
-		return true
-	}
 	mediaType, _, _ := strings.Cut(values[0], ";")
 	return strings.EqualFold(strings.TrimSpace(mediaType), "application/json")
 }
@@ -27,9 +24,6 @@ func Accepts(h http.Header) (json, stream bool) {
 		return true, true
 	}
 	for _, value := range values {
-		if value == "application/json, text/event-stream" {
-			return true, true
-		}
 		for item := range strings.SplitSeq(value, ",") {
 			mediaRange, params, _ := strings.Cut(item, ";")
 			if hasZeroWeight(params) {
