@@ -116,7 +116,11 @@ func hostname(hostport string) string {
 	if err != nil || u.Host != hostport || u.User != nil {
 		return ""
 	}
-	return u.Hostname()
+	name := u.Hostname()
+	if strings.Contains(name, ":") && hostport[0] != '[' {
+		return ""
+	}
+	return name
 }
 
 // isLoopback reports whether host always means this machine. A name that starts like an address
