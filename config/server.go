@@ -44,7 +44,7 @@ func (s *server) streamable() *streamable.Options {
 	t := s.http
 	return &streamable.Options{
 		Path: t.Path, Stateless: t.Stateless, JSONOnly: t.JSONOnly, MaxBodyBytes: int64(t.MaxBody),
-		MaxSessions: t.MaxSessions, SessionIdle: never(t.SessionIdle), AllowedOrigins: t.Origins, AllowedHosts: t.Hosts,
+		MaxSessions: t.MaxSessions, AllowedOrigins: t.Origins, AllowedHosts: t.Hosts,
 		KeepAlive: never(t.KeepAlive), Logger: s.logger, ShutdownTimeout: s.timeout, TrustedProxies: t.TrustedProxies,
 	}
 }

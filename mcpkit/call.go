@@ -261,6 +261,10 @@ func (c *Call) SessionID() string {
 	return ""
 }
 
+// Address returns the network address of the client; "" on stdio and in memory. Of an IPv6 address it
+// has the first 64 bits. Behind proxies that the transport does not trust, it is theirs.
+func (c *Call) Address() string { return transport.Address(c.ctx) }
+
 // Header returns a header field of the HTTP request by its canonical name; "" on other transports.
 func (c *Call) Header(name string) string { return c.peer.Header().Get(name) }
 

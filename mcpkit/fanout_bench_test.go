@@ -49,7 +49,7 @@ func newAudience(tb testing.TB, family string, n int) *audience {
 	srv, err := mcpkit.New(nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	require.NoError(tb, err)
 	require.NoError(tb, srv.Add(mcpkit.NewResource(heard, "heard", func() string { return "" })))
-	h := streamable.NewHandler(srv, &streamable.Options{MaxSessions: 2 * n, MaxSubscriptions: 2 * n, MaxSubscriptionsTotal: 2 * n})
+	h := streamable.NewHandler(srv, &streamable.Options{MaxSessions: 2 * n, MaxSubscriptions: 2 * n})
 	a := &audience{srv: srv, n: n, all: make(chan struct{}, 1)}
 	a.left.Store(int64(n)) // the first event of each stream
 	ctx, cancel := context.WithCancel(context.Background())

@@ -85,15 +85,15 @@ func setRate(limit *rateLimit, v string) error {
 	return nil
 }
 
-// caller identifies a caller: by principal, or by session if callers are unauthenticated. Without
+// caller identifies a caller: by principal, or by address if callers are unauthenticated. Without
 // both, all callers are one.
-type caller struct{ principal, session string }
+type caller struct{ principal, address string }
 
 func callerOf(call *Call) caller {
 	if p := call.Principal(); p != nil {
 		return caller{principal: p.Key()}
 	}
-	return caller{session: call.SessionID()}
+	return caller{address: call.Address()}
 }
 
 // limitRate limits how many calls of the entry each caller may begin.

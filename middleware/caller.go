@@ -26,10 +26,10 @@ func keyOf(opts []KeyOption, otherwise KeyOption) KeyOption {
 }
 
 // A Caller identifies who sends a request, as a key for limits and caches: the principal, or the
-// session if the request is not authenticated. The zero value stands for all callers with neither.
+// address if the request is not authenticated. The zero value stands for all callers with neither.
 type Caller struct {
 	Issuer, Subject, ClientID string
-	Session                   string // "" if there is a principal
+	Address                   string // "" if there is a principal
 }
 
 // CallerOf returns the caller of a call.
@@ -37,7 +37,7 @@ func CallerOf(call *mcpkit.Call) Caller {
 	if p := call.Principal(); p != nil {
 		return Caller{Issuer: p.Issuer, Subject: p.Subject, ClientID: p.ClientID}
 	}
-	return Caller{Session: call.SessionID()}
+	return Caller{Address: call.Address()}
 }
 
 // A Target identifies what a call is for. Name is that of a tool or prompt, or the URI or template

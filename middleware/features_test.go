@@ -578,7 +578,7 @@ func serveStdio(t *testing.T, h transport.Handler, w *wire) (target any, stopped
 }
 
 func serveHTTP(t *testing.T, h transport.Handler, w *wire) (target any, stopped func()) {
-	handler := streamable.NewHandler(h, &streamable.Options{MaxInFlight: 1, Logger: silent})
+	handler := streamable.NewHandler(h, &streamable.Options{Logger: silent})
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

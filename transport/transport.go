@@ -89,6 +89,20 @@ var ErrNoServerRequests = errors.New("transport: this peer takes no requests fro
 // ErrClosed is returned if the peer has disconnected or the transport is closed.
 var ErrClosed = errors.New("transport: closed")
 
+type addressKey struct{}
+
+// WithAddress returns ctx with the network address that limits of callers without a principal count
+// for. Transports over a network set it for each request or connection.
+func WithAddress(ctx context.Context, address string) context.Context {
+	return context.WithValue(ctx, addressKey{}, address)
+}
+
+// Address returns the address that [WithAddress] set; "" if there is none.
+func Address(ctx context.Context) string {
+	address, _ := ctx.Value(addressKey{}).(string)
+	return address
+}
+
 // A Header maps canonical names to the values of header fields. It converts from and to
 // http.Header.
 type Header map[string][]string

@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/oracle":      {},
 	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/admission":   {"oauth"},
-	"internal/httpserve":   {"internal/admission", "internal/conn", "transport", "oauth", "protocol/jsonrpc"},
+	"internal/httpserve":   {"internal/admission", "internal/conn", "transport", "oauth"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/wellknown":   {},

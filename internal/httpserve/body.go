@@ -16,9 +16,8 @@ const (
 	// BodyTimeout limits the time to receive the body of a request.
 	BodyTimeout = 30 * time.Second
 
-	// FreeBodyBytes of each body do not count against the memory limit of the caller: a connection
-	// costs as much, and a caller at its limit must still be able to send cancellations and
-	// responses.
+	// FreeBodyBytes of each body do not count against the limit of bytes in memory: a connection
+	// costs as much, and clients must be able to send cancellations and responses at any time.
 	FreeBodyBytes = 16 << 10
 
 	// trustedBytes is how much memory the declared length of a body may claim before it arrives.
@@ -34,9 +33,9 @@ type BodyError struct {
 // Error returns e.Text.
 func (e *BodyError) Error() string { return e.Text }
 
-// ReadBody reads the whole body of r, of at most limit bytes. The memory for it counts against
-// account, except for [FreeBodyBytes]. The result belongs to the caller.
-func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, account *admission.Account) ([]byte, *BodyError) {
+// ReadBody reads the whole body of r, of at most limit bytes. The memory for it is taken from held,
+// except for [FreeBodyBytes]. The result belongs to the caller.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, held *admission.Held) ([]byte, *BodyError) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
@@ -44,7 +43,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, account *admi
 	// no deadlines, the server around it must set one.
 	rc := http.NewResponseController(w)
 	timed := rc.SetReadDeadline(time.Now().Add(BodyTimeout)) == nil
-	body, err := readBody(r, limit, account)
+	body, err := readBody(r, limit, held)
 	if timed && err == nil {
 		_ = rc.SetReadDeadline(time.Time{})
 	}
@@ -53,14 +52,14 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, account *admi
 
 // readBody reads a body whose declared length is within limit. The length is only a hint: a
 // middleware may have decompressed the body, and the client may never send what it declared.
-func readBody(r *http.Request, limit int64, account *admission.Account) ([]byte, *BodyError) {
+func readBody(r *http.Request, limit int64, held *admission.Held) ([]byte, *BodyError) {
 	size := int64(512)
 	if r.ContentLength >= 0 {
 		size = min(r.ContentLength, trustedBytes) + 1 // room to see the end
 	}
 	var body []byte
 	for {
-		if !account.Spend(size - max(int64(cap(body)), FreeBodyBytes+1)) {
+		if !held.Take(size - max(int64(cap(body)), FreeBodyBytes+1)) {
 			return nil, &BodyError{http.StatusServiceUnavailable, BusyBytes}
 		}
 		body = append(make([]byte, 0, size), body...)
@@ -88,8 +87,7 @@ func tooLarge(limit int64) *BodyError {
 	return &BodyError{http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", limit)}
 }
 
-// BusyBytes is the error text for a caller whose requests and unread responses hold too much
-// memory.
+// BusyBytes is the error text for a request for which there is no memory left.
 const BusyBytes = "busy: too many bytes of requests and unread responses are in memory; try again later"
 
 func unreadable(err error) *BodyError {

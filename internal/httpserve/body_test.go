@@ -23,18 +23,18 @@ func TestBodiesAreReadWhole(t *testing.T) {
 				want := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
 				r := httptest.NewRequest(http.MethodPost, "/", iotest.DataErrReader(iotest.HalfReader(bytes.NewReader(want))))
 				r.ContentLength = declared
-				budget := admission.NewBudget(4*limit, 4*limit)
-				account := admission.Account{Budget: budget}
-				got, bad := ReadBody(httptest.NewRecorder(), r, limit, &account)
+				all := &admission.Bytes{Max: 4 * limit}
+				held := admission.Held{All: all}
+				got, bad := ReadBody(httptest.NewRecorder(), r, limit, &held)
 				require.Nil(t, bad)
 				require.Equal(t, string(want), string(got))
 				if size <= FreeBodyBytes && name == "exact" {
-					require.True(t, budget.Spend(account.Key, 4*limit), "a small body is free")
+					require.True(t, all.Take(4*limit), "a small body is free")
 					return
 				}
-				require.False(t, size > trustedBytes && budget.Spend(account.Key, 4*limit), "a large body counts")
-				account.Close()
-				require.True(t, budget.Spend(account.Key, 4*limit), "until the request ends")
+				require.False(t, size > trustedBytes && all.Take(4*limit), "a large body counts")
+				held.Close()
+				require.True(t, all.Take(4*limit), "until the request ends")
 			})
 		}
 	}
@@ -46,7 +46,7 @@ func TestBodiesAreRefused(t *testing.T) {
 		name   string
 		body   io.Reader
 		length int64
-		most   int64 // bytes that the caller may hold
+		most   int64 // bytes that all requests may hold
 		want   BodyError
 	}{
 		{"declared too large", strings.NewReader("x"), limit + 1, 1 << 20, BodyError{413, "body is larger than 100000 bytes"}},
@@ -59,9 +59,11 @@ func TestBodiesAreRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/", test.body)
 			r.ContentLength = test.length
-			account := admission.Account{Budget: admission.NewBudget(test.most, test.most)}
-			defer account.Close()
-			got, bad := ReadBody(httptest.NewRecorder(), r, limit, &account)
+			all := &admission.Bytes{Max: test.most}
+			require.True(t, all.Take(1), "another request holds something")
+			held := admission.Held{All: all}
+			defer held.Close()
+			got, bad := ReadBody(httptest.NewRecorder(), r, limit, &held)
 			require.Nil(t, got)
 			require.Equal(t, &test.want, bad)
 		})

@@ -2,67 +2,54 @@ package httpserve
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
-
-// SpareConnection is how long a connection must be idle before it is evicted for a caller that
-// holds as many connections as its owner.
-const SpareConnection = time.Minute
-
-// RetryConnection is the retry time for a client that was refused a connection.
-const RetryConnection = 10 * time.Second
 
 // Connections manages the connections of a handler where a connection is a session (HTTP+SSE,
 // WebSockets): it admits them and shuts them down. Create it with [NewConnections].
 type Connections struct {
 	*Lifecycle
-	places  *admission.Places
+	max     int
 	trusted []netip.Prefix
+
+	mu   sync.Mutex
+	open map[*Connection]struct{} // guarded by mu
 }
 
-// NewConnections returns the connections of a handler, at most max at once. [admission.Places]
-// shares them among callers: principals, or else addresses as seen by the trusted proxies.
+// NewConnections returns the connections of a handler, at most max at once. A new one evicts the one
+// that was idle longest. The trusted proxies say which addresses connections come from.
 func NewConnections(max int, trusted []netip.Prefix) *Connections {
-	return &Connections{Lifecycle: NewLifecycle(), places: admission.NewPlaces(max, SpareConnection), trusted: trusted}
+	return &Connections{Lifecycle: NewLifecycle(), max: max, trusted: trusted, open: map[*Connection]struct{}{}}
 }
 
-// A Connection holds one place in [Connections]. It is a [Task].
+// A Connection is one of [Connections]. It is a [Task].
 type Connection struct {
-	all   *Connections
-	place admission.Place
+	all  *Connections
+	wire Wire       // nil until Serve; guarded by Connections.mu
+	link *conn.Conn // nil until Serve; guarded by Connections.mu
 
 	draining, cancelling, cutting context.Context
 	drain, cancel, cut            context.CancelFunc
 }
 
-// Open returns a connection for r; the caller must close it. If there is no place, Open responds
-// with 503 and returns nil.
-func (c *Connections) Open(w http.ResponseWriter, r *http.Request) *Connection {
+// Open returns a connection for a request; the caller must close it. If there are too many that are
+// in use, Open responds with 503 and returns nil.
+func (c *Connections) Open(w http.ResponseWriter) *Connection {
 	x := &Connection{all: c}
-	x.place.Value = x
 	x.draining, x.drain = context.WithCancel(context.Background())
 	x.cancelling, x.cancel = context.WithCancel(context.Background())
 	x.cutting, x.cut = context.WithCancel(context.Background())
 	if c.Begin(x) {
-		evicted, ok := c.places.Take(&x.place, admission.Caller(r, c.trusted))
-		if evicted != nil {
-			// The evicted connection is drained and cancelled now, and cut after CancelGrace.
-			old := evicted.Value.(*Connection)
-			old.Drain()
-			old.Cancel()
-			time.AfterFunc(CancelGrace, old.Cut)
-		}
-		if ok {
+		if c.add(x) {
 			return x
 		}
 		c.End(x)
@@ -72,9 +59,35 @@ func (c *Connections) Open(w http.ResponseWriter, r *http.Request) *Connection {
 	return nil
 }
 
-// Close releases the place.
+// add adds x, in place of the connection that was idle longest if there are too many.
+func (c *Connections) add(x *Connection) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) >= c.max {
+		var oldest *Connection
+		for other := range c.open {
+			idle := other.wire != nil && other.link.Idle()
+			if idle && (oldest == nil || other.wire.LastUsed() < oldest.wire.LastUsed()) {
+				oldest = other
+			}
+		}
+		if oldest == nil {
+			return false
+		}
+		delete(c.open, oldest)
+		oldest.Drain()
+		oldest.Cancel()
+		time.AfterFunc(CancelGrace, oldest.Cut)
+	}
+	c.open[x] = struct{}{}
+	return true
+}
+
+// Close removes the connection.
 func (x *Connection) Close() {
-	x.all.places.Leave(&x.place)
+	x.all.mu.Lock()
+	delete(x.all.open, x)
+	x.all.mu.Unlock()
 	x.all.End(x)
 	x.drain()
 	x.cancel()
@@ -93,7 +106,7 @@ func (x *Connection) Cut() { x.cut() }
 // A Wire is a [conn.Wire] with a [LastUse].
 type Wire interface {
 	conn.Wire
-	IdleFor(d time.Duration) bool
+	LastUsed() int64
 }
 
 // A LastUse is the time of the last message. A wire embeds it, and calls Touch for each message.
@@ -102,10 +115,8 @@ type LastUse struct{ nanoseconds atomic.Int64 } // since 1970
 // Touch sets the time to now.
 func (u *LastUse) Touch() { u.nanoseconds.Store(time.Now().UnixNano()) }
 
-// IdleFor reports whether no message was read or written for d.
-func (u *LastUse) IdleFor(d time.Duration) bool {
-	return time.Since(time.Unix(0, u.nanoseconds.Load())) >= d
-}
+// LastUsed returns the time of the last message in nanoseconds since 1970.
+func (u *LastUse) LastUsed() int64 { return u.nanoseconds.Load() }
 
 // Serve passes the messages on wire to h until the connection ends. Calls have the context values
 // of r, which opened the connection. The connection ends when the credential of r expires, since
@@ -113,11 +124,15 @@ func (u *LastUse) IdleFor(d time.Duration) bool {
 // idle; a negative value means no limit. It uses cut to close the wire at once.
 func (x *Connection) Serve(r *http.Request, wire Wire, h transport.Handler, o conn.Options, idle time.Duration, cut func()) error {
 	o.Cancelling = x.cancelling
-	link := conn.New(wire, used{h, x}, &o)
+	link := conn.New(wire, h, &o)
+	x.all.mu.Lock()
+	x.wire, x.link = wire, link
+	x.all.mu.Unlock()
 	// Each function runs at most once.
 	defer context.AfterFunc(x.draining, link.Close)()
 	defer context.AfterFunc(x.cutting, cut)()
-	ctx, cancel := oauth.WithExpiry(context.WithoutCancel(r.Context()))
+	values := transport.WithAddress(context.WithoutCancel(r.Context()), admission.Address(r, x.all.trusted))
+	ctx, cancel := oauth.WithExpiry(values)
 	defer cancel()
 	if idle > 0 {
 		// Ends with ctx.
@@ -137,47 +152,9 @@ func endIdle(ctx context.Context, wire Wire, link *conn.Conn, idle time.Duration
 		case <-ctx.Done():
 			return
 		}
-		if wire.IdleFor(idle) && link.Idle() {
+		if time.Since(time.Unix(0, wire.LastUsed())) >= idle && link.Idle() {
 			link.Close()
 			return
 		}
-	}
-}
-
-// A used handler marks its connection as in use during calls.
-type used struct {
-	transport.Handler
-	x *Connection
-}
-
-// ServeRPC implements [transport.Handler].
-func (u used) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	defer u.x.use()()
-	resp := u.Handler.ServeRPC(ctx, req, peer)
-	if resp == nil || resp.Stream == nil {
-		return resp
-	}
-	streamed := *resp
-	streamed.Stream = func(w io.Writer) error {
-		defer u.x.use()()
-		return resp.Stream(w)
-	}
-	return &streamed
-}
-
-// use marks the connection as in use until release is called.
-func (x *Connection) use() (release func()) {
-	if x.all.places.Use(&x.place) {
-		return x.release
-	}
-	return func() {}
-}
-
-func (x *Connection) release() { x.all.places.Release(&x.place) }
-
-// SessionEnded implements [transport.SessionHandler].
-func (u used) SessionEnded(s *transport.Session) {
-	if sh, ok := u.Handler.(transport.SessionHandler); ok {
-		sh.SessionEnded(s)
 	}
 }

@@ -115,7 +115,7 @@ func optionsOf(options []string) transportOptions {
 	if slices.Contains(options, "small") {
 		o.stdio.MaxMessageBytes, o.stdio.MaxInFlight = 10_000, 2
 		o.websocket.MaxMessageBytes, o.websocket.MaxInFlight = 10_000, 2
-		o.streamable.MaxBodyBytes, o.streamable.MaxInFlight, o.streamable.MaxSessions, o.streamable.MaxSubscriptions = 10_000, 2, 1, 1
+		o.streamable.MaxBodyBytes, o.streamable.MaxSessions, o.streamable.MaxSubscriptions = 10_000, 1, 1
 	}
 	if slices.Contains(options, "any-framing") {
 		o.stdio.Framing = stdio.AnyFraming

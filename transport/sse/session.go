@@ -37,7 +37,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this server cannot stream", http.StatusInternalServerError)
 		return
 	}
-	open := h.conns.Open(w, r)
+	open := h.conns.Open(w)
 	if open == nil {
 		return
 	}
@@ -109,9 +109,14 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, "session is unknown or has ended; open a new stream", http.StatusNotFound)
 		return
 	}
-	body, account, ok := h.read(w, r)
-	defer account.Close() // the limits of the session apply from then on
-	if !ok {
+	held := admission.Held{All: &h.bodies}
+	defer held.Close() // the limits of the session apply from then on
+	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &held)
+	if bad != nil {
+		if bad.Status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "1")
+		}
+		refuse(w, r, bad.Text, bad.Status)
 		return
 	}
 	m := posted{body, conn.Origin{Context: r.Context(), Header: transport.Header(r.Header)}}
@@ -127,20 +132,6 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "the session takes no messages, since its stream is not read", http.StatusServiceUnavailable)
 	}
-}
-
-// read reads the body, or refuses the request. The caller closes the account.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, account *admission.Account, ok bool) {
-	account = &admission.Account{Budget: h.bodies, Key: admission.Caller(r, h.opts.TrustedProxies)}
-	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, account)
-	if bad == nil {
-		return body, account, true
-	}
-	if bad.Status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
-	}
-	refuse(w, r, bad.Text, bad.Status)
-	return nil, account, false
 }
 
 // refuse sends an error response. The body of the request may not have been read yet.

@@ -50,14 +50,12 @@ type Options struct {
 	// MaxBodyBytes limits the body of a POST. A larger body gets 413. Zero means 4 MiB.
 	MaxBodyBytes int64
 
-	// MaxSessions limits the open streams. Zero means 1,000. Beyond the limit, a new stream evicts
-	// one of the caller that has the most, idle ones first. If no caller has more than the new one,
-	// it evicts the stream that was idle longest, for at least a minute. Otherwise the client gets
-	// 503. A caller is a principal, or else an address.
+	// MaxSessions limits the open streams. Zero means 1,000. Beyond the limit, a new
+	// stream evicts the one that was idle longest. If all have calls in flight, the client gets 503.
 	MaxSessions int
 
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
-	// any other proxy, all callers without a principal count as one.
+	// any other proxy, all callers without a principal count as one for rate limits.
 	TrustedProxies []netip.Prefix
 
 	// SessionIdle is how long a session may have neither messages nor calls in flight before the
@@ -109,11 +107,8 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Limits of the bytes of POSTs that wait for their sessions to take them.
-const (
-	maxHeldBytes      = 32 << 20  // of one caller
-	maxHeldBytesTotal = 256 << 20 // of all callers
-)
+// maxHeldBytes limits the bytes of POSTs that wait for their sessions to take them.
+const maxHeldBytes = 64 << 20
 
 // A Handler serves the stream with GET and messages with POST, usually at one URL. Create one with
 // [NewHandler]. It is safe for concurrent use.
@@ -121,12 +116,11 @@ const (
 //	mux.Handle("/mcp", streamable.NewHandler(server, nil))
 //	mux.Handle("/sse", sse.NewHandler(server, nil))
 type Handler struct {
-	rpc   transport.Handler
-	opts  Options
-	guard httpguard.Rules
-	conns *httpserve.Connections
-	// bodies counts the bytes of POSTs until their sessions take them.
-	bodies *admission.Budget
+	rpc    transport.Handler
+	opts   Options
+	guard  httpguard.Rules
+	conns  *httpserve.Connections
+	bodies admission.Bytes // of POSTs until their sessions take them
 
 	mu       sync.Mutex
 	sessions map[string]*session // guarded by mu
@@ -137,7 +131,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{rpc: h, opts: opts.withDefaults(), sessions: make(map[string]*session)}
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.conns = httpserve.NewConnections(x.opts.MaxSessions, x.opts.TrustedProxies)
-	x.bodies = admission.NewBudget(maxHeldBytes, maxHeldBytesTotal)
+	x.bodies.Max = maxHeldBytes
 	return x
 }
 

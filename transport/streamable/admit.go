@@ -9,54 +9,33 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// The error texts for requests beyond a limit.
-const (
-	busyCalls   = "busy: too many requests are in flight; try again later"
-	busyListens = "busy: too many streams listen; try again later"
-)
-
-// caller returns the caller of r, whose share its requests, sessions and streams count against.
-// Sessions have no share of their own, since a caller may open as many as it likes.
-func (h *Handler) caller(r *http.Request) admission.Key {
-	return admission.Caller(r, h.opts.TrustedProxies)
-}
-
-// admit counts a request as in flight in the budget that it returns, until giveBack. If the caller has
-// too many, it refuses the request and returns nil.
-func (p *post) admit(id jsonrpc.ID, listens bool) *admission.Budget {
-	budget, text := p.h.calls, busyCalls
-	if listens {
-		budget, text = p.h.listening, busyListens
+// openStream counts a stream that only listens against its caller, until closed is called. It
+// returns a refusal if the caller has too many.
+func (h *Handler) openStream(r *http.Request) (closed func(), _ *refusal) {
+	caller := admission.Caller(r, h.opts.TrustedProxies)
+	if !h.listening.Open(caller) {
+		return nil, busy("busy: too many streams listen; try again later")
 	}
-	if budget.Spend(p.account.Key, 1) {
-		return budget
-	}
-	busy(text).writeTo(p.w, id)
-	return nil
+	return func() { h.listening.Close(caller) }, nil
 }
-
-// giveBack undoes admit.
-func (p *post) giveBack(budget *admission.Budget) { budget.Return(p.account.Key, 1) }
 
 // fits counts a notification or server request that is about to be written, if it is large enough
-// to wait for the client. It returns false if the caller has too much unread. Otherwise sent undoes
-// the count.
+// to wait for the client. It returns false if too much is unread. Otherwise sent undoes the count.
 func (p *post) fits(req *jsonrpc.Request) (sent func(), ok bool) {
 	n := int64(len(req.Params))
 	if n < largeReply {
 		return func() {}, true
 	}
-	if !p.h.bytes.Spend(p.account.Key, n) {
+	if !p.h.bytes.Take(n) {
 		return nil, false
 	}
-	return func() { p.h.bytes.Return(p.account.Key, n) }, true
+	return func() { p.h.bytes.Give(n) }, true
 }
 
 // afford counts a response that is about to be written, if it is large enough to wait for the
-// client, until the POST ends. If the caller has too much unread, it returns an error response
-// instead.
+// client, until the POST ends. If too much is unread, it returns an error response instead.
 func (p *post) afford(resp *jsonrpc.Response) *jsonrpc.Response {
-	if n := int64(len(resp.Result)); n >= largeReply && !p.account.Spend(n) {
+	if n := int64(len(resp.Result)); n >= largeReply && !p.held.Take(n) {
 		return tooMuchUnread(resp.ID)
 	}
 	return resp
@@ -68,7 +47,7 @@ func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 	if resp.Stream == nil || resp.Error != nil {
 		return p.afford(resp)
 	}
-	w := &conn.Held{Spend: p.account.Spend}
+	w := &conn.Held{Spend: p.held.Take}
 	if err := resp.Stream(w); err != nil {
 		return &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err)}
 	}

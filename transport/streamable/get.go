@@ -39,12 +39,12 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		h.methodNotAllowed(w, r)
 		return
 	}
-	if caller := h.caller(r); h.listening.Spend(caller, 1) {
-		defer h.listening.Return(caller, 1)
-	} else {
-		busy(busyListens).write(w)
+	closed, refusal := h.openStream(r)
+	if refusal != nil {
+		refusal.write(w)
 		return
 	}
+	defer closed()
 	l := &listener{h: h, w: w, r: r, s: s, flush: flush, rc: http.NewResponseController(w)}
 	if refusal := l.open(); refusal != nil {
 		refusal.write(w)

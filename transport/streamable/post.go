@@ -24,7 +24,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := h.newPost(w, r, acceptStream)
-	defer p.account.Close()
+	defer p.held.Close()
 	body, refusal := p.readBody()
 	if refusal != nil {
 		httpserve.Discard(w, r)
@@ -47,13 +47,14 @@ func negotiate(header http.Header) (acceptStream bool, _ *refusal) {
 }
 
 func (h *Handler) newPost(w http.ResponseWriter, r *http.Request, acceptStream bool) *post {
+	r = r.WithContext(transport.WithAddress(r.Context(), admission.Address(r, h.opts.TrustedProxies)))
 	return &post{h: h, w: w, r: r, rc: *http.NewResponseController(w), acceptStream: acceptStream,
-		account: admission.Account{Budget: h.bytes, Key: h.caller(r)}}
+		held: admission.Held{All: &h.bytes}}
 }
 
 // readBody reads the body, or returns why the POST is refused.
 func (p *post) readBody() ([]byte, *refusal) {
-	body, bad := httpserve.ReadBody(p.w, p.r, p.h.opts.MaxBodyBytes, &p.account)
+	body, bad := httpserve.ReadBody(p.w, p.r, p.h.opts.MaxBodyBytes, &p.held)
 	switch {
 	case bad == nil:
 		return body, nil
@@ -67,10 +68,7 @@ func (p *post) readBody() ([]byte, *refusal) {
 // serveMessage handles the body of a POST.
 func (p *post) serveMessage(body []byte) {
 	if i := jsonx.SkipSpace(body, 0); i < len(body) && body[i] == '[' {
-		if budget := p.admit(jsonrpc.ID{}, false); budget != nil {
-			defer p.giveBack(budget)
-			p.serveBatch(body)
-		}
+		p.serveBatch(body)
 		return
 	}
 	msg, bad := jsonrpc.Decode(body)
@@ -81,13 +79,16 @@ func (p *post) serveMessage(body []byte) {
 		p.serveResponse(msg.Response)
 	case msg.Request.Method == protocol.MethodSubscriptionsListen && len(body) > maxListenBytes:
 		refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "body is larger than %d bytes", maxListenBytes).writeTo(p.w, msg.Request.ID)
-	case msg.Request.Method == protocol.NotificationCancelled:
-		p.serveRequest(msg.Request) // it cancels a call and starts none
-	default:
-		if budget := p.admit(msg.Request.ID, msg.Request.Method == protocol.MethodSubscriptionsListen); budget != nil {
-			defer p.giveBack(budget)
-			p.serveRequest(msg.Request)
+	case msg.Request.Method == protocol.MethodSubscriptionsListen:
+		closed, refusal := p.h.openStream(p.r)
+		if refusal != nil {
+			refusal.writeTo(p.w, msg.Request.ID)
+			return
 		}
+		defer closed()
+		p.serveRequest(msg.Request)
+	default:
+		p.serveRequest(msg.Request)
 	}
 }
 
@@ -97,7 +98,7 @@ type post struct {
 	w            http.ResponseWriter
 	r            *http.Request
 	rc           http.ResponseController
-	account      admission.Account // bytes that the POST holds in memory
+	held         admission.Held // bytes that the POST holds in memory
 	acceptStream bool
 	length       [1]string // the Content-Length of the reply
 
@@ -189,11 +190,11 @@ func (p *post) serveInitialize(req *jsonrpc.Request) {
 		e.sendResponse(ctx, resp)
 		return
 	}
-	if refusal := p.h.replica.create(ctx, s, p.account.Key); refusal != nil {
+	if refusal := p.h.replica.create(ctx, s, admission.Caller(p.r, p.h.opts.TrustedProxies)); refusal != nil {
 		refusal.writeTo(p.w, req.ID)
 		return
 	}
-	if listed = p.h.sessions.add(s, p.account.Key); !listed {
+	if listed = p.h.sessions.add(s); !listed {
 		p.refuseSession(req.ID)
 		return
 	}

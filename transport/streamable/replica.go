@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
-	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -49,7 +48,7 @@ const (
 	lookAway        = 2 * time.Second  // between looks at a stream of another replica
 	lookHome        = 20 * time.Second // between looks at the standalone stream
 	lookAnswer      = 3 * time.Second  // between looks for an answer
-	endlessLife     = 30 * 24 * time.Hour
+	sessionLife     = 30 * time.Minute
 	questionLife    = 24 * time.Hour
 	clockSkew       = time.Minute
 	conflictsInARow = 20
@@ -137,10 +136,7 @@ func (p *replica) on(kind string, handle func(s *session, n *notice)) {
 
 // life is how long a session lives without a request.
 func (p *replica) life() time.Duration {
-	if p.h.opts.SessionIdle < 0 {
-		return endlessLife
-	}
-	return max(p.h.opts.SessionIdle, fleet.MinTTL)
+	return sessionLife
 }
 
 // refuse returns the response to a request that the store of the fleet failed.
@@ -153,11 +149,11 @@ func (p *replica) refuse(ctx context.Context, err error) *refusal {
 }
 
 // create stores a new session.
-func (p *replica) create(ctx context.Context, s *session, caller admission.Key) *refusal {
+func (p *replica) create(ctx context.Context, s *session, caller string) *refusal {
 	if p == nil {
 		return nil
 	}
-	group := fleet.Digest(caller.String())
+	group := fleet.Digest(caller)
 	total, err := p.sessions.Count(ctx, "")
 	own := 0
 	if err == nil {
@@ -193,7 +189,7 @@ func (p *replica) create(ctx context.Context, s *session, caller admission.Key) 
 func (p *replica) session(r *http.Request, s *session, id, owner string) (*session, *refusal) {
 	ctx := r.Context()
 	if s == nil {
-		if err := p.load(ctx, id, owner, p.h.caller(r)); err != nil {
+		if err := p.load(ctx, id, owner); err != nil {
 			return nil, p.refuse(ctx, err)
 		}
 		if s = p.h.sessions.use(id, owner); s == nil {
@@ -217,7 +213,7 @@ type loading struct {
 
 // load makes a copy of a session that another replica has opened. The error is
 // [transport.ErrClosed] if there is none of this owner.
-func (p *replica) load(ctx context.Context, id, owner string, caller admission.Key) error {
+func (p *replica) load(ctx context.Context, id, owner string) error {
 	turn := id + " " + owner
 	p.mu.Lock()
 	if other := p.loading[turn]; other != nil {
@@ -238,12 +234,12 @@ func (p *replica) load(ctx context.Context, id, owner string, caller admission.K
 		p.mu.Unlock()
 		close(own.done)
 	}()
-	own.err = p.loadNow(ctx, id, owner, caller)
+	own.err = p.loadNow(ctx, id, owner)
 	return own.err
 }
 
 // loadNow is load for one caller at a time.
-func (p *replica) loadNow(ctx context.Context, id, owner string, caller admission.Key) error {
+func (p *replica) loadNow(ctx context.Context, id, owner string) error {
 	if p.h.sessions.named(id) != nil {
 		return nil // it was loaded just now, or has another owner
 	}
@@ -254,7 +250,7 @@ func (p *replica) loadNow(ctx context.Context, id, owner string, caller admissio
 	s.shared.again = s.shared.record.Home == p.f.Replica()
 	s.out.standalone.sent = s.shared.record.Sent
 	s.out.standalone.last = s.shared.record.Sent // no message has been sent here yet
-	if !p.h.sessions.add(s, caller) {
+	if !p.h.sessions.add(s) {
 		s.close()
 		return errors.New("too many sessions are in use")
 	}

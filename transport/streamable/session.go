@@ -1,13 +1,12 @@
 package streamable
 
 import (
+	"container/list"
 	"context"
 	"crypto/rand"
 	"net/http"
 	"sync"
-	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -28,8 +27,9 @@ type session struct {
 
 	out streams // to the client
 
-	place admission.Place
-	ended bool // guarded by sessionTable.mu
+	uses  int           // guarded by sessionTable.mu, as all below
+	idle  *list.Element // nil while it is in use
+	ended bool
 
 	shared *shared // nil outside of a fleet
 }
@@ -42,7 +42,6 @@ func (h *Handler) newSession(ctx context.Context) *session {
 
 func (h *Handler) makeSession(id, owner string) *session {
 	s := &session{h: h, owner: owner, done: make(chan struct{})}
-	s.place.Value = s
 	s.Session = transport.NewSession(id, h.link(s, id))
 	s.out.init(s)
 	return s
@@ -111,46 +110,35 @@ func (s *session) close() {
 	}
 }
 
-// A sessionTable finds sessions by ID, shares their places among callers, and ends idle sessions
-// with one timer.
+// A sessionTable finds sessions by ID. When it is full, it ends the one that was idle longest.
 type sessionTable struct {
-	h      *Handler
-	places *admission.Places
+	h *Handler
 
 	mu     sync.Mutex
 	byID   map[string]*session // guarded by mu
-	timer  *time.Timer         // set while the table is not empty and sessions expire; guarded by mu
+	idle   list.List           // of *session: those not in use, longest first; guarded by mu
 	closed bool                // no sessions may be added; guarded by mu
 }
 
 func (t *sessionTable) init(h *Handler) {
 	t.h = h
 	t.byID = make(map[string]*session)
-	t.places = admission.NewPlaces(h.opts.MaxSessions, 0)
 }
 
-// add lists s as a session of the caller. It returns false if there is no place.
-func (t *sessionTable) add(s *session, caller admission.Key) bool {
+// add lists s. It returns false if all others are in use.
+func (t *sessionTable) add(s *session) bool {
 	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
-		return false
-	}
-	evicted, ok := t.places.Take(&s.place, caller)
-	if !ok {
-		t.mu.Unlock()
-		return false
-	}
 	var old *session
-	if evicted != nil {
-		old = evicted.Value.(*session)
+	if len(t.byID) >= t.h.opts.MaxSessions && t.idle.Len() > 0 {
+		old = t.idle.Front().Value.(*session)
 		t.remove(old)
 	}
-	t.byID[s.ID()] = s
-	if t.timer == nil && t.h.opts.SessionIdle > 0 {
-		// Runs when a session may have expired; remove stops it.
-		t.timer = time.AfterFunc(t.h.opts.SessionIdle, t.expire)
+	if t.closed || len(t.byID) >= t.h.opts.MaxSessions {
+		t.mu.Unlock()
+		return false
 	}
+	t.byID[s.ID()] = s
+	s.idle = t.idle.PushBack(s)
 	t.mu.Unlock()
 	if old != nil {
 		t.h.replica.drop(old)
@@ -165,8 +153,13 @@ func (t *sessionTable) use(id, owner string) *session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.byID[id]
-	if s == nil || s.owner != owner || !t.places.Use(&s.place) {
+	if s == nil || s.owner != owner {
 		return nil
+	}
+	s.uses++
+	if s.idle != nil {
+		t.idle.Remove(s.idle)
+		s.idle = nil
 	}
 	return s
 }
@@ -178,7 +171,13 @@ func (t *sessionTable) named(id string) *session {
 	return t.byID[id]
 }
 
-func (t *sessionTable) release(s *session) { t.places.Release(&s.place) }
+func (t *sessionTable) release(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.uses--; s.uses == 0 && !s.ended {
+		s.idle = t.idle.PushBack(s)
+	}
+}
 
 // remove removes s. It returns true if the caller has to close s, and false if s was removed
 // before. The caller holds mu.
@@ -187,12 +186,11 @@ func (t *sessionTable) remove(s *session) bool {
 		return false
 	}
 	s.ended = true
-	t.places.Leave(&s.place)
-	delete(t.byID, s.ID())
-	if len(t.byID) == 0 && t.timer != nil {
-		t.timer.Stop()
-		t.timer = nil
+	if s.idle != nil {
+		t.idle.Remove(s.idle)
+		s.idle = nil
 	}
+	delete(t.byID, s.ID())
 	return true
 }
 
@@ -217,27 +215,6 @@ func (t *sessionTable) endAll() {
 	}
 	t.mu.Unlock()
 	for _, s := range all {
-		s.close()
-	}
-}
-
-// expire ends the sessions that were idle too long. The timer calls it.
-func (t *sessionTable) expire() {
-	var all []*session
-	t.mu.Lock()
-	idle, next := t.places.IdleFor(t.h.opts.SessionIdle)
-	for _, p := range idle {
-		s := p.Value.(*session)
-		if t.remove(s) {
-			all = append(all, s)
-		}
-	}
-	if t.timer != nil {
-		t.timer.Reset(next)
-	}
-	t.mu.Unlock()
-	for _, s := range all {
-		t.h.replica.drop(s)
 		s.close()
 	}
 }

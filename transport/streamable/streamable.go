@@ -29,18 +29,13 @@ import (
 
 // Defaults of [Options].
 const (
-	defaultMaxBodyBytes          = 4 << 20
-	defaultMaxSessions           = 10000
-	defaultMaxInFlight           = 1024
-	defaultMaxInFlightTotal      = 4096
-	defaultMaxInFlightBytes      = 32 << 20
-	defaultMaxInFlightBytesTotal = 256 << 20
-	defaultMaxSubscriptions      = 1024
-	defaultMaxSubscriptionsTotal = 10000
-	defaultSessionIdle           = 30 * time.Minute
-	defaultKeepAlive             = 25 * time.Second
-	defaultShutdownTimeout       = 10 * time.Second
-	defaultPath                  = "/mcp"
+	defaultMaxBodyBytes     = 4 << 20
+	defaultMaxSessions      = 10000
+	defaultMaxBytes         = 256 << 20
+	defaultMaxSubscriptions = 1024
+	defaultKeepAlive        = 25 * time.Second
+	defaultShutdownTimeout  = 10 * time.Second
+	defaultPath             = "/mcp"
 )
 
 const (
@@ -67,43 +62,25 @@ type Options struct {
 	// MaxBodyBytes limits the body of a request. A larger body gets 413. Zero means 4 MiB.
 	MaxBodyBytes int64
 
-	// MaxSessions limits the legacy sessions. Zero means 10,000. Beyond the limit, a new session
-	// evicts one of the caller that has the most, idle ones first. If no caller has more than the
-	// new one, it evicts the session that was idle longest. Sessions that were not used after
-	// initialize are evicted first. If all are busy, the client gets 503. A caller is a principal,
-	// or else an address.
-	//
-	// If the server is a replica, the number limits the sessions of the fleet, and the copies of each
-	// replica. Nothing is evicted from the fleet: the client gets 503 if all places are taken, or if
-	// its caller would have more than are left for all others.
+	// MaxSessions limits the legacy sessions. Zero means 10,000. Beyond the limit, a
+	// new session ends the one that was idle longest. If all have calls in flight or open streams,
+	// the client gets 503.
 	MaxSessions int
 
-	// MaxInFlight limits the unanswered requests of one caller, and MaxInFlightTotal those of all.
-	// Beyond a limit, a request gets 503, "busy". Zero means 1,024 and 4,096. A caller may never
-	// have more than are left for all others. A caller is a principal, or else an address: sessions
-	// have no share of their own.
-	MaxInFlight, MaxInFlightTotal int
-
-	// MaxInFlightBytes limits the bytes of the bodies of unanswered requests and of responses being
-	// sent, for one caller, and MaxInFlightBytesTotal for all. Small ones do not count. Beyond a
-	// limit, a request gets 503, "busy". A single body or response may be larger. Zero means 32 MiB
-	// and 256 MiB.
-	MaxInFlightBytes, MaxInFlightBytesTotal int64
+	// MaxBytes limits the bytes of the bodies of unanswered requests and of responses being sent, of
+	// all clients together. Small ones do not count. Beyond the limit, a request gets 503, "busy". A
+	// single body or response may be larger. Zero means 256 MiB.
+	MaxBytes int64
 
 	// MaxSubscriptions limits the open streams that only listen (subscriptions/listen and the GET
-	// of a session) of one caller, and MaxSubscriptionsTotal those of all. Beyond a limit, a
-	// request gets 503, "busy". Zero means 1,024 and 10,000. A caller is a principal, or else an
-	// address.
-	MaxSubscriptions, MaxSubscriptionsTotal int
+	// of a session) of one caller. Beyond the limit, a request gets 503, "busy". Zero means
+	// 1,024. A caller is a principal, or else an address.
+	MaxSubscriptions int
 
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
 	// any other proxy, all callers without a principal count as one. IPv6 addresses count by their
 	// first 64 bits.
 	TrustedProxies []netip.Prefix
-
-	// SessionIdle is how long a session lives without a request or an open stream. Zero means 30
-	// minutes; a negative value means no limit.
-	SessionIdle time.Duration
 
 	// AllowedOrigins are the origins ("https://app.example.com") whose pages may send requests,
 	// besides the server's own and, for a server addressed as a loopback host, loopback origins.
@@ -151,13 +128,8 @@ func (o *Options) withDefaults() Options {
 	}
 	c.MaxBodyBytes = httpserve.Positive(c.MaxBodyBytes, defaultMaxBodyBytes)
 	c.MaxSessions = httpserve.Positive(c.MaxSessions, defaultMaxSessions)
-	c.MaxInFlight = httpserve.Positive(c.MaxInFlight, defaultMaxInFlight)
-	c.MaxInFlightTotal = httpserve.Positive(c.MaxInFlightTotal, defaultMaxInFlightTotal)
-	c.MaxInFlightBytes = httpserve.Positive(c.MaxInFlightBytes, defaultMaxInFlightBytes)
-	c.MaxInFlightBytesTotal = httpserve.Positive(c.MaxInFlightBytesTotal, defaultMaxInFlightBytesTotal)
+	c.MaxBytes = httpserve.Positive(c.MaxBytes, defaultMaxBytes)
 	c.MaxSubscriptions = httpserve.Positive(c.MaxSubscriptions, defaultMaxSubscriptions)
-	c.MaxSubscriptionsTotal = httpserve.Positive(c.MaxSubscriptionsTotal, defaultMaxSubscriptionsTotal)
-	c.SessionIdle = cmp.Or(c.SessionIdle, defaultSessionIdle)
 	c.KeepAlive = cmp.Or(c.KeepAlive, defaultKeepAlive)
 	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, defaultShutdownTimeout)
 	c.Path = cmp.Or(c.Path, defaultPath)
@@ -174,9 +146,8 @@ type Handler struct {
 	sessions sessionTable
 	events   eventStore // of sessions
 
-	calls     *admission.Budget // requests in flight
-	listening *admission.Budget // streams that only listen
-	bytes     *admission.Budget // of bodies and responses
+	listening admission.Streams // that only listen
+	bytes     admission.Bytes   // of bodies and responses
 
 	replica *replica // nil outside of a fleet
 
@@ -196,9 +167,8 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 		life:       httpserve.NewLifecycle(),
 		events:     newMemoryStore(),
 	}
-	x.calls = admission.NewBudget(int64(x.opts.MaxInFlight), int64(x.opts.MaxInFlightTotal))
-	x.listening = admission.NewBudget(int64(x.opts.MaxSubscriptions), int64(x.opts.MaxSubscriptionsTotal))
-	x.bytes = admission.NewBudget(x.opts.MaxInFlightBytes, x.opts.MaxInFlightBytesTotal)
+	x.listening.Max = x.opts.MaxSubscriptions
+	x.bytes.Max = x.opts.MaxBytes
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.sessions.init(x)
 	x.join()

@@ -94,9 +94,14 @@ func TestInvalidMessagesGetErrors(t *testing.T) {
 }
 
 func TestConnectionsAreLimited(t *testing.T) {
-	url := serveRaw(t, methods{}, &websocket.Options{MaxConnections: 1}, nil)
+	begun := make(chan struct{})
+	url := serveRaw(t, methods{"wait": func(ctx context.Context, _ transport.Peer) {
+		close(begun)
+		<-ctx.Done()
+	}}, &websocket.Options{MaxConnections: 1}, nil)
 	conn := dialRaw(t, url)
-	require.Equal(t, pong, exchange(t, conn, ping))
+	require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":1,"method":"wait"}`)))
+	<-begun
 	_, resp, err := ws.Dial(t.Context(), url, &ws.DialOptions{HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, Subprotocols: []string{"mcp"}})
 	require.Error(t, err)
 	require.Equal(t, 503, resp.StatusCode)
@@ -104,7 +109,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	require.Equal(t, "too many connections, or shutting down; try again later\n", string(body))
-	require.Equal(t, pong, exchange(t, conn, ping))
+	require.NoError(t, conn.Close(ws.StatusNormalClosure, ""))
 }
 
 func TestHostsThatLookLikeAllowedOnesAreRefused(t *testing.T) {

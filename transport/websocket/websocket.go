@@ -43,14 +43,13 @@ type Options struct {
 	// the status 1009. Zero means 4 MiB.
 	MaxMessageBytes int64
 
-	// MaxConnections limits the open connections. Zero means 1,000. Beyond the limit, a new
-	// connection evicts one of the caller that has the most, idle ones first. If no caller has more
-	// than the new one, it evicts the connection that was idle longest, for at least a minute.
-	// Otherwise the client gets 503. A caller is a principal, or else an address.
+	// MaxConnections limits the open connections. Zero means 1,000. Beyond the
+	// limit, a new connection evicts the one that was idle longest. If all have calls in flight, the
+	// client gets 503.
 	MaxConnections int
 
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
-	// any other proxy, all callers without a principal count as one.
+	// any other proxy, all callers without a principal count as one for rate limits.
 	TrustedProxies []netip.Prefix
 
 	// MaxInFlight limits the unanswered requests of a client. The server refuses more. Zero means
@@ -140,7 +139,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `the client must offer the WebSocket subprotocol "mcp"`, http.StatusBadRequest)
 		return
 	}
-	place := h.conns.Open(w, r)
+	place := h.conns.Open(w)
 	if place == nil {
 		return
 	}

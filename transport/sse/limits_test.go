@@ -3,11 +3,9 @@ package sse_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -19,39 +17,23 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 )
 
-var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-
-func TestOneAddressCannotTakeAllStreams(t *testing.T) {
-	base, _ := serveHTTP(t, pong{}, &sse.Options{MaxSessions: 5, TrustedProxies: loopback})
-	var flood []*client
-	for i := range 5 {
-		c := open(t, base, http.Header{"X-Forwarded-For": {"203.0.113.1"}})
-		require.NoError(t, c.Send([]byte(ping)), i)
-		_, err := c.Receive()
-		require.NoError(t, err)
-		flood = append(flood, c)
-	}
-	ended := make(chan error, len(flood))
-	for _, c := range flood {
-		go func() { // ends with the stream
-			_, err := c.Receive()
-			ended <- err
-		}()
-	}
-	for i := range 2 {
-		c := open(t, base, http.Header{"X-Forwarded-For": {fmt.Sprintf("192.0.2.%d", i+1)}})
+func TestANewStreamEvictsTheOneThatWasIdleLongest(t *testing.T) {
+	base, _ := serveHTTP(t, pong{}, &sse.Options{MaxSessions: 2})
+	use := func(c *client) {
 		require.NoError(t, c.Send([]byte(ping)))
 		_, err := c.Receive()
-		require.NoError(t, err, "a new caller is served")
-		require.ErrorIs(t, <-ended, io.EOF, "a stream of the flooding address was evicted")
-		defer c.Close()
+		require.NoError(t, err)
 	}
-	for _, c := range flood {
-		require.NoError(t, c.Close())
-	}
-	for range 3 {
-		<-ended
-	}
+	first, second := open(t, base, nil), open(t, base, nil)
+	use(second)
+	use(first)
+	third := open(t, base, nil)
+	_, err := second.Receive()
+	require.ErrorIs(t, err, io.EOF)
+	use(first)
+	use(third)
+	require.NoError(t, first.Close())
+	require.NoError(t, third.Close())
 }
 
 func TestUnfinishedPOSTsHoldBoundedMemory(t *testing.T) {
@@ -59,7 +41,7 @@ func TestUnfinishedPOSTsHoldBoundedMemory(t *testing.T) {
 		httpClient := serveWired(t, pong{}, &sse.Options{})
 		c := openOn(t, httpClient, "http://mcp.test", nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		statuses := make(chan int, 12)
+		statuses := make(chan int, 20)
 		var posts sync.WaitGroup
 		for range cap(statuses) {
 			// Ends with ctx, or when the POST is refused.
@@ -76,7 +58,7 @@ func TestUnfinishedPOSTsHoldBoundedMemory(t *testing.T) {
 				}
 			})
 		}
-		require.Equal(t, http.StatusServiceUnavailable, <-statuses, "twelve bodies of 4 MiB exceed the limit of 32 MiB")
+		require.Equal(t, http.StatusServiceUnavailable, <-statuses, "twenty bodies of 4 MiB exceed the limit of 64 MiB")
 		cancel()
 		posts.Wait()
 		require.Eventually(t, func() bool { return c.Send([]byte(ping)) == nil }, time.Minute, time.Millisecond, "the memory is free again")
