@@ -252,11 +252,11 @@ func (c *Call) Tool() *protocol.Tool {
 	return nil
 }
 
-// SessionID returns the id of the legacy session; "" if there is no session or the connection is
-// the session.
+// SessionID returns a name of the legacy session for logs, a digest of its secret ID; "" if there is
+// no session or the connection is the session.
 func (c *Call) SessionID() string {
 	if s := c.peer.Session(); s != nil {
-		return s.ID()
+		return s.Digest()
 	}
 	return ""
 }

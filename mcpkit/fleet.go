@@ -1,20 +1,15 @@
 package mcpkit
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // Fleet makes the server one of several replicas that share an engine, behind any load balancer.
-// Legacy sessions, their streams, the answers to their questions and tasks are in the engine, and a
+// Tasks, streams to resume, and what legacy clients change in their sessions are in the engine, and a
 // client may reach another replica with each request. Modern clients need that only for tasks and
 // notifications. Rate limits count the calls of one replica.
 //
@@ -124,90 +119,3 @@ func (s *Server) missed() {
 		s.updatedHere(uri)
 	}
 }
-
-// A sessionRecord is the state of a session in the store of a fleet.
-type sessionRecord struct {
-	Version       protocol.Version            `json:"version"`
-	Info          protocol.Implementation     `json:"info"`
-	Capabilities  protocol.ClientCapabilities `json:"capabilities"`
-	Ready         bool                        `json:"ready"`
-	LogLevel      int32                       `json:"logLevel"`
-	Subscriptions []string                    `json:"subscriptions,omitempty"`
-	Scopes        []string                    `json:"scopes,omitempty"` // of the caller
-}
-
-// change changes the state with f, on all replicas. f may run more than once.
-func (state *session) change(ctx context.Context, f func()) error {
-	err := state.link.Change(ctx, f)
-	if errors.Is(err, transport.ErrClosed) {
-		return errors.New("the session has ended")
-	}
-	return err
-}
-
-// StoreSession returns the state of a session. It implements [transport.SessionStorer].
-func (s *Server) StoreSession(ts *transport.Session) ([]byte, error) {
-	state, ok := ts.State().(*session)
-	if !ok {
-		return nil, errors.New("mcpkit: the session has not begun")
-	}
-	state.mu.Lock()
-	subscriptions := slices.Clone(state.subscriptions)
-	state.mu.Unlock()
-	r := &sessionRecord{
-		Version: state.version, Info: state.info, Capabilities: state.capabilities,
-		Ready: state.ready.Load(), LogLevel: state.logLevel.Load(), Subscriptions: subscriptions,
-	}
-	if p := state.caller(); p != nil {
-		r.Scopes = p.Scopes
-	}
-	return jsonx.Marshal(r)
-}
-
-// RestoreSession sets the state of a session that another replica stored. It implements
-// [transport.SessionStorer].
-func (s *Server) RestoreSession(ts *transport.Session, data []byte) error {
-	var r sessionRecord
-	if err := jsonx.Unmarshal(data, &r); err != nil {
-		return err
-	}
-	state, ok := ts.State().(*session)
-	if !ok {
-		state = &session{link: ts, version: r.Version, info: r.Info, capabilities: r.Capabilities}
-	}
-	state.ready.Store(r.Ready)
-	state.logLevel.Store(r.LogLevel)
-	state.restored.Store(&oauth.Principal{Scopes: r.Scopes})
-	state.mu.Lock()
-	state.subscriptions = slices.Compact(slices.Sorted(slices.Values(r.Subscriptions)))
-	state.mu.Unlock()
-	if !ok {
-		ts.SetVersion(string(r.Version))
-		ts.SetState(state)
-		s.sessions.add(state)
-	}
-	return nil
-}
-
-// SessionMissed notifies a client of all that may have changed while no replica notified it. It
-// implements [transport.SessionStorer].
-func (s *Server) SessionMissed(ts *transport.Session) {
-	state, ok := ts.State().(*session)
-	if !ok || !state.ready.Load() {
-		return
-	}
-	c := s.catalog.Load()
-	for i, f := range [...]*feature{featureTools, featurePrompts, featureResources} {
-		if f.has(c) {
-			s.tellSession(state, s.broadcast(listChanged[i], &protocol.EmptyParams{}))
-		}
-	}
-	state.mu.Lock()
-	uris := slices.Clone(state.subscriptions)
-	state.mu.Unlock()
-	for _, uri := range uris {
-		s.tellSession(state, s.broadcast(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri}))
-	}
-}
-
-var _ transport.SessionStorer = (*Server)(nil)

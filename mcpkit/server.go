@@ -14,7 +14,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // A Server answers MCP requests of all protocol versions with the tools, prompts and resources that
@@ -53,8 +52,6 @@ type Server struct {
 	listens      set[*listener]
 	changedLists listChanges
 }
-
-var _ transport.SessionHandler = (*Server)(nil)
 
 // An introduction is what a server says about itself. It never changes.
 type introduction struct {

@@ -5,41 +5,18 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
-
-// A session is the state of a legacy client between its requests.
-type session struct {
-	link         *transport.Session
-	version      protocol.Version
-	info         protocol.Implementation
-	capabilities protocol.ClientCapabilities
-	ready        atomic.Bool // notifications/initialized arrived
-	logLevel     atomic.Int32
-	principal    atomic.Pointer[oauth.Principal] // of its last request to this replica
-	restored     atomic.Pointer[oauth.Principal] // the scopes of its last change at another replica
-
-	mu            sync.Mutex
-	subscriptions []string // guarded by mu: URIs, sorted
-}
-
-// caller returns a principal with the scopes of the client, as far as this replica knows them.
-func (state *session) caller() *oauth.Principal {
-	if p := state.principal.Load(); p != nil {
-		return p
-	}
-	return state.restored.Load()
-}
 
 // maxSubscriptions limits the resources that a session may subscribe to, and that one
 // subscriptions/listen may name.
 const maxSubscriptions = 1000
+
+// defaultLogLevel is the level of log messages that sessions begin with.
+var defaultLogLevel = int32(protocol.LevelInfo.Severity())
 
 // A set may be used by several goroutines. The zero value is empty.
 type set[T comparable] struct {
@@ -69,13 +46,6 @@ func (s *set[T]) snapshot() []T {
 	return slices.AppendSeq(make([]T, 0, len(s.all)), maps.Keys(s.all))
 }
 
-// SessionEnded removes a session. Transports call it.
-func (s *Server) SessionEnded(ts *transport.Session) {
-	if state, ok := ts.State().(*session); ok {
-		s.sessions.remove(state)
-	}
-}
-
 // initialize opens a legacy session (basic/lifecycle).
 func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Result, error) {
 	s := call.server
@@ -92,7 +62,7 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 	call.version = version // the response has the new version
 	if ts := call.peer.Session(); ts != nil {
 		state := &session{link: ts, version: version, info: p.ClientInfo, capabilities: p.Capabilities}
-		state.logLevel.Store(int32(protocol.LevelInfo.Severity()))
+		state.logLevel.Store(defaultLogLevel)
 		ts.SetVersion(string(version))
 		ts.SetState(state)
 		s.sessions.add(state)
@@ -107,11 +77,11 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 }
 
 // initialized ends the handshake: the client is now notified of changes.
-func initialized(ctx context.Context, call *Call) (Result, error) {
-	if call.session == nil {
-		return nil, nil
+func initialized(_ context.Context, call *Call) (Result, error) {
+	if call.session != nil {
+		call.session.ready.Store(true)
 	}
-	return nil, call.session.change(ctx, func() { call.session.ready.Store(true) })
+	return nil, nil
 }
 
 // ping returns at once.

@@ -177,7 +177,7 @@ func (s *Server) announceHere(changed [3]bool) {
 			if c {
 				n := s.broadcast(listChanged[i], &protocol.EmptyParams{})
 				for _, state := range sessions {
-					if state.ready.Load() && state.link.Home() {
+					if state.ready.Load() {
 						s.tellSession(state, n)
 					}
 				}
@@ -278,7 +278,7 @@ func (s *Server) updatedHere(uri string) (notified bool) {
 		state.mu.Lock()
 		_, subscribed := slices.BinarySearch(state.subscriptions, uri)
 		state.mu.Unlock()
-		if subscribed && state.ready.Load() && state.link.Home() && state.caller().Has(scopes...) {
+		if subscribed && state.ready.Load() && state.principal.Load().Has(scopes...) {
 			notified = true
 			if n == nil {
 				n = s.broadcast(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})

@@ -7,6 +7,8 @@ package transport
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -30,21 +32,27 @@ type SessionHandler interface {
 	SessionEnded(s *Session)
 }
 
-// A SessionStorer is a [SessionHandler] whose sessions can go on in another replica of the program.
-// The transport stores what StoreSession returns, and gives it to RestoreSession in the replica that
-// the client's next request reaches. Its methods may be called concurrently.
+// A SessionStorer is a [SessionHandler] whose sessions over HTTP travel with their clients: the ID of
+// a session is what initialize agreed on, sealed. So any replica of the program, and the same one
+// after a restart, goes on with it. Its methods may be called concurrently.
 type SessionStorer interface {
 	SessionHandler
 
-	// StoreSession returns the state of a session; the error means that initialize has not been
-	// answered.
-	StoreSession(s *Session) ([]byte, error)
+	// SealSession returns plain as bytes that only the program can read or make. OpenSession is its
+	// inverse.
+	SealSession(plain []byte) []byte
+	OpenSession(sealed []byte) ([]byte, error)
 
-	// RestoreSession sets the state of a session, and replaces what was restored before.
-	RestoreSession(s *Session, state []byte) error
+	// StoreSession returns what initialize agreed on, in at most 148 bytes, and what the client has
+	// changed since; nil for nothing.
+	StoreSession(s *Session) (agreed, changes []byte)
 
-	// SessionMissed notifies the client of whatever it may have missed while no replica was
-	// [Session.Home].
+	// RestoreSession sets the version and the state of a session from these, for a request with ctx.
+	// It replaces what was restored before.
+	RestoreSession(ctx context.Context, s *Session, agreed, changes []byte) error
+
+	// SessionMissed notifies the client of whatever it may have missed while it listened to no
+	// replica.
 	SessionMissed(s *Session)
 }
 
@@ -122,30 +130,40 @@ type SessionLink interface {
 	Notify(ctx context.Context, n *jsonrpc.Request) error
 }
 
-// A SharedLink is a [SessionLink] of a session that several replicas of the program may serve.
-type SharedLink interface {
+// A StoringLink is a [SessionLink] that stores what clients change in their sessions.
+type StoringLink interface {
 	SessionLink
 	Change(ctx context.Context, f func()) error
-	Home() bool
 }
 
 // A Session holds what one legacy client keeps between its requests. The transport creates it and
 // shares it with the handler. It is safe for concurrent use.
 type Session struct {
 	id      string
+	digest  string
 	link    SessionLink
 	version atomic.Pointer[string]
 	state   atomic.Pointer[any]
 }
 
-// NewSession returns a session named id, or "" if the connection is the session. link reaches its
+// NewSession returns a session with the ID, or "" if the connection is the session. link reaches its
 // client.
 func NewSession(id string, link SessionLink) *Session {
-	return &Session{id: id, link: link}
+	s := &Session{id: id, link: link}
+	if id != "" {
+		sum := sha256.Sum256([]byte(id))
+		s.digest = base64.RawURLEncoding.EncodeToString(sum[:])
+	}
+	return s
 }
 
-// ID returns the session ID on the wire; "" if the connection is the session.
+// ID returns the session ID on the wire; "" if the connection is the session. Whoever knows it may
+// speak for a client without a principal, so logs show the Digest.
 func (s *Session) ID() string { return s.id }
+
+// Digest returns a name of the session that says nothing about its ID: 43 characters of A-Z, a-z,
+// 0-9, "_" and "-"; "" if the connection is the session.
+func (s *Session) Digest() string { return s.digest }
 
 // Notify sends n to the client outside any request.
 func (s *Session) Notify(ctx context.Context, n *jsonrpc.Request) error { return s.link.Notify(ctx, n) }
@@ -176,16 +194,9 @@ func (s *Session) SetState(v any) { s.state.Store(&v) }
 // other replicas may serve the session. f may be called again, with the state that another replica
 // stored meanwhile. The error is that of the store, or [ErrClosed] if the session has ended.
 func (s *Session) Change(ctx context.Context, f func()) error {
-	if l, ok := s.link.(SharedLink); ok {
+	if l, ok := s.link.(StoringLink); ok {
 		return l.Change(ctx, f)
 	}
 	f()
 	return nil
-}
-
-// Home reports whether the session is notified of changes here, and not by another replica that
-// serves it, too.
-func (s *Session) Home() bool {
-	l, ok := s.link.(SharedLink)
-	return !ok || l.Home()
 }

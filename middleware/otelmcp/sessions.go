@@ -54,6 +54,5 @@ func failureOf(err error) (code, errorType string, outcome middleware.Outcome) {
 	return code, code, outcome
 }
 
-// sessionID returns a prefix of the ID: long enough to distinguish sessions, too short to take one
-// over.
+// sessionID returns a prefix of the digest that is long enough to distinguish sessions.
 func sessionID(id string) string { return id[:min(len(id), 8)] }

@@ -11,14 +11,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// acknowledge responds to a notification: 202, or the error of the handler. It does nothing if the
-// connection was released.
+// acknowledge responds to a notification: 202, or the error of the handler.
 func (e *exchange) acknowledge(resp *jsonrpc.Response) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.state != replyOpen {
-		return
-	}
 	e.state = replyDone
 	if resp != nil && resp.Error != nil {
 		writeBad(e.w, resp)
@@ -30,39 +26,26 @@ func (e *exchange) acknowledge(resp *jsonrpc.Response) {
 // sendResponse sends the response and ends the exchange. A nil response means that the client
 // cancelled the request.
 func (e *exchange) sendResponse(ctx context.Context, resp *jsonrpc.Response) {
-	if e.sendJSON(resp, false) {
-		return
-	}
-	// Returns when the store has finished its current message.
-	_ = e.takeTurn(context.Background())
-	defer e.giveTurn()
-	if e.sendJSON(resp, true) {
-		return
-	}
-	e.streamResponse(ctx, resp)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.state == replyOpen {
+		e.state = replyDone
+		switch {
+		case e.disconnected():
+		case resp == nil:
+			e.w.WriteHeader(http.StatusAccepted)
+		default:
+			e.writeReply(resp)
+		}
+		return
+	}
+	if resp != nil {
+		e.streamResponse(ctx, resp)
+	}
 	e.closeReply()
-	e.abortIfBroken()
-}
-
-// sendJSON sends the response as JSON and ends the exchange, if nothing was sent before. Otherwise
-// it returns false, and also if another goroutine may have the turn.
-func (e *exchange) sendJSON(resp *jsonrpc.Response, hasTurn bool) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.state != replyOpen || e.turn != nil && !hasTurn {
-		return false
+	if e.broken && e.s == nil {
+		panic(http.ErrAbortHandler) // so that the response does not look complete
 	}
-	e.state = replyDone
-	switch {
-	case e.gone():
-	case resp == nil:
-		e.w.WriteHeader(http.StatusAccepted)
-	default:
-		e.writeReply(resp)
-	}
-	return true
 }
 
 // complete returns the response for the client: resp with the ID of req, or an error if the handler
@@ -100,67 +83,40 @@ func endCall(c *conn.Entry, resp *jsonrpc.Response) *jsonrpc.Response {
 	return &last
 }
 
-// streamResponse writes the response to the event stream. The caller has the turn.
+// streamResponse writes the response to the event stream. The caller holds mu.
 func (e *exchange) streamResponse(ctx context.Context, resp *jsonrpc.Response) {
 	switch {
-	case resp == nil:
-	case e.st != nil:
-		e.streamStored(ctx, resp)
-	case resp.Stream != nil:
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.streamResult(resp)
-	default:
-		e.writeEvent("", jsonrpc.AppendResponse(nil, e.afford(resp)))
-	}
-}
-
-// streamStored stores the response for a client that resumes the stream, and writes it. A response
-// that the store cannot keep is written all the same; a client that has disconnected gets an error
-// instead.
-func (e *exchange) streamStored(ctx context.Context, resp *jsonrpc.Response) {
-	if resp.Stream != nil {
-		e.mu.Lock()
-		live := e.state == replyStream
-		var broken *jsonrpc.Error
-		if live {
-			broken = e.streamResult(resp)
-		}
-		lost := e.state != replyStream
-		e.mu.Unlock()
-		switch {
-		case live && broken != nil:
-			e.storeError(ctx, resp.ID, broken)
-		case live && lost:
-			e.storeLoss(ctx, resp.ID)
-		}
-		if live {
+	case resp.Stream != nil && e.state == replyStream:
+		broken := e.streamResult(resp)
+		if e.st == nil {
 			return
 		}
-	}
-	data := jsonrpc.AppendResponse(nil, e.hold(resp))
-	if err := e.sendStored(ctx, data, e.batch == nil); err != nil {
-		e.storeLoss(ctx, resp.ID)
+		if broken != nil {
+			e.storeError(ctx, resp.ID, broken)
+		} else if e.state != replyStream {
+			e.storeError(ctx, resp.ID, errLost)
+		}
+	case e.st != nil:
+		// A client that has disconnected gets an error in place of what the store cannot keep.
+		if err := e.sendStored(ctx, jsonrpc.AppendResponse(nil, e.hold(resp)), true); err != nil {
+			e.storeError(ctx, resp.ID, errLost)
+		}
+	case e.state == replyStream:
+		e.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, e.afford(resp))))
 	}
 }
 
-// storeLoss stores an error in place of a response that was lost.
-func (e *exchange) storeLoss(ctx context.Context, id jsonrpc.ID) {
-	e.storeError(ctx, id, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the response was lost with the connection and is too large to be stored"))
-}
+var errLost = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the response was lost with the connection and is too large to be stored")
 
+// storeError stores an error in place of a response that was lost.
 func (e *exchange) storeError(ctx context.Context, id jsonrpc.ID, rpc *jsonrpc.Error) {
-	answer := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: rpc})
-	_ = e.sendStored(ctx, answer, e.batch == nil) // the session has ended, or the store failed, which is logged
+	_ = e.sendStored(ctx, jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: rpc}), true) // a failure is logged
 }
 
-// streamResult writes a response with a streamed result. If the stream fails, it closes the
+// streamResult writes a response with a streamed result. If the stream fails, it gives up the
 // connection and returns the error for a client that resumes; nil if the connection failed. The
 // caller holds mu.
 func (e *exchange) streamResult(resp *jsonrpc.Response) *jsonrpc.Error {
-	if e.state != replyStream || e.gone() {
-		return nil
-	}
 	if e.alive != nil {
 		e.alive.Stop()
 	}
@@ -180,18 +136,15 @@ func (e *exchange) streamResult(resp *jsonrpc.Response) *jsonrpc.Error {
 	}
 	e.lose()
 	e.broken = true
+	if e.s != nil {
+		if conn, err := e.hijack(); err == nil {
+			_ = conn.Close() // so that the response does not look complete
+		}
+	}
 	if out.err != nil {
 		return nil
 	}
 	return resp.Broken(err)
-}
-
-// abortIfBroken aborts the connection if the response is incomplete, so that it does not look
-// complete. The caller holds mu.
-func (e *exchange) abortIfBroken() {
-	if e.broken && e.s == nil {
-		panic(http.ErrAbortHandler)
-	}
 }
 
 // A dataWriter writes the data of one event, with a data line for each of its lines.
@@ -222,23 +175,18 @@ func (e *exchange) abandon() {
 // closeReply ends the reply after the response. It may be called more than once. The caller holds
 // mu.
 func (e *exchange) closeReply() {
-	if e.unwatch != nil {
-		e.unwatch() // net/http is about to use the connection again
-	}
 	if e.state == replyDone {
 		return
 	}
 	if e.alive != nil {
 		e.alive.Stop()
 	}
-	if e.st != nil {
-		e.s.out.markDone(e.st)
-	}
 	if e.state == replyStream {
 		clearWriteDeadline(&e.rc, e.r)
-		if e.st != nil {
-			e.s.out.free(e.st) // for a client that has resumed it, if any
-		}
+	}
+	if e.st != nil {
+		e.s.out.end(context.WithoutCancel(e.r.Context()), e.st)
+		e.s.out.free(e.st, e.reader)
 	}
 	e.state = replyDone
 }

@@ -3,7 +3,7 @@ package streamable
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
+	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
@@ -28,8 +28,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.sessions.release(s)
-	resuming := field(r.Header, headerLastEventID) != ""
-	if h.isDraining() && !resuming {
+	if h.isDraining() && field(r.Header, headerLastEventID) == "" {
 		shuttingDown(w, jsonrpc.ID{})
 		return
 	}
@@ -39,7 +38,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		h.methodNotAllowed(w, r)
 		return
 	}
-	closed, refusal := h.openStream(r)
+	closed, refusal := h.takeSlot(r)
 	if refusal != nil {
 		refusal.write(w)
 		return
@@ -50,14 +49,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		refusal.write(w)
 		return
 	}
-	defer s.out.free(l.st)
-	if h.replica != nil {
-		if refusal := h.replica.take(r.Context(), l); refusal != nil {
-			refusal.write(w)
-			return
-		}
-		defer h.replica.leave(l)
-	}
+	defer s.out.free(l.st, l.reader)
 	if l.st != s.out.standalone {
 		// The listener ends with its stream or session, so there is nothing to cancel.
 		c := new(call)
@@ -65,90 +57,61 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		defer h.life.End(c)
 	}
 	l.sendHead()
+	if l.missed {
+		h.storer.SessionMissed(s.Session)
+	}
 	l.run()
 	if !l.broken {
 		clearWriteDeadline(l.rc, r)
 	}
 }
 
-// A listener is the GET that writes a stream of a session. It is handed new messages, and reads those
-// that it missed from the event store, so a slow client does not block anything. If the store has
-// dropped messages that the client needs, the listener disconnects it.
+// A listener is the GET that reads a stream of a session. It takes messages from the event store, so
+// a slow client does not block anything. If the store has dropped messages that the client needs,
+// the listener disconnects it.
 type listener struct {
 	h     *Handler
 	w     http.ResponseWriter
 	r     *http.Request
-	s     *session
+	s     *legacySession
 	flush func() error
 	rc    *http.ResponseController
 
 	st     *stream
-	wake   chan struct{}
-	left   chan struct{} // closed when another replica writes the stream; nil outside of a fleet
-	seq    uint64        // of the last message written
-	spare  []event       // memory for messages of the stream
-	ended  bool          // the last message of the stream was written
-	fresh  bool          // the client has not seen this stream before
-	broken bool          // the client has disconnected
-
-	wrote       time.Time   // the last write began
-	deadlineSet time.Time   // when the deadline of writes was set
-	alive       *time.Timer // sets silent; nil without keep-alive
-	silent      atomic.Bool // nothing may have been written for Options.KeepAlive
+	reader *reader
+	seq    uint64      // of the last message written
+	missed bool        // the client may have missed notifications
+	ended  bool        // the last message of the stream was written
+	broken bool        // the client has disconnected
+	alive  *time.Timer // fires when nothing was written for Options.KeepAlive; nil without keep-alive
 }
 
-// open finds the stream and takes it, or returns why it cannot.
+// open takes the stream, or returns why it cannot.
 func (l *listener) open() *refusal {
 	o := &l.s.out
-	wait := time.Duration(0)
-	if last := field(l.r.Header, headerLastEventID); last != "" {
-		st, seq, err := o.find(last)
-		if err != nil {
-			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: %v", err)
-		}
-		l.st, l.seq, wait = st, seq, l.h.resumeWait
-	} else {
-		l.st, l.seq, l.fresh = o.standalone, o.lastSent(o.standalone), true
+	last := field(l.r.Header, headerLastEventID)
+	if last == "" {
+		l.st, l.reader, l.seq = o.listen()
+		return nil
 	}
-	if !l.take(wait) {
-		return refuse(http.StatusConflict, jsonrpc.CodeInvalidRequest, "the stream is open on another connection")
+	var err error
+	if l.st, l.reader, l.seq, l.missed, err = o.resume(last); err != nil {
+		return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: %v", err)
 	}
-	if o.isDone(l.st) {
+	if done, _ := o.state(l.st); done || !strings.HasPrefix(l.st.name, o.tag) {
 		events, err := l.after()
-		if err != nil || len(events) == 0 {
-			o.free(l.st)
-			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: the messages of that stream are no longer stored; send the request again")
+		switch {
+		case err != nil || done && len(events) == 0:
+			o.free(l.st, l.reader)
+			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
+				"Last-Event-ID: the messages of that stream are no longer stored; send the request again")
+		case !done && len(events) == 0 && !l.h.replica.look(l):
+			o.free(l.st, l.reader)
+			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
+				"Last-Event-ID: the process that ran the request has ended; the request may have had effects")
 		}
 	}
 	return nil
-}
-
-// take makes l the writer of its stream. The previous connection may be dead without the server
-// knowing yet, so a client that resumes waits for a moment.
-func (l *listener) take(wait time.Duration) bool {
-	var patience <-chan time.Time
-	for {
-		wake, left, freed := l.s.out.take(l.st)
-		if freed == nil {
-			l.wake, l.left = wake, left
-			return true
-		}
-		if wait == 0 {
-			return false
-		}
-		if patience == nil {
-			patience = time.After(wait)
-		}
-		select {
-		case <-freed:
-		case <-patience:
-			return false
-		case <-l.r.Context().Done():
-			return false
-		case <-l.s.done:
-			return false
-		}
-	}
 }
 
 // sendHead sends the head of the reply, with the event that makes the stream resumable.
@@ -167,7 +130,8 @@ func (l *listener) sendHead() {
 	l.write(head)
 }
 
-// run writes the stream until it ends, the client disconnects, or the server closes it.
+// run writes the stream until it ends, the client disconnects or reads it elsewhere, or the server
+// closes it.
 func (l *listener) run() {
 	closing := l.h.life.Draining()
 	if l.st != l.s.out.standalone {
@@ -175,99 +139,56 @@ func (l *listener) run() {
 	}
 	authentic, cancel := oauth.WithExpiry(context.WithoutCancel(l.r.Context()))
 	defer cancel()
-	// What rarely happens wakes the listener as a message does: it wakes for each message of each
-	// client, and waiting for another channel costs as much as storing the message.
-	defer context.AfterFunc(l.r.Context(), l.poke)()
-	defer context.AfterFunc(authentic, l.poke)()
+	var silent <-chan time.Time
 	if l.h.opts.KeepAlive > 0 {
-		l.alive = time.AfterFunc(l.h.opts.KeepAlive, func() {
-			l.silent.Store(true)
-			l.poke()
-		})
+		l.alive = time.NewTimer(l.h.opts.KeepAlive)
 		defer l.alive.Stop()
+		silent = l.alive.C
 	}
-	look, stop := l.h.replica.look(l)
+	tick, stop := l.h.replica.take(l)
 	defer stop()
-	live := false
-	if l.h.replica != nil && l.st != l.s.out.standalone && !l.h.replica.check(l) {
-		return // the replica that ran the request has ended
-	}
-	for !l.broken {
+	for live := false; !l.broken; live = true {
 		// Read done before the messages: a message appended later wakes the loop again.
-		events, done, closed := l.s.out.next(l.st, l.seq, l.spare)
-		if closed || !l.writeNew(events, live) || done || l.ended {
+		done, closed := l.s.out.state(l.st)
+		if closed || !l.writeNew(live) || done || l.ended {
 			return
 		}
-		live = true
-		if events != nil {
-			clear(events)
-			l.spare = events[:0]
-		}
-		l.keepAlive()
 		select {
-		case <-l.wake:
-		case <-look:
-			if !l.h.replica.check(l) {
+		case <-l.reader.wake:
+		case <-tick:
+			if !l.h.replica.look(l) {
 				return
 			}
-		case <-l.left:
+		case <-silent:
+			l.write([]byte(sse.KeepAlive))
+		case <-l.reader.left:
 			return
 		case <-closing:
 			return
-		}
-		if authentic.Err() != nil {
+		case <-authentic.Done():
 			return // the client resumes the stream with another token
+		case <-l.r.Context().Done():
+			l.broken = true
 		}
-		l.broken = l.broken || l.r.Context().Err() != nil
 	}
 }
 
-// poke wakes run.
-func (l *listener) poke() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// keepAlive writes a comment if nothing was written for Options.KeepAlive.
-func (l *listener) keepAlive() {
-	if l.broken || !l.silent.CompareAndSwap(true, false) {
-		return
-	}
-	rest := l.h.opts.KeepAlive - time.Since(l.wrote)
-	if rest <= 0 {
-		l.write([]byte(sse.KeepAlive))
-		rest = l.h.opts.KeepAlive
-	}
-	l.alive.Reset(rest)
-}
-
-// writeNew writes events, or if there are none, what the store has more. It returns false if the
-// stream cannot continue.
-func (l *listener) writeNew(events []event, live bool) bool {
-	if len(events) == 0 {
-		var err error
-		if events, err = l.after(); err != nil {
-			l.h.opts.Logger.ErrorContext(l.r.Context(), "streamable: event store failed", "err", err)
-			return false
-		}
-		if len(events) == 0 {
-			return true
-		}
+// writeNew writes what the store has more. It returns false if the stream cannot continue.
+func (l *listener) writeNew(live bool) bool {
+	events, err := l.after()
+	if err != nil {
+		l.h.opts.Logger.ErrorContext(l.r.Context(), "streamable: event store failed", "err", err)
+		return false
 	}
 	// A client that resumes gets what is still stored. A live stream must not skip messages
 	// silently.
-	if live && events[0].seq != l.seq+1 {
+	if live && len(events) > 0 && events[0].seq != l.seq+1 {
 		l.h.opts.Logger.WarnContext(l.r.Context(), "streamable: client reads too slowly; closing its stream")
 		return false
 	}
-	var frame []byte
 	for _, ev := range events {
 		if len(ev.data) > 0 {
-			id := appendEventID(make([]byte, 0, 40), l.st, ev.seq)
-			frame = sse.AppendEvent(frame[:0], string(id), ev.data)
-			if !l.write(frame) {
+			if !l.write(sse.AppendEvent(nil, string(appendEventID(nil, l.st, ev.seq)), ev.data)) {
 				return false
 			}
 		}
@@ -283,19 +204,22 @@ func (l *listener) writeLost(resp *jsonrpc.Response) {
 }
 
 func (l *listener) after() ([]event, error) {
-	return l.h.events.after(context.WithoutCancel(l.r.Context()), l.s.ID(), l.st.name, l.seq)
+	store := l.h.events
+	if l.st == l.s.out.standalone {
+		store = l.h.memory
+	}
+	return store.after(context.WithoutCancel(l.r.Context()), l.s.Digest(), l.st.name, l.seq)
 }
 
-// write writes and flushes frame. It returns false if the client has disconnected. It sets a
-// deadline again when a quarter of writeTimeout is over.
+// write writes and flushes frame. It returns false if the client has disconnected.
 func (l *listener) write(frame []byte) bool {
-	l.wrote = time.Now()
-	if l.wrote.Sub(l.deadlineSet) > writeTimeout/4 && l.rc.SetWriteDeadline(l.wrote.Add(writeTimeout)) == nil {
-		l.deadlineSet = l.wrote
-	}
+	_ = l.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, err := l.w.Write(frame)
 	if err == nil {
 		err = l.flush()
+	}
+	if l.alive != nil {
+		l.alive.Reset(l.h.opts.KeepAlive)
 	}
 	l.broken = err != nil
 	return err == nil

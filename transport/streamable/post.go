@@ -9,13 +9,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// servePost handles one message or a batch. Methods run on this goroutine, so what is rare is in
-// functions of its own: small frames keep the stack from growing each time.
+// servePost handles one message or a batch. Methods run on this goroutine.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	acceptStream, refusal := negotiate(r.Header)
 	if refusal != nil {
@@ -80,7 +80,7 @@ func (p *post) serveMessage(body []byte) {
 	case msg.Request.Method == protocol.MethodSubscriptionsListen && len(body) > maxListenBytes:
 		refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "body is larger than %d bytes", maxListenBytes).writeTo(p.w, msg.Request.ID)
 	case msg.Request.Method == protocol.MethodSubscriptionsListen:
-		closed, refusal := p.h.openStream(p.r)
+		closed, refusal := p.h.takeSlot(p.r)
 		if refusal != nil {
 			refusal.writeTo(p.w, msg.Request.ID)
 			return
@@ -100,9 +100,6 @@ type post struct {
 	rc           http.ResponseController
 	held         admission.Held // bytes that the POST holds in memory
 	acceptStream bool
-	length       [1]string // the Content-Length of the reply
-
-	exchange exchange // set by newExchange; a field to save an allocation
 }
 
 // serveRequest routes a request or notification by its version.
@@ -154,11 +151,8 @@ func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
 		return
 	}
 	defer p.h.life.End(e)
-	if !e.modern {
-		p.h.watchConnections()
-	}
 	if req.IsNotification() {
-		e.acknowledge(p.h.rpc.ServeRPC(ctx, req, e.silent()))
+		e.acknowledge(p.h.rpc.ServeRPC(ctx, req, silent{e}))
 		return
 	}
 	e.sendResponse(ctx, complete(req, p.h.rpc.ServeRPC(ctx, req, e)))
@@ -166,55 +160,24 @@ func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
 
 // serveInitialize opens a session. The client learns of it only if initialize succeeds.
 func (p *post) serveInitialize(req *jsonrpc.Request) {
-	s := p.h.newSession(p.r.Context())
+	s := p.h.newSession("", nil)
+	defer s.close() // all of it travels in its ID
 	e := newExchange(p, s)
 	ctx := e.begin(p.r.Context())
 	defer e.cancel(nil)
-	// The call alone, since the reply may be written without the exchange: releaseConnections must not
-	// take the connection meanwhile.
-	if !p.h.life.Begin(&e.call) {
+	if !p.h.life.Begin(e) {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.life.End(&e.call)
-	listed := false
-	defer func() {
-		if !listed {
-			p.h.sessions.end(s) // also if the handler panics, since it has seen the session
-		}
-	}()
+	defer p.h.life.End(e)
 	// Only the response decides whether the header gets a session ID, so nothing may be sent
 	// before.
-	resp := complete(req, p.h.rpc.ServeRPC(ctx, req, e.silent()))
-	if resp.Error != nil || p.r.Context().Err() != nil {
-		e.sendResponse(ctx, resp)
-		return
+	resp := complete(req, p.h.rpc.ServeRPC(ctx, req, silent{e}))
+	if resp.Error == nil {
+		agreed, _ := p.h.storer.StoreSession(s.Session)
+		p.w.Header().Set(headerSession, p.h.sealSession(oauth.FromContext(p.r.Context()).Key(), agreed))
 	}
-	if refusal := p.h.replica.create(ctx, s, admission.Caller(p.r, p.h.opts.TrustedProxies)); refusal != nil {
-		refusal.writeTo(p.w, req.ID)
-		return
-	}
-	if listed = p.h.sessions.add(s); !listed {
-		p.refuseSession(req.ID)
-		return
-	}
-	p.w.Header().Set(headerSession, s.ID())
 	e.sendResponse(ctx, resp)
-}
-
-// refuseSession responds to an initialize whose session has no place.
-func (p *post) refuseSession(id jsonrpc.ID) {
-	if p.h.isDraining() {
-		shuttingDown(p.w, id)
-		return
-	}
-	fullOfSessions().writeTo(p.w, id)
-}
-
-func fullOfSessions() *refusal {
-	full := busy("too many sessions; try again later")
-	full.retry = time.Minute
-	return full
 }
 
 // serveInSession handles a legacy request in its session. It continues when the client disconnects,
@@ -251,7 +214,6 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 		return
 	}
 	defer p.h.life.End(e)
-	p.h.watchConnections()
 	e.sendResponse(c.Context(), endCall(c, p.h.rpc.ServeRPC(c.Context(), req, e)))
 }
 
@@ -280,7 +242,7 @@ func (p *post) serveResponse(resp *jsonrpc.Response) {
 	}
 	defer p.h.sessions.release(s)
 	if !s.ledger.Answer(resp) {
-		if refusal := p.h.replica.answer(p.r.Context(), s, resp); refusal != nil {
+		if refusal := p.h.replica.answer(s, resp); refusal != nil {
 			refusal.write(p.w)
 			return
 		}
@@ -304,8 +266,6 @@ func shuttingDown(w http.ResponseWriter, id jsonrpc.ID) {
 
 // A silent Peer belongs to a request whose reply must not begin before its response.
 type silent struct{ *exchange }
-
-func (e *exchange) silent() transport.Peer { return silent{e} }
 
 // Notify sends n on the stream that the client opened with GET. Outside sessions it drops n.
 func (p silent) Notify(ctx context.Context, n *jsonrpc.Request) error {

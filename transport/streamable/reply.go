@@ -48,10 +48,6 @@ func invalidRequest(format string, args ...any) *jsonrpc.Error {
 
 func (f *refusal) write(w http.ResponseWriter) { f.writeTo(w, jsonrpc.ID{}) }
 
-// writeTo is not inlined, so that the frames of functions that run methods have no room for a
-// response.
-//
-//go:noinline
 func (f *refusal) writeTo(w http.ResponseWriter, id jsonrpc.ID) {
 	writeBad(w, &jsonrpc.Response{ID: id, Error: f.err, HTTPStatus: f.status, RetryAfter: f.retry})
 }
@@ -67,15 +63,14 @@ func writeBad(w http.ResponseWriter, resp *jsonrpc.Response) {
 		status = http.StatusBadRequest
 	}
 	setRetry(w, resp)
-	_ = writeBody(w, status, new([1]string), jsonrpc.AppendResponse(nil, resp))
+	_ = writeBody(w, status, jsonrpc.AppendResponse(nil, resp))
 }
 
-// writeBody writes the parts of a JSON reply. length is memory for the Content-Length field.
-func writeBody(w http.ResponseWriter, status int, length *[1]string, parts ...[]byte) error {
+// writeBody writes the parts of a JSON reply.
+func writeBody(w http.ResponseWriter, status int, parts ...[]byte) error {
 	header := w.Header()
 	header["Content-Type"] = contentTypeJSON
-	length[0] = strconv.Itoa(size(parts))
-	header["Content-Length"] = length[:]
+	header["Content-Length"] = []string{strconv.Itoa(size(parts))}
 	w.WriteHeader(status)
 	for _, part := range parts {
 		if _, err := w.Write(part); err != nil {
@@ -135,11 +130,11 @@ func (p *post) writeTimed(status int, parts ...[]byte) {
 	server, _ := p.r.Context().Value(http.ServerContextKey).(*http.Server)
 	timeout := server != nil && server.WriteTimeout > 0
 	if !timeout && size(parts) < largeReply {
-		_ = writeBody(w, status, &p.length, parts...)
+		_ = writeBody(w, status, parts...)
 		return
 	}
 	set := p.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil
-	_ = writeBody(w, status, &p.length, parts...)
+	_ = writeBody(w, status, parts...)
 	if flush := httpserve.Flusher(w); set && flush != nil && !timeout {
 		// The next request on the connection may be for a handler that sets no deadline.
 		if flush() == nil {

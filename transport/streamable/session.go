@@ -3,9 +3,16 @@ package streamable
 import (
 	"container/list"
 	"context"
-	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
@@ -15,73 +22,138 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A session is the state of one legacy client. It has no goroutine.
-type session struct {
-	*transport.Session
-	h *Handler
+const (
+	maxSessionID = 256                // characters
+	sessionLife  = 7 * 24 * time.Hour // from initialize
+	clockSkew    = time.Minute        // between replicas
+	ownerBytes   = 12                 // of the digest of the principal in a session ID
 
-	owner string        // key of the principal who opened it
-	done  chan struct{} // closed when the session ends
+	// maxDeleted is how many IDs of deleted sessions are remembered. The oldest is forgotten.
+	maxDeleted = 10000
+)
+
+// sealSession returns the ID of a session: what initialize agreed on, the principal and the time,
+// sealed. Nothing of it is kept here.
+func (h *Handler) sealSession(owner string, agreed []byte) string {
+	digest := sha256.Sum256([]byte(owner))
+	plain := binary.BigEndian.AppendUint32(digest[:ownerBytes:ownerBytes], uint32(time.Now().Unix()))
+	return base64.RawURLEncoding.EncodeToString(h.storer.SealSession(append(plain, agreed...)))
+}
+
+// openSession returns what was agreed on, if the principal owner opened the session with the ID, less
+// than sessionLife ago.
+func (h *Handler) openSession(id, owner string) (agreed []byte, ok bool) {
+	if len(id) > maxSessionID || strings.ContainsAny(id, "\r\n") { // which decoders skip
+		return nil, false
+	}
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(id)
+	if err != nil {
+		return nil, false
+	}
+	plain, err := h.storer.OpenSession(sealed)
+	if err != nil || len(plain) < ownerBytes+4 {
+		return nil, false
+	}
+	digest := sha256.Sum256([]byte(owner))
+	age := time.Since(time.Unix(int64(binary.BigEndian.Uint32(plain[ownerBytes:])), 0))
+	if subtle.ConstantTimeCompare(digest[:ownerBytes], plain[:ownerBytes]) != 1 || age < -clockSkew || age > sessionLife {
+		return nil, false
+	}
+	return plain[ownerBytes+4:], true
+}
+
+// A legacySession is what a client of an older version has here while one of its requests runs, and
+// for as long as it has changes or streams to resume. It has no goroutine.
+type legacySession struct {
+	*transport.Session
+	h      *Handler
+	agreed []byte        // in initialize
+	done   chan struct{} // closed at the end
 
 	ledger conn.Ledger // of the requests in flight, in both directions
+	out    streams     // to the client
 
-	out streams // to the client
+	changed atomic.Bool // the client has changed something that only this process knows
+
+	loading  sync.Mutex // held while the fleet's record is read or written
+	loaded   bool       // guarded by loading, as all below
+	revision uint64     // of the record; 0 if there is none
+	checked  time.Time  // when the record was read
 
 	uses  int           // guarded by sessionTable.mu, as all below
 	idle  *list.Element // nil while it is in use
 	ended bool
-
-	shared *shared // nil outside of a fleet
 }
 
-// newSession returns a session that is not listed yet: initialize has to succeed first. Its ID has
-// at least 128 random bits, in characters that a header field allows.
-func (h *Handler) newSession(ctx context.Context) *session {
-	return h.makeSession(rand.Text(), oauth.FromContext(ctx).Key())
-}
-
-func (h *Handler) makeSession(id, owner string) *session {
-	s := &session{h: h, owner: owner, done: make(chan struct{})}
-	s.Session = transport.NewSession(id, h.link(s, id))
+func (h *Handler) newSession(id string, agreed []byte) *legacySession {
+	s := &legacySession{h: h, agreed: agreed, done: make(chan struct{})}
+	s.Session = transport.NewSession(id, link{s})
 	s.out.init(s)
 	return s
 }
 
-// link returns what reaches the client of s outside of requests.
-func (h *Handler) link(s *session, id string) transport.SessionLink {
-	if h.replica == nil {
-		return ownLink{s}
-	}
-	s.shared = newShared(s, id)
-	return s.shared
-}
-
-// ownLink is the link of a session that only this process serves. A session itself would be a
-// [transport.SharedLink], since it embeds a [transport.Session].
-type ownLink struct{ s *session }
-
-// Notify sends n as [session.Notify] does.
-func (l ownLink) Notify(ctx context.Context, n *jsonrpc.Request) error { return l.s.Notify(ctx, n) }
+// A link reaches the client of a session outside of requests.
+type link struct{ s *legacySession }
 
 // Notify sends n on the stream that the client opened with GET, or keeps it until the client opens
-// one. It waits neither for the client nor for the event store. It implements
-// [transport.SessionLink].
-func (s *session) Notify(_ context.Context, n *jsonrpc.Request) error {
-	if s.h.opts.JSONOnly {
-		return nil // no client can ever listen
+// it again. Before the client has opened it here, n is dropped. It does not wait for the client.
+func (l link) Notify(_ context.Context, n *jsonrpc.Request) error { return l.s.out.notify(jsonrpc.AppendRequest(nil, n)) }
+
+// Change calls f and, in a fleet, stores what it changed. It implements [transport.StoringLink].
+func (l link) Change(ctx context.Context, f func()) error {
+	s := l.s
+	if s.h.replica != nil {
+		return s.h.replica.change(ctx, s, f)
 	}
-	return s.out.notify(jsonrpc.AppendRequest(nil, n))
+	f()
+	s.changed.Store(true)
+	return nil
+}
+
+// load makes the state of the session from its ID and, in a fleet, its record. The error is
+// [transport.ErrClosed] if the session was deleted.
+func (s *legacySession) load(ctx context.Context) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	return s.loadLocked(ctx)
+}
+
+func (s *legacySession) loadLocked(ctx context.Context) error {
+	p := s.h.replica
+	if s.loaded && (p == nil || time.Since(s.checked) < recheck) {
+		return nil
+	}
+	var changes []byte
+	before := s.revision
+	if p != nil {
+		var err error
+		changes, err = p.read(ctx, s)
+		if err != nil {
+			if s.loaded && !errors.Is(err, transport.ErrClosed) {
+				return nil // as it was last seen
+			}
+			return err
+		}
+	}
+	if s.loaded && s.revision == before {
+		return nil
+	}
+	if err := s.h.storer.RestoreSession(ctx, s.Session, s.agreed, changes); err != nil {
+		return err
+	}
+	s.loaded = true
+	return nil
 }
 
 // canPoll reports whether the client understands events without data, and resumes a stream that
 // ends early.
-func (s *session) canPoll() bool {
+func (s *legacySession) canPoll() bool {
 	return protocol.Version(s.Version()) >= protocol.V20251125
 }
 
 // beginCall records a request of the client, or returns why it must not begin. The caller ends the
 // call.
-func (s *session) beginCall(ctx context.Context, req *jsonrpc.Request) (*conn.Entry, *refusal) {
+func (s *legacySession) beginCall(ctx context.Context, req *jsonrpc.Request) (*conn.Entry, *refusal) {
 	c, err := s.ledger.Begin(ctx, req, 0)
 	if err == nil {
 		return c, nil
@@ -95,132 +167,150 @@ func (s *session) beginCall(ctx context.Context, req *jsonrpc.Request) (*conn.En
 }
 
 // cancel handles a notifications/cancelled of the client, whichever replica runs the request.
-func (s *session) cancel(n *jsonrpc.Request) {
+func (s *legacySession) cancel(n *jsonrpc.Request) {
 	s.ledger.Cancel(n)
 	s.h.replica.cancelElsewhere(s, n)
 }
 
 // close releases what the session holds; it is called once.
-func (s *session) close() {
+func (s *legacySession) close() {
 	close(s.done)
 	s.ledger.Close(transport.ErrClosed)
 	s.out.close()
-	if sh, ok := s.h.rpc.(transport.SessionHandler); ok {
-		sh.SessionEnded(s.Session)
-	}
+	s.h.storer.SessionEnded(s.Session)
 }
 
-// A sessionTable finds sessions by ID. When it is full, it ends the one that was idle longest.
+// A sessionTable has the sessions that are in use or hold something, by the digest of their IDs, and
+// the digests of deleted ones. When it is full, it drops the one that was idle longest.
 type sessionTable struct {
 	h *Handler
 
-	mu     sync.Mutex
-	byID   map[string]*session // guarded by mu
-	idle   list.List           // of *session: those not in use, longest first; guarded by mu
-	closed bool                // no sessions may be added; guarded by mu
+	mu      sync.Mutex
+	all     map[string]*legacySession // guarded by mu
+	idle    list.List                 // of *legacySession: those not in use, longest first; guarded by mu
+	deleted map[string]struct{}       // guarded by mu
+	order   []string                  // of deleted, oldest first; guarded by mu
+	closed  bool                      // guarded by mu
 }
 
 func (t *sessionTable) init(h *Handler) {
 	t.h = h
-	t.byID = make(map[string]*session)
+	t.all, t.deleted = map[string]*legacySession{}, map[string]struct{}{}
 }
 
-// add lists s. It returns false if all others are in use.
-func (t *sessionTable) add(s *session) bool {
-	t.mu.Lock()
-	var old *session
-	if len(t.byID) >= t.h.opts.MaxSessions && t.idle.Len() > 0 {
-		old = t.idle.Front().Value.(*session)
-		t.remove(old)
-	}
-	if t.closed || len(t.byID) >= t.h.opts.MaxSessions {
-		t.mu.Unlock()
-		return false
-	}
-	t.byID[s.ID()] = s
-	s.idle = t.idle.PushBack(s)
-	t.mu.Unlock()
-	if old != nil {
-		t.h.replica.drop(old)
-		old.close()
-	}
-	return true
-}
-
-// use returns the session id if the principal owner opened it, busy until it is released, or else
-// nil: knowing a session ID gives no access to it.
-func (t *sessionTable) use(id, owner string) *session {
+// use returns the session of an ID that was opened, in use until it is released, or a refusal.
+func (t *sessionTable) use(id string, agreed []byte) (*legacySession, *refusal) {
+	fresh := t.h.newSession(id, agreed)
+	digest := fresh.Digest()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.byID[id]
-	if s == nil || s.owner != owner {
-		return nil
+	if _, over := t.deleted[digest]; over || t.closed {
+		return nil, sessionOver()
+	}
+	s := t.all[digest]
+	if s == nil {
+		if len(t.all) >= t.h.opts.MaxSessions && !t.evict() {
+			full := busy("too many sessions; try again later")
+			full.retry = time.Minute
+			return nil, full
+		}
+		s = fresh
+		t.all[digest] = s
 	}
 	s.uses++
 	if s.idle != nil {
 		t.idle.Remove(s.idle)
 		s.idle = nil
 	}
-	return s
+	return s, nil
 }
 
-// named returns the session with the ID, of any owner; nil if there is none.
-func (t *sessionTable) named(id string) *session {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.byID[id]
-}
-
-func (t *sessionTable) release(s *session) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s.uses--; s.uses == 0 && !s.ended {
-		s.idle = t.idle.PushBack(s)
-	}
-}
-
-// remove removes s. It returns true if the caller has to close s, and false if s was removed
-// before. The caller holds mu.
-func (t *sessionTable) remove(s *session) bool {
-	if s.ended {
+// evict drops the session that was idle longest. If the client has changed something that is kept
+// only here, its session ends, so that the client begins anew and knows. The caller holds mu.
+func (t *sessionTable) evict() bool {
+	front := t.idle.Front()
+	if front == nil {
 		return false
+	}
+	s := front.Value.(*legacySession)
+	if s.changed.Load() {
+		t.remember(s.Digest())
+	}
+	t.remove(s)
+	return true
+}
+
+// remember remembers a deleted session. The caller holds mu.
+func (t *sessionTable) remember(digest string) {
+	if _, known := t.deleted[digest]; known {
+		return
+	}
+	if len(t.order) >= maxDeleted {
+		delete(t.deleted, t.order[0])
+		t.order = t.order[1:]
+	}
+	t.deleted[digest] = struct{}{}
+	t.order = append(t.order, digest)
+}
+
+// remove removes and closes s, unless it was removed before. The caller holds mu.
+func (t *sessionTable) remove(s *legacySession) {
+	if s.ended {
+		return
 	}
 	s.ended = true
 	if s.idle != nil {
 		t.idle.Remove(s.idle)
 		s.idle = nil
 	}
-	delete(t.byID, s.ID())
-	return true
+	delete(t.all, s.Digest())
+	s.close()
 }
 
-// end ends s, listed or not.
-func (t *sessionTable) end(s *session) {
+// release undoes use. A session that holds nothing is forgotten; those of a fleet are kept for a
+// while, since reading their records takes longer.
+func (t *sessionTable) release(s *legacySession) {
 	t.mu.Lock()
-	last := t.remove(s)
-	t.mu.Unlock()
-	if last {
-		s.close()
+	defer t.mu.Unlock()
+	if s.uses--; s.uses > 0 || s.ended {
+		return
+	}
+	if t.h.replica == nil && !s.changed.Load() && !s.out.used() {
+		t.remove(s)
+		return
+	}
+	s.idle = t.idle.PushBack(s)
+}
+
+// known returns the session with the digest if it is in the table, or nil.
+func (t *sessionTable) known(digest string) *legacySession {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[digest]
+}
+
+// end ends a session for good, known here or not.
+func (t *sessionTable) end(digest string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remember(digest)
+	if s := t.all[digest]; s != nil {
+		t.remove(s)
 	}
 }
 
-// endAll ends all sessions and refuses new ones.
+// endAll closes all sessions and takes no more.
 func (t *sessionTable) endAll() {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.closed = true
-	all := make([]*session, 0, len(t.byID))
-	for _, s := range t.byID {
+	for _, s := range t.all {
 		t.remove(s)
-		all = append(all, s)
-	}
-	t.mu.Unlock()
-	for _, s := range all {
-		s.close()
 	}
 }
 
-// session returns the session that r names, busy until it is released, or the error response.
-func (h *Handler) session(r *http.Request) (*session, *refusal) {
+// session returns the session that r names, in use until it is released, or the error response.
+func (h *Handler) session(r *http.Request) (*legacySession, *refusal) {
 	id := field(r.Header, headerSession)
 	if id == "" {
 		return nil, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
@@ -231,15 +321,25 @@ func (h *Handler) session(r *http.Request) (*session, *refusal) {
 	}
 	if v := protocol.Version(field(r.Header, headerVersion)); v != "" && !v.Legacy() {
 		return nil, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
-			"header %s: %s is not a version with sessions; send the version that initialize agreed on", protocol.HeaderProtocolVersion, httpguard.Quote(string(v)))
+			"header %s: %s is not a version with sessions; send the version that initialize agreed on",
+			protocol.HeaderProtocolVersion, httpguard.Quote(string(v)))
 	}
-	owner := oauth.FromContext(r.Context()).Key()
-	s := h.sessions.use(id, owner)
-	if h.replica != nil {
-		return h.replica.session(r, s, id, owner)
-	}
-	if s == nil {
+	agreed, ok := h.openSession(id, oauth.FromContext(r.Context()).Key())
+	if !ok {
 		return nil, sessionOver()
+	}
+	s, refusal := h.sessions.use(id, agreed)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if err := s.load(r.Context()); err != nil {
+		h.sessions.release(s)
+		if errors.Is(err, transport.ErrClosed) {
+			h.sessions.end(s.Digest())
+			return nil, sessionOver()
+		}
+		h.opts.Logger.WarnContext(r.Context(), "streamable: a session is not available", "session", s.Digest(), "error", err)
+		return nil, busy("the session cannot be reached at the moment; try again")
 	}
 	return s, nil
 }

@@ -8,12 +8,11 @@ import (
 )
 
 // An eventStore keeps the messages of the streams of legacy sessions, so that a client can resume a
-// broken stream: a [memoryStore], or the logs of a fleet, by its [replica].
+// broken stream: a [memoryStore], or the logs of a fleet, by its [replica]. Sessions are named by the
+// digests of their IDs.
 //
 // The messages of one stream are appended one after the other, with consecutive numbers. A store
-// may drop old messages at any time; the client then misses them. It is safe for concurrent use. A
-// message sent during a request waits until it is stored. Nothing else waits for a store: no lock
-// is held while that of a fleet works.
+// may drop old messages at any time; the client then misses them. It is safe for concurrent use.
 type eventStore interface {
 	// append stores the next message of a stream. It keeps its data, which does not change. The
 	// error is errTooLarge if the store cannot keep a message of that size.
@@ -39,9 +38,6 @@ const (
 	defaultSessionEvents = 1000     // messages that are kept for clients that resume a stream
 	defaultTotalBytes    = 64 << 20 // bytes of messages that are kept for clients that resume a stream
 )
-
-// firstEvents is how many events a session has room for after its first one.
-const firstEvents = 8
 
 // eventOverhead is the approximate cost of an event besides its data.
 const eventOverhead = 100
@@ -87,7 +83,7 @@ func (m *memoryStore) append(_ context.Context, session, stream string, e event)
 	defer m.mu.Unlock()
 	at := m.sessions[session]
 	if at == nil {
-		at = m.order.PushBack(&sessionEvents{name: session, events: make([]storedEvent, 0, firstEvents)})
+		at = m.order.PushBack(&sessionEvents{name: session})
 		m.sessions[session] = at
 	}
 	m.order.MoveToBack(at)

@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
@@ -62,9 +61,12 @@ type Options struct {
 	// MaxBodyBytes limits the body of a request. A larger body gets 413. Zero means 4 MiB.
 	MaxBodyBytes int64
 
-	// MaxSessions limits the legacy sessions. Zero means 10,000. Beyond the limit, a
-	// new session ends the one that was idle longest. If all have calls in flight or open streams,
-	// the client gets 503.
+	// MaxSessions limits the legacy sessions that hold something here: a request that runs, streams
+	// to resume, a log level or subscriptions. Others cost nothing, since they travel in the IDs that
+	// clients have. Zero means 10,000. Beyond the limit, the one that was idle longest
+	// is dropped; it ends if its client has set a log level or subscriptions. If all have requests or
+	// open streams, a request gets 503. In a fleet, the number also limits the sessions with a log
+	// level or subscriptions at all replicas.
 	MaxSessions int
 
 	// MaxBytes limits the bytes of the bodies of unanswered requests and of responses being sent, of
@@ -143,29 +145,31 @@ type Handler struct {
 	opts     Options
 	guard    httpguard.Rules
 	life     *httpserve.Lifecycle
+	storer   transport.SessionStorer // rpc, or what seals for it
 	sessions sessionTable
-	events   eventStore // of sessions
+	memory   *memoryStore
+	events   eventStore // of the streams of POSTs: memory, or the log of a fleet
 
 	listening admission.Streams // that only listen
 	bytes     admission.Bytes   // of bodies and responses
 
 	replica *replica // nil outside of a fleet
 
-	watching  atomic.Bool // releaseConnections will run
-	plainOnce sync.Once   // logs once that replies cannot be streams
-
-	// How long a client that resumes a stream waits for the old connection to end.
-	resumeWait time.Duration
+	plainOnce sync.Once // logs once that replies cannot be streams
 }
 
 // NewHandler returns a Handler that passes the messages it receives to h.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{
-		rpc:        h,
-		resumeWait: 2 * time.Second,
-		opts:       opts.withDefaults(),
-		life:       httpserve.NewLifecycle(),
-		events:     newMemoryStore(),
+		rpc:    h,
+		opts:   opts.withDefaults(),
+		life:   httpserve.NewLifecycle(),
+		memory: newMemoryStore(),
+	}
+	x.events = x.memory
+	var stores bool
+	if x.storer, stores = h.(transport.SessionStorer); !stores {
+		x.storer = newPlainStorer(h)
 	}
 	x.listening.Max = x.opts.MaxSubscriptions
 	x.bytes.Max = x.opts.MaxBytes
@@ -222,12 +226,13 @@ func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 		refusal.write(w)
 		return
 	}
-	h.sessions.release(s)
-	if refusal := h.replica.end(r.Context(), s); refusal != nil {
-		refusal.write(w)
+	defer h.sessions.release(s)
+	if err := h.replica.delete(r.Context(), s); err != nil {
+		h.opts.Logger.WarnContext(r.Context(), "streamable: a session was not deleted at all replicas", "session", s.Digest(), "error", err)
+		busy("the session cannot be ended at the moment; try again").write(w)
 		return
 	}
-	h.sessions.end(s)
+	h.sessions.end(s.Digest())
 	w.WriteHeader(http.StatusNoContent)
 }
 

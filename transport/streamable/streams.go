@@ -9,408 +9,277 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // streams are the event streams of one session: the standalone stream, which the client opens with
-// GET, and one for each POST whose reply became a stream. Each message is on exactly one stream,
-// and is in the event store before it is sent. The GET that writes a stream is handed new messages.
-// For others the store is the queue: a connection that resumes, or falls behind, reads from it.
+// GET, and one for each POST whose reply became a stream. A message is on exactly one stream, and in
+// an event store before it is sent, for clients that resume a stream. The standalone stream is kept
+// in memory alone.
 type streams struct {
-	s *session
+	s   *legacySession
+	tag string // begins the names of streams; no other session has it
 
-	mu         sync.Mutex // not held while the event store works
+	mu         sync.Mutex // not held while the store of a fleet works
 	standalone *stream
-	open       map[string]*stream // by name: streams without a response yet, except standalone
+	open       map[string]*stream // by name: those without a response yet, and those of other replicas
 	count      uint64
-	away       map[string]*stream // streams of other replicas that are written here
-	tag        string             // begins the names of streams in a fleet; "" outside of one
+	listened   bool // the client has opened the standalone stream here, and not elsewhere since
 	closed     bool
-	draining   bool // a goroutine stores what is pending
-
-	pending      [][]byte // notifications for the standalone stream that wait for the store
-	pendingBytes int
 }
 
-// Limits for messages that wait for a slow event store.
+// A stream is one of the streams of a session. streams.mu guards its fields below name and request.
+type stream struct {
+	name    string
+	request string // JSON of the id of its request; "" for none
+
+	last   uint64  // number of the last message appended
+	sent   uint64  // number of the last message written by a GET
+	done   bool    // the response was appended: nothing follows
+	moved  bool    // a client reads the stream at another replica
+	reader *reader // nil for none
+}
+
+// A reader writes a stream to a client: a POST or a GET.
+type reader struct {
+	wake chan struct{} // holds one token when there may be more to read
+	left chan struct{} // closed when another reader has taken the stream
+}
+
 const (
-	maxPending      = 1024    // notifications of a session outside requests
-	maxPendingBytes = 1 << 20 // of these notifications
+	tagSize        = 8   // random characters of a tag
+	standaloneName = "0" // after the tag
 )
 
-var errPending = errors.New("streamable: dropped, since the event store is too slow")
-
-// A stream is one of the streams of a session. streams.mu guards all its fields.
-type stream struct {
-	name    string // unique in the session; standaloneName for the standalone stream
-	request string // JSON of the id of its request; "" for none
-	last    uint64 // number of the last message appended
-	sent    uint64 // number of the last message written by a GET
-	done    bool   // the response was appended: nothing follows
-
-	taken bool          // a connection writes the stream
-	moved bool          // a client reads the stream at another replica
-	freed chan struct{} // closed when that connection ends; nil while no connection waits for that
-	get   *reading      // of the GET that writes the stream; nil if a POST writes it
-}
-
-// A reading is a stream that a GET writes. streams.mu guards its fields.
-type reading struct {
-	wake  chan struct{} // wakes the GET
-	leave chan struct{} // closed when it must leave the stream to another replica; nil outside of a fleet
-	live  []event       // messages that it has not taken; others are in the store alone
-}
-
-const standaloneName = "0"
-
-// plausible is more messages than a stream ever has.
-const plausible = 1 << 62
-
-func (o *streams) init(s *session) {
+func (o *streams) init(s *legacySession) {
 	o.s = s
-	o.standalone = &stream{name: standaloneName}
-	if s.h.replica != nil {
-		o.tag = s.h.replica.streamTag()
-	}
+	o.tag = s.h.replica.name() + strings.ToLower(rand.Text()[:tagSize]) + "_"
+	o.standalone = &stream{name: o.tag + standaloneName}
 }
 
-// create returns a new stream for a POST with this request, which writes it from now on.
-func (o *streams) create(request string) *stream {
+// create returns a new stream for a POST with this request, which reads it.
+func (o *streams) create(request string) (*stream, *reader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.count++
-	st := &stream{name: o.tag + strconv.FormatUint(o.count, 10), request: request, taken: true}
+	st := &stream{name: o.tag + strconv.FormatUint(o.count, 10), request: request}
 	if o.open == nil {
-		o.open = make(map[string]*stream)
+		o.open = map[string]*stream{}
 	}
 	o.open[st.name] = st
-	return st
+	return st, o.take(st)
 }
 
-// notify appends data to the standalone stream. It calls the store of a fleet on a goroutine of the
-// session, since a notification may go to many sessions and must not wait for that of one.
-func (o *streams) notify(data []byte) error {
-	if o.instant() {
-		_, err := o.append(context.Background(), o.standalone, data, false)
-		return err
+// take makes a new reader of st, in place of the one that it has. The caller holds mu.
+func (o *streams) take(st *stream) *reader {
+	if st.reader != nil {
+		close(st.reader.left)
 	}
+	st.reader = &reader{make(chan struct{}, 1), make(chan struct{})}
+	return st.reader
+}
+
+// free undoes take, unless another reader has taken st.
+func (o *streams) free(st *stream, r *reader) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if st.reader != r {
+		return
+	}
+	st.reader = nil
+	if !strings.HasPrefix(st.name, o.tag) {
+		delete(o.open, st.name)
+	}
+}
+
+// used reports whether the client may resume a stream or opens them.
+func (o *streams) used() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.listened || o.count > 0
+}
+
+// notify appends data to the standalone stream.
+func (o *streams) notify(data []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.closed:
 		return transport.ErrClosed
-	case len(o.pending) >= maxPending || len(o.pending) > 0 && o.pendingBytes+len(data) > maxPendingBytes:
-		return errPending
+	case !o.listened:
+		return nil
 	}
-	o.pending = append(o.pending, data)
-	o.pendingBytes += len(data)
-	if !o.draining {
-		o.draining = true
-		// Ends when nothing is pending. The fleet limits the time of its operations.
-		go o.storePending()
-	}
-	return nil
+	st := o.standalone
+	st.last++
+	err := o.s.h.memory.append(context.Background(), o.s.Digest(), st.name, event{seq: st.last, data: data})
+	o.wake(st)
+	return err
 }
 
-// storePending stores the pending notifications, in order.
-func (o *streams) storePending() {
-	for {
-		o.mu.Lock()
-		if len(o.pending) == 0 || o.closed {
-			o.pending, o.pendingBytes, o.draining = nil, 0, false
-			o.mu.Unlock()
-			return
-		}
-		data := o.pending[0]
-		o.pending = o.pending[1:]
-		o.pendingBytes -= len(data)
-		o.mu.Unlock()
-		_, _ = o.append(context.Background(), o.standalone, data, false) // append logs the error
-	}
-}
-
-// instant reports whether the store is a [memoryStore], which never blocks.
-func (o *streams) instant() bool {
-	_, own := o.s.h.events.(*memoryStore)
-	return own
-}
-
-// append stores data as the next message of st, and as its last one if it is the response. It wakes
-// the GET that writes st. Appends to one stream never run at the same time.
-func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bool) (seq uint64, err error) {
+// append stores data as the next message of the stream of a POST, and as its last one if it is the
+// response. It wakes a GET that reads st. Appends to one stream never run at the same time.
+func (o *streams) append(ctx context.Context, st *stream, data []byte, response bool) (seq uint64, err error) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.closed {
+		o.mu.Unlock()
 		return 0, transport.ErrClosed
 	}
-	e := event{seq: st.last + 1, data: data, request: st.request, last: answer}
-	if o.instant() {
-		err = o.s.h.events.append(ctx, o.s.ID(), st.name, e)
-	} else {
-		// Store the message even if the client has disconnected: it may resume the stream.
-		err = o.store(context.WithoutCancel(ctx), st, &e)
-	}
-	return o.appended(ctx, st, e, err)
-}
-
-// store calls the store of a fleet. The caller holds mu, which is not held meanwhile. Other replicas
-// may append to the standalone stream, too: then the message gets a larger number.
-func (o *streams) store(ctx context.Context, st *stream, e *event) error {
+	st.last++
+	e := event{seq: st.last, data: data, request: st.request, last: response}
 	o.mu.Unlock()
-	defer o.mu.Lock()
-	for range conflictsInARow {
-		err := o.s.h.events.append(ctx, o.s.ID(), st.name, *e)
-		switch {
-		case !errors.Is(err, fleet.ErrConflict):
-			return err
-		case st != o.standalone:
-			return nil // only this replica appends to it: it was stored, and the answer was lost
-		}
-		last, err := o.s.h.replica.last(ctx, o.s, st.name)
-		if err != nil {
-			return err
-		}
-		e.seq = last + 1
-	}
-	return fleet.ErrConflict
-}
-
-// A GET that is further behind, or misses larger messages, reads the store.
-const (
-	liveEvents = 8       // messages that it is handed
-	liveBytes  = 4 << 10 // of one of them
-)
-
-// appended handles the result of an append. The caller holds mu.
-func (o *streams) appended(ctx context.Context, st *stream, e event, err error) (uint64, error) {
-	if err == nil {
-		st.last = max(st.last, e.seq)
-		if st.get != nil && len(st.get.live) < liveEvents && len(e.data) <= liveBytes {
-			st.get.live = append(st.get.live, e)
-		}
-	}
-	if e.last && err == nil {
-		o.markDoneLocked(st)
-	}
+	// Also if the client has disconnected: it may resume the stream.
+	err = o.s.h.events.append(context.WithoutCancel(ctx), o.s.Digest(), st.name, e)
 	if err != nil && !errors.Is(err, errTooLarge) {
 		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", err)
 	}
-	o.wakeLocked(st)
-	if o.s.h.replica != nil && err == nil {
-		o.s.h.replica.wakeOthers(o.s, st)
-	}
-	return st.last, err
-}
-
-// markDone records that nothing follows on st.
-func (o *streams) markDone(st *stream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.s.h.replica != nil && !st.done {
-		// A client that resumes it at another replica must not wait for more. Ends when the fleet
-		// has stored that.
-		go func() { _, _ = o.append(context.Background(), st, nil, true) }()
+	if response && err == nil {
+		o.finish(st)
 	}
-	o.markDoneLocked(st)
-	o.wakeLocked(st)
+	o.wake(st)
+	if st.moved {
+		o.s.h.replica.tell(kindWake, o.s, st)
+	}
+	return e.seq, err
 }
 
-func (o *streams) markDoneLocked(st *stream) {
+// end records that nothing follows on st.
+func (o *streams) end(ctx context.Context, st *stream) {
+	o.mu.Lock()
+	done := st.done
+	o.finish(st)
+	o.wake(st)
+	o.mu.Unlock()
+	if !done && o.s.h.replica != nil {
+		_, _ = o.append(ctx, st, nil, true) // a client at another replica must not wait for more
+	}
+}
+
+func (o *streams) finish(st *stream) {
 	st.done = true
 	delete(o.open, st.name)
 }
 
-func (o *streams) wakeLocked(st *stream) {
-	if st.get == nil {
+func (o *streams) wake(st *stream) {
+	if st.reader == nil {
 		return
 	}
 	select {
-	case st.get.wake <- struct{}{}:
+	case st.reader.wake <- struct{}{}:
 	default:
 	}
-}
-
-// free records that the connection that wrote st has ended.
-func (o *streams) free(st *stream) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	st.taken, st.get = false, nil
-	delete(o.away, st.name)
-	if st.freed != nil {
-		close(st.freed)
-		st.freed = nil
-	}
-}
-
-// take makes the caller the writer of st. If another connection writes it, take returns a channel
-// that is closed when that connection ends. It never takes a stream away: otherwise anyone who
-// learned the session ID could disconnect the client. left is closed when another replica takes it.
-func (o *streams) take(st *stream) (wake, left, freed chan struct{}) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if st.taken {
-		if st.freed == nil {
-			st.freed = make(chan struct{})
-		}
-		return nil, nil, st.freed
-	}
-	st.taken = true
-	st.get = &reading{wake: make(chan struct{}, 1)}
-	if o.tag != "" {
-		st.get.leave = make(chan struct{})
-	}
-	return st.get.wake, st.get.leave, nil
-}
-
-// isDone reports whether st is complete.
-func (o *streams) isDone(st *stream) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return st.done
-}
-
-// next returns the messages of st after seq, if the GET need not read them from the store, whether
-// st is complete, and whether the session has ended. spare is memory for further messages.
-func (o *streams) next(st *stream, seq uint64, spare []event) (live []event, done, closed bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	g := st.get
-	if n := len(g.live); n > 0 && g.live[0].seq == seq+1 && g.live[n-1].seq == st.last {
-		live, g.live = g.live, spare
-	} else {
-		clear(g.live)
-		g.live = g.live[:0]
-	}
-	return live, st.done, o.closed
 }
 
 // listening reports whether a client reads the standalone stream.
 func (o *streams) listening() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.standalone.taken
+	return o.standalone.reader != nil
 }
 
-// wrote records that st was written up to seq.
+// state returns whether st is complete, and whether the session has ended.
+func (o *streams) state(st *stream) (done, closed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return st.done, o.closed
+}
+
+// wrote records that a GET has written st up to seq.
 func (o *streams) wrote(st *stream, seq uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	st.sent = seq
 }
 
-// reached records that a client has the messages of st up to seq, which other replicas may have stored in
-// a log that has expired since. The next one gets a larger number.
-func (o *streams) reached(st *stream, seq uint64) {
+// listen returns the standalone stream and its new reader, and the number of the last message that
+// was written.
+func (o *streams) listen() (*stream, *reader, uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if seq < plausible { // otherwise the client has made the number up
-		st.last = max(st.last, seq)
-	}
+	o.listened = true
+	return o.standalone, o.take(o.standalone), o.standalone.sent
 }
 
-// lastSent returns the number of the last message of st that a GET wrote.
-func (o *streams) lastSent(st *stream) uint64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return st.sent
-}
-
-// find returns the stream and the message number that an event ID names.
-func (o *streams) find(eventID string) (st *stream, seq uint64, err error) {
+// resume returns the stream that an event ID names, its new reader, and the number of the message.
+// missed means that it is the standalone stream of another process, in whose place the client gets
+// that of this one.
+func (o *streams) resume(eventID string) (st *stream, r *reader, seq uint64, missed bool, err error) {
+	bad := fmt.Errorf("%s is not an event ID of this session", httpguard.Quote(eventID))
 	name, seq, ok := parseEventID(eventID)
+	digits, own := strings.CutPrefix(name, o.tag)
+	if !ok || !isStreamName(name) {
+		return nil, nil, 0, false, bad
+	}
+	if !own && strings.HasSuffix(name, "_"+standaloneName) {
+		st, r, seq = o.listen()
+		return st, r, seq, true, nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	count, own := o.number(name)
-	switch {
-	case !ok || !own && !o.s.h.replica.isStream(name) || own && count > o.count:
-		return nil, 0, fmt.Errorf("%s is not an event ID of this session", httpguard.Quote(eventID))
-	case name == standaloneName:
+	switch n, err := strconv.ParseUint(digits, 10, 64); {
+	case own && digits == standaloneName:
 		st = o.standalone
+		o.listened = true
 	case o.open[name] != nil:
 		st = o.open[name]
-	case !own:
-		if st = o.away[name]; st == nil {
-			st = &stream{name: name, last: seq}
-			if o.away == nil {
-				o.away = make(map[string]*stream)
-			}
-			o.away[name] = st
-		}
-		return st, seq, nil
+	case own && (err != nil || n > o.count):
+		return nil, nil, 0, false, bad
+	case own, !o.s.h.replica.ran(name):
+		st = &stream{name: name, last: seq, done: true} // its response is in the store, or nowhere
 	default:
-		// Its response is in the store, or nowhere.
-		return &stream{name: name, last: seq, done: true}, seq, nil
+		st = &stream{name: name, last: seq}
+		if o.open == nil {
+			o.open = map[string]*stream{}
+		}
+		o.open[name] = st
 	}
-	if seq > st.last && o.tag == "" { // other replicas may have sent more
-		return nil, 0, fmt.Errorf("%s is not an event ID of this session", httpguard.Quote(eventID))
+	if own && seq > st.last {
+		return nil, nil, 0, false, bad
 	}
-	return st, seq, nil
+	return st, o.take(st), seq, false, nil
 }
 
-// number returns the number in the name of a stream of this session object.
-func (o *streams) number(name string) (n uint64, own bool) {
-	if name == standaloneName {
-		return 0, true
-	}
-	digits, own := strings.CutPrefix(name, o.tag)
-	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, own && err == nil && strconv.FormatUint(n, 10) == digits
-}
-
-// wakeNamed wakes the GET that writes a stream.
+// wakeNamed wakes the GET that reads a stream of another replica.
 func (o *streams) wakeNamed(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if st := o.named(name); st != nil {
-		o.wakeLocked(st)
+	if st := o.open[name]; st != nil {
+		o.wake(st)
 	}
 }
 
-// leave ends the GET that writes a stream, which a client now reads at another replica. It reports
-// whether messages of the stream came from here.
-func (o *streams) leave(name string) (wrote bool) {
+// leave ends the reader of a stream, which a client now reads at another replica. "" is the
+// standalone stream.
+func (o *streams) leave(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	st := o.named(name)
+	st := o.open[name]
+	if name == "" {
+		st, o.listened = o.standalone, false
+	}
 	if st == nil {
-		return false
+		return
 	}
-	st.moved = true
-	if st.get != nil && st.get.leave != nil {
-		close(st.get.leave)
-		st.get.leave = nil
+	st.moved = name != ""
+	if st.reader != nil {
+		close(st.reader.left)
+		st.reader = nil
 	}
-	return st.last > 0
-}
-
-// named returns a stream that messages may still come for, or nil. The caller holds mu.
-func (o *streams) named(name string) *stream {
-	if name == standaloneName {
-		return o.standalone
-	}
-	if st := o.open[name]; st != nil {
-		return st
-	}
-	return o.away[name]
 }
 
 // close ends all streams; later messages are dropped. Other replicas go on with what is in the store
-// of a fleet, or have dropped it.
+// of a fleet.
 func (o *streams) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.wakeLocked(o.standalone)
-	for _, some := range []map[string]*stream{o.open, o.away} {
-		for _, st := range some {
-			o.wakeLocked(st)
-		}
+	o.wake(o.standalone)
+	for _, st := range o.open {
+		o.wake(st)
 	}
-	if m, own := o.s.h.events.(*memoryStore); own {
-		m.forget(o.s.ID())
-	}
+	o.s.h.memory.forget(o.s.Digest())
 }
 
 // appendEventID appends the ID of message seq of st. It names the stream and is unique in the
@@ -436,9 +305,14 @@ func parseEventID(s string) (name string, seq uint64, ok bool) {
 		return "", 0, false
 	}
 	right, unique, primes := strings.Cut(right, "-")
-	if primes && (name != standaloneName || len(unique) != primingLen) {
+	if primes && (!strings.HasSuffix(name, "_"+standaloneName) || len(unique) != primingLen) {
 		return "", 0, false
 	}
 	seq, err := strconv.ParseUint(right, 10, 64)
 	return name, seq, err == nil
+}
+
+// isStreamName reports whether a name is like those of streams.
+func isStreamName(name string) bool {
+	return len(name) > tagSize && len(name) <= 60 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }

@@ -73,9 +73,11 @@ const (
 // startTimeout is how long a program may take to respond to its first request.
 const startTimeout = 30 * time.Second
 
-// A Server builds and runs a program again and again. It is a [transport.SessionHandler] for any
-// number of transports. Make one with [New].
+// A Server builds and runs a program again and again. It is a handler for any number of transports.
+// Make one with [New].
 type Server struct {
+	transport.SessionStorer // srv
+
 	opts  Options
 	srv   *mcpkit.Server
 	proxy proxy.Switch
@@ -83,8 +85,6 @@ type Server struct {
 	temp  string // the folder of the binaries
 	built int    // how many binaries were built
 }
-
-var _ transport.SessionHandler = (*Server)(nil)
 
 // New returns a server of the program. It builds nothing before Run.
 func New(opts Options) (*Server, error) {
@@ -103,6 +103,7 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.SessionStorer = s.srv
 	s.srv.Use(s.refuse)
 	return s, nil
 }

@@ -23,9 +23,6 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	return s.srv.ServeRPC(ctx, req, peer)
 }
 
-// SessionEnded implements [transport.SessionHandler].
-func (s *Server) SessionEnded(ts *transport.Session) { s.srv.SessionEnded(ts) }
-
 // hold waits until the program is built, or until the request has waited long enough.
 func (s *Server) hold(ctx context.Context, req *jsonrpc.Request) {
 	settled, _, once := s.state.now()

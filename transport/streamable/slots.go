@@ -9,9 +9,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// openStream counts a stream that only listens against its caller, until closed is called. It
+// takeSlot counts a stream that only listens against its caller, until closed is called. It
 // returns a refusal if the caller has too many.
-func (h *Handler) openStream(r *http.Request) (closed func(), _ *refusal) {
+func (h *Handler) takeSlot(r *http.Request) (closed func(), _ *refusal) {
 	caller := admission.Caller(r, h.opts.TrustedProxies)
 	if !h.listening.Open(caller) {
 		return nil, busy("busy: too many streams listen; try again later")

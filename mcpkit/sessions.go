@@ -1,0 +1,237 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A session is the state of a legacy client between its requests.
+type session struct {
+	link         *transport.Session
+	version      protocol.Version
+	info         protocol.Implementation
+	capabilities protocol.ClientCapabilities
+	ready        atomic.Bool // notifications/initialized arrived
+	logLevel     atomic.Int32
+	principal    atomic.Pointer[oauth.Principal] // of its last request
+
+	mu            sync.Mutex
+	subscriptions []string // guarded by mu: URIs, sorted
+}
+
+// change changes the state with f, on all replicas. f may run more than once.
+func (state *session) change(ctx context.Context, f func()) error {
+	err := state.link.Change(ctx, f)
+	if errors.Is(err, transport.ErrClosed) {
+		return errors.New("the session has ended")
+	}
+	return err
+}
+
+// sessionSeal separates sealed sessions from other records.
+const sessionSeal = "session"
+
+// SealSession returns plain as bytes that only this server, and those with the same [StateKeys] and
+// name, can read or make. It implements [transport.SessionStorer].
+func (s *Server) SealSession(plain []byte) []byte { return s.state.SealRecord(sessionSeal, plain) }
+
+// OpenSession is the inverse of SealSession.
+func (s *Server) OpenSession(sealed []byte) ([]byte, error) {
+	return s.state.OpenRecord(sessionSeal, sealed)
+}
+
+const (
+	maxClientName   = 64  // bytes of the name and of the version of a client that its session keeps
+	maxAgreed       = 148 // bytes of what initialize agreed on
+	extensionDigest = 4   // bytes that stand for an extension
+)
+
+// sessionChanges is what a client has changed in its session.
+type sessionChanges struct {
+	LogLevel      int32    `json:"logLevel"`
+	Subscriptions []string `json:"subscriptions,omitempty"`
+}
+
+// StoreSession returns the state of a session: version, capabilities, client and extensions of the
+// client that this server has; and what the client has changed. It implements
+// [transport.SessionStorer].
+func (s *Server) StoreSession(ts *transport.Session) (agreed, changes []byte) {
+	state, ok := ts.State().(*session)
+	if !ok {
+		return nil, nil
+	}
+	agreed = append(agreed, byte(versionIndex(state.version)))
+	agreed = binary.BigEndian.AppendUint16(agreed, capabilityBits(&state.capabilities))
+	var extensions []byte
+	for _, d := range s.catalog.Load().extensions {
+		if state.capabilities.Extensions[d.id] != nil {
+			extensions = binary.BigEndian.AppendUint32(extensions, digestOf(d.id))
+		}
+	}
+	room := max(maxAgreed-len(agreed)-2-len(extensions), 0)
+	for _, text := range []string{state.info.Name, state.info.Version} {
+		text = text[:min(len(text), maxClientName, room)]
+		room -= len(text)
+		agreed = append(append(agreed, byte(len(text))), text...)
+	}
+	agreed = append(agreed, extensions...)
+	state.mu.Lock()
+	subscriptions := slices.Clone(state.subscriptions)
+	state.mu.Unlock()
+	if level := state.logLevel.Load(); level != defaultLogLevel || len(subscriptions) > 0 {
+		changes, _ = jsonx.Marshal(sessionChanges{level, subscriptions}) // these always encode
+	}
+	return agreed[:min(len(agreed), maxAgreed)], changes
+}
+
+// RestoreSession sets the state of a session that StoreSession returned, for a request with ctx. It
+// implements [transport.SessionStorer].
+func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agreed, changes []byte) error {
+	c := sessionChanges{LogLevel: defaultLogLevel}
+	if changes != nil {
+		if err := jsonx.Unmarshal(changes, &c); err != nil {
+			return err
+		}
+	}
+	state, known := ts.State().(*session)
+	if !known {
+		var err error
+		if state, err = s.openSession(agreed); err != nil {
+			return err
+		}
+		state.link = ts
+		state.principal.Store(oauth.FromContext(ctx))
+	}
+	state.logLevel.Store(c.LogLevel)
+	state.mu.Lock()
+	state.subscriptions = c.Subscriptions
+	state.mu.Unlock()
+	if !known {
+		ts.SetVersion(string(state.version))
+		ts.SetState(state)
+		s.sessions.add(state)
+	}
+	return nil
+}
+
+// openSession reads what StoreSession wrote.
+func (s *Server) openSession(agreed []byte) (*session, error) {
+	errDamaged := errors.New("mcpkit: the session is not one that this server stored")
+	if len(agreed) < 5 || int(agreed[0]) >= len(versions) {
+		return nil, errDamaged
+	}
+	state := &session{version: versions[agreed[0]]}
+	state.ready.Store(true)
+	setCapabilities(&state.capabilities, binary.BigEndian.Uint16(agreed[1:]))
+	rest := agreed[3:]
+	for _, text := range []*string{&state.info.Name, &state.info.Version} {
+		if len(rest) == 0 || len(rest) <= int(rest[0]) {
+			return nil, errDamaged
+		}
+		*text, rest = string(rest[1:1+rest[0]]), rest[1+rest[0]:]
+	}
+	for ; len(rest) >= extensionDigest; rest = rest[extensionDigest:] {
+		for _, d := range s.catalog.Load().extensions {
+			if digestOf(d.id) == binary.BigEndian.Uint32(rest) {
+				if state.capabilities.Extensions == nil {
+					state.capabilities.Extensions = map[string]protocol.Object{}
+				}
+				state.capabilities.Extensions[d.id] = protocol.Object{}
+			}
+		}
+	}
+	return state, nil
+}
+
+func digestOf(extension string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(extension)) // never fails
+	return h.Sum32()
+}
+
+// The bits of capabilities in a sealed session.
+const (
+	bitRoots = 1 << iota
+	bitRootsListChanged
+	bitSampling
+	bitSamplingContext
+	bitSamplingTools
+	bitElicitation
+	bitElicitationForm
+	bitElicitationURL
+)
+
+func capabilityBits(c *protocol.ClientCapabilities) (bits uint16) {
+	set := func(bit uint16, has bool) {
+		if has {
+			bits |= bit
+		}
+	}
+	set(bitRoots, c.Roots != nil)
+	set(bitRootsListChanged, c.Roots != nil && c.Roots.ListChanged)
+	set(bitSampling, c.Sampling != nil)
+	set(bitSamplingContext, c.Sampling != nil && c.Sampling.Context != nil)
+	set(bitSamplingTools, c.Sampling != nil && c.Sampling.Tools != nil)
+	set(bitElicitation, c.Elicitation != nil)
+	set(bitElicitationForm, c.Elicitation != nil && c.Elicitation.Form != nil)
+	set(bitElicitationURL, c.Elicitation != nil && c.Elicitation.URL != nil)
+	return bits
+}
+
+func setCapabilities(c *protocol.ClientCapabilities, bits uint16) {
+	object := func(bit uint16) protocol.Object {
+		if bits&bit == 0 {
+			return nil
+		}
+		return protocol.Object{}
+	}
+	if bits&bitRoots != 0 {
+		c.Roots = &protocol.RootsCapability{ListChanged: bits&bitRootsListChanged != 0}
+	}
+	if bits&bitSampling != 0 {
+		c.Sampling = &protocol.SamplingCapability{Context: object(bitSamplingContext), Tools: object(bitSamplingTools)}
+	}
+	if bits&bitElicitation != 0 {
+		c.Elicitation = &protocol.ElicitationCapability{Form: object(bitElicitationForm), URL: object(bitElicitationURL)}
+	}
+}
+
+// SessionMissed notifies a client of all that may have changed while it listened to no replica. It
+// implements [transport.SessionStorer].
+func (s *Server) SessionMissed(ts *transport.Session) {
+	state, ok := ts.State().(*session)
+	if !ok {
+		return
+	}
+	c := s.catalog.Load()
+	for i, f := range [...]*feature{featureTools, featurePrompts, featureResources} {
+		if f.has(c) {
+			s.tellSession(state, s.broadcast(listChanged[i], &protocol.EmptyParams{}))
+		}
+	}
+	state.mu.Lock()
+	uris := slices.Clone(state.subscriptions)
+	state.mu.Unlock()
+	for _, uri := range uris {
+		s.tellSession(state, s.broadcast(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri}))
+	}
+}
+
+// SessionEnded removes a session. Transports call it.
+func (s *Server) SessionEnded(ts *transport.Session) {
+	if state, ok := ts.State().(*session); ok {
+		s.sessions.remove(state)
+	}
+}
+
+var _ transport.SessionStorer = (*Server)(nil)

@@ -1,0 +1,331 @@
+package streamable
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A replica is the part of a handler that works with the handlers of other replicas. Methods of a nil
+// *replica do what a handler without a fleet does.
+//
+// Any replica opens a session from its ID. Only what a client changes after that is in a record, and
+// the streams of POSTs are in the log of the fleet, for clients that resume them. Everything else
+// travels on the bus, with the digest of the session: answers, cancellations, and what wakes others.
+type replica struct {
+	h       *Handler
+	f       *fleet.Fleet
+	records *fleet.Set
+	asked   atomic.Int64
+}
+
+const (
+	recordFormat  = 1
+	recheck       = 5 * time.Second // how old what was read of a session's record may become
+	lookAway      = 3 * time.Second // between looks at the replica whose stream a client reads here
+	maxConflicts  = 20              // in a row
+	replicaName   = 12              // length of a name
+	changedGroup  = "changed"
+	deletedGroup  = "deleted"
+	logLife       = time.Hour // after the last message
+	questionJoint = "-"       // between the name of a replica and a number
+)
+
+// The kinds of messages between replicas.
+const (
+	kindChanged = "session-changed"
+	kindDeleted = "session-deleted"
+	kindTaken   = "stream-taken"
+	kindWake    = "stream-wake"
+	kindCancel  = "cancel"
+	kindAnswer  = "answer"
+)
+
+// A message is what replicas tell each other about a session.
+type message struct {
+	Session string          `json:"session"`          // the digest of its ID
+	Stream  string          `json:"stream,omitempty"` // "" for the standalone stream
+	Data    json.RawMessage `json:"data,omitempty"`   // an answer, or the params of a cancellation
+}
+
+// A sessionRecord is what a client has changed in its session, or that it has deleted it.
+type sessionRecord struct {
+	Changes []byte `json:"changes,omitempty"`
+	Deleted bool   `json:"deleted,omitempty"`
+}
+
+// join makes h a part of the fleet of its server, if that has one.
+func (h *Handler) join() {
+	member, ok := h.rpc.(interface{ Fleet() *fleet.Fleet })
+	if !ok || h.opts.Stateless || member.Fleet() == nil {
+		return
+	}
+	f := member.Fleet()
+	p := &replica{h: h, f: f, records: f.Set("sessions", recordFormat)}
+	h.replica, h.events = p, p
+	h.opts.Logger = h.opts.Logger.With("replica", f.Replica())
+	p.on(kindChanged, func(s *legacySession, _ *message) { go s.reload() }) // ends when the engine has answered
+	p.on(kindTaken, func(s *legacySession, m *message) { s.out.leave(m.Stream) })
+	p.on(kindWake, func(s *legacySession, m *message) { s.out.wakeNamed(m.Stream) })
+	p.on(kindCancel, func(s *legacySession, m *message) {
+		s.ledger.Cancel(&jsonrpc.Request{Method: protocol.NotificationCancelled, Params: m.Data})
+	})
+	p.on(kindAnswer, func(s *legacySession, m *message) {
+		if msg, bad := jsonrpc.Decode(m.Data); bad == nil && msg.Response != nil {
+			s.ledger.Answer(msg.Response)
+		}
+	})
+	f.On(kindDeleted, func(_ string, payload []byte) {
+		var m message
+		if json.Unmarshal(payload, &m) == nil {
+			h.sessions.end(m.Session)
+		}
+	})
+}
+
+// on calls handle for messages about sessions that are known here.
+func (p *replica) on(kind string, handle func(s *legacySession, m *message)) {
+	p.f.On(kind, func(_ string, payload []byte) {
+		var m message
+		if json.Unmarshal(payload, &m) != nil {
+			return
+		}
+		if s := p.h.sessions.known(m.Session); s != nil {
+			handle(s, &m)
+		}
+	})
+}
+
+// tell tells the other replicas of a stream.
+func (p *replica) tell(kind string, s *legacySession, st *stream) {
+	name := st.name
+	if st == s.out.standalone {
+		name = ""
+	}
+	p.f.Tell("", kind, message{Session: s.Digest(), Stream: name})
+}
+
+// name returns the name of the replica.
+func (p *replica) name() string {
+	if p == nil {
+		return ""
+	}
+	return p.f.Replica()
+}
+
+// read returns what a client has changed in its session; nil for nothing. The error is
+// [transport.ErrClosed] if it has deleted it. The caller holds s.loading.
+func (p *replica) read(ctx context.Context, s *legacySession) (changes []byte, err error) {
+	stored, err := p.records.Get(ctx, s.Digest())
+	var record sessionRecord
+	switch {
+	case errors.Is(err, fleet.ErrNotFound):
+		s.revision, s.checked = 0, time.Now()
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	if err := json.Unmarshal(stored.Data, &record); err != nil {
+		return nil, err
+	}
+	if record.Deleted {
+		return nil, transport.ErrClosed
+	}
+	s.revision, s.checked = stored.Revision, time.Now()
+	return record.Changes, nil
+}
+
+// change changes the state of a session with f, for as often as others change it meanwhile.
+func (p *replica) change(ctx context.Context, s *legacySession, f func()) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	for range maxConflicts {
+		f()
+		err := p.write(ctx, s)
+		if err == nil {
+			p.f.Tell("", kindChanged, message{Session: s.Digest()})
+			return nil
+		}
+		if !errors.Is(err, fleet.ErrConflict) && !errors.Is(err, fleet.ErrExists) && !errors.Is(err, fleet.ErrNotFound) {
+			return err
+		}
+		s.loaded = false
+		if err := s.loadLocked(ctx); err != nil {
+			return err
+		}
+	}
+	return fleet.ErrConflict
+}
+
+// write stores the changes of a session. The caller holds s.loading.
+func (p *replica) write(ctx context.Context, s *legacySession) error {
+	_, changes := p.h.storer.StoreSession(s.Session)
+	data, err := json.Marshal(sessionRecord{Changes: changes})
+	if err != nil {
+		return err
+	}
+	record := fleet.Record{Key: s.Digest(), Group: changedGroup, Data: data, Revision: s.revision, TTL: sessionLife}
+	if s.revision > 0 {
+		s.revision, err = p.records.Update(ctx, record)
+		return err
+	}
+	n, err := p.records.Count(ctx, changedGroup)
+	switch {
+	case err != nil:
+		return err
+	case n >= p.h.opts.MaxSessions:
+		return errors.New("too many sessions have changes; try again later")
+	}
+	s.revision, err = p.records.Create(ctx, record)
+	return err
+}
+
+// reload reads what another replica has stored.
+func (s *legacySession) reload() {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	s.checked = time.Time{}
+	_ = s.loadLocked(context.Background()) // the next request tries again
+}
+
+// delete deletes a session on all replicas.
+func (p *replica) delete(ctx context.Context, s *legacySession) error {
+	if p == nil {
+		return nil
+	}
+	data, err := json.Marshal(sessionRecord{Deleted: true})
+	if err != nil {
+		return err
+	}
+	if err := p.records.Delete(ctx, s.Digest(), 0); err != nil && !errors.Is(err, fleet.ErrNotFound) {
+		return err
+	}
+	n, err := p.records.Count(ctx, deletedGroup)
+	if err == nil && n < maxDeleted {
+		_, err = p.records.Create(ctx, fleet.Record{Key: s.Digest(), Group: deletedGroup, Data: data, TTL: sessionLife})
+	}
+	if err == nil || errors.Is(err, fleet.ErrExists) {
+		err = p.f.Drop(ctx, s.Digest())
+	}
+	p.f.Tell("", kindDeleted, message{Session: s.Digest()})
+	return err
+}
+
+// cancelElsewhere passes a cancellation to the replica that runs the request.
+func (p *replica) cancelElsewhere(s *legacySession, n *jsonrpc.Request) {
+	if p != nil {
+		p.f.Tell("", kindCancel, message{Session: s.Digest(), Data: n.Params})
+	}
+}
+
+// questionID returns the ID of a new question, which names this replica, or an absent ID outside of
+// a fleet.
+func (p *replica) questionID() jsonrpc.ID {
+	if p == nil {
+		return jsonrpc.ID{}
+	}
+	return jsonrpc.StringID(fmt.Sprint(p.f.Replica(), questionJoint, p.asked.Add(1)))
+}
+
+// answer passes a response to the replica that its ID names, which checks whether the session waits
+// for it.
+func (p *replica) answer(s *legacySession, resp *jsonrpc.Response) *refusal {
+	if p == nil {
+		return nil
+	}
+	var id string
+	if json.Unmarshal([]byte(resp.ID.String()), &id) != nil {
+		return nil
+	}
+	asker, _, ok := strings.Cut(id, questionJoint)
+	if !ok || len(asker) != replicaName {
+		return nil
+	}
+	data := jsonrpc.AppendResponse(nil, resp)
+	if len(data) > fleet.MaxData/2 {
+		return refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "the response is larger than replicas can pass on")
+	}
+	p.f.Tell(asker, kindAnswer, message{Session: s.Digest(), Data: data})
+	return nil
+}
+
+// ran reports whether a stream is one of another replica.
+func (p *replica) ran(name string) bool {
+	return p != nil && len(name) > replicaName+tagSize && name[replicaName+tagSize] == '_'
+}
+
+// take tells the other replicas that a client reads a stream here. For a stream of another replica,
+// it returns a channel that is ready when l has to call look.
+func (p *replica) take(l *listener) (tick <-chan time.Time, stop func()) {
+	if p == nil {
+		return nil, func() {}
+	}
+	p.tell(kindTaken, l.s, l.st)
+	if strings.HasPrefix(l.st.name, l.s.out.tag) {
+		return nil, func() {}
+	}
+	t := time.NewTicker(lookAway)
+	return t.C, t.Stop
+}
+
+// look reports whether l may go on. If the replica that runs the request of the stream has ended,
+// look answers the request.
+func (p *replica) look(l *listener) bool {
+	ctx := context.WithoutCancel(l.r.Context())
+	if alive, err := p.f.Alive(ctx, l.st.name[:replicaName]); err != nil || alive {
+		return true
+	}
+	if !l.writeNew(true) || l.ended {
+		return false
+	}
+	all, err := p.after(ctx, l.s.Digest(), l.st.name, 0)
+	if err != nil || len(all) == 0 {
+		return false
+	}
+	if id, ok := jsonrpc.ParseID([]byte(all[0].request)); ok {
+		l.writeLost(conn.Lost(id))
+	}
+	return false
+}
+
+// append stores a message. Each begins with a line that says whether it is the last one, and the ID
+// of the request.
+func (p *replica) append(ctx context.Context, session, stream string, e event) error {
+	data := append(fmt.Appendf(nil, "%t %s\n", e.last, e.request), e.data...)
+	keep := fleet.Keep{Entries: defaultSessionEvents, Bytes: defaultSessionBytes, TTL: logLife}
+	err := p.f.Append(ctx, session, stream, fleet.Entry{Seq: e.seq, Data: data}, keep)
+	if errors.Is(err, fleet.ErrTooLarge) {
+		return errTooLarge
+	}
+	return err
+}
+
+// after returns messages.
+func (p *replica) after(ctx context.Context, session, stream string, seq uint64) ([]event, error) {
+	entries, err := p.f.After(ctx, session, stream, seq, defaultSessionEvents)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]event, 0, len(entries))
+	for _, entry := range entries {
+		head, data, _ := bytes.Cut(entry.Data, []byte("\n"))
+		last, request, ok := strings.Cut(string(head), " ")
+		if !ok {
+			return nil, errors.New("a message in the store is damaged")
+		}
+		events = append(events, event{seq: entry.Seq, data: data, request: request, last: last == "true"})
+	}
+	return events, nil
+}
