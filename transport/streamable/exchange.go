@@ -18,6 +18,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
+// keepAliveRetry is how long a keep-alive comment waits if the stream is being written.
+const keepAliveRetry = time.Second
+
 // replyState is the state of an exchange's HTTP response.
 type replyState int
 
@@ -276,7 +279,11 @@ func (e *exchange) lose() {
 
 // keepAlive runs when the stream has been silent for Options.KeepAlive.
 func (e *exchange) keepAlive() {
-	e.mu.Lock()
+	// A write may take long; no goroutine needs to wait for it.
+	if !e.mu.TryLock() {
+		time.AfterFunc(keepAliveRetry, e.keepAlive)
+		return
+	}
 	defer e.mu.Unlock()
 	e.write([]byte(sse.KeepAlive))
 }

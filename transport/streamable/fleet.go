@@ -57,6 +57,7 @@ const (
 type message struct {
 	Session string          `json:"session"`          // the digest of its ID
 	Stream  string          `json:"stream,omitempty"` // "" for the standalone stream
+	Since   int64           `json:"since,omitempty"`  // when a client began to read the stream, in Unix nanoseconds
 	Data    json.RawMessage `json:"data,omitempty"`   // an answer, or the params of a cancellation
 }
 
@@ -77,7 +78,7 @@ func (h *Handler) join() {
 	h.replica, h.events = p, p
 	h.opts.Logger = h.opts.Logger.With("replica", f.Replica())
 	p.on(kindChanged, func(s *legacySession, _ *message) { go s.reload() }) // ends when the engine has answered
-	p.on(kindTaken, func(s *legacySession, m *message) { s.out.leave(m.Stream) })
+	p.on(kindTaken, func(s *legacySession, m *message) { s.out.leave(m.Stream, m.Since) })
 	p.on(kindWake, func(s *legacySession, m *message) { s.out.wakeNamed(m.Stream) })
 	p.on(kindCancel, func(s *legacySession, m *message) {
 		s.ledger.Cancel(&jsonrpc.Request{Method: protocol.NotificationCancelled, Params: m.Data})
@@ -114,7 +115,7 @@ func (p *replica) tell(kind string, s *legacySession, st *stream) {
 	if st == s.out.standalone {
 		name = ""
 	}
-	p.f.Tell("", kind, message{Session: s.Digest(), Stream: name})
+	p.f.Tell("", kind, message{Session: s.Digest(), Stream: name, Since: time.Now().UnixNano()})
 }
 
 // name returns the name of the replica.
@@ -283,21 +284,27 @@ func (p *replica) take(l *listener) (tick <-chan time.Time, stop func()) {
 // look reports whether l may go on. If the replica that runs the request of the stream has ended,
 // look answers the request.
 func (p *replica) look(l *listener) bool {
-	ctx := context.WithoutCancel(l.r.Context())
-	if alive, err := p.f.Alive(ctx, l.st.name[:replicaName]); err != nil || alive {
-		return true
+	all, gone := p.gone(l)
+	if !gone {
+		return l.writeNew(true) // the bus may have lost what wakes it
 	}
-	if !l.writeNew(true) || l.ended {
-		return false
-	}
-	all, err := p.after(ctx, l.s.Digest(), l.st.name, 0)
-	if err != nil || len(all) == 0 {
+	if !l.writeNew(true) || l.ended || len(all) == 0 {
 		return false
 	}
 	if id, ok := jsonrpc.ParseID([]byte(all[0].request)); ok {
 		l.writeLost(conn.Lost(id))
 	}
 	return false
+}
+
+// gone reports whether the replica that runs the request of the stream has ended, and what it left.
+func (p *replica) gone(l *listener) (left []event, gone bool) {
+	ctx := context.WithoutCancel(l.r.Context())
+	if alive, err := p.f.Alive(ctx, l.st.name[:replicaName]); err != nil || alive {
+		return nil, false
+	}
+	left, err := p.after(ctx, l.s.Digest(), l.st.name, 0)
+	return left, err == nil
 }
 
 // append stores a message. Each begins with a line that says whether it is the last one, and the ID

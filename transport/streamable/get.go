@@ -98,20 +98,21 @@ func (l *listener) open() *refusal {
 	if l.st, l.reader, l.seq, l.missed, err = o.resume(last); err != nil {
 		return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: %v", err)
 	}
-	if done, _ := o.state(l.st); done || !strings.HasPrefix(l.st.name, o.tag) {
-		events, err := l.after()
-		switch {
-		case err != nil || done && len(events) == 0:
-			o.free(l.st, l.reader)
-			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
-				"Last-Event-ID: the messages of that stream are no longer stored; send the request again")
-		case !done && len(events) == 0 && !l.h.replica.look(l):
-			o.free(l.st, l.reader)
-			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
-				"Last-Event-ID: the process that ran the request has ended; the request may have had effects")
+	why := ""
+	if done, _ := o.state(l.st); done {
+		if events, err := l.after(); err != nil || len(events) == 0 {
+			why = "the messages of that stream are no longer stored; send the request again"
+		}
+	} else if !strings.HasPrefix(l.st.name, o.tag) {
+		if left, gone := l.h.replica.gone(l); gone && len(left) == 0 {
+			why = "the process that ran the request has ended; the request may have had effects"
 		}
 	}
-	return nil
+	if why == "" {
+		return nil
+	}
+	o.free(l.st, l.reader)
+	return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: %s", why)
 }
 
 // sendHead sends the head of the reply, with the event that makes the stream resumable.

@@ -97,7 +97,9 @@ type link struct{ s *legacySession }
 
 // Notify sends n on the stream that the client opened with GET, or keeps it until the client opens
 // it again. Before the client has opened it here, n is dropped. It does not wait for the client.
-func (l link) Notify(_ context.Context, n *jsonrpc.Request) error { return l.s.out.notify(jsonrpc.AppendRequest(nil, n)) }
+func (l link) Notify(_ context.Context, n *jsonrpc.Request) error {
+	return l.s.out.notify(jsonrpc.AppendRequest(nil, n))
+}
 
 // Change calls f and, in a fleet, stores what it changed. It implements [transport.StoringLink].
 func (l link) Change(ctx context.Context, f func()) error {

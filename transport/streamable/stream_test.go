@@ -93,37 +93,29 @@ func TestServerRequestsEndWithTheSession(t *testing.T) {
 func TestStandaloneStream(t *testing.T) {
 	s := serve(t, nil, nil)
 	c := s.legacy("2025-11-25")
-	session := s.rpc.sessions[0]
-	tell := func(n int) {
-		require.NoError(t, session.Notify(t.Context(), notification("n", fmt.Sprintf(`{"n":%d}`, n))))
-	}
 	want := func(n int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","method":"n","params":{"n":%d}}`, n) }
-
-	tell(1) // before the client listens
 	ctx, cancel := context.WithCancel(t.Context())
 	resp, err := c.do(ctx, http.MethodGet, "")
 	require.NoError(t, err)
 	ev := eventsOf(t, resp)
+	session := known(s.handler, c.header.Get("Mcp-Session-Id"))
+	tell := func(n int) {
+		require.NoError(t, session.Notify(t.Context(), notification("n", fmt.Sprintf(`{"n":%d}`, n))))
+	}
 	priming := ev.next()
-	require.Regexp(t, "^0-0-", priming.ID)
+	require.Regexp(t, "_0-0-", priming.ID)
 	require.Equal(t, []byte{}, priming.Data)
-	require.Equal(t, want(1), ev.data())
+	tell(1)
+	first := ev.next()
+	require.Equal(t, want(1), string(first.Data))
+	require.Regexp(t, "_0-1$", first.ID)
 	tell(2)
-	second := ev.next()
-	require.Equal(t, want(2), string(second.Data))
-	require.Equal(t, "0-2", second.ID)
-
-	// No other principal can use the session, even if it knows the ID.
-	conflict := c.get()
-	require.Equal(t, http.StatusConflict, conflict.StatusCode)
-	require.Equal(t, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the stream is open on another connection"}}`, read(t, conflict))
-
+	require.Equal(t, want(2), ev.data())
 	cancel()
 	require.NoError(t, resp.Body.Close())
 	tell(3)
-	// The server may not have noticed the disconnect yet, so the client waits.
-	ev = eventsOf(t, c.with("Last-Event-ID", "0-1").get())
-	require.Regexp(t, "^0-1-", ev.next().ID)
+	ev = eventsOf(t, c.with("Last-Event-ID", first.ID).get())
+	require.Regexp(t, "_0-1-", ev.next().ID)
 	require.Equal(t, want(2), ev.data(), "the messages after Last-Event-ID")
 	require.Equal(t, want(3), ev.data())
 	tell(4)
@@ -155,36 +147,50 @@ func TestEachConnectionOfTheSessionsStreamBeginsWithAnIDOfItsOwn(t *testing.T) {
 		cancel()
 		require.NoError(t, resp.Body.Close())
 	}
-	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("n", "")))
+	require.NoError(t, known(s.handler, c.header.Get("Mcp-Session-Id")).Notify(t.Context(), notification("n", "")))
 	ev := eventsOf(t, c.with("Last-Event-ID", last).get())
 	require.Empty(t, ev.next().Data)
 	require.Equal(t, `{"jsonrpc":"2.0","method":"n"}`, ev.data(), "nothing is lost")
 }
 
-func TestLiveStreamIsNotTakenAway(t *testing.T) {
+func TestASecondGETSupersedesTheFirst(t *testing.T) {
 	s := serve(t, nil, nil)
-	s.handler.resumeWait = time.Millisecond
 	c := s.legacy("2025-11-25")
-	ev := eventsOf(t, c.get())
-	ev.next()
-	require.Equal(t, http.StatusConflict, c.with("Last-Event-ID", "0-0").get().StatusCode)
-	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("n", "")))
+	first := eventsOf(t, c.get())
+	priming := first.next()
+	second := eventsOf(t, c.with("Last-Event-ID", priming.ID).get())
+	first.end()
+	second.next()
+	require.NoError(t, known(s.handler, c.header.Get("Mcp-Session-Id")).Notify(t.Context(), notification("n", "")))
+	require.Equal(t, `{"jsonrpc":"2.0","method":"n"}`, second.data())
+}
+
+// A stream of another process with the same keys, such as this one before it was started again.
+func TestTheStandaloneStreamOfAnotherProcessIsReplaced(t *testing.T) {
+	s := serve(t, nil, nil)
+	c := s.legacy("2025-11-25")
+	ev := eventsOf(t, c.with("Last-Event-ID", "abcdefgh_0-7-6ETRDJDS4X").get())
+	require.Regexp(t, "_0-0-", ev.next().ID)
+	require.NoError(t, known(s.handler, c.header.Get("Mcp-Session-Id")).Notify(t.Context(), notification("n", "")))
 	require.Equal(t, `{"jsonrpc":"2.0","method":"n"}`, ev.data())
 }
 
 func TestUnknownLastEventIDIsRefused(t *testing.T) {
 	s := serve(t, script{"talk": talkative}, nil)
 	c := s.legacy("2025-11-25")
-	read(t, c.call(7, "talk"))
-	for _, id := range []string{"x", "-", "0", "0-1", "0-0-", "0-0-x", "1-0-6ETRDJDS4X", "1-", "-1", "2-0", "18446744073709551616-0", "99999-1"} {
+	priming := eventsOf(t, c.call(7, "talk")).next().ID
+	tag := strings.TrimSuffix(priming, "1-0")
+	for _, id := range []string{"x", "-", "0", "0-1", "1-", "-1", tag + "0-1", tag + "0-0-", tag + "0-0-x", tag + "1-0-6ETRDJDS4X", tag + "2-0", tag + "18446744073709551616-0", tag + "1-99999999999999999999"} {
 		resp := c.with("Last-Event-ID", id).get()
 		require.Equal(t, http.StatusBadRequest, resp.StatusCode, id)
 		require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Last-Event-ID: \"%s\" is not an event ID of this session"}}`, id),
 			read(t, resp))
 	}
-	resp := c.with("Last-Event-ID", "1-3").get()
-	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
-	require.Contains(t, read(t, resp), "Last-Event-ID: the messages of that stream are no longer stored; send the request again")
+	for _, id := range []string{tag + "1-3", "abcdefgh_1-0"} { // of this process, and of another one
+		resp := c.with("Last-Event-ID", id).get()
+		require.Equal(t, http.StatusBadRequest, resp.StatusCode, id)
+		require.Contains(t, read(t, resp), "Last-Event-ID: the messages of that stream are no longer stored; send the request again")
+	}
 	c.works()
 }
 
@@ -198,33 +204,34 @@ func TestResumption(t *testing.T) {
 		return result(req, `{"done":true}`)
 	}}, nil)
 	c := s.legacy("2025-11-25")
-	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("notifyStandalone", "")))
 	ctx, cancel := context.WithCancel(t.Context())
 	resp, err := c.do(ctx, http.MethodPost, call1(7, "talk"))
 	require.NoError(t, err)
 	ev := eventsOf(t, resp)
-	require.Equal(t, "1-0", ev.next().ID)
-	require.Equal(t, progress1, ev.data())
+	priming := ev.next().ID
+	require.Regexp(t, "_1-0$", priming)
+	first := ev.next()
+	require.Equal(t, progress1, string(first.Data))
 	cancel()
 	_ = resp.Body.Close()
 	close(broken)
 
-	ev = eventsOf(t, c.with("Last-Event-ID", "1-1").get())
+	ev = eventsOf(t, c.with("Last-Event-ID", first.ID).get())
 	second := ev.next()
-	require.Equal(t, "1-2", second.ID)
+	require.Regexp(t, "_1-2$", second.ID)
 	require.Equal(t, progress2, string(second.Data))
 	close(goOn)
 	require.Equal(t, answer7, ev.data())
 	ev.end()
 
 	// It works repeatedly, and only for the messages of that stream.
-	ev = eventsOf(t, c.with("Last-Event-ID", "1-0").get())
+	ev = eventsOf(t, c.with("Last-Event-ID", priming).get())
 	require.Equal(t, progress1, ev.data())
 	require.Equal(t, progress2, ev.data())
 	require.Equal(t, answer7, ev.data())
 	ev.end()
-	require.Equal(t, http.StatusNotFound, s.legacy("2025-11-25").with("Mcp-Session-Id", "x", "Last-Event-ID", "1-0").get().StatusCode)
-	require.Equal(t, http.StatusBadRequest, s.legacy("2025-11-25").with("Last-Event-ID", "1-0").get().StatusCode, "another session's stream is unknown")
+	require.Equal(t, http.StatusNotFound, s.legacy("2025-11-25").with("Mcp-Session-Id", "x", "Last-Event-ID", priming).get().StatusCode)
+	require.Equal(t, http.StatusBadRequest, s.legacy("2025-11-25").with("Last-Event-ID", priming).get().StatusCode, "another session's stream is unknown")
 }
 
 func TestPolling(t *testing.T) {
@@ -245,9 +252,11 @@ func TestPolling(t *testing.T) {
 	c := s.legacy("2025-11-25")
 	resp := c.call(7, "poll")
 	require.NoError(t, <-closed)
-	require.Equal(t, "id: 1-0\ndata: \n\nretry: 700\n\n", read(t, resp), "the reply is complete while the method runs")
+	text := read(t, resp)
+	require.Regexp(t, "^id: [a-z2-7]{8}_1-0\ndata: \n\nretry: 700\n\n$", text, "the reply is complete while the method runs")
 
-	ev := eventsOf(t, c.with("Last-Event-ID", "1-0").get())
+	priming, _, _ := strings.Cut(strings.TrimPrefix(text, "id: "), "\n")
+	ev := eventsOf(t, c.with("Last-Event-ID", priming).get())
 	close(goOn)
 	require.Equal(t, progress1, ev.data())
 	require.Equal(t, answer7, ev.data())
@@ -280,7 +289,7 @@ func TestPollingOverHTTP10(t *testing.T) {
 	require.NoError(t, err)
 	reply, err := io.ReadAll(conn)
 	require.NoError(t, err)
-	require.True(t, strings.HasSuffix(string(reply), "\r\n\r\nid: 1-0\ndata: \n\nretry: 0\n\n"), "%q", reply)
+	require.Regexp(t, "\r\n\r\nid: [a-z2-7]{8}_1-0\ndata: \n\nretry: 0\n\n$", string(reply))
 	close(goOn)
 }
 
@@ -348,7 +357,6 @@ func TestJSONOnlyNeverStreams(t *testing.T) {
 	s := serve(t, script{"talk": talkative}, &Options{JSONOnly: true})
 	c := s.legacy("2025-11-25")
 	require.Equal(t, answer7, read(t, c.call(7, "talk")))
-	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("n", "")))
 	resp := c.get()
 	require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
 	require.Equal(t, "POST, DELETE", resp.Header.Get("Allow"))
@@ -418,11 +426,12 @@ func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
 	ev := eventsOf(t, resp)
-	require.Regexp(t, "^0-0-", ev.next().ID)
+	require.Regexp(t, "_0-0-", ev.next().ID)
 	// The client does not read. 64 MiB do not fit into the buffers of the connection and the store.
 	big := notification("n", `{"x":"`+strings.Repeat("x", 1<<20)+`"}`)
+	session := known(s.handler, c.header.Get("Mcp-Session-Id"))
 	for range 64 {
-		require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), big))
+		require.NoError(t, session.Notify(t.Context(), big))
 	}
 	c.works()
 	require.LessOrEqual(t, memoryOf(s.handler).bytes, 4<<20)

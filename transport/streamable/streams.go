@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -43,8 +44,9 @@ type stream struct {
 
 // A reader writes a stream to a client: a POST or a GET.
 type reader struct {
-	wake chan struct{} // holds one token when there may be more to read
-	left chan struct{} // closed when another reader has taken the stream
+	wake  chan struct{} // holds one token when there may be more to read
+	left  chan struct{} // closed when another reader has taken the stream
+	since int64         // when it took the stream, in Unix nanoseconds
 }
 
 const (
@@ -76,7 +78,7 @@ func (o *streams) take(st *stream) *reader {
 	if st.reader != nil {
 		close(st.reader.left)
 	}
-	st.reader = &reader{make(chan struct{}, 1), make(chan struct{})}
+	st.reader = &reader{make(chan struct{}, 1), make(chan struct{}), time.Now().UnixNano()}
 	return st.reader
 }
 
@@ -135,6 +137,9 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, response 
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if errors.Is(err, errTooLarge) {
+		st.last--
+	}
 	if response && err == nil {
 		o.finish(st)
 	}
@@ -250,17 +255,20 @@ func (o *streams) wakeNamed(name string) {
 	}
 }
 
-// leave ends the reader of a stream, which a client now reads at another replica. "" is the
-// standalone stream.
-func (o *streams) leave(name string) {
+// leave ends the reader of a stream, unless it took the stream later than the client began to read it
+// at another replica. "" is the standalone stream.
+func (o *streams) leave(name string, since int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	st := o.open[name]
 	if name == "" {
-		st, o.listened = o.standalone, false
+		st = o.standalone
 	}
-	if st == nil {
+	if st == nil || st.reader != nil && st.reader.since > since {
 		return
+	}
+	if st == o.standalone {
+		o.listened = false
 	}
 	st.moved = name != ""
 	if st.reader != nil {

@@ -88,7 +88,7 @@ var facts = []fact{
 	{name: "invalid messages get errors", test: garbageIsRefused},
 	{name: "a message that is too large is refused", unless: Unlimited, test: largeMessagesAreRefused},
 	{name: "a client that does not read blocks its call", test: backpressure},
-	{name: "all calls have the same session", unless: Sessionless, test: oneSession},
+	{name: "sessions have the version of initialize", unless: Sessionless, test: sessionsHaveTheVersion},
 	{name: "the session reaches the client outside calls", unless: Sessionless, test: sessionReachesClient},
 	{name: "the server sends a request during a call", unless: Sessionless, test: serverAsks},
 	{name: "a server request ends with its context", unless: Sessionless, test: questionsEnd},

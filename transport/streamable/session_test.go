@@ -1,0 +1,151 @@
+package streamable
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+)
+
+// keyed returns a handler of a server with the key.
+func keyed(t *testing.T, key string, opts *Options) *Handler {
+	t.Helper()
+	srv := mcpkit.MustNew(&desk{}, mcpkit.Name("desk", "1"), mcpkit.StateKeys([]byte(strings.Repeat(key, 32))))
+	t.Cleanup(func() { require.NoError(t, srv.Close()) })
+	h := NewHandler(srv, opts)
+	t.Cleanup(h.Close)
+	return h
+}
+
+// begin opens a session for a user, or nobody.
+func begin(t *testing.T, h *Handler, user string) (id string) {
+	t.Helper()
+	w := newRecorder()
+	h.ServeHTTP(w, as(user, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+canElicit+`}}`)))
+	require.Equal(t, http.StatusOK, w.status)
+	return w.Header().Get("Mcp-Session-Id")
+}
+
+func as(user string, r *http.Request) *http.Request {
+	if user == "" {
+		return r
+	}
+	return r.WithContext(oauth.NewContext(r.Context(), &oauth.Principal{Subject: user}))
+}
+
+// status sends a request in a session and returns its status.
+func status(h *Handler, user, id, body string) int {
+	w := newRecorder()
+	h.ServeHTTP(w, as(user, newPost(body, "Mcp-Session-Id", id)))
+	return w.status
+}
+
+const (
+	pingBody     = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	setLevelBody = `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`
+)
+
+func TestSessionsOutliveTheProcess(t *testing.T) {
+	id := begin(t, keyed(t, "k", nil), "ann")
+	require.LessOrEqual(t, len(id), 256)
+	again := keyed(t, "k", nil)
+	require.Equal(t, http.StatusOK, status(again, "ann", id, pingBody))
+	require.Equal(t, http.StatusNotFound, status(keyed(t, "x", nil), "ann", id, pingBody), "other keys")
+}
+
+func TestSessionIDsAreShort(t *testing.T) {
+	h := keyed(t, "k", nil)
+	long := strings.Repeat("n", 1000)
+	w := newRecorder()
+	h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"`+long+`","version":"`+long+`"}}}`))
+	id := w.Header().Get("Mcp-Session-Id")
+	require.LessOrEqual(t, len(id), 256)
+	require.Equal(t, http.StatusOK, status(h, "", id, pingBody))
+}
+
+func TestSessionsThatAreNotOpened(t *testing.T) {
+	h := keyed(t, "k", nil)
+	id := begin(t, h, "ann")
+	middle := len(id) / 2
+	changed := "A"
+	if id[middle] == 'A' {
+		changed = "B"
+	}
+	for name, bad := range map[string]string{
+		"made up": "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "long": strings.Repeat("A", 5000), "cut": id[:len(id)-4], "changed": id[:middle] + changed + id[middle+1:],
+		"with a line break": id[:4] + "\n" + id[4:], "with more": id + "AAAA", "of a server that keeps nothing": begin(t, NewHandler(silentRPC{}, nil), "ann"),
+	} {
+		require.Equal(t, http.StatusNotFound, status(h, "ann", bad, pingBody), name)
+	}
+	for _, other := range []string{"bob", ""} {
+		require.Equal(t, http.StatusNotFound, status(h, other, id, pingBody), "another caller: %q", other)
+	}
+	require.Equal(t, http.StatusNotFound, status(h, "ann", begin(t, h, ""), pingBody), "the session of nobody")
+	require.Equal(t, http.StatusOK, status(h, "ann", id, pingBody))
+}
+
+func TestSessionsLiveForAWeek(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHandler(silentRPC{}, nil)
+		defer h.Close()
+		id := begin(t, h, "")
+		time.Sleep(7*24*time.Hour - time.Second)
+		require.Equal(t, http.StatusOK, status(h, "", id, pingBody))
+		time.Sleep(2 * time.Second)
+		require.Equal(t, http.StatusNotFound, status(h, "", id, pingBody))
+	})
+}
+
+func TestDeletedSessionsStayDeleted(t *testing.T) {
+	h := keyed(t, "k", nil)
+	id := begin(t, h, "")
+	r := newPost("", "Mcp-Session-Id", id)
+	r.Method = http.MethodDelete
+	w := newRecorder()
+	h.ServeHTTP(w, r)
+	require.Equal(t, http.StatusNoContent, w.status)
+	require.Equal(t, http.StatusNotFound, status(h, "", id, pingBody))
+	for range maxDeleted + 10 {
+		h.sessions.end(begin(t, h, ""))
+	}
+	require.Len(t, h.sessions.deleted, maxDeleted)
+	require.Len(t, h.sessions.order, maxDeleted)
+}
+
+func TestTheSessionThatWasIdleLongestIsDropped(t *testing.T) {
+	h := keyed(t, "k", &Options{MaxSessions: 2})
+	changed, other := begin(t, h, ""), begin(t, h, "")
+	require.Equal(t, http.StatusOK, status(h, "", changed, setLevelBody))
+	require.Equal(t, http.StatusOK, status(h, "", other, setLevelBody))
+	require.Equal(t, http.StatusOK, status(h, "", changed, pingBody))
+	third := begin(t, h, "")
+	require.Equal(t, http.StatusOK, status(h, "", third, setLevelBody))
+	require.Equal(t, http.StatusNotFound, status(h, "", other, pingBody), "its log level was only here, so it ended")
+	require.Equal(t, http.StatusOK, status(h, "", changed, pingBody))
+	require.Equal(t, http.StatusOK, status(h, "", third, pingBody))
+	require.Len(t, h.sessions.all, 2)
+}
+
+func TestSessionsInUseAreLimited(t *testing.T) {
+	g := newGate()
+	h := NewHandler(&scripted{methods: script{"wait": g.serve}}, &Options{MaxSessions: 1})
+	defer h.Close()
+	one, two := begin(t, h, ""), begin(t, h, "")
+	ended := make(chan int)
+	go func() { ended <- status(h, "", one, call1(1, "wait")) }() // ends with the call
+	<-g.started
+	w := newRecorder()
+	h.ServeHTTP(w, newPost(pingBody, "Mcp-Session-Id", two))
+	require.Equal(t, http.StatusServiceUnavailable, w.status)
+	require.Equal(t, "60", w.Header().Get("Retry-After"))
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"too many sessions; try again later"}}`, w.body.String())
+	close(g.release)
+	require.Equal(t, http.StatusOK, <-ended)
+	require.Equal(t, http.StatusOK, status(h, "", two, call1(1, "echo")))
+}
