@@ -173,11 +173,11 @@ type HTTP struct {
 	// Most bytes of a request body, and of a message on a WebSocket.
 	MaxBody Size `yaml:"maxBody" validate:"min=0"`
 
-	// Most legacy sessions. The same number applies to open HTTP+SSE streams, and to open
-	// WebSockets.
+	// Most legacy sessions that hold something in memory. The same number applies to open HTTP+SSE
+	// streams, and to open WebSockets.
 	MaxSessions int `yaml:"maxSessions" validate:"min=0"`
 
-	// How long an unused session lives; 0 means forever.
+	// How long a stream of HTTP+SSE or a WebSocket may be unused; 0 means forever.
 	SessionIdle *time.Duration `yaml:"sessionIdle" validate:"omitempty,min=0"`
 
 	// How long a stream may be silent before the server sends a comment; 0 means forever.

@@ -65,6 +65,7 @@ func (c *Config) Mounted() (path string, opts *streamable.Options, err error) {
 		{"transport.http.tls", http.TLS.Certificate != "", instead + "give the certificate to the app"},
 		{"transport.http.health", http.Health, instead + "add healthz.Live and healthz.New to the app"},
 		{"transport.http.drain", http.Drain != 0, instead + "wait before echomcp.Shutdown"},
+		{"transport.http.sessionIdle", http.SessionIdle != nil, instead + "it is for HTTP+SSE and WebSockets: use echomcp.MountSSE and MountWebSocket"},
 		{"transport.http.shutdownTimeout", http.ShutdownTimeout != 0, instead + "give echomcp.Shutdown a deadline"},
 		{"auth", c.Auth.Issuer != "", instead + "the app authenticates callers: use its middleware, or a resource.Guard"},
 	} {

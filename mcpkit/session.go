@@ -2,14 +2,41 @@ package mcpkit
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
+
+// A session is the state of a legacy client between its requests.
+type session struct {
+	link         *transport.Session
+	version      protocol.Version
+	info         protocol.Implementation
+	capabilities protocol.ClientCapabilities
+	ready        atomic.Bool // notifications/initialized arrived
+	logLevel     atomic.Int32
+	principal    atomic.Pointer[oauth.Principal] // of its last request
+
+	mu            sync.Mutex
+	subscriptions []string // guarded by mu: URIs, sorted
+}
+
+// change changes the state with f, on all replicas. f may run more than once.
+func (state *session) change(ctx context.Context, f func()) error {
+	err := state.link.Change(ctx, f)
+	if errors.Is(err, transport.ErrClosed) {
+		return errors.New("the session has ended")
+	}
+	return err
+}
 
 // maxSubscriptions limits the resources that a session may subscribe to, and that one
 // subscriptions/listen may name.

@@ -137,7 +137,7 @@ var tagKeys = []tagKey{
 		func(a *annotation, v string) error { a.scopes = words(v); return nil }},
 	{"timeout", anyMethod, `timeout:"5s"`, "How long a call may take, instead of the server's default; 0 means no limit. When the time is over, the caller gets an error and the method's context is done, even if the method has not returned.",
 		func(a *annotation, v string) error { return setDuration(&a.timeout, v) }},
-	{"rate", anyMethod, `rate:"100/m burst=20"`, "How many calls each caller may begin per second (s), minute (m) or hour (h). The burst is how many calls may begin at once; by default it is the same number. A caller is a principal, or a session if callers are unauthenticated; unauthenticated callers without a session ID, such as all of 2026-07-28, count as one. Callers over the limit get an error with a retry time.",
+	{"rate", anyMethod, `rate:"100/m burst=20"`, "How many calls each caller may begin per second (s), minute (m) or hour (h). The burst is how many calls may begin at once; by default it is the same number. A caller is a principal, or an address if callers are unauthenticated; all on stdio count as one. Callers over the limit get an error with a retry time.",
 		func(a *annotation, v string) error { return setRate(&a.rate, v) }},
 	{"tags", anyMethod, `tags:"admin beta"`, "Labels of your own for middleware. They are not sent to clients.",
 		func(a *annotation, v string) error { a.tags = words(v); return nil }},

@@ -34,7 +34,7 @@ func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
 		require.Len(t, ref, 10)
 		begin := map[string]any{
 			"time": "2000-01-01T00:00:00Z", "level": "INFO", "msg": "audit", "event": "begin", "ref": ref, "request": "1", "method": "tools/call", "name": "login", "version": "2025-11-25",
-			"principal": map[string]any{"subject": "ann"}, "session": "01234567…", "arguments": map[string]any{"user": "ann", "pass": "[redacted]"},
+			"principal": map[string]any{"subject": "ann"}, "session": "n59REfey…", "arguments": map[string]any{"user": "ann", "pass": "[redacted]"},
 		}
 		require.Equal(t, begin, got[0])
 		end := begin

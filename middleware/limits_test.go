@@ -18,6 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 func ok() string { return "ok" }
@@ -51,9 +52,11 @@ func TestRateLimitIsForEachCaller(t *testing.T) {
 		srv.Use(middleware.RateLimit(1, 1))
 		const limited = "too many calls; try again in 1s"
 		one, two, three := legacy(t, srv, "one"), legacy(t, srv, "two"), modern(t, srv)
-		require.Equal(t, "ok", one.toolText(t.Context(), "x"), "a session")
-		require.Equal(t, limited, one.toolText(t.Context(), "y"))
-		require.Equal(t, "ok", two.toolText(t.Context(), "x"), "another session")
+		here, there := transport.WithAddress(t.Context(), "192.0.2.1"), transport.WithAddress(t.Context(), "192.0.2.2")
+		require.Equal(t, "ok", one.toolText(here, "x"), "an address")
+		require.Equal(t, limited, one.toolText(here, "y"))
+		require.Equal(t, limited, two.toolText(here, "x"), "in whichever session")
+		require.Equal(t, "ok", two.toolText(there, "x"), "another address")
 		require.Equal(t, "ok", three.toolText(t.Context(), "x"), "none")
 		require.Equal(t, limited, modern(t, srv).toolText(t.Context(), "x"))
 

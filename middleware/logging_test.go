@@ -66,7 +66,7 @@ func TestLoggingWritesOneLineForACall(t *testing.T) {
 		require.Equal(t, map[string]any{
 			"level": "INFO", "msg": "mcp call", "method": "tools/call", "name": "login", "version": "2025-11-25", "duration": 1e9, "outcome": "ok",
 			"ref": "r1", "request": "1", "params_bytes": float64(len(params)), "result_bytes": 5.0, "principal": "ann", "client": "app",
-			"session": "01234567…", "trace": "4bf92f3577b34da6a3ce929d0e0e4736",
+			"session": "n59REfey…", "trace": "4bf92f3577b34da6a3ce929d0e0e4736",
 		}, got)
 
 		got = line(func() {
