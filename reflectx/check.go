@@ -400,10 +400,12 @@ func (n *node) compileLimits(s *jsonschema.Schema) {
 
 // compareNumbers compares two JSON numbers, exactly if both are integers of 64 bits.
 func compareNumbers(a, b string) int {
-	x, err := strconv.ParseInt(a, 10, 64)
-	y, err2 := strconv.ParseInt(b, 10, 64)
-	if err == nil && err2 == nil {
-		return cmp.Compare(x, y)
+	if !strings.ContainsAny(a, ".eE") && !strings.ContainsAny(b, ".eE") {
+		x, err := strconv.ParseInt(a, 10, 64)
+		y, err2 := strconv.ParseInt(b, 10, 64)
+		if err == nil && err2 == nil {
+			return cmp.Compare(x, y)
+		}
 	}
 	f, _ := strconv.ParseFloat(a, 64)
 	g, _ := strconv.ParseFloat(b, 64)

@@ -250,9 +250,8 @@ func (c *compiler) rule(f *fieldState, n position, r rule) {
 	case isAffix && isString:
 		match(n.s, affixes[r.tag].before+regexp.QuoteMeta(r.param)+affixes[r.tag].after)
 	case ok && isString:
-		c.asked = true // the validator is stricter than the keyword
 		if keyword.format != "" {
-			n.s.Format = keyword.format
+			n.s.Format, c.asked = keyword.format, true // the validator is stricter than the format
 		}
 		match(n.s, keyword.pattern)
 	default:
