@@ -29,7 +29,7 @@ const pipesDelay = 2 * time.Second
 
 // startProcess starts the program in its own process group.
 func startProcess(t *CommandTarget, stderr io.Writer) (*process, error) {
-	cmd := exec.Command(t.Args[0], t.Args[1:]...)
+	cmd := exec.Command(t.Args[0], t.Args[1:]...) //nolint:noctx // close ends it, in steps
 	cmd.Dir, cmd.Env, cmd.WaitDelay = t.Dir, environment(t), pipesDelay
 	p := &process{cmd: cmd, tail: &tail{to: stderr}, ended: make(chan struct{})}
 	cmd.Stderr = p.tail

@@ -98,7 +98,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	}
 	return httpserve.Run(ctx, ln, srv, func() {
 		ready.Drain()
-		time.Sleep(s.http.Drain) // the load balancer sends requests until it sees that /readyz fails
+		time.Sleep(s.http.Drain) //nolint:forbidigo // the load balancer sends requests until it sees that /readyz fails
 		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 		defer cancel()
 		var end sync.WaitGroup

@@ -58,7 +58,7 @@ func (u *unixSocket) Serve(ctx context.Context, h transport.Handler) error {
 			return fmt.Errorf("config: transport.unix: %w", err)
 		case err != nil:
 			u.stream.Logger.Warn("config: accepting a connection failed", "error", err)
-			time.Sleep(100 * time.Millisecond) // for example too many open files
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // for example too many open files
 			continue
 		}
 		// Ends with the connection, at the latest when ctx ends.
@@ -78,7 +78,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 		if info.Mode().Type() != fs.ModeSocket {
 			return nil, fmt.Errorf("%q exists and is not a socket", path)
 		}
-		if conn, err := net.Dial("unix", path); err == nil {
+		if conn, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
 			_ = conn.Close()
 			return nil, fmt.Errorf("a server already listens on %q", path)
 		}

@@ -108,7 +108,7 @@ func (skipsAll) Search() {}
 
 type hiddenTag struct {
 	Query string `json:"query"`
-	limit int    `json:"limit" validate:"max=10"` //nolint:govet // the mistake that is tested
+	limit int    `json:"limit" validate:"max=10"` // the mistake that is tested
 }
 
 func TestMistakesThatWereSilentAreFaults(t *testing.T) {

@@ -103,7 +103,7 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 			return next(context.Background(), call)
 		}), `"id":1`},
 		{"passes no context on", wrap(func(_ context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
-			return next(nil, call) //nolint:staticcheck // careless middleware does this
+			return next(nil, call) // careless middleware does this
 		}), `"id":1`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -106,7 +106,7 @@ func TestBoolInAFormDefaultsToFalse(t *testing.T) {
 func TestStructsWithoutANameAreAbbreviated(t *testing.T) {
 	_, err := reflectx.NewInput("T", reflect.TypeFor[struct {
 		A int `json:"same"`
-		B int `json:"same" validate:"gtfield=A"` //nolint:govet // the mistake
+		B int `json:"same" validate:"gtfield=A"` // the mistake
 	}](), reflectx.InputOptions{})
 	require.EqualError(t, err, `T: the fields A and B are both "same" in JSON; give one another name`)
 }

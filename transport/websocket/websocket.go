@@ -241,7 +241,7 @@ func Dial(ctx context.Context, url string, opts *DialOptions) (Conn, error) {
 	if opts == nil {
 		opts = &DialOptions{}
 	}
-	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{ //nolint:bodyclose // the library reads it
 		HTTPClient:   opts.Client,
 		HTTPHeader:   opts.Header.Clone(),
 		Subprotocols: []string{Subprotocol},
