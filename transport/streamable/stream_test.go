@@ -178,8 +178,11 @@ func TestTheStandaloneStreamOfAnotherProcessIsReplaced(t *testing.T) {
 func TestUnknownLastEventIDIsRefused(t *testing.T) {
 	s := serve(t, script{"talk": talkative}, nil)
 	c := s.legacy("2025-11-25")
-	priming := eventsOf(t, c.call(7, "talk")).next().ID
-	tag := strings.TrimSuffix(priming, "1-0")
+	talk := eventsOf(t, c.call(7, "talk"))
+	tag := strings.TrimSuffix(talk.next().ID, "1-0")
+	require.Equal(t, []string{progress1, progress2}, []string{talk.data(), talk.data()})
+	require.Contains(t, talk.data(), "done")
+	talk.end()
 	for _, id := range []string{"x", "-", "0", "0-1", "1-", "-1", tag + "0-1", tag + "0-0-", tag + "0-0-x", tag + "1-0-6ETRDJDS4X", tag + "2-0", tag + "18446744073709551616-0", tag + "1-99999999999999999999"} {
 		resp := c.with("Last-Event-ID", id).get()
 		require.Equal(t, http.StatusBadRequest, resp.StatusCode, id)

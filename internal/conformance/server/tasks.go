@@ -87,7 +87,7 @@ func (*Jobs) MultiInput(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s agreed: %v", who.Name, ok.Confirm), err
 }
 
-// TestToolWithTask greets the user, whom askFirst has asked in the request.
+// TestToolWithTask greets the user, whom askFirst may have asked in the request.
 func (*Jobs) TestToolWithTask(ctx context.Context) (string, error) {
 	who, err := nameOf(ctx)
 	return "Hello, " + who.Name + "!", err
@@ -97,10 +97,11 @@ func nameOf(ctx context.Context) (applicant, error) {
 	return mcpkit.Elicit[applicant](ctx, "What is your name?", mcpkit.Key("user_name"))
 }
 
-// askFirst is middleware that asks before the call becomes a task, which then has the answer.
+// askFirst is middleware that asks before the call becomes a task, which then has the answer. In legacy
+// versions only the method asks, since there each question goes to the client.
 func askFirst(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-		if call.Method() == protocol.MethodToolsCall && call.Name() == "test_tool_with_task" {
+		if call.Version().Modern() && call.Method() == protocol.MethodToolsCall && call.Name() == "test_tool_with_task" {
 			if _, err := nameOf(ctx); err != nil {
 				return nil, err
 			}
