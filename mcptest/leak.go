@@ -38,7 +38,7 @@ func checkLeaks(t testing.TB) {
 			if left = labelled(label); len(left) == 0 {
 				return
 			}
-			time.Sleep(wait)
+			time.Sleep(wait) //nolint:forbidigo // goroutines that end tell nobody
 		}
 		if left = labelled(label); len(left) > 0 {
 			t.Errorf("mcptest: goroutines of the test still run:\n%s", strings.Join(left, "\n"))

@@ -117,7 +117,7 @@ func logLevel(call *mcpkit.Call) protocol.LoggingLevel {
 // attend waits for the result, and forwards questions of the remote server to the caller.
 func (r *remote) attend(ctx context.Context, run *running) (json.RawMessage, error) {
 	run.attach(ctx)
-	defer run.attach(nil)
+	defer run.detach()
 	select {
 	case <-run.done:
 		return run.raw, run.err
@@ -163,18 +163,22 @@ func (r *remote) put(ctx context.Context, run *running) error {
 // maxLate limits the messages that are kept for the next request.
 const maxLate = 64
 
-// attach sets the request to which progress and log messages go; nil: they wait for the next one, since
-// nothing may be sent on a request that has ended.
+// attach sets the request to which progress and log messages go.
 func (run *running) attach(ctx context.Context) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
 	run.to = ctx
-	if ctx != nil {
-		for _, tell := range run.late {
-			tell(ctx)
-		}
-		run.late = nil
+	for _, tell := range run.late {
+		tell(ctx)
 	}
+	run.late = nil
+}
+
+// detach ends what attach began: nothing may be sent on a request that has ended.
+func (run *running) detach() {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	run.to = nil
 }
 
 // tell sends a message to the caller, at once or with the next request.

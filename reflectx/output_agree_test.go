@@ -210,7 +210,7 @@ func TestEveryOutputMatchesItsSchema(t *testing.T) {
 			}
 			text, err := jsonx.Marshal(v.Interface())
 			require.NoError(t, err, typ)
-			doc, err := schemaValue([]byte(text))
+			doc, err := schemaValue(text)
 			require.NoError(t, err)
 			require.NoError(t, compiled.Validate(doc), "%s\n%s\n%s", typ, text, schema)
 		}

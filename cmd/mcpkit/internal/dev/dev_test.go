@@ -374,7 +374,7 @@ func TestClientsStayConnectedThroughEdits(t *testing.T) {
 			b.await(t, seen, NotBuilt)
 			for _, u := range users {
 				_, err := u.c.CallTool(t.Context(), "version", nil)
-				fault, ok := err.(*client.ToolError) //nolint // the error itself
+				fault, ok := err.(*client.ToolError) // the error itself
 				require.True(t, ok, "%v", err)
 				require.Equal(t, "the program does not build:\n# example.com/shop\n./shop.go:24:40: undefined: nowhere", fault.Error()[len(`tool "version": `):], u.name)
 				require.Equal(t, before, names(t, u.c), "lists stay as they were")
