@@ -44,6 +44,7 @@ type config struct {
 	httpClient      *http.Client
 	header          http.Header
 	stderr          io.Writer
+	checkPatterns   bool
 	uncheckedOutput bool
 }
 
@@ -334,6 +335,13 @@ func Name(value string) CallOption {
 // the hint idempotent or readonly.
 func Idempotent() CallOption {
 	return callOption(func(c *callConfig) { c.idempotent = true })
+}
+
+// CheckPatterns also checks the patterns in output schemas. By default they are ignored, since they
+// are regular expressions of the server, which may cost any amount of memory and time: use
+// CheckPatterns only for servers that the program trusts.
+func CheckPatterns() DialOption {
+	return dialOption(func(c *config) error { c.checkPatterns = true; return nil })
 }
 
 // UncheckedOutput turns off the check of structured content against the tool's output schema. By

@@ -47,11 +47,12 @@ const (
 // An outputSchema checks outputs against the schema of a tool. It compiles on first use.
 type outputSchema struct {
 	raw      []byte
+	patterns bool // are checked
 	compile  sync.Once
 	compiled *jsonschema.Schema // nil if it does not compile
 	fault    error              // why it does not compile
 	longest  int                // items of its longest list
-	patterns bool               // has patterns, which are not checked
+	ignored  bool               // has patterns that are not checked
 	negating bool               // has keywords that a pattern which accepts all values can violate
 
 	mu    sync.Mutex
@@ -64,7 +65,7 @@ var errSteps = errors.New("the check takes too long")
 // step adds a stepCounter to every schema, and notes its patterns, and its lists, which are searched
 // for each value.
 func (s *outputSchema) step(_ *jsonschema.CompilerContext, schema map[string]any) (jsonschema.SchemaExt, error) {
-	s.patterns = s.patterns || schema["pattern"] != nil || schema["patternProperties"] != nil
+	s.ignored = s.ignored || !s.patterns && (schema["pattern"] != nil || schema["patternProperties"] != nil)
 	for _, keyword := range []string{"not", "if", "oneOf", "contains", "patternProperties"} {
 		s.negating = s.negating || schema[keyword] != nil
 	}
@@ -117,15 +118,17 @@ func (s *outputSchema) prepare() (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
-	c.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) { return ignoredPattern(pattern), nil })
+	if !s.patterns {
+		c.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) { return ignoredPattern(pattern), nil })
+	}
 	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: vocabulary, Compile: s.step})
 	c.AssertVocabs()
 	if err := c.AddResource(name, doc); err != nil {
 		return nil, err
 	}
 	compiled, err := c.Compile(name)
-	if err == nil && s.patterns && s.negating {
-		err = errors.New("it combines patterns with other keywords, and patterns of servers are ignored")
+	if err == nil && s.ignored && s.negating {
+		err = errors.New("it combines patterns with other keywords, and patterns of servers are ignored; see CheckPatterns")
 	}
 	return compiled, err
 }
@@ -258,9 +261,9 @@ func (c *Client) outputFaults(name string, r *protocol.CallToolResult) ([]string
 }
 
 // newOutputSchema returns the validator of a tool's output, or nil if the tool has no schema.
-func newOutputSchema(raw []byte) *outputSchema {
+func newOutputSchema(raw []byte, patterns bool) *outputSchema {
 	if raw == nil || jsonx.Kind(raw) == 'n' {
 		return nil
 	}
-	return &outputSchema{raw: raw}
+	return &outputSchema{raw: raw, patterns: patterns}
 }

@@ -13,7 +13,7 @@ func TestSchemasThatReferToEachOtherAgainAndAgainAreNotChecked(t *testing.T) {
 	for i := range 40 {
 		fmt.Fprintf(&defs, `"a%d":{"allOf":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]},`, i, i+1, i+1)
 	}
-	s := newOutputSchema([]byte(`{"$ref":"#/$defs/a0","$defs":{` + defs.String() + `"a40":{"multipleOf":2}}}`))
+	s := newOutputSchema([]byte(`{"$ref":"#/$defs/a0","$defs":{`+defs.String()+`"a40":{"multipleOf":2}}}`), false)
 	_, err := s.check([]byte(`1`))
 	require.ErrorIs(t, err, errSteps)
 }
@@ -41,7 +41,7 @@ func TestOutputsAreNotCheckedIfThatIsExpensive(t *testing.T) {
 		{"an enum", `{"items":{"enum":[` + many(200, `"v%d"`) + `]}}`, `[` + many(200, `"v%d"`) + `]`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			faults, err := newOutputSchema([]byte(test.schema)).check([]byte(test.output))
+			faults, err := newOutputSchema([]byte(test.schema), false).check([]byte(test.output))
 			if test.err == "" {
 				require.NoError(t, err)
 				require.Empty(t, faults)

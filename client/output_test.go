@@ -47,6 +47,16 @@ func TestOutputsAreCheckedAgainstTheirSchema(t *testing.T) {
 		})
 	}
 
+	t.Run("a pattern, which only CheckPatterns checks", func(t *testing.T) {
+		f := newFake(t, map[string]answer{
+			"tools/list": listed(`{"type":"object","properties":{"n":{"pattern":"^t"}}}`), "tools/call": result(bad),
+		})
+		c := dial(t, f.URL, client.CheckPatterns())
+		require.Len(t, list(t, c), 1)
+		_, err := c.CallTool(t.Context(), "x", nil)
+		require.EqualError(t, err, `client: tool "x": the output violates its schema: at "/n": 'one' does not match pattern '^t'`)
+	})
+
 	t.Run("the schema has changed", func(t *testing.T) {
 		f := newFake(t, map[string]answer{
 			"tools/list": inTurn(listed(strict), listed(`{"type":"object"}`)), "tools/call": result(bad),

@@ -196,7 +196,7 @@ func (x *toolIndex) learn(c *Client, tools []protocol.Tool) []protocol.Tool {
 	kept := tools[:0:0]
 	known := make(map[string]*knownTool, len(tools))
 	for _, t := range tools {
-		k := newKnownTool(&t)
+		k := newKnownTool(&t, c.cfg.checkPatterns)
 		known[t.Name] = k
 		if k.fault != nil && strict {
 			c.log.Warn("client: a tool was left out", "tool", clip(t.Name), "reason", k.fault)
@@ -213,8 +213,8 @@ func (x *toolIndex) learn(c *Client, tools []protocol.Tool) []protocol.Tool {
 	return kept
 }
 
-func newKnownTool(t *protocol.Tool) *knownTool {
-	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema), repeatable: t.Annotations.Repeatable()}
+func newKnownTool(t *protocol.Tool, patterns bool) *knownTool {
+	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema, patterns), repeatable: t.Annotations.Repeatable()}
 	k.headers, k.fault = paramheader.Params(t.InputSchema)
 	if t.OutputSchema != nil {
 		properties := jsonx.Member(t.OutputSchema, "properties")

@@ -28,7 +28,8 @@ const defaultPrefix = "MCPKIT_"
 // An Option changes how [Load] and [Parse] read the environment.
 type Option func(*loader)
 
-// Prefix replaces the prefix MCPKIT_ of the names of environment variables. With the prefix "", nothing is read from the environment.
+// Prefix replaces the prefix MCPKIT_ of the names of environment variables. With the prefix "", nothing
+// is read from the environment.
 func Prefix(p string) Option { return func(l *loader) { l.prefix = p } }
 
 // Environ replaces os.Environ by a list of "KEY=value".
@@ -79,7 +80,7 @@ func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 	l.decode(c, data)
 	l.variables(c)
 	if h := &c.Transport.HTTP; h.Addr != "" {
-		h.Path = cmp.Or(h.Path, defaultPath)
+		h.Path = cmp.Or(h.Path, "/mcp")
 	}
 	l.secrets(c)
 	l.unknown()

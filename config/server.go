@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -52,7 +51,7 @@ func (s *server) streamable() *streamable.Options {
 // endpoints returns the endpoints by their paths.
 func (s *server) endpoints(h transport.Handler) map[string]httpserve.Handler {
 	t := s.http
-	all := map[string]httpserve.Handler{cmp.Or(t.Path, defaultPath): streamable.NewHandler(h, s.streamable())}
+	all := map[string]httpserve.Handler{t.Path: streamable.NewHandler(h, s.streamable())}
 	if t.SSE != "" {
 		all[t.SSE] = sse.NewHandler(h, &sse.Options{
 			MaxBodyBytes: int64(t.MaxBody), MaxSessions: t.MaxSessions, SessionIdle: never(t.SessionIdle),

@@ -74,7 +74,7 @@ func (c *Config) Mounted() (path string, opts *streamable.Options, err error) {
 		}
 	}
 	s := &server{http: http, logger: c.Logger(slog.Default())}
-	return cmp.Or(http.Path, defaultPath), s.streamable(), errors.Join(faults...)
+	return http.Path, s.streamable(), errors.Join(faults...)
 }
 
 const instead = "it does not apply to a mounted server; "
@@ -87,17 +87,11 @@ func stream(framing string, maxMessage Size, shutdownTimeout time.Duration, logg
 	}
 }
 
-// Defaults of a server over HTTP, which are those of [streamable.Options].
-const (
-	defaultPath            = "/mcp"
-	defaultShutdownTimeout = 10 * time.Second
-)
-
 // web returns the server over HTTP.
 func (c *Config) web(logger *slog.Logger) (*server, error) {
 	t := &c.Transport.HTTP
 	s := &server{http: t, logger: logger, onListen: c.onListen}
-	s.timeout = cmp.Or(t.ShutdownTimeout, defaultShutdownTimeout)
+	s.timeout = cmp.Or(t.ShutdownTimeout, 10*time.Second)
 	if t.TLS.Certificate != "" {
 		s.certificate = &certificate{files: t.TLS, logger: logger}
 		if _, err := s.certificate.get(nil); err != nil {
