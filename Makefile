@@ -27,11 +27,10 @@ export GORACE := atexit_sleep_ms=0
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
-# Tests wait for each other and for timers: four packages at a time keep two cores busy.
 .PHONY: test
 test: ## vet and test the modules that users import; installs nothing
 	@command -v redis-server >/dev/null || echo "redis-server is missing: the tests of fleet/redisfleet that need it are skipped"
-	@for dir in $(PUBLIC); do (cd $$dir && echo "test $$dir" && go vet -structtag=false ./... && go test -p 4 -vet=off ./...); done
+	@for dir in $(PUBLIC); do (cd $$dir && echo "test $$dir" && go vet -structtag=false ./... && go test -vet=off ./...); done
 	@echo "mcptest/browser is skipped: make browser tests it in Chromium"
 
 # run PARTS runs targets in order, and prints the time of each.
