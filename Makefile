@@ -27,10 +27,15 @@ export GORACE := atexit_sleep_ms=0
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
+# The tests of fleets wait for timers most of the time, so the modules are tested side by side.
 .PHONY: test
 test: ## vet and test the modules that users import; installs nothing
 	@command -v redis-server >/dev/null || echo "redis-server is missing: the tests of fleet/redisfleet that need it are skipped"
-	@for dir in $(PUBLIC); do (cd $$dir && echo "test $$dir" && go vet -structtag=false ./... && go test -vet=off ./...); done
+	@for dir in $(PUBLIC); do (cd $$dir && echo "vet $$dir" && go vet -structtag=false ./...); done
+	@failed=0; pids=; \
+	for dir in $(PUBLIC); do (cd $$dir && go test -vet=off ./...) & pids+=" $$!"; done; \
+	for pid in $$pids; do wait $$pid || failed=1; done; \
+	exit $$failed
 	@echo "mcptest/browser is skipped: make browser tests it in Chromium"
 
 # run PARTS runs targets in order, and prints the time of each.
