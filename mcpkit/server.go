@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,8 +23,7 @@ import (
 type Server struct {
 	config       *config
 	descriptions reflectx.Descriptions
-	injectable   []string               // see injectable
-	generated    *generatedDescriptions // part of descriptions
+	injectable   []string // see injectable
 	state        *rounds.Sealer
 	fleet        *fleet.Fleet // nil outside of a fleet
 	warnOfRates  sync.Once    // that the tag rate counts in this replica only
@@ -78,10 +76,10 @@ func New(service any, opts ...Option) (*Server, error) {
 }
 
 func newServer(c *config) (_ *Server, err error) {
-	source := reflectx.SourceDescriptions()
-	generated := newGeneratedDescriptions(source)
-	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)
-	s := &Server{config: c, descriptions: descriptions, generated: generated, injectable: injectable(c.providers), own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
+	s := &Server{
+		config: c, descriptions: c.allDescriptions(), injectable: injectable(c.providers),
+		own: &catalog{methods: coreMethods, offersAll: c.offersAll},
+	}
 	s.catalog.Store(s.merge())
 	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err

@@ -159,8 +159,7 @@ func (s *Server) attempt(ctx context.Context) *attempt {
 	return a
 }
 
-// warnAtStart logs which packages have generated descriptions that differ from their source, and
-// which tools have names that some clients refuse.
+// warnAtStart logs which tools have names that some clients refuse.
 func (s *Server) warnAtStart() {
 	var refused []string
 	for _, t := range s.catalog.Load().tools.sorted {
@@ -170,9 +169,6 @@ func (s *Server) warnAtStart() {
 	}
 	if refused != nil {
 		s.config.logger.Warn("mcpkit: some clients refuse tools with these names; "+toolname.Advice, "tools", refused)
-	}
-	if stale := s.generated.stalePackages(); len(stale) > 0 {
-		s.config.logger.Warn("mcpkit: generated descriptions are stale; run go generate, or mcpkit gen", "packages", stale)
 	}
 }
 
