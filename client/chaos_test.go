@@ -20,8 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -154,7 +153,7 @@ func (h forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // result or an error; no booking runs twice; no goroutine or file descriptor is left.
 func TestTenThousandCallsInChaos(t *testing.T) {
 	calls := chaosCalls
-	if raceDetector || !longtest.All() {
+	if raceDetector || !testkit.LongTests() {
 		calls /= 10
 	}
 	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
@@ -163,7 +162,7 @@ func TestTenThousandCallsInChaos(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			inChaos(t, v, calls, seed)
-			leaktest.VerifyNone(t, others)
+			testkit.VerifyNone(t, others)
 			require.LessOrEqual(t, descriptors(t), before, "file descriptors")
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/memnet"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -329,7 +329,7 @@ func inBubbles(t *testing.T, versions []protocol.Version, run func(t *testing.T,
 						target = serveStream(t, srv, nil)
 					case "http":
 						handler := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
-						web, closeAll := memnet.Serve(&http.Server{Handler: handler})
+						web, closeAll := testkit.Serve(&http.Server{Handler: handler})
 						t.Cleanup(func() {
 							handler.Close()
 							closeAll()

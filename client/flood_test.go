@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -171,7 +171,7 @@ func TestAFloodOfNotificationsUsesLimitedMemory(t *testing.T) {
 		for _, where := range []string{"a call over HTTP", "the session over HTTP", "a stream"} {
 			t.Run(name+"/"+where, func(t *testing.T) {
 				if slices.Contains(dropped, name) {
-					longtest.Mark(t, "decodes 72 MiB of messages that the client drops or merges")
+					testkit.MarkLong(t, "decodes 72 MiB of messages that the client drops or merges")
 				}
 				synctest.Test(t, func(t *testing.T) {
 					f := &flooder{message: message, onSession: where == "the session over HTTP"}

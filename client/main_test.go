@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
@@ -34,7 +33,7 @@ func TestMain(m *testing.M) {
 	// Parallel tests also wait: for Close inside a handler, and for children to end.
 	flag.Parse()
 	_ = flag.Set("test.parallel", "4")
-	leaktest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }
 
 // beChild serves on standard input and output.
@@ -147,7 +146,7 @@ func everywhere(t *testing.T, run func(t *testing.T, dial func(t *testing.T, opt
 			if b.name == "sse" && v.Modern() {
 				continue // HTTP+SSE supports only legacy versions
 			}
-			if b.name != "stream" && (b.name == "stdio" || !longtest.All()) && v != protocol.LatestLegacy && v != protocol.Latest {
+			if b.name != "stream" && (b.name == "stdio" || !testkit.LongTests()) && v != protocol.LatestLegacy && v != protocol.Latest {
 				continue
 			}
 			t.Run(b.name+"/"+string(v), func(t *testing.T) {

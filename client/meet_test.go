@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/memnet"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -179,7 +179,7 @@ func TestSubscriptionsContinueWhenTheServerHasForgottenTheSession(t *testing.T) 
 		}
 		var now atomic.Pointer[streamable.Handler]
 		now.Store(handlers[0])
-		network, closeAll := memnet.Serve(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.Load().ServeHTTP(w, r) })})
+		network, closeAll := testkit.Serve(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.Load().ServeHTTP(w, r) })})
 		c, err := client.Dial(t.Context(), "http://mcp.example", client.HTTPClient(network), client.Version(protocol.V20251125))
 		require.NoError(t, err)
 		s, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})

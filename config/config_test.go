@@ -22,7 +22,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/config"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv("CONFIG_TEST_SERVE"); text != "" {
 		serveStdio(text)
 	}
-	leaktest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }
 
 var none = config.Environ(nil)

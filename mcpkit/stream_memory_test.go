@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
@@ -65,7 +65,7 @@ func TestServeLake(t *testing.T) {
 // A resource that is an io.Reader is sent while it is read. For a GiB, which is 1.33 GiB as base64,
 // the peak of the server's memory stays below 64 MiB, and so does its heap.
 func TestLargeResourcesNeedLittleMemory(t *testing.T) {
-	longtest.Mark(t, "takes some seconds of two processors")
+	testkit.MarkLong(t, "takes some seconds of two processors")
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("the peak is read from /proc")
 	}

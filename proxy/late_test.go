@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/memnet"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/proxy"
@@ -133,7 +133,7 @@ func TestUpdatesAreForwardedAfterAnOutage(t *testing.T) {
 			handler := streamable.NewHandler(far, nil)
 			var down atomic.Bool
 			var conns sync.Map
-			network, closeAll := memnet.Serve(&http.Server{
+			network, closeAll := testkit.Serve(&http.Server{
 				Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if down.Load() {
 						panic(http.ErrAbortHandler)

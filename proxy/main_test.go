@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
@@ -20,5 +20,5 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	leaktest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }

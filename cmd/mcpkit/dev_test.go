@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 // A notebook is a buffer for several goroutines.
@@ -46,7 +46,7 @@ type line struct {
 
 func TestDevServesOverStdioAndHTTP(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "builds a program")
+	testkit.MarkLong(t, "builds a program")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	dir = filepath.Join(dir, "shop")

@@ -15,7 +15,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 // program writes the files of testdata/NAME.txtar into a new module that uses this library, and
@@ -166,7 +166,7 @@ func replace(t *testing.T, file, old, new string) {
 // size of what the program sends.
 func TestGeneratedDescriptionsEqualThoseOfTheSource(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "builds programs")
+	testkit.MarkLong(t, "builds programs")
 	dir := program(t, "prog")
 	beside := built(t, dir)
 	source := descriptions(t, beside)
@@ -243,7 +243,7 @@ const listTools = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_met
 
 func TestStaleFilesAreReported(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "loads packages")
+	testkit.MarkLong(t, "loads packages")
 	dir := outlined(t, "prog")
 	check := func() error {
 		_, err := generator{check: true}.in(t, dir, ".")
@@ -289,7 +289,7 @@ func TestStaleFilesAreReported(t *testing.T) {
 
 func TestGenReportsMissingServices(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "loads packages")
+	testkit.MarkLong(t, "loads packages")
 	dir := outlined(t, "prog")
 	_, err := generator{}.in(t, dir, "./wares")
 	require.EqualError(t, err, "./wares has no service: no struct with an annotation block or an Info field, and none that is passed to mcpkit; name one with --type")

@@ -10,13 +10,13 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/scaffold"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 // A new module compiles and passes its tests, and vet and gen find nothing.
 func TestNewModulesWork(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "builds a program")
+	testkit.MarkLong(t, "builds a program")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	dir = filepath.Join(dir, "my shop")

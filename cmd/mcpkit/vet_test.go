@@ -13,7 +13,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 // vetted runs vet on the packages and returns the faults and costs.
@@ -34,7 +34,7 @@ var position = regexp.MustCompile(`^[\w/\\]+\.go:\d+:\d+: `)
 // Vet reports every startup error, with the same text.
 func TestVetReportsStartupErrors(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "builds programs")
+	testkit.MarkLong(t, "builds programs")
 	dir := program(t, "faults")
 	out := ask(t, built(t, dir), "")
 	started := strings.Split(strings.TrimSpace(out), "\n")
@@ -55,7 +55,7 @@ func TestVetReportsStartupErrors(t *testing.T) {
 // The services of the example cannot start without the directory that the program gives them.
 func TestVetDoesNotStartServices(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "builds programs")
+	testkit.MarkLong(t, "builds programs")
 	found, costs, err := vetted(t, "../../examples/workstation", ".")
 	require.NoError(t, err)
 	require.Empty(t, found)
@@ -64,7 +64,7 @@ func TestVetDoesNotStartServices(t *testing.T) {
 
 func TestVetReportsMistakesBeyondStartupErrors(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "loads packages")
+	testkit.MarkLong(t, "loads packages")
 	dir := program(t, "silent")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, services.GeneratedFile), []byte("package main\n"), 0o644))
 	found, costs, err := vetted(t, dir, "./...")
@@ -84,7 +84,7 @@ func TestVetReportsMistakesBeyondStartupErrors(t *testing.T) {
 // Without a generated file, a program knows the constants of its types only from its source.
 func TestVetReportsValuesMissingInBinaries(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "loads packages")
+	testkit.MarkLong(t, "loads packages")
 	dir := program(t, "silent")
 	missing := func() (found []string) {
 		pkgs, err := services.Load(dir, []string{"."})
@@ -106,7 +106,7 @@ func TestVetReportsValuesMissingInBinaries(t *testing.T) {
 
 func TestVetReportsPackagesThatDoNotStart(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "builds a program")
+	testkit.MarkLong(t, "builds a program")
 	dir := program(t, "silent")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "noisy"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "noisy", "noisy.go"), []byte("// Package noisy ends programs.\npackage noisy\n\nfunc init() { panic(\"not today\") }\n"), 0o644))
@@ -117,7 +117,7 @@ func TestVetReportsPackagesThatDoNotStart(t *testing.T) {
 
 func TestVetCompilesSchemasByHandIfTheProgramDoes(t *testing.T) {
 	t.Parallel()
-	longtest.Mark(t, "builds programs")
+	testkit.MarkLong(t, "builds programs")
 	found, costs, err := vetted(t, program(t, "schemas"), "./...")
 	require.NoError(t, err)
 	require.Len(t, found, 1)

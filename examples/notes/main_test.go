@@ -11,14 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcptest"
 )
 
 var _ = flag.Bool("update", false, "update the responses in the transcripts")
 
-func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // The transcripts contain the messages of client and server, in one folder for each family of
 // versions.
@@ -47,7 +46,7 @@ func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
 }
 
 func TestDescriptionsAreInTheProgram(t *testing.T) {
-	longtest.Mark(t, "builds the program")
+	testkit.MarkLong(t, "builds the program")
 	program := filepath.Join(t.TempDir(), "notes")
 	here, err := os.Getwd()
 	require.NoError(t, err)

@@ -13,13 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // workplace returns a module in a git repository with two commits. A file with a secret is beside
 // the repository.
@@ -123,7 +122,7 @@ func TestRepositoriesCannotRunPrograms(t *testing.T) {
 }
 
 func TestGoTestReportsFailuresAndProgress(t *testing.T) {
-	longtest.Mark(t, "runs go test")
+	testkit.MarkLong(t, "runs go test")
 	root := workplace(t)
 	write(t, root, "sum_test.go", `package sum
 
@@ -153,7 +152,7 @@ func TestGoStaysInTheModule(t *testing.T) {
 }
 
 func TestCancellingACallKillsTheTest(t *testing.T) {
-	longtest.Mark(t, "runs go test")
+	testkit.MarkLong(t, "runs go test")
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()

@@ -13,14 +13,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
 	"github.com/mcpkit/mcpkit-go/fleet/fleettest"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
 	if asChild() || asServer() {
 		os.Exit(0)
 	}
-	leaktest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }
 
 func open(t testing.TB, path string, opts *boltfleet.Options) *fleet.Local {

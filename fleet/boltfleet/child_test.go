@@ -21,7 +21,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 // childVar makes the test binary a process that writes to a file: "kill PATH" or "full PATH".
@@ -94,7 +94,7 @@ func writeUntilKilled(path string) error {
 }
 
 func TestNothingAcknowledgedIsLostWhenTheProcessIsKilled(t *testing.T) {
-	longtest.Mark(t, "starts processes")
+	testkit.MarkLong(t, "starts processes")
 	path := filepath.Join(t.TempDir(), "fleet.db")
 	acknowledged := map[string]bool{}
 	for range 3 {
@@ -213,7 +213,7 @@ func writeUntilFull(path string) error {
 }
 
 func TestFullDisksLoseNothing(t *testing.T) {
-	longtest.Mark(t, "starts a process")
+	testkit.MarkLong(t, "starts a process")
 	cmd, out := startChild(t, "full", filepath.Join(t.TempDir(), "fleet.db"))
 	for out.Scan() {
 	}

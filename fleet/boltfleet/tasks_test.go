@@ -22,7 +22,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/fleet/boltfleet"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -237,7 +237,7 @@ func textOf(t *testing.T, d protocol.DetailedTask) string {
 //	kept  Once returned the value: always the same one.
 //	run   the method began: once for each process, and once more for each answer.
 func TestKilledInTheMiddleOfAHundredTasks(t *testing.T) {
-	longtest.Mark(t, "starts processes")
+	testkit.MarkLong(t, "starts processes")
 	const count, kills = 100, 2
 	dir := t.TempDir()
 	tools := []string{"plain", "durable", "asking", "durable"}
@@ -355,7 +355,7 @@ func readEffects(t *testing.T, dir string) (made map[int]map[string]bool, runs m
 
 // The process is killed whenever the method runs. After the third time the task fails.
 func TestATaskThatKillsItsProcessFails(t *testing.T) {
-	longtest.Mark(t, "starts processes")
+	testkit.MarkLong(t, "starts processes")
 	dir := t.TempDir()
 	var created protocol.CreateTaskResult
 	for i := range 3 {
@@ -396,7 +396,7 @@ func (s *shop) Deliver(ctx context.Context, in order) (string, error) {
 
 // No other process has the file, so nobody waits for the lease of the process that was killed, 30 s.
 func TestADurableTaskContinuesAtOnceWhenItsProcessIsStartedAgain(t *testing.T) {
-	longtest.Mark(t, "starts processes")
+	testkit.MarkLong(t, "starts processes")
 	dir := t.TempDir()
 	p := start(t, dir, holdVar+"=50")
 	var created protocol.CreateTaskResult
@@ -420,7 +420,7 @@ func TestADurableTaskContinuesAtOnceWhenItsProcessIsStartedAgain(t *testing.T) {
 
 // A user answers after the restart, and the task goes on.
 func TestQuestionsSurviveARestart(t *testing.T) {
-	longtest.Mark(t, "starts processes")
+	testkit.MarkLong(t, "starts processes")
 	dir := t.TempDir()
 	p := start(t, dir)
 	var created protocol.CreateTaskResult

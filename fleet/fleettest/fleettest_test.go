@@ -6,14 +6,14 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/fleettest"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
 	// The tests mostly wait.
 	flag.Parse()
 	_ = flag.Set("test.parallel", "16")
-	leaktest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }
 
 // Without a clock that moves, the tests wait for what expires.

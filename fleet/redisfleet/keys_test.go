@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/fleettest"
 	"github.com/mcpkit/mcpkit-go/fleet/redisfleet"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 // cluster starts three servers as a cluster and returns their addresses. Ports are those that were
@@ -50,7 +50,7 @@ func cluster(t testing.TB) []string {
 }
 
 func TestEngineInACluster(t *testing.T) {
-	longtest.Mark(t, "starts a cluster")
+	testkit.MarkLong(t, "starts a cluster")
 	addrs := cluster(t)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })

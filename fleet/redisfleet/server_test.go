@@ -18,11 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/fleet/redisfleet"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	leaktest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }
 
 // A server is a redis-server that writes each change to the disk before it answers. It listens on

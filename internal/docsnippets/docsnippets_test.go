@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the snippets of the documentation anew")
@@ -156,7 +156,7 @@ func TestRegionsAreCutOut(t *testing.T) {
 
 // Commands that a page says to copy are run, from the root of the repository, as bash reads them.
 func TestCommandsWork(t *testing.T) {
-	longtest.Mark(t, "builds programs")
+	testkit.MarkLong(t, "builds programs")
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 // tutorialStep matches a file that the reader saves, or commands that the reader runs in the module.
@@ -22,7 +22,7 @@ var tutorialStep = regexp.MustCompile("(?m)^<!-- (?:from (docs/tutorial/\\S+)|in
 // each file as the page shows it, and runs each command. Only the files go.mod and go.sum are those
 // of docs/tutorial, so that no command needs the network.
 func TestTutorialCanBeFollowed(t *testing.T) {
-	longtest.Mark(t, "builds programs")
+	testkit.MarkLong(t, "builds programs")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "tutorial.md"))
 	require.NoError(t, err)
 	clone, err := filepath.Abs(root)

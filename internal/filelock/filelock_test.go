@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/internal/filelock"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 const holdVariable = "FILELOCK_TEST_HOLD"
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		hold(name)
 		return
 	}
-	leaktest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }
 
 // hold is another process: it locks a file, says so, and ends without unlocking when its input

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
 
-	"github.com/mcpkit/mcpkit-go/internal/memnet"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -103,7 +103,7 @@ func open(t *testing.T, transport string, options []string) *link {
 	default:
 		handler = streamable.NewHandler(srv, &o.streamable)
 	}
-	network, closeAll := memnet.Serve(&http.Server{Handler: atLoopback(handler)})
+	network, closeAll := testkit.Serve(&http.Server{Handler: atLoopback(handler)})
 	if transport == "websocket" {
 		return dial(t, network, func() { handler.Close(); closeAll() })
 	}

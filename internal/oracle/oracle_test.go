@@ -19,12 +19,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
 
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "record what the server sends")
 
-func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // TestExchanges plays the client of each file and compares what the server sends. Folders are the
 // transport and the protocol version. With -update, it writes the files, and those of [rows] anew.

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/ext/apps"
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/mcptest/browser"
 )
 
 func TestMain(m *testing.M) {
-	leaktest.VerifyTestMain(m, func() { _ = os.RemoveAll(builtIn) })
+	testkit.VerifyTestMain(m, func() { _ = os.RemoveAll(builtIn) })
 }
 
 func TestBrew(t *testing.T) { testBrew(t) }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/memnet"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 )
@@ -20,7 +20,7 @@ import (
 func serveWired(t *testing.T, h transport.Handler, opts *sse.Options) *http.Client {
 	opts.Logger = quiet
 	handler := sse.NewHandler(h, opts)
-	client, closeAll := memnet.Serve(&http.Server{Handler: handler})
+	client, closeAll := testkit.Serve(&http.Server{Handler: handler})
 	t.Cleanup(func() {
 		handler.Close()
 		closeAll()
@@ -131,7 +131,7 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := make(memnet.Unread, 1)
+				h := make(testkit.Unread, 1)
 				c := serveWired(t, h, &sse.Options{WriteTimeout: test.timeout, KeepAlive: -1})
 				url, lines := begin(t, c)
 				require.Equal(t, 202, say(t, c, url, `{"jsonrpc":"2.0","id":1,"method":"block"}`))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/memnet"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 )
 
@@ -26,7 +26,7 @@ func FuzzPOST(f *testing.F) {
 	}
 	handler := sse.NewHandler(pong{}, &sse.Options{Logger: quiet, MaxBodyBytes: 1 << 16})
 	// In memory: thousands of TCP connections a second use up all ports.
-	network, closeAll := memnet.Serve(&http.Server{Handler: handler})
+	network, closeAll := testkit.Serve(&http.Server{Handler: handler})
 	f.Cleanup(func() { handler.Close(); closeAll() })
 	f.Fuzz(func(t *testing.T, body, contentType, query string) {
 		c := openOn(t, network, "http://mcp.test", nil)

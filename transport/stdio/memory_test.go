@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
@@ -165,7 +165,7 @@ func TestAPeerThatDoesNotReadCostsBoundedHeap(t *testing.T) {
 }
 
 func TestAPeerThatDoesNotReadCostsBoundedMemoryOfTheProcess(t *testing.T) {
-	longtest.Mark(t, "gives each flood a process of its own")
+	testkit.MarkLong(t, "gives each flood a process of its own")
 	if runtime.GOOS != "linux" || raceDetector {
 		t.Skip("needs /proc, and no race detector, which takes several times the memory")
 	}

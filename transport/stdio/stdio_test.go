@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		guardServer()
 		return
 	}
-	leaktest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }
 
 // echo returns the params, or the method if there are none.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/memnet"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -281,7 +281,7 @@ func TestReplyAfterTheWriteTimeoutOfTheServer(t *testing.T) {
 					return result(req, `{"done":true}`)
 				}}}, nil)
 				defer h.Close()
-				client, closeAll := memnet.Serve(&http.Server{Handler: h, ReadTimeout: timeout, WriteTimeout: timeout})
+				client, closeAll := testkit.Serve(&http.Server{Handler: h, ReadTimeout: timeout, WriteTimeout: timeout})
 				defer closeAll()
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://mcp.test", strings.NewReader(call1(7, "slow")))
 				require.NoError(t, err)

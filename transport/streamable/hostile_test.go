@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/memnet"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -137,7 +137,7 @@ func TestListenerOutlivesTheTimeoutsOfTheServer(t *testing.T) {
 		rpc := &scripted{}
 		h := NewHandler(rpc, &Options{KeepAlive: 40 * time.Second})
 		defer h.Close()
-		client, closeAll := memnet.Serve(&http.Server{Handler: h, ReadTimeout: 20 * time.Second, WriteTimeout: 20 * time.Second})
+		client, closeAll := testkit.Serve(&http.Server{Handler: h, ReadTimeout: 20 * time.Second, WriteTimeout: 20 * time.Second})
 		defer closeAll()
 		open := newRecorder()
 		h.ServeHTTP(open, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`))

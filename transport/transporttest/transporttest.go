@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -134,7 +134,7 @@ func run(t *testing.T, connect Connect, traits []Trait, within func(*testing.T, 
 				f.test(t, x)
 				x.disconnect()
 			})
-			leaktest.VerifyNone(t, before)
+			testkit.VerifyNone(t, before)
 		})
 	}
 }

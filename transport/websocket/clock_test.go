@@ -13,7 +13,7 @@ import (
 	ws "github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/memnet"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
@@ -24,7 +24,7 @@ import (
 func dialWired(t *testing.T, h transport.Handler, opts *websocket.Options, who *oauth.Principal, deaf bool) *ws.Conn {
 	opts.Logger = slog.New(slog.DiscardHandler)
 	handler := websocket.NewHandler(h, opts)
-	client, closeAll := memnet.Serve(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	client, closeAll := testkit.Serve(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r.WithContext(oauth.NewContext(r.Context(), who)))
 	})})
 	t.Cleanup(func() {
@@ -81,7 +81,7 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := make(memnet.Unread, 1)
+				h := make(testkit.Unread, 1)
 				conn := dialWired(t, h, &websocket.Options{WriteTimeout: test.timeout, KeepAlive: -1}, nil, false)
 				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
 				time.Sleep(10 * time.Millisecond)

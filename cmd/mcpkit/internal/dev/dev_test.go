@@ -19,7 +19,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/scaffold"
-	"github.com/mcpkit/mcpkit-go/internal/longtest"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -103,7 +103,7 @@ func version(v string) string { return strings.ReplaceAll(shop, "VERSION", v) }
 // newModule writes a module with the program, and returns its folder.
 func newModule(t *testing.T) string {
 	t.Helper()
-	longtest.Mark(t, "builds a program")
+	testkit.MarkLong(t, "builds a program")
 	library, err := filepath.Abs("../../../..")
 	require.NoError(t, err)
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -1,6 +1,4 @@
-// Package memnet is an in-memory network for tests of HTTP servers with testing/synctest. Its
-// connections are unbuffered: a write returns when the other end has read it.
-package memnet
+package testkit
 
 import (
 	"context"
@@ -9,7 +7,8 @@ import (
 	"sync"
 )
 
-// A Listener accepts connections in memory. Create one with [Listen].
+// A Listener accepts connections in memory, for tests of HTTP servers with testing/synctest. They
+// are unbuffered: a write returns when the other end has read it. Create one with [Listen].
 type Listener struct {
 	conns  chan net.Conn
 	closed chan struct{}

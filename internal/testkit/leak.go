@@ -1,7 +1,4 @@
-// Package leaktest wraps go.uber.org/goleak for busy machines. goleak waits less than half a second
-// for goroutines to end, which is too short for the goroutines of net/http while many packages are
-// tested at once.
-package leaktest
+package testkit
 
 import (
 	"testing"
@@ -10,7 +7,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long to wait for goroutines to end.
+// patience is how long to wait for goroutines to end. goleak itself waits less than half a second,
+// which is too short for those of net/http while many packages are tested at once.
 const patience = time.Minute
 
 // VerifyTestMain runs the tests of a package and then cleanups, and exits. It fails if goroutines

@@ -1,4 +1,4 @@
-package memnet
+package testkit
 
 import (
 	"context"
