@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -34,52 +33,46 @@ func tagReference() string {
 	var b strings.Builder
 	b.WriteString("# Which tags are there?\n\n" +
 		"<!-- Written by TestTagReference of package mcpkit: go test ./mcpkit -run TagReference -update-tags -->\n\n" +
-		"Tags set what a method becomes, and doc comments describe it. If a tag has a key that is not on\n" +
-		"this page, registration returns an error that names the nearest known key.\n")
-
-	kinds := []kind{kindTool, kindResource, kindPrompt, kindInfo}
-	for _, k := range kinds {
-		fmt.Fprintf(&b, "\n## `mcpkit.%s`\n\n", k)
-		if k == kindInfo {
-			b.WriteString("A blank field of the service: `_ mcpkit.Info` with tags.\n\n")
-		} else {
-			b.WriteString("A field of the annotation block, with the name of the method.\n\n")
-		}
-		b.WriteString("| tag | write | means |\n|---|---|---|\n")
-		for _, tag := range tagKeys {
-			if tag.kinds&k != 0 {
-				row(&b, tag.key, tag.form, tag.doc)
-			}
-		}
-	}
-	b.WriteString("\n## Tools, with extensions\n\n" +
-		"A tag of an extension that the server does not have is a startup fault. [Extensions of other\n" +
-		"parties](../howto/write-an-extension.md#tag-tools) may have more.\n\n" +
-		"| tag | write | means | extension |\n|---|---|---|---|\n")
-	for _, tag := range ownTags {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | `%s` |\n", tag.key, tag.form, tag.doc, tag.option)
-	}
-	b.WriteString("\n## `mcpkit.Skip`\n\nHides an exported method from clients. It takes no tags.\n")
-	b.WriteString("\n## Fields of input structs\n\nKeys of other libraries (`db`, `yaml` and so on) are ignored.\n\n| tag | write | means |\n|---|---|---|\n")
-	for _, f := range reflectx.FieldTags() {
-		row(&b, f.Key, f.Form, f.Doc)
-	}
-	b.WriteString("\n## Embedded fields of services\n\n| tag | write | means |\n|---|---|---|\n")
-	row(&b, "mcpkit", `mcpkit:"include"`, "Also registers the methods that the embedded field promotes, as the annotation block of its struct says unless the service's own block names them. By default they are not registered.")
-
-	b.WriteString("\n## All keys\n\n")
-	var all []string
+		"Tags set what a method becomes, and doc comments describe it. A key that is not on this page is an\n" +
+		"error at registration, which names the nearest known key.\n\n" +
+		"## Methods, and the service\n\n" +
+		"Tags of a method stand in the annotation block, on a field with the name of the method and the type\n" +
+		"`mcpkit.Tool`, `mcpkit.Resource` or `mcpkit.Prompt`. `mcpkit.Skip` hides an exported method, and takes\n" +
+		"no tags. Those of the service stand on a blank field: `_ mcpkit.Info`.\n\n" +
+		"| write | on | means |\n|---|---|---|\n")
 	for _, tag := range tagKeys {
-		all = append(all, "`"+tag.key+"`")
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", tag.form, kindNames(tag.kinds), tag.doc)
 	}
+	b.WriteString("\nThese two are for tools of servers with an extension, and errors without it. [Other\n" +
+		"extensions](../howto/write-an-extension.md#tag-tools) may have more.\n\n" +
+		"| write | extension | means |\n|---|---|---|\n")
 	for _, tag := range ownTags {
-		all = append(all, "`"+tag.key+"`")
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", tag.form, tag.option, tag.doc)
 	}
-	slices.Sort(all)
-	b.WriteString(strings.Join(all, ", ") + "\n")
+	b.WriteString("\n## Fields of inputs and results\n\nKeys of other libraries (`db`, `yaml` and so on) are ignored.\n\n| write | means |\n|---|---|\n")
+	for _, f := range reflectx.FieldTags() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Form, f.Doc)
+	}
+	b.WriteString("\n## Embedded fields of services\n\n" +
+		"The methods that an embedded field promotes are registered only if it has the tag\n" +
+		"`mcpkit:\"include\"`: as the annotation block of its struct says, unless the service's own block names\n" +
+		"them.\n")
 	return b.String()
 }
 
-func row(b *strings.Builder, key, form, doc string) {
-	fmt.Fprintf(b, "| `%s` | `%s` | %s |\n", key, form, strings.ReplaceAll(doc, "|", `\|`))
+// kindNames says which kinds take a tag.
+func kindNames(kinds kind) string {
+	switch kinds {
+	case anyMethod | kindInfo:
+		return "all"
+	case anyMethod:
+		return "all but Info"
+	}
+	var names []string
+	for _, k := range []kind{kindTool, kindResource, kindPrompt, kindInfo} {
+		if kinds&k != 0 {
+			names = append(names, k.String())
+		}
+	}
+	return strings.Join(names, ", ")
 }
