@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -83,7 +83,7 @@ func (c *Client) bind(f reflect.StructField, name string, tools map[string]*prot
 	}
 	tool, ok := tools[name]
 	if !ok {
-		return fn, fmt.Errorf("the server has no tool %q%s", name, nearest.Hint(name, slices.Sorted(maps.Keys(tools))))
+		return fn, fmt.Errorf("the server has no tool %q%s", name, naming.Hint(name, slices.Sorted(maps.Keys(tools))))
 	}
 	var in reflect.Type
 	if t.NumIn() == 2 {

@@ -19,7 +19,7 @@ import (
 	"github.com/caarlos0/env/v11"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // defaultPrefix is the prefix of the names of environment variables.
@@ -161,7 +161,7 @@ func (l *loader) wrong(e *yaml.LoadError) {
 	if parts := badType.FindStringSubmatch(why); parts != nil {
 		why = "this is not valid; want " + cmp.Or(wanted[parts[1]], "keys with values")
 	} else if strings.HasPrefix(why, "field ") {
-		why = "unknown key" + nearest.Hint(path, paths())
+		why = "unknown key" + naming.Hint(path, paths())
 	}
 	l.faultIn(l.file+":"+at, path, "%s: %s", path, why)
 }
@@ -232,7 +232,7 @@ func (l *loader) unknown() {
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
 		ours := l.prefix != "" && strings.HasPrefix(name, l.prefix) && l.env[name] != ""
 		if ours && !slices.Contains(known, name) && !l.used[name] && name != ofCommand {
-			l.faultIn("environment", name, "%s: unknown variable%s", name, nearest.Hint(name, known))
+			l.faultIn("environment", name, "%s: unknown variable%s", name, naming.Hint(name, known))
 		}
 	}
 }

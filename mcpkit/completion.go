@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -49,7 +49,7 @@ func (s *Server) completers(def *definition, fields []reflectx.Field) (map[strin
 	}
 	for param := range def.complete {
 		if !slices.Contains(names, param) {
-			fault("complete names %q, which is not a parameter%s", param, nearest.Hint(param, names))
+			fault("complete names %q, which is not a parameter%s", param, naming.Hint(param, names))
 		}
 	}
 	if faults != nil {

@@ -13,9 +13,8 @@ import (
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/internal/paramheader"
-	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -43,7 +42,7 @@ type definition struct {
 
 // define compiles the function and adds the entry to the draft.
 func (s *Server) define(d *draft, def *definition) error {
-	if err := toolname.Check(def.name); err != nil && def.kind != kindResource {
+	if err := naming.Check(def.name); err != nil && def.kind != kindResource {
 		return at(def.site, err)
 	}
 	switch def.kind {
@@ -351,7 +350,7 @@ func knownArguments(call *Call, known []protocol.PromptArgument) error {
 			for i, a := range known {
 				names[i] = a.Name
 			}
-			return invalidParams("prompt %q has no argument %q%s", call.name, v.name, nearest.Hint(v.name, names))
+			return invalidParams("prompt %q has no argument %q%s", call.name, v.name, naming.Hint(v.name, names))
 		}
 	}
 	return nil
@@ -454,7 +453,7 @@ func sameNames(def *definition, vars []string, fields []reflectx.Field) error {
 	for _, f := range fields {
 		if !slices.Contains(vars, f.Name) {
 			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(
-				"parameter %q is not a variable of uri %q%s", f.Name, def.uri, nearest.Hint(f.Name, vars))})
+				"parameter %q is not a variable of uri %q%s", f.Name, def.uri, naming.Hint(f.Name, vars))})
 		}
 	}
 	for _, v := range vars {

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -144,7 +144,7 @@ func (call *Call) nearMethod() string {
 		}
 	}
 	slices.Sort(known)
-	return nearest.Hint(call.req.Method, known)
+	return naming.Hint(call.req.Method, known)
 }
 
 // capabilities returns the capabilities of the features and extensions that the catalog has.

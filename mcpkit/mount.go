@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mcpkit/mcpkit-go/internal/toolname"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -86,7 +86,7 @@ func (m *mount) check(opts []MountOption) error {
 		return m.fault("the server to mount is nil")
 	}
 	if m.prefix != "" {
-		if err := toolname.Check(m.prefix); err != nil {
+		if err := naming.Check(m.prefix); err != nil {
 			return m.fault("prefix: %v", err)
 		}
 	}
@@ -192,7 +192,7 @@ func addMounted[T item](
 			it = wrap(inner)
 		}
 		m.entries[inner] = it
-		if err := toolname.Check(it.base().key); err != nil && it.base().key != inner.base().key {
+		if err := naming.Check(it.base().key); err != nil && it.base().key != inner.base().key {
 			c.leftOut[fmt.Sprintf("%s %q, %s: %v", what, it.base().key, it.base().site, err)] = true
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/toolname"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -41,7 +41,7 @@ func (s *Server) addRaw(what, name string, h rawFunc, build func(d *draft, e ent
 func (s *Server) addRawTool(d *draft, t *tool, h rawFunc) error {
 	input, inErr := s.handSchema("input", t.def.InputSchema)
 	output, outErr := s.handSchema("output", t.def.OutputSchema)
-	if err := joinFaults(at(t.site, toolname.Check(t.def.Name)), at(t.site, inErr), at(t.site, outErr)); err != nil {
+	if err := joinFaults(at(t.site, naming.Check(t.def.Name)), at(t.site, inErr), at(t.site, outErr)); err != nil {
 		return err
 	}
 	validate := refuseArguments
@@ -99,7 +99,7 @@ func (s *Server) AddTool(def protocol.Tool, h func(ctx context.Context, call *Ca
 // and returns what a prompt method may return.
 func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call *Call) (any, error)) error {
 	return s.addRaw("prompt", def.Name, h, func(d *draft, e entry) error {
-		if err := toolname.Check(def.Name); err != nil {
+		if err := naming.Check(def.Name); err != nil {
 			return err
 		}
 		s.addPrompt(d, &prompt{entry: e, def: def}, dynamicOutputs(promptResult), func(ctx context.Context, call *Call) ([]reflect.Value, error) {

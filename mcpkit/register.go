@@ -13,10 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
-	"github.com/mcpkit/mcpkit-go/internal/toolname"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
-	"github.com/mcpkit/mcpkit-go/internal/wellknown"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -112,7 +110,7 @@ func (r *registrar) addAll() {
 // read takes over the methods and reads the annotation block.
 func (r *registrar) read(methods []reflectx.Method) error {
 	if r.reg.prefix != "" {
-		if err := toolname.Check(r.reg.prefix); err != nil {
+		if err := naming.Check(r.reg.prefix); err != nil {
 			return &reflectx.Error{Site: r.name, Msg: "prefix: " + err.Error()}
 		}
 	}
@@ -203,7 +201,7 @@ func (r *registrar) readBlock(block reflect.Type, path []string) {
 		a, faults := parseAnnotation(k, f.Tag, r.server.toolTags, r.server.config.anyTags)
 		r.fault(site, faults...)
 		if !exists {
-			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.name, f.Name, nearest.Hint(f.Name, slices.Sorted(maps.Keys(r.methods)))))
+			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.name, f.Name, naming.Hint(f.Name, slices.Sorted(maps.Keys(r.methods)))))
 			continue
 		}
 		if r.block[f.Name] != nil {
@@ -221,7 +219,7 @@ func (r *registrar) completers() []string {
 	var names []string
 	add := func(method string, able func() []string) {
 		if _, ok := r.methods[method]; !ok { // the name is misspelt, not the method
-			method = nearest.Of(method, able())
+			method = naming.Nearest(method, able())
 		}
 		if r.block[method] == nil {
 			names = append(names, method)
@@ -250,7 +248,7 @@ func (r *registrar) completer(method string) (fn reflect.Value, hint string) {
 	if m, ok := r.methods[method]; ok {
 		return m.Func, ""
 	}
-	return fn, nearest.Hint(method, r.ableToComplete())
+	return fn, naming.Hint(method, r.ableToComplete())
 }
 
 // ableToComplete returns the methods with the signature of a completer.
@@ -273,7 +271,7 @@ func (r *registrar) ableToDescribe() []string {
 func (r *registrar) inputSchema(method string) (schema json.RawMessage, err error) {
 	m, ok := r.methods[method]
 	if !ok {
-		return nil, fmt.Errorf("tag input: %s has no exported method %q%s", r.name, method, nearest.Hint(method, r.ableToDescribe()))
+		return nil, fmt.Errorf("tag input: %s has no exported method %q%s", r.name, method, naming.Hint(method, r.ableToDescribe()))
 	}
 	describe, ok := m.Func.Interface().(func() string)
 	if !ok {
@@ -310,13 +308,13 @@ func completeTags(t reflect.Type, above ...reflect.Type) (methods []string) {
 // checkWellKnown refuses methods that have a well-known name but another signature: leaving them
 // out silently would surprise.
 func (r *registrar) checkWellKnown(completers []string) {
-	for _, name := range wellknown.Methods {
+	for _, name := range naming.GoMethods {
 		m, ok := r.methods[name]
 		if _, mentioned := r.block[name]; !ok || mentioned || m.Promoted && !r.included(m) || slices.Contains(completers, name) {
 			continue
 		}
 		life := name == "Start" || name == "Close"
-		known, got := wellknown.Signatures[name], m.Func.Type().String()
+		known, got := naming.GoSignatures[name], m.Func.Type().String()
 		switch {
 		case slices.Contains(known.Forms, got), r.reg.optIn && !life:
 		case life:
@@ -356,7 +354,7 @@ func (r *registrar) names() []string {
 		case mentioned && a.kind == kindSkip:
 		case mentioned:
 			names = append(names, name)
-		case r.reg.optIn, slices.Contains(wellknown.Methods, name), m.Promoted && !r.included(m):
+		case r.reg.optIn, slices.Contains(naming.GoMethods, name), m.Promoted && !r.included(m):
 		default:
 			names = append(names, name)
 		}

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/toolname"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // lifecycle starts services before the first call and closes them after the last.
@@ -163,12 +163,12 @@ func (s *Server) attempt(ctx context.Context) *attempt {
 func (s *Server) warnAtStart() {
 	var refused []string
 	for _, t := range s.catalog.Load().tools.sorted {
-		if !toolname.Portable(t.key) {
+		if !naming.Portable(t.key) {
 			refused = append(refused, t.key)
 		}
 	}
 	if refused != nil {
-		s.config.logger.Warn("mcpkit: some clients refuse tools with these names; "+toolname.Advice, "tools", refused)
+		s.config.logger.Warn("mcpkit: some clients refuse tools with these names; "+naming.Advice, "tools", refused)
 	}
 }
 

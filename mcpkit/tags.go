@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
-	"github.com/mcpkit/mcpkit-go/internal/toolname"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -173,14 +172,14 @@ func parseAnnotation(k kind, tag reflect.StructTag, extended []string, anyTags b
 		i := slices.IndexFunc(tagKeys, func(t tagKey) bool { return t.key == key })
 		own := slices.IndexFunc(ownTags, func(t ownTag) bool { return t.key == key })
 		switch {
-		case k == kindTool && (slices.Contains(extended, key) || anyTags && i < 0 && (own >= 0 || nearest.Of(key, known) == "")):
+		case k == kindTool && (slices.Contains(extended, key) || anyTags && i < 0 && (own >= 0 || naming.Nearest(key, known) == "")):
 			a.extended[key] = value
 		case slices.Contains(extended, key):
 			faults = append(faults, fmt.Sprintf("tag %q means nothing for %s; it is for tools", key, k.article()))
 		case own >= 0:
 			faults = append(faults, fmt.Sprintf("tag %q belongs to an extension that the server does not have; add %s to the options of New", key, ownTags[own].option))
 		case i < 0:
-			faults = append(faults, fmt.Sprintf("unknown tag %q%s; known are %s", key, nearest.Hint(key, known), strings.Join(known, ", ")))
+			faults = append(faults, fmt.Sprintf("unknown tag %q%s; known are %s", key, naming.Hint(key, known), strings.Join(known, ", ")))
 		case key == "complete" && k == kindTool:
 			faults = append(faults, fmt.Sprintf("tag %q means nothing for %s; %s", key, k.article(), noCompletionForTools))
 			_ = setComplete(a, value) // the methods that it names are not tools, so their signatures are not faults too
@@ -240,7 +239,7 @@ func words(v string) []string {
 }
 
 func setName(a *annotation, v string) error {
-	if err := toolname.Check(v); err != nil {
+	if err := naming.Check(v); err != nil {
 		return err
 	}
 	a.name = v
@@ -329,13 +328,13 @@ func setHint(h *protocol.ToolAnnotations, word string) error {
 	case "closed-world":
 		return say(&h.OpenWorldHint, false, "open-world")
 	}
-	return fmt.Errorf("unknown hint %q%s; known are %s", word, nearest.Hint(word, hintWords), strings.Join(hintWords, ", "))
+	return fmt.Errorf("unknown hint %q%s; known are %s", word, naming.Hint(word, hintWords), strings.Join(hintWords, ", "))
 }
 
 func setAudience(a *annotation, v string) error {
 	for _, word := range words(v) {
 		if word != "user" && word != "assistant" {
-			return fmt.Errorf("unknown audience %q%s; known are user, assistant", word, nearest.Hint(word, []string{"user", "assistant"}))
+			return fmt.Errorf("unknown audience %q%s; known are user, assistant", word, naming.Hint(word, []string{"user", "assistant"}))
 		}
 		a.audience = append(a.audience, protocol.Role(word))
 	}

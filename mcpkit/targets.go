@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -231,5 +231,5 @@ func (l list[T]) hint(call *Call) string {
 			known = append(known, e.key)
 		}
 	}
-	return nearest.Hint(call.name, known)
+	return naming.Hint(call.name, known)
 }

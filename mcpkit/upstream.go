@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/internal/paramheader"
-	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -78,7 +78,7 @@ func (u *Upstream) tool(raw json.RawMessage) (*tool, error) {
 	}
 	t.entry = u.entry(t.def.Name)
 	t.completion = nil
-	err := toolname.Check(t.def.Name)
+	err := naming.Check(t.def.Name)
 	if err == nil {
 		t.headers, err = paramheader.Params(t.def.InputSchema)
 	}
@@ -94,7 +94,7 @@ func (u *Upstream) prompt(raw json.RawMessage) (*prompt, error) {
 	}
 	p.entry = u.entry(p.def.Name)
 	p.setPromptWire()
-	return p, toolname.Check(p.key)
+	return p, naming.Check(p.key)
 }
 
 func (u *Upstream) resource(raw json.RawMessage) (*resource, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // A FieldTag is a tag key for fields.
@@ -66,7 +66,7 @@ func (c *compiler) tagKeys(tag reflect.StructTag) {
 		if slices.ContainsFunc(fieldTags, func(t FieldTag) bool { return t.Key == key }) || slices.Contains(otherTags, key) {
 			continue
 		}
-		if k := nearest.Of(key, tagWords); k != "" {
+		if k := naming.Nearest(key, tagWords); k != "" {
 			c.errorf("unknown tag key %q; did you mean %q?", key, k)
 		}
 	}
@@ -185,7 +185,7 @@ func (c *compiler) jsonTag(m *member, options string, comma bool) {
 
 // hintOr returns "; did you mean ...?" or else "; " and otherwise.
 func hintOr(word string, known []string, otherwise string) string {
-	return cmp.Or(nearest.Hint(word, known), "; "+otherwise)
+	return cmp.Or(naming.Hint(word, known), "; "+otherwise)
 }
 
 // schemaWords are the keys of a jsonschema tag that are supported, with the keyword that each sets.

@@ -15,7 +15,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // An ArgumentError lists everything that is wrong with the arguments of one call. It is meant for
@@ -149,7 +149,7 @@ func unknownHint(name string, known []string) string {
 	if len(known) > limit {
 		quoted = append(quoted, "…")
 	}
-	if k := nearest.Of(name, known); k != "" {
+	if k := naming.Nearest(name, known); k != "" {
 		return "did you mean " + quoteJSON(k) + "?"
 	}
 	return "known: " + cmp.Or(strings.Join(quoted, ", "), "none")

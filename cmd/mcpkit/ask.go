@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
@@ -52,7 +52,7 @@ func (a *answers) unused() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(a.given)) {
 		if !slices.Contains(a.asked, name) {
-			all = append(all, fmt.Sprintf("the server did not ask for %q, so --answer was not used%s", name, nearest.Hint(name, a.asked)))
+			all = append(all, fmt.Sprintf("the server did not ask for %q, so --answer was not used%s", name, naming.Hint(name, a.asked)))
 		}
 	}
 	return all

@@ -18,7 +18,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/hosts"
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // placement holds the flags of the command install.
@@ -45,7 +45,7 @@ func hostNames() []string {
 func (p *placement) locate(name string) (*hosts.Host, error) {
 	h := hosts.Find(name)
 	if h == nil {
-		return nil, fmt.Errorf("%q is not a known host%s; write one of %s", name, nearest.Hint(name, hostNames()), strings.Join(hostNames(), ", "))
+		return nil, fmt.Errorf("%q is not a known host%s; write one of %s", name, naming.Hint(name, hostNames()), strings.Join(hostNames(), ", "))
 	}
 	return h, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
-	"github.com/mcpkit/mcpkit-go/internal/toolname"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 const vetHelp = `Reports the startup errors of the services of the packages (default: the
@@ -75,7 +75,7 @@ func (c *checker) run(ctx context.Context, patterns []string) error {
 	for _, cost := range costs {
 		fmt.Fprintln(c.stdout, costLine(cost))
 		for _, name := range cost.Refused {
-			fmt.Fprintf(c.stdout, "%s: warning: some clients refuse the tool name %q; %s\n", cost.Service, name, toolname.Advice)
+			fmt.Fprintf(c.stdout, "%s: warning: some clients refuse the tool name %q; %s\n", cost.Service, name, naming.Advice)
 		}
 	}
 	return errors.Join(faults...)

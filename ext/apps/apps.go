@@ -35,7 +35,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -188,7 +188,7 @@ func (p *Page) check() error {
 	}
 	for _, name := range p.Permissions {
 		if !slices.Contains(permissions, name) {
-			return fmt.Errorf("unknown permission %q%s; known are %s", name, nearest.Hint(name, permissions), strings.Join(permissions, ", "))
+			return fmt.Errorf("unknown permission %q%s; known are %s", name, naming.Hint(name, permissions), strings.Join(permissions, ", "))
 		}
 	}
 	for _, origin := range slices.Concat(p.CSP.Connect, p.CSP.Resources, p.CSP.Frames, p.CSP.BaseURIs) {
@@ -283,7 +283,7 @@ func (a *app) tool(t *mcpkit.ToolEntry, _ protocol.Version) error {
 	p := a.pages[ui.ResourceURI]
 	if p == nil {
 		known := slices.Sorted(maps.Keys(a.pages))
-		return fmt.Errorf("tag app: there is no page %q%s; known are %s", ui.ResourceURI, nearest.Hint(ui.ResourceURI, known), strings.Join(known, ", "))
+		return fmt.Errorf("tag app: there is no page %q%s; known are %s", ui.ResourceURI, naming.Hint(ui.ResourceURI, known), strings.Join(known, ", "))
 	}
 	if !a.made {
 		p.tools = append(p.tools, tiedTool{t.Site, t.Scopes, t.Hidden})

@@ -35,12 +35,10 @@ var mayImport = map[string][]string{
 	"internal/admission":   {"oauth"},
 	"internal/httpserve":   {"internal/admission", "internal/conn", "transport", "oauth"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
-	"internal/nearest":     {},
-	"internal/wellknown":   {},
+	"internal/naming":      {},
 	"internal/limits":      {"internal/expiring", "golang.org/x/time/rate"},
 	"internal/expiring":    {},
 	"internal/sse":         {},
-	"internal/toolname":    {},
 	"internal/uritemplate": {},
 	"protocol/jsonrpc":     {"internal/jsonx"},
 	"oauth":                {}, // who is asking; what speaks HTTP lies in the packages below it
@@ -49,7 +47,7 @@ var mayImport = map[string][]string{
 	"protocol":             {"protocol/jsonrpc", "internal/jsonx"},
 	"internal/paramheader": {"internal/jsonx", "protocol"},
 	"internal/conn":        {"transport", "protocol/jsonrpc", "protocol"},
-	"reflectx": {"internal/jsonx", "internal/nearest", "internal/uritemplate",
+	"reflectx": {"internal/jsonx", "internal/naming", "internal/uritemplate",
 		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10",
 		"golang.org/x/mod/modfile"}, // to find the source of packages
 	"reflectx/rawschema": {"internal/jsonx", "reflectx", "github.com/santhosh-tekuri/jsonschema/v6",
@@ -79,10 +77,10 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/rounds": {"internal/jsonx", "protocol/jsonrpc", "protocol"},
 	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
 	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
-		"internal/jsonx", "internal/expiring", "internal/limits", "internal/nearest", "internal/paramheader", "internal/wellknown", "internal/toolname", "internal/uritemplate",
+		"internal/jsonx", "internal/expiring", "internal/limits", "internal/naming", "internal/paramheader", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
-	"client": {"transport", "internal/conn", "internal/paramheader", "transport/inmem", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/sse", "internal/jsonx", "internal/nearest",
+	"client": {"transport", "internal/conn", "internal/paramheader", "transport/inmem", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/sse", "internal/jsonx", "internal/naming",
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.
@@ -92,10 +90,10 @@ var mayImport = map[string][]string{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"transport/echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "protocol/jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
-	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth/resource", "internal/httpserve", "internal/nearest",
+	"config": {"fleet", "mcpkit", "middleware", "middleware/healthz", "oauth/resource", "internal/httpserve", "internal/naming",
 		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"github.com/caarlos0/env/v11", "github.com/go-playground/validator/v10", "go.yaml.in/yaml/v4", "golang.org/x/net/netutil"},
-	"ext/apps":                    {"mcpkit", "protocol", "internal/jsonx", "internal/nearest"},
+	"ext/apps":                    {"mcpkit", "protocol", "internal/jsonx", "internal/naming"},
 	"fleet/internal/ordered":      {},
 	"ext/skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"ext/skills":                  {"mcpkit", "ext/skills/internal/skillmd", "protocol", "protocol/jsonrpc", "internal/jsonx"},

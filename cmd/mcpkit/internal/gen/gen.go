@@ -16,7 +16,7 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
-	"github.com/mcpkit/mcpkit-go/internal/wellknown"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -105,7 +105,7 @@ func (f *file) use(path, name string) string {
 // registrations returns the calls of RegisterDescriptions, one for each package.
 func (f *file) registrations(mcpkit string) string {
 	var b strings.Builder
-	reached := f.pkg.Reach(wellknown.Methods)
+	reached := f.pkg.Reach(naming.GoMethods)
 	for _, path := range slices.Sorted(maps.Keys(reached.Types)) {
 		descriptions := Descriptions(f.pkg, path, reached.Types[path])
 		if len(descriptions) == 0 {
@@ -173,7 +173,7 @@ func (f *file) signatures() string {
 			continue // no type arguments to write
 		}
 		name := s.Type.Obj().Name()
-		for _, m := range s.Registered(wellknown.Methods) {
+		for _, m := range s.Registered(naming.GoMethods) {
 			sig := m.Func.Signature()
 			if !f.canWrite(sig, map[types.Type]bool{}) {
 				fmt.Fprintf(&b, "_ = (*%s).%s\n", name, m.Func.Name())

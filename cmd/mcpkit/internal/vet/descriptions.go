@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
-	"github.com/mcpkit/mcpkit-go/internal/wellknown"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // sourceDescriptions has the doc comments of the types whose descriptions clients can see.
@@ -19,7 +19,7 @@ type sourceDescriptions struct {
 }
 
 func newSourceDescriptions(p *services.Package) *sourceDescriptions {
-	return &sourceDescriptions{pkg: p, reached: p.Reach(wellknown.Methods), read: map[string]map[string]string{}}
+	return &sourceDescriptions{pkg: p, reached: p.Reach(naming.GoMethods), read: map[string]map[string]string{}}
 }
 
 // text returns the doc comment of the type, or of its member if member is not "".

@@ -14,7 +14,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
-	"github.com/mcpkit/mcpkit-go/internal/toolname"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // startFile is the file that Start adds to a package with -overlay; it is not written to disk. Its
@@ -64,7 +64,7 @@ func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, 
 		}
 		cost := Cost{Service: p.Path + "." + s.Type.Obj().Name(), Tools: len(tools), Bytes: len(started[i].Tools)}
 		for _, tool := range tools {
-			if !toolname.Portable(tool.Name) {
+			if !naming.Portable(tool.Name) {
 				cost.Refused = append(cost.Refused, tool.Name)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
-	"github.com/mcpkit/mcpkit-go/internal/wellknown"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // A Diagnostic is one mistake.
@@ -95,7 +95,7 @@ func (v *checker) service(s *services.Service) {
 		return // only the program knows its type arguments
 	}
 	completers := s.Completers()
-	for _, m := range s.Registered(wellknown.Methods) {
+	for _, m := range s.Registered(naming.GoMethods) {
 		if m.Marker == "" && (s.OptIn || slices.Contains(completers, m.Func.Name())) {
 			continue
 		}

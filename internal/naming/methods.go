@@ -1,19 +1,17 @@
-// Package wellknown has the methods of services that are not for clients. Package mcpkit finds them
-// by reflection, and the tools that read source code by name.
-package wellknown
+package naming
 
 import (
 	"maps"
 	"slices"
 )
 
-// Methods are the names that mean something to Go programs. Such methods are not for clients unless
+// GoMethods are the names that mean something to Go programs. Such methods are not for clients unless
 // the annotation block lists them.
-var Methods = slices.Sorted(maps.Keys(Signatures))
+var GoMethods = slices.Sorted(maps.Keys(GoSignatures))
 
-// Signatures are the well-known signatures of Methods, as reflect writes them. A method with such a
+// GoSignatures are the well-known signatures of GoMethods, as reflect writes them. A method with such a
 // name and another signature is a mistake, unless the annotation block lists it.
-var Signatures = map[string]Signature{
+var GoSignatures = map[string]Signature{
 	"Start":           {"the service's own method to start it", []string{"func(context.Context) error"}},
 	"Close":           {"the service's own method to close it", []string{"func() error"}},
 	"Shutdown":        {"a method that ends Go servers", []string{"func(context.Context) error", "func() error", "func()"}},

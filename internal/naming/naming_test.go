@@ -1,12 +1,10 @@
-package toolname_test
+package naming
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/mcpkit/mcpkit-go/internal/toolname"
 )
 
 func TestNames(t *testing.T) {
@@ -35,12 +33,33 @@ func TestNames(t *testing.T) {
 		"a\u200bb":               {err: `name "a\u200bb" contains '\u200b'; blanks and control characters are not allowed`},
 		"a\xff":                  {err: `name "a\xff" is not valid UTF-8`},
 	} {
-		err := toolname.Check(name)
+		err := Check(name)
 		if want.err != "" {
 			require.EqualError(t, err, want.err)
 			continue
 		}
 		require.NoError(t, err, name)
-		require.Equal(t, want.portable, toolname.Portable(name), name)
+		require.Equal(t, want.portable, Portable(name), name)
 	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"required", "readonly", "open-world", "min", "max", "limit"}
+	for _, test := range []struct{ word, want string }{
+		{"requird", "required"},
+		{"Required", "required"},
+		{"openworld", "open-world"},
+		{"raedonly", "readonly"},
+		{"limti", "limit"},
+		{"mn", "min"},
+		{"banana", ""},
+		{"", ""},
+	} {
+		require.Equal(t, test.want, Nearest(test.word, known), "nearest to %q", test.word)
+	}
+}
+
+func TestHintIsEmptyWithoutASimilarWord(t *testing.T) {
+	require.Equal(t, `; did you mean "limit"?`, Hint("limits", []string{"limit"}))
+	require.Empty(t, Hint("zebra", []string{"limit"}))
 }

@@ -1,6 +1,6 @@
-// Package toolname holds the rules for the names of tools and prompts, which package mcpkit
-// enforces and mcpkit vet reports.
-package toolname
+// Package naming has what mcpkit knows about names: which ones tools and prompts may have, which
+// methods mean something to Go programs, and which known word a misspelt one stands for.
+package naming
 
 import (
 	"fmt"

@@ -1,14 +1,13 @@
-// Package nearest suggests the known word for a misspelt one.
-package nearest
+package naming
 
 import "strings"
 
 // maxWord limits the words that are compared, in bytes.
 const maxWord = 256
 
-// Of returns the word of known that is closest to word, or "" if more than a third of the letters
+// Nearest returns the word of known that is closest to word, or "" if more than a third of the letters
 // differ from each. Case, '-' and '_' do not count.
-func Of(word string, known []string) string {
+func Nearest(word string, known []string) string {
 	if len(word) > maxWord {
 		return ""
 	}
@@ -18,7 +17,7 @@ func Of(word string, known []string) string {
 		bestDistance = 2
 	}
 	for _, k := range known {
-		if d := distance(w, fold(k), bestDistance); d < bestDistance {
+		if d := distance(w, fold(k)); d < bestDistance {
 			best, bestDistance = k, d
 		}
 	}
@@ -27,7 +26,7 @@ func Of(word string, known []string) string {
 
 // Hint returns `; did you mean "x"?` for the nearest word, or "".
 func Hint(word string, known []string) string {
-	if k := Of(word, known); k != "" {
+	if k := Nearest(word, known); k != "" {
 		return `; did you mean "` + k + `"?`
 	}
 	return ""
@@ -39,12 +38,8 @@ func fold(s string) []rune {
 	return []rune(separators.Replace(strings.ToLower(s)))
 }
 
-// distance returns the edit distance of a and b with adjacent swaps (optimal string alignment), at
-// most limit.
-func distance(a, b []rune, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
+// distance returns the edit distance of a and b with adjacent swaps (optimal string alignment).
+func distance(a, b []rune) int {
 	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
