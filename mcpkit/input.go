@@ -172,39 +172,37 @@ func (c *Call) questions() *rounds.Questions {
 // settle replaces the result of a method by input_required if it asked questions that have no
 // answer yet, even if the method has ignored the error.
 func (c *Call) settle(result Result, err error) (Result, error) {
-	warn := func() {}
-	defer func() { warn() }() // without mu, which handlers of the logger may need
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.asked == nil {
+	next, requests := c.nextRound()
+	switch {
+	case requests == nil:
 		return result, err
-	}
-	next := rounds.State{
-		Method: c.req.Method, Name: c.name, Expires: time.Now().Add(answerTime).Unix(), Round: c.asked.State.Round + 1, Begun: c.begun.UnixMilli(),
-	}
-	requests := c.asked.Pending(&next)
-	if requests == nil {
-		return result, err
-	}
-	if c.asked.State.Round >= MaxRounds {
-		if before, now, ok := c.asked.Changing(); ok {
-			warn = func() {
-				c.server.config.logger.WarnContext(c.ctx, "mcpkit: the text of a question changes from round to round, so that no answer fits it; leave out what changes, or fix it with mcpkit.Once",
-					"method", c.req.Method, "name", c.name, "before", before, "now", now)
-			}
-		}
-		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", MaxRounds)
-	}
-	if c.run != nil {
+	case next.Round > MaxRounds:
+		return nil, Errorf("the call asked questions in %d rounds, which is the most it may; "+
+			"a question whose text changes from round to round finds no answer: leave out what changes, or keep it with mcpkit.Once", MaxRounds)
+	case c.run != nil:
 		return &protocol.InputRequiredResult{InputRequests: requests}, nil // the journal has the rest
 	}
-	next.Arguments, next.Principal, next.Ref = c.argumentsDigest(), c.principalDigest(), c.refLocked()
-	sealed, err := c.server.state.Seal(&next)
+	sealed, err := c.server.state.Seal(next)
 	if err != nil {
 		return nil, err
 	}
-	warn = func() { c.server.warnOfRandomKey(c) }
+	c.server.warnOfRandomKey(c)
 	return &protocol.InputRequiredResult{InputRequests: requests, RequestState: &sealed}, nil
+}
+
+// nextRound returns the open questions and the state of the round that answers them; nil if there are
+// none.
+func (c *Call) nextRound() (*rounds.State, protocol.InputRequests) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == nil {
+		return nil, nil
+	}
+	next := &rounds.State{
+		Method: c.req.Method, Name: c.name, Arguments: c.argumentsDigest(), Principal: c.principalDigest(),
+		Expires: time.Now().Add(answerTime).Unix(), Round: c.asked.State.Round + 1, Ref: c.refLocked(), Begun: c.begun.UnixMilli(),
+	}
+	return next, c.asked.Pending(next)
 }
 
 // warnOfRandomKey logs once that only this process can continue calls that ask questions.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -168,43 +167,6 @@ func TestAskAsksAllQuestions(t *testing.T) {
 		require.Contains(t, p.result("tools/call", `{"name":"many"}`), allTrue)
 		require.Equal(t, want, got)
 	})
-}
-
-// A refHandler adds the name of the call to its records.
-type refHandler struct{ slog.Handler }
-
-func (h refHandler) Handle(ctx context.Context, r slog.Record) error {
-	if call := mcpkit.CallFrom(ctx); call != nil {
-		r.AddAttrs(slog.String("call", call.Ref()))
-	}
-	return h.Handler.Handle(ctx, r)
-}
-
-// A question whose text changes from round to round never gets an answer. The log shows both texts.
-func TestQuestionsThatChangeTheirWordsAreLogged(t *testing.T) {
-	var log strings.Builder
-	srv := newServer(t, nil, mcpkit.Logger(slog.New(refHandler{slog.NewTextHandler(&log, nil)})))
-	n := 0
-	require.NoError(t, srv.Add(mcpkit.NewTool("endless", func(ctx context.Context) (bool, error) {
-		n++
-		return mcpkit.Confirm(ctx, fmt.Sprintf("It is %d o'clock. Go on?", n))
-	})))
-	params, result := `{"name":"endless"}`, ""
-	for range 40 {
-		result = modern(t, srv).result("tools/call", params)
-		if member(t, result, "isError") == "true" {
-			break
-		}
-		var required protocol.InputRequiredResult
-		require.NoError(t, json.Unmarshal([]byte(result), &required))
-		for key := range required.InputRequests {
-			params = fmt.Sprintf(`{"name":"endless","requestState":%q,"inputResponses":{%q:{"action":"accept","content":{"confirm":true}}}}`, *required.RequestState, key)
-		}
-	}
-	require.Contains(t, result, "the call asked questions in 32 rounds, which is the most it may")
-	require.Contains(t, log.String(), "the text of a question changes from round to round, so that no answer fits it")
-	require.Contains(t, log.String(), `before="It is 32 o'clock. Go on?" now="It is 33 o'clock. Go on?"`)
-	require.Regexp(t, "name=endless .* call=.", log.String())
 }
 
 type size string

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -34,8 +33,6 @@ type State struct {
 // An Answer is bound to its question, so that no other question gets it.
 type Answer struct {
 	Question []byte          `json:"q"`
-	Text     string          `json:"t,omitempty"` // of the question, shortened; for the log
-	Round    int             `json:"r,omitempty"` // in which it was asked
 	Value    json.RawMessage `json:"v"`
 }
 
@@ -43,7 +40,6 @@ type Answer struct {
 type Waiting struct {
 	Key      string `json:"k"`
 	Question []byte `json:"q"`
-	Text     string `json:"t,omitempty"`
 }
 
 // Questions are those of one call. The zero value is that of a first round. They are not safe for
@@ -52,7 +48,6 @@ type Questions struct {
 	State   State           // of the rounds before; zero in the first
 	offered json.RawMessage // responses without a state: answers to questions that the client foresaw
 	pending []pending       // asked in this round, in this order
-	used    map[string]bool // keys of the answers that questions of this round got
 	counts  map[string]int  // how often a question without a key of its own was asked
 	reused  map[string]bool // keys of kept values that the method got
 }
@@ -115,21 +110,17 @@ func (st *State) Answer(q Waiting, value json.RawMessage) {
 	if st.Answers == nil {
 		st.Answers = map[string]Answer{}
 	}
-	st.Answers[q.Key] = Answer{q.Question, q.Text, st.Round, value}
+	st.Answers[q.Key] = Answer{q.Question, value}
 }
 
 // Ask returns the answer to a question, or nil if the client has to be asked: then the question is
 // pending. owner is who asks, and key names the question; "" names it by its content.
 func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key string) (json.RawMessage, error) {
-	q := Waiting{Key: key, Question: Digest(owner, []byte(method), params), Text: questionText(params)}
+	q := Waiting{Key: key, Question: Digest(owner, []byte(method), params)}
 	if q.Key == "" {
 		q.Key = a.nameOf(method, params)
 	}
-	if a.used == nil {
-		a.used = map[string]bool{}
-	}
 	if known, ok := a.State.Answers[q.Key]; ok && bytes.Equal(known.Question, q.Question) {
-		a.used[q.Key] = true
 		return known.Value, nil
 	}
 	if value := jsonx.Member(a.offered, q.Key); value != nil {
@@ -137,7 +128,6 @@ func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key
 			return nil, badResponse(q.Key)
 		}
 		a.State.Answer(q, value)
-		a.used[q.Key] = true
 		return value, nil
 	}
 	for _, p := range a.pending {
@@ -196,48 +186,6 @@ func (a *Questions) Pending(next *State) protocol.InputRequests {
 		requests[name], next.Waiting[name] = p.request, p.Waiting
 	}
 	return requests
-}
-
-// Changing returns the text of a pending question that was answered in the round before, and its
-// former text.
-func (a *Questions) Changing() (before, now string, ok bool) {
-	for _, p := range a.pending {
-		answer, ok := a.State.Answers[p.Key]
-		if !ok {
-			answer, ok = a.lastUnused(p.Key)
-		}
-		if ok {
-			return answer.Text, p.Text, true
-		}
-	}
-	return "", "", false
-}
-
-// lastUnused returns the last answer that no question of this round got, among the questions of the
-// same kind as key.
-func (a *Questions) lastUnused(key string) (last Answer, ok bool) {
-	kind, _, _ := strings.Cut(key, "-")
-	for other, answer := range a.State.Answers {
-		if !a.used[other] && strings.HasPrefix(other, kind+"-") && (!ok || answer.Round > last.Round) {
-			last, ok = answer, true
-		}
-	}
-	return last, ok
-}
-
-// maxQuestionText limits the text of a question that is kept for the log, in bytes.
-const maxQuestionText = 100
-
-// questionText returns the shortened text of a question; "" if it has none.
-func questionText(params json.RawMessage) string {
-	text := jsonx.String(jsonx.Member(params, "message"))
-	if text == "" {
-		text = string(jsonx.Member(params, "messages")) // of sampling
-	}
-	if len(text) > maxQuestionText {
-		text = strings.ToValidUTF8(text[:maxQuestionText], "") + "..."
-	}
-	return text
 }
 
 // short returns a short name for a kind of question.
