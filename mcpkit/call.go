@@ -466,7 +466,9 @@ func (c *Call) report(done, total float64, message string) {
 
 // Logger returns a logger that writes to the client, at the level that it asked for, and to the
 // server's own logger.
-func (c *Call) Logger() *slog.Logger { return slog.New(&clientLog{call: c}) }
+func (c *Call) Logger() *slog.Logger {
+	return slog.New(&clientLog{call: c, server: c.server.config.logger.Handler()})
+}
 
 // CloseStream ends the stream of this call while its method continues. The client resumes after
 // about retry (2025-11-25, "polling"). The error is errors.ErrUnsupported if the client cannot

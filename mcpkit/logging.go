@@ -1,8 +1,9 @@
 package mcpkit
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
@@ -63,140 +64,87 @@ func (c *Call) wants(l protocol.LoggingLevel) bool {
 // clientLog is a slog.Handler that sends records to the client of one call, and to the server's
 // logger.
 type clientLog struct {
-	call  *Call
-	scope []logScope // groups and attributes, outermost first
-	own   slog.Handler
-}
-
-// logScope is one WithGroup or WithAttrs.
-type logScope struct {
-	group string
-	attrs []slog.Attr
-}
-
-func (h *clientLog) server() slog.Handler {
-	if h.own != nil {
-		return h.own
-	}
-	return h.call.server.config.logger.Handler()
+	call   *Call
+	server slog.Handler                      // of the server's logger, with the scopes
+	scopes []func(slog.Handler) slog.Handler // groups and attributes, outermost first
 }
 
 // Enabled reports whether the client or the server's logger wants the level.
 func (h *clientLog) Enabled(ctx context.Context, l slog.Level) bool {
-	return h.call.tracers.Load() != nil || h.call.wants(protocolLevel(l)) || h.server().Enabled(ctx, l)
+	return h.call.tracers.Load() != nil || h.call.wants(protocolLevel(l)) || h.server.Enabled(ctx, l)
 }
 
 // Handle sends the record.
 func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
-	level := protocolLevel(r.Level)
 	if h.call.tracers.Load() != nil {
-		h.call.event(ctx, Event{Kind: EventLog, Name: strings.ToLower(r.Level.String()), Text: recordText(h.record(r))})
+		h.call.event(ctx, Event{Kind: EventLog, Name: strings.ToLower(r.Level.String()), Text: h.text(ctx, r)})
 	}
-	if h.call.wants(level) {
-		data, err := jsonx.Marshal(logData(h.record(r)))
-		if err != nil {
-			data = jsonx.AppendString(nil, r.Message) // the message is sent even if an attribute does not encode
-		}
-		h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.name, Data: data})
+	if level := protocolLevel(r.Level); h.call.wants(level) {
+		h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.name, Data: h.data(ctx, r)})
 	}
-	if own := h.server(); own.Enabled(ctx, r.Level) {
-		return own.Handle(ctx, r)
+	if h.server.Enabled(ctx, r.Level) {
+		return h.server.Handle(ctx, r)
 	}
 	return nil
 }
 
-// record returns r with the attributes and groups of the logger.
-func (h *clientLog) record(r slog.Record) slog.Record {
-	var attrs []slog.Attr
-	r.Attrs(func(a slog.Attr) bool {
-		attrs = append(attrs, a)
-		return true
-	})
-	for _, s := range slices.Backward(h.scope) {
-		attrs = append(slices.Clip(s.attrs), attrs...)
-		if s.group != "" {
-			attrs = []slog.Attr{{Key: s.group, Value: slog.GroupValue(attrs...)}}
-		}
+// lineOptions leave out the level, which notifications and events have, and write durations as text.
+var lineOptions = &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+	if _, ok := a.Value.Any().(slog.Level); ok && groups == nil && a.Key == slog.LevelKey {
+		return slog.Attr{}
 	}
-	whole := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
-	whole.AddAttrs(attrs...)
-	return whole
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}}
+
+// write gives the record to a handler of slog, with the scopes and without the time.
+func (h *clientLog) write(ctx context.Context, r slog.Record, to slog.Handler) {
+	r.Time = time.Time{}
+	for _, scope := range h.scopes {
+		to = scope(to)
+	}
+	_ = to.Handle(ctx, r) // a buffer takes all
 }
 
-// recordText returns a record as one line.
-func recordText(r slog.Record) string {
-	var text strings.Builder
-	text.WriteString(r.Message)
-	r.Attrs(func(a slog.Attr) bool {
-		fmt.Fprintf(&text, " %s=%v", a.Key, a.Value.Resolve())
-		return true
-	})
-	return text.String()
+// text returns the record as one line: the message, and the attributes.
+func (h *clientLog) text(ctx context.Context, r slog.Record) string {
+	var line strings.Builder
+	message := r.Message
+	r.Message = ""
+	h.write(ctx, r, slog.NewTextHandler(&line, lineOptions))
+	return message + strings.TrimSuffix(strings.TrimPrefix(line.String(), `msg=""`), "\n")
 }
 
-// logData returns a record for the client: an object with the message and the attributes, or only the
-// message.
-func logData(r slog.Record) any {
-	if r.NumAttrs() == 0 {
-		return r.Message
+// data returns the record for the client: an object with the message and the attributes, or only the
+// message if there are none. Of attributes with the same key it has the last.
+func (h *clientLog) data(ctx context.Context, r slog.Record) json.RawMessage {
+	if r.NumAttrs() == 0 && h.scopes == nil {
+		return jsonx.AppendString(nil, r.Message)
 	}
-	root := map[string]any{slog.MessageKey: r.Message}
-	r.Attrs(func(a slog.Attr) bool {
-		putAttr(root, a)
-		return true
-	})
-	return root
-}
-
-// putAttr adds an attribute by the rules of [slog.Handler]: empty attributes and groups are left
-// out, and groups without a name are inlined.
-func putAttr(m map[string]any, a slog.Attr) {
-	v := a.Value.Resolve()
-	if v.Kind() != slog.KindGroup {
-		if !a.Equal(slog.Attr{}) {
-			m[a.Key] = attrValue(v)
-		}
-		return
-	}
-	inner := m
-	if a.Key != "" {
-		var ok bool
-		if inner, ok = m[a.Key].(map[string]any); !ok {
-			inner = map[string]any{}
-		}
-	}
-	for _, one := range v.Group() {
-		putAttr(inner, one)
-	}
-	if a.Key != "" && len(inner) > 0 {
-		m[a.Key] = inner
-	}
-}
-
-func attrValue(v slog.Value) any {
-	switch v.Kind() {
-	case slog.KindDuration:
-		return v.Duration().String()
-	case slog.KindTime:
-		return v.Time().Format(time.RFC3339Nano)
-	}
-	if err, ok := v.Any().(error); ok {
-		return err.Error()
-	}
-	return v.Any()
+	var line bytes.Buffer
+	h.write(ctx, r, slog.NewJSONHandler(&line, lineOptions))
+	decoder := json.NewDecoder(&line)
+	decoder.UseNumber()
+	var object map[string]any
+	_ = decoder.Decode(&object) // the handler writes an object
+	data, _ := jsonx.Marshal(object)
+	return data
 }
 
 // WithAttrs returns a handler that adds attrs to records.
 func (h *clientLog) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &clientLog{h.call, append(slices.Clip(h.scope), logScope{attrs: attrs}), h.server().WithAttrs(attrs)}
+	return h.with(func(to slog.Handler) slog.Handler { return to.WithAttrs(attrs) })
 }
 
 // WithGroup returns a handler that puts later attributes into a group.
 func (h *clientLog) WithGroup(name string) slog.Handler {
-	if name == "" {
-		return h
-	}
-	return &clientLog{h.call, append(slices.Clip(h.scope), logScope{group: name}), h.server().WithGroup(name)}
+	return h.with(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
+}
+
+func (h *clientLog) with(scope func(slog.Handler) slog.Handler) slog.Handler {
+	return &clientLog{h.call, scope(h.server), append(slices.Clip(h.scopes), scope)}
 }
 
 // SendLog sends p to the client unchanged if the client wants its level.

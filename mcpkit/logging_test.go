@@ -2,11 +2,14 @@ package mcpkit_test
 
 import (
 	"encoding/json"
+	"io"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
 	"testing/slogtest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,4 +55,21 @@ func TestClientLogKeepsTheRulesOfSlog(t *testing.T) {
 		}
 		return record
 	})
+}
+
+func TestDataOfLogMessages(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, srv.Add(mcpkit.NewTool("log", func(call *mcpkit.Call) string {
+		log := call.Logger()
+		log.Info("plain")
+		log.With("n", 1, "took", time.Minute).WithGroup("g").Info("all", "err", io.EOF, "n", uint64(math.MaxUint64), "n", 2, "bad", func() {})
+		return ""
+	})))
+	p := legacy(t, srv, protocol.V20250618)
+	p.result("tools/call", `{"name":"log"}`)
+	sent := p.take()
+	require.Len(t, sent, 2)
+	require.JSONEq(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","logger":"log","data":"plain"}}`, sent[0])
+	require.JSONEq(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","logger":"log","data":
+		{"msg":"all","n":1,"took":"1m0s","g":{"err":"EOF","n":2,"bad":"!ERROR:json: unsupported type: func()"}}}}`, sent[1])
 }
