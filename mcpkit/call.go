@@ -68,8 +68,8 @@ type variables interface {
 }
 
 // newCall returns the call of a request that a client sent to s.
-func newCall(s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
-	c := &Call{server: s, catalog: s.catalog.Load(), req: req, peer: peer, progress: -1, begun: time.Now()}
+func newCall(ctx context.Context, s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
+	c := &Call{server: s, ctx: ctx, catalog: s.catalog.Load(), req: req, peer: peer, progress: -1, begun: time.Now()}
 	c.limit.call = c
 	return c
 }

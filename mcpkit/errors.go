@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -124,7 +125,7 @@ func (s *Server) protocolError(ctx context.Context, call *Call, err *jsonrpc.Err
 	case err == nil:
 		s.config.logger.ErrorContext(ctx, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil instead",
 			"ref", call.Ref(), "method", call.row.method, "name", call.name)
-		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref())
+		return call.internalError()
 	case len(err.Data) > 0 && !jsonx.Valid(err.Data):
 		s.config.logger.ErrorContext(ctx, "mcpkit: the data of an error is not valid JSON and is left out",
 			"ref", call.Ref(), "method", call.row.method, "name", call.name)
@@ -163,6 +164,18 @@ func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, 
 	}
 	s.config.logger.ErrorContext(ctx, "mcpkit: a call failed with an error that the caller does not see", attrs...)
 	return "internal error (ref " + ref + ")", jsonrpc.CodeInternalError
+}
+
+// panicked logs the panic of a method of a result or an error, and returns the error for the caller.
+func (s *Server) panicked(call *Call, v any) *jsonrpc.Error {
+	s.config.logger.ErrorContext(call.ctx, "mcpkit: a result or an error panicked",
+		"ref", call.Ref(), "method", call.req.Method, "name", call.name, "panic", v, "stack", string(debug.Stack()))
+	return call.internalError()
+}
+
+// internalError returns an error whose cause is in the log.
+func (c *Call) internalError() *jsonrpc.Error {
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", c.Ref())
 }
 
 func isNotFound(err error) bool {

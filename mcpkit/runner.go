@@ -287,7 +287,7 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err)
 		return out
 	}
-	call, err := s.newRun(run)
+	call, err := s.newRun(ctx, run)
 	if err != nil {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error: %v", err)
 		return out
@@ -320,7 +320,7 @@ func (out *Outcome) take(s *Server, call *Call) {
 			out.Result, out.Err = nil, resp.Error
 		}
 	}()
-	defer s.lastResort(call.ctx, call, &resp)
+	defer s.lastResort(call, &resp)
 	row := call.catalog.methods[protocol.MethodToolsCall]
 	call.row = row
 	if !row.offered(call.catalog, call.version) {
@@ -348,12 +348,12 @@ func (out *Outcome) take(s *Server, call *Call) {
 	out.Result, err = s.encode(result, call.run.Version)
 	if err != nil {
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", row.method, "name", call.name, "error", err)
-		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref())
+		out.Err = call.internalError()
 	}
 }
 
 // newRun returns the call of a run. It looks like one of 2026-07-28.
-func (s *Server) newRun(run *Run) (*Call, error) {
+func (s *Server) newRun(ctx context.Context, run *Run) (*Call, error) {
 	meta := map[string]any{protocol.MetaProtocolVersion: protocol.V20260728, protocol.MetaClientCapabilities: run.Capabilities}
 	if run.ClientInfo != nil {
 		meta[protocol.MetaClientInfo] = run.ClientInfo
@@ -369,7 +369,7 @@ func (s *Server) newRun(run *Run) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	call := newCall(s, &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: text}, runPeer{})
+	call := newCall(ctx, s, &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: text}, runPeer{})
 	call.version, call.principal, call.run = protocol.V20260728, run.Principal, run
 	state := run.Journal.clone().state
 	call.asked = &rounds.Questions{State: state}

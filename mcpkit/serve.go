@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -33,8 +32,8 @@ func versionIndex(v protocol.Version) int { return slices.Index(versions[:], v) 
 // ServeRPC answers one request, or handles one notification and returns nil. Transports call it;
 // see [transport.Handler].
 func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (resp *jsonrpc.Response) {
-	call := newCall(s, req, peer)
-	defer s.lastResort(ctx, call, &resp)
+	call := newCall(ctx, s, req, peer)
+	defer s.lastResort(call, &resp)
 	if req.IsNotification() {
 		call.notified(ctx)
 		return nil
@@ -73,12 +72,12 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 
 // lastResort answers calls that panic outside the chain, in methods of errors and results of user
 // code.
-func (s *Server) lastResort(ctx context.Context, call *Call, resp **jsonrpc.Response) {
+func (s *Server) lastResort(call *Call, resp **jsonrpc.Response) {
 	if v := recover(); v != nil {
-		s.config.logger.ErrorContext(ctx, "mcpkit: a result or an error panicked", "ref", call.Ref(), "method", call.req.Method, "panic", v, "stack", string(debug.Stack()))
+		told := s.panicked(call, v)
 		*resp = nil
 		if !call.req.IsNotification() {
-			*resp = call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref()))
+			*resp = call.refuse(told)
 		}
 	}
 }
@@ -272,7 +271,7 @@ func (s *Server) respond(call *Call, result Result, err error, resp *jsonrpc.Res
 	encoded, err := s.encode(result, call.version)
 	if err != nil {
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
-		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref()))
+		return call.refuse(call.internalError())
 	}
 	*resp = jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
 	return resp
@@ -290,14 +289,15 @@ func (call *Call) stream(result *streamed) func(out io.Writer) error {
 	})
 	return func(out io.Writer) error {
 		if !taken.CompareAndSwap(false, true) {
-			return result.broken(call, &readError{context.Canceled})
+			return call.server.brokeOff(call, context.Canceled)
 		}
 		stop()
 		defer l.release()
-		if err := result.writeTo(out, call); err != nil {
-			return result.broken(call, err)
+		w := &outlet{Writer: out}
+		if err := result.writeTo(w); err != nil && w.err == nil {
+			return call.server.brokeOff(call, err)
 		}
-		return nil
+		return w.err
 	}
 }
 
@@ -332,7 +332,7 @@ func (call *Call) notified(ctx context.Context) {
 	if row == nil || !row.notification {
 		return
 	}
-	call.row, call.ctx = row, ctx
+	call.row = row
 	if ts := call.peer.Session(); ts != nil {
 		call.session, _ = ts.State().(*session)
 	}

@@ -7,10 +7,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"unicode/utf8"
 
@@ -24,10 +22,10 @@ import (
 // streamed is the result of a resource whose contents are read while they are sent, whatever their
 // size.
 type streamed struct {
-	call      *Call
-	uri, mime string
-	contents  *bufio.Reader // its buffer has the first block
-	cache     protocol.Cache
+	call     *Call
+	mime     string
+	contents *bufio.Reader // of a timedReader; its buffer has the first block
+	cache    protocol.Cache
 }
 
 const (
@@ -42,9 +40,9 @@ const (
 // reader may use the context of the call until it is closed: when the call is over, and when its time
 // is up, since that may end a Read that blocks.
 func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (Result, error) {
-	s := &streamed{call: call, uri: call.name, mime: res.mime, contents: bufio.NewReaderSize(r, firstBlock), cache: cacheHint(res.ttl, res.private)}
+	s := &streamed{call, res.mime, bufio.NewReaderSize(timedReader{r, &call.limit}, firstBlock), cacheHint(res.ttl, res.private)}
 	if closer, ok := r.(io.Closer); ok {
-		shut := sync.OnceFunc(func() { s.closeReader(closer) })
+		shut := sync.OnceFunc(func() { call.limit.clean(func() { _ = closer.Close() }) })
 		stop := context.AfterFunc(&call.limit, shut)
 		call.OnEnd(func() { stop(); shut() })
 	}
@@ -58,7 +56,7 @@ func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (R
 	if err == nil {
 		return s, nil
 	}
-	contents := protocol.ResourceContents{URI: s.uri, MIMEType: s.mime, Blob: first}
+	contents := protocol.ResourceContents{URI: call.name, MIMEType: s.mime, Blob: first}
 	if isText(s.mime) {
 		text := validText(first)
 		contents.Text, contents.Blob = &text, nil
@@ -66,42 +64,19 @@ func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (R
 	return &protocol.ReadResourceResult{Contents: []protocol.ResourceContents{contents}, Cache: s.cache}, nil
 }
 
-// closeReader closes the reader. Its error does not matter for what was read; its panic is logged.
-func (s *streamed) closeReader(c io.Closer) {
-	defer func() {
-		if v := recover(); v != nil {
-			s.call.server.config.logger.ErrorContext(s.call.ctx, "mcpkit: closing a reader panicked",
-				"ref", s.call.Ref(), "method", s.call.row.method, "uri", s.call.name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-		}
-	}()
-	_ = c.Close()
+// A timedReader fails when the time of its call is up: what a reader says after it was closed is not
+// the end of the contents.
+type timedReader struct {
+	r     io.Reader
+	limit *timeLimit
 }
 
-// A readError is an error of the reader or the call, not of the connection.
-type readError struct{ err error }
-
-func (e *readError) Error() string { return e.err.Error() }
-func (e *readError) Unwrap() error { return e.err }
-
-// block returns what was read and is not sent: at least one character, unless it is the last block.
-// The error is a *readError.
-func (s *streamed) block() (b []byte, last bool, err error) {
-	defer func() {
-		if err != nil {
-			err = &readError{err}
-		}
-	}()
-	defer recoverAs(&err)
-	_, err = s.contents.Peek(utf8.UTFMax)
-	if ended := s.call.limit.ended(); ended != nil {
-		return nil, false, ended
+func (t timedReader) Read(b []byte) (n int, err error) {
+	n, err = t.r.Read(b)
+	if ended := t.limit.ended(); ended != nil {
+		return 0, ended
 	}
-	if err != nil && err != io.EOF {
-		return nil, false, err
-	}
-	last = err == io.EOF
-	b, err = s.contents.Peek(s.contents.Buffered())
-	return b, last, err
+	return n, err
 }
 
 // validText returns b with U+FFFD for each byte that is not UTF-8, like streamed contents.
@@ -112,21 +87,12 @@ func validText(b []byte) string {
 	return string([]rune(string(b)))
 }
 
-func (s *streamed) broken(call *Call, err error) error {
-	if failed, ok := errors.AsType[*readError](err); ok {
-		return call.server.brokeOff(call, failed.err)
-	}
-	return err
-}
-
 // brokeOff returns the error for contents that could not be read to their end, and logs it, since a
 // caller over HTTP only sees that the connection breaks.
 func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
 	defer func() {
 		if v := recover(); v != nil { // in the methods of the error
-			s.config.logger.ErrorContext(call.ctx, "mcpkit: a result or an error panicked",
-				"ref", call.Ref(), "method", call.row.method, "uri", call.name, "panic", v, "stack", string(debug.Stack()))
-			told = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref())
+			told = s.panicked(call, v)
 		}
 	}()
 	if errors.Is(err, context.Canceled) && call.ctx.Err() != nil {
@@ -147,76 +113,69 @@ func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
 }
 
-func (s *streamed) writeTo(w io.Writer, call *Call) error {
-	members, err := call.server.encode(&protocol.ReadResourceResult{Cache: s.cache}, call.version)
+// An outlet is a connection. It remembers its error, to tell it from those of readers.
+type outlet struct {
+	io.Writer
+	err error
+}
+
+func (o *outlet) Write(b []byte) (n int, err error) {
+	n, o.err = o.Writer.Write(b)
+	return n, o.err
+}
+
+// writeTo writes the result while it reads the contents.
+func (s *streamed) writeTo(w io.Writer) (err error) {
+	defer recoverAs(&err) // of the reader
+	members, err := s.call.server.encode(&protocol.ReadResourceResult{Cache: s.cache}, s.call.version)
 	if err != nil {
 		return err
 	}
-	head := append([]byte(nil), `{"contents":[{"uri":`...)
-	head = jsonx.AppendString(head, s.uri)
-	head = append(head, `,"mimeType":`...)
-	head = jsonx.AppendString(head, s.mime)
-	text := isText(s.mime)
-	if text {
-		head = append(head, `,"text":"`...)
-	} else {
-		head = append(head, `,"blob":"`...)
+	member, send := `,"blob":"`, s.sendBlob
+	if isText(s.mime) {
+		member, send = `,"text":"`, s.sendText
 	}
-	if _, err := w.Write(head); err != nil {
+	head := jsonx.AppendString([]byte(`{"contents":[{"uri":`), s.call.name)
+	head = jsonx.AppendString(append(head, `,"mimeType":`...), s.mime)
+	if _, err := w.Write(append(head, member...)); err != nil {
 		return err
 	}
-	keep, put := partOfBlob, base64.StdEncoding.AppendEncode
-	if text {
-		keep, put = incomplete, appendText
-	}
-	if err := s.send(w, keep, put); err != nil {
+	if err := send(w); err != nil {
 		return err
 	}
 	_, err = w.Write(append([]byte(`"}]`), bytes.TrimPrefix(members, []byte(`{"contents":[]`))...))
 	return err
 }
 
-// send writes the contents, which put turns into the inside of a JSON string. keep says how many
-// bytes at the end of a block have to wait for the next one.
-func (s *streamed) send(w io.Writer, keep func([]byte) int, put func(dst, b []byte) []byte) error {
-	var out []byte
+func (s *streamed) sendBlob(w io.Writer) error {
+	encoder := base64.NewEncoder(base64.StdEncoding, w)
+	if _, err := s.contents.WriteTo(encoder); err != nil {
+		return err
+	}
+	return encoder.Close()
+}
+
+// sendText writes the contents as the inside of a JSON string. Bytes that are not UTF-8 become
+// U+FFFD, since the text before them was sent already.
+func (s *streamed) sendText(w io.Writer) error {
+	var text []byte
 	for {
-		b, last, err := s.block()
+		r, _, err := s.contents.ReadRune()
+		if err == nil {
+			text = utf8.AppendRune(text, r)
+		}
+		if err != nil || s.contents.Buffered() < utf8.UTFMax {
+			quoted := jsonx.AppendString(nil, text)
+			if _, err := w.Write(quoted[1 : len(quoted)-1]); err != nil {
+				return err
+			}
+			text = text[:0]
+		}
+		if err == io.EOF {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		end := len(b)
-		if !last {
-			end -= keep(b)
-		}
-		out = put(out[:0], b[:end])
-		if _, err := w.Write(out); err != nil || last {
-			return err
-		}
-		_, _ = s.contents.Discard(end) // it is in the buffer
 	}
-}
-
-// partOfBlob returns how many bytes at the end of b are not yet four digits of base 64.
-func partOfBlob(b []byte) int { return len(b) % 3 }
-
-// appendText appends the inside of a JSON string. Bytes that are not UTF-8 become U+FFFD, since the
-// text before them was sent already.
-func appendText(dst, b []byte) []byte {
-	start := len(dst)
-	dst = jsonx.AppendString(dst, b)
-	return append(dst[:start], dst[start+1:len(dst)-1]...)
-}
-
-// incomplete returns how many bytes at the end of b are the beginning of a character.
-func incomplete(b []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
-		if c := b[len(b)-n]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
 }
