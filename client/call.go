@@ -337,10 +337,14 @@ func (fs *flights) byToken(token []byte) *flight {
 	return fs.tokens[string(token)]
 }
 
-// listening returns the flights that have a handler of log messages.
-func (fs *flights) listening() []*flight {
+// listening returns the flights that have a handler of log messages, to receive one that does not say
+// which call it belongs to. Calls that do not share a connection must not see those of others.
+func (fs *flights) listening(shared bool) []*flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
+	if !shared && len(fs.all) > 1 {
+		return nil
+	}
 	var found []*flight
 	for f := range fs.all {
 		if f.log != nil {

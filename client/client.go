@@ -245,6 +245,11 @@ func (c *Client) Close() error {
 // reached does not close it.
 func (c *Client) Done() <-chan struct{} { return c.live.Done() }
 
+// Shared reports whether calls share one stream of messages: in memory, over HTTP+SSE, and on every
+// connection such as a process or a WebSocket. Then log messages, and the requests of legacy servers,
+// do not say which call they belong to. Over Streamable HTTP, each call has a stream of its own.
+func (c *Client) Shared() bool { return !c.conn.mirrors() }
+
 // nextID returns the ID of the next request.
 func (c *Client) nextID() jsonrpc.ID { return jsonrpc.NumberID(c.lastID.Add(1)) }
 

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -397,5 +399,50 @@ func TestItemsOfListsOfExtensions(t *testing.T) {
 	require.Equal(t, []string{`{"n":1}`, `2`, `"tea"`}, all)
 	for _, err := range c.Items(t.Context(), "x/none", "things", nil) {
 		require.EqualError(t, err, `client: x/none: the server's response is invalid: it has no list "things"`)
+	}
+}
+
+// logs receives log messages.
+type logs chan *protocol.LoggingMessageParams
+
+func (l logs) Log(_ context.Context, p *protocol.LoggingMessageParams) { l <- p }
+
+// The message may belong to any of the calls in flight, or to none.
+func TestALogMessageOutsideTheStreamsOfCallsReachesALoneCallOnly(t *testing.T) {
+	t.Parallel()
+	for calls, want := range map[int]int64{1: 1, 2: 0} {
+		begun, release := make(chan struct{}, calls), make(chan struct{})
+		f := newLegacyFake(t, map[string]answer{
+			"initialize": initialized("2025-11-25", "s"),
+			"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+				begun <- struct{}{}
+				<-release
+				result(`{"content":[]}`)(w, r, req)
+			},
+			"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_ = http.NewResponseController(w).Flush()
+				for range calls {
+					<-begun
+				}
+				_, _ = io.WriteString(w, event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`))
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			},
+		})
+		all := make(logs, 1)
+		c := dial(t, f.URL, client.Handlers(all))
+		var heard atomic.Int64
+		var over sync.WaitGroup
+		for range calls {
+			over.Go(func() {
+				_, err := c.CallTool(t.Context(), "x", nil, client.OnLog(func(*protocol.LoggingMessageParams) { heard.Add(1) }))
+				require.NoError(t, err)
+			})
+		}
+		<-all // calls hear it before
+		close(release)
+		over.Wait()
+		require.Equal(t, want, heard.Load(), "%d calls", calls)
 	}
 }

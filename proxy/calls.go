@@ -202,7 +202,7 @@ func (run *running) progress(p *protocol.ProgressParams) {
 
 // log forwards a log message if it is known to belong to this call.
 func (r *remote) log(run *running, p *protocol.LoggingMessageParams) {
-	if !run.link.streams && !r.config.oneUser && r.only(run.link) != run {
+	if run.link.client.Shared() && !r.config.oneUser && r.only(run.link) != run {
 		return
 	}
 	run.tell(func(ctx context.Context) { mcpkit.CallFrom(ctx).SendLog(p) })

@@ -25,6 +25,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/proxy"
 	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -184,34 +185,34 @@ func TestACallerWithManyOpenQuestionsLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-func TestQuestionsOfUnknownCallsAreRejected(t *testing.T) {
-	near := mounted(t, client.Command(os.Args[0], asChild), protocol.V20251125)
-	ann, bob := &user{}, &user{}
-	waiting := dial(t, near, protocol.V20251125, client.Handlers(ann))
-	asking := dial(t, near, protocol.V20260728, client.Handlers(bob))
-	ctx, cancel := context.WithCancel(t.Context())
-	var done sync.WaitGroup
-	var waited error
-	begun := make(chan struct{}, 1)
-	done.Go(func() {
-		_, waited = waiting.CallTool(ctx, "far_wait", nil, client.OnProgress(func(*protocol.ProgressParams) { begun <- struct{}{} }))
-	})
-	ended := make(chan struct{})
-	// Ends with the call.
-	go func() { done.Wait(); close(ended) }()
-	select {
-	case <-begun:
-	case <-ended:
-		require.NoError(t, waited, "the call ended before it was cancelled")
+func TestWhatBelongsToAnUnknownCallReachesNobody(t *testing.T) {
+	handler := sse.NewHandler(mcpkit.MustNew(&desk{waiting: make(chan struct{}, 1), ended: make(chan error, 1)}, mcpkit.Logger(silent)), nil)
+	web := httptest.NewServer(handler)
+	defer web.Close()
+	defer handler.Close()
+	for name, target := range map[string]any{"process": client.Command(os.Args[0], asChild), "HTTP+SSE": web.URL} {
+		t.Run(name, func(t *testing.T) {
+			near := mounted(t, target, protocol.V20251125)
+			ann, bob := &user{}, &user{}
+			waiting := dial(t, near, protocol.V20251125, client.Handlers(ann))
+			asking := dial(t, near, protocol.V20260728, client.Handlers(bob))
+			ctx, cancel := context.WithCancel(t.Context())
+			begun, ended := make(chan struct{}, 1), make(chan error, 1)
+			// Ends with the call.
+			go func() {
+				_, err := waiting.CallTool(ctx, "far_wait", nil, client.OnProgress(func(*protocol.ProgressParams) { begun <- struct{}{} }))
+				ended <- err
+			}()
+			<-begun
+			_, err := asking.CallTool(t.Context(), "far_book", order{"Rome"})
+			require.ErrorContains(t, err, "several calls are in flight, or none: it is unknown which of them elicitation/create is for")
+			cancel()
+			require.ErrorIs(t, <-ended, context.Canceled)
+			require.Empty(t, ann.asked)
+			require.Empty(t, ann.logged, "messages of other calls are dropped")
+			require.Empty(t, bob.asked)
+		})
 	}
-	_, err := asking.CallTool(t.Context(), "far_book", order{"Rome"})
-	require.ErrorContains(t, err, "several calls are in flight, or none: it is unknown which of them elicitation/create is for")
-	cancel()
-	<-ended
-	require.ErrorIs(t, waited, context.Canceled)
-	require.Empty(t, ann.asked)
-	require.Empty(t, ann.logged, "messages of other calls are dropped")
-	require.Empty(t, bob.asked)
 }
 
 func TestAClosedProxyDoesNotConnectAgain(t *testing.T) {

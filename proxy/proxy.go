@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -104,10 +103,10 @@ func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 // to 30 s, and until then calls fail at once with an error for the model. The proxy repeats a call
 // whose connection broke only if it is safe: reads, and tools with the hint readonly or idempotent.
 //
-// On a connection that calls share, such as the standard input and output of a process, a legacy
-// server does not say to which call a question belongs, and no server to which call a log message
-// belongs. While several calls run, the proxy therefore rejects such questions and drops such
-// messages. Over HTTP each call has its own stream.
+// On a connection that calls share, such as the standard input and output of a process, or HTTP+SSE,
+// a legacy server does not say to which call a question belongs, and no server to which call a log
+// message belongs. While several calls run, the proxy therefore rejects such questions and drops
+// such messages. Over Streamable HTTP each call has its own stream.
 func New(target any, opts ...Option) (*mcpkit.Server, error) {
 	c := config{logger: slog.Default()}
 	for _, o := range opts {
@@ -118,7 +117,7 @@ func New(target any, opts ...Option) (*mcpkit.Server, error) {
 			return nil, fmt.Errorf("proxy: %s", strings.TrimPrefix(err.Error(), "client: "))
 		}
 	}
-	r := &remote{config: c, target: target, to: destination{target: target, streams: overHTTP(target)}, watched: map[string]*watch{}, parked: map[string]*running{}, running: map[*running]struct{}{}}
+	r := &remote{config: c, target: target, to: destination{target: target}, watched: map[string]*watch{}, parked: map[string]*running{}, running: map[*running]struct{}{}}
 	options := []mcpkit.Option{mcpkit.With(r, mcpkit.OptIn()), mcpkit.Logger(c.logger), mcpkit.Name(r.title(), "0.0.0"),
 		mcpkit.ToolTimeout(0), mcpkit.Authenticated()}
 	if _, ok := target.(*Switch); ok {
@@ -133,12 +132,6 @@ func New(target any, opts ...Option) (*mcpkit.Server, error) {
 		return nil, errors.New("proxy: the Switch belongs to another proxy; each needs its own")
 	}
 	return srv, nil
-}
-
-// overHTTP reports whether target is an HTTP URL, as a string or a [client.URL].
-func overHTTP(target any) bool {
-	v := reflect.ValueOf(target)
-	return v.Kind() == reflect.String && (strings.HasPrefix(v.String(), "http://") || strings.HasPrefix(v.String(), "https://"))
 }
 
 // MustNew is like [New], but panics with the error.
@@ -163,9 +156,8 @@ func (r *remote) title() string {
 
 // A destination is a remote server to connect to.
 type destination struct {
-	target  any
-	opts    []client.DialOption
-	streams bool // each call has its own stream, which identifies its messages
+	target any
+	opts   []client.DialOption
 }
 
 // Start connects and reads the lists.
@@ -221,7 +213,6 @@ type link struct {
 	ctx    context.Context // ends with the connection
 	end    context.CancelFunc
 
-	streams bool           // each call has its own stream
 	retired bool           // another link has taken its place; guarded by remote.mu
 	calls   sync.WaitGroup // none is added once it is retired
 
@@ -312,7 +303,7 @@ func (r *remote) connectNow(ctx context.Context) (*link, error) {
 
 // dial makes a connection, in place of the one that there may be. The caller holds connecting.
 func (r *remote) dial(ctx context.Context, to destination) (*link, error) {
-	l := &link{streams: to.streams}
+	l := &link{}
 	l.ctx, l.end = context.WithCancel(r.base)
 	opts := slices.Concat([]client.DialOption{client.Logger(r.config.logger)}, r.config.dial, to.opts, []client.DialOption{
 		client.Handlers(&asker{r, l}), client.Capabilities(protocol.ClientCapabilities{Sampling: &protocol.SamplingCapability{Tools: protocol.Object{}}}),
@@ -438,7 +429,7 @@ func (r *remote) listenAgain(l *link, why error) bool {
 		return false
 	}
 	r.config.logger.Warn("proxy: no list-changed notifications from the remote server at the moment", "server", r.title(), "error", why)
-	if !l.streams {
+	if l.client.Shared() {
 		if l.lost(why) {
 			r.giveUp(l, why)
 		}

@@ -70,7 +70,7 @@ func (r *remote) answer(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, 
 		if !again || !run.link.lost(err) || ctx.Err() != nil {
 			return nil, r.explain(ctx, run.link, err)
 		}
-		if !run.link.streams {
+		if run.link.client.Shared() {
 			r.giveUp(run.link, err)
 		}
 		run, again = nil, false
@@ -132,7 +132,7 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 		return r.unreachable(ctx, err)
 	}
 	if l.lost(err) {
-		if !l.streams { // over HTTP, other calls continue
+		if l.client.Shared() { // over HTTP, other calls continue
 			r.giveUp(l, err)
 		}
 		return mcpkit.Errorf("the connection to the remote server %q was lost; the call may or may not have taken effect", r.title())

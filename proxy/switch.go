@@ -40,7 +40,7 @@ func (s *Switch) Connect(ctx context.Context, target any, opts ...client.DialOpt
 	}
 	r.connecting.Lock()
 	defer r.connecting.Unlock()
-	next := destination{target: target, opts: opts, streams: overHTTP(target)}
+	next := destination{target: target, opts: opts}
 	if _, err := r.dial(ctx, next); err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}

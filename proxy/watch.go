@@ -105,7 +105,7 @@ func (r *remote) forward(uri string, w *watch) error {
 		case err == nil:
 			r.server.ResourceUpdated(change.URI)
 		case l.ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
-			if !l.streams && l.lost(err) {
+			if l.client.Shared() && l.lost(err) {
 				r.giveUp(l, err)
 			}
 			return err
