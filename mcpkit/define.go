@@ -125,8 +125,11 @@ func isHeader(t reflect.Type) bool {
 	return t == reflect.TypeFor[transport.Header]() || t.PkgPath() == "net/http" && t.Name() == "Header"
 }
 
+// descriptions are the doc comments of services and of the types of their arguments and results.
+var descriptions = reflectx.Comments()
+
 func (s *Server) inputOptions() reflectx.InputOptions {
-	return reflectx.InputOptions{Descriptions: s.descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair}
+	return reflectx.InputOptions{Descriptions: descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair}
 }
 
 // noteRepair counts a repaired value.

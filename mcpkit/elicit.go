@@ -284,7 +284,6 @@ func formOf(t reflect.Type) (*typedForm, error) {
 		return f.(*typedForm), f.(*typedForm).err
 	}
 	f := &typedForm{}
-	descriptions := reflectx.FirstDescriptions(reflectx.SourceDescriptions(), reflectx.RegisteredDescriptions())
 	if f.input, f.err = reflectx.NewInput(t.String(), t, reflectx.InputOptions{Descriptions: descriptions, Form: true}); f.err == nil {
 		f.schema, f.err = form.Flat(t, f.input, descriptions)
 	}

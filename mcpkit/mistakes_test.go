@@ -348,9 +348,8 @@ func TestNilItemsAreRefused(t *testing.T) {
 		requireMistake(t, want, err)
 	}
 	for want, opt := range map[string]mcpkit.Option{
-		"mcpkit: option 1 is nil": nil,
-		"mcpkit: Docs: the source is nil; embed the package's files with //go:embed *.go": mcpkit.Docs(nil, "main"),
-		"mcpkit: Provide[int]: the function is nil":                                       mcpkit.Provide[int](nil),
+		"mcpkit: option 1 is nil":                   nil,
+		"mcpkit: Provide[int]: the function is nil": mcpkit.Provide[int](nil),
 	} {
 		_, err := mcpkit.New(nil, opt)
 		requireMistake(t, want, err)

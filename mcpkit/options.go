@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"reflect"
 	"time"
@@ -48,7 +47,6 @@ type config struct {
 	repair         bool
 	validate       *validator.Validate
 	rawSchemas     func(schema json.RawMessage) (reflectx.RawSchema, error) // nil if schemas cannot be written by hand
-	descriptions   []reflectx.Descriptions                                  // of Docs
 	providers      map[reflect.Type]reflectx.Injector
 	stateKeys      [][]byte
 	openEngine     func() (fleet.Engine, error) // nil outside of a fleet
@@ -242,35 +240,11 @@ func RawSchemas(compile func(schema json.RawMessage) (reflectx.RawSchema, error)
 	})
 }
 
-// Docs gives the source of the services' package, so that doc comments are found in programs that
-// run without it:
-//
-//	//go:embed *.go
-//	var source embed.FS
-//
-//	mcpkit.New(&Notes{}, mcpkit.Docs(source, "example.com/notes"))
-func Docs(source fs.FS, pkgPath string) Option {
-	return newOption(func(c *config) error {
-		if source == nil {
-			return errors.New("mcpkit: Docs: the source is nil; embed the package's files with //go:embed *.go")
-		}
-		c.descriptions = append(c.descriptions, reflectx.EmbeddedDescriptions(source, pkgPath))
-		return nil
-	})
-}
-
 // RegisterDescriptions registers the doc comments of a package for programs that run without its
 // source. Only files written by "mcpkit gen" call it. See [reflectx.RegisterDescriptions] for the
 // keys.
 func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	reflectx.RegisterDescriptions(pkgPath, descriptions)
-}
-
-// allDescriptions returns where descriptions come from: the source where it exists, since nothing
-// else is as new, then generated files, then Docs.
-func (c *config) allDescriptions() reflectx.Descriptions {
-	first := []reflectx.Descriptions{reflectx.SourceDescriptions(), reflectx.RegisteredDescriptions()}
-	return reflectx.FirstDescriptions(append(first, c.descriptions...)...)
 }
 
 // Provide gives a value to methods with a parameter of type T. f makes it for each call, and the

@@ -400,7 +400,7 @@ func (r *registrar) add(m reflectx.Method) {
 		a = &annotation{kind: kindTool}
 	}
 	site := r.site(m)
-	doc, paramDescriptions := reflectx.ParamDescriptions(r.server.descriptions.Text(m.Owner, m.Name), paramNames(a))
+	doc, paramDescriptions := reflectx.ParamDescriptions(descriptions.Text(m.Owner, m.Name), paramNames(a))
 	d := definition{
 		annotation:        a,
 		site:              site,

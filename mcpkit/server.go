@@ -21,13 +21,12 @@ import (
 // A Server is safe for concurrent use: it may be changed while it serves, and subscribed clients
 // are notified of each change. Make one with [New].
 type Server struct {
-	config       *config
-	descriptions reflectx.Descriptions
-	injectable   []string // see injectable
-	state        *rounds.Sealer
-	fleet        *fleet.Fleet // nil outside of a fleet
-	warnOfRates  sync.Once    // that the tag rate counts in this replica only
-	warnedOfKey  atomic.Bool
+	config      *config
+	injectable  []string // see injectable
+	state       *rounds.Sealer
+	fleet       *fleet.Fleet // nil outside of a fleet
+	warnOfRates sync.Once    // that the tag rate counts in this replica only
+	warnedOfKey atomic.Bool
 
 	about atomic.Pointer[introduction]
 
@@ -76,10 +75,7 @@ func New(service any, opts ...Option) (*Server, error) {
 }
 
 func newServer(c *config) (_ *Server, err error) {
-	s := &Server{
-		config: c, descriptions: c.allDescriptions(), injectable: injectable(c.providers),
-		own: &catalog{methods: coreMethods, offersAll: c.offersAll},
-	}
+	s := &Server{config: c, injectable: injectable(c.providers), own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
 	s.catalog.Store(s.merge())
 	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err
@@ -122,7 +118,7 @@ func (s *Server) introduce() {
 		if i == 0 {
 			fillInfo(&info, serviceInfo(t), t)
 		}
-		if doc := s.descriptions.Text(t, ""); doc != "" {
+		if doc := descriptions.Text(t, ""); doc != "" {
 			texts = append(texts, doc)
 		}
 	}

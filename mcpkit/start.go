@@ -17,7 +17,7 @@ type lifecycle struct {
 	// turn is held while services start or close, one after another. Their methods run meanwhile,
 	// so they must not lock it; mu is never held while one of them runs.
 	turn sync.Mutex
-	warn sync.Once // of stale descriptions, when the server first starts
+	warn sync.Once // of names, when the server first starts
 
 	mu       sync.Mutex
 	services []any       // guarded by mu: in order of registration

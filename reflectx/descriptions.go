@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"runtime/debug"
@@ -11,35 +12,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// FirstDescriptions returns the first non-empty text of ws. It skips nil elements.
-func FirstDescriptions(ws ...Descriptions) Descriptions {
-	var some firstDescriptions
-	for _, w := range ws {
-		if w != nil {
-			some = append(some, w)
+// Comments returns the descriptions in the source files on disk that the program was built from, as
+// with go run and go test. A package without source there has those of [RegisterDescriptions].
+//
+// It finds a package by one of its files that [Methods] or [Compile] has seen, or in the program's
+// module; "mcpkit gen" describes packages of other modules. A program built with -trimpath contains no
+// directories, so it finds no source.
+func Comments() Descriptions {
+	return keyed(func(t reflect.Type) map[string]string {
+		if found := onDisk.of(t); found != nil {
+			return found
 		}
-	}
-	return some
-}
-
-type firstDescriptions []Descriptions
-
-func (ws firstDescriptions) Text(t reflect.Type, member string) string {
-	for _, w := range ws {
-		if text := w.Text(t, member); text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
-func (ws firstDescriptions) Enum(t reflect.Type) []EnumValue {
-	for _, w := range ws {
-		if values := w.Enum(t); len(values) > 0 {
-			return values
-		}
-	}
-	return nil
+		return registeredOf(t)
+	})
 }
 
 // registered holds the descriptions of generated files by import path.
@@ -48,9 +33,9 @@ var registered struct {
 	packages map[string]map[string]string // guarded by mu; the inner maps never change
 }
 
-// RegisterDescriptions adds the descriptions of the package pkgPath to [RegisteredDescriptions].
-// The init function of a generated file calls it. Several calls for one package add up; the last
-// text for a key wins. The program's own package may be called "main" or by its import path.
+// RegisterDescriptions adds descriptions of the package pkgPath to those of [Comments]. The init
+// function of a generated file calls it. Several calls for one package add up; the last text for a key
+// wins. The program's own package is called "main".
 //
 // The keys are the following, with names as in Go source and without type parameters:
 //
@@ -73,39 +58,27 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	registered.packages[pkgPath] = merged
 }
 
-// RegisteredDescriptions returns the descriptions registered with [RegisterDescriptions], including
-// those registered later.
-func RegisteredDescriptions() Descriptions { return keyed(registeredOf) }
-
+// registeredOf returns the descriptions of the package of t. In a test, reflection calls the program's
+// own package by its import path instead of "main".
 func registeredOf(t reflect.Type) map[string]string {
 	registered.mu.RLock()
 	defer registered.mu.RUnlock()
 	pkgPath := t.PkgPath()
-	if descriptions, ok := registered.packages[pkgPath]; ok || pkgPath == "" {
+	if descriptions, ok := registered.packages[pkgPath]; ok || pkgPath != programPath() {
 		return descriptions
 	}
-	return registered.packages[alias(pkgPath)]
+	return registered.packages["main"]
 }
 
 // programPath returns the import path of the program's package main, or "" if unknown.
-var programPath = sync.OnceValue(func() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return strings.TrimSuffix(info.Path, ".test")
-	}
-	return ""
-})
+func programPath() string { return strings.TrimSuffix(buildInfo().Path, ".test") }
 
-// alias returns the other name of the program's own package, or "" if there is none. Reflection
-// calls it "main", but in a test it uses the import path.
-func alias(pkgPath string) string {
-	switch pkgPath {
-	case "main":
-		return programPath()
-	case programPath():
-		return "main"
+var buildInfo = sync.OnceValue(func() *debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info
 	}
-	return ""
-}
+	return &debug.BuildInfo{}
+})
 
 // keyed returns the descriptions of the package of a type, by the keys of RegisterDescriptions.
 type keyed func(t reflect.Type) map[string]string
@@ -152,31 +125,12 @@ func cutLiteral(entry string) (literal, text string) {
 // enumJSON returns the JSON of the constant of type t with the given Go literal, as the type
 // encodes itself.
 func enumJSON(t reflect.Type, literal string) (value string, ok bool) {
-	v := reflect.New(t).Elem()
-	var err error
-	switch {
-	case t.Kind() == reflect.String:
-		var s string
-		s, err = strconv.Unquote(literal)
-		v.SetString(s)
-	case t.Kind() == reflect.Bool:
-		v.SetBool(literal == "true")
-	case v.CanInt():
-		var n int64
-		n, err = strconv.ParseInt(literal, 0, t.Bits())
-		v.SetInt(n)
-	case v.CanUint():
-		var n uint64
-		n, err = strconv.ParseUint(literal, 0, t.Bits())
-		v.SetUint(n)
-	case v.CanFloat():
-		var n float64
-		n, err = strconv.ParseFloat(literal, t.Bits())
-		v.SetFloat(n)
-	default:
-		return "", false
+	verb := "%v"
+	if t.Kind() == reflect.String {
+		verb = "%q"
 	}
-	if err != nil {
+	v := reflect.New(t)
+	if _, err := fmt.Sscanf(literal, verb, v.Interface()); err != nil {
 		return "", false
 	}
 	// The type's own MarshalText or MarshalJSON runs here. A panic in it only costs the
@@ -186,6 +140,6 @@ func enumJSON(t reflect.Type, literal string) (value string, ok bool) {
 			value, ok = "", false
 		}
 	}()
-	b, err := jsonx.Marshal(v.Interface())
+	b, err := jsonx.Marshal(v.Elem().Interface())
 	return string(b), err == nil
 }

@@ -1,12 +1,11 @@
 package reflectx
 
 import (
+	"io/fs"
 	"os"
 	"reflect"
 	"strconv"
-	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +20,7 @@ func TestRegisteredDescriptionsMatchTheSource(t *testing.T) {
 	RegisterDescriptions(root+"base", CollectDescriptions(os.DirFS("testdata/fixture/base"), "base"))
 	t.Cleanup(forgetDescriptions)
 
-	registered, source := RegisteredDescriptions(), sources(t)["disk"]
+	registered, source := keyed(registeredOf), source(t)
 	weekday := reflect.TypeOf((*notes.Notes).Weekday).Out(0)
 	said := 0
 	for _, typ := range []reflect.Type{
@@ -82,7 +81,7 @@ func TestCollectDescriptionsKeys(t *testing.T) {
 func TestRegisterDescriptionsMergesCalls(t *testing.T) {
 	t.Cleanup(forgetDescriptions)
 	typ := reflect.TypeFor[notes.Hit]()
-	descriptions := RegisteredDescriptions()
+	descriptions := keyed(registeredOf)
 	require.Empty(t, descriptions.Text(typ, ""))
 
 	first := map[string]string{"Hit": "old", "Hit.Text": "the text"}
@@ -117,57 +116,32 @@ func TestRegisteredEnum(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Cleanup(forgetDescriptions)
 			RegisterDescriptions(test.typ.PkgPath(), test.descriptions)
-			require.Equal(t, test.want, RegisteredDescriptions().Enum(test.typ))
+			require.Equal(t, test.want, keyed(registeredOf).Enum(test.typ))
 		})
 	}
 }
 
 type flag bool
 
-// In a test, package main has its import path; in the program itself, it is "main". This test uses
-// its own package for both.
+// In a test, package main has its import path. This test uses its own package for both.
 func TestDescriptionsOfTheProgramItself(t *testing.T) {
 	t.Cleanup(forgetDescriptions)
 	typ := reflect.TypeFor[localKind]()
 	require.Equal(t, typ.PkgPath(), programPath())
 	RegisterDescriptions("main", map[string]string{"localKind": "registered"})
-	require.Equal(t, "registered", RegisteredDescriptions().Text(typ, ""))
-	require.Equal(t, typ.PkgPath(), alias("main"))
-	require.Empty(t, alias("example.com/other"))
-
-	files := fstest.MapFS{"main.go": {Data: []byte("package reflectx\n\n// embedded\ntype localKind int\n")}}
-	require.Equal(t, "embedded", EmbeddedDescriptions(files, "main").Text(typ, ""))
-	require.Empty(t, EmbeddedDescriptions(files, "main").Text(reflect.TypeFor[notes.Hit](), ""))
+	require.Equal(t, "registered", keyed(registeredOf).Text(typ, ""))
+	require.Empty(t, keyed(registeredOf).Text(reflect.TypeFor[notes.Hit](), ""))
 }
 
-func TestFirstDescriptions(t *testing.T) {
-	typ := reflect.TypeFor[notes.Hit]()
-	a := saying{"Hit": "a", "Hit#": "a"}
-	b := saying{"Hit": "b", "Hit.Text": "b", "Hit.M": "b", "Hit#": "b"}
-	descriptions := FirstDescriptions(nil, a, b)
-	require.Equal(t, "a", descriptions.Text(typ, ""))
-	require.Equal(t, "b", descriptions.Text(typ, "Text"))
-	require.Equal(t, "b", descriptions.Text(typ, "M"))
-	require.Equal(t, []EnumValue{{JSON: "a"}}, descriptions.Enum(typ))
-	require.Empty(t, descriptions.Text(typ, "Other"))
-
-	none := FirstDescriptions()
-	require.Empty(t, none.Text(typ, ""))
-	require.Nil(t, none.Enum(typ))
-}
-
-// saying has descriptions by key.
-type saying map[string]string
-
-func (s saying) Text(t reflect.Type, member string) string {
-	return s[strings.TrimSuffix(t.Name()+"."+member, ".")]
-}
-
-func (s saying) Enum(t reflect.Type) []EnumValue {
-	if s[t.Name()+"#"] == "" {
-		return nil
-	}
-	return []EnumValue{{JSON: s[t.Name()+"#"]}}
+// Where there is source, a generated file may be stale.
+func TestSourceWinsOverGeneratedFiles(t *testing.T) {
+	t.Cleanup(forgetDescriptions)
+	RegisterDescriptions("main", map[string]string{"localSize": "stale", "localSize.A": "stale"})
+	RegisterDescriptions("io/fs", map[string]string{"FileMode": "its source was not looked for"})
+	descriptions := source(t)
+	require.Equal(t, "localSize is declared in a test file.", descriptions.Text(reflect.TypeFor[localSize](), ""))
+	require.Empty(t, descriptions.Text(reflect.TypeFor[localSize](), "A"))
+	require.Equal(t, "its source was not looked for", descriptions.Text(reflect.TypeFor[fs.FileMode](), ""))
 }
 
 func forgetDescriptions() {
@@ -237,7 +211,7 @@ func BenchmarkDescriptions(b *testing.B) {
 		owner := reflect.TypeFor[documented[int]]()
 		for b.Loop() {
 			RegisterDescriptions(owner.PkgPath(), generatedDescriptions())
-			descriptions := RegisteredDescriptions()
+			descriptions := keyed(registeredOf)
 			for i := range 50 {
 				if descriptions.Text(owner, "M"+strconv.Itoa(i)) == "" {
 					b.Fatal("no descriptions")

@@ -31,7 +31,7 @@ func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 		return &Func{}, Errors{{Site: o.Site, Msg: "there is no function to call"}}
 	}
 	if pkgPath, file := funcFile(fn); pkgPath != "reflect" {
-		seen.add(pkgPath, file) // reflect implements bound methods
+		onDisk.add(pkgPath, file) // reflect implements bound methods
 	}
 	c := planner{FuncOptions: o, f: &Func{fn: fn, calls: fn, site: o.Site}}
 	if m := o.Method; m != nil {

@@ -55,7 +55,7 @@ func Methods(v any) ([]Method, error) {
 		unbound := t.Method(i)
 		m := Method{Name: unbound.Name, Func: val.Method(i), Unbound: unbound.Func, Receiver: val}
 		m.find(val)
-		seen.add(m.Owner.PkgPath(), m.File)
+		onDisk.add(m.Owner.PkgPath(), m.File)
 		methods[i] = m
 	}
 	return methods, nil

@@ -7,59 +7,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path"
-	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 )
-
-// SourceDescriptions returns the descriptions in the source files on disk that the program was
-// built from, as with go run and go test.
-//
-// It finds a package by one of its files that [Methods] or [Compile] has seen, or in the module of
-// such a file; "mcpkit gen" describes packages of other modules. A program built with -trimpath
-// contains no directories, so it has no descriptions.
-func SourceDescriptions() Descriptions { return keyed(onDisk.of) }
-
-var onDisk = &source{
-	locate: seen.find,
-	read:   func(dir string) packages { return collect(os.DirFS(dir), ".", true) },
-}
-
-// EmbeddedDescriptions returns the descriptions in embedded source files. fsys is the embed.FS of a
-// //go:embed *.go in the package pkgPath, and its directories are the packages below. "main" stands
-// for the program's own package.
-func EmbeddedDescriptions(fsys fs.FS, pkgPath string) Descriptions {
-	s := &source{
-		locate: func(asked string) string {
-			for _, p := range []string{asked, strings.TrimSuffix(asked, "_test"), alias(asked)} {
-				if rest, ok := within(p, pkgPath); ok && p != "" {
-					return path.Join(".", rest)
-				}
-			}
-			if asked == "main" { // the files themselves show whether the package is main
-				return "."
-			}
-			return ""
-		},
-		read: func(dir string) packages { return collect(fsys, dir, true) },
-	}
-	return keyed(s.of)
-}
-
-// within returns the part of an import path below root.
-func within(pkgPath, root string) (rest string, ok bool) {
-	if pkgPath == root {
-		return "", true
-	}
-	return strings.CutPrefix(pkgPath, root+"/")
-}
 
 // CollectDescriptions reads the Go files in the root of fsys, except test files, and returns the
 // descriptions of the package named pkgName, with the keys of [RegisterDescriptions], for a
-// generator to write. They are those of [SourceDescriptions].
+// generator to write. They are those of [Comments].
 func CollectDescriptions(fsys fs.FS, pkgName string) map[string]string {
 	descriptions := map[string]string{}
 	if found := collect(fsys, ".", false)[pkgName]; found != nil {
@@ -70,39 +25,6 @@ func CollectDescriptions(fsys fs.FS, pkgName string) map[string]string {
 
 // packages are the descriptions in a directory, by the name in the package clause and by key.
 type packages map[string]map[string]string
-
-// A source finds descriptions in source files. It reads each directory once, since the source of a
-// program does not change while it runs.
-type source struct {
-	locate func(pkgPath string) (dir string) // returns "" if the package is not found
-	read   func(dir string) packages
-
-	mu   sync.Mutex
-	dirs map[string]packages // guarded by mu
-}
-
-// of returns the descriptions of the package of t by key.
-func (s *source) of(t reflect.Type) map[string]string {
-	if t.PkgPath() == "" || t.Name() == "" {
-		return nil
-	}
-	dir := s.locate(t.PkgPath())
-	if dir == "" {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found, ok := s.dirs[dir]
-	if !ok {
-		if s.dirs == nil {
-			s.dirs = map[string]packages{}
-		}
-		found = s.read(dir)
-		s.dirs[dir] = found
-	}
-	name, _, _ := strings.Cut(t.String(), ".") // reflect puts the name in the package clause before that of the type
-	return found[name]
-}
 
 // collect reads the Go files of a directory. It never fails: without files there are no descriptions,
 // and a file with a syntax error has those before the error.

@@ -3,7 +3,6 @@ package reflectx
 import (
 	"reflect"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -12,8 +11,7 @@ import (
 type localKind int
 
 func localKinds(source string) []EnumValue {
-	files := fstest.MapFS{"a.go": {Data: []byte("package reflectx\n\ntype localKind int\n\n" + source)}}
-	return EmbeddedDescriptions(files, reflect.TypeFor[localKind]().PkgPath()).Enum(reflect.TypeFor[localKind]())
+	return inFile("package reflectx\n\ntype localKind int\n\n" + source).Enum(reflect.TypeFor[localKind]())
 }
 
 func TestConstantExpressions(t *testing.T) {

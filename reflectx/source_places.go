@@ -2,29 +2,31 @@ package reflectx
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"strings"
 	"sync"
-
-	"golang.org/x/mod/modfile"
 )
 
-// places finds the directory with the source of a package. It knows the directory of each package
-// that this process has seen, and the modules around them. Packages of other modules are described by
-// the file of mcpkit gen.
+// places finds the source of packages, and reads it once, since it does not change while the program
+// runs. It knows the directory of each package that Methods and Compile have seen, and by them those of
+// the program's module.
 type places struct {
-	mu      sync.Mutex
-	dirs    map[string]string // by import path, without _test. Guarded by mu.
-	unknown map[string]bool   // the import paths that were looked for in vain. Guarded by mu.
+	module string // the path of the program's module
+
+	mu    sync.Mutex
+	dirs  map[string]string   // by import path, without _test. Guarded by mu.
+	found map[string]packages // by directory. Guarded by mu.
 }
 
-// seen holds the packages that Methods and Compile have seen, so that callers need not pass them
-// around.
-var seen = newPlaces()
+// onDisk is shared, so that callers need not pass it around.
+var onDisk = newPlaces(buildInfo().Main.Path)
 
-func newPlaces() *places { return &places{dirs: map[string]string{}, unknown: map[string]bool{}} }
+func newPlaces(module string) *places {
+	return &places{module: module, dirs: map[string]string{}, found: map[string]packages{}}
+}
 
 // funcFile returns the import path and the file of a function, or "" if unknown.
 func funcFile(fn reflect.Value) (pkgPath, file string) {
@@ -44,52 +46,52 @@ func (p *places) add(pkgPath, file string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dirs[strings.TrimSuffix(pkgPath, "_test")] = filepath.Dir(filepath.FromSlash(file))
-	clear(p.unknown)
+	p.dirs[strings.TrimSuffix(pkgPath, "_test")] = path.Dir(file)
 }
 
-// find returns the directory of the package, or "" if it is not found.
-func (p *places) find(pkgPath string) string {
-	pkgPath = strings.TrimSuffix(pkgPath, "_test") // which is in the same directory
+// of returns the descriptions of the package of t by key.
+func (p *places) of(t reflect.Type) map[string]string {
+	if t.PkgPath() == "" || t.Name() == "" {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if dir := p.dirs[pkgPath]; dir != "" || p.unknown[pkgPath] {
+	dir := p.find(t.PkgPath())
+	if dir == "" {
+		return nil
+	}
+	found, ok := p.found[dir]
+	if !ok {
+		found = collect(os.DirFS(dir), ".", true)
+		p.found[dir] = found
+	}
+	name, _, _ := strings.Cut(t.String(), ".") // reflect puts the name in the package clause before that of the type
+	return found[name]
+}
+
+// find returns the directory of the package, or "" if it is not known. The caller holds p.mu.
+func (p *places) find(pkgPath string) string {
+	pkgPath = strings.TrimSuffix(pkgPath, "_test") // which is in the same directory
+	if dir := p.dirs[pkgPath]; dir != "" {
 		return dir
 	}
-	wanted := pkgPath
-	if wanted == "main" {
-		wanted = programPath()
+	below, ok := p.inModule(pkgPath)
+	if !ok {
+		return ""
 	}
-	for _, known := range p.dirs {
-		root, module := moduleOf(known)
-		rest, ok := within(wanted, module)
-		if !ok || module == "" {
-			continue
-		}
-		dir := filepath.Join(root, filepath.FromSlash(rest))
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			continue
-		}
-		if inner, _ := moduleOf(dir); inner == root {
-			p.dirs[pkgPath] = dir
-			return dir
+	for known, dir := range p.dirs {
+		if rest, ok := p.inModule(known); ok && strings.HasSuffix(dir, rest) {
+			return strings.TrimSuffix(dir, rest) + below
 		}
 	}
-	p.unknown[pkgPath] = true
 	return ""
 }
 
-// moduleOf returns the root and the path of the module that contains the directory, or "".
-func moduleOf(dir string) (root, module string) {
-	for dir != "" {
-		if data, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, modfile.ModulePath(data)
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			break
-		}
-		dir = parent
+// inModule returns the part of an import path below the program's module.
+func (p *places) inModule(pkgPath string) (rest string, ok bool) {
+	if pkgPath == "main" {
+		pkgPath = programPath()
 	}
-	return "", ""
+	rest, ok = strings.CutPrefix(pkgPath, p.module)
+	return rest, ok && p.module != "" && (rest == "" || rest[0] == '/')
 }

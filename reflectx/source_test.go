@@ -1,7 +1,6 @@
 package reflectx
 
 import (
-	"embed"
 	"io/fs"
 	"os"
 	"reflect"
@@ -15,108 +14,102 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/notes"
 )
 
-// sources returns the two kinds of descriptions that read source. Their texts are the same.
-func sources(t *testing.T) map[string]Descriptions {
+// source are the descriptions in the source of the fixtures.
+func source(t *testing.T) Descriptions {
 	_, err := Methods(&notes.Notes{})
 	require.NoError(t, err)
-	return map[string]Descriptions{
-		"disk":     SourceDescriptions(),
-		"embedded": EmbeddedDescriptions(os.DirFS("testdata/fixture"), "github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture"),
-	}
+	return Comments()
+}
+
+// inFile are the descriptions in a file of this package.
+func inFile(src string) Descriptions {
+	found := collect(fstest.MapFS{"a.go": {Data: []byte(src)}}, ".", true)
+	return keyed(func(t reflect.Type) map[string]string { return found["reflectx"] })
 }
 
 func TestSourceDescriptions(t *testing.T) {
-	for name, descriptions := range sources(t) {
-		t.Run(name, func(t *testing.T) {
-			n := reflect.TypeFor[notes.Notes]()
-			require.Equal(t, "Notes keeps short notes and finds them again.\n\nIt forgets nothing. See Notes.Search, base.Greeter and nothing.There:\n\n\tnotes.Search(Input{})", descriptions.Text(n, ""))
-			require.Equal(t, "Search finds the notes that contain the word.\n\nDeprecated: use Find.", descriptions.Text(n, "Search"))
-			require.Equal(t, "Count counts with a value receiver.", descriptions.Text(n, "Count"))
-			require.Equal(t, "Elsewhere is declared in another file than its type.", descriptions.Text(n, "Elsewhere"))
-			require.Empty(t, descriptions.Text(n, "Silent"))
-			require.Empty(t, descriptions.Text(n, "NoSuch"))
-			require.Empty(t, descriptions.Text(n, "Hold"), "declared on another type")
+	descriptions := source(t)
+	n := reflect.TypeFor[notes.Notes]()
+	require.Equal(t, "Notes keeps short notes and finds them again.\n\nIt forgets nothing. See Notes.Search, base.Greeter and nothing.There:\n\n\tnotes.Search(Input{})", descriptions.Text(n, ""))
+	require.Equal(t, "Search finds the notes that contain the word.\n\nDeprecated: use Find.", descriptions.Text(n, "Search"))
+	require.Equal(t, "Count counts with a value receiver.", descriptions.Text(n, "Count"))
+	require.Equal(t, "Elsewhere is declared in another file than its type.", descriptions.Text(n, "Elsewhere"))
+	require.Empty(t, descriptions.Text(n, "Silent"))
+	require.Empty(t, descriptions.Text(n, "NoSuch"))
+	require.Empty(t, descriptions.Text(n, "Hold"), "declared on another type")
 
-			require.Equal(t, "Hit is one of a group.", descriptions.Text(reflect.TypeFor[notes.Hit](), ""))
-			require.Equal(t, "Hit is one of a group.", descriptions.Text(reflect.TypeFor[notes.Alias](), ""))
-			require.Equal(t, "Plain has a line comment.", descriptions.Text(reflect.TypeFor[notes.Plain](), ""))
+	require.Equal(t, "Hit is one of a group.", descriptions.Text(reflect.TypeFor[notes.Hit](), ""))
+	require.Equal(t, "Hit is one of a group.", descriptions.Text(reflect.TypeFor[notes.Alias](), ""))
+	require.Equal(t, "Plain has a line comment.", descriptions.Text(reflect.TypeFor[notes.Plain](), ""))
 
-			box := reflect.TypeFor[base.Box[int]]()
-			require.Equal(t, "Box holds one value.", descriptions.Text(box, ""))
-			require.Equal(t, "Get takes the value out.", descriptions.Text(box, "Get"))
-			require.Equal(t, "Peek looks at the value.", descriptions.Text(box, "Peek"))
-			require.Equal(t, "The value in the box.", descriptions.Text(box, "Value"))
-			require.Equal(t, "Box holds one value.", descriptions.Text(reflect.TypeFor[base.Box[map[string]notes.Hit]](), ""))
+	box := reflect.TypeFor[base.Box[int]]()
+	require.Equal(t, "Box holds one value.", descriptions.Text(box, ""))
+	require.Equal(t, "Get takes the value out.", descriptions.Text(box, "Get"))
+	require.Equal(t, "Peek looks at the value.", descriptions.Text(box, "Peek"))
+	require.Equal(t, "The value in the box.", descriptions.Text(box, "Value"))
+	require.Equal(t, "Box holds one value.", descriptions.Text(reflect.TypeFor[base.Box[map[string]notes.Hit]](), ""))
 
-			greeter := reflect.TypeFor[base.Greeter]()
-			require.Equal(t, "Greet greets by name.", descriptions.Text(greeter, "Greet"))
-			require.Equal(t, "waves a hand", descriptions.Text(greeter, "Wave"))
-		})
-	}
+	greeter := reflect.TypeFor[base.Greeter]()
+	require.Equal(t, "Greet greets by name.", descriptions.Text(greeter, "Greet"))
+	require.Equal(t, "waves a hand", descriptions.Text(greeter, "Wave"))
 }
 
 func TestSourceFields(t *testing.T) {
-	for name, descriptions := range sources(t) {
-		t.Run(name, func(t *testing.T) {
-			in := reflect.TypeFor[notes.Input]()
-			for field, want := range map[string]string{
-				"Query":  "Words that every hit contains.",
-				"Limit":  "how many",
-				"From":   "Where to look, both ways.",
-				"To":     "Where to look, both ways.",
-				"Bare":   "",
-				"Middle": "The middle of it.",
-				"Tagged": "A directive is not a word.",
-				"Inline": "",
-				"_":      "",
-				"NoSuch": "",
-			} {
-				require.Equal(t, want, descriptions.Text(in, field), field)
-				require.Equal(t, want, descriptions.Text(reflect.TypeFor[notes.Copy](), field), field)
-			}
-			inline, _ := in.FieldByName("Inline")
-			require.Empty(t, descriptions.Text(inline.Type, "Deep"))
-			require.Empty(t, descriptions.Text(inline.Type, ""))
-			require.Equal(t, "The left one.", descriptions.Text(reflect.TypeFor[notes.IntBox](), "Left"))
-			require.Equal(t, "The right one.", descriptions.Text(reflect.TypeFor[notes.Pair[string]](), "Right"))
-			require.Equal(t, "Swap swaps.", descriptions.Text(reflect.TypeFor[notes.Pair[string]](), "Swap"))
-
-			address := reflect.TypeFor[base.Address]()
-			require.Equal(t, "Address is where somebody lives. No method leads to it.", descriptions.Text(address, ""))
-			require.Equal(t, "Street and number.", descriptions.Text(address, "Street"))
-			require.Equal(t, "the town", descriptions.Text(address, "City"))
-		})
+	descriptions := source(t)
+	in := reflect.TypeFor[notes.Input]()
+	for field, want := range map[string]string{
+		"Query":  "Words that every hit contains.",
+		"Limit":  "how many",
+		"From":   "Where to look, both ways.",
+		"To":     "Where to look, both ways.",
+		"Bare":   "",
+		"Middle": "The middle of it.",
+		"Tagged": "A directive is not a word.",
+		"Inline": "",
+		"_":      "",
+		"NoSuch": "",
+	} {
+		require.Equal(t, want, descriptions.Text(in, field), field)
+		require.Equal(t, want, descriptions.Text(reflect.TypeFor[notes.Copy](), field), field)
 	}
+	inline, _ := in.FieldByName("Inline")
+	require.Empty(t, descriptions.Text(inline.Type, "Deep"))
+	require.Empty(t, descriptions.Text(inline.Type, ""))
+	require.Equal(t, "The left one.", descriptions.Text(reflect.TypeFor[notes.IntBox](), "Left"))
+	require.Equal(t, "The right one.", descriptions.Text(reflect.TypeFor[notes.Pair[string]](), "Right"))
+	require.Equal(t, "Swap swaps.", descriptions.Text(reflect.TypeFor[notes.Pair[string]](), "Swap"))
+
+	address := reflect.TypeFor[base.Address]()
+	require.Equal(t, "Address is where somebody lives. No method leads to it.", descriptions.Text(address, ""))
+	require.Equal(t, "Street and number.", descriptions.Text(address, "Street"))
+	require.Equal(t, "the town", descriptions.Text(address, "City"))
 }
 
 func TestSourceEnums(t *testing.T) {
 	weekday := reflect.TypeOf((*notes.Notes).Weekday).Out(0)
-	for name, descriptions := range sources(t) {
-		t.Run(name, func(t *testing.T) {
-			for _, test := range []struct {
-				t    reflect.Type
-				want []EnumValue
-			}{
-				{reflect.TypeFor[notes.Color](), []EnumValue{
-					{`"red"`, "Red is the color of blood."},
-					{`"green"`, "Green calms.\n\nIt really does."},
-					{`"blueish"`, "Green calms.\n\nIt really does."},
-					{`""`, "NoColor is apart."},
-					{`"black"`, "no light"},
-				}},
-				{weekday, []EnumValue{{"1", "hard"}, {"2", "better"}, {"4", ""}}},
-				{reflect.TypeFor[notes.Flags](), []EnumValue{{"1", ""}, {"2", ""}, {"3", ""}, {"16", ""}}},
-				{reflect.TypeFor[notes.Ratio](), []EnumValue{{"0.5", ""}, {"0.333", ""}}},
-				{reflect.TypeFor[notes.Mode](), []EnumValue{{`"off"`, "nothing runs"}, {`"on"`, "all runs"}}},
-				{reflect.TypeFor[base.Level](), []EnumValue{{"10", "Quiet is a whisper."}, {"20", "hurts"}, {"40", "Deafening is not for people."}}},
-				{reflect.TypeFor[notes.Rank](), nil},
-				{reflect.TypeFor[notes.Odd](), nil},
-				{reflect.TypeFor[notes.Notes](), nil},
-				{reflect.TypeFor[string](), nil},
-			} {
-				require.Equal(t, test.want, descriptions.Enum(test.t), test.t)
-			}
-		})
+	descriptions := source(t)
+	for _, test := range []struct {
+		t    reflect.Type
+		want []EnumValue
+	}{
+		{reflect.TypeFor[notes.Color](), []EnumValue{
+			{`"red"`, "Red is the color of blood."},
+			{`"green"`, "Green calms.\n\nIt really does."},
+			{`"blueish"`, "Green calms.\n\nIt really does."},
+			{`""`, "NoColor is apart."},
+			{`"black"`, "no light"},
+		}},
+		{weekday, []EnumValue{{"1", "hard"}, {"2", "better"}, {"4", ""}}},
+		{reflect.TypeFor[notes.Flags](), []EnumValue{{"1", ""}, {"2", ""}, {"3", ""}, {"16", ""}}},
+		{reflect.TypeFor[notes.Ratio](), []EnumValue{{"0.5", ""}, {"0.333", ""}}},
+		{reflect.TypeFor[notes.Mode](), []EnumValue{{`"off"`, "nothing runs"}, {`"on"`, "all runs"}}},
+		{reflect.TypeFor[base.Level](), []EnumValue{{"10", "Quiet is a whisper."}, {"20", "hurts"}, {"40", "Deafening is not for people."}}},
+		{reflect.TypeFor[notes.Rank](), nil},
+		{reflect.TypeFor[notes.Odd](), nil},
+		{reflect.TypeFor[notes.Notes](), nil},
+		{reflect.TypeFor[string](), nil},
+	} {
+		require.Equal(t, test.want, descriptions.Enum(test.t), test.t)
 	}
 }
 
@@ -124,12 +117,12 @@ func TestSourceEnums(t *testing.T) {
 type localSize struct{ A int }
 
 func TestSourceOfTestFiles(t *testing.T) {
-	descriptions := sources(t)["disk"]
+	descriptions := source(t)
 	require.Equal(t, "localSize is declared in a test file.", descriptions.Text(reflect.TypeFor[localSize](), ""))
 }
 
 func TestSourceHasNoDescriptionOf(t *testing.T) {
-	descriptions := SourceDescriptions()
+	descriptions := source(t)
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[int](), reflect.TypeFor[error](), reflect.TypeFor[struct{ A int }](), reflect.TypeFor[*notes.Notes](),
 		reflect.TypeFor[[]notes.Notes](), reflect.TypeFor[fs.FileMode](), reflect.TypeFor[reflect.Kind](), reflect.TypeFor[os.File](),
@@ -141,41 +134,21 @@ func TestSourceHasNoDescriptionOf(t *testing.T) {
 	}
 }
 
-//go:embed source_test.go
-var self embed.FS
-
-func TestEmbeddedDescriptions(t *testing.T) {
-	descriptions := EmbeddedDescriptions(self, "github.com/mcpkit/mcpkit-go/reflectx")
-	require.Equal(t, "localSize is declared in a test file.", descriptions.Text(reflect.TypeFor[localSize](), ""))
-	require.Empty(t, descriptions.Text(reflect.TypeFor[Error](), ""), "declared in a file that is not embedded")
-	require.Empty(t, descriptions.Text(reflect.TypeFor[notes.Notes](), ""), "declared in a directory that is not embedded")
-	require.Empty(t, EmbeddedDescriptions(self, "example.com/other").Text(reflect.TypeFor[localSize](), ""))
-}
-
 func TestSourceNeverFails(t *testing.T) {
-	for name, file := range map[string]*fstest.MapFile{
-		"broken.go":    {Data: []byte("package reflectx\n\n// localSize is cut\ntype localSize struct{ A int }\n\nfunc (")},
-		"empty.go":     {},
-		"noise.go":     {Data: []byte("\x00\xff{{{")},
-		"dir.go":       {Mode: fs.ModeDir},
-		"recursive.go": {Data: []byte("package reflectx\ntype localSize localSize\ntype kind2 kind2\nconst (a = b; b = a; C localKind = a)")},
+	typ := reflect.TypeFor[localSize]()
+	for _, src := range []string{
+		"", "\x00\xff{{{", "package reflectx\ntype localSize localSize\ntype kind2 kind2\nconst (a = b; b = a; C localKind = a)",
 	} {
-		t.Run(name, func(t *testing.T) {
-			descriptions := EmbeddedDescriptions(fstest.MapFS{name: file}, "github.com/mcpkit/mcpkit-go/reflectx")
-			text := descriptions.Text(reflect.TypeFor[localSize](), "")
-			if name == "broken.go" {
-				require.Equal(t, "localSize is cut", text, "declarations before the syntax error count")
-			} else {
-				require.Empty(t, text)
-			}
-			require.Empty(t, descriptions.Text(reflect.TypeFor[localSize](), "A"))
-			require.Empty(t, descriptions.Enum(reflect.TypeFor[localKind]()))
-		})
+		require.Empty(t, inFile(src).Text(typ, ""), src)
+		require.Empty(t, inFile(src).Text(typ, "A"), src)
+		require.Empty(t, inFile(src).Enum(reflect.TypeFor[localKind]()), src)
 	}
+	broken := inFile("package reflectx\n\n// localSize is cut\ntype localSize struct{ A int }\n\nfunc (")
+	require.Equal(t, "localSize is cut", broken.Text(typ, ""), "declarations before the syntax error count")
 }
 
 func TestSourceIsSafeForConcurrentUse(t *testing.T) {
-	descriptions := sources(t)["disk"]
+	descriptions := source(t)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -196,22 +169,10 @@ func FuzzSource(f *testing.F) {
 	}
 	f.Add([]byte("package notes\nconst (A Color = \"a\" << 3; B Color = -\"\"; C Color = 1/0; D Color = len(D); E, F Color = 1<<600)\ntype Color string"))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		descriptions := EmbeddedDescriptions(fstest.MapFS{"a.go": {Data: src}}, reflect.TypeFor[notes.Notes]().PkgPath())
-		for _, typ := range []reflect.Type{reflect.TypeFor[notes.Notes](), reflect.TypeFor[notes.Copy](), reflect.TypeFor[notes.Color](), reflect.TypeFor[notes.Flags]()} {
-			descriptions.Text(typ, "")
-			descriptions.Text(typ, "Search")
-			descriptions.Text(typ, "Query")
+		found := collect(fstest.MapFS{"a.go": {Data: src}}, ".", true)["notes"]
+		descriptions := keyed(func(reflect.Type) map[string]string { return found })
+		for _, typ := range []reflect.Type{reflect.TypeFor[notes.Color](), reflect.TypeFor[notes.Flags](), reflect.TypeFor[notes.Ratio](), reflect.TypeFor[notes.Mode]()} {
 			descriptions.Enum(typ)
 		}
 	})
-}
-
-// BenchmarkSource reads this package.
-func BenchmarkSource(b *testing.B) {
-	typ := reflect.TypeFor[Func]()
-	for b.Loop() {
-		if EmbeddedDescriptions(os.DirFS("."), typ.PkgPath()).Text(typ, "") == "" {
-			b.Fatal("no descriptions")
-		}
-	}
 }

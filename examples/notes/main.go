@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"embed"
 	"flag"
 	"log"
 	"log/slog"
@@ -37,15 +36,10 @@ func main() {
 	}
 }
 
-// docs:begin source
-
-//go:embed notes.go
-var source embed.FS
-
-// docs:end source
+//go:generate go run ../../cmd/mcpkit gen
 
 func newServer(logger *slog.Logger) (*mcpkit.Server, error) {
-	srv, err := mcpkit.New(NewNotes(), mcpkit.Docs(source, "main"), mcpkit.Logger(logger))
+	srv, err := mcpkit.New(NewNotes(), mcpkit.Logger(logger))
 	if err != nil {
 		return nil, err
 	}

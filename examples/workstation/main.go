@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"embed"
 	"flag"
 	"log"
 	"log/slog"
@@ -38,10 +37,7 @@ func main() {
 	}
 }
 
-// source holds the doc comments of the services, for a program that runs without its source.
-//
-//go:embed files.go git.go gotool.go
-var source embed.FS
+//go:generate go run ../../cmd/mcpkit gen
 
 // docs:begin server
 
@@ -54,7 +50,6 @@ func newServer(root string, logger *slog.Logger) (*mcpkit.Server, error) {
 	srv, err := mcpkit.New(nil,
 		mcpkit.Name("workstation", "1.0.0"),
 		mcpkit.Instructions("The files, the git history and the tests of "+root+". All paths are relative to it."),
-		mcpkit.Docs(source, "main"),
 		mcpkit.Logger(logger),
 		mcpkit.ToolTimeout(30*time.Second), // go_test has a longer one in its tag
 		mcpkit.With(&Files{dir: root}, mcpkit.Prefix("files")),
