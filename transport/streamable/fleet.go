@@ -57,7 +57,7 @@ const (
 type message struct {
 	Session string          `json:"session"`          // the digest of its ID
 	Stream  string          `json:"stream,omitempty"` // "" for the standalone stream
-	Since   int64           `json:"since,omitempty"`  // when a client began to read the stream, in Unix nanoseconds
+	Since   int64           `json:"since,omitempty"`  // of the reader that has taken the stream
 	Data    json.RawMessage `json:"data,omitempty"`   // an answer, or the params of a cancellation
 }
 
@@ -109,13 +109,9 @@ func (p *replica) on(kind string, handle func(s *legacySession, m *message)) {
 	})
 }
 
-// tell tells the other replicas of a stream.
-func (p *replica) tell(kind string, s *legacySession, st *stream) {
-	name := st.name
-	if st == s.out.standalone {
-		name = ""
-	}
-	p.f.Tell("", kind, message{Session: s.Digest(), Stream: name, Since: time.Now().UnixNano()})
+// wake tells the other replicas that a stream has more.
+func (p *replica) wake(s *legacySession, st *stream) {
+	p.f.Tell("", kindWake, message{Session: s.Digest(), Stream: st.name})
 }
 
 // name returns the name of the replica.
@@ -262,49 +258,50 @@ func (p *replica) answer(s *legacySession, resp *jsonrpc.Response) *refusal {
 	return nil
 }
 
-// ran reports whether a stream is one of another replica.
-func (p *replica) ran(name string) bool {
-	return p != nil && len(name) > replicaName+tagSize && name[replicaName+tagSize] == '_'
+// ranElsewhere reports whether a stream is one of another replica.
+func (p *replica) ranElsewhere(name string) bool {
+	return p != nil && len(name) > replicaName+tagSize && name[replicaName+tagSize] == '_' &&
+		!strings.HasPrefix(name, p.f.Replica())
 }
 
 // take tells the other replicas that a client reads a stream here. For a stream of another replica,
-// it returns a channel that is ready when l has to call look.
+// it returns a channel that is ready when l has to look at the stream again.
 func (p *replica) take(l *listener) (tick <-chan time.Time, stop func()) {
 	if p == nil {
 		return nil, func() {}
 	}
-	p.tell(kindTaken, l.s, l.st)
-	if strings.HasPrefix(l.st.name, l.s.out.tag) {
+	name := l.st.name
+	if l.st == l.s.out.standalone {
+		name = ""
+	}
+	p.f.Tell("", kindTaken, message{Session: l.s.Digest(), Stream: name, Since: l.reader.since})
+	if !p.ranElsewhere(l.st.name) {
 		return nil, func() {}
 	}
 	t := time.NewTicker(lookAway)
 	return t.C, t.Stop
 }
 
-// look reports whether l may go on. If the replica that runs the request of the stream has ended,
-// look answers the request.
-func (p *replica) look(l *listener) bool {
-	all, gone := p.gone(l)
-	if !gone {
-		return l.writeNew(true) // the bus may have lost what wakes it
+// gone reports whether the replica that ran the request of the stream has ended. lost is the response
+// to that request; nil if the replica has left nothing that names it.
+func (p *replica) gone(l *listener) (lost *jsonrpc.Response, gone bool) {
+	if !p.ranElsewhere(l.st.name) {
+		return nil, false
 	}
-	if !l.writeNew(true) || l.ended || len(all) == 0 {
-		return false
-	}
-	if id, ok := jsonrpc.ParseID([]byte(all[0].request)); ok {
-		l.writeLost(conn.Lost(id))
-	}
-	return false
-}
-
-// gone reports whether the replica that runs the request of the stream has ended, and what it left.
-func (p *replica) gone(l *listener) (left []event, gone bool) {
 	ctx := context.WithoutCancel(l.r.Context())
 	if alive, err := p.f.Alive(ctx, l.st.name[:replicaName]); err != nil || alive {
 		return nil, false
 	}
 	left, err := p.after(ctx, l.s.Digest(), l.st.name, 0)
-	return left, err == nil
+	if err != nil {
+		return nil, false
+	}
+	if len(left) > 0 {
+		if id, ok := jsonrpc.ParseID([]byte(left[0].request)); ok {
+			lost = conn.Lost(id)
+		}
+	}
+	return lost, true
 }
 
 // append stores a message. Each begins with a line that says whether it is the last one, and the ID

@@ -289,11 +289,13 @@ func TestCallsOfADeadReplicaAreAnswered(t *testing.T) {
 	<-all[0].desk.started
 	all[0].srv.Fleet().Close() // no sign of life any more
 
+	since := time.Now()
 	resumed := eventsOf(t, c.at(all[1]).with("Last-Event-ID", begun.ID).get())
 	text := resumed.data()
 	require.Contains(t, text, `"id":7,"error"`)
 	require.Contains(t, text, "the process that ran the request has ended")
 	resumed.end()
+	require.Less(t, time.Since(since), lookAway, "at once: the replica that tells the client may end, too")
 	close(all[0].desk.finish)
 }
 

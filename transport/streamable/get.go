@@ -3,7 +3,6 @@ package streamable
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
@@ -103,10 +102,8 @@ func (l *listener) open() *refusal {
 		if events, err := l.after(); err != nil || len(events) == 0 {
 			why = "the messages of that stream are no longer stored; send the request again"
 		}
-	} else if !strings.HasPrefix(l.st.name, o.tag) {
-		if left, gone := l.h.replica.gone(l); gone && len(left) == 0 {
-			why = "the process that ran the request has ended; the request may have had effects"
-		}
+	} else if lost, gone := l.h.replica.gone(l); gone && lost == nil {
+		why = "the process that ran the request has ended; the request may have had effects"
 	}
 	if why == "" {
 		return nil
@@ -149,17 +146,19 @@ func (l *listener) run() {
 	tick, stop := l.h.replica.take(l)
 	defer stop()
 	for live := false; !l.broken; live = true {
-		// Read done before the messages: a message appended later wakes the loop again.
+		// Read these before the messages: a message appended later wakes the loop again.
 		done, closed := l.s.out.state(l.st)
+		lost, gone := l.h.replica.gone(l)
 		if closed || !l.writeNew(live) || done || l.ended {
+			return
+		}
+		if gone {
+			l.writeLost(lost)
 			return
 		}
 		select {
 		case <-l.reader.wake:
-		case <-tick:
-			if !l.h.replica.look(l) {
-				return
-			}
+		case <-tick: // the bus may have lost what wakes it, and the replica may be gone
 		case <-silent:
 			l.write([]byte(sse.KeepAlive))
 		case <-l.reader.left:
@@ -199,9 +198,12 @@ func (l *listener) writeNew(live bool) bool {
 	return true
 }
 
-// writeLost writes a response that is not stored, in place of the one that was lost.
+// writeLost writes a response that is not stored, in place of the one that was lost. Without one, the
+// client is refused when it resumes the stream again.
 func (l *listener) writeLost(resp *jsonrpc.Response) {
-	l.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, resp)))
+	if resp != nil {
+		l.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, resp)))
+	}
 }
 
 func (l *listener) after() ([]event, error) {

@@ -145,7 +145,7 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, response 
 	}
 	o.wake(st)
 	if st.moved {
-		o.s.h.replica.tell(kindWake, o.s, st)
+		o.s.h.replica.wake(o.s, st)
 	}
 	return e.seq, err
 }
@@ -231,7 +231,7 @@ func (o *streams) resume(eventID string) (st *stream, r *reader, seq uint64, mis
 		st = o.open[name]
 	case own && (err != nil || n > o.count):
 		return nil, nil, 0, false, bad
-	case own, !o.s.h.replica.ran(name):
+	case own, !o.s.h.replica.ranElsewhere(name):
 		st = &stream{name: name, last: seq, done: true} // its response is in the store, or nowhere
 	default:
 		st = &stream{name: name, last: seq}
