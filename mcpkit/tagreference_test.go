@@ -44,7 +44,7 @@ func tagReference() string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", tag.form, kindNames(tag.kinds), tag.doc)
 	}
 	b.WriteString("\nThese two are for tools of servers with an extension, and errors without it. [Other\n" +
-		"extensions](../howto/write-an-extension.md#tag-tools) may have more.\n\n" +
+		"extensions](../howto/extend.md#tag-tools) may have more.\n\n" +
 		"| write | extension | means |\n|---|---|---|\n")
 	for _, tag := range ownTags {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", tag.form, tag.option, tag.doc)

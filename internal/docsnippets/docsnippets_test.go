@@ -1,7 +1,6 @@
 package docsnippets
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -177,17 +176,36 @@ func TestCommandsWork(t *testing.T) {
 	}
 }
 
-// Links within the repository lead to files that are there.
+// Links within the repository lead to files that are there, and to headings in them.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
-		for _, m := range link.FindAllSubmatch(code.ReplaceAll(text, nil), -1) {
-			target, _, _ := bytes.Cut(m[1], []byte("#"))
-			if len(target) == 0 || bytes.Contains(target, []byte("://")) {
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
+			file, heading, _ := strings.Cut(m[1], "#")
+			if strings.Contains(m[1], "://") {
 				continue
 			}
-			require.FileExists(t, filepath.Join(filepath.Dir(page), string(target)), "%s links to it", page)
+			target := page
+			if file != "" {
+				target = filepath.Join(filepath.Dir(page), file)
+			}
+			require.FileExists(t, target, "%s links to it", page)
+			if heading != "" {
+				require.Contains(t, headings(t, target), heading, "%s links to %s", page, m[1])
+			}
 		}
 	}
+}
+
+// headings returns the headings of a page as links to them write them.
+func headings(t *testing.T, page string) (slugs []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile("(?m)^#+ (.+)$").FindAllStringSubmatch(string(text), -1) {
+		kept := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		slugs = append(slugs, strings.ReplaceAll(kept, " ", "-"))
+	}
+	return slugs
 }
