@@ -2,9 +2,14 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -207,4 +212,40 @@ func TestHandlersReceiveEachChangeOnce(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A roundTripper answers without a network.
+type roundTripper func(r *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestALegacySubscriptionOverHTTPEndsWhenItsStreamCannotBeResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dead atomic.Bool
+		f := &flooder{}
+		c, err := client.Dial(t.Context(), "http://example.com/mcp", client.Version(protocol.V20251125), client.Logger(slog.New(slog.DiscardHandler)),
+			client.HTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodGet && dead.Load() {
+					return nil, errors.New("connection refused")
+				}
+				ctx, cancel := context.WithTimeout(r.Context(), time.Hour) // after which the stream ends
+				context.AfterFunc(ctx, cancel)
+				return f.RoundTrip(r.WithContext(ctx))
+			})}))
+		require.NoError(t, err)
+		defer c.Close()
+		sub, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		_, err = sub.Next(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "streams that end after an hour are resumed")
+		dead.Store(true)
+		_, err = sub.Next(t.Context())
+		require.EqualError(t, err, "client: the stream of the session ended 6 times without an event; call Listen again")
+		dead.Store(false)
+		sub, err = c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.NoError(t, err)
+		require.NoError(t, sub.Close())
+	})
 }

@@ -41,7 +41,7 @@ func TestCallsWorkOnEveryTransportInEveryVersion(t *testing.T) {
 			require.NoError(t, err)
 			names = append(names, tool.Name)
 		}
-		require.Equal(t, []string{"add", "ask", "change", "count", "ended", "order", "region", "search", "tagline", "wait"}, names)
+		require.Equal(t, []string{"add", "ask", "change", "count", "order", "region", "search", "tagline", "wait"}, names)
 
 		r, err := c.ReadResource(ctx, "shop://article/7")
 		require.NoError(t, err)
@@ -49,5 +49,20 @@ func TestCallsWorkOnEveryTransportInEveryVersion(t *testing.T) {
 		p, err := c.GetPrompt(ctx, "advise", map[string]string{"taste": "tea"})
 		require.NoError(t, err)
 		require.Equal(t, "What goes with tea?", p.Messages[0].Content.(*protocol.TextContent).Text)
+		for p, err := range c.Prompts(ctx) {
+			require.NoError(t, err)
+			require.Equal(t, "advise", p.Name)
+		}
+		for r, err := range c.Resources(ctx) {
+			require.NoError(t, err)
+			require.Equal(t, "shop://hours", r.URI)
+		}
+		for r, err := range c.Templates(ctx) {
+			require.NoError(t, err)
+			require.Equal(t, "shop://article/{id}", r.URITemplate)
+		}
+		got, err := c.Complete(ctx, protocol.CompletionRef{Type: protocol.RefPrompt, Name: "advise"}, "taste", "x", map[string]string{"a": "b"})
+		require.NoError(t, err)
+		require.Equal(t, []string{"x1", "x2"}, got.Values)
 	})
 }

@@ -34,46 +34,42 @@ func (k *closer) close() {
 	}
 }
 
-type closesOnTools struct{ *closer }
+// closesOn closes its client in the method of this name.
+type closesOn struct {
+	*closer
+	method string
+}
 
-func (k closesOnTools) ToolsChanged(context.Context) { k.close() }
+func (k closesOn) in(method string) {
+	if k.method == method {
+		k.close()
+	}
+}
 
-type closesOnUpdate struct{ *closer }
-
-func (k closesOnUpdate) ResourceUpdated(context.Context, string) { k.close() }
-
-type closesOnLog struct{ *closer }
-
-func (k closesOnLog) Log(context.Context, *protocol.LoggingMessageParams) { k.close() }
-
-type closesOnProgress struct{ *closer }
-
-func (k closesOnProgress) Progress(context.Context, *protocol.ProgressParams) { k.close() }
-
-type closesOnQuestion struct{ *closer }
-
-func (k closesOnQuestion) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
-	k.close()
+func (k closesOn) ToolsChanged(context.Context)                        { k.in("ToolsChanged") }
+func (k closesOn) ResourceUpdated(context.Context, string)             { k.in("ResourceUpdated") }
+func (k closesOn) Log(context.Context, *protocol.LoggingMessageParams) { k.in("Log") }
+func (k closesOn) Progress(context.Context, *protocol.ProgressParams)  { k.in("Progress") }
+func (k closesOn) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	k.in("Elicit")
 	return nil, client.ErrRejected
 }
 
 func TestCloseReturnsInsideAHandler(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		tool    string // whose call makes the server use the handler
-		args    any
-		handler func(k *closer) any
+		method, tool string // a method of the handlers, and the tool whose call makes the server use it
+		args         any
 	}{
-		{"tools changed", "change", nil, func(k *closer) any { return closesOnTools{k} }},
-		{"resource updated", "change", nil, func(k *closer) any { return closesOnUpdate{k} }},
-		{"log message", "count", nil, func(k *closer) any { return closesOnLog{k} }},
-		{"progress", "count", nil, func(k *closer) any { return closesOnProgress{k} }},
-		{"question", "order", Hit{ID: 1, Title: "tea"}, func(k *closer) any { return closesOnQuestion{k} }},
+		{"ToolsChanged", "change", nil},
+		{"ResourceUpdated", "change", nil},
+		{"Log", "count", nil},
+		{"Progress", "count", nil},
+		{"Elicit", "order", Hit{ID: 1, Title: "tea"}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(test.method, func(t *testing.T) {
 			inBubbles(t, []protocol.Version{protocol.LatestLegacy, protocol.Latest}, func(t *testing.T, dial dialer, _ protocol.Version) {
 				k := newCloser()
-				c := dial(t, client.Handlers(test.handler(k)), client.LogLevel(protocol.LevelDebug))
+				c := dial(t, client.Handlers(closesOn{k, test.method}), client.LogLevel(protocol.LevelDebug))
 				_, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{"shop://hours"}})
 				require.NoError(t, err)
 				k.c <- c

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // docs:begin first
@@ -226,6 +224,10 @@ func TestHowToCodeWorks(t *testing.T) {
 	require.Equal(t, "HTTP 401", explain(&client.StatusError{Code: 401}))
 	require.Equal(t, "EOF", explain(io.EOF))
 
+	withToken, err := dialWithToken(ctx, url, "good")
+	require.NoError(t, err)
+	require.NoError(t, withToken.Close())
+
 	r, err := firstChange(ctx, c, "shop://hours", func() {
 		_, err := c.CallTool(ctx, "change", nil)
 		require.NoError(t, err)
@@ -235,27 +237,6 @@ func TestHowToCodeWorks(t *testing.T) {
 
 	_, err = dialProgram(ctx, "no-such-program-anywhere", "t")
 	require.ErrorContains(t, err, "executable file not found")
-}
-
-func TestHowToSendATokenWorks(t *testing.T) {
-	h := streamable.NewHandler(shop(t), &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer good" {
-			http.Error(w, "no token", http.StatusUnauthorized)
-			return
-		}
-		h.ServeHTTP(w, r)
-	}))
-	defer s.Close()
-	defer h.Close()
-	_, err := dialWithToken(t.Context(), s.URL, "bad")
-	require.Error(t, err)
-	c, err := dialWithToken(t.Context(), s.URL, "good")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
-	line, err := client.Call[string](t.Context(), c, "tagline", nil)
-	require.NoError(t, err)
-	require.Equal(t, "Everything must go.", line)
 }
 
 // TestHowToConfigureTLSWorks asks a server that wants certificates, with one and with none.

@@ -18,7 +18,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -79,25 +78,6 @@ func TestCallIsCancelledDuringAServerRequest(t *testing.T) {
 		}
 		p.answer(r, "next")
 		require.Equal(t, told{"next", nil}, <-next)
-	})
-}
-
-func TestCloseEndsTheCallAndItsServerRequest(t *testing.T) {
-	onEveryAskingStage(t, func(t *testing.T, p *puppet, c *client.Client, user slow) {
-		call := callTool(t.Context(), c)
-		other := ask(t.Context(), c)
-		first, second := <-p.heard, <-p.heard
-		if first.Method != protocol.MethodToolsCall {
-			first = second
-		}
-		p.question(c, first)
-		<-user.asked
-		closed := make(chan error, 1)
-		go func() { closed <- c.Close() }()
-		<-user.ended
-		require.ErrorIs(t, <-call, transport.ErrClosed)
-		require.ErrorIs(t, (<-other).err, transport.ErrClosed)
-		require.NoError(t, <-closed)
 	})
 }
 

@@ -27,6 +27,7 @@ type puppet struct {
 	frozen chan struct{}         // closed when the puppet must stop reading
 	over   chan struct{}         // closed at the end of the test
 	say    func(text string)     // sends a message; without a client it does nothing
+	die    func()                // ends the puppet like the failure of its machine; nil in memory
 }
 
 // A stage is a transport for puppets.
@@ -124,6 +125,7 @@ func (p *puppet) playLines(t *testing.T, conn net.Conn) {
 		defer mu.Unlock()
 		_, _ = io.WriteString(conn, text+"\n")
 	}
+	p.die = func() { _ = conn.Close() }
 	var playing sync.WaitGroup
 	t.Cleanup(playing.Wait)
 	t.Cleanup(func() { _ = conn.Close() })
@@ -146,6 +148,7 @@ func onWebSocket(t *testing.T, p *puppet, _ protocol.Version) any {
 		defer func() { _ = conn.CloseNow() }()
 		conn.SetReadLimit(-1)
 		p.say = func(text string) { _ = conn.Write(context.Background(), ws.MessageText, []byte(text)) }
+		p.die = func() { _ = conn.CloseNow() }
 		p.listen(func() ([]byte, error) {
 			_, data, err := conn.Read(context.Background())
 			return data, err
@@ -190,8 +193,17 @@ func onSSE(t *testing.T, p *puppet, _ protocol.Version) any {
 			}
 		}
 	}))
+	p.die = dying(s)
 	t.Cleanup(s.Close)
 	return client.HTTPSSE(s.URL)
+}
+
+// dying returns a function that ends all connections to a server.
+func dying(s *httptest.Server) func() {
+	return func() {
+		_ = s.Listener.Close()
+		s.CloseClientConnections()
+	}
 }
 
 // posted passes the body of a POST to take, unless the puppet is frozen.
@@ -275,6 +287,7 @@ func onHTTP(t *testing.T, p *puppet, v protocol.Version) any {
 			}
 		})
 	}))
+	p.die = dying(s)
 	t.Cleanup(s.Close)
 	return s.URL
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -158,4 +160,99 @@ func TestNotificationsArriveInOrder(t *testing.T) {
 			require.Equal(t, fmt.Sprint(i), <-heard)
 		}
 	}, client.Handlers(heard))
+}
+
+func TestResponsesArriveInAnyOrder(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
+		var calls []<-chan told
+		var requests []*jsonrpc.Request
+		for range 50 {
+			calls = append(calls, ask(t.Context(), c))
+			requests = append(requests, <-p.heard)
+		}
+		for i, r := range slices.Backward(requests) {
+			p.answer(r, fmt.Sprint(i))
+		}
+		for i, call := range calls {
+			require.Equal(t, told{fmt.Sprint(i), nil}, <-call)
+		}
+	})
+}
+
+func TestAServerThatDiesFailsEachCallOnce(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if s.name == "memory" {
+			return
+		}
+		var calls []<-chan told
+		for range 20 {
+			calls = append(calls, ask(t.Context(), c))
+			<-p.heard
+		}
+		p.die()
+		for _, call := range append(calls, ask(t.Context(), c)) {
+			err := (<-call).err
+			require.Error(t, err)
+			require.NotErrorIs(t, err, context.DeadlineExceeded, "the client notices")
+		}
+	}, client.Timeout(20*time.Second))
+}
+
+// A legacy subscription has no request that fails with the connection.
+func TestALegacySubscriptionEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if c.Version().Modern() || s.name == "http" || s.name == "memory" {
+			return // modern subscriptions are requests, and over HTTP the client resumes the stream
+		}
+		filter := protocol.SubscriptionFilter{ToolsListChanged: true}
+		sub, err := c.Listen(t.Context(), filter)
+		require.NoError(t, err)
+		ask(t.Context(), c)
+		<-p.heard
+		p.die()
+		for range 2 {
+			_, err = sub.Next(t.Context())
+			require.ErrorIs(t, err, transport.ErrClosed)
+		}
+		require.NoError(t, sub.Close())
+		_, err = c.Listen(t.Context(), filter)
+		require.ErrorIs(t, err, transport.ErrClosed)
+	})
+}
+
+func TestAResponseThatIsTooLargeFailsItsCall(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if s.name == "memory" { // its responses are values
+			return
+		}
+		fits := strings.Repeat("x", 8<<10)
+		call := ask(t.Context(), c)
+		p.answer(<-p.heard, fits)
+		require.Equal(t, told{fits, nil}, <-call)
+		call = ask(t.Context(), c)
+		p.answer(<-p.heard, strings.Repeat("x", 64<<10))
+		require.ErrorContains(t, (<-call).err, "larger than 32768 bytes")
+	}, client.MaxMessageBytes(32<<10))
+}
+
+func TestProgressHandlersMayCallTheServer(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if s.deaf {
+			return
+		}
+		inner, outer := make(chan told, 1), make(chan error, 1)
+		report := client.OnProgress(func(*protocol.ProgressParams) { inner <- <-ask(t.Context(), c) })
+		go func() { outer <- c.Request(t.Context(), "x/ask", nil, nil, report) }()
+		r := <-p.heard
+		p.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, r.ID))
+		p.answer(<-p.heard, "inner")
+		require.Equal(t, told{"inner", nil}, <-inner)
+		p.answer(r, "outer")
+		require.NoError(t, <-outer)
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -23,9 +22,7 @@ type Shop struct {
 		Advise  mcpkit.Prompt   `params:"taste" complete:"taste=Tastes"`
 		Tastes  mcpkit.Skip
 	}
-	srv    *mcpkit.Server
-	waited chan struct{} // closed when a call of Wait has ended
-	once   sync.Once     // guards waited
+	srv *mcpkit.Server
 }
 
 // A Hit is an article that was found.
@@ -116,7 +113,6 @@ func (s *Shop) Count(ctx context.Context, call *mcpkit.Call, log *slog.Logger) s
 func (s *Shop) Wait(ctx context.Context, call *mcpkit.Call) (string, error) {
 	call.Progress(1, 2, "waiting")
 	<-ctx.Done()
-	s.once.Do(func() { close(s.waited) })
 	return "", ctx.Err()
 }
 
@@ -134,7 +130,7 @@ func (s *Shop) Tastes(prefix string) []string { return []string{prefix + "1", pr
 
 // newShop returns a shop.
 func newShop(log *slog.Logger) (*mcpkit.Server, error) {
-	s := &Shop{waited: make(chan struct{})}
+	s := &Shop{}
 	srv, err := mcpkit.New(s, mcpkit.Logger(log), mcpkit.PageSize(2), mcpkit.ListTTL(time.Minute))
 	s.srv = srv
 	return srv, err

@@ -164,14 +164,6 @@ func probed(t *testing.T, name string, other func(id string) (string, bool)) {
 	require.NoError(t, c.Ping(t.Context()), "the probe may have no response on the same connection")
 }
 
-func TestAConnectionThatEndsFailsItsCalls(t *testing.T) {
-	ours, theirs := net.Pipe()
-	go lines(theirs, func(method, _ string) (string, bool) { return begun, method == protocol.MethodInitialize })
-	c := dial(t, ours, client.Version(protocol.V20250618))
-	require.EqualError(t, c.Ping(t.Context()), "client: ping: transport: closed: the server closed the connection")
-	require.ErrorIs(t, c.Ping(t.Context()), transport.ErrClosed)
-}
-
 // opening keeps the notifications that no other method is for.
 type opening struct{ heard chan string }
 

@@ -331,41 +331,6 @@ func TestCloseEndsCallsThatFollowATask(t *testing.T) {
 	})
 }
 
-func TestATaskOutlivesTheClient(t *testing.T) {
-	onTasks(t, func() *taskFake {
-		return newTaskFake(
-			task("complete", "working", `"pollIntervalMs":200`),
-			task("complete", "input_required", question("kind")),
-			task("complete", "completed", `"result":{"content":[],"structuredContent":{"cups":2}}`))
-	}, func(t *testing.T, f *taskFake, dial func(...client.DialOption) *client.Client) {
-		first := dial(client.Tasks())
-		started, err := client.Start(t.Context(), first, "brew", map[string]int{"cups": 2})
-		require.NoError(t, err)
-		require.JSONEq(t, `{"cups":2}`, string(f.all("tools/call")[0].Param("arguments")))
-		id := started.ID()
-		require.Equal(t, "t1", id)
-		require.Empty(t, f.all("tasks/get"))
-		require.NoError(t, first.Close())
-
-		task := dial(client.Tasks()).Task(id)
-		state, err := task.Get(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, protocol.TaskWorking, state.Status)
-		state, err = task.Get(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, protocol.MethodElicitationCreate, state.InputRequests["kind"].Method)
-		require.NoError(t, task.Answer(t.Context(), "kind", &protocol.ElicitResult{Action: protocol.ElicitDecline}))
-		require.JSONEq(t, `{"kind":{"action":"decline"}}`, string(f.all("tasks/update")[0].Param("inputResponses")))
-		require.EqualError(t, task.Answer(t.Context(), "kind", 7), `client: task "t1": the response must be a JSON object; int does not encode as one`)
-		out, err := client.Wait[struct {
-			Cups int `json:"cups"`
-		}](t.Context(), task)
-		require.NoError(t, err)
-		require.Equal(t, 2, out.Cups)
-		require.NoError(t, task.Cancel(t.Context()))
-	})
-}
-
 func TestACallThatEndsAtOnceIsStartedToo(t *testing.T) {
 	onTasks(t, func() *taskFake {
 		f := newTaskFake("")
@@ -474,6 +439,7 @@ func TestOpenQuestionsAreAnsweredWithoutWaiting(t *testing.T) {
 		require.ErrorContains(t, err, `client: task "t1": `)
 		_, err = silent.Respond(t.Context())
 		require.ErrorContains(t, err, `client: task "t1": input request elicitation/create: `)
+		require.EqualError(t, silent.Answer(t.Context(), "kind", 7), `client: task "t1": the response must be a JSON object; int does not encode as one`)
 	})
 }
 
