@@ -52,25 +52,21 @@ type fullDisk struct{}
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestNoResponseLeavesWithoutItsRecord(t *testing.T) {
-	ran := 0
-	srv := newServer(t, mcpkit.NewTool("x", func() string { ran++; return "answer" }))
-	srv.Use(middleware.Audit(slog.NewJSONHandler(fullDisk{}, nil)))
-	require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), "x"))
-	require.Equal(t, 1, ran)
-}
-
-func TestWithBeginNothingRunsWithoutARecord(t *testing.T) {
-	ran := 0
-	srv := newServer(t, mcpkit.NewTool("x", func() { ran++ }))
-	srv.Use(middleware.Audit(slog.NewJSONHandler(fullDisk{}, nil), middleware.AuditBegin()))
-	require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), "x"))
-	require.Zero(t, ran)
-}
-
-func TestARefusalIsNotShownWithoutItsRecord(t *testing.T) {
-	srv := newServer(t, mcpkit.NewTool("x", ok))
-	srv.Use(middleware.Audit(slog.NewJSONHandler(fullDisk{}, nil)))
-	require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), "unknown"))
+	for _, test := range []struct {
+		name, tool string
+		opts       []middleware.AuditOption
+		ran        int
+	}{
+		{"a result", "x", nil, 1},
+		{"a refusal", "unknown", nil, 0},
+		{"with begin, nothing runs", "x", []middleware.AuditOption{middleware.AuditBegin()}, 0},
+	} {
+		ran := 0
+		srv := newServer(t, mcpkit.NewTool("x", func() string { ran++; return "answer" }))
+		srv.Use(middleware.Audit(slog.NewJSONHandler(fullDisk{}, nil), test.opts...))
+		require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), test.tool), test.name)
+		require.Equal(t, test.ran, ran, test.name)
+	}
 }
 
 func TestACallWhoseResultIsANilPointerHasItsRecord(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"testing"
 
@@ -20,19 +19,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// programMark is the environment variable that makes the test binary run a program instead of the
-// tests.
-const programMark = "run-as-program"
-
-var programs = map[string]func(args []string){}
-
-func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == programMark {
-		programs[os.Args[2]](os.Args[3:])
-		return
-	}
-	testkit.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // quiet keeps the log of the server out of the output of the tests.
 var quiet = mcpkit.Logger(slog.New(slog.DiscardHandler))

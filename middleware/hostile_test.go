@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 type echoInput struct {
@@ -172,7 +174,7 @@ func lazy(late *sync.WaitGroup) mcpkit.Middleware {
 
 // A handler that continues after the response does no harm: its later notifications are dropped.
 func TestAHandlerThatOutlivesItsCallDoesNoHarm(t *testing.T) {
-	overEach(t, func(t *testing.T, b binding, v protocol.Version) {
+	for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
 		var late sync.WaitGroup
 		hold := make(chan struct{})
 		srv := newServer(t, mcpkit.NewTool("slow", func(ctx context.Context, call *mcpkit.Call, in echoInput) (string, error) {
@@ -185,9 +187,10 @@ func TestAHandlerThatOutlivesItsCallDoesNoHarm(t *testing.T) {
 			return fmt.Sprint(in.Text, call.Arguments(), call.Ref(), call.SessionID(), call.Header("X")), ctx.Err()
 		}), mcpkit.NewTool("x", ok))
 		srv.Use(middleware.Logging(slog.New(slog.NewJSONHandler(io.Discard, nil))), lazy(&late))
-		c, err := client.Dial(t.Context(), b.target(t, srv, nil), client.Version(v), client.LogLevel(protocol.LevelDebug))
+		h := streamable.NewHandler(srv, nil)
+		s := httptest.NewServer(h)
+		c, err := client.Dial(t.Context(), s.URL, client.Version(v), client.LogLevel(protocol.LevelDebug))
 		require.NoError(t, err)
-		defer c.Close()
 		for range 3 {
 			_, err := c.CallTool(t.Context(), "slow", echoInput{"hello"}, client.OnProgress(func(*protocol.ProgressParams) {}))
 			require.ErrorContains(t, err, "I cannot wait")
@@ -196,5 +199,8 @@ func TestAHandlerThatOutlivesItsCallDoesNoHarm(t *testing.T) {
 			_, err = c.Tool(t.Context(), "x", client.Fresh())
 			require.NoError(t, err)
 		}
-	})
+		require.NoError(t, c.Close())
+		h.Close()
+		s.Close()
+	}
 }

@@ -315,17 +315,3 @@ func TestOverdueMethodsOfMountedServersKeepTheirTurn(t *testing.T) {
 		})
 	}
 }
-
-func TestOverdueMethodsKeepTheirTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t, mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "" }).Timeout(time.Second))
-		srv.Use(middleware.Concurrency(1))
-		p := modern(t, srv)
-		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "deaf"))
-		require.Contains(t, p.toolText(t.Context(), "deaf"), "too many calls at a time")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "deaf"))
-		time.Sleep(time.Minute)
-	})
-}

@@ -89,36 +89,6 @@ func TestLogLinesHaveTheSourceOfTheCallToLogging(t *testing.T) {
 	require.Contains(t, source["file"], "logging_test.go")
 }
 
-// Each line has its own name, however many names there are.
-func TestLoggingOfManyToolsAtOnce(t *testing.T) {
-	const tools, callers = 600, 4
-	srv := newServer(t)
-	for i := range tools {
-		require.NoError(t, srv.Add(mcpkit.NewTool(fmt.Sprint("t", i), func() {})))
-	}
-	var b bytes.Buffer
-	srv.Use(middleware.Logging(slog.New(slog.NewJSONHandler(&b, nil))))
-	var wg sync.WaitGroup
-	for range callers {
-		wg.Go(func() {
-			for i := range tools {
-				modern(t, srv).call(t.Context(), "tools/call", fmt.Sprintf(`{"name":"t%d"}`, i))
-			}
-		})
-	}
-	wg.Wait()
-	seen := map[any]int{}
-	for _, line := range lines(t, b.String()) {
-		require.Equal(t, "tools/call", line["method"])
-		require.Equal(t, "ok", line["outcome"])
-		seen[line["name"]]++
-	}
-	require.Len(t, seen, tools)
-	for name, times := range seen {
-		require.Equal(t, callers, times, name)
-	}
-}
-
 func TestLoggingFollowsTheDefaultLogger(t *testing.T) {
 	before := slog.Default()
 	defer slog.SetDefault(before)

@@ -6,18 +6,16 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
-
-	"github.com/mcpkit/mcpkit-go/internal/limits"
 )
 
 // post sends a request to a handler in memory.
@@ -98,36 +96,6 @@ func TestRefusalsSayInAHeaderWhenToComeBack(t *testing.T) {
 					require.Equal(t, "application/json", w.Header().Get("Content-Type"))
 					require.Equal(t, test.want, w.Header().Get("Retry-After"), "%s, %s", way, family)
 					require.Contains(t, w.Body.String(), test.body, "%s, %s", way, family)
-				})
-			}
-		})
-	}
-}
-
-func TestLimitsSayOverHTTPWhenToComeBack(t *testing.T) {
-	for name, build := range map[string]func() *mcpkit.Server{
-		"RateLimit": func() *mcpkit.Server {
-			srv := newServer(t, mcpkit.NewTool("x", ok))
-			srv.Use(middleware.RateLimit(0.4, 1))
-			return srv
-		},
-		"the tag rate": func() *mcpkit.Server { return newServer(t, mcpkit.NewTool("x", ok).Rate("24/m burst=1")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, way := range []string{"streamable", "echo"} {
-				synctest.Test(t, func(t *testing.T) {
-					h := mounts(t, build())[way]
-					overHTTP(t, h, func(family string, call func(string) *httptest.ResponseRecorder) {
-						first := call("x")
-						require.Contains(t, first.Body.String(), `"text":"ok"`, family)
-						require.NotContains(t, first.Header(), "Retry-After")
-						require.Equal(t, "3", call("x").Header().Get("Retry-After"), "after 2.5 s")
-						time.Sleep(2 * time.Second)
-						require.Equal(t, "1", call("x").Header().Get("Retry-After"), "after 0.5 s")
-						time.Sleep(500 * time.Millisecond)
-						require.Contains(t, call("x").Body.String(), `"text":"ok"`, family)
-						time.Sleep(time.Hour)
-					})
 				})
 			}
 		})
