@@ -1,6 +1,7 @@
 package skills_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -11,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -300,12 +300,15 @@ func (b broken) Open(name string) (fs.File, error) {
 
 func TestSkillsAtTheLimitsAreServed(t *testing.T) {
 	m := files("a/SKILL.md", skillMD("a"))
-	m["a/large.png"] = &fstest.MapFile{Data: make([]byte, 16<<20-len(skillMD("a")))}
+	m["a/large.png"] = &fstest.MapFile{Data: bytes.Repeat([]byte{0xff}, 16<<20-len(skillMD("a")))}
 	for i := range 510 {
 		m[fmt.Sprintf("a/%d", i)] = &fstest.MapFile{}
 	}
 	c := dial(t, serve(t, skills.FS(m)))
 	require.Contains(t, ask(t, c, "skills/list", `{}`), "skill://a/509")
+	r, err := c.ReadResource(t.Context(), "skill://a/large.png")
+	require.NoError(t, err)
+	require.Len(t, r.Contents[0].Blob, len(m["a/large.png"].Data))
 }
 
 func TestSkillsOfOtherCallersAreNotShown(t *testing.T) {
@@ -358,49 +361,4 @@ func TestLegacyClientsGetSkills(t *testing.T) {
 		require.True(t, ok, v)
 		require.Contains(t, ask(t, c, "skills/list", `{}`), "skill://a/SKILL.md", v)
 	}
-}
-
-func TestClientsReadWhileTheLibraryReloads(t *testing.T) {
-	m := files("a/SKILL.md", skillMD("a"), "a/x.md", "0")
-	source := &swapped{fs: m}
-	lib := skills.FS(source)
-	c := dial(t, serve(t, lib))
-	done := make(chan struct{})
-	// Ends with its reloads.
-	go func() {
-		defer close(done)
-		for i := range 50 {
-			source.swap(files("a/SKILL.md", skillMD("a"), "a/x.md", fmt.Sprint(i%10)))
-			if err := lib.Reload(); err != nil {
-				t.Errorf("reload: %v", err)
-			}
-		}
-	}()
-	for running := true; running; {
-		select {
-		case <-done:
-			running = false
-		default:
-		}
-		require.Contains(t, ask(t, c, "skills/list", `{}`), "skill://a/x.md", "the skill is always there")
-		require.Regexp(t, `"text":"[0-9]"`, ask(t, c, "resources/read", `{"uri":"skill://a/x.md"}`))
-	}
-}
-
-// swapped is a file system that swap replaces as a whole.
-type swapped struct {
-	mu sync.Mutex
-	fs fs.FS // guarded by mu
-}
-
-func (s *swapped) swap(next fs.FS) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fs = next
-}
-
-func (s *swapped) Open(name string) (fs.File, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fs.Open(name)
 }

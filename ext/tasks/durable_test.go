@@ -272,28 +272,6 @@ func TestOneProcessRunsATask(t *testing.T) {
 	})
 }
 
-// Two replicas look for tasks of a dead one, and one of them runs each.
-func TestTasksOutliveTheirReplica(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newStore(t)
-		first := &courier{begun: make(chan string, 10), hang: true}
-		proc, p := first.start(t, store)
-		second, third := &courier{begun: make(chan string, 10), packed: 2}, &courier{begun: make(chan string, 10), packed: 2}
-		_, p2 := second.start(t, store)
-		_, p3 := third.start(t, store)
-		plain, safe := p.start("plain", `{}`), p.start("safe", `{}`)
-		synctest.Wait()
-		proc.killed.Store(true)
-
-		begun := time.Now()
-		require.EqualError(t, p2.await(plain, protocol.TaskFailed).Error, "the server restarted (code -32603)")
-		require.Regexp(t, "parcel [12]", contentOf(t, p3.await(safe, protocol.TaskCompleted).Result))
-		require.Less(t, time.Since(begun), 2*lease)
-		require.Equal(t, 1, len(second.begun)+len(third.begun))
-		require.Equal(t, []int{2, 2}, []int{second.count(), third.count()}, "the value of Once is not made again")
-	})
-}
-
 func TestOptionsRefuseWhatIsNotAllowed(t *testing.T) {
 	_, err := mcpkit.New(&office{}, tasks.New(tasks.TTL(0), nil))
 	require.ErrorContains(t, err, "tasks: TTL(0s): the least is 1s")

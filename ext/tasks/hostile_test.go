@@ -2,7 +2,6 @@ package tasks_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -20,8 +19,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 func TestTasksWhoseGoroutineExitsFail(t *testing.T) {
@@ -32,25 +29,6 @@ func TestTasksWhoseGoroutineExitsFail(t *testing.T) {
 		d := p.await(p.start("exit", `{}`), protocol.TaskFailed)
 		require.Equal(t, "the method ended its goroutine", d.StatusMessage)
 		require.Less(t, d.LastUpdatedAt.Sub(d.CreatedAt), time.Second)
-	})
-}
-
-func TestRootsInATaskOfVersion20251125(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		require.NoError(t, o.srv.Add(mcpkit.NewTool("roots", func(ctx context.Context) (string, error) {
-			roots, err := mcpkit.Roots(ctx)
-			return fmt.Sprint(len(roots)), err
-		}).Tag("task", "optional")))
-		p := &peer{t: t, srv: o.srv, as: ann}
-		p.session = transport.NewSession("s1", p)
-		p.result("initialize", `{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"test","version":"1"}}`)
-		p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
-			require.Equal(t, "roots/list", req.Method)
-			return &jsonrpc.Response{ID: req.ID, Result: json.RawMessage(`{"roots":[{"uri":"file:///a"}]}`)}
-		}
-		task := p.startLegacy("roots", `{}`, `{}`)
-		require.Contains(t, p.result("tasks/result", fmt.Sprintf(`{"taskId":%q}`, task.TaskID)), `"text":"1"`)
 	})
 }
 

@@ -144,31 +144,6 @@ func TestRunsOfMountedServersPassAllMiddlewareAfterARestart(t *testing.T) {
 	})
 }
 
-func TestRunsOfOtherExtensionsPassServersWithTasks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var runner mcpkit.Runner
-		var run *mcpkit.Run
-		inner := mcpkit.MustNew(nil, quiet(), mcpkit.Extend(mcpkit.Extension{ID: "com.example/later", Runner: &runner, Intercept: func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (_ mcpkit.Result, err error) {
-				if call.Run() != nil {
-					return next(ctx, call)
-				}
-				if run, err = runner.Detach(call, "1"); err != nil {
-					return nil, err
-				}
-				return struct{}{}, nil
-			}
-		}}))
-		require.NoError(t, inner.Add(mcpkit.NewTool("greet", func() string { return "hello" })))
-		outer := mcpkit.MustNew(nil, quiet(), mcpkit.Name("outer", "1"), tasks.New())
-		require.NoError(t, outer.Mount("in", inner))
-		require.NoError(t, outer.Start(t.Context()))
-		t.Cleanup(func() { _ = outer.Close() })
-		(&peer{t: t, srv: outer}).result("tools/call", `{"name":"in_greet"}`)
-		require.Contains(t, string(runner.Run(t.Context(), run).Result), "hello")
-	})
-}
-
 func TestServersOfOneNameThatMountAServerCannotBeToldApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -355,29 +355,6 @@ func TestMirroredTaskIDsMustMatch(t *testing.T) {
 	})
 }
 
-func TestMiddlewareSeesRequestsAndRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		var seen []string
-		o.srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-				if call.Method() == "tools/call" {
-					o.note(func() { seen = append(seen, fmt.Sprintf("%T %v", nil, call.Run() != nil)) })
-				}
-				result, err := next(ctx, call)
-				if call.Name() == "fail" && call.Run() != nil {
-					return nil, mcpkit.Errorf("the middleware says so: %w", err)
-				}
-				return result, err
-			}
-		})
-		p := o.modern()
-		d := p.await(p.start("fail", `{}`), protocol.TaskCompleted)
-		require.Equal(t, "the middleware says so: it cannot be done", contentOf(t, d.Result))
-		require.Equal(t, []string{"<nil> false", "<nil> true"}, seen)
-	})
-}
-
 // Timeout is for requests, and RateLimit has counted the one that made the task.
 func TestLimitsOfMiddlewareAreForRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -387,19 +364,5 @@ func TestLimitsOfMiddlewareAreForRequests(t *testing.T) {
 		id := p.start("work", `{"seconds":60}`)
 		require.Contains(t, p.result("tools/call", `{"name":"work","arguments":{"seconds":1}}`), "too many calls")
 		require.Equal(t, "done", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
-	})
-}
-
-func TestTheAuditLogHasEachRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		var log bytes.Buffer
-		o.srv.Use(middleware.Audit(slog.NewJSONHandler(&log, nil)))
-		p := o.modern()
-		id := p.start("trip", `{}`)
-		p.await(id, protocol.TaskInputRequired)
-		p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
-		synctest.Wait()
-		require.Equal(t, 1, strings.Count(log.String(), `"input_required"`), log.String())
 	})
 }
