@@ -277,24 +277,3 @@ func TestOIDCProviderTokens(t *testing.T) {
 	_, err = whoami(t, url, "write", "vJ1OGYYFmRyRYHkxKx2WkYbTQ3ZSjG_opaque")
 	require.ErrorContains(t, err, "401", "without resourceIndicators, tokens are opaque")
 }
-
-// Access tokens of Google are opaque (https://cloud.google.com/docs/authentication/token-types), and so
-// are those of GitHub
-// (https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-generally-available/).
-// Google's ID tokens are JWTs for the application that logged its user in
-// (https://developers.google.com/identity/openid-connect/openid-connect).
-func TestTokensOfGoogleAndGitHubAreRefused(t *testing.T) {
-	p := newProduct(t, "", "/oauth2/v3/certs", nil, map[string]any{"alg": "RS256"})
-	url := serveFor(t, "oidc-provider.yaml", p, "  allowUntyped: true\n")
-	for reason, token := range map[string]string{
-		"an access token of Google": "ya29.a0AfH6SMBx3Zk4mQ7example",
-		"an access token of GitHub": "gho_16C7e42F292c6912E7710c838347Ae178B4a",
-		"an ID token of Google": p.token(t, "JWT", map[string]any{
-			"azp": "1234987819200.apps.googleusercontent.com", "aud": "1234987819200.apps.googleusercontent.com",
-			"sub": "10769150350006150715113082367", "at_hash": "HK6E_P6Dh8Y93mRNtsDB1Q", "hd": "example.com", "email": "ann@example.com", "email_verified": true,
-		}, nil),
-	} {
-		_, err := whoami(t, url, "write", token)
-		require.ErrorContains(t, err, "401", reason)
-	}
-}

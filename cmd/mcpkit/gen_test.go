@@ -80,7 +80,6 @@ func Elicit[T any](ctx context.Context, message string) (v T, err error) { retur
 
 func (b *Builder) Params(names ...string) *Builder { return b }
 
-
 func RegisterDescriptions(pkgPath string, descriptions map[string]string) {}
 `,
 }
@@ -317,13 +316,4 @@ func TestGenReportsMissingServices(t *testing.T) {
 	_, err = generator{}.in(t, dir, ".")
 	require.ErrorContains(t, err, "example.com/prog does not compile: ")
 	require.ErrorContains(t, err, "undefined: nam")
-}
-
-func TestUsageIsPrinted(t *testing.T) {
-	code, out, errs := said(t)
-	require.Equal(t, exitOK, code, errs)
-	require.Contains(t, out, "mcpkit [command]")
-	code, out, errs = said(t, "gen", "--help")
-	require.Equal(t, exitOK, code, errs)
-	require.Contains(t, out, "mcpkit gen [packages] [flags]")
 }

@@ -264,16 +264,6 @@ func TestFilesAreWhereTheEnvironmentSays(t *testing.T) {
 	}
 }
 
-func TestHostsConnectToWebAddressesOnly(t *testing.T) {
-	dir := home(t)
-	for _, target := range []string{"unix:" + filepath.Join(dir, "s.sock"), "ws://orders.example.com/mcp"} {
-		code, _, errs := said(t, "install", "cursor", target, "--name", "orders", "--no-check")
-		require.Equal(t, exitUsage, code)
-		require.Contains(t, errs, "hosts connect to http and https URLs, and start programs; they cannot use \""+target+"\"")
-	}
-	require.NoDirExists(t, filepath.Join(dir, ".cursor"))
-}
-
 func TestInstallSaysThatHostsDoNotPassTheEnvironmentOn(t *testing.T) {
 	home(t)
 	code, _, errs := said(t, "install", "cursor", lab(t), "--name", "lab", "--inherit-env", "--no-check")

@@ -302,12 +302,6 @@ func TestYesConfirms(t *testing.T) {
 	require.NotContains(t, errs, "The server wants you to visit")
 }
 
-func TestVersion(t *testing.T) {
-	code, out, errs := said(t, "--version")
-	require.Equal(t, exitOK, code, errs)
-	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 1)
-}
-
 func TestReadWatchesAResource(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		url, srv := serve(t, &Lab{})

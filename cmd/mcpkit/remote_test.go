@@ -281,13 +281,6 @@ func TestTheReferenceIsComplete(t *testing.T) {
 	}
 }
 
-func TestInspectOfALegacyServer(t *testing.T) {
-	t.Setenv("TERM", "dumb")
-	out := new(terminal)
-	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", "--protocol-version", "2025-06-18", desk(t, bare)}, streams{out: out, err: io.Discard}))
-	require.Contains(t, out.String(), "speaks 2025-06-18\n")
-}
-
 func TestTimeouts(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, exitConnection, run(t.Context(), []string{"call", "--timeout", "50ms", desk(t, bare), "wait"}, streams{out: &out, err: &errs}))

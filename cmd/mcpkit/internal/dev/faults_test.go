@@ -1,113 +1,16 @@
 package dev
 
 import (
-	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
-
-// everyWay runs f with a client for each transport and for a legacy and a modern version.
-func everyWay(t *testing.T, b *bench, opts func() []client.DialOption, f func(t *testing.T, way string, c *client.Client)) {
-	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
-		for name, connect := range map[string]func(*testing.T, ...client.DialOption) *client.Client{"stdio": b.overStdio, "HTTP": b.overHTTP} {
-			f(t, name+" "+string(v), connect(t, append(opts(), client.Version(v))...))
-		}
-	}
-}
-
-func none() []client.DialOption { return nil }
-
-func TestCallsInFlightFinishWhenTheProgramIsReplaced(t *testing.T) {
-	t.Parallel()
-	b := running(t, Options{Dir: newModule(t)})
-	file := filepath.Join(b.dir, "released")
-	var inFlight sync.WaitGroup
-	var fresh []*client.Client
-	everyWay(t, b, none, func(t *testing.T, way string, c *client.Client) {
-		fresh = append(fresh, c)
-		begun := make(chan string, 1000)
-		var once sync.Once
-		ready := make(chan struct{})
-		inFlight.Go(func() {
-			got, err := client.Call[string](t.Context(), c, "slow", map[string]string{"file": file}, client.OnProgress(func(p *protocol.ProgressParams) {
-				once.Do(func() { close(ready) })
-				select {
-				case begun <- p.Message:
-				default:
-				}
-			}))
-			if err != nil || got != "v1" {
-				t.Errorf("%s: %q, %v", way, got, err)
-			}
-		})
-		<-ready
-		require.Equal(t, "waiting in v1", <-begun, way)
-	})
-	rename(t, b.dir, "shop.go", version("v2"))
-	b.becomes(t, fresh[0], "v2")
-	for _, c := range fresh {
-		require.Equal(t, "v2", calls(t, c, "version"), "new calls run on the new program")
-	}
-	put(t, b.dir, "released", "")
-	inFlight.Wait()
-}
-
-// An asked user edits the program, and answers when the new one runs.
-type asked struct {
-	t    *testing.T
-	b    *bench
-	edit string
-	n    int
-}
-
-func (a *asked) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
-	if a.n++; a.n == 1 {
-		seen := a.b.count()
-		replace(a.t, a.b.dir, "shop.go", version(a.edit))
-		a.b.await(a.t, seen, Ready)
-	}
-	var schema struct{ Properties map[string]any }
-	raw, err := json.Marshal(p.RequestedSchema)
-	if err == nil {
-		err = json.Unmarshal(raw, &schema)
-	}
-	if err != nil {
-		return nil, err
-	}
-	answer := map[string]bool{}
-	for name := range schema.Properties {
-		answer[name] = true
-	}
-	content, err := json.Marshal(answer)
-	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: content}, err
-}
-
-func TestQuestionsOutlastTheProgramThatIsReplaced(t *testing.T) {
-	t.Parallel()
-	b := running(t, Options{Dir: newModule(t)})
-	n := 1
-	var user *asked
-	everyWay(t, b, func() []client.DialOption {
-		n++
-		user = &asked{t: t, b: b, edit: "v" + string(rune('0'+n))}
-		return []client.DialOption{client.Handlers(user)}
-	}, func(t *testing.T, way string, c *client.Client) {
-		before := calls(t, c, "version")
-		require.Equal(t, "asked in "+before, calls(t, c, "ask"), way)
-		require.Equal(t, 1, user.n, "the question is asked once")
-		require.Equal(t, user.edit, calls(t, c, "version"), way)
-	})
-}
 
 func TestAProgramThatEndsAtStartIsAToolError(t *testing.T) {
 	t.Parallel()

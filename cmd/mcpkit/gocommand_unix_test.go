@@ -1,6 +1,6 @@
 //go:build unix
 
-package services
+package main
 
 import (
 	"context"
@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 )
 
-// cancelled runs a go command in a folder, and cancels it while a compiler runs that has its output.
-func cancelled(t *testing.T, change func(*exec.Cmd)) (dir string, compiler int, ended <-chan error) {
+// cancelledGo runs a go command in a folder, and cancels it while a compiler runs that has its output.
+func cancelledGo(t *testing.T, change func(*exec.Cmd)) (dir string, compiler int, ended <-chan error) {
 	dir = t.TempDir()
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	const command = `#!/bin/sh
@@ -30,7 +32,7 @@ wait
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), []byte(command), 0o755))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd := Go(ctx, "build")
+	cmd := services.Go(ctx, "build")
 	cmd.Dir = dir
 	change(cmd)
 	done := make(chan error, 1)
@@ -56,14 +58,14 @@ func eventually(t *testing.T, file string) {
 }
 
 func TestACancelledCommandCleansUp(t *testing.T) {
-	dir, compiler, ended := cancelled(t, func(cmd *exec.Cmd) { cmd.WaitDelay = time.Minute })
+	dir, compiler, ended := cancelledGo(t, func(cmd *exec.Cmd) { cmd.WaitDelay = time.Minute })
 	eventually(t, filepath.Join(dir, "cleaned"))
 	require.NoError(t, syscall.Kill(compiler, syscall.SIGKILL))
 	require.Error(t, <-ended)
 }
 
 func TestACancelledCommandDoesNotWaitForItsCompilers(t *testing.T) {
-	_, _, ended := cancelled(t, func(*exec.Cmd) {})
+	_, _, ended := cancelledGo(t, func(*exec.Cmd) {})
 	select {
 	case err := <-ended:
 		require.Error(t, err)
