@@ -5,15 +5,11 @@ package boltfleet_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,21 +20,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
-// childVar makes the test binary a process that writes to a file: "kill PATH" or "full PATH".
+// childVar makes the test binary a process that writes to the file with this path.
 const childVar = "BOLTFLEET_TEST_CHILD"
 
 var keepAll = fleet.Keep{Entries: 1 << 20, Bytes: 1 << 40, TTL: time.Hour}
 
 func asChild() bool {
-	what, path, ok := strings.Cut(os.Getenv(childVar), " ")
-	if !ok {
+	path := os.Getenv(childVar)
+	if path == "" {
 		return false
 	}
-	run := writeUntilKilled
-	if what == "full" {
-		run = writeUntilFull
-	}
-	if err := run(path); err != nil {
+	if err := writeUntilKilled(path); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -46,9 +38,9 @@ func asChild() bool {
 }
 
 // startChild starts a process, and returns what it writes to standard output.
-func startChild(t *testing.T, what, path string) (*exec.Cmd, *bufio.Scanner) {
+func startChild(t *testing.T, path string) (*exec.Cmd, *bufio.Scanner) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childVar+"="+what+" "+path)
+	cmd.Env = append(os.Environ(), childVar+"="+path)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -98,7 +90,7 @@ func TestNothingAcknowledgedIsLostWhenTheProcessIsKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fleet.db")
 	acknowledged := map[string]bool{}
 	for range 3 {
-		cmd, out := startChild(t, "kill", path)
+		cmd, out := startChild(t, path)
 		for range 200 {
 			require.True(t, out.Scan(), "the process ended")
 			acknowledged[out.Text()] = true
@@ -131,91 +123,4 @@ func TestNothingAcknowledgedIsLostWhenTheProcessIsKilled(t *testing.T) {
 	for line := range acknowledged {
 		require.True(t, there[line], "%s was acknowledged", line)
 	}
-}
-
-// writeUntilFull makes the system refuse a file of more than 24 MiB, as a full disk does, writes
-// until that, and goes on when there is space.
-func writeUntilFull(path string) error {
-	signal.Ignore(syscall.SIGXFSZ)
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		return err
-	}
-	whole := limit.Cur
-	limit.Cur = 24 << 20
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		return err
-	}
-	e, err := boltfleet.Open(path, nil)
-	if err != nil {
-		return err
-	}
-	ctx := context.Background()
-	var mu sync.Mutex
-	var kept []string
-	var full sync.WaitGroup
-	for i := range 4 {
-		full.Go(func() {
-			for n := 0; ; n++ {
-				key := fmt.Sprintf("%d-%d", i, n)
-				if _, err := e.Create(ctx, "set", fleet.Record{Key: key, Group: "g", Data: make([]byte, 50_000), TTL: time.Hour}); err != nil {
-					return
-				}
-				mu.Lock()
-				kept = append(kept, key)
-				mu.Unlock()
-			}
-		})
-	}
-	full.Wait()
-	if len(kept) < 10 {
-		return fmt.Errorf("only %d records", len(kept))
-	}
-	if _, err := e.Create(ctx, "set", fleet.Record{Key: "one-more", Data: make([]byte, 1<<20), TTL: time.Hour}); err == nil {
-		return errors.New("the disk is not full")
-	}
-	check := func() error {
-		for _, key := range kept {
-			if _, err := e.Get(ctx, "set", key); err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
-		}
-		n, err := e.Count(ctx, "set", "g")
-		if err == nil && n != len(kept) {
-			err = fmt.Errorf("%d records of %d", n, len(kept))
-		}
-		return err
-	}
-	if err := check(); err != nil {
-		return err
-	}
-	limit.Cur = whole // the disk has space again
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		return err
-	}
-	for n := range 10 {
-		key := fmt.Sprint("again-", n)
-		if _, err := e.Create(ctx, "set", fleet.Record{Key: key, Group: "g", Data: make([]byte, 50_000), TTL: time.Hour}); err != nil {
-			return fmt.Errorf("when the disk has space again: %w", err)
-		}
-		kept = append(kept, key)
-	}
-	if err := check(); err != nil {
-		return err
-	}
-	if err := e.Close(); err != nil {
-		return err
-	}
-	if e, err = boltfleet.Open(path, nil); err != nil {
-		return err
-	}
-	return errors.Join(check(), e.Close())
-}
-
-func TestFullDisksLoseNothing(t *testing.T) {
-	testkit.MarkLong(t, "starts a process")
-	cmd, out := startChild(t, "full", filepath.Join(t.TempDir(), "fleet.db"))
-	for out.Scan() {
-	}
-	require.NoError(t, cmd.Wait(), "see its standard error")
 }

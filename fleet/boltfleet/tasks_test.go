@@ -79,7 +79,6 @@ type shop struct {
 		Plain   mcpkit.Tool `task:"required"`
 		Durable mcpkit.Tool `task:"required,durable"`
 		Asking  mcpkit.Tool `task:"required"`
-		Poison  mcpkit.Tool `task:"required,durable"`
 		Deliver mcpkit.Tool `task:"required,durable"`
 	}
 	effects io.Writer
@@ -353,37 +352,6 @@ func readEffects(t *testing.T, dir string) (made map[int]map[string]bool, runs m
 	return made, runs
 }
 
-// The process is killed whenever the method runs. After the third time the task fails.
-func TestATaskThatKillsItsProcessFails(t *testing.T) {
-	testkit.MarkLong(t, "starts processes")
-	dir := t.TempDir()
-	var created protocol.CreateTaskResult
-	for i := range 3 {
-		p := start(t, dir)
-		if i == 0 {
-			p.call("tools/call", `"name":"poison","arguments":{"n":0}`, &created)
-		} else {
-			p.call("server/discover", `"x":0`, &struct{}{}) // starts the server
-		}
-		p.lines(1)
-		p.kill()
-	}
-	p := start(t, dir)
-	d := p.await(created.TaskID)
-	require.Equal(t, protocol.TaskFailed, d.Status)
-	require.EqualError(t, d.Error, "the process ended 3 times while the task was running (code -32603)")
-	p.kill()
-}
-
-// Poison runs until its process is killed.
-func (s *shop) Poison(ctx context.Context, in order) error {
-	if err := s.effect("run %d", in.N); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 // Deliver packs an order, and delivers it in a process that is not about to be killed.
 func (s *shop) Deliver(ctx context.Context, in order) (string, error) {
 	parcel, err := s.pack(ctx, in.N)
@@ -416,26 +384,4 @@ func TestADurableTaskContinuesAtOnceWhenItsProcessIsStartedAgain(t *testing.T) {
 	parcel := textOf(t, d)
 	require.Equal(t, 1, strings.Count(string(text), "made "), "the first effect is not repeated")
 	require.Equal(t, []string{"run 4", "kept 4 " + parcel, "delivered 4 " + parcel}, strings.Split(strings.TrimSpace(string(text)), "\n")[3:])
-}
-
-// A user answers after the restart, and the task goes on.
-func TestQuestionsSurviveARestart(t *testing.T) {
-	testkit.MarkLong(t, "starts processes")
-	dir := t.TempDir()
-	p := start(t, dir)
-	var created protocol.CreateTaskResult
-	p.call("tools/call", `"name":"asking","arguments":{"n":1}`, &created)
-	require.Equal(t, protocol.TaskInputRequired, p.await(created.TaskID).Status)
-	p.kill()
-	p = start(t, dir)
-	d := p.get(created.TaskID)
-	require.Equal(t, protocol.TaskInputRequired, d.Status)
-	require.Contains(t, d.InputRequests, "ship")
-	p.call("tasks/update", fmt.Sprintf(`"taskId":%q,"inputResponses":{"ship":{"action":"accept","content":{"confirm":true}}}`, created.TaskID), &struct{}{})
-	d = p.await(created.TaskID)
-	require.Equal(t, protocol.TaskCompleted, d.Status)
-	p.kill()
-	made, runs := readEffects(t, dir)
-	require.Equal(t, map[string]bool{textOf(t, d): true}, made[1])
-	require.Equal(t, 2, runs[1])
 }

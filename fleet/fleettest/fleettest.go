@@ -22,7 +22,13 @@ type Store struct {
 }
 
 // Run tests an engine. open returns an empty store for each test, which it removes with t.Cleanup.
-// The tests run in parallel. Limits of time are generous, so they may run on a busy machine.
+// The tests run in parallel. Limits of time are generous, so they may run on a busy machine. The
+// engine in memory is tested by
+//
+//	fleettest.Run(t, func(t testing.TB) fleettest.Store {
+//		m := fleet.NewMemory(fleet.MemoryOptions{})
+//		return fleettest.Store{Open: func(t testing.TB) fleet.Engine { return m.Open() }}
+//	})
 func Run(t *testing.T, open func(t testing.TB) Store) {
 	for _, test := range append(races, buses...) {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,11 +2,7 @@ package redisfleet_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,83 +47,6 @@ func record(key, data string) fleet.Record {
 
 var keep = fleet.Keep{Entries: 1000, Bytes: 1 << 20, TTL: time.Hour}
 
-// Connections are cut after the server has done what it was asked, and before the client knows.
-func TestConnectionsThatAreCutLoseAndRepeatNothing(t *testing.T) {
-	const callers, each = 4, 50
-	// One client repeats commands by itself, the other one leaves that to the caller.
-	for name, retries := range map[string]int{"the client repeats": 3, "the caller repeats": -1} {
-		t.Run(name, func(t *testing.T) {
-			behind, direct, p := through(t, start(t), func(o *redis.Options) { o.MaxRetries = retries })
-			_, err := behind.Create(t.Context(), "set", record("counter", "0"))
-			require.NoError(t, err)
-			var cutter, all sync.WaitGroup
-			done := make(chan struct{})
-			cutter.Go(func() { // ends with done
-				for n := int64(0); ; n++ {
-					p.cut.CompareAndSwap(0, 3+n%5)
-					select {
-					case <-done:
-						return
-					case <-time.After(2 * time.Millisecond):
-					}
-				}
-			})
-			acknowledged := [callers]int{}
-			uncertain := atomic.Int64{}
-			for i := range callers {
-				all.Go(func() {
-					log := fmt.Sprint("log", i)
-					for seq := uint64(1); seq <= each; {
-						// What was appended before is not appended again.
-						err := behind.Append(t.Context(), "group", log, fleet.Entry{Seq: seq, Data: fmt.Append(nil, seq)}, keep)
-						if errors.Is(err, fleet.ErrConflict) {
-							t.Error(err)
-							return
-						}
-						if err == nil {
-							seq++
-						}
-					}
-					for acknowledged[i] < each {
-						r, err := behind.Get(t.Context(), "set", "counter")
-						if err != nil {
-							continue
-						}
-						n, _ := strconv.Atoi(string(r.Data))
-						r.Data = fmt.Append(nil, n+1)
-						_, err = behind.Update(t.Context(), "set", r)
-						switch {
-						case err == nil:
-							acknowledged[i]++
-						case !errors.Is(err, fleet.ErrConflict):
-							uncertain.Add(1)
-						}
-					}
-				})
-			}
-			all.Wait()
-			close(done)
-			cutter.Wait()
-			require.Positive(t, p.cuts.Load())
-			r, err := direct.Get(t.Context(), "set", "counter")
-			require.NoError(t, err)
-			n, err := strconv.Atoi(string(r.Data))
-			require.NoError(t, err)
-			require.GreaterOrEqual(t, n, callers*each, "no acknowledged update is lost")
-			require.LessOrEqual(t, n, callers*each+int(uncertain.Load()), "no update is done twice")
-			for i := range callers {
-				entries, err := direct.After(t.Context(), "group", fmt.Sprint("log", i), 0, 2*each)
-				require.NoError(t, err)
-				require.Len(t, entries, each)
-				for n, e := range entries {
-					require.EqualValues(t, n+1, e.Seq)
-				}
-			}
-			t.Logf("%d connections were cut, %d updates were uncertain", p.cuts.Load(), uncertain.Load())
-		})
-	}
-}
-
 // The client repeats a command whose reply was lost. The caller sees one success.
 func TestChangesWhoseReplyWasLostSucceed(t *testing.T) {
 	behind, direct, p := through(t, start(t))
@@ -162,66 +81,14 @@ func TestChangesWhoseReplyWasLostSucceed(t *testing.T) {
 	require.EqualValues(t, 3, p.cuts.Load())
 	_, err = direct.Get(ctx, "set", "a")
 	require.ErrorIs(t, err, fleet.ErrNotFound)
-}
 
-// The server is killed in the middle of writes, several times.
-func TestAServerThatIsKilledLosesNothingAcknowledged(t *testing.T) {
-	const kills, callers = 3, 4
-	s := start(t)
-	e := s.engine(s.client())
-	var all sync.WaitGroup
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var written atomic.Int64
-	records, entries := [callers]int{}, [callers]uint64{}
-	for i := range callers {
-		all.Go(func() { // ends with ctx
-			for n := 0; ctx.Err() == nil; n++ {
-				_, err := e.Create(ctx, "set", record(fmt.Sprintf("k%d-%d", i, n), "data"))
-				if err != nil && !errors.Is(err, fleet.ErrExists) {
-					n--
-					continue
-				}
-				records[i] = n + 1
-				written.Add(1)
-				for ctx.Err() == nil {
-					if e.Append(ctx, "group", fmt.Sprint("log", i), fleet.Entry{Seq: entries[i] + 1, Data: []byte("x")}, fleet.Keep{Entries: 1 << 20, Bytes: 1 << 20, TTL: time.Hour}) == nil {
-						entries[i]++
-						break
-					}
-				}
-			}
-		})
-	}
-	for range kills {
-		for before := written.Load(); written.Load() < before+50; {
-			<-time.After(time.Millisecond)
-		}
-		s.kill()
-		require.Error(t, ping(t, e))
-		s.run()
-		require.Eventually(t, func() bool { return ping(t, e) == nil }, patience, time.Millisecond)
-	}
-	for before := written.Load(); written.Load() < before+50; {
-		<-time.After(time.Millisecond)
-	}
-	cancel()
-	all.Wait()
-	s.kill()
-	s.run()
-	require.Eventually(t, func() bool { return ping(t, e) == nil }, patience, time.Millisecond)
-	for i := range callers {
-		for n := range records[i] {
-			_, err := e.Get(t.Context(), "set", fmt.Sprintf("k%d-%d", i, n))
-			require.NoError(t, err, "record %d of %d", n, i)
-		}
-		list, err := e.After(t.Context(), "group", fmt.Sprint("log", i), 0, 1<<20)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, len(list), int(entries[i]))
-		for n, entry := range list {
-			require.EqualValues(t, n+1, entry.Seq)
-		}
-	}
+	require.NoError(t, behind.Append(ctx, "group", "log", fleet.Entry{Seq: 1}, keep))
+	p.cut.Store(1)
+	require.NoError(t, behind.Append(ctx, "group", "log", fleet.Entry{Seq: 2}, keep))
+	require.EqualValues(t, 4, p.cuts.Load())
+	entries, err := direct.After(ctx, "group", "log", 0, 9)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
 }
 
 // Subscribers are told when their connection failed, and get what is published after that.
@@ -272,77 +139,6 @@ func contextOf(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// A message that the server sends between two connections is lost, and the subscriber is told, no
-// matter how fast the client connects again.
-func TestNothingIsLostInSilence(t *testing.T) {
-	behind, direct, p := through(t, start(t))
-	var delivered, told atomic.Int64
-	last := make(chan struct{}, 1)
-	err := behind.Subscribe(t.Context(), []string{"topic"}, func(_ string, data []byte) {
-		delivered.Add(1)
-		if string(data) == "last" {
-			last <- struct{}{}
-		}
-	}, func() { told.Add(1) })
-	require.NoError(t, err)
-	sent := int64(0)
-	for i := range 300 {
-		if i%30 == 29 {
-			p.cutAll()
-		}
-		require.NoError(t, direct.Publish(t.Context(), "topic", []byte("x")))
-		sent++
-	}
-	for end := time.Now().Add(patience); ; sent++ {
-		require.True(t, time.Now().Before(end))
-		require.NoError(t, direct.Publish(t.Context(), "topic", []byte("last")))
-		select {
-		case <-last:
-		case <-time.After(10 * time.Millisecond):
-			continue
-		}
-		break
-	}
-	require.LessOrEqual(t, delivered.Load(), sent+1, "none comes twice")
-	if delivered.Load() < sent {
-		require.Positive(t, told.Load())
-	}
-}
-
-func TestASlowServerDelaysOnlyWhatUsesIt(t *testing.T) {
-	const delay = 200 * time.Millisecond
-	behind, direct, p := through(t, start(t))
-	ctx := t.Context()
-	_, err := behind.Create(ctx, "set", record("a", ""))
-	require.NoError(t, err)
-	_, err = behind.Get(ctx, "set", "a")
-	require.NoError(t, err)
-	p.delay.Store(int64(delay))
-
-	begun := time.Now()
-	_, err = behind.Get(contextOf(t, 50*time.Millisecond), "set", "a")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Less(t, time.Since(begun), delay, "it does not wait for the reply")
-
-	// Callers wait at the same time, and not for each other.
-	begun = time.Now()
-	var all sync.WaitGroup
-	for range 10 {
-		all.Go(func() {
-			_, err := behind.Get(ctx, "set", "a")
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	require.GreaterOrEqual(t, time.Since(begun), delay)
-	require.Less(t, time.Since(begun), 10*delay)
-
-	_, err = direct.Get(ctx, "set", "a")
-	require.NoError(t, err, "the other connection is fast")
 }
 
 func TestAServerThatHangsEndsNoOperationLate(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -109,16 +108,15 @@ func (s *server) engine(client redis.UniversalClient) *redisfleet.Engine {
 	return e
 }
 
-// A proxy stands between clients and a server. It cuts connections, delays replies, or hangs.
+// A proxy stands between clients and a server. It cuts connections, or hangs.
 type proxy struct {
 	t      testing.TB
 	socket string
 	listen net.Listener
 	ended  sync.WaitGroup
 
-	delay atomic.Int64 // of each part of a reply, in nanoseconds
-	cut   atomic.Int64 // after so many more replies, connections are cut before the next; 0 for never
-	cuts  atomic.Int64
+	cut  atomic.Int64 // after so many more replies, connections are cut before the next; 0 for never
+	cuts atomic.Int64
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool // guarded by mu
@@ -179,9 +177,6 @@ func (p *proxy) serve(client net.Conn) {
 		p.mu.Unlock()
 		if hang != nil {
 			<-hang
-		}
-		if d := time.Duration(p.delay.Load()); d > 0 {
-			<-time.After(d)
 		}
 		// The server has done what was asked, and the client does not learn of it.
 		if p.cut.Load() > 0 && p.cut.Add(-1) == 0 {
