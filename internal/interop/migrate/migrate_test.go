@@ -1,10 +1,8 @@
-// Package migrate compares servers that were written by hand, with go-sdk and with mcp-go, with the
-// same server written with mcpkit. docs/howto/migrate.md shows them side by side.
+// Package migrate compares servers that were written with go-sdk and with mcp-go, with the same server
+// written with mcpkit. docs/howto/migrate.md shows them side by side.
 package migrate
 
 import (
-	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -15,31 +13,10 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/interop/migrate/after"
-	"github.com/mcpkit/mcpkit-go/internal/interop/migrate/byhand"
 	"github.com/mcpkit/mcpkit-go/internal/interop/migrate/gosdk"
 	"github.com/mcpkit/mcpkit-go/internal/interop/migrate/mcpgo"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
-
-// A pipe is one end of a connection.
-type pipe struct {
-	io.Reader
-	io.WriteCloser
-}
-
-// serveByHand returns a connection to the server that was written by hand.
-func serveByHand(t *testing.T) io.ReadWriteCloser {
-	toServer, requests := io.Pipe()
-	fromServer, responses := io.Pipe()
-	ended := make(chan error, 1)
-	// Ends when the client closes its end.
-	go func() {
-		err := byhand.Serve(toServer, responses)
-		ended <- errors.Join(err, responses.Close())
-	}()
-	t.Cleanup(func() { require.NoError(t, <-ended) })
-	return pipe{fromServer, requests}
-}
 
 func serveHTTP(t *testing.T, h http.Handler) string {
 	server := httptest.NewServer(h)
@@ -50,7 +27,6 @@ func serveHTTP(t *testing.T, h http.Handler) string {
 // The clients of a server notice nothing when it moves to mcpkit.
 func TestServersAnswerAlikeBeforeAndAfter(t *testing.T) {
 	for name, target := range map[string]func(t *testing.T) any{
-		"by hand": func(t *testing.T) any { return serveByHand(t) },
 		"go-sdk": func(t *testing.T) any {
 			return serveHTTP(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return gosdk.NewServer() }, nil))
 		},
