@@ -7,9 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// MaxURI is the length of the longest URI that a template can match, in bytes.
-const MaxURI = 8192
-
 // Values are the decoded values of the variables that a URI has, by name.
 type Values map[string]string
 
@@ -32,8 +29,6 @@ func (v Values) Get(name string) (value string, ok bool) {
 // contains a NUL, or has a ".." path segment (separated by slashes or backslashes). An encoded slash
 // is a part of the value of {id}; in {/path*} it would be a segment more, so it does not match. A
 // URI with a ".." segment elsewhere does not match, nor does one of more than MaxURI bytes.
-//
-// The time is linear in the length of the URI.
 func (t *Template) Match(uri string) (Values, bool) {
 	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.Prefix()) {
 		return nil, false
@@ -49,72 +44,22 @@ func (t *Template) Match(uri string) (Values, bool) {
 	return values, true
 }
 
-// matchPath matches all of s with the path.
+// matchPath reads the values of the path, which is all of s.
 func (t *Template) matchPath(s string, values Values) bool {
-	rest := t.places(s)
-	if !rest[0][0] {
-		return false
-	}
-	pos := 0
-	for i, e := range t.path {
-		start, end := pos, pos
-		switch {
-		case e.literal != "":
-			pos += len(e.literal)
-			continue
-		case e.kind == '/':
-			if pos == len(s) || s[pos] != '/' {
-				continue
-			}
-			start, end = pos+1, pos+1
-		default:
-			end++
+	places := t.path.FindStringSubmatchIndex(s)
+	for i := 2; i < len(places); i += 2 {
+		if places[i] < 0 {
+			continue // {/path*} matched nothing
 		}
-		for end < len(s) && !rest[i+1][end] && e.allows(s[end]) {
-			end++
-		}
-		if !rest[i+1][end] {
-			continue // of {/path*}, whose slash belongs to what follows
-		}
-		value, ok := safe(s[start:end])
-		if !ok || e.kind == '/' && strings.Count(value, "/") != strings.Count(s[start:end], "/") {
+		name, raw := t.vars[i/2-1], s[places[i]:places[i+1]]
+		value, ok := safe(raw)
+		if !ok || t.IsList(name) && strings.Count(value, "/") != strings.Count(raw, "/") {
 			return false
 		}
-		values[e.name] = value
-		pos = end
+		values[name] = value
 	}
-	return true
+	return places != nil
 }
-
-// places returns, for each element and place in s, whether the elements from there on match the
-// rest of s.
-func (t *Template) places(s string) [][]bool {
-	width := len(s) + 1
-	table := make([]bool, (len(t.path)+1)*width)
-	rows := slices.Collect(slices.Chunk(table, width))
-	rows[len(t.path)][len(s)] = true
-	for i := len(t.path) - 1; i >= 0; i-- {
-		e, row, next := t.path[i], rows[i], rows[i+1]
-		ends := false // the value may end at pos or later
-		for pos := len(s); pos >= 0; pos-- {
-			if e.literal != "" {
-				row[pos] = strings.HasPrefix(s[pos:], e.literal) && next[pos+len(e.literal)]
-				continue
-			}
-			atLater := ends // a value that has begun may go on at pos+1
-			ends = next[pos] || pos < len(s) && e.allows(s[pos]) && atLater
-			if e.kind == '/' {
-				row[pos] = next[pos] || pos < len(s) && s[pos] == '/' && atLater
-			} else {
-				row[pos] = pos < len(s) && e.allows(s[pos]) && atLater
-			}
-		}
-	}
-	return rows
-}
-
-// allows reports whether the value of e may contain c.
-func (e element) allows(c byte) bool { return c != '?' && c != '#' && (c != '/' || e.kind != 0) }
 
 // matchQuery reads the parameters of the query.
 func (t *Template) matchQuery(query string, values Values) bool {
@@ -160,10 +105,6 @@ func hasDotDot(value string) bool {
 
 // climbs reports whether a path has a ".." segment, encoded or not. A value may be a part of one.
 func climbs(path string) bool {
-	for segment := range strings.SplitSeq(path, "/") {
-		if decoded, _ := decode(segment); decoded == ".." {
-			return true
-		}
-	}
-	return false
+	decoded, _ := decode(path)
+	return hasDotDot(decoded)
 }
