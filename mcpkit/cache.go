@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/expiring"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -33,7 +33,7 @@ type CachePolicy struct {
 // tag cache, and middleware.Cache. It keeps neither errors nor results that depend on answers of the
 // client. The results of a tool end with its registration.
 func CacheResults(p CachePolicy) Middleware {
-	kept := expiring.New[cacheKey, *protocol.CallToolResult](cmp.Or(p.Entries, 1000))
+	kept := limits.NewMap[cacheKey, *protocol.CallToolResult](cmp.Or(p.Entries, 1000))
 	return func(next Handler) Handler {
 		return func(ctx context.Context, call *Call) (Result, error) {
 			key, ok := p.key(call)

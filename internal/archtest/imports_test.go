@@ -36,8 +36,7 @@ var mayImport = map[string][]string{
 	"internal/httpserve":   {"internal/admission", "internal/conn", "transport", "oauth"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/naming":      {},
-	"internal/limits":      {"internal/expiring", "golang.org/x/time/rate"},
-	"internal/expiring":    {},
+	"internal/limits":      {"golang.org/x/time/rate"},
 	"internal/sse":         {},
 	"internal/uritemplate": {},
 	"protocol/jsonrpc":     {"internal/jsonx"},
@@ -64,7 +63,7 @@ var mayImport = map[string][]string{
 	"oauth/internal/fetch":    {"oauth/internal/metadata", "internal/jsonx"},
 	"oauth/internal/keys":     {"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
 	"oauth/internal/dpop":     {"fleet", "oauth/internal/keys", "oauth/internal/metadata", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/expiring", "internal/httpguard", "internal/httpserve", "internal/jsonx",
+	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/limits",
 		"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
 	"oauth/oauthclient": {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"},
 	"oauth/oauthtest":   {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt", "golang.org/x/oauth2"},
@@ -77,7 +76,7 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/rounds": {"internal/jsonx", "protocol/jsonrpc", "protocol"},
 	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
 	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
-		"internal/jsonx", "internal/expiring", "internal/limits", "internal/naming", "internal/paramheader", "internal/uritemplate",
+		"internal/jsonx", "internal/limits", "internal/naming", "internal/paramheader", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
 	"client": {"transport", "internal/conn", "internal/paramheader", "transport/inmem", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/sse", "internal/jsonx", "internal/naming",

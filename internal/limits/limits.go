@@ -1,4 +1,5 @@
-// Package limits has rate limits by key, for the middleware and for the tag rate.
+// Package limits bounds what a server keeps by key: a map whose entries expire, and rate limits for
+// the middleware and for the tag rate.
 package limits
 
 import (
@@ -6,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"github.com/mcpkit/mcpkit-go/internal/expiring"
 )
 
 // Forever is the wait of a key that may never go.
@@ -27,7 +26,7 @@ type Table[K comparable] struct {
 	full  time.Duration // after this time without calls, a limiter has its full burst
 
 	mu       sync.Mutex
-	limiters *expiring.Map[K, *rate.Limiter] // replaced entries are put back under mu
+	limiters *Map[K, *rate.Limiter] // replaced entries are put back under mu
 }
 
 // NewTable returns a table in which each key may go perSecond times a second, and burst times at
@@ -37,7 +36,7 @@ func NewTable[K comparable](perSecond float64, burst int) *Table[K] {
 	if seconds := float64(burst) / perSecond; seconds < Forever.Seconds() {
 		full = time.Duration(seconds*float64(time.Second)) + 1
 	}
-	limiters := expiring.New[K, *rate.Limiter](maxKeys)
+	limiters := NewMap[K, *rate.Limiter](maxKeys)
 	return &Table[K]{rate: rate.Limit(perSecond), burst: burst, full: full, limiters: limiters}
 }
 
@@ -56,16 +55,14 @@ func (t *Table[K]) limiter(key K, now time.Time) *rate.Limiter {
 // Take returns 0 if the key may go now, and counts it. Otherwise it returns how long to wait, which
 // is [Forever] if the key may never go.
 func (t *Table[K]) Take(key K, now time.Time) time.Duration {
-	limiter := t.limiter(key, now)
-	if limiter.AllowN(now, 1) {
-		return 0
-	}
-	r := limiter.ReserveN(now, 1)
+	r := t.limiter(key, now).ReserveN(now, 1)
 	if !r.OK() {
 		return Forever // the burst is 0
 	}
 	wait := r.DelayFrom(now)
-	r.CancelAt(now)
+	if wait > 0 {
+		r.CancelAt(now)
+	}
 	return wait
 }
 

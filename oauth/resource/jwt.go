@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcpkit/mcpkit-go/internal/expiring"
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 )
@@ -49,9 +49,9 @@ type cache struct {
 	refused  tokenMap[*oauth.TokenError] // made-up tokens do not evict accepted ones
 }
 
-type tokenMap[V any] = *expiring.Map[[sha256.Size]byte, V]
+type tokenMap[V any] = *limits.Map[[sha256.Size]byte, V]
 
-func newTokenMap[V any](size int) tokenMap[V] { return expiring.New[[sha256.Size]byte, V](size) }
+func newTokenMap[V any](size int) tokenMap[V] { return limits.NewMap[[sha256.Size]byte, V](size) }
 
 // Verify implements [oauth.Verifier].
 func (c *cache) Verify(ctx context.Context, token string) (*oauth.Principal, error) {

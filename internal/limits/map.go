@@ -1,5 +1,4 @@
-// Package expiring is a bounded map whose entries expire.
-package expiring
+package limits
 
 import (
 	"container/list"
@@ -8,7 +7,7 @@ import (
 )
 
 // A Map holds a limited number of entries and evicts the least recently used one. It is safe for
-// concurrent use. Create one with [New].
+// concurrent use. Create one with [NewMap].
 type Map[K comparable, V any] struct {
 	most int
 
@@ -23,8 +22,8 @@ type entry[K comparable, V any] struct {
 	until time.Time
 }
 
-// New returns a map of at most this many entries. Less than 1 means a map that stays empty.
-func New[K comparable, V any](most int) *Map[K, V] {
+// NewMap returns a map of at most this many entries. Less than 1 means a map that stays empty.
+func NewMap[K comparable, V any](most int) *Map[K, V] {
 	return &Map[K, V]{most: most, byKey: make(map[K]*list.Element)}
 }
 

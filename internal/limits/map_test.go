@@ -1,4 +1,4 @@
-package expiring_test
+package limits_test
 
 import (
 	"sync"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mcpkit/mcpkit-go/internal/expiring"
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 )
 
 var start = time.Unix(1_790_000_000, 0)
@@ -16,7 +16,7 @@ var start = time.Unix(1_790_000_000, 0)
 func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 
 func TestEntriesExpire(t *testing.T) {
-	m := expiring.New[string, int](2)
+	m := limits.NewMap[string, int](2)
 	_, ok := m.Get("a", at(0))
 	require.False(t, ok)
 	m.Put("a", 1, at(10))
@@ -32,7 +32,7 @@ func TestEntriesExpire(t *testing.T) {
 }
 
 func TestLeastRecentlyUsedEntryIsEvicted(t *testing.T) {
-	m := expiring.New[string, int](2)
+	m := limits.NewMap[string, int](2)
 	m.Put("a", 1, at(10))
 	m.Put("b", 2, at(10))
 	_, _ = m.Get("a", at(0))
@@ -45,7 +45,7 @@ func TestLeastRecentlyUsedEntryIsEvicted(t *testing.T) {
 }
 
 func TestPuttingAgainReplaces(t *testing.T) {
-	m := expiring.New[string, int](2)
+	m := limits.NewMap[string, int](2)
 	m.Put("a", 1, at(10))
 	m.Put("b", 2, at(10))
 	m.Put("a", 3, at(20))
@@ -57,7 +57,7 @@ func TestPuttingAgainReplaces(t *testing.T) {
 
 func TestMapWithoutCapacityStaysEmpty(t *testing.T) {
 	for _, most := range []int{0, -1} {
-		m := expiring.New[string, int](most)
+		m := limits.NewMap[string, int](most)
 		m.Put("a", 1, at(10))
 		require.Zero(t, m.Len())
 	}
@@ -67,7 +67,7 @@ func TestMapWithoutCapacityStaysEmpty(t *testing.T) {
 func TestMapMatchesAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(0, 4).Draw(t, "most")
-		m := expiring.New[int, int](most)
+		m := limits.NewMap[int, int](most)
 		type entry struct{ key, value, until int }
 		var model []entry // latest use first
 		drop := func(key int) (e entry, ok bool) {
@@ -105,7 +105,7 @@ func TestMapMatchesAModel(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
-	m := expiring.New[int, int](8)
+	m := limits.NewMap[int, int](8)
 	var wg sync.WaitGroup
 	for g := range 8 {
 		// Ends after its iterations.
