@@ -31,28 +31,27 @@ func NewConnections(max int, trusted []netip.Prefix) *Connections {
 	return &Connections{Lifecycle: NewLifecycle(), max: max, trusted: trusted, open: map[*Connection]struct{}{}}
 }
 
-// A Connection is one of [Connections]. It is a [Task].
+// A Connection is one of [Connections].
 type Connection struct {
-	all  *Connections
-	wire Wire       // nil until Serve; guarded by Connections.mu
-	link *conn.Conn // nil until Serve; guarded by Connections.mu
-
-	draining, cancelling, cutting context.Context
-	drain, cancel, cut            context.CancelFunc
+	all    *Connections
+	wire   Wire       // nil until Serve; guarded by Connections.mu
+	link   *conn.Conn // nil until Serve; guarded by Connections.mu
+	cut    func()     // closes the wire; nil until Serve; guarded by Connections.mu
+	calls  context.Context
+	cancel context.CancelFunc // of calls
 }
 
 // Open returns a connection for a request; the caller must close it. If there are too many that are
 // in use, Open responds with 503 and returns nil.
 func (c *Connections) Open(w http.ResponseWriter) *Connection {
-	x := &Connection{all: c}
-	x.draining, x.drain = context.WithCancel(context.Background())
-	x.cancelling, x.cancel = context.WithCancel(context.Background())
-	x.cutting, x.cut = context.WithCancel(context.Background())
-	if c.Begin(x) {
+	if c.Begin() {
+		x := &Connection{all: c}
+		x.calls, x.cancel = context.WithCancel(c.Cancelling)
 		if c.add(x) {
 			return x
 		}
-		c.End(x)
+		x.cancel()
+		c.End()
 	}
 	w.Header().Set("Retry-After", "10")
 	http.Error(w, "too many connections, or shutting down; try again later", http.StatusServiceUnavailable)
@@ -75,9 +74,9 @@ func (c *Connections) add(x *Connection) bool {
 			return false
 		}
 		delete(c.open, oldest)
-		oldest.Drain()
-		oldest.Cancel()
-		time.AfterFunc(CancelGrace, oldest.Cut)
+		oldest.link.Close()
+		oldest.cancel()
+		time.AfterFunc(CancelGrace, oldest.cut)
 	}
 	c.open[x] = struct{}{}
 	return true
@@ -88,20 +87,9 @@ func (x *Connection) Close() {
 	x.all.mu.Lock()
 	delete(x.all.open, x)
 	x.all.mu.Unlock()
-	x.all.End(x)
-	x.drain()
+	x.all.End()
 	x.cancel()
-	x.cut()
 }
-
-// Drain lets the calls finish and then ends the connection.
-func (x *Connection) Drain() { x.drain() }
-
-// Cancel cancels the calls in flight.
-func (x *Connection) Cancel() { x.cancel() }
-
-// Cut closes the connection.
-func (x *Connection) Cut() { x.cut() }
 
 // A Wire is a [conn.Wire] with a [LastUse].
 type Wire interface {
@@ -123,14 +111,14 @@ func (u *LastUse) LastUsed() int64 { return u.nanoseconds.Load() }
 // the client has no way to send a new one, and when it has neither messages nor calls in flight for
 // idle; a negative value means no limit. It uses cut to close the wire at once.
 func (x *Connection) Serve(r *http.Request, wire Wire, h transport.Handler, o conn.Options, idle time.Duration, cut func()) error {
-	o.Cancelling = x.cancelling
+	o.Cancelling = x.calls
 	link := conn.New(wire, h, &o)
 	x.all.mu.Lock()
-	x.wire, x.link = wire, link
+	x.wire, x.link, x.cut = wire, link, cut
 	x.all.mu.Unlock()
 	// Each function runs at most once.
-	defer context.AfterFunc(x.draining, link.Close)()
-	defer context.AfterFunc(x.cutting, cut)()
+	defer context.AfterFunc(x.all.Draining, link.Close)()
+	defer context.AfterFunc(x.all.Cutting, cut)()
 	values := transport.WithAddress(context.WithoutCancel(r.Context()), admission.Address(r, x.all.trusted))
 	ctx, cancel := oauth.WithExpiry(values)
 	defer cancel()

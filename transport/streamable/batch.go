@@ -92,10 +92,11 @@ func (p *post) serveBatched(s *legacySession, req *jsonrpc.Request) *jsonrpc.Res
 		defer c.End()
 		e.entry, e.cancel, ctx = c, c.Cancel, c.Context()
 	}
-	if !p.h.life.Begin(&e.call) {
+	end, ok := p.h.begin(e)
+	if !ok {
 		return fail(jsonrpc.Errorf(jsonrpc.CodeInternalError, "server is shutting down"))
 	}
-	defer p.h.life.End(&e.call)
+	defer end()
 	resp := p.h.rpc.ServeRPC(ctx, req, silent{e})
 	switch {
 	case req.IsNotification():

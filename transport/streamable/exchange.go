@@ -32,14 +32,14 @@ const (
 )
 
 // An exchange is one POST with a request, its notifications and its response. It is the Peer of
-// that request, and an [httpserve.Task]. The fields of the event stream are set when the reply
-// becomes one.
+// that request. The fields of the event stream are set when the reply becomes one.
 type exchange struct {
 	*post
-	call
-	s      *legacySession // nil outside sessions
-	entry  *conn.Entry    // of the request, in a session; otherwise nil
-	modern bool
+	s       *legacySession          // nil outside sessions
+	entry   *conn.Entry             // of the request, in a session; otherwise nil
+	cancel  context.CancelCauseFunc // ends the context of the call
+	listens bool                    // a subscription: it ends when the client disconnects or the server stops
+	modern  bool
 
 	mu     sync.Mutex // held while a message is stored and written
 	state  replyState

@@ -27,7 +27,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.sessions.release(s)
-	if h.isDraining() && field(r.Header, headerLastEventID) == "" {
+	if h.life.Draining.Err() != nil && field(r.Header, headerLastEventID) == "" {
 		shuttingDown(w, jsonrpc.ID{})
 		return
 	}
@@ -51,9 +51,8 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	defer s.out.free(l.st, l.reader)
 	if l.st != s.out.standalone {
 		// The listener ends with its stream or session, so there is nothing to cancel.
-		c := new(call)
-		h.life.Hold(c)
-		defer h.life.End(c)
+		h.life.Hold()
+		defer h.life.End()
 	}
 	l.sendHead()
 	if l.missed {
@@ -131,7 +130,7 @@ func (l *listener) sendHead() {
 // run writes the stream until it ends, the client disconnects or reads it elsewhere, or the server
 // closes it.
 func (l *listener) run() {
-	closing := l.h.life.Draining()
+	closing := l.h.life.Draining.Done()
 	if l.st != l.s.out.standalone {
 		closing = nil // a call in flight may finish and respond
 	}

@@ -363,7 +363,7 @@ func TestStreamsCanBeResumedDuringShutdown(t *testing.T) {
 	require.NoError(t, <-closed)
 	ended := make(chan error, 1)
 	go func() { ended <- s.handler.Shutdown(t.Context()) }() // ends with the call
-	<-s.handler.life.Draining()
+	<-s.handler.life.Draining.Done()
 	require.Equal(t, http.StatusServiceUnavailable, c.get().StatusCode, "new streams are refused")
 	ev := eventsOf(t, c.with("Last-Event-ID", first).get())
 	close(goOn)

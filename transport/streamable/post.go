@@ -146,11 +146,12 @@ func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
 	ctx = e.begin(ctx)
 	defer e.cancel(nil)
 	defer e.abandon()
-	if !p.h.life.Begin(e) {
+	end, ok := p.h.begin(e)
+	if !ok {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.life.End(e)
+	defer end()
 	if req.IsNotification() {
 		e.acknowledge(p.h.rpc.ServeRPC(ctx, req, silent{e}))
 		return
@@ -165,11 +166,12 @@ func (p *post) serveInitialize(req *jsonrpc.Request) {
 	e := newExchange(p, s)
 	ctx := e.begin(p.r.Context())
 	defer e.cancel(nil)
-	if !p.h.life.Begin(e) {
+	end, ok := p.h.begin(e)
+	if !ok {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.life.End(e)
+	defer end()
 	// Only the response decides whether the header gets a session ID, so nothing may be sent
 	// before.
 	resp := complete(req, p.h.rpc.ServeRPC(ctx, req, silent{e}))
@@ -209,11 +211,12 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 	}
 	defer c.End()
 	e.entry, e.cancel = c, c.Cancel
-	if !p.h.life.Begin(e) {
+	end, ok := p.h.begin(e)
+	if !ok {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.life.End(e)
+	defer end()
 	e.sendResponse(c.Context(), endCall(c, p.h.rpc.ServeRPC(c.Context(), req, e)))
 }
 

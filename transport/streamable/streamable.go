@@ -236,30 +236,20 @@ func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// A call is one ServeRPC in flight. It is an [httpserve.Task].
-type call struct {
-	cancel context.CancelCauseFunc // ends its context; nil if it ends by itself
-	// listens marks a subscription, which ends only when the client disconnects or the server
-	// stops.
-	listens bool
-}
-
-// Drain cancels the call if it would not end by itself.
-func (c *call) Drain() {
-	if c.listens {
-		c.Cancel()
+// begin counts the call of e until end is called, and cancels it when the time to finish is over. A
+// subscription is cancelled as soon as the server shuts down. It returns false if that has begun.
+func (h *Handler) begin(e *exchange) (end func(), ok bool) {
+	if !h.life.Begin() {
+		return nil, false
 	}
-}
-
-// Cancel ends the context of the call.
-func (c *call) Cancel() {
-	if c.cancel != nil {
-		c.cancel(transport.ErrClosed)
+	over := h.life.Cancelling
+	if e.listens {
+		over = h.life.Draining
 	}
+	// Runs at most once.
+	stop := context.AfterFunc(over, func() { e.cancel(transport.ErrClosed) })
+	return func() { stop(); h.life.End() }, true
 }
-
-// Cut does nothing: a call that ignores its context cannot be stopped.
-func (c *call) Cut() {}
 
 // Shutdown refuses new requests with 503, ends the streams that only listen, and lets calls in
 // flight finish. Their clients can still respond to server requests and resume streams. When ctx
@@ -276,15 +266,6 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 func (h *Handler) Close() {
 	h.life.Close()
 	h.sessions.endAll()
-}
-
-func (h *Handler) isDraining() bool {
-	select {
-	case <-h.life.Draining():
-		return true
-	default:
-		return false
-	}
 }
 
 // warnNoStream logs, once, that replies of h cannot become streams.
