@@ -30,7 +30,6 @@ type definition struct {
 	site              string
 	name, title, desc string
 	fn                reflect.Value
-	bound             *reflectx.Method  // the method that fn is; nil for other functions
 	paramDescriptions map[string]string // of plain parameters, by name
 	input, output     json.RawMessage   // JSON Schemas written by hand; nil where the function says it
 	size              *int64            // of a resource in bytes; nil if it is unknown
@@ -57,49 +56,42 @@ func (s *Server) define(d *draft, def *definition) error {
 
 // injection provides the parameters that are not arguments.
 func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
-	o.Inject = func(t reflect.Type) (reflectx.Injector, bool) {
+	o.Give = injectable(s.config.providers)
+	o.Inject = func(t reflect.Type) (reflectx.Injector, error) {
 		if of := ofCall[t]; of != nil {
 			*logs = *logs || t != reflect.TypeFor[*oauth.Principal]()
-			return func(ctx context.Context) (reflect.Value, func(), error) {
-				return reflect.ValueOf(of(CallFrom(ctx))), nil, nil
-			}, true
+			return func(ctx context.Context) (reflect.Value, error) { return reflect.ValueOf(of(CallFrom(ctx))), nil }, nil
 		}
 		if isHeader(t) {
-			return func(ctx context.Context) (reflect.Value, func(), error) {
-				return reflect.ValueOf(CallFrom(ctx).peer.Header()).Convert(t), nil, nil
-			}, true
+			return func(ctx context.Context) (reflect.Value, error) {
+				return reflect.ValueOf(CallFrom(ctx).peer.Header()).Convert(t), nil
+			}, nil
 		}
-		provide, ok := s.config.providers[t]
-		if !ok {
-			return nil, false
+		if provide := s.config.providers[t]; provide != nil {
+			return provide, nil
 		}
-		return func(ctx context.Context) (reflect.Value, func(), error) {
-			v, clean, err := provide(ctx)
-			if clean != nil {
-				CallFrom(ctx).OnEnd(clean)
-			}
-			return v, nil, err
-		}, true
+		return nil, fromTheWeb(t)
 	}
-	o.Injectable, o.Refuse = s.injectable, fromTheWeb
 }
 
-// fromTheWeb returns what to write in place of a parameter that handlers of HTTP requests take. The
-// types are recognised by their names, since most programs do not link their packages.
-func fromTheWeb(t reflect.Type) string {
+// fromTheWeb returns an error that says what to write in place of a parameter that handlers of HTTP
+// requests take. The types are recognised by their names, since most programs do not link their
+// packages.
+func fromTheWeb(t reflect.Type) error {
+	const refused = "which a method does not get; "
 	named := t
 	if t.Kind() == reflect.Pointer {
 		named = t.Elem()
 	}
 	switch named.PkgPath() + "." + named.Name() {
 	case "net/http.Request":
-		return "take http.Header for its header, or *mcpkit.Call for the caller"
+		return errors.New(refused + "take http.Header for its header, or *mcpkit.Call for the caller")
 	case "net/http.ResponseWriter":
-		return "return the result"
+		return errors.New(refused + "return the result")
 	case "github.com/labstack/echo/v4.Context":
-		return "take context.Context, and call echomcp.FromContext with it"
+		return errors.New(refused + "take context.Context, and call echomcp.FromContext with it")
 	}
-	return ""
+	return nil
 }
 
 // ofCall are the parameters that are part of the call.
@@ -109,14 +101,14 @@ var ofCall = map[reflect.Type]func(*Call) any{
 	reflect.TypeFor[*oauth.Principal](): func(c *Call) any { return c.principal },
 }
 
-// injectable lists the parameters that are not arguments, for errors.
-func injectable(providers map[reflect.Type]reflectx.Injector) []string {
+// injectable says in errors how a method gets what no argument can give.
+func injectable(providers map[reflect.Type]reflectx.Injector) string {
 	names := []string{"*mcpkit.Call", "*slog.Logger", "*oauth.Principal", "http.Header"}
 	for t := range providers {
 		names = append(names, t.String())
 	}
 	slices.Sort(names[4:])
-	return names
+	return "give it with mcpkit.Provide, or take one of context.Context, " + strings.Join(names, ", ")
 }
 
 // isHeader recognises http.Header by its shape and name: naming the type would link net/http into
@@ -163,10 +155,9 @@ type faultySchema struct{ reflectx.RawSchema }
 // compile returns the call plan of the definition's function.
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
 	e := def.entry()
-	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions(),
-		Provide: "give it with mcpkit.Provide", GiveSchema: "the tag input or Builder.Input"}
-	if def.owner == nil { // a function, which has no tags
-		o.GiveNames = "Builder.Params"
+	o := reflectx.FuncOptions{Site: def.site, Names: names, URI: true, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions()}
+	if def.hasParams {
+		o.Names, o.URI = strings.Split(def.params, ","), false
 	}
 	schema, schemaErr := s.handSchema("input", def.input)
 	if schemaErr != nil {

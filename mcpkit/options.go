@@ -267,16 +267,17 @@ func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) 
 				return fmt.Errorf("mcpkit: Provide[%s]: clean-up %d of %d is nil", t, i+1, len(cleanup))
 			}
 		}
-		c.providers[t] = func(ctx context.Context) (reflect.Value, func(), error) {
+		c.providers[t] = func(ctx context.Context) (reflect.Value, error) {
 			v, err := f(ctx)
 			if err != nil {
-				return reflect.Value{}, nil, err
+				return reflect.Value{}, err
 			}
-			return reflect.ValueOf(&v).Elem(), func() {
+			CallFrom(ctx).OnEnd(func() {
 				for _, clean := range cleanup {
 					clean(v)
 				}
-			}, nil
+			})
+			return reflect.ValueOf(&v).Elem(), nil
 		}
 		return nil
 	})

@@ -89,11 +89,7 @@ func (r *registrar) inspect() error {
 	}
 	r.typ = v.Type().Elem()
 	r.name = r.typ.Name()
-	methods, err := reflectx.Methods(r.reg.service)
-	if err != nil {
-		return err
-	}
-	return r.read(methods)
+	return r.read(reflectx.Methods(r.reg.service))
 }
 
 // addAll makes entries of the methods.
@@ -310,7 +306,7 @@ func completeTags(t reflect.Type, above ...reflect.Type) (methods []string) {
 func (r *registrar) checkWellKnown(completers []string) {
 	for _, name := range naming.GoMethods {
 		m, ok := r.methods[name]
-		if _, mentioned := r.block[name]; !ok || mentioned || m.Promoted && !r.included(m) || slices.Contains(completers, name) {
+		if _, mentioned := r.block[name]; !ok || mentioned || !r.included(m) || slices.Contains(completers, name) {
 			continue
 		}
 		life := name == "Start" || name == "Close"
@@ -354,7 +350,7 @@ func (r *registrar) names() []string {
 		case mentioned && a.kind == kindSkip:
 		case mentioned:
 			names = append(names, name)
-		case r.reg.optIn, slices.Contains(naming.GoMethods, name), m.Promoted && !r.included(m):
+		case r.reg.optIn, slices.Contains(naming.GoMethods, name), !r.included(m):
 		default:
 			names = append(names, name)
 		}
@@ -408,7 +404,6 @@ func (r *registrar) add(m reflectx.Method) {
 		title:             cmp.Or(a.title, reflectx.Title(m.Name)),
 		desc:              cmp.Or(a.desc, describe(m.Name, doc)),
 		fn:                m.Func,
-		bound:             &m,
 		paramDescriptions: paramDescriptions,
 		owner:             m.Owner,
 		method:            m.Name,

@@ -390,7 +390,7 @@ func TestMistakesOfEveryStepAreReportedAtOnce(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, `clashing.Bad: uri template "note://{": the "{" before "" is not closed; add a "}"
 clashing.Bad: a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq
-clashing.Both: parameter 1 (chan int): a channel cannot come from JSON; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header
+clashing.Both: parameter 1 is a chan int, which no argument can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header
 clashing.Both: a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq
 clashing.Third: it demands the scopes "notes:write", but nobody authenticates callers: give mcpkit.Authenticated() if a resource server or other middleware does, or mcpkit.TrustLocal("notes:write") to trust local callers
 mcpkit: tool "same" is registered twice, by clashing.First and clashing.Second

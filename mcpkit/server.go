@@ -22,7 +22,6 @@ import (
 // are notified of each change. Make one with [New].
 type Server struct {
 	config      *config
-	injectable  []string // see injectable
 	state       *rounds.Sealer
 	fleet       *fleet.Fleet // nil outside of a fleet
 	warnOfRates sync.Once    // that the tag rate counts in this replica only
@@ -75,7 +74,7 @@ func New(service any, opts ...Option) (*Server, error) {
 }
 
 func newServer(c *config) (_ *Server, err error) {
-	s := &Server{config: c, injectable: injectable(c.providers), own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
+	s := &Server{config: c, own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
 	s.catalog.Store(s.merge())
 	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err

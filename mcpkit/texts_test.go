@@ -51,14 +51,11 @@ func TestVariablesOfAURIAreCalledSo(t *testing.T) {
 type dependent struct{}
 
 func (dependent) Query(_ *sql.DB) string                     { return "" }
-func (dependent) Draw(_ interface{ Area() float64 }) string  { return "" }
 func (dependent) Show(_ struct{ A io.Reader }) (string, int) { return "", 0 }
 
 func TestMissingProvidersAreNamed(t *testing.T) {
 	_, err := mcpkit.New(&dependent{})
-	require.ErrorContains(t, err, "mcpkit.Provide")
-	require.ErrorContains(t, err, "parameter 1 is a *sql.DB, a struct without exported fields, which neither an argument nor a provider can give; give it with mcpkit.Provide, or take one of context.Context, ")
-	require.ErrorContains(t, err, "parameter 1 is the interface interface { Area() float64 }, which neither an argument nor a provider can give; give it with mcpkit.Provide, or take one of ")
+	require.ErrorContains(t, err, "parameter 1 is a *sql.DB, which no argument can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, ")
 	require.ErrorContains(t, err, "the type io.Reader has no JSON")
 }
 

@@ -176,8 +176,8 @@ func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
 		`tag input: method Schema panicked: not yet`:                                           &panicSchema{},
 		`badSchema.Run (whole_test.go:`:                                                        &badSchema{},
 		`input: the schema does not compile`:                                                   &badSchema{},
-		`parameter 1 is a mcpkit_test.searchFields, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage`:                                    &schemaOfFields{},
-		`parameter 1 (map[string]interface {}) can take all arguments, but nothing says what they are; give their JSON Schema with the tag input or Builder.Input, or name the parameter with the params tag`: &withoutSchema{},
+		`parameter 1 is a mcpkit_test.searchFields, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage`:                                         &schemaOfFields{},
+		`parameter 1 (map[string]interface {}) can take all arguments, but nothing says what they are; give their JSON Schema with the tag input or with Builder.Input, or name the parameter with the tag params`: &withoutSchema{},
 	} {
 		_, err := mcpkit.New(service, rawSchemas)
 		require.ErrorContains(t, err, want)

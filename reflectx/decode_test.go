@@ -335,17 +335,21 @@ func TestTextValues(t *testing.T) {
 }
 
 func TestPlainParameters(t *testing.T) {
-	in, err := reflectx.NewParams("Math.Add", []reflectx.Param{
-		{Name: "a", Type: reflect.TypeFor[float64](), Desc: `The "first".`},
-		{Name: "b", Type: reflect.TypeFor[[]int](), Optional: true},
-	}, reflectx.InputOptions{})
+	f, err := reflectx.Compile(reflect.ValueOf(func(a float64, b []int, c *bool) any { return []any{a, b, c == nil} }), reflectx.FuncOptions{
+		Names: []string{"a", " b?", "c"}, Descriptions: map[string]string{"a": `The "first".`, "b": "Not used."},
+		Tags: map[string]reflect.StructTag{"b": `desc:"The others."`},
+	})
 	require.NoError(t, err)
-	require.Equal(t, `{"type":"object","properties":{"a":{"type":"number","description":"The \"first\"."},"b":{"type":"array","items":{"type":"integer"}}},`+
-		`"required":["a"],"additionalProperties":false}`, string(in.Schema()))
-	v := reflect.New(in.Type()).Elem()
-	require.NoError(t, in.Decode(context.Background(), json.RawMessage(`{"a":1.5,"b":[2]}`), v))
-	require.Equal(t, 1.5, v.FieldByName("P0").Float())
-	require.Equal(t, []int{2}, v.FieldByName("P1").Interface())
+	require.Equal(t, `{"type":"object","properties":{"a":{"type":"number","description":"The \"first\"."},`+
+		`"b":{"type":"array","description":"The others.","items":{"type":"integer"}},"c":{"type":"boolean"}},"required":["a"],"additionalProperties":false}`, string(f.Input().Schema()))
+	for args, want := range map[string][]any{
+		`{"a":1.5,"b":[2]}`:         {1.5, []int{2}, true},
+		`{"a":1,"b":null,"c":null}`: {1.0, []int(nil), true},
+	} {
+		out, err := f.Call(t.Context(), json.RawMessage(args))
+		require.NoError(t, err)
+		require.Equal(t, want, out[0].Interface())
+	}
 }
 
 func TestFieldsOfAnInput(t *testing.T) {

@@ -20,7 +20,7 @@ func TestRegisteredDescriptionsMatchTheSource(t *testing.T) {
 	RegisterDescriptions(root+"base", CollectDescriptions(os.DirFS("testdata/fixture/base"), "base"))
 	t.Cleanup(forgetDescriptions)
 
-	registered, source := keyed(registeredOf), source(t)
+	registered, source := keyed(registeredOf), source()
 	weekday := reflect.TypeOf((*notes.Notes).Weekday).Out(0)
 	said := 0
 	for _, typ := range []reflect.Type{
@@ -138,7 +138,7 @@ func TestSourceWinsOverGeneratedFiles(t *testing.T) {
 	t.Cleanup(forgetDescriptions)
 	RegisterDescriptions("main", map[string]string{"localSize": "stale", "localSize.A": "stale"})
 	RegisterDescriptions("io/fs", map[string]string{"FileMode": "its source was not looked for"})
-	descriptions := source(t)
+	descriptions := source()
 	require.Equal(t, "localSize is declared in a test file.", descriptions.Text(reflect.TypeFor[localSize](), ""))
 	require.Empty(t, descriptions.Text(reflect.TypeFor[localSize](), "A"))
 	require.Equal(t, "its source was not looked for", descriptions.Text(reflect.TypeFor[fs.FileMode](), ""))

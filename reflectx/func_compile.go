@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,9 +21,9 @@ var (
 //
 // The type of a parameter determines its source, in any order: context.Context; the types that
 // o.Inject knows; and then either one input struct (or a pointer to one) or plain parameters, named
-// by the params tag or o.Names. A struct that is encoded as one value, such as time.Time, is a
-// plain parameter; so is, with a params tag, one that implements json.Unmarshaler. There may be any
-// number of results; an error must be the last one.
+// by o.Names. A struct that is encoded as one value, such as time.Time, is a plain parameter; so is,
+// with a params tag, one that implements json.Unmarshaler. There may be any number of results; an
+// error must be the last one.
 //
 // Compile returns all mistakes as Errors. Besides Errors, it returns a Func of which only Outputs
 // can be called. If the results are wrong, Outputs is empty.
@@ -33,12 +34,10 @@ func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 	if pkgPath, file := funcFile(fn); pkgPath != "reflect" {
 		onDisk.add(pkgPath, file) // reflect implements bound methods
 	}
-	c := planner{FuncOptions: o, f: &Func{fn: fn, calls: fn, site: o.Site}}
-	if m := o.Method; m != nil {
-		c.f.calls, c.f.receiver = m.Unbound, []reflect.Value{m.Receiver}
-	}
-	c.params(fn.Type())
-	c.results(fn.Type())
+	t := fn.Type()
+	c := planner{FuncOptions: o, t: t, f: &Func{fn: fn, params: make([]param, t.NumIn())}}
+	c.params()
+	c.results()
 	if len(c.errs) > 0 {
 		return &Func{outputs: c.f.outputs}, c.errs
 	}
@@ -48,9 +47,11 @@ func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 // A planner holds the state of compiling the parameters.
 type planner struct {
 	FuncOptions
+	t    reflect.Type // of the function
 	f    *Func
 	errs Errors
 
+	whole   []int // indexes of the parameters that take all arguments
 	structs []int // indexes of the input structs
 	plain   []int // indexes of the plain parameters
 }
@@ -59,103 +60,88 @@ func (c *planner) errorf(format string, args ...any) {
 	c.errs = append(c.errs, &Error{Site: c.Site, Msg: fmt.Sprintf(format, args...)})
 }
 
-// wrap adds the errors of NewInput or NewParams.
-func (c *planner) wrap(err error) {
-	if many, ok := errors.AsType[Errors](err); ok {
-		c.errs = append(c.errs, many...)
-		return
-	}
-	c.errorf("%s", err)
-}
+// tagged reports whether there is a params tag.
+func (c *planner) tagged() bool { return c.Names != nil && !c.URI }
 
-func (c *planner) params(t reflect.Type) {
-	for i := range t.NumIn() {
-		c.param(i, t.In(i), t.IsVariadic() && i == t.NumIn()-1)
+func (c *planner) params() {
+	for i := range c.t.NumIn() {
+		c.param(i, c.t.In(i))
 	}
 	if len(c.errs) > 0 {
 		return
 	}
-	c.f.schema = c.Schema
 	switch {
-	case c.Schema != nil && c.HasParams:
-		c.errorf("the params tag names %q, but the schema of the arguments is given; remove one of the two", c.Params)
+	case c.Schema != nil && c.tagged():
+		c.errorf("the params tag names %s, but the schema of the arguments is given; remove one of the two", quoteAll(c.Names))
+	case c.Schema != nil:
+		c.wholeInput()
 	case len(c.structs) > 1:
 		a, b := c.structs[0], c.structs[1]
 		c.errorf("parameters %d (%s) and %d (%s) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, %s",
-			a+1, typeText(t.In(a)), b+1, typeText(t.In(b)), c.given(t.In(b)))
+			a+1, typeText(c.t.In(a)), b+1, typeText(c.t.In(b)), c.Give)
 	case len(c.structs) == 1 && len(c.plain) > 0:
 		a, b := c.structs[0], c.plain[0]
-		c.errorf("parameter %d (%s) is a struct of arguments, parameter %d (%s) a plain argument; write the one or the other: put %s into the struct as a field",
-			a+1, typeText(t.In(a)), b+1, typeText(t.In(b)), typeText(t.In(b)))
+		c.errorf("parameter %d (%s) is a struct of arguments, parameter %d (%s) a plain argument; write the one or the other: put %[4]s into the struct as a field",
+			a+1, typeText(c.t.In(a)), b+1, typeText(c.t.In(b)))
 	case len(c.structs) == 1:
-		c.structInput(t, c.structs[0])
+		c.structInput(c.structs[0])
 	case len(c.plain) > 0:
-		c.plainInput(t)
-	case c.HasParams && strings.TrimSpace(c.Params) != "":
-		c.errorf("the params tag names %q, but no parameter takes an argument; remove the tag", c.Params)
+		c.plainInput()
+	case c.tagged() && strings.Join(c.Names, "") != "":
+		c.errorf("the params tag names %s, but no parameter takes an argument; remove the tag", quoteAll(c.Names))
 	case len(c.Tags) > 0:
 		c.errorf("the rules are for %s, but no parameter takes an argument; remove them", quoteAll(slices.Sorted(maps.Keys(c.Tags))))
-	case !c.HasParams && len(c.Names) > 0:
+	case c.URI && len(c.Names) > 0:
 		c.errorf("no parameter takes the variables %s of the URI; add a parameter for each", quoteAll(c.Names))
 	}
 }
 
 // param determines the source of a parameter.
-func (c *planner) param(i int, t reflect.Type, variadic bool) {
-	if variadic {
+func (c *planner) param(i int, t reflect.Type) {
+	if c.t.IsVariadic() && i == c.t.NumIn()-1 {
 		c.errorf("parameter %d is variadic (...%s); take a slice, %s", i+1, t.Elem(), t)
 		return
 	}
-	if t == contextType {
-		c.f.injected = append(c.f.injected, injectedParam{index: i, typ: t})
+	inject, err := c.injector(t)
+	if err != nil {
+		c.errorf("parameter %d is a %s, %v", i+1, t, err)
 		return
 	}
-	if c.Inject != nil {
-		if inject, ok := c.Inject(t); ok && inject != nil {
-			c.f.injected = append(c.f.injected, injectedParam{index: i, typ: t, inject: inject})
-			return
-		}
-		// A value type would become an argument, which callers choose, even if it is, for example,
-		// the caller's identity.
-		if _, ok := c.Inject(reflect.PointerTo(t)); ok {
-			c.errorf("parameter %d is a %s, which is given as a pointer; write *%[2]s", i+1, t)
-			return
-		}
-	}
-	if c.Refuse != nil {
-		if instead := c.Refuse(t); instead != "" {
-			c.errorf("parameter %d is a %s, which a method does not get; %s", i+1, t, instead)
-			return
-		}
-	}
-	if c.Schema != nil {
-		c.wholeParam(i, t)
-		return
-	}
-	switch what := unusable(t, map[reflect.Type]bool{}); {
-	case t.Kind() == reflect.Interface && t.NumMethod() > 0:
-		c.errorf("parameter %d is the interface %s, which neither an argument nor a provider can give; %s", i+1, t, c.given(t))
-	case what != "":
-		c.errorf("parameter %d (%s): %s cannot come from JSON; %s", i+1, typeText(t), what, c.given(t))
-	case !isInputStruct(t), c.HasParams && reflect.PointerTo(indirectType(t)).Implements(unmarshalJSON):
+	isPlain := !isInputStruct(t) || c.tagged() && reflect.PointerTo(indirectType(t)).Implements(unmarshalJSON)
+	switch {
+	case inject != nil:
+		c.f.params[i].inject = inject
+	case c.Schema != nil && !isWhole(t):
+		c.errorf("parameter %d is a %s, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage", i+1, typeText(t))
+	case c.Schema != nil:
+		c.whole = append(c.whole, i)
+	case shapeOf(indirectAll(t), forInput) == shapeNone || !isPlain && isOpaque(t):
+		c.errorf("parameter %d is a %s, which no argument can give; %s", i+1, typeText(t), c.Give)
+	case isPlain:
 		c.plain = append(c.plain, i)
-	case isOpaque(t):
-		c.errorf("parameter %d is a %s, a struct without exported fields, which neither an argument nor a provider can give; %s", i+1, typeText(t), c.given(t))
 	default:
 		c.structs = append(c.structs, i)
 	}
 }
 
-// wholeParam plans a parameter of a function with a schema written by hand.
-func (c *planner) wholeParam(i int, t reflect.Type) {
-	switch {
-	case !isWhole(t):
-		c.errorf("parameter %d is a %s, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage", i+1, typeText(t))
-	case c.f.whole != nil:
-		c.errorf("parameters %d and %d both take all arguments; keep one", c.f.whole.index+1, i+1)
-	default:
-		c.f.whole = &wholeParam{i, t}
+// injector returns the injector of a parameter of type t, or nil if it comes from the arguments.
+func (c *planner) injector(t reflect.Type) (Injector, error) {
+	if t == contextType {
+		return func(ctx context.Context) (reflect.Value, error) { return reflect.ValueOf(&ctx).Elem(), nil }, nil
 	}
+	if c.Inject == nil {
+		return nil, nil
+	}
+	inject, err := c.Inject(t)
+	if inject != nil || err != nil {
+		return inject, err
+	}
+	// A value type would become an argument, which callers choose, even if it is, for example, the
+	// caller's identity.
+	if pointer, _ := c.Inject(reflect.PointerTo(t)); pointer != nil {
+		return nil, fmt.Errorf("which is given as a pointer; write *%s", t)
+	}
+	return nil, nil
 }
 
 // isWhole reports whether a parameter of type t can take all arguments.
@@ -163,171 +149,132 @@ func isWhole(t reflect.Type) bool {
 	return t == rawType || t.Kind() == reflect.Map && t.Key() == reflect.TypeFor[string]() && t.Elem() == reflect.TypeFor[any]()
 }
 
-// given returns the advice on how to provide a parameter of type t other than as an argument.
-func (c *planner) given(t reflect.Type) string {
-	provide := ""
-	if c.Provide != "" {
-		provide = c.Provide + ", or "
+// wholeInput plans a function with a schema written by hand.
+func (c *planner) wholeInput() {
+	switch len(c.whole) {
+	case 0:
+		c.f.decode = decodeWhole(c.Schema, rawType)
+	case 1:
+		c.f.decode = decodeWhole(c.Schema, c.t.In(c.whole[0]))
+		c.f.params[c.whole[0]].pick = itself
+	default:
+		c.errorf("parameters %d and %d both take all arguments; keep one", c.whole[0]+1, c.whole[1]+1)
 	}
-	return provide + "take one of " + strings.Join(append([]string{"context.Context"}, c.Injectable...), ", ")
 }
+
+func itself(v reflect.Value) reflect.Value { return v }
 
 // structInput plans a function whose arguments are the fields of a struct.
-func (c *planner) structInput(t reflect.Type, i int) {
-	st, pointer := t.In(i), false
-	if c.HasParams {
-		c.errorf("the params tag names plain parameters, but the arguments are the fields of %s; remove the tag", st)
-		return
-	}
-	if len(c.Tags) > 0 {
-		c.errorf("the rules are for plain parameters, but the arguments are the fields of %s; write them in validate tags of the fields", st)
-		return
-	}
-	if st.Kind() == reflect.Pointer {
-		st, pointer = st.Elem(), true
-	}
-	in, err := NewInput(c.Site, st, c.Input)
-	if err != nil {
-		c.wrap(err)
-		return
-	}
-	p := decodedParam{index: i, pick: func(v reflect.Value) reflect.Value { return v }}
-	if pointer {
-		p.pick = reflect.Value.Addr
-	}
-	c.f.input, c.f.decoded = in, []decodedParam{p}
-}
-
-// plainInput plans a function whose arguments are plain parameters.
-func (c *planner) plainInput(t reflect.Type) {
-	params, ok := c.names(t)
-	if !ok {
-		return
-	}
-	in, err := NewParams(c.Site, params, c.Input)
-	if err != nil {
-		c.wrap(err)
-		return
-	}
-	c.f.input = in
-	for n, i := range c.plain {
-		c.f.decoded = append(c.f.decoded, decodedParam{index: i, pick: func(v reflect.Value) reflect.Value { return v.Field(n) }})
-	}
-}
-
-// names matches the plain parameters with their names.
-func (c *planner) names(t reflect.Type) ([]Param, bool) {
-	names, from := c.Names, "the variables of the URI are"
-	if c.HasParams {
-		names, from = strings.Split(c.Params, ","), "the names are"
-	}
-	one := t.In(c.plain[0])
+func (c *planner) structInput(i int) {
+	t := c.t.In(i)
 	switch {
-	case names != nil && len(names) == len(c.plain):
-	case names != nil:
-		c.errorf("%s %s, but the parameters are %s; name each one, in order", from, cmp.Or(quoteAll(names), "none"), c.types(t))
-		return nil, false
-	case len(c.plain) == 1 && isWhole(one) && c.GiveSchema != "":
-		c.errorf("parameter %d (%s) can take all arguments, but nothing says what they are; give their JSON Schema with %s, or name the parameter with the params tag",
-			c.plain[0]+1, typeText(one), c.GiveSchema)
-		return nil, false
-	default:
-		how := "write the tag `params:%q` with your names in the annotation block"
-		if c.GiveNames != "" {
-			how = "name them with " + c.GiveNames + "(%q)"
-		}
-		c.errorf("Go does not keep the names of the parameters %s; "+how+", or take one struct", c.types(t), exampleNames(len(c.plain)))
-		return nil, false
+	case c.tagged():
+		c.errorf("the params tag names plain parameters, but the arguments are the fields of %s; remove the tag", t)
+		return
+	case len(c.Tags) > 0:
+		c.errorf("the rules are for plain parameters, but the arguments are the fields of %s; write them in validate tags of the fields", t)
+		return
 	}
-	before := len(c.errs)
-	params := make([]Param, len(names))
-	seen := map[string]bool{}
-	for n, name := range names {
-		pt := t.In(c.plain[n])
-		cut, optional := strings.CutSuffix(strings.TrimSpace(name), "?")
-		p := Param{Name: strings.TrimSpace(cut), Type: pt, Optional: optional && c.HasParams || pt.Kind() == reflect.Pointer}
-		p.Desc, p.Tag = c.Descriptions[p.Name], c.Tags[p.Name]
-		switch {
-		case p.Name == "" || strings.ContainsAny(p.Name, "?\"'`{}[]() \t\r\n"):
-			c.errorf("the params tag %q: %q is not a name; write names with commas between, and a '?' after an optional one: %q", c.Params, p.Name, "a,b?")
-		case seen[p.Name]:
-			c.errorf("the name %q is listed twice for the parameters; give each its own", p.Name)
-		}
-		seen[p.Name] = true
-		params[n] = p
+	c.f.params[i].pick = itself
+	if t.Kind() == reflect.Pointer {
+		c.f.params[i].pick = reflect.Value.Addr
 	}
-	known := slices.Sorted(maps.Keys(seen))
-	for _, name := range slices.Sorted(maps.Keys(c.Tags)) {
-		if !seen[name] {
-			c.errorf("the rules are for %q, which is not a parameter%s", name, hintOr(name, known, "the parameters are "+quoteAll(known)))
-		}
-	}
-	return params, len(c.errs) == before
+	c.setInput(NewInput(c.Site, t, c.Input))
 }
 
-// types lists the types of the plain parameters.
-func (c *planner) types(t reflect.Type) string {
-	list := make([]string, len(c.plain))
+func (c *planner) setInput(in *Input, err error) {
+	if many, ok := errors.AsType[Errors](err); ok {
+		c.errs = append(c.errs, many...)
+		return
+	}
+	c.f.input, c.f.decode = in, decodeInput(in)
+}
+
+// plainInput plans a function whose arguments are plain parameters. They become the fields P0, P1 and
+// so on of a struct.
+func (c *planner) plainInput() {
+	types := make([]string, len(c.plain))
 	for n, i := range c.plain {
-		list[n] = t.In(i).String()
+		types[n] = c.t.In(i).String()
 	}
-	return "(" + strings.Join(list, ", ") + ")"
+	list := "(" + strings.Join(types, ", ") + ")"
+	switch {
+	case c.Names == nil && len(c.plain) == 1 && isWhole(c.t.In(c.plain[0])):
+		c.errorf("parameter %d (%s) can take all arguments, but nothing says what they are; give their JSON Schema with the tag input or with Builder.Input, or name the parameter with the tag params",
+			c.plain[0]+1, list[1:len(list)-1])
+		return
+	case c.Names == nil:
+		c.errorf("Go does not keep the names of the parameters %s; write your names into the tag params or Builder.Params, such as %q, or take one struct", list, exampleNames(len(c.plain)))
+		return
+	case len(c.Names) != len(c.plain):
+		what := "names"
+		if c.URI {
+			what = "variables of the URI"
+		}
+		c.errorf("the %s are %s, but the parameters are %s; name each one, in order", what, cmp.Or(quoteAll(c.Names), "none"), list)
+		return
+	}
+	fields := make([]reflect.StructField, len(c.plain))
+	var names []string
+	for n, i := range c.plain {
+		name := c.name(n, names)
+		names = append(names, name)
+		t := c.t.In(i)
+		tag := "json:" + strconv.Quote(name)
+		if strings.HasSuffix(strings.TrimSpace(c.Names[n]), "?") {
+			tag = "json:" + strconv.Quote(name+",omitempty")
+		}
+		rules := c.Tags[name]
+		if desc := c.Descriptions[name]; desc != "" && rules.Get("desc") == "" {
+			tag += " desc:" + strconv.Quote(desc)
+		}
+		c.f.params[i].pick = func(v reflect.Value) reflect.Value { return v.Field(n) }
+		fields[n] = reflect.StructField{Name: "P" + strconv.Itoa(n), Type: t, Tag: reflect.StructTag(strings.TrimSpace(tag + " " + string(rules)))}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Tags)) {
+		if !slices.Contains(names, name) {
+			c.errorf("the rules are for %q, which is not a parameter%s", name, hintOr(name, names, "the parameters are "+quoteAll(names)))
+		}
+	}
+	if len(c.errs) == 0 {
+		in := newCompiler(c.Site, c.Input, forInput)
+		in.params = true
+		c.setInput(in.input(reflect.StructOf(fields)))
+	}
 }
 
-func (c *planner) results(t reflect.Type) {
-	n := t.NumOut()
-	known := len(c.errs)
-	defer func() {
-		if len(c.errs) > known {
-			c.f.outputs = nil
-		}
-	}()
+// name returns the name of a plain parameter. others are those before it.
+func (c *planner) name(n int, others []string) string {
+	name, _ := strings.CutSuffix(strings.TrimSpace(c.Names[n]), "?")
+	switch {
+	case name == "" || strings.ContainsAny(name, "?,\"'`{}[]()\\ \t\r\n"):
+		c.errorf("%q is not a name of a parameter; write names with commas between, and a '?' after an optional one: %q", name, "a,b?")
+	case slices.Contains(others, name):
+		c.errorf("the name %q is listed twice for the parameters; give each its own", name)
+	}
+	return name
+}
+
+func (c *planner) results() {
+	n := c.t.NumOut()
 	for i := range n {
-		out := t.Out(i)
+		out := c.t.Out(i)
 		switch last := i == n-1; {
 		case out == errorType && last:
 			c.f.fails = true
-		case out == errorType && t.Out(n-1) == errorType:
-			c.errorf("results %d and %d are both errors; return one, the last (errors.Join makes one of several)", i+1, n)
-			return
 		case out == errorType:
-			c.errorf("result %d of %d is the error; it must be the last", i+1, n)
+			c.errorf("result %d of %d is an error; there can be one, the last (errors.Join makes one of several)", i+1, n)
+			c.f.outputs = nil
 			return
 		case last && (out.Kind() == reflect.Pointer || out.Kind() == reflect.Interface) && out.Implements(errorType):
 			// A nil *E stored in an error is not a nil error.
 			c.errorf("result %d is a %s; return it as an error", i+1, out)
+			c.f.outputs = nil
 			return
 		default:
 			c.f.outputs = append(c.f.outputs, out)
 		}
 	}
-}
-
-// unusable returns the part of t that has no JSON form, or "". It ignores the fields of structs: a
-// tag can leave them out, and the check of the input covers them.
-func unusable(t reflect.Type, seen map[reflect.Type]bool) string {
-	if seen[t] || t.Implements(unmarshalText) || reflect.PointerTo(t).Implements(unmarshalText) {
-		return ""
-	}
-	seen[t] = true
-	switch t.Kind() {
-	case reflect.Func:
-		return "a function"
-	case reflect.Chan:
-		return "a channel"
-	case reflect.Complex64, reflect.Complex128:
-		return "a complex number"
-	case reflect.UnsafePointer, reflect.Uintptr:
-		return "an address"
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return unusable(t.Elem(), seen)
-	case reflect.Map:
-		if what := unusable(t.Key(), seen); what != "" {
-			return what
-		}
-		return unusable(t.Elem(), seen)
-	}
-	return ""
 }
 
 // isInputStruct reports whether the fields of t, or of the type it points to, are arguments. A
@@ -364,10 +311,7 @@ func quoteAll(names []string) string {
 func exampleNames(n int) string {
 	names := make([]string, n)
 	for i := range names {
-		names[i] = fmt.Sprintf("name%d", i+1)
-	}
-	if n == 1 {
-		names[0] = "name"
+		names[i] = "name" + strconv.Itoa(i+1)
 	}
 	return strings.Join(names, ",")
 }

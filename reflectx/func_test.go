@@ -29,22 +29,33 @@ func (o *ownJSONValue) UnmarshalJSON(b []byte) error { o.n = len(b); return nil 
 // A handle is a type that tests inject.
 type handle struct{ name string }
 
-// injecting returns an injector of handles that records when they are given and done.
+// injecting returns an injector of handles that records the handles.
 func injecting(log *[]string) FuncOptions {
 	return FuncOptions{
-		Site:       "Notes.Search (notes.go:12)",
-		Injectable: []string{"*mcpkit.Call", "*slog.Logger"},
-		Inject: func(t reflect.Type) (Injector, bool) {
-			if t != reflect.TypeFor[*handle]() {
-				return nil, false
+		Site: "Notes.Search (notes.go:12)",
+		Give: "take a *handle",
+		Inject: func(t reflect.Type) (Injector, error) {
+			if t == reflect.TypeFor[*http.Request]() {
+				return nil, errors.New("which is refused; take its header")
 			}
-			return func(ctx context.Context) (reflect.Value, func(), error) {
+			if t != reflect.TypeFor[*handle]() {
+				return nil, nil
+			}
+			return func(ctx context.Context) (reflect.Value, error) {
 				n := "h" + string(rune('1'+len(*log)))
 				*log = append(*log, n)
-				return reflect.ValueOf(&handle{n}), func() { *log = append(*log, "done "+n) }, nil
-			}, true
+				return reflect.ValueOf(&handle{n}), nil
+			}, nil
 		},
 	}
+}
+
+// params returns the names in a params tag, or nil for "".
+func params(tag string) []string {
+	if tag == "" {
+		return nil
+	}
+	return strings.Split(tag, ",")
 }
 
 func compile(t testing.TB, fn any, o FuncOptions) *Func {
@@ -96,7 +107,7 @@ func TestCallBindsParametersByType(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var log []string
 			o := injecting(&log)
-			o.Params, o.HasParams = test.params, test.params != ""
+			o.Names = params(test.params)
 			f := compile(t, test.fn, o)
 			ctx := context.WithValue(context.Background(), key{}, "from the context")
 			for range 3 { // the memory of a call serves the next
@@ -110,7 +121,7 @@ func TestCallBindsParametersByType(t *testing.T) {
 }
 
 func TestCallTextUsesTheNamesOfTheTemplate(t *testing.T) {
-	f := compile(t, func(ctx context.Context, id string, page int) (string, int) { return id, page }, FuncOptions{Names: []string{"id", "page"}})
+	f := compile(t, func(ctx context.Context, id string, page int) (string, int) { return id, page }, FuncOptions{Names: []string{"id", "page"}, URI: true})
 	out, err := f.CallText(t.Context(), func(name string) (string, bool) {
 		v, ok := map[string]string{"id": "7", "page": "2"}[name]
 		return v, ok
@@ -123,7 +134,7 @@ func TestCallTextUsesTheNamesOfTheTemplate(t *testing.T) {
 	require.ErrorAs(t, err, &arg)
 
 	// The fields of an input struct have the names of the variables.
-	f = compile(t, func(in addInput) int { return in.A }, FuncOptions{Names: []string{"a"}})
+	f = compile(t, func(in addInput) int { return in.A }, FuncOptions{Names: []string{"a"}, URI: true})
 	out, err = f.CallText(t.Context(), func(name string) (string, bool) { return "9", name == "a" })
 	require.NoError(t, err)
 	require.Equal(t, []any{9}, interfaces(out))
@@ -136,13 +147,12 @@ func TestCompileFindsInputAndOutputs(t *testing.T) {
 	f.Outputs()[0] = nil
 	require.Equal(t, []reflect.Type{reflect.TypeFor[int]()}, f.Outputs())
 
-	f = compile(t, func(addInput) error { return nil }, FuncOptions{Site: "Calc.Add"})
+	f = compile(t, func(addInput) error { return nil }, FuncOptions{})
 	require.Equal(t, reflect.TypeFor[addInput](), f.Input().Type())
 	require.Empty(t, f.Outputs())
-	require.Equal(t, "Calc.Add func(reflectx.addInput) error", f.String())
 
 	// A bound method has no parameter for its receiver.
-	f = compile(t, (&handle{"x"}).hello, FuncOptions{HasParams: true, Params: "name"})
+	f = compile(t, (&handle{"x"}).hello, FuncOptions{Names: []string{"name"}})
 	out, err := f.Call(t.Context(), json.RawMessage(`{"name":"y"}`))
 	require.NoError(t, err)
 	require.Equal(t, []any{"xy"}, interfaces(out))
@@ -152,71 +162,63 @@ func (h *handle) hello(name string) string { return h.name + name }
 
 func TestCompileErrors(t *testing.T) {
 	const site = "Notes.Search (notes.go:12): "
-	const given = "take one of context.Context, *mcpkit.Call, *slog.Logger"
+	const given = "which no argument can give; take a *handle"
 	type other struct{ X int }
 	type closed struct{ x int }
 	type custom interface{ Custom() }
 	for _, test := range []struct {
 		name   string
 		fn     any
-		params any // string, or nil for no tag
-		names  []string
+		params string   // the params tag
+		uri    []string // the variables of a URI
 		err    []string
 	}{
 		{name: "no function", fn: 7, err: []string{"there is no function to call"}},
 		{name: "nil function", fn: (func())(nil), err: []string{"there is no function to call"}},
 		{name: "variadic", fn: func(ctx context.Context, tags ...string) {}, err: []string{"parameter 2 is variadic (...string); take a slice, []string"}},
 		{name: "two structs", fn: func(addInput, *other) {}, err: []string{
-			"parameters 1 (reflectx.addInput) and 2 (*reflectx.other) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, " + given}},
+			"parameters 1 (reflectx.addInput) and 2 (*reflectx.other) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, take a *handle"}},
 		{name: "struct and plain", fn: func(ctx context.Context, limit int, in addInput) {}, params: "limit,in", err: []string{
 			"parameter 3 (reflectx.addInput) is a struct of arguments, parameter 2 (int) a plain argument; write the one or the other: put int into the struct as a field"}},
 		{name: "struct and tag", fn: func(in addInput) {}, params: "in", err: []string{
 			"the params tag names plain parameters, but the arguments are the fields of reflectx.addInput; remove the tag"}},
 		{name: "plain parameters without names", fn: func(ctx context.Context, a int, b string) {}, err: []string{
-			"Go does not keep the names of the parameters (int, string); write the tag `params:\"name1,name2\"` with your names in the annotation block, or take one struct"}},
-		{name: "one plain parameter without a name", fn: func(a int) {}, err: []string{
-			"Go does not keep the names of the parameters (int); write the tag `params:\"name\"` with your names in the annotation block, or take one struct"}},
+			`Go does not keep the names of the parameters (int, string); write your names into the tag params or Builder.Params, such as "name1,name2", or take one struct`}},
 		{name: "empty tag", fn: func(a, b int) {}, params: " ", err: []string{"the names are \"\", but the parameters are (int, int); name each one, in order"}},
 		{name: "too few names", fn: func(a, b int) {}, params: "a", err: []string{`the names are "a", but the parameters are (int, int); name each one, in order`}},
 		{name: "too many names", fn: func(a int) {}, params: "a,b?", err: []string{`the names are "a", "b?", but the parameters are (int); name each one, in order`}},
-		{name: "no names in the template", fn: func(a int) {}, names: []string{}, err: []string{`the variables of the URI are none, but the parameters are (int); name each one, in order`}},
-		{name: "too many variables", fn: func(a int) {}, names: []string{"a", "b"}, err: []string{`the variables of the URI are "a", "b", but the parameters are (int); name each one, in order`}},
-		{name: "variables without parameters", fn: func(ctx context.Context) {}, names: []string{"a", "b"}, err: []string{`no parameter takes the variables "a", "b" of the URI; add a parameter for each`}},
+		{name: "no names in the template", fn: func(a int) {}, uri: []string{}, err: []string{`the variables of the URI are none, but the parameters are (int); name each one, in order`}},
+		{name: "too many variables", fn: func(a int) {}, uri: []string{"a", "b"}, err: []string{`the variables of the URI are "a", "b", but the parameters are (int); name each one, in order`}},
+		{name: "variables without parameters", fn: func(ctx context.Context) {}, uri: []string{"a", "b"}, err: []string{`no parameter takes the variables "a", "b" of the URI; add a parameter for each`}},
 		{name: "tag without parameters", fn: func(ctx context.Context) {}, params: "a", err: []string{`the params tag names "a", but no parameter takes an argument; remove the tag`}},
 		{name: "name twice", fn: func(a, b int) {}, params: "a,a?", err: []string{`the name "a" is listed twice for the parameters; give each its own`}},
 		{name: "empty and invalid names", fn: func(a, b int) {}, params: ",b c", err: []string{
-			`the params tag ",b c": "" is not a name; write names with commas between, and a '?' after an optional one: "a,b?"`,
-			`the params tag ",b c": "b c" is not a name; write names with commas between, and a '?' after an optional one: "a,b?"`}},
+			`"" is not a name of a parameter; write names with commas between, and a '?' after an optional one: "a,b?"`,
+			`"b c" is not a name of a parameter; write names with commas between, and a '?' after an optional one: "a,b?"`}},
 		{name: "question mark first", fn: func(a int) {}, params: "?a", err: []string{
-			`the params tag "?a": "?a" is not a name; write names with commas between, and a '?' after an optional one: "a,b?"`}},
-		{name: "unknown interface", fn: func(r io.Reader) {}, params: "r", err: []string{
-			"parameter 1 is the interface io.Reader, which neither an argument nor a provider can give; " + given}},
-		{name: "unknown named interface", fn: func(c custom) {}, err: []string{
-			"parameter 1 is the interface reflectx.custom, which neither an argument nor a provider can give; " + given}},
-		{name: "service without a provider", fn: func(m *sync.Mutex, c closed) {}, err: []string{
-			"parameter 1 is a *sync.Mutex, a struct without exported fields, which neither an argument nor a provider can give; " + given,
-			"parameter 2 is a reflectx.closed, a struct without exported fields, which neither an argument nor a provider can give; " + given}},
-		{name: "kinds without JSON", fn: func(a func(), b chan int, c complex64, d uintptr, e []chan int, f map[string]*complex128) {}, err: []string{
-			"parameter 1 (func()): a function cannot come from JSON; " + given,
-			"parameter 2 (chan int): a channel cannot come from JSON; " + given,
-			"parameter 3 (complex64): a complex number cannot come from JSON; " + given,
-			"parameter 4 (uintptr): an address cannot come from JSON; " + given,
-			"parameter 5 ([]chan int): a channel cannot come from JSON; " + given,
-			"parameter 6 (map[string]*complex128): a complex number cannot come from JSON; " + given}},
-		{name: "error first", fn: func() (error, int) { return nil, 0 }, err: []string{"result 1 of 2 is the error; it must be the last"}},
+			`"?a" is not a name of a parameter; write names with commas between, and a '?' after an optional one: "a,b?"`}},
+		{name: "interfaces", fn: func(r io.Reader, c custom) {}, params: "r,c", err: []string{
+			"parameter 1 is a io.Reader, " + given, "parameter 2 is a reflectx.custom, " + given}},
+		{name: "services without a provider", fn: func(m *sync.Mutex, c closed) {}, err: []string{
+			"parameter 1 is a *sync.Mutex, " + given, "parameter 2 is a reflectx.closed, " + given}},
+		{name: "kinds without JSON", fn: func(a func(), b chan int, c complex64, d uintptr) {}, err: []string{
+			"parameter 1 is a func(), " + given, "parameter 2 is a chan int, " + given, "parameter 3 is a complex64, " + given, "parameter 4 is a uintptr, " + given}},
+		{name: "given as a pointer", fn: func(handle) {}, err: []string{"parameter 1 is a reflectx.handle, which is given as a pointer; write *reflectx.handle"}},
+		{name: "refused", fn: func(*http.Request) {}, err: []string{"parameter 1 is a *http.Request, which is refused; take its header"}},
+		{name: "error first", fn: func() (error, int) { return nil, 0 }, err: []string{"result 1 of 2 is an error; there can be one, the last (errors.Join makes one of several)"}},
 		{name: "two errors", fn: func() (int, error, error) { return 0, nil, nil }, err: []string{
-			"results 2 and 3 are both errors; return one, the last (errors.Join makes one of several)"}},
+			"result 2 of 3 is an error; there can be one, the last (errors.Join makes one of several)"}},
 		{name: "error by another type", fn: func() (int, *url.Error) { return 0, nil }, err: []string{"result 2 is a *url.Error; return it as an error"}},
 		{name: "everything at once", fn: func(c chan int, s ...int) (error, int) { return nil, 0 }, err: []string{
-			"parameter 1 (chan int): a channel cannot come from JSON; " + given,
+			"parameter 1 is a chan int, " + given,
 			"parameter 2 is variadic (...int); take a slice, []int",
-			"result 1 of 2 is the error; it must be the last"}},
+			"result 1 of 2 is an error; there can be one, the last (errors.Join makes one of several)"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := injecting(new([]string))
-			o.Names = test.names
-			if tag, ok := test.params.(string); ok {
-				o.Params, o.HasParams = tag, true
+			o.Names = params(test.params)
+			if test.uri != nil {
+				o.Names, o.URI = test.uri, true
 			}
 			_, err := Compile(reflect.ValueOf(test.fn), o)
 			var errs Errors
@@ -228,14 +230,8 @@ func TestCompileErrors(t *testing.T) {
 	require.EqualError(t, err, "there is no function to call")
 	require.Empty(t, f.Outputs())
 	f, err = Compile(reflect.ValueOf(func(chan int) (string, []int, error) { return "", nil, nil }), FuncOptions{})
-	require.ErrorContains(t, err, "parameter 1 (chan int)")
+	require.ErrorContains(t, err, "parameter 1 is a chan int")
 	require.Equal(t, []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[[]int]()}, f.Outputs(), "they are known despite the error")
-	_, err = Compile(reflect.ValueOf(func(int, string) {}), FuncOptions{GiveNames: "Builder.Params"})
-	require.EqualError(t, err, `Go does not keep the names of the parameters (int, string); name them with Builder.Params("name1,name2"), or take one struct`)
-	_, err = Compile(reflect.ValueOf(func(*http.Request) {}), FuncOptions{Refuse: func(t reflect.Type) string { return "take its header" }})
-	require.EqualError(t, err, "parameter 1 is a *http.Request, which a method does not get; take its header")
-	_, err = Compile(reflect.ValueOf(func(http.Handler) {}), FuncOptions{})
-	require.EqualError(t, err, "parameter 1 is the interface http.Handler, which neither an argument nor a provider can give; take one of context.Context")
 }
 
 // Mistakes of the input are reported with the others, with their own site.
@@ -250,7 +246,7 @@ func TestCompileReturnsErrorsOfTheInput(t *testing.T) {
 	require.Len(t, errs, 2)
 	require.Contains(t, errs[0].Site, "Notes.Search")
 	require.Contains(t, errs[0].Error(), "nonsense")
-	require.Equal(t, "result 1 of 2 is the error; it must be the last", errs[1].Msg)
+	require.Equal(t, "result 1 of 2 is an error; there can be one, the last (errors.Join makes one of several)", errs[1].Msg)
 }
 
 func TestCallErrors(t *testing.T) {
@@ -272,139 +268,47 @@ func TestCallErrors(t *testing.T) {
 	out, err = f.Call(t.Context(), json.RawMessage(`{"a":0}`))
 	require.Same(t, own, err, "the error of the function is not wrapped")
 	require.Equal(t, []any{7}, interfaces(out))
-	require.Equal(t, []string{"h1", "done h1"}, log)
+	require.Equal(t, []string{"h1"}, log)
 
 	out, err = f.Call(t.Context(), json.RawMessage(`{"a":1}`))
 	require.NoError(t, err)
 	require.Equal(t, []any{1}, interfaces(out))
 }
 
-func TestInjectorsAreReleased(t *testing.T) {
-	var log []string
-	give := func(name string, v any, err error) Injector {
-		return func(context.Context) (reflect.Value, func(), error) {
-			log = append(log, name)
-			return reflect.ValueOf(v), func() { log = append(log, "done "+name) }, err
-		}
-	}
-	full := errors.New("pool is empty")
-	inject := func(injectors map[reflect.Type]Injector) FuncOptions {
-		return FuncOptions{Site: "X.Y", Inject: func(t reflect.Type) (Injector, bool) { i, ok := injectors[t]; return i, ok }}
-	}
-	text, number := reflect.TypeFor[string](), reflect.TypeFor[int]()
-
-	f := compile(t, func(s string, n int) { log = append(log, "call") }, inject(map[reflect.Type]Injector{text: give("a", "x", nil), number: give("b", 1, nil)}))
-	_, err := f.Call(t.Context(), nil)
-	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b", "call", "done b", "done a"}, log, "done functions run in reverse order")
-
-	log = nil
-	f = compile(t, func(s string, n int) { log = append(log, "call") }, inject(map[reflect.Type]Injector{text: give("a", "x", nil), number: give("b", 1, full)}))
-	_, err = f.Call(t.Context(), nil)
-	require.Same(t, full, err)
-	require.Equal(t, []string{"a", "b", "done b", "done a"}, log)
-
-	log = nil
-	f = compile(t, func(s string) { panic("boom") }, inject(map[reflect.Type]Injector{text: give("a", "x", nil)}))
-	require.PanicsWithValue(t, "boom", func() { _, _ = f.Call(t.Context(), nil) })
-	require.Equal(t, []string{"a", "done a"}, log, "done functions run although the function panics")
-
-	log = nil
-	panics := func(context.Context) (reflect.Value, func(), error) {
-		return reflect.ValueOf(1), func() { panic("done boom") }, nil
-	}
-	f = compile(t, func(s string, n int) {}, inject(map[reflect.Type]Injector{text: give("a", "x", nil), number: panics}))
-	require.PanicsWithValue(t, "done boom", func() { _, _ = f.Call(t.Context(), nil) })
-	require.Equal(t, []string{"a", "done a"}, log, "the other done functions run although one panics")
-
-	f = compile(t, func(s string) {}, inject(map[reflect.Type]Injector{text: give("a", 7, nil)}))
-	_, err = f.Call(t.Context(), nil)
-	require.EqualError(t, err, "X.Y: parameter 1 is a string, but its provider gave a int")
-
-	f = compile(t, func(s string) string { return s + "!" }, inject(map[reflect.Type]Injector{text: func(context.Context) (reflect.Value, func(), error) {
-		return reflect.Value{}, nil, nil
-	}}))
-	out, err := f.Call(t.Context(), nil)
-	require.NoError(t, err)
-	require.Equal(t, []any{"!"}, interfaces(out), "an invalid value stands for the zero value")
-}
-
-// An injector may provide a concrete value for a parameter of an interface type.
-func TestInjectedInterface(t *testing.T) {
-	reader := reflect.TypeFor[io.Reader]()
-	f := compile(t, func(r io.Reader) string { b, _ := io.ReadAll(r); return string(b) }, FuncOptions{
-		Inject: func(t reflect.Type) (Injector, bool) {
-			return func(context.Context) (reflect.Value, func(), error) {
-				return reflect.ValueOf(strings.NewReader("x")), nil, nil
-			}, t == reader
+func TestInjectedValues(t *testing.T) {
+	f := compile(t, func(r io.Reader, n int) string { b, _ := io.ReadAll(r); return string(b) }, FuncOptions{
+		Inject: func(t reflect.Type) (Injector, error) {
+			return func(ctx context.Context) (reflect.Value, error) {
+				if t.Kind() == reflect.Int {
+					return reflect.ValueOf(1), ctx.Err()
+				}
+				return reflect.ValueOf(strings.NewReader("x")), nil // a concrete value for an interface
+			}, nil
 		},
 	})
 	out, err := f.Call(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, []any{"x"}, interfaces(out))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = f.Call(ctx, nil)
+	require.Same(t, context.Canceled, err, "the error of an injector is not wrapped")
 }
 
-// A function may keep parts of its input: later calls do not change them.
+// A function may keep its input: later calls do not change it.
 func TestCallsShareNoMemory(t *testing.T) {
-	type deep struct {
-		Tags []string       `json:"tags,omitempty"`
-		Map  map[string]int `json:"map,omitempty"`
-		Ptr  *int           `json:"ptr,omitempty"`
-	}
-	var byValue []deep
-	var byPointer []*deep
-	var plain [][]string
-	value := compile(t, func(in deep) { byValue = append(byValue, in) }, FuncOptions{})
-	pointer := compile(t, func(in *deep) { byPointer = append(byPointer, in) }, FuncOptions{})
-	params := compile(t, func(tags []string) { plain = append(plain, tags) }, FuncOptions{HasParams: true, Params: "tags?"})
-	for _, args := range []string{`{"tags":["a","b"],"map":{"x":1},"ptr":1}`, `{"tags":["c"]}`, `{}`} {
-		for _, f := range []*Func{value, pointer} {
-			_, err := f.Call(t.Context(), json.RawMessage(args))
-			require.NoError(t, err)
-		}
-	}
-	for _, args := range []string{`{"tags":["a","b"]}`, `{"tags":["c"]}`, `{}`} {
-		_, err := params.Call(t.Context(), json.RawMessage(args))
+	var structs []*addInput
+	var lists [][]string
+	pointer := compile(t, func(in *addInput) { structs = append(structs, in) }, FuncOptions{})
+	plain := compile(t, func(tags []string) { lists = append(lists, tags) }, FuncOptions{Names: []string{"tags?"}})
+	for _, a := range []string{"1", "2"} {
+		_, err := pointer.Call(t.Context(), json.RawMessage(`{"a":`+a+`}`))
+		require.NoError(t, err)
+		_, err = plain.Call(t.Context(), json.RawMessage(`{"tags":["`+a+`"]}`))
 		require.NoError(t, err)
 	}
-	one := 1
-	want := deep{Tags: []string{"a", "b"}, Map: map[string]int{"x": 1}, Ptr: &one}
-	require.Equal(t, []deep{want, {Tags: []string{"c"}}, {}}, byValue)
-	require.Equal(t, []*deep{&want, {Tags: []string{"c"}}, {}}, byPointer)
-	require.Equal(t, [][]string{{"a", "b"}, {"c"}, nil}, plain)
-}
-
-func TestCallIsSafeForConcurrentUse(t *testing.T) {
-	f := compile(t, func(ctx context.Context, a int, b string) (int, string) { return a, b }, FuncOptions{HasParams: true, Params: "a,b"})
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			for range 200 {
-				args, _ := json.Marshal(map[string]any{"a": g, "b": strings.Repeat("x", g)})
-				out, err := f.Call(t.Context(), args)
-				require.NoError(t, err)
-				require.Equal(t, []any{g, strings.Repeat("x", g)}, interfaces(out))
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// A call within a call uses its own memory.
-func TestNestedCalls(t *testing.T) {
-	var f *Func
-	f = compile(t, func(ctx context.Context, in addInput) int {
-		if in.A > 3 {
-			return in.A
-		}
-		args, _ := json.Marshal(map[string]int{"a": in.A + 1})
-		out, err := f.Call(ctx, args)
-		require.NoError(t, err)
-		return out[0].Interface().(int)*10 + in.A
-	}, FuncOptions{})
-	out, err := f.Call(t.Context(), json.RawMessage(`{"a":1}`))
-	require.NoError(t, err)
-	require.Equal(t, []any{4321}, interfaces(out))
+	require.Equal(t, []*addInput{{A: 1, B: 2}, {A: 2, B: 2}}, structs)
+	require.Equal(t, [][]string{{"1"}, {"2"}}, lists)
 }
 
 type calculator struct{ calls int }

@@ -102,7 +102,7 @@ func FuzzBind(f *testing.F) {
 		if u != nil {
 			got.U = *u
 		}
-	}), reflectx.FuncOptions{Params: "s?,i?,u?,l?,m?,a?", HasParams: true})
+	}), reflectx.FuncOptions{Names: []string{"s?", "i?", "u?", "l?", "m?", "a?"}})
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, args []byte) {
 		if !validJSON(args) { // what comes from a peer has been checked

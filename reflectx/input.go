@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/go-playground/validator/v10"
@@ -54,7 +53,7 @@ type InputOptions struct {
 }
 
 // An Input describes the arguments of one function: the schema to publish, and a decoder that
-// enforces it. Create one with [NewInput] or [NewParams].
+// enforces it. Create one with [NewInput].
 //
 // An Input never changes and is safe for concurrent use.
 type Input struct {
@@ -111,54 +110,6 @@ func NewInput(site string, t reflect.Type, o InputOptions) (*Input, error) {
 		return nil, Errors{{Site: site, Msg: fmt.Sprintf("the input is a %s; write a struct with a field for each argument", t)}}
 	}
 	return c.input(t)
-}
-
-// A Param is one plain parameter of a function.
-type Param struct {
-	Name string
-	Type reflect.Type
-	// Optional means that the parameter may be absent. One with a pointer type always may.
-	Optional bool
-	// Desc is the description of the parameter. "" means none.
-	Desc string
-	// Tag is a struct tag with rules, a default and so on. A desc in it replaces Desc. "" means
-	// none.
-	Tag reflect.StructTag
-}
-
-// NewParams compiles plain parameters into an Input whose struct type has the fields P0, P1 and so
-// on. The error is an [Errors].
-func NewParams(site string, params []Param, o InputOptions) (*Input, error) {
-	fields := make([]reflect.StructField, len(params))
-	seen := map[string]bool{}
-	var errs Errors
-	for i, p := range params {
-		switch {
-		case p.Name == "" || strings.ContainsAny(p.Name, ",\"\\"):
-			errs = append(errs, &Error{Site: site, Msg: fmt.Sprintf("parameter %d has the name %q; write letters, digits and _", i+1, p.Name)})
-		case seen[p.Name]:
-			errs = append(errs, &Error{Site: site, Msg: fmt.Sprintf("parameter %q is named twice; give each its own name", p.Name)})
-		}
-		seen[p.Name] = true
-		name := p.Name
-		if p.Optional {
-			name += ",omitempty"
-		}
-		tag := "json:" + strconv.Quote(name)
-		if p.Tag != "" {
-			tag += " " + string(p.Tag)
-		}
-		if p.Desc != "" && p.Tag.Get("desc") == "" {
-			tag += " desc:" + strconv.Quote(p.Desc)
-		}
-		fields[i] = reflect.StructField{Name: "P" + strconv.Itoa(i), Type: p.Type, Tag: reflect.StructTag(tag)}
-	}
-	if len(errs) > 0 {
-		return nil, errs
-	}
-	c := newCompiler(site, o, forInput)
-	c.params = true
-	return c.input(reflect.StructOf(fields))
 }
 
 // input compiles the struct type t: invopop/jsonschema makes the schema, the walk folds the tags into

@@ -225,22 +225,8 @@ func TestOutputsThatContainThemselvesWithoutAStructAreRefused(t *testing.T) {
 }
 
 func TestMistakesInParameters(t *testing.T) {
-	str := reflect.TypeFor[string]()
-	for _, test := range []struct {
-		name   string
-		params []reflectx.Param
-		err    string
-	}{
-		{"no name", []reflectx.Param{{Type: str}}, `T: parameter 1 has the name ""; write letters, digits and _`},
-		{"twice", []reflectx.Param{{Name: "a", Type: str}, {Name: "a", Type: str}}, `T: parameter "a" is named twice; give each its own name`},
-		{"no JSON", []reflectx.Param{{Name: "a", Type: reflect.TypeFor[chan int]()}},
-			`T, parameter "a": the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := reflectx.NewParams("T", test.params, reflectx.InputOptions{})
-			require.EqualError(t, err, test.err)
-		})
-	}
+	_, err := reflectx.Compile(reflect.ValueOf(func([]chan int) {}), reflectx.FuncOptions{Site: "T", Names: []string{"a"}})
+	require.EqualError(t, err, `T, parameter "a": the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`)
 }
 
 func TestTagKeysOfOtherLibrariesAreIgnored(t *testing.T) {

@@ -1,7 +1,7 @@
 package reflectx
 
 import (
-	"fmt"
+	"math"
 	"net/url"
 	"reflect"
 	"runtime"
@@ -13,144 +13,71 @@ type Method struct {
 	Name string
 	// Func is bound to the value.
 	Func reflect.Value
-	// Unbound takes Receiver, which is the value, as its first parameter.
-	Unbound, Receiver reflect.Value
-	// Owner is the type that declares the method: the value's own type without the pointer, the
-	// type of an embedded field, or, if an embedded interface is nil, the interface.
+	// Owner is the type that declares the method: the value's own type without the pointer, or the
+	// type of an embedded field, which may be an interface.
 	Owner reflect.Type
-	// Promoted reports that an embedded field declares the method instead of the value's own type.
-	// Path is the names of the embedded fields from the outside in.
-	Promoted bool
-	Path     []string
+	// Path is the names of the embedded fields that lead to Owner, from the outside in.
+	Path []string
 	// File and Line are the place of the declaration, or "" and 0 if unknown. With -trimpath, File
 	// begins with the import path of the package instead of a directory.
 	File string
 	Line int
 }
 
-// Methods returns the exported methods of v, sorted by name.
+// Methods returns the exported methods of v, a pointer to a struct, sorted by name.
 //
 // It is the only code in this package that uses reflect's Type.Method, which makes the linker keep
 // every exported method of a program. (The rule validateFn of validator/v10 has the same effect.)
-//
-// It returns an error if v is nil or a nil pointer, or if v is not a pointer and its pointer type
-// has more methods, which would be left out.
-func Methods(v any) ([]Method, error) {
+func Methods(v any) []Method {
 	val := reflect.ValueOf(v)
-	if !val.IsValid() {
-		return nil, &Error{Msg: "the service is nil; give a pointer to it"}
-	}
-	t := val.Type()
-	if t.Kind() == reflect.Pointer && val.IsNil() {
-		return nil, &Error{Site: t.String(), Msg: "the service is a nil pointer; give a pointer to a value"}
-	}
-	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface {
-		if missing := onlyOnPointer(t); len(missing) > 0 {
-			return nil, &Error{Site: t.String(), Msg: fmt.Sprintf("it is given by value, without the methods of *%s (%s); give a pointer to it",
-				t, strings.Join(missing, ", "))}
-		}
-	}
-	methods := make([]Method, t.NumMethod())
+	methods := make([]Method, val.NumMethod())
 	for i := range methods {
-		unbound := t.Method(i)
-		m := Method{Name: unbound.Name, Func: val.Method(i), Unbound: unbound.Func, Receiver: val}
-		m.find(val)
+		m := Method{Name: val.Type().Method(i).Name, Func: val.Method(i)}
+		m.find(val.Type().Elem())
 		onDisk.add(m.Owner.PkgPath(), m.File)
 		methods[i] = m
 	}
-	return methods, nil
+	return methods
 }
 
-// onlyOnPointer returns the methods of *t that t does not have.
-func onlyOnPointer(t reflect.Type) []string {
-	p := reflect.PointerTo(t)
-	if p.NumMethod() == t.NumMethod() {
-		return nil
-	}
-	var names []string
-	for i := range p.NumMethod() {
-		name := p.Method(i).Name
-		if _, ok := t.MethodByName(name); !ok {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// find finds where the method of val is declared.
-func (m *Method) find(val reflect.Value) {
-	t := indirectType(val.Type())
+// find finds where the method of the struct t is declared: by t itself, or by the shallowest embedded
+// type that has it.
+func (m *Method) find(t reflect.Type) {
 	m.Owner = t
-	if file, line, ok := declared(t, m.Name); ok {
-		m.File, m.Line = file, line
+	var ok bool
+	if m.File, m.Line, ok = declared(t, m.Name); ok {
 		return
 	}
-	if t.Kind() != reflect.Struct {
-		return
-	}
-	// Breadth first, since the shallowest declaration is promoted. The language does not allow two
-	// at the same depth.
-	type embedded struct {
-		t    reflect.Type
-		v    reflect.Value // invalid behind a nil pointer
-		path []string
-	}
-	level := []embedded{{t: t, v: reflect.Indirect(val)}}
-	seen := map[reflect.Type]bool{t: true}
-	for len(level) > 0 {
-		var next []embedded
-		for _, e := range level {
-			for i := range e.t.NumField() {
-				f := e.t.Field(i)
-				if !f.Anonymous {
-					continue
-				}
-				in := embedded{t: indirectType(f.Type), path: append(e.path[:len(e.path):len(e.path)], f.Name)}
-				if e.v.IsValid() {
-					in.v = reflect.Indirect(e.v.Field(i))
-				}
-				if m.from(in.t, in.v) {
-					m.Promoted, m.Path = true, in.path
-					return
-				}
-				if in.t.Kind() == reflect.Struct && !seen[in.t] {
-					seen[in.t] = true
-					next = append(next, in)
-				}
-			}
+	depth := math.MaxInt
+	for _, f := range reflect.VisibleFields(t) {
+		if !f.Anonymous || len(f.Index) >= depth {
+			continue
 		}
-		level = next
+		embedded := indirectType(f.Type)
+		file, line, ok := declared(embedded, m.Name)
+		if !ok {
+			continue
+		}
+		depth = len(f.Index)
+		m.Owner, m.File, m.Line, m.Path = embedded, file, line, nil
+		for n := range f.Index {
+			m.Path = append(m.Path, t.FieldByIndex(f.Index[:n+1]).Name)
+		}
 	}
 }
 
-// from reports whether the embedded type t declares the method, and records where.
-func (m *Method) from(t reflect.Type, v reflect.Value) bool {
-	if t.Kind() == reflect.Interface {
-		if _, ok := t.MethodByName(m.Name); !ok {
-			return false
-		}
-		m.Owner = t
-		if v.IsValid() && v.Kind() == reflect.Interface && !v.IsNil() {
-			held := Method{Name: m.Name}
-			held.find(v.Elem())
-			m.Owner, m.File, m.Line = held.Owner, held.File, held.Line
-		}
-		return true
-	}
-	file, line, ok := declared(t, m.Name)
-	if ok {
-		m.Owner, m.File, m.Line = t, file, line
-	}
-	return ok
-}
-
-// declared reports whether the named type t itself declares the method, and where.
+// declared reports whether the named type t itself declares the method, and where. The place of a
+// method of an interface is unknown.
 //
 // For a promoted method, and for a value method called through a pointer, the compiler generates a
 // wrapper without a place in the source. So declared looks at the value's method first, then at the
 // pointer's.
 func declared(t reflect.Type, name string) (file string, line int, ok bool) {
-	if t.Name() == "" || t.Kind() == reflect.Interface {
+	if t.Kind() == reflect.Interface {
+		_, ok := t.MethodByName(name)
+		return "", 0, ok
+	}
+	if t.Name() == "" {
 		return "", 0, false
 	}
 	for _, recv := range []reflect.Type{t, reflect.PointerTo(t)} {

@@ -72,20 +72,6 @@ func TestNullForAnOptionalFieldCountsAsAbsent(t *testing.T) {
 		"null is not a value of a required field")
 }
 
-func TestPlainParametersFollowTheSameRule(t *testing.T) {
-	in, err := reflectx.NewParams("T", []reflectx.Param{
-		{Name: "a", Type: reflect.TypeFor[int]()},
-		{Name: "b", Type: reflect.TypeFor[string](), Optional: true},
-		{Name: "c", Type: reflect.TypeFor[*bool]()},
-	}, reflectx.InputOptions{})
-	require.NoError(t, err)
-	require.Contains(t, string(in.Schema()), `"required":["a"]`)
-	v := reflect.New(in.Type()).Elem()
-	require.NoError(t, in.Decode(t.Context(), []byte(`{"a":1,"b":null,"c":null}`), v))
-	require.Equal(t, "", v.Field(1).String())
-	require.True(t, v.Field(2).IsNil())
-}
-
 func TestBoolInAFormDefaultsToFalse(t *testing.T) {
 	type form struct {
 		Name  string `json:"name"`
