@@ -42,12 +42,13 @@ func referencePage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# What can be configured?\n\n" +
 		"<!-- Written by TestReference of package config: go test ./config -run Reference -update-config -->\n\n" +
-		"Package `config` reads these keys from a file (YAML or JSON) and from the environment. Each key is\n" +
-		"listed with its environment variable. The file overrides code, and the environment overrides the\n" +
-		"file. One thing stays as code has it: false for `exposeErrors`, `repair` or `stepUp` does not turn off\n" +
-		"what code turns on. Any other key or variable is an error, which names the nearest known one. In a\n" +
-		"variable, separate the items of a list with commas. [Limits](limits.md) lists the defaults of the\n" +
-		"limits. [How do I configure a server?](../howto/configure.md)\n")
+		"Package `config` reads these keys from a file (YAML or JSON), and from the environment. The file\n" +
+		"overrides code, and the environment overrides the file; but false for `exposeErrors`, `repair` or\n" +
+		"`stepUp` does not turn off what code turns on. Any other key or variable is an error, which names the\n" +
+		"nearest known one. [Limits](limits.md) has the default limits. [How do I configure a\n" +
+		"server?](../howto/configure.md)\n\n" +
+		"A duration is written as \"30s\" or \"1h30m\", a size as 4096 or \"4MiB\", a reference to a secret as\n" +
+		"`env:NAME` or `file:PATH`. In a variable, commas separate the items of a list.\n")
 	docs := fieldDocs(t)
 	for sections := []section{{typ: reflect.TypeFor[Config]()}}; len(sections) > 0; {
 		s := sections[0]
@@ -70,7 +71,7 @@ func referencePage(t *testing.T) string {
 				continue
 			}
 			variable := (&loader{prefix: defaultPrefix}).variable(path)
-			fmt.Fprintf(&rows, "| `%s` | %s | `%s` | %s |\n", key, valueOf(f), variable, doc)
+			fmt.Fprintf(&rows, "| `%s` | %s | `%s` | %s |\n", key, valueOf(t, f), variable, doc)
 		}
 		if rows.Len() > 0 {
 			b.WriteString("\n| key | value | variable | means |\n|---|---|---|---|\n" + rows.String())
@@ -81,25 +82,24 @@ func referencePage(t *testing.T) string {
 }
 
 // valueOf describes the values of a field.
-func valueOf(f reflect.StructField) string {
+func valueOf(t *testing.T, f reflect.StructField) string {
 	rule := f.Tag.Get("validate")
 	if _, words, ok := strings.Cut(rule, "oneof="); ok {
-		return "one of " + strings.ReplaceAll(words, " ", ", ")
+		return strings.ReplaceAll(words, " ", ", ")
 	}
 	typ := f.Type
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
 	}
 	value := map[string]string{
-		"config.Path": "the path of a file", "config.Secret": "a reference, `env:NAME` or `file:PATH`",
-		"config.EngineURL": "a URL, or a reference to one", "slog.Level": "a level", "[]string": "a list",
-		"[]config.Secret": "a list of references, `env:NAME` or `file:PATH`", "[]netip.Prefix": "a list of networks",
+		"bool": "true or false", "int": "number", "float64": "number", "string": "text",
+		"time.Duration": "duration", "config.Size": "size", "slog.Level": "level", "config.Path": "file",
+		"config.Secret": "reference", "config.EngineURL": "URL, or a reference to one",
+		"[]string": "list", "[]config.Secret": "list of references", "[]netip.Prefix": "list of networks",
 	}[typ.String()]
-	if value == "" {
-		value = wanted[typ.String()]
-	}
+	require.NotEmpty(t, value, typ.String())
 	if strings.HasPrefix(rule, "required") && !strings.HasPrefix(rule, "required_with") {
-		value += "; required"
+		value += ", required"
 	}
 	return value
 }
