@@ -1,7 +1,6 @@
 package mcpkit
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -26,59 +25,13 @@ type Result any
 // structured content. known is false for contents that are read while they are sent, and for results
 // of methods other than those of tools, prompts and resources.
 func SizeOf(r Result) (bytes int, known bool) {
-	n := 0
 	switch r := r.(type) {
-	case *protocol.CallToolResult:
-		if r != nil {
-			n = len(r.StructuredContent)
-			for _, c := range r.Content {
-				n += contentSize(c)
-			}
-		}
-	case *protocol.GetPromptResult:
-		if r != nil {
-			for _, m := range r.Messages {
-				n += contentSize(m.Content)
-			}
-		}
-	case *protocol.ReadResourceResult:
-		if r != nil {
-			for i := range r.Contents {
-				n += contentsSize(&r.Contents[i])
-			}
-		}
+	case interface{ ContentSize() int }:
+		return r.ContentSize(), true
 	case nil, *protocol.InputRequiredResult:
-	default:
-		return 0, false
+		return 0, true
 	}
-	return n, true
-}
-
-// contentSize returns the size of the text or data of c in bytes.
-func contentSize(c protocol.Content) int {
-	switch c := c.(type) {
-	case *protocol.TextContent:
-		return len(c.Text)
-	case *protocol.ImageContent:
-		return len(c.Data)
-	case *protocol.AudioContent:
-		return len(c.Data)
-	case *protocol.EmbeddedResource:
-		return contentsSize(&c.Resource)
-	case *protocol.ResourceLink:
-		return len(c.URI)
-	case *protocol.UnknownContent:
-		return len(c.Raw)
-	}
-	return 0
-}
-
-func contentsSize(c *protocol.ResourceContents) int {
-	n := len(c.Blob)
-	if c.Text != nil {
-		n += len(*c.Text)
-	}
-	return n
+	return 0, false
 }
 
 // encode returns a result as the JSON object for a version.
@@ -87,9 +40,12 @@ func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
 		return page.object, nil
 	}
 	object := json.RawMessage("{}")
+	if versioned, ok := r.(interface{ ForVersion(protocol.Version) any }); ok {
+		r = versioned.ForVersion(v)
+	}
 	if r != nil {
 		var err error
-		if object, err = jsonx.Marshal(resultFor(v, r)); err != nil {
+		if object, err = jsonx.Marshal(r); err != nil {
 			return nil, err
 		}
 	}
@@ -137,78 +93,6 @@ func (s *Server) appendMeta(b, meta []byte) []byte {
 		b = jsonx.AppendMember(b, name, value)
 	}
 	return append(b, '}')
-}
-
-// resultFor returns the result without what a version lacks.
-func resultFor(v protocol.Version, r Result) Result {
-	switch r := r.(type) {
-	case *protocol.CallToolResult:
-		if r == nil {
-			return nil
-		}
-		own := *r
-		own.Content = contentsFor(v, r.Content)
-		own.StructuredContent = structuredFor(v, r)
-		return &own
-	case *protocol.GetPromptResult:
-		if r == nil {
-			return nil
-		}
-		own := *r
-		own.Messages = make([]protocol.PromptMessage, len(r.Messages))
-		for i, m := range r.Messages {
-			own.Messages[i] = protocol.PromptMessage{Role: m.Role, Content: contentFor(v, m.Content)}
-		}
-		return &own
-	case *protocol.ReadResourceResult:
-		if r == nil || v.Modern() {
-			return r
-		}
-		own := *r
-		own.Cache = protocol.Cache{}
-		return &own
-	}
-	return r
-}
-
-// structuredFor returns the structured content of a result. An error has none, since it has no output
-// for the output schema. Up to and including 2025-11-25 it is an object; the output schema of other
-// values is wrapped in the same way.
-func structuredFor(v protocol.Version, r *protocol.CallToolResult) json.RawMessage {
-	value := r.StructuredContent
-	switch {
-	case value == nil || r.IsError || v < protocol.V20250618:
-		return nil
-	case v.Modern() || jsonx.Kind(bytes.TrimLeft(value, " \t\r\n")) == '{' || !jsonx.Valid(value):
-		return value
-	}
-	return append(append([]byte(`{"result":`), value...), '}')
-}
-
-func contentsFor(v protocol.Version, list []protocol.Content) []protocol.Content {
-	if v >= protocol.V20250618 {
-		return list
-	}
-	own := make([]protocol.Content, len(list))
-	for i, c := range list {
-		own[i] = contentFor(v, c)
-	}
-	return own
-}
-
-// contentFor replaces content that the version does not have by a text.
-func contentFor(v protocol.Version, c protocol.Content) protocol.Content {
-	switch c := c.(type) {
-	case *protocol.AudioContent:
-		if v < protocol.V20250326 {
-			return &protocol.TextContent{Text: fmt.Sprintf("[audio, %s, %d bytes: needs a newer client]", c.MIMEType, len(c.Data))}
-		}
-	case *protocol.ResourceLink:
-		if v < protocol.V20250618 {
-			return &protocol.TextContent{Text: c.URI}
-		}
-	}
-	return c
 }
 
 // A listPage is the result of a list request, encoded for the version of the request.
