@@ -275,8 +275,21 @@ func (s *Server) publish() {
 		m.parent.registering.Lock()
 		m.parent.publish()
 	}
-	resources := !next.resources.same(old.resources) || !next.templates.same(old.templates)
-	s.announce(!next.tools.same(old.tools), !next.prompts.same(old.prompts), resources)
+	s.announce(next.changed(old))
+}
+
+// changed returns the notifications of the lists that differ from those of old.
+func (c *catalog) changed(old *catalog) (lists []string) {
+	if !c.tools.same(old.tools) {
+		lists = append(lists, featureTools.listChanged)
+	}
+	if !c.prompts.same(old.prompts) {
+		lists = append(lists, featurePrompts.listChanged)
+	}
+	if !c.resources.same(old.resources) || !c.templates.same(old.templates) {
+		lists = append(lists, featureResources.listChanged)
+	}
+	return lists
 }
 
 func (s *Server) add(d draft) error { return s.addUnless(nil, d) }

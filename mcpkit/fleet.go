@@ -1,7 +1,6 @@
 package mcpkit
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
@@ -53,7 +52,7 @@ func (c *Call) Fleet() *fleet.Fleet { return c.server.fleet }
 
 // The kinds of messages between replicas.
 const (
-	kindLists   = "lists-changed"    // [3]bool
+	kindLists   = "lists-changed"    // a list of notifications
 	kindUpdated = "resource-updated" // a URI
 )
 
@@ -82,9 +81,9 @@ func (s *Server) joinFleet() error {
 	c.logger = s.fleet.Logger()
 	s.life.addFirst(s.fleet)
 	s.fleet.On(kindLists, func(_ string, payload []byte) {
-		var changed [3]bool
-		if json.Unmarshal(payload, &changed) == nil {
-			s.announceHere(changed)
+		var lists []string
+		if jsonx.Unmarshal(payload, &lists) == nil {
+			s.announceHere(lists)
 		}
 	})
 	s.fleet.On(kindUpdated, func(_ string, payload []byte) { s.updatedHere(jsonx.String(payload)) })
@@ -101,19 +100,21 @@ func (s *Server) tellReplicas(kind string, payload any) {
 
 // missed notifies clients of all changes of which this replica may have missed the notification.
 func (s *Server) missed() {
-	s.announceHere([3]bool{true, true, true})
-	uris := map[string]struct{}{}
+	for _, f := range listFeatures {
+		s.announceHere([]string{f.listChanged})
+	}
+	uris := map[string]bool{}
 	for _, l := range s.listens.snapshot() {
-		for _, uri := range l.filter.ResourceSubscriptions {
-			uris[uri] = struct{}{}
+		for what := range l.subjects {
+			if what == resourceSubject(what.key) {
+				uris[what.key] = true
+			}
 		}
 	}
 	for _, state := range s.sessions.snapshot() {
-		state.mu.Lock()
-		for _, uri := range state.subscriptions {
-			uris[uri] = struct{}{}
+		for _, uri := range state.uris() {
+			uris[uri] = true
 		}
-		state.mu.Unlock()
 	}
 	for uri := range uris {
 		s.updatedHere(uri)

@@ -33,6 +33,10 @@ type methodRow struct {
 type feature struct {
 	has     func(*catalog) bool
 	declare func(*protocol.ServerCapabilities, protocol.Version)
+
+	// Those with lists have a notification, and a member of the filter of subscriptions/listen.
+	listChanged string
+	wanted      func(*protocol.SubscriptionFilter) *bool
 }
 
 var (
@@ -41,18 +45,24 @@ var (
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Tools = &protocol.ListCapability{ListChanged: true}
 		},
+		listChanged: protocol.NotificationToolsListChanged,
+		wanted:      func(f *protocol.SubscriptionFilter) *bool { return &f.ToolsListChanged },
 	}
 	featurePrompts = &feature{
 		has: func(c *catalog) bool { return c.offersAll || len(c.prompts.sorted) > 0 },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Prompts = &protocol.ListCapability{ListChanged: true}
 		},
+		listChanged: protocol.NotificationPromptsListChanged,
+		wanted:      func(f *protocol.SubscriptionFilter) *bool { return &f.PromptsListChanged },
 	}
 	featureResources = &feature{
 		has: func(c *catalog) bool { return c.offersAll || len(c.resources.sorted)+len(c.templates.sorted) > 0 },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Resources = &protocol.ResourcesCapability{ListChanged: true, Subscribe: true}
 		},
+		listChanged: protocol.NotificationResourcesListChanged,
+		wanted:      func(f *protocol.SubscriptionFilter) *bool { return &f.ResourcesListChanged },
 	}
 	featureLogs = &feature{
 		has:     func(c *catalog) bool { return c.offersAll || c.logs },
@@ -67,6 +77,9 @@ var (
 		},
 	}
 )
+
+// listFeatures are the features with lists, in the order in which clients are notified.
+var listFeatures = [...]*feature{featureTools, featurePrompts, featureResources}
 
 // coreMethods is the table of a server to which no methods were added. Servers share it.
 var coreMethods = func() map[string]*methodRow {

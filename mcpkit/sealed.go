@@ -3,9 +3,9 @@ package mcpkit
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"hash/fnv"
-	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -60,9 +60,7 @@ func (s *Server) StoreSession(ts *transport.Session) (agreed, changes []byte) {
 		agreed = append(append(agreed, byte(len(text))), text...)
 	}
 	agreed = append(agreed, extensions...)
-	state.mu.Lock()
-	subscriptions := slices.Clone(state.subscriptions)
-	state.mu.Unlock()
+	subscriptions := state.uris()
 	if level := state.logLevel.Load(); level != defaultLogLevel || len(subscriptions) > 0 {
 		changes, _ = jsonx.Marshal(sessionChanges{level, subscriptions}) // these always encode
 	}
@@ -189,16 +187,14 @@ func (s *Server) SessionMissed(ts *transport.Session) {
 		return
 	}
 	c := s.catalog.Load()
-	for i, f := range [...]*feature{featureTools, featurePrompts, featureResources} {
+	for _, f := range listFeatures {
 		if f.has(c) {
-			s.tellSession(state, s.broadcast(listChanged[i], &protocol.EmptyParams{}))
+			s.tellSession(state, f.listChanged, json.RawMessage("{}"))
 		}
 	}
-	state.mu.Lock()
-	uris := slices.Clone(state.subscriptions)
-	state.mu.Unlock()
-	for _, uri := range uris {
-		s.tellSession(state, s.broadcast(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri}))
+	for _, uri := range state.uris() {
+		params, _ := jsonx.Marshal(&protocol.ResourceUpdatedParams{URI: uri}) // a string always encodes
+		s.tellSession(state, protocol.NotificationResourcesUpdated, params)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 
@@ -14,32 +13,63 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
+// A subject is what clients subscribe to and are notified of: a changed list, an updated resource, or
+// a key of a topic.
+type subject struct {
+	notification string // the method
+	topic        *Topic // nil for lists and resources
+	key          string // the URI, or the key of the topic; "" for others
+}
+
+func resourceSubject(uri string) subject {
+	return subject{notification: protocol.NotificationResourcesUpdated, key: uri}
+}
+
 // A listener is one subscriptions/listen request (2026-07-28). What it still has to send is a set,
 // not a queue: a slow client is notified once of what changed often, and needs no more memory than
 // its filter.
 type listener struct {
-	filter    protocol.SubscriptionFilter
-	topics    map[*Topic]map[string]struct{} // keys by topic; nil if there are none
+	subjects  map[subject]bool // never changed while it listens
 	principal *oauth.Principal
-	wake      chan struct{}       // holds one token while something is owed
-	meta      []byte              // the last member of the params of each notification, and their end
-	sending   map[string]struct{} // URIs that are sent now
+	wake      chan struct{} // holds one token while something is owed
 
-	mu      sync.Mutex
-	lists   [3]bool                      // guarded by mu: tools, prompts, resources
-	updated map[string]struct{}          // guarded by mu: URIs
-	owed    map[topicKey]json.RawMessage // guarded by mu: params of topics
+	mu     sync.Mutex
+	owed   []subject                   // guarded by mu
+	params map[subject]json.RawMessage // guarded by mu: the newest of what is owed
 }
 
-// owe notes what has to be sent.
-func (l *listener) owe(note func()) {
+// owe notes a notification that has to be sent. It returns false if the client did not subscribe to it.
+func (l *listener) owe(s subject, params json.RawMessage) bool {
+	if !l.subjects[s] {
+		return false
+	}
 	l.mu.Lock()
-	note()
+	if _, known := l.params[s]; !known {
+		l.owed = append(l.owed, s)
+	}
+	l.params[s] = params
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
+	return true
+}
+
+// deliver sends what is owed.
+func (l *listener) deliver(call *Call, meta protocol.Meta) {
+	l.mu.Lock()
+	owed, params := l.owed, l.params
+	l.owed, l.params = nil, map[subject]json.RawMessage{}
+	l.mu.Unlock()
+	for _, s := range owed {
+		text, _ := withMeta(params[s], meta) // meta is the id of the request, which is valid
+		call.sendNotification(&jsonrpc.Request{Method: s.notification, Params: text})
+	}
+}
+
+type listenParams struct {
+	Notifications *protocol.SubscriptionFilter `json:"notifications"`
 }
 
 // acknowledgedParams are like [protocol.SubscriptionsAcknowledgedParams], with topics of
@@ -49,41 +79,28 @@ type acknowledgedParams struct {
 	Meta          protocol.Meta   `json:"_meta"`
 }
 
-type listenParams struct {
-	Notifications *protocol.SubscriptionFilter `json:"notifications"`
-}
-
 // listen answers subscriptions/listen. It holds the request open and notifies the client until it
 // disconnects, its authentication expires, or the server stops.
 func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
-	l, err := newListener(ctx, call, p.Notifications)
+	l := &listener{
+		subjects: map[subject]bool{}, principal: call.principal, wake: make(chan struct{}, 1), params: map[subject]json.RawMessage{},
+	}
+	filter, err := l.subscribe(ctx, call, p.Notifications)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.takeTopics(ctx, call); err != nil {
-		return nil, err
-	}
-	return l.run(ctx, call)
-}
-
-// run holds the request open.
-func (l *listener) run(ctx context.Context, call *Call) (Result, error) {
 	// The subscription ends when the authentication expires; the client then has to ask again.
 	ctx, cancel := oauth.WithExpiry(ctx)
 	defer cancel()
-	id := call.req.ID.String()
-	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(id)}
-	l.meta = []byte(`"_meta":{"` + protocol.MetaSubscriptionID + `":` + id + "}}")
 	call.server.listens.add(l)
 	defer call.server.listens.remove(l)
-	for t := range l.topics {
-		t.listens.add(l)
-		defer t.listens.remove(l)
+	for s := range l.subjects {
+		if s.topic != nil {
+			s.topic.listens.add(l)
+			defer s.topic.listens.remove(l)
+		}
 	}
-	filter, err := l.acknowledged()
-	if err != nil {
-		return nil, err
-	}
+	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
 	call.notify(protocol.NotificationSubscriptionsAcknowledged, &acknowledgedParams{filter, meta})
 	for {
 		select {
@@ -95,92 +112,55 @@ func (l *listener) run(ctx context.Context, call *Call) (Result, error) {
 	}
 }
 
-// newListener returns a listener for the part of the filter that the server supports.
-func newListener(ctx context.Context, call *Call, filter *protocol.SubscriptionFilter) (*listener, error) {
+// subscribe subscribes to the part of the filter that the server supports and the caller may see, and
+// returns that part.
+func (l *listener) subscribe(ctx context.Context, call *Call, filter *protocol.SubscriptionFilter) (json.RawMessage, error) {
 	if filter == nil {
 		return nil, invalidParams("subscriptions/listen needs notifications, an object")
 	}
-	f := *filter
-	if len(f.ResourceSubscriptions) > maxSubscriptions {
-		return nil, invalidParams("resourceSubscriptions names %d URIs; at most %d are allowed", len(f.ResourceSubscriptions), maxSubscriptions)
+	if n := len(filter.ResourceSubscriptions); n > maxSubscriptions {
+		return nil, invalidParams("resourceSubscriptions names %d URIs; at most %d are allowed", n, maxSubscriptions)
 	}
-	c := call.catalog
-	f.ToolsListChanged = f.ToolsListChanged && featureTools.has(c)
-	f.PromptsListChanged = f.PromptsListChanged && featurePrompts.has(c)
-	f.ResourcesListChanged = f.ResourcesListChanged && featureResources.has(c)
-	f.ResourceSubscriptions = slices.DeleteFunc(f.ResourceSubscriptions, func(uri string) bool {
+	for _, f := range listFeatures {
+		if wanted := f.wanted(filter); *wanted && f.has(call.catalog) {
+			l.subjects[subject{notification: f.listChanged}] = true
+		} else {
+			*wanted = false
+		}
+	}
+	filter.ResourceSubscriptions = slices.DeleteFunc(filter.ResourceSubscriptions, func(uri string) bool {
 		r := call.findVisible(uri).resource
 		return r == nil || call.follow(ctx, r, uri, func() error { return nil }) != nil
 	})
-	return &listener{
-		filter: f, principal: call.principal, wake: make(chan struct{}, 1),
-		updated: map[string]struct{}{}, sending: map[string]struct{}{},
-	}, nil
+	for _, uri := range filter.ResourceSubscriptions {
+		l.subjects[resourceSubject(uri)] = true
+	}
+	accepted, err := jsonx.Marshal(filter)
+	if err != nil {
+		return nil, err
+	}
+	return l.subscribeToTopics(ctx, call, accepted)
 }
 
-// deliver sends what is owed.
-func (l *listener) deliver(call *Call, meta protocol.Meta) {
-	l.mu.Lock()
-	lists, owed := l.lists, maps.Clone(l.owed)
-	l.lists = [3]bool{}
-	l.updated, l.sending = l.sending, l.updated
-	clear(l.owed)
-	l.mu.Unlock()
-	for i, changed := range lists {
-		if changed {
-			call.sendNotification(&jsonrpc.Request{Method: listChanged[i], Params: slices.Concat([]byte("{"), l.meta)})
-		}
+// announce notifies subscribed clients of changed lists, given by their notifications, on all replicas.
+func (s *Server) announce(lists []string) {
+	if len(lists) > 0 {
+		s.tellReplicas(kindLists, lists)
+		s.announceHere(lists)
 	}
-	for uri := range l.sending {
-		params := append(make([]byte, 0, len(`{"uri":"",`)+len(uri)+len(l.meta)), `{"uri":`...)
-		params = append(jsonx.AppendString(params, uri), ',')
-		call.sendNotification(&jsonrpc.Request{Method: protocol.NotificationResourcesUpdated, Params: append(params, l.meta...)})
-	}
-	clear(l.sending)
-	for t, params := range owed {
-		params, _ = withMeta(params, meta) // meta is the id of the request, which is valid
-		call.notify(t.topic.notification, params)
-	}
-}
-
-// listChanged are the list-changed notifications, in the order of listener.lists.
-var listChanged = [3]string{
-	protocol.NotificationToolsListChanged, protocol.NotificationPromptsListChanged, protocol.NotificationResourcesListChanged,
-}
-
-// announce notifies subscribed clients of changed lists, on all replicas.
-func (s *Server) announce(tools, prompts, resources bool) {
-	changed := [3]bool{tools, prompts, resources}
-	if changed == [3]bool{} {
-		return
-	}
-	s.tellReplicas(kindLists, changed)
-	s.announceHere(changed)
 }
 
 // announceHere notifies the clients of this replica.
-func (s *Server) announceHere(changed [3]bool) {
-	tools, prompts, resources := changed[0], changed[1], changed[2]
+func (s *Server) announceHere(lists []string) {
 	for _, l := range s.listens.snapshot() {
-		wanted := [3]bool{tools && l.filter.ToolsListChanged, prompts && l.filter.PromptsListChanged, resources && l.filter.ResourcesListChanged}
-		if wanted != [3]bool{} {
-			l.owe(func() {
-				for i, w := range wanted {
-					l.lists[i] = l.lists[i] || w
-				}
-			})
+		for _, notification := range lists {
+			l.owe(subject{notification: notification}, json.RawMessage("{}"))
 		}
 	}
-	s.changedLists.tell(changed, func(lists [3]bool) {
-		sessions := s.sessions.snapshot()
-		for i, c := range lists {
-			if c {
-				n := s.broadcast(listChanged[i], &protocol.EmptyParams{})
-				for _, state := range sessions {
-					if state.ready.Load() {
-						s.tellSession(state, n)
-					}
-				}
+	s.changedLists.tell(lists, func(notification string) {
+		for _, state := range s.sessions.snapshot() {
+			if state.ready.Load() {
+				s.tellSession(state, notification, json.RawMessage("{}"))
 			}
 		}
 	})
@@ -190,30 +170,31 @@ func (s *Server) announceHere(changed [3]bool) {
 // happens while others are notified does not wait, and many such changes cause one notification.
 type listChanges struct {
 	mu      sync.Mutex
-	lists   [3]bool // guarded by mu
-	telling bool    // guarded by mu: a goroutine notifies, and will look again
+	lists   []string // guarded by mu
+	telling bool     // guarded by mu: a goroutine notifies, and will look again
 }
 
-// tell adds changes and calls tell, unless another goroutine already does.
-func (n *listChanges) tell(changed [3]bool, tell func(lists [3]bool)) {
+// tell adds changes and calls tell for each, unless another goroutine already does.
+func (n *listChanges) tell(lists []string, tell func(notification string)) {
 	n.mu.Lock()
-	for i, c := range changed {
-		n.lists[i] = n.lists[i] || c
+	defer n.mu.Unlock()
+	for _, list := range lists {
+		if !slices.Contains(n.lists, list) {
+			n.lists = append(n.lists, list)
+		}
 	}
 	if n.telling {
-		n.mu.Unlock()
 		return
 	}
 	n.telling = true
-	for n.lists != [3]bool{} {
-		lists := n.lists
-		n.lists = [3]bool{}
+	for len(n.lists) > 0 {
+		next := n.lists[0]
+		n.lists = n.lists[1:]
 		n.mu.Unlock()
-		tell(lists)
+		tell(next)
 		n.mu.Lock()
 	}
 	n.telling = false
-	n.mu.Unlock()
 }
 
 // ResourceUpdated notifies the clients that subscribed to the resource, including those of servers
@@ -244,20 +225,9 @@ func (s *Server) shownIn(uri string) (servers []*Server) {
 // Subscribed reports whether a client of this replica has subscribed to the resource, here or in a
 // server in which this one is mounted.
 func (s *Server) Subscribed(uri string) bool {
-	for _, l := range s.listens.snapshot() {
-		if slices.Contains(l.filter.ResourceSubscriptions, uri) {
-			return true
-		}
-	}
-	for _, state := range s.sessions.snapshot() {
-		state.mu.Lock()
-		_, subscribed := slices.BinarySearch(state.subscriptions, uri)
-		state.mu.Unlock()
-		if subscribed {
-			return true
-		}
-	}
-	return slices.ContainsFunc(s.shownIn(uri), func(p *Server) bool { return p.Subscribed(uri) })
+	return slices.ContainsFunc(s.listens.snapshot(), func(l *listener) bool { return l.subjects[resourceSubject(uri)] }) ||
+		slices.ContainsFunc(s.sessions.snapshot(), func(state *session) bool { return state.subscribed(uri) }) ||
+		slices.ContainsFunc(s.shownIn(uri), func(p *Server) bool { return p.Subscribed(uri) })
 }
 
 // updatedHere notifies the clients of this replica.
@@ -267,44 +237,25 @@ func (s *Server) updatedHere(uri string) (notified bool) {
 	if match := s.catalog.Load().findResource(uri); match.resource != nil {
 		scopes = match.resource.scopes
 	}
+	params, _ := jsonx.Marshal(&protocol.ResourceUpdatedParams{URI: uri}) // a string always encodes
 	for _, l := range s.listens.snapshot() {
-		if slices.Contains(l.filter.ResourceSubscriptions, uri) && l.principal.Has(scopes...) {
+		if l.principal.Has(scopes...) && l.owe(resourceSubject(uri), params) {
 			notified = true
-			l.owe(func() { l.updated[uri] = struct{}{} })
 		}
 	}
-	var n *jsonrpc.Request // the same for all sessions
 	for _, state := range s.sessions.snapshot() {
-		state.mu.Lock()
-		_, subscribed := slices.BinarySearch(state.subscriptions, uri)
-		state.mu.Unlock()
-		if subscribed && state.ready.Load() && state.principal.Load().Has(scopes...) {
+		if state.subscribed(uri) && state.ready.Load() && state.principal.Load().Has(scopes...) {
 			notified = true
-			if n == nil {
-				n = s.broadcast(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
-			}
-			s.tellSession(state, n)
+			s.tellSession(state, protocol.NotificationResourcesUpdated, params)
 		}
 	}
 	return notified
 }
 
-// broadcast returns a notification for all sessions; nil if params do not encode.
-func (s *Server) broadcast(method string, params any) *jsonrpc.Request {
-	n, err := jsonrpc.NewNotification(method, params)
-	if err != nil {
-		s.config.logger.Debug("mcpkit: no session was notified", "method", method, "error", err)
-	}
-	return n
-}
-
 // tellSession sends a notification outside of any request.
-func (s *Server) tellSession(state *session, n *jsonrpc.Request) {
-	if n == nil {
-		return
-	}
-	if err := state.link.Notify(context.Background(), n); err != nil {
-		s.config.logger.Debug("mcpkit: a session was not notified", "method", n.Method, "error", err)
+func (s *Server) tellSession(state *session, method string, params json.RawMessage) {
+	if err := state.link.Notify(context.Background(), &jsonrpc.Request{Method: method, Params: params}); err != nil {
+		s.config.logger.Debug("mcpkit: a session was not notified", "method", method, "error", err)
 	}
 }
 
@@ -338,6 +289,21 @@ func (c *Call) follow(ctx context.Context, r *resource, uri string, keep func() 
 		return refused
 	}
 	return err
+}
+
+// subscribed reports whether the session has subscribed to a resource.
+func (state *session) subscribed(uri string) bool {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	_, subscribed := slices.BinarySearch(state.subscriptions, uri)
+	return subscribed
+}
+
+// uris returns the resources that the session has subscribed to.
+func (state *session) uris() []string {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	return slices.Clone(state.subscriptions)
 }
 
 // subscribe adds a subscription.

@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // A Topic is what clients of 2026-07-28 can subscribe to with a member of the filter of
@@ -43,37 +41,29 @@ func (t *Topic) Notify(key string, params any) (notified bool, err error) {
 		return false, fmt.Errorf("mcpkit: topic %q: %w", t.member, err)
 	}
 	for _, l := range t.listens.snapshot() {
-		if _, ok := l.topics[t][key]; ok {
-			notified = true
-			l.owe(func() { l.owed[topicKey{t, key}] = text })
-		}
+		notified = l.owe(t.subject(key), text) || notified
 	}
 	return notified, nil
 }
 
+func (t *Topic) subject(key string) subject { return subject{t.notification, t, key} }
+
 // Subscribed reports whether a client subscribed to key; "" if the topic has no keys.
 func (t *Topic) Subscribed(key string) bool {
-	for _, l := range t.listens.snapshot() {
-		if _, ok := l.topics[t][key]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.listens.snapshot(), func(l *listener) bool { return l.subjects[t.subject(key)] })
 }
 
 // Keys returns the keys that clients subscribed to, sorted.
 func (t *Topic) Keys() []string {
-	keys := map[string]struct{}{}
+	keys := map[string]bool{}
 	for _, l := range t.listens.snapshot() {
-		maps.Copy(keys, l.topics[t])
+		for s := range l.subjects {
+			if s.topic == t {
+				keys[s.key] = true
+			}
+		}
 	}
 	return slices.Sorted(maps.Keys(keys))
-}
-
-// A topicKey is what a listener is notified of.
-type topicKey struct {
-	topic *Topic
-	key   string
 }
 
 // An offeredTopic is a topic of a server, with the extension that it belongs to.
@@ -106,9 +96,9 @@ func (c *catalog) topic(member string) *offeredTopic {
 	return nil
 }
 
-// takeTopics reads the members of the filter that belong to extensions, and notes in l what the
-// caller may subscribe to.
-func (l *listener) takeTopics(ctx context.Context, call *Call) *jsonrpc.Error {
+// subscribeToTopics subscribes to what the caller may of the members of the filter that belong to
+// extensions, and returns accepted, the other members, with them.
+func (l *listener) subscribeToTopics(ctx context.Context, call *Call, accepted json.RawMessage) (json.RawMessage, error) {
 	filter := call.req.Param("notifications")
 	for _, t := range call.catalog.topics {
 		raw := jsonx.Member(filter, t.member)
@@ -116,65 +106,39 @@ func (l *listener) takeTopics(ctx context.Context, call *Call) *jsonrpc.Error {
 			continue
 		}
 		if _, ok := call.Extension(t.extension); !ok {
-			return call.undeclared(t.extension, "the member "+t.member+" of the filter")
+			return nil, call.undeclared(t.extension, "the member "+t.member+" of the filter")
 		}
 		keys, err := t.keys(ctx, raw)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if l.topics == nil {
-			l.topics, l.owed = map[*Topic]map[string]struct{}{}, map[topicKey]json.RawMessage{}
+		member := json.RawMessage("true")
+		if t.maySubscribe != nil {
+			member, _ = jsonx.Marshal(keys) // strings always encode
 		}
-		l.topics[t.Topic] = keys
+		accepted = append(jsonx.AppendMember(accepted[:len(accepted)-1], jsonx.AppendString(nil, t.member), member), '}')
+		for _, key := range keys {
+			l.subjects[t.subject(key)] = true
+		}
 	}
-	return nil
+	return accepted, nil
 }
 
-// keys returns the keys in the filter's member that the caller may subscribe to.
-func (t *Topic) keys(ctx context.Context, raw []byte) (map[string]struct{}, *jsonrpc.Error) {
+// keys returns the keys in the filter's member that the caller may subscribe to, sorted.
+func (t *Topic) keys(ctx context.Context, raw []byte) ([]string, error) {
 	if t.maySubscribe == nil {
 		if string(raw) != "true" {
 			return nil, invalidParams("the member %s of the filter is true or false", t.member)
 		}
-		return map[string]struct{}{"": {}}, nil
+		return []string{""}, nil
 	}
-	if jsonx.Kind(raw) != '[' {
+	var keys []string
+	if jsonx.Unmarshal(raw, &keys) != nil {
 		return nil, invalidParams("the member %s of the filter is a list of strings", t.member)
 	}
-	keys := map[string]struct{}{}
-	n := 0
-	for raw := range jsonx.Elements(raw) {
-		if jsonx.Kind(raw) != '"' {
-			return nil, invalidParams("the member %s of the filter is a list of strings", t.member)
-		}
-		if n++; n > maxSubscriptions {
-			return nil, invalidParams("%s names more than %d keys", t.member, maxSubscriptions)
-		}
-		if key := jsonx.String(raw); t.maySubscribe(ctx, key) {
-			keys[key] = struct{}{}
-		}
+	if len(keys) > maxSubscriptions {
+		return nil, invalidParams("%s names more than %d keys", t.member, maxSubscriptions)
 	}
-	return keys, nil
-}
-
-// acknowledged returns the filter with what the listener subscribed to.
-func (l *listener) acknowledged() (json.RawMessage, error) {
-	filter, err := jsonx.Marshal(l.filter)
-	if err != nil || l.topics == nil {
-		return filter, err
-	}
-	object := protocol.Object{}
-	if err := jsonx.Unmarshal(filter, &object); err != nil {
-		return nil, err
-	}
-	for t, keys := range l.topics {
-		if t.maySubscribe == nil {
-			object[t.member] = json.RawMessage("true")
-			continue
-		}
-		if object[t.member], err = jsonx.Marshal(slices.Sorted(maps.Keys(keys))); err != nil {
-			return nil, err
-		}
-	}
-	return jsonx.Marshal(object)
+	slices.Sort(keys)
+	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool { return !t.maySubscribe(ctx, key) }), nil
 }
