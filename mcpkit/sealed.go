@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/fnv"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -55,7 +56,7 @@ func (s *Server) StoreSession(ts *transport.Session) (agreed, changes []byte) {
 	}
 	room := max(maxAgreed-len(agreed)-2-len(extensions), 0)
 	for _, text := range []string{state.info.Name, state.info.Version} {
-		text = text[:min(len(text), maxClientName, room)]
+		text = strings.ToValidUTF8(text[:min(len(text), maxClientName, room)], "") // a part of a character goes
 		room -= len(text)
 		agreed = append(append(agreed, byte(len(text))), text...)
 	}
@@ -103,9 +104,12 @@ func (s *Server) openSession(agreed []byte) (*session, error) {
 	if len(agreed) < 5 || int(agreed[0]) >= len(versions) {
 		return nil, errDamaged
 	}
-	state := &session{version: versions[agreed[0]]}
+	capabilities, err := capabilitiesOf(binary.BigEndian.Uint16(agreed[1:]))
+	if err != nil {
+		return nil, err
+	}
+	state := &session{version: versions[agreed[0]], capabilities: capabilities}
 	state.ready.Store(true)
-	setCapabilities(&state.capabilities, binary.BigEndian.Uint16(agreed[1:]))
 	rest := agreed[3:]
 	for _, text := range []*string{&state.info.Name, &state.info.Version} {
 		if len(rest) == 0 || len(rest) <= int(rest[0]) {
@@ -132,51 +136,45 @@ func digestOf(extension string) uint32 {
 	return h.Sum32()
 }
 
-// The bits of capabilities in a sealed session.
-const (
-	bitRoots = 1 << iota
-	bitRootsListChanged
-	bitSampling
-	bitSamplingContext
-	bitSamplingTools
-	bitElicitation
-	bitElicitationForm
-	bitElicitationURL
-)
+// sealedCapabilities are the capabilities that a sealed session keeps, each as the bit of its place.
+var sealedCapabilities = [...]struct{ name, part string }{
+	{"roots", ""}, {"roots", "listChanged"},
+	{"sampling", ""}, {"sampling", "context"}, {"sampling", "tools"},
+	{"elicitation", ""}, {"elicitation", "form"}, {"elicitation", "url"},
+}
 
 func capabilityBits(c *protocol.ClientCapabilities) (bits uint16) {
-	set := func(bit uint16, has bool) {
-		if has {
-			bits |= bit
+	declared, _ := jsonx.Marshal(c) // it was decoded
+	for i, known := range sealedCapabilities {
+		value := jsonx.Member(declared, known.name)
+		if known.part != "" {
+			value = jsonx.Member(value, known.part)
+		}
+		if value != nil && jsonx.Kind(value) != 'f' {
+			bits |= 1 << i
 		}
 	}
-	set(bitRoots, c.Roots != nil)
-	set(bitRootsListChanged, c.Roots != nil && c.Roots.ListChanged)
-	set(bitSampling, c.Sampling != nil)
-	set(bitSamplingContext, c.Sampling != nil && c.Sampling.Context != nil)
-	set(bitSamplingTools, c.Sampling != nil && c.Sampling.Tools != nil)
-	set(bitElicitation, c.Elicitation != nil)
-	set(bitElicitationForm, c.Elicitation != nil && c.Elicitation.Form != nil)
-	set(bitElicitationURL, c.Elicitation != nil && c.Elicitation.URL != nil)
 	return bits
 }
 
-func setCapabilities(c *protocol.ClientCapabilities, bits uint16) {
-	object := func(bit uint16) protocol.Object {
-		if bits&bit == 0 {
-			return nil
+func capabilitiesOf(bits uint16) (c protocol.ClientCapabilities, err error) {
+	declared := map[string]map[string]any{}
+	for i, known := range sealedCapabilities {
+		switch {
+		case bits&(1<<i) == 0:
+		case known.part == "":
+			declared[known.name] = map[string]any{}
+		case known.part == "listChanged":
+			declared[known.name][known.part] = true
+		default:
+			declared[known.name][known.part] = map[string]any{}
 		}
-		return protocol.Object{}
 	}
-	if bits&bitRoots != 0 {
-		c.Roots = &protocol.RootsCapability{ListChanged: bits&bitRootsListChanged != 0}
+	text, err := jsonx.Marshal(declared)
+	if err != nil {
+		return c, err
 	}
-	if bits&bitSampling != 0 {
-		c.Sampling = &protocol.SamplingCapability{Context: object(bitSamplingContext), Tools: object(bitSamplingTools)}
-	}
-	if bits&bitElicitation != 0 {
-		c.Elicitation = &protocol.ElicitationCapability{Form: object(bitElicitationForm), URL: object(bitElicitationURL)}
-	}
+	return c, jsonx.Unmarshal(text, &c)
 }
 
 // SessionMissed notifies a client of all that may have changed while it listened to no replica. It
