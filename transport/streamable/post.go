@@ -162,7 +162,8 @@ func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
 // serveInitialize opens a session. The client learns of it only if initialize succeeds.
 func (p *post) serveInitialize(req *jsonrpc.Request) {
 	s := p.h.newSession("", nil)
-	defer s.close() // all of it travels in its ID
+	defer s.end() // all of it travels in its ID
+	defer s.out.close()
 	e := newExchange(p, s)
 	ctx := e.begin(p.r.Context())
 	defer e.cancel(nil)

@@ -174,11 +174,10 @@ func (s *legacySession) cancel(n *jsonrpc.Request) {
 	s.h.replica.cancelElsewhere(s, n)
 }
 
-// close releases what the session holds; it is called once.
-func (s *legacySession) close() {
+// end cancels the calls of the session and tells the handler; it is called once, after out.close.
+func (s *legacySession) end() {
 	close(s.done)
 	s.ledger.Close(transport.ErrClosed)
-	s.out.close()
 	s.h.storer.SessionEnded(s.Session)
 }
 
@@ -192,6 +191,7 @@ type sessionTable struct {
 	idle    list.List                 // of *legacySession: those not in use, longest first; guarded by mu
 	deleted map[string]struct{}       // guarded by mu
 	order   []string                  // of deleted, oldest first; guarded by mu
+	removed []*legacySession          // that unlock ends; guarded by mu
 	closed  bool                      // guarded by mu
 }
 
@@ -200,12 +200,22 @@ func (t *sessionTable) init(h *Handler) {
 	t.all, t.deleted = map[string]*legacySession{}, map[string]struct{}{}
 }
 
+// unlock releases mu, and then ends the sessions that were removed: the handler may call back.
+func (t *sessionTable) unlock() {
+	removed := t.removed
+	t.removed = nil
+	t.mu.Unlock()
+	for _, s := range removed {
+		s.end()
+	}
+}
+
 // use returns the session of an ID that was opened, in use until it is released, or a refusal.
 func (t *sessionTable) use(id string, agreed []byte) (*legacySession, *refusal) {
 	fresh := t.h.newSession(id, agreed)
 	digest := fresh.Digest()
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	if _, over := t.deleted[digest]; over || t.closed {
 		return nil, sessionOver()
 	}
@@ -255,7 +265,7 @@ func (t *sessionTable) remember(digest string) {
 	t.order = append(t.order, digest)
 }
 
-// remove removes and closes s, unless it was removed before. The caller holds mu.
+// remove removes s, unless it was removed before. The caller holds mu and calls unlock.
 func (t *sessionTable) remove(s *legacySession) {
 	if s.ended {
 		return
@@ -266,14 +276,15 @@ func (t *sessionTable) remove(s *legacySession) {
 		s.idle = nil
 	}
 	delete(t.all, s.Digest())
-	s.close()
+	s.out.close()
+	t.removed = append(t.removed, s)
 }
 
 // release undoes use. A session that holds nothing is forgotten; those of a fleet are kept for a
 // while, since reading their records takes longer.
 func (t *sessionTable) release(s *legacySession) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	if s.uses--; s.uses > 0 || s.ended {
 		return
 	}
@@ -294,7 +305,7 @@ func (t *sessionTable) known(digest string) *legacySession {
 // end ends a session for good, known here or not.
 func (t *sessionTable) end(digest string) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	t.remember(digest)
 	if s := t.all[digest]; s != nil {
 		t.remove(s)
@@ -304,7 +315,7 @@ func (t *sessionTable) end(digest string) {
 // endAll closes all sessions and takes no more.
 func (t *sessionTable) endAll() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	t.closed = true
 	for _, s := range t.all {
 		t.remove(s)
