@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 const (
@@ -30,8 +31,7 @@ type customer struct {
 	report  *report
 
 	client  *client.Client
-	sub     *client.Subscription
-	ended   chan struct{} // closed when sub has ended
+	ended   chan struct{} // closed when listen has returned
 	changes atomic.Int64  // that it was notified of
 	last    int           // the ID of the last order or task
 }
@@ -55,26 +55,45 @@ func (c *customer) connect(ctx context.Context, url string) (err error) {
 			return err
 		}
 	}
-	if c.sub, err = c.client.Subscribe(ctx, boardURI); err != nil {
+	sub, err := c.client.Subscribe(ctx, boardURI)
+	if err != nil {
 		return err
 	}
 	c.ended = make(chan struct{})
-	// Ends with the subscription.
+	// Ends with the client.
 	go func() {
 		defer close(c.ended)
-		for _, err := range c.sub.All(ctx) {
-			if err != nil {
-				return
-			}
-			c.changes.Add(1)
-			c.report.add(&c.report.Changes)
-		}
+		c.listen(ctx, sub)
 	}()
 	return nil
 }
 
+// listen counts changes until the client is closed. A client gives its subscription up after ten
+// streams in a row that replicas took with them within a second; the customer then subscribes again.
+func (c *customer) listen(ctx context.Context, sub *client.Subscription) {
+	var err error
+	for ctx.Err() == nil && !errors.Is(err, transport.ErrClosed) {
+		if err == nil {
+			err = c.hear(ctx, sub)
+		} else if sub, err = c.client.Subscribe(ctx, boardURI); err == nil {
+			c.report.add(&c.report.Renewed)
+			c.changes.Add(1) // it may have missed some
+		}
+	}
+}
+
+// hear counts the changes of one subscription, and returns why it ended.
+func (c *customer) hear(ctx context.Context, sub *client.Subscription) (ended error) {
+	for _, err := range sub.All(ctx) {
+		if ended = err; err == nil {
+			c.changes.Add(1)
+			c.report.add(&c.report.Changes)
+		}
+	}
+	return ended
+}
+
 func (c *customer) close() {
-	_ = c.sub.Close()
 	_ = c.client.Close()
 	<-c.ended
 }

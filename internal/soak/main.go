@@ -147,6 +147,7 @@ type report struct {
 	Calls    int // calls that succeeded
 	Orders   int // of them, those with an effect
 	Changes  int // notifications to subscriptions
+	Renewed  int // subscriptions that their clients gave up, and opened again
 	Lost     int // responses that were in flight at a killed replica
 	Cut      int // streams that the proxy cut
 	InFlight int // failed calls that were in flight at a killed replica and may not be repeated
@@ -173,10 +174,10 @@ func (r *report) fail(format string, args ...any) {
 func (r *report) String() string {
 	return fmt.Sprintf(`%d replicas were killed; %d responses were in flight at them; %d streams were cut
 %d calls succeeded, %d of them with an effect; %d that may not be repeated failed with their replica
-%d notifications reached subscriptions
+%d notifications reached subscriptions, of which %d were given up and opened again
 %d tasks were completed, %d of them by another replica; %d effects were asked for again with their key
 %d tasks were given up after their process ended three times
-`, r.Kills, r.Lost, r.Cut, r.Calls, r.Orders, r.InFlight, r.Changes, r.Tasks, r.Moved, r.Repeated, r.GivenUp)
+`, r.Kills, r.Lost, r.Cut, r.Calls, r.Orders, r.InFlight, r.Changes, r.Renewed, r.Tasks, r.Moved, r.Repeated, r.GivenUp)
 }
 
 // err returns what must not have happened, or nil.
