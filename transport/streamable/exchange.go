@@ -2,11 +2,8 @@ package streamable
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -31,35 +28,79 @@ const (
 	replyDone                     // the response is sent; the writer must no longer be used
 )
 
-// An exchange is one POST with a request, its notifications and its response. It is the Peer of
-// that request. The fields of the event stream are set when the reply becomes one.
+// An exchange is one request or notification of a POST, with what is sent meanwhile and its response.
+// It is the Peer of that request. The fields of the event stream are set when the reply becomes one.
 type exchange struct {
 	*post
-	s       *legacySession          // nil outside sessions
-	entry   *conn.Entry             // of the request, in a session; otherwise nil
-	cancel  context.CancelCauseFunc // ends the context of the call
-	listens bool                    // a subscription: it ends when the client disconnects or the server stops
-	modern  bool
+	req    *jsonrpc.Request
+	s      *legacySession // nil outside sessions
+	entry  *conn.Entry    // of a request in a session; otherwise nil
+	modern bool
+	plain  bool // the reply never becomes a stream
 
 	mu     sync.Mutex // held while a message is stored and written
 	state  replyState
-	flush  func() error
+	out    frameWriter
 	st     *stream     // the stream that the client can resume; nil outside sessions
 	reader *reader     // of st
 	alive  *time.Timer // nil without keep-alive
 	broken bool        // the response is incomplete
 }
 
-// newExchange returns the exchange of a POST. s is the session of its request, or nil.
-func newExchange(p *post, s *legacySession) *exchange {
-	return &exchange{post: p, s: s}
+// serve runs the request, or refuses it.
+func (e *exchange) serve(reply func(*jsonrpc.Response)) {
+	if refusal := e.run(reply); refusal != nil {
+		writeErrorTo(e.w, e.req, refusal)
+	}
 }
 
-// begin returns the context of a request outside sessions, or of initialize.
-func (e *exchange) begin(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(parent)
-	e.cancel = cancel
-	return ctx
+// run lets the handler serve the request, as a call of its session if it has one, and passes the
+// complete response to reply while the call lasts. The response is nil if the client has cancelled
+// the request, and that of the handler for a notification. The context of a modern request ends when
+// the client disconnects; a legacy one goes on, since the client may resume its stream.
+func (e *exchange) run(reply func(*jsonrpc.Response)) (refusal *jsonrpc.Response) {
+	ctx, stop := e.r.Context(), context.CancelFunc(func() {})
+	if !e.modern {
+		ctx, stop = lasting(ctx)
+	}
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if e.s != nil && !e.req.IsNotification() {
+		if e.entry, refusal = e.s.beginCall(ctx, e.req); refusal != nil {
+			return refusal
+		}
+		defer e.entry.End()
+		ctx = e.entry.Context()
+	}
+	if !e.h.life.Begin() {
+		return shuttingDown()
+	}
+	defer e.h.life.End()
+	over := e.h.life.Cancelling
+	if e.modern && e.req.Method == protocol.MethodSubscriptionsListen {
+		over = e.h.life.Draining // it would not end by itself
+	}
+	// Runs at most once.
+	defer context.AfterFunc(over, func() { cancel(transport.ErrClosed) })()
+	// If the handler panics, nothing may use the writer after net/http has it back.
+	defer e.closeReply()
+	resp := e.h.rpc.ServeRPC(ctx, e.req, e)
+	if !e.req.IsNotification() {
+		resp = e.finish(resp)
+	}
+	reply(resp)
+	return nil
+}
+
+// lasting returns a context with the values and the deadline of ctx that is not cancelled with it:
+// only the program itself can have set a deadline.
+func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasts := context.WithoutCancel(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(lasts, deadline)
+	}
+	return lasts, func() {}
 }
 
 // Session returns the session of the request; nil outside sessions. It implements [transport.Peer].
@@ -73,36 +114,27 @@ func (e *exchange) Session() *transport.Session {
 // Header returns the header fields of the POST.
 func (e *exchange) Header() transport.Header { return transport.Header(e.r.Header) }
 
-// Notify sends n on the reply, which becomes an event stream.
-func (e *exchange) Notify(ctx context.Context, n *jsonrpc.Request) error {
+// Notify sends n on the reply, which becomes an event stream, or else on the stream that the client
+// opened with GET. Notifying a disconnected peer is not an error.
+func (e *exchange) Notify(ctx context.Context, n *jsonrpc.Request) (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.state == replyDone:
 		return transport.ErrClosed
-	case !e.becomeStream():
-		return e.notifyStandalone(ctx, n)
+	case e.becomeStream():
+		err = e.send(ctx, n)
+	case e.s != nil:
+		err = e.s.Notify(ctx, n)
 	}
-	err := e.send(ctx, n)
-	if err == transport.ErrClosed {
-		return nil // notifying a disconnected peer is not an error
+	if errors.Is(err, transport.ErrClosed) {
+		return nil
 	}
 	return err
 }
 
-// notifyStandalone sends n on the stream that the client opened with GET.
-func (e *exchange) notifyStandalone(ctx context.Context, n *jsonrpc.Request) error {
-	if e.s == nil {
-		return nil
-	}
-	if err := e.s.Notify(ctx, n); err != transport.ErrClosed {
-		return err
-	}
-	return nil
-}
-
-// Call sends a request on the reply, which becomes an event stream. The response arrives in another
-// POST.
+// Call sends a request on the reply, which becomes an event stream, or else on the stream that the
+// client opened with GET. The response arrives in another POST.
 func (e *exchange) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
 	if e.s == nil {
 		return nil, transport.ErrNoServerRequests
@@ -152,71 +184,65 @@ func (e *exchange) ask(ctx context.Context, req *jsonrpc.Request) error {
 
 // cancelRequest cancels a server request at the client.
 func (e *exchange) cancelRequest(id jsonrpc.ID) {
-	n, err := jsonrpc.NewRequest(jsonrpc.ID{}, protocol.NotificationCancelled, struct {
-		RequestID json.RawMessage `json:"requestId"`
-		Reason    string          `json:"reason"`
-	}{json.RawMessage(id.String()), "the server no longer waits for the response"})
-	if err != nil {
-		return
+	params := &protocol.CancelledParams{RequestID: id, Reason: "the server no longer waits for the response"}
+	if n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, params); err == nil {
+		_ = e.ask(context.Background(), n) // a disconnected client need not be notified
 	}
-	_ = e.ask(context.Background(), n) // a disconnected client need not be notified
 }
 
 // becomeStream makes the reply an event stream unless it is one already. It returns false if that
 // is impossible. The caller holds mu.
 func (e *exchange) becomeStream() bool {
+	if e.plain {
+		return false
+	}
 	if e.state == replyOpen && !e.modern && e.disconnected() {
 		e.state = replyLost
 	}
 	if e.state != replyOpen {
 		return true
 	}
-	if e.h.opts.JSONOnly {
-		return false
-	}
 	if !e.acceptStream {
 		e.h.warnNoStream(e.r, "the client does not accept text/event-stream")
 		return false
 	}
-	if e.flush = httpserve.Flusher(e.w); e.flush == nil {
-		e.h.warnNoStream(e.r, "the response writer cannot flush; does a middleware buffer it?")
+	flush := httpserve.Flusher(e.w)
+	if flush == nil {
+		e.h.warnNoStream(e.r, noFlush)
 		return false
 	}
-	e.state = replyStream
-	header := e.w.Header()
-	header["Content-Type"] = contentTypeStream
-	header["Cache-Control"] = noStore
-	header["X-Accel-Buffering"] = noBuffering
-	e.w.WriteHeader(http.StatusOK)
+	e.state, e.out = replyStream, frameWriter{e.w, e.rc, flush}
+	e.out.begin()
 	if e.h.opts.KeepAlive > 0 {
 		// Runs each time the stream was silent; closeReply and lose stop it.
 		e.alive = time.AfterFunc(e.h.opts.KeepAlive, e.keepAlive)
 	}
 	if e.s != nil {
-		e.st, e.reader = e.s.out.create(e.entry.Request.ID.String())
+		e.st, e.reader = e.s.out.create(e.req.ID.String())
 		if e.s.canPoll() {
-			e.write(sse.AppendPriming(nil, string(appendEventID(nil, e.st, 0)), e.h.opts.Retry))
+			e.write(sse.AppendPriming(nil, eventID(e.st, 0), e.h.opts.Retry))
 		}
 	}
 	return true
 }
+
+// errUnread is returned for a notification or server request that was dropped.
+var errUnread = errors.New("streamable: dropped, since the client has too many unread bytes")
 
 // send writes a notification or a server request to the stream. The caller holds mu.
 func (e *exchange) send(ctx context.Context, req *jsonrpc.Request) error {
 	if e.st != nil {
 		return e.sendStored(ctx, jsonrpc.AppendRequest(nil, req), false)
 	}
-	sent, ok := e.fits(req)
-	if !ok {
-		return errUnread
+	if n := int64(len(req.Params)); n >= largeReply {
+		if !e.h.bytes.Take(n) {
+			return errUnread
+		}
+		defer e.h.bytes.Give(n)
 	}
-	defer sent()
 	e.write(sse.AppendEvent(nil, "", jsonrpc.AppendRequest(nil, req)))
 	return nil
 }
-
-// errUnread is returned for a notification or server request that was dropped.
-var errUnread = errors.New("streamable: dropped, since the client has too many unread bytes")
 
 // sendStored stores data for a client that resumes the stream, and then writes it. The caller holds
 // mu.
@@ -225,11 +251,11 @@ func (e *exchange) sendStored(ctx context.Context, data []byte, response bool) e
 	if err != nil && e.state != replyStream {
 		return err
 	}
-	var id []byte
+	id := ""
 	if err == nil {
-		id = appendEventID(nil, e.st, seq)
+		id = eventID(e.st, seq)
 	}
-	e.write(sse.AppendEvent(nil, string(id), data))
+	e.write(sse.AppendEvent(nil, id, data))
 	return nil
 }
 
@@ -239,20 +265,7 @@ func (e *exchange) write(frame []byte) {
 	if e.state != replyStream || e.modern && e.disconnected() {
 		return
 	}
-	if e.reader != nil {
-		select {
-		case <-e.reader.left:
-			e.lose()
-			return
-		default:
-		}
-	}
-	_ = e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, err := e.w.Write(frame)
-	if err == nil {
-		err = e.flush()
-	}
-	if err != nil {
+	if e.reader != nil && e.reader.hasLeft() || e.out.write(frame) != nil {
 		e.lose()
 		return
 	}
@@ -302,14 +315,16 @@ func (e *exchange) CloseStream(retry time.Duration) error {
 		return nil
 	case e.s == nil || !e.s.canPoll() || e.r.ProtoMajor != 1 || !e.becomeStream():
 		return errors.ErrUnsupported
+	case e.w.Header().Get("Content-Encoding") != "": // a compressor may still write to the connection
+		return errors.ErrUnsupported
 	}
 	e.write(sse.AppendRetry(nil, retry))
 	if e.state != replyStream {
 		return nil
 	}
-	conn, err := e.hijack()
+	conn, _, err := e.rc.Hijack()
 	if err != nil {
-		return err
+		return errors.ErrUnsupported
 	}
 	e.lose()
 	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
@@ -319,17 +334,4 @@ func (e *exchange) CloseStream(retry time.Duration) error {
 	}
 	_ = conn.Close()
 	return nil
-}
-
-// hijack takes the connection from net/http, unless another writer, such as a compressor, may still
-// write to it: then the error is [errors.ErrUnsupported]. The caller holds mu.
-func (e *exchange) hijack() (net.Conn, error) {
-	if e.w.Header().Get("Content-Encoding") != "" {
-		return nil, errors.ErrUnsupported
-	}
-	conn, _, err := e.rc.Hijack()
-	if err != nil {
-		return nil, errors.ErrUnsupported
-	}
-	return conn, nil
 }

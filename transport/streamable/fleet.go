@@ -238,7 +238,7 @@ func (p *replica) questionID() jsonrpc.ID {
 
 // answer passes a response to the replica that its ID names, which checks whether the session waits
 // for it.
-func (p *replica) answer(s *legacySession, resp *jsonrpc.Response) *refusal {
+func (p *replica) answer(s *legacySession, resp *jsonrpc.Response) *jsonrpc.Response {
 	if p == nil {
 		return nil
 	}
@@ -252,7 +252,7 @@ func (p *replica) answer(s *legacySession, resp *jsonrpc.Response) *refusal {
 	}
 	data := jsonrpc.AppendResponse(nil, resp)
 	if len(data) > fleet.MaxData/2 {
-		return refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "the response is larger than replicas can pass on")
+		return refuse(http.StatusRequestEntityTooLarge, "the response is larger than replicas can pass on")
 	}
 	p.f.Tell(asker, kindAnswer, message{Session: s.Digest(), Data: data})
 	return nil

@@ -5,11 +5,15 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
+
+// noFlush is why a writer cannot send a stream.
+const noFlush = "the response writer cannot flush; does a middleware buffer it?"
 
 // serveGet opens the stream for messages outside requests, or resumes a broken stream.
 func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
@@ -18,62 +22,62 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, stream := httpserve.Accepts(r.Header); !stream || len(r.Header["Accept"]) == 0 {
-		refuse(http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list text/event-stream").write(w)
+		writeError(w, refuse(http.StatusNotAcceptable, "Accept must list text/event-stream"))
 		return
 	}
 	s, refusal := h.session(r)
 	if refusal != nil {
-		refusal.write(w)
+		writeError(w, refusal)
 		return
 	}
 	defer h.sessions.release(s)
-	if h.life.Draining.Err() != nil && field(r.Header, headerLastEventID) == "" {
-		shuttingDown(w, jsonrpc.ID{})
+	last := field(r.Header, headerLastEventID)
+	if last == "" && h.life.Draining.Err() != nil {
+		writeError(w, shuttingDown())
 		return
 	}
 	flush := httpserve.Flusher(w)
 	if flush == nil {
-		h.warnNoStream(r, "the response writer cannot flush; does a middleware buffer it?")
+		h.warnNoStream(r, noFlush)
 		h.methodNotAllowed(w, r)
 		return
 	}
 	closed, refusal := h.takeSlot(r)
 	if refusal != nil {
-		refusal.write(w)
+		writeError(w, refusal)
 		return
 	}
 	defer closed()
-	l := &listener{h: h, w: w, r: r, s: s, flush: flush, rc: http.NewResponseController(w)}
-	if refusal := l.open(); refusal != nil {
-		refusal.write(w)
+	l := &listener{h: h, r: r, s: s, out: frameWriter{w, http.NewResponseController(w), flush}}
+	if refusal := l.open(last); refusal != nil {
+		writeError(w, refusal)
 		return
 	}
 	defer s.out.free(l.st, l.reader)
-	if l.st != s.out.standalone {
-		// The listener ends with its stream or session, so there is nothing to cancel.
-		h.life.Hold()
-		defer h.life.End()
-	}
-	l.sendHead()
-	if l.missed {
-		h.storer.SessionMissed(s.Session)
-	}
 	l.run()
 	if !l.broken {
-		clearWriteDeadline(l.rc, r)
+		clearWriteDeadline(l.out.rc, r)
 	}
+}
+
+// takeSlot counts a stream that only listens against its caller, until closed is called. It
+// returns a refusal if the caller has too many.
+func (h *Handler) takeSlot(r *http.Request) (closed func(), _ *jsonrpc.Response) {
+	caller := admission.Caller(r, h.opts.TrustedProxies)
+	if !h.listening.Open(caller) {
+		return nil, busy("busy: too many streams listen; try again later")
+	}
+	return func() { h.listening.Close(caller) }, nil
 }
 
 // A listener is the GET that reads a stream of a session. It takes messages from the event store, so
 // a slow client does not block anything. If the store has dropped messages that the client needs,
 // the listener disconnects it.
 type listener struct {
-	h     *Handler
-	w     http.ResponseWriter
-	r     *http.Request
-	s     *legacySession
-	flush func() error
-	rc    *http.ResponseController
+	h   *Handler
+	r   *http.Request
+	s   *legacySession
+	out frameWriter
 
 	st     *stream
 	reader *reader
@@ -84,17 +88,16 @@ type listener struct {
 	alive  *time.Timer // fires when nothing was written for Options.KeepAlive; nil without keep-alive
 }
 
-// open takes the stream, or returns why it cannot.
-func (l *listener) open() *refusal {
+// open takes the stream after the last event that the client received, or returns why it cannot.
+func (l *listener) open(last string) *jsonrpc.Response {
 	o := &l.s.out
-	last := field(l.r.Header, headerLastEventID)
 	if last == "" {
 		l.st, l.reader, l.seq = o.listen()
 		return nil
 	}
 	var err error
 	if l.st, l.reader, l.seq, l.missed, err = o.resume(last); err != nil {
-		return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: %v", err)
+		return refuse(http.StatusBadRequest, "Last-Event-ID: %v", err)
 	}
 	why := ""
 	if done, _ := o.state(l.st); done {
@@ -108,18 +111,14 @@ func (l *listener) open() *refusal {
 		return nil
 	}
 	o.free(l.st, l.reader)
-	return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: %s", why)
+	return refuse(http.StatusBadRequest, "Last-Event-ID: %s", why)
 }
 
-// sendHead sends the head of the reply, with the event that makes the stream resumable.
-func (l *listener) sendHead() {
+// begin sends the head of the reply, with the event that makes the stream resumable.
+func (l *listener) begin() {
 	// The read deadline of a server with a ReadTimeout would look like a disconnect.
-	_ = l.rc.SetReadDeadline(time.Time{})
-	header := l.w.Header()
-	header["Content-Type"] = contentTypeStream
-	header["Cache-Control"] = noStore
-	header["X-Accel-Buffering"] = noBuffering
-	l.w.WriteHeader(http.StatusOK)
+	_ = l.out.rc.SetReadDeadline(time.Time{})
+	l.out.begin()
 	var head []byte
 	if l.st == l.s.out.standalone && l.s.canPoll() {
 		head = sse.AppendPriming(nil, primingID(l.st, l.seq), l.h.opts.Retry)
@@ -132,7 +131,13 @@ func (l *listener) sendHead() {
 func (l *listener) run() {
 	closing := l.h.life.Draining.Done()
 	if l.st != l.s.out.standalone {
-		closing = nil // a call in flight may finish and respond
+		closing = nil // a call in flight may finish and respond, while the shutdown waits for the listener
+		l.h.life.Hold()
+		defer l.h.life.End()
+	}
+	l.begin()
+	if l.missed {
+		l.h.storer.SessionMissed(l.s.Session)
 	}
 	authentic, cancel := oauth.WithExpiry(context.WithoutCancel(l.r.Context()))
 	defer cancel()
@@ -186,10 +191,8 @@ func (l *listener) writeNew(live bool) bool {
 		return false
 	}
 	for _, ev := range events {
-		if len(ev.data) > 0 {
-			if !l.write(sse.AppendEvent(nil, string(appendEventID(nil, l.st, ev.seq)), ev.data)) {
-				return false
-			}
+		if len(ev.data) > 0 && !l.write(sse.AppendEvent(nil, eventID(l.st, ev.seq), ev.data)) {
+			return false
 		}
 		l.seq, l.ended = ev.seq, ev.last
 		l.s.out.wrote(l.st, ev.seq)
@@ -215,14 +218,9 @@ func (l *listener) after() ([]event, error) {
 
 // write writes and flushes frame. It returns false if the client has disconnected.
 func (l *listener) write(frame []byte) bool {
-	_ = l.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, err := l.w.Write(frame)
-	if err == nil {
-		err = l.flush()
-	}
+	l.broken = l.out.write(frame) != nil
 	if l.alive != nil {
 		l.alive.Reset(l.h.opts.KeepAlive)
 	}
-	l.broken = err != nil
-	return err == nil
+	return !l.broken
 }

@@ -155,7 +155,7 @@ func (s *legacySession) canPoll() bool {
 
 // beginCall records a request of the client, or returns why it must not begin. The caller ends the
 // call.
-func (s *legacySession) beginCall(ctx context.Context, req *jsonrpc.Request) (*conn.Entry, *refusal) {
+func (s *legacySession) beginCall(ctx context.Context, req *jsonrpc.Request) (*conn.Entry, *jsonrpc.Response) {
 	c, err := s.ledger.Begin(ctx, req, 0)
 	if err == nil {
 		return c, nil
@@ -164,8 +164,16 @@ func (s *legacySession) beginCall(ctx context.Context, req *jsonrpc.Request) (*c
 	case <-s.done:
 		return nil, sessionOver()
 	default:
-		return nil, &refusal{status: http.StatusBadRequest, err: err}
+		return nil, &jsonrpc.Response{Error: err, HTTPStatus: http.StatusBadRequest}
 	}
+}
+
+// answer passes a response to the server request that waits for it, whichever replica has sent that.
+func (s *legacySession) answer(resp *jsonrpc.Response) (refusal *jsonrpc.Response) {
+	if s.ledger.Answer(resp) {
+		return nil
+	}
+	return s.h.replica.answer(s, resp)
 }
 
 // cancel handles a notifications/cancelled of the client, whichever replica runs the request.
@@ -211,7 +219,7 @@ func (t *sessionTable) unlock() {
 }
 
 // use returns the session of an ID that was opened, in use until it is released, or a refusal.
-func (t *sessionTable) use(id string, agreed []byte) (*legacySession, *refusal) {
+func (t *sessionTable) use(id string, agreed []byte) (*legacySession, *jsonrpc.Response) {
 	fresh := t.h.newSession(id, agreed)
 	digest := fresh.Digest()
 	t.mu.Lock()
@@ -223,7 +231,7 @@ func (t *sessionTable) use(id string, agreed []byte) (*legacySession, *refusal) 
 	if s == nil {
 		if len(t.all) >= t.h.opts.MaxSessions && !t.evict() {
 			full := busy("too many sessions; try again later")
-			full.retry = time.Minute
+			full.RetryAfter = time.Minute
 			return nil, full
 		}
 		s = fresh
@@ -323,18 +331,16 @@ func (t *sessionTable) endAll() {
 }
 
 // session returns the session that r names, in use until it is released, or the error response.
-func (h *Handler) session(r *http.Request) (*legacySession, *refusal) {
+func (h *Handler) session(r *http.Request) (*legacySession, *jsonrpc.Response) {
 	id := field(r.Header, headerSession)
 	if id == "" {
-		return nil, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
-			"header %s is missing; send initialize first, and then the session ID of its response", protocol.HeaderSessionID)
+		return nil, refuse(http.StatusBadRequest, "header %s is missing; send initialize first, and then the session ID of its response", protocol.HeaderSessionID)
 	}
 	if name := repeated(r.Header); name != "" {
-		return nil, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "header %s is repeated", name)
+		return nil, refuse(http.StatusBadRequest, "header %s is repeated", name)
 	}
 	if v := protocol.Version(field(r.Header, headerVersion)); v != "" && !v.Legacy() {
-		return nil, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
-			"header %s: %s is not a version with sessions; send the version that initialize agreed on",
+		return nil, refuse(http.StatusBadRequest, "header %s: %s is not a version with sessions; send the version that initialize agreed on",
 			protocol.HeaderProtocolVersion, httpguard.Quote(string(v)))
 	}
 	agreed, ok := h.openSession(id, oauth.FromContext(r.Context()).Key())
@@ -357,6 +363,6 @@ func (h *Handler) session(r *http.Request) (*legacySession, *refusal) {
 	return s, nil
 }
 
-func sessionOver() *refusal {
-	return refuse(http.StatusNotFound, jsonrpc.CodeInvalidRequest, "session is unknown or has ended; send initialize without a session id")
+func sessionOver() *jsonrpc.Response {
+	return refuse(http.StatusNotFound, "session is unknown or has ended; send initialize without a session id")
 }

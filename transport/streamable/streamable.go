@@ -183,7 +183,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := h.guard.Refuse(r); why != "" {
 		httpserve.Discard(w, r)
-		writeError(w, http.StatusForbidden, invalidRequest("%s", why))
+		writeError(w, refuse(http.StatusForbidden, "%s", why))
 		return
 	}
 	if httpguard.Share(w, r, http.MethodPost, http.MethodGet, http.MethodDelete) {
@@ -212,7 +212,7 @@ func (h *Handler) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		allow = "POST, DELETE"
 	}
 	w.Header().Set("Allow", allow)
-	writeError(w, http.StatusMethodNotAllowed, invalidRequest("method %s is not served here; use %s", r.Method, allow))
+	writeError(w, refuse(http.StatusMethodNotAllowed, "method %s is not served here; use %s", r.Method, allow))
 }
 
 // serveDelete ends a session at the request of its client.
@@ -223,32 +223,17 @@ func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 	}
 	s, refusal := h.session(r)
 	if refusal != nil {
-		refusal.write(w)
+		writeError(w, refusal)
 		return
 	}
 	defer h.sessions.release(s)
 	if err := h.replica.delete(r.Context(), s); err != nil {
 		h.opts.Logger.WarnContext(r.Context(), "streamable: a session was not deleted at all replicas", "session", s.Digest(), "error", err)
-		busy("the session cannot be ended at the moment; try again").write(w)
+		writeError(w, busy("the session cannot be ended at the moment; try again"))
 		return
 	}
 	h.sessions.end(s.Digest())
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// begin counts the call of e until end is called, and cancels it when the time to finish is over. A
-// subscription is cancelled as soon as the server shuts down. It returns false if that has begun.
-func (h *Handler) begin(e *exchange) (end func(), ok bool) {
-	if !h.life.Begin() {
-		return nil, false
-	}
-	over := h.life.Cancelling
-	if e.listens {
-		over = h.life.Draining
-	}
-	// Runs at most once.
-	stop := context.AfterFunc(over, func() { e.cancel(transport.ErrClosed) })
-	return func() { stop(); h.life.End() }, true
 }
 
 // Shutdown refuses new requests with 503, ends the streams that only listen, and lets calls in

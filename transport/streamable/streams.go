@@ -49,6 +49,16 @@ type reader struct {
 	since int64         // when it took the stream, in Unix nanoseconds
 }
 
+// hasLeft reports whether another reader has taken the stream.
+func (r *reader) hasLeft() bool {
+	select {
+	case <-r.left:
+		return true
+	default:
+		return false
+	}
+}
+
 const (
 	tagSize        = 8   // random characters of a tag
 	standaloneName = "0" // after the tag
@@ -290,19 +300,14 @@ func (o *streams) close() {
 	o.s.h.memory.forget(o.s.Digest())
 }
 
-// appendEventID appends the ID of message seq of st. It names the stream and is unique in the
-// session.
-func appendEventID(dst []byte, st *stream, seq uint64) []byte {
-	dst = append(dst, st.name...)
-	dst = append(dst, '-')
-	return strconv.AppendUint(dst, seq, 10)
-}
+// eventID returns the ID of message seq of st. It names the stream and is unique in the session.
+func eventID(st *stream, seq uint64) string { return st.name + "-" + strconv.FormatUint(seq, 10) }
 
 // primingID returns the ID of an event that begins a connection of the standalone stream and
 // says what the client has received. No two are equal: there are clients that give up a session if
 // its stream breaks five times in a row without an event whose ID is new to them.
 func primingID(st *stream, seq uint64) string {
-	return string(appendEventID(nil, st, seq)) + "-" + rand.Text()[:primingLen]
+	return eventID(st, seq) + "-" + rand.Text()[:primingLen]
 }
 
 const primingLen = 10 // 50 random bits
