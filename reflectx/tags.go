@@ -28,7 +28,7 @@ func FieldTags() []FieldTag { return slices.Clone(fieldTags) }
 
 var fieldTags = []FieldTag{
 	{"json", `json:"query"`, "The name in JSON, as for encoding/json; `-` leaves the field out. With `omitempty` or `omitzero`, a field is optional in inputs and may be absent from outputs."},
-	{"validate", `validate:"required,min=2"`, "Rules of [validator/v10](https://pkg.go.dev/github.com/go-playground/validator/v10). The server enforces them. A rule that has a JSON Schema keyword is part of the schema; any other rule is part of the description. `enum` allows only what the method `Values` of the field's type returns, or else the constants of the type. A field of an input is required unless it has `omitempty` or `omitzero` in either tag, a pointer type, a `default`, or a conditional rule such as `required_if` or `excluded_with`. Null for a field that is not required counts as absent. `required` makes any field required."},
+	{"validate", `validate:"required,min=2"`, "Rules of [validator/v10](https://pkg.go.dev/github.com/go-playground/validator/v10). The server enforces them. A rule that has a JSON Schema keyword is part of the schema; any other rule is part of the description. `enum` allows only what the method `Values` of the field's type returns, or else the constants of the type. `required` makes any field required; [input](../howto/write-a-server.md#input) says which others are."},
 	{"default", `default:"10"`, "The value of an absent field: text as it is, everything else as JSON. It must satisfy the rules."},
 	{"desc", `desc:"Words to look for."`, "The description; it replaces the field's doc comment."},
 	{"title", `title:"Query"`, "The name shown to people."},
