@@ -94,7 +94,7 @@ func (c *Call) sees(e *entry) bool {
 }
 
 func (c *Call) allowed(all []allowFunc, e *entry) bool {
-	return !slices.ContainsFunc(all, func(allow allowFunc) bool { return allow == nil || !allow(c.ctx, e.key, e.tags) })
+	return !slices.ContainsFunc(all, func(allow allowFunc) bool { return allow == nil || !allow(c.limit, e.key, e.tags) })
 }
 
 // checkScopes refuses entries with scopes if nobody authenticates callers.
@@ -134,12 +134,11 @@ func (s *Server) trust(ctx context.Context, peer transport.Peer) context.Context
 const CodeForbidden = -31001
 
 // demandScopes refuses a call for which the caller lacks scopes, where [StepUp] shows it.
-func (call *Call) demandScopes() *jsonrpc.Error {
+func (call *Call) demandScopes() error {
 	if call.entry == nil || !call.server.config.stepUp || call.principal.Has(call.entry.scopes...) {
 		return nil
 	}
-	call.needs = call.entry.scopes
-	return insufficientScope(call.needs)
+	return &oauth.InsufficientScopeError{Scopes: call.entry.scopes}
 }
 
 func insufficientScope(scopes []string) *jsonrpc.Error {

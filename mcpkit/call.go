@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/timelimit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -27,39 +27,126 @@ import (
 type Call struct {
 	server  *Server
 	catalog *catalog
-	row     *methodRow
-	refusal *jsonrpc.Error // what prepare found wrong with the request
+	envelope
+	row     *methodRow // nil until the request is accepted
+	refusal error      // what find found wrong with the request
+	target
+	run      *Run             // outside of a request; nil for most calls
+	limit    *timelimit.Limit // the context of the call
+	progress progress
+	dialog
+	values  atomic.Pointer[kept]
+	tracers atomic.Pointer[[]tracer] // of Trace; nil for none
+	counted atomic.Bool              // the rate tag has counted the call
+	repairs atomic.Int32             // see Repairs
+}
 
-	name   string          // tool or prompt name, or resource URI
-	entry  *entry          // what name names, or nil
-	target any             // *tool, *prompt or *resource
-	vars   variables       // of the resource template that matched, or the arguments of prompts/get; nil for none
-	ctx    context.Context // the limit
-	values atomic.Pointer[kept]
+// newCall returns the call of a request that a client sent to s.
+func newCall(ctx context.Context, s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
+	c := &Call{
+		server: s, catalog: s.catalog.Load(),
+		envelope: envelope{req: req, peer: peer, principal: oauth.FromContext(ctx)},
+		progress: progress{last: -1}, dialog: dialog{begun: time.Now()},
+	}
+	c.limit = timelimit.New(ctx, limitedCall{c})
+	return c
+}
 
+// CallFrom returns the call that ctx belongs to, or nil.
+func CallFrom(ctx context.Context) *Call {
+	if c, ok := timelimit.OwnerOf(ctx).(limitedCall); ok {
+		return c.Call
+	}
+	return nil
+}
+
+// An envelope is a request with who sent it.
+type envelope struct {
 	req       *jsonrpc.Request
 	peer      transport.Peer
 	version   protocol.Version
 	session   *session // legacy only; may be nil
 	principal *oauth.Principal
-	needs     []string // scopes that the call needs, if the caller lacks one
-	limit     timeLimit
-	begun     time.Time                // when the first round began
-	response  jsonrpc.Response         // here to save an allocation
-	run       *Run                     // outside of a request; nil for most calls
-	tracers   atomic.Pointer[[]tracer] // of Trace; nil for none
-	consulted atomic.Bool              // the client was asked a question
-	counted   atomic.Bool              // the rate tag has counted the call
-	repairs   atomic.Int32             // see Repairs
-	malformed bool                     // a part of its envelope is missing
+}
 
-	finished bool // guarded by mu
-	reports  bool // guarded by mu: the method reports progress
-	detached bool // guarded by mu: runs continue the call
-	mu       sync.Mutex
-	ref      string            // guarded by mu
-	progress float64           // guarded by mu
-	asked    *rounds.Questions // guarded by mu: the questions; see input.go
+// Version returns the protocol version of the request.
+func (c *envelope) Version() protocol.Version { return c.version }
+
+// RequestID returns the request's JSON-RPC id as JSON text.
+func (c *envelope) RequestID() string { return c.req.ID.String() }
+
+// Params returns the params object as it was sent, or nil. It must not be changed.
+func (c *envelope) Params() json.RawMessage { return c.req.Params }
+
+// Principal returns who the caller authenticated as, or nil.
+func (c *envelope) Principal() *oauth.Principal { return c.principal }
+
+// SessionID returns a name of the legacy session for logs, a digest of its secret ID; "" if there is
+// no session or the connection is the session.
+func (c *envelope) SessionID() string {
+	if s := c.peer.Session(); s != nil {
+		return s.Digest()
+	}
+	return ""
+}
+
+// Header returns a header field of the HTTP request by its canonical name; "" on other transports.
+func (c *envelope) Header(name string) string { return c.peer.Header().Get(name) }
+
+// meta returns the _meta of the request; nil if there is none.
+func (c *envelope) meta() json.RawMessage { return c.req.Param("_meta") }
+
+// Meta returns a member of the request's _meta as JSON, or nil.
+func (c *envelope) Meta(key string) json.RawMessage { return jsonx.Member(c.meta(), key) }
+
+// ClientInfo returns what the client calls itself, or nil. It proves nothing.
+func (c *envelope) ClientInfo() *protocol.Implementation {
+	if !c.version.Modern() {
+		if c.session != nil {
+			return &c.session.info
+		}
+		return nil
+	}
+	raw := c.Meta(protocol.MetaClientInfo)
+	if raw == nil {
+		return nil
+	}
+	var info protocol.Implementation
+	if jsonx.Unmarshal(raw, &info) != nil {
+		return nil
+	}
+	return &info
+}
+
+// ClientCapabilities returns what the client can be asked, as it declared on this request
+// (2026-07-28) or at the start of its session. Capabilities that the session's version does not
+// have are left out.
+func (c *envelope) ClientCapabilities() protocol.ClientCapabilities {
+	if !c.version.Modern() {
+		if c.session == nil {
+			return protocol.ClientCapabilities{}
+		}
+		caps := c.session.capabilities
+		switch {
+		case caps.Elicitation == nil:
+		case c.version < protocol.V20250618:
+			caps.Elicitation = nil
+		case c.version < protocol.V20251125:
+			caps.Elicitation = &protocol.ElicitationCapability{} // only forms
+		}
+		return caps
+	}
+	var caps protocol.ClientCapabilities
+	_ = jsonx.Unmarshal(c.Meta(protocol.MetaClientCapabilities), &caps) // checked to be an object; a wrong member counts as not declared
+	return caps
+}
+
+// A target is what a request is about.
+type target struct {
+	name  string    // tool or prompt name, or resource URI
+	entry *entry    // what name names, or nil
+	item  item      // the *tool, *prompt or *resource of the entry
+	vars  variables // of the resource template that matched, or the arguments of prompts/get; nil for none
 }
 
 // variables are named texts of a request.
@@ -67,14 +154,73 @@ type variables interface {
 	Get(name string) (value string, ok bool)
 }
 
-// newCall returns the call of a request that a client sent to s.
-func newCall(ctx context.Context, s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
-	c := &Call{server: s, ctx: ctx, catalog: s.catalog.Load(), req: req, peer: peer, progress: -1, begun: time.Now()}
-	c.limit.call = c
-	return c
+// Name returns the name of the tool or prompt, or the URI of the resource, that the request is
+// about; "" for other methods. It is that of the client, also in the middleware and the methods of
+// mounted servers: see [Call.OwnName].
+func (t *target) Name() string { return t.name }
+
+// OwnName is like Target, but returns the name in the server that registered the tool or prompt,
+// without the prefixes of mounts: "refund" for "billing_refund". Middleware of a server that may be
+// mounted looks at it.
+func (t *target) OwnName() string {
+	if t.entry == nil {
+		return ""
+	}
+	e := t.entry
+	for e.from != nil {
+		e = e.inner.base()
+	}
+	return e.key
 }
 
-type callKey struct{}
+// Target returns the registered name, URI or URI template of what the request is about. Unlike Name
+// it has few values. It is "" for other methods, and if the caller may not know of the target.
+func (t *target) Target() string {
+	if t.entry == nil {
+		return ""
+	}
+	return t.entry.key
+}
+
+// Var returns the value of a variable of the URI template, or of an argument of the prompt; "" if
+// it is absent.
+func (t *target) Var(name string) string {
+	v, _ := t.text(name)
+	return v
+}
+
+// text returns a textual argument: a URI variable or an argument of a prompt.
+func (t *target) text(name string) (string, bool) {
+	if t.vars == nil {
+		return "", false
+	}
+	return t.vars.Get(name)
+}
+
+// Scopes returns the scopes that the tool, prompt or resource needs.
+func (t *target) Scopes() []string {
+	if t.entry == nil {
+		return nil
+	}
+	return t.entry.scopes
+}
+
+// Tags returns the labels of the tags tag of the tool, prompt or resource.
+func (t *target) Tags() []string {
+	if t.entry == nil {
+		return nil
+	}
+	return t.entry.tags
+}
+
+// Tool returns the definition of the tool that is called; nil for other methods. It must not be
+// changed.
+func (t *target) Tool() *protocol.Tool {
+	if it, ok := t.item.(*tool); ok {
+		return &it.def
+	}
+	return nil
+}
 
 // owner returns the digest of the name of the server whose tool, prompt or resource is called.
 // Answers to its questions are not answers to those of another server.
@@ -94,51 +240,12 @@ func (c *Call) overdue() *overdueCount {
 	return c.row.overdue
 }
 
-// CallFrom returns the call that ctx belongs to, or nil.
-func CallFrom(ctx context.Context) *Call {
-	call, _ := ctx.Value(callKey{}).(*Call)
-	return call
-}
-
 // Method returns the protocol's method: "tools/call".
 func (c *Call) Method() string { return c.row.method }
 
-// Name returns the name of the tool or prompt, or the URI of the resource, that the request is
-// about; "" for other methods. It is that of the client, also in the middleware and the methods of
-// mounted servers: see [Call.OwnName].
-func (c *Call) Name() string { return c.name }
-
-// OwnName is like Target, but returns the name in the server that registered the tool or prompt,
-// without the prefixes of mounts: "refund" for "billing_refund". Middleware of a server that may be
-// mounted looks at it.
-func (c *Call) OwnName() string {
-	if c.entry == nil {
-		return ""
-	}
-	e := c.entry
-	for e.from != nil {
-		e = e.inner.base()
-	}
-	return e.key
-}
-
-// Target returns the registered name, URI or URI template of what the request is about. Unlike Name
-// it has few values. It is "" for other methods, and if the caller may not know of the target.
-func (c *Call) Target() string {
-	if c.entry == nil {
-		return ""
-	}
-	return c.entry.key
-}
-
-// Version returns the protocol version of the request.
-func (c *Call) Version() protocol.Version { return c.version }
-
-// RequestID returns the request's JSON-RPC id as JSON text.
-func (c *Call) RequestID() string { return c.req.ID.String() }
-
-// Params returns the params object as it was sent, or nil. It must not be changed.
-func (c *Call) Params() json.RawMessage { return c.req.Params }
+// Address returns the network address of the client; "" on stdio and in memory. Of an IPv6 address it
+// has the first 64 bits. Behind proxies that the transport does not trust, it is theirs.
+func (c *Call) Address() string { return transport.Address(c.limit) }
 
 // Arguments returns the arguments of a tool call or of prompts/get: as they were sent, or as
 // [Call.SetArguments] set them. It is nil if they are absent or null. It must not be changed.
@@ -209,182 +316,26 @@ func (c *Call) Bind(v any) error {
 	return nil
 }
 
-// Var returns the value of a variable of the URI template, or of an argument of the prompt; "" if
-// it is absent.
-func (c *Call) Var(name string) string {
-	v, _ := c.text(name)
-	return v
-}
-
-// text returns a textual argument: a URI variable or an argument of a prompt.
-func (c *Call) text(name string) (string, bool) {
-	if c.vars == nil {
-		return "", false
-	}
-	return c.vars.Get(name)
-}
-
-// Principal returns who the caller authenticated as, or nil.
-func (c *Call) Principal() *oauth.Principal { return c.principal }
-
-// Scopes returns the scopes that the tool, prompt or resource needs.
-func (c *Call) Scopes() []string {
-	if c.entry == nil {
-		return nil
-	}
-	return c.entry.scopes
-}
-
-// Tags returns the labels of the tags tag of the tool, prompt or resource.
-func (c *Call) Tags() []string {
-	if c.entry == nil {
-		return nil
-	}
-	return c.entry.tags
-}
-
-// Tool returns the definition of the tool that is called; nil for other methods. It must not be
-// changed.
-func (c *Call) Tool() *protocol.Tool {
-	if t, ok := c.target.(*tool); ok {
-		return &t.def
-	}
-	return nil
-}
-
-// SessionID returns a name of the legacy session for logs, a digest of its secret ID; "" if there is
-// no session or the connection is the session.
-func (c *Call) SessionID() string {
-	if s := c.peer.Session(); s != nil {
-		return s.Digest()
-	}
-	return ""
-}
-
-// Address returns the network address of the client; "" on stdio and in memory. Of an IPv6 address it
-// has the first 64 bits. Behind proxies that the transport does not trust, it is theirs.
-func (c *Call) Address() string { return transport.Address(c.ctx) }
-
-// Header returns a header field of the HTTP request by its canonical name; "" on other transports.
-func (c *Call) Header(name string) string { return c.peer.Header().Get(name) }
-
-// meta returns the _meta of the request; nil if there is none.
-func (c *Call) meta() json.RawMessage { return c.req.Param("_meta") }
-
-// Meta returns a member of the request's _meta as JSON, or nil.
-func (c *Call) Meta(key string) json.RawMessage { return jsonx.Member(c.meta(), key) }
-
-// ClientInfo returns what the client calls itself, or nil. It proves nothing.
-func (c *Call) ClientInfo() *protocol.Implementation {
-	if !c.version.Modern() {
-		if c.session != nil {
-			return &c.session.info
-		}
-		return nil
-	}
-	raw := c.Meta(protocol.MetaClientInfo)
-	if raw == nil {
-		return nil
-	}
-	var info protocol.Implementation
-	if jsonx.Unmarshal(raw, &info) != nil {
-		return nil
-	}
-	return &info
-}
-
-// ClientCapabilities returns what the client can be asked, as it declared on this request
-// (2026-07-28) or at the start of its session. Capabilities that the session's version does not
-// have are left out.
-func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
-	if !c.version.Modern() {
-		if c.session == nil {
-			return protocol.ClientCapabilities{}
-		}
-		caps := c.session.capabilities
-		switch {
-		case caps.Elicitation == nil:
-		case c.version < protocol.V20250618:
-			caps.Elicitation = nil
-		case c.version < protocol.V20251125:
-			caps.Elicitation = &protocol.ElicitationCapability{} // only forms
-		}
-		return caps
-	}
-	var caps protocol.ClientCapabilities
-	_ = jsonx.Unmarshal(c.Meta(protocol.MetaClientCapabilities), &caps) // checked to be an object; a wrong member counts as not declared
-	return caps
-}
-
-// Asked reports whether the method has asked the client a question, for instance with [Elicit]:
-// then its result is for this call only.
-func (c *Call) Asked() bool { return c.consulted.Load() }
-
-// Round returns how many times the client has sent the call again with answers. It is always 0 on
-// legacy versions, where the method waits for answers.
-func (c *Call) Round() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.asked == nil {
-		return 0
-	}
-	return c.asked.State.Round
-}
-
 // SetTimeout limits the rest of the call to d, unless its limit is earlier. When the time is up,
 // the context of the call ends with a [*TimeoutError] as its cause, and the caller gets that error
 // even if the method does not return. The time stops while a question to the client is open.
 // SetTimeout does nothing if d is 0 or negative.
-func (c *Call) SetTimeout(d time.Duration) { c.limit.set(d) }
+func (c *Call) SetTimeout(d time.Duration) { c.limit.Set(d) }
 
 // Overdue reports whether a method of the call still runs although the caller has got a timeout
 // error: see [Server.Overdue].
-func (c *Call) Overdue() bool {
-	c.limit.mu.Lock()
-	defer c.limit.mu.Unlock()
-	return c.limit.overdue > 0
-}
+func (c *Call) Overdue() bool { return c.limit.Overdue() }
 
 // OnReturn calls f when no method of the call runs. That is immediately, unless a method is overdue
 // (see [Server.Overdue]); waits reports that.
-func (c *Call) OnReturn(f func()) (waits bool) {
-	l := &c.limit
-	l.mu.Lock()
-	if waits = l.overdue > 0 || l.running > 0; waits {
-		l.onReturn = append(l.onReturn, f)
-	}
-	l.mu.Unlock()
-	if !waits {
-		f()
-	}
-	return waits
-}
+func (c *Call) OnReturn(f func()) (waits bool) { return c.limit.OnReturn(f) }
 
 // OnEnd calls f when the call is over: after its method has returned, and after the last byte of
 // its result was encoded. The last f runs first.
-func (c *Call) OnEnd(f func()) { c.limit.onEnd(f) }
+func (c *Call) OnEnd(f func()) { c.limit.OnEnd(f) }
 
 // Repairs returns how many values of the arguments were repaired so far (see [Repair]).
 func (c *Call) Repairs() int { return int(c.repairs.Load()) }
-
-// Ref returns a short random name of this call for logs. A caller sees it in internal errors. It is
-// the same in all rounds of a call that asks questions.
-func (c *Call) Ref() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.refLocked()
-}
-
-// refLocked is like Ref. The caller holds mu.
-func (c *Call) refLocked() string {
-	if c.ref == "" {
-		c.ref = newRef()
-	}
-	return c.ref
-}
-
-// Begun returns when the first round of the call began.
-func (c *Call) Begun() time.Time { return c.begun }
 
 // A kept value is a value of Set, in a list of all earlier ones.
 type kept struct {
@@ -413,37 +364,69 @@ func (c *Call) Get(key any) any {
 	return nil
 }
 
+// progress is what a call has reported.
+type progress struct {
+	mu   sync.Mutex
+	last float64 // guarded by mu: the last report; -1 before
+	own  bool    // guarded by mu: the method itself reports
+	over bool    // guarded by mu: no report may follow the result
+}
+
+// grows notes a report. It returns false if it must not be sent.
+func (p *progress) grows(done float64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over || p.last >= 0 && done <= p.last {
+		return false
+	}
+	p.last = done
+	return true
+}
+
+// isOver reports whether the call has its result, so that nothing more may be sent or asked.
+func (p *progress) isOver() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.over
+}
+
+func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+}
+
 // Progress notifies the client of the progress of the call if the client asked for it: done of
 // total (0 if it is unknown), and a message, which may be empty. done must grow; a report with a
 // done that does not grow is dropped, as the protocol demands (basic/utilities/progress).
 func (c *Call) Progress(done, total float64, message string) {
-	c.mu.Lock()
-	c.reports = true
-	c.mu.Unlock()
+	c.progress.mu.Lock()
+	c.progress.own = true
+	c.progress.mu.Unlock()
 	c.report(done, total, message)
 }
 
 // countProgress reports that n items are done, unless the method itself reports progress.
 func (c *Call) countProgress(n int) {
-	c.mu.Lock()
-	leave := c.reports
-	c.mu.Unlock()
-	if !leave {
+	c.progress.mu.Lock()
+	own := c.progress.own
+	c.progress.mu.Unlock()
+	if !own {
 		c.report(float64(n), 0, "")
 	}
 }
 
 // report is Progress without the note that the method reports.
 func (c *Call) report(done, total float64, message string) {
-	c.event(c.ctx, Event{Kind: EventProgress, Done: done, Total: total, Text: message})
+	c.event(c.limit, Event{Kind: EventProgress, Done: done, Total: total, Text: message})
 	if c.run != nil {
-		if c.run.Progress != nil && !c.isFinished() {
+		if c.run.Progress != nil && !c.progress.isOver() {
 			c.run.Progress(done, total, message)
 		}
 		return
 	}
 	token := c.Meta(protocol.MetaProgressToken)
-	if token == nil {
+	if token == nil || !c.progress.grows(done) {
 		return
 	}
 	p := protocol.ProgressParams{ProgressToken: token, Progress: done, Message: message}
@@ -453,15 +436,7 @@ func (c *Call) report(done, total float64, message string) {
 	if c.version < protocol.V20250326 {
 		p.Message = ""
 	}
-	c.mu.Lock()
-	stale := c.finished || c.progress >= 0 && done <= c.progress
-	if !stale {
-		c.progress = done
-	}
-	c.mu.Unlock()
-	if !stale {
-		c.notify(protocol.NotificationProgress, &p)
-	}
+	c.notify(protocol.NotificationProgress, &p)
 }
 
 // Logger returns a logger that writes to the client, at the level that it asked for, and to the
@@ -484,7 +459,7 @@ func (c *Call) CloseStream(retry time.Duration) error {
 func (c *Call) notify(method string, params any) {
 	n, err := jsonrpc.NewNotification(method, params)
 	if err != nil {
-		c.server.config.logger.DebugContext(c.ctx, "mcpkit: a notification was not sent", "method", method, "error", err)
+		c.server.config.logger.DebugContext(c.limit, "mcpkit: a notification was not sent", "method", method, "error", err)
 		return
 	}
 	c.sendNotification(n)
@@ -492,23 +467,10 @@ func (c *Call) notify(method string, params any) {
 
 // sendNotification sends a notification on the stream of the call, unless that has finished.
 func (c *Call) sendNotification(n *jsonrpc.Request) {
-	if c.isFinished() {
+	if c.progress.isOver() {
 		return
 	}
-	if err := c.peer.Notify(c.limit.parent, n); err != nil {
-		c.server.config.logger.DebugContext(c.ctx, "mcpkit: a notification was not sent", "method", n.Method, "error", err)
+	if err := c.peer.Notify(c.limit.Request(), n); err != nil {
+		c.server.config.logger.DebugContext(c.limit, "mcpkit: a notification was not sent", "method", n.Method, "error", err)
 	}
-}
-
-func (c *Call) isFinished() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.finished
-}
-
-// finish drops later progress reports, since none may follow the result.
-func (c *Call) finish() {
-	c.mu.Lock()
-	c.finished = true
-	c.mu.Unlock()
 }

@@ -87,16 +87,15 @@ func detailsOf(err error) json.RawMessage {
 
 // fail turns the error of a call into a response: in tools a result with isError, so that the model
 // can try again, and otherwise a protocol error.
-func (s *Server) fail(ctx context.Context, call *Call, err error) (Result, *jsonrpc.Error) {
+func (call *Call) fail(err error) (Result, *jsonrpc.Error) {
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return nil, s.protocolError(ctx, call, rpc)
+		return nil, call.protocolError(rpc)
 	}
-	call.needs = neededScopes(err)
 	coded, isCoded := errors.AsType[CodedError](err)
-	if call.needs != nil && !isCoded {
-		return nil, insufficientScope(call.needs)
+	if needed := neededScopes(err); needed != nil && !isCoded {
+		return nil, insufficientScope(needed)
 	}
-	text, code := s.tell(ctx, call, err)
+	text, code := call.tell(err)
 	details := detailsOf(err)
 	if isCoded {
 		return nil, &jsonrpc.Error{Code: coded.ErrorCode(), Message: text, Data: details}
@@ -120,14 +119,14 @@ func (s *Server) fail(ctx context.Context, call *Call, err error) (Result, *json
 
 // protocolError makes a protocol error of user code safe to send: nil is an internal error, and
 // data that is not valid JSON is left out.
-func (s *Server) protocolError(ctx context.Context, call *Call, err *jsonrpc.Error) *jsonrpc.Error {
+func (call *Call) protocolError(err *jsonrpc.Error) *jsonrpc.Error {
 	switch {
 	case err == nil:
-		s.config.logger.ErrorContext(ctx, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil instead",
+		call.server.config.logger.ErrorContext(call.limit, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil instead",
 			"ref", call.Ref(), "method", call.row.method, "name", call.name)
 		return call.internalError()
 	case len(err.Data) > 0 && !jsonx.Valid(err.Data):
-		s.config.logger.ErrorContext(ctx, "mcpkit: the data of an error is not valid JSON and is left out",
+		call.server.config.logger.ErrorContext(call.limit, "mcpkit: the data of an error is not valid JSON and is left out",
 			"ref", call.Ref(), "method", call.row.method, "name", call.name)
 		return &jsonrpc.Error{Code: err.Code, Message: err.Message}
 	}
@@ -136,7 +135,7 @@ func (s *Server) protocolError(ctx context.Context, call *Call, err *jsonrpc.Err
 
 // tell returns the text of err for the caller and a suitable code. An error that the caller may not
 // see is logged under a reference, which the caller gets.
-func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, code int) {
+func (call *Call) tell(err error) (text string, code int) {
 	if arg, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
 		return arg.Error(), jsonrpc.CodeInvalidParams
 	}
@@ -147,10 +146,10 @@ func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, 
 		return "not found", jsonrpc.CodeInvalidParams
 	}
 	p, panicked := errors.AsType[*PanicError](err)
-	switch exposed := s.config.exposeErrors; {
+	switch exposed := call.server.config.exposeErrors; {
 	case exposed && !panicked: // the stack of a panic is for the log
 		return err.Error(), jsonrpc.CodeInternalError
-	case !exposed && errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case !exposed && errors.Is(err, context.Canceled) && call.limit.Err() != nil:
 		return "the call was cancelled", jsonrpc.CodeInternalError // the caller cancelled it, so nothing is logged
 	}
 	ref := call.Ref()
@@ -158,24 +157,24 @@ func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, 
 	if panicked {
 		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
-	if s.config.exposeErrors {
-		s.config.logger.ErrorContext(ctx, "mcpkit: a call panicked", attrs...)
+	if call.server.config.exposeErrors {
+		call.server.config.logger.ErrorContext(call.limit, "mcpkit: a call panicked", attrs...)
 		return err.Error(), jsonrpc.CodeInternalError
 	}
-	s.config.logger.ErrorContext(ctx, "mcpkit: a call failed with an error that the caller does not see", attrs...)
+	call.server.config.logger.ErrorContext(call.limit, "mcpkit: a call failed with an error that the caller does not see", attrs...)
 	return "internal error (ref " + ref + ")", jsonrpc.CodeInternalError
 }
 
 // panicked logs the panic of a method of a result or an error, and returns the error for the caller.
-func (s *Server) panicked(call *Call, v any) *jsonrpc.Error {
-	s.config.logger.ErrorContext(call.ctx, "mcpkit: a result or an error panicked",
+func (call *Call) panicked(v any) *jsonrpc.Error {
+	call.server.config.logger.ErrorContext(call.limit, "mcpkit: a result or an error panicked",
 		"ref", call.Ref(), "method", call.req.Method, "name", call.name, "panic", v, "stack", string(debug.Stack()))
 	return call.internalError()
 }
 
 // internalError returns an error whose cause is in the log.
-func (c *Call) internalError() *jsonrpc.Error {
-	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", c.Ref())
+func (call *Call) internalError() *jsonrpc.Error {
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref())
 }
 
 func isNotFound(err error) bool {

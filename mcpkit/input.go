@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -58,6 +60,51 @@ type askOptions struct{ key string }
 // question with the same text. If several questions are asked at once, their numbers stand before
 // their keys: "1-size".
 func Key(key string) AskOption { return func(o *askOptions) { o.key = key } }
+
+// A dialog is what a call keeps of its questions, and from round to round.
+type dialog struct {
+	begun     time.Time   // when the first round began
+	consulted atomic.Bool // the client was asked a question
+
+	mu       sync.Mutex
+	ref      string            // guarded by mu
+	asked    *rounds.Questions // guarded by mu; see input.go
+	detached bool              // guarded by mu: runs continue the call
+}
+
+// Asked reports whether the method has asked the client a question, for instance with [Elicit]:
+// then its result is for this call only.
+func (d *dialog) Asked() bool { return d.consulted.Load() }
+
+// Round returns how many times the client has sent the call again with answers. It is always 0 on
+// legacy versions, where the method waits for answers.
+func (d *dialog) Round() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.asked == nil {
+		return 0
+	}
+	return d.asked.State.Round
+}
+
+// Ref returns a short random name of this call for logs. A caller sees it in internal errors. It is
+// the same in all rounds of a call that asks questions.
+func (d *dialog) Ref() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.refLocked()
+}
+
+// refLocked is like Ref. The caller holds mu.
+func (d *dialog) refLocked() string {
+	if d.ref == "" {
+		d.ref = newRef()
+	}
+	return d.ref
+}
+
+// Begun returns when the first round of the call began.
+func (d *dialog) Begun() time.Time { return d.begun }
 
 // takeState reads requestState and inputResponses of a retry (basic/patterns, multi round-trip
 // requests). They come from the client, so the state must fit this call.
@@ -113,10 +160,7 @@ func (c *Call) principalDigest() []byte { return rounds.Digest([]byte(c.principa
 // ask sends a question and returns the result as JSON. On legacy versions it waits; on modern ones
 // it returns the answer that the client sent, or ErrAsked.
 func (c *Call) ask(ctx context.Context, method string, params json.RawMessage, opts []AskOption) (json.RawMessage, error) {
-	c.mu.Lock()
-	over := c.finished
-	c.mu.Unlock()
-	if over {
+	if c.progress.isOver() {
 		return nil, errOver
 	}
 	c.consulted.Store(true)
@@ -151,9 +195,6 @@ func (c *Call) askModern(method string, params json.RawMessage, opts []AskOption
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.finished {
-		return nil, errOver
-	}
 	value, err := c.questions().Ask(c.owner(), method, params, o.key)
 	if value == nil && err == nil {
 		err = ErrAsked
@@ -271,12 +312,12 @@ func (c *Call) send(ctx context.Context, method string, params json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
-	if c.isFinished() {
+	if c.progress.isOver() {
 		return nil, errors.New("mcpkit: the call is over; its client can no longer be asked")
 	}
 	// The time in which a person answers does not count.
-	c.limit.pause()
-	defer c.limit.resume()
+	c.limit.Pause()
+	defer c.limit.Resume()
 	var late error
 	if limit := c.server.config.questions; limit > 0 {
 		late = Errorf("the question was not answered within %s", limit)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // Levels of the protocol that slog has no names for.
@@ -59,6 +60,15 @@ func (c *Call) wants(l protocol.LoggingLevel) bool {
 	}
 	asked, ok := metaString(c.meta(), protocol.MetaLogLevel)
 	return ok && l.Severity() >= protocol.LoggingLevel(asked).Severity()
+}
+
+// checkLogLevel refuses a request of 2026-07-28 with an unknown level.
+func (c *Call) checkLogLevel() *jsonrpc.Error {
+	level := c.Meta(protocol.MetaLogLevel)
+	if !c.version.Modern() || level == nil || protocol.LoggingLevel(jsonx.String(level)).Valid() {
+		return nil
+	}
+	return invalidParams("params._meta has the unknown log level %s; known are %s", level, knownLevels)
 }
 
 // clientLog is a slog.Handler that sends records to the client of one call, and to the server's

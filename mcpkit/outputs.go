@@ -344,7 +344,7 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 	last := time.Now()
 	add := func(v reflect.Value) bool {
 		if failed == nil { // some iterators continue though add has returned false
-			failed = call.ctx.Err()
+			failed = call.limit.Err()
 		}
 		if failed != nil {
 			return false

@@ -287,21 +287,16 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err)
 		return out
 	}
-	call, err := s.newRun(ctx, run)
+	call, err := s.newRun(oauth.NewContext(ctx, run.Principal), run)
 	if err != nil {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error: %v", err)
 		return out
 	}
-	if err := s.awaitStart(ctx); err != nil {
-		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start")
-		return out
-	}
-	call.catalog = s.catalog.Load()
-	ctx = oauth.NewContext(ctx, run.Principal)
-	call.limit.begin(ctx)
-	call.ctx = &call.limit
-	defer call.limit.release()
-	out.take(s, call)
+	defer call.limit.Answered()
+	var resp *jsonrpc.Response
+	resp, out.Asked = call.resume(ctx)
+	out.Result, out.Err = resp.Result, resp.Error
+	out.IsError = string(jsonx.Member(out.Result, "isError")) == "true"
 	call.mu.Lock()
 	defer call.mu.Unlock()
 	out.Journal = *call.journal()
@@ -312,44 +307,27 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 	return out
 }
 
-// take runs the call and takes over how it ends.
-func (out *Outcome) take(s *Server, call *Call) {
-	var resp *jsonrpc.Response
-	defer func() {
-		if resp != nil { // of lastResort
-			out.Result, out.Err = nil, resp.Error
-		}
-	}()
-	defer s.lastResort(call, &resp)
-	row := call.catalog.methods[protocol.MethodToolsCall]
-	call.row = row
-	if !row.offered(call.catalog, call.version) {
-		out.Err = invalidParams("unknown tool %s", call.req.Param("name"))
-		return
+// resume runs the call of a run. The response is empty if the method asked questions.
+func (call *Call) resume(ctx context.Context) (resp *jsonrpc.Response, asked bool) {
+	defer call.lastResort(&resp)
+	s := call.server
+	if err := s.awaitStart(ctx); err != nil {
+		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start")), false
 	}
-	call.refusal = s.prepare(call)
-	result, err := s.run(call)
-	call.finish()
-	if err != nil {
-		if result, out.Err = s.fail(call.ctx, call, err); out.Err != nil {
-			return
-		}
+	call.catalog = s.catalog.Load()
+	call.row = call.catalog.methods[protocol.MethodToolsCall]
+	if !call.row.offered(call.catalog, call.version) {
+		return call.refuse(invalidParams("unknown tool %s", call.req.Param("name"))), false
 	}
-	switch result := result.(type) {
-	case *protocol.InputRequiredResult:
-		out.Asked = true
-		return
-	case *protocol.CallToolResult:
-		out.IsError = result != nil && result.IsError
-	case *streamed:
-		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is written while it is read, which a task cannot keep")
-		return
+	_ = call.find() // a run has no headers
+	result, err := call.answer()
+	if _, asked := result.(*protocol.InputRequiredResult); asked && err == nil {
+		return &jsonrpc.Response{}, true
 	}
-	out.Result, err = s.encode(result, call.run.Version)
-	if err != nil {
-		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", row.method, "name", call.name, "error", err)
-		out.Err = call.internalError()
+	if _, ok := result.(*streamed); ok && err == nil {
+		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is written while it is read, which a task cannot keep")), false
 	}
+	return call.respond(result, err), false
 }
 
 // newRun returns the call of a run. It looks like one of 2026-07-28.
@@ -370,7 +348,7 @@ func (s *Server) newRun(ctx context.Context, run *Run) (*Call, error) {
 		return nil, err
 	}
 	call := newCall(ctx, s, &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: text}, runPeer{})
-	call.version, call.principal, call.run = protocol.V20260728, run.Principal, run
+	call.version, call.run = protocol.V20260728, run
 	state := run.Journal.clone().state
 	call.asked = &rounds.Questions{State: state}
 	if state.Ref != "" {

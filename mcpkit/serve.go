@@ -7,8 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
@@ -32,49 +30,31 @@ func versionIndex(v protocol.Version) int { return slices.Index(versions[:], v) 
 // ServeRPC answers one request, or handles one notification and returns nil. Transports call it;
 // see [transport.Handler].
 func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (resp *jsonrpc.Response) {
-	call := newCall(ctx, s, req, peer)
-	defer s.lastResort(call, &resp)
+	call := newCall(s.trust(ctx, peer), s, req, peer)
+	defer call.lastResort(&resp)
+	defer func() {
+		if resp == nil || resp.Stream == nil { // a streamed result is not written yet
+			call.limit.Answered()
+		}
+	}()
 	if req.IsNotification() {
 		call.notified(ctx)
 		return nil
 	}
-	unready := s.awaitStart(ctx)
-	call.catalog = s.catalog.Load() // services may register more when they start
-	if err := s.identify(call); err != nil {
+	if err := call.accept(ctx); err != nil {
 		return call.refuse(err)
 	}
-	if unready != nil {
-		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start"))
+	if mismatch := call.find(); mismatch != nil {
+		return call.refuse(mismatch)
 	}
-	ctx = s.trust(ctx, peer)
-	call.principal = oauth.FromContext(ctx)
-	if call.session != nil {
-		call.session.principal.Store(call.principal)
-	}
-	call.limit.begin(ctx)
-	call.ctx = &call.limit
-	// A streamed result releases the limit when it was written.
-	defer func() {
-		if resp == nil || resp.Stream == nil {
-			call.limit.release()
-		}
-	}()
-	if err := s.prepare(call); err != nil {
-		if err.Code == protocol.CodeHeaderMismatch {
-			return call.refuse(err)
-		}
-		call.refusal = err // middleware sees refused calls, too
-	}
-	result, err := s.run(call)
-	call.finish()
-	return s.respond(call, result, err, &call.response)
+	return call.respond(call.answer())
 }
 
 // lastResort answers calls that panic outside the chain, in methods of errors and results of user
 // code.
-func (s *Server) lastResort(call *Call, resp **jsonrpc.Response) {
+func (call *Call) lastResort(resp **jsonrpc.Response) {
 	if v := recover(); v != nil {
-		told := s.panicked(call, v)
+		told := call.panicked(v)
 		*resp = nil
 		if !call.req.IsNotification() {
 			*resp = call.refuse(told)
@@ -82,34 +62,46 @@ func (s *Server) lastResort(call *Call, resp **jsonrpc.Response) {
 	}
 }
 
-// run runs the middleware chain and recovers its panics.
-func (s *Server) run(call *Call) (result Result, err error) {
-	defer recoverAs(&err)
-	result, err = (*s.chain.Load())(call.ctx, call)
-	if err != nil && errors.Is(err, ErrAsked) { // by middleware; runTarget has settled what methods ask
-		return call.settle(result, err)
+// notified handles a notification. Unknown ones are ignored, as the protocol wants.
+func (call *Call) notified(ctx context.Context) {
+	call.row = call.catalog.methods[call.req.Method]
+	if call.row == nil || !call.row.notification {
+		return
 	}
-	return result, err
+	if ts := call.peer.Session(); ts != nil {
+		call.session, _ = ts.State().(*session)
+	}
+	if _, err := call.row.handle(ctx, call); err != nil {
+		call.server.config.logger.DebugContext(ctx, "mcpkit: a notification was not handled", "method", call.req.Method, "error", err)
+	}
 }
 
-// identify determines the version and the method. It checks in this order: version family, _meta,
-// headers, version, method.
-func (s *Server) identify(call *Call) *jsonrpc.Error {
+// accept waits for the services to start, and determines the version, the session and the method. It
+// checks in this order: version family, _meta, headers, version, method.
+func (call *Call) accept(ctx context.Context) *jsonrpc.Error {
+	unready := call.server.awaitStart(ctx)
+	call.catalog = call.server.catalog.Load() // services may register more when they start
 	header := call.mirror()
 	declared := header.Get("Mcp-Protocol-Version")
 	row := call.catalog.methods[call.req.Method]
+	check := call.acceptLegacy
 	if protocol.IsModern(declared, call.req) || row != nil && row.from.Modern() {
-		if err := call.identifyModern(header, declared); err != nil {
-			return err
-		}
-	} else if err := call.identifyLegacy(declared); err != nil {
+		check = call.acceptModern
+	}
+	if err := check(header, declared); err != nil {
 		return err
 	}
 	if row == nil || !row.offered(call.catalog, call.version) {
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method %q is not offered%s", call.req.Method, call.nearMethod())
 	}
+	if unready != nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start")
+	}
 	call.row = row
-	return nil
+	if call.session != nil {
+		call.session.principal.Store(call.principal)
+	}
+	return call.checkLogLevel()
 }
 
 // mirror returns the header fields that mirror the body. Fields of a connection that is the
@@ -121,21 +113,18 @@ func (call *Call) mirror() transport.Header {
 	return call.peer.Header()
 }
 
-// identifyModern checks what version 2026-07-28 demands of each request (basic/index and Streamable
+// acceptModern checks what version 2026-07-28 demands of each request (basic/index and Streamable
 // HTTP).
-func (call *Call) identifyModern(header transport.Header, declared string) *jsonrpc.Error {
+func (call *Call) acceptModern(header transport.Header, declared string) *jsonrpc.Error {
 	call.version = protocol.V20260728 // the format of errors until the version is known
 	meta := call.meta()
-	version, level := jsonx.Member(meta, protocol.MetaProtocolVersion), jsonx.Member(meta, protocol.MetaLogLevel)
+	version := jsonx.Member(meta, protocol.MetaProtocolVersion)
 	capabilities := jsonx.Member(meta, protocol.MetaClientCapabilities)
 	if jsonx.Kind(version) != '"' {
-		return call.badEnvelope("params._meta needs the string %q", protocol.MetaProtocolVersion)
+		return invalidParams("params._meta needs the string %q", protocol.MetaProtocolVersion)
 	}
 	if jsonx.Kind(capabilities) != '{' {
-		return call.badEnvelope("params._meta needs the object %q; {} when there are none", protocol.MetaClientCapabilities)
-	}
-	if level != nil && !protocol.LoggingLevel(jsonx.String(level)).Valid() {
-		return invalidParams("params._meta has the unknown log level %s; known are %s", level, knownLevels)
+		return invalidParams("params._meta needs the object %q; {} when there are none", protocol.MetaClientCapabilities)
 	}
 	requested := string(protocol.V20260728)
 	if !jsonx.IsString(version, requested) {
@@ -156,19 +145,13 @@ func (call *Call) identifyModern(header transport.Header, declared string) *json
 	return mirror.Check(header, "Mcp-Method", call.req.Method)
 }
 
-// badEnvelope returns an invalid-params error with HTTP status 400: required _meta is missing.
-func (call *Call) badEnvelope(format string, args ...any) *jsonrpc.Error {
-	call.malformed = true
-	return invalidParams(format, args...)
-}
-
 func metaString(meta json.RawMessage, key string) (string, bool) {
 	raw := jsonx.Member(meta, key)
 	return jsonx.String(raw), jsonx.Kind(raw) == '"'
 }
 
-// identifyLegacy takes the version of the session, or of the header if there is no session.
-func (call *Call) identifyLegacy(declared string) *jsonrpc.Error {
+// acceptLegacy takes the version of the session, or of the header if there is no session.
+func (call *Call) acceptLegacy(_ transport.Header, declared string) *jsonrpc.Error {
 	ts := call.peer.Session()
 	if ts == nil {
 		call.version = protocol.Version(declared)
@@ -189,50 +172,62 @@ func (call *Call) identifyLegacy(declared string) *jsonrpc.Error {
 	return nil
 }
 
-// prepare finds the target of the request and checks the headers that mirror it.
-func (s *Server) prepare(call *Call) *jsonrpc.Error {
+// find finds the target of the request and checks the headers that mirror it, whose mismatch it
+// returns. Other faults become the refusal, since middleware sees refused calls, too.
+func (call *Call) find() (mismatch *jsonrpc.Error) {
 	if call.row.prepare == nil {
 		return nil
 	}
-	err := call.row.prepare(call)
-	if err == nil {
-		err = call.demandScopes()
+	if err := call.row.prepare(call); err != nil {
+		call.refusal = err
+	} else {
+		call.refusal = call.demandScopes()
 	}
 	if !call.version.Modern() {
-		return err
+		return nil
 	}
-	if err == nil && call.row.asks && call.run == nil {
-		err = call.takeState()
+	if call.refusal == nil && call.row.asks && call.run == nil {
+		if err := call.takeState(); err != nil {
+			call.refusal = err
+		}
 	}
 	header := call.mirror()
 	if header == nil {
-		return err
+		return nil
 	}
 	if call.name == "" || call.row.nameParam == "" { // no header mirrors what a completion is for
-		return call.checkNameless(header, err)
+		return call.checkNameless(header)
 	}
 	if mismatch := mirror.Check(header, "Mcp-Name", call.name); mismatch != nil {
 		return mismatch
 	}
-	if t, ok := call.target.(*tool); ok {
-		if mismatch := mirror.CheckParams(header, t.headers, call.Arguments()); mismatch != nil {
-			return mismatch
-		}
+	if t, ok := call.item.(*tool); ok {
+		return mirror.CheckParams(header, t.headers, call.Arguments())
 	}
-	return err
+	return nil
 }
 
-// checkNameless returns the error of a request whose body has no name: a mismatch if the header has
-// one.
-func (call *Call) checkNameless(header transport.Header, err *jsonrpc.Error) *jsonrpc.Error {
+// checkNameless returns the mismatch of a request whose body has no name, if the header has one.
+func (call *Call) checkNameless(header transport.Header) *jsonrpc.Error {
 	param := call.row.nameParam
 	if param == "" || len(header["Mcp-Name"]) == 0 || jsonx.Kind(call.req.Param(param)) == '"' {
-		return err
+		return nil
 	}
 	return protocol.HeaderMismatch("the header Mcp-Name says %q but params.%s of the body is not a string", header.Get("Mcp-Name"), param)
 }
 
-// runTarget runs the tool, prompt or resource that prepare found.
+// answer runs the middleware chain and the method, and recovers their panics.
+func (call *Call) answer() (result Result, err error) {
+	defer call.progress.end()
+	defer recoverAs(&err)
+	result, err = (*call.server.chain.Load())(call.limit, call)
+	if err != nil && errors.Is(err, ErrAsked) { // by middleware; runTarget has settled what methods ask
+		return call.settle(result, err)
+	}
+	return result, err
+}
+
+// runTarget runs the tool, prompt or resource that find found.
 func runTarget(ctx context.Context, call *Call) (Result, error) { return call.entry.answer(ctx, call) }
 
 // answer runs the method of the entry. That of a mounted server is run by its own entry.
@@ -251,51 +246,48 @@ func (e *entry) answer(ctx context.Context, call *Call) (Result, error) {
 }
 
 // respond returns the response for the result of the chain.
-func (s *Server) respond(call *Call, result Result, err error, resp *jsonrpc.Response) *jsonrpc.Response {
-	var later time.Duration
+func (call *Call) respond(result Result, err error) *jsonrpc.Response {
+	resp := &jsonrpc.Response{ID: call.req.ID}
 	if err != nil {
 		var rpc *jsonrpc.Error
-		later = retryAfter(err)
-		if result, rpc = s.fail(call.ctx, call, err); rpc != nil {
-			resp := call.refuse(rpc)
-			if call.needs != nil && oauth.DemandScopes(call.ctx, call.needs...) {
+		if result, rpc = call.fail(err); rpc != nil {
+			resp = call.refuse(rpc)
+			if needed := neededScopes(err); needed != nil && oauth.DemandScopes(call.limit, needed...) {
 				resp.HTTPStatus = 403
 			}
-			resp.RetryAfter = later
-			return resp
 		}
+		resp.RetryAfter = retryAfter(err)
+	}
+	if resp.Error != nil {
+		return resp
 	}
 	if large, ok := result.(*streamed); ok {
-		return &jsonrpc.Response{ID: call.req.ID, RetryAfter: later, Stream: call.stream(large)}
+		resp.Stream = call.stream(large)
+		return resp
 	}
-	encoded, err := s.encode(result, call.version)
-	if err != nil {
-		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
+	version := call.version
+	if call.run != nil {
+		version = call.run.Version
+	}
+	if resp.Result, err = call.server.encode(result, version); err != nil {
+		call.server.config.logger.ErrorContext(call.limit, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
 		return call.refuse(call.internalError())
 	}
-	*resp = jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
 	return resp
 }
 
-// stream returns the function that writes the result and then releases the limit. If the response
-// is never written, the end of the request releases it.
+// stream returns the function that writes the result, with which the call ends. If the response is
+// never written, the call ends with the request.
 func (call *Call) stream(result *streamed) func(out io.Writer) error {
-	l := &call.limit
-	var taken atomic.Bool
-	stop := context.AfterFunc(l.parent, func() {
-		if taken.CompareAndSwap(false, true) {
-			l.release()
-		}
-	})
+	stop := context.AfterFunc(call.limit.Request(), call.limit.Answered)
 	return func(out io.Writer) error {
-		if !taken.CompareAndSwap(false, true) {
-			return call.server.brokeOff(call, context.Canceled)
+		if !stop() {
+			return call.brokeOff(context.Canceled)
 		}
-		stop()
-		defer l.release()
+		defer call.limit.Answered()
 		w := &outlet{Writer: out}
 		if err := result.writeTo(w); err != nil && w.err == nil {
-			return call.server.brokeOff(call, err)
+			return call.brokeOff(err)
 		}
 		return w.err
 	}
@@ -319,24 +311,9 @@ func (call *Call) refuse(err *jsonrpc.Error) *jsonrpc.Response {
 	case protocol.CodeHeaderMismatch, protocol.CodeMissingClientCapability, protocol.CodeUnsupportedProtocolVersion:
 		resp.HTTPStatus = 400
 	case jsonrpc.CodeInvalidParams:
-		if call.malformed {
+		if call.row == nil { // not accepted
 			resp.HTTPStatus = 400
 		}
 	}
 	return resp
-}
-
-// notified handles a notification. Unknown ones are ignored, as the protocol wants.
-func (call *Call) notified(ctx context.Context) {
-	row := call.catalog.methods[call.req.Method]
-	if row == nil || !row.notification {
-		return
-	}
-	call.row = row
-	if ts := call.peer.Session(); ts != nil {
-		call.session, _ = ts.State().(*session)
-	}
-	if _, err := row.handle(ctx, call); err != nil {
-		call.server.config.logger.DebugContext(ctx, "mcpkit: a notification was not handled", "method", row.method, "error", err)
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/timelimit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -40,10 +41,10 @@ const (
 // reader may use the context of the call until it is closed: when the call is over, and when its time
 // is up, since that may end a Read that blocks.
 func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (Result, error) {
-	s := &streamed{call, res.mime, bufio.NewReaderSize(timedReader{r, &call.limit}, firstBlock), cacheHint(res.ttl, res.private)}
+	s := &streamed{call, res.mime, bufio.NewReaderSize(timedReader{r, call.limit}, firstBlock), cacheHint(res.ttl, res.private)}
 	if closer, ok := r.(io.Closer); ok {
-		shut := sync.OnceFunc(func() { call.limit.clean(func() { _ = closer.Close() }) })
-		stop := context.AfterFunc(&call.limit, shut)
+		shut := sync.OnceFunc(func() { call.limit.Clean(func() { _ = closer.Close() }) })
+		stop := context.AfterFunc(call.limit, shut)
 		call.OnEnd(func() { stop(); shut() })
 	}
 	first, err := s.contents.Peek(firstBlock)
@@ -68,12 +69,12 @@ func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (R
 // the end of the contents.
 type timedReader struct {
 	r     io.Reader
-	limit *timeLimit
+	limit *timelimit.Limit
 }
 
 func (t timedReader) Read(b []byte) (n int, err error) {
 	n, err = t.r.Read(b)
-	if ended := t.limit.ended(); ended != nil {
+	if ended := t.limit.Ended(); ended != nil {
 		return 0, ended
 	}
 	return n, err
@@ -89,13 +90,13 @@ func validText(b []byte) string {
 
 // brokeOff returns the error for contents that could not be read to their end, and logs it, since a
 // caller over HTTP only sees that the connection breaks.
-func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
+func (call *Call) brokeOff(err error) (told *jsonrpc.Error) {
 	defer func() {
 		if v := recover(); v != nil { // in the methods of the error
-			told = s.panicked(call, v)
+			told = call.panicked(v)
 		}
 	}()
-	if errors.Is(err, context.Canceled) && call.ctx.Err() != nil {
+	if errors.Is(err, context.Canceled) && call.limit.Err() != nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the call was cancelled")
 	}
 	ref := call.Ref()
@@ -103,11 +104,11 @@ func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
-	s.config.logger.ErrorContext(call.ctx, "mcpkit: a result ended early because reading failed", attrs...)
+	call.server.config.logger.ErrorContext(call.limit, "mcpkit: a result ended early because reading failed", attrs...)
 	text := "internal error (ref " + ref + ")"
 	if user, ok := errors.AsType[UserMessenger](err); ok {
 		text = user.UserMessage() + " (ref " + ref + ")"
-	} else if s.config.exposeErrors {
+	} else if call.server.config.exposeErrors {
 		text = err.Error() + " (ref " + ref + ")"
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}

@@ -48,7 +48,7 @@ func findTool(call *Call) *jsonrpc.Error {
 	if !ok || !call.mayKnow(&t.entry) {
 		return invalidParams("unknown tool %q%s", call.name, call.catalog.tools.hint(call))
 	}
-	call.entry, call.target = &t.entry, t
+	call.entry, call.item = &t.entry, t
 	if raw := call.Arguments(); raw != nil && jsonx.Kind(raw) != '{' {
 		return invalidParams("the arguments of tool %q are not an object", call.name)
 	}
@@ -65,7 +65,7 @@ func (call *Call) mayKnow(e *entry) bool {
 	if call.principal != nil {
 		who, has = call.principal.Subject, strings.Join(call.principal.Scopes, " ")
 	}
-	call.server.config.logger.WarnContext(call.ctx, "mcpkit: a call was refused by scopes or Authorize; the caller got the response for an unknown name",
+	call.server.config.logger.WarnContext(call.limit, "mcpkit: a call was refused by scopes or Authorize; the caller got the response for an unknown name",
 		"ref", call.Ref(), "method", call.row.method, "name", call.name, "scopes", strings.Join(e.scopes, " "), "callerScopes", has, "principal", who)
 	return false
 }
@@ -79,7 +79,7 @@ func findPrompt(call *Call) *jsonrpc.Error {
 	if !ok || !call.mayKnow(&p.entry) {
 		return invalidParams("unknown prompt %q%s", call.name, call.catalog.prompts.hint(call))
 	}
-	call.entry, call.target = &p.entry, p
+	call.entry, call.item = &p.entry, p
 	raw := call.Arguments()
 	if raw != nil && jsonx.Kind(raw) != '{' {
 		return invalidParams("the arguments of prompt %q are not an object", call.name)
@@ -119,7 +119,7 @@ func findResource(call *Call) *jsonrpc.Error {
 
 // matched sets the target of a call that is about a resource.
 func (c *Call) matched(m resourceMatch) {
-	c.entry, c.target = &m.resource.entry, m.resource
+	c.entry, c.item = &m.resource.entry, m.resource
 	if len(m.vars) > 0 {
 		c.vars = m.vars
 	}
@@ -173,7 +173,7 @@ func findCompleted(call *Call) *jsonrpc.Error {
 		URI:  jsonx.String(jsonx.Member(ref, "uri")),
 	})
 	if err == nil {
-		call.entry, call.target = found.base(), found
+		call.entry, call.item = found.base(), found
 		call.name = call.entry.key
 		row := *call.row // servers share it
 		row.overdue = call.entry.overdue
