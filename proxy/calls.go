@@ -21,7 +21,6 @@ import (
 type running struct {
 	link      *link
 	version   protocol.Version // of the caller
-	caller    string           // the key of its principal, or ""
 	ctx       context.Context  // ends with the call
 	cancel    context.CancelFunc
 	questions chan *question
@@ -57,9 +56,6 @@ type runningKey struct{}
 // remote server. It returns nil if the link was replaced.
 func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running {
 	run := &running{link: l, to: ctx, version: call.Version(), questions: make(chan *question), done: make(chan struct{})}
-	if p := call.Principal(); p != nil {
-		run.caller = p.Key()
-	}
 	run.ctx, run.cancel = context.WithCancel(context.WithValue(l.ctx, runningKey{}, run))
 	var opts []client.CallOption
 	if call.Meta(protocol.MetaProgressToken) != nil {
@@ -217,7 +213,7 @@ func (r *remote) park(ctx context.Context, run *running) {
 	id, err := mcpkit.Once(ctx, parkedKey, func() (string, error) { return rand.Text(), nil })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil || !r.mayPark(run.caller) || r.closed {
+	if err != nil || len(r.parked) >= maxParked || r.closed {
 		run.cancel()
 		return
 	}
@@ -230,18 +226,6 @@ func (r *remote) park(ctx context.Context, run *running) {
 			run.cancel()
 		}
 	})
-}
-
-// mayPark reports whether one more call of the caller may be parked: a caller may have at most as many
-// as are left for everyone else. Callers without a principal count as one. mu is held.
-func (r *remote) mayPark(caller string) bool {
-	left, own := maxParked-len(r.parked), 0
-	for _, run := range r.parked {
-		if run.caller == caller {
-			own++
-		}
-	}
-	return own < left
 }
 
 // resume returns the call that the request of ctx continues, or nil. It may have ended: the remote server
