@@ -76,6 +76,12 @@ func (c *Client) Items(ctx context.Context, method, member string, params any, o
 				yield(nil, err)
 				return
 			}
+			if method == protocol.MethodToolsList {
+				var tools []protocol.Tool
+				if jsonx.Unmarshal(page, &tools) == nil {
+					c.tools.learn(c, tools)
+				}
+			}
 			for item := range jsonx.Elements(page) {
 				if !yield(item, nil) {
 					return

@@ -3,101 +3,98 @@ package proxy
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
-
-// A watch is a subscription to a resource at the remote server, on one connection after the other.
-type watch struct {
-	begun  time.Time     // when a client last subscribed; guarded by remote.mu
-	once   sync.Once     // of agree
-	agreed chan struct{} // closed when the server has responded
-	err    error         // its refusal; set before agreed is closed
-}
-
-// agree notes the first response of the server. It returns false if there was one before.
-func (w *watch) agree(err error) (first bool) {
-	w.once.Do(func() {
-		w.err, first = err, true
-		close(w.agreed)
-	})
-	return first
-}
 
 // subscribe watches a resource at the remote server, if it is not watched already. The error means
 // that the server does not serve the subscription.
 func (r *remote) subscribe(ctx context.Context, uri string) error {
-	r.mu.Lock()
-	w := r.watched[uri]
-	switch {
-	case w != nil:
-	case len(r.watched) >= maxWatched || r.closed:
-		r.mu.Unlock()
-		return mcpkit.Errorf("too many resources of the remote server %q are watched", r.title())
-	default:
-		w = &watch{agreed: make(chan struct{})}
-		r.watched[uri] = w
-		// Ends when no client is subscribed, or with Close.
-		r.tasks.Go(func() { r.watch(uri, w) })
-	}
-	w.begun = time.Now()
-	r.mu.Unlock()
 	select {
-	case <-w.agreed:
+	case begun := <-r.flight.DoChan("watch "+uri, func() (any, error) { return nil, r.watch(uri) }):
+		if rpc, ok := errors.AsType[*jsonrpc.Error](begun.Err); ok {
+			return rpc
+		}
+		if begun.Err != nil {
+			return r.unreachable(ctx, begun.Err)
+		}
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if rpc, ok := errors.AsType[*jsonrpc.Error](w.err); ok {
-		return &jsonrpc.Error{Code: rpc.Code, Message: rpc.Message, Data: rpc.Data}
+}
+
+// watch begins to watch a resource, or notes that one more client has subscribed to it.
+func (r *remote) watch(uri string) error {
+	r.mu.Lock()
+	_, watched := r.watched[uri]
+	full := !watched && len(r.watched) >= maxWatched
+	if !full {
+		r.watched[uri] = time.Now()
 	}
-	if w.err != nil {
-		return r.unreachable(ctx, w.err)
+	r.mu.Unlock()
+	switch {
+	case watched:
+		return nil
+	case full:
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "too many resources of %q are watched", r.title())
 	}
+	l, sub, err := r.open(uri)
+	if err != nil {
+		r.unwatch(uri)
+		return err
+	}
+	// Ends when no client is subscribed, or with Close.
+	r.spawn(func() { r.forward(uri, l, sub) })
 	return nil
 }
 
-// watch forwards updates of a resource until no client is subscribed.
-func (r *remote) watch(uri string, w *watch) {
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		err := r.forward(uri, w)
-		if w.agree(err) || err == nil {
-			break // it was refused at once, or nobody wants to know
-		}
-		r.config.logger.Debug("proxy: a resource is not watched at the moment", "server", r.title(), "uri", uri, "error", err)
-		if _, refused := errors.AsType[*jsonrpc.Error](err); refused || !pause(r.base, wait) || r.unheard(uri, w) {
-			break
-		}
-	}
+func (r *remote) unwatch(uri string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.watched[uri] == w {
-		delete(r.watched, uri)
-	}
+	delete(r.watched, uri)
 }
 
-// forward subscribes on the connection, and forwards the updates until the subscription ends. The
-// error is nil if no client is subscribed.
-func (r *remote) forward(uri string, w *watch) error {
+// open subscribes to a resource at the remote server.
+func (r *remote) open(uri string) (*link, *client.Subscription, error) {
 	l, err := r.connect(r.base)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	sub, err := l.client.Subscribe(l.ctx, uri)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer sub.Close()
 	if len(sub.Filter().ResourceSubscriptions) == 0 {
-		const message = "the remote server %q does not tell when this resource changes"
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, message, r.title())
+		_ = sub.Close()
+		const text = "the remote server %q does not tell when this resource changes"
+		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, text, r.title())
 	}
-	if !w.agree(nil) {
-		r.server.ResourceUpdated(uri) // an update may have been missed
-	}
-	for {
+	return l, sub, nil
+}
+
+// forward forwards the updates of a resource until no client is subscribed. If the subscription ends,
+// it makes another.
+func (r *remote) forward(uri string, l *link, sub *client.Subscription) {
+	for !r.unheard(uri) {
+		if sub == nil {
+			if !pause(r.base) {
+				return
+			}
+			var err error
+			l, sub, err = r.open(uri)
+			if _, refused := errors.AsType[*jsonrpc.Error](err); refused {
+				r.unwatch(uri)
+				return
+			}
+			if err != nil {
+				r.logger.Debug("proxy: a resource is not watched at the moment", "server", r.title(), "uri", uri, "error", err)
+				continue
+			}
+			r.server.ResourceUpdated(uri) // an update may have been missed
+		}
 		next, cancel := context.WithTimeout(l.ctx, unheardFor)
 		change, err := sub.Next(next)
 		cancel()
@@ -105,26 +102,23 @@ func (r *remote) forward(uri string, w *watch) error {
 		case err == nil:
 			r.server.ResourceUpdated(change.URI)
 		case l.ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
-			if l.client.Shared() && l.lost(err) {
-				r.giveUp(l, err)
-			}
-			return err
+			_ = sub.Close()
+			sub = nil
 		}
-		if r.unheard(uri, w) {
-			return nil
-		}
+	}
+	if sub != nil {
+		_ = sub.Close()
 	}
 }
 
-// unheard reports whether no client is subscribed to the resource, and then removes its watch.
-func (r *remote) unheard(uri string, w *watch) bool {
+// unheard reports whether no client is subscribed to the resource. Then the next one begins to watch
+// it again.
+func (r *remote) unheard(uri string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(w.begun) < unheardFor || r.server.Subscribed(uri) {
+	if time.Since(r.watched[uri]) < unheardFor || r.server.Subscribed(uri) {
 		return false
 	}
-	if r.watched[uri] == w {
-		delete(r.watched, uri)
-	}
+	delete(r.watched, uri)
 	return true
 }
