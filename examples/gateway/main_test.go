@@ -106,24 +106,3 @@ func TestGatewayWorksWithoutTheRemoteServer(t *testing.T) {
 	_, err = c.CallTool(t.Context(), "weather_tomorrow", nil)
 	require.ErrorContains(t, err, `unknown tool "weather_tomorrow"`)
 }
-
-func TestEnvironmentOverridesTheFile(t *testing.T) {
-	c := load(t, "MCPKIT_TRANSPORT_HTTP_ADDR=127.0.0.1:9090", "MCPKIT_MIDDLEWARE_RATE_LIMIT_BURST=1", "MCPKIT_MIDDLEWARE_RATE_LIMIT_PER_SECOND=0.001")
-	require.Equal(t, "127.0.0.1:9090", c.Transport.HTTP.Addr)
-	srv, err := newGateway(c, newWeather(t), "of-the-gateway")
-	require.NoError(t, err)
-	defer srv.Close()
-	cl, err := client.Dial(t.Context(), srv)
-	require.NoError(t, err)
-	defer cl.Close()
-	_, err = cl.CallTool(t.Context(), "hours", nil)
-	require.NoError(t, err)
-	_, err = cl.CallTool(t.Context(), "hours", nil)
-	require.ErrorContains(t, err, "too many")
-}
-
-func TestMistakesInTheFileAreReported(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "gateway.yaml")
-	require.NoError(t, os.WriteFile(path, []byte("server:\n  toolTimout: 20s\n"), 0o600))
-	require.EqualError(t, run(t.Context(), path, "", ""), `config: `+path+`:2:3: server.toolTimout: unknown key; did you mean "server.toolTimeout"?`)
-}

@@ -3,14 +3,11 @@ package main
 import (
 	"flag"
 	"log/slog"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcptest"
 )
@@ -43,26 +40,4 @@ func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
 		s.Call("delete", map[string]any{"id": "tea"}).OK()
 		s.Call("search", SearchInput{Query: "tea"}).OK().JSON(`[]`)
 	})
-}
-
-func TestDescriptionsAreInTheProgram(t *testing.T) {
-	testkit.MarkLong(t, "builds the program")
-	program := filepath.Join(t.TempDir(), "notes")
-	here, err := os.Getwd()
-	require.NoError(t, err)
-	// Hide the source from the program. The flag -trimpath would do so, too, but compiles the
-	// standard library again.
-	out, err := exec.Command("go", "build", "-gcflags=-trimpath="+here+"=>/elsewhere", "-ldflags=-s -w", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	binary, err := os.ReadFile(program)
-	require.NoError(t, err)
-	require.Contains(t, string(binary), "/elsewhere/notes.go")
-	require.NotContains(t, string(binary), here+"/notes.go")
-	c, err := client.Dial(t.Context(), client.Command(program))
-	require.NoError(t, err)
-	defer c.Close()
-	search, err := c.Tool(t.Context(), "search")
-	require.NoError(t, err)
-	require.Equal(t, "Finds the notes that contain every word of the query.", search.Description)
-	require.Contains(t, string(search.InputSchema), "How many hits to return.")
 }

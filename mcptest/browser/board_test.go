@@ -64,30 +64,3 @@ func TestAPersonDragsCards(t *testing.T) {
 }
 
 // docs:end drag
-
-func TestAPersonAddsAndRenamesCards(t *testing.T) {
-	app := browser.Show(t, board(t), "show_board", nil)
-	app.WaitFor(inColumn("done", "Choose a name"))
-	app.Click("#title")
-	app.Type("Celebrate" + browser.Enter)
-	app.WaitFor(inColumn("todo", "Write the page,Test it in a browser,Celebrate"))
-	app.Click("#add")
-	app.WaitFor(`document.getElementById("status").textContent === "a card needs a title"`)
-	app.Click("#card-3")
-	app.Type(browser.ArrowLeft)
-	app.WaitFor(inColumn("doing", "Choose a name"))
-	app.DoubleClick("#card-3")
-	app.WaitFor(`document.activeElement.matches(".card input")`)
-	app.Type("!" + browser.Enter)
-	app.WaitFor(inColumn("doing", "Choose a name!"))
-}
-
-func TestACardThatIsDroppedOutsideStays(t *testing.T) {
-	app := browser.Show(t, board(t), "show_board", nil)
-	app.WaitFor(inColumn("done", "Choose a name"))
-	app.Drag("#card-3", "#title")
-	app.Drag("#card-3", "#card-3")
-	app.Drag("#card-3", "#done h2")
-	app.WaitFor(inColumn("done", "Choose a name"))
-	require.Empty(t, app.Received("tools/call"))
-}

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	cdppage "github.com/chromedp/cdproto/page"
@@ -31,7 +30,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/ext/apps"
 	"github.com/mcpkit/mcpkit-go/ext/skills"
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
@@ -336,9 +334,6 @@ func (p *tab) waitFor(condition string) {
 		look();
 	})`, condition), chromedp.EvalAwaitPromise))
 	if err != nil {
-		if file := os.Getenv("SCREENSHOTS"); file != "" {
-			p.shoot("failed")
-		}
 		text, _ := act(p, chromedp.Evaluate[string](`document.body.innerText`))
 		require.NoError(p.t, err, "wait for %s; the console says %q; the page shows\n%s", condition, p.said(), text)
 	}
@@ -428,32 +423,9 @@ func (p *tab) shows(selector, text string) {
 	p.waitFor(fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.textContent.includes(%q))`, selector, text))
 }
 
-// shoot writes a screenshot into the folder of the environment variable SCREENSHOTS.
-func (p *tab) shoot(name string) {
-	p.t.Helper()
-	folder := os.Getenv("SCREENSHOTS")
-	if folder == "" {
-		return
-	}
-	png, err := act(p, chromedp.CaptureScreenshot())
-	require.NoError(p.t, err)
-	require.NoError(p.t, os.WriteFile(folder+"/"+name+".png", png, 0o644))
-}
-
-// dark switches the colours that the system prefers.
-func (p *tab) dark() {
-	p.t.Helper()
-	_, err := act(p, func(ctx context.Context, t *chromedp.Target) (cdp.Empty, error) {
-		return cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
-	})
-	require.NoError(p.t, err)
-}
-
 func TestPlaygroundCallsATool(t *testing.T) {
 	p := play(t, newBakery(t), 1440, 900)
-	p.shoot("welcome")
 	p.click("#items .row", "Order")
-	p.shoot("form")
 	p.click("button.main", "Call")
 	p.shows(".message", "is required")
 	p.fill("customer", "Ann")
@@ -465,7 +437,6 @@ func TestPlaygroundCallsATool(t *testing.T) {
 	p.fill("pin", "hush-1234")
 	p.click("button.main", "Call")
 	p.shows(".result", "3 euros")
-	p.shoot("called")
 }
 
 func TestPlaygroundShowsTheStepsOfACall(t *testing.T) {
@@ -474,7 +445,6 @@ func TestPlaygroundShowsTheStepsOfACall(t *testing.T) {
 	p.fill("name", "Ann"+browser.Enter)
 	p.shows(".question", "How should the cake for Ann be?")
 	p.shows("#call .waterfall", "middleware.Logging")
-	p.shoot("question")
 	p.choose("taste", "lemon")
 	p.click(".question button.main", "Answer")
 	p.shows(".question", "Bake 3 tiers of lemon?")
@@ -486,9 +456,6 @@ func TestPlaygroundShowsTheStepsOfACall(t *testing.T) {
 	p.shows("#call [data-kind=log]", "the cake is planned tiers=3")
 	p.shows("#call [data-kind=span]", "Bakery.Wedding")
 	p.shows("#call", "input_required")
-	p.shoot("timeline")
-	p.dark()
-	p.shoot("dark")
 }
 
 func TestPlaygroundWorksWithTheKeyboard(t *testing.T) {
@@ -672,7 +639,6 @@ func TestPlaygroundShowsPagesOfApps(t *testing.T) {
 	require.Equal(t, "the window at noon", text("calls"))
 	require.Equal(t, "null", inFrame(`self.origin`), "the page has an origin of its own")
 	p.shows("#calls .row", "photo")
-	p.shoot("app")
 }
 
 func TestPlaygroundCopiesCalls(t *testing.T) {
@@ -777,7 +743,6 @@ func TestPlaygroundFits360Pixels(t *testing.T) {
 		p.click("#tabs button", tab)
 		fits()
 	}
-	p.shoot("narrow-list")
 	p.click("#items .row", "Order")
 	fits()
 	p.fill("customer", "Ann")
@@ -786,7 +751,6 @@ func TestPlaygroundFits360Pixels(t *testing.T) {
 	p.click("button", "Add address")
 	p.fill("street", "Rua 1")
 	fits()
-	p.shoot("narrow-form")
 	p.click("button.main", "Call")
 	p.shows(".result", "3 euros")
 	fits()
@@ -801,7 +765,6 @@ func TestPlaygroundFits360Pixels(t *testing.T) {
 	p.click("#calls .row", "order")
 	p.shows("#call", "Bakery.Order")
 	fits()
-	p.shoot("narrow-timeline")
 }
 
 func TestPlaygroundRefusesOthers(t *testing.T) {
@@ -828,58 +791,6 @@ func TestPlaygroundRefusesOthers(t *testing.T) {
 		require.Equal(t, "refused", eval[string](q, fmt.Sprintf(call, p.url, tokenOf)+`.then((r) => "status " + r.status, () => "refused")`))
 	}
 	require.Contains(t, strings.Join(q.said(), "\n"), "frame-ancestors", "other pages cannot show it in a frame")
-}
-
-// frames scrolls lists for some frames and returns their times in milliseconds, sorted.
-const frames = `new Promise((resolve) => {
-	const lists = [document.getElementById("items"), document.getElementById("calls")];
-	const times = [];
-	let last = performance.now();
-	const frame = (now) => {
-		times.push(now - last);
-		last = now;
-		for (const list of lists) list.scrollTop = (list.scrollTop + 777) % Math.max(1, list.scrollHeight - list.clientHeight);
-		if (times.length < 150) requestAnimationFrame(frame);
-		else resolve(times.slice(1).sort((a, b) => a - b));
-	};
-	requestAnimationFrame(frame);
-})`
-
-func TestPlaygroundStaysSmooth(t *testing.T) {
-	srv, err := mcpkit.New(nil, mcpkit.Name("many", "1.0.0"), mcpkit.Logger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	var items []mcpkit.Item
-	for i := range 1000 {
-		items = append(items, mcpkit.NewTool(fmt.Sprintf("tool_%d", i), func() string { return "ok" }).Desc("Does something with many words that describe it."))
-	}
-	require.NoError(t, srv.Add(items...))
-	p := play(t, srv, 1440, 900)
-	c, err := client.Dial(t.Context(), srv)
-	require.NoError(t, err)
-	defer c.Close()
-	calls := func(n int) {
-		for i := range n {
-			_, err := c.CallTool(t.Context(), fmt.Sprintf("tool_%d", i%1000), nil)
-			require.NoError(t, err)
-		}
-	}
-	calls(10_000)
-	p.waitFor(`document.getElementById("calls-count").textContent === "10000"`)
-	require.Less(t, eval[int](p, `document.querySelectorAll("*").length`), 600, "only visible rows are drawn")
-	report := func(name string, times []float64) {
-		t.Logf("%s: median %.1f ms, 95 %% %.1f ms, longest %.1f ms", name, times[len(times)/2], times[len(times)*95/100], times[len(times)-1])
-		require.Less(t, times[len(times)/2], 100.0, "milliseconds of the median frame")
-	}
-	report("scroll 1,000 tools and 10,000 calls", eval[[]float64](p, frames))
-	var running sync.WaitGroup
-	running.Go(func() { calls(2000) })
-	report("scroll while 2,000 calls arrive", eval[[]float64](p, frames))
-	running.Wait()
-	start := time.Now()
-	p.click("#filter")
-	p.press("tool_999")
-	p.waitFor(`document.querySelectorAll("#items .row").length === 1`)
-	t.Logf("filter: %v", time.Since(start))
 }
 
 func TestPlaygroundSurvivesARestart(t *testing.T) {

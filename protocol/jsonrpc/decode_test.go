@@ -227,20 +227,6 @@ func TestParamFindsMembers(t *testing.T) {
 	})
 }
 
-func TestManyMembersAreCheckedQuickly(t *testing.T) {
-	var b strings.Builder
-	b.WriteString(`{"jsonrpc":"2.0","id":1,"method":"m","params":{`)
-	for i := range 200_000 {
-		fmt.Fprintf(&b, `"m%d":0,`, i)
-	}
-	m, bad := jsonrpc.Decode([]byte(b.String() + `"last":1}}`))
-	require.Nil(t, bad)
-	require.Equal(t, "1", string(m.Request.Param("last")))
-
-	_, bad = jsonrpc.Decode([]byte(b.String() + `"m777":1}}`))
-	require.Equal(t, `invalid JSON: duplicate object member name "m777" within "/params"`, bad.Error.Message)
-}
-
 func TestBatch(t *testing.T) {
 	elements := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("{},", n), ",") + "]" }
 	for _, test := range []struct {
@@ -320,25 +306,3 @@ func FuzzDecode(f *testing.F) {
 const toolsCall = `{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"search","arguments":` +
 	`{"query":"quarterly report","limit":25,"tags":["finance","2026","draft"],"filter":{"field":"author","op":"eq","value":"someone"}},` +
 	`"_meta":{"progressToken":"p-42","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"}}}}`
-
-func BenchmarkDecode(b *testing.B) {
-	data := []byte(toolsCall)
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, bad := jsonrpc.Decode(data); bad != nil {
-			b.Fatal(bad.Error)
-		}
-	}
-}
-
-func BenchmarkDecodeLongString(b *testing.B) {
-	data := []byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"v":"` + strings.Repeat("plain text ", 100_000) + `"}}`)
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, bad := jsonrpc.Decode(data); bad != nil {
-			b.Fatal(bad.Error)
-		}
-	}
-}

@@ -153,12 +153,3 @@ func TestStreamsAreWritten(t *testing.T) {
 	require.EqualError(t, jsonrpc.WriteResponse(&out, stream(`[1,`, errors.New("no more"))), "no more")
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":[1,`, out.String())
 }
-
-func BenchmarkAppendResponse(b *testing.B) {
-	r := &jsonrpc.Response{ID: jsonrpc.NumberID(1), Result: json.RawMessage(`{"content":[{"type":"text","text":"3"}],"structuredContent":{"sum":3}}`)}
-	var dst []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		dst = jsonrpc.AppendResponse(dst[:0], r)
-	}
-}

@@ -1,4 +1,4 @@
-package skillmd
+package skills_test
 
 import (
 	"encoding/json"
@@ -6,17 +6,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/ext/skills/internal/skillmd"
 )
 
 func TestFrontMatterBecomesJSON(t *testing.T) {
 	const text = "---\nname: pdf\ndescription: >-\n  Fill forms,\n  and more\nmetadata:\n  version: \"1.10\"\n  tags: [x, 'y']\n---\nbody"
 	const want = `{"name":"pdf","description":"Fill forms, and more","metadata":{"version":"1.10","tags":["x","y"]}}`
-	m, err := Parse([]byte(text))
+	m, err := skillmd.Parse([]byte(text))
 	require.NoError(t, err)
 	require.Equal(t, "pdf", m.Name)
 	require.Equal(t, "Fill forms, and more", m.Description)
 	require.JSONEq(t, want, string(m.JSON))
-	m, err = Parse([]byte("\ufeff" + strings.ReplaceAll(text, "\n", "\r\n")))
+	m, err = skillmd.Parse([]byte("\ufeff" + strings.ReplaceAll(text, "\n", "\r\n")))
 	require.NoError(t, err)
 	require.JSONEq(t, want, string(m.JSON), "with the line ends of Windows")
 }
@@ -45,7 +47,7 @@ func TestFrontMatterThatIsNotValidIsRefused(t *testing.T) {
 		{"capital letters", "---\nname: A_\ndescription: x\n---\n", `the name "A_" is not valid; a name has 1 to 64 characters a-z, 0-9 and single hyphens between them`},
 		{"two hyphens", "---\nname: a--b\ndescription: x\n---\n", `the name "a--b" is not valid`},
 	} {
-		_, err := Parse([]byte(test.text))
+		_, err := skillmd.Parse([]byte(test.text))
 		require.ErrorContains(t, err, test.err, test.name)
 	}
 }
@@ -55,7 +57,7 @@ func FuzzFrontMatterIsAnObjectOrAnError(f *testing.F) {
 	f.Add([]byte("---\na: |\n  x\n---\n"))
 	f.Add([]byte("---\na: &x 1\n<<: {b: *x, 2: !!binary aGk=}\n---\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if m, err := Parse(text); err == nil {
+		if m, err := skillmd.Parse(text); err == nil {
 			require.True(t, json.Valid(m.JSON), "%q", m.JSON)
 		}
 	})
