@@ -1,5 +1,6 @@
 // Package routers mounts a server in net/http, chi, gin and fiber, behind a middleware of each that
-// knows the caller. docs/howto/mount.md shows these functions.
+// knows the caller. docs/howto/mount.md shows these functions. Its tests also hold echomcp to its
+// word with the JWT middleware of echo, which the library itself does not need.
 package routers
 
 //lint:file-ignore U1000 The guide shows these functions, and the tests call them.

@@ -21,12 +21,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-type desk struct{ heard, begun, cancelled chan struct{} }
+type clerk struct{ heard, begun, cancelled chan struct{} }
 
-func (*desk) Whoami(user *oauth.Principal) string { return user.Subject }
+func (*clerk) Whoami(user *oauth.Principal) string { return user.Subject }
 
 // Work reports progress, and ends when the client has got it.
-func (d *desk) Work(ctx context.Context, call *mcpkit.Call) (string, error) {
+func (d *clerk) Work(ctx context.Context, call *mcpkit.Call) (string, error) {
 	call.Progress(1, 2, "half")
 	select {
 	case <-d.heard:
@@ -37,7 +37,7 @@ func (d *desk) Work(ctx context.Context, call *mcpkit.Call) (string, error) {
 }
 
 // Wait ends when the client gives up.
-func (d *desk) Wait(ctx context.Context) {
+func (d *clerk) Wait(ctx context.Context) {
 	close(d.begun)
 	<-ctx.Done()
 	close(d.cancelled)
@@ -71,7 +71,7 @@ func TestServersWorkInEachRouter(t *testing.T) {
 	} {
 		for _, version := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
 			t.Run(name+" "+string(version), func(t *testing.T) {
-				d := &desk{make(chan struct{}), make(chan struct{}), make(chan struct{})}
+				d := &clerk{make(chan struct{}), make(chan struct{}), make(chan struct{})}
 				srv, err := mcpkit.New(d, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.DiscardHandler)))
 				require.NoError(t, err)
 				mcp := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
@@ -114,7 +114,7 @@ func TestServersWorkInEachRouter(t *testing.T) {
 }
 
 func TestProxiesSayWhoIsCalling(t *testing.T) {
-	srv, err := mcpkit.New(&desk{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	srv, err := mcpkit.New(&clerk{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	mcp := streamable.NewHandler(srv, nil)
 	t.Cleanup(mcp.Close)
@@ -132,7 +132,7 @@ func TestProxiesSayWhoIsCalling(t *testing.T) {
 }
 
 func TestCallsInFlightFinishWhenTheServerShutsDown(t *testing.T) {
-	d := &desk{heard: make(chan struct{})}
+	d := &clerk{heard: make(chan struct{})}
 	srv, err := mcpkit.New(d, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	mcp := streamable.NewHandler(srv, nil)

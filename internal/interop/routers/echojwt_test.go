@@ -1,6 +1,4 @@
-// Package echojwt holds echomcp to its word with the real JWT middleware of echo, which the library
-// itself does not need.
-package echojwt
+package routers
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package echojwt
+package routers
 
 // docs:begin both
 
