@@ -3,9 +3,7 @@ package client_test
 import (
 	"context"
 	"crypto/rand"
-	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -81,72 +79,6 @@ func TestCallIsCancelledDuringAServerRequest(t *testing.T) {
 	})
 }
 
-func TestSubscriptionsContinueInANewSession(t *testing.T) {
-	var mu sync.Mutex
-	session, subscribed := "one", map[string]bool{}
-	streams := make(chan string, 10)
-	update := make(chan struct{})
-	f := newLegacyFake(t, map[string]answer{
-		"initialize": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			initialized("2025-11-25", session)(w, r, req)
-		},
-		"resources/subscribe": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			subscribed[r.Header.Get("Mcp-Session-Id")] = true
-			result(`{}`)(w, r, req)
-		},
-		"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
-			stream()(w, r, nil)
-			w.(http.Flusher).Flush()
-			id := r.Header.Get("Mcp-Session-Id")
-			streams <- id
-			updates := update
-			if id == "one" { // this stream may end shortly after its session
-				updates = nil
-			}
-			select {
-			case <-updates:
-				_, _ = io.WriteString(w, event(updatedX))
-				w.(http.Flusher).Flush()
-			case <-r.Context().Done():
-			}
-		},
-		"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			if r.Header.Get("Mcp-Session-Id") != session {
-				http.Error(w, "who?", http.StatusNotFound)
-				return
-			}
-			raw("application/json", done("x"))(w, r, req)
-		},
-	})
-	c := dial(t, f.URL, client.Timeout(time.Minute))
-	s, err := c.Subscribe(t.Context(), "test://x")
-	require.NoError(t, err)
-	require.Equal(t, "one", <-streams)
-	mu.Lock()
-	session = "two"
-	mu.Unlock()
-	_, err = c.CallTool(t.Context(), "x", nil)
-	require.NoError(t, err)
-	require.Equal(t, "two", <-streams, "the stream of the new session is opened")
-	mu.Lock()
-	require.True(t, subscribed["two"], "the new session has the subscription")
-	mu.Unlock()
-	want := client.Change{Kind: client.ResourceUpdated, URI: "test://x"}
-	change, err := s.Next(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, want, change, "the resource may have changed meanwhile")
-	update <- struct{}{}
-	change, err = s.Next(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, want, change)
-}
-
 // The program only waits for changes, and sends no request that would find the session gone.
 func TestSubscriptionsContinueWhenTheServerHasForgottenTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -154,7 +86,7 @@ func TestSubscriptionsContinueWhenTheServerHasForgottenTheSession(t *testing.T) 
 		handlers := make([]*streamable.Handler, 2)
 		for i := range servers {
 			servers[i] = mcpkit.MustNew(nil)
-			require.NoError(t, servers[i].Add(mcpkit.NewTool("first", func() {})))
+			require.NoError(t, servers[i].Add(mcpkit.NewTool("first", func() {}), mcpkit.NewResource("test://x", "x", func() string { return "" })))
 			handlers[i] = streamable.NewHandler(servers[i], nil)
 		}
 		var now atomic.Pointer[streamable.Handler]
@@ -162,18 +94,23 @@ func TestSubscriptionsContinueWhenTheServerHasForgottenTheSession(t *testing.T) 
 		network, closeAll := testkit.Serve(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.Load().ServeHTTP(w, r) })})
 		c, err := client.Dial(t.Context(), "http://mcp.example", client.HTTPClient(network), client.Version(protocol.V20251125))
 		require.NoError(t, err)
-		s, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		s, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{"test://x"}})
 		require.NoError(t, err)
 		now.Store(handlers[1])
 		handlers[0].Close()
 		for range 2 { // what may have changed meanwhile, and what changes then
-			limited, cancel := context.WithTimeout(t.Context(), time.Minute)
-			change, err := s.Next(limited)
-			cancel()
-			require.NoError(t, err)
-			require.Equal(t, client.ToolsChanged, change.Kind)
+			got := map[client.ChangeKind]bool{}
+			for range 2 {
+				limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+				change, err := s.Next(limited)
+				cancel()
+				require.NoError(t, err)
+				got[change.Kind] = true
+			}
+			require.Equal(t, map[client.ChangeKind]bool{client.ToolsChanged: true, client.ResourceUpdated: true}, got)
 			time.Sleep(time.Minute)
 			require.NoError(t, servers[1].Add(mcpkit.NewTool(rand.Text(), func() {})))
+			servers[1].ResourceUpdated("test://x")
 		}
 		require.NoError(t, c.Close())
 		handlers[1].Close()
