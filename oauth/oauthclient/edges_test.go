@@ -1,7 +1,6 @@
 package oauthclient_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -127,11 +126,7 @@ func TestExpiredRegistrationsAreRenewed(t *testing.T) {
 					m["token_endpoint_auth_methods_supported"] = []string{"client_secret_post"}
 				},
 				Wrap: func(next http.Handler) http.Handler {
-					return b.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-						if r.URL.Path != "/register" {
-							next.ServeHTTP(w, r)
-							return
-						}
+					return b.wrap(at("/register", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 						registered++
 						ends := int64(0)
 						if test.ends != 0 {
@@ -139,7 +134,7 @@ func TestExpiredRegistrationsAreRenewed(t *testing.T) {
 						}
 						w.WriteHeader(http.StatusCreated)
 						reply(w, `{"client_id":"given","client_secret":%q,"client_secret_expires_at":%d}`, leaked, ends)
-					}))
+					})(next))
 				},
 			})
 			s := protect(t, as, nil)
@@ -263,27 +258,16 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	require.Contains(t, b.String(), `client \"me\" of \"https://as.example\"`)
 }
 
-type unreadableStore struct {
-	oauthclient.Store
-	broken bool
-}
-
-func (s *unreadableStore) Load(ctx context.Context, key oauthclient.Key) (*oauthclient.Record, error) {
-	if s.broken {
-		return nil, fmt.Errorf("the disk is gone")
-	}
-	return s.Store.Load(ctx, key)
-}
-
 func TestUnreadableStoreIsRetried(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
-	store := &unreadableStore{oauthclient.NewMemoryStore(), true}
+	store := &flakyStore{Store: oauthclient.NewMemoryStore()}
+	store.unreadable.Store(true)
 	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{Store: store})
 	for range 2 {
 		_, _, err := post(t, tr, s.url)
 		require.EqualError(t, err, "oauthclient: the disk is gone")
 	}
-	store.broken = false
+	store.unreadable.Store(false)
 	require.Equal(t, "user may read", says(t, tr, s.url))
 }

@@ -61,18 +61,12 @@ func TestEachRequestIsSignedAgain(t *testing.T) {
 
 func TestNonceIsRetriedOnce(t *testing.T) {
 	refused := 0
-	as := oauthtest.New(t, &oauthtest.Options{Wrap: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/token" {
-				next.ServeHTTP(w, r)
-				return
-			}
-			refused++
-			w.Header().Set("DPoP-Nonce", fmt.Sprint("nonce-", refused))
-			w.WriteHeader(http.StatusBadRequest)
-			reply(w, `{"error":"use_dpop_nonce"}`)
-		})
-	}})
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: at("/token", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		refused++
+		w.Header().Set("DPoP-Nonce", fmt.Sprint("nonce-", refused))
+		w.WriteHeader(http.StatusBadRequest)
+		reply(w, `{"error":"use_dpop_nonce"}`)
+	})})
 	s := protect(t, as, nil)
 	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{DPoP: prover(t)})
 	_, err := tr.Token(t.Context())
@@ -322,15 +316,7 @@ func TestLogoutRevokes(t *testing.T) {
 }
 
 func TestLogoutWithoutRevocationRemovesTheToken(t *testing.T) {
-	as := oauthtest.New(t, &oauthtest.Options{Wrap: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/revoke" {
-				w.WriteHeader(http.StatusServiceUnavailable)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	}})
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: at("/revoke", unavailable)})
 	s := protect(t, as, nil)
 	store := oauthclient.NewMemoryStore()
 	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{Store: store})
@@ -345,14 +331,11 @@ func TestLoginContinuesAfterItsRequestIsCancelled(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	asked, agree := make(chan struct{}), make(chan struct{})
-	g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
-		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(ctx context.Context, page string) (url.Values, error) {
-			close(asked)
-			<-agree
-			return oauthtest.Visit(ctx, page)
-		}}, nil
-	}}
-	tr := connect(t, s.url, g, oauthclient.Options{})
+	tr := connect(t, s.url, visiting(func(ctx context.Context, page string) (url.Values, error) {
+		close(asked)
+		<-agree
+		return oauthtest.Visit(ctx, page)
+	}), oauthclient.Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	impatient := errors.New("I have no more time")
 	go func() {
@@ -364,24 +347,32 @@ func TestLoginContinuesAfterItsRequestIsCancelled(t *testing.T) {
 	require.Equal(t, "user may read", says(t, tr, s.url))
 }
 
-func TestCloseEndsALogin(t *testing.T) {
-	as := oauthtest.New(t, nil)
-	s := protect(t, as, nil)
-	asked := make(chan struct{}, 1)
-	g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
-		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(ctx context.Context, _ string) (url.Values, error) {
-			asked <- struct{}{}
-			<-ctx.Done()
-			return nil, context.Cause(ctx)
-		}}, nil
-	}}
-	tr := connect(t, s.url, g, oauthclient.Options{})
-	ended := make(chan error, 1)
-	go func() { ended <- tr.Login(t.Context()) }() // ends with Close
-	<-asked
-	require.NoError(t, tr.Close())
-	require.ErrorIs(t, <-ended, oauthclient.ErrClosed)
-	require.ErrorIs(t, tr.Login(t.Context()), oauthclient.ErrClosed)
+func TestCloseAndLogoutEndALogin(t *testing.T) {
+	for name, end := range map[string]func(tr *oauthclient.Transport) error{
+		"Close":  func(tr *oauthclient.Transport) error { return tr.Close() },
+		"Logout": func(tr *oauthclient.Transport) error { return tr.Logout(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			as := oauthtest.New(t, nil)
+			s := protect(t, as, nil)
+			asked := make(chan struct{}, 1)
+			tr := connect(t, s.url, visiting(func(ctx context.Context, _ string) (url.Values, error) {
+				asked <- struct{}{}
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}), oauthclient.Options{})
+			ended := make(chan error, 1)
+			go func() { ended <- tr.Login(t.Context()) }() // ends with Close or Logout
+			<-asked
+			require.NoError(t, end(tr))
+			if name == "Close" {
+				require.ErrorIs(t, <-ended, oauthclient.ErrClosed)
+				require.ErrorIs(t, tr.Login(t.Context()), oauthclient.ErrClosed)
+			} else {
+				require.EqualError(t, <-ended, fmt.Sprintf("oauthclient: the login at %q: logged out during the login", as.Issuer))
+			}
+		})
+	}
 }
 
 func TestURLsContainNoSecrets(t *testing.T) {
@@ -431,36 +422,19 @@ func TestRedirectsCarryNoTokens(t *testing.T) {
 	require.Empty(t, other.Load().(http.Header).Values("Authorization"))
 }
 
-func TestRegistrationsThatAreRefused(t *testing.T) {
-	as := oauthtest.New(t, nil)
-	s := protect(t, as, nil)
-	g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
-		return &oauthclient.Login{RedirectURI: "http://app.example/callback", Visit: oauthtest.Visit}, nil
-	}}
-	_, _, err := post(t, connect(t, s.url, g, oauthclient.Options{}), s.url)
-	require.EqualError(t, err, fmt.Sprintf(`oauthclient: registration: the authorization server %q refused with HTTP status 400: "invalid_redirect_uri" `+
-		`("the redirect URI \"http://app.example/callback\" must be https, or http with a loopback address")`, as.Issuer))
-}
-
 func TestRegistrationMetadata(t *testing.T) {
 	for redirect, want := range map[string]string{
 		"http://127.0.0.1:1/callback": "native", "http://localhost:3000/callback": "native", "http://[::1]:1/callback": "native",
 		"https://app.example/callback": "web",
 	} {
 		var got metadata.Registration
-		as := oauthtest.New(t, &oauthtest.Options{Wrap: func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/register" {
-					next.ServeHTTP(w, r)
-					return
-				}
-				rec := httptest.NewRecorder()
-				next.ServeHTTP(rec, r)
-				decode(t, rec.Body.Bytes(), &got)
-				w.WriteHeader(rec.Code)
-				_, _ = w.Write(rec.Body.Bytes())
-			})
-		}})
+		as := oauthtest.New(t, &oauthtest.Options{Wrap: at("/register", func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			rec := httptest.NewRecorder()
+			next.ServeHTTP(rec, r)
+			decode(t, rec.Body.Bytes(), &got)
+			w.WriteHeader(rec.Code)
+			_, _ = w.Write(rec.Body.Bytes())
+		})})
 		s := protect(t, as, nil)
 		g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
 			return &oauthclient.Login{RedirectURI: redirect, Visit: oauthtest.Visit}, nil

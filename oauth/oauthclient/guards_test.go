@@ -64,11 +64,7 @@ func TestLoginOverTLS(t *testing.T) {
 	s := protect(t, as, nil)
 	trust := authority.Client().Transport.(*http.Transport).TLSClientConfig
 	// The user's browser trusts the server, too.
-	g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
-		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(ctx context.Context, page string) (url.Values, error) {
-			return visitOver(ctx, trust, page)
-		}}, nil
-	}}
+	g := visiting(func(ctx context.Context, page string) (url.Values, error) { return visitOver(ctx, trust, page) })
 	tr := connect(t, s.url, g, oauthclient.Options{TLS: trust})
 	_, err = tr.Token(t.Context())
 	require.NoError(t, err)

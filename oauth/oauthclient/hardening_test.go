@@ -115,10 +115,17 @@ func TestRedirectURIIsBoundToOneIssuerWithoutISS(t *testing.T) {
 	require.Equal(t, "user may read", says(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url), "issuers that send iss may share a redirect URI")
 }
 
-// A flakyStore fails to save on demand.
+// A flakyStore fails to save and to load on demand.
 type flakyStore struct {
 	oauthclient.Store
-	broken atomic.Bool
+	broken, unreadable atomic.Bool
+}
+
+func (s *flakyStore) Load(ctx context.Context, key oauthclient.Key) (*oauthclient.Record, error) {
+	if s.unreadable.Load() {
+		return nil, errors.New("the disk is gone")
+	}
+	return s.Store.Load(ctx, key)
 }
 
 func (s *flakyStore) Save(ctx context.Context, key oauthclient.Key, r *oauthclient.Record) error {

@@ -125,6 +125,32 @@ func demandNonces(next http.Handler) http.Handler {
 	})
 }
 
+// at handles the requests of an authorization server for a path with a function, which may pass them
+// on.
+func at(path string, handle func(w http.ResponseWriter, r *http.Request, next http.Handler)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == path {
+				handle(w, r, next)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// unavailable refuses all requests for a path.
+func unavailable(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	w.WriteHeader(http.StatusServiceUnavailable)
+}
+
+// visiting is a grant whose browser visits pages with a function.
+func visiting(visit func(ctx context.Context, page string) (url.Values, error)) *oauthclient.AuthorizationCode {
+	return &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: visit}, nil
+	}}
+}
+
 // A user approves every login and counts the logins.
 type user struct {
 	mu     sync.Mutex

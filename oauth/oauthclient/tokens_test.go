@@ -1,10 +1,8 @@
 package oauthclient_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -51,15 +49,13 @@ func TestRequestedScopes(t *testing.T) {
 
 func TestFailedRefreshesAreRetried(t *testing.T) {
 	var broken atomic.Bool
-	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if broken.Load() && r.URL.Path == "/token" {
-				w.WriteHeader(http.StatusServiceUnavailable)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	}})
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: at("/token", func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if broken.Load() {
+			unavailable(w, r, next)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})})
 	s := protect(t, as, introspected(as))
 	u := new(user)
 	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
@@ -104,55 +100,15 @@ func TestTokensOfAnotherKeyCauseALogin(t *testing.T) {
 	}
 }
 
-func TestRunsShareARegistration(t *testing.T) {
-	var b book
-	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, NoRefresh: true})
-	s := protect(t, as, nil)
-	store := oauthclient.NewMemoryStore()
-	for range 2 {
-		g := &oauthclient.AuthorizationCode{Name: "test", Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
-		tr := connect(t, s.url, g, oauthclient.Options{Store: store})
-		require.Equal(t, "user may read", says(t, tr, s.url))
-		require.NoError(t, tr.Logout(t.Context()))
-	}
-	require.Len(t, b.at("/token"), 2)
-	addresses := make(map[string]bool) // one, unless another program took the port
-	for _, r := range b.at("/authorize") {
-		addresses[r.query.Get("redirect_uri")] = true
-	}
-	require.Equal(t, len(addresses), len(b.at("/register")))
-}
-
-func TestLogoutEndsALogin(t *testing.T) {
-	as := oauthtest.New(t, nil)
-	s := protect(t, as, nil)
-	asked := make(chan struct{})
-	g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
-		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(ctx context.Context, _ string) (url.Values, error) {
-			close(asked)
-			<-ctx.Done()
-			return nil, context.Cause(ctx)
-		}}, nil
-	}}
-	tr := connect(t, s.url, g, oauthclient.Options{})
-	ended := make(chan error, 1)
-	go func() { ended <- tr.Login(t.Context()) }() // ends with Logout
-	<-asked
-	require.NoError(t, tr.Logout(t.Context()))
-	require.EqualError(t, <-ended, fmt.Sprintf("oauthclient: the login at %q: logged out during the login", as.Issuer))
-}
-
 func TestLogoutEndsARefresh(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
-	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/token" && r.FormValue("grant_type") == "refresh_token" {
-				close(asked)
-				<-answer
-			}
-			next.ServeHTTP(w, r)
-		})
-	}})
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: at("/token", func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.FormValue("grant_type") == "refresh_token" {
+			close(asked)
+			<-answer
+		}
+		next.ServeHTTP(w, r)
+	})})
 	s := protect(t, as, introspected(as))
 	store := oauthclient.NewMemoryStore()
 	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{Store: store})
