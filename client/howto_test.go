@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -186,7 +187,7 @@ func TestHowToCodeWorks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "tea", hits[0].Title)
 
-	var out lockedBuffer
+	var out testkit.Buffer
 	c, err := dialFromTerminal(ctx, url, &Terminal{&out, func(form json.RawMessage) (json.RawMessage, bool) {
 		if bytes.Contains(form, []byte("street")) {
 			return json.RawMessage(`{"street":"Main St"}`), true

@@ -2,10 +2,8 @@ package client_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -20,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -151,7 +150,7 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 
 func TestGrandchildrenEndWithTheProgram(t *testing.T) {
 	t.Parallel()
-	var stderr lockedBuffer
+	var stderr testkit.Buffer
 	c := dial(t, child("leaves a child behind"), client.Version("2025-06-18"), client.Stderr(&stderr))
 	require.NoError(t, c.Close())
 	pid, err := strconv.Atoi(strings.TrimSpace(between(stderr.String(), "child ", "\n")))
@@ -163,30 +162,10 @@ func TestGrandchildrenEndWithTheProgram(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// A lockedBuffer is safe for concurrent use.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (w *lockedBuffer) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.Write(p)
-}
-
-func (w *lockedBuffer) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.String()
-}
-
-var _ io.Writer = (*lockedBuffer)(nil)
-
 func TestProgramsInheritOnlyTheEnvironmentTheyNeed(t *testing.T) {
 	t.Setenv("MCPKIT_TEST_SECRET", "hush")
 	for _, inherit := range []bool{false, true} {
-		var stderr lockedBuffer
+		var stderr testkit.Buffer
 		target := child("tells its environment")
 		target.InheritEnv = inherit
 		target.Env = append(target.Env, "GIVEN=yes")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,24 +17,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
-
-// A notebook is a buffer for several goroutines.
-type notebook struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (n *notebook) Write(p []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.text.Write(p)
-}
-
-func (n *notebook) String() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.text.String()
-}
 
 // A line is both ends of a connection.
 type line struct {
@@ -59,7 +39,7 @@ func TestDevServesOverStdioAndHTTP(t *testing.T) {
 	// From another folder, as a chat client starts it.
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
-	var log notebook
+	var log testkit.Buffer
 	ended := make(chan int)
 	go func() {
 		ended <- run(t.Context(), []string{"dev", dir, "--stdio", "--http", "127.0.0.1:0", "--", "-http", ""}, streams{in: in, out: out, err: &log})
@@ -100,7 +80,7 @@ func TestDevServesOverStdioAndHTTP(t *testing.T) {
 // TestDevEndsWithAnInterrupt also opens the playground, whose stream must not delay the end.
 func TestDevEndsWithAnInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var log notebook
+	var log testkit.Buffer
 	ended := make(chan int)
 	go func() {
 		ended <- run(ctx, []string{"dev", "--http", "127.0.0.1:0", "."}, streams{in: strings.NewReader(""), out: io.Discard, err: &log})

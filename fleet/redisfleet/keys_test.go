@@ -1,7 +1,6 @@
 package redisfleet_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -296,36 +295,17 @@ func TestNewRefusesClientsAndPrefixesThatDoNotWork(t *testing.T) {
 	}
 }
 
-// A lockedBuffer collects a log.
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-// Write implements [io.Writer].
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) text() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.String()
-}
-
 func TestReportsOfTheClientGoToTheLogger(t *testing.T) {
 	s := start(t)
-	var log lockedBuffer
+	var log testkit.Buffer
 	client := s.client(func(o *redis.Options) { o.MaxRetries = -1; o.DialerRetries = 1 })
 	e, err := redisfleet.New(client, &redisfleet.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	require.NoError(t, err)
 	defer e.Close()
 	s.kill()
 	require.Error(t, ping(t, e))
-	require.Contains(t, log.text(), `level=DEBUG msg="redisfleet: `)
-	require.Contains(t, log.text(), "connection refused")
+	require.Contains(t, log.String(), `level=DEBUG msg="redisfleet: `)
+	require.Contains(t, log.String(), "connection refused")
 }
 
 func TestOpenReportsURLsThatAreWrong(t *testing.T) {

@@ -1,7 +1,6 @@
 package resource_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -163,22 +162,4 @@ type verifierFunc func(string) (*oauth.Principal, error)
 
 func (f verifierFunc) Verify(_ context.Context, token string) (*oauth.Principal, error) {
 	return f(token)
-}
-
-// lines is a log that is safe for concurrent use.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

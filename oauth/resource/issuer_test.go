@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -191,22 +190,4 @@ func (s *issuer) verifier(t testing.TB, change func(*Options)) *jwtVerifier {
 			change(o)
 		}
 	})
-}
-
-// lines is a log that is safe for concurrent use.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

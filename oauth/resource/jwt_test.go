@@ -17,6 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
@@ -157,7 +158,7 @@ func TestTokensAreCheckedWithTheKeysOfTheirIssuer(t *testing.T) {
 
 func TestOtherTokenTypesAreRejectedByDefault(t *testing.T) {
 	key := newEC(t, elliptic.P256())
-	var log lines
+	var log testkit.Buffer
 	logged := func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
 	typed := func(key any, typ string) string {
 		header := object{"kid": "key", "typ": typ}

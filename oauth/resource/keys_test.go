@@ -16,6 +16,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
@@ -96,7 +97,7 @@ func TestOldKeysAreUsedForADayIfTheIssuerIsDown(t *testing.T) {
 		const down = "https://as.example/keys: answered by status 500"
 		key := newEC(t, elliptic.P256())
 		s := newIssuer(jwk(key, "1"))
-		var log lines
+		var log testkit.Buffer
 		v := s.verifier(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		good := token(t, key, "1", nil)
 		require.NoError(t, verify(t, v, good))

@@ -40,7 +40,7 @@ var update = flag.Bool("update", false, "write testdata/refusals.golden anew")
 // A matrix has the guards of the rows, and the tokens that clients send to them.
 type matrix struct {
 	*forge
-	log    *lines
+	log    *testkit.Buffer
 	logger *slog.Logger
 
 	plain  http.Handler // accepts bearer tokens
@@ -58,7 +58,7 @@ type matrix struct {
 
 // newMatrix creates everything that the rows need.
 func newMatrix(t *testing.T) *matrix {
-	m := &matrix{forge: newForge(t), log: &lines{}}
+	m := &matrix{forge: newForge(t), log: &testkit.Buffer{}}
 	m.logger = slog.New(slog.NewJSONHandler(m.log, &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}))
 	// Also capture the default loggers.
 	before, writer, flags := slog.Default(), log.Writer(), log.Flags()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
@@ -67,7 +68,7 @@ func TestUnencryptedResourceIsLogged(t *testing.T) {
 		"https://mcp.example.com/mcp": false, "http://localhost:8080/mcp": false, "http://127.0.0.1/mcp": false, "http://[::1]:1/": false,
 		"http://mcp.example.com/mcp": true, "http://localhost.example.com/": true, "http://192.168.1.5/mcp": true,
 	} {
-		var log lines
+		var log testkit.Buffer
 		_, err := resource.New(resource.Options{Issuer: issuer, Resource: endpoint, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Verifier: verifierFunc(func(string) (*oauth.Principal, error) { return nil, nil })})
 		require.NoError(t, err)

@@ -1,7 +1,6 @@
 package echomcp_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -67,31 +66,14 @@ func (Porter) Count(call *mcpkit.Call) string {
 // A lobby is an app with a porter.
 type lobby struct {
 	t    *testing.T
-	log  *safeLog
+	log  *testkit.Buffer
 	url  string
 	http *http.Client
 }
 
-type safeLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *safeLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *safeLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 func newLobby(t *testing.T, mount func(app *echo.Echo, srv *mcpkit.Server, logger *slog.Logger) func(context.Context) error, before ...echo.MiddlewareFunc) *lobby {
 	t.Helper()
-	l := &lobby{t: t, log: &safeLog{}, http: &http.Client{Transport: &http.Transport{}}}
+	l := &lobby{t: t, log: &testkit.Buffer{}, http: &http.Client{Transport: &http.Transport{}}}
 	logger := slog.New(slog.NewTextHandler(l.log, nil))
 	app := echo.New()
 	app.Use(before...)

@@ -35,13 +35,6 @@ func initialize(h http.Handler, addr string) (id string, status int) {
 	return w.Header().Get("Mcp-Session-Id"), w.status
 }
 
-// statusOf calls echo in a session and returns the status.
-func statusOf(h http.Handler, addr, session string) int {
-	w := newRecorder()
-	h.ServeHTTP(w, from(newPost(call1(1, "echo"), "Mcp-Session-Id", session), addr))
-	return w.status
-}
-
 func TestListeningStreamsAreLimited(t *testing.T) {
 	started := make(chan struct{}, 10)
 	h := NewHandler(&scripted{methods: script{"subscriptions/listen": func(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {

@@ -1,7 +1,6 @@
 package streamable
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,7 +92,7 @@ type testServer struct {
 	rpc     *scripted
 	handler *Handler
 	url     string
-	log     *lockedBuffer
+	log     *testkit.Buffer
 }
 
 func serve(t *testing.T, methods script, opts *Options) *testServer {
@@ -101,7 +100,7 @@ func serve(t *testing.T, methods script, opts *Options) *testServer {
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &testServer{t: t, rpc: &scripted{methods: methods}, log: &lockedBuffer{}}
+	s := &testServer{t: t, rpc: &scripted{methods: methods}, log: &testkit.Buffer{}}
 	opts.Logger = slog.New(slog.NewTextHandler(s.log, nil))
 	s.handler = NewHandler(s.rpc, opts)
 	server := httptest.NewUnstartedServer(s.handler)
@@ -115,25 +114,6 @@ func serve(t *testing.T, methods script, opts *Options) *testServer {
 	})
 	return s
 }
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func textLogger(b *lockedBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
 // A client sends requests with its header fields.
 type client struct {
