@@ -44,7 +44,7 @@ var registered struct {
 //	Notes.Search.Query the field Query of the struct without a name that is the type of Search, or that the method takes
 //	Color#0            the first constant of the type Color, in source order; then Color#1 and so on
 //
-// The text of a constant is its value as a Go literal (a quoted string, a number, true or false),
+// The text of a constant is its value as a Go literal (a quoted string or a number),
 // followed by a space and its description if it has one: `"red" The color of blood.`
 func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	registered.mu.Lock()

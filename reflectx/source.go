@@ -211,11 +211,12 @@ func plain(group *ast.CommentGroup) string {
 func (p *sourcePackage) addEnums() {
 	all, exported, unknown := map[string][]string{}, map[string][]string{}, map[string]bool{}
 	for _, c := range p.order {
-		typ := p.typeOf(c, 0)
+		v := p.valueOf(c)
+		typ := v.typ
 		if _, ok := p.bases[typ]; !ok || c.name.Name == "_" {
 			continue
 		}
-		literal := constLiteral(p.valueOf(c, 0))
+		literal := constLiteral(v.Value)
 		unknown[typ] = unknown[typ] || literal == ""
 		entry := strings.TrimSpace(literal + " " + plain(c.doc))
 		all[typ] = append(all[typ], entry)

@@ -5,17 +5,23 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/token"
-	"slices"
 	"strconv"
 )
 
 // A sourceConst is one constant of a package.
 type sourceConst struct {
 	name  *ast.Ident
-	typ   string   // "" if the value decides
+	typ   ast.Expr // nil if the value decides
 	value ast.Expr // as written or, in a line without a value, repeated
 	iota  int64
 	doc   *ast.CommentGroup
+	known *typedValue // nil before it is evaluated
+}
+
+// A typedValue is the value of a constant expression, and the name of its type, or "".
+type typedValue struct {
+	constant.Value
+	typ string
 }
 
 // addConsts adds the constants of a declaration. One that is declared again, for another system, does
@@ -33,7 +39,7 @@ func (p *sourcePackage) addConsts(decl *ast.GenDecl) {
 			doc = decl.Doc
 		}
 		for i, name := range spec.Names {
-			c := &sourceConst{name: name, typ: typeName(typ), doc: doc, iota: int64(line)}
+			c := &sourceConst{name: name, typ: typ, doc: doc, iota: int64(line)}
 			if i < len(values) {
 				c.value = values[i]
 			}
@@ -45,86 +51,68 @@ func (p *sourcePackage) addConsts(decl *ast.GenDecl) {
 	}
 }
 
-// typeOf returns the type of a constant: as declared, that of a conversion in its value, or that of
-// another constant in it.
-func (p *sourcePackage) typeOf(c *sourceConst, depth int) (typ string) {
-	if c.typ != "" || c.value == nil || depth > 8 {
-		return c.typ
+// valueOf returns the value and the type of a constant. The value may be unknown.
+func (p *sourcePackage) valueOf(c *sourceConst) (v typedValue) {
+	if c.known != nil {
+		return *c.known
 	}
-	ast.Inspect(c.value, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			if name := typeName(n.Fun); !slices.Contains(builtins, name) {
-				typ = cmp.Or(typ, name)
-			}
-			return false
-		case *ast.Ident:
-			if other := p.consts[n.Name]; other != nil {
-				typ = cmp.Or(typ, p.typeOf(other, depth+1))
-			}
-		}
-		return typ == ""
-	})
-	return typ
-}
-
-// builtins are the functions in constants; other calls are conversions.
-var builtins = []string{"len", "cap", "real", "imag", "complex", "min", "max"}
-
-// valueOf returns the value of a constant, or an unknown one.
-func (p *sourcePackage) valueOf(c *sourceConst, depth int) (v constant.Value) {
+	c.known = &typedValue{constant.MakeUnknown(), typeName(c.typ)} // while it is evaluated: a constant cannot need itself
 	defer func() {
 		if recover() != nil { // package constant panics at operands that do not fit
-			v = constant.MakeUnknown()
+			v = *c.known
 		}
 	}()
-	v = p.eval(c.value, c.iota, depth)
-	if v.Kind() == constant.Int && constant.BitLen(v) > 512 || v.Kind() == constant.String && len(constant.StringVal(v)) > 1<<12 {
-		return constant.MakeUnknown() // no compiler takes it, and adding it up could take all memory
+	v = p.eval(c.value, c.iota)
+	v.typ = cmp.Or(c.known.typ, v.typ)
+	if v.Kind() == constant.Int && constant.BitLen(v.Value) > 512 || v.Kind() == constant.String && len(constant.StringVal(v.Value)) > 1<<12 {
+		v.Value = constant.MakeUnknown() // no compiler takes it, and adding it up could take all memory
+	}
+	c.known = &v
+	return v
+}
+
+// eval returns the value of a constant expression. What other packages declare, and what functions
+// return, is unknown.
+func (p *sourcePackage) eval(x ast.Expr, iota int64) typedValue {
+	v := typedValue{Value: constant.MakeUnknown()}
+	switch x := x.(type) {
+	case *ast.BasicLit:
+		v.Value = constant.MakeFromLiteral(x.Value, x.Kind, 0)
+	case *ast.ParenExpr:
+		return p.eval(x.X, iota)
+	case *ast.Ident:
+		if c := p.consts[x.Name]; c != nil {
+			return p.valueOf(c)
+		}
+		if x.Name == "iota" {
+			v.Value = constant.MakeInt64(iota)
+		}
+	case *ast.UnaryExpr:
+		v = p.eval(x.X, iota)
+		v.Value = constant.UnaryOp(x.Op, v.Value, 0)
+	case *ast.CallExpr:
+		if _, conversion := p.bases[typeName(x.Fun)]; conversion && len(x.Args) == 1 {
+			return typedValue{p.eval(x.Args[0], iota).Value, typeName(x.Fun)}
+		}
+	case *ast.BinaryExpr:
+		a, b := p.eval(x.X, iota), p.eval(x.Y, iota)
+		return typedValue{binary(a.Value, x.Op, b.Value), cmp.Or(a.typ, b.typ)}
 	}
 	return v
 }
 
-// eval returns the value of a constant expression. What other packages declare is unknown.
-func (p *sourcePackage) eval(x ast.Expr, iota int64, depth int) constant.Value {
-	if depth > 64 {
+// binary returns the value of an operation as Go defines it.
+func binary(a constant.Value, op token.Token, b constant.Value) constant.Value {
+	switch {
+	case op == token.SHL || op == token.SHR:
+		if count, ok := constant.Uint64Val(constant.ToInt(b)); ok && count <= 512 {
+			return constant.Shift(constant.ToInt(a), op, uint(count))
+		}
 		return constant.MakeUnknown()
+	case op == token.QUO && a.Kind() == constant.Int && b.Kind() == constant.Int:
+		op = token.QUO_ASSIGN // divides integers
 	}
-	switch x := x.(type) {
-	case *ast.BasicLit:
-		return constant.MakeFromLiteral(x.Value, x.Kind, 0)
-	case *ast.ParenExpr:
-		return p.eval(x.X, iota, depth+1)
-	case *ast.Ident:
-		if c := p.consts[x.Name]; c != nil {
-			return p.valueOf(c, depth+8)
-		}
-		switch x.Name {
-		case "iota":
-			return constant.MakeInt64(iota)
-		case "true", "false":
-			return constant.MakeBool(x.Name == "true")
-		}
-	case *ast.UnaryExpr:
-		return constant.UnaryOp(x.Op, p.eval(x.X, iota, depth+1), 0)
-	case *ast.CallExpr:
-		if len(x.Args) == 1 && !slices.Contains(builtins, typeName(x.Fun)) {
-			return p.eval(x.Args[0], iota, depth+1)
-		}
-	case *ast.BinaryExpr:
-		a, b, op := p.eval(x.X, iota, depth+1), p.eval(x.Y, iota, depth+1), x.Op
-		switch {
-		case op == token.SHL || op == token.SHR:
-			if count, ok := constant.Uint64Val(constant.ToInt(b)); ok && count <= 512 {
-				return constant.Shift(constant.ToInt(a), op, uint(count))
-			}
-			return constant.MakeUnknown()
-		case op == token.QUO && a.Kind() == constant.Int && b.Kind() == constant.Int:
-			op = token.QUO_ASSIGN // divides integers
-		}
-		return constant.BinaryOp(a, op, b)
-	}
-	return constant.MakeUnknown()
+	return constant.BinaryOp(a, op, b)
 }
 
 // constLiteral returns v as a Go literal, or "" if v is unknown.
@@ -132,8 +120,6 @@ func constLiteral(v constant.Value) string {
 	switch v.Kind() {
 	case constant.String:
 		return strconv.Quote(constant.StringVal(v))
-	case constant.Bool:
-		return v.ExactString()
 	case constant.Int, constant.Float:
 		if n := constant.ToInt(v); n.Kind() == constant.Int {
 			return n.ExactString()
