@@ -206,12 +206,7 @@ func (n *node) undecoded(err error, b []byte) (wrong ArgumentError) {
 // at a value whose parts the schema does not describe; known is the pointer to it.
 func (n *node) at(pointer string, b []byte) (_ *node, raw []byte, known string, secret bool) {
 	raw = b
-	for rest := pointer; rest != ""; {
-		token, after, more := strings.Cut(rest[1:], "/")
-		rest = ""
-		if more {
-			rest = "/" + after
-		}
+	for _, token := range strings.Split(pointer, "/")[1:] {
 		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 		inner := n.items
 		if at, ok := n.index[name]; ok {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -88,37 +89,32 @@ type location struct {
 	parent  reflect.Type // of the struct with the field
 }
 
+// namespaceParts are the names of fields in a validator's namespace, and the keys and indexes in
+// brackets.
+var namespaceParts = regexp.MustCompile(`\[[^\]]*\]|[^.\[]+`)
+
 // locate follows a validator's namespace, "Input.Addr.Items[0].Name", through the type t.
 func locate(t reflect.Type, namespace string) (at location) {
 	path := namespace
 	if name := t.Name(); name != "" {
 		path = strings.TrimPrefix(path, name+".")
 	}
-	for path != "" {
-		part := path
-		if i := strings.IndexAny(path, ".["); i >= 0 {
-			part = path[:i]
-		}
-		path = path[len(part):]
+	for _, part := range namespaceParts.FindAllString(path, -1) {
 		t = indirectAll(t)
+		if key, ok := strings.CutPrefix(part, "["); ok {
+			at.pointer += pointerTo([]string{strings.TrimSuffix(key, "]")})
+			t = t.Elem()
+			continue
+		}
 		sf, ok := fieldOf(t, part)
 		if !ok {
 			return at
 		}
 		at.sf, at.parent = sf, t
-		t = indirectAll(sf.Type)
+		t = sf.Type
 		if name, _, _ := strings.Cut(sf.Tag.Get("json"), ","); !sf.Anonymous || name != "" {
 			at.pointer += pointerTo([]string{jsonFieldName(sf)})
 		}
-		for strings.HasPrefix(path, "[") {
-			key, after, found := strings.Cut(path[1:], "]")
-			if !found || t.Kind() != reflect.Slice && t.Kind() != reflect.Array && t.Kind() != reflect.Map {
-				return at
-			}
-			at.pointer += pointerTo([]string{key})
-			path, t = after, indirectAll(t.Elem())
-		}
-		path = strings.TrimPrefix(path, ".")
 	}
 	return at
 }
