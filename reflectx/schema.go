@@ -448,7 +448,7 @@ func (c *compiler) publish(s *jsonschema.Schema) (json.RawMessage, error) {
 	if err != nil {
 		return nil, Errors{{Site: c.site, Msg: "the schema cannot be encoded: " + err.Error()}}
 	}
-	return appendOrdered(nil, raw), nil
+	return appendOrdered(nil, raw, true), nil
 }
 
 // keywordOrder is the order of keywords; others come first.
@@ -457,37 +457,34 @@ var keywordOrder = strings.Fields(`$ref type title description const enum format
 	properties propertyNames items required additionalProperties anyOf oneOf allOf not default examples deprecated
 	readOnly writeOnly x-mcp-header $defs`)
 
-// appendOrdered appends a schema with its keywords, and those of the schemas in it, in order.
-func appendOrdered(dst, schema []byte) []byte {
-	if jsonx.Kind(schema) != '{' {
-		return append(dst, schema...)
-	}
-	type keyword struct {
-		rank        int
-		name, value []byte
-	}
-	var keywords []keyword
-	for name, value := range jsonx.Members(schema) {
-		keywords = append(keywords, keyword{slices.Index(keywordOrder, string(name[1:len(name)-1])), name, value})
-	}
-	slices.SortStableFunc(keywords, func(a, b keyword) int { return cmp.Compare(a.rank, b.rank) })
-	dst = append(dst, '{')
-	for _, k := range keywords {
-		dst = append(append(jsonx.AppendComma(dst), k.name...), ':')
-		switch string(k.name) {
-		case `"properties"`, `"$defs"`:
-			dst = jsonx.AppendEdited(dst, k.value, func(_, value []byte) []byte { return appendOrdered(nil, value) })
-		case `"items"`, `"additionalProperties"`, `"propertyNames"`, `"not"`:
-			dst = appendOrdered(dst, k.value)
-		case `"anyOf"`, `"oneOf"`, `"allOf"`:
-			dst = append(dst, '[')
-			for one := range jsonx.Elements(k.value) {
-				dst = appendOrdered(jsonx.AppendComma(dst), one)
-			}
-			dst = append(dst, ']')
-		default:
-			dst = append(dst, k.value...)
+// appendOrdered appends a schema, or a part of one, with the keywords of all schemas in it in order.
+func appendOrdered(dst, raw []byte, isSchema bool) []byte {
+	switch raw[0] {
+	case '[':
+		dst = append(dst, '[')
+		for element := range jsonx.Elements(raw) {
+			dst = appendOrdered(jsonx.AppendComma(dst), element, true)
 		}
+		return append(dst, ']')
+	case '{':
+		type member struct {
+			rank        int
+			name, value []byte
+		}
+		var members []member
+		for name, value := range jsonx.Members(raw) {
+			members = append(members, member{slices.Index(keywordOrder, string(name[1:len(name)-1])), name, value})
+		}
+		if isSchema {
+			slices.SortStableFunc(members, func(a, b member) int { return cmp.Compare(a.rank, b.rank) })
+		}
+		dst = append(dst, '{')
+		for _, m := range members {
+			names := string(m.name) == `"properties"` || string(m.name) == `"$defs"` // which are no keywords
+			dst = append(append(jsonx.AppendComma(dst), m.name...), ':')
+			dst = appendOrdered(dst, m.value, !isSchema || !names)
+		}
+		return append(dst, '}')
 	}
-	return append(dst, '}')
+	return append(dst, raw...)
 }
