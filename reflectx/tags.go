@@ -78,7 +78,6 @@ func (c *compiler) tagKeys(tag reflect.StructTag) {
 // A member is a field of a struct as encoding/json sees it.
 type member struct {
 	name    string
-	tagged  bool // the name comes from the tag
 	index   []int
 	sf      reflect.StructField
 	owner   reflect.Type
@@ -94,16 +93,8 @@ func (m member) String() string {
 	return m.owner.String() + "." + m.sf.Name
 }
 
-// hides reports whether encoding/json ignores other, which has the same name: a shallower field wins,
-// then one with a name in its tag.
-func (m member) hides(other member) bool {
-	if len(m.index) != len(other.index) {
-		return len(m.index) < len(other.index)
-	}
-	return m.tagged && !other.tagged
-}
-
-// members returns the JSON fields of t in order, by the rules of encoding/json.
+// members returns the JSON fields of t in order. Of fields with the same name, encoding/json takes the
+// shallowest.
 func (c *compiler) members(t reflect.Type) (out []member) {
 	all := c.collect(nil, t, nil, nil)
 	for i, m := range all {
@@ -112,8 +103,8 @@ func (c *compiler) members(t reflect.Type) (out []member) {
 			if i == j || m.name != other.name {
 				continue
 			}
-			hidden = hidden || other.hides(m)
-			if j < i && !other.hides(m) && !m.hides(other) {
+			hidden = hidden || len(other.index) < len(m.index)
+			if j < i && len(other.index) == len(m.index) {
 				c.errorf("the fields %s and %s are both %q in JSON; give one another name", other, m, m.name)
 			}
 		}
@@ -160,7 +151,7 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 		case !sf.IsExported():
 			continue
 		}
-		m := member{name: cmp.Or(name, sf.Name), tagged: name != "", index: at, sf: sf, owner: t}
+		m := member{name: cmp.Or(name, sf.Name), index: at, sf: sf, owner: t}
 		c.enter(m, func() { c.jsonTag(&m, options, comma) })
 		out = append(out, m)
 	}
