@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,51 +15,22 @@ import (
 //	//   - b: the other one, which
 //	//     may be negative
 //
-// names are the names that clients see. Items that do not begin with one of them stay in rest. If
-// no item does, the doc comment is returned unchanged.
+// doc is the text of the comment, in which each item is on one line, and names are the names that
+// clients see. Items that do not begin with one of them stay in rest.
 func ParamDescriptions(doc string, names []string) (rest string, descriptions map[string]string) {
-	if len(names) == 0 || !strings.Contains(doc, ":") {
-		return doc, nil
-	}
 	descriptions = map[string]string{}
-	var kept []string
-	name, indent := "", 0 // of the item that is being read
-	for line := range strings.SplitSeq(doc, "\n") {
-		in := len(line) - len(strings.TrimLeft(line, " \t"))
-		text := strings.TrimSpace(line)
-		key, says, ok := cutItem(text)
-		switch {
-		case ok && slices.Contains(names, key) && descriptions[key] == "":
-			name, indent = key, in
-			descriptions[key] = says
-			continue
-		case name != "" && !ok && text != "" && in > indent:
-			descriptions[name] = strings.TrimSpace(descriptions[name] + " " + text)
-			continue
+	rest = listItem.ReplaceAllStringFunc(doc, func(line string) string {
+		item := listItem.FindStringSubmatch(line)
+		if name := item[1]; slices.Contains(names, name) && descriptions[name] == "" {
+			descriptions[name] = item[2]
+			return ""
 		}
-		name = ""
-		kept = append(kept, line)
-	}
-	if len(descriptions) == 0 {
-		return doc, nil
-	}
-	for i := 0; i+1 < len(kept); { // the list leaves one gap where there were two
-		if strings.TrimSpace(kept[i]) == "" && strings.TrimSpace(kept[i+1]) == "" {
-			kept = slices.Delete(kept, i, i+1)
-			continue
-		}
-		i++
-	}
-	return strings.TrimSpace(strings.Join(kept, "\n")), descriptions
+		return line
+	})
+	return strings.TrimSpace(gap.ReplaceAllString(rest, "\n\n")), descriptions
 }
 
-// cutItem divides an item of a list into its name and its text.
-func cutItem(text string) (name, descriptions string, ok bool) {
-	for _, bullet := range []string{"- ", "* ", "+ ", "• "} {
-		if item, found := strings.CutPrefix(text, bullet); found {
-			name, descriptions, ok = strings.Cut(item, ":")
-			return strings.Trim(strings.TrimSpace(name), "`"), strings.TrimSpace(descriptions), ok
-		}
-	}
-	return "", "", false
-}
+var (
+	listItem = regexp.MustCompile("(?m)^ *- `?([^:`]+)`?: *(.*)$")
+	gap      = regexp.MustCompile("\n{3,}") // which a list leaves behind
+)

@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"reflect"
 	"testing"
 	"testing/fstest"
 
@@ -9,24 +10,24 @@ import (
 
 func TestParamDescriptions(t *testing.T) {
 	for _, test := range []struct {
-		name, doc    string
+		comment      string
 		params       []string
 		rest         string
 		descriptions map[string]string
 	}{
-		{"none", "Add adds.\n\nSee: this.", []string{"a"}, "Add adds.\n\nSee: this.", nil},
-		{"no parameters", "Add adds.\n\n  - a: the first", nil, "Add adds.\n\n  - a: the first", nil},
-		{"all", "Add adds.\n\n  - a: the first\n  - b: the other,\n    negative or not", []string{"a", "b"}, "Add adds.",
+		{"Add adds.\n//\n// See: this.", []string{"a"}, "Add adds.\n\nSee: this.", map[string]string{}},
+		{"Add adds.\n//\n//   - a: the first", nil, "Add adds.\n\n  - a: the first", map[string]string{}},
+		{"Add adds.\n//\n//   - a: the first\n//   - b: the other,\n//     negative or not", []string{"a", "b"}, "Add adds.",
 			map[string]string{"a": "the first", "b": "the other, negative or not"}},
-		{"in the middle", "Add adds.\n\n  - a: the first\n\nIt never fails.", []string{"a"}, "Add adds.\n\nIt never fails.", map[string]string{"a": "the first"}},
-		{"some", "Add adds.\n\n  - a: the first\n  - note: not a parameter\n    at all", []string{"a"}, "Add adds.\n\n  - note: not a parameter\n    at all",
+		{"Add adds.\n//\n//   - a: the first\n//\n// It never fails.", []string{"a"}, "Add adds.\n\nIt never fails.", map[string]string{"a": "the first"}},
+		{"Add adds.\n//\n//   - a: the first\n//   - note: not a parameter\n//     at all", []string{"a"}, "Add adds.\n\n  - note: not a parameter at all",
 			map[string]string{"a": "the first"}},
-		{"quoted and starred", "Add adds.\n\n  * `a`: the first: of two", []string{"a"}, "Add adds.", map[string]string{"a": "the first: of two"}},
-		{"twice", "- a: one\n- a: two", []string{"a"}, "- a: two", map[string]string{"a": "one"}},
-		{"text that follows", "- a: one\nand more", []string{"a"}, "and more", map[string]string{"a": "one"}},
+		{"Add adds.\n//\n//   * `a`: the first: of two", []string{"a"}, "Add adds.", map[string]string{"a": "the first: of two"}},
+		{"Add adds.\n//\n//   - a: one\n//   - a: two", []string{"a"}, "Add adds.\n\n  - a: two", map[string]string{"a": "one"}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			rest, descriptions := ParamDescriptions(test.doc, test.params)
+		t.Run(test.comment, func(t *testing.T) {
+			doc := inFile("package reflectx\n\n// " + test.comment + "\ntype localKind int\n").Text(reflect.TypeFor[localKind](), "")
+			rest, descriptions := ParamDescriptions(doc, test.params)
 			require.Equal(t, test.rest, rest)
 			require.Equal(t, test.descriptions, descriptions)
 		})
