@@ -26,7 +26,7 @@ func TestParamDescriptions(t *testing.T) {
 		{"Add adds.\n//\n//   - a: one\n//   - a: two", []string{"a"}, "Add adds.\n\n  - a: two", map[string]string{"a": "one"}},
 	} {
 		t.Run(test.comment, func(t *testing.T) {
-			doc := inFile("package reflectx\n\n// " + test.comment + "\ntype localKind int\n").Text(reflect.TypeFor[localKind](), "")
+			doc := inFile("package reflectx\n\n// "+test.comment+"\ntype localKind int\n").Text(reflect.TypeFor[localKind](), "")
 			rest, descriptions := ParamDescriptions(doc, test.params)
 			require.Equal(t, test.rest, rest)
 			require.Equal(t, test.descriptions, descriptions)
