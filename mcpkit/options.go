@@ -195,7 +195,9 @@ func ListTTL(d time.Duration) Option {
 }
 
 // MaxResultBytes limits what is collected from an io.Reader or an iterator that a method returns,
-// in bytes; n is at least 1. The default is 16 MiB.
+// in bytes; n is at least 1. The default is 16 MiB. The reader of a resource is collected only on
+// connections that send complete messages (stdio, WebSocket, HTTP+SSE); there the limit is for the
+// JSON of the result.
 func MaxResultBytes(n int) Option {
 	return atLeast("MaxResultBytes", n, 1, "a result needs at least 1 byte", func(c *config) { c.maxResultBytes = n })
 }

@@ -262,7 +262,7 @@ func (call *Call) respond(result Result, err error) *jsonrpc.Response {
 		return resp
 	}
 	if large, ok := result.(*streamed); ok {
-		resp.Stream = call.stream(large)
+		resp.Stream, resp.MaxHeld = call.stream(large), call.server.config.maxResultBytes
 		return resp
 	}
 	version := call.version

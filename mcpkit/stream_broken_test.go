@@ -294,6 +294,20 @@ func TestSmallReadersArePlainResults(t *testing.T) {
 	require.Empty(t, j.take(t))
 }
 
+func TestConnectionsHoldReadersUpToMaxResultBytes(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.MaxResultBytes(200_000))
+	for uri, size := range map[string]int64{"r://small": 100_000, "r://large": 200_000} {
+		read := func() io.Reader { return new(zeros(size)) }
+		require.NoError(t, srv.Add(mcpkit.NewResource(uri, uri[len("r://"):], read).MIME("image/png")))
+	}
+	c := serveLines(t, srv, stdio.Lines)
+	c.send(readOf("r://small", false))
+	require.Contains(t, c.receive(), `"result":{`)
+	c.send(readOf("r://large", false))
+	require.Equal(t, failureOf("the result is larger than 200000 bytes; "+
+		"raise mcpkit.MaxResultBytes, or serve it over Streamable HTTP, which sends it while it is read"), c.receive())
+}
+
 func TestReadersThatFailLateBreakTheirMessageAlone(t *testing.T) {
 	for _, w := range ways {
 		for _, test := range []struct{ what, want, logged string }{

@@ -1,7 +1,9 @@
 package conn
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -32,18 +34,18 @@ func (c *Conn) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, f
 			c.requests.Answer(m.Response)
 		case bad != nil:
 			if refusal := c.faulty(element, malformed, bad); refusal != nil {
-				b.add(&collected{Response: *refusal})
+				b.refuse(refusal.ID, refusal.Error)
 			}
 		case m.Request.IsNotification():
 			c.receiveNotification(m.Request, len(element), from)
 		case m.Request.Method == protocol.MethodInitialize:
-			b.refuse(m.Request, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be in a batch"))
+			b.refuse(m.Request.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be in a batch"))
 		case protocol.IsModern("", m.Request):
-			b.refuse(m.Request, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request of a modern version must not be in a batch"))
+			b.refuse(m.Request.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request of a modern version must not be in a batch"))
 		default:
 			k, refused := c.begin(m.Request, len(element), from)
 			if refused != nil {
-				b.refuse(m.Request, refused)
+				b.refuse(m.Request.ID, refused)
 				continue
 			}
 			k.batch = b
@@ -65,26 +67,22 @@ type batch struct {
 	open     int      // unanswered requests, plus one while the array is read; guarded by mu
 	answered []*call  // guarded by mu
 	parts    [][]byte // responses; guarded by mu
-	reserved int64    // bytes of them; guarded by mu
+	room     int64    // reserved for them; guarded by mu
 }
 
-// refuse adds an error response to req.
-func (b *batch) refuse(req *jsonrpc.Request, err *jsonrpc.Error) {
-	b.add(&collected{Response: jsonrpc.Response{ID: req.ID, Error: err}})
+// refuse adds an error response.
+func (b *batch) refuse(id jsonrpc.ID, err *jsonrpc.Error) {
+	b.add(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: err}), 0)
 }
 
-// add adds the response r and reserves its bytes. If there is no room, it adds an error instead.
-func (b *batch) add(r *collected) {
-	part := jsonrpc.AppendResponse(nil, &r.Response)
-	b.out.unreserve(r.reserved)
-	reserved := int64(len(part))
-	if refused := b.out.reserve(reserved); refused != nil {
-		part, reserved = jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: r.ID, Error: refused}), 0
-	}
+// add adds a response, if it is not nil, for which so much room is reserved.
+func (b *batch) add(part []byte, room int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.parts = append(b.parts, part)
-	b.reserved += reserved
+	if part != nil {
+		b.parts = append(b.parts, part)
+	}
+	b.room += room
 }
 
 // closeOne ends one request, k if it is not nil, and sends the array after the last one. An empty
@@ -98,10 +96,11 @@ func (b *batch) closeOne(k *call) {
 	if b.open--; b.open > 0 {
 		return
 	}
-	b.out.array(b.parts, b.reserved, func() {
+	array := slices.Concat([]byte{'['}, bytes.Join(b.parts, []byte{','}), []byte{']'})
+	b.out.send(array, b.room, func() bool {
 		for _, k := range b.answered {
 			k.entry.End()
 		}
+		return len(b.parts) > 0
 	})
-	b.parts = nil
 }

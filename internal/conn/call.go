@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,50 +47,57 @@ func (k *call) serve() {
 // respond sends the response of a request; nil sends none.
 func (k *call) respond(resp *jsonrpc.Response) {
 	k.closePeer()
-	out := k.collect(resp)
+	message, room := k.encode(resp)
 	switch {
 	case k.batch != nil:
-		if out != nil {
-			k.batch.add(out)
-		}
+		k.batch.add(message, room)
 		k.batch.closeOne(k)
-	case out == nil:
+	case message == nil:
 		k.end()
 	default:
-		k.c.out.respond(&out.Response, out.reserved, k.end)
+		k.c.out.send(message, room, k.end)
 	}
 }
 
-// A collected response is one whose result is complete.
-type collected struct {
-	jsonrpc.Response
-	reserved int64 // bytes of a streamed result
-}
+// neverReplaced is the size of responses that are not replaced if there is no room for them: an
+// error is as large.
+const neverReplaced = 1 << 10
 
-// collect returns resp with the ID of its request and the whole result, whose bytes it reserves
-// while it reads them. It returns nil for nil, and if the peer has cancelled the call.
-func (k *call) collect(resp *jsonrpc.Response) *collected {
+// encode returns the message of a response, and how many bytes of room were reserved for it. It
+// returns nil for nil, and if the peer has cancelled the call. If there is no room, it returns an
+// error instead.
+func (k *call) encode(resp *jsonrpc.Response) (message []byte, room int64) {
 	if resp == nil || !k.entry.Wanted() {
-		return nil
+		return nil, 0
 	}
-	out := &collected{Response: *resp}
+	out := *resp
 	out.ID = k.entry.Request.ID
-	if out.Stream == nil || out.Error != nil {
-		return out
+	if out.Stream != nil && out.Error == nil {
+		room = k.collect(&out)
 	}
-	held := Held{Limit: k.c.opts.MaxResultBytes, Spend: func(n int64) bool { return k.c.out.reserve(n) == nil }}
-	err := readStream(&held, resp)
-	out.Stream = nil
+	message = jsonrpc.AppendResponse(nil, &out)
+	if more := int64(len(message)) - room; more > 0 && len(message) > neverReplaced {
+		if refused := k.c.out.reserve(more, room); refused != nil {
+			return jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: out.ID, Error: refused}), room
+		}
+		room += more
+	}
+	return message, room
+}
+
+// collect reads the streamed result of r, and returns how many bytes it has reserved for it.
+func (k *call) collect(r *jsonrpc.Response) (room int64) {
+	held := Held{Limit: cmp.Or(r.MaxHeld, DefaultMaxHeld)}
+	held.Spend = func(n int64) bool { return k.c.out.reserve(n, held.Spent) == nil }
+	err := readStream(&held, r)
+	r.Stream, r.Result = nil, held.Text
 	if err != nil {
-		k.c.out.unreserve(held.Spent)
 		if k.entry.Wanted() && k.entry.Context().Err() == nil {
 			k.c.opts.Logger.Error("conn: a result was not sent", "method", k.entry.Request.Method, "error", err)
 		}
-		out.Error = resp.Broken(err)
-		return out
+		r.Result, r.Error = nil, r.Broken(err)
 	}
-	out.Result, out.reserved = held.Text.Bytes(), held.Spent
-	return out
+	return held.Spent
 }
 
 // readStream reads the streamed result of r. It turns a panic into an error.

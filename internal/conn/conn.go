@@ -19,6 +19,7 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -97,11 +98,6 @@ type Options struct {
 	// single message may be larger. Zero means [DefaultMaxInFlightBytes].
 	MaxInFlightBytes int64
 
-	// MaxResultBytes limits a result that the handler streams: a connection has one line for all
-	// messages, so the result is read completely before it is sent. A larger one is replaced with an
-	// error. Zero means [DefaultMaxResultBytes].
-	MaxResultBytes int64
-
 	// MaxUnsentBytes limits the bytes of responses that wait for the peer to read. A single
 	// response may be larger. Zero means [DefaultMaxUnsentBytes].
 	MaxUnsentBytes int64
@@ -133,27 +129,12 @@ type Options struct {
 }
 
 func (o *Options) fill() {
-	if o.MaxInFlight <= 0 {
-		o.MaxInFlight = DefaultMaxInFlight
-	}
-	if o.MaxInFlightBytes <= 0 {
-		o.MaxInFlightBytes = DefaultMaxInFlightBytes
-	}
-	if o.MaxResultBytes <= 0 {
-		o.MaxResultBytes = DefaultMaxResultBytes
-	}
-	if o.MaxUnsentBytes <= 0 {
-		o.MaxUnsentBytes = DefaultMaxUnsentBytes
-	}
-	if o.DrainTimeout <= 0 {
-		o.DrainTimeout = DefaultDrainTimeout
-	}
-	if o.WriteTimeout == 0 {
-		o.WriteTimeout = DefaultWriteTimeout
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, DefaultMaxInFlight)
+	o.MaxInFlightBytes = cmp.Or(o.MaxInFlightBytes, DefaultMaxInFlightBytes)
+	o.MaxUnsentBytes = cmp.Or(o.MaxUnsentBytes, DefaultMaxUnsentBytes)
+	o.DrainTimeout = cmp.Or(o.DrainTimeout, DefaultDrainTimeout)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 }
 
 // grace is how long calls may take to return after their context is cancelled.

@@ -1,35 +1,35 @@
 package conn
 
-import (
-	"bytes"
+import "github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-)
+// ErrNoRoom is the error of [Held.Write] if there is no room left.
+var ErrNoRoom = jsonrpc.Errorf(jsonrpc.CodeInternalError,
+	"the result is too large to be held in memory; other responses wait to be read")
 
-// heldStep is how many bytes of a streamed result are spent at once.
-const heldStep = 64 << 10
-
-// A Held holds a streamed result in memory when it cannot be sent as it is produced. Its Write
-// fails when no room is left, so a result is not read completely only to be refused.
+// A Held holds in memory what cannot be passed on while it is produced, such as a streamed result.
+// Its Write fails when no room is left, so nothing is read completely only to be refused.
 type Held struct {
-	Limit int64                  // the most bytes of one result; 0 is no limit
-	Spend func(bytes int64) bool // reserves room; returns false if there is none
-	Text  bytes.Buffer
-	Spent int64 // bytes of room that are reserved
+	Text []byte
+
+	Limit int                    // of the length of Text; 0 is no limit
+	Free  int64                  // bytes that need no room
+	Spend func(bytes int64) bool // takes room; returns false if there is none
+	Spent int64                  // bytes of room that were taken
 }
 
 // Write implements [io.Writer].
 func (h *Held) Write(p []byte) (int, error) {
-	if h.Limit > 0 && int64(h.Text.Len()+len(p)) > h.Limit {
-		return 0, jsonrpc.Errorf(jsonrpc.CodeInternalError,
-			"the result is larger than %d bytes, and larger ones are sent over HTTP only", h.Limit)
+	size := len(h.Text) + len(p)
+	if h.Limit > 0 && size > h.Limit {
+		return 0, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is larger than %d bytes; "+
+			"raise mcpkit.MaxResultBytes, or serve it over Streamable HTTP, which sends it while it is read", h.Limit)
 	}
-	for h.Spent < int64(h.Text.Len()+len(p)) {
-		if !h.Spend(heldStep) {
-			return 0, jsonrpc.Errorf(jsonrpc.CodeInternalError,
-				"the result is too large to be held in memory; other responses wait to be read")
+	if more := int64(size) - h.Free - h.Spent; more > 0 {
+		if !h.Spend(more) {
+			return 0, ErrNoRoom
 		}
-		h.Spent += heldStep
+		h.Spent += more
 	}
-	return h.Text.Write(p)
+	h.Text = append(h.Text, p...)
+	return len(p), nil
 }

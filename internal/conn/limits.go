@@ -21,9 +21,9 @@ const (
 	// read" (-32603).
 	DefaultMaxUnsentBytes = 24 << 20
 
-	// DefaultMaxResultBytes is how large a result may be that the handler streams. A larger one is
-	// replaced with an error.
-	DefaultMaxResultBytes = 16 << 20
+	// DefaultMaxHeld is how large a streamed result may be whose handler sets no limit. A larger one
+	// is replaced with an error.
+	DefaultMaxHeld = 16 << 20
 
 	// StopReadingAt is how many bytes of responses may wait before nothing more is read from the
 	// peer, and how many bytes of other messages may wait before their senders have to wait.

@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -202,67 +201,35 @@ func (o *output) offer(n *jsonrpc.Request) error {
 	return nil
 }
 
-// respond calls end, which ends the call, and adds r if end returns true. It does not wait for room:
-// if too much waits, an error replaces r. So many bytes of r are reserved.
-func (o *output) respond(r *jsonrpc.Response, reserved int64, end func() (wanted bool)) {
-	message := jsonrpc.AppendResponse(nil, r)
+// send adds a response, for which so much room is reserved. It calls end first, which ends the calls
+// that it is for, and adds nothing if that returns false. It does not wait.
+func (o *output) send(message []byte, room int64, end func() (wanted bool)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reserved -= reserved
+	o.reserved -= room
 	// The peer may reuse the ID once it has the response. A drain that waits for
 	// the last call to end must find its response here.
-	if !end() || o.err != nil {
-		return
+	if end() && o.err == nil {
+		o.add(message, true)
 	}
-	if err := o.tooMuch(int64(len(message))); err != nil {
-		message = jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: r.ID, Error: err})
-	}
-	o.add(message, true)
 }
 
-// refuse adds the error response r.
+// refuse sends the error response r.
 func (o *output) refuse(r *jsonrpc.Response) {
-	o.respond(r, 0, func() bool { return true })
+	o.send(jsonrpc.AppendResponse(nil, r), 0, func() bool { return true })
 }
 
-// array adds the responses of a batch, whose bytes are reserved, and calls end.
-func (o *output) array(parts [][]byte, reserved int64, end func()) {
+// reserve counts bytes of a response that is sent later and has so much room already; a single
+// response may be larger than the limit. If too much would wait, it returns an error that replaces
+// the response.
+func (o *output) reserve(bytes, room int64) *jsonrpc.Error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reserved -= reserved
-	end()
-	if len(parts) > 0 && o.err == nil {
-		o.add(slices.Concat([]byte{'['}, bytes.Join(parts, []byte{','}), []byte{']'}), true)
-	}
-}
-
-// reserve counts bytes of a response that is sent later. If there are too many, it returns an error
-// that replaces the response.
-func (o *output) reserve(bytes int64) *jsonrpc.Error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if err := o.tooMuch(bytes); err != nil {
-		return err
+	if others := o.owed + o.reserved - room; others > 0 && others+room+bytes > o.maxUnsent {
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: responses of %d bytes wait to be read", others)
 	}
 	o.reserved += bytes
 	return nil
-}
-
-// unreserve undoes reserve.
-func (o *output) unreserve(bytes int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.reserved -= bytes
-}
-
-// tooMuch returns an error that replaces a response of so many bytes if too much would wait, or
-// else nil. The caller holds mu.
-func (o *output) tooMuch(bytes int64) *jsonrpc.Error {
-	waiting := o.owed + o.reserved
-	if waiting == 0 || waiting+bytes <= o.maxUnsent || bytes < 1<<10 {
-		return nil
-	}
-	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: responses of %d bytes wait to be read", waiting)
 }
 
 // awaitReader waits until few enough bytes are owed to read more from the peer. It returns false if

@@ -16,10 +16,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// endless streams a result that does not end, and counts its bytes.
-func endless(written *int) func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+// endless streams a result that does not end, of which at most so many bytes are held, and counts its
+// bytes.
+func endless(written *int, most int) func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
 	return func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
-		return &jsonrpc.Response{Stream: func(w io.Writer) error {
+		return &jsonrpc.Response{MaxHeld: most, Stream: func(w io.Writer) error {
 			block := bytes.Repeat([]byte{'1'}, 64<<10)
 			for {
 				if _, err := w.Write(block); err != nil {
@@ -99,10 +100,11 @@ func TestMessagesAreReadWhileALargeResultIsCollected(t *testing.T) {
 func TestLargerStreamedResultsAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := 0
-		p := serve(t, &handler{methods: methods{"endless": endless(&written)}}, &conn.Options{MaxResultBytes: 1 << 20})
+		p := serve(t, &handler{methods: methods{"endless": endless(&written, 1<<20)}}, &conn.Options{MaxUnsentBytes: 1 << 19})
 		for id := range 30 { // what one had reserved is free for the next
 			p.send(request(id, "endless"))
-			require.Equal(t, failure(id, -32603, "the result is larger than 1048576 bytes, and larger ones are sent over HTTP only"), p.receive())
+			require.Equal(t, failure(id, -32603, "the result is larger than 1048576 bytes; "+
+				"raise mcpkit.MaxResultBytes, or serve it over Streamable HTTP, which sends it while it is read"), p.receive())
 		}
 		require.LessOrEqual(t, written, 30<<20)
 		p.hangUp()
@@ -112,8 +114,16 @@ func TestLargerStreamedResultsAreReplaced(t *testing.T) {
 func TestStreamedResultsShareTheRoomForResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := 0
-		p := serve(t, &handler{methods: methods{"endless": endless(&written)}}, &conn.Options{MaxUnsentBytes: 1 << 20})
+		p := serve(t, &handler{methods: methods{"endless": endless(&written, 0), "stuck": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(w io.Writer) error {
+				_, _ = io.WriteString(w, `"begun`)
+				<-ctx.Done()
+				return ctx.Err()
+			}}
+		}}}, &conn.Options{MaxUnsentBytes: 1 << 20})
 		p.link.Session().SetVersion("2025-03-26")
+		p.send(request(0, "stuck"))
+		synctest.Wait()
 		for _, batch := range []func(string) string{func(s string) string { return s }, func(s string) string { return "[" + s + "]" }} {
 			p.send(batch(request(1, "endless")))
 			require.Equal(t, batch(failure(1, -32603, "the result is too large to be held in memory; other responses wait to be read")), p.receive())
@@ -121,6 +131,7 @@ func TestStreamedResultsShareTheRoomForResponses(t *testing.T) {
 			p.send(batch(request(2, "ping"))) // what it had reserved is free again
 			require.Equal(t, batch(answer(2, `"ping"`)), p.receive())
 		}
+		p.send(cancelOf(0))
 		p.hangUp()
 	})
 }

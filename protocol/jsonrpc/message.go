@@ -40,6 +40,10 @@ type Response struct {
 	// message stays incomplete; [Response.Broken] says what error the caller gets, if the transport
 	// can still send one.
 	Stream func(w io.Writer) error
+	// MaxHeld limits the bytes of the result of Stream for a transport that sends only complete
+	// messages, so that it has to hold the result in memory. A larger result becomes an error. Zero
+	// means 16 MiB.
+	MaxHeld int
 	// HTTPStatus is the status of the HTTP response, if its headers were not sent before. Zero
 	// means 200. HTTPStatus is not part of the message.
 	HTTPStatus int

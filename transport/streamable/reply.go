@@ -95,7 +95,7 @@ func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 		if err := resp.Stream(w); err != nil {
 			return &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err)}
 		}
-		return &jsonrpc.Response{ID: resp.ID, Result: w.Text.Bytes(), RetryAfter: resp.RetryAfter}
+		return &jsonrpc.Response{ID: resp.ID, Result: w.Text, RetryAfter: resp.RetryAfter}
 	case n >= largeReply && !p.held.Take(n):
 		full := busy(httpserve.BusyBytes)
 		full.ID = resp.ID
