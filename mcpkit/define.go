@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -16,6 +17,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -198,16 +200,20 @@ func (s *Server) guard(e *entry, k kind, h Handler) {
 
 func (s *Server) defineTool(d *draft, def *definition) error {
 	fn, e, err := s.compile(def, nil)
-	outputs, outErr := newToolOutputs(def.site, fn.Outputs(), s.inputOptions())
+	outputs, outErr := result.New(result.Tool, fn.Outputs())
+	var outputSchema json.RawMessage
+	if outErr == nil && outputs.Structured != nil {
+		outputSchema, outErr = reflectx.OutputSchema(def.site, outputs.Structured, s.inputOptions())
+	}
 	var cacheErr error
 	e.cache, cacheErr = def.cachePolicy()
 	output, handErr := s.handSchema("output", def.output)
-	if err := joinFaults(err, outErr, at(def.site, handErr), at(def.site, cacheErr)); err != nil {
+	if err := joinFaults(err, at(def.site, outErr), at(def.site, handErr), at(def.site, cacheErr)); err != nil {
 		return err
 	}
 	t := &tool{entry: *e, def: protocol.Tool{
 		Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons,
-		InputSchema: noArguments, OutputSchema: outputs.schema, Meta: def.metaMembers(),
+		InputSchema: noArguments, OutputSchema: outputSchema, Meta: def.metaMembers(),
 	}}
 	if def.hasHints {
 		t.def.Annotations = &def.hints
@@ -269,7 +275,7 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 
 // addTool adds a tool that run answers. output is a schema of the structured result that was
 // written by hand, or nil.
-func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output reflectx.RawSchema, run func(context.Context, *Call) ([]reflect.Value, error)) error {
+func (s *Server) addTool(d *draft, t *tool, outputs *result.Outputs, output reflectx.RawSchema, run func(context.Context, *Call) ([]reflect.Value, error)) error {
 	var err error
 	if t.headers, err = paramheader.Params(t.def.InputSchema); err != nil {
 		return at(t.site, err)
@@ -279,11 +285,11 @@ func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output reflectx.Ra
 		if err != nil {
 			return nil, err
 		}
-		result, err := outputs.tool(call, values)
+		r, err := outputs.Tool(call.conversion(), values)
 		if err == nil && output != nil {
-			err = checkOutput(output, result)
+			err = checkOutput(output, r)
 		}
-		return result, err
+		return r, err
 	})
 	t.define = func(v protocol.Version) (protocol.Tool, error) { return s.extended(t, v) }
 	t.setToolWire()
@@ -293,8 +299,8 @@ func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output reflectx.Ra
 
 func (s *Server) definePrompt(d *draft, def *definition) error {
 	fn, e, err := s.compile(def, nil)
-	outputs, outErr := newPromptOutputs(def.site, fn.Outputs())
-	if err := joinFaults(err, outErr); err != nil {
+	outputs, outErr := result.New(result.Prompt, fn.Outputs())
+	if err := joinFaults(err, at(def.site, outErr)); err != nil {
 		return err
 	}
 	p := &prompt{entry: *e, def: protocol.Prompt{
@@ -320,7 +326,7 @@ func (s *Server) definePrompt(d *draft, def *definition) error {
 }
 
 // addPrompt adds a prompt that run answers.
-func (s *Server) addPrompt(d *draft, p *prompt, outputs *outputs, run func(context.Context, *Call) ([]reflect.Value, error)) {
+func (s *Server) addPrompt(d *draft, p *prompt, outputs *result.Outputs, run func(context.Context, *Call) ([]reflect.Value, error)) {
 	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (Result, error) {
 		if err := knownArguments(call, p.def.Arguments); err != nil {
 			return nil, err
@@ -329,7 +335,7 @@ func (s *Server) addPrompt(d *draft, p *prompt, outputs *outputs, run func(conte
 		if err != nil {
 			return nil, err
 		}
-		return outputs.get(call, p.def.Description, values)
+		return outputs.Prompt(call.conversion(), p.def.Description, values)
 	})
 	p.setPromptWire()
 	*d = append(*d, p)
@@ -363,8 +369,8 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 	if uriErr != nil {
 		err = at(def.site, uriErr) // parameters cannot be compared with unreadable variables
 	}
-	outputs, outErr := newResourceOutputs(def.site, fn.Outputs())
-	if err := joinFaults(err, outErr); err != nil {
+	outputs, outErr := result.New(result.Resource, fn.Outputs())
+	if err := joinFaults(err, at(def.site, outErr)); err != nil {
 		return err
 	}
 	var fields []reflectx.Field
@@ -404,13 +410,26 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 }
 
 // addResource adds a resource that run answers.
-func (s *Server) addResource(d *draft, r *resource, outputs *outputs, run func(context.Context, *Call) ([]reflect.Value, error)) {
+func (s *Server) addResource(d *draft, r *resource, outputs *result.Outputs, run func(context.Context, *Call) ([]reflect.Value, error)) {
 	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (Result, error) {
 		values, err := run(ctx, call)
 		if err != nil {
 			return nil, err
 		}
-		return outputs.read(ctx, call, r, values)
+		cache := cacheHint(r.ttl, r.private)
+		for _, v := range values {
+			if v.Kind() == reflect.Interface {
+				v = v.Elem()
+			}
+			if !v.IsValid() || result.IsNil(v) { // there is no such resource
+				result.CloseReaders(values)
+				return nil, ErrNotFound
+			}
+			if reader, ok := v.Interface().(io.Reader); ok && len(values) == 1 {
+				return newStreamed(ctx, call, r.mime, cache, reader)
+			}
+		}
+		return outputs.Resource(call.conversion(), call.name, r.mime, cache, values)
 	})
 	r.setWire(func(protocol.Version) (any, error) {
 		if r.template != nil {
@@ -419,6 +438,11 @@ func (s *Server) addResource(d *draft, r *resource, outputs *outputs, run func(c
 		return r.def, nil
 	})
 	*d = append(*d, r)
+}
+
+// conversion returns what results of methods are made with.
+func (c *Call) conversion() *result.Call {
+	return &result.Call{Context: c.limit, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress}
 }
 
 // segmentsJSON returns segments, joined by slashes, as a JSON array of strings.

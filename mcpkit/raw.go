@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -56,7 +57,7 @@ func (s *Server) addRawTool(d *draft, t *tool, h rawFunc) error {
 			return input.Validate(args)
 		}
 	}
-	return s.addTool(d, t, dynamicOutputs(toolResult), output, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+	return s.addTool(d, t, result.Dynamic(result.Tool), output, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
 		if err := validate(ctx, call.Arguments()); err != nil {
 			return nil, err
 		}
@@ -73,8 +74,8 @@ func prefixed(prefix string, err error) error {
 
 // checkOutput validates a result against the output schema, since clients rely on it (server/tools,
 // "Output Schema").
-func checkOutput(schema reflectx.RawSchema, result Result) error {
-	r, ok := result.(*protocol.CallToolResult)
+func checkOutput(schema reflectx.RawSchema, output Result) error {
+	r, ok := output.(*protocol.CallToolResult)
 	if !ok || r.IsError {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call
 		if err := naming.Check(def.Name); err != nil {
 			return err
 		}
-		s.addPrompt(d, &prompt{entry: e, def: def}, dynamicOutputs(promptResult), func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+		s.addPrompt(d, &prompt{entry: e, def: def}, result.Dynamic(result.Prompt), func(ctx context.Context, call *Call) ([]reflect.Value, error) {
 			for _, a := range def.Arguments {
 				if _, ok := call.text(a.Name); !ok && a.Required != nil && *a.Required {
 					return nil, invalidParams("prompt %q needs the argument %q", call.name, a.Name)
@@ -121,7 +122,7 @@ func (s *Server) AddResource(def protocol.Resource, h func(ctx context.Context, 
 		if !strings.Contains(def.URI, ":") {
 			return fmt.Errorf("%q is not an absolute URI", def.URI)
 		}
-		s.addResource(d, &resource{entry: e, def: def, mime: def.MIMEType, private: true}, dynamicOutputs(resourceResult), rawFunc(h).values)
+		s.addResource(d, &resource{entry: e, def: def, mime: def.MIMEType, private: true}, result.Dynamic(result.Resource), rawFunc(h).values)
 		return nil
 	})
 }
@@ -138,7 +139,7 @@ func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h func(ctx c
 			return errors.New("the template has no variables; use AddResource")
 		}
 		r := &resource{entry: e, templateDef: def, template: tmpl, mime: def.MIMEType, private: true}
-		s.addResource(d, r, dynamicOutputs(resourceResult), rawFunc(h).values)
+		s.addResource(d, r, result.Dynamic(result.Resource), rawFunc(h).values)
 		return nil
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/timelimit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -40,8 +41,8 @@ const (
 // newStreamed returns the contents of r, as a plain result if the first block is everything. The
 // reader may use the context of the call until it is closed: when the call is over, and when its time
 // is up, since that may end a Read that blocks.
-func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (Result, error) {
-	s := &streamed{call, res.mime, bufio.NewReaderSize(timedReader{r, call.limit}, firstBlock), cacheHint(res.ttl, res.private)}
+func newStreamed(ctx context.Context, call *Call, mime string, cache protocol.Cache, r io.Reader) (Result, error) {
+	s := &streamed{call, mime, bufio.NewReaderSize(timedReader{r, call.limit}, firstBlock), cache}
 	if closer, ok := r.(io.Closer); ok {
 		shut := sync.OnceFunc(func() { call.limit.Clean(func() { _ = closer.Close() }) })
 		stop := context.AfterFunc(call.limit, shut)
@@ -58,7 +59,7 @@ func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (R
 		return s, nil
 	}
 	contents := protocol.ResourceContents{URI: call.name, MIMEType: s.mime, Blob: first}
-	if isText(s.mime) {
+	if result.IsText(s.mime) {
 		text := validText(first)
 		contents.Text, contents.Blob = &text, nil
 	}
@@ -133,7 +134,7 @@ func (s *streamed) writeTo(w io.Writer) (err error) {
 		return err
 	}
 	member, send := `,"blob":"`, s.sendBlob
-	if isText(s.mime) {
+	if result.IsText(s.mime) {
 		member, send = `,"text":"`, s.sendText
 	}
 	head := jsonx.AppendString([]byte(`{"contents":[{"uri":`), s.call.name)

@@ -1,0 +1,289 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"reflect"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A piece is a value that a method returned. At most one field is set; none is for a nil value that
+// adds nothing.
+type piece struct {
+	text      *string
+	json      json.RawMessage // data
+	blob      *Blob
+	content   []protocol.Content
+	messages  []protocol.PromptMessage
+	resources []protocol.ResourceContents
+	whole     any // the result itself
+}
+
+// contents returns the piece as content: data as its JSON, for clients without structured output.
+func (p piece) contents() []protocol.Content {
+	switch {
+	case p.text != nil:
+		return []protocol.Content{Text(*p.text)}
+	case p.json != nil:
+		return []protocol.Content{Text(string(p.json))}
+	case p.blob != nil:
+		return []protocol.Content{p.blob.content()}
+	}
+	return p.content
+}
+
+// A form is how values of a Go type become pieces.
+type form struct {
+	convert    func(call *Call, v reflect.Value) (piece, error)
+	structured bool         // the output of a tool has a schema
+	schema     reflect.Type // of structured output; nil if it is not known
+	whole      bool         // the value is the result itself
+}
+
+var (
+	typeContent   = reflect.TypeFor[protocol.Content]()
+	typeBlob      = reflect.TypeFor[Blob]()
+	typeBytes     = reflect.TypeFor[[]byte]()
+	typeImage     = reflect.TypeFor[image.Image]()
+	typeReader    = reflect.TypeFor[io.Reader]()
+	typeError     = reflect.TypeFor[error]()
+	typeAny       = reflect.TypeFor[any]()
+	typeRaw       = reflect.TypeFor[json.RawMessage]()
+	typeMessage   = reflect.TypeFor[protocol.PromptMessage]()
+	typeResources = reflect.TypeFor[protocol.ResourceContents]()
+)
+
+// formOf returns the form of a type in results of the kind.
+func formOf(k Kind, t reflect.Type) (form, error) {
+	whole := k.whole()
+	switch {
+	case t == whole, t == reflect.PointerTo(whole):
+		return form{convert: convertWhole, whole: true}, nil
+	case t == typeAny:
+		return dynamic(k), nil
+	case t.Kind() == reflect.String && t.PkgPath() == "":
+		return form{convert: convertText}, nil
+	case t == typeRaw && k != Prompt: // JSON, not bytes
+		return form{convert: convertData, structured: true}, nil
+	case t == typeBytes, t == typeBlob, t == reflect.PointerTo(typeBlob):
+		return form{convert: convertBlob}, nil
+	case k == Prompt && (t == typeMessage || t == reflect.SliceOf(typeMessage)):
+		return form{convert: convertMessages}, nil
+	case k == Resource && (t == typeResources || t == reflect.SliceOf(typeResources)):
+		return form{convert: convertResources}, nil
+	case isContent(t), t.Kind() == reflect.Slice && isContent(t.Elem()):
+		if k == Resource {
+			return form{}, fmt.Errorf("%s is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data", t)
+		}
+		return form{convert: convertContent}, nil
+	case t.Implements(typeImage):
+		return form{convert: convertImage}, nil
+	case t.Implements(typeReader):
+		return form{convert: convertReader}, nil
+	case k != Prompt && isSeq(t):
+		return form{convert: collect, structured: true, schema: reflect.SliceOf(t.In(0).In(0))}, nil
+	}
+	if k == Prompt {
+		return form{}, fmt.Errorf("a prompt cannot return %s; return a string, mcpkit.User(…), messages or content", t)
+	}
+	switch t.Kind() {
+	case reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
+		return form{}, fmt.Errorf("a result of type %s cannot be sent; return data, an io.Reader or an iter.Seq", t)
+	case reflect.Interface:
+		return form{}, fmt.Errorf("a result of the interface type %s says too little; return any, or a concrete type", t)
+	}
+	return form{convert: convertData, structured: true, schema: t}, nil
+}
+
+func isContent(t reflect.Type) bool {
+	return t.Implements(typeContent) || reflect.PointerTo(t).Implements(typeContent)
+}
+
+// isSeq reports whether t is an iter.Seq[T], func(yield func(T) bool), or an iter.Seq2[T, error].
+func isSeq(t reflect.Type) bool {
+	return t.Kind() == reflect.Func && (t.CanSeq() || t.CanSeq2() && t.In(0).In(1) == typeError)
+}
+
+// dynamic returns the form of values whose types are not known before.
+func dynamic(k Kind) form {
+	return form{convert: func(call *Call, v reflect.Value) (piece, error) {
+		if v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		if !v.IsValid() {
+			return piece{}, nil
+		}
+		if err, isError := v.Interface().(error); isError { // it has no JSON, so its text would be lost
+			return piece{}, err
+		}
+		f, err := formOf(k, v.Type())
+		if err != nil {
+			return piece{}, err
+		}
+		return f.convert(call, v)
+	}}
+}
+
+func convertWhole(_ *Call, v reflect.Value) (piece, error) {
+	v = addressed(v)
+	if v.IsNil() {
+		return piece{}, fmt.Errorf("the method returned a nil %s without an error", v.Type())
+	}
+	return piece{whole: v.Interface()}, nil
+}
+
+// addressed returns a pointer to v, unless v is one.
+func addressed(v reflect.Value) reflect.Value {
+	if v.Kind() == reflect.Pointer {
+		return v
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return p
+}
+
+func convertText(_ *Call, v reflect.Value) (piece, error) { return piece{text: new(v.String())}, nil }
+
+func convertData(_ *Call, v reflect.Value) (piece, error) {
+	if IsNil(v) {
+		return piece{}, userErrorf("the tool returned no result and no error: it is a nil %s", v.Type())
+	}
+	data, err := jsonx.Marshal(v.Interface())
+	if err != nil {
+		return piece{}, fmt.Errorf("the result does not encode: %w", err)
+	}
+	return piece{json: data}, nil
+}
+
+// convertContent converts content or a slice of content, without nil ones.
+func convertContent(_ *Call, v reflect.Value) (p piece, err error) {
+	if v.Kind() != reflect.Slice {
+		p.addContent(v)
+		return p, nil
+	}
+	for i := range v.Len() {
+		p.addContent(v.Index(i))
+	}
+	return p, nil
+}
+
+func (p *piece) addContent(v reflect.Value) {
+	if IsNil(v) {
+		return
+	}
+	c, ok := v.Interface().(protocol.Content)
+	if !ok {
+		c, _ = addressed(v).Interface().(protocol.Content)
+	}
+	p.content = append(p.content, c)
+}
+
+func convertMessages(_ *Call, v reflect.Value) (piece, error) {
+	if m, ok := v.Interface().(protocol.PromptMessage); ok {
+		return piece{messages: []protocol.PromptMessage{m}}, nil
+	}
+	return piece{messages: v.Interface().([]protocol.PromptMessage)}, nil
+}
+
+func convertResources(_ *Call, v reflect.Value) (piece, error) {
+	if c, ok := v.Interface().(protocol.ResourceContents); ok {
+		return piece{resources: []protocol.ResourceContents{c}}, nil
+	}
+	return piece{resources: v.Interface().([]protocol.ResourceContents)}, nil
+}
+
+func convertBlob(_ *Call, v reflect.Value) (piece, error) {
+	switch b := v.Interface().(type) {
+	case Blob:
+		return piece{blob: &b}, nil
+	case []byte:
+		return piece{blob: &Blob{Data: b}}, nil
+	default:
+		return piece{blob: b.(*Blob)}, nil
+	}
+}
+
+func convertImage(_ *Call, v reflect.Value) (piece, error) {
+	if IsNil(v) {
+		return piece{}, nil
+	}
+	var buf bytes.Buffer
+	if err := png.Encode(&buf, v.Interface().(image.Image)); err != nil {
+		return piece{}, fmt.Errorf("the image does not encode: %w", err)
+	}
+	return piece{blob: &Blob{Data: buf.Bytes(), MIMEType: "image/png"}}, nil
+}
+
+// convertReader reads a reader to its end and closes it.
+func convertReader(call *Call, v reflect.Value) (piece, error) {
+	if IsNil(v) {
+		return piece{}, nil
+	}
+	r := v.Interface().(io.Reader)
+	if c, ok := r.(io.Closer); ok {
+		defer c.Close()
+	}
+	data, err := io.ReadAll(io.LimitReader(r, int64(call.MaxBytes)+1))
+	if err == nil && len(data) > call.MaxBytes {
+		err = userErrorf("the result is larger than %d bytes", call.MaxBytes)
+	}
+	return piece{blob: &Blob{Data: data}}, err
+}
+
+// progressEvery is how often a collected iterator reports progress.
+const progressEvery = 100 * time.Millisecond
+
+// collect collects the values of an iter.Seq[T] or iter.Seq2[T, error].
+func collect(call *Call, seq reflect.Value) (piece, error) {
+	b := []byte{'['}
+	if seq.IsNil() {
+		return piece{json: append(b, ']')}, nil
+	}
+	n := 0
+	var failed error
+	last := time.Now()
+	add := func(v reflect.Value) bool {
+		if failed == nil { // some iterators continue though add has returned false
+			failed = call.Context.Err()
+		}
+		if failed != nil {
+			return false
+		}
+		if n++; n > 1 {
+			b = append(b, ',')
+		}
+		if b, failed = jsonx.Append(b, v.Interface()); failed == nil && len(b) > call.MaxBytes {
+			failed = userErrorf("the result is larger than %d bytes after %d items", call.MaxBytes, n)
+		}
+		if now := time.Now(); now.Sub(last) >= progressEvery {
+			last = now
+			call.Progress(n)
+		}
+		return failed == nil
+	}
+	if seq.Type().CanSeq() {
+		seq.Seq()(add)
+	} else {
+		seq.Seq2()(func(v, e reflect.Value) bool {
+			if err, _ := e.Interface().(error); err != nil && failed == nil {
+				failed = err
+			}
+			return add(v)
+		})
+	}
+	return piece{json: append(b, ']')}, failed
+}
+
+// A userError has a text that is meant for the caller.
+type userError struct{ error }
+
+func (e userError) UserMessage() string { return e.Error() }
+
+func userErrorf(format string, args ...any) error { return userError{fmt.Errorf(format, args...)} }
