@@ -73,24 +73,33 @@ func (o authorizeOption) configure(c *config) error {
 	return nil
 }
 
+// An access says who may know of an entry.
+type access struct {
+	scopes []string
+	allow  []allowFunc // of the server that it is in
+}
+
+// isPersonal reports whether not all callers may know of the entry.
+func (e *entry) isPersonal() bool {
+	for ; e.from != nil; e = e.inner {
+		if len(e.allow)+len(e.from.allow) > 0 {
+			return true
+		}
+	}
+	return len(e.allow)+len(e.scopes) > 0
+}
+
 // sees reports whether the caller may know of the entry. For others it does not exist.
 func (c *Call) sees(e *entry) bool {
 	if !c.principal.Has(e.scopes...) && (c.principal == nil || !c.server.config.stepUp) {
 		return false
 	}
-	for {
-		if !c.allowed(e.allow, e) {
+	for ; e.from != nil; e = e.inner {
+		if !c.allowed(e.allow, e) || !c.allowed(e.from.allow, e.inner) {
 			return false
 		}
-		if e.from == nil {
-			return true
-		}
-		inner := e.inner.base()
-		if !c.allowed(e.from.allow, inner) {
-			return false
-		}
-		e = inner
 	}
+	return c.allowed(e.allow, e)
 }
 
 func (c *Call) allowed(all []allowFunc, e *entry) bool {
@@ -98,10 +107,9 @@ func (c *Call) allowed(all []allowFunc, e *entry) bool {
 }
 
 // checkScopes refuses entries with scopes if nobody authenticates callers.
-func (s *Server) checkScopes(d draft) (faults reflectx.Errors) {
+func (s *Server) checkScopes(entries []*entry) (faults reflectx.Errors) {
 	known := s.config.authenticated || s.config.local != nil
-	for _, it := range d {
-		e := it.base()
+	for _, e := range entries {
 		if known || len(e.scopes) == 0 {
 			continue
 		}

@@ -18,30 +18,31 @@ import (
 // An Item is a tool, prompt or resource that is built in code, by [NewTool], [NewPrompt] or
 // [NewResource].
 type Item interface {
-	build(s *Server, d *draft) error
+	build(s *Server) (*entry, error)
 }
 
 // Add registers items. If one of them has a fault, none is registered, and the error has all faults
 // of all items. Subscribed clients are notified once.
 func (s *Server) Add(items ...Item) error {
-	d, err := s.draft(items)
+	entries, err := s.build(items)
 	if err != nil {
 		return err
 	}
-	return s.add(d)
+	return s.add(entries)
 }
 
-// draft makes the entries of items. The error has all faults of all items.
-func (s *Server) draft(items []Item) (d draft, err error) {
+// build makes the entries of items. The error has all faults of all items.
+func (s *Server) build(items []Item) (entries []*entry, err error) {
 	var errs []error
 	for i, it := range items {
 		if v := reflect.ValueOf(it); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			errs = append(errs, &reflectx.Error{Msg: fmt.Sprintf("mcpkit: Add: item %d is nil; make one with NewTool, NewPrompt or NewResource", i+1)})
 			continue
 		}
-		errs = append(errs, it.build(s, &d))
+		e, err := it.build(s)
+		entries, errs = append(entries, e), append(errs, err)
 	}
-	return d, joinFaults(errs...)
+	return entries, joinFaults(errs...)
 }
 
 // A Builder describes a tool, prompt or resource. Make one with [NewTool], [NewPrompt] or
@@ -52,7 +53,7 @@ func (s *Server) draft(items []Item) (d draft, err error) {
 // errors of Add. A Builder must not be changed while it is added.
 type Builder struct {
 	kind   kind
-	def    definition // what no tag says
+	def    spec // what no tag says
 	tags   map[string]string
 	faults []string
 }
@@ -72,7 +73,7 @@ func NewResource(uri, name string, fn any) *Builder {
 
 func newBuilder(k kind, name string, fn any) *Builder {
 	site := calledFrom(fmt.Sprintf("mcpkit: %s %q", strings.ToLower(k.String()), name))
-	b := &Builder{kind: k, def: definition{site: site, name: name, fn: reflect.ValueOf(fn)}, tags: map[string]string{}}
+	b := &Builder{kind: k, def: spec{site: site, name: name, fn: reflect.ValueOf(fn)}, tags: map[string]string{}}
 	if b.def.fn.Kind() != reflect.Func || b.def.fn.IsNil() {
 		b.faults = append(b.faults, fmt.Sprintf("needs a function, not %T", fn))
 	}
@@ -161,8 +162,8 @@ func (b *Builder) Input(schema string) *Builder { b.def.input = json.RawMessage(
 // option [RawSchemas].
 func (b *Builder) Output(schema string) *Builder { b.def.output = json.RawMessage(schema); return b }
 
-// build adds the item to the draft.
-func (b *Builder) build(s *Server, d *draft) error {
+// build makes the entry of the item.
+func (b *Builder) build(s *Server) (*entry, error) {
 	var tag strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(b.tags)) {
 		fmt.Fprintf(&tag, "%s:%q ", key, b.tags[key])
@@ -173,32 +174,30 @@ func (b *Builder) build(s *Server, d *draft) error {
 		for _, text := range texts {
 			errs = append(errs, &reflectx.Error{Site: b.def.site, Msg: text})
 		}
-		return errs
+		return nil, errs
 	}
 	def := b.def
 	def.annotation, def.title, def.desc = a, a.title, a.desc
 	def.completer = func(string) (fn reflect.Value, hint string) { return fn, "" }
-	return s.define(d, &def)
+	return s.define(&def)
 }
 
 // RemoveTools removes tools by name and reports whether any existed. Running calls continue.
-func (s *Server) RemoveTools(names ...string) (removed bool) {
-	_ = s.change(func(c *catalog) error { removed = c.tools.remove(named(names)); return nil })
-	return removed
-}
+func (s *Server) RemoveTools(names ...string) (removed bool) { return s.remove(names, toolEntry) }
 
 // RemovePrompts removes prompts by name and reports whether any existed.
-func (s *Server) RemovePrompts(names ...string) (removed bool) {
-	_ = s.change(func(c *catalog) error { removed = c.prompts.remove(named(names)); return nil })
-	return removed
-}
+func (s *Server) RemovePrompts(names ...string) (removed bool) { return s.remove(names, promptEntry) }
 
 // RemoveResources removes resources by URI, and resource templates by template. It reports whether
 // any existed.
 func (s *Server) RemoveResources(uris ...string) (removed bool) {
-	_ = s.change(func(c *catalog) error {
-		removed = c.resources.remove(named(uris))
-		removed = c.templates.remove(named(uris)) || removed
+	return s.remove(uris, resourceEntry, templateEntry)
+}
+
+// remove removes the entries of these kinds with one of the keys.
+func (s *Server) remove(keys []string, kinds ...entryKind) (removed bool) {
+	_ = s.change(func(own *catalog) error {
+		removed = own.remove(func(e *entry) bool { return slices.Contains(kinds, e.kind) && slices.Contains(keys, e.key) })
 		return nil
 	})
 	return removed

@@ -100,15 +100,15 @@ func (p *CachePolicy) key(call *Call) (key cacheKey, ok bool) {
 	return key, true
 }
 
-// cachePolicy returns the policy of a tool's tag cache.
-func (a *annotation) cachePolicy() (CachePolicy, error) {
+// checkCache checks the tag cache of a tool.
+func (a *annotation) checkCache() error {
 	switch {
 	case !a.hasCache:
-		return CachePolicy{}, nil
+		return nil
 	case a.hints.ReadOnlyHint == nil || !*a.hints.ReadOnlyHint:
-		return CachePolicy{}, errors.New(`cache: a call that is not made could be a change that is not made; add hints:"readonly" if the tool only reads, or drop the tag`)
+		return errors.New(`cache: a call that is not made could be a change that is not made; add hints:"readonly" if the tool only reads, or drop the tag`)
 	case a.cacheTTL == 0:
-		return CachePolicy{}, errors.New(`cache: it says no time; write for example cache:"60s"`)
+		return errors.New(`cache: it says no time; write for example cache:"60s"`)
 	}
-	return CachePolicy{TTL: a.cacheTTL, Shared: !a.cachePrivate}, nil
+	return nil
 }

@@ -145,7 +145,6 @@ func (c *envelope) ClientCapabilities() protocol.ClientCapabilities {
 type target struct {
 	name  string    // tool or prompt name, or resource URI
 	entry *entry    // what name names, or nil
-	item  item      // the *tool, *prompt or *resource of the entry
 	vars  variables // of the resource template that matched, or the arguments of prompts/get; nil for none
 }
 
@@ -166,11 +165,7 @@ func (t *target) OwnName() string {
 	if t.entry == nil {
 		return ""
 	}
-	e := t.entry
-	for e.from != nil {
-		e = e.inner.base()
-	}
-	return e.key
+	return t.entry.own().key
 }
 
 // Target returns the registered name, URI or URI template of what the request is about. Unlike Name
@@ -216,8 +211,8 @@ func (t *target) Tags() []string {
 // Tool returns the definition of the tool that is called; nil for other methods. It must not be
 // changed.
 func (t *target) Tool() *protocol.Tool {
-	if it, ok := t.item.(*tool); ok {
-		return &it.def
+	if t.entry != nil && t.entry.tool != nil {
+		return &t.entry.tool.def
 	}
 	return nil
 }
@@ -226,7 +221,7 @@ func (t *target) Tool() *protocol.Tool {
 // Answers to its questions are not answers to those of another server.
 func (c *Call) owner() []byte {
 	s := c.server
-	for e := c.entry; e != nil && e.from != nil; e = e.inner.base() {
+	for e := c.entry; e != nil && e.from != nil; e = e.inner {
 		s = e.from.child
 	}
 	return s.state.Owner
@@ -234,8 +229,8 @@ func (c *Call) owner() []byte {
 
 // overdue returns the count of overdue methods of the call's target.
 func (c *Call) overdue() *overdueCount {
-	if c.entry != nil && c.entry.overdue != nil {
-		return c.entry.overdue
+	if c.entry != nil && c.entry.limits.overdue != nil {
+		return c.entry.limits.overdue
 	}
 	return c.row.overdue
 }

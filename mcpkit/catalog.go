@@ -24,224 +24,225 @@ import (
 // It never changes, a change makes another one. So calls read it without a lock, and keep the one
 // that they began with.
 type catalog struct {
-	tools      list[*tool]
-	prompts    list[*prompt]
-	resources  list[*resource] // by URI
-	templates  list[*resource] // by URI template
-	speakers   []speaker
+	lists      [4]list // by entryKind
+	own        *catalog
+	mounted    []mountedCatalog
 	methods    map[string]*methodRow
 	extensions []*declaration
 	topics     []offeredTopic
 	leftOut    map[string]bool // why entries of mounted servers are not part of it
-	logs       bool            // some method can send log messages
-	completes  bool            // some prompt or template has completions
 	offersAll  bool            // of OfferAll; never changes
 }
 
-// A speaker is a server that answers for URIs. Speakers are in order: what an earlier one has, a
-// later one cannot answer, whether with a URI or with a template.
-type speaker struct {
-	resources map[string]*resource
-	templates []*resource
+// An entryKind says which list an entry is in.
+type entryKind uint8
+
+const (
+	toolEntry entryKind = iota
+	promptEntry
+	resourceEntry
+	templateEntry // a resource template
+)
+
+func (k entryKind) String() string {
+	return [...]string{"tool", "prompt", "resource", "resource template"}[k]
 }
 
-// An entry is what tools, prompts and resources have in common. It never changes once it is part of
-// a catalog.
+// An entry is a tool, prompt, resource or resource template. It never changes once it is part of a
+// catalog.
 type entry struct {
-	key              string // tool or prompt name, URI, or URI template
-	site             string // where it was registered, for errors: "Notes.Search (notes.go:12)"
-	scopes           []string
-	allow            []allowFunc // of the server that it is in
-	restricted       bool        // by an allowFunc, also one of a mounted server
-	tags             []string
-	hidden           bool
+	kind entryKind
+	key  string // tool or prompt name, URI, or URI template
+	site string // where it was registered, for errors: "Notes.Search (notes.go:12)"
+	access
+	tags   []string
+	hidden bool
+
+	definition *definition
+	tool       *tool                 // nil for other kinds
+	template   *uritemplate.Template // of a template
+	secrets    *secret.Secrecy       // which arguments logs may show; nil: all
+	logs       bool                  // the method can send log messages
+
+	run       Handler                                     // the method inside of what its tags demand
+	complete  completeFunc                                // completes arguments or variables; nil: nothing to complete
+	subscribe func(ctx context.Context, uri string) error // begins to watch the resource; nil: nothing to do
+	limits    entryLimits
+
+	from  *mount   // that it comes from; nil for own entries
+	inner *entry   // that of the mounted server
+	set   *ItemSet // that the entry belongs to; nil for most
+}
+
+// A tool is what calls need of a tool's definition.
+type tool struct {
+	def     protocol.Tool
+	headers []paramheader.Param
+	tags    map[string]string // those of extensions
+}
+
+// The entryLimits limit the calls of an entry.
+type entryLimits struct {
 	timeout          time.Duration
-	timeoutByDefault bool // timeout is that of ToolTimeout
-	rate             rateLimit
-	calls            *limits.Rounds[caller]                      // what rate counts; nil without a limit
-	overdue          *overdueCount                               // set by guard
-	cache            CachePolicy                                 // of a tool
-	run              Handler                                     // the method inside of what its tags demand
-	completion       Handler                                     // answers completion/complete; nil: the completers do
-	subscribe        func(ctx context.Context, uri string) error // begins to watch the resource; nil: nothing to do
-	logs             bool
-	secrets          *secret.Secrecy   // which arguments logs may show; nil: all
-	wire             *wiring           // the encoded definition
-	from             *mount            // that it comes from; nil for own entries
-	inner            item              // the entry of the mounted server
-	set              *ItemSet          // that the entry belongs to; nil for most
-	extended         map[string]string // the tags of extensions; of a tool
+	timeoutByDefault bool                   // timeout is that of ToolTimeout
+	calls            *limits.Rounds[caller] // what the tag rate counts; nil without a limit
+	overdue          *overdueCount
 }
 
-func (e *entry) base() *entry       { return e }
-func (e *entry) completes() bool    { return e.completion != nil }
-func (p *prompt) completes() bool   { return p.completion != nil || len(p.complete) > 0 }
-func (r *resource) completes() bool { return r.completion != nil || len(r.complete) > 0 }
-
-// setWire sets how the definition is encoded. define returns what to encode for a version.
-func (e *entry) setWire(define func(v protocol.Version) (any, error)) {
-	e.wire = &wiring{define: define}
+// own returns the entry in the server that registered it, without mounts.
+func (e *entry) own() *entry {
+	for e.from != nil {
+		e = e.inner
+	}
+	return e
 }
 
-// A wiring encodes a definition for each version when it is first needed.
-type wiring struct {
-	define  func(v protocol.Version) (any, error)
+// A definition is what lists tell clients of an entry: a JSON object, which is encoded for each
+// version when it is first needed.
+type definition struct {
+	make    func(v protocol.Version) (any, error)
 	encoded [len(versions)]atomic.Pointer[[]byte]
 }
 
-// in returns the definition for versions[i].
-func (w *wiring) in(i int) ([]byte, error) {
-	if b := w.encoded[i].Load(); b != nil {
+// defined returns a definition that is the same for all versions.
+func defined(v any) *definition {
+	return &definition{make: func(protocol.Version) (any, error) { return v, nil }}
+}
+
+// in returns the JSON for a version.
+func (d *definition) in(v protocol.Version) ([]byte, error) {
+	i := versionIndex(v)
+	if b := d.encoded[i].Load(); b != nil {
 		return *b, nil
 	}
-	definition, err := w.define(versions[i])
+	value, err := d.make(v)
 	if err != nil {
 		return nil, err
 	}
-	b, err := jsonx.Marshal(definition)
+	b, err := jsonx.Marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("the definition does not encode: %w", err)
 	}
-	w.encoded[i].Store(&b)
+	d.encoded[i].Store(&b)
 	return b, nil
 }
 
-type item interface {
-	base() *entry
-	completes() bool // its arguments or variables
+// latest returns the JSON for the newest version.
+func (d *definition) latest() ([]byte, error) { return d.in(versions[len(versions)-1]) }
+
+// named returns the definition with another name.
+func (d *definition) named(name string) *definition {
+	return &definition{make: func(v protocol.Version) (any, error) {
+		b, err := d.in(v)
+		if err != nil {
+			return nil, err
+		}
+		return json.RawMessage(jsonx.AppendEdited(nil, b, func(n, value []byte) []byte {
+			if jsonx.IsString(n, "name") {
+				return jsonx.AppendString(nil, name)
+			}
+			return value
+		})), nil
+	}}
 }
 
 // A list is the entries of one kind. It never changes.
-type list[T item] struct {
-	byKey    map[string]T
-	sorted   []T  // by key
-	personal bool // not all callers see the same entries
+type list struct {
+	byKey    map[string]*entry
+	sorted   []*entry // by key
+	personal bool     // not all callers see the same entries
 }
 
-// with returns a list that has items, too, and calls taken for those whose key it has already.
-func (l list[T]) with(items []T, taken func(old, it T)) list[T] {
-	if len(items) == 0 {
+// with returns a list that has entries, too, and calls taken for those whose key it has already.
+func (l list) with(entries []*entry, taken func(old, e *entry)) list {
+	if len(entries) == 0 {
 		return l
 	}
-	next := list[T]{maps.Clone(l.byKey), slices.Clip(l.sorted), l.personal}
+	next := list{maps.Clone(l.byKey), slices.Clip(l.sorted), l.personal}
 	if next.byKey == nil {
-		next.byKey = make(map[string]T, len(items))
+		next.byKey = make(map[string]*entry, len(entries))
 	}
-	for _, it := range items {
-		e := it.base()
+	for _, e := range entries {
 		if old, ok := next.byKey[e.key]; ok {
-			taken(old, it)
+			taken(old, e)
 			continue
 		}
-		next.byKey[e.key] = it
-		next.sorted = append(next.sorted, it)
-		next.personal = next.personal || len(e.scopes) > 0 || e.restricted
+		next.byKey[e.key] = e
+		next.sorted = append(next.sorted, e)
+		next.personal = next.personal || e.isPersonal()
 	}
-	slices.SortFunc(next.sorted, func(a, b T) int { return strings.Compare(a.base().key, b.base().key) })
+	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
 	return next
 }
 
-// add is like with for what is registered: a key that exists already is a fault.
-func (l *list[T]) add(what string, items []T) error {
-	var faults reflectx.Errors
-	next := l.with(items, func(old, it T) {
-		first, second := old.base(), it.base()
-		msg := fmt.Sprintf("mcpkit: %s %q is registered twice, by %s and %s", what, first.key, first.site, second.site)
-		faults = append(faults, &reflectx.Error{Msg: msg})
-	})
-	if faults != nil {
-		return faults
-	}
-	*l = next
-	return nil
-}
-
-// remove removes the entries for which gone returns true, and reports whether there were any.
-func (l *list[T]) remove(gone func(*entry) bool) (removed bool) {
-	kept := slices.DeleteFunc(slices.Clone(l.sorted), func(it T) bool { return gone(it.base()) })
-	if len(kept) == len(l.sorted) {
-		return false
-	}
-	*l = list[T]{}.with(kept, nil)
-	return true
-}
-
-func (l list[T]) get(key string) (it T, ok bool) {
-	it, ok = l.byKey[key]
-	return it, ok
+// without returns a list without the entries for which gone returns true.
+func (l list) without(gone func(*entry) bool) list {
+	return list{}.with(slices.DeleteFunc(slices.Clone(l.sorted), gone), nil)
 }
 
 // key returns the registered key that equals name, the inside of a JSON string.
-func (l list[T]) key(name []byte) (string, bool) {
-	if it, ok := l.byKey[string(name)]; ok && bytes.IndexByte(name, '\\') < 0 {
-		return it.base().key, true
+func (l list) key(name []byte) (string, bool) {
+	if e, ok := l.byKey[string(name)]; ok && bytes.IndexByte(name, '\\') < 0 {
+		return e.key, true
 	}
 	return "", false
 }
 
 // same reports whether clients see the same entries in both lists.
-func (l list[T]) same(other list[T]) bool {
-	return slices.EqualFunc(l.sorted, other.sorted, func(a, b T) bool { return a.base().same(b.base()) })
-}
+func (l list) same(other list) bool { return slices.EqualFunc(l.sorted, other.sorted, (*entry).same) }
 
 func (e *entry) same(other *entry) bool {
-	if e.wire == other.wire && e.key == other.key {
+	if e.definition == other.definition && e.key == other.key {
 		return true
 	}
-	a, aErr := e.wire.in(len(versions) - 1)
-	b, bErr := other.wire.in(len(versions) - 1)
+	a, aErr := e.definition.latest()
+	b, bErr := other.definition.latest()
 	return aErr == nil && bErr == nil && bytes.Equal(a, b) && slices.Equal(e.scopes, other.scopes)
 }
 
-// named returns the condition for entries with one of these keys.
-func named(keys []string) func(*entry) bool {
-	return func(e *entry) bool { return slices.Contains(keys, e.key) }
+// add adds entries that are registered: a key that exists already is a fault.
+func (c *catalog) add(entries []*entry) error {
+	var faults reflectx.Errors
+	c.addNew(entries, func(old, e *entry) {
+		msg := fmt.Sprintf("mcpkit: %s %q is registered twice, by %s and %s", e.kind, e.key, old.site, e.site)
+		faults = append(faults, &reflectx.Error{Msg: msg})
+	})
+	return joinFaults(faults)
 }
 
-type tool struct {
-	entry
-	def     protocol.Tool
-	define  func(v protocol.Version) (protocol.Tool, error) // the definition in its own server; nil: def
-	headers []paramheader.Param
-	raw     json.RawMessage // the definition of another server; nil for own tools
-}
-
-type prompt struct {
-	entry
-	def      protocol.Prompt
-	complete map[string]completer // by argument
-	raw      json.RawMessage      // the definition of another server; nil for own prompts
-}
-
-// resource is a resource or a resource template.
-type resource struct {
-	entry
-	def         protocol.Resource         // of a resource
-	templateDef protocol.ResourceTemplate // of a template
-	template    *uritemplate.Template     // nil for a resource
-	mime        string
-	ttl         time.Duration
-	private     bool
-	complete    map[string]completer // by variable
-}
-
-// A draft is the entries that one registration adds.
-type draft []item
-
-// appendItems appends entries of one kind.
-func appendItems[T item](d draft, items []T) draft {
-	for _, it := range items {
-		d = append(d, it)
+// addNew adds entries, and calls taken for those whose key is taken.
+func (c *catalog) addNew(entries []*entry, taken func(old, e *entry)) {
+	var byKind [len(c.lists)][]*entry
+	for _, e := range entries {
+		byKind[e.kind] = append(byKind[e.kind], e)
 	}
-	return d
+	for k := range c.lists {
+		c.lists[k] = c.lists[k].with(byKind[k], taken)
+	}
 }
 
-// wrap puts middleware around all entries of the draft.
-func (d draft) wrap(mw []Middleware) {
-	for _, it := range d {
-		e := it.base()
-		e.run = wrap("Around: ", e.run, mw)
+// remove removes the entries for which gone returns true, and reports whether there were any.
+func (c *catalog) remove(gone func(*entry) bool) (removed bool) {
+	for k, l := range c.lists {
+		if slices.ContainsFunc(l.sorted, gone) {
+			c.lists[k], removed = l.without(gone), true
+		}
 	}
+	return removed
+}
+
+// entries returns all entries, those of each kind sorted by key.
+func (c *catalog) entries() []*entry {
+	var all []*entry
+	for _, l := range c.lists {
+		all = append(all, l.sorted...)
+	}
+	return all
+}
+
+// has reports whether the catalog has an entry for which f returns true.
+func (c *catalog) has(f func(*entry) bool) bool {
+	return slices.ContainsFunc(c.lists[:], func(l list) bool { return slices.ContainsFunc(l.sorted, f) })
 }
 
 // change applies f to a copy of what is registered on the server. Subscribed clients are notified of
@@ -280,67 +281,32 @@ func (s *Server) publish() {
 
 // changed returns the notifications of the lists that differ from those of old.
 func (c *catalog) changed(old *catalog) (lists []string) {
-	if !c.tools.same(old.tools) {
-		lists = append(lists, featureTools.listChanged)
-	}
-	if !c.prompts.same(old.prompts) {
-		lists = append(lists, featurePrompts.listChanged)
-	}
-	if !c.resources.same(old.resources) || !c.templates.same(old.templates) {
-		lists = append(lists, featureResources.listChanged)
+	for k, f := range [...]*feature{featureTools, featurePrompts, featureResources, featureResources} { // by entryKind
+		if !c.lists[k].same(old.lists[k]) && !slices.Contains(lists, f.listChanged) {
+			lists = append(lists, f.listChanged)
+		}
 	}
 	return lists
 }
 
-func (s *Server) add(d draft) error { return s.addUnless(nil, d) }
+func (s *Server) add(entries []*entry) error { return s.addUnless(nil, entries) }
 
-// addUnless adds the draft to the server. If there are faults, it adds nothing and returns them
-// together with those of the draft.
-func (s *Server) addUnless(faults reflectx.Errors, d draft) error {
-	faults = append(faults, s.check(d)...)
-	return s.change(func(own *catalog) error { return joinFaults(faults, own.add(d)) })
+// addUnless adds entries to the server. If there are faults, it adds nothing and returns them
+// together with those of the entries.
+func (s *Server) addUnless(faults reflectx.Errors, entries []*entry) error {
+	faults = append(faults, s.check(entries)...)
+	return s.change(func(own *catalog) error { return joinFaults(faults, own.add(entries)) })
 }
 
 // check checks entries that are to be registered, and lets the options of the server apply to them.
-func (s *Server) check(d draft) reflectx.Errors {
-	faults := s.checkScopes(d)
-	for _, it := range d {
-		e := it.base()
+func (s *Server) check(entries []*entry) reflectx.Errors {
+	faults := s.checkScopes(entries)
+	for _, e := range entries {
 		e.allow = slices.Concat(e.allow, s.config.allow)
-		e.restricted = len(e.allow) > 0
 		// One that does not encode would break its list.
-		if _, err := e.wire.in(len(versions) - 1); err != nil {
+		if _, err := e.definition.latest(); err != nil {
 			faults = append(faults, &reflectx.Error{Site: e.site, Msg: err.Error()})
 		}
 	}
 	return faults
-}
-
-func (c *catalog) add(d draft) error {
-	var tools []*tool
-	var prompts []*prompt
-	var resources, templates []*resource
-	for _, it := range d {
-		switch it := it.(type) {
-		case *tool:
-			tools = append(tools, it)
-		case *prompt:
-			prompts = append(prompts, it)
-		case *resource:
-			if it.template == nil {
-				resources = append(resources, it)
-			} else {
-				templates = append(templates, it)
-			}
-		}
-	}
-	return joinFaults(
-		c.tools.add("tool", tools), c.prompts.add("prompt", prompts),
-		c.resources.add("resource", resources), c.templates.add("resource template", templates))
-}
-
-// items returns all entries, those of each kind sorted by key.
-func (c *catalog) items() draft {
-	d := appendItems(appendItems(nil, c.tools.sorted), c.prompts.sorted)
-	return appendItems(appendItems(d, c.resources.sorted), c.templates.sorted)
 }

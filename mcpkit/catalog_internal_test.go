@@ -9,44 +9,40 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func bareTool(key string) *tool {
-	t := &tool{entry: entry{key: key, site: "site of " + key}}
-	t.setToolWire()
-	return t
+func bareTool(key string) *entry {
+	return &entry{key: key, site: "site of " + key, definition: defined(key)}
 }
 
-func keysOf(l list[*tool]) []string {
+func keysOf(c catalog) []string {
 	keys := []string{}
-	for _, it := range l.sorted {
-		keys = append(keys, it.key)
+	for _, e := range c.entries() {
+		keys = append(keys, e.key)
 	}
 	return keys
 }
 
-func TestListsNeverChange(t *testing.T) {
-	var l list[*tool]
-	require.NoError(t, l.add("tool", []*tool{bareTool("b"), bareTool("d")}))
-	before := l
-	require.NoError(t, l.add("tool", []*tool{bareTool("c"), bareTool("a")}))
-	require.True(t, l.remove(named([]string{"d", "e"})))
-	require.False(t, l.remove(named([]string{"e"})))
-	require.Equal(t, []string{"a", "b", "c"}, keysOf(l))
+func TestCatalogsNeverChange(t *testing.T) {
+	var c catalog
+	require.NoError(t, c.add([]*entry{bareTool("b"), bareTool("d")}))
+	before := c
+	require.NoError(t, c.add([]*entry{bareTool("c"), bareTool("a")}))
+	require.True(t, c.remove(func(e *entry) bool { return e.key == "d" }))
+	require.False(t, c.remove(func(e *entry) bool { return e.key == "e" }))
+	require.Equal(t, []string{"a", "b", "c"}, keysOf(c))
 	require.Equal(t, []string{"b", "d"}, keysOf(before))
-	_, ok := before.get("a")
-	require.False(t, ok)
-	key, ok := l.key([]byte("a"))
+	tools := c.lists[toolEntry]
+	key, ok := tools.key([]byte("a"))
 	require.True(t, ok)
 	require.Equal(t, "a", key)
-	_, ok = l.key([]byte(`\u0061`))
+	_, ok = tools.key([]byte(`\u0061`))
 	require.False(t, ok)
 }
 
-func TestListsNameBothPlaces(t *testing.T) {
-	var l list[*tool]
-	require.NoError(t, l.add("tool", []*tool{bareTool("a")}))
-	require.EqualError(t, l.add("tool", []*tool{bareTool("b"), bareTool("a"), bareTool("b")}), `mcpkit: tool "a" is registered twice, by site of a and site of a
+func TestACatalogNamesBothPlaces(t *testing.T) {
+	var c catalog
+	require.NoError(t, c.add([]*entry{bareTool("a")}))
+	require.EqualError(t, c.add([]*entry{bareTool("b"), bareTool("a"), bareTool("b")}), `mcpkit: tool "a" is registered twice, by site of a and site of a
 mcpkit: tool "b" is registered twice, by site of b and site of b`)
-	require.Equal(t, []string{"a"}, keysOf(l))
 }
 
 // TestServersMountedInOneAnotherAtTheSameTime mounts servers in one another from several
@@ -76,8 +72,8 @@ func TestServersMountedInOneAnotherAtTheSameTime(t *testing.T) {
 	for i, s := range all {
 		want := 4 // its own
 		for _, m := range s.mounts {
-			want += len(m.child.catalog.Load().tools.sorted)
+			want += len(m.child.catalog.Load().lists[toolEntry].sorted)
 		}
-		require.Len(t, s.catalog.Load().tools.sorted, want, "server %d", i)
+		require.Len(t, s.catalog.Load().lists[toolEntry].sorted, want, "server %d", i)
 	}
 }

@@ -18,9 +18,12 @@ import (
 // other parameters so far.
 type completer func(ctx context.Context, prefix string, others map[string]string) ([]string, error)
 
-// completers returns the completer of each parameter: the method that the block or a field names,
-// or the list of its values.
-func (s *Server) completers(def *definition, fields []reflectx.Field) (map[string]completer, error) {
+// A completeFunc answers completion/complete for an entry.
+type completeFunc func(ctx context.Context, call *Call, p *protocol.CompleteParams) (Result, error)
+
+// completers returns what completes the parameters: for each the method that the block or a field
+// names, or the list of its values. It is nil if no parameter can be completed.
+func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
 	found := map[string]completer{}
 	var faults reflectx.Errors
 	fault := func(format string, args ...any) {
@@ -52,10 +55,12 @@ func (s *Server) completers(def *definition, fields []reflectx.Field) (map[strin
 			fault("complete names %q, which is not a parameter%s", param, naming.Hint(param, names))
 		}
 	}
-	if faults != nil {
-		return nil, faults
+	if faults != nil || len(found) == 0 {
+		return nil, joinFaults(faults)
 	}
-	return found, nil
+	return func(ctx context.Context, _ *Call, p *protocol.CompleteParams) (Result, error) {
+		return runCompleter(ctx, p, found[p.Argument.Name])
+	}, nil
 }
 
 func listCompleter(values []string) completer {
@@ -92,18 +97,16 @@ func methodCompleter(fn reflect.Value) (completer, error) {
 
 // complete answers completion/complete.
 func complete(ctx context.Context, call *Call, p *protocol.CompleteParams) (Result, error) {
-	it, completers, err := call.completersOf(p.Ref)
+	e, err := call.completed(p.Ref)
 	if err != nil {
 		return nil, err
 	}
-	e := it.base()
-	h := e.completion
-	if h == nil {
-		h = func(ctx context.Context, _ *Call) (Result, error) {
-			return runCompleter(ctx, p, completers[p.Argument.Name])
+	return e.through(func(ctx context.Context, call *Call) (Result, error) {
+		if e.complete == nil {
+			return runCompleter(ctx, p, nil)
 		}
-	}
-	return e.through(h)(ctx, call)
+		return e.complete(ctx, call, p)
+	})(ctx, call)
 }
 
 // runCompleter calls c; nil has no values.
@@ -126,22 +129,21 @@ func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) 
 	return &protocol.CompleteResult{Completion: result}, nil
 }
 
-// completersOf returns what the reference names, if the caller may see it, and its completers. It
-// changes nothing, since it runs on the method's goroutine as well.
-func (c *Call) completersOf(ref protocol.CompletionRef) (item, map[string]completer, error) {
+// completed returns what the reference names, if the caller may see it. It changes nothing, since it
+// runs on the method's goroutine as well.
+func (c *Call) completed(ref protocol.CompletionRef) (*entry, error) {
+	what, name, kinds := "prompt", ref.Name, []entryKind{promptEntry}
 	switch ref.Type {
 	case protocol.RefPrompt:
-		if p, ok := c.catalog.prompts.get(ref.Name); ok && c.sees(&p.entry) {
-			return p, p.complete, nil
-		}
-		return nil, nil, invalidParams("unknown prompt %q", ref.Name)
 	case protocol.RefResource:
-		for _, r := range []list[*resource]{c.catalog.templates, c.catalog.resources} {
-			if t, ok := r.get(ref.URI); ok && c.sees(&t.entry) {
-				return t, t.complete, nil
-			}
-		}
-		return nil, nil, invalidParams("unknown resource %q", ref.URI)
+		what, name, kinds = "resource", ref.URI, []entryKind{templateEntry, resourceEntry}
+	default:
+		return nil, invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, ref.Type))
 	}
-	return nil, nil, invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, ref.Type))
+	for _, k := range kinds {
+		if e := c.catalog.lists[k].byKey[name]; e != nil && c.sees(e) {
+			return e, nil
+		}
+	}
+	return nil, invalidParams("unknown %s %q", what, name)
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A definition is a Go function with everything that its tool, prompt or resource needs. Methods of
-// services and functions of builders become definitions.
-type definition struct {
+// A spec is a Go function with everything that its tool, prompt or resource needs. Methods of services
+// and functions of builders become specs.
+type spec struct {
 	*annotation
 	site              string
 	name, title, desc string
@@ -41,18 +41,18 @@ type definition struct {
 	completer         func(method string) (fn reflect.Value, hint string) // finds a method; the hint is for one that does not exist
 }
 
-// define compiles the function and adds the entry to the draft.
-func (s *Server) define(d *draft, def *definition) error {
+// define returns the entry of a spec.
+func (s *Server) define(def *spec) (*entry, error) {
 	if err := naming.Check(def.name); err != nil && def.kind != kindResource {
-		return at(def.site, err)
+		return nil, at(def.site, err)
 	}
 	switch def.kind {
 	case kindPrompt:
-		return s.definePrompt(d, def)
+		return s.definePrompt(def)
 	case kindResource:
-		return s.defineResource(d, def)
+		return s.defineResource(def)
 	default:
-		return s.defineTool(d, def)
+		return s.defineTool(def)
 	}
 }
 
@@ -145,7 +145,7 @@ func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSc
 		return nil, errors.New(what + ": " + noRawSchemas)
 	}
 	compiled, err := s.config.rawSchemas(schema)
-	if err == nil && what == "input" && !isObjectSchema(schema) {
+	if err == nil && what == "input" && !jsonx.IsString(jsonx.Member(schema, "type"), "object") {
 		err = errors.New(`the schema of arguments has "type": "object" at its root`)
 	}
 	return compiled, prefixed(what+": ", err)
@@ -154,10 +154,12 @@ func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSc
 // A faultySchema stands for a schema that does not compile. Nothing is validated by it.
 type faultySchema struct{ reflectx.RawSchema }
 
-// compile returns the call plan of the definition's function.
-func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
-	e := def.entry()
-	o := reflectx.FuncOptions{Site: def.site, Names: names, URI: true, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions()}
+// compile returns the call plan of the spec's function, and its entry without a handler.
+func (s *Server) compile(k entryKind, def *spec, names []string) (*reflectx.Func, *entry, error) {
+	e := &entry{kind: k, key: def.name, site: def.site, access: access{scopes: def.scopes}, tags: def.tags, hidden: def.hidden}
+	o := reflectx.FuncOptions{
+		Site: def.site, Names: names, URI: true, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions(),
+	}
 	if def.hasParams {
 		o.Names, o.URI = strings.Split(def.params, ","), false
 	}
@@ -174,80 +176,77 @@ func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entr
 	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
 	fn, err := reflectx.Compile(def.fn, o)
-	return fn, &e, joinFaults(at(def.site, schemaErr), err)
+	return fn, e, joinFaults(at(def.site, schemaErr), err)
 }
 
-// entry returns the entry of the definition, without its handler.
-func (def *definition) entry() entry {
-	return entry{
-		key: def.name, site: def.site, scopes: def.scopes, tags: def.tags, hidden: def.hidden, timeout: def.timeout, rate: def.rate,
-		extended: def.extended,
-	}
-}
-
-// guard puts what the tags of an entry demand around h.
-func (s *Server) guard(e *entry, k kind, h Handler) {
-	if e.timeout == 0 && k == kindTool {
-		e.timeout, e.timeoutByDefault = s.config.toolTimeout, true
-	}
-	e.overdue = new(overdueCount)
-	e.run = traced(e.site, h)
-	if e.cache.TTL > 0 {
-		e.run = CacheResults(e.cache)(e.run)
-	}
-	e.limitRate()
-}
-
-func (s *Server) defineTool(d *draft, def *definition) error {
-	fn, e, err := s.compile(def, nil)
-	outputs, outErr := result.New(result.Tool, fn.Outputs())
-	var outputSchema json.RawMessage
-	if outErr == nil && outputs.Structured != nil {
-		outputSchema, outErr = reflectx.OutputSchema(def.site, outputs.Structured, s.inputOptions())
-	}
-	var cacheErr error
-	e.cache, cacheErr = def.cachePolicy()
-	output, handErr := s.handSchema("output", def.output)
-	if err := joinFaults(err, at(def.site, outErr), at(def.site, handErr), at(def.site, cacheErr)); err != nil {
-		return err
-	}
-	t := &tool{entry: *e, def: protocol.Tool{
-		Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons,
-		InputSchema: noArguments, OutputSchema: outputSchema, Meta: def.metaMembers(),
-	}}
-	if def.hasHints {
-		t.def.Annotations = &def.hints
-	}
+// fieldsOf returns the arguments of a function.
+func fieldsOf(fn *reflectx.Func) []reflectx.Field {
 	if in := fn.Input(); in != nil {
-		fields := in.Fields()
-		var faults reflectx.Errors
-		for _, f := range fields {
-			if f.Complete != "" {
-				faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf("field %q has the tag complete; %s", f.Name, noCompletionForTools)})
-			}
+		return in.Fields()
+	}
+	return nil
+}
+
+// A method calls the method of an entry, and returns its results.
+type method func(ctx context.Context, call *Call) ([]reflect.Value, error)
+
+// guard makes h, the method of an entry, what calls run: with what its tags demand around it.
+func (s *Server) guard(e *entry, a *annotation, h Handler) {
+	e.limits.timeout, e.limits.overdue = a.timeout, new(overdueCount)
+	if a.timeout == 0 && e.kind == toolEntry {
+		e.limits.timeout, e.limits.timeoutByDefault = s.config.toolTimeout, true
+	}
+	e.run = traced(e.site, h)
+	if e.kind == toolEntry && a.hasCache {
+		e.run = CacheResults(CachePolicy{TTL: a.cacheTTL, Shared: !a.cachePrivate})(e.run)
+	}
+	e.limitRate(a.rate)
+}
+
+func (s *Server) defineTool(def *spec) (*entry, error) {
+	fn, e, err := s.compile(toolEntry, def, nil)
+	outputs, outErr := result.New(result.Tool, fn.Outputs())
+	t := protocol.Tool{
+		Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons, InputSchema: noArguments, Meta: def.metaMembers(),
+	}
+	if outErr == nil && outputs.Structured != nil {
+		t.OutputSchema, outErr = reflectx.OutputSchema(def.site, outputs.Structured, s.inputOptions())
+	}
+	output, handErr := s.handSchema("output", def.output)
+	if err := joinFaults(err, at(def.site, outErr), at(def.site, handErr), at(def.site, def.checkCache())); err != nil {
+		return nil, err
+	}
+	if def.hasHints {
+		t.Annotations = &def.hints
+	}
+	var faults reflectx.Errors
+	for _, f := range fieldsOf(fn) {
+		if f.Complete != "" {
+			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf("field %q has the tag complete; %s", f.Name, noCompletionForTools)})
 		}
-		if faults != nil {
-			return faults
-		}
-		t.def.InputSchema = in.Schema()
-		t.secrets = secret.OfFields(fields)
 	}
-	if def.input != nil {
-		t.def.InputSchema, t.secrets = def.input, secret.OfSchema(def.input)
+	if faults != nil {
+		return nil, faults
 	}
-	if output != nil {
-		t.def.OutputSchema = def.output
-	}
-	none := fn.Input() == nil && def.input == nil
-	return s.addTool(d, t, outputs, output, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
-		args := call.Arguments()
-		if none {
+	call := fn.Call
+	switch in := fn.Input(); {
+	case def.input != nil:
+		t.InputSchema, e.secrets = def.input, secret.OfSchema(def.input)
+	case in != nil:
+		t.InputSchema, e.secrets = in.Schema(), secret.OfFields(in.Fields())
+	default:
+		call = func(ctx context.Context, args json.RawMessage) ([]reflect.Value, error) {
 			if err := refuseArguments(ctx, args); err != nil {
 				return nil, err
 			}
+			return fn.Call(ctx, args)
 		}
-		return fn.Call(ctx, args)
-	})
+	}
+	if output != nil {
+		t.OutputSchema = def.output
+	}
+	run := func(ctx context.Context, c *Call) ([]reflect.Value, error) { return call(ctx, c.Arguments()) }
+	return e, s.setTool(e, def.annotation, t, outputs, output, run)
 }
 
 const noCompletionForTools = `completion works for prompts and resource templates; the protocol has none for tools. ` +
@@ -273,14 +272,22 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 	return noInput().Decode(ctx, args, reflect.New(noInput().Type()).Elem())
 }
 
-// addTool adds a tool that run answers. output is a schema of the structured result that was
+// setTool makes e a tool whose method is run. output is a schema of the structured result that was
 // written by hand, or nil.
-func (s *Server) addTool(d *draft, t *tool, outputs *result.Outputs, output reflectx.RawSchema, run func(context.Context, *Call) ([]reflect.Value, error)) error {
-	var err error
-	if t.headers, err = paramheader.Params(t.def.InputSchema); err != nil {
-		return at(t.site, err)
+func (s *Server) setTool(e *entry, a *annotation, def protocol.Tool, outputs *result.Outputs, output reflectx.RawSchema, run method) (err error) {
+	if e.tool, err = newTool(def); err != nil {
+		return at(e.site, err)
 	}
-	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {
+	e.tool.tags = a.extended
+	e.definition = &definition{make: func(v protocol.Version) (any, error) {
+		own, err := s.extended(e, v)
+		if err != nil {
+			return nil, err
+		}
+		text, err := own.MarshalJSON()
+		return protocol.ToolFor(v, text), prefixed("the definition does not encode: ", err)
+	}}
+	s.guard(e, a, func(ctx context.Context, call *Call) (Result, error) {
 		values, err := run(ctx, call)
 		if err != nil {
 			return nil, err
@@ -291,54 +298,52 @@ func (s *Server) addTool(d *draft, t *tool, outputs *result.Outputs, output refl
 		}
 		return r, err
 	})
-	t.define = func(v protocol.Version) (protocol.Tool, error) { return s.extended(t, v) }
-	t.setToolWire()
-	*d = append(*d, t)
 	return nil
 }
 
-func (s *Server) definePrompt(d *draft, def *definition) error {
-	fn, e, err := s.compile(def, nil)
+func newTool(def protocol.Tool) (*tool, error) {
+	headers, err := paramheader.Params(def.InputSchema)
+	return &tool{def: def, headers: headers}, err
+}
+
+func (s *Server) definePrompt(def *spec) (*entry, error) {
+	fn, e, err := s.compile(promptEntry, def, nil)
 	outputs, outErr := result.New(result.Prompt, fn.Outputs())
 	if err := joinFaults(err, at(def.site, outErr)); err != nil {
-		return err
+		return nil, err
 	}
-	p := &prompt{entry: *e, def: protocol.Prompt{
-		Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons, Meta: def.metaMembers(),
-	}}
-	var fields []reflectx.Field
-	if in := fn.Input(); in != nil {
-		fields = in.Fields()
-	}
+	fields := fieldsOf(fn)
+	p := protocol.Prompt{Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons, Meta: def.metaMembers()}
 	for _, f := range fields {
 		arg := protocol.PromptArgument{Name: f.Name, Title: f.Title, Description: f.Description}
 		if f.Required {
 			arg.Required = new(true)
 		}
-		p.def.Arguments = append(p.def.Arguments, arg)
+		p.Arguments = append(p.Arguments, arg)
 	}
-	p.secrets = secret.OfFields(fields)
-	if p.complete, err = s.completers(def, fields); err != nil {
-		return err
+	e.secrets = secret.OfFields(fields)
+	if e.complete, err = def.completers(fields); err != nil {
+		return nil, err
 	}
-	s.addPrompt(d, p, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) { return fn.CallText(ctx, call.text) })
-	return nil
+	s.setPrompt(e, def.annotation, p, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+		return fn.CallText(ctx, call.text)
+	})
+	return e, nil
 }
 
-// addPrompt adds a prompt that run answers.
-func (s *Server) addPrompt(d *draft, p *prompt, outputs *result.Outputs, run func(context.Context, *Call) ([]reflect.Value, error)) {
-	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (Result, error) {
-		if err := knownArguments(call, p.def.Arguments); err != nil {
+// setPrompt makes e a prompt whose method is run.
+func (s *Server) setPrompt(e *entry, a *annotation, def protocol.Prompt, outputs *result.Outputs, run method) {
+	e.definition = defined(def)
+	s.guard(e, a, func(ctx context.Context, call *Call) (Result, error) {
+		if err := knownArguments(call, def.Arguments); err != nil {
 			return nil, err
 		}
 		values, err := run(ctx, call)
 		if err != nil {
 			return nil, err
 		}
-		return outputs.Prompt(call.conversion(), p.def.Description, values)
+		return outputs.Prompt(call.conversion(), def.Description, values)
 	})
-	p.setPromptWire()
-	*d = append(*d, p)
 }
 
 // knownArguments refuses arguments that the prompt does not have, since they may be misspelt.
@@ -356,39 +361,33 @@ func knownArguments(call *Call, known []protocol.PromptArgument) error {
 	return nil
 }
 
-func (s *Server) defineResource(d *draft, def *definition) error {
+func (s *Server) defineResource(def *spec) (*entry, error) {
 	if def.uri == "" {
-		return &reflectx.Error{Site: def.site, Msg: `a resource needs a URI; write for example uri:"note://{id}"`}
+		return nil, &reflectx.Error{Site: def.site, Msg: `a resource needs a URI; write for example uri:"note://{id}"`}
 	}
 	tmpl, uriErr := parseTemplate(def.uri)
 	var vars []string
 	if uriErr == nil {
 		vars = tmpl.Vars()
 	}
-	fn, e, err := s.compile(def, vars)
+	fn, e, err := s.compile(resourceEntry, def, vars)
 	if uriErr != nil {
 		err = at(def.site, uriErr) // parameters cannot be compared with unreadable variables
 	}
 	outputs, outErr := result.New(result.Resource, fn.Outputs())
 	if err := joinFaults(err, at(def.site, outErr)); err != nil {
-		return err
+		return nil, err
 	}
-	var fields []reflectx.Field
-	if in := fn.Input(); in != nil {
-		fields = in.Fields()
-	}
+	fields := fieldsOf(fn)
 	if err := sameNames(def, vars, fields); err != nil {
-		return err
+		return nil, err
 	}
-	// What not all callers may read is not for shared caches.
-	private := def.cachePrivate || !def.hasCache || len(def.scopes) > 0
-	r := &resource{entry: *e, mime: def.mime, ttl: def.cacheTTL, private: private}
-	r.key = def.uri
+	e.key = def.uri
 	if len(vars) > 0 {
-		r.template = tmpl
+		e.kind, e.template = templateEntry, tmpl
 	}
-	if r.complete, err = s.completers(def, fields); err != nil {
-		return err
+	if e.complete, err = def.completers(fields); err != nil {
+		return nil, err
 	}
 	var lists []string // parameters that get the segments of {/name*}
 	for _, f := range fields {
@@ -396,8 +395,10 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 			lists = append(lists, f.Name)
 		}
 	}
-	r.describe(def)
-	s.addResource(d, r, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+	// What not all callers may read is not for shared caches.
+	private := def.cachePrivate || !def.hasCache || len(def.scopes) > 0
+	e.definition = defined(def.resource(e.kind))
+	s.setResource(e, def.annotation, def.mime, cacheHint(def.cacheTTL, private), outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
 		return fn.CallText(ctx, func(name string) (string, bool) {
 			text, ok := call.text(name)
 			if ok && slices.Contains(lists, name) {
@@ -406,17 +407,16 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 			return text, ok
 		})
 	})
-	return nil
+	return e, nil
 }
 
-// addResource adds a resource that run answers.
-func (s *Server) addResource(d *draft, r *resource, outputs *result.Outputs, run func(context.Context, *Call) ([]reflect.Value, error)) {
-	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (Result, error) {
+// setResource gives e, a resource or a template, the method run.
+func (s *Server) setResource(e *entry, a *annotation, mime string, cache protocol.Cache, outputs *result.Outputs, run method) {
+	s.guard(e, a, func(ctx context.Context, call *Call) (Result, error) {
 		values, err := run(ctx, call)
 		if err != nil {
 			return nil, err
 		}
-		cache := cacheHint(r.ttl, r.private)
 		for _, v := range values {
 			if v.Kind() == reflect.Interface {
 				v = v.Elem()
@@ -426,18 +426,11 @@ func (s *Server) addResource(d *draft, r *resource, outputs *result.Outputs, run
 				return nil, ErrNotFound
 			}
 			if reader, ok := v.Interface().(io.Reader); ok && len(values) == 1 {
-				return newStreamed(ctx, call, r.mime, cache, reader)
+				return newStreamed(ctx, call, mime, cache, reader)
 			}
 		}
-		return outputs.Resource(call.conversion(), call.name, r.mime, cache, values)
+		return outputs.Resource(call.conversion(), call.name, mime, cache, values)
 	})
-	r.setWire(func(protocol.Version) (any, error) {
-		if r.template != nil {
-			return r.templateDef, nil
-		}
-		return r.def, nil
-	})
-	*d = append(*d, r)
 }
 
 // conversion returns what results of methods are made with.
@@ -466,7 +459,7 @@ func parseTemplate(uri string) (*uritemplate.Template, error) {
 }
 
 // sameNames compares the parameters of a resource with the variables of its URI template.
-func sameNames(def *definition, vars []string, fields []reflectx.Field) error {
+func sameNames(def *spec, vars []string, fields []reflectx.Field) error {
 	var faults reflectx.Errors
 	for _, f := range fields {
 		if !slices.Contains(vars, f.Name) {
@@ -483,28 +476,26 @@ func sameNames(def *definition, vars []string, fields []reflectx.Field) error {
 	return joinFaults(faults)
 }
 
-// describe sets what clients read about the resource.
-func (r *resource) describe(def *definition) {
+// resource returns what clients read about a resource or a template.
+func (def *spec) resource(k entryKind) any {
 	var annotations *protocol.Annotations
 	if def.audience != nil || def.priority != nil {
 		annotations = &protocol.Annotations{Audience: def.audience, Priority: def.priority}
 	}
-	meta := def.metaMembers()
-	if r.template != nil {
-		r.templateDef = protocol.ResourceTemplate{
-			URITemplate: r.key, Name: def.name, Title: def.title, Description: def.desc, MIMEType: r.mime,
-			Annotations: annotations, Icons: def.icons, Meta: meta,
+	if k == templateEntry {
+		return protocol.ResourceTemplate{
+			URITemplate: def.uri, Name: def.name, Title: def.title, Description: def.desc, MIMEType: def.mime,
+			Annotations: annotations, Icons: def.icons, Meta: def.metaMembers(),
 		}
-		return
 	}
-	r.def = protocol.Resource{
-		URI: r.key, Name: def.name, Title: def.title, Description: def.desc, MIMEType: r.mime,
-		Annotations: annotations, Icons: def.icons, Meta: meta, Size: def.size,
+	return protocol.Resource{
+		URI: def.uri, Name: def.name, Title: def.title, Description: def.desc, MIMEType: def.mime,
+		Annotations: annotations, Icons: def.icons, Meta: def.metaMembers(), Size: def.size,
 	}
 }
 
 // metaMembers returns the members of the definition's _meta; nil if there are none.
-func (def *definition) metaMembers() protocol.Meta {
+func (def *spec) metaMembers() protocol.Meta {
 	if len(def.meta)+len(def.extra) == 0 {
 		return nil
 	}
@@ -551,4 +542,11 @@ func joinFaults(errs ...error) error {
 		return nil
 	}
 	return all
+}
+
+func prefixed(prefix string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s%w", prefix, err)
 }

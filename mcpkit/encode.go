@@ -56,7 +56,7 @@ func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
 		if t := jsonx.String(jsonx.Member(object, "resultType")); t != "" && t != protocol.ResultComplete {
 			return nil, fmt.Errorf("clients of version %s have no results of type %q", v, t)
 		}
-		return appendWithout(nil, object, "resultType"), nil
+		return jsonx.AppendWithout(nil, object, "resultType"), nil
 	}
 	return s.appendModern(make([]byte, 0, len(object)+512), object), nil
 }

@@ -232,19 +232,17 @@ type ToolEntry struct {
 // ToolTag returns the value of a tag that an [Extension] defines, of the tool that is called. ok is
 // false if the tool does not have the tag.
 func (c *Call) ToolTag(key string) (value string, ok bool) {
-	if c.entry != nil {
-		value, ok = c.entry.extended[key]
+	if c.entry != nil && c.entry.tool != nil {
+		value, ok = c.entry.tool.tags[key]
 	}
 	return value, ok
 }
 
 // extended returns the definition of a tool for a version, as the extensions change it.
-func (s *Server) extended(t *tool, v protocol.Version) (protocol.Tool, error) {
-	e := ToolEntry{t.def, t.entry.extended, t.scopes, t.hidden, t.site}
-	e.Definition.Meta = maps.Clone(t.def.Meta)
-	if e.Definition.Meta == nil {
-		e.Definition.Meta = protocol.Meta{}
-	}
+func (s *Server) extended(of *entry, v protocol.Version) (protocol.Tool, error) {
+	e := ToolEntry{of.tool.def, of.tool.tags, of.scopes, of.hidden, of.site}
+	e.Definition.Meta = protocol.Meta{}
+	maps.Copy(e.Definition.Meta, of.tool.def.Meta)
 	for i := range s.config.extensions {
 		if f := s.config.extensions[i].Tool; f != nil {
 			if err := f(&e, v); err != nil {
@@ -437,20 +435,16 @@ func (set *ItemSet) attach(s *Server) error {
 
 // replace replaces the entries of the set by those of items.
 func (s *Server) replace(set *ItemSet, items []Item) error {
-	d, err := s.draft(items)
+	entries, err := s.build(items)
 	if err != nil {
 		return err
 	}
-	for _, it := range d {
-		it.base().set = set
+	for _, e := range entries {
+		e.set = set
 	}
-	faults := s.check(d)
+	faults := s.check(entries)
 	return s.change(func(own *catalog) error {
-		old := func(e *entry) bool { return e.set == set }
-		own.tools.remove(old)
-		own.prompts.remove(old)
-		own.resources.remove(old)
-		own.templates.remove(old)
-		return joinFaults(faults, own.add(d))
+		own.remove(func(e *entry) bool { return e.set == set })
+		return joinFaults(faults, own.add(entries))
 	})
 }

@@ -48,7 +48,7 @@ func paramsDecoder[Req any](s *Server, method string) (func(context.Context, *js
 	return func(ctx context.Context, req *jsonrpc.Request, v *Req) error {
 		params := req.Params
 		if !meta && jsonx.Member(params, "_meta") != nil {
-			params = appendWithout(nil, params, "_meta")
+			params = jsonx.AppendWithout(nil, params, "_meta")
 		}
 		to := reflect.ValueOf(v).Elem()
 		for to.Kind() == reflect.Pointer {

@@ -344,6 +344,6 @@ func withMeta(params json.RawMessage, meta protocol.Meta) (json.RawMessage, erro
 	if err != nil {
 		return nil, fmt.Errorf("mcpkit: the _meta of a question: %w", err)
 	}
-	b := appendWithout(nil, params, "_meta")
+	b := jsonx.AppendWithout(nil, params, "_meta")
 	return append(jsonx.AppendMember(b[:len(b)-1], []byte(`"_meta"`), text), '}'), nil
 }

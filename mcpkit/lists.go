@@ -11,40 +11,41 @@ import (
 )
 
 func listTools(_ context.Context, call *Call) (Result, error) {
-	return listOf(call, "tools", call.catalog.tools)
+	return listOf(call, "tools", toolEntry)
 }
 
 func listPrompts(_ context.Context, call *Call) (Result, error) {
-	return listOf(call, "prompts", call.catalog.prompts)
+	return listOf(call, "prompts", promptEntry)
 }
 
 func listResources(_ context.Context, call *Call) (Result, error) {
-	return listOf(call, "resources", call.catalog.resources)
+	return listOf(call, "resources", resourceEntry)
 }
 
 func listTemplates(_ context.Context, call *Call) (Result, error) {
-	return listOf(call, "resourceTemplates", call.catalog.templates)
+	return listOf(call, "resourceTemplates", templateEntry)
 }
 
 // listOf answers a list request. Pages are not cached, so cursors that a client invents cost no
 // memory; each definition is encoded once for each version.
-func listOf[T item](call *Call, member string, l list[T]) (Result, error) {
+func listOf(call *Call, member string, k entryKind) (Result, error) {
 	after, err := cursor(call)
 	if err != nil {
 		return nil, err
 	}
+	l := call.catalog.lists[k]
 	page, next := l.page(call, after)
 	return encodePage(call, member, page, next, l.personal)
 }
 
 // encodePage encodes a page. next is the key that the next page begins after; "" on the last page.
 // A personal page is not the same for all callers.
-func encodePage[T item](call *Call, member string, page []T, next string, personal bool) (Result, error) {
+func encodePage(call *Call, member string, page []*entry, next string, personal bool) (Result, error) {
 	definitions := make([][]byte, len(page))
 	size := 256
-	for i, it := range page {
+	for i, e := range page {
 		var err error
-		if definitions[i], err = it.base().wire.in(versionIndex(call.version)); err != nil {
+		if definitions[i], err = e.definition.in(call.version); err != nil {
 			return nil, err
 		}
 		size += len(definitions[i]) + 1
@@ -78,22 +79,21 @@ func encodePage[T item](call *Call, member string, page []T, next string, person
 
 // page returns the entries after a key that the caller may see, as many as fit on a page, and the
 // last key if there are more.
-func (l list[T]) page(call *Call, after string) (page []T, next string) {
+func (l list) page(call *Call, after string) (page []*entry, next string) {
 	all, size := l.sorted, call.server.config.pageSize
 	start := 0
 	if after != "" {
-		start = sort.Search(len(all), func(i int) bool { return all[i].base().key > after })
+		start = sort.Search(len(all), func(i int) bool { return all[i].key > after })
 	}
-	page = make([]T, 0, min(size, len(all)-start))
-	for _, it := range all[start:] {
-		e := it.base()
+	page = make([]*entry, 0, min(size, len(all)-start))
+	for _, e := range all[start:] {
 		if e.hidden || !call.sees(e) {
 			continue
 		}
 		if len(page) == size {
-			return page, page[size-1].base().key
+			return page, page[size-1].key
 		}
-		page = append(page, it)
+		page = append(page, e)
 	}
 	return page, ""
 }

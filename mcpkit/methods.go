@@ -41,7 +41,7 @@ type feature struct {
 
 var (
 	featureTools = &feature{
-		has: func(c *catalog) bool { return c.offersAll || len(c.tools.sorted) > 0 },
+		has: func(c *catalog) bool { return c.offersAll || len(c.lists[toolEntry].sorted) > 0 },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Tools = &protocol.ListCapability{ListChanged: true}
 		},
@@ -49,7 +49,7 @@ var (
 		wanted:      func(f *protocol.SubscriptionFilter) *bool { return &f.ToolsListChanged },
 	}
 	featurePrompts = &feature{
-		has: func(c *catalog) bool { return c.offersAll || len(c.prompts.sorted) > 0 },
+		has: func(c *catalog) bool { return c.offersAll || len(c.lists[promptEntry].sorted) > 0 },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Prompts = &protocol.ListCapability{ListChanged: true}
 		},
@@ -57,7 +57,9 @@ var (
 		wanted:      func(f *protocol.SubscriptionFilter) *bool { return &f.PromptsListChanged },
 	}
 	featureResources = &feature{
-		has: func(c *catalog) bool { return c.offersAll || len(c.resources.sorted)+len(c.templates.sorted) > 0 },
+		has: func(c *catalog) bool {
+			return c.offersAll || len(c.lists[resourceEntry].sorted)+len(c.lists[templateEntry].sorted) > 0
+		},
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
 			caps.Resources = &protocol.ResourcesCapability{ListChanged: true, Subscribe: true}
 		},
@@ -65,11 +67,13 @@ var (
 		wanted:      func(f *protocol.SubscriptionFilter) *bool { return &f.ResourcesListChanged },
 	}
 	featureLogs = &feature{
-		has:     func(c *catalog) bool { return c.offersAll || c.logs },
+		has:     func(c *catalog) bool { return c.offersAll || c.has(func(e *entry) bool { return e.logs }) },
 		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) { caps.Logging = protocol.Object{} },
 	}
 	featureCompletions = &feature{
-		has: func(c *catalog) bool { return c.offersAll || c.completes },
+		has: func(c *catalog) bool {
+			return c.offersAll || c.has(func(e *entry) bool { return e.complete != nil })
+		},
 		declare: func(caps *protocol.ServerCapabilities, v protocol.Version) {
 			if v >= protocol.V20250326 {
 				caps.Completions = protocol.Object{}

@@ -18,8 +18,8 @@ type mount struct {
 	prefix        string
 	around        []Middleware
 	allow         []allowFunc
-	site          string        // who mounted it, for errors: `mounted as "billing" (main.go:12)`
-	entries       map[item]item // those of the parent by those of the child; guarded by parent.registering
+	site          string            // who mounted it, for errors: `mounted as "billing" (main.go:12)`
+	entries       map[*entry]*entry // those of the parent by those of the child; guarded by parent.registering
 }
 
 // Mount makes the tools, prompts, resources, own methods (see [Handle]) and extensions of other part
@@ -113,7 +113,7 @@ func (m *mount) check(opts []MountOption) error {
 			return m.fault("another mounted server has a topic with the member %q already", t.member)
 		}
 	}
-	if faults := m.parent.checkScopes(child.items()); faults != nil {
+	if faults := m.parent.checkScopes(child.entries()); faults != nil {
 		return m.fault("%v", faults)
 	}
 	return nil
@@ -127,45 +127,26 @@ func (s *Server) contains(other *Server) bool {
 	return s == other || slices.ContainsFunc(mounts, func(m *mount) bool { return m.child.contains(other) })
 }
 
+// A mountedCatalog is a server as part of the catalog of another.
+type mountedCatalog struct {
+	*catalog
+	entries map[*entry]*entry // the entries of the parent by those of the server, without what is left out
+}
+
 // merge returns the catalog of what is registered on the server and of what is mounted. The caller
 // holds registering.
 func (s *Server) merge() *catalog {
 	c := *s.own
-	c.speakers = []speaker{{c.resources.byKey, c.templates.sorted}}
-	c.leftOut = map[string]bool{}
+	c.own, c.leftOut = s.own, map[string]bool{}
 	for _, m := range s.mounts {
 		m.addTo(&c, m.child.catalog.Load())
-	}
-	c.logs, c.completes = false, false
-	for _, it := range c.items() {
-		c.logs = c.logs || it.base().logs
-		c.completes = c.completes || it.completes()
 	}
 	return &c
 }
 
 // addTo adds what the child has to c, the catalog of the parent that is being made.
 func (m *mount) addTo(c, child *catalog) {
-	known := m.entries
-	m.entries = map[item]item{}
-	addMounted(m, c, known, &c.tools, "tool", child.tools, m.tool)
-	addMounted(m, c, known, &c.prompts, "prompt", child.prompts, m.prompt)
-	addMounted(m, c, known, &c.resources, "resource", child.resources, m.resource)
-	addMounted(m, c, known, &c.templates, "resource template", child.templates, m.resource)
-	for _, inner := range child.speakers {
-		outer := speaker{resources: map[string]*resource{}}
-		for uri, r := range inner.resources {
-			if it, ok := c.resources.byKey[uri]; ok && it.inner == item(r) {
-				outer.resources[uri] = it
-			}
-		}
-		for _, r := range inner.templates {
-			if it, ok := c.templates.byKey[r.key]; ok && it.inner == item(r) {
-				outer.templates = append(outer.templates, it)
-			}
-		}
-		c.speakers = append(c.speakers, outer)
-	}
+	m.addEntries(c, child)
 	for _, d := range child.extensions {
 		_ = c.declare(d) // a server that has the extension itself, or from an earlier mount, has declared it
 	}
@@ -180,39 +161,50 @@ func (m *mount) addTo(c, child *catalog) {
 	m.addMethods(c, child)
 }
 
-// addMounted adds the entries of one kind to those of the parent. Entries that the parent has known
-// are used again, with their encoded JSON.
-func addMounted[T item](
-	m *mount, c *catalog, known map[item]item, to *list[T], what string, child list[T], wrap func(inner T) T,
-) {
-	var items []T
-	for _, inner := range child.sorted {
-		it, ok := known[inner].(T)
-		if !ok {
-			it = wrap(inner)
+// addEntries adds the entries of the child. Those that the parent has known are used again, with their
+// encoded JSON.
+func (m *mount) addEntries(c, child *catalog) {
+	known := m.entries
+	m.entries = map[*entry]*entry{}
+	mounted := mountedCatalog{child, map[*entry]*entry{}}
+	var entries []*entry
+	for _, inner := range child.entries() {
+		e := known[inner]
+		if e == nil {
+			e = m.entry(inner)
 		}
-		m.entries[inner] = it
-		if err := naming.Check(it.base().key); err != nil && it.base().key != inner.base().key {
-			c.leftOut[fmt.Sprintf("%s %q, %s: %v", what, it.base().key, it.base().site, err)] = true
+		m.entries[inner], mounted.entries[inner] = e, e
+		if err := naming.Check(e.key); err != nil && e.key != inner.key {
+			c.leftOut[fmt.Sprintf("%s %q, %s: %v", e.kind, e.key, e.site, err)] = true
+			delete(mounted.entries, inner)
 			continue
 		}
-		items = append(items, it)
+		entries = append(entries, e)
 	}
-	*to = to.with(items, func(old, it T) {
-		first, second := old.base(), it.base()
-		c.leftOut[fmt.Sprintf("%s %q is registered by %s and by %s; the first one stays", what, first.key, first.site, second.site)] = true
+	c.addNew(entries, func(old, e *entry) {
+		c.leftOut[fmt.Sprintf("%s %q is registered by %s and by %s; the first one stays", e.kind, e.key, old.site, e.site)] = true
+		delete(mounted.entries, e.inner)
 	})
+	c.mounted = append(slices.Clip(c.mounted), mounted)
 }
 
 // entry returns the parent's entry for one of the child.
-func (m *mount) entry(inner item) entry {
-	e := *inner.base()
+func (m *mount) entry(inner *entry) *entry {
+	e := *inner
 	e.site += ", " + m.site
 	e.allow = m.parent.config.allow
-	e.restricted = e.restricted || len(m.allow) > 0 || len(e.allow) > 0
 	e.from, e.inner = m, inner
-	e.run = wrap("Around: ", m.within(inner.base().answer), m.around)
-	return e
+	e.run = wrap("Around: ", m.within(inner.answer), m.around)
+	if m.prefix != "" && (e.kind == toolEntry || e.kind == promptEntry) {
+		e.key = m.name(inner.key)
+		e.definition = inner.definition.named(e.key)
+	}
+	if e.tool != nil {
+		t := *e.tool
+		t.def.Name = e.key
+		e.tool = &t
+	}
+	return &e
 }
 
 // name returns the parent's name for a name of the child.
@@ -221,34 +213,6 @@ func (m *mount) name(name string) string {
 		return name
 	}
 	return m.prefix + "_" + name
-}
-
-func (m *mount) tool(inner *tool) *tool {
-	t := *inner
-	t.entry = m.entry(inner)
-	t.key = m.name(inner.key)
-	t.def.Name = t.key
-	if t.key != inner.key {
-		t.setToolWire()
-	}
-	return &t
-}
-
-func (m *mount) prompt(inner *prompt) *prompt {
-	p := *inner
-	p.entry = m.entry(inner)
-	p.key = m.name(inner.key)
-	p.def.Name = p.key
-	if p.key != inner.key {
-		p.setPromptWire()
-	}
-	return &p
-}
-
-func (m *mount) resource(inner *resource) *resource {
-	r := *inner
-	r.entry = m.entry(inner)
-	return &r
 }
 
 // addMethods gives c the methods that were added to the child. They cannot be removed.
@@ -285,7 +249,7 @@ func (e *entry) through(h Handler) Handler {
 	if e.from == nil {
 		return h
 	}
-	return e.from.within(e.inner.base().through(h))
+	return e.from.within(e.inner.through(h))
 }
 
 // nameIn returns the name of the entry, one of outer, in the server s that it is mounted from; ""
@@ -295,7 +259,7 @@ func (e *entry) nameIn(outer, s *Server) string {
 		if e.from == nil {
 			return ""
 		}
-		outer, e = e.from.child, e.inner.base()
+		outer, e = e.from.child, e.inner
 	}
 	return e.key
 }

@@ -97,11 +97,11 @@ func callerOf(call *Call) caller {
 }
 
 // limitRate limits how many calls of the entry each caller may begin.
-func (e *entry) limitRate() {
-	if e.rate == (rateLimit{}) {
+func (e *entry) limitRate(rate rateLimit) {
+	if rate == (rateLimit{}) {
 		return
 	}
-	e.calls = new(limits.NewRounds[caller](e.rate.perSecond, e.rate.burst, MaxRounds))
+	e.limits.calls = new(limits.NewRounds[caller](rate.perSecond, rate.burst, MaxRounds))
 	h := e.run
 	e.run = func(ctx context.Context, call *Call) (Result, error) {
 		if call.run == nil { // Detach has counted the call of a run
@@ -115,13 +115,13 @@ func (e *entry) limitRate() {
 
 // count counts the call in the limit of its caller, if the entry has one.
 func (e *entry) count(call *Call) error {
-	if e.calls == nil {
+	if e.limits.calls == nil {
 		return nil
 	}
 	if s := call.server; s.fleet != nil {
 		s.warnOfRates.Do(func() { s.fleet.Logger().Warn(limits.PerReplica) })
 	}
-	if wait := e.calls.Take(callerOf(call), call.Round()); wait > 0 {
+	if wait := e.limits.calls.Take(callerOf(call), call.Round()); wait > 0 {
 		return &RateLimitError{After: wait}
 	}
 	call.counted.Store(true)

@@ -34,7 +34,7 @@ type registrar struct {
 	block   map[string]*annotation
 	order   []string // the fields of the block, in order
 	faults  reflectx.Errors
-	draft   draft
+	entries []*entry
 }
 
 func newRegistrar(s *Server, reg registration) *registrar {
@@ -44,7 +44,7 @@ func newRegistrar(s *Server, reg registration) *registrar {
 // registerAll registers all services, or returns all of their faults.
 func (s *Server) registerAll(regs []registration) error {
 	var faults reflectx.Errors
-	var all draft
+	var all []*entry
 	for _, reg := range regs {
 		r := newRegistrar(s, reg)
 		if err := r.inspect(); err != nil {
@@ -55,13 +55,12 @@ func (s *Server) registerAll(regs []registration) error {
 		if err := checkMiddleware("Around", reg.around); err != nil {
 			r.keep("", err)
 		} else {
-			r.draft.wrap(reg.around)
-		}
-		for _, it := range r.draft {
-			it.base().allow = reg.allow
+			for _, e := range r.entries {
+				e.run, e.allow = wrap("Around: ", e.run, reg.around), reg.allow
+			}
 		}
 		faults = append(faults, r.faults...)
-		all = append(all, r.draft...)
+		all = append(all, r.entries...)
 	}
 	if err := s.addUnless(faults, all); err != nil {
 		return err
@@ -397,7 +396,7 @@ func (r *registrar) add(m reflectx.Method) {
 	}
 	site := r.site(m)
 	doc, paramDescriptions := reflectx.ParamDescriptions(descriptions.Text(m.Owner, m.Name), paramNames(a))
-	d := definition{
+	d := spec{
 		annotation:        a,
 		site:              site,
 		name:              cmp.Or(a.name, reflectx.SnakeCase(m.Name)),
@@ -420,9 +419,12 @@ func (r *registrar) add(m reflectx.Method) {
 		}
 		d.input = schema
 	}
-	if err := r.server.define(&r.draft, &d); err != nil {
+	e, err := r.server.define(&d)
+	if err != nil {
 		r.keep(site, err)
+		return
 	}
+	r.entries = append(r.entries, e)
 }
 
 // paramNames returns the names that the annotation gives plain parameters.

@@ -51,8 +51,8 @@ func (r *Runner) to() *Server {
 // Permits reports whether the principal has the scopes that the tool needs. A tool that the server
 // does not have needs none.
 func (r *Runner) Permits(p *oauth.Principal, tool string) bool {
-	t, ok := r.to().catalog.Load().tools.get(tool)
-	return !ok || p.Has(t.scopes...)
+	t := r.to().catalog.Load().lists[toolEntry].byKey[tool]
+	return t == nil || p.Has(t.scopes...)
 }
 
 // Logger returns the logger of the server.

@@ -201,8 +201,8 @@ func (call *Call) find() (mismatch *jsonrpc.Error) {
 	if mismatch := mirror.Check(header, "Mcp-Name", call.name); mismatch != nil {
 		return mismatch
 	}
-	if t, ok := call.item.(*tool); ok {
-		return mirror.CheckParams(header, t.headers, call.Arguments())
+	if call.entry != nil && call.entry.tool != nil {
+		return mirror.CheckParams(header, call.entry.tool.headers, call.Arguments())
 	}
 	return nil
 }
@@ -235,8 +235,8 @@ func (e *entry) answer(ctx context.Context, call *Call) (Result, error) {
 	if e.from != nil {
 		return e.run(ctx, call)
 	}
-	if call.run == nil || !e.timeoutByDefault {
-		call.SetTimeout(e.timeout)
+	if call.run == nil || !e.limits.timeoutByDefault {
+		call.SetTimeout(e.limits.timeout)
 	}
 	result, err := call.limited(ctx, e.run)
 	if _, late := err.(*TimeoutError); late { // even if it asked: it may still run

@@ -596,7 +596,7 @@ func TestRawPromptsAndResources(t *testing.T) {
 	require.EqualError(t, modern(t, srv).fails("prompts/get", `{"name":"p"}`), `prompt "p" needs the argument "x" (code -32602)`)
 	require.Contains(t, modern(t, srv).result("resources/read", `{"uri":"r://1"}`), `"r://1 "`)
 	require.Contains(t, modern(t, srv).result("resources/read", `{"uri":"t://z"}`), `"t://z z"`)
-	require.ErrorContains(t, srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "t://none", Name: "t"}, echo), "the template has no variables; use AddResource")
+	require.ErrorContains(t, srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "t://none", Name: "t"}, echo), "the template has no variables")
 	require.True(t, srv.RemoveResources("r://1", "t://{x}"))
 	require.False(t, srv.RemoveResources("r://1"))
 	require.True(t, srv.RemovePrompts("p"))

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
@@ -162,7 +163,7 @@ func (s *Server) attempt(ctx context.Context) *attempt {
 // warnAtStart logs which tools have names that some clients refuse.
 func (s *Server) warnAtStart() {
 	var refused []string
-	for _, t := range s.catalog.Load().tools.sorted {
+	for _, t := range s.catalog.Load().lists[toolEntry].sorted {
 		if !naming.Portable(t.key) {
 			refused = append(refused, t.key)
 		}
@@ -175,23 +176,12 @@ func (s *Server) warnAtStart() {
 // warnOfMissing logs how many definitions have no description, which is mostly what was built
 // without its source.
 func (s *Server) warnOfMissing() {
-	c := s.catalog.Load()
-	missing, total := 0, 0
-	count := func(description string) {
-		total++
-		if description == "" {
+	entries := s.catalog.Load().entries()
+	missing, total := 0, len(entries)
+	for _, e := range entries {
+		text, _ := e.definition.latest() // registration has encoded it
+		if !e.hidden && jsonx.Member(text, "description") == nil {
 			missing++
-		}
-	}
-	for _, t := range c.tools.sorted {
-		count(t.def.Description)
-	}
-	for _, p := range c.prompts.sorted {
-		count(p.def.Description)
-	}
-	for _, r := range slices.Concat(c.resources.sorted, c.templates.sorted) {
-		if !r.hidden { // clients do not see its description
-			count(r.def.Description + r.templateDef.Description)
 		}
 	}
 	if total == 0 {

@@ -129,8 +129,8 @@ func (l *listener) subscribe(ctx context.Context, call *Call, filter *protocol.S
 		}
 	}
 	filter.ResourceSubscriptions = slices.DeleteFunc(filter.ResourceSubscriptions, func(uri string) bool {
-		r := call.findVisible(uri).resource
-		return r == nil || call.follow(ctx, r, uri, func() error { return nil }) != nil
+		e, _ := call.findVisible(uri)
+		return e == nil || call.follow(ctx, e, uri, func() error { return nil }) != nil
 	})
 	for _, uri := range filter.ResourceSubscriptions {
 		l.subjects[resourceSubject(uri)] = true
@@ -215,7 +215,7 @@ func (s *Server) shownIn(uri string) (servers []*Server) {
 	parents := slices.Clip(s.parents)
 	s.registering.Unlock()
 	for _, m := range parents {
-		if r := m.parent.catalog.Load().findResource(uri).resource; r != nil && r.from == m {
+		if e, _ := m.parent.catalog.Load().findResource(uri); e != nil && e.from == m {
 			servers = append(servers, m.parent)
 		}
 	}
@@ -234,8 +234,8 @@ func (s *Server) Subscribed(uri string) bool {
 func (s *Server) updatedHere(uri string) (notified bool) {
 	// The scopes that it needs, and those of the client, may have changed.
 	var scopes []string
-	if match := s.catalog.Load().findResource(uri); match.resource != nil {
-		scopes = match.resource.scopes
+	if e, _ := s.catalog.Load().findResource(uri); e != nil {
+		scopes = e.scopes
 	}
 	params, _ := jsonx.Marshal(&protocol.ResourceUpdatedParams{URI: uri}) // a string always encodes
 	for _, l := range s.listens.snapshot() {
@@ -262,11 +262,11 @@ func (s *Server) tellSession(state *session, method string, params json.RawMessa
 // subscribe answers resources/subscribe (up to and including 2025-11-25).
 func subscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Result, error) {
 	uri := p.URI
-	r := call.findVisible(uri).resource
-	if r == nil {
+	e, _ := call.findVisible(uri)
+	if e == nil {
 		return nil, protocol.ResourceNotFound(call.version, uri)
 	}
-	return nil, call.follow(ctx, r, uri, func() error { return call.session.subscribe(ctx, uri) })
+	return nil, call.follow(ctx, e, uri, func() error { return call.session.subscribe(ctx, uri) })
 }
 
 // errNotFollowed is the error of a subscription that middleware of a mounted server has answered.
@@ -274,11 +274,11 @@ var errNotFollowed = errors.New("mcpkit: middleware of a mounted server answered
 
 // follow makes a subscription to a resource, inside the middleware of the server that it is mounted
 // from: it begins to watch the resource, and calls keep.
-func (c *Call) follow(ctx context.Context, r *resource, uri string, keep func() error) error {
+func (c *Call) follow(ctx context.Context, e *entry, uri string, keep func() error) error {
 	err := errNotFollowed
-	_, refused := r.through(func(ctx context.Context, _ *Call) (Result, error) {
-		if err = nil; r.subscribe != nil {
-			err = r.subscribe(ctx, uri)
+	_, refused := e.through(func(ctx context.Context, _ *Call) (Result, error) {
+		if err = nil; e.subscribe != nil {
+			err = e.subscribe(ctx, uri)
 		}
 		if err == nil {
 			err = keep()

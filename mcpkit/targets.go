@@ -39,20 +39,26 @@ func nameOf(call *Call, known func(name []byte) (string, bool)) *jsonrpc.Error {
 	return nil
 }
 
-// findTool finds the tool of tools/call. A tool that the caller may not see does not exist.
-func findTool(call *Call) *jsonrpc.Error {
-	if err := nameOf(call, call.catalog.tools.key); err != nil {
+// findNamed finds the tool or prompt that the request names.
+func (call *Call) findNamed(k entryKind) *jsonrpc.Error {
+	l := call.catalog.lists[k]
+	if err := nameOf(call, l.key); err != nil {
 		return err
 	}
-	t, ok := call.catalog.tools.get(call.name)
-	if !ok || !call.mayKnow(&t.entry) {
-		return invalidParams("unknown tool %q%s", call.name, call.catalog.tools.hint(call))
+	e := l.byKey[call.name]
+	if e == nil || !call.mayKnow(e) {
+		return invalidParams("unknown %s %q%s", k, call.name, l.hint(call))
 	}
-	call.entry, call.item = &t.entry, t
+	call.entry = e
 	if raw := call.Arguments(); raw != nil && jsonx.Kind(raw) != '{' {
-		return invalidParams("the arguments of tool %q are not an object", call.name)
+		return invalidParams("the arguments of %s %q are not an object", k, call.name)
 	}
 	return nil
+}
+
+// findTool finds the tool of tools/call. A tool that the caller may not see does not exist.
+func findTool(call *Call) *jsonrpc.Error {
+	return call.findNamed(toolEntry)
 }
 
 // mayKnow reports whether the caller may know of the entry. If not, the caller gets the response
@@ -72,19 +78,10 @@ func (call *Call) mayKnow(e *entry) bool {
 
 // findPrompt finds the prompt of prompts/get and its arguments.
 func findPrompt(call *Call) *jsonrpc.Error {
-	if err := nameOf(call, call.catalog.prompts.key); err != nil {
+	if err := call.findNamed(promptEntry); err != nil {
 		return err
 	}
-	p, ok := call.catalog.prompts.get(call.name)
-	if !ok || !call.mayKnow(&p.entry) {
-		return invalidParams("unknown prompt %q%s", call.name, call.catalog.prompts.hint(call))
-	}
-	call.entry, call.item = &p.entry, p
-	raw := call.Arguments()
-	if raw != nil && jsonx.Kind(raw) != '{' {
-		return invalidParams("the arguments of prompt %q are not an object", call.name)
-	}
-	args, err := readTextArguments(call.name, raw)
+	args, err := readTextArguments(call.name, call.Arguments())
 	call.vars = args
 	return err
 }
@@ -103,33 +100,33 @@ func readTextArguments(prompt string, raw []byte) (textArguments, *jsonrpc.Error
 
 // findResource finds the resource of resources/read.
 func findResource(call *Call) *jsonrpc.Error {
-	if err := nameOf(call, call.catalog.resources.key); err != nil {
+	if err := nameOf(call, call.catalog.lists[resourceEntry].key); err != nil {
 		return err
 	}
 	if len(call.name) > uritemplate.MaxURI {
 		return invalidParams("the uri has %d bytes; at most %d are allowed", len(call.name), uritemplate.MaxURI)
 	}
-	m := call.catalog.findResource(call.name)
-	if m.resource == nil || !call.mayKnow(&m.resource.entry) {
+	e, vars := call.catalog.findResource(call.name)
+	if e == nil || !call.mayKnow(e) {
 		return protocol.ResourceNotFound(call.version, call.name)
 	}
-	call.matched(m)
+	call.matched(e, vars)
 	return nil
 }
 
 // matched sets the target of a call that is about a resource.
-func (c *Call) matched(m resourceMatch) {
-	c.entry, c.item = &m.resource.entry, m.resource
-	if len(m.vars) > 0 {
-		c.vars = m.vars
+func (c *Call) matched(e *entry, vars uritemplate.Values) {
+	c.entry = e
+	if len(vars) > 0 {
+		c.vars = vars
 	}
 }
 
 // findSubscribed finds the resource of a subscription for middleware. The method itself reports
 // faults.
 func findSubscribed(call *Call) *jsonrpc.Error {
-	if m := call.findVisible(jsonx.String(call.req.Param("uri"))); m.resource != nil {
-		call.matched(m)
+	if e, vars := call.findVisible(jsonx.String(call.req.Param("uri"))); e != nil {
+		call.matched(e, vars)
 	}
 	return nil
 }
@@ -143,9 +140,9 @@ func findListened(call *Call) *jsonrpc.Error {
 		if n++; n > maxSubscriptions {
 			break // too many: the method refuses all
 		}
-		if m := call.findVisible(jsonx.String(uri)); m.resource != nil {
-			e.tags = union(e.tags, m.resource.tags)
-			e.scopes = union(e.scopes, m.resource.scopes)
+		if found, _ := call.findVisible(jsonx.String(uri)); found != nil {
+			e.tags = union(e.tags, found.tags)
+			e.scopes = union(e.scopes, found.scopes)
 		}
 	}
 	if e.tags != nil || e.scopes != nil {
@@ -167,67 +164,62 @@ func union(list, words []string) []string {
 // findCompleted finds what is completed, for middleware. The method itself reports faults.
 func findCompleted(call *Call) *jsonrpc.Error {
 	ref := call.req.Param("ref")
-	found, _, err := call.completersOf(protocol.CompletionRef{
+	e, err := call.completed(protocol.CompletionRef{
 		Type: jsonx.String(jsonx.Member(ref, "type")),
 		Name: jsonx.String(jsonx.Member(ref, "name")),
 		URI:  jsonx.String(jsonx.Member(ref, "uri")),
 	})
 	if err == nil {
-		call.entry, call.item = found.base(), found
-		call.name = call.entry.key
+		call.entry, call.name = e, e.key
 		row := *call.row // servers share it
-		row.overdue = call.entry.overdue
+		row.overdue = e.limits.overdue
 		call.row = &row
 	}
 	return nil
 }
 
-// A resourceMatch is the resource with a URI, or the template that matches it with the values of
-// its variables.
-type resourceMatch struct {
-	resource *resource
-	vars     uritemplate.Values
-}
-
-// findResource returns the resource that answers for the URI, if there is one. It is the same for all
-// callers: a wider template is not a way around scopes.
-func (c *catalog) findResource(uri string) resourceMatch {
-	for _, s := range c.speakers {
-		if r, ok := s.resources[uri]; ok {
-			return resourceMatch{resource: r}
-		}
-		for _, t := range s.templates {
-			if values, ok := t.template.Match(uri); ok {
-				return resourceMatch{t, values}
-			}
+// findResource returns the resource that answers for the URI, or nil, and the values of the variables
+// of its template. Resources and templates of the server itself come first, then those of the servers
+// that are mounted in it, in order. It is the same for all callers: a wider template is not a way
+// around scopes.
+func (c *catalog) findResource(uri string) (*entry, uritemplate.Values) {
+	if e := c.own.lists[resourceEntry].byKey[uri]; e != nil {
+		return e, nil
+	}
+	for _, e := range c.own.lists[templateEntry].sorted {
+		if values, ok := e.template.Match(uri); ok {
+			return e, values
 		}
 	}
-	return resourceMatch{}
+	for _, m := range c.mounted {
+		if inner, values := m.catalog.findResource(uri); m.entries[inner] != nil {
+			return m.entries[inner], values
+		}
+	}
+	return nil, nil
 }
 
 // findVisible is like findResource for what the caller may know of.
-func (c *Call) findVisible(uri string) resourceMatch {
-	if m := c.catalog.findResource(uri); m.resource != nil && c.sees(&m.resource.entry) {
-		return m
+func (c *Call) findVisible(uri string) (*entry, uritemplate.Values) {
+	if e, values := c.catalog.findResource(uri); e != nil && c.sees(e) {
+		return e, values
 	}
-	return resourceMatch{}
+	return nil, nil
 }
 
 // CanRead reports whether a resource with the URI exists that the caller may see. If it has been
 // replaced since the call began, both must be visible.
 func (c *Call) CanRead(uri string) bool {
-	if c.findVisible(uri).resource == nil {
-		return false
-	}
-	now := c.server.catalog.Load().findResource(uri)
-	return now.resource != nil && c.sees(&now.resource.entry)
+	then, _ := c.findVisible(uri)
+	now, _ := c.server.catalog.Load().findResource(uri)
+	return then != nil && now != nil && c.sees(now)
 }
 
 // hint suggests the name that was meant, among those that the caller may know of.
-func (l list[T]) hint(call *Call) string {
+func (l list) hint(call *Call) string {
 	var known []string
-	for _, it := range l.sorted {
-		if e := it.base(); !e.hidden && call.sees(e) {
+	for _, e := range l.sorted {
+		if !e.hidden && call.sees(e) {
 			known = append(known, e.key)
 		}
 	}

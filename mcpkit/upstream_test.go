@@ -62,7 +62,7 @@ func TestDefinitionsThatAreNotValidAreRefused(t *testing.T) {
 		"a prompt without a name":      {"prompts/list", `{}`, `elsewhere: "": name "" has 0 characters; 1 to 128 are allowed`},
 		"a relative URI":               {"resources/list", `{"uri":"x"}`, `elsewhere: "x": it is not an absolute URI`},
 		"a template without variables": {"resources/templates/list", `{"uriTemplate":"x://y"}`, `elsewhere: "x://y": the template has no variables`},
-		"a list without definitions":   {"ping", `{}`, `elsewhere: "": "ping" lists no definitions`},
+		"a list without definitions":   {"ping", `{}`, `elsewhere: "ping" lists no definitions`},
 	} {
 		_, err := upstream.Item(test.list, json.RawMessage(test.definition))
 		require.EqualError(t, err, test.want, name)

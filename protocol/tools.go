@@ -30,6 +30,36 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal(plain(t))
 }
 
+// ToolFor returns the definition of a tool, a JSON object, in the form for a version: without the
+// outputSchema before 2025-06-18, and up to and including 2025-11-25 with the schema of
+// {"result": value} if it does not describe an object.
+func ToolFor(v Version, definition json.RawMessage) json.RawMessage {
+	return jsonx.AppendEdited(nil, definition, func(name, value []byte) []byte {
+		switch {
+		case !jsonx.IsString(name, "outputSchema"):
+			return value
+		case v < V20250618:
+			return nil
+		case v.Modern() || jsonx.IsString(jsonx.Member(value, "type"), "object"):
+			return value
+		}
+		return wrapSchema(value)
+	})
+}
+
+// wrapSchema returns the schema of {"result": value}. $defs move to the root, which references
+// point to.
+func wrapSchema(schema []byte) []byte {
+	b := []byte(`{"type":"object","properties":{"result":`)
+	defs := jsonx.Member(schema, "$defs")
+	b = jsonx.AppendWithout(b, schema, "$defs")
+	b = append(b, `},"required":["result"],"additionalProperties":false`...)
+	if defs != nil {
+		b = append(append(b, `,"$defs":`...), defs...)
+	}
+	return append(b, '}')
+}
+
 // ToolAnnotations are hints about what a tool does. A nil hint is absent and has the
 // specification's default, which each field names. Clients must not trust the hints of servers that
 // they do not trust.

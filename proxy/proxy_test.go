@@ -348,8 +348,8 @@ func TestDefinitionsKeepUnknownMembers(t *testing.T) {
 			`[1.50]`},
 		protocol.V20251125: {
 			`[{"name":"far_files/read","inputSchema":{"type":"object"}},` +
-				`{"name":"far_odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},"com.example/price":{"eur":1.50},` +
-				`"outputSchema":{"type":"object","properties":{"result":{"type":"array"}},"required":["result"],"additionalProperties":false}}]`,
+				`{"name":"far_odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},` +
+				`"outputSchema":{"type":"object","properties":{"result":{"type":"array"}},"required":["result"],"additionalProperties":false},"com.example/price":{"eur":1.50}}]`,
 			`{"result":[1.50]}`},
 	} {
 		c := dial(t, near, v)

@@ -195,3 +195,13 @@ func Kind(raw []byte) byte {
 		return '0'
 	}
 }
+
+// AppendWithout appends the object obj without one member.
+func AppendWithout(dst, obj []byte, name string) []byte {
+	return AppendEdited(dst, obj, func(n, value []byte) []byte {
+		if IsString(n, name) {
+			return nil
+		}
+		return value
+	})
+}
