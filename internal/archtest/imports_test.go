@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 	// Bindings.
 	"transport/inmem":         {"internal/conn", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx"},
 	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "oauth", "internal/conn"},
-	"transport/streamable":    {"fleet", "internal/admission", "internal/conn", "transport", "protocol", "protocol/jsonrpc", "oauth", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
+	"transport/streamable":    {"fleet", "internal/admission", "internal/conn", "transport", "protocol", "protocol/jsonrpc", "oauth", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve", "internal/limits"},
 	"transport/sse":           {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/transporttest": {"internal/testkit", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},

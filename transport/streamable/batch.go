@@ -15,7 +15,7 @@ func (p *post) serveBatch(body []byte) {
 		writeError(p.w, refuse(http.StatusBadRequest, "header %s is repeated", name))
 		return
 	}
-	version := field(p.r.Header, headerVersion)
+	version := versionOf(p.r.Header)
 	var s *legacySession
 	if !p.h.opts.Stateless && !modernHeader(p.r.Header) {
 		var refusal *jsonrpc.Response
@@ -24,9 +24,9 @@ func (p *post) serveBatch(body []byte) {
 			return
 		}
 		defer p.h.sessions.release(s)
-		version = s.Version()
+		version = protocol.Version(s.Version())
 	}
-	if version != string(protocol.V20250326) && (version != "" || s != nil) {
+	if version != protocol.V20250326 && (version != "" || s != nil) {
 		writeError(p.w, refuse(http.StatusBadRequest, "batches exist only in %s; send each message by itself", protocol.V20250326))
 		return
 	}

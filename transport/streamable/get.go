@@ -31,7 +31,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.sessions.release(s)
-	last := field(r.Header, headerLastEventID)
+	last := r.Header.Get(headerLastEventID)
 	if last == "" && h.life.Draining.Err() != nil {
 		writeError(w, shuttingDown())
 		return

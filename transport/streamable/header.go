@@ -8,30 +8,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// The names of header fields as net/http keeps them in its map.
-const (
-	headerVersion     = "Mcp-Protocol-Version"
-	headerSession     = "Mcp-Session-Id"
-	headerLastEventID = "Last-Event-Id"
-	mcpPrefix         = "Mcp-"
-)
+const headerLastEventID = "Last-Event-ID"
 
-func field(h http.Header, name string) string {
-	if v := h[name]; len(v) > 0 {
-		return v[0]
-	}
-	return ""
+// versionOf returns the protocol version that the header fields of a request name; "" for none.
+func versionOf(h http.Header) protocol.Version {
+	return protocol.Version(h.Get(protocol.HeaderProtocolVersion))
 }
 
 // modernHeader reports whether the header fields make a request modern: its version is not legacy.
 // The handler responds to an unknown version with those it supports, unless the request has a
 // session ID, which modern requests do not.
 func modernHeader(h http.Header) bool {
-	v := protocol.Version(field(h, headerVersion))
-	if v == "" || v.Legacy() {
-		return false
-	}
-	return v.Known() || field(h, headerSession) == ""
+	v := versionOf(h)
+	return v != "" && !v.Legacy() && (v.Known() || h.Get(protocol.HeaderSessionID) == "")
 }
 
 // isModern reports whether a request is of 2026-07-28 or later, by its header or its body.
@@ -43,7 +32,7 @@ func isModern(h http.Header, req *jsonrpc.Request) bool {
 // the other value.
 func repeated(h http.Header) string {
 	for name, values := range h {
-		if len(values) > 1 && strings.HasPrefix(name, mcpPrefix) {
+		if len(values) > 1 && strings.HasPrefix(name, "Mcp-") {
 			return name
 		}
 	}

@@ -180,7 +180,7 @@ func TestManySessionsComeAndGo(t *testing.T) {
 		<-done
 	}
 	require.Empty(t, s.handler.sessions.all)
-	require.Len(t, s.handler.sessions.deleted, 160)
+	require.Equal(t, 160, s.handler.sessions.deleted.Len())
 	require.Empty(t, memoryOf(s.handler).sessions)
 }
 

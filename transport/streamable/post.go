@@ -116,7 +116,7 @@ func (e *exchange) initialize() {
 	e.serve(func(resp *jsonrpc.Response) {
 		if resp.Error == nil {
 			agreed, _ := e.h.storer.StoreSession(e.s.Session)
-			e.w.Header().Set(headerSession, e.h.sealSession(oauth.FromContext(e.r.Context()).Key(), agreed))
+			e.w.Header().Set(protocol.HeaderSessionID, e.h.sealSession(oauth.FromContext(e.r.Context()).Key(), agreed))
 		}
 		e.reply(resp)
 	})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -28,7 +29,8 @@ const (
 	clockSkew    = time.Minute        // between replicas
 	ownerBytes   = 12                 // of the digest of the principal in a session ID
 
-	// maxDeleted is how many IDs of deleted sessions are remembered. The oldest is forgotten.
+	// maxDeleted is how many IDs of deleted sessions are remembered. The one that was deleted or used
+	// longest ago is forgotten.
 	maxDeleted = 10000
 )
 
@@ -194,18 +196,17 @@ func (s *legacySession) end() {
 type sessionTable struct {
 	h *Handler
 
+	deleted *limits.Map[string, struct{}]
+
 	mu      sync.Mutex
 	all     map[string]*legacySession // guarded by mu
 	idle    list.List                 // of *legacySession: those not in use, longest first; guarded by mu
-	deleted map[string]struct{}       // guarded by mu
-	order   []string                  // of deleted, oldest first; guarded by mu
 	removed []*legacySession          // that unlock ends; guarded by mu
 	closed  bool                      // guarded by mu
 }
 
 func (t *sessionTable) init(h *Handler) {
-	t.h = h
-	t.all, t.deleted = map[string]*legacySession{}, map[string]struct{}{}
+	t.h, t.all, t.deleted = h, map[string]*legacySession{}, limits.NewMap[string, struct{}](maxDeleted)
 }
 
 // unlock releases mu, and then ends the sessions that were removed: the handler may call back.
@@ -224,7 +225,7 @@ func (t *sessionTable) use(id string, agreed []byte) (*legacySession, *jsonrpc.R
 	digest := fresh.Digest()
 	t.mu.Lock()
 	defer t.unlock()
-	if _, over := t.deleted[digest]; over || t.closed {
+	if _, over := t.deleted.Get(digest, time.Now()); over || t.closed {
 		return nil, sessionOver()
 	}
 	s := t.all[digest]
@@ -260,17 +261,9 @@ func (t *sessionTable) evict() bool {
 	return true
 }
 
-// remember remembers a deleted session. The caller holds mu.
+// remember remembers a deleted session, for as long as its ID is valid.
 func (t *sessionTable) remember(digest string) {
-	if _, known := t.deleted[digest]; known {
-		return
-	}
-	if len(t.order) >= maxDeleted {
-		delete(t.deleted, t.order[0])
-		t.order = t.order[1:]
-	}
-	t.deleted[digest] = struct{}{}
-	t.order = append(t.order, digest)
+	t.deleted.Put(digest, struct{}{}, time.Now().Add(sessionLife+clockSkew))
 }
 
 // remove removes s, unless it was removed before. The caller holds mu and calls unlock.
@@ -332,14 +325,14 @@ func (t *sessionTable) endAll() {
 
 // session returns the session that r names, in use until it is released, or the error response.
 func (h *Handler) session(r *http.Request) (*legacySession, *jsonrpc.Response) {
-	id := field(r.Header, headerSession)
+	id := r.Header.Get(protocol.HeaderSessionID)
 	if id == "" {
 		return nil, refuse(http.StatusBadRequest, "header %s is missing; send initialize first, and then the session ID of its response", protocol.HeaderSessionID)
 	}
 	if name := repeated(r.Header); name != "" {
 		return nil, refuse(http.StatusBadRequest, "header %s is repeated", name)
 	}
-	if v := protocol.Version(field(r.Header, headerVersion)); v != "" && !v.Legacy() {
+	if v := versionOf(r.Header); v != "" && !v.Legacy() {
 		return nil, refuse(http.StatusBadRequest, "header %s: %s is not a version with sessions; send the version that initialize agreed on",
 			protocol.HeaderProtocolVersion, httpguard.Quote(string(v)))
 	}

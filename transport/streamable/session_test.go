@@ -115,8 +115,7 @@ func TestDeletedSessionsStayDeleted(t *testing.T) {
 	for range maxDeleted + 10 {
 		h.sessions.end(begin(t, h, ""))
 	}
-	require.Len(t, h.sessions.deleted, maxDeleted)
-	require.Len(t, h.sessions.order, maxDeleted)
+	require.Equal(t, maxDeleted, h.sessions.deleted.Len())
 }
 
 func TestTheSessionThatWasIdleLongestIsDropped(t *testing.T) {

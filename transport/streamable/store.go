@@ -42,14 +42,14 @@ const (
 // eventOverhead is the approximate cost of an event besides its data.
 const eventOverhead = 100
 
-// A memoryStore keeps messages in memory. It drops the oldest ones first.
+// A memoryStore keeps messages in memory.
 type memoryStore struct {
 	sessionBytes, sessionEvents int // limits of one session
 	totalBytes                  int // the limit of all sessions
 
 	mu       sync.Mutex
 	sessions map[string]*list.Element // of order
-	order    list.List                // of *sessionEvents, by last append
+	order    list.List                // of *sessionEvents, by their last messages
 	bytes    int
 }
 
@@ -74,6 +74,8 @@ type storedEvent struct {
 
 func (e *storedEvent) size() int { return len(e.data) + eventOverhead }
 
+// append implements [eventStore]. It drops the oldest messages of the session beyond its limits, and
+// beyond those of all, the sessions that were silent longest.
 func (m *memoryStore) append(_ context.Context, session, stream string, e event) error {
 	next := storedEvent{stream, e}
 	if next.size() > m.sessionBytes {
@@ -88,36 +90,31 @@ func (m *memoryStore) append(_ context.Context, session, stream string, e event)
 	}
 	m.order.MoveToBack(at)
 	s := at.Value.(*sessionEvents)
+	m.bytes -= s.bytes
 	s.events = append(s.events, next)
 	s.bytes += next.size()
-	m.bytes += next.size()
 	for s.bytes > m.sessionBytes || len(s.events) > m.sessionEvents {
-		m.dropFirst(at)
+		s.bytes -= s.events[0].size()
+		s.events[0] = storedEvent{} // for the garbage collector
+		s.events = s.events[1:]
 	}
+	m.bytes += s.bytes
 	for m.bytes > m.totalBytes {
-		m.dropFirst(m.order.Front())
+		m.remove(m.order.Front())
 	}
 	return nil
 }
 
-func (m *memoryStore) after(_ context.Context, session, stream string, seq uint64) ([]event, error) {
+// after implements [eventStore].
+func (m *memoryStore) after(_ context.Context, session, stream string, seq uint64) (found []event, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := m.sessions[session]
 	if at == nil {
 		return nil, nil
 	}
-	// Most readers have missed only the newest.
-	events := at.Value.(*sessionEvents).events
-	from := len(events)
-	for ; from > 0; from-- {
-		if e := &events[from-1]; e.stream == stream && e.seq <= seq {
-			break
-		}
-	}
-	var found []event
-	for i := range events[from:] {
-		if e := &events[from+i]; e.stream == stream {
+	for _, e := range at.Value.(*sessionEvents).events {
+		if e.stream == stream && e.seq > seq {
 			found = append(found, e.event)
 		}
 	}
@@ -129,19 +126,6 @@ func (m *memoryStore) forget(session string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if at := m.sessions[session]; at != nil {
-		m.remove(at)
-	}
-}
-
-// dropFirst drops the oldest message of a session, and the session with its last message.
-func (m *memoryStore) dropFirst(at *list.Element) {
-	s := at.Value.(*sessionEvents)
-	size := s.events[0].size()
-	s.bytes -= size
-	m.bytes -= size
-	s.events[0] = storedEvent{}
-	s.events = s.events[1:]
-	if len(s.events) == 0 {
 		m.remove(at)
 	}
 }
