@@ -88,22 +88,17 @@ func (e *exchange) storeError(id jsonrpc.ID, rpc *jsonrpc.Error) {
 // streamResult writes a response with a streamed result. If that fails, it gives up the connection
 // and returns the error for a client that resumes. The caller holds mu.
 func (e *exchange) streamResult(resp *jsonrpc.Response) (failed *jsonrpc.Error) {
-	out := &timedWriter{w: e.w, rc: e.rc}
-	_, err := out.Write(sse.AppendHead(nil, ""))
+	_, err := e.out.Write(sse.AppendHead(nil, ""))
 	if err == nil {
-		err = jsonrpc.WriteResponse(dataWriter{out}, resp)
+		err = jsonrpc.WriteResponse(dataWriter{&e.out}, resp)
 	}
 	if err == nil {
-		_, err = out.Write([]byte("\n\n"))
-	}
-	if err == nil {
-		out.err = e.out.flush()
-		err = out.err
+		err = e.out.send([]byte("\n\n"))
 	}
 	switch {
 	case err == nil:
 		return nil
-	case out.err != nil:
+	case e.out.err != nil:
 		failed = errLost
 	default:
 		failed = resp.Broken(err)

@@ -40,7 +40,7 @@ type exchange struct {
 
 	mu     sync.Mutex // held while a message is stored and written
 	state  replyState
-	out    frameWriter
+	out    timedWriter
 	st     *stream     // the stream that the client can resume; nil outside sessions
 	reader *reader     // of st
 	alive  *time.Timer // nil without keep-alive
@@ -211,8 +211,8 @@ func (e *exchange) becomeStream() bool {
 		e.h.warnNoStream(e.r, noFlush)
 		return false
 	}
-	e.state, e.out = replyStream, frameWriter{e.w, e.rc, flush}
-	e.out.begin()
+	e.state, e.out = replyStream, timedWriter{w: e.w, rc: e.rc, flush: flush}
+	e.out.beginStream()
 	if e.h.opts.KeepAlive > 0 {
 		// Runs each time the stream was silent; closeReply and lose stop it.
 		e.alive = time.AfterFunc(e.h.opts.KeepAlive, e.keepAlive)
@@ -226,19 +226,10 @@ func (e *exchange) becomeStream() bool {
 	return true
 }
 
-// errUnread is returned for a notification or server request that was dropped.
-var errUnread = errors.New("streamable: dropped, since the client has too many unread bytes")
-
 // send writes a notification or a server request to the stream. The caller holds mu.
 func (e *exchange) send(ctx context.Context, req *jsonrpc.Request) error {
 	if e.st != nil {
 		return e.sendStored(ctx, jsonrpc.AppendRequest(nil, req), false)
-	}
-	if n := int64(len(req.Params)); n >= largeReply {
-		if !e.h.bytes.Take(n) {
-			return errUnread
-		}
-		defer e.h.bytes.Give(n)
 	}
 	e.write(sse.AppendEvent(nil, "", jsonrpc.AppendRequest(nil, req)))
 	return nil
@@ -265,7 +256,7 @@ func (e *exchange) write(frame []byte) {
 	if e.state != replyStream || e.modern && e.disconnected() {
 		return
 	}
-	if e.reader != nil && e.reader.hasLeft() || e.out.write(frame) != nil {
+	if e.reader != nil && e.reader.hasLeft() || e.out.send(frame) != nil {
 		e.lose()
 		return
 	}

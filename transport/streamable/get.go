@@ -48,7 +48,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer closed()
-	l := &listener{h: h, r: r, s: s, out: frameWriter{w, http.NewResponseController(w), flush}}
+	l := &listener{h: h, r: r, s: s, out: timedWriter{w: w, rc: http.NewResponseController(w), flush: flush}}
 	if refusal := l.open(last); refusal != nil {
 		writeError(w, refusal)
 		return
@@ -77,7 +77,7 @@ type listener struct {
 	h   *Handler
 	r   *http.Request
 	s   *legacySession
-	out frameWriter
+	out timedWriter
 
 	st     *stream
 	reader *reader
@@ -118,7 +118,7 @@ func (l *listener) open(last string) *jsonrpc.Response {
 func (l *listener) begin() {
 	// The read deadline of a server with a ReadTimeout would look like a disconnect.
 	_ = l.out.rc.SetReadDeadline(time.Time{})
-	l.out.begin()
+	l.out.beginStream()
 	var head []byte
 	if l.st == l.s.out.standalone && l.s.canPoll() {
 		head = sse.AppendPriming(nil, primingID(l.st, l.seq), l.h.opts.Retry)
@@ -218,7 +218,7 @@ func (l *listener) after() ([]event, error) {
 
 // write writes and flushes frame. It returns false if the client has disconnected.
 func (l *listener) write(frame []byte) bool {
-	l.broken = l.out.write(frame) != nil
+	l.broken = l.out.send(frame) != nil
 	if l.alive != nil {
 		l.alive.Reset(l.h.opts.KeepAlive)
 	}

@@ -155,10 +155,11 @@ func serverTimeout(r *http.Request) bool {
 	return server != nil && server.WriteTimeout > 0
 }
 
-// A timedWriter sets a new deadline for every write.
+// A timedWriter writes a reply in parts, and sets a new deadline for each of them.
 type timedWriter struct {
-	w     io.Writer
+	w     http.ResponseWriter
 	rc    *http.ResponseController
+	flush func() error
 	begun bool
 	err   error // of the connection
 }
@@ -170,6 +171,24 @@ func (t *timedWriter) Write(p []byte) (n int, err error) {
 	return n, t.err
 }
 
+// beginStream sends the head of an event stream.
+func (t *timedWriter) beginStream() {
+	header := t.w.Header()
+	header.Set("Content-Type", sse.ContentType)
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no")
+	t.w.WriteHeader(http.StatusOK)
+}
+
+// send writes and flushes frame.
+func (t *timedWriter) send(frame []byte) error {
+	if _, err := t.Write(frame); err != nil {
+		return err
+	}
+	t.err = t.flush()
+	return t.err
+}
+
 // A dataWriter continues the data of an event.
 type dataWriter struct{ w io.Writer }
 
@@ -178,29 +197,4 @@ func (d dataWriter) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
-}
-
-// A frameWriter writes an event stream.
-type frameWriter struct {
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	flush func() error
-}
-
-// begin sends the head of the reply.
-func (f *frameWriter) begin() {
-	header := f.w.Header()
-	header.Set("Content-Type", sse.ContentType)
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no")
-	f.w.WriteHeader(http.StatusOK)
-}
-
-// write writes and flushes frame.
-func (f *frameWriter) write(frame []byte) error {
-	_ = f.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, err := f.w.Write(frame); err != nil {
-		return err
-	}
-	return f.flush()
 }

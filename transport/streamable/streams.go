@@ -76,11 +76,16 @@ func (o *streams) create(request string) (*stream, *reader) {
 	defer o.mu.Unlock()
 	o.count++
 	st := &stream{name: o.tag + strconv.FormatUint(o.count, 10), request: request}
+	o.add(st)
+	return st, o.take(st)
+}
+
+// add adds a stream that may get more messages. The caller holds mu.
+func (o *streams) add(st *stream) {
 	if o.open == nil {
 		o.open = map[string]*stream{}
 	}
 	o.open[st.name] = st
-	return st, o.take(st)
 }
 
 // take makes a new reader of st, in place of the one that it has. The caller holds mu.
@@ -224,7 +229,7 @@ func (o *streams) resume(eventID string) (st *stream, r *reader, seq uint64, mis
 	bad := fmt.Errorf("%s is not an event ID of this session", httpguard.Quote(eventID))
 	name, seq, ok := parseEventID(eventID)
 	digits, own := strings.CutPrefix(name, o.tag)
-	if !ok || !isStreamName(name) {
+	if !ok {
 		return nil, nil, 0, false, bad
 	}
 	if !own && strings.HasSuffix(name, "_"+standaloneName) {
@@ -245,10 +250,7 @@ func (o *streams) resume(eventID string) (st *stream, r *reader, seq uint64, mis
 		st = &stream{name: name, last: seq, done: true} // its response is in the store, or nowhere
 	default:
 		st = &stream{name: name, last: seq}
-		if o.open == nil {
-			o.open = map[string]*stream{}
-		}
-		o.open[name] = st
+		o.add(st)
 	}
 	if own && seq > st.last {
 		return nil, nil, 0, false, bad
@@ -312,20 +314,14 @@ func primingID(st *stream, seq uint64) string {
 
 const primingLen = 10 // 50 random bits
 
+// parseEventID parses an ID of eventID or primingID.
 func parseEventID(s string) (name string, seq uint64, ok bool) {
-	name, right, ok := strings.Cut(s, "-")
-	if !ok {
-		return "", 0, false
-	}
+	name, right, _ := strings.Cut(s, "-")
 	right, unique, primes := strings.Cut(right, "-")
 	if primes && (!strings.HasSuffix(name, "_"+standaloneName) || len(unique) != primingLen) {
 		return "", 0, false
 	}
+	named := len(name) > tagSize && len(name) <= 60 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 	seq, err := strconv.ParseUint(right, 10, 64)
-	return name, seq, err == nil
-}
-
-// isStreamName reports whether a name is like those of streams.
-func isStreamName(name string) bool {
-	return len(name) > tagSize && len(name) <= 60 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+	return name, seq, named && err == nil
 }
