@@ -306,7 +306,7 @@ func (c *compiler) compile(s *jsonschema.Schema) *node {
 	}
 	n := &node{}
 	c.nodes[s] = n
-	if reflect.DeepEqual(s, jsonschema.FalseSchema) {
+	if s.Type == "" && reflect.DeepEqual(s, jsonschema.FalseSchema) {
 		n.never, n.want = true, "no value"
 		return n
 	}

@@ -4,49 +4,12 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/base"
 	"github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/notes"
 )
-
-// A program has the same descriptions with its source and without.
-func TestRegisteredDescriptionsMatchTheSource(t *testing.T) {
-	const root = "github.com/mcpkit/mcpkit-go/reflectx/testdata/fixture/"
-	RegisterDescriptions(root+"notes", CollectDescriptions(os.DirFS("testdata/fixture/notes"), "notes"))
-	RegisterDescriptions(root+"base", CollectDescriptions(os.DirFS("testdata/fixture/base"), "base"))
-	t.Cleanup(forgetDescriptions)
-
-	registered, source := keyed(registeredOf), source()
-	weekday := reflect.TypeOf((*notes.Notes).Weekday).Out(0)
-	said := 0
-	for _, typ := range []reflect.Type{
-		reflect.TypeFor[notes.Notes](), reflect.TypeFor[notes.Input](), reflect.TypeFor[notes.Hit](), reflect.TypeFor[notes.Plain](),
-		reflect.TypeFor[notes.Copy](), reflect.TypeFor[notes.IntBox](), reflect.TypeFor[notes.Pair[int]](), reflect.TypeFor[notes.Color](),
-		reflect.TypeFor[notes.Flags](), reflect.TypeFor[notes.Ratio](), reflect.TypeFor[notes.Mode](), reflect.TypeFor[notes.Rank](),
-		reflect.TypeFor[notes.Odd](), reflect.TypeFor[base.Box[string]](), reflect.TypeFor[base.Greeter](), reflect.TypeFor[base.Address](),
-		reflect.TypeFor[base.Level](), reflect.TypeFor[base.Middle](), weekday, reflect.TypeFor[int](), reflect.TypeFor[struct{ A int }](),
-	} {
-		require.Equal(t, source.Text(typ, ""), registered.Text(typ, ""), typ)
-		require.Equal(t, source.Enum(typ), registered.Enum(typ), typ)
-		for _, method := range []string{"Search", "Count", "Silent", "Get", "Peek", "Swap", "Greet", "Wave", "Hold", "Reach"} {
-			require.Equal(t, source.Text(typ, method), registered.Text(typ, method), "%s.%s", typ, method)
-		}
-		if typ.Kind() == reflect.Struct {
-			for i := range typ.NumField() {
-				name := typ.Field(i).Name
-				require.Equal(t, source.Text(typ, name), registered.Text(typ, name), "%s.%s", typ, name)
-			}
-		}
-		if registered.Text(typ, "") != "" {
-			said++
-		}
-	}
-	require.Equal(t, 19, said, "all types except int and the struct without a name")
-}
 
 func TestCollectDescriptionsKeys(t *testing.T) {
 	descriptions := CollectDescriptions(os.DirFS("testdata/fixture/base"), "base")
@@ -145,76 +108,4 @@ func forgetDescriptions() {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()
 	registered.packages = nil
-}
-
-// documented is a service with generated descriptions; see BenchmarkDescriptions.
-type documented[K any] struct{}
-
-type documentedInput[K any] struct {
-	Query string   `json:"query" validate:"required"`
-	Limit int      `json:"limit,omitempty" default:"10"`
-	Tags  []string `json:"tags,omitempty"`
-	Exact bool     `json:"exact,omitempty"`
-	_     K
-}
-
-// fiftyInputs returns the input types of fifty methods.
-func fiftyInputs() (types []reflect.Type) {
-	add := func(some ...reflect.Type) { types = append(types, some...) }
-	for i := range 50 {
-		add(reflect.StructOf([]reflect.StructField{
-			{Name: "In", Anonymous: true, Type: reflect.TypeFor[documentedInput[int]]()},
-			{Name: "Extra", Type: reflect.ArrayOf(i, reflect.TypeFor[int]()), Tag: `json:"extra"`},
-		}))
-	}
-	return types
-}
-
-// generatedDescriptions returns generated descriptions of fifty methods and their inputs.
-func generatedDescriptions() map[string]string {
-	const text = "finds the notes that contain every word of the query, newest first. It looks at titles and texts alike."
-	descriptions := map[string]string{"documented": text, "documentedInput": text}
-	for _, field := range []string{"Query", "Limit", "Tags", "Exact"} {
-		descriptions["documentedInput."+field] = text
-	}
-	for i := range 50 {
-		descriptions["documented.M"+strconv.Itoa(i)] = text
-		for _, field := range []string{"Query", "Limit", "Tags", "Exact"} {
-			descriptions["input"+strconv.Itoa(i)+"."+field] = text
-		}
-	}
-	return descriptions
-}
-
-// BenchmarkDescriptions compiles the inputs of fifty methods without descriptions, and with those
-// of a generated file, including their registration. The difference is what descriptions cost at
-// startup.
-func BenchmarkDescriptions(b *testing.B) {
-	types := fiftyInputs()
-	compile := func(b *testing.B, descriptions Descriptions) {
-		for _, t := range types {
-			_, err := NewInput("Bench", t, InputOptions{Descriptions: descriptions})
-			require.NoError(b, err)
-		}
-	}
-	b.Run("none", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			compile(b, nil)
-		}
-	})
-	b.Run("generated", func(b *testing.B) {
-		b.ReportAllocs()
-		owner := reflect.TypeFor[documented[int]]()
-		for b.Loop() {
-			RegisterDescriptions(owner.PkgPath(), generatedDescriptions())
-			descriptions := keyed(registeredOf)
-			for i := range 50 {
-				if descriptions.Text(owner, "M"+strconv.Itoa(i)) == "" {
-					b.Fatal("no descriptions")
-				}
-			}
-			compile(b, descriptions)
-		}
-	})
 }

@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/go-playground/validator/v10"
-
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -19,20 +17,6 @@ func BenchmarkDecode(b *testing.B) {
 	for b.Loop() {
 		var v searchInput
 		if err := in.Decode(context.Background(), json.RawMessage(typicalArgs), reflect.ValueOf(&v).Elem()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkDecodeStandard(b *testing.B) {
-	validate := validator.New(validator.WithRequiredStructEnabled())
-	b.ReportAllocs()
-	for b.Loop() {
-		var v searchInput
-		if err := json.Unmarshal([]byte(typicalArgs), &v); err != nil {
-			b.Fatal(err)
-		}
-		if err := validate.Struct(&v); err != nil {
 			b.Fatal(err)
 		}
 	}

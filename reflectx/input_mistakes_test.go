@@ -175,6 +175,10 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 			{Name: "Left", Type: reflect.TypeFor[Left](), Anonymous: true},
 			{Name: "Right", Type: reflect.TypeFor[Right](), Anonymous: true},
 		}), `T: the fields reflectx_test.Left.ID and reflectx_test.Right.ID are both "id" in JSON; give one another name`},
+		{"same name twice in a struct without a name", reflect.TypeFor[struct {
+			A int `json:"same"`
+			B int `json:"same"` // the mistake
+		}](), `T: the fields A and B are both "same" in JSON; give one another name`},
 		{"embedded unexported pointer", reflect.TypeFor[struct{ *left }](),
 			`T: struct{...} embeds the unexported *reflectx_test.left by pointer, which nobody can fill; embed it by value`},
 		{"in a nested struct", reflect.TypeFor[struct {

@@ -95,10 +95,3 @@ func TestSplitFuncName(t *testing.T) {
 		require.Equal(t, test.rest, rest)
 	}
 }
-
-func BenchmarkMethods(b *testing.B) {
-	svc := &notes.Notes{}
-	for b.Loop() {
-		Methods(svc)
-	}
-}

@@ -21,6 +21,7 @@ type presenceInput struct {
 	List     []string       `json:"list" validate:"dive,omitempty,min=2"`
 	Whatever any            `json:"whatever"`
 	Explicit *int           `json:"explicit,omitempty" validate:"required"`
+	Always   bool           `json:"always" validate:"required"`
 	Empty    int            `json:"empty,omitempty"`
 	Zero     place          `json:"zero,omitzero"`
 	Pointer  *int           `json:"pointer"`
@@ -41,21 +42,21 @@ func TestFieldsAreRequiredByDefault(t *testing.T) {
 			required = append(required, f.Name)
 		}
 	}
-	want := []string{"plain", "rule", "struct", "list", "whatever", "explicit"}
+	want := []string{"plain", "rule", "struct", "list", "whatever", "explicit", "always"}
 	require.Equal(t, want, required)
 	require.Equal(t, []string{
 		"/plain: missing, want an integer", "/rule: missing, want a string of at least 2 characters", "/struct: missing, want an object",
-		"/list: missing, want an array", "/whatever: missing, want a value", "/explicit: missing, want an integer",
+		"/list: missing, want an array", "/whatever: missing, want a value", "/explicit: missing, want an integer", "/always: missing, want true or false",
 	}, violations[presenceInput](t, in, `{}`))
-	got, err := decode[presenceInput](t, in, `{"plain":1,"rule":"ab","struct":{"lat":1,"lon":2},"list":[],"whatever":null,"explicit":3}`)
-	require.NoError(t, err)
+	got, err := decode[presenceInput](t, in, `{"plain":1,"rule":"ab","struct":{"lat":1,"lon":2},"list":[],"whatever":null,"explicit":0,"always":false}`)
+	require.NoError(t, err, "required asks for presence, not for another value than zero")
 	require.Equal(t, 7, got.Default)
 	require.Equal(t, 8, got.Other)
 }
 
 func TestNullForAnOptionalFieldCountsAsAbsent(t *testing.T) {
 	in := newInput[presenceInput](t)
-	const rest = `"rule":"ab","struct":{"lat":1,"lon":2},"list":[],"whatever":null,"explicit":3`
+	const rest = `"rule":"ab","struct":{"lat":1,"lon":2},"list":[],"whatever":null,"explicit":3,"always":true`
 	got, err := decode[presenceInput](t, in, `{"plain":1,`+rest+`,"empty":null,"zero":null,"pointer":null,"default":null,"omit":null,"nil":null,"if":null,"without":null,"deep":null}`)
 	require.NoError(t, err)
 	require.Equal(t, 7, got.Default, "the default stands in for null as for what is absent")
@@ -65,10 +66,11 @@ func TestNullForAnOptionalFieldCountsAsAbsent(t *testing.T) {
 	require.Equal(t, []string{`/if: missing, want a string; required if plain is 5`}, violations[presenceInput](t, in, `{"plain":5,`+rest+`,"if":null}`))
 	_, err = decode[presenceInput](t, in, `{"plain":1,`+rest+`,"empty":null,"without":"x"}`)
 	require.NoError(t, err, "a rule about another member sees null as absent")
+	require.Equal(t, []string{`/omit: got "", want a string of at least 2 characters`}, violations[presenceInput](t, in, `{"plain":1,`+rest+`,"omit":""}`))
 	require.Equal(t, []string{`/empty: got 1, want the name only once`}, violations[presenceInput](t, in, `{"plain":1,`+rest+`,"empty":null,"empty":1}`))
 
 	require.Equal(t, []string{"/plain: got null, want an integer", "/explicit: got null, want an integer"},
-		violations[presenceInput](t, in, `{"plain":null,"rule":"ab","struct":{"lat":1,"lon":2},"list":[],"whatever":1,"explicit":null}`),
+		violations[presenceInput](t, in, `{"plain":null,"rule":"ab","struct":{"lat":1,"lon":2},"list":[],"whatever":1,"explicit":null,"always":true}`),
 		"null is not a value of a required field")
 }
 
@@ -87,12 +89,4 @@ func TestBoolInAFormDefaultsToFalse(t *testing.T) {
 	got, err := decode[form](t, in, `{"name":"x","sure":false}`)
 	require.NoError(t, err)
 	require.Equal(t, form{Name: "x", Yes: true}, got)
-}
-
-func TestStructsWithoutANameAreAbbreviated(t *testing.T) {
-	_, err := reflectx.NewInput("T", reflect.TypeFor[struct {
-		A int `json:"same"`
-		B int `json:"same" validate:"gtfield=A"` // the mistake
-	}](), reflectx.InputOptions{})
-	require.EqualError(t, err, `T: the fields A and B are both "same" in JSON; give one another name`)
 }

@@ -97,6 +97,7 @@ var fixtures = []fixture{
 	row[map[int]string]("", `{"type":"object","properties":{},"propertyNames":{"pattern":"^(0|-?[1-9][0-9]*)$"},"additionalProperties":{"type":"string"}}`,
 		[]string{`{"-1":"a"}`}, []string{`{"01":"a"}`, `{"x":"a"}`}).but(ownText),
 	row[map[netip.Addr]int]("", `{"type":"object","properties":{},"additionalProperties":{"type":"integer"}}`, []string{`{"::1":1}`}, []string{`{"::1":"x"}`}).but(ownText),
+	row[map[json.Number]json.Number]("", `{"type":"object","properties":{},"additionalProperties":{"type":"number"}}`, []string{`{"1":1e400}`}, []string{`{"1":"1"}`}).but(ownText),
 	row[any]("", `{}`, []string{`{"a":[1,null]}`, `"x"`, `null`}, nil).but(float64s),
 	row[json.RawMessage]("", `{}`, []string{`{"a": 1}`, `null`}, nil),
 	row[size]("enum", `{"type":"string","enum":["s","m"]}`, []string{`"s"`}, []string{`"l"`}),
@@ -237,16 +238,19 @@ func TestPlacesAroundASecretShowTheirKind(t *testing.T) {
 		Token string `json:"token" secret:"true" validate:"len=4"`
 	}
 	type input struct {
-		Login login   `json:"login"`
-		More  []login `json:"more,omitempty" validate:"max=1"`
+		Login login    `json:"login"`
+		More  []login  `json:"more,omitempty" validate:"max=1"`
+		Keys  []string `json:"keys,omitempty" secret:"true" validate:"dive,len=4"`
 	}
 	in := newInput[input](t)
 	for args, want := range map[string]string{
-		`{"login":"hunter2"}`:                        `/login: got a string, want an object`,
-		`{"login":{"user":"a","tokn":"hunter2"}}`:    `/login/tokn: unknown; did you mean "token"?`,
-		`{"login":{"user":7,"token":"1234"}}`:        `/login/user: got 7, want a string`,
-		`{"login":{"user":"a","token":"hunter2"}}`:   `/login/token: got ***, want a string of exactly 4 characters`,
-		`{"login":{"user":"a","token":["hunter2"]}}`: `/login/token: got ***, want a string of exactly 4 characters`,
+		`{"login":"hunter2"}`:                                      `/login: got a string, want an object`,
+		`{"login":{"user":"a","tokn":"hunter2"}}`:                  `/login/tokn: unknown; did you mean "token"?`,
+		`{"login":{"user":7,"token":"1234"}}`:                      `/login/user: got 7, want a string`,
+		`{"login":{"user":"a","token":"hunter2"}}`:                 `/login/token: got ***, want a string of exactly 4 characters`,
+		`{"login":{"user":"a","token":["hunter2"]}}`:               `/login/token: got ***, want a string of exactly 4 characters`,
+		`{"login":{"user":"a","token":"1234","token":"hunter2"}}`:  `/login/token: got ***, want the name only once`,
+		`{"login":{"user":"a","token":"1234"},"keys":["hunter2"]}`: `/keys/0: got ***, want a string of exactly 4 characters`,
 	} {
 		lines := violations[input](t, in, args)
 		require.Equal(t, want, lines[0], args)

@@ -12,47 +12,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// booking has rules of every kind: compiled, about two fields, custom, and about the struct.
-type booking struct {
-	Name  string `json:"name" validate:"min=2"`
-	From  int    `json:"from" validate:"max=100"`
-	Until int    `json:"until" validate:"gtfield=From"`
-	Seats int    `json:"seats" validate:"even"`
-	Legs  []hop  `json:"legs,omitempty" validate:"dive"`
-}
-
-type hop struct {
-	Low  int `json:"low" validate:"max=50"`
-	High int `json:"high"`
-}
-
-func newBooking(t *testing.T) *reflectx.Input {
-	v := validator.New(validator.WithRequiredStructEnabled())
-	require.NoError(t, v.RegisterValidation("even", func(fl validator.FieldLevel) bool { return fl.Field().Int()%2 == 0 }))
-	v.RegisterStructValidation(func(sl validator.StructLevel) {
-		if h := sl.Current().Interface().(hop); h.Low > h.High {
-			sl.ReportError(h.High, "high", "High", "ordered", "")
-		}
-	}, hop{})
-	in, err := reflectx.NewInput("T", reflect.TypeFor[booking](), reflectx.InputOptions{Validate: v})
-	require.NoError(t, err)
-	return in
-}
-
-func TestTheValidatorJudgesWhatTheSchemaAccepts(t *testing.T) {
-	in := newBooking(t)
-	require.Equal(t, []string{
-		`/name: got "x", want a string of at least 2 characters`,
-		`/legs/1/low: missing, want an integer of at most 50`,
-		`/more: unknown; known: "name", "from", "until", "seats", "legs"`,
-	}, violations[booking](t, in, `{"name":"x","from":5,"until":3,"seats":3,"legs":[{"low":2,"high":1},{"high":1}],"more":1}`))
-	require.ElementsMatch(t, []string{
-		`/until: got 3, want an integer; must be greater than from`,
-		`/seats: got 3, want an integer; must satisfy even`,
-		`/legs/0/high: got 1, want an integer; must satisfy ordered`,
-	}, violations[booking](t, in, `{"name":"xy","from":5,"until":3,"seats":3,"legs":[{"low":2,"high":1}]}`))
-}
-
 // A validator that panics fails the call; the error is not one for the caller.
 func TestPanicsOfTheValidatorAreRecovered(t *testing.T) {
 	v := validator.New(validator.WithRequiredStructEnabled())
