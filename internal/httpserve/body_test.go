@@ -17,7 +17,7 @@ import (
 
 func TestBodiesAreReadWhole(t *testing.T) {
 	const limit = 1 << 20
-	for _, size := range []int{0, 1, 511, 512, 513, FreeBodyBytes, trustedBytes, trustedBytes + 1, 300_000, limit} {
+	for _, size := range []int{0, 1, 511, 512, 513, FreeBodyBytes, partBytes, partBytes + 1, 300_000, limit} {
 		for name, declared := range map[string]int64{"exact": int64(size), "unknown": -1, "too small": 1, "too large": limit} {
 			t.Run(fmt.Sprintf("%d bytes, length %s", size, name), func(t *testing.T) {
 				want := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
@@ -32,7 +32,7 @@ func TestBodiesAreReadWhole(t *testing.T) {
 					require.True(t, all.Take(4*limit), "a small body is free")
 					return
 				}
-				require.False(t, size > trustedBytes && all.Take(4*limit), "a large body counts")
+				require.False(t, size > partBytes && all.Take(4*limit), "a large body counts")
 				held.Close()
 				require.True(t, all.Take(4*limit), "until the request ends")
 			})
@@ -54,7 +54,7 @@ func TestBodiesAreRefused(t *testing.T) {
 		{"larger than declared", strings.NewReader(strings.Repeat("x", limit+1)), 10, 1 << 20, BodyError{413, "body is larger than 100000 bytes"}},
 		{"without memory for it", strings.NewReader(strings.Repeat("x", limit)), limit, 40_000, BodyError{503, BusyBytes}},
 		{"broken", iotest.ErrReader(io.ErrUnexpectedEOF), 10, 1 << 20, BodyError{400, "body could not be read"}},
-		{"too large for middleware", iotest.ErrReader(&http.MaxBytesError{}), 10, 1 << 20, BodyError{413, "body is larger than this server takes"}},
+		{"too large for middleware", iotest.ErrReader(&http.MaxBytesError{Limit: 7}), 10, 1 << 20, BodyError{413, "body is larger than 7 bytes"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/", test.body)

@@ -2,50 +2,21 @@ package httpserve
 
 import "net/http"
 
-// Flusher returns a function that flushes w, or nil if w cannot flush.
-//
-// Writers wrap each other, and some have a Flush method that panics if the writer below has none
-// (echo.Response does). So the innermost writer decides, which also knows whether a write failed.
+// Flusher returns a function that flushes w, or nil if w cannot flush. The innermost writer decides
+// that: some that wrap another have a Flush method that panics if the one below has none
+// (echo.Response does).
 func Flusher(w http.ResponseWriter) func() error {
-	inner := innermost(w)
-	if inner == nil {
-		return nil
+	inner := w
+	for {
+		wrapper, ok := inner.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		inner = wrapper.Unwrap()
 	}
-	last := flushMethod(inner)
-	if last == nil {
-		return nil
-	}
-	first := flushMethod(w)
-	if inner == w || first == nil {
+	switch inner.(type) {
+	case http.Flusher, interface{ FlushError() error }:
 		return http.NewResponseController(w).Flush
 	}
-	return func() error {
-		if err := first(); err != nil {
-			return err
-		}
-		return last()
-	}
-}
-
-func flushMethod(w http.ResponseWriter) func() error {
-	switch f := w.(type) {
-	case interface{ FlushError() error }:
-		return f.FlushError
-	case http.Flusher:
-		return func() error { f.Flush(); return nil }
-	}
 	return nil
-}
-
-// innermost returns the writer below all that wrap it; nil if one of them wraps none.
-func innermost(w http.ResponseWriter) http.ResponseWriter {
-	for {
-		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return w
-		}
-		if w = wrapper.Unwrap(); w == nil {
-			return nil
-		}
-	}
 }

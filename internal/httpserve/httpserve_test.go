@@ -252,25 +252,3 @@ func TestFlushersAreFoundThroughWrappers(t *testing.T) {
 		})
 	}
 }
-
-// A wrapper such as a compressor must write its buffer first.
-func TestEveryWrapperIsFlushed(t *testing.T) {
-	var order []string
-	outer := hook{wrapper{nil, nil}, func() { order = append(order, "outer") }}
-	inner := hook{wrapper{nil, nil}, func() { order = append(order, "inner") }}
-	outer.below = struct {
-		http.ResponseWriter
-		http.Flusher
-	}{nil, inner}
-	flush := Flusher(outer)
-	require.NotNil(t, flush)
-	require.NoError(t, flush())
-	require.Equal(t, []string{"outer", "inner"}, order)
-}
-
-type hook struct {
-	wrapper
-	f func()
-}
-
-func (h hook) Flush() { h.f() }
