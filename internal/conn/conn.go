@@ -239,10 +239,11 @@ func (c *Conn) closeConnection() {
 // Close makes Serve return as the end of its ctx does. It does not wait.
 func (c *Conn) Close() { c.stopOnce.Do(func() { close(c.stopping) }) }
 
-// Idle reports whether no message is in flight in either direction.
-func (c *Conn) Idle() bool {
+// IdleSince returns when the last message was sent or received. It returns false while one is in
+// flight in either direction.
+func (c *Conn) IdleSince() (since time.Time, idle bool) {
 	t := c.requests.Tally()
-	return t.Calls+t.Subscriptions+t.Notifications+t.Outgoing == 0
+	return c.out.lastUsed(), t.Calls+t.Subscriptions+t.Notifications+t.Outgoing == 0
 }
 
 // Session returns the session of the connection; never nil.

@@ -49,6 +49,7 @@ type output struct {
 	reserved int64         // bytes of responses that are not added yet; guarded by mu
 	unsent   int           // bytes that are not written; guarded by mu
 	writing  bool          // a goroutine writes; guarded by mu
+	used     time.Time     // when a message was read or added; guarded by mu
 	err      error         // why writing failed; guarded by mu
 	changed  chan struct{} // closed when there is more room, or nothing left to write; nil if nobody waits; guarded by mu
 }
@@ -56,6 +57,20 @@ type output struct {
 func (o *output) start(w Wire, opts *Options) {
 	o.wire, o.maxUnsent, o.writeTimeout = w, opts.MaxUnsentBytes, opts.WriteTimeout
 	o.failed = make(chan struct{})
+	o.touch()
+}
+
+// touch remembers that the connection was used.
+func (o *output) touch() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.used = time.Now()
+}
+
+func (o *output) lastUsed() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.used
 }
 
 // gone reports whether err means that the peer has disconnected, which is not a failure.
@@ -66,6 +81,7 @@ func gone(err error) bool {
 
 // add adds a message, and sees to it that it is written. The caller holds mu, and err is nil.
 func (o *output) add(message []byte, owed bool) {
+	o.used = time.Now()
 	o.lines = append(append(o.lines, oneLine(message)...), '\n')
 	added := len(message) + 1
 	o.unsent += added

@@ -68,6 +68,7 @@ func New(w Wire, h transport.Handler, opts *Options) *Conn {
 func (c *Conn) read() {
 	for c.out.awaitReader() {
 		data, err := c.wire.Read()
+		c.out.touch()
 		bad, isBad := errors.AsType[*BadMessageError](err)
 		switch {
 		case err != nil && !isBad:

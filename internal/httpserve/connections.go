@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
@@ -34,7 +33,6 @@ func NewConnections(max int, trusted []netip.Prefix) *Connections {
 // A Connection is one of [Connections].
 type Connection struct {
 	all    *Connections
-	wire   Wire       // nil until Serve; guarded by Connections.mu
 	link   *conn.Conn // nil until Serve; guarded by Connections.mu
 	cut    func()     // closes the wire; nil until Serve; guarded by Connections.mu
 	calls  context.Context
@@ -64,10 +62,14 @@ func (c *Connections) add(x *Connection) bool {
 	defer c.mu.Unlock()
 	if len(c.open) >= c.max {
 		var oldest *Connection
+		var longest time.Time
 		for other := range c.open {
-			idle := other.wire != nil && other.link.Idle()
-			if idle && (oldest == nil || other.wire.LastUsed() < oldest.wire.LastUsed()) {
-				oldest = other
+			if other.link == nil {
+				continue
+			}
+			since, idle := other.link.IdleSince()
+			if idle && (oldest == nil || since.Before(longest)) {
+				oldest, longest = other, since
 			}
 		}
 		if oldest == nil {
@@ -91,30 +93,15 @@ func (x *Connection) Close() {
 	x.cancel()
 }
 
-// A Wire is a [conn.Wire] with a [LastUse].
-type Wire interface {
-	conn.Wire
-	LastUsed() int64
-}
-
-// A LastUse is the time of the last message. A wire embeds it, and calls Touch for each message.
-type LastUse struct{ nanoseconds atomic.Int64 } // since 1970
-
-// Touch sets the time to now.
-func (u *LastUse) Touch() { u.nanoseconds.Store(time.Now().UnixNano()) }
-
-// LastUsed returns the time of the last message in nanoseconds since 1970.
-func (u *LastUse) LastUsed() int64 { return u.nanoseconds.Load() }
-
 // Serve passes the messages on wire to h until the connection ends. Calls have the context values
 // of r, which opened the connection. The connection ends when the credential of r expires, since
 // the client has no way to send a new one, and when it has neither messages nor calls in flight for
 // idle; a negative value means no limit. It uses cut to close the wire at once.
-func (x *Connection) Serve(r *http.Request, wire Wire, h transport.Handler, o conn.Options, idle time.Duration, cut func()) error {
+func (x *Connection) Serve(r *http.Request, wire conn.Wire, h transport.Handler, o conn.Options, idle time.Duration, cut func()) error {
 	o.Cancelling = x.calls
 	link := conn.New(wire, h, &o)
 	x.all.mu.Lock()
-	x.wire, x.link, x.cut = wire, link, cut
+	x.link, x.cut = link, cut
 	x.all.mu.Unlock()
 	// Each function runs at most once.
 	defer context.AfterFunc(x.all.Draining, link.Close)()
@@ -124,13 +111,13 @@ func (x *Connection) Serve(r *http.Request, wire Wire, h transport.Handler, o co
 	defer cancel()
 	if idle > 0 {
 		// Ends with ctx.
-		go endIdle(ctx, wire, link, idle)
+		go endIdle(ctx, link, idle)
 	}
 	return link.Serve(ctx)
 }
 
 // endIdle closes link when it has been idle for so long, or returns when ctx ends.
-func endIdle(ctx context.Context, wire Wire, link *conn.Conn, idle time.Duration) {
+func endIdle(ctx context.Context, link *conn.Conn, idle time.Duration) {
 	const parts = 8 // checks in that time
 	tick := time.NewTicker(max(idle/parts, time.Millisecond))
 	defer tick.Stop()
@@ -140,7 +127,7 @@ func endIdle(ctx context.Context, wire Wire, link *conn.Conn, idle time.Duration
 		case <-ctx.Done():
 			return
 		}
-		if time.Since(time.Unix(0, wire.LastUsed())) >= idle && link.Idle() {
+		if since, ok := link.IdleSince(); ok && time.Since(since) >= idle {
 			link.Close()
 			return
 		}

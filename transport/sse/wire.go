@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
-	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 )
 
@@ -22,8 +21,6 @@ type posted struct {
 
 // A wire reads messages from POSTs and writes events to the stream.
 type wire struct {
-	httpserve.LastUse
-
 	in     chan posted
 	ended  chan struct{} // closed when no more messages are read
 	closed chan struct{} // closed when the stream has ended too
@@ -46,7 +43,7 @@ type wire struct {
 }
 
 func newWire(w http.ResponseWriter, flush func() error, timeout time.Duration) *wire {
-	x := &wire{
+	return &wire{
 		in:      make(chan posted),
 		ended:   make(chan struct{}),
 		closed:  make(chan struct{}),
@@ -55,8 +52,6 @@ func newWire(w http.ResponseWriter, flush func() error, timeout time.Duration) *
 		rc:      http.NewResponseController(w),
 		w:       w,
 	}
-	x.Touch()
-	return x
 }
 
 // open begins the stream with the endpoint event.
@@ -77,7 +72,6 @@ func (x *wire) open(endpoint string) error {
 func (x *wire) Read() ([]byte, error) {
 	select {
 	case m := <-x.in:
-		x.Touch()
 		x.origin = m.origin
 		return m.body, nil
 	case <-x.closed:
@@ -115,7 +109,6 @@ func (x *wire) Write(lines []byte) (int, error) {
 	if cap(buf) <= 128<<10 {
 		x.buf = buf
 	}
-	x.Touch()
 	if err := x.put(buf); err != nil {
 		return 0, err
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
-	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 )
 
 var errNoSubprotocol = errors.New(`websocket: the server did not select the subprotocol "mcp"`)
@@ -31,8 +30,6 @@ const (
 
 // A wire carries one JSON message in each text message.
 type wire struct {
-	httpserve.LastUse
-
 	conn   *websocket.Conn
 	origin conn.Origin
 	most   int64
@@ -51,7 +48,6 @@ type wire struct {
 
 func newWire(conn *websocket.Conn, most int64, timeout time.Duration) *wire {
 	w := &wire{conn: conn, most: most, timeout: timeout}
-	w.Touch()
 	w.ctx, w.cut = context.WithCancel(context.Background())
 	conn.SetReadLimit(most)
 	return w
@@ -93,7 +89,6 @@ func (w *wire) Read() ([]byte, error) {
 			return nil, w.ended(err)
 		}
 	}
-	w.Touch()
 	if !utf8.Valid(buf) { // RFC 6455, section 8.1
 		_ = w.conn.Close(websocket.StatusInvalidFramePayloadData, "messages must be UTF-8")
 		return nil, &conn.GoneError{Err: errors.New("the peer sent a message that is not UTF-8")}
@@ -131,7 +126,6 @@ func (w *wire) ended(err error) error {
 func (w *wire) Write(lines []byte) (int, error) {
 	w.writing.Store(true)
 	defer w.writing.Store(false)
-	w.Touch()
 	for rest := lines; len(rest) > 0; {
 		line, after, ended := bytes.Cut(rest, []byte{'\n'})
 		if err := w.write(line, ended); err != nil {
