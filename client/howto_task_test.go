@@ -60,8 +60,6 @@ func finishBrewing(ctx context.Context, c *client.Client, file string) (string, 
 
 // docs:end task-resume
 
-// docs:begin task-answer
-
 // answerLater looks at a task without waiting for it, and answers its questions.
 func answerLater(ctx context.Context, task *client.Task, answer func(*protocol.InputRequest) any) (done bool, err error) {
 	state, err := task.Get(ctx)
@@ -75,8 +73,6 @@ func answerLater(ctx context.Context, task *client.Task, answer func(*protocol.I
 	}
 	return state.Status.Terminal(), nil
 }
-
-// docs:end task-answer
 
 // docs:begin task-errors
 

@@ -152,8 +152,6 @@ func TestValuesBesideTextOnEveryVersion(t *testing.T) {
 	}
 }
 
-// docs:begin arguments
-
 func TestArgumentsAreSentAsTheyAreWritten(t *testing.T) {
 	s := mcptest.New(t, &Sorter{})
 	s.Call("size", map[string]any{"items": []string(nil)}).OK().JSON("0")
@@ -161,8 +159,6 @@ func TestArgumentsAreSentAsTheyAreWritten(t *testing.T) {
 	s.Call("size", json.RawMessage(`{"items": ["a"]}`)).OK().JSON("1")
 	s.Call("size", map[string]any{"items": json.RawMessage(`null`)}).ErrorContains("/items: got null, want an array")
 }
-
-// docs:end arguments
 
 // Sorter counts items.
 type Sorter struct {
@@ -183,8 +179,6 @@ func TestQuestionsAreAnswered(t *testing.T) {
 
 // docs:end answer
 
-// docs:begin unasked
-
 func TestOldClientsCannotBeAsked(t *testing.T) {
 	mcptest.EachVersion(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
 		if s.Client().Version() < protocol.V20250618 {
@@ -194,8 +188,6 @@ func TestOldClientsCannotBeAsked(t *testing.T) {
 		s.Answer("sure?", true).Call("sure", nil).OK().Text("true")
 	})
 }
-
-// docs:end unasked
 
 func TestAnAnswerThatIsNotUsedFailsTheTest(t *testing.T) {
 	require.Equal(t, []string{`mcptest: no question contained "really?", so its answer was not used`}, failures(t, func(t testing.TB) {

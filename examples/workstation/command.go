@@ -33,8 +33,6 @@ type Output struct {
 	Truncated bool `json:"truncated"`
 }
 
-// docs:begin run
-
 // run runs the command. When ctx ends, it kills the command and its children. An exit code other
 // than 0 is not an error.
 func (c command) run(ctx context.Context) (Output, error) {
@@ -58,8 +56,6 @@ func (c command) run(ctx context.Context) (Output, error) {
 	text := strings.ToValidUTF8(out.kept.String(), "\uFFFD")
 	return Output{Output: text, ExitCode: cmd.ProcessState.ExitCode(), Truncated: out.truncated}, nil
 }
-
-// docs:end run
 
 // withoutGit removes the variables that point git at another repository. In a git hook they are
 // set.

@@ -24,8 +24,6 @@ type TestInput struct {
 	Run string `json:"run,omitempty" default:"." example:"^TestAdd$"`
 }
 
-// docs:begin progress
-
 // Test runs the tests of packages. It reports the output as progress. A failed test is not a tool
 // error: the output contains it.
 func (g *Go) Test(ctx context.Context, call *mcpkit.Call, in TestInput) (Output, error) {
@@ -42,8 +40,6 @@ func (g *Go) Test(ctx context.Context, call *mcpkit.Call, in TestInput) (Output,
 	}
 	return test.run(ctx)
 }
-
-// docs:end progress
 
 // withinModule refuses patterns that do not name packages of the module: options, other modules,
 // files, and paths above the root.

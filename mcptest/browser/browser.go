@@ -64,7 +64,7 @@ func Need(t testing.TB) {
 	if Path() != "" {
 		return
 	}
-	reason := fmt.Sprintf("Chromium is not installed: none of %s is on PATH; make chromium installs it on Debian", strings.Join(names, ", "))
+	reason := fmt.Sprintf("Chromium is not installed: none of %s is on PATH; on Debian, run apt-get install chromium", strings.Join(names, ", "))
 	if os.Getenv("CI") == "true" {
 		t.Fatal(reason)
 	}
