@@ -81,8 +81,8 @@ auth: {issuer: "https://id.example", resource: "https://mcp.example/mcp"}
 	_, _, err := c.Mounted()
 	require.EqualError(t, err, `config: transport.stdio: it does not apply to a mounted server; serve it with Config.Transports
 config: transport.unix: it does not apply to a mounted server; serve it with Config.Transports
-config: transport.http.sse: it does not apply to a mounted server; use echomcp.MountSSE
-config: transport.http.websocket: it does not apply to a mounted server; use echomcp.MountWebSocket
+config: transport.http.sse: it does not apply to a mounted server; use echomcp.Wrap
+config: transport.http.websocket: it does not apply to a mounted server; use echomcp.Wrap
 config: transport.http.tls: it does not apply to a mounted server; give the certificate to the app
 config: transport.http.health: it does not apply to a mounted server; add healthz.Live and healthz.New to the app
 config: transport.http.drain: it does not apply to a mounted server; wait before echomcp.Shutdown

@@ -4,26 +4,26 @@
 //	e.Use(middleware.Recover(), echojwt.WithConfig(config))
 //	echomcp.Mount(e, "/mcp", server)
 //
-// [MountSSE] and [MountWebSocket] mount the same server for clients of HTTP+SSE and WebSockets.
+// [Wrap] does the same for clients of HTTP+SSE and WebSockets:
 //
-// Compared with echo.WrapHandler(streamable.NewHandler(server, nil)), this package also gives
-// methods the echo.Context and the user.
+//	e.Any("/sse", echomcp.Wrap(sse.NewHandler(server, nil)))
+//	e.GET("/ws", echomcp.Wrap(websocket.NewHandler(server, nil)))
+//
+// Compared with echo.WrapHandler, this package also gives methods the echo.Context and the user.
 //
 // Middleware that buffers responses, such as echo's deprecated Timeout, prevents streams: each call
 // gets one JSON response, and HTTP+SSE and WebSockets do not work. ContextTimeout has no such
-// effect. Behind Gzip, streams work, but a method cannot end its stream early
-// ([transport.StreamCloser]).
+// effect, but ends the streams of HTTP+SSE. Behind Gzip, streams work, but a method cannot end its
+// stream early ([transport.StreamCloser]).
 package echomcp
 
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"sync"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -31,7 +31,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
-	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
 // A Router adds routes. *echo.Echo and *echo.Group are Routers.
@@ -39,40 +38,18 @@ type Router interface {
 	Add(method, path string, handler echo.HandlerFunc, middleware ...echo.MiddlewareFunc) *echo.Route
 }
 
-// An Option configures [Mount], [MountSSE] and [MountWebSocket].
-type Option interface {
-	MountOption
-	SSEOption
-	WebSocketOption
-}
-
-// A MountOption configures [Mount].
-type MountOption interface{ forMount(*config) }
-
-// An SSEOption configures [MountSSE].
-type SSEOption interface{ forSSE(*config) }
-
-// A WebSocketOption configures [MountWebSocket].
-type WebSocketOption interface{ forWebSocket(*config) }
-
-// An option is an [Option].
-type option func(*config)
-
-func (o option) forMount(c *config)     { o(c) }
-func (o option) forSSE(c *config)       { o(c) }
-func (o option) forWebSocket(c *config) { o(c) }
-
 type config struct {
 	streamable *streamable.Options
-	sse        *sse.Options
-	websocket  *websocket.Options
 	principal  func(echo.Context) *oauth.Principal
 	middleware []echo.MiddlewareFunc
 }
 
-// Streamable sets the options of Streamable HTTP. Nil means the zero value.
-func Streamable(opts *streamable.Options) MountOption {
-	return option(func(c *config) { c.streamable = cmp.Or(opts, new(streamable.Options)) })
+// An Option configures [Mount] and [Wrap].
+type Option func(*config)
+
+// Streamable sets the options of Streamable HTTP. Nil means the zero value. It is for Mount alone.
+func Streamable(opts *streamable.Options) Option {
+	return func(c *config) { c.streamable = cmp.Or(opts, c.streamable) }
 }
 
 // Principal sets the function that returns the principal of a request, from what the app's
@@ -84,97 +61,95 @@ func Streamable(opts *streamable.Options) MountOption {
 // with the fields Claims and Valid. The claims sub, iss, client_id or azp, scope or scp, and exp
 // are used.
 func Principal(f func(c echo.Context) *oauth.Principal) Option {
-	return option(func(c *config) { c.principal = f })
+	return func(c *config) { c.principal = f }
 }
 
-// Use adds echo middleware to these routes only.
+// Use adds echo middleware to the routes of Mount only.
 func Use(middleware ...echo.MiddlewareFunc) Option {
-	return option(func(c *config) { c.middleware = append(c.middleware, middleware...) })
+	return func(c *config) { c.middleware = append(c.middleware, middleware...) }
+}
+
+func newConfig(opts []Option) *config {
+	c := &config{streamable: new(streamable.Options)}
+	for _, opt := range opts {
+		opt(c)
+	}
+	if c.principal == nil {
+		c.principal = (&users{logger: cmp.Or(c.streamable.Logger, slog.Default())}).principal
+	}
+	return c
 }
 
 // Mount serves h over Streamable HTTP at path of r (POST, GET and DELETE). It answers preflight
 // requests (OPTIONS) of the origins in streamable.Options.AllowedOrigins, unless echo's CORS
-// middleware has answered them. It panics if h is nil.
+// middleware has answered them.
 //
 // Pass the handler that Mount returns to [Shutdown].
-func Mount(r Router, path string, h transport.Handler, opts ...MountOption) *streamable.Handler {
-	refuseNil("Mount", h)
-	conf := newConfig(opts, MountOption.forMount)
-	handler := streamable.NewHandler(h, conf.streamable)
-	m := conf.mount(handler, conf.streamable.Logger)
+func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamable.Handler {
+	c := newConfig(opts)
+	handler := streamable.NewHandler(h, c.streamable)
 	for _, verb := range []string{http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions} {
-		r.Add(verb, path, m.serve, conf.middleware...)
+		r.Add(verb, path, c.wrap(handler), c.middleware...)
 	}
 	return handler
 }
 
-// refuseNil panics at the mount if the server is nil, rather than at each request.
-func refuseNil(where string, h transport.Handler) {
-	if v := reflect.ValueOf(h); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		panic("echomcp: " + where + ": the server is nil; make one with mcpkit.New, and look at its error")
+// Wrap returns an echo handler that serves with the handler of a transport, such as those of packages
+// sse and websocket. Pass h to [Shutdown], since shutting down the app alone does not close WebSockets.
+//
+// Each POST of HTTP+SSE must come from the principal that opened the stream. All calls on a WebSocket
+// come from the principal that opened it. Both end when the credential expires that opened them.
+func Wrap(h http.Handler, opts ...Option) echo.HandlerFunc { return newConfig(opts).wrap(h) }
+
+func (conf *config) wrap(h http.Handler) echo.HandlerFunc {
+	_, old := h.(*sse.Handler)
+	return func(c echo.Context) error {
+		r := c.Request()
+		ctx := r.Context()
+		// p may be nil: it replaces the principal that was in the context before.
+		if p := conf.principal(c); p != oauth.FromContext(ctx) {
+			ctx = oauth.NewContext(ctx, p)
+		}
+		// A POST of HTTP+SSE may end before its call, which gets the echo.Context of the stream.
+		if !old || r.Method != http.MethodPost {
+			held := &holder{c: c}
+			// echo reuses the context for another request when this one ends.
+			defer held.drop()
+			ctx = context.WithValue(ctx, contextKey{}, held)
+		}
+		w := http.ResponseWriter(c.Response())
+		if c.IsWebSocket() {
+			if _, ok := innermost(w).(http.Hijacker); !ok {
+				return echo.NewHTTPError(http.StatusInternalServerError, "no WebSocket behind middleware that buffers responses")
+			}
+			w = upgrader{c.Response()}
+		}
+		h.ServeHTTP(w, r.WithContext(ctx))
+		return nil
 	}
 }
 
-func newConfig[O any](opts []O, apply func(O, *config)) *config {
-	conf := &config{streamable: new(streamable.Options), sse: new(sse.Options), websocket: new(websocket.Options)}
-	for _, opt := range opts {
-		apply(opt, conf)
+// An upgrader sends status 101 at once. Middleware such as Gzip holds a status back until there is
+// a body, and this one has none.
+type upgrader struct{ *echo.Response }
+
+// WriteHeader sends 101 through the innermost writer.
+func (u upgrader) WriteHeader(code int) {
+	if code == http.StatusSwitchingProtocols {
+		u.Writer = innermost(u.Writer)
 	}
-	return conf
+	u.Response.WriteHeader(code)
 }
 
-// mount returns what the routes of a handler share. The logger is that of the transport's options,
-// or nil.
-func (conf *config) mount(handler http.Handler, logger *slog.Logger) *mount {
-	logger = cmp.Or(logger, slog.Default())
-	m := &mount{handler: handler, logger: logger, principal: conf.principal}
-	if m.principal == nil {
-		m.principal = (&users{logger: logger}).principal
+// innermost returns the response writer that the others wrap.
+func innermost(w http.ResponseWriter) http.ResponseWriter {
+	for {
+		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok || outer.Unwrap() == nil {
+			return w
+		}
+		w = outer.Unwrap()
 	}
-	return m
-}
-
-type mount struct {
-	handler   http.Handler
-	logger    *slog.Logger
-	principal func(echo.Context) *oauth.Principal
-}
-
-// serve serves one request.
-func (m *mount) serve(c echo.Context) error { return m.hold(c, c.Response(), c.Request().Context()) }
-
-// hold serves the request of c with ctx, to which it adds the echo.Context and the principal.
-func (m *mount) hold(c echo.Context, w http.ResponseWriter, ctx context.Context) error {
-	held := &holder{c: c}
-	// echo reuses the context for another request when this one ends.
-	defer held.drop()
-	m.handler.ServeHTTP(w, m.request(c, context.WithValue(ctx, contextKey{}, held)))
-	return nil
-}
-
-// request returns the request of c with ctx, to which it adds the principal.
-func (m *mount) request(c echo.Context, ctx context.Context) *http.Request {
-	// p may be nil: it replaces the principal that was in the context before.
-	if p := m.principal(c); p != oauth.FromContext(ctx) {
-		ctx = oauth.NewContext(ctx, p)
-	}
-	r := c.Request().WithContext(ctx)
-	if r.ContentLength < 0 || r.Header.Get("Content-Encoding") != "" {
-		r.Body = limitedBody{r.Body}
-	}
-	return r
-}
-
-// A limitedBody turns the error of echo's BodyLimit into the error of net/http that transports
-// know.
-type limitedBody struct{ io.ReadCloser }
-
-func (b limitedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if he, ok := errors.AsType[*echo.HTTPError](err); ok && he.Code == http.StatusRequestEntityTooLarge {
-		err = &http.MaxBytesError{}
-	}
-	return n, err
 }
 
 type contextKey struct{}
@@ -204,4 +179,43 @@ func FromContext(ctx context.Context) (echo.Context, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.c, h.c != nil
+}
+
+// A Handler serves a mounted transport, such as a *streamable.Handler.
+type Handler interface {
+	// Shutdown rejects new requests and lets calls in flight finish until ctx ends.
+	Shutdown(ctx context.Context) error
+}
+
+// An App serves the routes. *echo.Echo and *http.Server are Apps.
+type App interface {
+	Shutdown(ctx context.Context) error
+	Close() error
+}
+
+// lastMoment is how long the app may take to send the last responses after ctx has ended.
+const lastMoment = time.Second
+
+// Shutdown shuts down the handlers that are mounted in an app, then the app. The app alone would
+// wait for their streams, and would not close WebSockets. All handlers shut down at the same time.
+// When ctx ends, they cancel the calls that are still in flight and respond to them, which takes up
+// to two seconds; that is not an error. Shutdown returns an error if the app cannot close its
+// listener or a connection.
+func Shutdown(ctx context.Context, app App, handlers ...Handler) error {
+	var ending sync.WaitGroup
+	for _, h := range handlers {
+		// Ends at most a second after ctx.
+		ending.Go(func() { _ = h.Shutdown(ctx) }) // the error says that calls were cancelled
+	}
+	ending.Wait()
+	// ctx may have ended, and the last responses must still be sent.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastMoment)
+	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > lastMoment {
+		last = ctx
+	}
+	if app.Shutdown(last) == nil {
+		return nil
+	}
+	return app.Close()
 }

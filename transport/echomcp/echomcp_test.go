@@ -90,7 +90,7 @@ func (a *app) serve() {
 	a.url = server.URL
 }
 
-func (a *app) options() MountOption {
+func (a *app) options() Option {
 	return Streamable(&streamable.Options{Logger: slog.New(slog.NewTextHandler(a.log, nil))})
 }
 
@@ -264,29 +264,7 @@ func TestTheBodyLimitOfTheAppApplies(t *testing.T) {
 	Mount(a.e, "/mcp", a.rpc)
 	a.serve()
 	require.Equal(t, http.StatusRequestEntityTooLarge, a.do(http.MethodPost, "/mcp", strings.Repeat(" ", 2000)).StatusCode)
-
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/mcp", struct{ io.Reader }{strings.NewReader(strings.Repeat(" ", 2000))})
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(r) // of unknown length
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
-	http.DefaultClient.CloseIdleConnections()
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, read(t, a.call("echo")))
-}
-
-func TestTheBodyLimitOfTheAppAppliesToDecompressedBodies(t *testing.T) {
-	a := newApp(t, middleware.Decompress(), middleware.BodyLimit("1K"))
-	Mount(a.e, "/mcp", a.rpc)
-	a.serve()
-	var compressed strings.Builder
-	w := gzip.NewWriter(&compressed)
-	_, err := w.Write(make([]byte, 2000))
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	resp := a.do(http.MethodPost, "/mcp", compressed.String(), "Content-Encoding", "gzip")
-	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
 }
 
 func TestMethodsHaveTheEchoContextDuringTheRequest(t *testing.T) {
@@ -393,11 +371,11 @@ func TestPrincipalOfTheUserOfTheApp(t *testing.T) {
 		{name: "client without a subject", user: &token{Valid: true, Claims: mapClaims{"azp": "c"}},
 			want: &oauth.Principal{Subject: "c", ClientID: "c", Claims: map[string]any{"azp": "c"}}},
 		{name: "token that is not valid", user: &token{Claims: mapClaims{"sub": "ada"}}, warn: "*echomcp.token"},
-		{name: "token whose subject is a number", user: &token{Valid: true, Claims: mapClaims{"sub": 7, "azp": "c"}}, warn: "no text claim sub, client_id or azp"},
-		{name: "token whose subject is in a list", user: &token{Valid: true, Claims: mapClaims{"sub": []string{"ada"}, "azp": "c"}}, warn: "no text claim sub, client_id or azp"},
+		{name: "token whose subject is a number", user: &token{Valid: true, Claims: mapClaims{"sub": 7, "azp": "c"}}, warn: "*echomcp.token"},
+		{name: "token whose subject is in a list", user: &token{Valid: true, Claims: mapClaims{"sub": []string{"ada"}, "azp": "c"}}, warn: "*echomcp.token"},
 		{name: "token without claims", user: &token{Valid: true}, warn: "*echomcp.token"},
 		{name: "token with nil claims", user: &token{Valid: true, Claims: (*custom)(nil)}, warn: "*echomcp.token"},
-		{name: "token without a subject and a client", user: &token{Valid: true, Claims: mapClaims{"aud": "x"}}, warn: "no text claim sub, client_id or azp"},
+		{name: "token without a subject and a client", user: &token{Valid: true, Claims: mapClaims{"aud": "x"}}, warn: "*echomcp.token"},
 		{name: "claims that do not encode", user: &token{Valid: true, Claims: mapClaims{"sub": "ada", "f": func() {}}}, warn: "*echomcp.token"},
 		{name: "nil token", user: (*token)(nil), warn: "*echomcp.token"},
 		{name: "a name", user: "ada", warn: "string"},

@@ -164,12 +164,12 @@ func TestTheOptionPrincipalReplacesThePrincipalOfTheContext(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		opts []echomcp.MountOption
+		opts []echomcp.Option
 		want string
 	}{
 		{"without the option", nil, "before"},
-		{"a principal", []echomcp.MountOption{echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "after"} })}, "after"},
-		{"nil", []echomcp.MountOption{echomcp.Principal(func(echo.Context) *oauth.Principal { return nil })}, "nobody"},
+		{"a principal", []echomcp.Option{echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "after"} })}, "after"},
+		{"nil", []echomcp.Option{echomcp.Principal(func(echo.Context) *oauth.Principal { return nil })}, "nobody"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			quiet := slog.New(slog.DiscardHandler)
