@@ -3,9 +3,7 @@ package client_test
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"net/http/httptest"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +11,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -154,51 +151,30 @@ func TestResultsOfAnExtensionLeadToTheResultOfTheTool(t *testing.T) {
 }
 
 func TestNotificationsOfAnExtensionArriveOnSubscriptions(t *testing.T) {
-	for _, transport := range []string{"memory", "HTTP", "stream"} {
-		t.Run(transport, func(t *testing.T) {
-			srv, topic := newGlossary(t)
-			var target any = srv
-			switch transport {
-			case "HTTP":
-				handler := streamable.NewHandler(srv, nil)
-				web := httptest.NewServer(handler)
-				t.Cleanup(web.Close)
-				t.Cleanup(handler.Close)
-				target = web.URL
-			case "stream":
-				ours, theirs := net.Pipe()
-				ctx, cancel := context.WithCancel(t.Context())
-				var serving sync.WaitGroup
-				t.Cleanup(serving.Wait)
-				t.Cleanup(cancel)
-				serving.Go(func() { _ = stdio.NewIO(theirs, theirs, nil).Serve(ctx, srv) })
-				target = client.Stream(ours)
-			}
-			c := dial(t, target, client.Extension("com.example/glossary", nil))
-			heard := make(chan string, 10)
-			ctx, hear := t.Context(), func(params json.RawMessage) { heard <- string(params) }
-			// docs:begin listen
-			terms := client.Topic{
-				Member: "terms", Value: []string{"tea", "secret"},
-				Notification: "notifications/glossary/defined", Receive: hear,
-			}
-			sub, err := c.Listen(ctx, protocol.SubscriptionFilter{}, terms)
-			// docs:end listen
-			require.NoError(t, err)
-			require.JSONEq(t, `["tea"]`, string(sub.Accepted("terms")))
-			require.Nil(t, sub.Accepted("others"))
-			notified, err := topic.Notify("tea", map[string]string{"term": "tea"})
-			require.NoError(t, err)
-			require.True(t, notified)
-			require.Contains(t, <-heard, `"term":"tea"`)
-			require.NoError(t, sub.Close())
-		})
+	srv, topic := newGlossary(t)
+	c := dial(t, srv, client.Extension("com.example/glossary", nil))
+	heard := make(chan string, 10)
+	ctx, hear := t.Context(), func(params json.RawMessage) { heard <- string(params) }
+	// docs:begin listen
+	terms := client.Topic{
+		Member: "terms", Value: []string{"tea", "secret"},
+		Notification: "notifications/glossary/defined", Receive: hear,
 	}
-	srv, _ := newGlossary(t)
+	sub, err := c.Listen(ctx, protocol.SubscriptionFilter{}, terms)
+	// docs:end listen
+	require.NoError(t, err)
+	require.JSONEq(t, `["tea"]`, string(sub.Accepted("terms")))
+	require.Nil(t, sub.Accepted("others"))
+	notified, err := topic.Notify("tea", map[string]string{"term": "tea"})
+	require.NoError(t, err)
+	require.True(t, notified)
+	require.Contains(t, <-heard, `"term":"tea"`)
+	require.NoError(t, sub.Close())
+
 	legacy := dial(t, srv, client.Version(protocol.LatestLegacy))
-	_, err := legacy.Listen(t.Context(), protocol.SubscriptionFilter{}, client.Topic{Member: "terms", Value: []string{"tea"}, Notification: "notifications/glossary/defined"})
+	_, err = legacy.Listen(ctx, protocol.SubscriptionFilter{}, client.Topic{Member: "terms", Value: []string{"tea"}, Notification: "notifications/glossary/defined"})
 	require.EqualError(t, err, `client: Listen: version 2025-11-25 has no filter for the member "terms"; it needs a modern server`)
-	_, err = legacy.Listen(t.Context(), protocol.SubscriptionFilter{}, client.Topic{Member: "terms", Value: make(chan int), Notification: "notifications/glossary/defined"})
+	_, err = legacy.Listen(ctx, protocol.SubscriptionFilter{}, client.Topic{Member: "terms", Value: make(chan int), Notification: "notifications/glossary/defined"})
 	require.ErrorContains(t, err, `client: Listen: the value of the member "terms": `)
 }
 

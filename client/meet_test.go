@@ -21,15 +21,6 @@ import (
 
 const questionOfPuppet = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`
 
-// question makes the puppet ask a question during the call r, in the way of its version.
-func (p *puppet) question(c *client.Client, r *jsonrpc.Request) {
-	if c.Version().Modern() {
-		p.say(`{"jsonrpc":"2.0","id":` + r.ID.String() + `,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}}}}`)
-	} else {
-		p.say(questionOfPuppet)
-	}
-}
-
 // callTool calls a tool in the background.
 func callTool(ctx context.Context, c *client.Client) <-chan error {
 	over := make(chan error, 1)
@@ -40,43 +31,39 @@ func callTool(ctx context.Context, c *client.Client) <-chan error {
 	return over
 }
 
-// onEveryAskingStage is onEveryStage for the stages whose puppets can ask questions. The user
-// answers no question before its context ends.
-func onEveryAskingStage(t *testing.T, fact func(t *testing.T, p *puppet, c *client.Client, asked slow)) {
+func TestCallIsCancelledDuringAServerRequest(t *testing.T) {
 	user := slow{asked: make(chan struct{}), ended: make(chan error, 1)}
 	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
-		if s.deaf && !c.Version().Modern() {
-			// A legacy server cannot send requests on this stage.
-			t.Skip("this puppet cannot ask")
+		modern := c.Version().Modern()
+		if s.deaf && !modern {
+			t.Skip("a legacy server cannot send requests on this stage")
 		}
-		fact(t, p, c, user)
-	}, client.Handlers(user))
-}
-
-func TestCallIsCancelledDuringAServerRequest(t *testing.T) {
-	onEveryAskingStage(t, func(t *testing.T, p *puppet, c *client.Client, user slow) {
 		ctx, cancel := context.WithCancel(t.Context())
 		call := callTool(ctx, c)
 		r := <-p.heard
-		p.question(c, r)
+		if modern {
+			p.say(`{"jsonrpc":"2.0","id":` + r.ID.String() + `,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}}}}`)
+		} else {
+			p.say(questionOfPuppet)
+		}
 		<-user.asked
 		cancel()
-		if !c.Version().Modern() {
+		if modern {
+			require.ErrorIs(t, <-user.ended, context.Canceled)
+			require.ErrorIs(t, <-call, context.Canceled)
+		} else {
 			require.ErrorIs(t, <-call, context.Canceled)
 			n := <-p.heard
 			require.Equal(t, protocol.NotificationCancelled, n.Method)
 			p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`)
 			<-user.ended
-		} else {
-			require.ErrorIs(t, <-user.ended, context.Canceled)
-			require.ErrorIs(t, <-call, context.Canceled)
 		}
 		next := ask(t.Context(), c)
 		for r = <-p.heard; r.IsNotification(); r = <-p.heard {
 		}
 		p.answer(r, "next")
 		require.Equal(t, told{"next", nil}, <-next)
-	})
+	}, client.Handlers(user))
 }
 
 // The program only waits for changes, and sends no request that would find the session gone.

@@ -409,19 +409,3 @@ func (e slowToListen) Subscribe(ctx context.Context, topics []string, deliver fu
 	time.Sleep(100 * time.Millisecond)
 	return e.Engine.Subscribe(ctx, topics, deliver, missed)
 }
-
-func TestInvalidArgumentsAreNoOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, fleet.NewMemory(fleet.MemoryOptions{}))
-		set := f.Set("things", 1)
-		for range 9 {
-			_, err := set.Get(t.Context(), "../etc")
-			require.ErrorIs(t, err, fleet.ErrInvalid)
-			var away *fleet.UnavailableError
-			require.NotErrorAs(t, err, &away)
-		}
-		require.NoError(t, f.Health())
-		_, err := set.Get(t.Context(), "a")
-		require.ErrorIs(t, err, fleet.ErrNotFound, "the engine is still asked")
-	})
-}

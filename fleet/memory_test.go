@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -21,29 +20,6 @@ func TestMemory(t *testing.T) {
 	fleettest.Run(t, func(testing.TB) fleettest.Store {
 		m := fleet.NewMemory(fleet.MemoryOptions{})
 		return fleettest.Store{Open: func(testing.TB) fleet.Engine { return m.Open() }, Advance: m.Advance}
-	})
-}
-
-func TestMemoryExpiresToTheInstant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := fleet.NewMemory(fleet.MemoryOptions{})
-		_, err := m.Create(t.Context(), "set", fleet.Record{Key: "a", TTL: time.Minute, Due: 10 * time.Second})
-		require.NoError(t, err)
-		time.Sleep(10*time.Second - 2*time.Nanosecond)
-		all, err := m.Due(t.Context(), "set", 0, 1)
-		require.NoError(t, err)
-		require.Empty(t, all)
-		time.Sleep(2 * time.Nanosecond)
-		all, err = m.Due(t.Context(), "set", 0, 1)
-		require.NoError(t, err)
-		require.Len(t, all, 1)
-		require.Equal(t, 50*time.Second, all[0].TTL)
-		time.Sleep(50*time.Second - time.Nanosecond)
-		_, err = m.Get(t.Context(), "set", "a")
-		require.NoError(t, err)
-		time.Sleep(time.Nanosecond)
-		_, err = m.Get(t.Context(), "set", "a")
-		require.ErrorIs(t, err, fleet.ErrNotFound)
 	})
 }
 

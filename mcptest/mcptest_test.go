@@ -214,24 +214,6 @@ func TestFailuresOfUnansweredQuestionsSayHowToAnswer(t *testing.T) {
 	require.NotContains(t, ask(func(s *mcptest.Server) *mcptest.Server { return s.Handlers(struct{}{}) }), advice)
 }
 
-func TestPartsOfTexts(t *testing.T) {
-	s := mcptest.New(t, &Desk{})
-	s.Call("fail", nil).ErrorContains("paper")
-	s.Call("break", nil).ErrorContains("internal error (ref ")
-	s.Call("unknown", nil).ErrorContains("unknown tool")
-	s.Call("work", nil).OK().TextContains("on")
-	for want, test := range map[string]func(s *mcptest.Server){
-		"call work\nwant: error with \"done\"\n got: success, \"done\"":                     func(s *mcptest.Server) { s.Call("work", nil).ErrorContains("done") },
-		"call fail\nwant: error with \"ink\"\n got: error \"no paper\"":                     func(s *mcptest.Server) { s.Call("fail", nil).ErrorContains("ink") },
-		"call work\nwant: text with \"late\"\n got: success, \"done\"":                      func(s *mcptest.Server) { s.Call("work", nil).TextContains("late") },
-		"complete \"name\" of greet\nwant: values [\"Al\"]\n got: values []\narguments: {}": func(s *mcptest.Server) { s.Complete("greet", "name", "Al", nil).Values("Al") },
-	} {
-		got := failures(t, func(t testing.TB) { test(mcptest.New(t, &Desk{})) })
-		require.Len(t, got, 1)
-		require.Equal(t, want, strings.SplitN(got[0], "\nlog of the server", 2)[0])
-	}
-}
-
 // Counter counts its starts.
 type Counter struct{ starts int }
 
@@ -306,6 +288,12 @@ func TestFailuresSayWhatDiffers(t *testing.T) {
 			"call add\nwant: 4\n got: 3\narguments: {\"a\":1,\"b\":2}"},
 		{"other progress", call("work", nil, func(r *mcptest.Result) { r.Progress("1/1") }),
 			"call work\nwant: progress [\"1/1\"]\n got: progress [\"1/2 half\" \"2/2\"]"},
+		{"an unknown tool", call("nothing", nil, func(r *mcptest.Result) { r.OK() }), "call nothing\nwant: success\n got: error \"client: tools/call \\\"nothing\\\": unknown tool \\\"nothing\\\" (code -32602)\""},
+		{"no error with a part", call("work", nil, func(r *mcptest.Result) { r.ErrorContains("done") }), "call work\nwant: error with \"done\"\n got: success, \"done\""},
+		{"an error without the part", call("fail", nil, func(r *mcptest.Result) { r.ErrorContains("paper").ErrorContains("ink") }), "call fail\nwant: error with \"ink\"\n got: error \"no paper\""},
+		{"a text without the part", call("work", nil, func(r *mcptest.Result) { r.TextContains("on").TextContains("late") }), "call work\nwant: text with \"late\"\n got: success, \"done\""},
+		{"another completion", func(t testing.TB) { mcptest.New(t, &Desk{}).Complete("greet", "name", "Al", nil).Values("Al") },
+			"complete \"name\" of greet\nwant: values [\"Al\"]\n got: values []\narguments: {}"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			said := failures(t, test.test)

@@ -45,18 +45,6 @@ func TestGuardArgumentsInspectsAndRewrites(t *testing.T) {
 	}
 }
 
-func TestGuardsByTagGuardThatAlone(t *testing.T) {
-	srv := newServer(t, mcpkit.NewTool("a", ok).Tags("files"), mcpkit.NewTool("b", ok))
-	srv.Use(middleware.When(onTag("files"), middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) {
-		return nil, mcpkit.Errorf("refused")
-	})))
-	require.NoError(t, srv.Add(mcpkit.NewTool("c", ok).Tags("other", "files")))
-	p := modern(t, srv)
-	require.Equal(t, "refused", p.toolText(t.Context(), "a"))
-	require.Equal(t, "ok", p.toolText(t.Context(), "b"))
-	require.Equal(t, "refused", p.toolText(t.Context(), "c"))
-}
-
 func TestResultLimit(t *testing.T) {
 	texts := func(list ...string) func() *protocol.CallToolResult {
 		return func() *protocol.CallToolResult {

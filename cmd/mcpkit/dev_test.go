@@ -61,8 +61,6 @@ func TestDevServesOverStdioAndHTTP(t *testing.T) {
 
 	require.Contains(t, log.String(), `arguments ["-http" ""]`+"\n")
 
-	require.Contains(t, log.String(), `arguments ["-http" ""]`+"\n")
-
 	source, err := os.ReadFile(filepath.Join(dir, "service.go"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "service.go"), append(source, "func broken() int { return nothing }\n"...), 0o644))

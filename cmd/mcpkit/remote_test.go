@@ -290,17 +290,19 @@ func TestTimeouts(t *testing.T) {
 func TestLogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	url := guarded(t, as)
-	tokens := t.TempDir()
-	var logins atomic.Int32
-	std := func(out, errs io.Writer) streams {
-		return streams{out: out, err: errs, browse: func(ctx context.Context, page string) error {
-			logins.Add(1)
-			return oauthtest.Open(ctx, page)
-		}}
+	for _, name := range []string{"XDG_CONFIG_HOME", "HOME", "AppData"} {
+		t.Setenv(name, t.TempDir())
 	}
+	settings, err := os.UserConfigDir()
+	require.NoError(t, err)
+	tokens := filepath.Join(settings, "mcpkit", "tokens")
+	var logins atomic.Int32
 	call := func(args ...string) (code int, out, errs string) {
 		var o, e bytes.Buffer
-		code = run(t.Context(), args, std(&o, &e))
+		code = run(t.Context(), args, streams{out: &o, err: &e, browse: func(ctx context.Context, page string) error {
+			logins.Add(1)
+			return oauthtest.Open(ctx, page)
+		}})
 		return code, o.String(), e.String()
 	}
 
@@ -309,20 +311,35 @@ func TestLogin(t *testing.T) {
 	require.Contains(t, errs, "write --login to log in with the browser")
 
 	for range 2 { // the second run has the token of the first
-		code, out, errs := call("call", "--login", "--tokens", tokens, url, "count", "to:=1")
+		code, out, errs := call("call", "--login", url, "count", "to:=1")
 		require.Equal(t, exitOK, code, errs)
 		require.Equal(t, "1\n", out)
 		require.EqualValues(t, 1, logins.Load())
 	}
+	files, err := filepath.Glob(filepath.Join(tokens, "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		if runtime.GOOS != "windows" { // which has lists instead
+			require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		}
+	}
+	elsewhere := t.TempDir()
+	code, _, errs = call("list", "--login", "--tokens", elsewhere, url)
+	require.Equal(t, exitOK, code, errs)
+	require.EqualValues(t, 2, logins.Load())
 
 	token := refreshToken(t, tokens)
-	code, _, errs = call("list", "--logout", "--tokens", tokens, url)
+	code, _, errs = call("list", "--logout", url)
 	require.Equal(t, exitOK, code, errs)
 	require.False(t, as.Revoke(token), "it was revoked already")
 	require.Empty(t, refreshToken(t, tokens))
-	code, _, errs = call("list", "--login", "--tokens", tokens, url)
+	require.NotEmpty(t, refreshToken(t, elsewhere))
+	code, _, errs = call("list", "--login", url)
 	require.Equal(t, exitOK, code, errs)
-	require.EqualValues(t, 2, logins.Load())
+	require.EqualValues(t, 3, logins.Load())
 
 	code, _, errs = call("list", "--login", "go version")
 	require.Equal(t, exitConnection, code)
@@ -358,42 +375,6 @@ func TestLoginIsNotUsedUnlessTheServerRequiresIt(t *testing.T) {
 	require.Equal(t, "mcpkit list: use --login or --header Authorization, not both\n", errs.String()[strings.LastIndex(errs.String(), "mcpkit list"):])
 }
 
-// A server that requires tokens only for calls gets other requests without one.
-func TestLoginWhenACallRequiresIt(t *testing.T) {
-	as := oauthtest.New(t, nil)
-	var refused atomic.Int32
-	url := guardedIf(t, as, func(r *http.Request) bool {
-		call := r.Header.Get("Mcp-Method") == "tools/call"
-		if call && r.Header.Get("Authorization") == "" {
-			refused.Add(1)
-		}
-		return call || r.Method == http.MethodGet
-	})
-	var out, errs bytes.Buffer
-	std := streams{out: &out, err: &errs, browse: oauthtest.Open}
-	for _, name := range []string{"XDG_CONFIG_HOME", "HOME", "AppData"} {
-		t.Setenv(name, t.TempDir())
-	}
-	settings, err := os.UserConfigDir()
-	require.NoError(t, err)
-	require.Equal(t, exitOK, run(t.Context(), []string{"list", url}, std), errs.String())
-	require.Zero(t, refused.Load())
-	out.Reset()
-	require.Equal(t, exitOK, run(t.Context(), []string{"call", "--login", url, "count", "to:=1"}, std), errs.String())
-	require.Equal(t, "1\n", out.String())
-	require.NotZero(t, refused.Load())
-	files, err := filepath.Glob(filepath.Join(settings, "mcpkit", "tokens", "*.json"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		info, err := os.Stat(file)
-		require.NoError(t, err)
-		if runtime.GOOS != "windows" { // which has lists instead
-			require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-		}
-	}
-}
-
 func TestLoginWithKnownCredentials(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{
 		Metadata: func(doc map[string]any) { delete(doc, "registration_endpoint") },
@@ -427,11 +408,6 @@ func TestLoginWithKnownCredentials(t *testing.T) {
 
 // guarded is like desk, and requires tokens of as.
 func guarded(t *testing.T, as *oauthtest.Server) string {
-	return guardedIf(t, as, func(*http.Request) bool { return true })
-}
-
-// guardedIf is like guarded, for the requests for which wanted returns true.
-func guardedIf(t *testing.T, as *oauthtest.Server, wanted func(*http.Request) bool) string {
 	t.Helper()
 	var guard atomic.Pointer[resource.Guard]
 	url := desk(t, func(h http.Handler) http.Handler {
@@ -439,10 +415,6 @@ func guardedIf(t *testing.T, as *oauthtest.Server, wanted func(*http.Request) bo
 			g := guard.Load()
 			if strings.HasPrefix(r.URL.Path, "/.well-known/") {
 				g.Metadata().ServeHTTP(w, r)
-				return
-			}
-			if !wanted(r) {
-				h.ServeHTTP(w, r)
 				return
 			}
 			g.Wrap(h).ServeHTTP(w, r)

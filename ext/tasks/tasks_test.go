@@ -310,23 +310,6 @@ func TestPrincipalsHaveQuotas(t *testing.T) {
 	})
 }
 
-func TestTasksWaitForTheirTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t, tasks.MaxRunning(2))
-		p := o.modern()
-		var ids []string
-		for range 5 {
-			ids = append(ids, p.start("work", `{"seconds":10}`))
-		}
-		synctest.Wait()
-		require.Equal(t, 2, noted(o.office, &o.runs))
-		time.Sleep(31 * time.Second)
-		for _, id := range ids {
-			require.Equal(t, protocol.TaskCompleted, p.get(id).Status)
-		}
-	})
-}
-
 func TestRefusedTasksTakeNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := open(t, tasks.MaxRunning(1), tasks.MaxOpen(2))

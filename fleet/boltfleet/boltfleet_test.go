@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if asChild() || asServer() {
+	if asServer() {
 		os.Exit(0)
 	}
 	testkit.VerifyTestMain(m)

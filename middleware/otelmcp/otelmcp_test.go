@@ -257,25 +257,14 @@ func TestDurationsHaveFewAttributes(t *testing.T) {
 		for i := range 3 {
 			b.call(t.Context(), peer{}, "tools/call", fmt.Sprintf(`"name":"unknown %d"`, i), "")
 		}
-		var data metricdata.ResourceMetrics
-		require.NoError(t, b.reader.Collect(t.Context(), &data))
-		require.Len(t, data.ScopeMetrics, 1)
-		require.Len(t, data.ScopeMetrics[0].Metrics, 1)
-		m := data.ScopeMetrics[0].Metrics[0]
-		require.Equal(t, "mcp.server.operation.duration", m.Name)
-		require.Equal(t, "s", m.Unit)
-		points := map[string]metricdata.HistogramDataPoint[float64]{}
-		for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
-			points[fmt.Sprint(text(p.Attributes.ToSlice()))] = p
-		}
+		require.Len(t, b.metrics(), 1)
+		points := b.points("mcp.server.operation.duration")
 		require.Len(t, points, 2)
-		login := points[fmt.Sprint(map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "login", "gen_ai.operation.name": "execute_tool",
-			"mcp.protocol.version": "2026-07-28", "network.transport": "tcp", "network.protocol.name": "http"})]
+		login := points["gen_ai.operation.name=execute_tool,gen_ai.tool.name=login,mcp.method.name=tools/call,mcp.protocol.version=2026-07-28,network.protocol.name=http,network.transport=tcp"]
 		require.Equal(t, uint64(2), login.Count)
 		require.InDelta(t, 6, login.Sum, 0)
 		require.Equal(t, []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, login.Bounds)
-		unknown := points[fmt.Sprint(map[string]string{"mcp.method.name": "tools/call", "error.type": "-32602", "rpc.response.status_code": "-32602",
-			"mcp.protocol.version": "2026-07-28", "network.transport": "pipe"})]
+		unknown := points["error.type=-32602,mcp.method.name=tools/call,mcp.protocol.version=2026-07-28,network.transport=pipe,rpc.response.status_code=-32602"]
 		require.Equal(t, uint64(3), unknown.Count)
 	})
 }
@@ -361,18 +350,10 @@ func TestRepairsAreCounted(t *testing.T) {
 	require.Len(t, spans, 3)
 	require.Equal(t, "1", text(spans[0].Attributes)["mcpkit.repairs"])
 	require.NotContains(t, text(spans[1].Attributes), "mcpkit.repairs")
-	var data metricdata.ResourceMetrics
-	require.NoError(t, b.reader.Collect(t.Context(), &data))
-	for _, m := range data.ScopeMetrics[0].Metrics {
-		if m.Name == "mcpkit.repairs" {
-			points := m.Data.(metricdata.Sum[int64]).DataPoints
-			require.Len(t, points, 1)
-			require.EqualValues(t, 2, points[0].Value)
-			require.Equal(t, "double", text(points[0].Attributes.ToSlice())["gen_ai.tool.name"])
-			return
-		}
-	}
-	require.Fail(t, "the counter is not there")
+	points := b.metrics()["mcpkit.repairs"].(metricdata.Sum[int64]).DataPoints
+	require.Len(t, points, 1)
+	require.EqualValues(t, 2, points[0].Value)
+	require.Equal(t, "double", text(points[0].Attributes.ToSlice())["gen_ai.tool.name"])
 }
 
 func BenchmarkMiddleware(b *testing.B) {

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package boltfleet_test
-
-func asChild() bool { return false }
