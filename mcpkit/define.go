@@ -160,8 +160,8 @@ func (s *Server) compile(k entryKind, def *spec, names []string) (*reflectx.Func
 	o := reflectx.FuncOptions{
 		Site: def.site, Names: names, URI: true, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions(),
 	}
-	if def.hasParams {
-		o.Names, o.URI = strings.Split(def.params, ","), false
+	if def.params != nil {
+		o.Names, o.URI = def.params, false
 	}
 	schema, schemaErr := s.handSchema("input", def.input)
 	if schemaErr != nil {

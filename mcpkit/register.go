@@ -429,10 +429,10 @@ func (r *registrar) add(m reflectx.Method) {
 
 // paramNames returns the names that the annotation gives plain parameters.
 func paramNames(a *annotation) []string {
-	if a.hasParams {
-		names := strings.Split(a.params, ",")
-		for i, name := range names {
-			names[i] = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(name), "?"))
+	if a.params != nil {
+		names := make([]string, len(a.params))
+		for i, name := range a.params {
+			names[i] = strings.TrimSuffix(strings.TrimSpace(name), "?")
 		}
 		return names
 	}

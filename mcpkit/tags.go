@@ -91,8 +91,7 @@ type annotation struct {
 	scopes, tags           []string
 	timeout                time.Duration
 	rate                   rateLimit
-	params                 string
-	hasParams              bool
+	params                 []string                     // as written, with '?'; nil without the tag
 	input                  string                       // the method that returns the schema of the arguments
 	paramTags              map[string]reflect.StructTag // of plain parameters, by name
 	complete               map[string]string            // parameter -> method
@@ -141,7 +140,7 @@ var tagKeys = []tagKey{
 	{"tags", anyMethod, `tags:"admin beta"`, "Labels of your own for middleware. They are not sent to clients.",
 		func(a *annotation, v string) error { a.tags = words(v); return nil }},
 	{"params", anyMethod, `params:"a,b?"`, "Names of plain parameters, in order; ? marks an optional one.",
-		func(a *annotation, v string) error { a.params, a.hasParams = v, true; return nil }},
+		func(a *annotation, v string) error { a.params = strings.Split(v, ","); return nil }},
 	{"rules", anyMethod, `rules:"style:oneof=short long; count:min=1,max=9"`, "Rules for plain parameters, which `params` or the `uri` names, as in the field tag `validate`; `;` separates parameters. `code:pattern=^[a-z]+$` restricts a text to a regular expression without `;`. The values of `oneof` are offered as completions.", setRules},
 	{"complete", kindResource | kindPrompt, `complete:"style=Styles"`, "The method that completes each parameter: `func(ctx context.Context, prefix string) ([]string, error)` returns the values that begin with the prefix. The context and the error may be left out. With `others map[string]string` as its last parameter, after the context, it gets the arguments that are filled in already.", setComplete},
 	{"input", kindTool, `input:"SearchSchema"`, "The method, a `func() string`, that returns the JSON Schema of the arguments. The tool then takes all arguments as one `map[string]any` or `json.RawMessage`, and the server needs the option `RawSchemas`.",
