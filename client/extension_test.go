@@ -118,7 +118,6 @@ func (*glossary) Tea() string { return "plain" }
 func TestResultsOfAnExtensionLeadToTheResultOfTheTool(t *testing.T) {
 	srv, _ := newGlossary(t)
 	var progress []string
-	// docs:begin result
 	define := client.OnResult("term", func(ctx context.Context, r *client.ExtensionResult) (json.RawMessage, error) {
 		var named struct {
 			Term string `json:"term"`
@@ -132,7 +131,6 @@ func TestResultsOfAnExtensionLeadToTheResultOfTheTool(t *testing.T) {
 		return result, err
 	})
 	extension := client.Extension("com.example/glossary", nil, define, client.Since(protocol.V20260728))
-	// docs:end result
 	c := dial(t, srv, extension)
 	out, err := client.Call[string](t.Context(), c, "tea", nil, client.OnProgress(func(p *protocol.ProgressParams) { progress = append(progress, p.Message) }))
 	require.NoError(t, err)

@@ -35,14 +35,10 @@ func findTea(ctx context.Context, url string) ([]Hit, error) {
 
 // docs:end first
 
-// docs:begin token
-
 // dialWithToken calls a server that demands a token.
 func dialWithToken(ctx context.Context, url, token string) (*client.Client, error) {
 	return client.Dial(ctx, url, client.Header("Authorization", "Bearer "+token))
 }
-
-// docs:end token
 
 // docs:begin list
 

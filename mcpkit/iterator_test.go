@@ -12,8 +12,6 @@ import (
 
 type events struct{ text string }
 
-// docs:begin iterator
-
 // Errors returns the lines of the log that report an error.
 func (e *events) Errors() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
@@ -28,8 +26,6 @@ func (e *events) Errors() iter.Seq2[string, error] {
 		}
 	}
 }
-
-// docs:end iterator
 
 func TestIteratorsGiveLists(t *testing.T) {
 	s := mcptest.New(t, &events{"error 1\nok\nerror 2\n"}, mcpkit.Name("journal", "1.0.0"))

@@ -51,15 +51,11 @@ func (Vault) Look() string { return "gold" }
 // Open requires a scope.
 func (Vault) Open() string { return "open" }
 
-// docs:begin scopes
-
 func TestWhatEachGroupSees(t *testing.T) {
 	s := mcptest.New(t, &Vault{}, mcpkit.Authenticated())
 	mcptest.Golden(t, s.As(&oauth.Principal{Subject: "ann"}), "testdata/vault-guest.json")
 	mcptest.Golden(t, s.As(&oauth.Principal{Subject: "bob", Scopes: []string{"vault:open"}}), "testdata/vault-opener.json")
 }
-
-// docs:end scopes
 
 func TestGoldenWritesWhatItThenAccepts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "surface.json")

@@ -103,8 +103,6 @@ func (t *Trips) Plan(ctx context.Context) (string, error) {
 
 // docs:end plan
 
-// docs:begin describe
-
 // Describe asks the client's model to describe a city. Without a model it returns the name.
 func (t *Trips) Describe(ctx context.Context, city string) (string, error) {
 	question := protocol.SamplingContents{mcpkit.Text("Describe " + city + " in one sentence.")}
@@ -123,8 +121,6 @@ func (t *Trips) Describe(ctx context.Context, city string) (string, error) {
 	}
 	return city, nil
 }
-
-// docs:end describe
 
 // docs:begin ticket
 

@@ -43,8 +43,6 @@ func newApp(srv *mcpkit.Server) (*echo.Echo, *streamable.Handler) {
 
 // docs:end app
 
-// docs:begin serve
-
 // serve serves until ctx ends. Then it ends the MCP streams, because the app would wait for
 // them, shuts down the app and closes the services.
 func serve(ctx context.Context, srv *mcpkit.Server, ln net.Listener) error {
@@ -62,8 +60,6 @@ func serve(ctx context.Context, srv *mcpkit.Server, ln net.Listener) error {
 	defer cancel()
 	return errors.Join(echomcp.Shutdown(bound, app, handler), srv.Close())
 }
-
-// docs:end serve
 
 // The app keeps its routes, and its middleware runs before the server.
 func Example() {
