@@ -251,9 +251,7 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 		}}}
 		h := NewHandler(rpc, nil)
 		defer h.Close()
-		open := newRecorder()
-		h.ServeHTTP(open, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
-		id := open.Header().Get("Mcp-Session-Id")
+		id := begin(t, h, "")
 		h.ServeHTTP(w, newPost(call1(7, "talk"), "Mcp-Session-Id", id))
 		require.Equal(t, 30*time.Second, took, "after the first write, the server writes nothing")
 		_, first, _ := strings.Cut(w.body.String(), "event: message\nid: ")

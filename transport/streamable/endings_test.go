@@ -41,21 +41,12 @@ func delay(h *Handler, before func(session string)) { h.events = storeOf{h.event
 // memoryOf returns what h keeps for clients that resume streams.
 func memoryOf(h *Handler) *memoryStore { return h.memory }
 
-// open opens a session of h without a network.
-func open(t *testing.T, h http.Handler) (id string) {
-	t.Helper()
-	w := newRecorder()
-	h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`))
-	require.Equal(t, http.StatusOK, w.status)
-	return w.Header().Get("Mcp-Session-Id")
-}
-
 func TestCallsDoNotQueueForASlowEventStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHandler(&scripted{methods: script{"talk": talkative}}, nil)
 		delay(h, func(string) { time.Sleep(200 * time.Millisecond) })
 		defer h.Close()
-		id := open(t, h)
+		id := begin(t, h, "")
 		start := time.Now()
 		var calls sync.WaitGroup
 		for i := range 10 {

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -55,51 +53,31 @@ func (c *client) background(ctx context.Context, body string) (reply chan *http.
 	return reply
 }
 
-func TestDisconnectCancelsModernRequests(t *testing.T) {
-	for name, talk := range map[string]bool{"JSON": false, "stream": true} {
-		t.Run(name, func(t *testing.T) {
-			g := newGate()
-			late := make(chan error, 1)
-			s := serve(t, script{"wait": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-				if talk {
-					_ = notify(ctx, peer, 1)
-				}
-				resp := g.serve(ctx, req, peer)
-				late <- notify(ctx, peer, 2)
-				return resp
-			}}, nil)
-			ctx, cancel := context.WithCancel(t.Context())
-			reply := s.modern().background(ctx, call1(1, "wait"))
-			<-g.started
-			cancel()
-			require.ErrorIs(t, <-g.cause, context.Canceled)
-			require.NoError(t, <-late, "writing to a disconnected client is not an error")
-			if resp := <-reply; resp != nil {
-				_ = resp.Body.Close()
-			}
-			s.modern().works()
-		})
-	}
-}
-
 func TestDisconnectDoesNotCancelLegacyRequests(t *testing.T) {
-	for name, opts := range map[string]*Options{"session": {}, "stateless": {Stateless: true}} {
+	for name, test := range map[string]struct {
+		opts Options
+		body string
+	}{
+		"session":      {Options{}, call1(1, "wait")},
+		"stateless":    {Options{Stateless: true}, call1(1, "wait")},
+		"notification": {Options{}, `{"jsonrpc":"2.0","method":"wait"}`},
+	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGate()
 			gone := make(chan struct{})
-			s := serve(t, script{"wait": g.serve}, opts)
+			s := serve(t, script{"wait": g.serve}, &test.opts)
 			inner := s.handler
 			outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				context.AfterFunc(r.Context(), func() { gone <- struct{}{} })
 				inner.ServeHTTP(w, r)
 			})
 			c := s.client()
-			if !opts.Stateless {
+			if !test.opts.Stateless {
 				c = s.legacy("2025-06-18")
 			}
 			c.url = serveHTTP(t, outer)
 			ctx, cancel := context.WithCancel(t.Context())
-			reply := c.background(ctx, call1(1, "wait"))
+			reply := c.background(ctx, test.body)
 			<-g.started
 			cancel()
 			<-gone
@@ -242,6 +220,7 @@ func TestDeleteEndsTheSession(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, c.send(method, call1(1, "echo")).StatusCode, method)
 	}
 	require.ErrorIs(t, session.Notify(t.Context(), notification("x", "")), transport.ErrClosed)
+	require.Empty(t, memoryOf(s.handler).sessions)
 }
 
 func TestFailedInitializeLeavesNoSession(t *testing.T) {
@@ -327,30 +306,6 @@ func TestShutdownCancelsUnfinishedCalls(t *testing.T) {
 	}
 }
 
-func TestListenServesUntilItsContextEnds(t *testing.T) {
-	g := newGate()
-	rpc := &scripted{methods: script{"wait": g.serve}}
-	addr := make(chan net.Addr, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Listen("127.0.0.1:0", &Options{Path: "/here", OnListen: func(a net.Addr) { addr <- a }}).Serve(ctx, rpc)
-	}()
-	s := &testServer{t: t, rpc: rpc, url: "http://" + (<-addr).String() + "/here"}
-	c := s.modern()
-	c.works()
-	notifyStandalone := *c
-	notifyStandalone.url = strings.TrimSuffix(c.url, "/here")
-	require.Equal(t, http.StatusNotFound, notifyStandalone.call(1, "echo").StatusCode)
-
-	reply := c.background(t.Context(), call1(7, "wait"))
-	<-g.started
-	cancel()
-	close(g.release)
-	require.Equal(t, answer7, read(t, <-reply))
-	require.NoError(t, <-ended)
-}
-
 func TestStreamsCanBeResumedDuringShutdown(t *testing.T) {
 	closed, goOn := make(chan error, 1), make(chan struct{})
 	s := serve(t, script{"poll": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
@@ -372,35 +327,6 @@ func TestStreamsCanBeResumedDuringShutdown(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestListenReportsErrors(t *testing.T) {
-	require.EqualError(t, Listen(":0", &Options{Path: "mcp"}).Serve(t.Context(), &scripted{}), `streamable: path "mcp" must begin with a slash`)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	err = Listen(l.Addr().String(), nil).Serve(t.Context(), &scripted{})
-	require.EqualError(t, err, "listen tcp "+l.Addr().String()+": bind: address already in use")
-}
-
-func TestConcurrentRequestsOfOneSession(t *testing.T) {
-	var all sync.WaitGroup
-	all.Add(3)
-	s := serve(t, script{"meet": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
-		all.Done()
-		all.Wait() // for all other calls
-		return result(req, string(req.Params))
-	}}, nil)
-	c := s.legacy("2025-11-25")
-	var replies []chan *http.Response
-	for id := range 3 {
-		replies = append(replies, c.background(t.Context(), call1(1000+id, "meet")))
-	}
-	for _, reply := range replies {
-		resp := <-reply
-		require.Equal(t, http.StatusOK, resp.StatusCode)
-		require.Contains(t, read(t, resp), `"result":{"a":1}`)
-	}
-}
-
 func TestPanicOfAHandlerEndsItsExchangeAlone(t *testing.T) {
 	s := serve(t, script{"panic": func(ctx context.Context, _ *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 		_ = notify(ctx, peer, 1)
@@ -413,17 +339,4 @@ func TestPanicOfAHandlerEndsItsExchangeAlone(t *testing.T) {
 	}
 	c.works()
 	require.NoError(t, s.handler.Shutdown(t.Context()), "nothing is in flight")
-}
-
-func TestNotificationsOutliveTheirConnections(t *testing.T) {
-	g := newGate()
-	s := serve(t, script{"notifications/wait": g.serve}, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	s.legacy("2025-11-25").background(ctx, `{"jsonrpc":"2.0","method":"notifications/wait"}`)
-	<-g.started
-	cancel()
-	close(g.release)
-	require.NoError(t, <-g.cause)
-	require.NoError(t, s.handler.Shutdown(t.Context()))
-	require.NotContains(t, s.log.String(), "hijacked connection")
 }

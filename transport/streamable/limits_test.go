@@ -2,13 +2,10 @@ package streamable
 
 import (
 	"context"
-	"log/slog"
-	"net"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,11 +17,7 @@ func TestAbandonedSessionsCostNothing(t *testing.T) {
 	h := NewHandler(silentRPC{}, nil)
 	defer h.Close()
 	open := func() {
-		w := newRecorder()
-		h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
-		require.Equal(t, http.StatusOK, w.status)
-		r := newPost(call1(1, "echo"), "Mcp-Session-Id", w.Header().Get("Mcp-Session-Id"))
-		h.ServeHTTP(newRecorder(), r)
+		require.Equal(t, http.StatusOK, status(h, "", begin(t, h, ""), pingBody))
 	}
 	open()
 	before, goroutines := heap(), runtime.NumGoroutine()
@@ -71,24 +64,4 @@ func TestSubscriptionsWithLargeBodiesAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
 	require.Equal(t, `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"body is larger than 262144 bytes"}}`, read(t, resp))
 	c.works()
-}
-
-func TestListenCancelsCallsAfterTheShutdownTimeout(t *testing.T) {
-	g := newGate()
-	rpc := &scripted{methods: script{"wait": g.serve}}
-	addr := make(chan net.Addr, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Listen("127.0.0.1:0", &Options{ShutdownTimeout: time.Millisecond, Logger: slog.New(slog.DiscardHandler), OnListen: func(a net.Addr) { addr <- a }}).Serve(ctx, rpc)
-	}()
-	s := &testServer{t: t, rpc: rpc, url: "http://" + (<-addr).String() + "/mcp"}
-	reply := s.modern().background(t.Context(), call1(7, "wait"))
-	<-g.started
-	cancel()
-	require.EqualError(t, <-g.cause, "transport: closed")
-	resp := <-reply
-	require.Equal(t, http.StatusInternalServerError, resp.StatusCode, "a cancelled call gets a response")
-	_ = resp.Body.Close()
-	require.NoError(t, <-ended)
 }

@@ -22,19 +22,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// from sets the address of the caller of a request.
-func from(r *http.Request, addr string) *http.Request {
-	r.RemoteAddr = net.JoinHostPort(addr, "1234")
-	return r
-}
-
-// initialize opens a session from addr. It returns the session ID and the status.
-func initialize(h http.Handler, addr string) (id string, status int) {
-	w := newRecorder()
-	h.ServeHTTP(w, from(newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`), addr))
-	return w.Header().Get("Mcp-Session-Id"), w.status
-}
-
 func TestListeningStreamsAreLimited(t *testing.T) {
 	started := make(chan struct{}, 10)
 	h := NewHandler(&scripted{methods: script{"subscriptions/listen": func(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {

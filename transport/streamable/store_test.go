@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 func TestMemoryStore(t *testing.T) {
@@ -47,51 +46,4 @@ func TestMemoryStore(t *testing.T) {
 	require.Zero(t, m.bytes)
 	require.Empty(t, m.sessions)
 	require.Zero(t, m.order.Len())
-}
-
-func TestMemoryStoreStaysWithinItsLimits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := newMemoryStore()
-		m.sessionBytes, m.sessionEvents, m.totalBytes = 1000, 5, 2500
-		last := map[string]uint64{}
-		for range rapid.IntRange(0, 100).Draw(t, "steps") {
-			session := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "session")
-			if rapid.IntRange(0, 9).Draw(t, "forget") == 0 {
-				m.forget(session)
-				continue
-			}
-			stream := rapid.SampledFrom([]string{"0", "1"}).Draw(t, "stream")
-			key := session + stream
-			last[key]++
-			size := rapid.IntRange(0, 900).Draw(t, "size")
-			require.NoError(t, m.append(t.Context(), session, stream, event{seq: last[key], data: make([]byte, size)}))
-			events, err := m.after(t.Context(), session, stream, 0)
-			require.NoError(t, err)
-			require.NotEmpty(t, events, "the last message is stored")
-			for i, ev := range events {
-				require.Equal(t, last[key]-uint64(len(events)-1-i), ev.seq, "the stored messages have no gaps")
-			}
-			checkStore(t, m)
-		}
-	})
-}
-
-func checkStore(t *rapid.T, m *memoryStore) {
-	total := 0
-	for at := m.order.Front(); at != nil; at = at.Next() {
-		s := at.Value.(*sessionEvents)
-		bytes := 0
-		for i := range s.events {
-			bytes += s.events[i].size()
-		}
-		require.Equal(t, bytes, s.bytes)
-		require.LessOrEqual(t, bytes, m.sessionBytes)
-		require.LessOrEqual(t, len(s.events), m.sessionEvents)
-		require.NotEmpty(t, s.events)
-		require.Same(t, at, m.sessions[s.name], s.name)
-		total += bytes
-	}
-	require.Len(t, m.sessions, m.order.Len())
-	require.Equal(t, total, m.bytes)
-	require.LessOrEqual(t, total, m.totalBytes)
 }

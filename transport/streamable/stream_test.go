@@ -59,23 +59,6 @@ func TestServerAsksTheClient(t *testing.T) {
 	}
 }
 
-func TestAbandonedServerRequestIsCancelled(t *testing.T) {
-	s := serve(t, script{"ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
-		defer cancel()
-		_, err := peer.Call(ctx, notification("ping", ""))
-		if !errors.Is(err, context.DeadlineExceeded) {
-			return nil
-		}
-		return result(req, `{"done":true}`)
-	}}, nil)
-	ev := eventsOf(t, s.legacy("2025-06-18").call(7, "ask"))
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ev.data())
-	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the server no longer waits for the response"}}`, ev.data())
-	require.Equal(t, answer7, ev.data())
-	ev.end()
-}
-
 func TestServerRequestsEndWithTheSession(t *testing.T) {
 	got := make(chan error, 1)
 	s := serve(t, script{"ask": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
