@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -52,7 +53,7 @@ func (s *Server) build(items []Item) (entries []*entry, err error) {
 // same form (see docs/reference/tags.md). Mistakes, and tags that mean nothing for such an item, are
 // errors of Add. A Builder must not be changed while it is added.
 type Builder struct {
-	kind   kind
+	kind   annotation.Kind
 	def    spec // what no tag says
 	tags   map[string]string
 	faults []string
@@ -60,18 +61,18 @@ type Builder struct {
 
 // NewTool describes a tool that calls fn: a function with the signature of a tool method. With
 // [Builder.Input], one parameter may take all arguments.
-func NewTool(name string, fn any) *Builder { return newBuilder(kindTool, name, fn) }
+func NewTool(name string, fn any) *Builder { return newBuilder(annotation.Tool, name, fn) }
 
 // NewPrompt describes a prompt that calls fn, a function with the signature of a prompt method.
-func NewPrompt(name string, fn any) *Builder { return newBuilder(kindPrompt, name, fn) }
+func NewPrompt(name string, fn any) *Builder { return newBuilder(annotation.Prompt, name, fn) }
 
 // NewResource describes a resource, or a resource template if uri has variables, that calls fn: a
 // function with the signature of a resource method. People and models see the name.
 func NewResource(uri, name string, fn any) *Builder {
-	return newBuilder(kindResource, name, fn).Tag("uri", uri)
+	return newBuilder(annotation.Resource, name, fn).Tag("uri", uri)
 }
 
-func newBuilder(k kind, name string, fn any) *Builder {
+func newBuilder(k annotation.Kind, name string, fn any) *Builder {
 	site := calledFrom(fmt.Sprintf("mcpkit: %s %q", strings.ToLower(k.String()), name))
 	b := &Builder{kind: k, def: spec{site: site, name: name, fn: reflect.ValueOf(fn)}, tags: map[string]string{}}
 	if b.def.fn.Kind() != reflect.Func || b.def.fn.IsNil() {
@@ -168,7 +169,7 @@ func (b *Builder) build(s *Server) (*entry, error) {
 	for _, key := range slices.Sorted(maps.Keys(b.tags)) {
 		fmt.Fprintf(&tag, "%s:%q ", key, b.tags[key])
 	}
-	a, faults := parseAnnotation(b.kind, reflect.StructTag(tag.String()), s.toolTags, s.config.anyTags)
+	a, faults := annotation.Parse(b.kind, reflect.StructTag(tag.String()), s.toolTags)
 	if texts := slices.Concat(b.faults, faults); texts != nil {
 		var errs reflectx.Errors
 		for _, text := range texts {
@@ -177,7 +178,7 @@ func (b *Builder) build(s *Server) (*entry, error) {
 		return nil, errs
 	}
 	def := b.def
-	def.annotation, def.title, def.desc = a, a.title, a.desc
+	def.Annotation, def.title, def.desc = a, a.About.Title, a.About.Description
 	def.completer = func(string) (fn reflect.Value, hint string) { return fn, "" }
 	return s.define(&def)
 }

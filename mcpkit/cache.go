@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -101,13 +102,13 @@ func (p *CachePolicy) key(call *Call) (key cacheKey, ok bool) {
 }
 
 // checkCache checks the tag cache of a tool.
-func (a *annotation) checkCache() error {
+func checkCache(a *annotation.Annotation) error {
 	switch {
-	case !a.hasCache:
+	case a.Cache == nil:
 		return nil
-	case a.hints.ReadOnlyHint == nil || !*a.hints.ReadOnlyHint:
+	case !a.ReadOnly():
 		return errors.New(`cache: a call that is not made could be a change that is not made; add hints:"readonly" if the tool only reads, or drop the tag`)
-	case a.cacheTTL == 0:
+	case a.Cache.TTL == 0:
 		return errors.New(`cache: it says no time; write for example cache:"60s"`)
 	}
 	return nil

@@ -32,7 +32,7 @@ func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.Name
-		method := cmp.Or(def.complete[f.Name], f.Complete)
+		method := cmp.Or(def.Complete[f.Name], f.Complete)
 		switch {
 		case method != "":
 			fn, hint := def.completer(method)
@@ -50,7 +50,7 @@ func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
 			found[f.Name] = listCompleter(f.Enum)
 		}
 	}
-	for param := range def.complete {
+	for param := range def.Complete {
 		if !slices.Contains(names, param) {
 			fault("complete names %q, which is not a parameter%s", param, naming.Hint(param, names))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -28,7 +29,7 @@ import (
 // A spec is a Go function with everything that its tool, prompt or resource needs. Methods of services
 // and functions of builders become specs.
 type spec struct {
-	*annotation
+	*annotation.Annotation
 	site              string
 	name, title, desc string
 	fn                reflect.Value
@@ -43,13 +44,13 @@ type spec struct {
 
 // define returns the entry of a spec.
 func (s *Server) define(def *spec) (*entry, error) {
-	if err := naming.Check(def.name); err != nil && def.kind != kindResource {
+	if err := naming.Check(def.name); err != nil && def.Kind != annotation.Resource {
 		return nil, at(def.site, err)
 	}
-	switch def.kind {
-	case kindPrompt:
+	switch def.Kind {
+	case annotation.Prompt:
 		return s.definePrompt(def)
-	case kindResource:
+	case annotation.Resource:
 		return s.defineResource(def)
 	default:
 		return s.defineTool(def)
@@ -156,22 +157,22 @@ type faultySchema struct{ reflectx.RawSchema }
 
 // compile returns the call plan of the spec's function, and its entry without a handler.
 func (s *Server) compile(k entryKind, def *spec, names []string) (*reflectx.Func, *entry, error) {
-	e := &entry{kind: k, key: def.name, site: def.site, access: access{scopes: def.scopes}, tags: def.tags, hidden: def.hidden}
+	e := &entry{kind: k, key: def.name, site: def.site, access: access{scopes: def.Scopes}, tags: def.Labels, hidden: def.Hidden}
 	o := reflectx.FuncOptions{
-		Site: def.site, Names: names, URI: true, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions(),
+		Site: def.site, Names: names, URI: true, Descriptions: def.paramDescriptions, Tags: def.Rules, Input: s.inputOptions(),
 	}
-	if def.params != nil {
-		o.Names, o.URI = def.params, false
+	if def.Params != nil {
+		o.Names, o.URI = def.Params, false
 	}
 	schema, schemaErr := s.handSchema("input", def.input)
 	if schemaErr != nil {
 		schema = faultySchema{} // the parameters are those of a function with a schema
 	}
 	o.Schema = schema
-	if def.kind == kindResource {
+	if def.Kind == annotation.Resource {
 		o.Input.What = "variables of the URI"
 	}
-	o.Input.NoSchema = def.kind == kindPrompt
+	o.Input.NoSchema = def.Kind == annotation.Prompt
 	o.Input.OmitDescription = true // the tool's description covers the type, whose own would cost tokens
 	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
@@ -191,38 +192,38 @@ func fieldsOf(fn *reflectx.Func) []reflectx.Field {
 type method func(ctx context.Context, call *Call) ([]reflect.Value, error)
 
 // guard makes h, the method of an entry, what calls run: with what its tags demand around it.
-func (s *Server) guard(e *entry, a *annotation, h Handler) {
-	e.limits.timeout, e.limits.overdue = a.timeout, new(overdueCount)
-	if a.timeout == 0 && e.kind == toolEntry {
+func (s *Server) guard(e *entry, a *annotation.Annotation, h Handler) {
+	e.limits.overdue = new(overdueCount)
+	if a.Timeout != nil {
+		e.limits.timeout = *a.Timeout
+	} else if e.kind == toolEntry {
 		e.limits.timeout, e.limits.timeoutByDefault = s.config.toolTimeout, true
 	}
 	e.run = traced(e.site, h)
-	if e.kind == toolEntry && a.hasCache {
-		e.run = CacheResults(CachePolicy{TTL: a.cacheTTL, Shared: !a.cachePrivate})(e.run)
+	if e.kind == toolEntry && a.Cache != nil {
+		e.run = CacheResults(CachePolicy{TTL: a.Cache.TTL, Shared: a.Cache.Public})(e.run)
 	}
-	e.limitRate(a.rate)
+	e.limitRate(a.Rate)
 }
 
 func (s *Server) defineTool(def *spec) (*entry, error) {
 	fn, e, err := s.compile(toolEntry, def, nil)
 	outputs, outErr := result.New(result.Tool, fn.Outputs())
 	t := protocol.Tool{
-		Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons, InputSchema: noArguments, Meta: def.metaMembers(),
+		Name: def.name, Title: def.title, Description: def.desc, Icons: def.About.Icons, InputSchema: noArguments,
+		Annotations: def.Hints, Meta: def.metaMembers(),
 	}
 	if outErr == nil && outputs.Structured != nil {
 		t.OutputSchema, outErr = reflectx.OutputSchema(def.site, outputs.Structured, s.inputOptions())
 	}
 	output, handErr := s.handSchema("output", def.output)
-	if err := joinFaults(err, at(def.site, outErr), at(def.site, handErr), at(def.site, def.checkCache())); err != nil {
+	if err := joinFaults(err, at(def.site, outErr), at(def.site, handErr), at(def.site, checkCache(def.Annotation))); err != nil {
 		return nil, err
-	}
-	if def.hasHints {
-		t.Annotations = &def.hints
 	}
 	var faults reflectx.Errors
 	for _, f := range fieldsOf(fn) {
 		if f.Complete != "" {
-			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf("field %q has the tag complete; %s", f.Name, noCompletionForTools)})
+			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf("field %q has the tag complete; %s", f.Name, annotation.NoCompletionForTools)})
 		}
 	}
 	if faults != nil {
@@ -246,11 +247,8 @@ func (s *Server) defineTool(def *spec) (*entry, error) {
 		t.OutputSchema = def.output
 	}
 	run := func(ctx context.Context, c *Call) ([]reflect.Value, error) { return call(ctx, c.Arguments()) }
-	return e, s.setTool(e, def.annotation, t, outputs, output, run)
+	return e, s.setTool(e, def.Annotation, t, outputs, output, run)
 }
-
-const noCompletionForTools = `completion works for prompts and resource templates; the protocol has none for tools. ` +
-	`For a fixed list write validate:"oneof=a b" on a field, or rules:"name:oneof=a b" for a plain parameter`
 
 // noArguments is the input schema of a tool that takes none.
 var noArguments = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
@@ -274,11 +272,11 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 
 // setTool makes e a tool whose method is run. output is a schema of the structured result that was
 // written by hand, or nil.
-func (s *Server) setTool(e *entry, a *annotation, def protocol.Tool, outputs *result.Outputs, output reflectx.RawSchema, run method) (err error) {
+func (s *Server) setTool(e *entry, a *annotation.Annotation, def protocol.Tool, outputs *result.Outputs, output reflectx.RawSchema, run method) (err error) {
 	if e.tool, err = newTool(def); err != nil {
 		return at(e.site, err)
 	}
-	e.tool.tags = a.extended
+	e.tool.tags = a.Extended
 	e.definition = &definition{make: func(v protocol.Version) (any, error) {
 		own, err := s.extended(e, v)
 		if err != nil {
@@ -313,7 +311,7 @@ func (s *Server) definePrompt(def *spec) (*entry, error) {
 		return nil, err
 	}
 	fields := fieldsOf(fn)
-	p := protocol.Prompt{Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons, Meta: def.metaMembers()}
+	p := protocol.Prompt{Name: def.name, Title: def.title, Description: def.desc, Icons: def.About.Icons, Meta: def.metaMembers()}
 	for _, f := range fields {
 		arg := protocol.PromptArgument{Name: f.Name, Title: f.Title, Description: f.Description}
 		if f.Required {
@@ -325,14 +323,14 @@ func (s *Server) definePrompt(def *spec) (*entry, error) {
 	if e.complete, err = def.completers(fields); err != nil {
 		return nil, err
 	}
-	s.setPrompt(e, def.annotation, p, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+	s.setPrompt(e, def.Annotation, p, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
 		return fn.CallText(ctx, call.text)
 	})
 	return e, nil
 }
 
 // setPrompt makes e a prompt whose method is run.
-func (s *Server) setPrompt(e *entry, a *annotation, def protocol.Prompt, outputs *result.Outputs, run method) {
+func (s *Server) setPrompt(e *entry, a *annotation.Annotation, def protocol.Prompt, outputs *result.Outputs, run method) {
 	e.definition = defined(def)
 	s.guard(e, a, func(ctx context.Context, call *Call) (Result, error) {
 		if err := knownArguments(call, def.Arguments); err != nil {
@@ -362,10 +360,10 @@ func knownArguments(call *Call, known []protocol.PromptArgument) error {
 }
 
 func (s *Server) defineResource(def *spec) (*entry, error) {
-	if def.uri == "" {
+	if def.URI == "" {
 		return nil, &reflectx.Error{Site: def.site, Msg: `a resource needs a URI; write for example uri:"note://{id}"`}
 	}
-	tmpl, uriErr := parseTemplate(def.uri)
+	tmpl, uriErr := parseTemplate(def.URI)
 	var vars []string
 	if uriErr == nil {
 		vars = tmpl.Vars()
@@ -382,7 +380,7 @@ func (s *Server) defineResource(def *spec) (*entry, error) {
 	if err := sameNames(def, vars, fields); err != nil {
 		return nil, err
 	}
-	e.key = def.uri
+	e.key = def.URI
 	if len(vars) > 0 {
 		e.kind, e.template = templateEntry, tmpl
 	}
@@ -396,9 +394,12 @@ func (s *Server) defineResource(def *spec) (*entry, error) {
 		}
 	}
 	// What not all callers may read is not for shared caches.
-	private := def.cachePrivate || !def.hasCache || len(def.scopes) > 0
+	cache := cacheHint(0, true)
+	if def.Cache != nil {
+		cache = cacheHint(def.Cache.TTL, !def.Cache.Public || len(def.Scopes) > 0)
+	}
 	e.definition = defined(def.resource(e.kind))
-	s.setResource(e, def.annotation, def.mime, cacheHint(def.cacheTTL, private), outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+	s.setResource(e, def.Annotation, def.MIME, cache, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
 		return fn.CallText(ctx, func(name string) (string, bool) {
 			text, ok := call.text(name)
 			if ok && slices.Contains(lists, name) {
@@ -411,7 +412,7 @@ func (s *Server) defineResource(def *spec) (*entry, error) {
 }
 
 // setResource gives e, a resource or a template, the method run.
-func (s *Server) setResource(e *entry, a *annotation, mime string, cache protocol.Cache, outputs *result.Outputs, run method) {
+func (s *Server) setResource(e *entry, a *annotation.Annotation, mime string, cache protocol.Cache, outputs *result.Outputs, run method) {
 	s.guard(e, a, func(ctx context.Context, call *Call) (Result, error) {
 		values, err := run(ctx, call)
 		if err != nil {
@@ -464,13 +465,13 @@ func sameNames(def *spec, vars []string, fields []reflectx.Field) error {
 	for _, f := range fields {
 		if !slices.Contains(vars, f.Name) {
 			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(
-				"parameter %q is not a variable of uri %q%s", f.Name, def.uri, naming.Hint(f.Name, vars))})
+				"parameter %q is not a variable of uri %q%s", f.Name, def.URI, naming.Hint(f.Name, vars))})
 		}
 	}
 	for _, v := range vars {
 		if !slices.ContainsFunc(fields, func(f reflectx.Field) bool { return f.Name == v }) {
 			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(
-				"variable %q of uri %q goes to no parameter; add one", v, def.uri)})
+				"variable %q of uri %q goes to no parameter; add one", v, def.URI)})
 		}
 	}
 	return joinFaults(faults)
@@ -478,32 +479,26 @@ func sameNames(def *spec, vars []string, fields []reflectx.Field) error {
 
 // resource returns what clients read about a resource or a template.
 func (def *spec) resource(k entryKind) any {
-	var annotations *protocol.Annotations
-	if def.audience != nil || def.priority != nil {
-		annotations = &protocol.Annotations{Audience: def.audience, Priority: def.priority}
-	}
 	if k == templateEntry {
 		return protocol.ResourceTemplate{
-			URITemplate: def.uri, Name: def.name, Title: def.title, Description: def.desc, MIMEType: def.mime,
-			Annotations: annotations, Icons: def.icons, Meta: def.metaMembers(),
+			URITemplate: def.URI, Name: def.name, Title: def.title, Description: def.desc, MIMEType: def.MIME,
+			Annotations: def.For, Icons: def.About.Icons, Meta: def.metaMembers(),
 		}
 	}
 	return protocol.Resource{
-		URI: def.uri, Name: def.name, Title: def.title, Description: def.desc, MIMEType: def.mime,
-		Annotations: annotations, Icons: def.icons, Meta: def.metaMembers(), Size: def.size,
+		URI: def.URI, Name: def.name, Title: def.title, Description: def.desc, MIMEType: def.MIME,
+		Annotations: def.For, Icons: def.About.Icons, Meta: def.metaMembers(), Size: def.size,
 	}
 }
 
 // metaMembers returns the members of the definition's _meta; nil if there are none.
 func (def *spec) metaMembers() protocol.Meta {
-	if len(def.meta)+len(def.extra) == 0 {
+	if len(def.Meta)+len(def.extra) == 0 {
 		return nil
 	}
 	meta := protocol.Meta{}
 	maps.Copy(meta, def.extra)
-	for k, v := range def.meta {
-		meta[k] = jsonx.AppendString(nil, v)
-	}
+	maps.Copy(meta, def.Meta)
 	return meta
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -262,35 +263,27 @@ func AnyTags() Option {
 	return newOption(func(c *config) error { c.anyTags = true; return nil })
 }
 
-// An ownTag is a tag of an extension in this repository. docs/reference/tags.md is generated from
-// the table.
-type ownTag struct{ key, form, doc, option string }
-
-var ownTags = []ownTag{
-	{"task", `task:"optional,durable"`, "Calls of the tool become tasks: `optional` if the client supports tasks, `required` always. With `durable`, a method that was running when the process ended is run again.", "tasks.New"},
-	{"app", `app:"ui://notes/board"`, "The page that hosts show with the tool's result. `visibility=app` hides the tool from models, and `visibility=model` from pages.", "apps.Pages"},
-}
-
-// toolTags returns the keys of the tags of the server's extensions.
-func (c *config) toolTags() (keys []string, err error) {
+// toolTags returns the tags of the server's extensions.
+func (c *config) toolTags() (annotation.Extensions, error) {
+	ext := annotation.Extensions{Any: c.anyTags}
 	for _, e := range c.extensions {
 		for _, key := range e.Tags {
 			var fault string
 			switch {
 			case key == "" || strings.ContainsAny(key, " :\"`"):
 				fault = "%q is not a key of a tag"
-			case slices.ContainsFunc(tagKeys, func(t tagKey) bool { return t.key == key }):
+			case annotation.IsKey(key):
 				fault = "the tag %q means something else"
-			case slices.Contains(keys, key):
+			case slices.Contains(ext.Keys, key):
 				fault = "another extension has the tag %q"
 			default:
-				keys = append(keys, key)
+				ext.Keys = append(ext.Keys, key)
 				continue
 			}
-			return nil, fmt.Errorf("mcpkit: extension %q: "+fault, e.ID, key)
+			return ext, fmt.Errorf("mcpkit: extension %q: "+fault, e.ID, key)
 		}
 	}
-	return keys, nil
+	return ext, nil
 }
 
 // onToolCalls limits middleware to calls of tools that are not refused.

@@ -1,7 +1,6 @@
 package mcpkit
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,9 +17,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
-
-// noTimeout is the value of a duration option for "no limit". Zero means that it is not set.
-const noTimeout time.Duration = -1
 
 // The defaults of the options.
 const (
@@ -165,7 +161,7 @@ func Logger(l *slog.Logger) Option {
 // the values of [Provide] until it returns. The server logs it once and counts it in
 // [Server.Overdue]; see [MaxOverdue]. 0 means no limit. The default is 30 seconds.
 func ToolTimeout(d time.Duration) Option {
-	return atLeast("ToolTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.toolTimeout = cmp.Or(d, noTimeout) })
+	return atLeast("ToolTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.toolTimeout = d })
 }
 
 // MaxOverdue limits how many methods of one tool, prompt or resource may be overdue (see

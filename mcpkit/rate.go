@@ -3,11 +3,10 @@ package mcpkit
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 )
 
 // A RateLimitError means that a caller made too many calls. Its text has a retry time for models;
@@ -53,38 +52,6 @@ func (e *RateLimitError) rounded() time.Duration {
 	return (e.After + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// A rateLimit is the rate tag. The zero value is no limit.
-type rateLimit struct {
-	perSecond float64
-	burst     int
-}
-
-// setRate parses "10/s" and "100/m burst=20". The default burst is the number of calls in the time.
-func setRate(limit *rateLimit, v string) error {
-	parts := strings.Fields(v)
-	if len(parts) == 0 || len(parts) > 2 {
-		return fmt.Errorf("%q is not a rate", v)
-	}
-	count, unit, found := strings.Cut(parts[0], "/")
-	n, err := strconv.Atoi(count)
-	per := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
-	switch {
-	case !found || err != nil || per == 0:
-		return fmt.Errorf("%q is not a rate; want a number for each s, m or h", parts[0])
-	case n < 1:
-		return fmt.Errorf("%q lets nobody through", parts[0])
-	}
-	limit.perSecond, limit.burst = float64(n)/per, n
-	if len(parts) == 1 {
-		return nil
-	}
-	text, found := strings.CutPrefix(parts[1], "burst=")
-	if limit.burst, err = strconv.Atoi(text); !found || err != nil || limit.burst < 1 {
-		return fmt.Errorf("%q is not a burst of at least 1", parts[1])
-	}
-	return nil
-}
-
 // caller identifies a caller: by principal, or by address if callers are unauthenticated. Without
 // both, all callers are one.
 type caller struct{ principal, address string }
@@ -97,11 +64,11 @@ func callerOf(call *Call) caller {
 }
 
 // limitRate limits how many calls of the entry each caller may begin.
-func (e *entry) limitRate(rate rateLimit) {
-	if rate == (rateLimit{}) {
+func (e *entry) limitRate(rate annotation.Rate) {
+	if rate.Burst == 0 {
 		return
 	}
-	e.limits.calls = new(limits.NewRounds[caller](rate.perSecond, rate.burst, MaxRounds))
+	e.limits.calls = new(limits.NewRounds[caller](rate.PerSecond, rate.Burst, MaxRounds))
 	h := e.run
 	e.run = func(ctx context.Context, call *Call) (Result, error) {
 		if call.run == nil { // Detach has counted the call of a run

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -88,7 +89,7 @@ func (s *Server) AddTool(def protocol.Tool, h func(ctx context.Context, call *Ca
 			}
 			return rawFunc(h).values(ctx, call)
 		}
-		return s.setTool(e, &annotation{}, def, result.Dynamic(result.Tool), output, run)
+		return s.setTool(e, &annotation.Annotation{}, def, result.Dynamic(result.Tool), output, run)
 	})
 }
 
@@ -104,7 +105,7 @@ func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call
 			}
 			return rawFunc(h).values(ctx, call)
 		}
-		s.setPrompt(e, &annotation{}, def, result.Dynamic(result.Prompt), run)
+		s.setPrompt(e, &annotation.Annotation{}, def, result.Dynamic(result.Prompt), run)
 		return nil
 	})
 }
@@ -125,7 +126,7 @@ func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h func(ctx c
 func (s *Server) rawResource(def any, mime string, h rawFunc) func(*entry) error {
 	return func(e *entry) error {
 		e.definition = defined(def)
-		s.setResource(e, &annotation{}, mime, cacheHint(0, true), result.Dynamic(result.Resource), h.values)
+		s.setResource(e, &annotation.Annotation{}, mime, cacheHint(0, true), result.Dynamic(result.Resource), h.values)
 		return nil
 	}
 }

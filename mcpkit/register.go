@@ -15,8 +15,46 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
+
+// The markers say in a service's annotation block what its methods are. The block is a blank field
+// of anonymous struct type; its field names are method names:
+//
+//	type Notes struct {
+//		_ struct {
+//			Search mcpkit.Tool     `hints:"readonly"`
+//			Note   mcpkit.Resource `uri:"note://{id}"`
+//			Ask    mcpkit.Prompt   `params:"topic,style?"`
+//			Reload mcpkit.Skip
+//		}
+//	}
+//
+// They take no space. The tags that each takes are listed in docs/reference/tags.md.
+type (
+	// Tool marks a method as a tool. Exported methods that the block does not list are tools. The
+	// definition that clients get is a [protocol.Tool].
+	Tool struct{}
+	// Resource marks a method as a resource or, if its URI has variables, as a resource template.
+	Resource struct{}
+	// Prompt marks a method as a prompt.
+	Prompt struct{}
+	// Skip hides an exported method from clients.
+	Skip struct{}
+	// Info is the type of a blank field of a service, whose tags set the server's name, version,
+	// title and so on.
+	Info struct{}
+)
+
+var kindOf = map[reflect.Type]annotation.Kind{
+	reflect.TypeFor[Tool]():     annotation.Tool,
+	reflect.TypeFor[Resource](): annotation.Resource,
+	reflect.TypeFor[Prompt]():   annotation.Prompt,
+	reflect.TypeFor[Info]():     annotation.Info,
+	reflect.TypeFor[Skip]():     annotation.Skip,
+}
 
 // Register adds a service. Each exported method becomes a tool, or what the annotation block says.
 // The error, a [reflectx.Errors], has all faults of the service; then nothing of it is registered.
@@ -31,14 +69,14 @@ type registrar struct {
 	typ     reflect.Type // the struct type
 	name    string       // of it
 	methods map[string]reflectx.Method
-	block   map[string]*annotation
+	block   map[string]*annotation.Annotation
 	order   []string // the fields of the block, in order
 	faults  reflectx.Errors
 	entries []*entry
 }
 
 func newRegistrar(s *Server, reg registration) *registrar {
-	return &registrar{server: s, reg: reg, methods: map[string]reflectx.Method{}, block: map[string]*annotation{}}
+	return &registrar{server: s, reg: reg, methods: map[string]reflectx.Method{}, block: map[string]*annotation.Annotation{}}
 }
 
 // registerAll registers all services, or returns all of their faults.
@@ -116,7 +154,7 @@ func (r *registrar) read(methods []reflectx.Method) error {
 		f := r.typ.Field(i)
 		switch {
 		case f.Type == reflect.TypeFor[Info]():
-			_, faults := parseAnnotation(kindInfo, f.Tag, nil, false)
+			_, faults := annotation.Parse(annotation.Info, f.Tag, annotation.Extensions{})
 			r.fault(r.name+", field Info", faults...)
 		case isBlock(f):
 			r.readBlock(f.Type, nil)
@@ -168,7 +206,7 @@ func hasMarkers(t reflect.Type) bool {
 		return false
 	}
 	for f := range t.Fields() {
-		if k := kindOf[f.Type]; k != 0 && k != kindInfo {
+		if k := kindOf[f.Type]; k != 0 && k != annotation.Info {
 			return true
 		}
 	}
@@ -189,11 +227,11 @@ func (r *registrar) readBlock(block reflect.Type, path []string) {
 			site = r.site(m)
 		}
 		k := kindOf[f.Type]
-		if k == 0 || k == kindInfo {
+		if k == 0 || k == annotation.Info {
 			r.fault(site, fmt.Sprintf("%s is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type))
 			continue
 		}
-		a, faults := parseAnnotation(k, f.Tag, r.server.toolTags, r.server.config.anyTags)
+		a, faults := annotation.Parse(k, f.Tag, r.server.toolTags)
 		r.fault(site, faults...)
 		if !exists {
 			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.name, f.Name, naming.Hint(f.Name, slices.Sorted(maps.Keys(r.methods)))))
@@ -221,11 +259,11 @@ func (r *registrar) completers() []string {
 		}
 	}
 	for _, a := range r.block {
-		for _, method := range a.complete {
+		for _, method := range a.Complete {
 			add(method, r.ableToComplete)
 		}
-		if a.input != "" {
-			add(a.input, r.ableToDescribe)
+		if a.Input != "" {
+			add(a.Input, r.ableToDescribe)
 		}
 	}
 	for _, m := range r.methods {
@@ -346,7 +384,7 @@ func (r *registrar) names() []string {
 		m := r.methods[name]
 		a, mentioned := r.block[name]
 		switch {
-		case mentioned && a.kind == kindSkip:
+		case mentioned && a.Kind == annotation.Skip:
 		case mentioned:
 			names = append(names, name)
 		case r.reg.optIn, slices.Contains(naming.GoMethods, name), !r.included(m):
@@ -392,27 +430,27 @@ func (r *registrar) keep(site string, err error) {
 func (r *registrar) add(m reflectx.Method) {
 	a := r.block[m.Name]
 	if a == nil {
-		a = &annotation{kind: kindTool}
+		a = &annotation.Annotation{Kind: annotation.Tool}
 	}
 	site := r.site(m)
 	doc, paramDescriptions := reflectx.ParamDescriptions(descriptions.Text(m.Owner, m.Name), paramNames(a))
 	d := spec{
-		annotation:        a,
+		Annotation:        a,
 		site:              site,
-		name:              cmp.Or(a.name, reflectx.SnakeCase(m.Name)),
-		title:             cmp.Or(a.title, reflectx.Title(m.Name)),
-		desc:              cmp.Or(a.desc, describe(m.Name, doc)),
+		name:              cmp.Or(a.About.Name, reflectx.SnakeCase(m.Name)),
+		title:             cmp.Or(a.About.Title, reflectx.Title(m.Name)),
+		desc:              cmp.Or(a.About.Description, describe(m.Name, doc)),
 		fn:                m.Func,
 		paramDescriptions: paramDescriptions,
 		owner:             m.Owner,
 		method:            m.Name,
 		completer:         r.completer,
 	}
-	if r.reg.prefix != "" && a.kind != kindResource {
+	if r.reg.prefix != "" && a.Kind != annotation.Resource {
 		d.name = r.reg.prefix + "_" + d.name
 	}
-	if a.input != "" {
-		schema, err := r.inputSchema(a.input)
+	if a.Input != "" {
+		schema, err := r.inputSchema(a.Input)
 		if err != nil {
 			r.fault(site, err.Error())
 			return
@@ -428,18 +466,18 @@ func (r *registrar) add(m reflectx.Method) {
 }
 
 // paramNames returns the names that the annotation gives plain parameters.
-func paramNames(a *annotation) []string {
-	if a.params != nil {
-		names := make([]string, len(a.params))
-		for i, name := range a.params {
+func paramNames(a *annotation.Annotation) []string {
+	if a.Params != nil {
+		names := slices.Clone(a.Params)
+		for i, name := range names {
 			names[i] = strings.TrimSuffix(strings.TrimSpace(name), "?")
 		}
 		return names
 	}
-	if a.uri == "" {
+	if a.URI == "" {
 		return nil
 	}
-	tmpl, err := uritemplate.Parse(a.uri)
+	tmpl, err := uritemplate.Parse(a.URI)
 	if err != nil {
 		return nil
 	}
@@ -468,12 +506,12 @@ func (r *registrar) site(m reflectx.Method) string {
 }
 
 // serviceInfo returns the tags of a service's Info field. Its faults were reported at registration.
-func serviceInfo(t reflect.Type) *annotation {
-	for i := range t.NumField() {
-		if f := t.Field(i); f.Type == reflect.TypeFor[Info]() {
-			a, _ := parseAnnotation(kindInfo, f.Tag, nil, false)
-			return a
+func serviceInfo(t reflect.Type) protocol.Implementation {
+	for f := range t.Fields() {
+		if f.Type == reflect.TypeFor[Info]() {
+			a, _ := annotation.Parse(annotation.Info, f.Tag, annotation.Extensions{})
+			return a.About
 		}
 	}
-	return &annotation{kind: kindInfo}
+	return protocol.Implementation{}
 }

@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"runtime/debug"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -29,9 +31,9 @@ type Server struct {
 
 	about atomic.Pointer[introduction]
 
-	mu         sync.Mutex   // serialises changes of the chain
-	intercepts []Middleware // of extensions; never changed after New
-	toolTags   []string     // of extensions; never changed after New
+	mu         sync.Mutex            // serialises changes of the chain
+	intercepts []Middleware          // of extensions; never changed after New
+	toolTags   annotation.Extensions // never changed after New
 	chain      atomic.Pointer[Handler]
 
 	registering sync.Mutex              // serialises changes of the catalog
@@ -107,7 +109,7 @@ func MustNew(service any, opts ...Option) *Server {
 // introduce determines the name of the server and its instructions: from options, then from the
 // first service's Info field, then from its type.
 func (s *Server) introduce() {
-	info := s.config.info
+	var info protocol.Implementation
 	var texts []string
 	for i, r := range s.config.services {
 		t := reflect.TypeOf(r.service)
@@ -115,41 +117,20 @@ func (s *Server) introduce() {
 			t = t.Elem()
 		}
 		if i == 0 {
-			fillInfo(&info, serviceInfo(t), t)
+			info = serviceInfo(t)
+			info.Name = cmp.Or(info.Name, reflectx.SnakeCase(t.Name()))
 		}
 		if doc := descriptions.Text(t, ""); doc != "" {
 			texts = append(texts, doc)
 		}
 	}
-	if info.Name == "" {
-		info.Name = "mcpkit"
-	}
-	if info.Version == "" {
-		info.Version = mainVersion()
-	}
+	info.Name = cmp.Or(s.config.info.Name, info.Name, "mcpkit")
+	info.Version = cmp.Or(s.config.info.Version, info.Version, mainVersion())
 	instructions := s.config.instructions
 	if instructions == "" {
 		instructions = strings.Join(texts, "\n\n")
 	}
 	s.Introduce(info, instructions)
-}
-
-func fillInfo(info *protocol.Implementation, a *annotation, t reflect.Type) {
-	set := func(field *string, values ...string) {
-		for _, v := range values {
-			if *field == "" {
-				*field = v
-			}
-		}
-	}
-	set(&info.Name, a.name, reflectx.SnakeCase(t.Name()))
-	set(&info.Title, a.title)
-	set(&info.Version, a.version)
-	set(&info.Description, a.desc)
-	set(&info.WebsiteURL, a.website)
-	if info.Icons == nil {
-		info.Icons = a.icons
-	}
 }
 
 // mainVersion returns the version of the program's main module, or "0.0.0" if it was not built from

@@ -1,4 +1,4 @@
-package mcpkit
+package annotation
 
 import (
 	"reflect"
@@ -10,7 +10,7 @@ import (
 // FuzzAnnotation parses any tag for each marker. The parser reports faults or understands the tag,
 // and parses the same tag to the same annotation again.
 func FuzzAnnotation(f *testing.F) {
-	for _, t := range tagKeys {
+	for _, t := range tags {
 		f.Add(t.form)
 		f.Add(t.key + `:""`)
 		f.Add(t.key + `:","`)
@@ -24,13 +24,13 @@ func FuzzAnnotation(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, tag string) {
-		for _, k := range []kind{kindTool, kindResource, kindPrompt, kindSkip, kindInfo} {
-			a, faults := parseAnnotation(k, reflect.StructTag(tag), nil, false)
+		for _, k := range []Kind{Tool, Resource, Prompt, Skip, Info} {
+			a, faults := Parse(k, reflect.StructTag(tag), Extensions{})
 			require.NotNil(t, a)
 			for _, fault := range faults {
 				require.NotEmpty(t, fault)
 			}
-			again, same := parseAnnotation(k, reflect.StructTag(tag), nil, false)
+			again, same := Parse(k, reflect.StructTag(tag), Extensions{})
 			require.Equal(t, faults, same)
 			if len(faults) == 0 {
 				require.Equal(t, a, again)

@@ -1,0 +1,222 @@
+package annotation
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+func words(v string) []string {
+	return strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || r == ',' })
+}
+
+func setName(a *Annotation, v string) error {
+	if err := naming.Check(v); err != nil {
+		return err
+	}
+	a.About.Name = v
+	return nil
+}
+
+func setTimeout(a *Annotation, v string) error {
+	d, err := time.ParseDuration(v)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is not a duration", v)
+	case d < 0:
+		return fmt.Errorf("%q is negative", v)
+	}
+	a.Timeout = &d
+	return nil
+}
+
+func setHidden(a *Annotation, v string) error {
+	if a.Hidden = v == "true"; !a.Hidden && v != "false" {
+		return fmt.Errorf("%q is neither true nor false", v)
+	}
+	return nil
+}
+
+func setIcons(a *Annotation, v string) error {
+	for _, src := range strings.Fields(v) {
+		if !strings.HasPrefix(src, "https://") && !strings.HasPrefix(src, "data:") {
+			return fmt.Errorf("%q is neither an https: nor a data: URI", src)
+		}
+		a.About.Icons = append(a.About.Icons, protocol.Icon{Src: src})
+	}
+	return nil
+}
+
+func setComplete(a *Annotation, v string) error {
+	a.Complete = map[string]string{}
+	for _, pair := range words(v) {
+		param, method, ok := strings.Cut(pair, "=")
+		if !ok || param == "" || method == "" {
+			return fmt.Errorf("%q does not say parameter=Method", pair)
+		}
+		a.Complete[param] = method
+	}
+	return nil
+}
+
+var hintWords = []string{"readonly", "destructive", "additive", "idempotent", "open-world", "closed-world"}
+
+func setHints(a *Annotation, v string) error {
+	a.Hints = &protocol.ToolAnnotations{}
+	for _, word := range words(v) {
+		if err := setHint(a.Hints, word); err != nil {
+			return err
+		}
+	}
+	if a.ReadOnly() && a.Hints.DestructiveHint != nil && *a.Hints.DestructiveHint {
+		return fmt.Errorf("a tool cannot be both readonly and destructive")
+	}
+	return nil
+}
+
+// ReadOnly reports whether the tool has the hint readonly.
+func (a *Annotation) ReadOnly() bool {
+	return a.Hints != nil && a.Hints.ReadOnlyHint != nil && *a.Hints.ReadOnlyHint
+}
+
+func setHint(h *protocol.ToolAnnotations, word string) error {
+	say := func(hint **bool, value bool, opposite string) error {
+		if *hint != nil && **hint != value {
+			return fmt.Errorf("%q and %q contradict each other", word, opposite)
+		}
+		*hint = &value
+		return nil
+	}
+	switch word {
+	case "readonly":
+		return say(&h.ReadOnlyHint, true, "")
+	case "destructive":
+		return say(&h.DestructiveHint, true, "additive")
+	case "additive":
+		return say(&h.DestructiveHint, false, "destructive")
+	case "idempotent":
+		return say(&h.IdempotentHint, true, "")
+	case "open-world":
+		return say(&h.OpenWorldHint, true, "closed-world")
+	case "closed-world":
+		return say(&h.OpenWorldHint, false, "open-world")
+	}
+	return fmt.Errorf("unknown hint %q%s; known are %s", word, naming.Hint(word, hintWords), strings.Join(hintWords, ", "))
+}
+
+// contents returns the annotations of a resource, to set them.
+func (a *Annotation) contents() *protocol.Annotations {
+	if a.For == nil {
+		a.For = &protocol.Annotations{}
+	}
+	return a.For
+}
+
+func setAudience(a *Annotation, v string) error {
+	for _, word := range words(v) {
+		if word != "user" && word != "assistant" {
+			return fmt.Errorf("unknown audience %q%s; known are user, assistant", word, naming.Hint(word, []string{"user", "assistant"}))
+		}
+		a.contents().Audience = append(a.contents().Audience, protocol.Role(word))
+	}
+	return nil
+}
+
+func setPriority(a *Annotation, v string) error {
+	p, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(p >= 0 && p <= 1) {
+		return fmt.Errorf("%q is not a number from 0 to 1", v)
+	}
+	a.contents().Priority = &p
+	return nil
+}
+
+func setCache(a *Annotation, v string) error {
+	a.Cache = &Cache{}
+	for _, word := range words(v) {
+		if word == "private" || word == "public" {
+			a.Cache.Public = word == "public"
+			continue
+		}
+		d, err := time.ParseDuration(word)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%q is neither a duration nor public or private", word)
+		}
+		a.Cache.TTL = d
+	}
+	return nil
+}
+
+func setMeta(a *Annotation, v string) error {
+	a.Meta = protocol.Meta{}
+	for _, pair := range strings.Fields(v) {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return fmt.Errorf("%q does not say key=value", pair)
+		}
+		a.Meta[key] = jsonx.AppendString(nil, value)
+	}
+	return nil
+}
+
+// setRate parses "10/s" and "100/m burst=20". The default burst is the number of calls in the time.
+func setRate(a *Annotation, v string) error {
+	parts := strings.Fields(v)
+	if len(parts) == 0 || len(parts) > 2 {
+		return fmt.Errorf("%q is not a rate", v)
+	}
+	count, unit, found := strings.Cut(parts[0], "/")
+	n, err := strconv.Atoi(count)
+	per := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
+	switch {
+	case !found || err != nil || per == 0:
+		return fmt.Errorf("%q is not a rate; want a number for each s, m or h", parts[0])
+	case n < 1:
+		return fmt.Errorf("%q lets nobody through", parts[0])
+	}
+	a.Rate = Rate{PerSecond: float64(n) / per, Burst: n}
+	if len(parts) == 1 {
+		return nil
+	}
+	text, found := strings.CutPrefix(parts[1], "burst=")
+	if a.Rate.Burst, err = strconv.Atoi(text); !found || err != nil || a.Rate.Burst < 1 {
+		return fmt.Errorf("%q is not a burst of at least 1", parts[1])
+	}
+	return nil
+}
+
+// appendTag appends a pair to a tag.
+func appendTag(tag reflect.StructTag, key, value string) reflect.StructTag {
+	return reflect.StructTag(strings.TrimSpace(string(tag) + " " + key + ":" + strconv.Quote(value)))
+}
+
+// appendRules appends rules to the tag of a parameter. A pattern is a keyword of the schema, since
+// the validator has no rule for it.
+func appendRules(tag reflect.StructTag, rules string) reflect.StructTag {
+	if strings.HasPrefix(rules, "pattern=") {
+		return appendTag(tag, "jsonschema", strings.ReplaceAll(rules, ",", `\,`))
+	}
+	return appendTag(tag, "validate", rules)
+}
+
+// setRules reads the rules of plain parameters: "style:oneof=short long; id:min=2".
+func setRules(a *Annotation, v string) error {
+	for entry := range strings.SplitSeq(v, ";") {
+		name, rules, ok := strings.Cut(entry, ":")
+		name, rules = strings.TrimSpace(name), strings.TrimSpace(rules)
+		if !ok || name == "" || rules == "" {
+			return fmt.Errorf("%q is not of the form parameter:rules", strings.TrimSpace(entry))
+		}
+		if a.Rules == nil {
+			a.Rules = map[string]reflect.StructTag{}
+		}
+		a.Rules[name] = appendRules(a.Rules[name], rules)
+	}
+	return nil
+}
