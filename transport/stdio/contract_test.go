@@ -32,53 +32,54 @@ func TestContract(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		framing stdio.Framing
-		client  func(stream io.ReadWriteCloser, stop func(), done <-chan struct{}) transporttest.Conn
+		headers bool
 	}{
-		{"lines", stdio.Lines, transporttest.Lines},
-		{"any framing, lines", stdio.AnyFraming, transporttest.Lines},
-		{"headers", stdio.ContentLength, newHeaders},
-		{"any framing, headers", stdio.AnyFraming, newHeaders},
+		{"lines", stdio.Lines, false},
+		{"any framing, lines", stdio.AnyFraming, false},
+		{"headers", stdio.ContentLength, true},
+		{"any framing, headers", stdio.AnyFraming, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			contract(t, test.framing, test.client)
+			transporttest.RunInBubble(t, func(t *testing.T, h transport.Handler) transporttest.Conn {
+				in, clientOut := io.Pipe()
+				clientIn, out := io.Pipe()
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					opts := &stdio.Options{MaxMessageBytes: transporttest.MaxMessageBytes, DrainTimeout: 3 * time.Second, Framing: test.framing}
+					assert.NoError(t, stdio.NewIO(in, out, opts).Serve(ctx, h))
+				}()
+				stream := pipes{clientIn, clientOut, clientIn, clientOut}
+				return &framedClient{stream, bufio.NewReader(stream), test.headers, stop, done}
+			})
 		})
 	}
 }
 
-func contract(t *testing.T, framing stdio.Framing, client func(stream io.ReadWriteCloser, stop func(), done <-chan struct{}) transporttest.Conn) {
-	transporttest.RunInBubble(t, func(t *testing.T, h transport.Handler) transporttest.Conn {
-		in, clientOut := io.Pipe()
-		clientIn, out := io.Pipe()
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			opts := &stdio.Options{MaxMessageBytes: transporttest.MaxMessageBytes, DrainTimeout: 3 * time.Second, Framing: framing}
-			assert.NoError(t, stdio.NewIO(in, out, opts).Serve(ctx, h))
-		}()
-		return client(pipes{clientIn, clientOut, clientIn, clientOut}, stop, done)
-	})
-}
-
-// headers is a client that frames messages by header fields.
-type headers struct {
+// A framedClient puts each message on a line, or header fields before it.
+type framedClient struct {
 	io.ReadWriteCloser
-	read *bufio.Reader
-	stop func()
-	done <-chan struct{}
+	read    *bufio.Reader
+	headers bool
+	stop    func()
+	done    <-chan struct{}
 }
 
-func newHeaders(stream io.ReadWriteCloser, stop func(), done <-chan struct{}) transporttest.Conn {
-	return &headers{stream, bufio.NewReader(stream), stop, done}
-}
-
-func (h *headers) Send(message []byte) error {
-	_, err := fmt.Fprintf(h, "Content-Length: %d\r\n\r\n%s", len(message), message)
+func (f *framedClient) Send(message []byte) (err error) {
+	if f.headers {
+		_, err = fmt.Fprintf(f, "Content-Length: %d\r\n\r\n%s", len(message), message)
+	} else {
+		_, err = fmt.Fprintf(f, "%s\n", message)
+	}
 	return err
 }
 
-func (h *headers) Receive() ([]byte, error) {
-	head, err := textproto.NewReader(h.read).ReadMIMEHeader()
+func (f *framedClient) Receive() ([]byte, error) {
+	if !f.headers {
+		return f.read.ReadBytes('\n')
+	}
+	head, err := textproto.NewReader(f.read).ReadMIMEHeader()
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +88,9 @@ func (h *headers) Receive() ([]byte, error) {
 		return nil, err
 	}
 	message := make([]byte, n)
-	_, err = io.ReadFull(h.read, message)
+	_, err = io.ReadFull(f.read, message)
 	return message, err
 }
 
-func (h *headers) Stop()                 { h.stop() }
-func (h *headers) Done() <-chan struct{} { return h.done }
+func (f *framedClient) Stop()                 { f.stop() }
+func (f *framedClient) Done() <-chan struct{} { return f.done }

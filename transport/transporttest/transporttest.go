@@ -13,8 +13,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,15 +77,14 @@ const (
 type fact struct {
 	name   string
 	unless Trait // transports with this trait do not promise it
-	test   func(t *testing.T, x *exam)
+	test   func(x *exam)
 }
 
 var facts = []fact{
 	{name: "responses have the IDs of their requests", test: responsesHaveIDs},
 	{name: "a notification is handled before the request behind it", test: notificationsAreInOrder},
 	{name: "notifications of a call come before its response", test: notificationsComeFirst},
-	{name: "calls do not wait for each other", test: callsAreConcurrent},
-	{name: "many calls at once are answered once each", test: manyCalls},
+	{name: "calls do not wait for each other, and are answered once each", test: manyCalls},
 	{name: "a cancelled call ends without a response", test: cancellationEndsCalls},
 	{name: "invalid messages get errors", test: garbageIsRefused},
 	{name: "a message that is too large is refused", unless: Unlimited, test: largeMessagesAreRefused},
@@ -91,7 +92,7 @@ var facts = []fact{
 	{name: "sessions have the version of initialize", unless: Sessionless, test: sessionsHaveTheVersion},
 	{name: "the session reaches the client outside calls", unless: Sessionless, test: sessionReachesClient},
 	{name: "the server sends a request during a call", unless: Sessionless, test: serverAsks},
-	{name: "a server request ends with its context", unless: Sessionless, test: questionsEnd},
+	{name: "a server request ends with its call", unless: Sessionless, test: cancellationEndsQuestions},
 	{name: "a disconnect ends the calls", test: hangingUpEndsCalls},
 	{name: "a disconnect ends a call that waits for the client", unless: Sessionless, test: hangingUpEndsQuestions},
 	{name: "calls finish when the server stops", unless: Undrained, test: stoppingLetsCallsFinish},
@@ -110,28 +111,24 @@ func RunInBubble(t *testing.T, connect Connect, traits ...Trait) {
 }
 
 func run(t *testing.T, connect Connect, traits []Trait, within func(*testing.T, func(*testing.T))) {
-	has := func(trait Trait) bool {
-		for _, x := range traits {
-			if x == trait {
-				return true
-			}
-		}
-		return false
-	}
 	for _, f := range facts {
-		if f.unless != 0 && has(f.unless) {
+		if slices.Contains(traits, f.unless) {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			within(t, func(t *testing.T) {
-				x := &exam{t: t, h: newHandler(), sessions: !has(Sessionless)}
-				x.conn = connect(t, x.h)
-				if x.sessions {
+				x := &exam{T: t, handler: newHandler()}
+				x.conn = connect(t, x.handler)
+				// If a message does not come, Receive returns an error.
+				watchdog := time.AfterFunc(patience, func() { _ = x.conn.Close() })
+				defer watchdog.Stop()
+				if !slices.Contains(traits, Sessionless) {
 					x.send(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
 					x.expect(`{"jsonrpc":"2.0","id":"init","result":{}}`)
 				}
-				f.test(t, x)
+				f.test(x)
+				require.True(t, watchdog.Stop(), "it took longer than %v", patience)
 				x.disconnect()
 			})
 			testkit.VerifyNone(t, before)
@@ -139,112 +136,83 @@ func run(t *testing.T, connect Connect, traits []Trait, within func(*testing.T, 
 	}
 }
 
-// patience is how long the tests wait for an event. It is long, since machines are busy.
+// patience is how long a test may take, and how long it waits for an event. It is long, since machines
+// are busy.
 const patience = 2 * time.Minute
 
 // An exam is a connection under test.
 type exam struct {
-	t        *testing.T
-	h        *handler
-	conn     Conn
-	sessions bool
+	*testing.T
+	*handler
+	conn Conn
 }
 
 func (x *exam) send(message string) {
-	x.t.Helper()
-	require.NoError(x.t, x.conn.Send([]byte(message)))
+	x.Helper()
+	require.NoError(x, x.conn.Send([]byte(message)))
 }
 
 // receive returns the next message.
 func (x *exam) receive() string {
-	x.t.Helper()
-	message, err := x.tryReceive()
-	require.NoError(x.t, err)
-	return message
-}
-
-func (x *exam) tryReceive() (string, error) {
-	type received struct {
-		message []byte
-		err     error
-	}
-	got := make(chan received, 1)
-	// Ends when a message arrives or the connection ends.
-	go func() {
-		message, err := x.conn.Receive()
-		got <- received{message, err}
-	}()
-	select {
-	case r := <-got:
-		return string(bytes.TrimSpace(r.message)), r.err
-	case <-time.After(patience):
-		return "", errors.New("nothing was received")
-	}
+	x.Helper()
+	message, err := x.conn.Receive()
+	require.NoError(x, err)
+	return string(bytes.TrimSpace(message))
 }
 
 func (x *exam) expect(message string) {
-	x.t.Helper()
-	require.Equal(x.t, message, x.receive())
+	x.Helper()
+	require.Equal(x, message, x.receive())
 }
 
 // works requires that the connection still serves.
 func (x *exam) works() {
-	x.t.Helper()
+	x.Helper()
 	x.send(`{"jsonrpc":"2.0","id":"still","method":"echo","params":{}}`)
 	x.expect(`{"jsonrpc":"2.0","id":"still","result":{}}`)
 }
 
-// wait waits for a signal of the handler.
+// wait waits for a signal.
 func (x *exam) wait(what string, signal <-chan struct{}) {
-	x.t.Helper()
+	x.Helper()
 	select {
 	case <-signal:
 	case <-time.After(patience):
-		require.FailNow(x.t, "this did not happen: "+what)
+		require.FailNow(x, "this did not happen: "+what)
 	}
 }
 
 // disconnect closes the connection. It requires that the server's side ends and calls SessionEnded
 // once for each session.
 func (x *exam) disconnect() {
-	x.t.Helper()
+	x.Helper()
 	_ = x.conn.Close()
 	x.conn.Stop()
 	x.wait("the server's side ends", x.conn.Done())
-	x.h.mu.Lock()
-	defer x.h.mu.Unlock()
-	for s, ended := range x.h.ended {
-		require.Equal(x.t, 1, ended, "SessionEnded of session %q", s.ID())
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for s, ended := range x.sessions {
+		require.Equal(x, 1, ended, "SessionEnded of session %q", s.ID())
 	}
-	require.Len(x.t, x.h.ended, len(x.h.seen), "sessions that ended, of those that were seen")
-}
-
-func request(id int, method, params string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
-}
-
-func response(id int, result string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, id, result)
 }
 
 // A handler is the server of the tests. Its methods select what it does.
 type handler struct {
-	begun   chan struct{} // a call of "block" began
-	over    chan struct{} // a call of "block" saw the end of its context
-	release chan struct{} // lets calls of "release" return
+	begun   chan struct{} // a call of "block" or "flood" began
+	over    chan struct{} // a call of "block" or "ask" saw the end of its context
+	release chan struct{} // lets calls of "block" return
+	told    atomic.Int64  // notes that "flood" could send
 
-	mu    sync.Mutex
-	heard []string                   // the params of notifications; guarded by mu
-	told  int                        // notes that "flood" could send; guarded by mu
-	seen  map[*transport.Session]int // calls by session; guarded by mu
-	ended map[*transport.Session]int // guarded by mu
-	peer  transport.Peer             // of the last "echo"; guarded by mu
+	mu       sync.Mutex
+	heard    []string                   // the params of notifications; guarded by mu
+	sessions map[*transport.Session]int // how often each has ended; guarded by mu
+	peer     transport.Peer             // of the last "echo"; guarded by mu
 }
 
 func newHandler() *handler {
 	return &handler{
-		begun: make(chan struct{}, 1000), over: make(chan struct{}, 1000), release: make(chan struct{}),
-		seen: make(map[*transport.Session]int), ended: make(map[*transport.Session]int),
+		begun: make(chan struct{}, 100), over: make(chan struct{}, 100), release: make(chan struct{}),
+		sessions: make(map[*transport.Session]int),
 	}
 }
 
@@ -252,28 +220,25 @@ func newHandler() *handler {
 func (h *handler) SessionEnded(s *transport.Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ended[s]++
+	h.sessions[s]++
 }
 
 // ServeRPC implements [transport.Handler].
 func (h *handler) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if req.Method == "said slowly" {
+		time.Sleep(50 * time.Millisecond) // long enough for a request that does not wait to overtake it
+	}
 	h.mu.Lock()
 	if s := peer.Session(); s != nil {
-		h.seen[s]++
+		h.sessions[s] += 0
 	}
 	if req.Method == "echo" {
 		h.peer = peer
 	}
-	h.mu.Unlock()
-	if req.Method == "said slowly" {
-		// Long enough for a request that does not wait to overtake it.
-		time.Sleep(50 * time.Millisecond)
-	}
 	if req.IsNotification() {
-		h.mu.Lock()
 		h.heard = append(h.heard, string(req.Params))
-		h.mu.Unlock()
 	}
+	h.mu.Unlock()
 	if req.IsNotification() {
 		return nil
 	}
@@ -285,7 +250,7 @@ func (h *handler) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer trans
 }
 
 func (h *handler) call(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (json.RawMessage, error) {
-	nothing := json.RawMessage(`{}`)
+	var err error
 	switch req.Method {
 	case "initialize":
 		if s := peer.Session(); s != nil {
@@ -299,72 +264,44 @@ func (h *handler) call(ctx context.Context, req *jsonrpc.Request, peer transport
 		return json.Marshal(strings.Join(h.heard, " "))
 	case "notes":
 		for i := range 100 {
-			if err := peer.Notify(ctx, note(i)); err != nil {
-				return nil, err
-			}
+			err = errors.Join(err, peer.Notify(ctx, note(i)))
 		}
 	case "block":
-		h.begun <- struct{}{}
-		<-ctx.Done()
-		h.over <- struct{}{}
-	case "release":
 		h.begun <- struct{}{}
 		select {
 		case <-h.release:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			h.over <- struct{}{}
+			err = context.Cause(ctx)
 		}
 	case "flood":
-		return nothing, h.flood(ctx, peer)
-	case "ask":
-		return h.ask(ctx, req, peer)
-	case "tell":
-		return nothing, peer.Session().Notify(ctx, note(7))
-	}
-	return nothing, nil
-}
-
-// ask sends a request to the client. If the client does not respond, it acts like "block".
-func (h *handler) ask(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (json.RawMessage, error) {
-	if string(req.Param("impatient")) == "true" {
-		timed, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-		defer cancel()
-		_, err := peer.Call(timed, &jsonrpc.Request{Method: "roots/list"})
-		if !errors.Is(err, context.DeadlineExceeded) {
-			return nil, fmt.Errorf("the question ended with %v", err)
+		h.begun <- struct{}{}
+		n := &jsonrpc.Request{Method: "note", Params: json.RawMessage(`"` + strings.Repeat("x", floodSize) + `"`)}
+		for range floodNotes {
+			err = errors.Join(err, peer.Notify(ctx, n))
+			h.told.Add(1)
 		}
-		return json.RawMessage(`"in vain"`), nil
+	case "ask":
+		resp, err := peer.Call(ctx, &jsonrpc.Request{Method: "roots/list"})
+		if err != nil {
+			h.over <- struct{}{}
+			return nil, err
+		}
+		if resp.Error != nil {
+			return nil, resp.Error
+		}
+		return resp.Result, nil
+	case "tell":
+		err = peer.Session().Notify(ctx, note(7))
 	}
-	resp, err := peer.Call(ctx, &jsonrpc.Request{Method: "roots/list"})
-	if err != nil {
-		h.over <- struct{}{}
-		return nil, err
-	}
-	if resp.Error != nil {
-		return nil, resp.Error
-	}
-	return resp.Result, nil
+	return json.RawMessage(`{}`), err
 }
 
+// A flood is far more than connections buffer.
 const (
 	floodNotes = 1024
 	floodSize  = 64 << 10
 )
-
-// flood sends far more than connections buffer.
-func (h *handler) flood(ctx context.Context, peer transport.Peer) error {
-	h.begun <- struct{}{}
-	n := &jsonrpc.Request{Method: "note", Params: json.RawMessage(`{"x":"` + strings.Repeat("x", floodSize) + `"}`)}
-	for range floodNotes {
-		if err := peer.Notify(ctx, n); err != nil {
-			return err
-		}
-		h.mu.Lock()
-		h.told++
-		h.mu.Unlock()
-	}
-	return nil
-}
 
 func note(i int) *jsonrpc.Request {
 	return &jsonrpc.Request{Method: "note", Params: fmt.Appendf(nil, `{"n":%d}`, i)}
