@@ -425,4 +425,4 @@ func (h *httpConn) close() error {
 }
 
 // isEmpty reports whether data is empty or all whitespace.
-func isEmpty(data []byte) bool { return jsonx.SkipSpace(data, 0) == len(data) }
+func isEmpty(data []byte) bool { return len(jsonx.TrimSpace(data)) == 0 }

@@ -173,7 +173,7 @@ func (c *Client) elicit(ctx context.Context, p *protocol.ElicitParams) (*protoco
 // withDefaults adds the defaults of the schema to the content of an accepted form (2025-11-25,
 // client/elicitation).
 func withDefaults(schema, content []byte) ([]byte, error) {
-	content = content[jsonx.SkipSpace(content, 0):]
+	content = jsonx.TrimSpace(content)
 	if len(content) == 0 || string(content) == "null" {
 		content = []byte("{}")
 	}

@@ -212,7 +212,7 @@ func (c Contents) MarshalJSON() ([]byte, error) { return appendContents(nil, c) 
 
 // UnmarshalJSON reads an array of blocks.
 func (c *Contents) UnmarshalJSON(data []byte) error {
-	switch data = data[jsonx.SkipSpace(data, 0):]; jsonx.Kind(data) {
+	switch data = jsonx.TrimSpace(data); jsonx.Kind(data) {
 	case 'n':
 		*c = nil
 		return nil
@@ -238,7 +238,7 @@ func UnmarshalContent(raw []byte) (Content, error) {
 	if !jsonx.Valid(raw) {
 		return nil, errors.New("content is not valid JSON")
 	}
-	return decodeContent(raw[jsonx.SkipSpace(raw, 0):])
+	return decodeContent(jsonx.TrimSpace(raw))
 }
 
 // decodeContent reads one block from valid JSON that does not begin with white space.

@@ -9,73 +9,86 @@ import (
 // written by this module. For other data their results are undefined, but they never read out of
 // bounds.
 
-// SkipSpace returns the index of the first byte of b at or after i that is not white space.
-func SkipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
-		i++
+const space = " \n\t\r"
+
+// TrimSpace returns data without the white space at its beginning.
+func TrimSpace(data []byte) []byte { return bytes.TrimLeft(data, space) }
+
+// A cursor reads the names and values in an object or an array.
+type cursor struct{ rest []byte }
+
+// enter returns a cursor behind the bracket that data begins with. It is at the end if data is
+// something else.
+func enter(data []byte, bracket byte) cursor {
+	if data = TrimSpace(data); Kind(data) != bracket {
+		return cursor{}
 	}
-	return i
+	return cursor{data[1:]}
 }
 
-// Skip returns the index after the value that begins at b[i], which is not white space.
-func Skip(b []byte, i int) int {
-	if i >= len(b) {
-		return len(b)
+// next returns the next name or value, or nil at the end.
+func (c *cursor) next() []byte {
+	c.rest = bytes.TrimLeft(c.rest, space+",:")
+	n := skip(c.rest)
+	if n == 0 { // the closing bracket
+		return nil
 	}
-	switch b[i] {
+	part := c.rest[:n:n]
+	c.rest = c.rest[n:]
+	return part
+}
+
+// skip returns the length of the value that data begins with.
+func skip(data []byte) int {
+	switch Kind(data) {
 	case '"':
-		return skipString(b, i)
+		return skipString(data)
 	case '{', '[':
-		end, _ := skipNested(b, i)
-		return end
+		n, _ := skipNested(data)
+		return n
 	}
-	for i < len(b) {
-		switch b[i] {
-		case ',', '}', ']', ' ', '\n', '\t', '\r':
-			return i
-		}
-		i++
+	if n := bytes.IndexAny(data, space+",:]}"); n >= 0 {
+		return n
 	}
-	return i
+	return len(data)
 }
 
-// skipNested returns the index after the object or array that begins at b[i], and how many levels
+// skipNested returns the length of the object or array that data begins with, and how many levels
 // it has.
-func skipNested(b []byte, i int) (end, levels int) {
-	for depth := 0; i < len(b); i++ {
-		switch b[i] {
+func skipNested(data []byte) (n, levels int) {
+	for depth := 0; n < len(data); n++ {
+		switch data[n] {
 		case '"':
-			i = skipString(b, i) - 1
+			n += skipString(data[n:]) - 1
 		case '{', '[':
 			depth++
 			levels = max(levels, depth)
 		case '}', ']':
 			if depth--; depth == 0 {
-				return i + 1, levels
+				return n + 1, levels
 			}
 		}
 	}
-	return len(b), levels
+	return len(data), levels
 }
 
-// skipString returns the index after the string whose opening quote is b[i].
-func skipString(b []byte, i int) int {
-	for i++; ; i++ {
-		n := bytes.IndexByte(b[i:], '"')
-		if n < 0 {
-			return len(b)
+// skipString returns the length of the string that data begins with.
+func skipString(data []byte) int {
+	for n := 1; ; n++ {
+		quote := bytes.IndexByte(data[n:], '"')
+		if quote < 0 {
+			return len(data)
 		}
-		text := b[i : i+n]
-		i += n
-		if slashes := len(text) - len(bytes.TrimRight(text, `\`)); slashes%2 == 0 {
-			return i + 1
+		n += quote
+		if text := data[:n]; (n-len(bytes.TrimRight(text, `\`)))%2 == 0 {
+			return n + 1
 		}
 	}
 }
 
 // Depth returns how many levels of objects and arrays data has.
 func Depth(data []byte) int {
-	_, levels := skipNested(data, SkipSpace(data, 0))
+	_, levels := skipNested(TrimSpace(data))
 	return levels
 }
 
@@ -83,29 +96,10 @@ func Depth(data []byte) int {
 // yields nothing if obj is not an object.
 func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
-		i := SkipSpace(obj, 0)
-		if i >= len(obj) || obj[i] != '{' {
-			return
-		}
-		for i++; ; {
-			i = SkipSpace(obj, i)
-			if i >= len(obj) || obj[i] == '}' {
+		c := enter(obj, '{')
+		for name := c.next(); name != nil; name = c.next() {
+			if value := c.next(); value == nil || !yield(name, value) {
 				return
-			}
-			nameEnd := Skip(obj, i)
-			name := obj[i:nameEnd]
-			i = SkipSpace(obj, nameEnd)
-			i = SkipSpace(obj, i+1) // the colon
-			if i >= len(obj) {
-				return
-			}
-			end := Skip(obj, i)
-			if !yield(name, obj[i:end:end]) {
-				return
-			}
-			i = SkipSpace(obj, end)
-			if i < len(obj) && obj[i] == ',' {
-				i++
 			}
 		}
 	}
@@ -124,23 +118,9 @@ func Member(obj []byte, name string) []byte {
 // Elements yields the raw elements of the array arr. It yields nothing if arr is not an array.
 func Elements(arr []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		i := SkipSpace(arr, 0)
-		if i >= len(arr) || arr[i] != '[' {
-			return
-		}
-		for i++; ; {
-			i = SkipSpace(arr, i)
-			if i >= len(arr) || arr[i] == ']' {
-				return
-			}
-			end := Skip(arr, i)
-			if end == i || !yield(arr[i:end:end]) { // an empty value is not valid JSON
-				return
-			}
-			i = SkipSpace(arr, end)
-			if i < len(arr) && arr[i] == ',' {
-				i++
-			}
+		c := enter(arr, '[')
+		for element := c.next(); element != nil && yield(element); {
+			element = c.next()
 		}
 	}
 }

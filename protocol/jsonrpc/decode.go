@@ -33,7 +33,7 @@ const statusBadRequest = 400
 // could mistake it for one of its own. Instead, the Message holds a Response with that ID and an
 // error, so that the caller waiting for it gets the error.
 func Decode(data []byte) (Message, *Response) {
-	if start := data[jsonx.SkipSpace(data, 0):]; jsonx.Kind(start) != '{' && jsonx.Valid(data) {
+	if start := jsonx.TrimSpace(data); jsonx.Kind(start) != '{' && jsonx.Valid(data) {
 		return Message{}, invalid(ID{}, "a message is a JSON object")
 	}
 	var env envelope
@@ -165,7 +165,7 @@ func decodeError(raw []byte) (e *Error, fault string) {
 // begin an array, isBatch is false and the other results are nil. If the array is malformed, empty,
 // or longer than 100 messages, bad is the one error to respond with.
 func Batch(data []byte) (elements []json.RawMessage, isBatch bool, bad *Response) {
-	if jsonx.Kind(data[jsonx.SkipSpace(data, 0):]) != '[' {
+	if jsonx.Kind(jsonx.TrimSpace(data)) != '[' {
 		return nil, false, nil
 	}
 	if !jsonx.Valid(data) {

@@ -60,7 +60,7 @@ func (p *post) receive() ([]byte, *jsonrpc.Response) {
 
 // serveMessage handles the body of a POST.
 func (p *post) serveMessage(body []byte) {
-	if jsonx.Kind(body[jsonx.SkipSpace(body, 0):]) == '[' {
+	if jsonx.Kind(jsonx.TrimSpace(body)) == '[' {
 		p.serveBatch(body)
 		return
 	}
