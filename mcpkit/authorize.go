@@ -21,7 +21,7 @@ import (
 //
 // A request without a principal reaches only what needs no scopes.
 func Authenticated() Option {
-	return newOption(func(c *config) error { c.authenticated = true; return nil })
+	return option(func(c *config) error { c.authenticated = true; return nil })
 }
 
 // TrustLocal gives scopes to local callers: requests that did not come over HTTP, such as those on
@@ -29,7 +29,7 @@ func Authenticated() Option {
 // sockets that other users can connect to, never do. Any program that can start the server gets the
 // scopes, so name only those that all of them may have.
 func TrustLocal(scopes ...string) Option {
-	return newOption(func(c *config) error {
+	return option(func(c *config) error {
 		if len(scopes) == 0 {
 			return errors.New(`mcpkit: TrustLocal() trusts with nothing; name the scopes, for example TrustLocal("notes:read", "notes:write")`)
 		}
@@ -43,13 +43,22 @@ func TrustLocal(scopes ...string) Option {
 // ask its user for more. By default, what a principal may not call does not exist for it. Requests
 // without a principal see nothing more.
 func StepUp() Option {
-	return newOption(func(c *config) error { c.stepUp = true; return nil })
+	return option(func(c *config) error { c.stepUp = true; return nil })
 }
+
+// The accessRules say whom a server trusts, and what it shows to callers.
+type accessRules struct {
+	authenticated bool
+	stepUp        bool
+	local         *oauth.Principal // the principal of TrustLocal; nil: none
+	allow         []allowFunc
+}
+
+// authenticates reports whether callers can have scopes.
+func (a *accessRules) authenticates() bool { return a.authenticated || a.local != nil }
 
 // An allowFunc is a function of [Authorize].
 type allowFunc func(ctx context.Context, name string, tags []string) bool
-
-type authorizeOption allowFunc
 
 // Authorize shows tools, prompts and resources only to callers that allow permits: for others they do
 // not exist, in lists, calls, reads, completions and new subscriptions. allow gets the name, URI or
@@ -62,15 +71,7 @@ type authorizeOption allowFunc
 // [Server.Mount] for the mounted server, with the names there. Several functions must all permit. A
 // nil allow permits nobody.
 func Authorize(allow func(ctx context.Context, name string, tags []string) bool) MountOption {
-	return authorizeOption(allow)
-}
-
-func (authorizeOption) option()                    {}
-func (o authorizeOption) mount(m *mount)           { m.allow = append(m.allow, allowFunc(o)) }
-func (o authorizeOption) register(r *registration) { r.allow = append(r.allow, allowFunc(o)) }
-func (o authorizeOption) configure(c *config) error {
-	c.allow = append(c.allow, allowFunc(o))
-	return nil
+	return guards{allow: []allowFunc{allow}}
 }
 
 // An access says who may know of an entry.
@@ -108,9 +109,8 @@ func (c *Call) allowed(all []allowFunc, e *entry) bool {
 
 // checkScopes refuses entries with scopes if nobody authenticates callers.
 func (s *Server) checkScopes(entries []*entry) (faults reflectx.Errors) {
-	known := s.config.authenticated || s.config.local != nil
 	for _, e := range entries {
-		if known || len(e.scopes) == 0 {
+		if s.config.authenticates() || len(e.scopes) == 0 {
 			continue
 		}
 		faults = append(faults, &reflectx.Error{Site: e.site, Msg: fmt.Sprintf("it demands the scopes %q, but nobody authenticates callers: "+

@@ -79,7 +79,7 @@ func Extend(e Extension) Option { return ExtendEach(func() Extension { return e 
 // ExtendEach is like [Extend] for an extension that has state for each server: f is called for each
 // server that gets the option.
 func ExtendEach(f func() Extension) Option {
-	return newOption(func(c *config) error {
+	return option(func(c *config) error {
 		c.extensions = append(c.extensions, f())
 		return nil
 	})
@@ -260,7 +260,7 @@ func (s *Server) extended(of *entry, v protocol.Version) (protocol.Tool, error) 
 // AnyTags accepts tags of tools that no extension of the server defines, unless they are like one
 // that is known: a check of services, such as mcpkit vet, does not know the extensions.
 func AnyTags() Option {
-	return newOption(func(c *config) error { c.anyTags = true; return nil })
+	return option(func(c *config) error { c.anyTags = true; return nil })
 }
 
 // toolTags returns the tags of the server's extensions.

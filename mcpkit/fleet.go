@@ -18,7 +18,7 @@ import (
 // Package fleet says what an engine is; there are engines for Redis and bbolt.
 func Fleet(engine fleet.Engine, opts ...fleet.Option) Option {
 	if engine == nil {
-		return newOption(func(*config) error { return errors.New("mcpkit: Fleet: the engine is nil") })
+		return option(func(*config) error { return errors.New("mcpkit: Fleet: the engine is nil") })
 	}
 	return FleetFrom(func() (fleet.Engine, error) { return engine, nil }, opts...)
 }
@@ -26,7 +26,7 @@ func Fleet(engine fleet.Engine, opts ...fleet.Option) Option {
 // FleetFrom is [Fleet] with an engine that [New] opens when it has found no other fault. An error of
 // open is that of New.
 func FleetFrom(open func() (fleet.Engine, error), opts ...fleet.Option) Option {
-	return newOption(func(c *config) error {
+	return option(func(c *config) error {
 		switch {
 		case open == nil:
 			return errors.New("mcpkit: FleetFrom: open is nil")

@@ -16,10 +16,9 @@ import (
 type mount struct {
 	parent, child *Server
 	prefix        string
-	around        []Middleware
-	allow         []allowFunc
-	site          string            // who mounted it, for errors: `mounted as "billing" (main.go:12)`
-	entries       map[*entry]*entry // those of the parent by those of the child; guarded by parent.registering
+	guards
+	site    string            // who mounted it, for errors: `mounted as "billing" (main.go:12)`
+	entries map[*entry]*entry // those of the parent by those of the child; guarded by parent.registering
 }
 
 // Mount makes the tools, prompts, resources, own methods (see [Handle]) and extensions of other part

@@ -12,7 +12,6 @@ import (
 	"github.com/go-playground/validator/v10"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
-	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -29,53 +28,69 @@ const (
 
 // config holds the options of a Server. It does not change after New.
 type config struct {
-	info           protocol.Implementation
-	instructions   string
-	logger         *slog.Logger
-	toolTimeout    time.Duration
-	questions      time.Duration // how long a question to a legacy client may be open; 0: no limit
-	maxOverdue     int           // 0: no limit
-	pageSize       int
-	listTTL        time.Duration
-	maxResultBytes int
-	exposeErrors   bool
-	offersAll      bool
-	repair         bool
-	validate       *validator.Validate
-	rawSchemas     func(schema json.RawMessage) (reflectx.RawSchema, error) // nil if schemas cannot be written by hand
-	providers      map[reflect.Type]reflectx.Injector
-	stateKeys      [][]byte
-	openEngine     func() (fleet.Engine, error) // nil outside of a fleet
-	fleetOptions   []fleet.Option
-	given          registration // of the service given to New
-	services       []registration
-	extensions     []Extension
-	anyTags        bool
-	transports     []transport.Transport
-	authenticated  bool
-	stepUp         bool
-	local          *oauth.Principal // the principal of TrustLocal; nil: none
-	allow          []allowFunc
+	info         protocol.Implementation
+	instructions string
+	logger       *slog.Logger
+	exposeErrors bool
+	offersAll    bool
+	repair       bool
+	validate     *validator.Validate
+	rawSchemas   func(schema json.RawMessage) (reflectx.RawSchema, error) // nil if schemas cannot be written by hand
+	providers    map[reflect.Type]reflectx.Injector
+	stateKeys    [][]byte
+	openEngine   func() (fleet.Engine, error) // nil outside of a fleet
+	fleetOptions []fleet.Option
+	given        registration // of the service given to New
+	services     []registration
+	extensions   []Extension
+	anyTags      bool
+	transports   []transport.Transport
+	serverLimits
+	accessRules
 }
 
-// registration is a service and its options.
+// The serverLimits are the options that are numbers.
+type serverLimits struct {
+	toolTimeout    time.Duration // 0: no limit
+	questions      time.Duration // how long a question to a legacy client may be open; 0: no limit
+	maxOverdue     int           // 0: no limit
+	maxResultBytes int
+	pageSize       int
+	listTTL        time.Duration
+}
+
+// A registration is a service and its options.
 type registration struct {
 	service any
 	prefix  string
 	optIn   bool
-	around  []Middleware
-	allow   []allowFunc
+	guards
 }
 
-// A ServeOption configures [Serve]. Every [Option] is one.
-type ServeOption interface{ configure(*config) error }
+// The guards are what [Around] and [Authorize] put around the entries of a service or of a mounted
+// server. They are a MountOption themselves.
+type guards struct {
+	around []Middleware
+	allow  []allowFunc
+}
+
+func (g *guards) add(other guards) {
+	g.around = append(g.around, other.around...)
+	g.allow = append(g.allow, other.allow...)
+}
+
+// configure is for the service given to New, and for Authorize for the whole server.
+func (g guards) configure(c *config) error {
+	c.given.add(guards{around: g.around})
+	c.allow = append(c.allow, g.allow...)
+	return nil
+}
+func (g guards) register(r *registration) { r.add(g) }
+func (g guards) mount(m *mount)           { m.add(g) }
 
 // An Option configures a Server: [New] and [Serve] take it. Every [ServiceOption] is one, for the
 // service given to New or Serve.
-type Option interface {
-	ServeOption
-	option()
-}
+type Option interface{ configure(*config) error }
 
 // A ServiceOption configures the registration of one service: [Server.Register] and [With] take it.
 type ServiceOption interface {
@@ -89,19 +104,18 @@ type MountOption interface {
 	mount(*mount)
 }
 
-type serveOption func(*config) error
+type option func(*config) error
 
-func (o serveOption) configure(c *config) error { return o(c) }
+func (o option) configure(c *config) error { return o(c) }
 
-type option struct{ serveOption }
+type serviceOption func(*registration)
 
-func (option) option() {}
-
-func newOption(f func(*config) error) Option { return option{f} }
+func (o serviceOption) configure(c *config) error { o(&c.given); return nil }
+func (o serviceOption) register(r *registration)  { o(r) }
 
 // atLeast is an option with a number that must not be less than least.
 func atLeast[T int | time.Duration](name string, n, least T, fault string, set func(*config)) Option {
-	return newOption(func(c *config) error {
+	return option(func(c *config) error {
 		if n < least {
 			return fmt.Errorf("mcpkit: %s(%v): %s", name, n, fault)
 		}
@@ -110,23 +124,10 @@ func atLeast[T int | time.Duration](name string, n, least T, fault string, set f
 	})
 }
 
-type serviceOption func(*registration)
-
-func (o serviceOption) configure(c *config) error { o(&c.given); return nil }
-func (o serviceOption) register(r *registration)  { o(r) }
-func (serviceOption) option()                     {}
-
-type around []Middleware
-
-func (o around) configure(c *config) error { o.register(&c.given); return nil }
-func (o around) register(r *registration)  { r.around = append(r.around, o...) }
-func (o around) mount(m *mount)            { m.around = append(m.around, o...) }
-func (around) option()                     {}
-
 // Name sets the server's name and version. By default the name comes from the tags of the first
 // service's Info field or from its type, and the version from the tags or from the main module.
 func Name(name, version string) Option {
-	return newOption(func(c *config) error {
+	return option(func(c *config) error {
 		if name == "" && version == "" {
 			return errors.New(`mcpkit: Name("", ""): both are empty; leave the option out to name the server by its service`)
 		}
@@ -137,13 +138,13 @@ func Name(name, version string) Option {
 
 // Instructions tells models how to use the server. The default is the doc comments of the services.
 func Instructions(text string) Option {
-	return newOption(func(c *config) error { c.instructions = text; return nil })
+	return option(func(c *config) error { c.instructions = text; return nil })
 }
 
 // Logger receives warnings and errors meant for the operator, and the full text of errors that
 // clients do not see. The default is slog.Default.
 func Logger(l *slog.Logger) Option {
-	return newOption(func(c *config) error {
+	return option(func(c *config) error {
 		if l == nil {
 			return errors.New("mcpkit: Logger(nil): leave the option out for slog.Default, or give slog.New(slog.DiscardHandler) for none")
 		}
@@ -202,13 +203,13 @@ func MaxResultBytes(n int) Option {
 // the server has none of them. Use it for a server that gets them later: clients ask only for what
 // was declared when they connected. By default, the server offers what it has.
 func OfferAll() Option {
-	return newOption(func(c *config) error { c.offersAll = true; return nil })
+	return option(func(c *config) error { c.offersAll = true; return nil })
 }
 
 // ExposeErrors shows the text of all errors to clients. By default they see only errors meant for
 // them (see [Errorf]), and for the others a reference to the log. Panics are logged in either case.
 func ExposeErrors() Option {
-	return newOption(func(c *config) error { c.exposeErrors = true; return nil })
+	return option(func(c *config) error { c.exposeErrors = true; return nil })
 }
 
 // Repair accepts wrong arguments that have only one possible meaning, as models send them: "5" for
@@ -216,20 +217,20 @@ func ExposeErrors() Option {
 // published schema accepts. [Call.Repairs] counts the repaired values, and the Logging middleware
 // logs them.
 func Repair() Option {
-	return newOption(func(c *config) error { c.repair = true; return nil })
+	return option(func(c *config) error { c.repair = true; return nil })
 }
 
 // Validator sets the validator that enforces the validate tags. It may have rules of its own.
 // Validator registers the rule enum on it, which is that of the schema.
 func Validator(v *validator.Validate) Option {
-	return newOption(func(c *config) error { c.validate = v; return reflectx.RegisterRules(v) })
+	return option(func(c *config) error { c.validate = v; return reflectx.RegisterRules(v) })
 }
 
 // RawSchemas lets the server have JSON Schemas that are written by hand: those of the tag input, of
 // [Builder.Input], [Builder.Output] and [Server.AddTool]. compile is rawschema.Compile, of
 // package rawschema of this module. Programs that do not use it start faster.
 func RawSchemas(compile func(schema json.RawMessage) (reflectx.RawSchema, error)) Option {
-	return newOption(func(c *config) error {
+	return option(func(c *config) error {
 		if compile == nil {
 			return errors.New("mcpkit: RawSchemas(nil): write mcpkit.RawSchemas(rawschema.Compile)")
 		}
@@ -249,7 +250,7 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 // clean-ups run when the call is over. T is not part of any schema. An error of f ends the call
 // like an error of the method.
 func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) Option {
-	return newOption(func(c *config) error {
+	return option(func(c *config) error {
 		t := reflect.TypeFor[T]()
 		if f == nil {
 			return fmt.Errorf("mcpkit: Provide[%s]: the function is nil", t)
@@ -290,7 +291,7 @@ func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) 
 // the mounted server that asked. So replicas need the same name, and other servers that share the
 // keys need other names. Versions may differ.
 func StateKeys(current []byte, previous ...[]byte) Option {
-	return newOption(func(c *config) error {
+	return option(func(c *config) error {
 		keys := append([][]byte{current}, previous...)
 		for i, key := range keys {
 			if len(key) < 32 {
@@ -302,10 +303,10 @@ func StateKeys(current []byte, previous ...[]byte) Option {
 	})
 }
 
-// Over gives [Serve] its transports; the default is stdio. Several transports serve at once.
-// Over(t) is short for New followed by [Server.Serve] with t.
-func Over(transports ...transport.Transport) ServeOption {
-	return serveOption(func(c *config) error {
+// Over gives the transports that [Serve], or [Server.Serve] without transports, serves over; the
+// default is stdio. Several transports serve at once.
+func Over(transports ...transport.Transport) Option {
+	return option(func(c *config) error {
 		c.transports = append(c.transports, transports...)
 		return checkTransports("Over", transports)
 	})
@@ -313,7 +314,7 @@ func Over(transports ...transport.Transport) ServeOption {
 
 // With registers one more service. See [Server.Register].
 func With(service any, opts ...ServiceOption) Option {
-	return newOption(func(c *config) error {
+	return option(func(c *config) error {
 		c.services = append(c.services, newRegistration(service, opts))
 		return nil
 	})
@@ -331,7 +332,7 @@ func OptIn() ServiceOption {
 
 // Around puts middleware around the tools, prompts and resources of one service: inside of the
 // middleware of [Server.Use], and outside of the limits of tags. The first is the outermost.
-func Around(mw ...Middleware) MountOption { return around(mw) }
+func Around(mw ...Middleware) MountOption { return guards{around: mw} }
 
 func newRegistration(service any, opts []ServiceOption) registration {
 	r := registration{service: service}
@@ -341,19 +342,18 @@ func newRegistration(service any, opts []ServiceOption) registration {
 	return r
 }
 
-func newConfig[O ServeOption](service any, opts []O) (*config, error) {
+func newConfig(service any, opts []Option) (*config, error) {
 	c := &config{
-		logger:         slog.Default(),
-		toolTimeout:    defaultToolTimeout,
-		questions:      defaultQuestionTimeout,
-		maxOverdue:     defaultMaxOverdue,
-		pageSize:       defaultPageSize,
-		maxResultBytes: defaultMaxResultBytes,
-		providers:      map[reflect.Type]reflectx.Injector{},
-		given:          registration{service: service},
+		logger:    slog.Default(),
+		providers: map[reflect.Type]reflectx.Injector{},
+		given:     registration{service: service},
+		serverLimits: serverLimits{
+			toolTimeout: defaultToolTimeout, questions: defaultQuestionTimeout, maxOverdue: defaultMaxOverdue,
+			maxResultBytes: defaultMaxResultBytes, pageSize: defaultPageSize,
+		},
 	}
 	for i, o := range opts {
-		if any(o) == nil {
+		if o == nil {
 			return nil, fmt.Errorf("mcpkit: option %d is nil", i+1)
 		}
 		if err := o.configure(c); err != nil {

@@ -404,21 +404,20 @@ mcpkit: tool "same" is registered twice, by clashing.First and alsoClashing.Othe
 // An option does not compile where it has no meaning.
 func TestOptionsOfTheWrongPlaceDoNotCompile(t *testing.T) {
 	for _, test := range []struct {
-		name                       string
-		opt                        mcpkit.ServeOption
-		ofNew, ofRegister, ofMount bool
+		name                string
+		opt                 mcpkit.Option
+		ofRegister, ofMount bool
 	}{
 		{name: "Over", opt: mcpkit.Over()},
-		{name: "Repair", opt: mcpkit.Repair(), ofNew: true},
-		{name: "With", opt: mcpkit.With(&optedIn{}), ofNew: true},
-		{name: "OptIn", opt: mcpkit.OptIn(), ofNew: true, ofRegister: true},
-		{name: "Prefix", opt: mcpkit.Prefix("p"), ofNew: true, ofRegister: true},
-		{name: "Around", opt: mcpkit.Around(), ofNew: true, ofRegister: true, ofMount: true},
+		{name: "With", opt: mcpkit.With(&optedIn{})},
+		{name: "OptIn", opt: mcpkit.OptIn(), ofRegister: true},
+		{name: "Prefix", opt: mcpkit.Prefix("p"), ofRegister: true},
+		{name: "Around", opt: mcpkit.Around(), ofRegister: true, ofMount: true},
+		{name: "Authorize", opt: mcpkit.Authorize(nil), ofRegister: true, ofMount: true},
 	} {
-		_, ofNew := test.opt.(mcpkit.Option)
 		_, ofRegister := test.opt.(mcpkit.ServiceOption)
 		_, ofMount := test.opt.(mcpkit.MountOption)
-		require.Equal(t, []bool{test.ofNew, test.ofRegister, test.ofMount}, []bool{ofNew, ofRegister, ofMount}, test.name)
+		require.Equal(t, []bool{test.ofRegister, test.ofMount}, []bool{ofRegister, ofMount}, test.name)
 	}
 }
 

@@ -15,20 +15,16 @@ import (
 // Serve makes a [Server] of a service and serves it until the client disconnects or the program is
 // told to stop. It is short for [New] and [Server.Serve]. Without [Over] it serves on standard
 // input and output.
-func Serve(service any, opts ...ServeOption) error {
-	c, err := newConfig(service, opts)
+func Serve(service any, opts ...Option) error {
+	s, err := New(service, opts...)
 	if err != nil {
 		return err
 	}
-	s, err := newServer(c)
-	if err != nil {
-		return err
-	}
-	return s.Serve(context.Background(), c.transports...)
+	return s.Serve(context.Background())
 }
 
-// Serve starts the services, serves them over the transports (stdio if there are none), and closes
-// them.
+// Serve starts the services, serves them over the transports (without any, over those of [Over], or
+// else stdio), and closes them.
 //
 // It returns when ctx ends, on SIGINT or SIGTERM, or when a transport has no more clients. Then the
 // server takes no new calls, and calls in flight have a limited time to finish. The error is nil
@@ -47,6 +43,9 @@ func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) e
 		return errors.Join(err, s.Close())
 	}
 	s.warnOfMissing()
+	if len(transports) == 0 {
+		transports = s.config.transports
+	}
 	if len(transports) == 0 {
 		transports = []transport.Transport{stdio.New(nil)}
 	}

@@ -72,10 +72,6 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newServer(c)
-}
-
-func newServer(c *config) (_ *Server, err error) {
 	s := &Server{config: c, own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
 	s.catalog.Store(s.merge())
 	if s.toolTags, err = c.toolTags(); err != nil {

@@ -24,7 +24,7 @@ import (
 func main() {
 	addr := flag.String("http", "", "address to serve HTTP on, instead of stdio")
 	flag.Parse()
-	opts := []mcpkit.ServeOption{tasks.New()}
+	opts := []mcpkit.Option{tasks.New()}
 	if key := os.Getenv("TRIPS_KEY"); key != "" {
 		secret, err := base64.StdEncoding.DecodeString(key)
 		if err != nil {
