@@ -218,7 +218,7 @@ func splitCommand(line string, escapes bool) ([]string, error) {
 		args = append(args, word.String())
 	}
 	if len(args) == 0 {
-		return nil, fmt.Errorf("client: the command line is empty")
+		return nil, fmt.Errorf("client: the target is empty; write a URL, unix:PATH or a command line")
 	}
 	return args, nil
 }

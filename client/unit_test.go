@@ -36,7 +36,7 @@ func TestSplitCommand(t *testing.T) {
 		{line: "server $HOME; rm * | x && y `z`", want: []string{"server", "$HOME;", "rm", "*", "|", "x", "&&", "y", "`z`"}},
 		{line: `server "open`, err: `client: the command line "server \"open" ends inside quotes`},
 		{line: `server \`, err: `client: the command line "server \\" ends inside quotes`},
-		{line: " ", err: "client: the command line is empty"},
+		{line: " ", err: "client: the target is empty; write a URL, unix:PATH or a command line"},
 	} {
 		got, err := splitCommand(test.line, true)
 		if test.err != "" {
@@ -60,7 +60,7 @@ func TestTargets(t *testing.T) {
 		{"http:///mcp", `client: "http:///mcp" has no host`},
 		{"https://ann:secret@x/mcp", "client: the URL of the server contains a user or a password; pass credentials with Header or HTTPClient"},
 		{42, "client: cannot dial a int; want a URL, unix:PATH or a command line as a string, a client.Target, a transport.Handler or an io.ReadWriteCloser"},
-		{"", "client: the command line is empty"},
+		{"", "client: the target is empty; write a URL, unix:PATH or a command line"},
 		{"unix:", `client: "unix:" has no path of a socket; write unix:/path/of/the.sock`},
 		{"unix://host/x", `client: "unix://host/x" has no path of a socket; write unix:/path/of/the.sock`},
 		{"unix:/no/such.sock", "client: dial unix /no/such.sock: connect: no such file or directory"},

@@ -442,7 +442,7 @@ func TestForwardedCallsHaveTheMetaOfTheProxy(t *testing.T) {
 
 func TestInvalidTargets(t *testing.T) {
 	for target, want := range map[string]string{
-		"":             "proxy: the command line is empty",
+		"":             "proxy: the target is empty; write a URL, unix:PATH or a command line",
 		"htp://x":      `proxy: "htp://x": the scheme must be http, https, ws or wss`,
 		"http:///mcp":  `proxy: "http:///mcp" has no host`,
 		`run "half of`: `proxy: the command line "run \"half of" ends inside quotes`,

@@ -3,10 +3,11 @@
 //
 // On one machine, with Redis and Caddy in front of two replicas at http://127.0.0.1:8080/mcp:
 //
+//	go build
 //	redis-server &
 //	export FLEET_KEY=$(head -c 32 /dev/urandom | base64)
-//	fleet -http 127.0.0.1:8081 &
-//	fleet -http 127.0.0.1:8082 &
+//	./fleet -http 127.0.0.1:8081 &
+//	./fleet -http 127.0.0.1:8082 &
 //	caddy reverse-proxy --from http://127.0.0.1:8080 --to 127.0.0.1:8081 --to 127.0.0.1:8082
 //
 // On many machines, give all of them the same key and -engine redis://HOST:6379. A single process
