@@ -47,7 +47,6 @@ type compiler struct {
 	samples  []sample
 	depth    int               // of the type that is being reflected
 	asked    bool              // there are rules that only the validator knows
-	asks     string            // one of them, of the type that is being compiled
 	secrets  bool              // there are secrets
 	place    place             // of the descriptions of the type that is being compiled
 	headers  map[string]string // the fields by lower-case header
@@ -58,7 +57,8 @@ type compiler struct {
 type hint struct {
 	t       reflect.Type
 	secret  bool
-	struct_ bool // a struct by value, in which absent members have defaults
+	struct_ bool   // a struct by value, in which absent members have defaults
+	asks    string // a rule for it or in it that only the validator knows
 }
 
 // A sample is a default or an example, which is checked when the schema is complete.
@@ -198,6 +198,7 @@ func (c *compiler) fold(n position, root bool) []Field {
 	c.within++
 	fields := c.fold(elem, false)
 	c.within--
+	c.hint(n.s).asks = c.hint(elem.s).asks
 	if c.dir == forOutput && n.t.Elem().Kind() == reflect.Pointer {
 		nullable(elem.s)
 	}
@@ -240,6 +241,7 @@ func (c *compiler) object(n position, root bool) []Field {
 		c.enter(m, func() {
 			f := c.field(m, p)
 			fields = append(fields, f.Field)
+			c.hint(s).asks = cmp.Or(c.hint(s).asks, c.hint(p).asks)
 			if f.Required && c.dir == forInput || c.dir == forOutput && !m.mayOmit && !m.behind {
 				s.Required = append(s.Required, m.name)
 			}
@@ -330,28 +332,19 @@ func (c *compiler) properties(t reflect.Type, members []member) *jsonschema.Sche
 
 // field completes the schema p of a member: its type, then its tags.
 func (c *compiler) field(m member, p *jsonschema.Schema) *fieldState {
-	t := indirectAll(m.sf.Type)
-	f := &fieldState{member: m, position: position{p, t}}
+	f := &fieldState{member: m, position: position{p, indirectAll(m.sf.Type)}}
 	f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
-	tag := m.sf.Tag
-	c.tagKeys(tag)
+	f.Complete, f.Secret = m.sf.Tag.Get("complete"), m.sf.Tag.Get("secret") == "true"
+	c.tagKeys(m.sf.Tag)
+	c.words(f)
 
-	here := c.placeOf(m)
-	p.Description = cmp.Or(tag.Get("desc"), freeText(tag.Get("jsonschema")), p.Description, c.comment(here))
-	if p.Description == "" && shapeOf(t, c.dir) == shapeCustom {
-		c.recovered(t, func() { p.Description = c.ownSchema(t).Description }) // which the reflector has dropped
-	}
-	p.Description = cmp.Or(p.Description, c.comment(place{owner: t}))
-	p.Title = cmp.Or(tag.Get("title"), p.Title)
-
-	outer, outerAsks := c.place, c.asks
-	c.place, c.asks = here, ""
+	outer := c.place
+	c.place = c.placeOf(m)
 	f.Fields = c.fold(f.position, false)
 	c.place = outer
-	below := c.asks
 
-	f.Complete, f.Secret = tag.Get("complete"), tag.Get("secret") == "true"
 	h := c.hint(p)
+	below := h.asks
 	h.secret, c.secrets = f.Secret, c.secrets || f.Secret
 	h.struct_ = m.sf.Type.Kind() == reflect.Struct && len(f.Fields) > 0
 	c.schemaTag(f)
@@ -362,7 +355,6 @@ func (c *compiler) field(m member, p *jsonschema.Schema) *fieldState {
 			c.errorf("the elements have the rule %q, which is asked only where the validate tag says dive; write validate:\"dive\"", below)
 		}
 	}
-	c.asks = cmp.Or(outerAsks, c.asks)
 	for n, ok := f.position, true; ok; n, ok = n.elem(c.dir) {
 		c.describeEnum(n)
 		if s := n.s; c.dir == forInput && s.ContentEncoding == "base64" && s.MaxLength != nil && *s.MaxLength == *encodedLen(maxBytes) {
@@ -376,6 +368,18 @@ func (c *compiler) field(m member, p *jsonschema.Schema) *fieldState {
 		nullable(p)
 	}
 	return f
+}
+
+// words sets the title and the description: of the tags, of the schema that the type has, of the
+// comment at the field, or of that at its type.
+func (c *compiler) words(f *fieldState) {
+	s, tag := f.s, f.sf.Tag
+	s.Title = cmp.Or(tag.Get("title"), s.Title)
+	s.Description = cmp.Or(tag.Get("desc"), freeText(tag.Get("jsonschema")), s.Description, c.comment(c.placeOf(f.member)))
+	if s.Description == "" && shapeOf(f.t, c.dir) == shapeCustom {
+		c.recovered(f.t, func() { s.Description = c.ownSchema(f.t).Description }) // which the reflector has dropped
+	}
+	s.Description = cmp.Or(s.Description, c.comment(place{owner: f.t}))
 }
 
 // levels returns how many slices, arrays and maps lie around the elements of t.
