@@ -175,42 +175,36 @@ func once(t *testing.T, reports chan struct{}) {
 // The server sends a change once for each listen request that covers it.
 func TestHandlersReceiveEachChangeOnce(t *testing.T) {
 	for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
-		for _, via := range []string{"memory", "stream"} {
-			t.Run(via+"/"+string(v), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					srv := shop(t)
-					var target any = srv
-					if via == "stream" {
-						target = serveStream(t, srv, nil)
-					}
-					w := slowWatcher{make(chan struct{}), make(chan struct{})}
-					c := dial(t, target, client.Handlers(w), client.Version(v))
-					filter := protocol.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{"shop://hours"}}
-					var subs []*client.Subscription
-					for range 2 {
-						s, err := c.Listen(t.Context(), filter)
-						require.NoError(t, err)
-						subs = append(subs, s)
-					}
-					synctest.Wait() // until the server has agreed to the subscription of the handlers as well
-					change := func(n int) {
-						require.NoError(t, srv.Add(mcpkit.NewTool(fmt.Sprintf("more%d", n), func() string { return "" })))
-						once(t, w.tools)
-						srv.ResourceUpdated("shop://hours")
-						once(t, w.updated)
-					}
-					for n := range 10 {
-						change(n)
-					}
-					require.NoError(t, subs[0].Close())
-					change(10)
-					require.NoError(t, subs[1].Close())
-					synctest.Wait()
-					require.NoError(t, srv.Add(mcpkit.NewTool("last", func() string { return "" })))
+		t.Run(string(v), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := shop(t)
+				w := slowWatcher{make(chan struct{}), make(chan struct{})}
+				c := dial(t, serveStream(t, srv, nil), client.Handlers(w), client.Version(v))
+				filter := protocol.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{"shop://hours"}}
+				var subs []*client.Subscription
+				for range 2 {
+					s, err := c.Listen(t.Context(), filter)
+					require.NoError(t, err)
+					subs = append(subs, s)
+				}
+				synctest.Wait() // until the server has agreed to the subscription of the handlers as well
+				change := func(n int) {
+					require.NoError(t, srv.Add(mcpkit.NewTool(fmt.Sprintf("more%d", n), func() string { return "" })))
 					once(t, w.tools)
-				})
+					srv.ResourceUpdated("shop://hours")
+					once(t, w.updated)
+				}
+				for n := range 10 {
+					change(n)
+				}
+				require.NoError(t, subs[0].Close())
+				change(10)
+				require.NoError(t, subs[1].Close())
+				synctest.Wait()
+				require.NoError(t, srv.Add(mcpkit.NewTool("last", func() string { return "" })))
+				once(t, w.tools)
 			})
-		}
+		})
 	}
 }
 

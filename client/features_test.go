@@ -206,26 +206,20 @@ func list(t *testing.T, c *client.Client) []string {
 }
 
 func TestListsAndResourcesAreCachedAsLongAsTheServerAllows(t *testing.T) {
-	for _, b := range transports {
-		if b.name == "sse" {
-			continue // legacy versions have no cache
-		}
-		t.Run(b.name, func(t *testing.T) {
-			c := dial(t, b.target(t))
-			read := func(c *client.Client, opts ...client.CallOption) string {
-				r, err := c.ReadResource(t.Context(), "shop://hours", opts...)
-				require.NoError(t, err)
-				return *r.Contents[0].Text
-			}
-			first := read(c)
-			require.Equal(t, first, read(c))
-			fresh := read(c, client.Fresh())
-			require.NotEqual(t, first, fresh)
-			require.Equal(t, fresh, read(c))
-			never := dial(t, b.target(t), client.NoCache())
-			require.NotEqual(t, read(never), read(never))
-		})
+	srv := shop(t)
+	read := func(c *client.Client, opts ...client.CallOption) string {
+		r, err := c.ReadResource(t.Context(), "shop://hours", opts...)
+		require.NoError(t, err)
+		return *r.Contents[0].Text
 	}
+	c := dial(t, srv)
+	first := read(c)
+	require.Equal(t, first, read(c))
+	fresh := read(c, client.Fresh())
+	require.NotEqual(t, first, fresh)
+	require.Equal(t, fresh, read(c))
+	never := dial(t, srv, client.NoCache())
+	require.NotEqual(t, read(never), read(never))
 }
 
 func TestResultsAreCachedForTheirMeta(t *testing.T) {

@@ -265,6 +265,15 @@ func TestRetriesBackOff(t *testing.T) {
 	})
 }
 
+// telling returns the _meta of the subscription req, and a function that sends notifications to its
+// peer.
+func telling(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (meta protocol.Meta, tell func(method string, params any)) {
+	return protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(req.ID.String())}, func(method string, params any) {
+		n, _ := jsonrpc.NewNotification(method, params)
+		_ = peer.Notify(ctx, n)
+	}
+}
+
 // flood acknowledges subscriptions and then sends n changes of each kind, and unknown
 // notifications.
 type flood struct{ n int }
@@ -273,11 +282,7 @@ func (f *flood) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpo
 	if req.Method == protocol.MethodDiscover {
 		return (&later{}).ServeRPC(ctx, req, peer)
 	}
-	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(req.ID.String())}
-	tell := func(method string, params any) {
-		n, _ := jsonrpc.NewNotification(method, params)
-		_ = peer.Notify(ctx, n)
-	}
+	meta, tell := telling(ctx, req, peer)
 	tell(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{
 		Notifications: protocol.SubscriptionFilter{ResourceSubscriptions: []string{"x"}, ToolsListChanged: true}, Meta: meta})
 	for i := range f.n {
@@ -320,14 +325,10 @@ func (unnamed) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpor
 	if req.Method == protocol.MethodDiscover {
 		return (&later{}).ServeRPC(ctx, req, peer)
 	}
-	tell := func(method string, params any) {
-		n, _ := jsonrpc.NewNotification(method, params)
-		_ = peer.Notify(ctx, n)
-	}
+	meta, tell := telling(ctx, req, peer)
 	tell(protocol.NotificationToolsListChanged, nil) // before the acknowledgement
 	tell(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{
-		Notifications: protocol.SubscriptionFilter{ResourceSubscriptions: []string{"x"}, PromptsListChanged: true},
-		Meta:          protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(req.ID.String())}})
+		Notifications: protocol.SubscriptionFilter{ResourceSubscriptions: []string{"x"}, PromptsListChanged: true}, Meta: meta})
 	for _, uri := range []string{"x", "y"} {
 		tell(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
 	}
@@ -370,11 +371,7 @@ func (b *belated) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer trans
 	if first {
 		time.Sleep(time.Second)
 	}
-	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(req.ID.String())}
-	tell := func(method string, params any) {
-		n, _ := jsonrpc.NewNotification(method, params)
-		_ = peer.Notify(ctx, n)
-	}
+	meta, tell := telling(ctx, req, peer)
 	tell(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{
 		Notifications: protocol.SubscriptionFilter{ToolsListChanged: true}, Meta: meta})
 	if !first {

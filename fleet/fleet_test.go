@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -317,26 +316,6 @@ func TestCallersThatLeaveSayNothingAboutTheEngine(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestOperationsAreObserved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var seen []string
-		f := newFleet(t, fleet.NewMemory(fleet.MemoryOptions{}), fleet.Observe(func(ctx context.Context, op, set string) (context.Context, func(error)) {
-			return ctx, func(err error) {
-				mu.Lock()
-				defer mu.Unlock()
-				if set == "things" || set == "" {
-					seen = append(seen, fmt.Sprint(op, " ", set, " ", err))
-				}
-			}
-		}))
-		ctx := t.Context()
-		_, _ = f.Set("things", 1).Get(ctx, "a")
-		_, _ = f.Last(ctx, "g", "l")
-		require.Equal(t, []string{"Get things fleet: there is no such record", "Last  <nil>"}, seen)
-	})
 }
 
 // TestAFleetWithoutItsEngineStarts shows that a replica that starts before its engine joins the

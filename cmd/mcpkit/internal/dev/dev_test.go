@@ -32,10 +32,6 @@ const patience = 3 * time.Minute
 const shop = `package main
 
 import (
-	"context"
-	"os"
-	"time"
-
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
@@ -44,7 +40,6 @@ type Shop struct {
 	_ mcpkit.Info ` + "`name:\"shop\" version:\"VERSION\"`" + `
 	_ struct {
 		Version mcpkit.Tool
-		Slow    mcpkit.Tool ` + "`params:\"file\" timeout:\"10m\"`" + `
 		Ask     mcpkit.Tool
 		Only_VERSION mcpkit.Tool
 		Sell    mcpkit.Prompt
@@ -59,31 +54,8 @@ func (*Shop) Stock() string   { return "VERSION" }
 // Only_VERSION is new.
 func (*Shop) Only_VERSION() string { return "VERSION" }
 
-// Slow waits for a file.
-func (*Shop) Slow(ctx context.Context, file string, call *mcpkit.Call) (string, error) {
-	call.Logger().Warn("slow in VERSION")
-	for n := 1.0; ; n++ {
-		if _, err := os.Stat(file); err == nil {
-			return "VERSION", nil
-		}
-		call.Progress(n, 0, "waiting in VERSION")
-		select {
-		case <-ctx.Done():
-			_ = os.WriteFile(file+".cancelled", nil, 0o600)
-			return "", ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
 // Ask asks the user.
-func (*Shop) Ask(ctx context.Context) (string, error) {
-	ok, err := mcpkit.Confirm(ctx, "Really?")
-	if err != nil || !ok {
-		return "no", err
-	}
-	return "asked in VERSION", nil
-}
+func (*Shop) Ask() string { return "" }
 `
 
 const program = `package main
@@ -376,7 +348,7 @@ func TestClientsStayConnectedThroughEdits(t *testing.T) {
 				_, err := u.c.CallTool(t.Context(), "version", nil)
 				fault, ok := err.(*client.ToolError) // the error itself
 				require.True(t, ok, "%v", err)
-				require.Equal(t, "the program does not build:\n# example.com/shop\n./shop.go:24:40: undefined: nowhere", fault.Error()[len(`tool "version": `):], u.name)
+				require.Equal(t, "the program does not build:\n# example.com/shop\n./shop.go:19:40: undefined: nowhere", fault.Error()[len(`tool "version": `):], u.name)
 				require.Equal(t, before, names(t, u.c), "lists stay as they were")
 			}
 		}

@@ -32,7 +32,7 @@ func TestAProgramThatEndsAtStartIsAToolError(t *testing.T) {
 		require.ErrorContains(t, err, test.want)
 		_, err = c.ReadResource(t.Context(), "shop://stock")
 		require.ErrorContains(t, err, test.want)
-		require.Equal(t, []string{"ask", "only_v1", "slow", "version"}, names(t, c), "lists stay as they were")
+		require.Equal(t, []string{"ask", "only_v1", "version"}, names(t, c), "lists stay as they were")
 	}
 	put(t, b.dir, "main.go", program)
 	b.becomes(t, c, "v1")
@@ -57,7 +57,7 @@ func TestTheFirstProgramMayNotBuild(t *testing.T) {
 		_, err = changes.Next(t.Context())
 		require.NoError(t, err)
 	}
-	require.Equal(t, []string{"ask", "only_v1", "slow", "version"}, names(t, c))
+	require.Equal(t, []string{"ask", "only_v1", "version"}, names(t, c))
 	require.Equal(t, "v1", calls(t, c, "version"))
 }
 
@@ -88,7 +88,7 @@ func TestNewFoldersAndEmbeddedFilesAreWatched(t *testing.T) {
 	put(t, dir, "pages/a.txt", "a1")
 	put(t, dir, "data.txt", "runtime 1")
 	put(t, dir, "extra/x", "")
-	put(t, dir, "shop.go", strings.Replace(strings.Replace(version("v1"), `import (`, "import (\n\t\"embed\"", 1), `string { return "v1" }`, `string {
+	put(t, dir, "shop.go", strings.Replace(strings.Replace(version("v1"), `import (`, "import (\n\t\"embed\"\n\t\"os\"", 1), `string { return "v1" }`, `string {
 	b, _ := pages.ReadFile("pages/a.txt")
 	d, _ := os.ReadFile("data.txt")
 	return string(b) + " " + string(d) + " " + more()
