@@ -35,27 +35,31 @@ func wrap(f func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (m
 // Each call gets one response, whatever the middleware does, and the next request is served as
 // usual.
 func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
+	const broken = "internal error (ref "
 	boom := func(*mcpkit.Call) int { panic("oops") }
+	returns := func(result mcpkit.Result) mcpkit.Middleware {
+		return wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { return result, nil })
+	}
 	for _, test := range []struct {
 		name string
 		mw   mcpkit.Middleware
 		want string // in the answer
 	}{
-		{"panics before", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { panic("oops") }), "internal error (ref "},
+		{"panics before", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { panic("oops") }), broken},
 		{"panics after", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			_, _ = next(ctx, call)
 			panic(errors.New("oops"))
-		}), "internal error (ref "},
-		{"panics with nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { panic(nil) }), "internal error (ref "},
-		{"has no handler", func(mcpkit.Handler) mcpkit.Handler { return nil }, "internal error (ref "},
-		{"a condition panics", middleware.When(func(*mcpkit.Call) bool { panic("oops") }), "internal error (ref "},
-		{"a key of a rate panics", middleware.RateLimit(1, 1, middleware.By(boom)), "internal error (ref "},
-		{"a key of turns panics", middleware.Concurrency(1, middleware.By(boom)), "internal error (ref "},
-		{"a guard panics", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) { panic("oops") }), "internal error (ref "},
-		{"a guard of arguments returns none", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) { return nil, nil }), "internal error (ref "},
+		}), broken},
+		{"panics with nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { panic(nil) }), broken},
+		{"has no handler", func(mcpkit.Handler) mcpkit.Handler { return nil }, broken},
+		{"a condition panics", middleware.When(func(*mcpkit.Call) bool { panic("oops") }), broken},
+		{"a key of a rate panics", middleware.RateLimit(1, 1, middleware.By(boom)), broken},
+		{"a key of turns panics", middleware.Concurrency(1, middleware.By(boom)), broken},
+		{"a guard panics", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) { panic("oops") }), broken},
+		{"a guard of arguments returns none", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) { return nil, nil }), broken},
 		{"a guard of arguments returns no JSON", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) {
 			return json.RawMessage(`{"text":`), nil
-		}), "internal error (ref "},
+		}), broken},
 		{"a guard of results returns none", middleware.GuardResult(func(context.Context, *mcpkit.Call, mcpkit.Result) (mcpkit.Result, error) { return nil, nil }), `"result":{`},
 		{"calls next twice", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			_, _ = next(ctx, call)
@@ -69,38 +73,22 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 			wg.Wait()
 			return next(ctx, call)
 		}), `"text":"hello"`},
-		{"returns nothing", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { return nil, nil }), `"result":{`},
-		{"returns a typed nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return (*protocol.CallToolResult)(nil), nil
-		}), `"id":1`},
+		{"returns nothing", returns(nil), `"result":{`},
+		{"returns a typed nil", returns((*protocol.CallToolResult)(nil)), `"id":1`},
 		{"returns a result and an error", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			result, _ := next(ctx, call)
 			return result, mcpkit.Errorf("not this time")
 		}), "not this time"},
-		{"returns what does not encode", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return make(chan int), nil
-		}), "internal error (ref "},
-		{"returns no object", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return 5, nil
-		}), "internal error (ref "},
-		{"returns a result of its own that panics", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return struct{ mcpkit.Result }{}, nil
-		}), "internal error (ref "},
-		{"returns JSON that is not valid", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return json.RawMessage(`{"a":`), nil
-		}), "internal error (ref "},
-		{"returns content that is not valid JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return &protocol.CallToolResult{StructuredContent: json.RawMessage(`{"a":`)}, nil
-		}), "internal error (ref "},
-		{"returns a list with a nil in it", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return &protocol.CallToolResult{Content: []protocol.Content{nil}}, nil
-		}), `"id":1`},
-		{"returns _meta that is not valid JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
-			return &protocol.CallToolResult{Meta: protocol.Meta{"x": json.RawMessage(`{`)}, Extra: protocol.Meta{"y": json.RawMessage(`]`)}}, nil
-		}), `"id":1`},
+		{"returns what does not encode", returns(make(chan int)), broken},
+		{"returns no object", returns(5), broken},
+		{"returns a result of its own that panics", returns(struct{ mcpkit.Result }{}), broken},
+		{"returns JSON that is not valid", returns(json.RawMessage(`{"a":`)), broken},
+		{"returns content that is not valid JSON", returns(&protocol.CallToolResult{StructuredContent: json.RawMessage(`{"a":`)}), broken},
+		{"returns a list with a nil in it", returns(&protocol.CallToolResult{Content: []protocol.Content{nil}}), `"id":1`},
+		{"returns _meta that is not valid JSON", returns(&protocol.CallToolResult{Meta: protocol.Meta{"x": json.RawMessage(`{`)}, Extra: protocol.Meta{"y": json.RawMessage(`]`)}}), `"id":1`},
 		{"passes no call on", wrap(func(ctx context.Context, _ *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			return next(ctx, nil)
-		}), "internal error (ref "},
+		}), broken},
 		{"passes a context of its own on", wrap(func(_ context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			return next(context.Background(), call)
 		}), `"id":1`},

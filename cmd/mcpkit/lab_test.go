@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // Lab has a tool for each kind of content.
@@ -123,7 +120,7 @@ func TestOnATerminalWithheldVariablesAreCounted(t *testing.T) {
 }
 
 func TestAllKindsOfContentAreShown(t *testing.T) {
-	url, _ := serve(t, &Lab{})
+	url, _ := serve(t, bare, &Lab{})
 	code, out, errs := said(t, "call", url, "kinds")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, `text
@@ -141,7 +138,7 @@ words
 }
 
 func TestBinaryContentIsSaved(t *testing.T) {
-	url, _ := serve(t, &Lab{})
+	url, _ := serve(t, bare, &Lab{})
 	dir := filepath.Join(t.TempDir(), "new")
 	files := map[string]string{
 		"image.png": string(pixel), "image-2.png": string(pixel), "audio.wav": "sound", "pass_wd.pdf": "%PDF",
@@ -198,7 +195,7 @@ func TestFileNamesAreSafe(t *testing.T) {
 }
 
 func TestInspectShowsDefaultsAndBounds(t *testing.T) {
-	url, _ := serve(t, &Lab{})
+	url, _ := serve(t, bare, &Lab{})
 	code, out, errs := said(t, "inspect", url)
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, `
@@ -277,20 +274,8 @@ func (*Keys) Visit(ctx context.Context) (string, error) {
 	return "visited", mcpkit.ElicitURL(ctx, "Pay.", "https://bank.example.com")
 }
 
-// serve serves a service over HTTP and returns the URL.
-func serve(t *testing.T, service any, mw ...mcpkit.Middleware) (string, *mcpkit.Server) {
-	t.Helper()
-	srv, err := mcpkit.New(service, mcpkit.Logger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	srv.Use(mw...)
-	h := streamable.NewHandler(srv, nil)
-	web := httptest.NewServer(h)
-	t.Cleanup(func() { h.Close(); web.Close(); require.NoError(t, srv.Close()) })
-	return web.URL, srv
-}
-
 func TestYesConfirms(t *testing.T) {
-	url, _ := serve(t, &Keys{})
+	url, _ := serve(t, bare, &Keys{})
 	code, out, errs := said(t, "call", url, "forget", "--yes")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "forgot\n", out)
@@ -304,7 +289,7 @@ func TestYesConfirms(t *testing.T) {
 
 func TestReadWatchesAResource(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
-		url, srv := serve(t, &Lab{})
+		url, srv := serve(t, bare, &Lab{})
 		ctx, cancel := context.WithCancel(t.Context())
 		reads := 0
 		out := &watcher{text: "This is a lab.", seen: func() {

@@ -72,15 +72,21 @@ func (d *Desk) Wait(ctx context.Context) error {
 
 func (*Desk) Greet(name, tone string) string { return "Greet " + name + tone }
 
-// desk serves a Desk over HTTP in the handler that wrap returns, and returns the URL.
-func desk(t *testing.T, wrap func(http.Handler) http.Handler) string {
+// serve serves a service over HTTP in the handler that wrap returns, and returns the URL.
+func serve(t *testing.T, wrap func(http.Handler) http.Handler, service any, opts ...mcpkit.Option) (string, *mcpkit.Server) {
 	t.Helper()
-	srv, err := mcpkit.New(&Desk{waiting: make(chan struct{})}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	srv, err := mcpkit.New(service, append(opts, mcpkit.Logger(slog.New(slog.DiscardHandler)))...)
 	require.NoError(t, err)
 	h := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
 	web := httptest.NewServer(wrap(h))
 	t.Cleanup(func() { h.Close(); web.Close(); require.NoError(t, srv.Close()) })
-	return web.URL
+	return web.URL, srv
+}
+
+func desk(t *testing.T, wrap func(http.Handler) http.Handler) string {
+	t.Helper()
+	url, _ := serve(t, wrap, &Desk{waiting: make(chan struct{})})
+	return url
 }
 
 func bare(h http.Handler) http.Handler { return h }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // A Garage repairs cars, which takes long.
@@ -46,24 +43,16 @@ func (*Garage) Wash() string  { return "washed" }
 // serveGarage serves tasks over HTTP and returns the URL.
 func serveGarage(t *testing.T) string {
 	t.Helper()
-	srv, err := mcpkit.New(&Garage{}, tasks.New(tasks.PollInterval(10*time.Millisecond)))
-	require.NoError(t, err)
-	h := streamable.NewHandler(srv, nil)
-	web := httptest.NewServer(h)
-	t.Cleanup(func() {
-		h.Close()
-		web.Close()
-		require.NoError(t, srv.Close())
-	})
-	return web.URL
+	url, _ := serve(t, bare, &Garage{}, tasks.New(tasks.PollInterval(10*time.Millisecond)))
+	return url
 }
 
 // mcp runs the program and returns its outputs.
-func mcp(t *testing.T, code int, args ...string) (out, errs string) {
+func mcp(t *testing.T, want int, args ...string) (out, errs string) {
 	t.Helper()
-	var o, e bytes.Buffer
-	require.Equal(t, code, run(t.Context(), args, streams{out: &o, err: &e}), "%s", &e)
-	return o.String(), e.String()
+	code, out, errs := said(t, args...)
+	require.Equal(t, want, code, errs)
+	return out, errs
 }
 
 func TestCallFollowsTasks(t *testing.T) {
