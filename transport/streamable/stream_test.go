@@ -105,35 +105,15 @@ func TestStandaloneStream(t *testing.T) {
 	require.Equal(t, want(4), ev.data())
 }
 
-// TestEachConnectionOfTheSessionsStreamBeginsWithAnIDOfItsOwn lets a quiet stream break again and
-// again. There are clients that give up if none of their connections brings them a new ID.
+// There are clients that give up if none of their connections brings them a new ID.
 func TestEachConnectionOfTheSessionsStreamBeginsWithAnIDOfItsOwn(t *testing.T) {
-	s := serve(t, nil, nil)
+	s := serve(t, nil, &Options{Retry: 1500 * time.Millisecond})
 	c := s.legacy("2025-11-25")
-	seen := map[string]bool{}
-	last := ""
-	for range 8 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		from := c
-		if last != "" {
-			from = c.with("Last-Event-ID", last)
-		}
-		resp, err := from.do(ctx, http.MethodGet, "")
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, resp.StatusCode)
-		priming := eventsOf(t, resp).next()
-		require.Empty(t, priming.Data)
-		require.NotEmpty(t, priming.ID)
-		require.False(t, seen[priming.ID], "%s again", priming.ID)
-		last, seen[priming.ID] = priming.ID, true
-		cancel()
-		require.NoError(t, resp.Body.Close())
-	}
-	require.NoError(t, known(s.handler, c.header.Get("Mcp-Session-Id")).Notify(t.Context(), notification("n", "")))
-	ev := eventsOf(t, c.with("Last-Event-ID", last).get())
-	require.Empty(t, ev.next().Data)
-	require.Equal(t, `{"jsonrpc":"2.0","method":"n"}`, ev.data(), "nothing is lost")
+	first := eventsOf(t, c.get()).next()
+	second := eventsOf(t, c.with("Last-Event-ID", first.ID).get()).next()
+	require.Regexp(t, "_0-0-", second.ID)
+	require.NotEqual(t, first.ID, second.ID)
+	require.Equal(t, 1500*time.Millisecond, second.Retry)
 }
 
 func TestASecondGETSupersedesTheFirst(t *testing.T) {
@@ -178,46 +158,6 @@ func TestUnknownLastEventIDIsRefused(t *testing.T) {
 		require.Contains(t, read(t, resp), "Last-Event-ID: the messages of that stream are no longer stored; send the request again")
 	}
 	c.works()
-}
-
-func TestResumption(t *testing.T) {
-	broken, goOn := make(chan struct{}), make(chan struct{})
-	s := serve(t, script{"talk": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-		_ = notify(ctx, peer, 1)
-		<-broken
-		_ = notify(ctx, peer, 2)
-		<-goOn
-		return result(req, `{"done":true}`)
-	}}, nil)
-	c := s.legacy("2025-11-25")
-	ctx, cancel := context.WithCancel(t.Context())
-	resp, err := c.do(ctx, http.MethodPost, call1(7, "talk"))
-	require.NoError(t, err)
-	ev := eventsOf(t, resp)
-	priming := ev.next().ID
-	require.Regexp(t, "_1-0$", priming)
-	first := ev.next()
-	require.Equal(t, progress1, string(first.Data))
-	cancel()
-	_ = resp.Body.Close()
-	close(broken)
-
-	ev = eventsOf(t, c.with("Last-Event-ID", first.ID).get())
-	second := ev.next()
-	require.Regexp(t, "_1-2$", second.ID)
-	require.Equal(t, progress2, string(second.Data))
-	close(goOn)
-	require.Equal(t, answer7, ev.data())
-	ev.end()
-
-	// It works repeatedly, and only for the messages of that stream.
-	ev = eventsOf(t, c.with("Last-Event-ID", priming).get())
-	require.Equal(t, progress1, ev.data())
-	require.Equal(t, progress2, ev.data())
-	require.Equal(t, answer7, ev.data())
-	ev.end()
-	require.Equal(t, http.StatusNotFound, s.legacy("2025-11-25").with("Mcp-Session-Id", "x", "Last-Event-ID", priming).get().StatusCode)
-	require.Equal(t, http.StatusBadRequest, s.legacy("2025-11-25").with("Last-Event-ID", priming).get().StatusCode, "another session's stream is unknown")
 }
 
 func TestPolling(t *testing.T) {
@@ -293,7 +233,6 @@ func TestRepliesThatCannotBeStreams(t *testing.T) {
 		warns  string
 	}{
 		{name: "JSONOnly", opts: Options{JSONOnly: true}},
-		{name: "JSONOnly without sessions", opts: Options{JSONOnly: true, Stateless: true}},
 		{name: "the client accepts only JSON", fields: []string{"Accept", "application/json"}, warns: `why="the client does not accept text/event-stream"`},
 		{name: "the writer does not flush", wrap: plain, warns: `why="the response writer cannot flush; does a middleware buffer it?"`},
 	} {
@@ -318,7 +257,7 @@ func TestRepliesThatCannotBeStreams(t *testing.T) {
 	}
 }
 
-func TestNotificationsFallBackToTheStandaloneStream(t *testing.T) {
+func TestWithoutAStreamOfTheirOwnMessagesGoToThatOfTheSession(t *testing.T) {
 	s := serve(t, script{"talk": talkative, "ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 		resp, err := peer.Call(ctx, notification("ping", ""))
 		if err != nil {
@@ -326,42 +265,23 @@ func TestNotificationsFallBackToTheStandaloneStream(t *testing.T) {
 		}
 		return &jsonrpc.Response{ID: req.ID, Result: resp.Result}
 	}}, nil)
-	c := s.legacy("2025-06-18")
-	plain := c.with("Accept", "application/json")
-	ev := eventsOf(t, c.get())
-	require.Equal(t, answer7, read(t, plain.call(7, "talk")))
-	require.Equal(t, progress1, ev.data())
-	require.Equal(t, progress2, ev.data())
+	for name, test := range map[string]struct{ version, accept, begin, end string }{
+		"the client accepts only JSON": {"2025-06-18", "application/json", "", ""},
+		"a batch":                      {"2025-03-26", "application/json, text/event-stream", "[", "]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := s.legacy(test.version).with("Accept", test.accept)
+			ev := eventsOf(t, c.with("Accept", "text/event-stream").get())
+			require.Equal(t, test.begin+answer7+test.end, read(t, c.post(test.begin+call1(7, "talk")+test.end)))
+			require.Equal(t, progress1, ev.data())
+			require.Equal(t, progress2, ev.data())
 
-	reply := plain.background(t.Context(), call1(7, "ask"))
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ev.data())
-	require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","id":1,"result":{"pong":1}}`).StatusCode)
-	require.Equal(t, `{"jsonrpc":"2.0","id":7,"result":{"pong":1}}`, read(t, <-reply))
-}
-
-func TestJSONOnlyNeverStreams(t *testing.T) {
-	s := serve(t, script{"talk": talkative}, &Options{JSONOnly: true})
-	c := s.legacy("2025-11-25")
-	require.Equal(t, answer7, read(t, c.call(7, "talk")))
-	resp := c.get()
-	require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
-	require.Equal(t, "POST, DELETE", resp.Header.Get("Allow"))
-	require.Empty(t, memoryOf(s.handler).sessions, "nothing is stored")
-}
-
-func TestStatelessHandlerHasNoSessions(t *testing.T) {
-	s := serve(t, nil, &Options{Stateless: true})
-	resp := s.client().call(1, "initialize")
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"ok":true}}`, read(t, resp))
-	require.Empty(t, resp.Header.Get("Mcp-Session-Id"))
-	c := s.client("Mcp-Session-Id", "whatever", "MCP-Protocol-Version", "2025-06-18")
-	c.works()
-	for _, method := range []string{http.MethodGet, http.MethodDelete} {
-		resp := c.send(method, "")
-		require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
-		require.Equal(t, "POST", resp.Header.Get("Allow"))
+			reply := c.background(t.Context(), test.begin+call1(7, "ask")+test.end)
+			require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ev.data())
+			require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","id":1,"result":{"pong":1}}`).StatusCode)
+			require.Equal(t, test.begin+`{"jsonrpc":"2.0","id":7,"result":{"pong":1}}`+test.end, read(t, <-reply))
+		})
 	}
-	require.Equal(t, http.StatusBadRequest, c.post(`{"jsonrpc":"2.0","id":1,"result":{}}`).StatusCode)
 }
 
 func TestGETIsRefusedWhereItCannotStream(t *testing.T) {

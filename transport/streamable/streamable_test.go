@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -286,41 +285,6 @@ func talkative(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *
 		return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(1, "%v", err)}
 	}
 	return result(req, `{"done":true}`)
-}
-
-func TestReplyIsJSONUntilANotificationGoesOut(t *testing.T) {
-	s := serve(t, script{"talk": talkative}, nil)
-
-	resp := s.modern().call(1, "echo")
-	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
-	require.Equal(t, int64(41), resp.ContentLength)
-	require.Empty(t, resp.Header.Get("Mcp-Session-Id"))
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`, read(t, resp))
-
-	resp = s.modern().call(7, "talk")
-	raw := read(t, resp)
-	require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
-	require.Equal(t, "event: message\ndata: "+progress1+"\n\nevent: message\ndata: "+progress2+"\n\nevent: message\ndata: "+answer7+"\n\n", raw)
-}
-
-func TestStreamsOfLegacySessions(t *testing.T) {
-	for _, test := range []struct {
-		version string
-		priming string
-	}{
-		{"2025-03-26", ""},
-		{"2025-06-18", ""},
-		{"2025-11-25", "id: 1-0\nretry: 1500\ndata: \n\n"},
-	} {
-		t.Run(test.version, func(t *testing.T) {
-			s := serve(t, script{"talk": talkative}, &Options{Retry: 1500 * time.Millisecond})
-			c := s.legacy(test.version)
-			c.works()
-			resp := c.call(7, "talk")
-			require.Equal(t, test.priming+"event: message\nid: 1-1\ndata: "+progress1+"\n\nevent: message\nid: 1-2\ndata: "+progress2+
-				"\n\nevent: message\nid: 1-3\ndata: "+answer7+"\n\n", tags.ReplaceAllString(read(t, resp), "$1"))
-		})
-	}
 }
 
 func TestStatusOfTheHandlerIsSentIfNothingWasSentBefore(t *testing.T) {
