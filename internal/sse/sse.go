@@ -6,7 +6,8 @@ package sse
 
 import (
 	"bytes"
-	"strconv"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -25,37 +26,27 @@ func AppendEvent(dst []byte, id string, data []byte) []byte {
 func AppendHead(dst []byte, id string) []byte {
 	dst = append(dst, "event: message\n"...)
 	if id != "" {
-		dst = append(dst, "id: "...)
-		dst = append(dst, id...)
-		dst = append(dst, '\n')
+		dst = fmt.Appendf(dst, "id: %s\n", id)
 	}
 	return append(dst, "data: "...)
 }
 
+var lineBreaks = strings.NewReplacer("\r\n", "\ndata: ", "\r", "\ndata: ", "\n", "\ndata: ")
+
 // AppendData appends data inside a data line, and continues it in as many lines as necessary.
 func AppendData(dst, data []byte) []byte {
-	for {
-		i := lineEnd(data)
-		if i < 0 {
-			return append(dst, data...)
-		}
-		dst = append(dst, data[:i]...)
-		dst = append(dst, "\ndata: "...)
-		if data[i] == '\r' && i+1 < len(data) && data[i+1] == '\n' {
-			i++
-		}
-		data = data[i+1:]
+	if bytes.ContainsAny(data, "\r\n") {
+		return append(dst, lineBreaks.Replace(string(data))...)
 	}
+	return append(dst, data...)
 }
 
 // AppendPriming appends an event without a message. It tells the client the ID to resume from and,
 // if retry is positive, how long to wait before it resumes the stream.
 func AppendPriming(dst []byte, id string, retry time.Duration) []byte {
-	dst = append(dst, "id: "...)
-	dst = append(dst, id...)
-	dst = append(dst, '\n')
+	dst = fmt.Appendf(dst, "id: %s\n", id)
 	if retry > 0 {
-		dst = appendRetry(dst, retry)
+		dst = fmt.Appendf(dst, "retry: %d\n", retry.Milliseconds())
 	}
 	return append(dst, "data: \n\n"...)
 }
@@ -63,27 +54,8 @@ func AppendPriming(dst []byte, id string, retry time.Duration) []byte {
 // AppendRetry appends an event that only tells the client how long to wait before it resumes the
 // stream, in whole milliseconds.
 func AppendRetry(dst []byte, retry time.Duration) []byte {
-	return append(appendRetry(dst, retry), '\n')
-}
-
-func appendRetry(dst []byte, retry time.Duration) []byte {
-	dst = append(dst, "retry: "...)
-	dst = strconv.AppendInt(dst, max(0, retry.Milliseconds()), 10)
-	return append(dst, '\n')
+	return fmt.Appendf(dst, "retry: %d\n\n", max(0, retry.Milliseconds()))
 }
 
 // KeepAlive is a comment. Readers ignore it; proxies see that the stream is alive.
 const KeepAlive = ": keep-alive\n\n"
-
-// lineEnd returns the index of the first CR or LF in b, or -1.
-func lineEnd(b []byte) int {
-	i := bytes.IndexByte(b, '\n')
-	head := b
-	if i >= 0 {
-		head = b[:i]
-	}
-	if j := bytes.IndexByte(head, '\r'); j >= 0 {
-		return j
-	}
-	return i
-}

@@ -3,7 +3,6 @@ package sse
 import (
 	"errors"
 	"io"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -179,25 +178,6 @@ func naive(input string) []Event {
 		}
 	}
 	return all
-}
-
-func TestCallersMayKeepLongLines(t *testing.T) {
-	long := func(c string, n int) string { return strings.Repeat(c, n) }
-	var input strings.Builder
-	for i, c := range []string{"a", "b", "c", "d"} {
-		for _, n := range []int{4 << 10, 16 << 10, 48<<10 + i, 1} {
-			input.WriteString("id: " + c + "\ndata: " + long(c, n) + "\n\ndata:" + long("x", n) + "\r\ndata: " + long("y", n) + "\r\n\r\n")
-		}
-	}
-	want := naive(input.String())
-	require.Len(t, want, 32)
-	for _, src := range []io.Reader{
-		strings.NewReader(input.String()), iotest.OneByteReader(strings.NewReader(input.String())), iotest.HalfReader(strings.NewReader(input.String())),
-	} {
-		got, err := readAll(src, 0)
-		require.NoError(t, err)
-		require.True(t, reflect.DeepEqual(want, got), "none is written over by those behind it")
-	}
 }
 
 func FuzzReader(f *testing.F) {
