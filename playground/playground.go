@@ -21,6 +21,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"embed"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"mime"
@@ -194,7 +195,7 @@ func (h *Handler) refuse(r *http.Request) string {
 	// Pages of other ports of this machine are foreign here.
 	if origin := r.Header.Get("Origin"); origin != "" {
 		if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) {
-			return "origin " + httpguard.Quote(origin) + " is not that of the page"
+			return fmt.Sprintf("origin %+.100q is not that of the page", origin)
 		}
 	}
 	return ""

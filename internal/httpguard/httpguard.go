@@ -3,12 +3,12 @@
 package httpguard
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -16,28 +16,25 @@ import (
 // cross-origin requests and from DNS rebinding (MCP, Streamable HTTP, security warning). The zero
 // value is the strictest. Rules are safe for concurrent use.
 type Rules struct {
-	anyOrigin, anyHost bool
-	origins, hosts     []string
+	origins, hosts []string // in lower case; "*" is any
 }
 
 // New returns rules that allow these origins besides the server's own, and these hosts besides
 // loopback hosts; "*" allows all. Without hosts, requests that did not arrive at a loopback address
 // may name any host.
-func New(origins, hosts []string) Rules {
-	rules := Rules{anyOrigin: slices.Contains(origins, "*"), anyHost: slices.Contains(hosts, "*")}
-	for _, o := range origins {
-		rules.origins = append(rules.origins, strings.ToLower(strings.TrimSuffix(o, "/")))
+func New(origins, hosts []string) Rules { return Rules{lower(origins), lower(hosts)} }
+
+func lower(names []string) (all []string) {
+	for _, name := range names {
+		all = append(all, strings.ToLower(strings.TrimSuffix(name, "/")))
 	}
-	for _, h := range hosts {
-		rules.hosts = append(rules.hosts, strings.ToLower(h))
-	}
-	return rules
+	return all
 }
 
 // Refuse returns why r is refused, or "" if it is allowed.
 func (rules *Rules) Refuse(r *http.Request) string {
 	if !rules.hostAllowed(r) {
-		return "host " + Quote(r.Host) + " is not allowed; name it in AllowedHosts"
+		return fmt.Sprintf("host %+.100q is not allowed; name it in AllowedHosts", r.Host)
 	}
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
@@ -47,7 +44,7 @@ func (rules *Rules) Refuse(r *http.Request) string {
 		return "more than one Origin header field"
 	}
 	if !rules.originAllowed(origins[0], r.Host) {
-		return "origin " + Quote(origins[0]) + " is not allowed; name it in AllowedOrigins"
+		return fmt.Sprintf("origin %+.100q is not allowed; name it in AllowedOrigins", origins[0])
 	}
 	return ""
 }
@@ -58,15 +55,13 @@ func (rules *Rules) Refuse(r *http.Request) string {
 // are always allowed, since they cannot be rebound. Only the Host field counts: anyone can send
 // X-Forwarded-Host.
 func (rules *Rules) hostAllowed(r *http.Request) bool {
-	if rules.anyHost || len(rules.hosts) == 0 && !onLoopback(r) {
-		return true
-	}
 	host := hostname(r.Host)
-	if isLoopback(host) {
+	if len(rules.hosts) == 0 && !onLoopback(r) || isLoopback(host) {
 		return true
 	}
-	return host != "" && (slices.Contains(rules.hosts, strings.ToLower(host)) ||
-		slices.Contains(rules.hosts, strings.ToLower(r.Host)))
+	return slices.ContainsFunc(rules.hosts, func(allowed string) bool {
+		return allowed == "*" || host != "" && (allowed == strings.ToLower(host) || allowed == strings.ToLower(r.Host))
+	})
 }
 
 // onLoopback reports whether r arrived at a loopback address.
@@ -76,7 +71,7 @@ func onLoopback(r *http.Request) bool {
 }
 
 func (rules *Rules) originAllowed(origin, host string) bool {
-	if rules.anyOrigin {
+	if slices.Contains(rules.origins, "*") {
 		return true
 	}
 	// Any page can send "null" from a sandboxed frame.
@@ -87,8 +82,7 @@ func (rules *Rules) originAllowed(origin, host string) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" ||
-		u.Scheme != "http" && u.Scheme != "https" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || origin != u.Scheme+"://"+u.Host {
 		return false
 	}
 	// The scheme that the client used is unknown: a proxy may terminate TLS.
@@ -131,13 +125,4 @@ func isLoopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback()
-}
-
-// Quote quotes text from a peer for an error message, cut to 100 bytes.
-func Quote(s string) string {
-	const most = 100
-	if len(s) > most {
-		return strconv.QuoteToASCII(s[:most]) + "..."
-	}
-	return strconv.QuoteToASCII(s)
 }

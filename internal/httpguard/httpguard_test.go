@@ -48,6 +48,7 @@ func TestRefuse(t *testing.T) {
 			want: `host "evil.example.com" is not allowed; name it in AllowedHosts`},
 		{name: "look-alike host", host: "127.0.0.1.nip.io:80",
 			want: `host "127.0.0.1.nip.io:80" is not allowed; name it in AllowedHosts`},
+		{name: "a long name", host: "é\n" + strings.Repeat("a", 99), want: `host "\u00e9\n` + strings.Repeat("a", 98) + `" is not allowed; name it in AllowedHosts`},
 		{name: "no host", host: "", want: `host "" is not allowed; name it in AllowedHosts`},
 		{name: "allowed host", rules: New(nil, []string{"MCP.test"}), host: "mcp.test:99"},
 		{name: "any host off loopback", local: "172.17.0.2", host: "evil.example.com"},
@@ -69,9 +70,30 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-func TestQuoteCuts(t *testing.T) {
-	require.Equal(t, `"a\u00e9\n"`, Quote("aé\n"))
-	require.Equal(t, `"`+strings.Repeat("a", 100)+`"...`, Quote(strings.Repeat("a", 101)))
+// A name with something behind it that only looks like a port is not that name.
+func TestHostnamesHavePortsOfDigits(t *testing.T) {
+	for host, want := range map[string]string{
+		"localhost":                 "localhost",
+		"localhost:":                "localhost",
+		"localhost:8080":            "localhost",
+		"[::1]:8080":                "::1",
+		"[::1]":                     "::1",
+		"localhost.":                "localhost.",
+		"localhost:80@evil.example": "",
+		"localhost:http":            "",
+		"localhost:80/evil.example": "",
+		"localhost:-1":              "",
+		"user@localhost":            "",
+		"localhost:80:80":           "",
+		"[::1":                      "",
+		"[::1]evil.example":         "",
+		"":                          "",
+	} {
+		require.Equal(t, want, hostname(host), "%q", host)
+	}
+	for _, host := range []string{"localhost:80@evil.example", "localhost.", "localhost..", "127.0.0.1.", "127.1", "::1", "0.0.0.0", "[::]", "LOCALHOST.evil.example", "localhost%00.evil.example"} {
+		require.NotEmpty(t, new(Rules).Refuse(request("127.0.0.1", host)), "%q", host)
+	}
 }
 
 // FuzzOrigin asserts that no origin gets in but those of loopback hosts, whatever it is made to

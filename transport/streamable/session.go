@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
-	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -333,8 +332,8 @@ func (h *Handler) session(r *http.Request) (*legacySession, *jsonrpc.Response) {
 		return nil, refuse(http.StatusBadRequest, "header %s is repeated", name)
 	}
 	if v := versionOf(r.Header); v != "" && !v.Legacy() {
-		return nil, refuse(http.StatusBadRequest, "header %s: %s is not a version with sessions; send the version that initialize agreed on",
-			protocol.HeaderProtocolVersion, httpguard.Quote(string(v)))
+		return nil, refuse(http.StatusBadRequest, "header %s: %+.100q is not a version with sessions; send the version that initialize agreed on",
+			protocol.HeaderProtocolVersion, string(v))
 	}
 	agreed, ok := h.openSession(id, oauth.FromContext(r.Context()).Key())
 	if !ok {

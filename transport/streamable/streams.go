@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -226,7 +225,7 @@ func (o *streams) listen() (*stream, *reader, uint64) {
 // missed means that it is the standalone stream of another process, in whose place the client gets
 // that of this one.
 func (o *streams) resume(eventID string) (st *stream, r *reader, seq uint64, missed bool, err error) {
-	bad := fmt.Errorf("%s is not an event ID of this session", httpguard.Quote(eventID))
+	bad := fmt.Errorf("%+.100q is not an event ID of this session", eventID)
 	name, seq, ok := parseEventID(eventID)
 	digits, own := strings.CutPrefix(name, o.tag)
 	if !ok {
