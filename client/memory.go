@@ -14,13 +14,13 @@ type memoryConn struct{ conn *inmem.Conn }
 
 func newMemoryConn(c *Client, h transport.Handler) *memoryConn {
 	m := &memoryConn{inmem.Connect(c.base, h)}
-	m.conn.OnNotification(func(n *jsonrpc.Request) { c.hear(n, nil) })
-	m.conn.OnRequest(func(ctx context.Context, req *jsonrpc.Request) *jsonrpc.Response {
+	m.conn.OnNotification = func(n *jsonrpc.Request) { c.hear(n, nil) }
+	m.conn.OnRequest = func(ctx context.Context, req *jsonrpc.Request) *jsonrpc.Response {
 		if resp := c.serve(ctx, req, nil); resp != nil {
 			return resp
 		}
 		return &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "servers send no requests in this version")}
-	})
+	}
 	return m
 }
 

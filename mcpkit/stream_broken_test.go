@@ -132,7 +132,10 @@ var ways = []way{
 	{"in memory", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
 		conn := inmem.Connect(t.Context(), srv)
 		defer conn.Close()
-		return string(conn.Raw(t.Context(), []byte(readOf(uri, false)))), nil
+		m, _ := jsonrpc.Decode([]byte(readOf(uri, false)))
+		resp, err := conn.Do(t.Context(), m.Request)
+		require.NoError(t, err)
+		return string(jsonrpc.AppendResponse(nil, resp)), nil
 	}},
 	{"JSON over HTTP", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
 		return postRead(t, srv, uri, false)

@@ -5,43 +5,14 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A call is one call of the handler, and its Peer.
+// A call is the Peer of one call of the handler.
 type call struct {
-	conn  *Conn
-	entry *conn.Entry
-	over  atomic.Bool
-}
-
-// beginCall records a call. It returns an error if the connection is closed or the ID is in use.
-func (c *Conn) beginCall(ctx context.Context, req *jsonrpc.Request) (*call, error) {
-	entry, refused := c.requests.Begin(ctx, req, 0)
-	switch {
-	case c.closed.Load():
-		if refused == nil {
-			entry.End()
-		}
-		return nil, transport.ErrClosed
-	case refused != nil:
-		return nil, refused
-	}
-	c.served.Store(true)
-	return &call{conn: c, entry: entry}, nil
-}
-
-func (k *call) endCall() {
-	k.over.Store(true)
-	k.entry.End()
-}
-
-// shutDown refuses further calls and cancels those in flight.
-func (c *Conn) shutDown() {
-	c.closed.Store(true)
-	c.requests.Close(transport.ErrClosed)
+	conn *Conn
+	over atomic.Bool
 }
 
 // collect returns resp with its whole result and the ID of its request.
@@ -65,12 +36,11 @@ func collect(req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
 }
 
 // Notify passes n to the client.
-func (k *call) Notify(_ context.Context, n *jsonrpc.Request) error {
+func (k *call) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	if k.over.Load() {
 		return transport.ErrClosed
 	}
-	k.conn.notifyClient(n)
-	return nil
+	return link{k.conn}.Notify(ctx, n)
 }
 
 // Call sends a request to the client, if a legacy version was agreed on.
@@ -79,10 +49,7 @@ func (k *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 	if c.session.Version() == "" {
 		return nil, transport.ErrNoServerRequests
 	}
-	c.mu.Lock()
-	ask := c.onRequest
-	c.mu.Unlock()
-	if ask == nil {
+	if c.OnRequest == nil {
 		return &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", req.Method)}, nil
 	}
 	question, err := c.requests.Ask(jsonrpc.ID{})
@@ -92,7 +59,7 @@ func (k *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 	defer question.End()
 	out := *req
 	out.ID = question.ID
-	resp := ask(ctx, &out)
+	resp := c.OnRequest(ctx, &out)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -105,20 +72,13 @@ func (k *call) Session() *transport.Session { return k.conn.session }
 // Header returns nil: there are no header fields.
 func (k *call) Header() transport.Header { return nil }
 
-// notifyClient passes n to the function set by OnNotification.
-func (c *Conn) notifyClient(n *jsonrpc.Request) {
-	c.mu.Lock()
-	hear := c.onNotification
-	c.mu.Unlock()
-	if hear != nil && !c.closed.Load() {
-		hear(n)
-	}
-}
-
 // A link reaches the client outside any call.
 type link struct{ c *Conn }
 
+// Notify passes n to the client.
 func (l link) Notify(_ context.Context, n *jsonrpc.Request) error {
-	l.c.notifyClient(n)
+	if l.c.OnNotification != nil && !l.c.closed.Load() {
+		l.c.OnNotification(n)
+	}
 	return nil
 }

@@ -29,8 +29,8 @@ func connectRaw(t *testing.T, h transport.Handler) transporttest.Conn {
 		conn: inmem.Connect(t.Context(), h), out: make(chan []byte), over: make(chan struct{}), done: make(chan struct{}),
 		answers: make(map[jsonrpc.ID]chan *jsonrpc.Response),
 	}
-	r.conn.OnNotification(func(n *jsonrpc.Request) { r.put(jsonrpc.AppendRequest(nil, n)) })
-	r.conn.OnRequest(r.asked)
+	r.conn.OnNotification = func(n *jsonrpc.Request) { r.put(jsonrpc.AppendRequest(nil, n)) }
+	r.conn.OnRequest = r.asked
 	return r
 }
 
@@ -56,8 +56,10 @@ func (r *raw) asked(ctx context.Context, req *jsonrpc.Request) *jsonrpc.Response
 }
 
 func (r *raw) Send(message []byte) error {
-	m, _ := jsonrpc.Decode(message)
+	m, bad := jsonrpc.Decode(message)
 	switch {
+	case bad != nil:
+		r.runs.Go(func() { r.put(jsonrpc.AppendResponse(nil, bad)) })
 	case m.Response != nil:
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -65,12 +67,12 @@ func (r *raw) Send(message []byte) error {
 			delete(r.answers, m.Response.ID)
 			answer <- m.Response
 		}
-	case m.Request != nil && m.Request.IsNotification():
-		r.conn.Raw(context.Background(), message)
+	case m.Request.IsNotification():
+		return r.conn.Notify(context.Background(), m.Request.Method, m.Request.Params)
 	default:
 		r.runs.Go(func() {
-			if answer := r.conn.Raw(context.Background(), message); answer != nil {
-				r.put(answer)
+			if resp, err := r.conn.Do(context.Background(), m.Request); err == nil {
+				r.put(jsonrpc.AppendResponse(nil, resp))
 			}
 		})
 	}

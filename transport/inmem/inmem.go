@@ -23,6 +23,16 @@ import (
 
 // A Conn is the client's end of a connection. Its methods may be called concurrently.
 type Conn struct {
+	// OnRequest handles requests of the server, on the goroutine of the handler that sends the
+	// request. The connection sets the ID of its response. If it is nil, requests get the error
+	// CodeMethodNotFound. Set it before the first call.
+	OnRequest func(ctx context.Context, req *jsonrpc.Request) *jsonrpc.Response
+
+	// OnNotification receives notifications of the server. The notifications of a call arrive in
+	// order and before Call returns, on the goroutine of the handler that sends them. If it is nil,
+	// they are dropped. Set it before the first call.
+	OnNotification func(n *jsonrpc.Request)
+
 	handler  transport.Handler
 	session  *transport.Session
 	requests conn.Ledger
@@ -31,10 +41,6 @@ type Conn struct {
 	over     sync.Once    // calls SessionEnded
 	served   atomic.Bool  // the handler has seen the session
 	closed   atomic.Bool
-
-	mu             sync.Mutex
-	onRequest      func(ctx context.Context, req *jsonrpc.Request) *jsonrpc.Response // guarded by mu
-	onNotification func(n *jsonrpc.Request)                                          // guarded by mu
 }
 
 // Connect returns a connection to h, which is one session. When ctx ends, calls in flight are
@@ -49,24 +55,6 @@ func Connect(ctx context.Context, h transport.Handler) *Conn {
 // Session returns the session of the connection; never nil.
 func (c *Conn) Session() *transport.Session { return c.session }
 
-// OnRequest sets the function that handles requests of the server. It runs on the goroutine of the
-// handler that sends the request. The connection sets the ID of its response. Without it, requests
-// get the error CodeMethodNotFound.
-func (c *Conn) OnRequest(f func(ctx context.Context, req *jsonrpc.Request) *jsonrpc.Response) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.onRequest = f
-}
-
-// OnNotification sets the function that receives notifications of the server. The notifications of
-// a call arrive in order and before Call returns, on the goroutine of the handler that sends them.
-// Without it they are dropped.
-func (c *Conn) OnNotification(f func(n *jsonrpc.Request)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.onNotification = f
-}
-
 // Call sends a request, with params as for [jsonrpc.NewRequest], and returns the response, which
 // may contain a protocol error. The error is that of ctx if it ends before the handler returns,
 // [transport.ErrClosed] after Close, or the reason why params cannot be encoded.
@@ -80,20 +68,16 @@ func (c *Conn) Call(ctx context.Context, method string, params any) (*jsonrpc.Re
 
 // Do is like Call with a complete request. Its ID must differ from those of calls in flight. The
 // context of the handler has the values of ctx.
-func (c *Conn) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
-	k, err := c.beginCall(ctx, req)
+func (c *Conn) Do(ctx context.Context, req *jsonrpc.Request) (resp *jsonrpc.Response, err error) {
+	err = c.serve(ctx, req, func(ctx context.Context, k *call) error {
+		resp = c.handler.ServeRPC(ctx, req, k)
+		if ctx.Err() == nil {
+			resp = collect(req, resp)
+		}
+		return context.Cause(ctx) // ctx may also have ended while a streamed result was read
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer k.endCall()
-	ctx = k.entry.Context()
-	resp := c.handler.ServeRPC(ctx, req, k)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	resp = collect(req, resp)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx) // ctx ended while a streamed result was read
 	}
 	return resp, nil
 }
@@ -106,41 +90,40 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	if err != nil {
 		return err
 	}
-	return c.notify(ctx, n)
-}
-
-func (c *Conn) notify(ctx context.Context, n *jsonrpc.Request) error {
 	if n.Method == protocol.NotificationCancelled {
 		c.requests.Cancel(n)
 		return nil
 	}
-	k, err := c.beginCall(ctx, n)
-	if err != nil {
-		return err
-	}
-	defer k.endCall()
-	c.handler.ServeRPC(k.entry.Context(), n, k)
-	return nil
+	return c.serve(ctx, n, func(ctx context.Context, k *call) error {
+		c.handler.ServeRPC(ctx, n, k)
+		return nil
+	})
 }
 
-// Raw handles one encoded message and returns the encoded response; nil for notifications and
-// cancelled calls. The message must not be changed afterwards.
-func (c *Conn) Raw(ctx context.Context, message []byte) []byte {
-	m, bad := jsonrpc.Decode(message)
-	switch {
-	case bad != nil && m.Response == nil:
-		return jsonrpc.AppendResponse(nil, bad)
-	case m.Request == nil:
-		return nil
-	case m.Request.IsNotification():
-		_ = c.notify(ctx, m.Request)
-		return nil
+// serve records a message and calls f, which passes it to the handler. It returns an error if the
+// connection is closed or the ID is in use.
+func (c *Conn) serve(ctx context.Context, req *jsonrpc.Request, f func(ctx context.Context, k *call) error) error {
+	entry, refused := c.requests.Begin(ctx, req, 0)
+	if c.closed.Load() {
+		if refused == nil {
+			entry.End()
+		}
+		return transport.ErrClosed
 	}
-	resp, err := c.Do(ctx, m.Request)
-	if err != nil {
-		return nil
+	if refused != nil {
+		return refused
 	}
-	return jsonrpc.AppendResponse(nil, resp)
+	c.served.Store(true)
+	k := &call{conn: c}
+	defer entry.End()
+	defer k.over.Store(true)
+	return f(entry.Context(), k)
+}
+
+// shutDown refuses further calls and cancels those in flight.
+func (c *Conn) shutDown() {
+	c.closed.Store(true)
+	c.requests.Close(transport.ErrClosed)
 }
 
 // Close ends the session: it cancels the calls in flight, waits for them to return, and notifies
