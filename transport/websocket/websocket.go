@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,7 +132,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, why, http.StatusForbidden)
 		return
 	}
-	if !isUpgrade(r) {
+	if r.Header.Get("Sec-WebSocket-Key") == "" {
 		_, _ = websocket.Accept(w, r, nil) // responds with what is missing
 		return
 	}
@@ -152,18 +153,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(r, place, conn)
 }
 
-func isUpgrade(r *http.Request) bool { return r.Header.Get("Sec-WebSocket-Key") != "" }
-
 // offers reports whether a client offers a subprotocol.
 func offers(h http.Header, protocol string) bool {
-	for _, line := range h["Sec-Websocket-Protocol"] {
-		for offered := range strings.SplitSeq(line, ",") {
-			if strings.TrimSpace(offered) == protocol {
-				return true
-			}
-		}
-	}
-	return false
+	offered := strings.Split(strings.Join(h["Sec-Websocket-Protocol"], ","), ",")
+	return slices.ContainsFunc(offered, func(name string) bool { return strings.TrimSpace(name) == protocol })
 }
 
 // serve runs the connection that the request r opened. All calls have the header of r.
@@ -256,9 +249,5 @@ func Dial(ctx context.Context, url string, opts *DialOptions) (Conn, error) {
 		_ = conn.Close(websocket.StatusProtocolError, "the server did not select the subprotocol mcp")
 		return nil, errNoSubprotocol
 	}
-	most := opts.MaxMessageBytes
-	if most <= 0 {
-		most = defaultMaxMessageBytes
-	}
-	return newWire(conn, most, 0), nil
+	return newWire(conn, httpserve.Positive(opts.MaxMessageBytes, defaultMaxMessageBytes), 0), nil
 }

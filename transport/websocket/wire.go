@@ -21,13 +21,6 @@ var errNoSubprotocol = errors.New(`websocket: the server did not select the subp
 // closeTimeout is how long the peer may take to respond to a close frame.
 const closeTimeout = time.Second
 
-const (
-	scratchSize = 4 << 10
-	// bigMessage is the length from which a message is returned in its read buffer instead of
-	// copied.
-	bigMessage = 32 << 10
-)
-
 // A wire carries one JSON message in each text message.
 type wire struct {
 	conn   *websocket.Conn
@@ -40,7 +33,6 @@ type wire struct {
 	cut  context.CancelFunc
 	done atomic.Bool // Close was called
 
-	scratch []byte         // for Read alone
 	part    io.WriteCloser // the message that is written in parts; for Write alone
 	writing atomic.Bool
 	reading atomic.Bool
@@ -75,30 +67,15 @@ func (w *wire) Read() ([]byte, error) {
 		_ = w.conn.Close(websocket.StatusUnsupportedData, "messages must be text")
 		return nil, &conn.GoneError{Err: errors.New("the peer sent a binary message; JSON is text")}
 	}
-	buf := w.scratch[:0]
-	for {
-		if len(buf) == cap(buf) {
-			buf = append(buf, make([]byte, max(scratchSize, len(buf)))...)[:len(buf)]
-		}
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, w.ended(err)
-		}
+	message, err := io.ReadAll(r)
+	if err != nil {
+		return nil, w.ended(err)
 	}
-	if !utf8.Valid(buf) { // RFC 6455, section 8.1
+	if !utf8.Valid(message) { // RFC 6455, section 8.1
 		_ = w.conn.Close(websocket.StatusInvalidFramePayloadData, "messages must be UTF-8")
 		return nil, &conn.GoneError{Err: errors.New("the peer sent a message that is not UTF-8")}
 	}
-	if len(buf) >= bigMessage {
-		w.scratch = nil
-		return buf, nil
-	}
-	w.scratch = buf
-	return bytes.Clone(buf), nil
+	return message, nil
 }
 
 // ended translates an error of the connection. A peer that closed the connection, or whose
@@ -136,24 +113,17 @@ func (w *wire) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-func (w *wire) write(text []byte, ended bool) error {
+func (w *wire) write(text []byte, ended bool) (err error) {
 	if ended && w.part == nil {
 		return w.conn.Write(w.ctx, websocket.MessageText, text)
 	}
 	if w.part == nil {
-		part, err := w.conn.Writer(w.ctx, websocket.MessageText)
-		if err != nil {
-			return err
-		}
-		w.part = part
-	}
-	if len(text) > 0 {
-		if _, err := w.part.Write(text); err != nil {
+		if w.part, err = w.conn.Writer(w.ctx, websocket.MessageText); err != nil {
 			return err
 		}
 	}
-	if !ended {
-		return nil
+	if _, err := w.part.Write(text); err != nil || !ended {
+		return err
 	}
 	part := w.part
 	w.part = nil
