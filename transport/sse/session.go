@@ -42,22 +42,21 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer open.Close()
-	alive, cut := context.WithCancel(r.Context())
-	defer cut()
 	// At least 128 random bits, in characters that a URL allows.
 	s := &session{id: rand.Text(), owner: oauth.FromContext(r.Context()).Key()}
 	s.wire = newWire(w, flush, h.opts.WriteTimeout)
-	h.add(s)
-	defer h.remove(s)
+	defer s.wire.leave()
+	h.sessions.Store(s.id, s)
+	defer h.sessions.Delete(s.id)
 	if err := s.wire.open(h.endpoint(r, s.id)); err != nil {
 		return
 	}
+	cut := func() { _ = s.wire.Close() }
 	// When the client disconnects, everything ends at once.
-	unhook := context.AfterFunc(alive, func() { _ = s.wire.Close() })
-	defer unhook()
+	defer context.AfterFunc(r.Context(), cut)()
 	if h.opts.KeepAlive > 0 {
 		// Ends with the session.
-		go s.wire.keepAlive(alive, h.opts.KeepAlive)
+		go s.wire.keepAlive(h.opts.KeepAlive)
 	}
 	err := open.Serve(r, s.wire, h.rpc, conn.Options{
 		MaxInFlight:      h.opts.MaxInFlight,
@@ -69,8 +68,6 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		h.opts.Logger.WarnContext(r.Context(), "sse: session failed", "peer", r.RemoteAddr, "error", err)
 	}
-	unhook()
-	s.wire.leave()
 }
 
 // endpoint returns the URL for the messages of a session. Its path is the one that the client
@@ -125,7 +122,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.wire.in <- m:
 		w.WriteHeader(http.StatusAccepted)
-	case <-s.wire.ended:
+	case <-s.wire.ended.Done():
 		http.Error(w, "session has ended; open a new stream", http.StatusNotFound)
 	case <-r.Context().Done():
 	case <-timeout.C:

@@ -122,13 +122,12 @@ type Handler struct {
 	conns  *httpserve.Connections
 	bodies admission.Bytes // of POSTs until their sessions take them
 
-	mu       sync.Mutex
-	sessions map[string]*session // guarded by mu
+	sessions sync.Map // of *session, by ID
 }
 
 // NewHandler returns a Handler that passes the messages it receives to h.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
-	x := &Handler{rpc: h, opts: opts.withDefaults(), sessions: make(map[string]*session)}
+	x := &Handler{rpc: h, opts: opts.withDefaults()}
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.conns = httpserve.NewConnections(x.opts.MaxSessions, x.opts.TrustedProxies)
 	x.bodies.Max = maxHeldBytes
@@ -155,25 +154,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *Handler) add(s *session) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.sessions[s.id] = s
-}
-
-func (h *Handler) remove(s *session) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.sessions, s.id)
-}
-
 // session returns the session id if the principal owner opened it, or else nil: knowing a session
 // ID gives no access to it.
 func (h *Handler) session(id, owner string) *session {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s := h.sessions[id]; s != nil && s.owner == owner {
-		return s
+	if s, ok := h.sessions.Load(id); ok && s.(*session).owner == owner {
+		return s.(*session)
 	}
 	return nil
 }

@@ -22,36 +22,29 @@ type posted struct {
 // A wire reads messages from POSTs and writes events to the stream.
 type wire struct {
 	in     chan posted
-	ended  chan struct{} // closed when no more messages are read
-	closed chan struct{} // closed when the stream has ended too
-	origin conn.Origin   // of the message that Read returned last
-
-	endOnce, closeOnce sync.Once
+	closed context.Context // ends when the stream has ended
+	shut   context.CancelFunc
+	ended  context.Context // ends when no more messages are read
+	end    context.CancelFunc
+	origin conn.Origin // of the message that Read returned last
 
 	timeout time.Duration
 	flush   func() error
 	rc      *http.ResponseController
 	writing atomic.Bool
 
-	mu   sync.Mutex          // held while the stream is written
-	w    http.ResponseWriter // nil after the request has ended; guarded by mu
-	part bool                // an event is written in part; guarded by mu
-	buf  []byte              // guarded by mu
-	last time.Time           // time of the last write; guarded by mu
-
-	broken bool // writing failed; guarded by mu
+	mu     sync.Mutex          // held while the stream is written
+	w      http.ResponseWriter // nil after the request has ended; guarded by mu
+	part   bool                // an event is written in part; guarded by mu
+	last   time.Time           // time of the last write; guarded by mu
+	broken bool                // writing failed; guarded by mu
 }
 
 func newWire(w http.ResponseWriter, flush func() error, timeout time.Duration) *wire {
-	return &wire{
-		in:      make(chan posted),
-		ended:   make(chan struct{}),
-		closed:  make(chan struct{}),
-		timeout: timeout,
-		flush:   flush,
-		rc:      http.NewResponseController(w),
-		w:       w,
-	}
+	x := &wire{in: make(chan posted), timeout: timeout, flush: flush, rc: http.NewResponseController(w), w: w}
+	x.closed, x.shut = context.WithCancel(context.Background())
+	x.ended, x.end = context.WithCancel(x.closed)
+	return x
 }
 
 // open begins the stream with the endpoint event.
@@ -74,15 +67,11 @@ func (x *wire) Read() ([]byte, error) {
 	case m := <-x.in:
 		x.origin = m.origin
 		return m.body, nil
-	case <-x.closed:
-		return nil, io.ErrClosedPipe
-	case <-x.ended:
-		select {
-		case <-x.closed:
+	case <-x.ended.Done():
+		if x.closed.Err() != nil {
 			return nil, io.ErrClosedPipe
-		default:
-			return nil, io.EOF
 		}
+		return nil, io.EOF
 	}
 }
 
@@ -93,7 +82,7 @@ func (x *wire) Origin() conn.Origin { return x.origin }
 func (x *wire) Write(lines []byte) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	buf := x.buf[:0]
+	var buf []byte
 	for rest := lines; len(rest) > 0; {
 		line, after, ended := bytes.Cut(rest, []byte{'\n'})
 		rest = after
@@ -105,9 +94,6 @@ func (x *wire) Write(lines []byte) (int, error) {
 			buf = append(buf, "\n\n"...)
 		}
 		x.part = !ended
-	}
-	if cap(buf) <= 128<<10 {
-		x.buf = buf
 	}
 	if err := x.put(buf); err != nil {
 		return 0, err
@@ -122,13 +108,15 @@ func (x *wire) put(text []byte) error {
 	}
 	x.writing.Store(true)
 	defer x.writing.Store(false)
-	_ = x.rc.SetWriteDeadline(x.deadline())
-	select {
-	case <-x.closed:
-		return io.ErrClosedPipe
-	default:
-	}
 	x.last = time.Now()
+	var deadline time.Time
+	if x.timeout >= 0 {
+		deadline = x.last.Add(x.timeout + time.Second) // the link gives up a little earlier
+	}
+	_ = x.rc.SetWriteDeadline(deadline)
+	if x.closed.Err() != nil {
+		return io.ErrClosedPipe
+	}
 	_, err := x.w.Write(text)
 	if err == nil {
 		err = x.flush()
@@ -137,23 +125,15 @@ func (x *wire) put(text []byte) error {
 	return err
 }
 
-// deadline returns the deadline of a write that begins now. The link gives up a little earlier.
-func (x *wire) deadline() time.Time {
-	if x.timeout < 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(x.timeout + time.Second)
-}
-
-// keepAlive sends comments while the stream is silent, until ctx ends.
-func (x *wire) keepAlive(ctx context.Context, interval time.Duration) {
+// keepAlive sends comments while the stream is silent, until it ends.
+func (x *wire) keepAlive(interval time.Duration) {
 	tick := time.NewTicker(max(interval/2, time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 			x.comment(interval)
-		case <-ctx.Done():
+		case <-x.closed.Done():
 			return
 		}
 	}
@@ -176,23 +156,22 @@ func (x *wire) comment(interval time.Duration) {
 
 // CloseRead refuses further messages.
 func (x *wire) CloseRead() error {
-	x.endOnce.Do(func() { close(x.ended) })
+	x.end()
 	return nil
 }
 
 // Close ends both directions and a blocked write.
 func (x *wire) Close() error {
-	x.closeOnce.Do(func() {
-		close(x.closed)
-		if x.writing.Load() {
-			_ = x.rc.SetWriteDeadline(time.Unix(1, 0))
-		}
-	})
-	return x.CloseRead()
+	x.shut()
+	if x.writing.Load() {
+		_ = x.rc.SetWriteDeadline(time.Unix(1, 0))
+	}
+	return nil
 }
 
 // leave releases the response writer after the last write.
 func (x *wire) leave() {
+	x.shut()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.w = nil
