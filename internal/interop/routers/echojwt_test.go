@@ -97,8 +97,6 @@ func TestTheUserOfEchosJWTMiddlewareIsThePrincipal(t *testing.T) {
 	}
 }
 
-// docs:begin tokens
-
 func TestCallsCarryTheUsersToken(t *testing.T) {
 	srv, err := mcpkit.New(&desk{}, mcpkit.Authenticated())
 	require.NoError(t, err)
@@ -118,8 +116,6 @@ func TestCallsCarryTheUsersToken(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "read by ann with app", text)
 }
-
-// docs:end tokens
 
 func TestAnAppHasMiddlewareOfBothKinds(t *testing.T) {
 	srv, err := mcpkit.New(&desk{}, mcpkit.Authenticated())
