@@ -226,7 +226,7 @@ func Validator(v *validator.Validate) Option {
 	return option(func(c *config) error { c.validate = v; return reflectx.RegisterRules(v) })
 }
 
-// RawSchemas lets the server have JSON Schemas that are written by hand: those of the tag input, of
+// RawSchemas lets the server have JSON Schemas that are written by hand: those of
 // [Builder.Input], [Builder.Output] and [Server.AddTool]. compile is rawschema.Compile, of
 // package rawschema of this module. Programs that do not use it start faster.
 func RawSchemas(compile func(schema json.RawMessage) (reflectx.RawSchema, error)) Option {

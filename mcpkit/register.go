@@ -2,7 +2,6 @@ package mcpkit
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -250,9 +249,9 @@ func (r *registrar) readBlock(block reflect.Type, path []string) {
 // says so.
 func (r *registrar) completers() []string {
 	var names []string
-	add := func(method string, able func() []string) {
+	add := func(method string) {
 		if _, ok := r.methods[method]; !ok { // the name is misspelt, not the method
-			method = naming.Nearest(method, able())
+			method = naming.Nearest(method, r.ableToComplete())
 		}
 		if r.block[method] == nil {
 			names = append(names, method)
@@ -260,16 +259,13 @@ func (r *registrar) completers() []string {
 	}
 	for _, a := range r.block {
 		for _, method := range a.Complete {
-			add(method, r.ableToComplete)
-		}
-		if a.Input != "" {
-			add(a.Input, r.ableToDescribe)
+			add(method)
 		}
 	}
 	for _, m := range r.methods {
 		for t := range m.Func.Type().Ins() {
 			for _, method := range completeTags(t) {
-				add(method, r.ableToComplete)
+				add(method)
 			}
 		}
 	}
@@ -290,32 +286,6 @@ func (r *registrar) ableToComplete() []string {
 		_, err := methodCompleter(r.methods[name].Func)
 		return err != nil
 	})
-}
-
-// ableToDescribe are the methods with the signature of one that returns a schema.
-func (r *registrar) ableToDescribe() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.methods)), func(name string) bool {
-		_, ok := r.methods[name].Func.Interface().(func() string)
-		return !ok
-	})
-}
-
-// inputSchema returns the schema that the method returns which the tag input names.
-func (r *registrar) inputSchema(method string) (schema json.RawMessage, err error) {
-	m, ok := r.methods[method]
-	if !ok {
-		return nil, fmt.Errorf("tag input: %s has no exported method %q%s", r.name, method, naming.Hint(method, r.ableToDescribe()))
-	}
-	describe, ok := m.Func.Interface().(func() string)
-	if !ok {
-		return nil, fmt.Errorf("tag input: method %s is %s; write func() string", method, m.Func.Type())
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("tag input: method %s panicked: %v", method, p)
-		}
-	}()
-	return json.RawMessage(describe()), nil
 }
 
 // completeTags returns the completers that the fields of an input struct name, and those of structs
@@ -448,14 +418,6 @@ func (r *registrar) add(m reflectx.Method) {
 	}
 	if r.reg.prefix != "" && a.Kind != annotation.Resource {
 		d.name = r.reg.prefix + "_" + d.name
-	}
-	if a.Input != "" {
-		schema, err := r.inputSchema(a.Input)
-		if err != nil {
-			r.fault(site, err.Error())
-			return
-		}
-		d.input = schema
 	}
 	e, err := r.server.define(&d)
 	if err != nil {

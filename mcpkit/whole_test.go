@@ -15,34 +15,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
 )
 
-// docs:begin input
-// Reports runs reports that other programs define.
-type Reports struct {
-	_ struct {
-		Run mcpkit.Tool `input:"RunSchema" hints:"readonly"`
-	}
-}
-
-// RunSchema is the JSON Schema of the arguments of Run.
-func (*Reports) RunSchema() string {
-	return `{
-		"type": "object",
-		"properties": {
-			"report": {"type": "string", "enum": ["sales", "stock"]},
-			"filter": {"type": "object", "additionalProperties": {"type": "string"}},
-			"limit": {"type": "integer", "minimum": 1}
-		},
-		"required": ["report"],
-		"additionalProperties": false
-	}`
-}
-
-// Run runs a report.
-func (*Reports) Run(ctx context.Context, args map[string]any) (string, error) {
+// runReport runs a report that another program has defined.
+func runReport(_ context.Context, args map[string]any) (string, error) {
 	return fmt.Sprint(args["report"], " ", args["filter"]), nil
 }
-
-// docs:end input
 
 // asMap and asJSON are the two ways to take all arguments.
 func asMap(_ context.Context, log *slog.Logger, args map[string]any) string {
@@ -52,19 +28,29 @@ func asMap(_ context.Context, log *slog.Logger, args map[string]any) string {
 func asJSON(args json.RawMessage) string { return "json " + string(args) }
 
 func TestAFunctionMayTakeAllArguments(t *testing.T) {
-	schema := (&Reports{}).RunSchema()
-	srv, err := func() (*mcpkit.Server, error) {
-		// docs:begin rawschemas
-		return mcpkit.New(&Reports{}, mcpkit.RawSchemas(rawschema.Compile))
-		// docs:end rawschemas
-	}()
+	// docs:begin input
+	const schema = `{
+		"type": "object",
+		"properties": {
+			"report": {"type": "string", "enum": ["sales", "stock"]},
+			"filter": {"type": "object", "additionalProperties": {"type": "string"}},
+			"limit": {"type": "integer", "minimum": 1}
+		},
+		"required": ["report"],
+		"additionalProperties": false
+	}`
+	srv, err := mcpkit.New(nil, mcpkit.RawSchemas(rawschema.Compile))
+	if err == nil {
+		err = srv.Add(mcpkit.NewTool("run", runReport).Input(schema))
+	}
+	// docs:end input
 	require.NoError(t, err)
 	require.NoError(t, srv.Add(
 		mcpkit.NewTool("map", asMap).Input(schema), mcpkit.NewTool("json", asJSON).Input(schema),
 		mcpkit.NewTool("none", func(call *mcpkit.Call) string { return "none " + string(call.Arguments()) }).Input(schema),
 		mcpkit.NewTool("typed", func(args map[string]any) struct{ N int } { return struct{ N int }{len(args)} }).Input(schema)))
 	for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20251125)} {
-		require.Equal(t, []string{"json", "map", "none", "run", "typed"}, names(t, p, "tools/list", "tools", "name"), "RunSchema is not a tool")
+		require.Equal(t, []string{"json", "map", "none", "run", "typed"}, names(t, p, "tools/list", "tools", "name"))
 		require.Equal(t, 5, strings.Count(p.result("tools/list", "{}"), `"enum":["sales","stock"]`))
 		for tool, want := range map[string]string{
 			"run": "sales map[a:b]", "map": "map salesmap[a:b] 9.007199254740992e+15 true", "none": `none {\"report\":\"sales\"`,
@@ -127,65 +113,19 @@ func TestAnOutputSchemaByHandReplacesThatOfTheType(t *testing.T) {
 	require.Contains(t, p.result("tools/call", `{"name":"count","arguments":{"what":"a"}}`), "internal error")
 }
 
-type (
-	noSuchSchema struct {
-		_ struct {
-			Run mcpkit.Tool `input:"RunShema"`
-		}
-	}
-	toolAsSchema struct {
-		_ struct {
-			Run mcpkit.Tool `input:"Schema"`
-		}
-	}
-	panicSchema struct {
-		_ struct {
-			Run mcpkit.Tool `input:"Schema"`
-		}
-	}
-	badSchema struct {
-		_ struct {
-			Run mcpkit.Tool `input:"Schema"`
-		}
-	}
-	schemaOfFields struct {
-		_ struct {
-			Run mcpkit.Tool `input:"Schema"`
-		}
-	}
-	withoutSchema struct{}
-)
+type withoutSchema struct{}
 
-func (*noSuchSchema) Run(map[string]any)            {}
-func (*noSuchSchema) RunSchema() string             { return `{"type":"object"}` }
-func (*toolAsSchema) Run(map[string]any)            {}
-func (*toolAsSchema) Schema(context.Context) string { return "" }
-func (*panicSchema) Run(map[string]any)             {}
-func (*panicSchema) Schema() string                 { panic("not yet") }
-func (*badSchema) Run(json.RawMessage)              {}
-func (*badSchema) Schema() string                   { return `{"type":"object","required":"a"}` }
-func (*schemaOfFields) Run(searchFields)            {}
-func (*schemaOfFields) Schema() string              { return `{"type":"object"}` }
-func (*withoutSchema) Run(map[string]any)           {}
+func (*withoutSchema) Run(map[string]any) {}
 
 func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
-	for want, service := range map[string]any{
-		`tag input: noSuchSchema has no exported method "RunShema"; did you mean "RunSchema"?`: &noSuchSchema{},
-		`tag input: method Schema is func(context.Context) string; write func() string`:        &toolAsSchema{},
-		`panicSchema.Run (whole_test.go:`:                                                      &panicSchema{},
-		`tag input: method Schema panicked: not yet`:                                           &panicSchema{},
-		`badSchema.Run (whole_test.go:`:                                                        &badSchema{},
-		`input: the schema does not compile`:                                                   &badSchema{},
-		`parameter 1 is a mcpkit_test.searchFields, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage`:                                         &schemaOfFields{},
-		`parameter 1 (map[string]interface {}) can take all arguments, but nothing says what they are; give their JSON Schema with the tag input or with Builder.Input, or name the parameter with the tag params`: &withoutSchema{},
-	} {
-		_, err := mcpkit.New(service, rawSchemas)
-		require.ErrorContains(t, err, want)
-	}
+	_, err := mcpkit.New(&withoutSchema{}, rawSchemas)
+	require.ErrorContains(t, err, `parameter 1 (map[string]interface {}) can take all arguments, but nothing says what they are; `+
+		`give their JSON Schema with Builder.Input, or name the parameter with the tag params`)
 	const object = `{"type":"object"}`
 	for want, tool := range map[string]*mcpkit.Builder{
-		`input: the schema is not valid JSON`:                                                          mcpkit.NewTool("x", asMap).Input(``),
-		`input: the schema of arguments has "type": "object" at its root`:                              mcpkit.NewTool("x", asMap).Input(`{"type":["object","null"]}`),
+		`input: the schema is not valid JSON`:                             mcpkit.NewTool("x", asMap).Input(``),
+		`input: the schema of arguments has "type": "object" at its root`: mcpkit.NewTool("x", asMap).Input(`{"type":["object","null"]}`),
+		`parameter 1 is a mcpkit_test.searchFields, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage`: mcpkit.NewTool("x", func(searchFields) {}).Input(object),
 		`input: the schema does not compile`:                                                           mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"pattern":"("}}}`),
 		`leads out of the schema`:                                                                      mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`),
 		`output: the schema is not valid JSON`:                                                         mcpkit.NewTool("x", asMap).Input(object).Output(`{`),
@@ -203,15 +143,12 @@ func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
 
 func TestSchemasByHandNeedAnOption(t *testing.T) {
 	const advice = `: schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, with the package github.com/mcpkit/mcpkit-go/reflectx/rawschema`
-	_, err := mcpkit.New(&Reports{})
-	require.ErrorContains(t, err, "Reports.Run (whole_test.go:")
-	require.ErrorContains(t, err, "input"+advice)
 	srv := newServer(t, nil)
 	require.ErrorContains(t, srv.Add(mcpkit.NewTool("x", asMap).Input(`{"type":"object"}`)), "input"+advice)
 	require.ErrorContains(t, srv.Add(mcpkit.NewTool("x", func() string { return "" }).Output(`{"type":"object"}`)), "output"+advice)
 	none := func(context.Context, *mcpkit.Call) (any, error) { return "fine", nil }
 	require.ErrorContains(t, srv.AddTool(protocol.Tool{Name: "x", InputSchema: json.RawMessage(`{"type":"object"}`)}, none), "input"+advice)
-	_, err = mcpkit.New(nil, mcpkit.RawSchemas(nil))
+	_, err := mcpkit.New(nil, mcpkit.RawSchemas(nil))
 	require.EqualError(t, err, "mcpkit: RawSchemas(nil): write mcpkit.RawSchemas(rawschema.Compile)")
 
 	require.NoError(t, srv.AddTool(protocol.Tool{Name: "x"}, none), "a tool without schemas takes no arguments")

@@ -200,7 +200,7 @@ func (c *planner) plainInput() {
 	list := "(" + strings.Join(types, ", ") + ")"
 	switch {
 	case c.Names == nil && len(c.plain) == 1 && isWhole(c.t.In(c.plain[0])):
-		c.errorf("parameter %d (%s) can take all arguments, but nothing says what they are; give their JSON Schema with the tag input or with Builder.Input, or name the parameter with the tag params",
+		c.errorf("parameter %d (%s) can take all arguments, but nothing says what they are; give their JSON Schema with Builder.Input, or name the parameter with the tag params",
 			c.plain[0]+1, list[1:len(list)-1])
 		return
 	case c.Names == nil:

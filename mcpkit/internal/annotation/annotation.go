@@ -48,7 +48,6 @@ type Annotation struct {
 	Params   []string                     // names of plain parameters, with ? where optional; nil without the tag
 	Rules    map[string]reflect.StructTag // of plain parameters, by name
 	Complete map[string]string            // parameter -> method
-	Input    string                       // the method that returns the schema of the arguments
 	Hints    *protocol.ToolAnnotations
 	URI      string
 	MIME     string
@@ -110,7 +109,6 @@ var tags = []tag{
 	{"params", anyMethod, `params:"a,b?"`, func(a *Annotation, v string) error { a.Params = strings.Split(v, ","); return nil }},
 	{"rules", anyMethod, `rules:"style:oneof=short long; count:min=1,max=9"`, setRules},
 	{"complete", Resource | Prompt, `complete:"style=Styles"`, setComplete},
-	{"input", Tool, `input:"SearchSchema"`, text(func(a *Annotation) *string { return &a.Input })},
 	{"hints", Tool, `hints:"readonly,idempotent"`, setHints},
 	{"uri", Resource, `uri:"note://{id}"`, text(func(a *Annotation) *string { return &a.URI })},
 	{"mime", Resource, `mime:"text/markdown"`, text(func(a *Annotation) *string { return &a.MIME })},

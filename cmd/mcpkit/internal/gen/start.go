@@ -36,7 +36,7 @@ func CanStart(p *services.Package, s *services.Service) bool {
 // Start returns a file for p that registers each service with its own server, writes the results to
 // the file result, and ends the program. It runs when the first variable of the package is
 // initialized: the imports are initialized, and no other code of the package runs but what the
-// registration calls, such as methods that the tag input names.
+// registration calls, such as methods that decode a default.
 func Start(p *services.Package, list []*services.Service, result string) ([]byte, error) {
 	f := &file{pkg: p, names: map[string]string{}, taken: map[string]bool{}}
 	use := func(path, name string) string { return f.use(path, name) + "." }
