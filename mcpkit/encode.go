@@ -36,10 +36,10 @@ func SizeOf(r Result) (bytes int, known bool) {
 
 // encode returns a result as the JSON object for a version.
 func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
-	if page, ok := r.(*listPage); ok {
-		return page.object, nil
-	}
 	object := json.RawMessage("{}")
+	if page, ok := r.(listPage); ok {
+		object, r = json.RawMessage(page), nil // it is encoded for the version
+	}
 	if versioned, ok := r.(interface{ ForVersion(protocol.Version) any }); ok {
 		r = versioned.ForVersion(v)
 	}
@@ -94,6 +94,3 @@ func (s *Server) appendMeta(b, meta []byte) []byte {
 	}
 	return append(b, '}')
 }
-
-// A listPage is the result of a list request, encoded for the version of the request.
-type listPage struct{ object json.RawMessage }

@@ -3,61 +3,48 @@ package mcpkit
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
 func listTools(_ context.Context, call *Call) (Result, error) {
-	return listOf(call, "tools", toolEntry)
+	return call.list("tools", toolEntry)
 }
 
 func listPrompts(_ context.Context, call *Call) (Result, error) {
-	return listOf(call, "prompts", promptEntry)
+	return call.list("prompts", promptEntry)
 }
 
 func listResources(_ context.Context, call *Call) (Result, error) {
-	return listOf(call, "resources", resourceEntry)
+	return call.list("resources", resourceEntry)
 }
 
 func listTemplates(_ context.Context, call *Call) (Result, error) {
-	return listOf(call, "resourceTemplates", templateEntry)
+	return call.list("resourceTemplates", templateEntry)
 }
 
-// listOf answers a list request. Pages are not cached, so cursors that a client invents cost no
-// memory; each definition is encoded once for each version.
-func listOf(call *Call, member string, k entryKind) (Result, error) {
+// A listPage is the result of a list request, a JSON object.
+type listPage json.RawMessage
+
+// list answers a list request. Pages are not cached, so cursors that a client invents cost no memory;
+// each definition is encoded once for each version.
+func (call *Call) list(member string, k entryKind) (Result, error) {
 	after, err := cursor(call)
 	if err != nil {
 		return nil, err
 	}
 	l := call.catalog.lists[k]
 	page, next := l.page(call, after)
-	return encodePage(call, member, page, next, l.personal)
-}
-
-// encodePage encodes a page. next is the key that the next page begins after; "" on the last page.
-// A personal page is not the same for all callers.
-func encodePage(call *Call, member string, page []*entry, next string, personal bool) (Result, error) {
-	definitions := make([][]byte, len(page))
-	size := 256
-	for i, e := range page {
-		var err error
-		if definitions[i], err = e.definition.in(call.version); err != nil {
+	b := append(jsonx.AppendString([]byte{'{'}, member), ":["...)
+	for _, e := range page {
+		definition, err := e.definition.in(call.version)
+		if err != nil {
 			return nil, err
 		}
-		size += len(definitions[i]) + 1
-	}
-	b := append(make([]byte, 0, size), '{')
-	b = jsonx.AppendString(b, member)
-	b = append(b, ":["...)
-	for i, definition := range definitions {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, definition...)
+		b = append(jsonx.AppendComma(b), definition...)
 	}
 	b = append(b, ']')
 	if next != "" {
@@ -65,16 +52,15 @@ func encodePage(call *Call, member string, page []*entry, next string, personal 
 		b = jsonx.AppendString(b, encodeCursor(next))
 	}
 	if call.version.Modern() {
-		scope := "public"
-		if personal {
-			scope = "private"
+		hint, err := jsonx.Marshal(cacheHint(call.server.config.listTTL, l.personal))
+		if err != nil {
+			return nil, err
 		}
-		b = append(b, `,"ttlMs":`...)
-		b = strconv.AppendInt(b, call.server.config.listTTL.Milliseconds(), 10)
-		b = append(b, `,"cacheScope":"`+scope+`","resultType":"complete","_meta":`...)
-		b = call.server.appendMeta(b, nil)
+		for name, value := range jsonx.Members(hint) {
+			b = jsonx.AppendMember(b, name, value)
+		}
 	}
-	return &listPage{append(b, '}')}, nil
+	return listPage(append(b, '}')), nil
 }
 
 // page returns the entries after a key that the caller may see, as many as fit on a page, and the
