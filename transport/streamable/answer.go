@@ -20,7 +20,8 @@ func (e *exchange) finish(resp *jsonrpc.Response) *jsonrpc.Response {
 	}
 	if resp == nil {
 		return &jsonrpc.Response{
-			ID: e.req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"), HTTPStatus: http.StatusInternalServerError,
+			ID: e.req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"),
+			HTTPStatus: http.StatusInternalServerError,
 		}
 	}
 	last := *resp
@@ -78,11 +79,13 @@ func (e *exchange) streamResponse(resp *jsonrpc.Response) {
 	}
 }
 
-var errLost = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the response was lost with the connection and is too large to be stored")
+var errLost = jsonrpc.Errorf(jsonrpc.CodeInternalError,
+	"the response was lost with the connection and is too large to be stored")
 
 // storeError stores an error in place of a response that was lost.
 func (e *exchange) storeError(id jsonrpc.ID, rpc *jsonrpc.Error) {
-	_ = e.sendStored(e.r.Context(), jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: rpc}), true) // a failure is logged
+	data := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: rpc})
+	_ = e.sendStored(e.r.Context(), data, true) // a failure is logged
 }
 
 // streamResult writes a response with a streamed result. If that fails, it gives up the connection

@@ -27,7 +27,8 @@ func (p *post) serveBatch(body []byte) {
 		version = protocol.Version(s.Version())
 	}
 	if version != protocol.V20250326 && (version != "" || s != nil) {
-		writeError(p.w, refuse(http.StatusBadRequest, "batches exist only in %s; send each message by itself", protocol.V20250326))
+		writeError(p.w, refuse(http.StatusBadRequest,
+			"batches exist only in %s; send each message by itself", protocol.V20250326))
 		return
 	}
 	elements, _, bad := jsonrpc.Batch(body)

@@ -88,15 +88,24 @@ func replicas(t *testing.T, n int, opts *Options) []*replicaUnderTest {
 
 func startReplica(t *testing.T, name string, engine fleet.Engine, key []byte, opts *Options) *replicaUnderTest {
 	t.Helper()
-	r := &replicaUnderTest{t: t, desk: &desk{replica: name, started: make(chan struct{}, 9), finish: make(chan struct{}), stopped: make(chan error, 9)}}
+	d := &desk{replica: name, started: make(chan struct{}, 9), finish: make(chan struct{}), stopped: make(chan error, 9)}
+	r := serveReplica(t, d, engine, key, opts)
+	r.desk = d
+	return r
+}
+
+// serveReplica starts a replica of a service.
+func serveReplica(t *testing.T, service any, engine fleet.Engine, key []byte, opts *Options, more ...mcpkit.Option) *replicaUnderTest {
+	t.Helper()
+	r := &replicaUnderTest{t: t}
 	var err error
-	r.srv, err = mcpkit.New(r.desk, mcpkit.Name("desk", "1"), mcpkit.StateKeys(key), mcpkit.Fleet(engine), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	r.srv, err = mcpkit.New(service, append(more, mcpkit.Name("desk", "1"), mcpkit.StateKeys(key), mcpkit.Fleet(engine), mcpkit.Logger(slog.New(slog.DiscardHandler)))...)
 	require.NoError(t, err)
 	require.NoError(t, r.srv.Start(t.Context()))
 	r.handler = NewHandler(r.srv, opts)
 	r.web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if user := req.Header.Get("X-User"); user != "" {
-			req = req.WithContext(oauth.NewContext(req.Context(), &oauth.Principal{Subject: user}))
+			req = req.WithContext(oauth.NewContext(req.Context(), &oauth.Principal{Subject: user, Scopes: []string{"vault:read"}}))
 		}
 		r.handler.ServeHTTP(w, req)
 	}))
@@ -256,8 +265,17 @@ func TestStreamsAreResumedAtAnotherReplica(t *testing.T) {
 	disconnect()
 	_ = resp.Body.Close()
 
+	first := eventsOf(t, c.at(all[2]).with("Last-Event-ID", priming.ID).get())
+	require.Contains(t, first.data(), "begun")
 	resumed := eventsOf(t, c.at(all[1]).with("Last-Event-ID", priming.ID).get())
 	require.Contains(t, resumed.data(), "begun")
+	first.end() // the client reads on elsewhere
+	left := &known(all[2].handler, c.header.Get("Mcp-Session-Id")).out
+	require.Eventually(t, func() bool {
+		left.mu.Lock()
+		defer left.mu.Unlock()
+		return len(left.open) == 0
+	}, time.Minute, time.Millisecond)
 	close(all[0].desk.finish)
 	done := resumed.next()
 	require.Contains(t, string(done.Data), `"message":"done"`)
@@ -479,20 +497,11 @@ func (*vault) Gold() string { return "much" }
 func TestUpdatesThatNeedScopesReachSessionsOfAllReplicas(t *testing.T) {
 	engine := fleet.NewMemory(fleet.MemoryOptions{})
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
-	var all []*replicaUnderTest
-	for range 2 {
-		r := &replicaUnderTest{t: t}
-		r.srv = mcpkit.MustNew(&vault{}, mcpkit.Name("vault", "1"), mcpkit.StateKeys(fleetKey), mcpkit.Fleet(engine.Open()), mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, r.srv.Start(t.Context()))
-		r.handler = NewHandler(r.srv, nil)
-		r.web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			ann := &oauth.Principal{Subject: "ann", Scopes: []string{"vault:read"}}
-			r.handler.ServeHTTP(w, req.WithContext(oauth.NewContext(req.Context(), ann)))
-		}))
-		t.Cleanup(r.stop)
-		all = append(all, r)
+	var all [2]*replicaUnderTest
+	for i := range all {
+		all[i] = serveReplica(t, &vault{}, engine.Open(), fleetKey, nil, mcpkit.Authenticated())
 	}
-	c := all[0].open("2025-11-25")
+	c := all[0].open("2025-11-25", "X-User", "ann")
 	subscribed := c.post(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"vault://gold"}}`)
 	require.Contains(t, read(t, subscribed), `"result"`)
 	ev := eventsOf(t, c.at(all[1]).get()) // the first request of the session there

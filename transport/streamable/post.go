@@ -71,7 +71,8 @@ func (p *post) serveMessage(body []byte) {
 	case bad != nil:
 		writeError(p.w, bad)
 	case msg.Request.Method == protocol.MethodSubscriptionsListen && len(body) > maxListenBytes:
-		writeErrorTo(p.w, msg.Request, refuse(http.StatusRequestEntityTooLarge, "body is larger than %d bytes", maxListenBytes))
+		writeErrorTo(p.w, msg.Request,
+			refuse(http.StatusRequestEntityTooLarge, "body is larger than %d bytes", maxListenBytes))
 	case msg.Request.Method == protocol.MethodSubscriptionsListen:
 		closed, refusal := p.h.takeSlot(p.r)
 		if refusal != nil {
@@ -144,7 +145,8 @@ func (e *exchange) serveInSession() {
 func (p *post) serveResponse(resp, bad *jsonrpc.Response) {
 	refusal := bad
 	if modernHeader(p.r.Header) || p.h.opts.Stateless {
-		refusal = cmp.Or(bad, refuse(http.StatusBadRequest, "a response needs a session; modern and stateless servers send no requests"))
+		refusal = cmp.Or(bad, refuse(http.StatusBadRequest,
+			"a response needs a session; modern and stateless servers send no requests"))
 	} else if s, unknown := p.h.session(p.r); unknown != nil {
 		refusal = cmp.Or(bad, unknown)
 	} else {

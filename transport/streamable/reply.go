@@ -25,7 +25,8 @@ func refuse(status int, format string, args ...any) *jsonrpc.Response {
 // busy refuses a request that exceeds a limit or comes during the shutdown. The client may retry it.
 func busy(text string) *jsonrpc.Response {
 	return &jsonrpc.Response{
-		Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", text), HTTPStatus: http.StatusServiceUnavailable, RetryAfter: time.Second,
+		Error:      jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", text),
+		HTTPStatus: http.StatusServiceUnavailable, RetryAfter: time.Second,
 	}
 }
 

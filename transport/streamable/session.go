@@ -326,13 +326,15 @@ func (t *sessionTable) endAll() {
 func (h *Handler) session(r *http.Request) (*legacySession, *jsonrpc.Response) {
 	id := r.Header.Get(protocol.HeaderSessionID)
 	if id == "" {
-		return nil, refuse(http.StatusBadRequest, "header %s is missing; send initialize first, and then the session ID of its response", protocol.HeaderSessionID)
+		return nil, refuse(http.StatusBadRequest,
+			"header %s is missing; send initialize first, and then the session ID of its response", protocol.HeaderSessionID)
 	}
 	if name := repeated(r.Header); name != "" {
 		return nil, refuse(http.StatusBadRequest, "header %s is repeated", name)
 	}
 	if v := versionOf(r.Header); v != "" && !v.Legacy() {
-		return nil, refuse(http.StatusBadRequest, "header %s: %+.100q is not a version with sessions; send the version that initialize agreed on",
+		return nil, refuse(http.StatusBadRequest,
+			"header %s: %+.100q is not a version with sessions; send the version that initialize agreed on",
 			protocol.HeaderProtocolVersion, string(v))
 	}
 	agreed, ok := h.openSession(id, oauth.FromContext(r.Context()).Key())

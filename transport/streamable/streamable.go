@@ -228,7 +228,8 @@ func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.sessions.release(s)
 	if err := h.replica.delete(r.Context(), s); err != nil {
-		h.opts.Logger.WarnContext(r.Context(), "streamable: a session was not deleted at all replicas", "session", s.Digest(), "error", err)
+		h.opts.Logger.WarnContext(r.Context(), "streamable: a session was not deleted at all replicas",
+			"session", s.Digest(), "error", err)
 		writeError(w, busy("the session cannot be ended at the moment; try again"))
 		return
 	}
@@ -256,7 +257,8 @@ func (h *Handler) Close() {
 // warnNoStream logs, once, that replies of h cannot become streams.
 func (h *Handler) warnNoStream(r *http.Request, why string) {
 	h.plainOnce.Do(func() {
-		h.opts.Logger.WarnContext(r.Context(), "streamable: a reply cannot become an event stream; notifications sent before the response are lost",
+		h.opts.Logger.WarnContext(r.Context(),
+			"streamable: a reply cannot become an event stream; notifications sent before the response are lost",
 			"why", why, "path", r.URL.Path)
 	})
 }

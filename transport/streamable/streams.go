@@ -96,15 +96,15 @@ func (o *streams) take(st *stream) *reader {
 	return st.reader
 }
 
-// free undoes take, unless another reader has taken st.
+// free undoes take, unless another reader has taken st. Nothing is kept of a stream of another replica
+// that no client reads here.
 func (o *streams) free(st *stream, r *reader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if st.reader != r {
-		return
+	if st.reader == r {
+		st.reader = nil
 	}
-	st.reader = nil
-	if !strings.HasPrefix(st.name, o.tag) {
+	if st.reader == nil && !strings.HasPrefix(st.name, o.tag) {
 		delete(o.open, st.name)
 	}
 }
