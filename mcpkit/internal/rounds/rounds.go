@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -176,7 +177,7 @@ func (a *Questions) Pending(next *State) protocol.InputRequests {
 		return nil
 	}
 	requests := protocol.InputRequests{}
-	next.Answers, next.Once, next.Waiting = a.State.Answers, a.State.Once, map[string]Waiting{}
+	next.Answers, next.Once, next.Waiting = maps.Clone(a.State.Answers), maps.Clone(a.State.Once), map[string]Waiting{}
 	width := len(strconv.Itoa(len(a.pending)))
 	for i, p := range a.pending {
 		name := p.Key
