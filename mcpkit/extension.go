@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -350,6 +351,11 @@ func (m *Method) Negotiated() *Method { m.negotiated = true; return m }
 func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
 	if m.name == "" || strings.HasPrefix(m.name, "rpc.") || strings.HasPrefix(m.name, "notifications/") {
 		return nil, fmt.Errorf("%q is not a name for a method; write for example \"example.com/reindex\"", m.name)
+	}
+	if domain, _, _ := strings.Cut(m.name, "/"); d == nil && !strings.Contains(domain, ".") {
+		if near := naming.Nearest(m.name, slices.Sorted(maps.Keys(coreMethods))); near != "" && near != m.name {
+			return nil, fmt.Errorf("the method %q is like %q of the protocol; give it a prefix, such as \"example.com/\"", m.name, near)
+		}
 	}
 	h, err := m.handler(s)
 	if err != nil {
