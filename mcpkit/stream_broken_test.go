@@ -7,11 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
@@ -24,9 +21,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/transport/inmem"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 const (
@@ -103,92 +98,12 @@ func (j *journal) take(t *testing.T) (entries []entry) {
 func serveBreaking(t *testing.T) (*mcpkit.Server, *breaking, *journal) {
 	b, j := &breaking{stuck: make(chan struct{})}, &journal{}
 	srv := newServer(t, b, mcpkit.Logger(slog.New(slog.NewJSONHandler(j, nil))))
-	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			call.Progress(1, 2, "") // which makes an HTTP reply an event stream
-			return next(ctx, call)
-		}
-	})
 	return srv, b, j
 }
 
-// readOf is a request that reads a resource. With progress, the response is an event stream.
-func readOf(uri string, progress bool) string {
-	params := `{"uri":"` + uri + `",` + modernMeta + `}`
-	if progress {
-		params = strings.Replace(params, `"_meta":{`, `"_meta":{"progressToken":"p",`, 1)
-	}
-	return `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":` + params + `}`
-}
-
-// A way sends a request for a resource. It returns the part of the response that arrived, and the
-// error of the connection.
-type way struct {
-	name string
-	read func(t *testing.T, srv *mcpkit.Server, uri string) (string, error)
-}
-
-var ways = []way{
-	{"in memory", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
-		conn := inmem.Connect(t.Context(), srv)
-		defer conn.Close()
-		m, _ := jsonrpc.Decode([]byte(readOf(uri, false)))
-		resp, err := conn.Do(t.Context(), m.Request)
-		require.NoError(t, err)
-		return string(jsonrpc.AppendResponse(nil, resp)), nil
-	}},
-	{"JSON over HTTP", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
-		return postRead(t, srv, uri, false)
-	}},
-	{"events over HTTP", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
-		text, err := postRead(t, srv, uri, true)
-		first, last, _ := strings.Cut(text, "\n\n")
-		require.Contains(t, first, "notifications/progress")
-		return strings.TrimSuffix(strings.TrimPrefix(last, "event: message\ndata: "), "\n\n"), err
-	}},
-	{"lines", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
-		c := serveLines(t, srv, stdio.Lines)
-		c.send(readOf(uri, false))
-		line := c.receive()
-		if !json.Valid([]byte(line)) {
-			line = c.receive()
-		}
-		c.works()
-		return line, nil
-	}},
-}
-
-// postRead posts to a server whose replies are event streams if there is progress. The test fails
-// if net/http logs an error.
-func postRead(t *testing.T, srv *mcpkit.Server, uri string, progress bool) (string, error) {
-	handler := streamable.NewHandler(srv, nil)
-	defer handler.Close()
-	server := httptest.NewUnstartedServer(handler)
-	complaints := &journal{}
-	server.Config.ErrorLog = log.New(complaints, "", 0)
-	server.Start()
-	defer func() {
-		server.Close()
-		complaints.mu.Lock()
-		defer complaints.mu.Unlock()
-		require.Empty(t, complaints.buf.String())
-	}()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(readOf(uri, progress)))
-	require.NoError(t, err)
-	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "resources/read", "Mcp-Name": uri,
-	} {
-		req.Header.Set(name, value)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	return string(body), err
+// readOf is a request that reads a resource.
+func readOf(uri string) string {
+	return `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"` + uri + `",` + modernMeta + `}}`
 }
 
 // serveStdio serves on a pipe and returns the other end of it.
@@ -258,40 +173,53 @@ func withoutRef(text string) (string, string) {
 	return strings.Replace(text, ref[1], "REF", 1), ref[1]
 }
 
-func TestReadersThatFailAtOnceAreAnsweredWithErrors(t *testing.T) {
-	for _, w := range ways {
-		for _, test := range []struct{ what, want, logged string }{
-			{"error", "internal error (ref REF)", secretDSN},
-			{"panic", "internal error (ref REF)", "panic: " + secretDSN},
-			{"nothing", "internal error (ref REF)", "multiple Read calls return no data or error"},
-			{"told", "the file is gone", ""},
-		} {
-			t.Run(w.name+"/"+test.what, func(t *testing.T) {
-				srv, _, j := serveBreaking(t)
-				answer, err := w.read(t, srv, "b://"+test.what)
-				require.NoError(t, err)
-				answer, ref := withoutRef(answer)
-				require.Equal(t, failureOf(test.want), answer)
-				entries := j.take(t)
-				if test.logged == "" {
-					require.Empty(t, entries)
-					return
-				}
-				require.Len(t, entries, 1)
-				require.Equal(t, test.what == "panic", entries[0].Stack != "")
-				entries[0].Stack = ""
-				require.Equal(t, entry{
-					Level: "ERROR", Msg: "mcpkit: a call failed with an error that the caller does not see",
-					Ref: ref, Method: "resources/read", Name: "b://" + test.what, Error: test.logged,
-				}, entries[0])
-			})
+// readError reads a resource to its end and returns the error that the caller gets.
+func readError(t *testing.T, srv *mcpkit.Server, uri string) *jsonrpc.Error {
+	resp := modern(t, srv).rpc(t.Context(), readOf(uri))
+	if resp.Stream == nil {
+		return resp.Error
+	}
+	told, _ := errors.AsType[*jsonrpc.Error](resp.Stream(io.Discard))
+	return told
+}
+
+// An error before the response begins is that of the method. Later the message breaks, with an error
+// for transports that can still send one.
+func TestReadersThatFail(t *testing.T) {
+	const hidden, broke = "mcpkit: a call failed with an error that the caller does not see", "mcpkit: a result ended early because reading failed"
+	for what, test := range map[string]struct{ want, msg, logged string }{
+		"error":      {"internal error (ref REF)", hidden, secretDSN},
+		"panic":      {"internal error (ref REF)", hidden, "panic: " + secretDSN},
+		"nothing":    {"internal error (ref REF)", hidden, "multiple Read calls return no data or error"},
+		"told":       {"the file is gone", "", ""},
+		"late-error": {"internal error (ref REF)", broke, secretDSN},
+		"late-panic": {"internal error (ref REF)", broke, "panic: " + secretDSN},
+		"late-told":  {"the file is gone (ref REF)", broke, "the file is gone"},
+	} {
+		srv, _, j := serveBreaking(t)
+		err := readError(t, srv, "b://"+what)
+		require.NotNil(t, err, what)
+		text, ref := withoutRef(err.Message)
+		require.Equal(t, test.want, text)
+		entries := j.take(t)
+		if test.logged == "" {
+			require.Empty(t, entries)
+			continue
 		}
+		require.Len(t, entries, 1)
+		require.Equal(t, strings.HasSuffix(what, "panic"), entries[0].Stack != "")
+		entries[0].Stack, entries[0].URI = "", ""
+		want := entry{Level: "ERROR", Msg: test.msg, Ref: ref, Method: "resources/read", Error: test.logged}
+		if test.msg == hidden {
+			want.Name = "b://" + what
+		}
+		require.Equal(t, want, entries[0])
 	}
 }
 
 func TestSmallReadersArePlainResults(t *testing.T) {
 	srv, _, j := serveBreaking(t)
-	resp := modern(t, srv).rpc(t.Context(), readOf("b://small", false))
+	resp := modern(t, srv).rpc(t.Context(), readOf("b://small"))
 	require.Nil(t, resp.Stream)
 	require.Equal(t, `[{"uri":"b://small","mimeType":"text/plain","text":"a few words"}]`, member(t, string(resp.Result), "contents"))
 	require.Empty(t, j.take(t))
@@ -304,45 +232,11 @@ func TestConnectionsHoldReadersUpToMaxResultBytes(t *testing.T) {
 		require.NoError(t, srv.Add(mcpkit.NewResource(uri, uri[len("r://"):], read).MIME("image/png")))
 	}
 	c := serveLines(t, srv, stdio.Lines)
-	c.send(readOf("r://small", false))
+	c.send(readOf("r://small"))
 	require.Contains(t, c.receive(), `"result":{`)
-	c.send(readOf("r://large", false))
+	c.send(readOf("r://large"))
 	require.Equal(t, failureOf("the result is larger than 200000 bytes; "+
 		"raise mcpkit.MaxResultBytes, or serve it over Streamable HTTP, which sends it while it is read"), c.receive())
-}
-
-func TestReadersThatFailLateBreakTheirMessageAlone(t *testing.T) {
-	for _, w := range ways {
-		for _, test := range []struct{ what, want, logged string }{
-			{"late-error", "internal error (ref REF)", secretDSN},
-			{"late-panic", "internal error (ref REF)", "panic: " + secretDSN},
-			{"late-told", "the file is gone (ref REF)", "the file is gone"},
-		} {
-			t.Run(w.name+"/"+test.what, func(t *testing.T) {
-				srv, _, j := serveBreaking(t)
-				answer, err := w.read(t, srv, "b://"+test.what)
-				entries := j.take(t)
-				require.Len(t, entries, 1)
-				ref := entries[0].Ref
-				require.Regexp(t, `^[A-Z2-7]{10}$`, ref)
-				require.Equal(t, test.what == "late-panic", entries[0].Stack != "")
-				entries[0].Stack = ""
-				require.Equal(t, entry{
-					Level: "ERROR", Msg: "mcpkit: a result ended early because reading failed",
-					Ref: ref, Method: "resources/read", URI: "b://" + test.what, Error: test.logged,
-				}, entries[0])
-				if strings.HasSuffix(w.name, "HTTP") {
-					require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-					require.NotContains(t, answer, "hunter2")
-					return
-				}
-				require.NoError(t, err)
-				answer, told := withoutRef(answer)
-				require.Equal(t, failureOf(test.want), answer)
-				require.Equal(t, ref, told)
-			})
-		}
-	}
 }
 
 // spoiled is an error whose methods panic.
@@ -356,11 +250,11 @@ func TestErrorsOfReadersThatPanicAreAnsweredToo(t *testing.T) {
 	require.NoError(t, srv.Add(mcpkit.NewResource("b://spoiled", "spoiled", func() io.Reader {
 		return io.MultiReader(strings.NewReader(strings.Repeat("x", sentSoFar)), iotest.ErrReader(spoiled{}))
 	}).MIME("text/plain")))
-	err := modern(t, srv).rpc(t.Context(), readOf("b://spoiled", false)).Stream(io.Discard)
+	err := readError(t, srv, "b://spoiled")
 	entries := j.take(t)
 	require.Len(t, entries, 1)
 	require.Equal(t, "mcpkit: a result or an error panicked", entries[0].Msg)
-	require.EqualError(t, err, jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", entries[0].Ref).Error())
+	require.Equal(t, jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", entries[0].Ref), err)
 }
 
 func TestReadersThatBlockHoldUpTheirOwnCallAlone(t *testing.T) {
@@ -370,7 +264,7 @@ func TestReadersThatBlockHoldUpTheirOwnCallAlone(t *testing.T) {
 			srv, b, j := serveBreaking(t)
 			defer close(b.stuck)
 			c := serveLines(t, srv, stdio.Lines)
-			c.send(readOf("limited://stuck", false))
+			c.send(readOf("limited://stuck"))
 			synctest.Wait()
 			c.works()
 			require.Equal(t, failureOf("timed out after 1s"), c.receive())
@@ -382,7 +276,7 @@ func TestReadersThatBlockHoldUpTheirOwnCallAlone(t *testing.T) {
 			srv, b, j := serveBreaking(t)
 			defer close(b.stuck)
 			c := serveLines(t, srv, stdio.Lines)
-			c.send(readOf("b://stuck", false))
+			c.send(readOf("b://stuck"))
 			synctest.Wait()
 			c.send(cancel)
 			c.works()
