@@ -35,7 +35,7 @@ type Call struct {
 	limit    *timelimit.Limit // the context of the call
 	progress progress
 	dialog
-	values  atomic.Pointer[kept]
+	values  sync.Map                 // of Set
 	tracers atomic.Pointer[[]tracer] // of Trace; nil for none
 	counted atomic.Bool              // the rate tag has counted the call
 	repairs atomic.Int32             // see Repairs
@@ -332,31 +332,14 @@ func (c *Call) OnEnd(f func()) { c.limit.OnEnd(f) }
 // Repairs returns how many values of the arguments were repaired so far (see [Repair]).
 func (c *Call) Repairs() int { return int(c.repairs.Load()) }
 
-// A kept value is a value of Set, in a list of all earlier ones.
-type kept struct {
-	key, value any
-	before     *kept
-}
-
 // Set keeps a value with the call, for inner middleware and methods, also those of mounted servers.
 // Use keys as for context.WithValue.
-func (c *Call) Set(key, value any) {
-	for {
-		before := c.values.Load()
-		if c.values.CompareAndSwap(before, &kept{key, value, before}) {
-			return
-		}
-	}
-}
+func (c *Call) Set(key, value any) { c.values.Store(key, value) }
 
 // Get returns a value of Set, or nil.
 func (c *Call) Get(key any) any {
-	for k := c.values.Load(); k != nil; k = k.before {
-		if k.key == key {
-			return k.value
-		}
-	}
-	return nil
+	value, _ := c.values.Load(key)
+	return value
 }
 
 // progress is what a call has reported.

@@ -21,17 +21,11 @@ type lifecycle struct {
 	warn sync.Once // of names, when the server first starts
 
 	mu       sync.Mutex
-	services []any       // guarded by mu: in order of registration
-	started  int         // guarded by mu: how many of services were started
-	failed   error       // guarded by mu
-	awaited  *attempt    // guarded by mu: the start that requests wait for; nil: none
-	ready    atomic.Bool // every service was started; set under mu
-}
-
-// An attempt is a start that requests wait for.
-type attempt struct {
-	done chan struct{}
-	err  error // set before done is closed
+	services []any         // guarded by mu: in order of registration
+	started  int           // guarded by mu: how many of services were started
+	failed   error         // guarded by mu
+	attempt  chan struct{} // guarded by mu: the start that requests wait for, closed at its end; nil: none
+	ready    atomic.Bool   // every service was started; set under mu
 }
 
 // Start calls Start(context.Context) error on each service that has this method and has not been
@@ -71,6 +65,13 @@ func (l *lifecycle) next() (service any, ok bool, err error) {
 	}
 	l.ready.Store(l.failed == nil)
 	return nil, false, l.failed
+}
+
+// failure returns the error of the service that failed to start, or nil.
+func (l *lifecycle) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
 }
 
 // done notes whether the service of next was started.
@@ -117,19 +118,17 @@ func (s *Server) awaitStart(ctx context.Context) error {
 	if l.ready.Load() {
 		return nil
 	}
-	timer := time.NewTimer(startWait)
-	defer timer.Stop()
+	over := time.After(startWait)
 	for !l.ready.Load() {
-		a := s.attempt(ctx)
 		select {
-		case <-a.done:
-			if a.err != nil {
-				return a.err
+		case <-s.attempt(ctx):
+			if err := l.failure(); err != nil {
+				return err
 			}
 		case <-ctx.Done():
 			s.config.logger.DebugContext(ctx, "mcpkit: a caller left while the services started")
 			return ctx.Err()
-		case <-timer.C:
+		case <-over:
 			return fmt.Errorf("the services are still starting after %s", startWait)
 		}
 	}
@@ -137,27 +136,25 @@ func (s *Server) awaitStart(ctx context.Context) error {
 }
 
 // attempt starts the services for all requests that wait.
-func (s *Server) attempt(ctx context.Context) *attempt {
+func (s *Server) attempt(ctx context.Context) <-chan struct{} {
 	l := &s.life
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.awaited != nil {
-		return l.awaited
+	if l.attempt == nil {
+		done := make(chan struct{})
+		l.attempt = done
+		// Ends when all services have started, or one has failed.
+		go func() {
+			defer close(done)
+			if err := s.Start(context.WithoutCancel(ctx)); err != nil {
+				s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.attempt = nil
+		}()
 	}
-	a := &attempt{done: make(chan struct{})}
-	l.awaited = a
-	// Ends when all services have started, or one has failed.
-	go func() {
-		a.err = s.Start(context.WithoutCancel(ctx))
-		l.mu.Lock()
-		l.awaited = nil
-		l.mu.Unlock()
-		if a.err != nil {
-			s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", a.err)
-		}
-		close(a.done)
-	}()
-	return a
+	return l.attempt
 }
 
 // warnAtStart logs which tools have names that some clients refuse.
