@@ -165,9 +165,6 @@ func (s *Server) extend(e *Extension) error {
 	if err != nil {
 		return err
 	}
-	if e.Intercept != nil {
-		s.intercepts = append(s.intercepts, onToolCalls(e.Intercept))
-	}
 	if e.Service != nil {
 		s.life.add(e.Service)
 	}

@@ -103,20 +103,7 @@ func (s *Server) missed() {
 	for _, f := range listFeatures {
 		s.announceHere([]string{f.listChanged})
 	}
-	uris := map[string]bool{}
-	for _, l := range s.listens.snapshot() {
-		for what := range l.subjects {
-			if what == resourceSubject(what.key) {
-				uris[what.key] = true
-			}
-		}
-	}
-	for _, state := range s.sessions.snapshot() {
-		for _, uri := range state.uris() {
-			uris[uri] = true
-		}
-	}
-	for uri := range uris {
+	for uri := range s.audience.uris() {
 		s.updatedHere(uri)
 	}
 }

@@ -248,8 +248,10 @@ func (c *Call) nextRound() (*rounds.State, protocol.InputRequests) {
 
 // warnOfRandomKey logs once that only this process can continue calls that ask questions.
 func (s *Server) warnOfRandomKey(c *Call) {
-	if s.state.Random && c.peer.Header() != nil && s.warnedOfKey.CompareAndSwap(false, true) {
-		s.config.logger.Warn("mcpkit: calls that ask questions are sealed with a random key: only this process can continue them, until it restarts; set mcpkit.StateKeys")
+	if s.state.Random && c.peer.Header() != nil {
+		s.warned.ofKey.Do(func() {
+			s.config.logger.Warn("mcpkit: calls that ask questions are sealed with a random key: only this process can continue them, until it restarts; set mcpkit.StateKeys")
+		})
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,10 +28,29 @@ func (s *Server) Use(mw ...Middleware) {
 	if err := checkMiddleware("Use", mw); err != nil {
 		panic(err.Error())
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	chain := wrap("", *s.chain.Load(), mw)
-	s.chain.Store(&chain)
+	s.chain.wrap("", nil, mw)
+}
+
+// A chain is the middleware of a server around its innermost handler.
+type chain struct {
+	mu      sync.Mutex // serialises changes
+	handler atomic.Pointer[Handler]
+}
+
+// wrap puts middleware around h, or around the chain if h is nil.
+func (c *chain) wrap(where string, h Handler, mw []Middleware) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h == nil {
+		h = *c.handler.Load()
+	}
+	wrapped := wrap(where, h, mw)
+	c.handler.Store(&wrapped)
+}
+
+// run runs the chain. Calls that have begun keep theirs.
+func (c *chain) run(ctx context.Context, call *Call) (Result, error) {
+	return (*c.handler.Load())(ctx, call)
 }
 
 func checkMiddleware(where string, mw []Middleware) error {

@@ -239,7 +239,7 @@ func (m *mount) within(h Handler) Handler {
 		if err := s.awaitStart(ctx); err != nil {
 			return nil, fmt.Errorf("mcpkit: %s did not start: %w", m.site, err)
 		}
-		return (*s.chain.Load())(context.WithValue(ctx, withinKey{s}, h), call)
+		return s.chain.run(context.WithValue(ctx, withinKey{s}, h), call)
 	}
 }
 

@@ -86,7 +86,7 @@ func (e *entry) count(call *Call) error {
 		return nil
 	}
 	if s := call.server; s.fleet != nil {
-		s.warnOfRates.Do(func() { s.fleet.Logger().Warn(limits.PerReplica) })
+		s.warned.ofRates.Do(func() { s.fleet.Logger().Warn(limits.PerReplica) })
 	}
 	if wait := e.limits.calls.Take(callerOf(call), call.Round()); wait > 0 {
 		return &RateLimitError{After: wait}

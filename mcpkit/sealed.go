@@ -93,7 +93,7 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 	if !known {
 		ts.SetVersion(string(state.version))
 		ts.SetState(state)
-		s.sessions.add(state)
+		s.audience.sessions.add(state)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (s *Server) SessionMissed(ts *transport.Session) {
 // SessionEnded removes a session. Transports call it.
 func (s *Server) SessionEnded(ts *transport.Session) {
 	if state, ok := ts.State().(*session); ok {
-		s.sessions.remove(state)
+		s.audience.sessions.remove(state)
 	}
 }
 

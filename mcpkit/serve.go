@@ -220,7 +220,7 @@ func (call *Call) checkNameless(header transport.Header) *jsonrpc.Error {
 func (call *Call) answer() (result Result, err error) {
 	defer call.progress.end()
 	defer recoverAs(&err)
-	result, err = (*call.server.chain.Load())(call.limit, call)
+	result, err = call.server.chain.run(call.limit, call)
 	if err != nil && errors.Is(err, ErrAsked) { // by middleware; runTarget has settled what methods ask
 		return call.settle(result, err)
 	}

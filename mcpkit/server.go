@@ -23,32 +23,27 @@ import (
 // A Server is safe for concurrent use: it may be changed while it serves, and subscribed clients
 // are notified of each change. Make one with [New].
 type Server struct {
-	config      *config
-	state       *rounds.Sealer
-	fleet       *fleet.Fleet // nil outside of a fleet
-	warnOfRates sync.Once    // that the tag rate counts in this replica only
-	warnedOfKey atomic.Bool
+	config   *config
+	about    atomic.Pointer[introduction]
+	toolTags annotation.Extensions // never changed after New
+	registry
+	chain    chain
+	life     lifecycle
+	audience audience
+	overdue  atomic.Int64
+	state    *rounds.Sealer
+	fleet    *fleet.Fleet // nil outside of a fleet
+	warned   struct{ ofRates, ofKey sync.Once }
+}
 
-	about atomic.Pointer[introduction]
-
-	mu         sync.Mutex            // serialises changes of the chain
-	intercepts []Middleware          // of extensions; never changed after New
-	toolTags   annotation.Extensions // never changed after New
-	chain      atomic.Pointer[Handler]
-
+// A registry is what is registered on a server.
+type registry struct {
 	registering sync.Mutex              // serialises changes of the catalog
 	own         *catalog                // what is registered on this server; guarded by registering
 	mounts      []*mount                // of other servers in this one; guarded by registering
 	replaced    ItemSet                 // of Replace
 	parents     []*mount                // of this server in others; guarded by registering
 	catalog     atomic.Pointer[catalog] // of own and mounts; stored with registering held
-
-	life    lifecycle
-	overdue atomic.Int64
-
-	sessions     set[*session]
-	listens      set[*listener]
-	changedLists listChanges
 }
 
 // An introduction is what a server says about itself. It never changes.
@@ -72,7 +67,7 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
+	s := &Server{config: c, registry: registry{own: &catalog{methods: coreMethods, offersAll: c.offersAll}}}
 	s.catalog.Store(s.merge())
 	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err
@@ -83,8 +78,13 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err := s.extendAll(c.extensions); err != nil {
 		return nil, err
 	}
-	chain := wrap(inExtensions, s.dispatch, s.intercepts)
-	s.chain.Store(&chain)
+	var intercepts []Middleware
+	for _, e := range c.extensions {
+		if e.Intercept != nil {
+			intercepts = append(intercepts, onToolCalls(e.Intercept))
+		}
+	}
+	s.chain.wrap(inExtensions, s.dispatch, intercepts)
 	s.introduce()
 	s.state = rounds.NewSealer(c.stateKeys, s.about.Load().info.Name)
 	if err := s.joinFleet(); err != nil {

@@ -92,7 +92,7 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 		state.logLevel.Store(defaultLogLevel)
 		ts.SetVersion(string(version))
 		ts.SetState(state)
-		s.sessions.add(state)
+		s.audience.sessions.add(state)
 	}
 	about := s.about.Load()
 	return &protocol.InitializeResult{

@@ -79,6 +79,37 @@ type acknowledgedParams struct {
 	Meta          protocol.Meta   `json:"_meta"`
 }
 
+// An audience is the clients that are notified of changes.
+type audience struct {
+	sessions set[*session]
+	listens  set[*listener]
+	changes  listChanges
+}
+
+// subscribed reports whether a client has subscribed to a resource.
+func (a *audience) subscribed(uri string) bool {
+	return slices.ContainsFunc(a.listens.snapshot(), func(l *listener) bool { return l.subjects[resourceSubject(uri)] }) ||
+		slices.ContainsFunc(a.sessions.snapshot(), func(state *session) bool { return state.subscribed(uri) })
+}
+
+// uris returns the resources that clients have subscribed to.
+func (a *audience) uris() map[string]bool {
+	uris := map[string]bool{}
+	for _, l := range a.listens.snapshot() {
+		for s := range l.subjects {
+			if s == resourceSubject(s.key) {
+				uris[s.key] = true
+			}
+		}
+	}
+	for _, state := range a.sessions.snapshot() {
+		for _, uri := range state.uris() {
+			uris[uri] = true
+		}
+	}
+	return uris
+}
+
 // listen answers subscriptions/listen. It holds the request open and notifies the client until it
 // disconnects, its authentication expires, or the server stops.
 func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
@@ -92,8 +123,8 @@ func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
 	// The subscription ends when the authentication expires; the client then has to ask again.
 	ctx, cancel := oauth.WithExpiry(ctx)
 	defer cancel()
-	call.server.listens.add(l)
-	defer call.server.listens.remove(l)
+	call.server.audience.listens.add(l)
+	defer call.server.audience.listens.remove(l)
 	for s := range l.subjects {
 		if s.topic != nil {
 			s.topic.listens.add(l)
@@ -152,13 +183,13 @@ func (s *Server) announce(lists []string) {
 
 // announceHere notifies the clients of this replica.
 func (s *Server) announceHere(lists []string) {
-	for _, l := range s.listens.snapshot() {
+	for _, l := range s.audience.listens.snapshot() {
 		for _, notification := range lists {
 			l.owe(subject{notification: notification}, json.RawMessage("{}"))
 		}
 	}
-	s.changedLists.tell(lists, func(notification string) {
-		for _, state := range s.sessions.snapshot() {
+	s.audience.changes.tell(lists, func(notification string) {
+		for _, state := range s.audience.sessions.snapshot() {
 			if state.ready.Load() {
 				s.tellSession(state, notification, json.RawMessage("{}"))
 			}
@@ -225,9 +256,7 @@ func (s *Server) shownIn(uri string) (servers []*Server) {
 // Subscribed reports whether a client of this replica has subscribed to the resource, here or in a
 // server in which this one is mounted.
 func (s *Server) Subscribed(uri string) bool {
-	return slices.ContainsFunc(s.listens.snapshot(), func(l *listener) bool { return l.subjects[resourceSubject(uri)] }) ||
-		slices.ContainsFunc(s.sessions.snapshot(), func(state *session) bool { return state.subscribed(uri) }) ||
-		slices.ContainsFunc(s.shownIn(uri), func(p *Server) bool { return p.Subscribed(uri) })
+	return s.audience.subscribed(uri) || slices.ContainsFunc(s.shownIn(uri), func(p *Server) bool { return p.Subscribed(uri) })
 }
 
 // updatedHere notifies the clients of this replica.
@@ -238,12 +267,12 @@ func (s *Server) updatedHere(uri string) (notified bool) {
 		scopes = e.scopes
 	}
 	params, _ := jsonx.Marshal(&protocol.ResourceUpdatedParams{URI: uri}) // a string always encodes
-	for _, l := range s.listens.snapshot() {
+	for _, l := range s.audience.listens.snapshot() {
 		if l.principal.Has(scopes...) && l.owe(resourceSubject(uri), params) {
 			notified = true
 		}
 	}
-	for _, state := range s.sessions.snapshot() {
+	for _, state := range s.audience.sessions.snapshot() {
 		if state.subscribed(uri) && state.ready.Load() && state.principal.Load().Has(scopes...) {
 			notified = true
 			s.tellSession(state, protocol.NotificationResourcesUpdated, params)
