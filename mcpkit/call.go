@@ -103,7 +103,7 @@ func (c *envelope) Meta(key string) json.RawMessage { return jsonx.Member(c.meta
 func (c *envelope) ClientInfo() *protocol.Implementation {
 	if !c.version.Modern() {
 		if c.session != nil {
-			return &c.session.info
+			return &c.session.Client
 		}
 		return nil
 	}
@@ -126,7 +126,7 @@ func (c *envelope) ClientCapabilities() protocol.ClientCapabilities {
 		if c.session == nil {
 			return protocol.ClientCapabilities{}
 		}
-		caps := c.session.capabilities
+		caps := c.session.Capabilities
 		switch {
 		case caps.Elicitation == nil:
 		case c.version < protocol.V20250618:

@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/handshake"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -17,13 +20,11 @@ import (
 
 // A session is the state of a legacy client between its requests.
 type session struct {
-	link         *transport.Session
-	version      protocol.Version
-	info         protocol.Implementation
-	capabilities protocol.ClientCapabilities
-	ready        atomic.Bool // notifications/initialized arrived
-	logLevel     atomic.Int32
-	principal    atomic.Pointer[oauth.Principal] // of its last request
+	link *transport.Session
+	handshake.Agreement
+	ready     atomic.Bool // notifications/initialized arrived
+	logLevel  atomic.Int32
+	principal atomic.Pointer[oauth.Principal] // of its last request
 
 	mu            sync.Mutex
 	subscriptions []string // guarded by mu: URIs, sorted
@@ -80,7 +81,7 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 		return nil, invalidParams("initialize needs protocolVersion")
 	}
 	if call.session != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has begun already, with version %s", call.session.version)
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has begun already, with version %s", call.session.Version)
 	}
 	version := p.ProtocolVersion
 	if !version.Known() || version.Modern() {
@@ -88,7 +89,7 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 	}
 	call.version = version // the response has the new version
 	if ts := call.peer.Session(); ts != nil {
-		state := &session{link: ts, version: version, info: p.ClientInfo, capabilities: p.Capabilities}
+		state := &session{link: ts, Agreement: handshake.Agreement{Version: version, Client: p.ClientInfo, Capabilities: p.Capabilities}}
 		state.logLevel.Store(defaultLogLevel)
 		ts.SetVersion(string(version))
 		ts.SetState(state)
@@ -134,3 +135,103 @@ func cacheHint(ttl time.Duration, private bool) protocol.Cache {
 	}
 	return protocol.Cache{TTLMs: &ms, CacheScope: scope}
 }
+
+// sessionSeal separates sealed sessions from other records.
+const sessionSeal = "session"
+
+// SealSession returns plain as bytes that only this server, and those with the same [StateKeys] and
+// name, can read or make. It implements [transport.SessionStorer].
+func (s *Server) SealSession(plain []byte) []byte { return s.state.SealRecord(sessionSeal, plain) }
+
+// OpenSession is the inverse of SealSession.
+func (s *Server) OpenSession(sealed []byte) ([]byte, error) {
+	return s.state.OpenRecord(sessionSeal, sealed)
+}
+
+// sessionChanges is what a client has changed in its session.
+type sessionChanges struct {
+	LogLevel      int32    `json:"logLevel"`
+	Subscriptions []string `json:"subscriptions,omitempty"`
+}
+
+// StoreSession returns the state of a session: version, capabilities, client and extensions of the
+// client that this server has; and what the client has changed. It implements
+// [transport.SessionStorer].
+func (s *Server) StoreSession(ts *transport.Session) (agreed, changes []byte) {
+	state, ok := ts.State().(*session)
+	if !ok {
+		return nil, nil
+	}
+	subscriptions := state.uris()
+	if level := state.logLevel.Load(); level != defaultLogLevel || len(subscriptions) > 0 {
+		changes, _ = jsonx.Marshal(sessionChanges{level, subscriptions}) // these always encode
+	}
+	return state.Bytes(s.extensionIDs()), changes
+}
+
+// RestoreSession sets the state of a session that StoreSession returned, for a request with ctx. It
+// implements [transport.SessionStorer].
+func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agreed, changes []byte) error {
+	c := sessionChanges{LogLevel: defaultLogLevel}
+	if changes != nil {
+		if err := jsonx.Unmarshal(changes, &c); err != nil {
+			return err
+		}
+	}
+	state, known := ts.State().(*session)
+	if !known {
+		agreement, err := handshake.Read(agreed, s.extensionIDs())
+		if err != nil {
+			return err
+		}
+		state = &session{link: ts, Agreement: agreement}
+		state.ready.Store(true)
+		state.principal.Store(oauth.FromContext(ctx))
+	}
+	state.logLevel.Store(c.LogLevel)
+	state.mu.Lock()
+	state.subscriptions = c.Subscriptions
+	state.mu.Unlock()
+	if !known {
+		ts.SetVersion(string(state.Version))
+		ts.SetState(state)
+		s.audience.sessions.add(state)
+	}
+	return nil
+}
+
+// extensionIDs returns the names of the server's extensions.
+func (s *Server) extensionIDs() (ids []string) {
+	for _, d := range s.catalog.Load().extensions {
+		ids = append(ids, d.id)
+	}
+	return ids
+}
+
+// SessionMissed notifies a client of all that may have changed while it listened to no replica. It
+// implements [transport.SessionStorer].
+func (s *Server) SessionMissed(ts *transport.Session) {
+	state, ok := ts.State().(*session)
+	if !ok {
+		return
+	}
+	c := s.catalog.Load()
+	for _, f := range listFeatures {
+		if f.has(c) {
+			s.tellSession(state, f.listChanged, json.RawMessage("{}"))
+		}
+	}
+	for _, uri := range state.uris() {
+		params, _ := jsonx.Marshal(&protocol.ResourceUpdatedParams{URI: uri}) // a string always encodes
+		s.tellSession(state, protocol.NotificationResourcesUpdated, params)
+	}
+}
+
+// SessionEnded removes a session. Transports call it.
+func (s *Server) SessionEnded(ts *transport.Session) {
+	if state, ok := ts.State().(*session); ok {
+		s.audience.sessions.remove(state)
+	}
+}
+
+var _ transport.SessionStorer = (*Server)(nil)

@@ -1,0 +1,45 @@
+package handshake_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/handshake"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+func TestAgreementsKeepWhatServersUse(t *testing.T) {
+	for declared, kept := range map[string]string{
+		`{}`: `{}`,
+		`{"roots":{},"sampling":{},"elicitation":{}}`:                          `{"roots":{},"sampling":{},"elicitation":{}}`,
+		`{"roots":{"listChanged":false},"elicitation":{"form":{"x":1}}}`:       `{"roots":{},"elicitation":{"form":{}}}`,
+		`{"roots":{"listChanged":true},"sampling":{"tools":{},"context":{}}}`:  `{"roots":{"listChanged":true},"sampling":{"context":{},"tools":{}}}`,
+		`{"elicitation":{"url":{}},"extensions":{"a.b/c":{"x":1},"d.e/f":{}}}`: `{"elicitation":{"url":{}},"extensions":{"a.b/c":{}}}`,
+	} {
+		a := handshake.Agreement{Version: protocol.V20250618, Client: protocol.Implementation{Name: "x" + strings.Repeat("ä", 40), Version: "1"}}
+		require.NoError(t, json.Unmarshal([]byte(declared), &a.Capabilities))
+		extensions := []string{"other/x", "a.b/c"}
+		text := a.Bytes(extensions)
+		require.LessOrEqual(t, len(text), 148)
+		got, err := handshake.Read(text, extensions)
+		require.NoError(t, err)
+		require.Equal(t, protocol.V20250618, got.Version)
+		require.Equal(t, protocol.Implementation{Name: "x" + strings.Repeat("ä", 31), Version: "1"}, got.Client, "64 bytes, without a part of a character")
+		again, err := json.Marshal(got.Capabilities)
+		require.NoError(t, err)
+		require.JSONEq(t, kept, string(again))
+	}
+}
+
+func TestDamagedAgreementsAreRefused(t *testing.T) {
+	whole := (&handshake.Agreement{Version: protocol.V20250326, Client: protocol.Implementation{Name: "n", Version: "v"}}).Bytes(nil)
+	for n := range len(whole) {
+		_, err := handshake.Read(whole[:n], nil)
+		require.EqualError(t, err, "mcpkit: the session is not one that this server stored")
+	}
+	_, err := handshake.Read(append([]byte{9}, whole[1:]...), nil)
+	require.Error(t, err)
+}
