@@ -261,7 +261,10 @@ func TestWhatComesBackWithAState(t *testing.T) {
 }
 
 // odd misuses the error that a question without an answer returns.
-type odd struct{ rounds int }
+type odd struct {
+	rounds int
+	clash  error
+}
 
 func (o *odd) Swallows(ctx context.Context) string {
 	if _, err := mcpkit.Confirm(ctx, "Sure?"); err != nil {
@@ -284,22 +287,9 @@ func (o *odd) Changes(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%v after %d runs", ok, o.rounds), err
 }
 
-func (o *odd) Parallel(ctx context.Context) (string, error) {
-	answers := make([]bool, 3)
-	var questions []func(context.Context) error
-	for i := range answers {
-		questions = append(questions, func(ctx context.Context) (err error) {
-			answers[i], err = mcpkit.Confirm(ctx, fmt.Sprintf("Number %d?", i))
-			return err
-		})
-	}
-	err := mcpkit.Ask(ctx, questions...)
-	return fmt.Sprint(answers), err
-}
-
 func (o *odd) Clashes(ctx context.Context) error {
-	_, _ = mcpkit.Confirm(ctx, "A?", mcpkit.Key("k"))
-	_, err := mcpkit.Confirm(ctx, "B?", mcpkit.Key("k"))
+	_, err := mcpkit.Confirm(ctx, "A?", mcpkit.Key("k"))
+	_, o.clash = mcpkit.Confirm(ctx, "B?", mcpkit.Key("k"))
 	return err
 }
 
@@ -311,7 +301,6 @@ func TestHandlersThatMisuseTheUnwindingError(t *testing.T) {
 		{"swallows", "done", 2},
 		{"wraps", "", 2},
 		{"changes", "true after 3 runs", 3},
-		{"parallel", "[true true true]", 2},
 	} {
 		t.Run(test.tool, func(t *testing.T) {
 			result, rounds := drive(t, []*mcpkit.Server{newServer(t, &odd{})}, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}}`, test.tool))
@@ -320,6 +309,9 @@ func TestHandlersThatMisuseTheUnwindingError(t *testing.T) {
 			require.Equal(t, test.rounds, rounds)
 		})
 	}
+	service := &odd{}
+	modern(t, newServer(t, service)).result("tools/call", `{"name":"clashes"}`)
+	require.EqualError(t, service.clash, `two questions of this call have the key "k"`)
 }
 
 func TestNothingIsKeptBetweenRounds(t *testing.T) {

@@ -26,8 +26,10 @@ func TestOverdueMethodsAreLoggedOnceAndCleanedUpInTheEnd(t *testing.T) {
 		var cleaned atomic.Int32
 		srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))),
 			mcpkit.Provide(func(context.Context) (*session, error) { return &session{}, nil }, func(*session) { cleaned.Add(1) }))
-		require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func(_ context.Context, call *mcpkit.Call, _ *session) (string, error) {
+		require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func(ctx context.Context, call *mcpkit.Call, _ *session) (string, error) {
 			time.Sleep(2 * time.Second)
+			require.ErrorIs(t, context.Cause(ctx), mcpkit.ErrTimeout)
+			require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
 			call.Progress(1, 1, "too late")
 			return "", errors.New("fails in the end")
 		}).Timeout(time.Second)))

@@ -253,15 +253,3 @@ func TestNoFormsBefore20250618(t *testing.T) {
 		require.Contains(t, result, "this client cannot be asked that: its protocol version has no questions, which exist from 2025-06-18", v)
 	}
 }
-
-func TestAMethodCanTellThatItsQuestionIsOnItsWay(t *testing.T) {
-	srv := newServer(t, nil)
-	asked := false
-	require.NoError(t, srv.Add(mcpkit.NewTool("ask", func(ctx context.Context) (bool, error) {
-		sure, err := mcpkit.Confirm(ctx, "Sure?")
-		asked = asked || errors.Is(err, mcpkit.ErrAsked)
-		return sure, err
-	})))
-	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"ask"}`), `"resultType":"input_required"`)
-	require.True(t, asked)
-}

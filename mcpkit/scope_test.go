@@ -1,13 +1,10 @@
 package mcpkit_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"iter"
-	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,40 +71,6 @@ func (r *slowReader) Read(p []byte) (int, error) {
 	}
 	p[0] = 'x'
 	return 1, nil
-}
-
-func TestCallerIsAnsweredInTimeWhenAMethodIgnoresItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		var ended, cleaned atomic.Int32
-		srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))),
-			mcpkit.Provide(func(context.Context) (*session, error) { return &session{}, nil }, func(*session) { cleaned.Add(1) }))
-		require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func(ctx context.Context, s *session) (string, error) {
-			time.Sleep(2 * time.Second)
-			if errors.Is(context.Cause(ctx), mcpkit.ErrTimeout) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				ended.Add(1)
-			}
-			return "at last", nil
-		}).Timeout(100*time.Millisecond)))
-		for family, p := range families(t, srv) {
-			ended.Store(0)
-			cleaned.Store(0)
-			log.Reset()
-			start := time.Now()
-			require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "timed out after 100ms", family)
-			require.LessOrEqual(t, time.Since(start), 250*time.Millisecond, family)
-			require.Equal(t, 1, srv.Overdue(), family)
-			require.Zero(t, cleaned.Load(), "the method still has what it was given")
-			require.Equal(t, 1, strings.Count(log.String(), "did not return in time"), log.String())
-
-			time.Sleep(2 * time.Second)
-			synctest.Wait()
-			require.Zero(t, srv.Overdue(), family)
-			require.Equal(t, int32(1), ended.Load(), "its context has ended")
-			require.Equal(t, int32(1), cleaned.Load(), family)
-			require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
-		}
-	})
 }
 
 func TestCancelledCallsAreOverdueToo(t *testing.T) {
