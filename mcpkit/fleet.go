@@ -44,7 +44,7 @@ func (s *Server) Fleet() *fleet.Fleet { return s.fleet }
 
 // Fleet returns the fleet of the server, or nil. An extension keeps what replicas share in sets of
 // its own: see [fleet.Fleet.Set].
-func (r *Runner) Fleet() *fleet.Fleet { return r.to().fleet }
+func (r *Runner) Fleet() *fleet.Fleet { return r.server.Load().fleet }
 
 // Fleet returns the fleet of the server that the client sent the request to, or nil. Middleware
 // shares state with it.

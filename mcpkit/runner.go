@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -25,38 +26,26 @@ import (
 
 // A Runner runs tools outside of requests, for an [Extension] whose calls outlive the requests that
 // made them. One server has each Runner. It is safe for concurrent use.
-type Runner struct {
-	mu     sync.Mutex
-	server *Server // guarded by mu
-}
+type Runner struct{ server atomic.Pointer[Server] }
 
 var errRunnerTaken = errors.New("its Runner belongs to another server; make one extension for each server")
 
 func (r *Runner) attach(s *Server) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.server != nil {
+	if !r.server.CompareAndSwap(nil, s) {
 		return errRunnerTaken
 	}
-	r.server = s
 	return nil
-}
-
-func (r *Runner) to() *Server {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.server
 }
 
 // Permits reports whether the principal has the scopes that the tool needs. A tool that the server
 // does not have needs none.
 func (r *Runner) Permits(p *oauth.Principal, tool string) bool {
-	t := r.to().catalog.Load().lists[toolEntry].byKey[tool]
+	t := r.server.Load().catalog.Load().lists[toolEntry].byKey[tool]
 	return t == nil || p.Has(t.scopes...)
 }
 
 // Logger returns the logger of the server.
-func (r *Runner) Logger() *slog.Logger { return r.to().config.logger }
+func (r *Runner) Logger() *slog.Logger { return r.server.Load().config.logger }
 
 // A Run is a run of a tool outside of a request: what the method needs of the request that it
 // continues. It encodes to JSON, without the credential of the caller. Make one with [Runner.Detach].
@@ -248,7 +237,7 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 // called returns the name of the tool in the server of the Runner, and the tool that the client
 // called; nil if it is the same.
 func (r *Runner) called(c *Call) (tool string, called *CalledTool, err error) {
-	s := r.to()
+	s := r.server.Load()
 	if c.entry != nil {
 		tool = c.entry.nameIn(c.server, s)
 	}
@@ -282,7 +271,7 @@ func (s *Server) entrance(tool string, called *CalledTool) (*Server, error) {
 // apply, but that of the tag timeout does. A panic is an error of the tool.
 func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 	out := Outcome{Journal: *run.Journal.clone()}
-	s, err := r.to().entrance(run.Tool, run.Called)
+	s, err := r.server.Load().entrance(run.Tool, run.Called)
 	if err != nil {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err)
 		return out

@@ -60,16 +60,14 @@ type tracer = func(ctx context.Context, e Event) (context.Context, func(err erro
 // client sent one. Both may be nil. The calls wait for f, which is called concurrently where methods
 // use goroutines. A method that is overdue ends after its call.
 func (c *Call) Trace(f func(ctx context.Context, e Event) (context.Context, func(err error))) {
-	for {
-		old := c.tracers.Load()
-		all := []tracer{f}
-		if old != nil {
-			all = append(slices.Clip(*old), f)
-		}
-		if c.tracers.CompareAndSwap(old, &all) {
-			return
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []tracer
+	if old := c.tracers.Load(); old != nil {
+		all = slices.Clip(*old)
 	}
+	all = append(all, f)
+	c.tracers.Store(&all)
 }
 
 // event tells the tracers of the call. end is never nil.

@@ -190,15 +190,13 @@ func (l *Limit) Ended() error {
 // an ended context. The method must not panic.
 func Run[R any](l *Limit, method func() (R, error)) (R, error) {
 	var none R
-	if !l.isSet() {
-		result, err := method()
-		if err = l.inTime(err); err != nil {
-			return none, err
-		}
-		return result, nil
-	}
-	if late := l.begin(); late != nil {
+	limited, late := l.begin()
+	if late != nil {
 		return none, late
+	}
+	if !limited {
+		result, err := method()
+		return result, l.inTime(err)
 	}
 	var result R
 	err := errExited
@@ -219,21 +217,14 @@ func Run[R any](l *Limit, method func() (R, error)) (R, error) {
 	return result, l.inTime(err)
 }
 
-// isSet reports whether the call has a time limit.
-func (l *Limit) isSet() bool {
+// begin counts a method if the call has a time limit. It returns an error if the time is up.
+func (l *Limit) begin() (limited bool, late error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.timer != nil
-}
-
-// begin counts a method. It returns an error if the time is up.
-func (l *Limit) begin() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.late == nil {
+	if limited = l.timer != nil; limited && l.late == nil {
 		l.running++
 	}
-	return l.late
+	return limited, l.late
 }
 
 // inTime replaces the error of a method that the time limit ended by the error of the limit.
