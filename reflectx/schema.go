@@ -28,9 +28,9 @@ func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage,
 	return c.publish(s)
 }
 
-// A compiler makes the schema of one type: schemaOf makes that of a value, invopop/jsonschema reads the
-// tags of a struct, and one walk over the type and its schema folds rules, constants and comments into
-// it. The compiler collects all mistakes instead of stopping at the first.
+// A compiler makes the schema of one type: invopop/jsonschema reflects each struct, and one walk over
+// the type and its schema folds tags, rules, constants and comments into it. The compiler collects
+// all mistakes instead of stopping at the first.
 type compiler struct {
 	site     string
 	path     []string // the fields on the way to the type that is being compiled
@@ -160,7 +160,7 @@ func (c *compiler) root(t reflect.Type) (*jsonschema.Schema, []Field) {
 	c.checkType(t)
 	s := &jsonschema.Schema{}
 	if len(c.errs) == 0 {
-		c.recovered(t, func() { s = c.schemaOf(t) })
+		c.recovered(t, func() { s = c.reflectType(t) })
 	}
 	s.Description = c.comment(place{owner: t})
 	fields := c.fold(position{s, t}, true)
@@ -183,7 +183,7 @@ func (c *compiler) recovered(t reflect.Type, fn func()) {
 	fn()
 }
 
-// fold completes the schema of n, which has been made from the type alone, and returns
+// fold completes the schema of n, which invopop/jsonschema has made from the type alone, and returns
 // the members of the object, or of the objects in it.
 func (c *compiler) fold(n position, root bool) []Field {
 	c.checkType(n.t)
@@ -296,14 +296,7 @@ func (c *compiler) enter(m member, fn func()) {
 	c.path = c.path[:len(c.path)-1]
 }
 
-// hull stands for the struct whose members invopop/jsonschema reflects. The library gets them, already
-// flattened, as additional fields, since its own flattening lets an embedded field overwrite an outer
-// one.
-type hull struct{}
-
-var hullType = reflect.TypeFor[hull]()
-
-// properties lets invopop/jsonschema read the tags of the members of t.
+// properties lets invopop/jsonschema reflect the members of t.
 func (c *compiler) properties(t reflect.Type, members []member) *jsonschema.Schema {
 	fields := make([]reflect.StructField, len(members))
 	for i, m := range members {
@@ -315,18 +308,8 @@ func (c *compiler) properties(t reflect.Type, members []member) *jsonschema.Sche
 		}
 		fields[i] = reflect.StructField{Name: m.sf.Name, Type: indirectAll(m.sf.Type), Tag: reflect.StructTag(tag)}
 	}
-	r := jsonschema.Reflector{
-		Anonymous: true, ExpandedStruct: true,
-		AdditionalFields: func(reflect.Type) []reflect.StructField { return fields },
-		Mapper: func(t reflect.Type) *jsonschema.Schema {
-			if t == hullType {
-				return nil
-			}
-			return c.schemaOf(t)
-		},
-	}
 	s := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
-	c.recovered(t, func() { s = r.ReflectFromType(hullType) })
+	c.recovered(t, func() { s = c.reflectType(hullType, fields...) })
 	return s
 }
 

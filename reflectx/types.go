@@ -14,8 +14,8 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// A shape is the way in which values of a type are encoded in JSON. It is what the schema and the
-// decoder, internal/jsonx, have to agree on.
+// A shape is the way in which values of a type are encoded in JSON. It is what the schema, which
+// invopop/jsonschema makes, and the decoder, internal/jsonx, have to agree on.
 type shape int
 
 const (
@@ -127,64 +127,94 @@ func shapeOf(t reflect.Type, dir direction) shape {
 	return shapeNone
 }
 
-// scalars are the schemas of the shapes that have no parts.
-var scalars = map[shape]jsonschema.Schema{
-	shapeBool: {Type: "boolean"}, shapeInt: {Type: "integer"}, shapeUint: {Type: "integer", Minimum: "0"}, shapeFloat: {Type: "number"},
-	shapeBig: {Type: "integer"}, shapeNumber: {Type: "number"}, shapeString: {Type: "string"}, shapeText: {Type: "string"},
-	shapeBytes: {Type: "string", ContentEncoding: "base64"}, shapeTime: {Type: "string", Format: "date-time"},
-	shapeDuration: {Type: "string", Pattern: durationPattern}, shapeURL: {Type: "string", Format: "uri"},
-}
-
-// schemaOf returns a new schema of t, without what tags say. Structs have no members yet.
-func (c *compiler) schemaOf(t reflect.Type) *jsonschema.Schema {
+// mapType is the Mapper of the reflector: it returns a new schema for the types that
+// invopop/jsonschema does not know or reads in another way than the decoder, and nil for the others.
+// Structs have no members yet.
+func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	if c.depth++; c.depth > maxDepth {
 		panic(typeText(t) + " contains itself; put it into a field of a struct, and let the struct contain itself")
 	}
 	defer func() { c.depth-- }()
 	t = indirectAll(t)
-	sh := shapeOf(t, c.dir)
-	if sh == shapeCustom {
+	s := &jsonschema.Schema{Extras: map[string]any{}} // so that an empty schema is {} instead of true
+	switch shapeOf(t, c.dir) {
+	case shapeBool, shapeFloat, shapeString:
+		return nil
+	case shapeSlice, shapeArray:
+		s.Type, s.Items = "array", c.reflectType(t.Elem())
+		if t.Kind() == reflect.Array {
+			length := uint64(t.Len())
+			s.MinItems, s.MaxItems = &length, &length
+		}
+	case shapeCustom:
 		return c.ownSchema(t)
-	}
-	s := scalars[sh]
-	s.Extras = map[string]any{} // so that an empty schema is {} instead of true
-	switch sh {
 	case shapeInt:
+		s.Type = "integer"
 		if bits := t.Bits(); bits < 64 {
 			s.Minimum = json.Number(strconv.FormatInt(-1<<(bits-1), 10))
 			s.Maximum = json.Number(strconv.FormatInt(1<<(bits-1)-1, 10))
 		}
 	case shapeUint:
+		s.Type, s.Minimum = "integer", "0"
 		if bits := t.Bits(); bits < 64 {
 			s.Maximum = json.Number(strconv.FormatUint(1<<bits-1, 10))
 		}
+	case shapeBig:
+		s.Type = "integer"
+	case shapeNumber:
+		s.Type = "number"
+	case shapeText:
+		s.Type = "string"
 	case shapeBytes:
+		s.Type, s.ContentEncoding = "string", "base64"
 		if c.dir == forInput {
 			s.Pattern, s.MaxLength = base64Pattern, encodedLen(maxBytes)
 		}
+	case shapeTime:
+		s.Type, s.Format = "string", "date-time"
+	case shapeDuration:
+		s.Type, s.Pattern = "string", durationPattern
 	case shapeURL:
+		s.Type, s.Format = "string", "uri"
 		if c.dir == forOutput {
 			s.Format = "uri-reference" // what is given back may be relative, or empty
-		}
-	case shapeSlice, shapeArray:
-		s.Type, s.Items = "array", c.schemaOf(t.Elem())
-		if t.Kind() == reflect.Array {
-			length := uint64(t.Len())
-			s.MinItems, s.MaxItems = &length, &length
 		}
 	case shapeMap:
 		s.Type = "object"
 		s.Properties = jsonschema.NewProperties() // which some clients demand of an object
-		s.AdditionalProperties, s.PropertyNames = c.schemaOf(t.Elem()), keySchema(t.Key(), c.dir)
+		s.AdditionalProperties, s.PropertyNames = c.reflectType(t.Elem()), keySchema(t.Key(), c.dir)
 	case shapeStruct:
+		if t == hullType {
+			return nil
+		}
 		s.Type = "object"
 	}
-	return &s
+	return s
 }
 
 // maxDepth is how deep types may be nested. A type such as type List []List has no end, and a schema
 // has no name for it.
 const maxDepth = 64
+
+// hull stands for the struct whose fields are reflected. The reflector gets them, already flattened,
+// as AdditionalFields, since its own flattening lets an embedded field overwrite an outer one.
+type hull struct{}
+
+var hullType = reflect.TypeFor[hull]()
+
+// reflectType lets invopop/jsonschema make the schema of t. fields are those of the hull.
+func (c *compiler) reflectType(t reflect.Type, fields ...reflect.StructField) *jsonschema.Schema {
+	if s := c.mapType(t); s != nil {
+		return s
+	}
+	r := jsonschema.Reflector{
+		Anonymous: true, ExpandedStruct: true, Mapper: c.mapType,
+		AdditionalFields: func(reflect.Type) []reflect.StructField { return fields },
+	}
+	s := r.ReflectFromType(t)
+	s.Version, s.Definitions = "", nil
+	return s
+}
 
 // The schema of a []byte, of at most 1 MiB unless its rule max says otherwise.
 const (
