@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"reflect"
 	"time"
@@ -244,6 +245,26 @@ func RawSchemas(compile func(schema json.RawMessage) (reflectx.RawSchema, error)
 // keys.
 func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	reflectx.RegisterDescriptions(pkgPath, descriptions)
+}
+
+// Docs gives the source of a package, for programs that run without it. Unlike a generated file it
+// needs no command, but the program contains the source:
+//
+//	//go:embed *.go
+//	var source embed.FS
+//
+//	mcpkit.New(&Notes{}, mcpkit.Docs(source, "main"))
+//
+// pkgPath is the import path of the package, or "main" for the program's own. source has its files at
+// the root. The descriptions are for all servers of the program.
+func Docs(source fs.FS, pkgPath string) Option {
+	return option(func(*config) error {
+		if source == nil {
+			return errors.New("mcpkit: Docs: the source is nil; embed the package's files with //go:embed *.go")
+		}
+		reflectx.RegisterSource(pkgPath, source)
+		return nil
+	})
 }
 
 // Provide gives a value to methods with a parameter of type T. f makes it for each call, and the

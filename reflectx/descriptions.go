@@ -2,6 +2,7 @@ package reflectx
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"reflect"
 	"runtime/debug"
@@ -56,6 +57,14 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 		registered.packages = map[string]map[string]string{}
 	}
 	registered.packages[pkgPath] = merged
+}
+
+// RegisterSource is RegisterDescriptions with the comments of the Go files at the root of fsys, test
+// files excepted.
+func RegisterSource(pkgPath string, fsys fs.FS) {
+	for _, descriptions := range collect(fsys, ".", false) {
+		RegisterDescriptions(pkgPath, descriptions)
+	}
 }
 
 // registeredOf returns the descriptions of the package of t. In a test, reflection calls the program's

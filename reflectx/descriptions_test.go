@@ -5,6 +5,7 @@ import (
 	"os"
 	"reflect"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,6 +56,16 @@ func TestRegisterDescriptionsMergesCalls(t *testing.T) {
 	RegisterDescriptions(typ.PkgPath(), map[string]string{"Hit": "new"})
 	require.Equal(t, "new", descriptions.Text(typ, ""))
 	require.Equal(t, "the text", descriptions.Text(typ, "Text"))
+}
+
+func TestEmbeddedSourceIsRegistered(t *testing.T) {
+	t.Cleanup(forgetDescriptions)
+	typ := reflect.TypeFor[notes.Hit]()
+	RegisterSource(typ.PkgPath(), fstest.MapFS{
+		"notes.go":      {Data: []byte("package notes\n\n// Hit is embedded.\ntype Hit struct{}\n")},
+		"notes_test.go": {Data: []byte("package notes\n\n// Hit is of a test.\ntype Hit struct{}\n")},
+	})
+	require.Equal(t, "Hit is embedded.", keyed(registeredOf).Text(typ, ""))
 }
 
 func TestRegisteredEnum(t *testing.T) {
