@@ -136,3 +136,26 @@ func TestDrainMakesTheServerNotReady(t *testing.T) {
 	require.Equal(t, 200, status, "it lives all the same")
 	require.Equal(t, "{\"status\":\"ok\"}\n", body)
 }
+
+func TestAFleetWithoutItsEngineIsReadyAndDegraded(t *testing.T) {
+	var health, database error
+	ready := healthz.New(healthz.Fleet(func() error { return health }), healthz.Check{Name: "database", Run: func(context.Context) error { return database }})
+	says := func(status int, body string) {
+		t.Helper()
+		code, text := ask(ready)
+		require.Equal(t, status, code)
+		require.JSONEq(t, body, text)
+	}
+	says(200, `{"status":"ok"}`)
+	health = errors.New("redis://:hunter2@10.0.0.1 refuses")
+	says(200, `{"status":"ok","degraded":["fleet"]}`)
+	database = errors.New("gone")
+	says(503, `{"status":"not ready","failing":["database"],"degraded":["fleet"]}`)
+	health, database = nil, nil
+	says(200, `{"status":"ok"}`)
+
+	strict := healthz.Fleet(func() error { return errors.New("gone") })
+	strict.Optional = false
+	ready = healthz.New(strict)
+	says(503, `{"status":"not ready","failing":["fleet"]}`)
+}
