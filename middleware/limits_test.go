@@ -209,8 +209,15 @@ func TestTimeoutEndsTheContextAfterItsTime(t *testing.T) {
 		}
 		srv := newServer(t, mcpkit.NewTool("x", waits), mcpkit.NewTool("quick", waits).Timeout(time.Second), mcpkit.NewPrompt("p", waits),
 			mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "at last" }))
-		srv.Use(middleware.Timeout(5 * time.Second))
+		srv.Use(middleware.Timeout(5*time.Second), wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
+			if call.Name() == "unknown" {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return next(ctx, call)
+		}))
 		p := modern(t, srv)
+		require.Equal(t, "timed out after 5s", p.toolText(t.Context(), "unknown"), "inner middleware waits")
 		require.Equal(t, "timed out after 5s", p.toolText(t.Context(), "x"))
 		require.Equal(t, 5*time.Second, ended)
 		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "quick"), "the tool's own is shorter")
