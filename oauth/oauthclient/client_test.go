@@ -90,33 +90,22 @@ func reply(w http.ResponseWriter, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, args...)
 }
 
-// browser approves every login.
-func (w *world) browser(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
-	return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(_ context.Context, page string) (url.Values, error) {
-		w.logins.Add(1)
-		u, err := url.Parse(page)
-		if err != nil {
-			return nil, err
-		}
-		back := url.Values{"code": {"c"}, "state": {u.Query().Get("state")}}
-		if w.iss != "" {
-			back.Set("iss", w.iss)
-		}
-		return back, nil
-	}}, nil
+// visit approves every login.
+func (w *world) visit(_ context.Context, page string) (url.Values, error) {
+	w.logins.Add(1)
+	u, err := url.Parse(page)
+	if err != nil {
+		return nil, err
+	}
+	back := url.Values{"code": {"c"}, "state": {u.Query().Get("state")}}
+	if w.iss != "" {
+		back.Set("iss", w.iss)
+	}
+	return back, nil
 }
 
 func (w *world) transport(t *testing.T, opts oauthclient.Options) *oauthclient.Transport {
-	opts.InsecureLoopback = true
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	opts.Base = base
-	tr, err := oauthclient.New(w.URL+"/mcp", &oauthclient.AuthorizationCode{Name: "test", Browser: w.browser}, &opts)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, tr.Close())
-		base.CloseIdleConnections()
-	})
-	return tr
+	return connect(t, w.URL+"/mcp", visiting(w.visit), opts)
 }
 
 func post(t *testing.T, tr http.RoundTripper, target string) (status int, body string, err error) {

@@ -25,9 +25,7 @@ import (
 func TestExpiringTokensAreRefreshedFirst(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Lifetime: 9 * time.Second, Wrap: b.wrap})
-	s := protect(t, as, nil)
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	s, u, tr := visited(t, as, nil)
 	for range 3 {
 		require.Equal(t, "user may read", says(t, tr, s.url))
 	}
@@ -46,9 +44,7 @@ func TestExpiringTokensAreRefreshedFirst(t *testing.T) {
 
 func TestOtherErrorResponsesArePassedOn(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	s := protect(t, as, func(o *resource.Options) { o.Policies = []resource.Policy{resource.RequireClaim("groups", "nobody")} })
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	s, u, tr := visited(t, as, func(o *resource.Options) { o.Policies = []resource.Policy{resource.RequireClaim("groups", "nobody")} })
 	status, _, err := post(t, tr, s.url)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusForbidden, status)
@@ -137,9 +133,7 @@ func TestExpiredRegistrationsAreRenewed(t *testing.T) {
 					})(next))
 				},
 			})
-			s := protect(t, as, nil)
-			u := new(user)
-			tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+			s, u, tr := visited(t, as, nil)
 			for range 2 {
 				require.Equal(t, "user may read", says(t, tr, s.url))
 				require.NoError(t, tr.Logout(t.Context()))

@@ -233,9 +233,7 @@ func TestStepUpStopsIfTheUserGrantsFewerScopes(t *testing.T) {
 		a.Scopes = []string{"read"}
 		return nil
 	}})
-	s := protect(t, as, nil)
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	s, u, tr := visited(t, as, nil)
 	status, _, err := post(t, tr, s.url+"/write")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusForbidden, status)
@@ -245,9 +243,7 @@ func TestStepUpStopsIfTheUserGrantsFewerScopes(t *testing.T) {
 
 func TestDeniedLoginIsNotRetried(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(*oauthtest.Authorization) error { return errors.New("not today") }})
-	s := protect(t, as, nil)
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	s, u, tr := visited(t, as, nil)
 	want := fmt.Sprintf(`oauthclient: the authorization server %q refused: "access_denied" ("not today")`, as.Issuer)
 	for range 2 {
 		_, _, err := post(t, tr, s.url)
@@ -262,9 +258,7 @@ func TestDeniedLoginIsNotRetried(t *testing.T) {
 func TestOneRefreshServesAllRequests(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian}})
-	s := protect(t, as, introspected(as))
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	s, u, tr := visited(t, as, introspected(as))
 	require.Equal(t, "user may read", says(t, tr, s.url))
 	for round := range 3 {
 		tok, err := tr.Token(t.Context())

@@ -50,23 +50,6 @@ func TestIncompleteGrantsAreErrors(t *testing.T) {
 	}
 }
 
-// Authorization servers that follow OpenID Connect ignore offline_access without prompt=consent.
-func TestOfflineAccessAsksForConsent(t *testing.T) {
-	for name, test := range map[string]struct {
-		scopes []string
-		want   string
-	}{"offered": {[]string{"read", "offline_access"}, "consent"}, "not offered": {[]string{"read"}, ""}} {
-		t.Run(name, func(t *testing.T) {
-			var b book
-			as := oauthtest.New(t, &oauthtest.Options{Scopes: test.scopes, Wrap: b.wrap})
-			s := protect(t, as, nil)
-			says(t, connect(t, s.url, new(user).grant(), oauthclient.Options{}), s.url)
-			require.Len(t, b.at("/authorize"), 1)
-			require.Equal(t, test.want, b.at("/authorize")[0].query.Get("prompt"))
-		})
-	}
-}
-
 // A silent authorization server does not send iss in its responses.
 func silent(t *testing.T, b *book) *oauthtest.Server {
 	return oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Metadata: func(m map[string]any) { m["authorization_response_iss_parameter_supported"] = false }})

@@ -102,6 +102,12 @@ func protect(t *testing.T, as *oauthtest.Server, change func(*resource.Options))
 	return s
 }
 
+// visited is a site, its user, and a transport of the user.
+func visited(t *testing.T, as *oauthtest.Server, change func(*resource.Options)) (*site, *user, *oauthclient.Transport) {
+	s, u := protect(t, as, change), new(user)
+	return s, u, connect(t, s.url, u.grant(), oauthclient.Options{})
+}
+
 // demandNonces refuses proofs without the nonce that it tells (RFC 9449, sections 8 and 9). Requests
 // without a proof pass.
 func demandNonces(next http.Handler) http.Handler {

@@ -30,9 +30,7 @@ func TestDeniedStepUpDoesNotPreventRefreshes(t *testing.T) {
 		}
 		return nil
 	}})
-	s := protect(t, as, introspected(as))
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	s, u, tr := visited(t, as, introspected(as))
 	require.Equal(t, "user may read", says(t, tr, s.url))
 	deny.Store(true)
 	for range 2 {
@@ -57,8 +55,7 @@ func TestDeniedStepUpDoesNotFailOtherRequests(t *testing.T) {
 		<-deny
 		return errors.New("not today")
 	}})
-	s := protect(t, as, introspected(as))
-	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{})
+	s, _, tr := visited(t, as, introspected(as))
 	require.Equal(t, "user may read", says(t, tr, s.url))
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -137,8 +134,7 @@ func TestAServerThatAlwaysDemandsAnotherScopeOpensFourLoginsAnHour(t *testing.T)
 		w := &world{Server: &httptest.Server{URL: "https://mcp.example"}, insatiable: true}
 		w.issuer, w.authorize, w.iss, w.resource = w.URL, w.URL+"/authorize", w.URL, w.URL+"/mcp"
 		web := inMemory{http.HandlerFunc(w.serve)}
-		grant := &oauthclient.AuthorizationCode{Name: "test", Browser: w.browser}
-		tr, err := oauthclient.New(w.resource, grant, &oauthclient.Options{Base: web, Fetch: web})
+		tr, err := oauthclient.New(w.resource, visiting(w.visit), &oauthclient.Options{Base: web, Fetch: web})
 		require.NoError(t, err)
 		defer tr.Close()
 		send := func(want int) {

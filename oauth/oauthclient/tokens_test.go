@@ -3,6 +3,7 @@ package oauthclient_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -38,11 +39,14 @@ func TestRequestedScopes(t *testing.T) {
 		{"offline_access alone is not requested", []string{"offline_access"}, nil, nil, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			as := oauthtest.New(t, &oauthtest.Options{Scopes: test.scopes})
+			var b book
+			as := oauthtest.New(t, &oauthtest.Options{Scopes: test.scopes, Wrap: b.wrap})
 			s := protect(t, as, func(o *resource.Options) { o.Scopes, o.ScopesSupported = test.required, test.supported })
 			u := new(user)
 			says(t, connect(t, s.url, u.grant(), oauthclient.Options{}), s.url)
 			require.Equal(t, []string{test.want}, u.logins())
+			// Authorization servers that follow OpenID Connect ignore offline_access without prompt=consent.
+			require.Equal(t, strings.Contains(test.want, "offline_access"), b.at("/authorize")[0].query.Get("prompt") == "consent")
 		})
 	}
 }
@@ -56,9 +60,7 @@ func TestFailedRefreshesAreRetried(t *testing.T) {
 		}
 		next.ServeHTTP(w, r)
 	})})
-	s := protect(t, as, introspected(as))
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	s, u, tr := visited(t, as, introspected(as))
 	require.Equal(t, "user may read", says(t, tr, s.url))
 	spoil(t, as, tr)
 	broken.Store(true)
@@ -71,9 +73,7 @@ func TestFailedRefreshesAreRetried(t *testing.T) {
 
 func TestExpiredRefreshTokenCausesALogin(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}})
-	s := protect(t, as, introspected(as))
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	s, u, tr := visited(t, as, introspected(as))
 	require.Equal(t, "user may read", says(t, tr, s.url))
 	as.Revoke(spoil(t, as, tr).RefreshToken)
 	require.Equal(t, "user may read", says(t, tr, s.url))

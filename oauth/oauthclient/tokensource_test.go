@@ -16,9 +16,7 @@ import (
 // A program may use the token of the login with package oauth2.
 func TestTokenSourceOfALogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	s := protect(t, as, nil)
-	u := new(user)
-	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	s, u, tr := visited(t, as, nil)
 	src := tr.TokenSource(t.Context())
 	tok, err := src.Token()
 	require.NoError(t, err)
