@@ -53,7 +53,7 @@ type httpConn struct {
 func newHTTPConn(c *Client, u *url.URL) *httpConn {
 	h := &httpConn{
 		c: c, target: u, client: newHTTPClient(c),
-		asked: conn.Ledger{Limits: conn.Limits{MaxCalls: maxServerCalls, MaxBytes: maxServerBytes}},
+		asked: conn.Ledger{Limits: conn.Tally{Calls: maxServerCalls, Bytes: maxServerBytes}},
 	}
 	h.open, h.cancel = context.WithCancel(context.WithoutCancel(c.base))
 	return h

@@ -210,7 +210,7 @@ func (c *Conn) drain() {
 	defer done()
 	if !c.finish(ctx, nil) {
 		t := c.requests.Tally()
-		c.opts.Logger.Warn("conn: calls continue after their context was cancelled", "calls", t.Calls+t.Subscriptions+t.Notifications)
+		c.opts.Logger.Warn("conn: calls continue after their context was cancelled", "calls", t.Incoming())
 	}
 }
 
@@ -243,7 +243,7 @@ func (c *Conn) Close() { c.stopOnce.Do(func() { close(c.stopping) }) }
 // flight in either direction.
 func (c *Conn) IdleSince() (since time.Time, idle bool) {
 	t := c.requests.Tally()
-	return c.out.lastUsed(), t.Calls+t.Subscriptions+t.Notifications+t.Outgoing == 0
+	return c.out.lastUsed(), t.Incoming()+t.Outgoing == 0
 }
 
 // Session returns the session of the connection; never nil.

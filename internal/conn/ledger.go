@@ -13,36 +13,35 @@ import (
 // ErrCancelled is the cause of the end of a call's context when the peer cancelled the call.
 var ErrCancelled = errors.New("cancelled by the peer")
 
-// Limits restrict what a peer may have in flight. Zero means no limit.
-type Limits struct {
-	// MaxCalls limits the unanswered requests. Subscriptions do not count.
-	MaxCalls int
-
-	// MaxSubscriptions limits the unanswered requests with the method subscriptions/listen.
-	// They last as long as the connection, so they would use up MaxCalls.
-	MaxSubscriptions int
-
-	// MaxNotifications limits the unhandled notifications.
-	MaxNotifications int
-
-	// MaxBytes limits the bytes of all of these together. A single message may be larger.
-	MaxBytes int64
-}
-
-// A Tally counts what is in flight.
+// A Tally counts messages in flight.
 type Tally struct {
 	Calls         int   // requests of the peer, without subscriptions
-	Subscriptions int   // requests of the peer with the method subscriptions/listen
+	Subscriptions int   // requests of the peer with the method subscriptions/listen, which do not end by themselves
 	Notifications int   // notifications of the peer
 	Outgoing      int   // requests of ours
 	Bytes         int64 // of all messages of the peer
 }
 
+// like returns the count of messages of the peer like req.
+func (t *Tally) like(req *jsonrpc.Request) *int {
+	switch {
+	case req.IsNotification():
+		return &t.Notifications
+	case req.Method == protocol.MethodSubscriptionsListen:
+		return &t.Subscriptions
+	}
+	return &t.Calls
+}
+
+// Incoming returns how many messages of the peer are in flight.
+func (t *Tally) Incoming() int { return t.Calls + t.Subscriptions + t.Notifications }
+
 // A Ledger records the requests in flight. The zero value is ready to use. It is safe for
 // concurrent use and must not be copied.
 type Ledger struct {
-	// Limits must not be changed once the Ledger is in use.
-	Limits Limits
+	// Limits is the most that the peer may have in flight; zero means no limit. A single message may
+	// have more bytes. It must not be changed once the Ledger is in use.
+	Limits Tally
 
 	mu       sync.Mutex
 	calls    map[jsonrpc.ID]*Entry    // guarded by mu
@@ -86,14 +85,7 @@ func (l *Ledger) change(c *Entry, open bool) bool {
 		by = 1
 	}
 	l.tally.Bytes += int64(by) * c.bytes
-	switch {
-	case c.Request.IsNotification():
-		l.tally.Notifications += by
-	case c.Request.Method == protocol.MethodSubscriptionsListen:
-		l.tally.Subscriptions += by
-	default:
-		l.tally.Calls += by
-	}
+	*l.tally.like(c.Request) += by
 	switch {
 	case c.Request.IsNotification():
 	case !open:
@@ -110,17 +102,22 @@ func (l *Ledger) change(c *Entry, open bool) bool {
 // closeIdle closes idle if the ledger is closed and no message of the peer is in flight. The caller
 // holds mu.
 func (l *Ledger) closeIdle() {
-	if !l.closed || l.tally.Calls+l.tally.Subscriptions+l.tally.Notifications > 0 {
+	if !l.closed || l.tally.Incoming() > 0 {
 		return
 	}
-	if l.idle == nil {
-		l.idle = make(chan struct{})
-	}
 	select {
-	case <-l.idle:
+	case <-l.idleChannel():
 	default:
 		close(l.idle)
 	}
+}
+
+// idleChannel returns idle. The caller holds mu.
+func (l *Ledger) idleChannel() chan struct{} {
+	if l.idle == nil {
+		l.idle = make(chan struct{})
+	}
+	return l.idle
 }
 
 // Begin records req, a request or notification of the peer whose message has so many bytes. The
@@ -140,27 +137,33 @@ func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*E
 
 // refusal returns why req must be refused, or nil. The caller holds mu.
 func (l *Ledger) refusal(req *jsonrpc.Request, bytes int64) *jsonrpc.Error {
-	most, now := &l.Limits, &l.tally
-	switch notification := req.IsNotification(); {
+	most, now := *l.Limits.like(req), *l.tally.like(req)
+	switch {
 	case l.closed:
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the connection is shutting down")
-	case notification:
-		if most.MaxNotifications > 0 && now.Notifications >= most.MaxNotifications {
-			return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d notifications are unhandled", now.Notifications)
-		}
-	case l.calls[req.ID] != nil:
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", req.ID)
-	case req.Method == protocol.MethodSubscriptionsListen:
-		if most.MaxSubscriptions > 0 && now.Subscriptions >= most.MaxSubscriptions {
-			return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d subscriptions are open; end one, or ask for more in one", now.Subscriptions)
-		}
-	case most.MaxCalls > 0 && now.Calls >= most.MaxCalls:
-		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d requests are in flight", now.Calls)
-	}
-	if most.MaxBytes > 0 && now.Bytes > 0 && now.Bytes+bytes > most.MaxBytes {
-		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: requests of %d bytes are in flight", now.Bytes)
+	case !req.IsNotification() && l.calls[req.ID] != nil:
+		return inFlight(req.ID)
+	case most > 0 && now >= most:
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, busyWith(req), now)
+	case l.Limits.Bytes > 0 && l.tally.Bytes > 0 && l.tally.Bytes+bytes > l.Limits.Bytes:
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: requests of %d bytes are in flight", l.tally.Bytes)
 	}
 	return nil
+}
+
+// busyWith is the text for a message like req beyond the limit of their number.
+func busyWith(req *jsonrpc.Request) string {
+	switch {
+	case req.IsNotification():
+		return "busy: %d notifications are unhandled"
+	case req.Method == protocol.MethodSubscriptionsListen:
+		return "busy: %d subscriptions are open; end one, or ask for more in one"
+	}
+	return "busy: %d requests are in flight"
+}
+
+func inFlight(id jsonrpc.ID) *jsonrpc.Error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", id)
 }
 
 // Context returns the context of the call. It ends when the peer cancels the call (the cause is
@@ -198,15 +201,9 @@ func (l *Ledger) Cancel(n *jsonrpc.Request) {
 		return
 	}
 	l.mu.Lock()
-	c := l.calls[id]
-	if c != nil && c.Request.Method == protocol.MethodInitialize {
-		c = nil
-	}
-	if c != nil {
+	defer l.mu.Unlock()
+	if c := l.calls[id]; c != nil && c.Request.Method != protocol.MethodInitialize {
 		c.gone = true
-	}
-	l.mu.Unlock()
-	if c != nil {
 		c.cancel(ErrCancelled)
 	}
 }
@@ -225,7 +222,7 @@ func (l *Ledger) Ask(id jsonrpc.ID) (*Outgoing, error) {
 		id = jsonrpc.NumberID(l.lastID)
 	}
 	if l.outgoing[id] != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", id)
+		return nil, inFlight(id)
 	}
 	if l.outgoing == nil {
 		l.outgoing = map[jsonrpc.ID]*Outgoing{}
@@ -299,22 +296,18 @@ func (l *Ledger) Close(cause error) { l.stop(cause, func(*Entry) bool { return t
 
 func (l *Ledger) stop(cause error, ends func(*Entry) bool) {
 	l.mu.Lock()
-	var ended []*Entry
-	for _, c := range l.calls {
-		if ends(c) {
-			ended = append(ended, c)
-		}
-	}
+	defer l.mu.Unlock()
 	for _, q := range l.outgoing {
 		close(q.answer)
 	}
 	clear(l.outgoing)
+	for _, c := range l.calls {
+		if ends(c) {
+			c.cancel(cause)
+		}
+	}
 	l.closed = true
 	l.closeIdle()
-	l.mu.Unlock()
-	for _, c := range ended {
-		c.cancel(cause)
-	}
 }
 
 // Idle returns a channel that is closed when the ledger was stopped or closed and no message of the
@@ -322,8 +315,5 @@ func (l *Ledger) stop(cause error, ends func(*Entry) bool) {
 func (l *Ledger) Idle() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.idle == nil {
-		l.idle = make(chan struct{})
-	}
-	return l.idle
+	return l.idleChannel()
 }

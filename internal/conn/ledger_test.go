@@ -71,20 +71,20 @@ func TestAnIDIsInFlightOnceInEachDirection(t *testing.T) {
 func TestLimitsRefuse(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		limits conn.Limits
+		limits conn.Tally
 		before []*jsonrpc.Request
 		req    *jsonrpc.Request
 		want   string
 	}{
-		{"calls", conn.Limits{MaxCalls: 2}, []*jsonrpc.Request{ledgerRequest(1, "a"), ledgerRequest(2, "a")}, ledgerRequest(3, "a"), "busy: 2 requests are in flight"},
-		{"subscriptions", conn.Limits{MaxSubscriptions: 1}, []*jsonrpc.Request{ledgerRequest(1, "subscriptions/listen")}, ledgerRequest(3, "subscriptions/listen"),
+		{"calls", conn.Tally{Calls: 2}, []*jsonrpc.Request{ledgerRequest(1, "a"), ledgerRequest(2, "a")}, ledgerRequest(3, "a"), "busy: 2 requests are in flight"},
+		{"subscriptions", conn.Tally{Subscriptions: 1}, []*jsonrpc.Request{ledgerRequest(1, "subscriptions/listen")}, ledgerRequest(3, "subscriptions/listen"),
 			"busy: 1 subscriptions are open; end one, or ask for more in one"},
-		{"subscriptions are not calls", conn.Limits{MaxCalls: 1}, []*jsonrpc.Request{ledgerRequest(1, "subscriptions/listen")}, ledgerRequest(3, "a"), ""},
-		{"notifications", conn.Limits{MaxNotifications: 1}, []*jsonrpc.Request{ledgerNotification("n")}, ledgerNotification("n"), "busy: 1 notifications are unhandled"},
-		{"notifications are not calls", conn.Limits{MaxCalls: 1}, []*jsonrpc.Request{ledgerNotification("n")}, ledgerRequest(3, "a"), ""},
-		{"bytes", conn.Limits{MaxBytes: 19}, []*jsonrpc.Request{ledgerRequest(1, "a")}, ledgerRequest(3, "a"), "busy: requests of 10 bytes are in flight"},
-		{"bytes of notifications", conn.Limits{MaxBytes: 19}, []*jsonrpc.Request{ledgerNotification("n")}, ledgerRequest(3, "a"), "busy: requests of 10 bytes are in flight"},
-		{"a single message may be larger", conn.Limits{MaxBytes: 9}, nil, ledgerRequest(3, "a"), ""},
+		{"subscriptions are not calls", conn.Tally{Calls: 1}, []*jsonrpc.Request{ledgerRequest(1, "subscriptions/listen")}, ledgerRequest(3, "a"), ""},
+		{"notifications", conn.Tally{Notifications: 1}, []*jsonrpc.Request{ledgerNotification("n")}, ledgerNotification("n"), "busy: 1 notifications are unhandled"},
+		{"notifications are not calls", conn.Tally{Calls: 1}, []*jsonrpc.Request{ledgerNotification("n")}, ledgerRequest(3, "a"), ""},
+		{"bytes", conn.Tally{Bytes: 19}, []*jsonrpc.Request{ledgerRequest(1, "a")}, ledgerRequest(3, "a"), "busy: requests of 10 bytes are in flight"},
+		{"bytes of notifications", conn.Tally{Bytes: 19}, []*jsonrpc.Request{ledgerNotification("n")}, ledgerRequest(3, "a"), "busy: requests of 10 bytes are in flight"},
+		{"a single message may be larger", conn.Tally{Bytes: 9}, nil, ledgerRequest(3, "a"), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := conn.Ledger{Limits: test.limits}
@@ -128,8 +128,8 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 	require.Equal(t, first.ID, l.OnlyOutgoing())
 	second, err := l.Ask(jsonrpc.ID{})
 	require.NoError(t, err)
-	require.Equal(t, []jsonrpc.ID{jsonrpc.NumberID(1), jsonrpc.NumberID(2)}, []jsonrpc.ID{first.ID, second.ID})
 	require.False(t, l.OnlyOutgoing().IsValid())
+	require.Equal(t, []jsonrpc.ID{jsonrpc.NumberID(1), jsonrpc.NumberID(2)}, []jsonrpc.ID{first.ID, second.ID})
 
 	begin(t, &l, ledgerRequest(1, "a"))
 	require.False(t, l.Answer(&jsonrpc.Response{ID: jsonrpc.StringID("1")}))
@@ -193,7 +193,7 @@ func TestStopAndClose(t *testing.T) {
 }
 
 func TestLedgerIsSafeForConcurrentUse(t *testing.T) {
-	l := conn.Ledger{Limits: conn.Limits{MaxCalls: 3, MaxBytes: 1000}}
+	l := conn.Ledger{Limits: conn.Tally{Calls: 3, Bytes: 1000}}
 	var all sync.WaitGroup
 	for i := range int64(8) {
 		all.Go(func() {

@@ -51,11 +51,11 @@ func New(w Wire, h transport.Handler, opts *Options) *Conn {
 		c.opts = *opts
 	}
 	c.opts.fill()
-	c.requests.Limits = Limits{
-		MaxCalls:         c.opts.MaxInFlight,
-		MaxSubscriptions: MaxSubscriptions,
-		MaxNotifications: max(c.opts.MaxInFlight, MaxNotifications),
-		MaxBytes:         c.opts.MaxInFlightBytes,
+	c.requests.Limits = Tally{
+		Calls:         c.opts.MaxInFlight,
+		Subscriptions: MaxSubscriptions,
+		Notifications: max(c.opts.MaxInFlight, MaxNotifications),
+		Bytes:         c.opts.MaxInFlightBytes,
 	}
 	c.session = transport.NewSession("", sessionPeer{c})
 	c.origins, _ = w.(OriginWire)
