@@ -173,7 +173,7 @@ func (s *Server) StoreSession(ts *transport.Session) (agreed, changes []byte) {
 // implements [transport.SessionStorer].
 func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agreed, changes []byte) error {
 	c := sessionChanges{LogLevel: defaultLogLevel}
-	if changes != nil {
+	if len(changes) > 0 {
 		if err := jsonx.Unmarshal(changes, &c); err != nil {
 			return err
 		}

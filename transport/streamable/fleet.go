@@ -37,10 +37,10 @@ const (
 	lookAway      = 3 * time.Second // between looks at the replica whose stream a client reads here
 	maxConflicts  = 20              // in a row
 	replicaName   = 12              // length of a name
-	changedGroup  = "changed"
-	deletedGroup  = "deleted"
-	logLife       = time.Hour // after the last message
-	questionJoint = "-"       // between the name of a replica and a number
+	changedGroup  = "changed"       // of records with what clients have changed in their sessions
+	deletedGroup  = "deleted"       // of empty records of deleted sessions
+	logLife       = time.Hour       // after the last message
+	questionJoint = "-"             // between the name of a replica and a number
 )
 
 // The kinds of messages between replicas.
@@ -59,12 +59,6 @@ type message struct {
 	Stream  string          `json:"stream,omitempty"` // "" for the standalone stream
 	Since   int64           `json:"since,omitempty"`  // of the reader that has taken the stream
 	Data    json.RawMessage `json:"data,omitempty"`   // an answer, or the params of a cancellation
-}
-
-// A sessionRecord is what a client has changed in its session, or that it has deleted it.
-type sessionRecord struct {
-	Changes []byte `json:"changes,omitempty"`
-	Deleted bool   `json:"deleted,omitempty"`
 }
 
 // join makes h a part of the fleet of its server, if that has one.
@@ -125,23 +119,15 @@ func (p *replica) name() string {
 // read returns what a client has changed in its session; nil for nothing. The error is
 // [transport.ErrClosed] if it has deleted it. The caller holds s.loading.
 func (p *replica) read(ctx context.Context, s *legacySession) (changes []byte, err error) {
-	stored, err := p.records.Get(ctx, s.Digest())
-	var record sessionRecord
+	record, err := p.records.Get(ctx, s.Digest())
 	switch {
-	case errors.Is(err, fleet.ErrNotFound):
-		s.revision, s.checked = 0, time.Now()
-		return nil, nil
-	case err != nil:
+	case err != nil && !errors.Is(err, fleet.ErrNotFound):
 		return nil, err
-	}
-	if err := json.Unmarshal(stored.Data, &record); err != nil {
-		return nil, err
-	}
-	if record.Deleted {
+	case record.Group == deletedGroup:
 		return nil, transport.ErrClosed
 	}
-	s.revision, s.checked = stored.Revision, time.Now()
-	return record.Changes, nil
+	s.revision, s.checked = record.Revision, time.Now()
+	return record.Data, nil
 }
 
 // change changes the state of a session with f, for as often as others change it meanwhile.
@@ -169,12 +155,9 @@ func (p *replica) change(ctx context.Context, s *legacySession, f func()) error 
 // write stores the changes of a session. The caller holds s.loading.
 func (p *replica) write(ctx context.Context, s *legacySession) error {
 	_, changes := p.h.storer.StoreSession(s.Session)
-	data, err := json.Marshal(sessionRecord{Changes: changes})
-	if err != nil {
-		return err
-	}
-	record := fleet.Record{Key: s.Digest(), Group: changedGroup, Data: data, Revision: s.revision, TTL: sessionLife}
+	record := fleet.Record{Key: s.Digest(), Group: changedGroup, Data: changes, Revision: s.revision, TTL: sessionLife}
 	if s.revision > 0 {
+		var err error
 		s.revision, err = p.records.Update(ctx, record)
 		return err
 	}
@@ -202,16 +185,12 @@ func (p *replica) delete(ctx context.Context, s *legacySession) error {
 	if p == nil {
 		return nil
 	}
-	data, err := json.Marshal(sessionRecord{Deleted: true})
-	if err != nil {
-		return err
-	}
-	if err := p.records.Delete(ctx, s.Digest(), 0); err != nil && !errors.Is(err, fleet.ErrNotFound) {
+	if err := p.records.Delete(ctx, s.Digest(), 0); err != nil {
 		return err
 	}
 	n, err := p.records.Count(ctx, deletedGroup)
 	if err == nil && n < maxDeleted {
-		_, err = p.records.Create(ctx, fleet.Record{Key: s.Digest(), Group: deletedGroup, Data: data, TTL: sessionLife})
+		_, err = p.records.Create(ctx, fleet.Record{Key: s.Digest(), Group: deletedGroup, TTL: sessionLife})
 	}
 	if err == nil || errors.Is(err, fleet.ErrExists) {
 		err = p.f.Drop(ctx, s.Digest())

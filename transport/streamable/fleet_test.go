@@ -387,11 +387,15 @@ func TestModernListenersHearOfChangesAtOtherReplicas(t *testing.T) {
 func TestLogLevelsMoveWithTheSession(t *testing.T) {
 	all := replicas(t, 2, nil)
 	c := all[0].open("2025-11-25")
-	resp := c.post(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`)
-	require.Equal(t, http.StatusOK, resp.StatusCode)
-	c.where(all[1])
-	_, changes := all[1].srv.StoreSession(known(all[1].handler, c.header.Get("Mcp-Session-Id")).Session)
-	require.Equal(t, `{"logLevel":5}`, string(changes))
+	for _, test := range []struct{ level, want string }{{"error", `{"logLevel":5}`}, {"info", ""}} { // info is the default
+		resp := c.post(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"` + test.level + `"}}`)
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		c.where(all[1])
+		require.Eventually(t, func() bool {
+			_, changes := all[1].srv.StoreSession(known(all[1].handler, c.header.Get("Mcp-Session-Id")).Session)
+			return test.want == string(changes)
+		}, time.Minute, time.Millisecond)
+	}
 }
 
 // TestReplicasWithOtherKeysShareNothing starts a replica with another key: it can neither read the
