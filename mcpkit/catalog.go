@@ -291,11 +291,11 @@ func (c *catalog) changed(old *catalog) (lists []string) {
 
 func (s *Server) add(entries []*entry) error { return s.addUnless(nil, entries) }
 
-// addUnless adds entries to the server. If there are faults, it adds nothing and returns them
-// together with those of the entries.
-func (s *Server) addUnless(faults reflectx.Errors, entries []*entry) error {
-	faults = append(faults, s.check(entries)...)
-	return s.change(func(own *catalog) error { return joinFaults(faults, own.add(entries)) })
+// addUnless adds entries to the server. If there is a fault, it adds nothing and returns it together
+// with those of the entries.
+func (s *Server) addUnless(fault error, entries []*entry) error {
+	faults := s.check(entries)
+	return s.change(func(own *catalog) error { return joinFaults(fault, faults, own.add(entries)) })
 }
 
 // check checks entries that are to be registered, and lets the options of the server apply to them.

@@ -4,19 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/service"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
-
-// A completer returns the values of a parameter that begin with prefix. others are the values of
-// other parameters so far.
-type completer func(ctx context.Context, prefix string, others map[string]string) ([]string, error)
 
 // A completeFunc answers completion/complete for an entry.
 type completeFunc func(ctx context.Context, call *Call, p *protocol.CompleteParams) (Result, error)
@@ -24,7 +20,7 @@ type completeFunc func(ctx context.Context, call *Call, p *protocol.CompletePara
 // completers returns what completes the parameters: for each the method that the block or a field
 // names, or the list of its values. It is nil if no parameter can be completed.
 func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
-	found := map[string]completer{}
+	found := map[string]service.Completer{}
 	var faults reflectx.Errors
 	fault := func(format string, args ...any) {
 		faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(format, args...)})
@@ -40,7 +36,7 @@ func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
 				fault("parameter %q is completed by method %q, which does not exist%s", f.Name, method, hint)
 				continue
 			}
-			c, err := methodCompleter(fn)
+			c, err := service.CompleterOf(fn)
 			if err != nil {
 				fault("completion method %s: %v", method, err)
 				continue
@@ -63,7 +59,7 @@ func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
 	}, nil
 }
 
-func listCompleter(values []string) completer {
+func listCompleter(values []string) service.Completer {
 	return func(_ context.Context, prefix string, _ map[string]string) ([]string, error) {
 		var hits []string
 		for _, v := range values {
@@ -73,26 +69,6 @@ func listCompleter(values []string) completer {
 		}
 		return hits, nil
 	}
-}
-
-// methodCompleter adapts func([ctx,] prefix string [, others map[string]string]) []string [,
-// error].
-func methodCompleter(fn reflect.Value) (completer, error) {
-	switch f := fn.Interface().(type) {
-	case func(string) []string:
-		return func(_ context.Context, p string, _ map[string]string) ([]string, error) { return f(p), nil }, nil
-	case func(string) ([]string, error):
-		return func(_ context.Context, p string, _ map[string]string) ([]string, error) { return f(p) }, nil
-	case func(context.Context, string) []string:
-		return func(ctx context.Context, p string, _ map[string]string) ([]string, error) { return f(ctx, p), nil }, nil
-	case func(context.Context, string) ([]string, error):
-		return func(ctx context.Context, p string, _ map[string]string) ([]string, error) { return f(ctx, p) }, nil
-	case func(context.Context, string, map[string]string) []string:
-		return func(ctx context.Context, p string, o map[string]string) ([]string, error) { return f(ctx, p, o), nil }, nil
-	case func(context.Context, string, map[string]string) ([]string, error):
-		return f, nil
-	}
-	return nil, fmt.Errorf("it is %s; write func(ctx context.Context, prefix string) ([]string, error), with others map[string]string as a last parameter where needed", fn.Type())
 }
 
 // complete answers completion/complete.
@@ -110,7 +86,7 @@ func complete(ctx context.Context, call *Call, p *protocol.CompleteParams) (Resu
 }
 
 // runCompleter calls c; nil has no values.
-func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) (Result, error) {
+func runCompleter(ctx context.Context, p *protocol.CompleteParams, c service.Completer) (Result, error) {
 	if c == nil {
 		return &protocol.CompleteResult{Completion: protocol.Completion{Values: []string{}}}, nil
 	}

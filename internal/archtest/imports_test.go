@@ -78,8 +78,9 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/result":     {"internal/jsonx", "protocol", "github.com/gabriel-vasile/mimetype"},
 	"mcpkit/internal/rounds":     {"internal/jsonx", "protocol/jsonrpc", "protocol"},
 	"mcpkit/internal/secret":     {"internal/jsonx", "reflectx"},
+	"mcpkit/internal/service":    {"internal/naming", "internal/uritemplate", "mcpkit/internal/annotation", "reflectx"},
 	"mcpkit/internal/timelimit":  {},
-	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/annotation", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/handshake", "mcpkit/internal/mirror", "mcpkit/internal/result", "mcpkit/internal/rounds", "mcpkit/internal/secret", "mcpkit/internal/timelimit", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
+	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/annotation", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/handshake", "mcpkit/internal/mirror", "mcpkit/internal/result", "mcpkit/internal/rounds", "mcpkit/internal/secret", "mcpkit/internal/service", "mcpkit/internal/timelimit", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
 		"internal/jsonx", "internal/limits", "internal/naming", "internal/paramheader", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway

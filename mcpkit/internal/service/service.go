@@ -1,0 +1,347 @@
+// Package service finds the methods of a service, and reads its annotation block.
+package service
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// Options say how a service is read.
+type Options struct {
+	Markers    map[reflect.Type]annotation.Kind // the types of the fields of annotation blocks
+	Extensions annotation.Extensions
+	OptIn      bool // only the methods that the block mentions
+	Comments   reflectx.Descriptions
+}
+
+// A Method is a method that becomes a tool, prompt or resource.
+type Method struct {
+	reflectx.Method
+	Annotation        *annotation.Annotation
+	Site              string            // for example "Notes.Search (notes.go:12)"
+	Tool              string            // the name for clients
+	Title             string            // for people
+	Description       string            // for models
+	ParamDescriptions map[string]string // of plain parameters, by name
+}
+
+// A Service is what was read of a service.
+type Service struct {
+	// Methods are the methods to register, sorted by name.
+	Methods []Method
+	// Faults are what is wrong with the service.
+	Faults reflectx.Errors
+
+	options Options
+	typ     reflect.Type // the struct type
+	methods map[string]reflectx.Method
+	block   map[string]*annotation.Annotation // by method
+}
+
+// Read reads a service, a pointer to a struct.
+func Read(service any, o Options) *Service {
+	s := &Service{
+		options: o, typ: reflect.TypeOf(service).Elem(),
+		methods: map[string]reflectx.Method{}, block: map[string]*annotation.Annotation{},
+	}
+	for _, m := range reflectx.Methods(service) {
+		s.methods[m.Name] = m
+	}
+	for f := range s.typ.Fields() {
+		switch k := o.Markers[f.Type]; {
+		case k == annotation.Info:
+			_, faults := annotation.Parse(annotation.Info, f.Tag, annotation.Extensions{})
+			s.fault(s.typ.Name()+", field Info", faults...)
+		case isBlock(f):
+			s.readBlock(f.Type, nil)
+		case k != 0:
+			s.fault(s.field(f.Name), fmt.Sprintf("a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", k))
+		case s.hasMarkers(f.Type):
+			s.fault(s.field(f.Name), "the annotation block is a blank field of a struct without a name: _ struct { ... }")
+		}
+	}
+	s.readIncluded(s.typ, nil)
+	s.choose()
+	return s
+}
+
+func isBlock(f reflect.StructField) bool {
+	return f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == ""
+}
+
+// readIncluded reads the annotation blocks of the structs that t embeds with the tag
+// mcpkit:"include". path leads to t.
+func (s *Service) readIncluded(t reflect.Type, path []string, above ...reflect.Type) {
+	for f := range t.Fields() {
+		in := f.Type
+		if in.Kind() == reflect.Pointer {
+			in = in.Elem()
+		}
+		tag, tagged := f.Tag.Lookup("mcpkit")
+		switch {
+		case tagged && tag != "include":
+			s.fault(s.field(f.Name), fmt.Sprintf("tag mcpkit: %q is unknown; write mcpkit:\"include\"", tag))
+		case tagged && !f.Anonymous:
+			s.fault(s.field(f.Name), "tag mcpkit: a field that is not embedded promotes no methods; embed it, or drop the tag")
+		}
+		if !f.Anonymous || tag != "include" || in.Kind() != reflect.Struct || slices.Contains(above, in) {
+			continue
+		}
+		to := append(slices.Clip(path), f.Name)
+		for b := range in.Fields() {
+			if isBlock(b) {
+				s.readBlock(b.Type, to)
+			}
+		}
+		s.readIncluded(in, to, append(above, in)...)
+	}
+}
+
+// hasMarkers reports whether t looks like an annotation block.
+func (s *Service) hasMarkers(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	for f := range t.Fields() {
+		if k := s.options.Markers[f.Type]; k != 0 && k != annotation.Info {
+			return true
+		}
+	}
+	return false
+}
+
+// readBlock reads an annotation block. path leads to the embedded struct that has it. There, it is
+// for methods that the struct promotes and that no block further out has.
+func (s *Service) readBlock(block reflect.Type, path []string) {
+	for i := range block.NumField() {
+		f := block.Field(i)
+		m, exists := s.methods[f.Name]
+		if path != nil && (s.block[f.Name] != nil || exists && !slices.Equal(m.Path[:min(len(path), len(m.Path))], path)) {
+			continue
+		}
+		site := s.field(f.Name)
+		if exists {
+			site = s.site(m)
+		}
+		k := s.options.Markers[f.Type]
+		if k == 0 || k == annotation.Info {
+			s.fault(site, fmt.Sprintf("%s is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type))
+			continue
+		}
+		a, faults := annotation.Parse(k, f.Tag, s.options.Extensions)
+		s.fault(site, faults...)
+		if !exists {
+			s.fault(site, fmt.Sprintf("%s has no exported method %q%s", s.typ.Name(), f.Name, naming.Hint(f.Name, slices.Sorted(maps.Keys(s.methods)))))
+			continue
+		}
+		if s.block[f.Name] != nil {
+			s.fault(site, "the annotation block says it twice")
+			continue
+		}
+		s.block[f.Name] = a
+	}
+}
+
+// completers returns the methods that complete parameters. They are not tools, unless the block
+// says so.
+func (s *Service) completers() []string {
+	var names []string
+	add := func(method string) {
+		if _, ok := s.methods[method]; !ok { // the name is misspelt, not the method
+			method = naming.Nearest(method, s.ableToComplete())
+		}
+		if s.block[method] == nil {
+			names = append(names, method)
+		}
+	}
+	for _, a := range s.block {
+		for _, method := range a.Complete {
+			add(method)
+		}
+	}
+	for _, m := range s.methods {
+		for t := range m.Func.Type().Ins() {
+			for _, method := range completeTags(t) {
+				add(method)
+			}
+		}
+	}
+	return names
+}
+
+// Completer returns a method that completes a parameter, or a hint at the method that is meant.
+func (s *Service) Completer(method string) (fn reflect.Value, hint string) {
+	if m, ok := s.methods[method]; ok {
+		return m.Func, ""
+	}
+	return fn, naming.Hint(method, s.ableToComplete())
+}
+
+// ableToComplete returns the methods with the signature of a completer.
+func (s *Service) ableToComplete() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.methods)), func(name string) bool {
+		_, err := CompleterOf(s.methods[name].Func)
+		return err != nil
+	})
+}
+
+// completeTags returns the completers that the fields of an input struct name, and those of structs
+// that it embeds. above are the structs that embed t.
+func completeTags(t reflect.Type, above ...reflect.Type) (methods []string) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || slices.Contains(above, t) {
+		return nil
+	}
+	for f := range t.Fields() {
+		if method := f.Tag.Get("complete"); method != "" {
+			methods = append(methods, method)
+		}
+		if f.Anonymous {
+			methods = append(methods, completeTags(f.Type, append(above, t)...)...)
+		}
+	}
+	return methods
+}
+
+// choose finds the methods to register: those that the block mentions, and those of the service itself
+// that are not methods of Go's own interfaces.
+func (s *Service) choose() {
+	completers := s.completers()
+	for _, name := range slices.Sorted(maps.Keys(s.methods)) {
+		m := s.methods[name]
+		a, mentioned := s.block[name]
+		switch {
+		case mentioned && a.Kind == annotation.Skip:
+		case mentioned:
+			s.add(m, a)
+		case !s.included(m), slices.Contains(completers, name):
+		case slices.Contains(naming.GoMethods, name):
+			s.checkGoMethod(m)
+		case !s.options.OptIn:
+			s.add(m, &annotation.Annotation{Kind: annotation.Tool})
+		}
+	}
+	_, starts := s.methods["Start"]
+	_, closes := s.methods["Close"]
+	if s.Methods != nil || s.Faults != nil || starts || closes {
+		return
+	}
+	how := `export the methods that are to be tools (Search, not search), or tag the embedded field that has them mcpkit:"include"; for a server without services, pass nil`
+	if s.options.OptIn {
+		how = "OptIn registers only what the annotation block mentions"
+	}
+	s.fault("", fmt.Sprintf("mcpkit: %s has no method to register: %s", s.typ.Name(), how))
+}
+
+func (s *Service) add(m reflectx.Method, a *annotation.Annotation) {
+	doc, params := reflectx.ParamDescriptions(s.options.Comments.Text(m.Owner, m.Name), paramNames(a))
+	s.Methods = append(s.Methods, Method{
+		Method: m, Annotation: a, Site: s.site(m),
+		Tool:              cmp.Or(a.About.Name, reflectx.SnakeCase(m.Name)),
+		Title:             cmp.Or(a.About.Title, reflectx.Title(m.Name)),
+		Description:       cmp.Or(a.About.Description, describe(m.Name, doc)),
+		ParamDescriptions: params,
+	})
+}
+
+// checkGoMethod refuses a method that has the name of one of Go's own interfaces, but another
+// signature: leaving it out silently would surprise.
+func (s *Service) checkGoMethod(m reflectx.Method) {
+	life := m.Name == "Start" || m.Name == "Close"
+	known, got := naming.GoSignatures[m.Name], m.Func.Type().String()
+	switch {
+	case slices.Contains(known.Forms, got), s.options.OptIn && !life:
+	case life:
+		s.fault(s.site(m), fmt.Sprintf("it is %s, and would not be called, since the server calls a %s that is %s; write that, or %[2]s mcpkit.Skip in the annotation block",
+			got, m.Name, known.Forms[0]))
+	default:
+		s.fault(s.site(m), fmt.Sprintf("%s is %s: %s; this one is %s. Add it to the annotation block: %[1]s mcpkit.Tool makes it a tool, %[1]s mcpkit.Skip leaves it out",
+			m.Name, known.What, goTypes.Replace(known.Forms[0]), goTypes.Replace(got)))
+	}
+}
+
+// goTypes writes types as Go code does.
+var goTypes = strings.NewReplacer("[]uint8", "[]byte", "interface {}", "any", "fmt.State, int32", "fmt.State, rune")
+
+// included reports whether the embedded field that promotes m has the tag mcpkit:"include".
+func (s *Service) included(m reflectx.Method) bool {
+	t := s.typ
+	for _, name := range m.Path {
+		f, ok := t.FieldByName(name)
+		if !ok || f.Tag.Get("mcpkit") != "include" {
+			return false
+		}
+		t = f.Type
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct {
+			return true
+		}
+	}
+	return true
+}
+
+func (s *Service) fault(site string, msgs ...string) {
+	for _, msg := range msgs {
+		s.Faults = append(s.Faults, &reflectx.Error{Site: site, Msg: msg})
+	}
+}
+
+// paramNames returns the names that the annotation gives plain parameters.
+func paramNames(a *annotation.Annotation) []string {
+	if a.Params != nil {
+		names := slices.Clone(a.Params)
+		for i, name := range names {
+			names[i] = strings.TrimSuffix(strings.TrimSpace(name), "?")
+		}
+		return names
+	}
+	if a.URI == "" {
+		return nil
+	}
+	tmpl, err := uritemplate.Parse(a.URI)
+	if err != nil {
+		return nil
+	}
+	return tmpl.Vars()
+}
+
+// describe makes a description of a doc comment: it removes the method's name, which clients do not
+// know, before a verb. Other comments, such as "Area of a shape", stay as they are.
+func describe(method, doc string) string {
+	rest, ok := strings.CutPrefix(doc, method+" ")
+	verb := strings.TrimRight(rest[:len(rest)-len(strings.TrimLeftFunc(rest, func(r rune) bool { return !unicode.IsSpace(r) }))], ".,;:!?")
+	if !ok || !strings.HasSuffix(verb, "s") || slices.Contains([]string{"is", "was", "has", "as", "its", "this", "does"}, verb) {
+		return doc
+	}
+	r, size := utf8.DecodeRuneInString(rest)
+	return string(unicode.ToUpper(r)) + rest[size:]
+}
+
+// site returns for example "Notes.Search (notes.go:12)".
+func (s *Service) site(m reflectx.Method) string {
+	site := s.field(m.Name)
+	if m.File != "" {
+		site += " (" + filepath.Base(m.File) + ":" + strconv.Itoa(m.Line) + ")"
+	}
+	return site
+}
+
+// field returns the place of a field or of a method that does not exist.
+func (s *Service) field(name string) string { return s.typ.Name() + "." + name }
