@@ -104,20 +104,6 @@ func TestIdleSessionsEnd(t *testing.T) {
 	})
 }
 
-func TestASessionWithACallInFlightIsNotIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := make(holding)
-		c := serveWired(t, h, &sse.Options{SessionIdle: time.Minute, KeepAlive: -1})
-		url, lines := begin(t, c)
-		require.Equal(t, 202, say(t, c, url, ping))
-		<-h // begun
-		time.Sleep(24 * time.Hour)
-		h <- struct{}{}
-		require.Equal(t, "event: message\n", line(t, lines))
-		require.Equal(t, "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n", line(t, lines))
-	})
-}
-
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -2,10 +2,8 @@ package sse_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -16,25 +14,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 )
-
-func TestANewStreamEvictsTheOneThatWasIdleLongest(t *testing.T) {
-	base, _ := serveHTTP(t, pong{}, &sse.Options{MaxSessions: 2})
-	use := func(c *client) {
-		require.NoError(t, c.Send([]byte(ping)))
-		_, err := c.Receive()
-		require.NoError(t, err)
-	}
-	first, second := open(t, base, nil), open(t, base, nil)
-	use(second)
-	use(first)
-	third := open(t, base, nil)
-	_, err := second.Receive()
-	require.ErrorIs(t, err, io.EOF)
-	use(first)
-	use(third)
-	require.NoError(t, first.Close())
-	require.NoError(t, third.Close())
-}
 
 func TestUnfinishedPOSTsHoldBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -74,23 +53,4 @@ type untilDone struct{ context.Context }
 func (u untilDone) Read([]byte) (int, error) {
 	<-u.Done()
 	return 0, u.Err()
-}
-
-func TestCancelledCallsRespondAfterTheShutdownTimeout(t *testing.T) {
-	h := make(holding)
-	handler := sse.NewHandler(h, &sse.Options{Logger: quiet})
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	c := open(t, server.URL, nil)
-	require.NoError(t, c.Send([]byte(ping)))
-	<-h // begun
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("no time"))
-	ended := make(chan error, 1)
-	go func() { ended <- handler.Shutdown(ctx) }()
-	got, err := c.Receive()
-	require.NoError(t, err)
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, string(got), "the cancelled call may still respond")
-	require.EqualError(t, <-ended, "no time")
-	require.NoError(t, c.Close())
 }

@@ -124,25 +124,10 @@ func FuzzFramesAreAnsweredOneByOne(f *testing.F) {
 			return out.String(), err
 		}
 		want, wantErr := serve(bytes.NewReader(in))
-		got, err := serve(&steps{in: in, step: int(step) + 1})
+		got, err := serve(&stepReader{string(in), int(step) + 1})
 		require.ElementsMatch(t, each(want), each(got))
 		require.Equal(t, fmt.Sprint(wantErr), fmt.Sprint(err))
 	})
-}
-
-// steps reads step bytes at a time.
-type steps struct {
-	in   []byte
-	step int
-}
-
-func (s *steps) Read(p []byte) (int, error) {
-	if len(s.in) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, s.in[:min(s.step, len(s.in))])
-	s.in = s.in[n:]
-	return n, nil
 }
 
 func TestPeerThatDoesNotReadIsDisconnected(t *testing.T) {

@@ -26,9 +26,6 @@ func TestMain(m *testing.M) {
 	case "echo":
 		server()
 		return
-	case "hoard":
-		_ = stdio.New(nil).Serve(context.Background(), &hoard{release: make(chan struct{})})
-		return
 	case "guard":
 		guardServer()
 		return

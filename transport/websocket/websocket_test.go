@@ -16,7 +16,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
@@ -67,46 +66,46 @@ func TestContract(t *testing.T) {
 	})
 }
 
-type none struct{}
-
-func (none) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response { return nil }
-
 func TestUpgradesAreGuarded(t *testing.T) {
-	addr, stop, done := listen(t, none{}, &websocket.Options{})
+	url := serveRaw(t, methods{}, &websocket.Options{}, nil)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, test := range []struct {
-		name, field, value string
+		name, field, value string // "" for a field that is left out
 		status             int
 		want               string
 	}{
-		{"foreign origin", "Origin", "http://evil.example.com", 403, `origin "http://evil.example.com" is not allowed; name it in AllowedOrigins`},
-		{"look-alike origin", "Origin", "http://127.0.0.1.evil.com", 403, `origin "http://127.0.0.1.evil.com" is not allowed; name it in AllowedOrigins`},
-		{"null origin", "Origin", "null", 403, `origin "null" is not allowed; name it in AllowedOrigins`},
-		{"rebound host", "Host", "evil.example.com", 403, `host "evil.example.com" is not allowed; name it in AllowedHosts`},
-		{"other subprotocol", "Sec-Websocket-Protocol", "chat", 400, `the client must offer the WebSocket subprotocol "mcp"`},
-		{"own origin", "Origin", "http://" + addr, 101, ""},
+		{"one subprotocol of several", "Sec-Websocket-Protocol", "chat, mcp", 101, ""},
+		{"no subprotocol", "Sec-Websocket-Protocol", "", 400, `the client must offer the WebSocket subprotocol "mcp"`},
+		{"other subprotocols", "Sec-Websocket-Protocol", "mcpx, xmcp, MCP", 400, `the client must offer the WebSocket subprotocol "mcp"`},
+		{"no upgrade", "Upgrade", "", 426, ""},
+		{"no key", "Sec-Websocket-Key", "", 400, ""},
+		{"a foreign page", "Origin", "http://evil.example.com", 403, `origin "http://evil.example.com" is not allowed; name it in AllowedOrigins`},
+		{"a page without an origin", "Origin", "null", 403, `origin "null" is not allowed; name it in AllowedOrigins`},
+		{"a page of this machine", "Origin", "http://localhost:6274", 101, ""},
+		{"a rebound host", "Host", "evil.example.com", 403, `host "evil.example.com" is not allowed; name it in AllowedHosts`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/ws", nil)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 			require.NoError(t, err)
 			for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Version": "13",
 				"Sec-Websocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-Websocket-Protocol": "mcp", test.field: test.value} {
 				r.Header.Set(name, value)
 			}
-			if test.field == "Host" {
+			switch {
+			case test.field == "Host":
 				r.Host = test.value
+			case test.value == "":
+				r.Header.Del(test.field)
 			}
 			resp, err := client.Do(r)
 			require.NoError(t, err)
 			defer resp.Body.Close()
 			require.Equal(t, test.status, resp.StatusCode)
-			if test.status != 101 {
+			if test.want != "" {
 				body, err := io.ReadAll(resp.Body)
 				require.NoError(t, err)
 				require.Equal(t, test.want, strings.TrimSpace(string(body)))
 			}
 		})
 	}
-	stop()
-	<-done
 }
