@@ -35,16 +35,11 @@ import (
 // Ledger is a service with methods that need scopes.
 type Ledger struct {
 	_ struct {
-		Who     mcpkit.Tool
-		Book    mcpkit.Tool     `scopes:"ledger:write ledger:audit"`
-		Total   mcpkit.Tool     `scopes:"ledger:read"`
-		Count   mcpkit.Tool     `hints:"readonly"`
-		Pay     mcpkit.Tool     `scopes:"ledger:read"`
-		Entry   mcpkit.Resource `uri:"ledger://entry/{id}" complete:"id=IDs" scopes:"ledger:read"`
-		Journal mcpkit.Resource `uri:"ledger://journal" scopes:"ledger:read"`
-		Report  mcpkit.Prompt   `params:"year" complete:"year=Years" scopes:"ledger:read"`
-		IDs     mcpkit.Skip
-		Years   mcpkit.Skip
+		Who   mcpkit.Tool
+		Book  mcpkit.Tool `scopes:"ledger:write ledger:audit"`
+		Total mcpkit.Tool `scopes:"ledger:read"`
+		Count mcpkit.Tool `hints:"readonly"`
+		Pay   mcpkit.Tool `scopes:"ledger:read"`
 	}
 	goOn chan struct{} // Count waits for it
 }
@@ -56,13 +51,8 @@ func (l *Ledger) Who(ctx context.Context, call *mcpkit.Call, p *oauth.Principal)
 		call.Header("Authorization")+call.Header("Dpop"), c.Request().Header.Get("Authorization"))
 }
 
-func (l *Ledger) Book() string            { return "booked" }
-func (l *Ledger) Total() string           { return "total" }
-func (l *Ledger) Entry(id string) string  { return "entry " + id }
-func (l *Ledger) Journal() string         { return "journal" }
-func (l *Ledger) Report(y string) string  { return "report " + y }
-func (l *Ledger) IDs(p string) []string   { return []string{p + "entry"} }
-func (l *Ledger) Years(p string) []string { return []string{p + "year"} }
+func (l *Ledger) Book() string  { return "booked" }
+func (l *Ledger) Total() string { return "total" }
 
 // Count reports progress and then waits.
 func (l *Ledger) Count(ctx context.Context, call *mcpkit.Call) (string, error) {
@@ -239,71 +229,6 @@ func (h *house) call(e family, auth, method, params string) *http.Response {
 	return h.send(http.MethodPost, body, fields...)
 }
 
-func TestChallengesNameTheMetadataOfAServerBelowAPrefix(t *testing.T) {
-	h := newHouse(t, settings{})
-	resp := h.send(http.MethodPost, initialize)
-	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
-	require.Equal(t, `{"error":"invalid_token","error_description":"an access token is required"}`, read(t, resp))
-	place := h.origin + "/.well-known/oauth-protected-resource/tenant/api/mcp"
-	require.Equal(t, []string{`Bearer resource_metadata="` + place + `"`}, resp.Header["Www-Authenticate"])
-	for _, verb := range []string{http.MethodGet, http.MethodDelete} {
-		require.Equal(t, http.StatusUnauthorized, h.send(verb, "").StatusCode)
-	}
-
-	want := `{"resource":"` + h.url + `","authorization_servers":["https://login.example.com"],
-		"scopes_supported":["ledger:read","ledger:write","ledger:audit"],"bearer_methods_supported":["header"]}`
-	for path, status := range map[string]int{
-		"/.well-known/oauth-protected-resource/tenant/api/mcp": http.StatusOK,
-		"/.well-known/oauth-protected-resource":                http.StatusOK,
-		"/tenant/api/.well-known/oauth-protected-resource":     http.StatusNotFound,
-		"/tenant/api/mcp/.well-known/oauth-protected-resource": http.StatusNotFound,
-		"/.well-known/oauth-protected-resource/tenant/api":     http.StatusNotFound,
-	} {
-		resp, err := h.client.Get(h.origin + path)
-		require.NoError(t, err)
-		body := read(t, resp)
-		_ = resp.Body.Close()
-		require.Equal(t, status, resp.StatusCode, path)
-		if status == http.StatusOK {
-			require.JSONEq(t, want, body)
-			require.Equal(t, "*", resp.Header.Get("Access-Control-Allow-Origin"), "every web page may read the metadata")
-		}
-	}
-}
-
-func TestWithoutTheScopesNothingIsVisible(t *testing.T) {
-	h := newHouse(t, settings{})
-	reader, unscoped := "Bearer "+h.token("ann", "ledger:read"), "Bearer "+h.token("ben", "")
-	for _, e := range families {
-		for _, test := range []struct{ method, params, shown string }{
-			{"tools/list", `{}`, `"name":"total"`},
-			{"tools/call", `{"name":"total"}`, `"text":"total"`},
-			{"resources/list", `{}`, `"uri":"ledger://journal"`},
-			{"resources/templates/list", `{}`, `ledger://entry/{id}`},
-			{"resources/read", `{"uri":"ledger://entry/7"}`, `"text":"entry 7"`},
-			{"prompts/list", `{}`, `"name":"report"`},
-			{"prompts/get", `{"name":"report","arguments":{"year":"1999"}}`, `report 1999`},
-			{"completion/complete", `{"ref":{"type":"ref/prompt","name":"report"},"argument":{"name":"year","value":"z"}}`, `zyear`},
-			{"completion/complete", `{"ref":{"type":"ref/resource","uri":"ledger://entry/{id}"},"argument":{"name":"id","value":"z"}}`, `zentry`},
-		} {
-			t.Run(e.name+" "+test.method, func(t *testing.T) {
-				require.Contains(t, read(t, h.call(e, reader, test.method, test.params)), test.shown)
-				require.NotContains(t, read(t, h.call(e, unscoped, test.method, test.params)), test.shown)
-			})
-		}
-	}
-	t.Run("subscriptions", func(t *testing.T) {
-		require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, read(t, h.call(families[1], reader, "resources/subscribe", `{"uri":"ledger://journal"}`)))
-		require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"resource \"ledger://journal\" not found","data":{"uri":"ledger://journal"}}}`,
-			read(t, h.call(families[1], unscoped, "resources/subscribe", `{"uri":"ledger://journal"}`)))
-		for auth, agreed := range map[string]string{reader: `"resourceSubscriptions":["ledger://journal"]`, unscoped: `"resourceSubscriptions":[]`} {
-			resp := h.call(families[0], auth, "subscriptions/listen", `{"notifications":{"resourceSubscriptions":["ledger://journal"]}}`)
-			require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
-			require.Contains(t, event(t, bufio.NewReader(resp.Body)), agreed)
-		}
-	})
-}
-
 // event reads the data of the next event that has any.
 func event(t *testing.T, r *bufio.Reader) string {
 	t.Helper()
@@ -456,19 +381,6 @@ func TestATokenInTheURLIsRefusedAndNotRepeated(t *testing.T) {
 	for _, values := range resp.Header {
 		require.NotContains(t, strings.Join(values, "\n"), token)
 	}
-}
-
-func TestWebPagesOfAllowedOriginsGetChallenges(t *testing.T) {
-	h := newHouse(t, settings{guard: func(o *resource.Options) { o.AllowedOrigins = []string{"https://app.example.com"} }})
-	page := []string{"Origin", "https://app.example.com"}
-	resp := h.send(http.MethodOptions, "", append(page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")...)
-	require.Equal(t, http.StatusNoContent, resp.StatusCode)
-	require.Equal(t, "authorization", resp.Header.Get("Access-Control-Allow-Headers"))
-	resp = h.send(http.MethodPost, initialize, page...)
-	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
-	require.Contains(t, resp.Header.Get("Access-Control-Expose-Headers"), "WWW-Authenticate")
-	resp = h.send(http.MethodPost, initialize, append(page, "Authorization", "Bearer "+h.token("ann", ""))...)
-	require.Equal(t, http.StatusForbidden, resp.StatusCode, "the transport has its own list of origins")
 }
 
 // This test logs everything, from the guard to the method, and looks for the tokens in it.

@@ -2,7 +2,6 @@ package echomcp_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -231,16 +230,6 @@ func TestDeadlinesOfRequestsDoNotEndWebSockets(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-func TestEveryTransportRequiresTheTokensOfTheApp(t *testing.T) {
-	secret := []byte("the app's own")
-	l := newLobby(t, mountAll, jwtMiddleware(secret))
-	for path, target := range l.targets() {
-		_, err := l.dial(target)
-		require.ErrorContains(t, err, "401", path)
-	}
-	l.requireWorks("<nil>", "ann", client.Header("Authorization", "Bearer "+appJWT(secret, `{"sub":"ann"}`)))
-}
-
 func TestStreamsBelongToTheUserOfTheApp(t *testing.T) {
 	l := newLobby(t, mountAll, named)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.url+"/sse", nil)
@@ -265,59 +254,4 @@ func TestStreamsBelongToTheUserOfTheApp(t *testing.T) {
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	require.Equal(t, http.StatusAccepted, post("ada", ping))
 	require.Equal(t, http.StatusNotFound, post("eve", ping))
-}
-
-func TestSessionsInGroups(t *testing.T) {
-	mark := func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			c.Set("name", "marked")
-			return next(c)
-		}
-	}
-	principal := echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "all"} })
-	l := newLobby(t, func(app *echo.Echo, srv *mcpkit.Server, _ *slog.Logger) func(context.Context) error {
-		group := app.Group("/api", mark)
-		s, w := sse.NewHandler(srv, nil), websocket.NewHandler(srv, nil)
-		group.Any("/sse", echomcp.Wrap(s, principal))
-		group.GET("/ws", echomcp.Wrap(w, principal))
-		return func(ctx context.Context) error { return errors.Join(s.Shutdown(ctx), w.Shutdown(ctx)) }
-	})
-	l.url += "/api"
-	for path, target := range l.targets() {
-		if path == "/mcp" {
-			continue
-		}
-		c, err := l.dial(target)
-		require.NoError(t, err)
-		got, err := client.Call[string](t.Context(), c, "who", nil)
-		require.NoError(t, err)
-		require.Equal(t, "marked /api"+path+" all", got)
-		require.NoError(t, c.Close())
-	}
-}
-
-func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
-	const page = "https://app.example.com"
-	l := newLobby(t, func(app *echo.Echo, srv *mcpkit.Server, _ *slog.Logger) func(context.Context) error {
-		s, w := sse.NewHandler(srv, &sse.Options{AllowedOrigins: []string{page}}), websocket.NewHandler(srv, nil)
-		app.Any("/sse", echomcp.Wrap(s))
-		app.GET("/ws", echomcp.Wrap(w))
-		return func(ctx context.Context) error { return errors.Join(s.Shutdown(ctx), w.Shutdown(ctx)) }
-	})
-	send := func(method, path, origin string) *http.Response {
-		r, err := http.NewRequestWithContext(t.Context(), method, l.url+path, nil)
-		require.NoError(t, err)
-		r.Header.Set("Origin", origin)
-		r.Header.Set("Access-Control-Request-Method", http.MethodPost)
-		resp, err := l.http.Do(r)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		return resp
-	}
-	resp := send(http.MethodOptions, "/sse", page)
-	require.Equal(t, http.StatusNoContent, resp.StatusCode)
-	require.Equal(t, []string{page}, resp.Header.Values("Access-Control-Allow-Origin"))
-	require.Equal(t, http.StatusForbidden, send(http.MethodGet, "/sse", "https://evil.example").StatusCode)
-	require.Equal(t, http.StatusForbidden, send(http.MethodGet, "/ws", "https://evil.example").StatusCode)
-	require.Equal(t, http.StatusMethodNotAllowed, send(http.MethodPost, "/ws", l.url).StatusCode)
 }

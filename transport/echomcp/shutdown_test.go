@@ -11,13 +11,10 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"github.com/labstack/echo/v4/middleware"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/transport/echomcp"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // Sleeper has a tool that returns when its context ends.
@@ -96,32 +93,4 @@ func status(t *testing.T, web *http.Client, url string) int {
 	}
 	_ = resp.Body.Close()
 	return resp.StatusCode
-}
-
-func TestPagesSeeTheSessionBehindEchosCORS(t *testing.T) {
-	srv, err := mcpkit.New(&Porter{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	app := echo.New()
-	app.HideBanner, app.HidePort = true, true
-	app.Use(middleware.CORS())
-	handler := echomcp.Mount(app, "/mcp", srv, echomcp.Streamable(&streamable.Options{AllowedOrigins: []string{"https://app.example.com"}}))
-	app.Listener, err = net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- app.Start("") }()
-	r, err := http.NewRequest(http.MethodPost, "http://"+app.Listener.Addr().String()+"/mcp",
-		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Origin", "https://app.example.com")
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	require.Equal(t, http.StatusOK, resp.StatusCode)
-	require.NotEmpty(t, resp.Header.Get("Mcp-Session-Id"))
-	require.NotEmpty(t, resp.Header.Get("Access-Control-Allow-Origin"))
-	require.Contains(t, strings.Join(resp.Header.Values("Access-Control-Expose-Headers"), ","), "Mcp-Session-Id")
-	require.NoError(t, echomcp.Shutdown(t.Context(), app, handler))
-	require.ErrorIs(t, <-served, http.ErrServerClosed)
-	require.NoError(t, srv.Close())
 }
