@@ -53,7 +53,7 @@ func TestMistakesInBuildersAreErrorsOfAdd(t *testing.T) {
 		`tag hints: unknown hint "read-only"; did you mean "readonly"?`:                                  tool().Hints("read-only"),
 		`Meta("m"): `:               tool().Meta("m", func() {}),
 		`needs a function, not int`: mcpkit.NewTool("x", 5),
-		`the params tag names "query", but no parameter takes an argument`: mcpkit.NewTool("x", func(context.Context) {}).Params("query"),
+		`no parameter takes the arguments "query"; add a parameter for each`: mcpkit.NewTool("x", func(context.Context) {}).Params("query"),
 	} {
 		err := newServer(t, nil).Add(item)
 		require.ErrorContains(t, err, want)
@@ -175,10 +175,10 @@ func (*wrongRules) Do(n int)         {}
 func TestMistakesInTheTagRulesAreErrorsAtStartup(t *testing.T) {
 	for want, service := range map[string]any{
 		`badRules.Do (builder_test.go:`: &badRules{},
-		`tag rules: "n min=1" is not of the form parameter:rules; write for example rules:"style:oneof=short long; count:min=1,max=9"`:                &badRules{},
-		`the rules are for "coumt", which is not a parameter; did you mean "count"?`:                                                                  &otherRules{},
-		`parameter "n": jsonschema: "pattern=^[a-z]+$" does not fit int`:                                                                              &wrongRules{},
-		`the rules are for plain parameters, but the arguments are the fields of mcpkit_test.searchFields; write them in validate tags of the fields`: &structRules{},
+		`tag rules: "n min=1" is not of the form parameter:rules; write for example rules:"style:oneof=short long; count:min=1,max=9"`:                               &badRules{},
+		`the rules are for "coumt", which is not a parameter; did you mean "count"?`:                                                                                 &otherRules{},
+		`parameter "n": jsonschema: "pattern=^[a-z]+$" does not fit int`:                                                                                             &wrongRules{},
+		`names and rules are for plain parameters, but the arguments are the fields of mcpkit_test.searchFields; write them in json and validate tags of the fields`: &structRules{},
 	} {
 		_, err := mcpkit.New(service)
 		require.ErrorContains(t, err, want)

@@ -303,7 +303,7 @@ func TestAuthorsMistakes(t *testing.T) {
 		{&markerOutside{}, `markerOutside.Search: a mcpkit.Tool stands in a block: _ struct { Method mcpkit.Tool }`},
 		{&noURI{}, `noURI.Search: a resource needs a URI; write for example uri:"note://{id}"`},
 		{&relativeURI{}, `relativeURI.Search: "notes/all" is not an absolute URI; write for example "note://{id}"`},
-		{&unusedVariable{}, `unusedVariable.Search: no parameter takes the variables "id" of the URI; add a parameter for each`},
+		{&unusedVariable{}, `unusedVariable.Search: no parameter takes the arguments "id"; add a parameter for each`},
 		{&badComplete{}, `badComplete.Page: parameter "id" is completed by method "Nothing", which does not exist`},
 		{&badIcon{}, `badIcon.Search: tag icon: "http://example.com/i.png" is neither an https: nor a data: URI; write for example icon:"https://example.com/i.png"`},
 		{&badCache{}, `badCache.Search: tag cache: "forever" is neither a duration nor public or private; write for example cache:"60s,private"`},

@@ -310,9 +310,10 @@ func (c *compiler) compile(s *jsonschema.Schema) *node {
 		n.never, n.want = true, "no value"
 		return n
 	}
-	if s.If != nil || s.Contains != nil || s.DynamicRef != "" || len(s.PrefixItems)+len(s.PatternProperties)+len(s.DependentSchemas)+len(s.DependentRequired) > 0 {
-		c.errorf("the schema has one of the keywords if, contains, $dynamicRef, prefixItems, patternProperties, dependentSchemas and " +
-			"dependentRequired, which are not enforced here; leave it out")
+	lists := len(s.PrefixItems) + len(s.PatternProperties) + len(s.DependentSchemas) + len(s.DependentRequired)
+	if lists > 0 || s.If != nil || s.Contains != nil || s.DynamicRef != "" {
+		c.errorf("the schema has one of the keywords if, contains, $dynamicRef, prefixItems, patternProperties, " +
+			"dependentSchemas and dependentRequired, which are not enforced here; leave it out")
 	}
 	var ok bool
 	if n.kind, ok = kinds[s.Type]; !ok {
@@ -348,8 +349,10 @@ func (n *node) compileLimits(s *jsonschema.Schema) {
 		of json.Number
 		ok func(order int) bool
 	}{
-		{s.Minimum, func(order int) bool { return order >= 0 }}, {s.ExclusiveMinimum, func(order int) bool { return order > 0 }},
-		{s.Maximum, func(order int) bool { return order <= 0 }}, {s.ExclusiveMaximum, func(order int) bool { return order < 0 }},
+		{s.Minimum, func(order int) bool { return order >= 0 }},
+		{s.Maximum, func(order int) bool { return order <= 0 }},
+		{s.ExclusiveMinimum, func(order int) bool { return order > 0 }},
+		{s.ExclusiveMaximum, func(order int) bool { return order < 0 }},
 	} {
 		if limit.of != "" {
 			rule(func(raw []byte) bool {
@@ -451,7 +454,9 @@ func canonical(raw []byte) string {
 // compileText adds the rules of strings.
 func (n *node) compileText(s *jsonschema.Schema) error {
 	if s.MinLength != nil || s.MaxLength != nil {
-		n.texts = append(n.texts, func(text string) bool { return inRange(utf8.RuneCountInString(text), s.MinLength, s.MaxLength) })
+		n.texts = append(n.texts, func(text string) bool {
+			return inRange(utf8.RuneCountInString(text), s.MinLength, s.MaxLength)
+		})
 	}
 	if format, ok := formats[s.Format]; ok {
 		n.texts = append(n.texts, format.valid)
@@ -550,15 +555,13 @@ func CompileSchema(schema json.RawMessage) (RawSchema, error) {
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	return checkOnly{root}, nil
+	return root, nil
 }
 
-type checkOnly struct{ root *node }
-
 // Validate implements [RawSchema].
-func (s checkOnly) Validate(value json.RawMessage) error {
+func (n *node) Validate(value json.RawMessage) error {
 	k := checker{}
-	k.value(s.root, bytes.TrimSpace(value))
+	k.value(n, bytes.TrimSpace(value))
 	if k.wrong() > 0 {
 		return &k.err
 	}

@@ -72,27 +72,30 @@ func (c *planner) params() {
 	}
 	switch {
 	case c.Schema != nil && c.tagged():
-		c.errorf("the params tag names %s, but the schema of the arguments is given; remove one of the two", quoteAll(c.Names))
+		c.errorf("the params tag names %s, but the schema of the arguments is given; remove one of the two",
+			quoteAll(c.Names))
 	case c.Schema != nil:
 		c.wholeInput()
 	case len(c.structs) > 1:
 		a, b := c.structs[0], c.structs[1]
-		c.errorf("parameters %d (%s) and %d (%s) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, %s",
+		c.errorf("parameters %d (%s) and %d (%s) are both structs of arguments; there can be one, "+
+			"so put the fields of both into it; if one of them should not come from the arguments, %s",
 			a+1, typeText(c.t.In(a)), b+1, typeText(c.t.In(b)), c.Give)
 	case len(c.structs) == 1 && len(c.plain) > 0:
 		a, b := c.structs[0], c.plain[0]
-		c.errorf("parameter %d (%s) is a struct of arguments, parameter %d (%s) a plain argument; write the one or the other: put %[4]s into the struct as a field",
+		c.errorf("parameter %d (%s) is a struct of arguments, parameter %d (%s) a plain argument; "+
+			"write the one or the other: put %[4]s into the struct as a field",
 			a+1, typeText(c.t.In(a)), b+1, typeText(c.t.In(b)))
 	case len(c.structs) == 1:
 		c.structInput(c.structs[0])
 	case len(c.plain) > 0:
 		c.plainInput()
-	case c.tagged() && strings.Join(c.Names, "") != "":
-		c.errorf("the params tag names %s, but no parameter takes an argument; remove the tag", quoteAll(c.Names))
-	case len(c.Tags) > 0:
-		c.errorf("the rules are for %s, but no parameter takes an argument; remove them", quoteAll(slices.Sorted(maps.Keys(c.Tags))))
-	case c.URI && len(c.Names) > 0:
-		c.errorf("no parameter takes the variables %s of the URI; add a parameter for each", quoteAll(c.Names))
+	default:
+		names := slices.AppendSeq(slices.Clone(c.Names), maps.Keys(c.Tags))
+		slices.Sort(names)
+		if strings.Join(names, "") != "" {
+			c.errorf("no parameter takes the arguments %s; add a parameter for each", quoteAll(slices.Compact(names)))
+		}
 	}
 }
 
@@ -112,7 +115,8 @@ func (c *planner) param(i int, t reflect.Type) {
 	case inject != nil:
 		c.f.params[i].inject = inject
 	case c.Schema != nil && !isWhole(t):
-		c.errorf("parameter %d is a %s, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage", i+1, typeText(t))
+		c.errorf("parameter %d is a %s, but the schema of the arguments is given, so one parameter takes all of them; "+
+			"write map[string]any or json.RawMessage", i+1, typeText(t))
 	case c.Schema != nil:
 		c.whole = append(c.whole, i)
 	case shapeOf(indirectAll(t), forInput) == shapeNone || !isPlain && isOpaque(t):
@@ -146,7 +150,7 @@ func (c *planner) injector(t reflect.Type) (Injector, error) {
 
 // isWhole reports whether a parameter of type t can take all arguments.
 func isWhole(t reflect.Type) bool {
-	return t == rawType || t.Kind() == reflect.Map && t.Key() == reflect.TypeFor[string]() && t.Elem() == reflect.TypeFor[any]()
+	return t == rawType || t.ConvertibleTo(reflect.TypeFor[map[string]any]())
 }
 
 // wholeInput plans a function with a schema written by hand.
@@ -167,12 +171,9 @@ func itself(v reflect.Value) reflect.Value { return v }
 // structInput plans a function whose arguments are the fields of a struct.
 func (c *planner) structInput(i int) {
 	t := c.t.In(i)
-	switch {
-	case c.tagged():
-		c.errorf("the params tag names plain parameters, but the arguments are the fields of %s; remove the tag", t)
-		return
-	case len(c.Tags) > 0:
-		c.errorf("the rules are for plain parameters, but the arguments are the fields of %s; write them in validate tags of the fields", t)
+	if c.tagged() || len(c.Tags) > 0 {
+		c.errorf("names and rules are for plain parameters, but the arguments are the fields of %s; "+
+			"write them in json and validate tags of the fields", t)
 		return
 	}
 	c.f.params[i].pick = itself
@@ -200,18 +201,20 @@ func (c *planner) plainInput() {
 	list := "(" + strings.Join(types, ", ") + ")"
 	switch {
 	case c.Names == nil && len(c.plain) == 1 && isWhole(c.t.In(c.plain[0])):
-		c.errorf("parameter %d (%s) can take all arguments, but nothing says what they are; give their JSON Schema with Builder.Input, or name the parameter with the tag params",
-			c.plain[0]+1, list[1:len(list)-1])
+		c.errorf("parameter %d %s can take all arguments, but nothing says what they are; give their JSON Schema "+
+			"with Builder.Input, or name the parameter with the tag params", c.plain[0]+1, list)
 		return
 	case c.Names == nil:
-		c.errorf("Go does not keep the names of the parameters %s; write your names into the tag params or Builder.Params, such as %q, or take one struct", list, exampleNames(len(c.plain)))
+		c.errorf("Go does not keep the names of the parameters %s; write your names into the tag params or Builder.Params, "+
+			`such as "a,b?", or take one struct`, list)
 		return
 	case len(c.Names) != len(c.plain):
 		what := "names"
 		if c.URI {
 			what = "variables of the URI"
 		}
-		c.errorf("the %s are %s, but the parameters are %s; name each one, in order", what, cmp.Or(quoteAll(c.Names), "none"), list)
+		c.errorf("the %s are %s, but the parameters are %s; name each one, in order",
+			what, cmp.Or(quoteAll(c.Names), "none"), list)
 		return
 	}
 	fields := make([]reflect.StructField, len(c.plain))
@@ -228,12 +231,16 @@ func (c *planner) plainInput() {
 		if desc := c.Descriptions[name]; desc != "" && rules.Get("desc") == "" {
 			tag += " desc:" + strconv.Quote(desc)
 		}
+		if rules != "" {
+			tag += " " + string(rules)
+		}
+		fields[n] = reflect.StructField{Name: "P" + strconv.Itoa(n), Type: t, Tag: reflect.StructTag(tag)}
 		c.f.params[i].pick = func(v reflect.Value) reflect.Value { return v.Field(n) }
-		fields[n] = reflect.StructField{Name: "P" + strconv.Itoa(n), Type: t, Tag: reflect.StructTag(strings.TrimSpace(tag + " " + string(rules)))}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tags)) {
 		if !slices.Contains(names, name) {
-			c.errorf("the rules are for %q, which is not a parameter%s", name, hintOr(name, names, "the parameters are "+quoteAll(names)))
+			c.errorf("the rules are for %q, which is not a parameter%s",
+				name, hintOr(name, names, "the parameters are "+quoteAll(names)))
 		}
 	}
 	if len(c.errs) == 0 {
@@ -248,7 +255,8 @@ func (c *planner) name(n int, others []string) string {
 	name, _ := strings.CutSuffix(strings.TrimSpace(c.Names[n]), "?")
 	switch {
 	case name == "" || strings.ContainsAny(name, "?,\"'`{}[]()\\ \t\r\n"):
-		c.errorf("%q is not a name of a parameter; write names with commas between, and a '?' after an optional one: %q", name, "a,b?")
+		c.errorf("%q is not a name of a parameter; write names with commas between, and a '?' after an optional one: "+
+			`"a,b?"`, name)
 	case slices.Contains(others, name):
 		c.errorf("the name %q is listed twice for the parameters; give each its own", name)
 	}
@@ -259,16 +267,13 @@ func (c *planner) results() {
 	n := c.t.NumOut()
 	for i := range n {
 		out := c.t.Out(i)
+		// A nil *E in an error is not a nil error, so that an E is not returned as one.
+		isOther := (out.Kind() == reflect.Pointer || out.Kind() == reflect.Interface) && out.Implements(errorType)
 		switch last := i == n-1; {
 		case out == errorType && last:
 			c.f.fails = true
-		case out == errorType:
-			c.errorf("result %d of %d is an error; there can be one, the last (errors.Join makes one of several)", i+1, n)
-			c.f.outputs = nil
-			return
-		case last && (out.Kind() == reflect.Pointer || out.Kind() == reflect.Interface) && out.Implements(errorType):
-			// A nil *E stored in an error is not a nil error.
-			c.errorf("result %d is a %s; return it as an error", i+1, out)
+		case out == errorType, isOther && last:
+			c.errorf("result %d of %d has the type %s; return one error, as the last result and with the type error", i+1, n, out)
 			c.f.outputs = nil
 			return
 		default:
@@ -306,12 +311,4 @@ func quoteAll(names []string) string {
 		q[i] = fmt.Sprintf("%q", strings.TrimSpace(n))
 	}
 	return strings.Join(q, ", ")
-}
-
-func exampleNames(n int) string {
-	names := make([]string, n)
-	for i := range names {
-		names[i] = "name" + strconv.Itoa(i+1)
-	}
-	return strings.Join(names, ",")
 }

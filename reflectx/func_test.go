@@ -181,16 +181,16 @@ func TestCompileErrors(t *testing.T) {
 		{name: "struct and plain", fn: func(ctx context.Context, limit int, in addInput) {}, params: "limit,in", err: []string{
 			"parameter 3 (reflectx.addInput) is a struct of arguments, parameter 2 (int) a plain argument; write the one or the other: put int into the struct as a field"}},
 		{name: "struct and tag", fn: func(in addInput) {}, params: "in", err: []string{
-			"the params tag names plain parameters, but the arguments are the fields of reflectx.addInput; remove the tag"}},
+			"names and rules are for plain parameters, but the arguments are the fields of reflectx.addInput; write them in json and validate tags of the fields"}},
 		{name: "plain parameters without names", fn: func(ctx context.Context, a int, b string) {}, err: []string{
-			`Go does not keep the names of the parameters (int, string); write your names into the tag params or Builder.Params, such as "name1,name2", or take one struct`}},
+			`Go does not keep the names of the parameters (int, string); write your names into the tag params or Builder.Params, such as "a,b?", or take one struct`}},
 		{name: "empty tag", fn: func(a, b int) {}, params: " ", err: []string{"the names are \"\", but the parameters are (int, int); name each one, in order"}},
 		{name: "too few names", fn: func(a, b int) {}, params: "a", err: []string{`the names are "a", but the parameters are (int, int); name each one, in order`}},
 		{name: "too many names", fn: func(a int) {}, params: "a,b?", err: []string{`the names are "a", "b?", but the parameters are (int); name each one, in order`}},
 		{name: "no names in the template", fn: func(a int) {}, uri: []string{}, err: []string{`the variables of the URI are none, but the parameters are (int); name each one, in order`}},
 		{name: "too many variables", fn: func(a int) {}, uri: []string{"a", "b"}, err: []string{`the variables of the URI are "a", "b", but the parameters are (int); name each one, in order`}},
-		{name: "variables without parameters", fn: func(ctx context.Context) {}, uri: []string{"a", "b"}, err: []string{`no parameter takes the variables "a", "b" of the URI; add a parameter for each`}},
-		{name: "tag without parameters", fn: func(ctx context.Context) {}, params: "a", err: []string{`the params tag names "a", but no parameter takes an argument; remove the tag`}},
+		{name: "variables without parameters", fn: func(ctx context.Context) {}, uri: []string{"a", "b"}, err: []string{`no parameter takes the arguments "a", "b"; add a parameter for each`}},
+		{name: "tag without parameters", fn: func(ctx context.Context) {}, params: "a", err: []string{`no parameter takes the arguments "a"; add a parameter for each`}},
 		{name: "name twice", fn: func(a, b int) {}, params: "a,a?", err: []string{`the name "a" is listed twice for the parameters; give each its own`}},
 		{name: "empty and invalid names", fn: func(a, b int) {}, params: ",b c", err: []string{
 			`"" is not a name of a parameter; write names with commas between, and a '?' after an optional one: "a,b?"`,
@@ -205,14 +205,14 @@ func TestCompileErrors(t *testing.T) {
 			"parameter 1 is a func(), " + given, "parameter 2 is a chan int, " + given, "parameter 3 is a complex64, " + given, "parameter 4 is a uintptr, " + given}},
 		{name: "given as a pointer", fn: func(handle) {}, err: []string{"parameter 1 is a reflectx.handle, which is given as a pointer; write *reflectx.handle"}},
 		{name: "refused", fn: func(*http.Request) {}, err: []string{"parameter 1 is a *http.Request, which is refused; take its header"}},
-		{name: "error first", fn: func() (error, int) { return nil, 0 }, err: []string{"result 1 of 2 is an error; there can be one, the last (errors.Join makes one of several)"}},
+		{name: "error first", fn: func() (error, int) { return nil, 0 }, err: []string{"result 1 of 2 has the type error; return one error, as the last result and with the type error"}},
 		{name: "two errors", fn: func() (int, error, error) { return 0, nil, nil }, err: []string{
-			"result 2 of 3 is an error; there can be one, the last (errors.Join makes one of several)"}},
-		{name: "error by another type", fn: func() (int, *url.Error) { return 0, nil }, err: []string{"result 2 is a *url.Error; return it as an error"}},
+			"result 2 of 3 has the type error; return one error, as the last result and with the type error"}},
+		{name: "error by another type", fn: func() (int, *url.Error) { return 0, nil }, err: []string{"result 2 of 2 has the type *url.Error; return one error, as the last result and with the type error"}},
 		{name: "everything at once", fn: func(c chan int, s ...int) (error, int) { return nil, 0 }, err: []string{
 			"parameter 1 is a chan int, " + given,
 			"parameter 2 is variadic (...int); take a slice, []int",
-			"result 1 of 2 is an error; there can be one, the last (errors.Join makes one of several)"}},
+			"result 1 of 2 has the type error; return one error, as the last result and with the type error"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := injecting(new([]string))
@@ -246,7 +246,7 @@ func TestCompileReturnsErrorsOfTheInput(t *testing.T) {
 	require.Len(t, errs, 2)
 	require.Contains(t, errs[0].Site, "Notes.Search")
 	require.Contains(t, errs[0].Error(), "nonsense")
-	require.Equal(t, "result 1 of 2 is an error; there can be one, the last (errors.Join makes one of several)", errs[1].Msg)
+	require.Equal(t, "result 1 of 2 has the type error; return one error, as the last result and with the type error", errs[1].Msg)
 }
 
 func TestCallErrors(t *testing.T) {

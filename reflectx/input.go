@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -107,7 +106,8 @@ func NewInput(site string, t reflect.Type, o InputOptions) (*Input, error) {
 	}
 	c := newCompiler(site, o, forInput)
 	if t.Kind() != reflect.Struct {
-		return nil, Errors{{Site: site, Msg: fmt.Sprintf("the input is a %s; write a struct with a field for each argument", t)}}
+		c.errorf("the input is a %s; write a struct with a field for each argument", t)
+		return nil, c.errs
 	}
 	return c.input(t)
 }
@@ -130,7 +130,8 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		c.judgeOnce(t)
 	}
 	if s.AnyOf != nil || s.OneOf != nil || s.AllOf != nil || s.Not != nil {
-		c.errorf("the schema has anyOf, oneOf, allOf or not at its root, for which clients refuse the whole list; move it to a field")
+		c.errorf("the schema has anyOf, oneOf, allOf or not at its root, for which clients refuse the whole list; " +
+			"move it to a field")
 	}
 	if len(c.errs) > 0 {
 		return nil, c.errs

@@ -42,7 +42,8 @@ func (in *Input) judge(ctx context.Context, v reflect.Value, args, b []byte) (er
 // judgeField returns the violation of an error of the validator.
 func (in *Input) judgeField(ctx context.Context, e validator.FieldError, args, b []byte) (Violation, bool) {
 	at := locate(in.t, e.StructNamespace())
-	if _, around, _, _ := in.root.at(at.pointer[:max(strings.LastIndexByte(at.pointer, '/'), 0)], args); around == nil || jsonx.Kind(around) == 'n' {
+	outer := at.pointer[:max(strings.LastIndexByte(at.pointer, '/'), 0)]
+	if _, object, _, _ := in.root.at(outer, args); object == nil || jsonx.Kind(object) == 'n' {
 		return Violation{}, false // the object around it is absent
 	}
 	n, raw, _, secret := in.root.at(at.pointer, b)
@@ -58,7 +59,8 @@ func (in *Input) judgeField(ctx context.Context, e validator.FieldError, args, b
 		return Violation{}, false // a rule about a value that is not there
 	}
 	says := r.says(at.parent, n.t)
-	violation := Violation{Pointer: at.pointer, Got: n.got(raw, secret), Want: n.want + "; " + strings.ToLower(says[:1]) + says[1:]}
+	want := n.want + "; " + strings.ToLower(says[:1]) + says[1:]
+	violation := Violation{Pointer: at.pointer, Got: n.got(raw, secret), Want: want}
 	if violation.Got == "" && !demands { // the rule of a struct reports an absent member
 		violation.Got = n.got([]byte(jsonText(e.Value())), secret)
 	}
@@ -71,7 +73,8 @@ func (in *Input) rest(ctx context.Context, e validator.FieldError, rules string)
 	before, _, _ := strings.Cut(rules, ",dive")
 	for text := range strings.SplitSeq(before, ",") {
 		r := parseRule(text)
-		if strings.HasPrefix(r.tag, "required") || strings.HasPrefix(r.tag, "omit") || r.conditional() || r.fieldRule() != "" {
+		isPresence := strings.HasPrefix(r.tag, "required") || strings.HasPrefix(r.tag, "omit") || r.conditional()
+		if isPresence || r.fieldRule() != "" {
 			continue
 		}
 		failed := false

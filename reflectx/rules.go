@@ -19,22 +19,17 @@ import (
 var textKeywords = map[string]struct{ format, pattern string }{
 	"alpha":                              {pattern: "^[a-zA-Z]+$"},
 	"alphanum":                           {pattern: "^[a-zA-Z0-9]+$"},
-	"alphaunicode":                       {pattern: `^\p{L}+$`},
-	"alphanumunicode":                    {pattern: `^[\p{L}\p{N}]+$`},
 	"numeric":                            {pattern: `^[-+]?[0-9]+(\.[0-9]+)?$`},
 	"number":                             {pattern: "^[0-9]+$"},
 	"hexadecimal":                        {pattern: "^(0[xX])?[0-9a-fA-F]+$"},
 	"hexcolor":                           {pattern: "^#([0-9a-fA-F]{3}|[0-9a-fA-F]{4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})$"},
 	"e164":                               {pattern: `^\+?[1-9][0-9]{7,14}$`},
 	"base64":                             {pattern: "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"},
-	"base64url":                          {pattern: "^([A-Za-z0-9_-]{4})*([A-Za-z0-9_-]{2}==|[A-Za-z0-9_-]{3}=|[A-Za-z0-9_-]{4})$"},
 	"uuid":                               {format: "uuid"},
 	"uuid4":                              {pattern: "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"},
 	"md5":                                {pattern: "^[0-9a-f]{32}$"},
 	"sha256":                             {pattern: "^[0-9a-f]{64}$"},
-	"sha512":                             {pattern: "^[0-9a-f]{128}$"},
 	"ascii":                              {pattern: `^[\x00-\x7F]*$`},
-	"printascii":                         {pattern: `^[\x20-\x7E]*$`},
 	"jwt":                                {pattern: `^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$`},
 	"email":                              {format: "email"},
 	"url":                                {format: "uri"},
@@ -211,7 +206,7 @@ func (c *compiler) rules(f *fieldState) {
 
 // rule folds one rule for the value at n.
 func (c *compiler) rule(f *fieldState, n position, r rule) {
-	isString := n.t.Kind() == reflect.String
+	isString, sh := n.t.Kind() == reflect.String, shapeOf(n.t, c.dir)
 	keyword, ok := textKeywords[r.tag]
 	if !ok {
 		keyword, ok = textKeywords[r.text]
@@ -220,7 +215,8 @@ func (c *compiler) rule(f *fieldState, n position, r rule) {
 	switch {
 	case !c.known(r):
 	case r.tag == "skip_unless":
-		c.errorf("rule %q switches others off by the value of another field, which no schema says; check that in the method", r.text)
+		c.errorf("rule %q switches others off by the value of another field, which no schema says; "+
+			"check that in the method", r.text)
 	case strings.Contains(r.text, "|"):
 		c.leave(f, n, r)
 	case r.tag == "enum":
@@ -228,11 +224,11 @@ func (c *compiler) rule(f *fieldState, n position, r rule) {
 	case r.tag == "oneof":
 		c.oneof(n, r)
 	case c.compare(n, r):
-	case comparisons[r.tag].text != "" && !n.isIntKey() && !slices.Contains([]shape{shapeDuration, shapeTime, shapeBytes}, shapeOf(n.t, c.dir)):
+	case comparisons[r.tag].text != "" && !n.isIntKey() && sh != shapeDuration && sh != shapeTime && sh != shapeBytes:
 		c.errorf("rule %q does not fit %s", r.text, typeText(n.t))
-	case (ok || isAffix) && !isString && shapeOf(n.t, c.dir) != shapeText:
+	case (ok || isAffix) && !isString && sh != shapeText:
 		c.errorf("rule %q does not fit %s; it is for strings", r.text, typeText(n.t))
-	case r.tag == "unique" && r.param == "" && shapeOf(n.t, c.dir) == shapeSlice:
+	case r.tag == "unique" && r.param == "" && sh == shapeSlice:
 		n.s.UniqueItems = true
 	case isAffix && r.param == "":
 		c.errorf("rule %q lacks its parameter; write %s=text", r.tag, r.tag)
@@ -253,14 +249,16 @@ func (c *compiler) rule(f *fieldState, n position, r rule) {
 func (c *compiler) known(r rule) bool {
 	for text := range strings.SplitSeq(r.text, "|") {
 		one := parseRule(text)
-		if _, ok := textKeywords[one.tag]; ok || comparisons[one.tag].text != "" || !panics(func() { _ = c.validate.Var("", "omitempty,"+text) }) {
+		_, ok := textKeywords[one.tag]
+		if ok || comparisons[one.tag].text != "" || !panics(func() { _ = c.validate.Var("", "omitempty,"+text) }) {
 			continue
 		}
 		if schemaWords[one.tag] != "" {
 			c.errorf("unknown rule %q; it is a keyword of JSON Schema, so write jsonschema:%q", one.tag, text)
 		} else {
 			c.errorf("unknown rule %q%s", one.tag,
-				hintOr(one.tag, knownRules(), "write one that github.com/go-playground/validator/v10 knows, or register it; values of oneof have blanks between them"))
+				hintOr(one.tag, knownRules(), "write one that github.com/go-playground/validator/v10 knows, or register it; "+
+					"values of oneof have blanks between them"))
 		}
 		return false
 	}
@@ -269,7 +267,8 @@ func (c *compiler) known(r rule) bool {
 
 // knownRules are the rules that are suggested for a misspelt one.
 func knownRules() []string {
-	known := strings.Fields("required omitempty dive keys endkeys oneof enum unique required_if required_with required_without eqfield nefield gtfield ltfield")
+	known := strings.Fields(`required omitempty dive keys endkeys oneof enum unique required_if required_with required_without
+		eqfield nefield gtfield ltfield`)
 	for tag := range textKeywords {
 		known = append(known, tag)
 	}
@@ -295,7 +294,8 @@ func (c *compiler) leave(f *fieldState, n position, r rule) {
 			for _, sf := range reflect.VisibleFields(f.owner) {
 				known = append(known, sf.Name)
 			}
-			c.errorf("rule %q names the field %q, which %s has not%s", r.text, name, typeText(f.owner), hintOr(name, known, "write the name of the Go field"))
+			c.errorf("rule %q names the field %q, which %s has not%s",
+				r.text, name, typeText(f.owner), hintOr(name, known, "write the name of the Go field"))
 		}
 	}
 	if r.conditional() {
@@ -465,8 +465,8 @@ func (c *compiler) enumRule(n position) {
 		}
 	}
 	if len(n.s.Enum) == 0 {
-		c.errorf("rule \"enum\": the constants of %s are not known, since the program runs without its source; run \"mcpkit gen\" in its package, "+
-			"give the type a method Values() []%s, or list the values with oneof", n.t, n.t.Name())
+		c.errorf("rule \"enum\": the constants of %s are not known, since the program runs without its source; "+
+			"run \"mcpkit gen\" in its package, give the type a method Values() []%s, or list the values with oneof", n.t, n.t.Name())
 	}
 }
 

@@ -334,20 +334,23 @@ func (c *compiler) field(m member, p *jsonschema.Schema) *fieldState {
 	if c.dir == forInput { // results are not validated, so their schema must not promise the rules
 		c.rules(f)
 		c.header(f)
-		if below != "" && levels(m.sf.Type) > f.dives {
-			c.errorf("the elements have the rule %q, which is asked only where the validate tag says dive; write validate:\"dive\"", below)
+	}
+	levels := -1 // of slices, arrays and maps
+	for n, ok := f.position, true; ok; n, ok = n.elem(c.dir) {
+		levels++
+		c.describeEnum(n)
+		if c.dir == forInput && isAtMost1MiB(n.s) {
+			note(n.s, "Base64, at most 1 MiB.")
 		}
 	}
-	for n, ok := f.position, true; ok; n, ok = n.elem(c.dir) {
-		c.describeEnum(n)
-		if s := n.s; c.dir == forInput && s.ContentEncoding == "base64" && s.MaxLength != nil && *s.MaxLength == *encodedLen(maxBytes) {
-			note(s, "Base64, at most 1 MiB.")
-		}
+	if below != "" && levels > f.dives {
+		c.errorf("the elements have the rule %q, which is asked only where the validate tag says dive; "+
+			"write validate:\"dive\"", below)
 	}
 	c.samplesOf(f)
 	c.presence(f)
 	c.describe(f)
-	if c.dir == forOutput && m.sf.Type.Kind() == reflect.Pointer && (!m.mayOmit || m.sf.Type.Elem().Kind() == reflect.Pointer) {
+	if t := m.sf.Type; c.dir == forOutput && t.Kind() == reflect.Pointer && (!m.mayOmit || t.Elem().Kind() == reflect.Pointer) {
 		nullable(p)
 	}
 	return f
@@ -365,20 +368,6 @@ func (c *compiler) words(f *fieldState) {
 	s.Description = cmp.Or(s.Description, c.comment(place{owner: f.t}))
 }
 
-// levels returns how many slices, arrays and maps lie around the elements of t.
-func levels(t reflect.Type) (n int) {
-	for {
-		switch t.Kind() {
-		case reflect.Slice, reflect.Array, reflect.Map:
-			n++
-		case reflect.Pointer:
-		default:
-			return n
-		}
-		t = t.Elem()
-	}
-}
-
 // presence decides whether the member is required. It is, unless something makes it optional.
 func (c *compiler) presence(f *fieldState) {
 	if c.dir == forOutput {
@@ -394,8 +383,8 @@ func (c *compiler) presence(f *fieldState) {
 	case f.Required && f.condition != "":
 		c.errorf("the field is required, so rule %q says nothing or contradicts it; drop one of the two", f.condition)
 	}
-	optional := f.mayOmit || f.behind || f.optional || f.sf.Type.Kind() == reflect.Pointer || f.Default != nil || f.condition != ""
-	f.Required = f.Required || !optional
+	mayBeNil := f.behind || f.sf.Type.Kind() == reflect.Pointer
+	f.Required = f.Required || !(mayBeNil || f.mayOmit || f.optional || f.Default != nil || f.condition != "")
 }
 
 // describe completes the description of f.
@@ -456,8 +445,8 @@ func (c *compiler) publish(s *jsonschema.Schema) (json.RawMessage, error) {
 }
 
 // keywordOrder is the order of keywords; others come first.
-var keywordOrder = strings.Fields(`$ref type title description const enum format pattern minLength maxLength minimum exclusiveMinimum maximum
-	exclusiveMaximum multipleOf minItems maxItems uniqueItems minProperties maxProperties contentEncoding contentMediaType
+var keywordOrder = strings.Fields(`$ref type title description const enum format pattern minLength maxLength
+	minimum exclusiveMinimum maximum exclusiveMaximum multipleOf minItems maxItems uniqueItems minProperties maxProperties contentEncoding contentMediaType
 	properties propertyNames items required additionalProperties anyOf oneOf allOf not default examples deprecated
 	readOnly writeOnly x-mcp-header $defs`)
 

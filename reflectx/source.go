@@ -46,7 +46,9 @@ func collect(fsys fs.FS, dir string, tests bool) packages {
 		}
 		p := byName[file.Name.Name]
 		if p == nil {
-			p = &sourcePackage{texts: map[string]string{}, fields: map[string][]string{}, bases: map[string]string{}, consts: map[string]*sourceConst{}}
+			p = &sourcePackage{
+				texts: map[string]string{}, fields: map[string][]string{}, bases: map[string]string{}, consts: map[string]*sourceConst{},
+			}
 			byName[file.Name.Name] = p
 		}
 		p.add(file)

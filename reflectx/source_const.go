@@ -64,7 +64,8 @@ func (p *sourcePackage) valueOf(c *sourceConst) (v typedValue) {
 	}()
 	v = p.eval(c.value, c.iota)
 	v.typ = cmp.Or(c.known.typ, v.typ)
-	if v.Kind() == constant.Int && constant.BitLen(v.Value) > 512 || v.Kind() == constant.String && len(constant.StringVal(v.Value)) > 1<<12 {
+	tooLarge := v.Kind() == constant.Int && constant.BitLen(v.Value) > 512
+	if tooLarge || v.Kind() == constant.String && len(constant.StringVal(v.Value)) > 1<<12 {
 		v.Value = constant.MakeUnknown() // no compiler takes it, and adding it up could take all memory
 	}
 	c.known = &v

@@ -132,7 +132,8 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 		at := slices.Concat(index, sf.Index)
 		switch plain := shapeOf(inner, c.dir) == shapeStruct; {
 		case sf.Anonymous && name == "" && plain && pointer && !sf.IsExported():
-			c.errorf("%s embeds the unexported %s by pointer, which nobody can fill; embed it by value", typeText(t), typeText(sf.Type))
+			c.errorf("%s embeds the unexported %s by pointer, which nobody can fill; embed it by value",
+				typeText(t), typeText(sf.Type))
 			continue
 		case sf.Anonymous && name == "" && plain:
 			outside := len(out)
@@ -167,10 +168,11 @@ func (c *compiler) jsonTag(m *member, options string, comma bool) {
 		return
 	}
 	for option := range strings.SplitSeq(options, ",") {
-		if m.mayOmit = m.mayOmit || option == "omitempty" || option == "omitzero"; option == "omitempty" || option == "omitzero" {
-			continue
+		if known := []string{"omitempty", "omitzero"}; slices.Contains(known, option) {
+			m.mayOmit = true
+		} else {
+			c.errorf("unknown json option %q%s", option, hintOr(option, known, "write omitempty, omitzero or nothing"))
 		}
-		c.errorf("unknown json option %q%s", option, hintOr(option, []string{"omitempty", "omitzero"}, "write omitempty, omitzero or nothing"))
 	}
 }
 
@@ -252,13 +254,15 @@ func (c *compiler) header(f *fieldState) {
 		c.headers[key] = strings.Join(c.path, ".")
 		f.Header = name
 		if f.s.Type == "integer" && f.t.Bits() == 64 { // every client can represent these exactly
-			f.s.Minimum, f.s.Maximum = stricter(f.s.Minimum, "-9007199254740991", 1), stricter(f.s.Maximum, "9007199254740991", -1)
+			f.s.Minimum = stricter(f.s.Minimum, "-9007199254740991", 1)
+			f.s.Maximum = stricter(f.s.Maximum, "9007199254740991", -1)
 		}
 		f.s.Extras = map[string]any{"x-mcp-header": name}
 	}
 }
 
-const headerOutOfReach = "the header %q stands within an array, a map or a type that contains itself, where no client looks; move the field up"
+const headerOutOfReach = "the header %q stands within an array, a map or a type that contains itself, " +
+	"where no client looks; move the field up"
 
 // headerName matches a token of HTTP (RFC 9110 section 5.6.2).
 var headerName = regexp.MustCompile("^[0-9A-Za-z!#$%&'*+.^_`|~-]+$")

@@ -222,6 +222,11 @@ const (
 	maxBytes      = 1 << 20
 )
 
+// isAtMost1MiB reports whether s is the schema of a []byte that no rule limits.
+func isAtMost1MiB(s *jsonschema.Schema) bool {
+	return s.ContentEncoding == "base64" && s.MaxLength != nil && *s.MaxLength == *encodedLen(maxBytes)
+}
+
 func encodedLen(bytes int) *uint64 {
 	n := uint64(base64.StdEncoding.EncodedLen(bytes))
 	return &n
@@ -264,7 +269,8 @@ func (c *compiler) checkType(t reflect.Type) {
 		c.errorf("the type %s has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, "+
 			"or hide the field with json:\"-\"", typeText(t))
 	case sh == shapeMap:
-		if key := shapeOf(t.Key(), c.dir); !slices.Contains([]shape{shapeString, shapeText, shapeNumber, shapeInt, shapeUint}, key) {
+		keys := []shape{shapeString, shapeText, shapeNumber, shapeInt, shapeUint}
+		if !slices.Contains(keys, shapeOf(t.Key(), c.dir)) {
 			c.errorf("the type %s has keys that JSON has not; write a map with string or integer keys", typeText(t))
 		}
 	}

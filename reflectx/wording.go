@@ -167,10 +167,10 @@ var formats = map[string]format{
 	"email":         {"an email address", satisfies("email")},
 	"uuid":          {"a UUID", satisfies("uuid_rfc4122")},
 	"hostname":      {"a host name", satisfies("hostname_rfc1123")},
-	"ipv4":          {"an IPv4 address", func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() }},
-	"ipv6":          {"an IPv6 address", func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is6() && a.Zone() == "" }},
-	"uri":           {`an absolute URL such as "https://example.com/"`, func(s string) bool { u, err := url.Parse(s); return err == nil && u.IsAbs() }},
-	"uri-reference": {"a URL", func(s string) bool { _, err := url.Parse(s); return err == nil }},
+	"ipv4":          {"an IPv4 address", isAddr(netip.Addr.Is4)},
+	"ipv6":          {"an IPv6 address", isAddr(func(a netip.Addr) bool { return a.Is6() && a.Zone() == "" })},
+	"uri":           {`an absolute URL such as "https://example.com/"`, isURL((*url.URL).IsAbs)},
+	"uri-reference": {"a URL", isURL(func(*url.URL) bool { return true })},
 	"date":          {`a date such as "2006-01-02"`, isTime(time.DateOnly)},
 	"date-time":     {`a date-time such as "2006-01-02T15:04:05Z"`, isTime(time.RFC3339)},
 }
@@ -178,6 +178,14 @@ var formats = map[string]format{
 // satisfies returns whether a string satisfies a rule of the validator.
 func satisfies(rule string) func(string) bool {
 	return func(s string) bool { return defaultValidate().Var(s, rule) == nil }
+}
+
+func isAddr(right func(netip.Addr) bool) func(string) bool {
+	return func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && right(a) }
+}
+
+func isURL(right func(*url.URL) bool) func(string) bool {
+	return func(s string) bool { u, err := url.Parse(s); return err == nil && right(u) }
 }
 
 func isTime(layout string) func(string) bool {
@@ -228,7 +236,7 @@ func wantOf(s *jsonschema.Schema, noun string) string {
 	add("that is a multiple of ", string(s.MultipleOf))
 	if s.ContentEncoding == "" {
 		add("of ", countBetween(s.MinLength, s.MaxLength, "character"))
-	} else if s.MaxLength != nil && *s.MaxLength == *encodedLen(maxBytes) {
+	} else if isAtMost1MiB(s) {
 		add("of at most ", "1 MiB")
 	} else if s.MaxLength != nil {
 		add("of at most ", countOf(*s.MaxLength/4*3, "byte"))
