@@ -241,7 +241,9 @@ func (c *customer) legacyResult(ctx context.Context, id string) (string, error) 
 	for {
 		begun := time.Now()
 		var result protocol.CallToolResult
-		err := c.client.Request(ctx, protocol.MethodTasksResult, protocol.TaskParams{TaskID: id}, &result)
+		// A task whose replica was killed waits for as long as the client waits for a response by default.
+		err := c.client.Request(ctx, protocol.MethodTasksResult, protocol.TaskParams{TaskID: id}, &result,
+			client.Timeout(taskPatience))
 		switch {
 		case err == nil && len(result.Content) == 1:
 			text, ok := result.Content[0].(*protocol.TextContent)

@@ -73,7 +73,7 @@ func setRetry(w http.ResponseWriter, resp *jsonrpc.Response) {
 
 // writeReply writes resp as a JSON reply.
 func (p *post) writeReply(resp *jsonrpc.Response) {
-	if resp.Stream != nil {
+	if resp.Stream != nil && resp.Error == nil {
 		p.writeStreamed(resp)
 		return
 	}
