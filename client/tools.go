@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -169,7 +168,7 @@ func onlyResult(obj []byte) (value []byte) {
 
 // A knownTool is what the client stores about a listed tool.
 type knownTool struct {
-	headers    []paramheader.Param
+	headers    []protocol.HeaderParam
 	fault      error  // why it cannot be called over HTTP
 	output     []byte // its output schema
 	schema     *outputSchema
@@ -215,7 +214,7 @@ func (x *toolIndex) learn(c *Client, tools []protocol.Tool) []protocol.Tool {
 
 func newKnownTool(t *protocol.Tool, patterns bool) *knownTool {
 	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema, patterns), repeatable: t.Annotations.Repeatable()}
-	k.headers, k.fault = paramheader.Params(t.InputSchema)
+	k.headers, k.fault = protocol.HeaderParams(t.InputSchema)
 	if t.OutputSchema != nil {
 		properties := jsonx.Member(t.OutputSchema, "properties")
 		k.wrapped = jsonx.IsString(jsonx.Member(t.OutputSchema, "type"), "object") && onlyResult(properties) != nil

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -73,7 +72,7 @@ func TestTargets(t *testing.T) {
 
 func TestMirror(t *testing.T) {
 	var x toolIndex
-	x.byName = map[string]*knownTool{"t": {headers: []paramheader.Param{{Header: "Mcp-Param-A", Path: []string{"a"}}, {Header: "Mcp-Param-N", Path: []string{"o", "n"}, Integer: true}}}}
+	x.byName = map[string]*knownTool{"t": {headers: []protocol.HeaderParam{{Header: "Mcp-Param-A", Path: []string{"a"}}, {Header: "Mcp-Param-N", Path: []string{"o", "n"}, Integer: true}}}}
 	for arguments, want := range map[string]map[string]string{
 		`{"a":"x","o":{"n":42.0}}`:              {"Mcp-Param-A": "x", "Mcp-Param-N": "42"},
 		`{"a":null,"o":{}}`:                     {},

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
-	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -77,7 +76,7 @@ type entry struct {
 // A tool is what calls need of a tool's definition.
 type tool struct {
 	def     protocol.Tool
-	headers []paramheader.Param
+	headers []protocol.HeaderParam
 	tags    map[string]string // those of extensions
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
-	"github.com/mcpkit/mcpkit-go/internal/paramheader"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
@@ -300,7 +299,7 @@ func (s *Server) setTool(e *entry, a *annotation.Annotation, def protocol.Tool, 
 }
 
 func newTool(def protocol.Tool) (*tool, error) {
-	headers, err := paramheader.Params(def.InputSchema)
+	headers, err := protocol.HeaderParams(def.InputSchema)
 	return &tool{def: def, headers: headers}, err
 }
 

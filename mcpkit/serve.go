@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -142,7 +141,7 @@ func (call *Call) acceptModern(header transport.Header, declared string) *jsonrp
 	if header == nil {
 		return nil
 	}
-	return mirror.Check(header, "Mcp-Method", call.req.Method)
+	return protocol.CheckHeader(header, "Mcp-Method", call.req.Method)
 }
 
 func metaString(meta json.RawMessage, key string) (string, bool) {
@@ -198,11 +197,16 @@ func (call *Call) find() (mismatch *jsonrpc.Error) {
 	if call.name == "" || call.row.nameParam == "" { // no header mirrors what a completion is for
 		return call.checkNameless(header)
 	}
-	if mismatch := mirror.Check(header, "Mcp-Name", call.name); mismatch != nil {
+	if mismatch := protocol.CheckHeader(header, "Mcp-Name", call.name); mismatch != nil {
 		return mismatch
 	}
-	if call.entry != nil && call.entry.tool != nil {
-		return mirror.CheckParams(header, call.entry.tool.headers, call.Arguments())
+	if call.entry == nil || call.entry.tool == nil {
+		return nil
+	}
+	for _, param := range call.entry.tool.headers {
+		if mismatch := param.Check(header, call.Arguments()); mismatch != nil {
+			return mismatch
+		}
 	}
 	return nil
 }

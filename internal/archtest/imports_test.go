@@ -44,7 +44,6 @@ var mayImport = map[string][]string{
 	"transport":            {"protocol/jsonrpc"},
 	"fleet":                {"fleet/internal/ordered"}, // what replicas share; engines with dependencies are modules of their own
 	"protocol":             {"protocol/jsonrpc", "internal/jsonx"},
-	"internal/paramheader": {"internal/jsonx", "protocol"},
 	"internal/conn":        {"transport", "protocol/jsonrpc", "protocol"},
 	"reflectx": {"internal/jsonx", "internal/naming", "internal/uritemplate",
 		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10",
@@ -74,17 +73,16 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/family":     {},
 	"mcpkit/internal/form":       {"internal/jsonx", "reflectx"},
 	"mcpkit/internal/handshake":  {"internal/jsonx", "protocol"},
-	"mcpkit/internal/mirror":     {"internal/jsonx", "internal/paramheader", "protocol/jsonrpc", "protocol", "transport"},
 	"mcpkit/internal/result":     {"internal/jsonx", "protocol", "github.com/gabriel-vasile/mimetype"},
 	"mcpkit/internal/rounds":     {"internal/jsonx", "protocol/jsonrpc", "protocol"},
 	"mcpkit/internal/secret":     {"internal/jsonx", "reflectx"},
 	"mcpkit/internal/service":    {"internal/naming", "internal/uritemplate", "mcpkit/internal/annotation", "reflectx"},
 	"mcpkit/internal/timelimit":  {},
-	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/annotation", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/handshake", "mcpkit/internal/mirror", "mcpkit/internal/result", "mcpkit/internal/rounds", "mcpkit/internal/secret", "mcpkit/internal/service", "mcpkit/internal/timelimit", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
-		"internal/jsonx", "internal/limits", "internal/naming", "internal/paramheader", "internal/uritemplate",
+	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/annotation", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/handshake", "mcpkit/internal/result", "mcpkit/internal/rounds", "mcpkit/internal/secret", "mcpkit/internal/service", "mcpkit/internal/timelimit", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
+		"internal/jsonx", "internal/limits", "internal/naming", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
-	"client": {"transport", "internal/conn", "internal/paramheader", "transport/inmem", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/sse", "internal/jsonx", "internal/naming",
+	"client": {"transport", "internal/conn", "transport/inmem", "transport/websocket", "protocol", "protocol/jsonrpc", "internal/sse", "internal/jsonx", "internal/naming",
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.

@@ -1,4 +1,4 @@
-package paramheader
+package protocol
 
 import (
 	"encoding/json"
@@ -8,17 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParams(t *testing.T) {
+func TestHeaderParams(t *testing.T) {
 	object := func(properties string) string { return `{"type":"object","properties":{` + properties + `}}` }
 	for _, test := range []struct {
 		name, schema string
-		want         []Param
+		want         []HeaderParam
 		err          string
 	}{
 		{name: "none", schema: object(`"a":{"type":"string"}`)},
 		{name: "each type", schema: object(`"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"integer","x-mcp-header":"Method"},"c":{"type":"boolean","x-mcp-header":"c"}`),
-			want: []Param{{"Mcp-Param-A", []string{"a"}, false}, {"Mcp-Param-Method", []string{"b"}, true}, {"Mcp-Param-C", []string{"c"}, false}}},
-		{name: "nested", schema: object(`"a":{"type":"object","properties":{"b":{"type":"string","x-mcp-header":"B"}}}`), want: []Param{{"Mcp-Param-B", []string{"a", "b"}, false}}},
+			want: []HeaderParam{{"Mcp-Param-A", []string{"a"}, false}, {"Mcp-Param-Method", []string{"b"}, true}, {"Mcp-Param-C", []string{"c"}, false}}},
+		{name: "nested", schema: object(`"a":{"type":"object","properties":{"b":{"type":"string","x-mcp-header":"B"}}}`), want: []HeaderParam{{"Mcp-Param-B", []string{"a", "b"}, false}}},
 		{name: "a property of that name", schema: object(`"x-mcp-header":{"type":"string"}`)},
 		{name: "a value", schema: object(`"a":{"const":{"x-mcp-header":"A"},"default":{"x-mcp-header":""}}`)},
 		{name: "empty", schema: object(`"a":{"type":"string","x-mcp-header":""}`), err: `x-mcp-header of "a" is not a valid header name`},
@@ -37,7 +37,7 @@ func TestParams(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.True(t, json.Valid([]byte(test.schema)))
-			got, err := Params([]byte(test.schema))
+			got, err := HeaderParams([]byte(test.schema))
 			if test.err != "" {
 				require.EqualError(t, err, test.err)
 				return
@@ -48,11 +48,11 @@ func TestParams(t *testing.T) {
 	}
 }
 
-func FuzzParams(f *testing.F) {
+func FuzzHeaderParams(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"anyOf":[{"$ref":"#"}]}}}`))
 	f.Add([]byte(`{"properties":[],"items":{"x-mcp-header":1}}`))
 	f.Fuzz(func(t *testing.T, schema []byte) {
-		found, err := Params(schema)
+		found, err := HeaderParams(schema)
 		if err != nil {
 			return
 		}

@@ -1,5 +1,4 @@
-// Package paramheader finds the arguments of a tool that HTTP headers mirror.
-package paramheader
+package protocol
 
 import (
 	"bytes"
@@ -9,18 +8,18 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// A Param is an argument of a tool that is copied to a header.
-type Param struct {
+// A HeaderParam is an argument of a tool that a header of the HTTP request mirrors (2026-07-28).
+type HeaderParam struct {
 	Header  string   // canonical: "Mcp-Param-Region"
 	Path    []string // to the argument, from the root
 	Integer bool
 }
 
 // Of returns the argument, nil if it is not there.
-func (p *Param) Of(arguments []byte) []byte {
+func (p *HeaderParam) Of(arguments []byte) []byte {
 	for _, member := range p.Path {
 		arguments = jsonx.Member(arguments, member)
 	}
@@ -33,10 +32,10 @@ const (
 	maxParamHeaders = 100
 )
 
-// Params returns the headers that an input schema declares (2026-07-28,
+// HeaderParams returns the headers that an input schema declares (2026-07-28,
 // basic/transports/streamable-http, "Custom Headers"), or an error if a declaration is invalid. It
 // does not follow $ref.
-func Params(schema []byte) ([]Param, error) {
+func HeaderParams(schema []byte) ([]HeaderParam, error) {
 	if !bytes.Contains(schema, []byte("x-mcp-header")) {
 		return nil, nil
 	}
@@ -48,7 +47,7 @@ func Params(schema []byte) ([]Param, error) {
 }
 
 type headerSearch struct {
-	found []Param
+	found []HeaderParam
 	names map[string]struct{} // in lower case
 }
 
@@ -129,7 +128,7 @@ func (s *headerSearch) header(schema, value []byte, path []string, reachable boo
 		return fmt.Errorf("x-mcp-header %q is declared twice", name)
 	}
 	s.names[lower] = struct{}{}
-	s.found = append(s.found, Param{textproto.CanonicalMIMEHeaderKey(protocol.HeaderParamPrefix + name), path, typ == "integer"})
+	s.found = append(s.found, HeaderParam{textproto.CanonicalMIMEHeaderKey(HeaderParamPrefix + name), path, typ == "integer"})
 	return nil
 }
 
@@ -142,4 +141,35 @@ func isToken(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// CheckHeader compares a header, whose name is canonical, with the value of the body that it mirrors.
+func CheckHeader(header map[string][]string, name, value string) *jsonrpc.Error {
+	lines := header[name]
+	if len(lines) == 0 {
+		return HeaderMismatch("the header %s is missing; it has to say %q, as the body does", name, value)
+	}
+	got, err := DecodeHeader(lines[0])
+	if err != nil {
+		return HeaderMismatch("the header %s: %v", name, err)
+	}
+	if len(lines) > 1 || got != value {
+		return HeaderMismatch("the header %s says %q but the body says %q", name, got, value)
+	}
+	return nil
+}
+
+// Check compares the header with the argument that it mirrors. An argument that is absent or null need
+// not be mirrored.
+func (p *HeaderParam) Check(header map[string][]string, arguments []byte) *jsonrpc.Error {
+	value, lines, at := p.Of(arguments), header[p.Header], strings.Join(p.Path, ".")
+	switch {
+	case value == nil || jsonx.Kind(value) == 'n':
+		return nil
+	case len(lines) == 0:
+		return HeaderMismatch("the header %s is missing; it mirrors argument %q", p.Header, at)
+	case len(lines) > 1 || !ParamHeaderMatches(lines[0], value):
+		return HeaderMismatch("the header %s says %q, which is not argument %q", p.Header, lines[0], at)
+	}
+	return nil
 }
