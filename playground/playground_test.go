@@ -104,6 +104,14 @@ func newSite(t *testing.T, srv *mcpkit.Server, opts *playground.Options) *site {
 	return &site{t, h, server.URL + "/play/", token, &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
+func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), target, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // do sends a request with the token, unless fields say otherwise: "Name: value". Host is a field.
 func (s *site) do(method, path, body string, fields ...string) (*http.Response, string) {
 	s.t.Helper()
@@ -319,10 +327,8 @@ func TestTheTimelineHasTheStepsOfCallsOfAllClients(t *testing.T) {
 	srv := newShop(t)
 	s := newSite(t, srv, nil)
 	w := s.watch(t.Context())
-	c, err := client.Dial(t.Context(), srv, client.Handlers(buyer{}), client.Info("robot", "1.0.0"))
-	require.NoError(t, err)
-	defer c.Close()
-	_, err = c.CallTool(t.Context(), "buy", map[string]string{"what": "tea", "card": "4711-0815"})
+	c := dial(t, srv, client.Handlers(buyer{}), client.Info("robot", "1.0.0"))
+	_, err := c.CallTool(t.Context(), "buy", map[string]string{"what": "tea", "card": "4711-0815"})
 	require.NoError(t, err)
 
 	first := w.until(ended("tools/call", "buy", 0))
@@ -365,10 +371,8 @@ func TestQuestionsToLegacyClientsAreSteps(t *testing.T) {
 	srv := newShop(t)
 	s := newSite(t, srv, nil)
 	w := s.watch(t.Context())
-	c, err := client.Dial(t.Context(), srv, client.Handlers(buyer{}), client.Version(protocol.V20251125))
-	require.NoError(t, err)
-	defer c.Close()
-	_, err = c.CallTool(t.Context(), "buy", map[string]string{"what": "tea", "card": "1"})
+	c := dial(t, srv, client.Handlers(buyer{}), client.Version(protocol.V20251125))
+	_, err := c.CallTool(t.Context(), "buy", map[string]string{"what": "tea", "card": "1"})
 	require.NoError(t, err)
 	e := w.until(ended("tools/call", "buy", 0))
 	last := e.Steps[len(e.Steps)-1]
@@ -388,10 +392,8 @@ func TestErrorsMayLog(t *testing.T) {
 	srv := newShop(t)
 	require.NoError(t, srv.Add(mcpkit.NewTool("talk", func(call *mcpkit.Call) error { return talkative{call} })))
 	s := newSite(t, srv, nil)
-	c, err := client.Dial(t.Context(), srv)
-	require.NoError(t, err)
-	defer c.Close()
-	_, err = c.CallTool(t.Context(), "talk", nil)
+	c := dial(t, srv)
+	_, err := c.CallTool(t.Context(), "talk", nil)
 	require.Error(t, err)
 	w := s.watch(t.Context())
 	w.until(func(e entry) bool { return e.Error == "it talks" })
@@ -400,11 +402,9 @@ func TestErrorsMayLog(t *testing.T) {
 func TestTheTimelineIsBounded(t *testing.T) {
 	srv := newShop(t)
 	s := newSite(t, srv, &playground.Options{MaxEntries: 5})
-	c, err := client.Dial(t.Context(), srv)
-	require.NoError(t, err)
-	defer c.Close()
+	c := dial(t, srv)
 	for i := range 20 {
-		_, err = c.CallTool(t.Context(), "fail", map[string]int{fmt.Sprint(i): i})
+		_, err := c.CallTool(t.Context(), "fail", map[string]int{fmt.Sprint(i): i})
 		require.Error(t, err)
 	}
 	w := s.watch(t.Context())
@@ -412,7 +412,7 @@ func TestTheTimelineIsBounded(t *testing.T) {
 	require.Len(t, w.ids, 5)
 	resp, _ := s.do("DELETE", "timeline", "")
 	require.Equal(t, 204, resp.StatusCode)
-	_, err = c.CallTool(t.Context(), "fail", nil)
+	_, err := c.CallTool(t.Context(), "fail", nil)
 	require.Error(t, err)
 	w.until(ended("tools/call", "fail", 0))
 	require.Len(t, w.ids, 1)
@@ -426,10 +426,8 @@ func TestACallHasABoundedNumberOfSteps(t *testing.T) {
 		}
 	})))
 	s := newSite(t, srv, nil)
-	c, err := client.Dial(t.Context(), srv)
-	require.NoError(t, err)
-	defer c.Close()
-	_, err = c.CallTool(t.Context(), "talk", nil)
+	c := dial(t, srv)
+	_, err := c.CallTool(t.Context(), "talk", nil)
 	require.NoError(t, err)
 	e := s.watch(t.Context()).until(ended("tools/call", "talk", 0))
 	require.Len(t, e.Steps, 200)
@@ -460,10 +458,8 @@ func TestClosingEndsStreamsAndStopsObserving(t *testing.T) {
 	for w.scan.Scan() {
 	}
 	require.NoError(t, w.scan.Err())
-	c, err := client.Dial(t.Context(), srv)
-	require.NoError(t, err)
-	defer c.Close()
-	_, err = c.CallTool(t.Context(), "fail", nil)
+	c := dial(t, srv)
+	_, err := c.CallTool(t.Context(), "fail", nil)
 	require.Error(t, err)
 	_, text := s.do("GET", "timeline", "") // ends at once
 	require.NotContains(t, text, "fail")
