@@ -389,10 +389,8 @@ transport:
 	base, stop := serve(t, c)
 	defer stop()
 	get := func(path string) int {
-		resp, err := http.Get(base + path)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		return resp.StatusCode
+		status, _, _ := send(t, "GET", base+path, "")
+		return status
 	}
 	require.Equal(t, http.StatusOK, get("/livez"))
 	require.Equal(t, http.StatusOK, get("/readyz"))
@@ -403,11 +401,8 @@ transport:
 	require.NoError(t, err)
 	require.Equal(t, 1, got)
 	require.NoError(t, cl.Close())
-	resp, err := http.Post(base+"/v1", "application/json", strings.NewReader(strings.Repeat(" ", 2000)))
-	require.NoError(t, err)
-	resp.Body.Close()
-	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
-	http.DefaultClient.CloseIdleConnections()
+	status, _, _ := send(t, "POST", base+"/v1", strings.Repeat(" ", 2000))
+	require.Equal(t, http.StatusRequestEntityTooLarge, status)
 }
 
 func TestTokensAreRequiredAsConfigured(t *testing.T) {
@@ -423,22 +418,13 @@ auth:
 	require.NoError(t, err)
 	base, stop := serve(t, c)
 	defer stop()
-	resp, err := http.Post(base+"/mcp", "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
-	require.NoError(t, err)
-	resp.Body.Close()
-	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
-	require.Contains(t, resp.Header.Get("WWW-Authenticate"), `resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp"`)
-	resp, err = http.Get(base + "/.well-known/oauth-protected-resource/mcp")
-	require.NoError(t, err)
-	document, err := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	require.NoError(t, err)
-	require.Contains(t, string(document), `"https://id.example"`)
-	resp, err = http.Get(base + "/livez")
-	require.NoError(t, err)
-	resp.Body.Close()
-	require.Equal(t, http.StatusOK, resp.StatusCode, "health checks have no token")
-	http.DefaultClient.CloseIdleConnections()
+	status, _, header := send(t, "POST", base+"/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Contains(t, header.Get("WWW-Authenticate"), `resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp"`)
+	_, document, _ := send(t, "GET", base+"/.well-known/oauth-protected-resource/mcp", "")
+	require.Contains(t, document, `"https://id.example"`)
+	status, _, _ = send(t, "GET", base+"/livez", "")
+	require.Equal(t, http.StatusOK, status, "health checks have no token")
 }
 
 func TestMistakesOfAuthAreFoundAtStartup(t *testing.T) {
@@ -494,6 +480,28 @@ func serveService(t *testing.T, c *config.Config, service any) (base string, sto
 		t.Error("the server does not serve")
 	}
 	return "", cancel
+}
+
+// send sends a message with header fields, one of which may be Host, and returns the response.
+func send(t *testing.T, method, url, message string, fields ...string) (status int, body string, header http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(message))
+	require.NoError(t, err)
+	r.Close = true
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i < len(fields); i += 2 {
+		r.Header.Set(fields[i], fields[i+1])
+		if fields[i] == "Host" {
+			r.Host = fields[i+1]
+		}
+	}
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(text), resp.Header
 }
 
 func FuzzParse(f *testing.F) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -127,30 +126,11 @@ type till struct{}
 
 func (*till) Ring() string { return "kling" }
 
-// post sends a message and returns the status and body of its response.
-func post(t *testing.T, url, message string, fields ...string) (status int, body string, header http.Header) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(message))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	for i := 0; i < len(fields); i += 2 {
-		r.Header.Set(fields[i], fields[i+1])
-	}
-	resp, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return resp.StatusCode, string(text), resp.Header
-}
-
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
 // TestOneKeyMakesReplicas serves two replicas that have nothing in common but their configuration.
 func TestOneKeyMakesReplicas(t *testing.T) {
 	t.Parallel()
-	defer http.DefaultClient.CloseIdleConnections()
 	bases := make([]string, 2)
 	for i := range bases {
 		var stop func()
@@ -161,28 +141,18 @@ transport: {http: {addr: "127.0.0.1:0", health: true}}
 `, longKey), &till{})
 		defer stop()
 	}
-	_, _, header := post(t, bases[0]+"/mcp", initialize)
+	_, _, header := send(t, "POST", bases[0]+"/mcp", initialize)
 	session := []string{"Mcp-Session-Id", header.Get("Mcp-Session-Id"), "MCP-Protocol-Version", "2025-11-25"}
-	post(t, bases[0]+"/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, session...)
+	send(t, "POST", bases[0]+"/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, session...)
 	call := func(base, tool string) string {
-		status, body, _ := post(t, base+"/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`, session...)
+		status, body, _ := send(t, "POST", base+"/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`, session...)
 		require.Equal(t, http.StatusOK, status, body)
 		return body
 	}
 	require.Contains(t, call(bases[1], "ring"), "kling", "the session goes on at the other replica")
 	require.Contains(t, call(bases[0], "ring"), "kling")
 
-	get := func(path string) (int, string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, bases[0]+path, nil)
-		require.NoError(t, err)
-		resp, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		return resp.StatusCode, string(text)
-	}
-	status, body := get("/readyz")
+	status, body, _ := send(t, "GET", bases[0]+"/readyz", "")
 	require.Equal(t, http.StatusOK, status)
 	require.JSONEq(t, `{"status":"ok"}`, body)
 	engines.mu.Lock()
@@ -190,19 +160,18 @@ transport: {http: {addr: "127.0.0.1:0", health: true}}
 	engines.mu.Unlock()
 	engine.away.Store(true)
 	require.Eventually(t, func() bool {
-		status, body = get("/readyz")
+		status, body, _ = send(t, "GET", bases[0]+"/readyz", "")
 		return strings.Contains(body, "degraded")
 	}, time.Minute, 10*time.Millisecond)
 	require.Equal(t, http.StatusOK, status)
 	require.JSONEq(t, `{"status":"ok","degraded":["fleet"]}`, body)
-	status, _ = get("/livez")
+	status, _, _ = send(t, "GET", bases[0]+"/livez", "")
 	require.Equal(t, http.StatusOK, status)
 	engine.away.Store(false)
 }
 
 func TestProofsAreUsedAtOneReplicaOnly(t *testing.T) {
 	const resource = "https://mcp.example/mcp"
-	defer http.DefaultClient.CloseIdleConnections()
 	as := oauthtest.New(t, nil)
 	prover, err := oauthclient.NewProver(nil)
 	require.NoError(t, err)
@@ -218,15 +187,15 @@ auth: {issuer: %q, resource: %q, insecureLoopback: true, dpop: require}
 		defer stop()
 	}
 	token := as.Token(oauthtest.Token{Audience: []string{resource}, Thumbprint: prover.Thumbprint()})
-	send := func(base, proof string) int {
-		status, _, _ := post(t, base+"/mcp", initialize, "Authorization", "DPoP "+token, "DPoP", proof)
+	call := func(base, proof string) int {
+		status, _, _ := send(t, "POST", base+"/mcp", initialize, "Authorization", "DPoP "+token, "DPoP", proof)
 		return status
 	}
 	proof, err := prover.Proof(http.MethodPost, resource, token, "")
 	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, send(bases[0], proof))
-	require.Equal(t, http.StatusUnauthorized, send(bases[1], proof), "it was used at the other replica")
+	require.Equal(t, http.StatusOK, call(bases[0], proof))
+	require.Equal(t, http.StatusUnauthorized, call(bases[1], proof), "it was used at the other replica")
 	another, err := prover.Proof(http.MethodPost, resource, token, "")
 	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, send(bases[1], another))
+	require.Equal(t, http.StatusOK, call(bases[1], another))
 }

@@ -78,13 +78,8 @@ func TestHealthChecksMayNameAnyHost(t *testing.T) {
 	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", hosts: [mcp.example.com], health: true}}`))
 	defer stop()
 	for path, want := range map[string]int{"/livez": http.StatusOK, "/readyz": http.StatusOK, "/mcp": http.StatusForbidden} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
-		require.NoError(t, err)
-		r.Host = "10.0.0.7:8080"
-		resp, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, want, resp.StatusCode, path)
+		status, _, _ := send(t, "GET", base+path, "", "Host", "10.0.0.7:8080")
+		require.Equal(t, want, status, path)
 	}
 }
 
@@ -117,12 +112,9 @@ func TestPathsThatAreNotConfiguredAreNotServed(t *testing.T) {
 	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0"}}`))
 	defer stop()
 	for _, path := range []string{"/sse", "/ws"} {
-		resp, err := http.Get(base + path)
-		require.NoError(t, err)
-		resp.Body.Close()
-		require.Equal(t, http.StatusNotFound, resp.StatusCode)
+		status, _, _ := send(t, "GET", base+path, "")
+		require.Equal(t, http.StatusNotFound, status)
 	}
-	http.DefaultClient.CloseIdleConnections()
 }
 
 func TestSocketsAreServedAsConfigured(t *testing.T) {
@@ -276,14 +268,8 @@ auth:
 	for _, target := range targets {
 		require.ErrorContains(t, call(t, target, client.Header("Authorization", "Bearer "+token)), "401", "no answer is remembered")
 	}
-	resp, err := http.Get(base + "/.well-known/oauth-protected-resource")
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	var document bytes.Buffer
-	_, err = document.ReadFrom(resp.Body)
-	require.NoError(t, err)
-	require.Contains(t, document.String(), `"A clock"`)
-	http.DefaultClient.CloseIdleConnections()
+	_, document, _ := send(t, "GET", base+"/.well-known/oauth-protected-resource", "")
+	require.Contains(t, document, `"A clock"`)
 }
 
 func TestDPoPProofsAreRequiredAsConfigured(t *testing.T) {
@@ -310,27 +296,20 @@ auth:
   %s
 `, as.Issuer, resource, test.dpop)))
 			defer stop()
-			defer http.DefaultClient.CloseIdleConnections()
-			send := func(scheme string, token oauthtest.Token) int {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
-				require.NoError(t, err)
+			call := func(scheme string, token oauthtest.Token) int {
 				text := as.Token(token)
-				r.Header.Set("Authorization", scheme+" "+text)
-				r.Header.Set("Content-Type", "application/json")
-				r.Header.Set("Accept", "application/json, text/event-stream")
+				fields := []string{"Authorization", scheme + " " + text}
 				if scheme == "DPoP" {
 					proof, err := prover.Proof(http.MethodPost, resource, text, "")
 					require.NoError(t, err)
-					r.Header.Set("DPoP", proof)
+					fields = append(fields, "DPoP", proof)
 				}
-				resp, err := http.DefaultClient.Do(r)
-				require.NoError(t, err)
-				defer resp.Body.Close()
-				return resp.StatusCode
+				status, _, _ := send(t, "POST", base+"/mcp", initialize, fields...)
+				return status
 			}
-			require.Equal(t, test.bearer, send("Bearer", free))
-			require.Equal(t, http.StatusUnauthorized, send("Bearer", bound), "a bound token without its proof")
-			require.Equal(t, test.proof, send("DPoP", bound))
+			require.Equal(t, test.bearer, call("Bearer", free))
+			require.Equal(t, http.StatusUnauthorized, call("Bearer", bound), "a bound token without its proof")
+			require.Equal(t, test.proof, call("DPoP", bound))
 		})
 	}
 
