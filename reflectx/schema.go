@@ -300,11 +300,9 @@ func (c *compiler) enter(m member, fn func()) {
 func (c *compiler) properties(t reflect.Type, members []member) *jsonschema.Schema {
 	fields := make([]reflect.StructField, len(members))
 	for i, m := range members {
-		tag := "json:" + strconv.Quote(m.name)
-		for _, key := range schemaTags {
-			if v, ok := m.sf.Tag.Lookup(key); ok && !isFreeText(v) {
-				tag += " " + key + ":" + strconv.Quote(v)
-			}
+		tag := fmt.Sprintf("json:%q jsonschema_description:%q", m.name, m.sf.Tag.Get("jsonschema_description"))
+		if keywords := m.sf.Tag.Get("jsonschema"); freeText(keywords) == "" {
+			tag += " jsonschema:" + strconv.Quote(keywords)
 		}
 		fields[i] = reflect.StructField{Name: m.sf.Name, Type: indirectAll(m.sf.Type), Tag: reflect.StructTag(tag)}
 	}

@@ -46,9 +46,6 @@ var tagWords = func() (keys []string) {
 	return keys
 }()
 
-// schemaTags are the keys that invopop/jsonschema reads.
-var schemaTags = []string{"jsonschema", "jsonschema_description", "jsonschema_extras"}
-
 // otherTags are keys of other libraries that differ little from one of ours.
 var otherTags = []string{"bson", "envDefault"}
 
@@ -190,25 +187,21 @@ var schemaWords = map[string]string{
 	"uniqueItems": "uniqueItems",
 }
 
-// isFreeText reports whether a jsonschema tag is a description, as in the official Go SDK, and not a
-// list of keywords.
-func isFreeText(tag string) bool {
-	first, _, keyed := strings.Cut(tag, "=")
-	return tag != "" && tag != "required" && (!keyed || strings.Contains(first, " "))
-}
-
+// freeText returns a jsonschema tag that is a description, as in the official Go SDK, and "" for a list
+// of keywords.
 func freeText(tag string) string {
-	if isFreeText(tag) {
-		return tag
+	first, _, keyed := strings.Cut(tag, "=")
+	if tag == "required" || keyed && !strings.Contains(first, " ") {
+		return ""
 	}
-	return ""
+	return tag
 }
 
 // schemaTag checks a jsonschema tag: invopop/jsonschema drops in silence what it does not know, and
 // what does not fit the type.
 func (c *compiler) schemaTag(f *fieldState) {
 	tag := f.sf.Tag.Get("jsonschema")
-	if tag == "" || isFreeText(tag) {
+	if tag == freeText(tag) {
 		return
 	}
 	made := []byte(jsonText(f.s))
