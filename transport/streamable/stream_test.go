@@ -230,7 +230,7 @@ func TestRepliesThatCannotBeStreams(t *testing.T) {
 		opts   Options
 		fields []string
 		wrap   func(http.Handler) http.Handler
-		warns  string
+		warns  string // "" if it was meant
 	}{
 		{name: "JSONOnly", opts: Options{JSONOnly: true}},
 		{name: "the client accepts only JSON", fields: []string{"Accept", "application/json"}, warns: `why="the client does not accept text/event-stream"`},
@@ -252,6 +252,9 @@ func TestRepliesThatCannotBeStreams(t *testing.T) {
 			} else {
 				require.Equal(t, 1, strings.Count(s.log.String(), "\n"), s.log.String())
 				require.Contains(t, s.log.String(), test.warns)
+			}
+			if test.wrap != nil {
+				require.Equal(t, http.StatusMethodNotAllowed, s.legacy("2025-06-18").get().StatusCode)
 			}
 		})
 	}
@@ -282,16 +285,6 @@ func TestWithoutAStreamOfTheirOwnMessagesGoToThatOfTheSession(t *testing.T) {
 			require.Equal(t, test.begin+`{"jsonrpc":"2.0","id":7,"result":{"pong":1}}`+test.end, read(t, <-reply))
 		})
 	}
-}
-
-func TestGETIsRefusedWhereItCannotStream(t *testing.T) {
-	s := serve(t, nil, nil)
-	c := s.legacy("2025-06-18")
-	c.url = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.handler.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
-	}))
-	require.Equal(t, http.StatusMethodNotAllowed, c.get().StatusCode, "clients then continue without the stream")
-	c.works()
 }
 
 func TestKeepAlive(t *testing.T) {
