@@ -31,7 +31,6 @@ var mayImport = map[string][]string{
 	"internal/httpguard":   {},
 	"internal/testkit":     {"transport", "protocol/jsonrpc", "go.uber.org/goleak"},
 	"internal/oracle":      {},
-	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/admission":   {"oauth"},
 	"internal/httpserve":   {"internal/admission", "internal/conn", "transport", "oauth"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
@@ -64,7 +63,7 @@ var mayImport = map[string][]string{
 	"oauth/internal/dpop":     {"fleet", "oauth/internal/keys", "oauth/internal/metadata", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/limits",
 		"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
-	"oauth/oauthclient": {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"},
+	"oauth/oauthclient": {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/gofrs/flock", "github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"},
 	"oauth/oauthtest":   {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt", "golang.org/x/oauth2"},
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when

@@ -14,9 +14,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/filelock"
+	"github.com/gofrs/flock"
+
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
@@ -154,23 +156,14 @@ func (s fileStore) file(key Key) string {
 
 // Lock locks a separate file, which exists before the first record and while records are replaced.
 func (s fileStore) Lock(ctx context.Context, key Key) (unlock func(), err error) {
-	f, err := os.OpenFile(strings.TrimSuffix(s.file(key), ".json")+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+	lock := flock.New(strings.TrimSuffix(s.file(key), ".json") + ".lock")
+	switch _, err := lock.TryLockContext(ctx, lockWait); {
+	case err == nil, errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK): // the last two: no locks here
+		return func() { _ = lock.Unlock() }, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	default:
 		return nil, fmt.Errorf("oauthclient: %w", err)
-	}
-	for {
-		locked, err := filelock.TryLock(f)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("oauthclient: %w", err), f.Close())
-		}
-		if locked {
-			return func() { _ = errors.Join(filelock.Unlock(f), f.Close()) }, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), f.Close())
-		case <-time.After(lockWait):
-		}
 	}
 }
 
