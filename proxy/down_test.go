@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -52,36 +54,60 @@ func TestAProcessThatEndsIsReportedAndStartedAgain(t *testing.T) {
 	}
 }
 
-// A flaky server over HTTP can be unreachable.
-type flaky struct {
-	*httptest.Server
-	down atomic.Bool
+// A web is a network in memory with one server over HTTP, which may be out of order.
+type web struct {
+	client *http.Client
+	status atomic.Int32 // of all responses; 0 serves, and -1 breaks the connection
+	conns  sync.Map     // of net.Conn
 }
 
-func newFlaky(t *testing.T, h http.Handler) *flaky {
-	f := &flaky{}
-	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f.down.Load() {
-			panic(http.ErrAbortHandler)
-		}
-		h.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() { f.CloseClientConnections(); f.Close() })
-	return f
+const url = "http://far.example/mcp"
+
+func newWeb(t *testing.T, far *mcpkit.Server) *web {
+	w := &web{}
+	handler := streamable.NewHandler(far, nil)
+	client, closeAll := testkit.Serve(&http.Server{
+		Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			switch status := w.status.Load(); status {
+			case 0:
+				handler.ServeHTTP(rw, r)
+			case -1:
+				panic(http.ErrAbortHandler)
+			default:
+				rw.WriteHeader(int(status))
+			}
+		}),
+		ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		ConnState: func(c net.Conn, _ http.ConnState) { w.conns.Store(c, true) },
+	})
+	w.client = client
+	t.Cleanup(func() {
+		handler.Close()
+		closeAll()
+	})
+	return w
+}
+
+// breakDown ends all connections, and those that follow.
+func (w *web) breakDown() {
+	w.status.Store(-1)
+	w.conns.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
+}
+
+func TestAnUnreachableServerIsAnErrorOfTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, mcpkit.MustNew(&desk{}, mcpkit.Logger(silent)))
+		w.breakDown()
+		err := mounted(t, url, protocol.V20260728, proxy.Dial(client.HTTPClient(w.client))).Start(t.Context())
+		require.ErrorContains(t, err, "mcpkit: *mcpkit.Server does not start: mcpkit: *proxy.remote does not start: proxy: remote: client:")
+	})
 }
 
 func TestAnUnreachableServerIsReported(t *testing.T) {
-	t.Parallel()
-	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
-	f := newFlaky(t, streamable.NewHandler(far, nil))
-	f.down.Store(true)
-	t.Run("is an error of the start", func(t *testing.T) {
-		near := mounted(t, f.URL, protocol.V20260728)
-		err := near.Start(t.Context())
-		require.ErrorContains(t, err, "mcpkit: *mcpkit.Server does not start: mcpkit: *proxy.remote does not start: proxy: remote: client:")
-	})
-	t.Run("has nothing when it is optional", func(t *testing.T) {
-		near := mounted(t, f.URL, protocol.V20260728, proxy.Optional(), proxy.Name("shop"))
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, mcpkit.MustNew(&desk{}, mcpkit.Logger(silent)))
+		w.breakDown()
+		near := mounted(t, url, protocol.V20260728, proxy.Dial(client.HTTPClient(w.client)), proxy.Optional(), proxy.Name("shop"))
 		require.NoError(t, near.Start(t.Context()))
 		require.NoError(t, near.Add(mcpkit.NewTool("own", func() string { return "own" })))
 		c := dial(t, near, protocol.V20260728)
@@ -90,20 +116,30 @@ func TestAnUnreachableServerIsReported(t *testing.T) {
 		defer changes.Close()
 		_, err = c.Tool(t.Context(), "far_count")
 		require.Error(t, err)
-		f.down.Store(false)
+		w.status.Store(0)
 		_, err = changes.Next(t.Context())
 		require.NoError(t, err)
 		_, err = client.Call[[]int](t.Context(), c, "far_count", nil)
 		require.NoError(t, err)
 
-		f.down.Store(true)
+		w.status.Store(503)
+		_, err = c.CallTool(t.Context(), "far_count", nil)
+		require.ErrorContains(t, err, `the remote server "shop" responded with HTTP status 503 Service Unavailable`)
+		w.status.Store(-1)
 		_, err = c.CallTool(t.Context(), "far_refuse", nil)
 		require.ErrorContains(t, err, `the connection to the remote server "shop" was lost; the call may or may not have taken effect`)
-		f.CloseClientConnections()
-		f.Close()
-		_, err = c.CallTool(t.Context(), "far_refuse", nil)
-		require.EqualError(t, err, `tool "far_refuse": the remote server "shop" cannot be reached at the moment; try again later`)
 	})
+}
+
+func TestAServerThatRefusesConnectionsIsReported(t *testing.T) {
+	s := httptest.NewServer(streamable.NewHandler(mcpkit.MustNew(&desk{}, mcpkit.Logger(silent)), nil))
+	near := mounted(t, s.URL, protocol.V20260728)
+	c := dial(t, near, protocol.V20260728)
+	s.CloseClientConnections()
+	s.Close()
+	_, _ = c.CallTool(t.Context(), "far_refuse", nil) // may use a connection that has ended
+	_, err := c.CallTool(t.Context(), "far_refuse", nil)
+	require.EqualError(t, err, `tool "far_refuse": the remote server "desk" cannot be reached at the moment; try again later`)
 }
 
 func TestWithoutAConnectionCallsFailAtOnce(t *testing.T) {
@@ -237,20 +273,15 @@ func TestAParkedCallOfAMissingCallerIsCancelled(t *testing.T) {
 				return result, err
 			}
 		})
-		p := proxy.MustNew(client.InMemory(far), proxy.Logger(silent), proxy.Dial(client.Version(protocol.V20251125), client.Timeout(0)))
-		near := mcpkit.MustNew(nil, mcpkit.Logger(silent))
-		near.MustMount("far", p)
-		c, err := client.Dial(t.Context(), near, client.Version(protocol.V20260728), client.Logger(silent), client.Handlers(away{}))
-		require.NoError(t, err)
-		_, err = c.CallTool(t.Context(), "far_book", order{"Rome"})
+		near := mounted(t, client.InMemory(far), protocol.V20251125, proxy.Dial(client.Timeout(0)))
+		c := dial(t, near, protocol.V20260728, client.Handlers(away{}))
+		_, err := c.CallTool(t.Context(), "far_book", order{"Rome"})
 		require.ErrorContains(t, err, "nobody is at home")
 		time.Sleep(9 * time.Minute) // of the synctest bubble
 		synctest.Wait()
 		require.Empty(t, ended, "it waits")
 		time.Sleep(2 * time.Minute)
 		require.Error(t, <-ended)
-		require.NoError(t, c.Close())
-		require.NoError(t, near.Close())
 	})
 }
 
@@ -263,30 +294,22 @@ func (away) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitRes
 
 // The remote server cannot list its prompts at first, and later again.
 func TestAListThatFailsDoesNotHideOthers(t *testing.T) {
-	var fails sync.Map // method -> error
-	fails.Store("prompts/list", `{"code":-32603,"message":"the prompts are broken"}`)
+	fails := map[string]string{"prompts/list": "the prompts are broken"}
 	on := map[string]string{
-		"server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{},"resources":{}},"ttlMs":0,"cacheScope":"public"}`,
-		"tools/list":      `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[{"name":"one","inputSchema":{"type":"object"}}]}`,
-		"prompts/list":    `{"resultType":"complete","ttlMs":0,"cacheScope":"public","prompts":[{"name":"two"}]}`,
-		"resources/list":  `{"resultType":"complete","ttlMs":0,"cacheScope":"public","resources":[{"uri":"x://three","name":"three"}]}`,
-		"resources/templates/list": `{"resultType":"complete","ttlMs":0,"cacheScope":"public","resourceTemplates":[` +
-			`{"uriTemplate":"x://four/{id}","name":"four"}]}`,
+		"server/discover":          discovered,
+		"tools/list":               `"tools":[{"name":"one","inputSchema":{"type":"object"}}]`,
+		"prompts/list":             `"prompts":[{"name":"two"}]`,
+		"resources/list":           `"resources":[{"uri":"x://three","name":"three"}]`,
+		"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"x://four/{id}","name":"four"}]`,
 	}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		m, _ := jsonrpc.Decode(body)
-		w.Header().Set("Content-Type", "application/json")
-		resp := &jsonrpc.Response{ID: m.Request.ID, Result: json.RawMessage(on[m.Request.Method])}
-		if fault, ok := fails.Load(m.Request.Method); ok {
-			resp = &jsonrpc.Response{ID: m.Request.ID, Error: new(jsonrpc.Error)}
-			_ = json.Unmarshal([]byte(fault.(string)), resp.Error)
+	respond := func(req *jsonrpc.Request) (string, *jsonrpc.Error) {
+		if fault, ok := fails[req.Method]; ok {
+			return "", jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", fault)
 		}
-		_, _ = w.Write(jsonrpc.AppendResponse(nil, resp))
-	}))
-	defer s.Close()
+		return complete(on[req.Method]), nil
+	}
 	var log strings.Builder
-	srv, err := proxy.New(s.URL, proxy.Logger(slog.New(slog.NewTextHandler(&log, nil))), proxy.Name("far"))
+	srv, err := proxy.New(answering(t, respond), proxy.Logger(slog.New(slog.NewTextHandler(&log, nil))), proxy.Name("far"))
 	require.NoError(t, err)
 	require.NoError(t, srv.Start(t.Context()), "the other lists can be read")
 	c := dial(t, srv, protocol.V20260728)
@@ -305,10 +328,10 @@ func TestAListThatFailsDoesNotHideOthers(t *testing.T) {
 	require.NoError(t, srv.Close())
 
 	for method := range on {
-		fails.Store(method, `{"code":-32603,"message":"all is broken"}`)
+		fails[method] = "all is broken"
 	}
-	fails.Delete("server/discover")
-	srv, err = proxy.New(s.URL, proxy.Logger(silent), proxy.Name("far"))
+	delete(fails, "server/discover")
+	srv, err = proxy.New(answering(t, respond), proxy.Logger(silent), proxy.Name("far"))
 	require.NoError(t, err)
 	require.ErrorContains(t, srv.Start(t.Context()), "all is broken", "no list can be read")
 	require.NoError(t, srv.Close())

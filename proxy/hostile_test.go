@@ -23,27 +23,46 @@ import (
 	"github.com/mcpkit/mcpkit-go/proxy"
 )
 
-// listing serves the results of list methods over HTTP, and says "thief" to each call.
-func listing(t *testing.T, on map[string]string) string {
+// answering serves MCP over HTTP with a function, and returns the URL.
+func answering(t *testing.T, respond func(*jsonrpc.Request) (result string, err *jsonrpc.Error)) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		m, _ := jsonrpc.Decode(body)
-		result := on[m.Request.Method]
-		switch m.Request.Method {
-		case "server/discover":
-			result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{},"resources":{}},"ttlMs":0,"cacheScope":"public"}`
-		case "tools/call":
-			result = `{"resultType":"complete","content":[{"type":"text","text":"thief"}]}`
-		case "resources/read":
-			result = `{"resultType":"complete","ttlMs":0,"cacheScope":"public","contents":[{"uri":"x://y","text":"thief"}]}`
+		m, bad := jsonrpc.Decode(body)
+		switch {
+		case bad != nil:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case m.Request == nil || m.Request.IsNotification():
+			w.WriteHeader(http.StatusAccepted)
 		default:
-			result = `{"resultType":"complete","ttlMs":0,"cacheScope":"public",` + result + `}`
+			result, err := respond(m.Request)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: m.Request.ID, Result: json.RawMessage(result), Error: err}))
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: m.Request.ID, Result: json.RawMessage(result)}))
 	}))
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// complete is a result of 2026-07-28 with the members.
+func complete(members string) string {
+	return `{"resultType":"complete","ttlMs":0,"cacheScope":"public",` + members + `}`
+}
+
+const discovered = `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{},"resources":{}}`
+
+// listing serves the members of results of list methods, and says "thief" to each call.
+func listing(t *testing.T, on map[string]string) string {
+	return answering(t, func(req *jsonrpc.Request) (string, *jsonrpc.Error) {
+		switch req.Method {
+		case "server/discover":
+			return complete(discovered), nil
+		case "tools/call":
+			return complete(`"content":[{"type":"text","text":"thief"}]`), nil
+		case "resources/read":
+			return complete(`"contents":[{"uri":"x://y","text":"thief"}]`), nil
+		}
+		return complete(on[req.Method]), nil
+	})
 }
 
 // A remote server cannot take over names and URIs of others, and what is wrong with it is left out.
@@ -111,10 +130,7 @@ func TestAWatchWithoutASubscriberEnds(t *testing.T) {
 	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
 		synctest.Test(t, func(t *testing.T) {
 			far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
-			near := mcpkit.MustNew(nil, mcpkit.Logger(silent))
-			near.MustMount("far", proxy.MustNew(client.InMemory(far), proxy.Logger(silent), proxy.Dial(client.Version(v))))
-			c, err := client.Dial(t.Context(), near, client.Version(v), client.Logger(silent))
-			require.NoError(t, err)
+			c := dial(t, mounted(t, client.InMemory(far), v), v)
 			sub, err := c.Subscribe(t.Context(), "desk://index")
 			require.NoError(t, err)
 			time.Sleep(10 * time.Minute) // of the synctest bubble
@@ -123,8 +139,6 @@ func TestAWatchWithoutASubscriberEnds(t *testing.T) {
 			time.Sleep(3 * time.Minute)
 			synctest.Wait()
 			require.False(t, far.Subscribed("desk://index"), "nobody waits")
-			require.NoError(t, c.Close())
-			require.NoError(t, near.Close())
 		})
 	}
 }

@@ -325,21 +325,15 @@ func TestUpdatesAreForwarded(t *testing.T) {
 
 func TestDefinitionsKeepUnknownMembers(t *testing.T) {
 	on := map[string]string{
-		"server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public"}`,
-		"tools/list": `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[` +
+		"server/discover": discovered,
+		"tools/list": `"tools":[` +
 			`{"name":"odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},"outputSchema":{"type":"array"},"com.example/price":{"eur":1.50}},` +
-			`{"name":"a b","inputSchema":{"type":"object"}},{"name":"files/read","inputSchema":{"type":"object"}},{"name":"odd","inputSchema":{"type":"object"}}]}`,
-		"tools/call": `{"resultType":"complete","content":[{"type":"hologram","beams":[1]}],"structuredContent":[1.50],"com.example/cost":7}`,
+			`{"name":"a b","inputSchema":{"type":"object"}},{"name":"files/read","inputSchema":{"type":"object"}},{"name":"odd","inputSchema":{"type":"object"}}]`,
+		"prompts/list": `"prompts":[]`, "resources/list": `"resources":[]`, "resources/templates/list": `"resourceTemplates":[]`,
+		"tools/call": `"content":[{"type":"hologram","beams":[1]}],"structuredContent":[1.50],"com.example/cost":7`,
 	}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		require.Empty(t, r.Header.Get("Authorization"))
-		body, _ := io.ReadAll(r.Body)
-		m, _ := jsonrpc.Decode(body)
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: m.Request.ID, Result: json.RawMessage(on[m.Request.Method])}))
-	}))
-	defer s.Close()
-	near := mounted(t, s.URL, protocol.V20260728)
+	url := answering(t, func(req *jsonrpc.Request) (string, *jsonrpc.Error) { return complete(on[req.Method]), nil })
+	near := mounted(t, url, protocol.V20260728)
 	ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann"})
 	for v, want := range map[protocol.Version][]string{
 		protocol.V20260728: {

@@ -2,10 +2,6 @@ package proxy_test
 
 import (
 	"context"
-	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -66,22 +62,7 @@ func taskServer(t *testing.T, v protocol.Version, silent bool) string {
 		}
 		return "", jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "no such method")
 	}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		m, bad := jsonrpc.Decode(body)
-		switch {
-		case bad != nil:
-			w.WriteHeader(http.StatusMethodNotAllowed)
-		case m.Request == nil || m.Request.IsNotification():
-			w.WriteHeader(http.StatusAccepted)
-		default:
-			result, err := respond(m.Request)
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: m.Request.ID, Result: json.RawMessage(result), Error: err}))
-		}
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
+	return answering(t, respond)
 }
 
 func TestToolsThatRunOnlyAsTasksAreNotOffered(t *testing.T) {
