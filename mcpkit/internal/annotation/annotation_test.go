@@ -3,6 +3,7 @@ package annotation
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -22,6 +23,45 @@ func TestTagsThatAreNotPairs(t *testing.T) {
 		var faults []string
 		for range pairs(test.tag, &faults) {
 		}
+		require.Equal(t, []string{test.want}, faults, test.tag)
+	}
+}
+
+func TestMistakesInTags(t *testing.T) {
+	const (
+		toolTags = "; known are name, title, desc, icon, scopes, timeout, rate, tags, params, rules, hints, cache, hidden, meta"
+		hints    = `; write for example hints:"readonly,idempotent"`
+		rate     = `; write for example rate:"100/m burst=20"`
+		uri      = `uri:"x://y" `
+	)
+	for _, test := range []struct {
+		kind      Kind
+		tag, want string
+	}{
+		{Tool, `hint:"readonly"`, `unknown tag "hint"; did you mean "hints"?` + toolTags},
+		{Tool, `uri:"x://y"`, `tag "uri" means nothing for a Tool` + toolTags},
+		{Tool, `complete:"genre=Genres"`, `tag "complete" means nothing for a Tool; ` + NoCompletionForTools},
+		{Tool, `task:"required"`, `tag "task" belongs to an extension that the server does not have; add tasks.New to the options of New`},
+		{Skip, `title:"Now"`, `tag "title" means nothing for a Skip; known are none`},
+		{Info, `timeout:"5s"`, `tag "timeout" means nothing for an Info; known are name, title, desc, version, website, icon`},
+		{Tool, `title:Now`, `tag "title:Now" is not made of key:"value" pairs`},
+		{Tool, `name:"find it"`, `tag name: name "find it" contains ' '; blanks and control characters are not allowed; write for example name:"find_notes"`},
+		{Tool, `icon:"http://example.com/i.png"`, `tag icon: "http://example.com/i.png" is neither an https: nor a data: URI; write for example icon:"https://example.com/i.png"`},
+		{Tool, `timeout:"soon"`, `tag timeout: "soon" is not a duration; write for example timeout:"5s"`},
+		{Tool, `timeout:"-5s"`, `tag timeout: "-5s" is negative; write for example timeout:"5s"`},
+		{Tool, `rate:"often"`, `tag rate: "often" is not a rate; want a number for each s, m or h` + rate},
+		{Tool, `rate:"0/s"`, `tag rate: "0/s" lets nobody through` + rate},
+		{Tool, `rate:"5/s burst=some"`, `tag rate: "burst=some" is not a burst of at least 1` + rate},
+		{Tool, `hints:"readnly"`, `tag hints: unknown hint "readnly"; did you mean "readonly"?; known are readonly, destructive, additive, idempotent, open-world, closed-world` + hints},
+		{Tool, `hints:"destructive,additive"`, `tag hints: "additive" and "destructive" contradict each other` + hints},
+		{Tool, `hints:"readonly,destructive"`, `tag hints: a tool cannot be both readonly and destructive` + hints},
+		{Resource, uri + `cache:"forever"`, `tag cache: "forever" is neither a duration nor public or private; write for example cache:"60s,private"`},
+		{Resource, uri + `audience:"users"`, `tag audience: unknown audience "users"; did you mean "user"?; known are user, assistant; write for example audience:"user,assistant"`},
+		{Resource, uri + `priority:"high"`, `tag priority: "high" is not a number from 0 to 1; write for example priority:"0.8"`},
+		{Tool, `hidden:"yes"`, `tag hidden: "yes" is neither true nor false; write for example hidden:"true"`},
+		{Tool, `meta:"team"`, `tag meta: "team" does not say key=value; write for example meta:"example.com/team=search"`},
+	} {
+		_, faults := Parse(test.kind, reflect.StructTag(test.tag), Extensions{})
 		require.Equal(t, []string{test.want}, faults, test.tag)
 	}
 }
