@@ -52,9 +52,15 @@ type comparison struct {
 }
 
 var comparisons = map[string]comparison{
-	"min": {low: true, text: "at least"}, "gte": {low: true, text: "at least"}, "gt": {low: true, open: true, text: "greater than"},
-	"max": {high: true, text: "at most"}, "lte": {high: true, text: "at most"}, "lt": {high: true, open: true, text: "less than"},
-	"eq": {low: true, high: true, text: "equal to"}, "len": {low: true, high: true, text: "equal to"}, "ne": {text: "other than"},
+	"min": {low: true, text: "at least"},
+	"gte": {low: true, text: "at least"},
+	"gt":  {low: true, open: true, text: "greater than"},
+	"max": {high: true, text: "at most"},
+	"lte": {high: true, text: "at most"},
+	"lt":  {high: true, open: true, text: "less than"},
+	"eq":  {low: true, high: true, text: "equal to"},
+	"len": {low: true, high: true, text: "equal to"},
+	"ne":  {text: "other than"},
 }
 
 // A rule is one rule of a validate tag: "min=1".
