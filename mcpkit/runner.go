@@ -146,30 +146,26 @@ func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 	if jsonx.Kind(responses) != '{' {
 		return 0, invalidParams("inputResponses is not an object")
 	}
-	for name, value := range jsonx.Members(responses) {
-		if jsonx.Kind(value) != '{' {
-			return 0, invalidParams("inputResponses: the response %s is not an object", name)
-		}
-	}
+	answers := map[string]json.RawMessage{}
 	for _, key := range slices.Sorted(maps.Keys(j.questions)) {
-		if value := jsonx.Member(responses, key); value != nil {
-			if err := checkResponse(j.questions[key], value); err != nil {
-				return 0, invalidParams("inputResponses: %q: %s", key, err.Message)
-			}
-		}
-	}
-	questions := maps.Clone(j.questions)
-	for key := range questions {
 		value := jsonx.Member(responses, key)
 		if value == nil {
 			continue
 		}
-		j.state.Answer(j.state.Waiting[key], bytes.Clone(value))
-		delete(questions, key)
-		answered++
+		if jsonx.Kind(value) != '{' {
+			return 0, invalidParams("inputResponses: %q: the response is not an object", key)
+		}
+		if err := checkResponse(j.questions[key], value); err != nil {
+			return 0, invalidParams("inputResponses: %q: %s", key, err.Message)
+		}
+		answers[key] = bytes.Clone(value)
 	}
-	j.questions = questions
-	return answered, nil
+	j.questions = maps.Clone(j.questions)
+	for key, value := range answers {
+		j.state.Answer(j.state.Waiting[key], value)
+		delete(j.questions, key)
+	}
+	return len(answers), nil
 }
 
 // clone returns a copy whose maps nothing else changes.
