@@ -306,7 +306,7 @@ func (c *Call) Bind(v any) error {
 		raw = []byte("{}")
 	}
 	if err := jsonx.Unmarshal(raw, v); err != nil {
-		return Errorf("the arguments do not fit: %s", describeJSON(err))
+		return Errorf("the arguments do not fit: %s", jsonx.Describe(err))
 	}
 	return nil
 }

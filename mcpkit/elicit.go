@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/form"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/question"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -156,65 +157,14 @@ func askFor(ctx context.Context, method string, params, result any, opts []AskOp
 	}
 	c := CallFrom(ctx)
 	if c == nil {
-		what, _ := demands(method, raw)
+		what, _ := question.Demands(method, raw)
 		return fmt.Errorf("mcpkit: %s needs the context that the method was called with", what)
 	}
 	if raw, err = c.Ask(ctx, method, raw, opts...); err != nil {
 		return err
 	}
-	if rpc := decodeResponse(method, raw, result); rpc != nil {
-		return rpc
-	}
-	return nil
-}
-
-// decodeResponse decodes the response to a question into result, the type for its method.
-func decodeResponse(method string, raw json.RawMessage, result any) *jsonrpc.Error {
-	if err := jsonx.Unmarshal(raw, result); err != nil {
-		return invalidParams("the response to %s does not fit: %s", method, describeJSON(err))
-	}
-	switch result := result.(type) {
-	case *protocol.ElicitResult:
-		switch result.Action {
-		case protocol.ElicitAccept, protocol.ElicitDecline, protocol.ElicitCancel:
-		default:
-			return invalidParams("the response to elicitation/create has the unknown action %q", result.Action)
-		}
-	case *protocol.CreateMessageResult:
-		if len(result.Content) == 0 {
-			return invalidParams("the response to sampling/createMessage has no content")
-		}
-	}
-	return nil
-}
-
-// checkResponse checks the response to a question before the method gets it: whether it is one, and
-// whether the content of a form fits the schema that the client knows.
-func checkResponse(question protocol.InputRequest, raw json.RawMessage) *jsonrpc.Error {
-	switch question.Method {
-	case protocol.MethodSamplingCreateMessage:
-		return decodeResponse(question.Method, raw, new(protocol.CreateMessageResult))
-	case protocol.MethodRootsList:
-		return decodeResponse(question.Method, raw, new(protocol.ListRootsResult))
-	}
-	var result protocol.ElicitResult
-	if err := decodeResponse(question.Method, raw, &result); err != nil || result.Action != protocol.ElicitAccept {
-		return err
-	}
-	content := []byte("{}")
-	if result.Content != nil {
-		content = result.Content
-	}
-	if jsonx.Kind(content) == '{' {
-		content = jsonx.AppendEdited(nil, content, func(_, value []byte) []byte {
-			if jsonx.Kind(value) == 'n' {
-				return nil // clients send null for fields that are left empty
-			}
-			return value
-		})
-	}
-	if err := form.Check(jsonx.Member(question.Params, "requestedSchema"), content); err != nil {
-		return invalidParams("the content of the response does not fit the form: %v", err)
+	if err := question.Decode(method, raw, result); err != nil {
+		return invalidParams("%v", err)
 	}
 	return nil
 }
@@ -223,9 +173,9 @@ func checkResponse(question protocol.InputRequest, raw json.RawMessage) *jsonrpc
 // roots/list. It returns the client's result, for an elicitation whatever its action is. It waits
 // and fails like [Elicit].
 func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, opts ...AskOption) (json.RawMessage, error) {
-	what, needed := demands(method, params)
+	what, needed := question.Demands(method, params)
 	switch {
-	case supports(c.ClientCapabilities(), needed):
+	case question.Supported(c.ClientCapabilities(), needed):
 		return c.ask(ctx, method, params, opts)
 	case c.version.Modern():
 		return nil, &unsupported{protocol.MissingClientCapability(needed, "%s needs a capability that the client did not declare", what)}
@@ -235,39 +185,6 @@ func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, o
 		return nil, errNoQuestions
 	}
 	return nil, fmt.Errorf("%w: %s", ErrUnsupported, what)
-}
-
-// demands returns what a question is, and the capability that a client needs to be asked it.
-func demands(method string, params json.RawMessage) (what string, needed protocol.ClientCapabilities) {
-	switch {
-	case method == protocol.MethodSamplingCreateMessage:
-		needed.Sampling = &protocol.SamplingCapability{}
-		if jsonx.Member(params, "tools") != nil || jsonx.Member(params, "toolChoice") != nil {
-			needed.Sampling.Tools = protocol.Object{}
-		}
-		return "sampling", needed
-	case method == protocol.MethodRootsList:
-		needed.Roots = &protocol.RootsCapability{}
-		return "roots", needed
-	case jsonx.IsString(jsonx.Member(params, "mode"), protocol.ElicitURL):
-		needed.Elicitation = &protocol.ElicitationCapability{URL: protocol.Object{}}
-		return "URL elicitation", needed
-	}
-	needed.Elicitation = &protocol.ElicitationCapability{}
-	return "elicitation", needed
-}
-
-// supports reports whether a client with the capabilities has what demands returned.
-func supports(has, needed protocol.ClientCapabilities) bool {
-	switch {
-	case needed.Sampling != nil:
-		return has.Sampling != nil && (needed.Sampling.Tools == nil || has.Sampling.Tools != nil)
-	case needed.Roots != nil:
-		return has.Roots != nil
-	case needed.Elicitation.URL != nil:
-		return has.Elicitation.SupportsURL()
-	}
-	return has.Elicitation.SupportsForm()
 }
 
 // A typedForm is a Go type as a form.

@@ -193,14 +193,7 @@ func decodeParams[P any](_ context.Context, req *jsonrpc.Request, v *P) error {
 		raw = []byte("{}")
 	}
 	if err := jsonx.Unmarshal(raw, v); err != nil {
-		return invalidParams("the params of %s do not fit: %s", req.Method, describeJSON(err))
+		return invalidParams("the params of %s do not fit: %s", req.Method, jsonx.Describe(err))
 	}
 	return nil
-}
-
-func describeJSON(err error) string {
-	if p := jsonx.ErrorPointer(err); p != "" {
-		return "wrong type or value at " + p
-	}
-	return "wrong type or value"
 }

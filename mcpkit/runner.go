@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/question"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -155,8 +156,8 @@ func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 		if jsonx.Kind(value) != '{' {
 			return 0, invalidParams("inputResponses: %q: the response is not an object", key)
 		}
-		if err := checkResponse(j.questions[key], value); err != nil {
-			return 0, invalidParams("inputResponses: %q: %s", key, err.Message)
+		if err := question.Check(j.questions[key], value); err != nil {
+			return 0, invalidParams("inputResponses: %q: %v", key, err)
 		}
 		answers[key] = bytes.Clone(value)
 	}

@@ -223,6 +223,14 @@ func ErrorPointer(err error) string {
 	return ""
 }
 
+// Describe says for a client what is wrong with a value for which [Unmarshal] returned err.
+func Describe(err error) string {
+	if p := ErrorPointer(err); p != "" {
+		return "wrong type or value at " + p
+	}
+	return "wrong type or value"
+}
+
 // Valid reports whether data is exactly one JSON value without duplicate names or invalid UTF-8.
 func Valid(data []byte) bool {
 	return jsontext.Value(data).IsValid()

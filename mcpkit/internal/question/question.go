@@ -1,0 +1,97 @@
+// Package question knows the questions that a server asks: what a client needs for them, and whether a
+// response is an answer.
+package question
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/form"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// Demands returns what a question is, and the capability that a client needs to be asked it.
+func Demands(method string, params json.RawMessage) (what string, needed protocol.ClientCapabilities) {
+	switch {
+	case method == protocol.MethodSamplingCreateMessage:
+		needed.Sampling = &protocol.SamplingCapability{}
+		if jsonx.Member(params, "tools") != nil || jsonx.Member(params, "toolChoice") != nil {
+			needed.Sampling.Tools = protocol.Object{}
+		}
+		return "sampling", needed
+	case method == protocol.MethodRootsList:
+		needed.Roots = &protocol.RootsCapability{}
+		return "roots", needed
+	case jsonx.IsString(jsonx.Member(params, "mode"), protocol.ElicitURL):
+		needed.Elicitation = &protocol.ElicitationCapability{URL: protocol.Object{}}
+		return "URL elicitation", needed
+	}
+	needed.Elicitation = &protocol.ElicitationCapability{}
+	return "elicitation", needed
+}
+
+// Supported reports whether a client with the capabilities has what Demands returned.
+func Supported(has, needed protocol.ClientCapabilities) bool {
+	switch {
+	case needed.Sampling != nil:
+		return has.Sampling != nil && (needed.Sampling.Tools == nil || has.Sampling.Tools != nil)
+	case needed.Roots != nil:
+		return has.Roots != nil
+	case needed.Elicitation.URL != nil:
+		return has.Elicitation.SupportsURL()
+	}
+	return has.Elicitation.SupportsForm()
+}
+
+// Decode decodes the response to a question into result, the type for its method.
+func Decode(method string, raw json.RawMessage, result any) error {
+	if err := jsonx.Unmarshal(raw, result); err != nil {
+		return fmt.Errorf("the response to %s does not fit: %s", method, jsonx.Describe(err))
+	}
+	switch result := result.(type) {
+	case *protocol.ElicitResult:
+		switch result.Action {
+		case protocol.ElicitAccept, protocol.ElicitDecline, protocol.ElicitCancel:
+		default:
+			return fmt.Errorf("the response to elicitation/create has the unknown action %q", result.Action)
+		}
+	case *protocol.CreateMessageResult:
+		if len(result.Content) == 0 {
+			return errors.New("the response to sampling/createMessage has no content")
+		}
+	}
+	return nil
+}
+
+// Check checks the response to a question before the method gets it: whether it is one, and
+// whether the content of a form fits the schema that the client knows.
+func Check(question protocol.InputRequest, raw json.RawMessage) error {
+	switch question.Method {
+	case protocol.MethodSamplingCreateMessage:
+		return Decode(question.Method, raw, new(protocol.CreateMessageResult))
+	case protocol.MethodRootsList:
+		return Decode(question.Method, raw, new(protocol.ListRootsResult))
+	}
+	var result protocol.ElicitResult
+	if err := Decode(question.Method, raw, &result); err != nil || result.Action != protocol.ElicitAccept {
+		return err
+	}
+	content := []byte("{}")
+	if result.Content != nil {
+		content = result.Content
+	}
+	if jsonx.Kind(content) == '{' {
+		content = jsonx.AppendEdited(nil, content, func(_, value []byte) []byte {
+			if jsonx.Kind(value) == 'n' {
+				return nil // clients send null for fields that are left empty
+			}
+			return value
+		})
+	}
+	if err := form.Check(jsonx.Member(question.Params, "requestedSchema"), content); err != nil {
+		return fmt.Errorf("the content of the response does not fit the form: %v", err)
+	}
+	return nil
+}
