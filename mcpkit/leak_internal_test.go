@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -27,5 +28,17 @@ func TestEveryMethodIsKnownToTheLeakTests(t *testing.T) {
 		if row.prepare != nil || row.asks {
 			require.Contains(t, reaching, name, "it is about something that may demand scopes")
 		}
+	}
+}
+
+// A server to which nothing was added shares the table of the protocol's methods with all others.
+func TestServersShareTheTableOfMethods(t *testing.T) {
+	plain, added := MustNew(nil), MustNew(nil)
+	require.NoError(t, Handle(added, "example.com/reindex", func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }))
+	require.Contains(t, added.catalog.Load().methods, "example.com/reindex")
+	require.NotContains(t, coreMethods, "example.com/reindex")
+	require.Len(t, plain.catalog.Load().methods, len(coreMethods))
+	for method, row := range coreMethods {
+		require.Nil(t, row.overdue, "servers would share the count of %s", method)
 	}
 }
