@@ -9,8 +9,8 @@ import (
 )
 
 // finish ends the call of the request and returns its complete response: an error if the handler
-// returned none, and nil if the client has cancelled the request. The client may reuse the ID once it
-// has the response. It can cancel a streamed response until it is written.
+// returned none, and nil if the client has cancelled the request. The client may reuse the ID once
+// it has the response. It can cancel a streamed response until it is written.
 func (e *exchange) finish(resp *jsonrpc.Response) *jsonrpc.Response {
 	streamed := resp != nil && resp.Stream != nil && resp.Error == nil
 	switch {

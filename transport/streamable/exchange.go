@@ -28,8 +28,9 @@ const (
 	replyDone                     // the response is sent; the writer must no longer be used
 )
 
-// An exchange is one request or notification of a POST, with what is sent meanwhile and its response.
-// It is the Peer of that request. The fields of the event stream are set when the reply becomes one.
+// An exchange is one request or notification of a POST, with what is sent meanwhile and its
+// response. It is the Peer of that request. The fields of the event stream are set when the reply
+// becomes one.
 type exchange struct {
 	*post
 	req    *jsonrpc.Request

@@ -261,8 +261,8 @@ func (p *replica) take(l *listener) (tick <-chan time.Time, stop func()) {
 	return t.C, t.Stop
 }
 
-// gone reports whether the replica that ran the request of the stream has ended. lost is the response
-// to that request; nil if the replica has left nothing that names it.
+// gone reports whether the replica that ran the request of the stream has ended. lost is the
+// response to that request; nil if the replica has left nothing that names it.
 func (p *replica) gone(l *listener) (lost *jsonrpc.Response, gone bool) {
 	if !p.ranElsewhere(l.st.name) {
 		return nil, false

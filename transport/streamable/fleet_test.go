@@ -290,22 +290,33 @@ func TestStreamsAreResumedAtAnotherReplica(t *testing.T) {
 // TestCallsOfADeadReplicaAreAnswered kills the replica that runs a call. A client that resumes the
 // stream elsewhere gets an error instead of waiting for ever.
 func TestCallsOfADeadReplicaAreAnswered(t *testing.T) {
-	all := replicas(t, 2, nil)
-	c := all[0].open("2025-11-25")
-	ev := eventsOf(t, c.post(tool(7, "work")))
-	ev.next()
-	begun := ev.next()
-	<-all[0].desk.started
-	all[0].srv.Fleet().Close() // no sign of life any more
-
-	since := time.Now()
-	resumed := eventsOf(t, c.at(all[1]).with("Last-Event-ID", begun.ID).get())
-	text := resumed.data()
-	require.Contains(t, text, `"id":7,"error"`)
-	require.Contains(t, text, "the process that ran the request has ended")
-	resumed.end()
-	require.Less(t, time.Since(since), lookAway, "at once: the replica that tells the client may end, too")
-	close(all[0].desk.finish)
+	for name, reading := range map[string]bool{"before the client resumes": false, "while the client reads elsewhere": true} {
+		t.Run(name, func(t *testing.T) {
+			all := replicas(t, 2, nil)
+			c := all[0].open("2025-11-25")
+			ev := eventsOf(t, c.post(tool(7, "work")))
+			ev.next()
+			begun := ev.next()
+			<-all[0].desk.started
+			die := func() { require.NoError(t, all[0].srv.Fleet().Close()) } // no sign of life any more
+			if !reading {
+				die()
+			}
+			since := time.Now()
+			resumed := eventsOf(t, c.at(all[1]).with("Last-Event-ID", begun.ID).get())
+			if reading {
+				die()
+				stream, _, _ := strings.Cut(begun.ID, "-")
+				known(all[1].handler, c.header.Get("Mcp-Session-Id")).out.wakeNamed(stream) // as it does every 3 s
+			}
+			text := resumed.data()
+			require.Contains(t, text, `"id":7,"error"`)
+			require.Contains(t, text, "the process that ran the request has ended")
+			resumed.end()
+			require.Less(t, time.Since(since), lookAway, "at once: the replica that tells the client may end, too")
+			close(all[0].desk.finish)
+		})
+	}
 }
 
 // TestEventsOfOtherSessionsAreNotReadable names a stream of another session.

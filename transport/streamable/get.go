@@ -200,8 +200,8 @@ func (l *listener) writeNew(live bool) bool {
 	return true
 }
 
-// writeLost writes a response that is not stored, in place of the one that was lost. Without one, the
-// client is refused when it resumes the stream again.
+// writeLost writes a response that is not stored, in place of the one that was lost. Without one,
+// the client is refused when it resumes the stream again.
 func (l *listener) writeLost(resp *jsonrpc.Response) {
 	if resp != nil {
 		l.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, resp)))

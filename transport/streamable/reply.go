@@ -105,8 +105,8 @@ func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 	return resp
 }
 
-// writeJSON writes the parts of a JSON reply. If the server has a WriteTimeout, its deadline began with
-// the request, and the method may have taken longer.
+// writeJSON writes the parts of a JSON reply. If the server has a WriteTimeout, its deadline began
+// with the request, and the method may have taken longer.
 func (p *post) writeJSON(status int, parts ...[]byte) {
 	large := size(parts) >= largeReply
 	if large || serverTimeout(p.r) {

@@ -96,8 +96,8 @@ func (o *streams) take(st *stream) *reader {
 	return st.reader
 }
 
-// free undoes take, unless another reader has taken st. Nothing is kept of a stream of another replica
-// that no client reads here.
+// free undoes take, unless another reader has taken st. Nothing is kept of a stream of another
+// replica that no client reads here.
 func (o *streams) free(st *stream, r *reader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
