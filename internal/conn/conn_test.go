@@ -258,42 +258,6 @@ func TestCancelledCallsAreNotAnswered(t *testing.T) {
 	}
 }
 
-func TestCancellationsOfOthersAreIgnored(t *testing.T) {
-	for _, cancel := range []string{
-		cancelOf("702"), cancelOf(703), cancelOf(702.5), cancelOf(nil), cancelOf([]int{702}),
-		`{"jsonrpc":"2.0","method":"notifications/cancelled"}`,
-		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}`,
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			p := serve(t, &handler{}, nil)
-			p.send(request(702, "block"), cancel)
-			p.silent()
-			p.stop()
-			require.Equal(t, answer(702, `"ended"`), p.receive())
-			require.NoError(t, <-p.over)
-		})
-	}
-}
-
-func TestTheHandshakeCannotBeCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begin := make(chan struct{})
-		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
-			"initialize": func(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
-				<-begin
-				require.NoError(t, ctx.Err())
-				return result(req, `{}`)
-			},
-		}}
-		p := serve(t, h, nil)
-		p.send(request(1, "initialize"), cancelOf(1))
-		p.silent()
-		close(begin)
-		require.Equal(t, answer(1, `{}`), p.receive())
-		p.hangUp()
-	})
-}
-
 // A client may send everything at once, as "cat messages | server" does, however long the handshake
 // takes.
 func TestMessagesWaitForTheHandshake(t *testing.T) {
@@ -325,17 +289,6 @@ func TestMessagesWaitForTheHandshake(t *testing.T) {
 	})
 }
 
-func TestAnIDIsUsedOnceAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &handler{}, nil)
-		p.send(request(1, "block"), request(1, "ping"), request("1", "ping"))
-		require.Equal(t, failure(1, -32600, "a request with the id 1 is in flight"), p.receive())
-		require.Equal(t, answer("1", `"ping"`), p.receive())
-		p.send(cancelOf(1))
-		p.hangUp()
-	})
-}
-
 func TestTooManyCallsAreRefusedAndCanBeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{}, &conn.Options{MaxInFlight: 2})
@@ -350,33 +303,22 @@ func TestTooManyCallsAreRefusedAndCanBeCancelled(t *testing.T) {
 	})
 }
 
-// Subscriptions end with the connection: they must not use up what there is for calls, nor be
-// without a bound.
+// Subscriptions end with the connection: they must not use up what there is for calls.
 func TestSubscriptionsHaveTheirOwnLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
-			"subscriptions/listen": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
-				<-ctx.Done()
-				return &jsonrpc.Response{Result: []byte(`"over"`)}
-			},
-		}}
-		p := serve(t, h, &conn.Options{MaxInFlight: 1})
-		for i := range 128 {
+		p := serve(t, &handler{}, &conn.Options{MaxInFlight: 1})
+		for i := range conn.MaxSubscriptions {
 			p.send(request(1000+i, "subscriptions/listen"))
 		}
 		p.send(request(1, "ping"))
 		require.Equal(t, answer(1, `"ping"`), p.receive())
 		p.send(request(2, "subscriptions/listen"))
 		require.Equal(t, failure(2, -32603, "busy: 128 subscriptions are open; end one, or ask for more in one"), p.receive())
-		p.send(cancelOf(1000))
-		p.silent()
-		p.send(request(3, "subscriptions/listen"), request(4, "block"), request(5, "ping"))
-		require.Equal(t, failure(5, -32603, "busy: 1 requests are in flight"), p.receive())
-		for i := range 128 {
-			p.send(cancelOf(1000 + i))
+		p.stop()
+		require.NoError(t, <-p.over)
+		for range conn.MaxSubscriptions {
+			require.Contains(t, p.receive(), `"ended"`)
 		}
-		p.send(cancelOf(3), cancelOf(4))
-		p.hangUp()
 	})
 }
 

@@ -279,34 +279,25 @@ func TestCallGetsAnErrorIfItsHandlerEndsTheGoroutine(t *testing.T) {
 	})
 }
 
-func TestCancellationsInABatchEndCallsWhileTheyAreDrained(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &handler{}, nil)
-		p.link.Session().SetVersion("2025-03-26")
-		begun := time.Now()
-		p.send(`[` + request(1, "block") + `,` + request(2, "block") + `]`)
-		synctest.Wait()
-		p.stop()
-		synctest.Wait()
-		p.send(`[` + cancelOf(1) + `,` + request(3, "ping") + `,` + cancelOf(2) + `]`)
-		require.NoError(t, <-p.over)
-		require.Zero(t, time.Since(begun))
-		p.silent()
-	})
-}
-
 func TestCancellationsEndCallsWhileTheyAreDrained(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &handler{}, nil)
-		p.send(request(1, "block"), request(2, "block"))
-		time.Sleep(time.Second)
-		begun := time.Now()
-		p.stop()
-		synctest.Wait()
-		p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, request(3, "ping"))
-		p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
-		require.NoError(t, <-p.over)
-		require.Zero(t, time.Since(begun))
-		p.silent()
-	})
+	for name, sent := range map[string][]string{
+		"alone":      {cancelOf(1), request(3, "ping"), cancelOf(2)},
+		"in a batch": {`[` + cancelOf(1) + `,` + request(3, "ping") + `,` + cancelOf(2) + `]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := serve(t, &handler{}, nil)
+				p.link.Session().SetVersion("2025-03-26")
+				begun := time.Now()
+				p.send(request(1, "block"), request(2, "block"))
+				synctest.Wait()
+				p.stop()
+				synctest.Wait()
+				p.send(sent...)
+				require.NoError(t, <-p.over)
+				require.Zero(t, time.Since(begun))
+				p.silent()
+			})
+		})
+	}
 }

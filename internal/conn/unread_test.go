@@ -48,19 +48,6 @@ func TestNothingIsReadFromAPeerThatDoesNotReadItsResponses(t *testing.T) {
 	}
 }
 
-func TestPeerThatDoesNotReadItsResponsesIsDisconnected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &handler{methods: methods{"large": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
-			return result(req, `"`+strings.Repeat("x", 2<<20)+`"`)
-		}}}
-		p := serveOn(t, h, nil, &wire{stuck: make(chan struct{})})
-		begun := time.Now()
-		p.send(request(1, "large"), request(2, "large"), request(3, "ping"))
-		require.EqualError(t, <-p.over, "closed, since the peer read nothing for 30s")
-		require.InDelta(t, 30, time.Since(begun).Seconds(), 0.1)
-	})
-}
-
 // The results of calls that are in flight by the time that reading stops are bounded, too.
 func TestResultsOverTheLimitAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
