@@ -57,14 +57,13 @@ var mayImport = map[string][]string{
 	"transport/sse":           {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"internal/admission", "transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/transporttest": {"internal/testkit", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
-	"oauth/internal/metadata": {}, // documents and challenges; fetches nothing
-	"oauth/internal/fetch":    {"oauth/internal/metadata", "internal/jsonx"},
+	"oauth/internal/metadata": {"internal/jsonx"},
 	"oauth/internal/keys":     {"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
 	"oauth/internal/dpop":     {"fleet", "oauth/internal/keys", "oauth/internal/metadata", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/limits",
+	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/keys", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/limits",
 		"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
-	"oauth/oauthclient": {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/gofrs/flock", "github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"},
-	"oauth/oauthtest":   {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt", "golang.org/x/oauth2"},
+	"oauth/oauthclient": {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/keys", "internal/jsonx", "github.com/gofrs/flock", "github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"},
+	"oauth/oauthtest":   {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt", "golang.org/x/oauth2"},
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.

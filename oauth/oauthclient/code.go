@@ -16,7 +16,6 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -241,7 +240,7 @@ func (t *Transport) claimRedirect(ctx context.Context, as *metadata.Authorizatio
 	if as.ISSParameterSupported {
 		return nil
 	}
-	if u, err := url.Parse(redirect); err == nil && u.Scheme == "http" && fetch.IsLoopback(u.Hostname()) {
+	if u, err := url.Parse(redirect); err == nil && u.Scheme == "http" && metadata.IsLoopback(u.Hostname()) {
 		u.Host = strings.TrimSuffix(u.Host, ":"+u.Port()) // the port changes with each login
 		redirect = u.String()
 	}
@@ -271,7 +270,7 @@ func (t *Transport) register(
 		ClientName: name, RedirectURIs: []string{redirect}, ResponseTypes: []string{"code"},
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ApplicationType: "web",
 	}
-	if u.Scheme != "https" || fetch.IsLoopback(u.Hostname()) {
+	if u.Scheme != "https" || metadata.IsLoopback(u.Hostname()) {
 		doc.ApplicationType = "native"
 	}
 	for _, m := range []string{AuthPost, AuthBasic, AuthNone} { // the last one is the best

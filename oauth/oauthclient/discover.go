@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -96,7 +95,7 @@ func (t *Transport) checkResource(prm *metadata.ProtectedResource, from string) 
 // isMissing reports whether a server said that the document does not exist. A server error does not
 // count: the document may exist.
 func isMissing(err error) bool {
-	status, ok := errors.AsType[*fetch.StatusError](err)
+	status, ok := errors.AsType[*metadata.StatusError](err)
 	return ok && status.Status/100 == 4 && status.Status != http.StatusTooManyRequests
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -185,13 +184,13 @@ func (t *Transport) post(
 	if err := t.prove(req, ""); err != nil {
 		return 0, err
 	}
-	resp, err := fetch.Send(fetch.WithoutRedirects(t.http), req)
+	resp, err := metadata.Send(metadata.WithoutRedirects(t.http), req)
 	if err != nil {
 		return 0, err
 	}
 	defer resp.Body.Close()
 	t.keepNonce(req.URL, resp.Header)
-	data, err := fetch.ReadAll(resp)
+	data, err := metadata.ReadAll(resp)
 	if err != nil {
 		return 0, err
 	}

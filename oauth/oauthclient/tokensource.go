@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -70,7 +69,7 @@ func parseServer(server string, insecureLoopback bool) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return nil, fmt.Errorf("oauthclient: the server must be an absolute URL without user and fragment, not %q", server)
 	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !insecureLoopback || !fetch.IsLoopback(u.Hostname())) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !insecureLoopback || !metadata.IsLoopback(u.Hostname())) {
 		return nil, fmt.Errorf("oauthclient: tokens to %q would be sent unencrypted; use https", server)
 	}
 	return u, nil

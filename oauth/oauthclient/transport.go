@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -71,7 +70,7 @@ type Transport struct {
 	opts   Options // with defaults
 	server *url.URL
 	grant  Grant
-	policy fetch.Policy
+	policy metadata.Policy
 	http   *http.Client // for documents and endpoints
 	idle   func()       // closes idle connections of http
 
@@ -129,7 +128,7 @@ func New(server string, grant Grant, opts *Options) (*Transport, error) {
 	}
 	t := &Transport{
 		opts: *opts, server: u, grant: grant, nonces: make(map[string]string),
-		policy: fetch.Policy{InsecureLoopback: opts.InsecureLoopback, PrivateNetworks: opts.PrivateNetworks, TLS: opts.TLS},
+		policy: metadata.Policy{InsecureLoopback: opts.InsecureLoopback, PrivateNetworks: opts.PrivateNetworks, TLS: opts.TLS},
 	}
 	t.opts.Base = cmp.Or(opts.Base, http.DefaultTransport)
 	t.opts.Store = cmp.Or(opts.Store, NewMemoryStore())
@@ -210,7 +209,7 @@ func (t *Transport) stored(ctx context.Context) (*issuedToken, error) {
 func (t *Transport) load(ctx context.Context, key Key) (*Record, error) {
 	r, err := t.opts.Store.Load(ctx, key)
 	if err != nil {
-		return nil, &fetch.TemporaryError{Err: err}
+		return nil, &metadata.TemporaryError{Err: err}
 	}
 	return r, nil
 }
@@ -504,13 +503,13 @@ func (t *Transport) keep(ctx context.Context, key Key, r *Record) (err error) {
 // isTemporary reports whether a retry may succeed: errors of the store and the network, and
 // overloaded servers.
 func isTemporary(err error) bool {
-	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
+	if status, ok := errors.AsType[*metadata.StatusError](err); ok {
 		return status.Status/100 == 5 || status.Status == http.StatusTooManyRequests
 	}
 	if g, ok := errors.AsType[*GrantError](err); ok {
 		return g.Status/100 == 5 || g.Status == http.StatusTooManyRequests
 	}
-	if _, ok := errors.AsType[*fetch.TemporaryError](err); ok {
+	if _, ok := errors.AsType[*metadata.TemporaryError](err); ok {
 		return true
 	}
 	_, network := errors.AsType[net.Error](err)
@@ -637,7 +636,7 @@ func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
 	case err != nil && bound.Err() != nil && ctx.Err() == nil: // the server accepts the stream without a token
 		return nil, nil
 	case err != nil:
-		return nil, &fetch.TemporaryError{Err: err}
+		return nil, &metadata.TemporaryError{Err: err}
 	}
 	defer resp.Body.Close() // may be an endless stream
 	if resp.StatusCode != http.StatusUnauthorized {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 // An Authorization is the request of a client for a user's consent. [Options.Consent] may change
@@ -104,7 +104,7 @@ func sameRedirect(known, got string) bool {
 	}
 	a, errA := url.Parse(known)
 	b, errB := url.Parse(got)
-	if errA != nil || errB != nil || a.Scheme != "http" || !fetch.IsLoopback(a.Hostname()) {
+	if errA != nil || errB != nil || a.Scheme != "http" || !metadata.IsLoopback(a.Hostname()) {
 		return false
 	}
 	a.Host, b.Host = a.Hostname(), b.Hostname()

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -115,9 +114,9 @@ func checkRedirect(raw, application string) error {
 	switch {
 	case err != nil || u.Host == "" || u.Fragment != "":
 		return refuse("invalid_redirect_uri", "the redirect URI %q is not an absolute URL without a fragment", raw)
-	case u.Scheme == "http" && !fetch.IsLoopback(u.Hostname()):
+	case u.Scheme == "http" && !metadata.IsLoopback(u.Hostname()):
 		return refuse("invalid_redirect_uri", "the redirect URI %q must be https, or http with a loopback address", raw)
-	case application == "web" && fetch.IsLoopback(u.Hostname()):
+	case application == "web" && metadata.IsLoopback(u.Hostname()):
 		return refuse("invalid_redirect_uri", "the redirect URI %q is not for a web application", raw)
 	case u.Scheme == "javascript" || u.Scheme == "data" || u.Scheme == "file":
 		return refuse("invalid_redirect_uri", "the redirect URI %q does not lead to a client", raw)

@@ -37,7 +37,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -172,7 +171,7 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 		stop:   func() {},
 	}
 	s.opts.Lifetime = cmp.Or(s.opts.Lifetime, defaultLifetime)
-	policy := fetch.Policy{InsecureLoopback: true}
+	policy := metadata.Policy{InsecureLoopback: true}
 	s.fetcher = policy.Client()
 	if s.opts.ClientMetadata == nil {
 		s.opts.ClientMetadata = func(ctx context.Context, url string) (doc []byte, err error) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 const maxRequests = 16 // to the endpoint at a time
@@ -33,7 +33,7 @@ func newIntrospector(opts *Options) (*introspector, error) {
 		return nil, errors.New("OtherIssuers does not go with Introspection, which asks only Issuer")
 	}
 	return &introspector{
-		opts: opts, audience: opts.audience(), client: fetch.WithoutRedirects(opts.client()),
+		opts: opts, audience: opts.audience(), client: metadata.WithoutRedirects(opts.client()),
 		slots: make(chan struct{}, maxRequests),
 	}, nil
 }
@@ -107,6 +107,6 @@ func (v *introspector) ask(ctx context.Context, token string) (map[string]any, e
 		req.SetBasicAuth(url.QueryEscape(in.ClientID), url.QueryEscape(in.ClientSecret))
 	}
 	var answer map[string]any
-	err = fetch.JSON(v.client, req, &answer)
+	err = metadata.JSON(v.client, req, &answer)
 	return answer, err
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 const (
@@ -218,7 +218,7 @@ func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 	keys := doc.keys()
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("%s has no public key to check signatures with", fetch.Shown(uri))
+		return nil, fmt.Errorf("%s has no public key to check signatures with", metadata.Shown(uri))
 	}
 	return keys, nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -25,7 +24,7 @@ func (g *Guard) locate() error {
 		}
 		g.paths = append(g.paths, u.EscapedPath())
 		g.origin = u.Scheme + "://" + u.Host
-		g.local = fetch.IsLoopback(u.Hostname())
+		g.local = metadata.IsLoopback(u.Hostname())
 	}
 	return nil
 }

@@ -39,7 +39,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
@@ -289,8 +288,8 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (o *Options) audience() []string { return append([]string{o.Resource}, o.Audience...) }
 
 // policy returns the rules for URLs and addresses of authorization servers.
-func (o *Options) policy() fetch.Policy {
-	return fetch.Policy{InsecureLoopback: o.InsecureLoopback, PrivateNetworks: o.PrivateNetworks}
+func (o *Options) policy() metadata.Policy {
+	return metadata.Policy{InsecureLoopback: o.InsecureLoopback, PrivateNetworks: o.PrivateNetworks}
 }
 
 // client returns the client for requests to authorization servers.

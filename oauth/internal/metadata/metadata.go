@@ -1,8 +1,9 @@
 // Package metadata has the documents that describe protected resources, authorization servers and
-// clients, their well-known URLs, and the challenges that name them.
+// clients, their well-known URLs, and the challenges that name them. It reads documents from
+// untrusted URLs without server-side request forgery: it sends no requests to addresses of this
+// machine or its network, and follows no redirects to another origin.
 //
-// The package sends no requests and validates no content: programs that read a document must check
-// it. The documents have the members that clients and servers of MCP use. The package has no state,
+// The package validates no content: programs that read a document must check it. The documents have the members that clients and servers of MCP use. The package has no state,
 // so all functions are safe for concurrent use. Sources are RFC 7591, RFC
 // 8414, RFC 9110, RFC 9728 and OpenID Connect Discovery 1.0.
 package metadata

@@ -1,7 +1,4 @@
-// Package fetch reads documents from untrusted URLs. It prevents server-side request forgery: it
-// sends no requests to addresses of this machine or its network, and follows no redirects to
-// another origin.
-package fetch
+package metadata
 
 import (
 	"context"
@@ -19,7 +16,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 // MaxBytes is the largest document that is read, in bytes.
@@ -268,14 +264,14 @@ func (p Policy) Get(ctx context.Context, client *http.Client, raw string, v any)
 // (RFC 8414, section 3.3).
 func (p Policy) AuthorizationServer(
 	ctx context.Context, client *http.Client, issuer string,
-) (*metadata.AuthorizationServer, error) {
-	urls, err := metadata.AuthorizationServerURLs(issuer)
+) (*AuthorizationServer, error) {
+	urls, err := AuthorizationServerURLs(issuer)
 	if err != nil {
 		return nil, err
 	}
 	var faults []error
 	for _, u := range urls {
-		as := new(metadata.AuthorizationServer)
+		as := new(AuthorizationServer)
 		switch err := p.Get(ctx, client, u, as); {
 		case err != nil:
 			faults = append(faults, err)

@@ -1,4 +1,4 @@
-package fetch_test
+package metadata_test
 
 import (
 	"bytes"
@@ -24,16 +24,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 func TestAllowedURLs(t *testing.T) {
-	private := fetch.Policy{PrivateNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}
-	loopback := fetch.Policy{InsecureLoopback: true}
+	private := metadata.Policy{PrivateNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}
+	loopback := metadata.Policy{InsecureLoopback: true}
 	for _, test := range []struct {
-		policy fetch.Policy
+		policy metadata.Policy
 		url    string
 		err    string // the error text, or empty
 	}{
@@ -200,7 +200,7 @@ func object(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `{"a":1}`)
 }
 
-func get(t *testing.T, p fetch.Policy, rawURL string) (map[string]any, error) {
+func get(t *testing.T, p metadata.Policy, rawURL string) (map[string]any, error) {
 	t.Helper()
 	client := p.Client()
 	defer client.CloseIdleConnections()
@@ -214,7 +214,7 @@ func TestAddressesAreCheckedWhenTheyAreDialed(t *testing.T) {
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
 	require.NoError(t, err)
 	dns := &names{answers: map[string][]netip.Addr{}}
-	strict := fetch.Policy{TLS: trusted, Resolver: dns.resolver()}
+	strict := metadata.Policy{TLS: trusted, Resolver: dns.resolver()}
 	for _, address := range []string{"127.0.0.1", "10.0.0.1", "169.254.169.254", "192.168.0.1", "100.64.0.1", "0.0.0.0"} {
 		dns.answers["example.com"] = []netip.Addr{netip.MustParseAddr(address)}
 		_, err := get(t, strict, "https://example.com:"+port+"/x?key=hush")
@@ -239,7 +239,7 @@ func TestNameThatResolvesToAPrivateAddressIsRejected(t *testing.T) {
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
 	require.NoError(t, err)
 	dns := &names{answers: map[string][]netip.Addr{"example.com": {netip.MustParseAddr("93.184.215.14"), netip.MustParseAddr("127.0.0.1")}}}
-	p := fetch.Policy{TLS: trusted, Resolver: dns.resolver()}
+	p := metadata.Policy{TLS: trusted, Resolver: dns.resolver()}
 	first, err := p.Resolver.LookupNetIP(t.Context(), "ip4", "example.com")
 	require.NoError(t, err)
 	require.Equal(t, []netip.Addr{netip.MustParseAddr("93.184.215.14")}, first, "the first lookup finds a public address")
@@ -256,9 +256,9 @@ func TestNameThatResolvesToAPrivateAddressIsRejected(t *testing.T) {
 func TestLoopbackNeedsInsecureLoopback(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(object))
 	t.Cleanup(s.Close)
-	_, err := get(t, fetch.Policy{InsecureLoopback: true}, s.URL)
+	_, err := get(t, metadata.Policy{InsecureLoopback: true}, s.URL)
 	require.NoError(t, err)
-	_, err = get(t, fetch.Policy{}, s.URL)
+	_, err = get(t, metadata.Policy{}, s.URL)
 	require.EqualError(t, err, fmt.Sprintf("%q is not encrypted; use https", s.URL))
 }
 
@@ -279,7 +279,7 @@ func TestEachRedirectIsHeldToTheRules(t *testing.T) {
 	})
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
 	require.NoError(t, err)
-	p := fetch.Policy{TLS: trusted, InsecureLoopback: true}
+	p := metadata.Policy{TLS: trusted, InsecureLoopback: true}
 	for _, test := range []struct{ name, path, err string }{
 		{"a path", "/?to=/there", ""},
 		{"two hops", "/?to=" + url.QueryEscape("/?to=/there"), ""},
@@ -316,11 +316,11 @@ func TestDocumentSizeIsLimited(t *testing.T) {
 	}{
 		{"as large as may be", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/jwk-set+json; charset=utf-8")
-			_, _ = io.WriteString(w, `{"a":"`+strings.Repeat("x", fetch.MaxBytes-8)+`"}`)
+			_, _ = io.WriteString(w, `{"a":"`+strings.Repeat("x", metadata.MaxBytes-8)+`"}`)
 		}, ""},
 		{"larger", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"a":"`+strings.Repeat("x", fetch.MaxBytes-7)+`"}`)
+			_, _ = io.WriteString(w, `{"a":"`+strings.Repeat("x", metadata.MaxBytes-7)+`"}`)
 		}, "the response is larger than 1048576 bytes"},
 		{"larger when unpacked", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -361,10 +361,10 @@ func TestDocumentSizeIsLimited(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := httptest.NewServer(test.handler)
 			defer s.Close()
-			v, err := get(t, fetch.Policy{InsecureLoopback: true}, s.URL+"/x?key=hush")
+			v, err := get(t, metadata.Policy{InsecureLoopback: true}, s.URL+"/x?key=hush")
 			if test.err == "" {
 				require.NoError(t, err)
-				require.Len(t, v["a"], fetch.MaxBytes-8)
+				require.Len(t, v["a"], metadata.MaxBytes-8)
 				return
 			}
 			require.EqualError(t, err, s.URL+"/x: "+test.err)
@@ -387,7 +387,7 @@ func TestCancelledRequestReturnsAtOnce(t *testing.T) {
 		<-asked
 		cancel(errors.New("enough"))
 	}()
-	p := fetch.Policy{InsecureLoopback: true}
+	p := metadata.Policy{InsecureLoopback: true}
 	client := p.Client()
 	defer client.CloseIdleConnections()
 	err := p.Get(ctx, client, s.URL+"?key=hush", new(any))
@@ -397,7 +397,7 @@ func TestCancelledRequestReturnsAtOnce(t *testing.T) {
 func TestProxyIsNotUsed(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:9")
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:9")
-	require.Nil(t, fetch.Policy{}.Client().Transport.(*http.Transport).Proxy)
+	require.Nil(t, metadata.Policy{}.Client().Transport.(*http.Transport).Proxy)
 }
 
 func FuzzCheckURL(f *testing.F) {
@@ -406,7 +406,7 @@ func FuzzCheckURL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		u, err := fetch.Policy{}.CheckURL(raw)
+		u, err := metadata.Policy{}.CheckURL(raw)
 		if err != nil {
 			return
 		}
@@ -416,7 +416,7 @@ func FuzzCheckURL(f *testing.F) {
 		if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 			require.True(t, ip.Unmap().IsGlobalUnicast() && !ip.Unmap().IsPrivate() && !ip.Unmap().IsLoopback())
 		}
-		again, err := fetch.Policy{}.CheckURL(u.String())
+		again, err := metadata.Policy{}.CheckURL(u.String())
 		require.NoError(t, err, "the encoded URL is allowed, too")
 		require.Equal(t, u.Host, again.Host)
 	})
