@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -39,8 +40,8 @@ func (e *StalledError) Error() string {
 type output struct {
 	wire         Wire
 	failed       chan struct{} // closed when the wire failed, or by close
-	writeTimeout time.Duration // not positive: none
-	maxUnsent    int64         // of owed and reserved together
+	writeTimeout time.Duration
+	maxUnsent    int64 // of owed and reserved together
 
 	mu       sync.Mutex
 	lines    []byte        // whole lines to write; guarded by mu
@@ -56,6 +57,9 @@ type output struct {
 
 func (o *output) start(w Wire, opts *Options) {
 	o.wire, o.maxUnsent, o.writeTimeout = w, opts.MaxUnsentBytes, opts.WriteTimeout
+	if o.writeTimeout < 0 {
+		o.writeTimeout = math.MaxInt64
+	}
 	o.failed = make(chan struct{})
 	o.touch()
 }
@@ -130,19 +134,15 @@ func (o *output) write() {
 
 // writeLines writes lines in parts. A part that takes longer than the timeout closes the connection.
 func (o *output) writeLines(lines []byte) error {
-	if o.writeTimeout > 0 {
-		timer := time.AfterFunc(o.writeTimeout, o.stalled)
-		defer timer.Stop()
-		for part := range slices.Chunk(lines, chunkSize) {
-			timer.Reset(o.writeTimeout)
-			if _, err := o.wire.Write(part); err != nil {
-				return err
-			}
+	timer := time.AfterFunc(o.writeTimeout, o.stalled)
+	defer timer.Stop()
+	for part := range slices.Chunk(lines, chunkSize) {
+		timer.Reset(o.writeTimeout)
+		if _, err := o.wire.Write(part); err != nil {
+			return err
 		}
-		return nil
 	}
-	_, err := o.wire.Write(lines)
-	return err
+	return nil
 }
 
 // stalled closes the connection, so that goroutines that wait for room or for a Write continue.
