@@ -113,19 +113,12 @@ func (s *Server) checkScopes(entries []*entry) (faults reflectx.Errors) {
 		if s.config.authenticates() || len(e.scopes) == 0 {
 			continue
 		}
-		faults = append(faults, &reflectx.Error{Site: e.site, Msg: fmt.Sprintf("it demands the scopes %q, but nobody authenticates callers: "+
-			"give mcpkit.Authenticated() if a resource server or other middleware does, or mcpkit.TrustLocal(%s) to trust local callers",
-			strings.Join(e.scopes, " "), quoted(e.scopes))})
+		msg := fmt.Sprintf("it demands the scopes %q, but nobody authenticates callers: give mcpkit.Authenticated() if a resource server "+
+			"or other middleware does, or mcpkit.TrustLocal(\"%s\") to trust local callers",
+			strings.Join(e.scopes, " "), strings.Join(e.scopes, `", "`))
+		faults = append(faults, &reflectx.Error{Site: e.site, Msg: msg})
 	}
 	return faults
-}
-
-func quoted(words []string) string {
-	list := make([]string, len(words))
-	for i, w := range words {
-		list[i] = fmt.Sprintf("%q", w)
-	}
-	return strings.Join(list, ", ")
 }
 
 // trust gives the local principal to a request that did not come over HTTP.
@@ -151,7 +144,8 @@ func (call *Call) demandScopes() error {
 
 func insufficientScope(scopes []string) *jsonrpc.Error {
 	data, _ := jsonx.Marshal(map[string][]string{"scopes": scopes}) // strings always encode
-	return &jsonrpc.Error{Code: CodeForbidden, Message: fmt.Sprintf("insufficient scope: this needs %q", strings.Join(scopes, " ")), Data: data}
+	message := fmt.Sprintf("insufficient scope: this needs %q", strings.Join(scopes, " "))
+	return &jsonrpc.Error{Code: CodeForbidden, Message: message, Data: data}
 }
 
 // neededScopes returns the scopes of an error such as [oauth.InsufficientScopeError].

@@ -34,14 +34,14 @@ type CachePolicy struct {
 // tag cache, and middleware.Cache. It keeps neither errors nor results that depend on answers of the
 // client. The results of a tool end with its registration.
 func CacheResults(p CachePolicy) Middleware {
-	kept := limits.NewMap[cacheKey, *protocol.CallToolResult](cmp.Or(p.Entries, 1000))
+	results := limits.NewMap[cacheKey, *protocol.CallToolResult](cmp.Or(p.Entries, 1000))
 	return func(next Handler) Handler {
 		return func(ctx context.Context, call *Call) (Result, error) {
 			key, ok := p.key(call)
 			if !ok {
 				return next(ctx, call)
 			}
-			if r, ok := kept.Get(key, time.Now()); ok {
+			if r, ok := results.Get(key, time.Now()); ok {
 				return ownContent(r), nil
 			}
 			result, err := next(ctx, call)
@@ -50,7 +50,7 @@ func CacheResults(p CachePolicy) Middleware {
 				return result, err
 			}
 			if n, _ := SizeOf(r); n+len(key.arguments) <= cmp.Or(p.MaxBytes, 64<<10) {
-				kept.Put(key, ownContent(r), time.Now().Add(p.TTL))
+				results.Put(key, ownContent(r), time.Now().Add(p.TTL))
 			}
 			return r, nil
 		}
@@ -77,7 +77,8 @@ type cacheKey struct {
 // key returns the key of the call's result. ok is false if the result is not to be kept.
 func (p *CachePolicy) key(call *Call) (key cacheKey, ok bool) {
 	t, caller := call.Tool(), call.Principal()
-	if p.TTL == 0 || t == nil || t.Annotations == nil || t.Annotations.ReadOnlyHint == nil || !*t.Annotations.ReadOnlyHint {
+	readOnly := t != nil && t.Annotations != nil && t.Annotations.ReadOnlyHint != nil && *t.Annotations.ReadOnlyHint
+	if p.TTL == 0 || !readOnly {
 		return key, false
 	}
 	asks := call.Round() > 0 || call.req.Param("requestState") != nil || call.req.Param("inputResponses") != nil

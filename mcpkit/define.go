@@ -38,7 +38,8 @@ type spec struct {
 	extra             protocol.Meta     // members of _meta besides those of the tag
 	owner             reflect.Type      // the type of the method; nil for functions
 	method            string
-	completer         func(method string) (fn reflect.Value, hint string) // finds a method; the hint is for one that does not exist
+	// completer finds a method that completes a parameter. The hint is for one that does not exist.
+	completer func(method string) (fn reflect.Value, hint string)
 }
 
 // define returns the entry of a spec.
@@ -123,7 +124,9 @@ func isHeader(t reflect.Type) bool {
 var descriptions = reflectx.Comments()
 
 func (s *Server) inputOptions() reflectx.InputOptions {
-	return reflectx.InputOptions{Descriptions: descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair}
+	return reflectx.InputOptions{
+		Descriptions: descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair,
+	}
 }
 
 // noteRepair counts a repaired value.
@@ -134,7 +137,8 @@ func noteRepair(ctx context.Context) {
 }
 
 // noRawSchemas is the error of a server that has a schema written by hand and not the option for it.
-const noRawSchemas = `schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, with the package github.com/mcpkit/mcpkit-go/reflectx/rawschema`
+const noRawSchemas = "schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, " +
+	"with the package github.com/mcpkit/mcpkit-go/reflectx/rawschema"
 
 // handSchema compiles a schema written by hand; nil where there is none.
 func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSchema, error) {
@@ -156,9 +160,12 @@ type faultySchema struct{ reflectx.RawSchema }
 
 // compile returns the call plan of the spec's function, and its entry without a handler.
 func (s *Server) compile(k entryKind, def *spec, names []string) (*reflectx.Func, *entry, error) {
-	e := &entry{kind: k, key: def.name, site: def.site, access: access{scopes: def.Scopes}, tags: def.Labels, hidden: def.Hidden}
+	e := &entry{
+		kind: k, key: def.name, site: def.site, access: access{scopes: def.Scopes}, tags: def.Labels, hidden: def.Hidden,
+	}
 	o := reflectx.FuncOptions{
-		Site: def.site, Names: names, URI: true, Descriptions: def.paramDescriptions, Tags: def.Rules, Input: s.inputOptions(),
+		Site: def.site, Names: names, URI: true,
+		Descriptions: def.paramDescriptions, Tags: def.Rules, Input: s.inputOptions(),
 	}
 	if def.Params != nil {
 		o.Names, o.URI = def.Params, false
@@ -216,13 +223,15 @@ func (s *Server) defineTool(def *spec) (*entry, error) {
 		t.OutputSchema, outErr = reflectx.OutputSchema(def.site, outputs.Structured, s.inputOptions())
 	}
 	output, handErr := s.handSchema("output", def.output)
-	if err := joinFaults(err, at(def.site, outErr), at(def.site, handErr), at(def.site, checkCache(def.Annotation))); err != nil {
+	err = joinFaults(err, at(def.site, outErr), at(def.site, handErr), at(def.site, checkCache(def.Annotation)))
+	if err != nil {
 		return nil, err
 	}
 	var faults reflectx.Errors
 	for _, f := range fieldsOf(fn) {
 		if f.Complete != "" {
-			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf("field %q has the tag complete; %s", f.Name, annotation.NoCompletionForTools)})
+			msg := fmt.Sprintf("field %q has the tag complete; %s", f.Name, annotation.NoCompletionForTools)
+			faults = append(faults, &reflectx.Error{Site: def.site, Msg: msg})
 		}
 	}
 	if faults != nil {
@@ -271,7 +280,9 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 
 // setTool makes e a tool whose method is run. output is a schema of the structured result that was
 // written by hand, or nil.
-func (s *Server) setTool(e *entry, a *annotation.Annotation, def protocol.Tool, outputs *result.Outputs, output reflectx.RawSchema, run method) (err error) {
+func (s *Server) setTool(
+	e *entry, a *annotation.Annotation, def protocol.Tool, outputs *result.Outputs, output reflectx.RawSchema, run method,
+) (err error) {
 	if e.tool, err = newTool(def); err != nil {
 		return at(e.site, err)
 	}
@@ -310,7 +321,9 @@ func (s *Server) definePrompt(def *spec) (*entry, error) {
 		return nil, err
 	}
 	fields := fieldsOf(fn)
-	p := protocol.Prompt{Name: def.name, Title: def.title, Description: def.desc, Icons: def.About.Icons, Meta: def.metaMembers()}
+	p := protocol.Prompt{
+		Name: def.name, Title: def.title, Description: def.desc, Icons: def.About.Icons, Meta: def.metaMembers(),
+	}
 	for _, f := range fields {
 		arg := protocol.PromptArgument{Name: f.Name, Title: f.Title, Description: f.Description}
 		if f.Required {
@@ -329,7 +342,9 @@ func (s *Server) definePrompt(def *spec) (*entry, error) {
 }
 
 // setPrompt makes e a prompt whose method is run.
-func (s *Server) setPrompt(e *entry, a *annotation.Annotation, def protocol.Prompt, outputs *result.Outputs, run method) {
+func (s *Server) setPrompt(
+	e *entry, a *annotation.Annotation, def protocol.Prompt, outputs *result.Outputs, run method,
+) {
 	e.definition = defined(def)
 	s.guard(e, a, func(ctx context.Context, call *Call) (Result, error) {
 		if err := knownArguments(call, def.Arguments); err != nil {
@@ -398,7 +413,7 @@ func (s *Server) defineResource(def *spec) (*entry, error) {
 		cache = cacheHint(def.Cache.TTL, !def.Cache.Public || len(def.Scopes) > 0)
 	}
 	e.definition = defined(def.resource(e.kind))
-	s.setResource(e, def.Annotation, def.MIME, cache, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
+	run := func(ctx context.Context, call *Call) ([]reflect.Value, error) {
 		return fn.CallText(ctx, func(name string) (string, bool) {
 			text, ok := call.text(name)
 			if ok && slices.Contains(lists, name) {
@@ -406,12 +421,15 @@ func (s *Server) defineResource(def *spec) (*entry, error) {
 			}
 			return text, ok
 		})
-	})
+	}
+	s.setResource(e, def.Annotation, def.MIME, cache, outputs, run)
 	return e, nil
 }
 
 // setResource gives e, a resource or a template, the method run.
-func (s *Server) setResource(e *entry, a *annotation.Annotation, mime string, cache protocol.Cache, outputs *result.Outputs, run method) {
+func (s *Server) setResource(
+	e *entry, a *annotation.Annotation, mime string, cache protocol.Cache, outputs *result.Outputs, run method,
+) {
 	s.guard(e, a, func(ctx context.Context, call *Call) (Result, error) {
 		values, err := run(ctx, call)
 		if err != nil {

@@ -77,7 +77,9 @@ func (s *Server) entriesOf(reg registration) (entries []*entry, err error) {
 	if err := checkService(reg); err != nil {
 		return nil, err
 	}
-	read := service.Read(reg.service, service.Options{Markers: markers, Extensions: s.toolTags, OptIn: reg.optIn, Comments: descriptions})
+	read := service.Read(reg.service, service.Options{
+		Markers: markers, Extensions: s.toolTags, OptIn: reg.optIn, Comments: descriptions,
+	})
 	faults := []error{read.Faults, checkMiddleware("Around", reg.around)}
 	if faults[1] != nil {
 		reg.around = nil

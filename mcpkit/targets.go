@@ -71,8 +71,10 @@ func (call *Call) mayKnow(e *entry) bool {
 	if call.principal != nil {
 		who, has = call.principal.Subject, strings.Join(call.principal.Scopes, " ")
 	}
-	call.server.config.logger.WarnContext(call.limit, "mcpkit: a call was refused by scopes or Authorize; the caller got the response for an unknown name",
-		"ref", call.Ref(), "method", call.row.method, "name", call.name, "scopes", strings.Join(e.scopes, " "), "callerScopes", has, "principal", who)
+	call.server.config.logger.WarnContext(call.limit,
+		"mcpkit: a call was refused by scopes or Authorize; the caller got the response for an unknown name",
+		"ref", call.Ref(), "method", call.row.method, "name", call.name,
+		"scopes", strings.Join(e.scopes, " "), "callerScopes", has, "principal", who)
 	return false
 }
 
@@ -141,24 +143,17 @@ func findListened(call *Call) *jsonrpc.Error {
 			break // too many: the method refuses all
 		}
 		if found, _ := call.findVisible(jsonx.String(uri)); found != nil {
-			e.tags = union(e.tags, found.tags)
-			e.scopes = union(e.scopes, found.scopes)
+			e.tags = append(e.tags, found.tags...)
+			e.scopes = append(e.scopes, found.scopes...)
 		}
 	}
 	if e.tags != nil || e.scopes != nil {
+		slices.Sort(e.tags)
+		slices.Sort(e.scopes)
+		e.tags, e.scopes = slices.Compact(e.tags), slices.Compact(e.scopes)
 		call.entry = e
 	}
 	return nil
-}
-
-// union adds the missing words to list.
-func union(list, words []string) []string {
-	for _, w := range words {
-		if !slices.Contains(list, w) {
-			list = append(list, w)
-		}
-	}
-	return list
 }
 
 // findCompleted finds what is completed, for middleware. The method itself reports faults.

@@ -144,7 +144,8 @@ func (s *Service) readBlock(block reflect.Type, path []string) {
 		a, faults := annotation.Parse(k, f.Tag, s.options.Extensions)
 		s.fault(site, faults...)
 		if !exists {
-			s.fault(site, fmt.Sprintf("%s has no exported method %q%s", s.typ.Name(), f.Name, naming.Hint(f.Name, slices.Sorted(maps.Keys(s.methods)))))
+			hint := naming.Hint(f.Name, slices.Sorted(maps.Keys(s.methods)))
+			s.fault(site, fmt.Sprintf("%s has no exported method %q%s", s.typ.Name(), f.Name, hint))
 			continue
 		}
 		if s.block[f.Name] != nil {
@@ -322,12 +323,19 @@ func paramNames(a *annotation.Annotation) []string {
 	return tmpl.Vars()
 }
 
+// notVerbs are words that end like verbs.
+var notVerbs = []string{"is", "was", "has", "as", "its", "this", "does"}
+
 // describe makes a description of a doc comment: it removes the method's name, which clients do not
 // know, before a verb. Other comments, such as "Area of a shape", stay as they are.
 func describe(method, doc string) string {
 	rest, ok := strings.CutPrefix(doc, method+" ")
-	verb := strings.TrimRight(rest[:len(rest)-len(strings.TrimLeftFunc(rest, func(r rune) bool { return !unicode.IsSpace(r) }))], ".,;:!?")
-	if !ok || !strings.HasSuffix(verb, "s") || slices.Contains([]string{"is", "was", "has", "as", "its", "this", "does"}, verb) {
+	verb := rest
+	if i := strings.IndexFunc(rest, unicode.IsSpace); i >= 0 {
+		verb = rest[:i]
+	}
+	verb = strings.TrimRight(verb, ".,;:!?")
+	if !ok || !strings.HasSuffix(verb, "s") || slices.Contains(notVerbs, verb) {
 		return doc
 	}
 	r, size := utf8.DecodeRuneInString(rest)
