@@ -33,7 +33,8 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 	flush := httpserve.Flusher(w)
 	if flush == nil {
-		h.opts.Logger.WarnContext(r.Context(), "sse: the response cannot be streamed; does a middleware buffer it?", "path", r.URL.Path)
+		const text = "sse: the response cannot be streamed; does a middleware buffer it?"
+		h.opts.Logger.WarnContext(r.Context(), text, "path", r.URL.Path)
 		http.Error(w, "this server cannot stream", http.StatusInternalServerError)
 		return
 	}

@@ -146,7 +146,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer place.Close()
 	// The guard has checked Origin and Host.
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, InsecureSkipVerify: true})
+	accept := &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, InsecureSkipVerify: true}
+	conn, err := websocket.Accept(w, r, accept)
 	if err != nil {
 		return // Accept has responded
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -81,23 +82,24 @@ func (w *wire) Read() ([]byte, error) {
 // ended translates an error of the connection. A peer that closed the connection, or whose
 // connection broke, is gone.
 func (w *wire) ended(err error) error {
-	if errors.Is(err, websocket.ErrMessageTooBig) {
-		return &conn.GoneError{Err: fmt.Errorf("message is larger than %d bytes; raise Options.MaxMessageBytes", w.most)}
-	}
-	var closed websocket.CloseError
+	closed, isClosed := errors.AsType[websocket.CloseError](err)
+	_, isNetwork := errors.AsType[net.Error](err)
 	switch {
-	case errors.As(err, &closed) && closed.Code != websocket.StatusNormalClosure && closed.Code != websocket.StatusGoingAway &&
-		closed.Code != websocket.StatusNoStatusRcvd:
-		return &conn.GoneError{Err: fmt.Errorf("the peer closed the connection with status %d: %.100q", closed.Code, closed.Reason)}
-	case errors.As(err, &closed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), w.ctx.Err() != nil, w.done.Load():
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		err = fmt.Errorf("message is larger than %d bytes; raise Options.MaxMessageBytes", w.most)
+	case isClosed && !slices.Contains(farewells, closed.Code):
+		err = fmt.Errorf("the peer closed the connection with status %d: %.100q", closed.Code, closed.Reason)
+	case isClosed, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), w.ctx.Err() != nil, w.done.Load():
 		return io.ErrClosedPipe
-	}
-	if _, network := errors.AsType[net.Error](err); !network && !errors.Is(err, net.ErrClosed) {
+	case !isNetwork && !errors.Is(err, net.ErrClosed):
 		// A frame is invalid. In most cases the library has already sent this status.
 		_ = w.closeWith(websocket.StatusProtocolError, "")
 	}
 	return &conn.GoneError{Err: err}
 }
+
+// farewells are the statuses of peers that are just done.
+var farewells = []websocket.StatusCode{websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd}
 
 // Write sends each line as a message. A line without its end begins or continues a message.
 func (w *wire) Write(lines []byte) (int, error) {
