@@ -102,6 +102,8 @@ func TestResponsesToInitialize(t *testing.T) {
 				" HTTP+SSE failed in the same way"},
 		{name: "an invalid session ID", init: initialized("2025-11-25", "\xff"),
 			err: "client: initialize: the server's response is invalid: the session ID is not valid (before, server/discover: the server responded with HTTP status 400 Bad Request)"},
+		{name: "none", init: silence, opts: []client.DialOption{client.Version("2025-11-25"), client.Timeout(100 * time.Millisecond)},
+			err: "client: initialize: no response within 100ms"},
 		{name: "an invalid result", init: result(`[]`), opts: []client.DialOption{client.Version("2025-11-25")},
 			err: "client: initialize: the server's response is invalid: json: cannot unmarshal JSON array into Go protocol.InitializeResult"},
 	} {
