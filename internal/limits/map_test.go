@@ -31,38 +31,6 @@ func TestEntriesExpire(t *testing.T) {
 	require.False(t, ok, "expired entries are removed")
 }
 
-func TestLeastRecentlyUsedEntryIsEvicted(t *testing.T) {
-	m := limits.NewMap[string, int](2)
-	m.Put("a", 1, at(10))
-	m.Put("b", 2, at(10))
-	_, _ = m.Get("a", at(0))
-	m.Put("c", 3, at(10))
-	require.Equal(t, 2, m.Len())
-	_, ok := m.Get("b", at(0))
-	require.False(t, ok)
-	_, ok = m.Get("a", at(0))
-	require.True(t, ok)
-}
-
-func TestPuttingAgainReplaces(t *testing.T) {
-	m := limits.NewMap[string, int](2)
-	m.Put("a", 1, at(10))
-	m.Put("b", 2, at(10))
-	m.Put("a", 3, at(20))
-	require.Equal(t, 2, m.Len())
-	v, ok := m.Get("a", at(15))
-	require.True(t, ok)
-	require.Equal(t, 3, v)
-}
-
-func TestMapWithoutCapacityStaysEmpty(t *testing.T) {
-	for _, most := range []int{0, -1} {
-		m := limits.NewMap[string, int](most)
-		m.Put("a", 1, at(10))
-		require.Zero(t, m.Len())
-	}
-}
-
 // TestMapMatchesAModel compares the map with a simple implementation.
 func TestMapMatchesAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

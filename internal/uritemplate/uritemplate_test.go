@@ -257,21 +257,3 @@ func must(t testing.TB, template string) *Template {
 	require.NoError(t, err)
 	return tmpl
 }
-
-func BenchmarkMatch(b *testing.B) {
-	for _, bench := range []struct{ template, uri string }{
-		{"note://{id}", "note://1234"},
-		{"repo://{owner}/{name}/issues/{number}", "repo://octo/cat%20s/issues/17"},
-		{"n://s{?q,page}", "n://s?page=2&q=hello%20world"},
-		{"file:///{+path}/{name}", "file:///a/b/c/d/e.txt"},
-		{"note://{id}", "other://1234"},
-	} {
-		tmpl := must(b, bench.template)
-		b.Run(bench.template, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				tmpl.Match(bench.uri)
-			}
-		})
-	}
-}
