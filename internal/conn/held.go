@@ -12,7 +12,7 @@ type Held struct {
 	Text []byte
 
 	Limit int                    // of the length of Text; 0 is no limit
-	Free  int64                  // bytes that need no room
+	Free  int                    // bytes of its capacity that need no room
 	Spend func(bytes int64) bool // takes room; returns false if there is none
 	Spent int64                  // bytes of room that were taken
 }
@@ -24,11 +24,18 @@ func (h *Held) Write(p []byte) (int, error) {
 		return 0, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is larger than %d bytes; "+
 			"raise mcpkit.MaxResultBytes, or serve it over Streamable HTTP, which sends it while it is read", h.Limit)
 	}
-	if more := int64(size) - h.Free - h.Spent; more > 0 {
-		if !h.Spend(more) {
-			return 0, ErrNoRoom
+	if size > cap(h.Text) {
+		capacity := size + size/4
+		if size <= h.Free {
+			capacity = min(capacity, h.Free)
 		}
-		h.Spent += more
+		if more := int64(capacity-h.Free) - h.Spent; more > 0 {
+			if !h.Spend(more) {
+				return 0, ErrNoRoom
+			}
+			h.Spent += more
+		}
+		h.Text = append(make([]byte, 0, capacity), h.Text...)
 	}
 	h.Text = append(h.Text, p...)
 	return len(p), nil

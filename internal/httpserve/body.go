@@ -20,9 +20,6 @@ const (
 	// FreeBodyBytes of each body do not count against the limit of bytes in memory: a connection
 	// costs as much, and clients must be able to send cancellations and responses at any time.
 	FreeBodyBytes = 16 << 10
-
-	// partBytes is how much of a body is read at once.
-	partBytes = 32 << 10
 )
 
 // A BodyError tells why a body was not read, and which status to respond with.
@@ -47,8 +44,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, held *admissi
 	// no deadlines, the server around it must set one.
 	rc := http.NewResponseController(w)
 	timed := rc.SetReadDeadline(time.Now().Add(BodyTimeout)) == nil
-	part := int64(partBytes)
-	if r.ContentLength >= 0 { // a hint: the body may have another length
+	part := int64(FreeBodyBytes) // as little as is free, since nothing is taken from held for it
+	if r.ContentLength >= 0 {    // a hint: the body may have another length
 		part = min(part, r.ContentLength+1) // with room to see the end
 	}
 	body := conn.Held{Free: FreeBodyBytes, Spend: held.Take}

@@ -17,7 +17,7 @@ import (
 
 func TestBodiesAreReadWhole(t *testing.T) {
 	const limit = 1 << 20
-	for _, size := range []int{0, 1, 511, 512, 513, FreeBodyBytes, partBytes, partBytes + 1, 300_000, limit} {
+	for _, size := range []int{0, 1, 511, 512, 513, FreeBodyBytes, FreeBodyBytes + 1, 300_000, limit} {
 		for name, declared := range map[string]int64{"exact": int64(size), "unknown": -1, "too small": 1, "too large": limit} {
 			t.Run(fmt.Sprintf("%d bytes, length %s", size, name), func(t *testing.T) {
 				want := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
@@ -32,7 +32,7 @@ func TestBodiesAreReadWhole(t *testing.T) {
 					require.True(t, all.Take(4*limit), "a small body is free")
 					return
 				}
-				require.False(t, size > partBytes && all.Take(4*limit), "a large body counts")
+				require.False(t, size > FreeBodyBytes && all.Take(4*limit), "a large body counts")
 				held.Close()
 				require.True(t, all.Take(4*limit), "until the request ends")
 			})

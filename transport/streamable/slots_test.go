@@ -45,8 +45,8 @@ func TestListeningStreamsAreLimited(t *testing.T) {
 	require.True(t, h.listening.Open("address 192.0.2.1"))
 }
 
-// mostHeap is three times the limit: while a body grows, it is in memory twice.
-const mostHeap = 96 << 20
+// mostHeap is twice the limit: while a body grows, it is in memory twice.
+const mostHeap = 64 << 20
 
 func TestHeldBodiesCostLittleMemory(t *testing.T) {
 	const n, size = 30, defaultMaxBodyBytes - 1
