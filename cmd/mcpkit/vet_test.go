@@ -114,14 +114,3 @@ func TestVetReportsPackagesThatDoNotStart(t *testing.T) {
 	_, _, err := vetted(t, dir, "./...")
 	require.ErrorContains(t, err, "example.com/prog: registering its services failed: exit status 2\npanic: not today")
 }
-
-func TestVetCompilesSchemasByHandIfTheProgramDoes(t *testing.T) {
-	t.Parallel()
-	testkit.MarkLong(t, "builds programs")
-	found, costs, err := vetted(t, program(t, "schemas"), "./...")
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	require.Contains(t, found[0], "Broken.Run (main.go:22): input: the schema is not valid JSON")
-	require.Len(t, costs, 1)
-	require.Contains(t, costs[0], "Reports")
-}

@@ -49,7 +49,7 @@ func Start(p *services.Package, list []*services.Service, result string) ([]byte
 	protocol, reflectx := use(library+"protocol", "protocol"), use(library+"reflectx", "reflectx")
 
 	var starts strings.Builder
-	options := f.startOptions(mcpkit) + f.rawSchemas(mcpkit, library)
+	options := f.startOptions(mcpkit)
 	for _, s := range list {
 		fmt.Fprintf(&starts, "func(look %[1]sOption) (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), look, %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(), %[1]sAnyTags(),\n",
 			mcpkit, s.Type.Obj().Name(), slog)
@@ -133,20 +133,6 @@ func (f *file) startOptions(mcpkit string) string {
 		fmt.Fprintf(&b, "%sProvide(func(%s.Context) (v %s, err error) { return v, nil }),\n", mcpkit, f.use("context", "context"), text)
 	}
 	return b.String()
-}
-
-// rawSchemas returns the option for schemas that are written by hand. If the package does not link
-// what compiles them, since another package of the program gives the server the option, any schema
-// will do: go.sum may not have what rawschema imports.
-func (f *file) rawSchemas(mcpkit, library string) string {
-	compile := ""
-	if f.pkg.Dirs[library+"reflectx/rawschema"] != "" {
-		compile = f.use(library+"reflectx/rawschema", "rawschema") + ".Compile"
-	} else {
-		raw := f.use(library+"reflectx", "reflectx") + ".RawSchema"
-		compile = fmt.Sprintf("func(%s.RawMessage) (%[2]s, error) { return struct{ %[2]s }{}, nil }", f.use("encoding/json", "json"), raw)
-	}
-	return mcpkit + "RawSchemas(" + compile + "),\n"
 }
 
 // spell returns the type as source in the package.
