@@ -82,7 +82,10 @@ func ours(t types.Type) bool {
 	return false
 }
 
-var libraryTypes = map[string]bool{module + "/mcpkit": true, module + "/protocol": true, module + "/oauth": true, module + "/transport": true}
+var libraryTypes = map[string]bool{
+	module + "/mcpkit": true, module + "/mcpkit/internal/result": true, // of mcpkit.Blob
+	module + "/protocol": true, module + "/oauth": true, module + "/transport": true,
+}
 
 // HasElem is a pointer, slice, array, map or channel type.
 type HasElem interface{ Elem() types.Type }
