@@ -84,7 +84,7 @@ long-race: ## test all modules with the race detector, long tests included
 
 .PHONY: snippets
 snippets: ## check snippets and commands of the pages, layers and doc comments
-	LONG_TESTS=1 go test ./internal/docsnippets ./internal/archtest
+	LONG_TESTS=1 go test ./internal/housetest
 
 .PHONY: fresh
 fresh: ## run the generators and fail if they change a file

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/mcpkit/mcpkit-go/reflectx"
+	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
 )
 
 // One set of tags makes the schema and the check, so the two always agree.
@@ -35,4 +36,16 @@ func ExampleNewInput() {
 func ExampleSnakeCase() {
 	fmt.Println(reflectx.SnakeCase("GetURLByID"))
 	// Output: get_url_by_id
+}
+
+func ExampleRawSchema() {
+	schema, err := rawschema.Compile(json.RawMessage(`{"type":"object","properties":{"limit":{"type":"integer","minimum":1}},"required":["report"]}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(schema.Validate(json.RawMessage(`{"report":"sales","limit":0}`)))
+	// Output:
+	// 1 problem with the arguments:
+	// /limit: got 0, want what the schema says: minimum: got 0, want 1
 }

@@ -99,7 +99,10 @@ var facts = []fact{
 	{name: "a Peer returns ErrClosed after the call", test: peersEnd},
 }
 
-// Run tests a transport. Each test gets its own connection and must leave no goroutine behind.
+// Run tests a transport. Each test gets its own connection, which connect opens to a server that
+// serves a given handler, and must leave no goroutine behind.
+//
+//	func TestContract(t *testing.T) { transporttest.Run(t, connect) }
 func Run(t *testing.T, connect Connect, traits ...Trait) {
 	run(t, connect, traits, func(t *testing.T, test func(*testing.T)) { test(t) })
 }

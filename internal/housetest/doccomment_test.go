@@ -1,4 +1,4 @@
-package archtest
+package housetest
 
 import (
 	"go/ast"
@@ -89,7 +89,7 @@ func TestExportedNamesHaveDocComments(t *testing.T) {
 	var missing []string
 	fset := token.NewFileSet()
 	for _, path := range goFiles(t) {
-		name, err := filepath.Rel(root(t), path)
+		name, err := filepath.Rel(root, path)
 		require.NoError(t, err)
 		if strings.HasSuffix(path, "_test.go") || !isPublic(filepath.ToSlash(filepath.Dir(name))) {
 			continue

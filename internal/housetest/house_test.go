@@ -1,4 +1,4 @@
-package archtest
+package housetest
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 func goFiles(t *testing.T) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.go")
-	cmd.Dir = root(t)
+	cmd.Dir = root
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -39,7 +39,7 @@ func goFiles(t *testing.T) []string {
 	}
 	var files []string
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		file := filepath.Join(root(t), name)
+		file := filepath.Join(root, name)
 		if _, err := os.Stat(file); err == nil { // not one that is deleted but still in the index
 			files = append(files, file)
 		}

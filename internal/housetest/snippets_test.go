@@ -1,4 +1,4 @@
-package docsnippets
+package housetest
 
 import (
 	"errors"
@@ -58,7 +58,7 @@ func TestSnippetsAreCutFromCode(t *testing.T) {
 		case *update:
 			require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
 		default:
-			t.Errorf("the snippets of %s are stale; run go test ./internal/docsnippets -update", page)
+			t.Errorf("the snippets of %s are stale; run go test ./internal/housetest -update", page)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package archtest
+package housetest
 
 import (
 	"bytes"
@@ -26,8 +26,7 @@ var anything = []string{"*"}
 // it that have no row of their own.
 var mayImport = map[string][]string{
 	// The floor: what knows nothing of the protocol.
-	"internal/archtest":    {},
-	"internal/docsnippets": {},
+	"internal/housetest":   {},
 	"internal/httpguard":   {},
 	"internal/testkit":     {"transport", "protocol/jsonrpc", "go.uber.org/goleak"},
 	"internal/oracle":      {},
@@ -134,7 +133,7 @@ type goPackage struct {
 func list(t *testing.T, patterns ...string) []goPackage {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-e", "-json"}, patterns...)...)
-	cmd.Dir = root(t)
+	cmd.Dir = root
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -166,14 +165,6 @@ func ours(t *testing.T) map[string]goPackage {
 		}
 	}
 	return allOurs
-}
-
-// root returns the folder of go.mod.
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", ".."))
-	require.NoError(t, err)
-	return dir
 }
 
 // local returns the path of a package within this module, and false for any other package.
