@@ -84,7 +84,11 @@ func %[1]s() bool {
 		// The server is not started: services may need what the program gives them.
 		tools := []%[5]sTool{}
 		_, err := start(%[2]sExtend(%[2]sExtension{ID: "io.github.mcpkit/vet", Tool: func(t *%[2]sToolEntry, _ %[5]sVersion) error {
-			tools = append(tools, t.Definition)
+			definition := t.Definition
+			if len(definition.Meta) == 0 {
+				definition.Meta = nil // as in lists
+			}
+			tools = append(tools, definition)
 			return nil
 		}}))
 		var many %[6]sErrors
