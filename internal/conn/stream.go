@@ -140,10 +140,7 @@ func (s *Stream) readFrame() ([]byte, error) {
 		return nil, err
 	}
 	large := size > s.o.MaxMessageBytes
-	message := make([]byte, size)
-	if large {
-		message = make([]byte, min(size, headBytes))
-	}
+	message := make([]byte, min(size, s.o.MaxMessageBytes))
 	_, err = io.ReadFull(s.read, message)
 	if err == nil && large {
 		_, err = s.read.Discard(size - len(message))

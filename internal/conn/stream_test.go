@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -165,4 +166,15 @@ func TestPanicsOfAStreamAreErrors(t *testing.T) {
 		require.Equal(t, failure(1, -32603, "internal error"), p.receive())
 		p.hangUp()
 	})
+}
+
+func TestAHeaderAloneAllocatesLittle(t *testing.T) {
+	s := conn.NewStream(strings.NewReader("Content-Length: 2000000000\r\n\r\n{}"), io.Discard,
+		conn.StreamOptions{Framing: conn.ContentLength, MaxMessageBytes: 1 << 20})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := s.Read()
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
 }
