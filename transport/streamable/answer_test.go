@@ -97,9 +97,13 @@ func TestStreamedResultsInBatchesAreHeldWhileTheirCallLasts(t *testing.T) {
 		"endless": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
 			return &jsonrpc.Response{Stream: endless}
 		},
+		"bounded": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: endless, MaxHeld: 1000}
+		},
 	}, &Options{MaxBytes: 1 << 20})
-	resp := s.legacy("2025-03-26").post(`[` + call1(1, "living") + `,` + call1(2, "endless") + `]`)
+	resp := s.legacy("2025-03-26").post(`[` + call1(1, "living") + `,` + call1(2, "endless") + `,` + call1(3, "bounded") + `]`)
 	body := read(t, resp)
+	require.Contains(t, body, `"id":3,"error":{"code":-32603,"message":"the result is larger than 1000 bytes`)
 	require.Contains(t, body, `{"jsonrpc":"2.0","id":1,"result":"alive"}`)
 	require.Contains(t, body, `"id":2,"error":{"code":-32603,"message":"the result is too large to be held`)
 }

@@ -92,7 +92,7 @@ func (p *post) writeReply(resp *jsonrpc.Response) {
 func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 	switch n := int64(len(resp.Result)); {
 	case resp.Stream != nil && resp.Error == nil:
-		w := &conn.Held{Spend: p.held.Take}
+		w := &conn.Held{Limit: cmp.Or(resp.MaxHeld, conn.DefaultMaxHeld), Spend: p.held.Take}
 		if err := resp.Stream(w); err != nil {
 			return &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err)}
 		}
