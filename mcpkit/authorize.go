@@ -104,7 +104,7 @@ func (c *Call) sees(e *entry) bool {
 }
 
 func (c *Call) allowed(all []allowFunc, e *entry) bool {
-	return !slices.ContainsFunc(all, func(allow allowFunc) bool { return allow == nil || !allow(c.limit, e.key, e.tags) })
+	return !slices.ContainsFunc(all, func(allow allowFunc) bool { return allow == nil || !allow(c.limit, e.key, e.labels) })
 }
 
 // checkScopes refuses entries with scopes if nobody authenticates callers.

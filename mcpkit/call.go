@@ -205,7 +205,7 @@ func (t *target) Tags() []string {
 	if t.entry == nil {
 		return nil
 	}
-	return t.entry.tags
+	return t.entry.labels
 }
 
 // Tool returns the definition of the tool that is called; nil for other methods. It must not be

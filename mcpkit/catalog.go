@@ -54,7 +54,7 @@ type entry struct {
 	key  string // tool or prompt name, URI, or URI template
 	site string // where it was registered, for errors: "Notes.Search (notes.go:12)"
 	access
-	tags   []string
+	labels []string
 	hidden bool
 
 	definition *definition
@@ -75,9 +75,9 @@ type entry struct {
 
 // A tool is what calls need of a tool's definition.
 type tool struct {
-	def     protocol.Tool
-	headers []protocol.HeaderParam
-	tags    map[string]string // those of extensions
+	def      protocol.Tool
+	headers  []protocol.HeaderParam
+	extended map[string]string // the tags of extensions
 }
 
 // The entryLimits limit the calls of an entry.

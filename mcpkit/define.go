@@ -161,7 +161,7 @@ type faultySchema struct{ reflectx.RawSchema }
 // compile returns the call plan of the spec's function, and its entry without a handler.
 func (s *Server) compile(k entryKind, def *spec, names []string) (*reflectx.Func, *entry, error) {
 	e := &entry{
-		kind: k, key: def.name, site: def.site, access: access{scopes: def.Scopes}, tags: def.Labels, hidden: def.Hidden,
+		kind: k, key: def.name, site: def.site, access: access{scopes: def.Scopes}, labels: def.Labels, hidden: def.Hidden,
 	}
 	o := reflectx.FuncOptions{
 		Site: def.site, Names: names, URI: true,
@@ -286,7 +286,7 @@ func (s *Server) setTool(
 	if e.tool, err = newTool(def); err != nil {
 		return at(e.site, err)
 	}
-	e.tool.tags = a.Extended
+	e.tool.extended = a.Extended
 	e.definition = &definition{make: func(v protocol.Version) (any, error) {
 		own, err := s.extended(e, v)
 		if err != nil {

@@ -13,7 +13,8 @@ import (
 
 // TestEveryMethodIsKnownToTheLeakTests fails when a method is added. A method that reaches code or
 // data of the program belongs into the first list, and leak_test.go has to send it. All others
-// belong into the second list.
+// belong into the second list. The tests of mounts (mountRequests) and of middleware (everyRequest)
+// send requests of every method, too.
 func TestEveryMethodIsKnownToTheLeakTests(t *testing.T) {
 	reaching := []string{
 		protocol.MethodToolsCall, protocol.MethodPromptsGet, protocol.MethodResourcesRead, protocol.MethodCompletionComplete,
@@ -23,7 +24,8 @@ func TestEveryMethodIsKnownToTheLeakTests(t *testing.T) {
 		protocol.MethodToolsList, protocol.MethodPromptsList, protocol.MethodResourcesList, protocol.MethodResourcesTemplatesList,
 	}
 	inert := []string{protocol.MethodInitialize, protocol.NotificationInitialized, protocol.MethodPing, protocol.MethodDiscover, protocol.MethodLoggingSetLevel}
-	require.Equal(t, slices.Sorted(slices.Values(slices.Concat(reaching, listing, inert))), slices.Sorted(maps.Keys(coreMethods)))
+	require.Equal(t, slices.Sorted(slices.Values(slices.Concat(reaching, listing, inert))), slices.Sorted(maps.Keys(coreMethods)),
+		"add the method here, to mountRequests of mount_test.go, and to everyRequest of middleware/harness_test.go")
 	for name, row := range coreMethods {
 		if row.prepare != nil || row.asks {
 			require.Contains(t, reaching, name, "it is about something that may demand scopes")

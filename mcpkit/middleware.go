@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // A Handler answers one call of any method and version. Its errors become tool errors or protocol
@@ -56,7 +58,7 @@ func (c *chain) run(ctx context.Context, call *Call) (Result, error) {
 func checkMiddleware(where string, mw []Middleware) error {
 	for i, m := range mw {
 		if m == nil {
-			return fmt.Errorf("mcpkit: %s: middleware %d of %d is nil", where, i+1, len(mw))
+			return &reflectx.Error{Msg: fmt.Sprintf("mcpkit: %s: middleware %d of %d is nil", where, i+1, len(mw))}
 		}
 	}
 	return nil

@@ -143,14 +143,14 @@ func findListened(call *Call) *jsonrpc.Error {
 			break // too many: the method refuses all
 		}
 		if found, _ := call.findVisible(jsonx.String(uri)); found != nil {
-			e.tags = append(e.tags, found.tags...)
+			e.labels = append(e.labels, found.labels...)
 			e.scopes = append(e.scopes, found.scopes...)
 		}
 	}
-	if e.tags != nil || e.scopes != nil {
-		slices.Sort(e.tags)
+	if e.labels != nil || e.scopes != nil {
+		slices.Sort(e.labels)
 		slices.Sort(e.scopes)
-		e.tags, e.scopes = slices.Compact(e.tags), slices.Compact(e.scopes)
+		e.labels, e.scopes = slices.Compact(e.labels), slices.Compact(e.scopes)
 		call.entry = e
 	}
 	return nil
