@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -57,11 +58,11 @@ func CacheResults(p CachePolicy) Middleware {
 	}
 }
 
-// ownContent returns a copy with its own list of contents: a caller that changes its result changes
-// that of no other.
+// ownContent returns a copy with its own list of contents and its own Meta: a caller that changes its
+// result changes that of no other.
 func ownContent(r *protocol.CallToolResult) *protocol.CallToolResult {
 	own := *r
-	own.Content = slices.Clone(r.Content)
+	own.Content, own.Meta = slices.Clone(r.Content), maps.Clone(r.Meta)
 	return &own
 }
 

@@ -2,6 +2,7 @@ package middleware_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -202,11 +203,15 @@ func TestCacheKeepsNoFailures(t *testing.T) {
 
 // A change that middleware makes to the result of one caller is not in the result of another.
 func TestCachedResultsAreNotShared(t *testing.T) {
-	srv := newServer(t, mcpkit.NewTool("x", ok).Hints("readonly"))
+	srv := newServer(t, mcpkit.NewTool("x", func() *protocol.CallToolResult {
+		return &protocol.CallToolResult{Content: []protocol.Content{mcpkit.Text("plain")}, Meta: protocol.Meta{"a/b": json.RawMessage("1")}}
+	}).Hints("readonly"))
 	srv.Use(middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
 		if r, ok := result.(*protocol.CallToolResult); ok {
 			r.Content = append(r.Content, &protocol.TextContent{Text: "more"})
 			r.Content[0] = &protocol.TextContent{Text: "changed"}
+			require.NotContains(t, r.Meta, "caller")
+			r.Meta["caller"] = json.RawMessage(`"ann"`)
 		}
 		return result, nil
 	}), middleware.Cache(time.Hour))
