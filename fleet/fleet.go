@@ -53,8 +53,6 @@ const (
 	// Retry is how soon a client may try again after an [UnavailableError].
 	Retry = time.Second
 
-	maxQueue = 1024 // messages to other replicas that wait to be sent
-
 	beat     = 3 * time.Second // between signs of life of a replica
 	presence = 12 * time.Second
 	aliveFor = time.Second // how long an answer of Alive is kept
@@ -108,6 +106,7 @@ type Fleet struct {
 	failures int                   // in a row; guarded by mu
 	tried    time.Time             // the last attempt after failuresInARow; guarded by mu
 	lost     error                 // of the last failure; nil if the engine is available; guarded by mu
+	waiting  int                   // bytes of messages that are not yet sent; guarded by mu
 	overflow bool                  // messages were dropped; guarded by mu
 	started  bool                  // guarded by mu
 	closed   bool                  // guarded by mu
@@ -153,7 +152,7 @@ func New(engine Engine, opts Options) *Fleet {
 	members, _ := engine.(membership)
 	return &Fleet{
 		engine: engine, opts: opts, replica: name, members: members,
-		handlers: map[string][]*handler{}, alive: map[string]liveness{}, queue: make(chan message, maxQueue),
+		handlers: map[string][]*handler{}, alive: map[string]liveness{}, queue: make(chan message, maxWaiting),
 	}
 }
 
@@ -389,28 +388,30 @@ func (f *Fleet) OnMissed(call func()) (off func()) {
 }
 
 // Tell sends a message to a replica, or to all others if to is "". It does not wait, and the message
-// may be lost; before Start and after Close it is. A payload that does not encode to JSON is logged
-// and not sent.
-func (f *Fleet) Tell(to, kind string, payload any) {
+// may be lost. It returns false if the message is not sent: before Start, after Close, if too many
+// others wait, and if the payload does not encode to JSON, which is logged.
+func (f *Fleet) Tell(to, kind string, payload any) (sent bool) {
 	text, err := json.Marshal(payload)
 	if err != nil {
 		f.opts.Logger.Error("fleet: a message was not encoded", "kind", kind, "error", err)
-		return
+		return false
 	}
 	if to == f.replica {
 		f.dispatch(message{From: f.replica, Kind: kind, Payload: text})
-		return
+		return true
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.started || f.closed {
-		return
+		return false
 	}
-	select {
-	case f.queue <- message{f.replica, kind, text, to}:
-	default:
+	if len(f.queue) == maxWaiting || f.waiting+len(text) > maxWaitingBytes {
 		f.overflow = true
+		return false
 	}
+	f.waiting += len(text)
+	f.queue <- message{f.replica, kind, text, to} // there is room: mu is held wherever one is added
+	return true
 }
 
 const kindMissed = "missed" // of messages that say that others were lost
@@ -430,14 +431,13 @@ func (f *Fleet) send(ctx context.Context) {
 		}
 		err := f.publish(ctx, topic, m)
 		f.mu.Lock()
-		hint := f.overflow && err == nil && len(f.queue) == 0
-		f.overflow = (f.overflow || err != nil) && !hint
-		f.mu.Unlock()
-		if hint && f.publish(ctx, everyone, message{From: f.replica, Kind: kindMissed}) != nil {
-			f.mu.Lock()
-			f.overflow = true
-			f.mu.Unlock()
+		f.waiting -= len(m.Payload)
+		f.overflow = f.overflow || err != nil
+		if f.overflow && err == nil && len(f.queue) == 0 {
+			f.overflow = false
+			f.queue <- message{From: f.replica, Kind: kindMissed}
 		}
+		f.mu.Unlock()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -187,6 +188,29 @@ func TestTooManyMessagesAreReplacedByAHint(t *testing.T) {
 		}
 		synctest.Wait()
 		require.NotEmpty(t, missed)
+	})
+}
+
+// A fullBus publishes nothing before its time is over.
+type fullBus struct{ fleet.Engine }
+
+func (fullBus) Publish(ctx context.Context, _ string, _ []byte) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestTheBytesThatWaitForTheBusAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		defer engine.Close()
+		f := newFleet(t, fullBus{engine.Open()})
+		large := strings.Repeat("x", fleet.MaxData-2)
+		for range 4 {
+			require.True(t, f.Tell("", "news", large))
+		}
+		require.False(t, f.Tell("", "news", 1))
+		time.Sleep(time.Minute)
+		require.True(t, f.Tell("", "news", large))
 	})
 }
 

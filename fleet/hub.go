@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	maxWaiting      = 1024        // messages of other replicas that wait for a subscription
-	maxWaitingBytes = 4 * MaxData // bytes of messages of other replicas that wait for a subscription
+	maxWaiting      = 1024        // messages that wait for a subscription, or to be sent
+	maxWaitingBytes = 4 * MaxData // bytes of these messages
 )
 
 var errClosed = errors.New("fleet: the engine was closed")
