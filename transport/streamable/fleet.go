@@ -37,6 +37,7 @@ const (
 	lookAway      = 3 * time.Second // between looks at the replica whose stream a client reads here
 	maxConflicts  = 20              // in a row
 	replicaName   = 12              // length of a name
+	maxPassedID   = 1 << 10         // bytes of an ID in a cancellation
 	changedGroup  = "changed"       // of records with what clients have changed in their sessions
 	deletedGroup  = "deleted"       // of empty records of deleted sessions
 	logLife       = time.Hour       // after the last message
@@ -201,8 +202,9 @@ func (p *replica) delete(ctx context.Context, s *legacySession) error {
 
 // cancelElsewhere passes a cancellation to the replica that runs the request.
 func (p *replica) cancelElsewhere(s *legacySession, n *jsonrpc.Request) {
-	if p != nil {
-		p.f.Tell("", kindCancel, message{Session: s.Digest(), Data: n.Params})
+	id, ok := jsonrpc.ParseID(n.Param("requestId"))
+	if p != nil && ok && len(id.String()) <= maxPassedID {
+		p.f.Tell("", kindCancel, message{Session: s.Digest(), Data: fmt.Appendf(nil, `{"requestId":%s}`, id)})
 	}
 }
 
@@ -226,14 +228,16 @@ func (p *replica) answer(s *legacySession, resp *jsonrpc.Response) *jsonrpc.Resp
 		return nil
 	}
 	asker, _, ok := strings.Cut(id, questionJoint)
-	if !ok || len(asker) != replicaName {
+	if !ok || len(asker) != replicaName || fleet.CheckNames(asker) != nil {
 		return nil
 	}
 	data := jsonrpc.AppendResponse(nil, resp)
 	if len(data) > fleet.MaxData/2 {
 		return refuse(http.StatusRequestEntityTooLarge, "the response is larger than replicas can pass on")
 	}
-	p.f.Tell(asker, kindAnswer, message{Session: s.Digest(), Data: data})
+	if !p.f.Tell(asker, kindAnswer, message{Session: s.Digest(), Data: data}) {
+		return busy("the response cannot be passed on at the moment; try again")
+	}
 	return nil
 }
 

@@ -250,6 +250,48 @@ func TestCancellationFindsTheReplicaThatRunsTheCall(t *testing.T) {
 	}
 }
 
+func TestMessagesThatConcernNoOtherReplicaCostThemLittle(t *testing.T) {
+	all := replicas(t, 2, nil)
+	c, other := all[0].open("2025-11-25"), all[1].srv.Fleet()
+	var missed atomic.Bool
+	defer other.OnMissed(func() { missed.Store(true) })()
+	heard := make(chan int, 9)
+	defer other.On(kindCancel, func(_ string, payload []byte) { heard <- len(payload) })()
+	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"` + strings.Repeat("x", 1<<20) + `"}}`
+	for range 3 {
+		require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","id":"!!!!!!!!!!!!-1","result":{}}`).StatusCode)
+		require.Equal(t, http.StatusAccepted, c.post(fmt.Sprintf(cancel, `{}`)).StatusCode)
+		require.Equal(t, http.StatusAccepted, c.post(fmt.Sprintf(cancel, `77`)).StatusCode)
+		require.Less(t, <-heard, 100)
+	}
+	require.False(t, missed.Load())
+}
+
+// A stuckBus publishes nothing until it is closed.
+type stuckBus struct {
+	fleet.Engine
+	closed chan struct{}
+}
+
+func (e stuckBus) Publish(context.Context, string, []byte) error {
+	<-e.closed
+	return nil
+}
+
+func TestAnswersAreRefusedWhenTooManyWaitForTheBus(t *testing.T) {
+	bus := stuckBus{fleet.NewMemory(fleet.MemoryOptions{}), make(chan struct{})}
+	r := startReplica(t, "r0", bus, fleetKey, nil)
+	t.Cleanup(func() { close(bus.closed) })
+	c := r.open("2025-11-25")
+	answer := `{"jsonrpc":"2.0","id":"aaaaaaaaaaaa-1","result":"` + strings.Repeat("x", 3<<20) + `"}`
+	for range 10 {
+		require.Equal(t, http.StatusAccepted, c.post(answer).StatusCode)
+	}
+	resp := c.post(answer)
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	require.Equal(t, "1", resp.Header.Get("Retry-After"))
+}
+
 // TestStreamsAreResumedAtAnotherReplica breaks the connection of a call and resumes its stream at
 // another replica, once while the call runs and once when it is over.
 func TestStreamsAreResumedAtAnotherReplica(t *testing.T) {
