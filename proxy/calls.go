@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // running is a call that was sent to the remote server. If its caller must answer a question in a
@@ -31,9 +33,16 @@ type running struct {
 	asked int         // how many questions there were
 	timer *time.Timer // ends the call while it is parked
 
-	mu   sync.Mutex
-	to   *mcpkit.Call         // the request that attends; nil if there is none; guarded by mu
-	late []func(*mcpkit.Call) // messages for the next request; guarded by mu
+	mu    sync.Mutex
+	to    *mcpkit.Call // the request that attends; nil if there is none; guarded by mu
+	late  []message    // for the next request; guarded by mu
+	bytes int          // of late; guarded by mu
+}
+
+// A message is progress or a log message, of size bytes.
+type message struct {
+	send func(*mcpkit.Call)
+	size int
 }
 
 type runningKey struct{}
@@ -77,8 +86,8 @@ func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running
 	if call.Version().Modern() {
 		level = protocol.LoggingLevel(jsonx.String(call.Meta(protocol.MetaLogLevel)))
 	}
-	if level.Valid() {
-		opts = append(opts, client.LogLevel(level), client.OnLog(func(p *protocol.LoggingMessageParams) { r.log(run, p) }))
+	if level.Valid() && l.logs() {
+		opts = append(opts, client.LogLevel(level), client.OnLog(run.log))
 	}
 	if r.meta != nil {
 		for key, value := range r.meta(ctx) {
@@ -96,8 +105,10 @@ func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running
 	// Ends with the call, or with the connection.
 	l.calls.Go(func() {
 		run.err = l.client.Request(run.ctx, method, params, &run.raw, opts...)
+		_, responded := errors.AsType[*jsonrpc.Error](run.err)
 		r.mu.Lock()
 		delete(l.running, run)
+		l.unsure = l.unsure || run.err != nil && !responded
 		r.mu.Unlock()
 		close(run.done)
 		run.cancel()
@@ -148,8 +159,11 @@ func (r *remote) put(ctx context.Context, call *mcpkit.Call, run *running) error
 	return nil
 }
 
-// maxLate limits the messages that are kept for the next request.
-const maxLate = 64
+// Limits of what is kept for the next request; the oldest messages are dropped.
+const (
+	maxLate      = 64      // messages
+	maxLateBytes = 1 << 20 // bytes of these messages
+)
 
 // attach sets the request to which progress and log messages go; nil for none.
 func (run *running) attach(call *mcpkit.Call) {
@@ -159,20 +173,26 @@ func (run *running) attach(call *mcpkit.Call) {
 	if call == nil {
 		return
 	}
-	for _, tell := range run.late {
-		tell(call)
+	for _, m := range run.late {
+		m.send(call)
 	}
-	run.late = nil
+	run.late, run.bytes = nil, 0
 }
 
-// tell sends a message to the caller, at once or with the next request.
-func (run *running) tell(f func(*mcpkit.Call)) {
+// tell sends p to the caller, at once or with the next request.
+func (run *running) tell(p any, send func(*mcpkit.Call)) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
 	if run.to != nil {
-		f(run.to)
-	} else if len(run.late) < maxLate {
-		run.late = append(run.late, f)
+		send(run.to)
+		return
+	}
+	raw, _ := jsonx.Marshal(p)
+	run.late = append(run.late, message{send, len(raw)})
+	run.bytes += len(raw)
+	for len(run.late) > maxLate || run.bytes > maxLateBytes {
+		run.bytes -= run.late[0].size
+		run.late = slices.Delete(run.late, 0, 1)
 	}
 }
 
@@ -181,22 +201,22 @@ func (run *running) progress(p *protocol.ProgressParams) {
 	if p.Total != nil {
 		total = *p.Total
 	}
-	run.tell(func(call *mcpkit.Call) { call.Progress(p.Progress, total, p.Message) })
+	run.tell(p, func(call *mcpkit.Call) { call.Progress(p.Progress, total, p.Message) })
 }
 
-// log forwards a log message if it is known to belong to this call.
-func (r *remote) log(run *running, p *protocol.LoggingMessageParams) {
-	if run.link.client.Shared() && !r.oneUser && r.only(run.link) != run {
-		return
-	}
-	run.tell(func(call *mcpkit.Call) { call.SendLog(p) })
+func (run *running) log(p *protocol.LoggingMessageParams) {
+	run.tell(p, func(call *mcpkit.Call) { call.SendLog(p) })
 }
 
-// only returns the call of the connection if there is exactly one. For one user, it returns any.
+// logs reports whether log messages are forwarded: it is known whose they are.
+func (l *link) logs() bool { return l.proxy.oneUser || !l.client.Shared() }
+
+// only returns the call of the connection if no other call can be running. For one user, it returns
+// any.
 func (r *remote) only(l *link) *running {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(l.running) > 1 && !r.oneUser {
+	if (len(l.running) > 1 || l.unsure) && !r.oneUser {
 		return nil
 	}
 	for run := range l.running {
@@ -209,28 +229,36 @@ func (r *remote) only(l *link) *running {
 const parkedKey = "mcpkit/proxy"
 
 // park keeps a call until the next request of its caller. A call that cannot be kept starts again
-// then, with the answers that were given.
+// then, with the answers that were given. Of the calls of a request that was sent several times, it
+// keeps the last.
 func (r *remote) park(ctx context.Context, run *running) {
 	id, err := mcpkit.Once(ctx, parkedKey, func() (string, error) { return rand.Text(), nil })
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if old := r.unpark(id); old != nil {
+		old.cancel()
+	}
 	if err != nil || len(r.parked) >= maxParked {
 		run.cancel()
 		return
 	}
 	r.parked[id] = run
 	run.timer = time.AfterFunc(parkedFor, func() {
-		if run := r.unpark(id); run != nil {
-			run.cancel()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.parked[id] == run {
+			r.unpark(id).cancel()
 		}
 	})
 }
 
+// unpark returns a parked call, or nil, and no longer keeps it. The caller holds mu.
 func (r *remote) unpark(id string) *running {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	run := r.parked[id]
-	delete(r.parked, id)
+	if run != nil {
+		run.timer.Stop()
+		delete(r.parked, id)
+	}
 	return run
 }
 
@@ -241,9 +269,7 @@ func (r *remote) resume(ctx context.Context) *running {
 	if err != nil {
 		return nil
 	}
-	run := r.unpark(id)
-	if run != nil {
-		run.timer.Stop()
-	}
-	return run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unpark(id)
 }

@@ -231,7 +231,7 @@ func TestWhatBelongsToAnUnknownCallReachesNobody(t *testing.T) {
 			}()
 			<-begun
 			_, err := asking.CallTool(t.Context(), "far_book", order{"Rome"})
-			require.ErrorContains(t, err, "several calls are in flight, or none: it is unknown which of them elicitation/create is for")
+			require.ErrorContains(t, err, "no call is in flight, or several may be: it is unknown which of them elicitation/create is for")
 			cancel()
 			require.ErrorIs(t, <-ended, context.Canceled)
 			require.Empty(t, ann.asked)

@@ -53,6 +53,7 @@ type link struct {
 	lists  *client.Subscription // to list changes; nil if the remote server has none
 
 	running map[*running]struct{} // calls that were sent; guarded by remote.mu
+	unsure  bool                  // a call ended without a response, and the remote server may still run it; guarded by remote.mu
 	calls   sync.WaitGroup        // the same calls; none is added once the link is no longer current
 }
 
@@ -215,7 +216,7 @@ func (r *remote) dial(ctx context.Context, target any, opts []client.DialOption)
 func (r *remote) take(ctx context.Context, l *link) error {
 	c := l.client
 	r.said.Store(c.Server().Name)
-	if !c.Version().Modern() && c.Capabilities().Logging != nil {
+	if !c.Version().Modern() && c.Capabilities().Logging != nil && l.logs() {
 		// Sessions have one log level. The proxy filters messages for each call.
 		_ = c.SetLogLevel(ctx, protocol.LevelDebug)
 	}

@@ -102,9 +102,10 @@ func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 // broke only if it is safe: reads, and tools with the hint readonly or idempotent.
 //
 // On a connection that calls share, such as the standard input and output of a process, or HTTP+SSE,
-// a legacy server does not say to which call a question belongs, and no server to which call a log
-// message belongs. While several calls run, the proxy therefore rejects such questions and drops
-// such messages. Over Streamable HTTP each call has its own stream.
+// no server says to which call a log message belongs, and a legacy server does not say to which call
+// a question belongs. The proxy therefore drops such messages, and rejects such questions while
+// several calls run, or once a call has ended without a response: it may still run. Over Streamable
+// HTTP each call has its own stream.
 func New(target any, opts ...Option) (*mcpkit.Server, error) {
 	c := config{logger: slog.Default()}
 	for _, o := range opts {

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -212,7 +211,7 @@ func inEveryWay(t *testing.T, f func(t *testing.T, d *desk, far *mcpkit.Server, 
 	}
 }
 
-func TestQuestionsProgressAndLogsAreForwarded(t *testing.T) {
+func TestQuestionsAndProgressAreForwarded(t *testing.T) {
 	inEveryWay(t, func(t *testing.T, d *desk, _ *mcpkit.Server, near any, caller, _ protocol.Version) {
 		u := &user{}
 		c := dial(t, near, caller, client.Handlers(u))
@@ -222,18 +221,35 @@ func TestQuestionsProgressAndLogsAreForwarded(t *testing.T) {
 		}))
 		require.NoError(t, err)
 		require.Equal(t, ticket{City: "Rome", Days: 3, Roots: []string{"file:///home"}, Says: "Go!"}, got)
-		// On a connection, a handler of log messages may run after the call has returned.
-		require.Eventually(t, func() bool {
-			u.mu.Lock()
-			defer u.mu.Unlock()
-			return slices.Contains(u.logged, `warning "booking Rome"`)
-		}, time.Minute, time.Millisecond)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		require.Equal(t, []string{"How many days in Rome?", "How many more?"}, u.asked, "each question is asked once")
 		require.EqualValues(t, 1, d.booked.Load(), "Once runs once")
 		require.Contains(t, progress, "1 of 3, asking")
 	})
+}
+
+// On a connection that calls share, a log message may belong to another caller.
+func TestLogMessagesAreForwardedOnTheStreamOfACallOrForOneUser(t *testing.T) {
+	for transport, target := range targets {
+		for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+			for _, oneUser := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %s %v", transport, v, oneUser), func(t *testing.T) {
+					var opts []proxy.Option
+					if oneUser {
+						opts = append(opts, proxy.OneUser())
+					}
+					near := mounted(t, target(t, mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))), v, opts...)
+					u := &user{}
+					_, err := dial(t, near, protocol.V20260728, client.Handlers(u)).CallTool(t.Context(), "far_book", order{"Rome"})
+					require.NoError(t, err)
+					u.mu.Lock()
+					defer u.mu.Unlock()
+					require.Equal(t, oneUser || transport == "HTTP", slices.Contains(u.logged, `warning "booking Rome"`), u.logged)
+				})
+			}
+		}
+	}
 }
 
 func TestResultsAndErrorsAreNotChanged(t *testing.T) {

@@ -72,7 +72,7 @@ func (l *link) ask(ctx context.Context, method string, params func(protocol.Vers
 		run = l.proxy.only(l)
 	}
 	if run == nil {
-		const text = "several calls are in flight, or none: it is unknown which of them %s is for"
+		const text = "no call is in flight, or several may be: it is unknown which of them %s is for"
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, text, method)
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -1,0 +1,158 @@
+package proxy_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/proxy"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// gated is a server with the tools ask, which asks once the gate is open, although it may be cancelled
+// by then, and wait, which waits to be cancelled.
+func gated(t *testing.T, gate chan struct{}, asked chan<- error) *mcpkit.Server {
+	far := mcpkit.MustNew(nil, mcpkit.Logger(silent), mcpkit.ToolTimeout(0), mcpkit.QuestionTimeout(0))
+	require.NoError(t, far.Add(
+		mcpkit.NewTool("ask", func(ctx context.Context) error {
+			<-gate
+			_, err := mcpkit.Elicit[days](context.WithoutCancel(ctx), "Ann, how many days?")
+			asked <- err
+			return err
+		}),
+		mcpkit.NewTool("wait", func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})))
+	return far
+}
+
+func TestTheQuestionOfACancelledCallIsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate, asked := make(chan struct{}), make(chan error, 1)
+		link := &cable{far: gated(t, gate, asked)}
+		near := mounted(t, link.target(), protocol.V20251125)
+		bob := &user{}
+		a, b := dial(t, near, protocol.V20251125, client.Handlers(&user{})), dial(t, near, protocol.V20251125, client.Handlers(bob))
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		call := func(c *client.Client, tool string) {
+			calls.Go(func() { _, _ = c.CallTool(ctx, tool, nil) })
+			synctest.Wait()
+		}
+		call(a, "far_ask")
+		cancel()
+		calls.Wait()
+		ctx, cancel = context.WithCancel(t.Context())
+		call(b, "far_wait")
+		close(gate)
+		require.ErrorContains(t, <-asked, "it is unknown which of them elicitation/create is for")
+		cancel()
+		calls.Wait()
+		require.Empty(t, bob.asked)
+	})
+}
+
+// nobody is a peer that receives nothing.
+type nobody struct{}
+
+func (nobody) Notify(context.Context, *jsonrpc.Request) error { return nil }
+func (nobody) Call(context.Context, *jsonrpc.Request) (*jsonrpc.Response, error) {
+	return nil, transport.ErrNoServerRequests
+}
+func (nobody) Session() *transport.Session { return nil }
+func (nobody) Header() transport.Header    { return nil }
+
+func TestOfARequestThatIsSentTwiceOneCallIsParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		var running atomic.Int64
+		far := mcpkit.MustNew(nil, mcpkit.Logger(silent), mcpkit.ToolTimeout(0), mcpkit.QuestionTimeout(0))
+		require.NoError(t, far.Add(mcpkit.NewTool("ask", func(ctx context.Context) error {
+			running.Add(1)
+			defer running.Add(-1)
+			if _, err := mcpkit.Elicit[days](ctx, "How many days?"); err != nil {
+				return err
+			}
+			<-gate
+			_, err := mcpkit.Elicit[days](ctx, "How many more?")
+			return err
+		})))
+		near := mounted(t, client.InMemory(far), protocol.V20251125, proxy.Dial(client.Timeout(0)))
+		require.NoError(t, near.Start(t.Context()))
+		call := func(answer string) *string {
+			resp := near.ServeRPC(t.Context(), &jsonrpc.Request{ID: jsonrpc.NumberID(1), Method: "tools/call", Params: json.RawMessage(
+				`{"name":"far_ask","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+					`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}` + answer + `}`)}, nobody{})
+			require.Nil(t, resp.Error)
+			var result protocol.InputRequiredResult
+			require.NoError(t, json.Unmarshal(resp.Result, &result))
+			return result.RequestState
+		}
+		state := call("")
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() {
+				call(fmt.Sprintf(`,"requestState":%q,"inputResponses":{"proxy-1":{"action":"accept","content":{"days":1}}}`, *state))
+			})
+		}
+		synctest.Wait()
+		require.EqualValues(t, 2, running.Load())
+		close(gate)
+		calls.Wait()
+		synctest.Wait()
+		require.EqualValues(t, 1, running.Load())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Zero(t, running.Load())
+	})
+}
+
+// The caller takes two minutes to answer, in a new request.
+func TestTheNewestMessagesWaitForTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var talk sync.WaitGroup
+		far := mcpkit.MustNew(nil, mcpkit.Logger(silent))
+		require.NoError(t, far.Add(mcpkit.NewTool("ask", func(ctx context.Context, call *mcpkit.Call) error {
+			talk.Go(func() {
+				for i := range 20 {
+					time.Sleep(time.Second)
+					call.Logger().Error(strings.Repeat("x", 100<<10) + fmt.Sprint(i))
+				}
+			})
+			_, err := mcpkit.Elicit[days](ctx, "How many days?")
+			return err
+		})))
+		near := mounted(t, client.InMemory(far), protocol.V20251125, proxy.OneUser())
+		u := &struct {
+			thoughtful
+			logger
+		}{}
+		c := dial(t, near, protocol.V20260728, client.Handlers(u))
+		_, err := c.CallTool(t.Context(), "far_ask", nil)
+		require.NoError(t, err)
+		talk.Wait()
+		synctest.Wait()
+		require.Equal(t, 10, len(u.logged)) // a failure of Len prints them
+		require.True(t, strings.HasSuffix(u.logged[9], `x19"`))
+	})
+}
+
+// A logger records log messages.
+type logger struct{ logged []string }
+
+func (l *logger) Log(_ context.Context, p *protocol.LoggingMessageParams) {
+	l.logged = append(l.logged, string(p.Data))
+}
