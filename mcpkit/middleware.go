@@ -83,16 +83,44 @@ func wrap(where string, h Handler, use []Middleware) Handler {
 	return h
 }
 
+// withinKey is the key of the handler that a context brings to the inside of middleware: that of a
+// *Server, or of Around of an *entry.
+type withinKey struct{ of any }
+
+// broughtTo returns the handler that runs the one that the context brings.
+func broughtTo(of any) Handler {
+	return func(ctx context.Context, call *Call) (Result, error) {
+		h, ok := ctx.Value(withinKey{of}).(Handler)
+		if !ok {
+			return nil, errors.New("mcpkit: middleware passed on a context that does not derive from its own")
+		}
+		return h(ctx, call)
+	}
+}
+
+// wrapAround gives the entry the middleware of Around.
+func (e *entry) wrapAround(mw []Middleware) {
+	if e.around = nil; len(mw) > 0 {
+		e.around = wrap("Around: ", broughtTo(e), mw)
+	}
+}
+
+// inAround returns h inside the middleware of Around.
+func (e *entry) inAround(h Handler) Handler {
+	if e.around == nil {
+		return h
+	}
+	return func(ctx context.Context, call *Call) (Result, error) {
+		return e.around(context.WithValue(ctx, withinKey{e}, h), call)
+	}
+}
+
 // dispatch is the innermost handler: the method itself, or what a call of a server that s is mounted
 // in does here. It turns a panic into an error, so that all middleware sees it.
 func (s *Server) dispatch(ctx context.Context, call *Call) (result Result, err error) {
 	defer recoverAs(&err)
 	if call.server != s {
-		h, ok := ctx.Value(withinKey{s}).(Handler)
-		if !ok {
-			return nil, errors.New("mcpkit: middleware passed on a context that does not derive from its own")
-		}
-		return h(ctx, call)
+		return broughtTo(s)(ctx, call)
 	}
 	if call.refusal != nil {
 		return nil, call.refusal

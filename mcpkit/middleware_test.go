@@ -35,12 +35,24 @@ func TestAroundIsInsideOfUseAndAroundItsServiceAlone(t *testing.T) {
 		{"resources/read", `{"uri":"doc://one"}`, []string{"all", "one", "two"}},
 		{"resources/read", `{"uri":"any://x"}`, []string{"all", "one", "two"}},
 		{"prompts/get", `{"name":"a_ask","arguments":{"kind":"k"}}`, []string{"all", "one", "two"}},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"a_ask"},"argument":{"name":"kind","value":""}}`, []string{"all", "one", "two"}},
+		{"resources/subscribe", `{"uri":"doc://one"}`, []string{"all", "one", "two"}},
+		{"resources/unsubscribe", `{"uri":"doc://one"}`, []string{"all", "one", "two"}},
+		{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["doc://one"]}}`, []string{"all", "one", "two"}},
 		{"tools/call", `{"name":"late"}`, []string{"all"}},
 		{"tools/list", `{}`, []string{"all"}},
 	} {
-		for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20251125)} {
+		for version, p := range versionPeers(t, srv) {
+			if !offered(test.method, version) {
+				continue
+			}
 			trace = nil
-			resp := p.rpc(as(p, "notes:read"), p.request(test.method, test.params))
+			ctx, cancel := context.WithCancel(as(p, "notes:read"))
+			if test.method == "subscriptions/listen" {
+				cancel() // the request would last as long as the test
+			}
+			resp := p.rpc(ctx, p.request(test.method, test.params))
+			cancel()
 			require.Nil(t, resp.Error, test.params)
 			require.Equal(t, test.want, trace, test.params)
 		}

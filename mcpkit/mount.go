@@ -193,7 +193,8 @@ func (m *mount) entry(inner *entry) *entry {
 	e.site += ", " + m.site
 	e.allow = m.parent.config.allow
 	e.from, e.inner = m, inner
-	e.run = wrap("Around: ", m.within(inner.answer), m.around)
+	e.run = m.within(inner.answer)
+	e.wrapAround(m.around)
 	if m.prefix != "" && (e.kind == toolEntry || e.kind == promptEntry) {
 		e.key = m.name(inner.key)
 		e.definition = inner.definition.named(e.key)
@@ -229,9 +230,6 @@ func (m *mount) addMethods(c, child *catalog) {
 	}
 }
 
-// withinKey is the key of the handler that a context brings to the inside of a server's middleware.
-type withinKey struct{ server *Server }
-
 // within returns h inside the middleware of the child.
 func (m *mount) within(h Handler) Handler {
 	s := m.child
@@ -243,12 +241,13 @@ func (m *mount) within(h Handler) Handler {
 	}
 }
 
-// through returns h inside the middleware of the servers that the entry is mounted from.
+// through returns h inside the middleware that calls of the entry pass: that of Around, and that of the
+// servers that it is mounted from.
 func (e *entry) through(h Handler) Handler {
-	if e.from == nil {
-		return h
+	if e.from != nil {
+		h = e.from.within(e.inner.through(h))
 	}
-	return e.from.within(e.inner.through(h))
+	return e.inAround(h)
 }
 
 // nameIn returns the name of the entry, one of outer, in the server s that it is mounted from; ""

@@ -212,11 +212,11 @@ var mountRequests = []struct {
 	{"prompts/get", `{"name":"a_b_blurb","arguments":{"title":"x"}}`, "blurb"},
 	{"resources/read", `{"uri":"shelf://index"}`, "shelf://index"},
 	{"resources/read", `{"uri":"shelf://book/x"}`, "shelf://book/{title}"},
-	{"resources/subscribe", `{"uri":"shelf://index"}`, ""},
-	{"resources/unsubscribe", `{"uri":"shelf://index"}`, ""},
+	{"resources/subscribe", `{"uri":"shelf://index"}`, "shelf://index"},
+	{"resources/unsubscribe", `{"uri":"shelf://index"}`, "shelf://index"},
 	{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["shelf://index"]}}`, ""},
-	{"completion/complete", `{"ref":{"type":"ref/prompt","name":"a_b_blurb"},"argument":{"name":"title","value":""}}`, ""},
-	{"completion/complete", `{"ref":{"type":"ref/resource","uri":"shelf://book/{title}"},"argument":{"name":"title","value":""}}`, ""},
+	{"completion/complete", `{"ref":{"type":"ref/prompt","name":"a_b_blurb"},"argument":{"name":"title","value":""}}`, "blurb"},
+	{"completion/complete", `{"ref":{"type":"ref/resource","uri":"shelf://book/{title}"},"argument":{"name":"title","value":""}}`, "shelf://book/{title}"},
 	{"tools/list", `{}`, "-"},
 	{"prompts/list", `{}`, "-"},
 	{"resources/list", `{}`, "-"},
@@ -275,11 +275,11 @@ func TestEachChainRunsOnceForEveryMethod(t *testing.T) {
 			switch {
 			case r.inner == "-":
 				require.Equal(t, []string{"outer"}, entered, what)
-			case r.inner != "":
+			case r.method == "example.com/count":
+				require.Equal(t, []string{"outer", "middle", "inner"}, entered, what)
+			default:
 				require.Equal(t, []string{"outer", "around", "middle", "inner"}, entered, what)
 				require.Equal(t, r.inner, called[3], what)
-			default:
-				require.Equal(t, []string{"outer", "middle", "inner"}, entered, what)
 			}
 		}
 	}

@@ -351,8 +351,9 @@ func OptIn() ServiceOption {
 	return serviceOption(func(r *registration) { r.optIn = true })
 }
 
-// Around puts middleware around the tools, prompts and resources of one service: inside of the
-// middleware of [Server.Use], and outside of the limits of tags. The first is the outermost.
+// Around puts middleware around the tools, prompts and resources of one service, their completions and
+// subscriptions: inside of the middleware of [Server.Use], and outside of the limits of tags. The first
+// is the outermost. It tells what it is for by [Call.Method].
 func Around(mw ...Middleware) MountOption { return guards{around: mw} }
 
 func newRegistration(service any, opts []ServiceOption) registration {

@@ -97,7 +97,8 @@ func (s *Server) entriesOf(reg registration) (entries []*entry, err error) {
 			faults = append(faults, at(m.Site, err))
 			continue
 		}
-		e.run, e.allow = wrap("Around: ", e.run, reg.around), reg.allow
+		e.wrapAround(reg.around)
+		e.allow = reg.allow
 		entries = append(entries, e)
 	}
 	return entries, joinFaults(faults...)

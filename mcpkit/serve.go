@@ -236,13 +236,14 @@ func runTarget(ctx context.Context, call *Call) (Result, error) { return call.en
 
 // answer runs the method of the entry. That of a mounted server is run by its own entry.
 func (e *entry) answer(ctx context.Context, call *Call) (Result, error) {
+	run := e.inAround(e.run)
 	if e.from != nil {
-		return e.run(ctx, call)
+		return run(ctx, call)
 	}
 	if call.run == nil || !e.limits.timeoutByDefault {
 		call.SetTimeout(e.limits.timeout)
 	}
-	result, err := call.limited(ctx, e.run)
+	result, err := call.limited(ctx, run)
 	if _, late := err.(*TimeoutError); late { // even if it asked: it may still run
 		return nil, err
 	}

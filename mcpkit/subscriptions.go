@@ -298,11 +298,11 @@ func subscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Re
 	return nil, call.follow(ctx, e, uri, func() error { return call.session.subscribe(ctx, uri) })
 }
 
-// errNotFollowed is the error of a subscription that middleware of a mounted server has answered.
-var errNotFollowed = errors.New("mcpkit: middleware of a mounted server answered a subscription")
+// errNotFollowed is the error of a subscription that middleware of its resource has answered.
+var errNotFollowed = errors.New("mcpkit: middleware of a resource answered a subscription")
 
-// follow makes a subscription to a resource, inside the middleware of the server that it is mounted
-// from: it begins to watch the resource, and calls keep.
+// follow makes a subscription to a resource, inside the middleware that its calls pass: it begins to
+// watch the resource, and calls keep.
 func (c *Call) follow(ctx context.Context, e *entry, uri string, keep func() error) error {
 	err := errNotFollowed
 	_, refused := e.through(func(ctx context.Context, _ *Call) (Result, error) {
