@@ -345,16 +345,26 @@ func TestItemsOfListsOfExtensions(t *testing.T) {
 	}
 }
 
-// logs receives log messages.
-type logs chan *protocol.LoggingMessageParams
+// markers receives a notification that no version defines.
+type markers chan struct{}
 
-func (l logs) Log(_ context.Context, p *protocol.LoggingMessageParams) { l <- p }
+func (m markers) Notification(context.Context, string, json.RawMessage) { m <- struct{}{} }
+
+// logging also has a method for log messages.
+type logging struct{ markers }
+
+func (logging) Log(context.Context, *protocol.LoggingMessageParams) {}
 
 // The message may belong to any of the calls in flight, or to none.
 func TestALogMessageOutsideTheStreamsOfCallsReachesALoneCallOnly(t *testing.T) {
 	t.Parallel()
-	for calls, want := range map[int]int64{1: 1, 2: 0} {
-		begun, release := make(chan struct{}, calls), make(chan struct{})
+	marked := make(markers)
+	for _, tt := range []struct {
+		calls    int
+		handlers any
+		want     int64
+	}{{1, marked, 1}, {2, marked, 0}, {1, logging{marked}, 0}} {
+		begun, release := make(chan struct{}, tt.calls), make(chan struct{})
 		f := newLegacyFake(t, map[string]answer{
 			"initialize": initialized("2025-11-25", "s"),
 			"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
@@ -365,27 +375,27 @@ func TestALogMessageOutsideTheStreamsOfCallsReachesALoneCallOnly(t *testing.T) {
 			"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				_ = http.NewResponseController(w).Flush()
-				for range calls {
+				for range tt.calls {
 					<-begun
 				}
-				_, _ = io.WriteString(w, event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`))
+				_, _ = io.WriteString(w, event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)+
+					event(`{"jsonrpc":"2.0","method":"x/marker"}`))
 				_ = http.NewResponseController(w).Flush()
 				<-r.Context().Done()
 			},
 		})
-		all := make(logs, 1)
-		c := dial(t, f.URL, client.Handlers(all))
+		c := dial(t, f.URL, client.Handlers(tt.handlers))
 		var heard atomic.Int64
 		var over sync.WaitGroup
-		for range calls {
+		for range tt.calls {
 			over.Go(func() {
 				_, err := c.CallTool(t.Context(), "x", nil, client.OnLog(func(*protocol.LoggingMessageParams) { heard.Add(1) }))
 				require.NoError(t, err)
 			})
 		}
-		<-all // calls hear it before
+		<-marked // calls hear the message before
 		close(release)
 		over.Wait()
-		require.Equal(t, want, heard.Load(), "%d calls", calls)
+		require.Equal(t, tt.want, heard.Load(), "%d calls, %T", tt.calls, tt.handlers)
 	}
 }

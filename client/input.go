@@ -289,10 +289,13 @@ func (c *Client) heardProgress(n *jsonrpc.Request) {
 	f.hand(c, n, func() { c.progressed(f.progress, p) })
 }
 
-// heardLog passes a log message to the call f, or to calls with OnLog if f is nil.
+// heardLog passes a log message to the call f, or as [OnLog] says if f is nil.
 func (c *Client) heardLog(n *jsonrpc.Request, f *flight) {
-	flights := []*flight{f}
-	if f == nil {
+	var flights []*flight
+	switch {
+	case f != nil:
+		flights = []*flight{f}
+	case c.Shared() || c.cfg.handlers.log == nil:
 		flights = c.flights.listening(c.Shared())
 	}
 	for _, f := range flights {

@@ -308,7 +308,8 @@ func OnProgress(f func(*protocol.ProgressParams)) CallOption {
 // OnLog sets the function that receives the log messages of the call; see [LogLevel]. On
 // connections that calls share (see [Client.Shared]), messages do not say which call they belong to,
 // so every call in flight with this option receives them. Over Streamable HTTP, a message that is not
-// on the stream of a call goes to the only call in flight; if there are several, to none.
+// on the stream of a call goes to the Log method of [Handlers]; if there is none, to the only call in
+// flight, and if there are several, to none.
 func OnLog(f func(*protocol.LoggingMessageParams)) CallOption {
 	return callOption(func(c *callConfig) { c.log = f })
 }

@@ -25,7 +25,14 @@ import (
 
 // answering serves MCP over HTTP with a function, and returns the URL.
 func answering(t *testing.T, respond func(*jsonrpc.Request) (result string, err *jsonrpc.Error)) string {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(answers(respond))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// answers returns a handler that serves MCP with a function.
+func answers(respond func(*jsonrpc.Request) (result string, err *jsonrpc.Error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		m, bad := jsonrpc.Decode(body)
 		switch {
@@ -38,9 +45,7 @@ func answering(t *testing.T, respond func(*jsonrpc.Request) (result string, err 
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: m.Request.ID, Result: json.RawMessage(result), Error: err}))
 		}
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
+	}
 }
 
 // complete is a result of 2026-07-28 with the members.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,6 +66,48 @@ func TestTheQuestionOfACancelledCallIsForNobody(t *testing.T) {
 		calls.Wait()
 		require.Empty(t, bob.asked)
 	})
+}
+
+// The message may belong to a call that is over, and the caller who still waits is another.
+func TestALogMessageOnTheStreamOfTheSessionIsForNobody(t *testing.T) {
+	begun, listed := make(chan struct{}), make(chan struct{}, 8)
+	rpc := answers(func(req *jsonrpc.Request) (string, *jsonrpc.Error) {
+		switch req.Method {
+		case "initialize":
+			return `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"logging":{}},"serverInfo":{"name":"far","version":"1"}}`, nil
+		case "tools/list":
+			listed <- struct{}{}
+			return `{"tools":[{"name":"wait","inputSchema":{"type":"object"}}]}`, nil
+		case "tools/call":
+			<-listed // when the proxy connected
+			close(begun)
+			<-listed // after the message
+			return `{"content":[]}`, nil
+		}
+		return `{}`, nil
+	})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			rpc(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-begun:
+			_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"of Ann"}}`+"\n\n"+
+				`data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`+"\n\n")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(web.Close)
+	bob := &user{}
+	c := dial(t, mounted(t, web.URL, protocol.V20251125), protocol.V20251125, client.Handlers(bob))
+	_, err := c.CallTool(t.Context(), "far_wait", nil)
+	require.NoError(t, err)
+	require.Empty(t, bob.logged)
 }
 
 // nobody is a peer that receives nothing.

@@ -105,7 +105,7 @@ func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 // no server says to which call a log message belongs, and a legacy server does not say to which call
 // a question belongs. The proxy therefore drops such messages, and rejects such questions while
 // several calls run, or once a call has ended without a response: it may still run. Over Streamable
-// HTTP each call has its own stream.
+// HTTP each call has its own stream; log messages outside these streams are dropped.
 func New(target any, opts ...Option) (*mcpkit.Server, error) {
 	c := config{logger: slog.Default()}
 	for _, o := range opts {

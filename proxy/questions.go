@@ -65,6 +65,9 @@ func (l *link) Roots(ctx context.Context) ([]protocol.Root, error) {
 	return result.Roots, err
 }
 
+// Log drops messages. Those on the stream of a call go to that call; see [client.OnLog].
+func (l *link) Log(context.Context, *protocol.LoggingMessageParams) {}
+
 // ask sends a question to its caller and decodes the answer.
 func (l *link) ask(ctx context.Context, method string, params func(protocol.Version) any, result any) error {
 	run, _ := ctx.Value(runningKey{}).(*running)
