@@ -193,9 +193,9 @@ func ListTTL(d time.Duration) Option {
 }
 
 // MaxResultBytes limits what is collected from an io.Reader or an iterator that a method returns,
-// in bytes; n is at least 1. The default is 16 MiB. The reader of a resource is collected only on
-// connections that send complete messages (stdio, WebSocket, HTTP+SSE); there the limit is for the
-// JSON of the result.
+// in bytes; n is at least 1. The default is 16 MiB. The reader of a resource is collected only where
+// complete messages are sent (stdio, WebSocket, HTTP+SSE; over Streamable HTTP in batches, and for
+// clients that have left); there the limit is for the JSON of the result.
 func MaxResultBytes(n int) Option {
 	return atLeast("MaxResultBytes", n, 1, "a result needs at least 1 byte", func(c *config) { c.maxResultBytes = n })
 }

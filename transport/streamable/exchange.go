@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
@@ -58,7 +59,7 @@ func (e *exchange) serve(reply func(*jsonrpc.Response)) {
 // run lets the handler serve the request, as a call of its session if it has one, and passes the
 // complete response to reply while the call lasts. The response is nil if the client has cancelled
 // the request, and that of the handler for a notification. The context of a modern request ends when
-// the client disconnects; a legacy one goes on, since the client may resume its stream.
+// the client disconnects; see outlive for a legacy one.
 func (e *exchange) run(reply func(*jsonrpc.Response)) (refusal *jsonrpc.Response) {
 	ctx, stop := e.r.Context(), context.CancelFunc(func() {})
 	if !e.modern {
@@ -67,6 +68,9 @@ func (e *exchange) run(reply func(*jsonrpc.Response)) (refusal *jsonrpc.Response
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if !e.modern {
+		defer e.outlive(ctx, cancel)()
+	}
 	if e.s != nil && !e.req.IsNotification() {
 		if e.entry, refusal = e.s.beginCall(ctx, e.req); refusal != nil {
 			return refusal
@@ -92,6 +96,20 @@ func (e *exchange) run(reply func(*jsonrpc.Response)) (refusal *jsonrpc.Response
 	}
 	reply(resp)
 	return nil
+}
+
+// outlive lets the call with this context go on when its client disconnects, since the client may
+// resume its stream. It cancels the call if too many calls of the same caller go on like this.
+func (e *exchange) outlive(ctx context.Context, cancel context.CancelCauseFunc) (stop func() bool) {
+	return context.AfterFunc(e.r.Context(), func() {
+		caller := admission.Caller(e.r, e.h.opts.TrustedProxies)
+		if !e.h.abandoned.Open(caller) {
+			cancel(nil)
+			return
+		}
+		<-ctx.Done() // at the latest when the call ends
+		e.h.abandoned.Close(caller)
+	})
 }
 
 // lasting returns a context with the values and the deadline of ctx that is not cancelled with it:

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,52 @@ func (g *gate) serve(ctx context.Context, req *jsonrpc.Request, _ transport.Peer
 		g.cause <- context.Cause(ctx)
 		return nil
 	}
+}
+
+func TestLegacyCallsOfClientsThatLeftAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		h := NewHandler(&scripted{methods: script{"wait": g.serve}}, &Options{Stateless: true})
+		defer h.Close()
+		h.abandoned.Max = 2
+		ctx, leave := context.WithCancel(t.Context())
+		for range 3 {
+			go h.ServeHTTP(newRecorder(), newPost(call1(1, "wait")).WithContext(ctx)) // ends with the call
+			<-g.started
+		}
+		leave()
+		require.ErrorIs(t, <-g.cause, context.Canceled)
+		synctest.Wait()
+		require.Empty(t, g.cause)
+		close(g.release)
+		for range 2 {
+			require.NoError(t, <-g.cause)
+		}
+		synctest.Wait()
+		require.True(t, h.abandoned.Open("address 192.0.2.1"))
+		require.True(t, h.abandoned.Open("address 192.0.2.1"))
+	})
+}
+
+func TestCallsOfASessionAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		h := NewHandler(&scripted{methods: script{"wait": g.serve}}, nil)
+		defer h.Close()
+		id := begin(t, h, "")
+		for n := range 1024 {
+			go status(h, "", id, call1(n, "wait")) // ends with h
+			<-g.started
+		}
+		w := newRecorder()
+		h.ServeHTTP(w, newPost(call1(1024, "echo"), "Mcp-Session-Id", id))
+		require.Equal(t, http.StatusServiceUnavailable, w.status)
+		require.Contains(t, w.body.String(), "busy: 1024 requests are in flight")
+		close(g.release)
+		for range 1024 {
+			<-g.cause
+		}
+	})
 }
 
 // background sends a request in the background.

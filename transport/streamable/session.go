@@ -89,6 +89,7 @@ type legacySession struct {
 func (h *Handler) newSession(id string, agreed []byte) *legacySession {
 	s := &legacySession{h: h, agreed: agreed, done: make(chan struct{})}
 	s.Session = transport.NewSession(id, link{s})
+	s.ledger.Limits.Calls = conn.DefaultMaxInFlight
 	s.out.init(s)
 	return s
 }
@@ -165,6 +166,9 @@ func (s *legacySession) beginCall(ctx context.Context, req *jsonrpc.Request) (*c
 	case <-s.done:
 		return nil, sessionOver()
 	default:
+		if err.Code == jsonrpc.CodeInternalError {
+			return nil, busy(err.Message)
+		}
 		return nil, &jsonrpc.Response{Error: err, HTTPStatus: http.StatusBadRequest}
 	}
 }

@@ -46,6 +46,10 @@ const (
 	// long as the client listens, so that the limit of requests that are answered soon would let a
 	// few hundred idle connections hold gigabytes. A larger one is answered 413.
 	maxListenBytes = 256 << 10
+
+	// maxAbandoned is how many legacy calls of one caller go on after their clients have
+	// disconnected. A further one is cancelled when its client disconnects.
+	maxAbandoned = 1024
 )
 
 // Options configures a [Handler]. The zero value and nil are ready to use.
@@ -151,6 +155,7 @@ type Handler struct {
 	events   eventStore // of the streams of POSTs: memory, or the log of a fleet
 
 	listening admission.Streams // that only listen
+	abandoned admission.Streams // whose client has disconnected while their call runs
 	bytes     admission.Bytes   // of bodies and responses
 
 	replica *replica // nil outside of a fleet
@@ -172,6 +177,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 		x.storer = newPlainStorer(h)
 	}
 	x.listening.Max = x.opts.MaxSubscriptions
+	x.abandoned.Max = maxAbandoned
 	x.bytes.Max = x.opts.MaxBytes
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.sessions.init(x)
