@@ -81,13 +81,16 @@ type access struct {
 }
 
 // isPersonal reports whether not all callers may know of the entry.
-func (e *entry) isPersonal() bool {
+func (e *entry) isPersonal() bool { return len(e.scopes) > 0 || e.isAuthorized() }
+
+// isAuthorized reports whether Authorize says who may know of the entry.
+func (e *entry) isAuthorized() bool {
 	for ; e.from != nil; e = e.inner {
 		if len(e.allow)+len(e.from.allow) > 0 {
 			return true
 		}
 	}
-	return len(e.allow)+len(e.scopes) > 0
+	return len(e.allow) > 0
 }
 
 // sees reports whether the caller may know of the entry. For others it does not exist.

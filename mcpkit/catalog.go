@@ -60,6 +60,7 @@ type entry struct {
 	definition *definition
 	tool       *tool                 // nil for other kinds
 	template   *uritemplate.Template // of a template
+	canonical  string                // of a resource that is no template: the canonical form of its URI
 	secrets    *secret.Secrecy       // which arguments logs may show; nil: all
 	logs       bool                  // the method can send log messages
 

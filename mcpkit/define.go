@@ -394,7 +394,7 @@ func (s *Server) defineResource(def *spec) (*entry, error) {
 	if err := sameNames(def, vars, fields); err != nil {
 		return nil, err
 	}
-	e.key = def.URI
+	e.key, e.canonical = def.URI, uritemplate.Canonical(def.URI)
 	if len(vars) > 0 {
 		e.kind, e.template = templateEntry, tmpl
 	}

@@ -421,9 +421,21 @@ func (p *listeningPeer) Notify(_ context.Context, n *jsonrpc.Request) error {
 	return nil
 }
 
+// A diary is for nobody.
+type diary struct {
+	_ struct {
+		Page mcpkit.Resource `uri:"file://home/diary/{day}"`
+	}
+}
+
+func (*diary) Page(day string) string { return "page " + day }
+
+// Neither do other spellings of a URI.
 func TestAWiderTemplateDoesNotBypassANarrowerOne(t *testing.T) {
-	srv := newServer(t, nil, mcpkit.Authenticated())
+	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.With(&diary{}, mcpkit.Authorize(nil)))
 	require.NoError(t, srv.Add(
+		mcpkit.NewResource("file://home/key", "key", func() string { return "key" }).Scopes("a"),
+		mcpkit.NewResource("file://home/k%c3%a4se", "cheese", func() string { return "cheese" }).Scopes("a"),
 		mcpkit.NewResource("file://home/secret/{name}", "secrets", func(name string) string { return "secret " + name }).Scopes("a"),
 		mcpkit.NewResource("file://{+path}", "files", func(path string) string { return "open " + path }),
 	))
@@ -432,8 +444,24 @@ func TestAWiderTemplateDoesNotBypassANarrowerOne(t *testing.T) {
 		return p.rpc(ctx, p.request("resources/read", fmt.Sprintf(`{"uri":%q}`, uri)))
 	}
 	require.Contains(t, string(read(as(p, "a"), "file://home/secret/x").Result), "secret x")
-	require.EqualError(t, read(as(p), "file://home/secret/x").Error, `resource "file://home/secret/x" not found (code -32602)`)
-	require.Contains(t, string(read(as(p), "file://home/x").Result), "open home/x")
+	require.Contains(t, string(read(as(p, "a"), "file://home/secret/x%2Fy").Result), "secret x/y")
+	for _, uri := range []string{
+		"file://home/secret/x", "file://home/%73ecret/x", "file://home/secret%2Fx", "file://home%2fsecret/x", "file://home//secret/x",
+		"file://home/secret//x", "file://./home/secret/x", "file://home/secret/%2E/x", "file://home/secret/x/", "file://home%5Csecret%5Cx",
+		"file://home/%73ecret/x%5Cy", "file://home/ke%79", "file://home/key/", "file://home//key", "file://home/k%C3%A4se",
+		"file://home/diary/1", "file://home/%64iary/1",
+	} {
+		require.EqualError(t, read(as(p), uri).Error, fmt.Sprintf("resource %q not found (code -32602)", uri))
+		if uri != "file://home/secret/x" {
+			require.NotNil(t, read(as(p, "a"), uri).Error, "%s is the same for all", uri)
+		}
+	}
+	for uri, path := range map[string]string{
+		"file://home/x": "home/x", "file://home/x%2Fy": "home/x/y", "file://home//x": "home//x", "file://home/secrets": "home/secrets",
+		"file://home/secret/x/y": "home/secret/x/y", "file://home/%2573ecret/x": "home/%73ecret/x",
+	} {
+		require.Contains(t, string(read(as(p), uri).Result), "open "+path)
+	}
 }
 
 func TestContentsBehindScopesAreNeverPublic(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
@@ -27,6 +28,7 @@ func newRaw(k entryKind, key, site string) (e *entry, err error) {
 		if !strings.Contains(key, ":") {
 			err = errors.New("it is not an absolute URI")
 		}
+		e.canonical = uritemplate.Canonical(key)
 	case templateEntry:
 		if e.template, err = parseTemplate(key); err == nil && len(e.template.Vars()) == 0 {
 			err = errors.New("the template has no variables")

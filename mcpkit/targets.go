@@ -174,10 +174,53 @@ func findCompleted(call *Call) *jsonrpc.Error {
 }
 
 // findResource returns the resource that answers for the URI, or nil, and the values of the variables
-// of its template. Resources and templates of the server itself come first, then those of the servers
-// that are mounted in it, in order. It is the same for all callers: a wider template is not a way
-// around scopes.
+// of its template. It is the same for all callers: a wider template is not a way around scopes. Neither
+// is another spelling of a URI: it names nothing if its canonical form is that of something that
+// demands more.
 func (c *catalog) findResource(uri string) (*entry, uritemplate.Values) {
+	e, values := c.match(uri)
+	if e == nil || e.template == nil || !c.lists[resourceEntry].personal && !c.lists[templateEntry].personal {
+		return e, values
+	}
+	canonical := uritemplate.Canonical(uri)
+	onWindows := uritemplate.Canonical(strings.ReplaceAll(canonical, `\`, "/"))
+	for _, form := range []string{canonical, onWindows} {
+		if other := c.matchCanonical(form); other != nil && other != e && other.demandsMoreThan(e) {
+			return nil, nil
+		}
+	}
+	return e, values
+}
+
+// demandsMoreThan reports whether there may be callers that may know of other, but not of e.
+func (e *entry) demandsMoreThan(other *entry) bool {
+	return e.isAuthorized() || slices.ContainsFunc(e.scopes, func(s string) bool { return !slices.Contains(other.scopes, s) })
+}
+
+// matchCanonical returns the first resource or template, in the order of match, whose URI has the
+// canonical form.
+func (c *catalog) matchCanonical(form string) *entry {
+	for _, e := range c.own.lists[resourceEntry].sorted {
+		if e.canonical == form {
+			return e
+		}
+	}
+	for _, e := range c.own.lists[templateEntry].sorted {
+		if e.template.MatchCanonical(form) {
+			return e
+		}
+	}
+	for _, m := range c.mounted {
+		if e := m.entries[m.catalog.matchCanonical(form)]; e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// match is like findResource for the URI as it is written. Resources and templates of the server itself
+// come first, then those of the servers that are mounted in it, in order.
+func (c *catalog) match(uri string) (*entry, uritemplate.Values) {
 	if e := c.own.lists[resourceEntry].byKey[uri]; e != nil {
 		return e, nil
 	}
@@ -187,7 +230,7 @@ func (c *catalog) findResource(uri string) (*entry, uritemplate.Values) {
 		}
 	}
 	for _, m := range c.mounted {
-		if inner, values := m.catalog.findResource(uri); m.entries[inner] != nil {
+		if inner, values := m.catalog.match(uri); m.entries[inner] != nil {
 			return m.entries[inner], values
 		}
 	}

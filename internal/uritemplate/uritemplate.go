@@ -33,6 +33,8 @@ type Template struct {
 	lists  []string       // the variables of {/path*}
 	query  []string       // the variables of {?a,b}
 	path   *regexp.Regexp // with one group for each variable of the path
+
+	canonical *regexp.Regexp // like path, for canonical forms
 }
 
 // The patterns of variables. They are lazy, so that earlier variables get the shorter values.
@@ -63,7 +65,7 @@ func (t *Template) parse() error {
 	case climbs(t.text):
 		return errors.New(`it has a ".." segment`)
 	}
-	pattern := ""
+	pattern, canonical := "", ""
 	for rest := t.text; rest != ""; {
 		text, inside, opened := strings.Cut(rest, "{")
 		literal, err := escape(text)
@@ -74,6 +76,11 @@ func (t *Template) parse() error {
 			t.prefix = literal
 		}
 		pattern += regexp.QuoteMeta(literal)
+		if !opened || strings.IndexAny(inside, "?/") == 0 { // the path may end here
+			canonical += regexp.QuoteMeta(Canonical(literal))
+		} else {
+			canonical += regexp.QuoteMeta(canonicalPart(literal))
+		}
 		if !opened {
 			break
 		}
@@ -85,10 +92,10 @@ func (t *Template) parse() error {
 		if err != nil {
 			return fmt.Errorf("{%s}: %w", expression, err)
 		}
-		pattern += variable
+		pattern, canonical = pattern+variable, canonical+variable
 		rest = after
 	}
-	t.path = regexp.MustCompile("^" + pattern + "$")
+	t.path, t.canonical = regexp.MustCompile("^"+pattern+"$"), regexp.MustCompile("^"+canonical+"$")
 	return nil
 }
 

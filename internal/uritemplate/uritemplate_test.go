@@ -181,6 +181,34 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+func TestMatchCanonical(t *testing.T) {
+	for _, test := range []struct {
+		template, uri string
+		want          bool
+	}{
+		{"file://a/{x}", "file://a/1", true},
+		{"file://a/{x}", "file://b/1", false},
+		{"file://a/{x}", "file://%61/1", true},
+		{"file://a/{x}", "file:%2f%2Fa%2F1", true},
+		{"file://a/{x}", "file://./a/.//1/./", true},
+		{"file://a/{x}", "file:///a/1", true},
+		{"file://a/{x}", "file://a/%31%3F%23", true},
+		{"file://a/{x}", "file://a/b%2Fc", false},
+		{"file://a/{x}", "file://a/.b", true},
+		{"file://a/{x}", "file://%2561/1", false},
+		{"file://%61%2Fb/{x}/", "file://a/b/1", true},
+		{"file://k%c3%a4se/ö/{x}", "file://käse/%C3%B6/1", true},
+		{"file://%ff/{x}", "file://%FF/1", true},
+		{"file://{/x*}", "file://a//b", true},
+		{"file://a{/x*}", "file://ab", false},
+		{"file://{x}/{?q}", "file://a?q=1", true},
+		{"file://{x}/?q=1", "file://a?q=%31", true},
+		{"file://{x}", "file://a?q=1", false},
+	} {
+		require.Equal(t, test.want, must(t, test.template).MatchCanonical(Canonical(test.uri)), "%s %s", test.template, test.uri)
+	}
+}
+
 func TestMatchRefusesLongURIs(t *testing.T) {
 	tmpl := must(t, "n://{+x}")
 	_, ok := tmpl.Match("n://" + strings.Repeat("a", MaxURI-4))
@@ -200,6 +228,7 @@ func TestMatchIsLinear(t *testing.T) {
 				uri := ends[0] + strings.Repeat(fill, (MaxURI-2)/len(fill)) + ends[1]
 				begun := time.Now()
 				tmpl.Match(uri)
+				tmpl.MatchCanonical(Canonical(uri))
 				require.Less(t, time.Since(begun), time.Second, "%s with %q", template, fill)
 			}
 		}
@@ -216,6 +245,8 @@ func FuzzMatch(f *testing.F) {
 		if err != nil {
 			return
 		}
+		form := Canonical(uri)
+		require.Equal(t, form, Canonical(form))
 		v, ok := tmpl.Match(uri)
 		if !ok {
 			return
