@@ -204,8 +204,8 @@ func TestTheBytesThatWaitForTheBusAreLimited(t *testing.T) {
 		engine := fleet.NewMemory(fleet.MemoryOptions{})
 		defer engine.Close()
 		f := newFleet(t, fullBus{engine.Open()})
-		large := strings.Repeat("x", fleet.MaxData-2)
-		for range 4 {
+		large := strings.Repeat("x", fleet.MaxData/2-2) // with its quotes, an eighth of what may wait
+		for range 8 {
 			require.True(t, f.Tell("", "news", large))
 		}
 		require.False(t, f.Tell("", "news", 1))
