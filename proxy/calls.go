@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -33,16 +32,9 @@ type running struct {
 	asked int         // how many questions there were
 	timer *time.Timer // ends the call while it is parked
 
-	mu    sync.Mutex
-	to    *mcpkit.Call // the request that attends; nil if there is none; guarded by mu
-	late  []message    // for the next request; guarded by mu
-	bytes int          // of late; guarded by mu
-}
-
-// A message is progress or a log message, of size bytes.
-type message struct {
-	send func(*mcpkit.Call)
-	size int
+	mu   sync.Mutex
+	to   *mcpkit.Call         // the request that attends; nil if there is none; guarded by mu
+	late []func(*mcpkit.Call) // progress and log messages for the next request; guarded by mu
 }
 
 type runningKey struct{}
@@ -159,12 +151,6 @@ func (r *remote) put(ctx context.Context, call *mcpkit.Call, run *running) error
 	return nil
 }
 
-// Limits of what is kept for the next request; the oldest messages are dropped.
-const (
-	maxLate      = 64      // messages
-	maxLateBytes = 1 << 20 // bytes of these messages
-)
-
 // attach sets the request to which progress and log messages go; nil for none.
 func (run *running) attach(call *mcpkit.Call) {
 	run.mu.Lock()
@@ -173,26 +159,21 @@ func (run *running) attach(call *mcpkit.Call) {
 	if call == nil {
 		return
 	}
-	for _, m := range run.late {
-		m.send(call)
+	for _, send := range run.late {
+		send(call)
 	}
-	run.late, run.bytes = nil, 0
+	run.late = nil
 }
 
-// tell sends p to the caller, at once or with the next request.
+// tell sends p to the caller, at once or with the next request. For that, it keeps small messages only,
+// and not too many.
 func (run *running) tell(p any, send func(*mcpkit.Call)) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
 	if run.to != nil {
 		send(run.to)
-		return
-	}
-	raw, _ := jsonx.Marshal(p)
-	run.late = append(run.late, message{send, len(raw)})
-	run.bytes += len(raw)
-	for len(run.late) > maxLate || run.bytes > maxLateBytes {
-		run.bytes -= run.late[0].size
-		run.late = slices.Delete(run.late, 0, 1)
+	} else if raw, err := jsonx.Marshal(p); err == nil && len(raw) <= maxLateBytes && len(run.late) < maxLate {
+		run.late = append(run.late, send)
 	}
 }
 

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -88,7 +87,10 @@ func (r *remote) readList(ctx context.Context, c *client.Client, from *mcpkit.Up
 			err = fmt.Errorf("%s: %q comes twice", from.Site, key)
 		}
 		if err == nil && of.method == protocol.MethodToolsList {
-			err = callable(c, definition)
+			var t protocol.Tool
+			if err = jsonx.Unmarshal(definition, &t); err == nil {
+				err = c.Callable(&t)
+			}
 		}
 		if err != nil {
 			r.warn(ctx, "an entry of the remote server is left out", "reason", err)
@@ -98,13 +100,4 @@ func (r *remote) readList(ctx context.Context, c *client.Client, from *mcpkit.Up
 		items = append(items, it)
 	}
 	return items, nil
-}
-
-// callable returns why a tool cannot be called: it may run only as a task.
-func callable(c *client.Client, definition json.RawMessage) error {
-	var t protocol.Tool
-	if err := jsonx.Unmarshal(definition, &t); err != nil {
-		return err
-	}
-	return c.Callable(&t)
 }

@@ -33,14 +33,16 @@ import (
 
 // Limits.
 const (
-	retry       = 5 * time.Second  // between attempts to reach the remote server
-	parkedFor   = 10 * time.Minute // how long a call waits for the answer of its caller
-	maxParked   = 1000
-	maxWatched  = 1000            // resources
-	unheardFor  = time.Minute     // after which a watch without a subscriber ends
-	refreshTime = time.Minute     // for reading the lists of the remote server
-	connectTime = 5 * time.Minute // for a connection; the remote server may have to be compiled
-	drainTime   = 30 * time.Second
+	retry        = 5 * time.Second  // between attempts to reach the remote server
+	parkedFor    = 10 * time.Minute // how long a call waits for the answer of its caller
+	maxParked    = 1000
+	maxLate      = 64              // messages for a parked call
+	maxLateBytes = 16 << 10        // of each
+	maxWatched   = 1000            // resources
+	unheardFor   = time.Minute     // after which a watch without a subscriber ends
+	refreshTime  = time.Minute     // for reading the lists of the remote server
+	connectTime  = 5 * time.Minute // for a connection; the remote server may have to be compiled
+	drainTime    = 30 * time.Second
 )
 
 // config has the options. It does not change after New.

@@ -14,13 +14,10 @@ import (
 func (r *remote) subscribe(ctx context.Context, uri string) error {
 	select {
 	case begun := <-r.flight.DoChan("watch "+uri, func() (any, error) { return nil, r.watch(uri) }):
-		if rpc, ok := errors.AsType[*jsonrpc.Error](begun.Err); ok {
-			return rpc
+		if _, refused := errors.AsType[*jsonrpc.Error](begun.Err); refused || begun.Err == nil {
+			return begun.Err
 		}
-		if begun.Err != nil {
-			return r.unreachable(ctx, begun.Err)
-		}
-		return nil
+		return r.unreachable(ctx, begun.Err)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
