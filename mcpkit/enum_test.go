@@ -1,8 +1,6 @@
 package mcpkit_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // A mood is one of its constants.
@@ -41,7 +37,6 @@ type moodInput struct {
 type moods struct {
 	_ struct {
 		Describe mcpkit.Prompt
-		Form     mcpkit.Tool
 	}
 }
 
@@ -51,13 +46,6 @@ func (moods) Describe(in struct {
 	Mood mood `json:"mood" validate:"enum"`
 }) string {
 	return string(in.Mood)
-}
-
-func (moods) Form(ctx context.Context) (string, error) {
-	in, err := mcpkit.Elicit[struct {
-		Mood mood `json:"mood" validate:"enum"`
-	}](ctx, "Which mood?")
-	return string(in.Mood), err
 }
 
 func TestRuleEnumRestrictsToTheConstantsOfTheType(t *testing.T) {
@@ -71,8 +59,6 @@ func TestRuleEnumRestrictsToTheConstantsOfTheType(t *testing.T) {
 			list := p.result("tools/list", `{}`)
 			require.Contains(t, list, `"mood":{"type":"string","description":"A mood is one of its constants.\n\"calm\": Nothing to do.\n\"hectic\": Too much to do.","enum":["calm","hectic"]}`)
 			require.Contains(t, list, `"enum":[1,9]`)
-			require.Contains(t, list, `"items":{"type":"string",`)
-			require.Contains(t, list, `"propertyNames":{`)
 
 			set := func(arguments string) string {
 				return p.result("tools/call", `{"name":"set","arguments":`+arguments+`}`)
@@ -90,20 +76,6 @@ func TestRuleEnumRestrictsToTheConstantsOfTheType(t *testing.T) {
 			require.Contains(t, p.result("completion/complete", `{"ref":{"type":"ref/prompt","name":"describe"},"argument":{"name":"mood","value":"h"}}`), `"values":["hectic"]`)
 		})
 	}
-}
-
-func TestRuleEnumListsTheConstantsInForms(t *testing.T) {
-	p := legacy(t, newServer(t, &moods{}), protocol.V20251125)
-	var form string
-	content := `{"mood":"sad"}`
-	p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
-		form = member(t, string(req.Params), "requestedSchema")
-		return &jsonrpc.Response{Result: json.RawMessage(`{"action":"accept","content":` + content + `}`)}
-	}
-	require.Contains(t, p.result("tools/call", `{"name":"form"}`), `"isError":true`)
-	require.Contains(t, form, `"oneOf":[{"const":"calm"`)
-	content = `{"mood":"calm"}`
-	require.Contains(t, p.result("tools/call", `{"name":"form"}`), `"text":"calm"`)
 }
 
 // A shade has no constants.

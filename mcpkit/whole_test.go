@@ -79,15 +79,6 @@ func TestAFunctionMayTakeAllArguments(t *testing.T) {
 	}
 }
 
-func TestThousandsOfViolationsOfASchemaAreCounted(t *testing.T) {
-	srv := newServer(t, nil, rawSchemas)
-	require.NoError(t, srv.Add(mcpkit.NewTool("sum", asJSON).Input(`{"type":"object","properties":{"n":{"type":"array","items":{"type":"integer"}}}}`)))
-	result := modern(t, srv).result("tools/call", `{"name":"sum","arguments":{"n":["x"`+strings.Repeat(`,"x"`, 4999)+`]}}`)
-	require.Contains(t, result, "5000 problems with the arguments")
-	require.Contains(t, result, "and 4900 more")
-	require.Less(t, len(result), 32<<10)
-}
-
 func TestArgumentsThatAFunctionKeepsStayAsTheyAre(t *testing.T) {
 	var kept []json.RawMessage
 	srv := newServer(t, nil, rawSchemas)
@@ -153,7 +144,5 @@ func TestSchemasByHandNeedAnOption(t *testing.T) {
 
 	require.NoError(t, srv.AddTool(protocol.Tool{Name: "x"}, none), "a tool without schemas takes no arguments")
 	p := modern(t, srv)
-	require.Contains(t, p.result("tools/list", "{}"), `"inputSchema":{"type":"object","properties":{},"additionalProperties":false}`)
-	require.Contains(t, p.result("tools/call", `{"name":"x"}`), "fine")
 	require.Contains(t, p.result("tools/call", `{"name":"x","arguments":{"a":1}}`), "/a: unknown")
 }

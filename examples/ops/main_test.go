@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -108,25 +107,4 @@ func TestRefundsNeedAScopeAndAreAudited(t *testing.T) {
 	r.end()
 	require.Contains(t, r.audit.String(), "bob")
 	require.NotContains(t, r.audit.String(), "4111222233334444")
-}
-
-func TestHealthChecksNeedNoToken(t *testing.T) {
-	r := run(t)
-	defer r.end()
-	get := func(path string) (int, string) {
-		resp, err := http.Get(r.url + path)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		return resp.StatusCode, string(text)
-	}
-	status, _ := get("/livez")
-	require.Equal(t, http.StatusOK, status)
-	status, _ = get("/readyz")
-	require.Equal(t, http.StatusOK, status)
-	r.app.ready.Drain()
-	status, text := get("/readyz")
-	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Equal(t, "{\"status\":\"draining\"}\n", text)
 }

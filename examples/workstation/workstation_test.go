@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,43 +147,4 @@ func TestGoStaysInTheModule(t *testing.T) {
 	for _, pattern := range []string{"-exec=touch", "fmt", "../...", "./../x", "x@latest", "./sum.go"} {
 		s.Call("go_test", object{"packages": []string{pattern}}).ErrorContains("is not a package of this module")
 	}
-}
-
-func TestCancellingACallKillsTheTest(t *testing.T) {
-	testkit.MarkLong(t, "runs go test")
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	root := workplace(t)
-	write(t, root, "sum_test.go", `package sum
-
-import (
-	"net"
-	"testing"
-)
-
-func TestEndless(t *testing.T) {
-	_, err := net.Dial("tcp", "`+ln.Addr().String()+`")
-	if err != nil {
-		t.Fatal(err)
-	}
-	select {}
-}
-`)
-	s := serve(t, root)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	// Ends with the call.
-	go func() {
-		_, err := s.Client().CallTool(ctx, "go_test", object{})
-		ended <- err
-	}()
-	conn, err := ln.Accept()
-	require.NoError(t, err)
-	defer conn.Close()
-	cancel()
-	require.ErrorIs(t, <-ended, context.Canceled)
-	_, err = conn.Read(make([]byte, 1))
-	require.Error(t, err, "the process of the test is gone")
 }

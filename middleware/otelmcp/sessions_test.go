@@ -19,7 +19,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
@@ -154,7 +153,7 @@ func TestModernServerRequestsHaveNoSpan(t *testing.T) {
 // Each transport is named in the span.
 func TestSpansNameTheTransport(t *testing.T) {
 	b := newBench(t)
-	streamed, events, sockets := streamable.NewHandler(b.srv, nil), sse.NewHandler(b.srv, nil), websocket.NewHandler(b.srv, nil)
+	streamed, sockets := streamable.NewHandler(b.srv, nil), websocket.NewHandler(b.srv, nil)
 	for _, test := range []struct {
 		name   string
 		target func(t *testing.T) any
@@ -167,11 +166,6 @@ func TestSpansNameTheTransport(t *testing.T) {
 			t.Cleanup(func() { streamed.Close(); s.Close() })
 			return s.URL
 		}, protocol.V20260728, "tcp http"},
-		{"sse", func(t *testing.T) any {
-			s := httptest.NewServer(events)
-			t.Cleanup(func() { events.Close(); s.Close() })
-			return s.URL + "/sse"
-		}, protocol.V20241105, "tcp http"},
 		{"websocket", func(t *testing.T) any {
 			s := httptest.NewServer(sockets)
 			t.Cleanup(func() { sockets.Close(); s.Close() })

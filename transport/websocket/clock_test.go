@@ -68,38 +68,6 @@ func TestClientThatIgnoresPingsIsDisconnected(t *testing.T) {
 	})
 }
 
-func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		timeout time.Duration
-		want    time.Duration
-		method  string
-	}{
-		{"notifications", 0, 30 * time.Second, "flood"},
-		{"a response", 0, 30 * time.Second, "large"},
-		{"sooner", time.Second, time.Second, "large"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := make(testkit.Unread, 1)
-				conn := dialWired(t, h, &websocket.Options{WriteTimeout: test.timeout, KeepAlive: -1}, nil, false)
-				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
-				time.Sleep(10 * time.Millisecond)
-				begun := time.Now()
-				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":3,"method":"`+test.method+`"}`)))
-				require.Equal(t, test.want, (<-h).Sub(begun), "the calls end")
-				synctest.Wait() // the server cuts the connection before the client reads again
-				_, _, err := conn.Read(t.Context())
-				for err == nil {
-					_, _, err = conn.Read(t.Context())
-				}
-				require.Equal(t, ws.StatusCode(-1), ws.CloseStatus(err), "%v", err)
-				require.Equal(t, test.want, time.Since(begun), "the connection is closed")
-			})
-		})
-	}
-}
-
 // trickle sends the beginning of a message and nothing more.
 func trickle(t *testing.T, conn *ws.Conn) {
 	t.Helper()
@@ -110,24 +78,16 @@ func trickle(t *testing.T, conn *ws.Conn) {
 }
 
 func TestUnfinishedMessageClosesTheConnection(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		timeout time.Duration
-		want    time.Duration
-	}{{"by default", 0, time.Minute}, {"sooner", time.Second, time.Second}} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conn := dialWired(t, methods{}, &websocket.Options{MessageTimeout: test.timeout}, nil, false)
-				require.Equal(t, pong, exchange(t, conn, ping))
-				begun := time.Now()
-				trickle(t, conn)
-				_, _, err := conn.Read(t.Context())
-				require.Equal(t, ws.StatusPolicyViolation, ws.CloseStatus(err), "%v", err)
-				require.Contains(t, err.Error(), "the message did not end within "+test.want.String())
-				require.Equal(t, test.want, time.Since(begun))
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		conn := dialWired(t, methods{}, &websocket.Options{MessageTimeout: time.Second}, nil, false)
+		require.Equal(t, pong, exchange(t, conn, ping))
+		begun := time.Now()
+		trickle(t, conn)
+		_, _, err := conn.Read(t.Context())
+		require.Equal(t, ws.StatusPolicyViolation, ws.CloseStatus(err), "%v", err)
+		require.Contains(t, err.Error(), "the message did not end within 1s")
+		require.Equal(t, time.Second, time.Since(begun))
+	})
 }
 
 func TestAnIdleConnectionEnds(t *testing.T) {
