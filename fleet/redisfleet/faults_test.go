@@ -97,7 +97,6 @@ func TestSubscribersAreToldWhatTheyMayHaveMissed(t *testing.T) {
 	behind, direct, p := through(t, s)
 	got, missed := make(chan string, 1000), make(chan struct{}, 1000)
 	subscribe := func(topics ...string) {
-		t.Helper()
 		require.NoError(t, behind.Subscribe(t.Context(), topics, func(topic string, data []byte) { got <- topic + string(data) }, func() { missed <- struct{}{} }))
 	}
 	subscribe("a", "b")
@@ -107,7 +106,6 @@ func TestSubscribersAreToldWhatTheyMayHaveMissed(t *testing.T) {
 	}
 	// A failure may be noticed twice, so messages may be lost after the first notice.
 	again := func() {
-		t.Helper()
 		receive(t, missed)
 		for len(got) > 0 {
 			<-got

@@ -70,7 +70,6 @@ func TestClientThatIgnoresPingsIsDisconnected(t *testing.T) {
 
 // trickle sends the beginning of a message and nothing more.
 func trickle(t *testing.T, conn *ws.Conn) {
-	t.Helper()
 	w, err := conn.Writer(t.Context(), ws.MessageText)
 	require.NoError(t, err)
 	_, err = io.WriteString(w, `{"jsonrpc":`+strings.Repeat(" ", 8<<10)) // more than the client buffers
