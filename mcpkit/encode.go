@@ -36,18 +36,26 @@ func SizeOf(r Result) (bytes int, known bool) {
 
 // encode returns a result as the JSON object for a version.
 func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
-	object := json.RawMessage("{}")
-	if page, ok := r.(listPage); ok {
-		object, r = json.RawMessage(page), nil // it is encoded for the version
+	if page, ok := r.(listPage); ok { // it is encoded for the version, and has no other members
+		if !v.Modern() {
+			return json.RawMessage(page), nil
+		}
+		return s.appendCommon(page[:len(page)-1], false, nil), nil
 	}
+	object := json.RawMessage("{}")
 	if versioned, ok := r.(interface{ ForVersion(protocol.Version) any }); ok {
 		r = versioned.ForVersion(v)
 	}
-	if r != nil {
-		var err error
-		if object, err = jsonx.Marshal(r); err != nil {
-			return nil, err
-		}
+	var err error
+	switch r := r.(type) {
+	case nil:
+	case interface{ AppendJSON([]byte) ([]byte, error) }: // json.Marshal would check and copy it again
+		object, err = r.AppendJSON(nil)
+	default:
+		object, err = jsonx.Marshal(r)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if jsonx.Kind(object) != '{' {
 		return nil, fmt.Errorf("a result is a JSON object, and this is a %T: %.20s", r, object)
@@ -74,7 +82,11 @@ func (s *Server) appendModern(b []byte, object json.RawMessage) json.RawMessage 
 		typed = typed || jsonx.IsString(name, "resultType")
 		return value
 	})
-	b = b[:len(b)-1] // without the brace
+	return s.appendCommon(b[:len(b)-1], typed, meta)
+}
+
+// appendCommon appends the members that all modern results have to an object without its brace.
+func (s *Server) appendCommon(b []byte, typed bool, meta []byte) json.RawMessage {
 	if !typed {
 		b = append(jsonx.AppendComma(b), `"resultType":"complete"`...)
 	}

@@ -9,10 +9,16 @@ import (
 // written by this module. For other data their results are undefined, but they never read out of
 // bounds.
 
-const space = " \n\t\r"
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
 // TrimSpace returns data without the white space at its beginning.
-func TrimSpace(data []byte) []byte { return bytes.TrimLeft(data, space) }
+func TrimSpace(data []byte) []byte {
+	n := 0
+	for n < len(data) && isSpace(data[n]) {
+		n++
+	}
+	return data[n:]
+}
 
 // A cursor reads the names and values in an object or an array.
 type cursor struct{ rest []byte }
@@ -28,8 +34,12 @@ func enter(data []byte, bracket byte) cursor {
 
 // next returns the next name or value, or nil at the end.
 func (c *cursor) next() []byte {
-	c.rest = bytes.TrimLeft(c.rest, space+",:")
-	n := skip(c.rest)
+	n := 0
+	for n < len(c.rest) && (isSpace(c.rest[n]) || c.rest[n] == ',' || c.rest[n] == ':') {
+		n++
+	}
+	c.rest = c.rest[n:]
+	n = skip(c.rest)
 	if n == 0 { // the closing bracket
 		return nil
 	}
@@ -47,8 +57,10 @@ func skip(data []byte) int {
 		n, _ := skipNested(data)
 		return n
 	}
-	if n := bytes.IndexAny(data, space+",:]}"); n >= 0 {
-		return n
+	for n, c := range data {
+		if isSpace(c) || c == ',' || c == ':' || c == ']' || c == '}' {
+			return n
+		}
 	}
 	return len(data)
 }
@@ -80,7 +92,11 @@ func skipString(data []byte) int {
 			return len(data)
 		}
 		n += quote
-		if text := data[:n]; (n-len(bytes.TrimRight(text, `\`)))%2 == 0 {
+		slashes := 0
+		for data[n-1-slashes] == '\\' { // the opening quote is not one
+			slashes++
+		}
+		if slashes%2 == 0 {
 			return n + 1
 		}
 	}
