@@ -43,15 +43,18 @@ func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
 		return s.appendCommon(page[:len(page)-1], false, nil), nil
 	}
 	object := json.RawMessage("{}")
-	if versioned, ok := r.(interface{ ForVersion(protocol.Version) any }); ok {
-		r = versioned.ForVersion(v)
+	switch result := r.(type) { // not what embeds one of these, and encodes itself
+	case *protocol.CallToolResult:
+		r = result.ForVersion(v)
+	case *protocol.GetPromptResult:
+		r = result.ForVersion(v)
+	case *protocol.ReadResourceResult:
+		r = result.ForVersion(v)
 	}
 	var err error
-	switch r := r.(type) {
-	case nil:
-	case interface{ AppendJSON([]byte) ([]byte, error) }: // json.Marshal would check and copy it again
-		object, err = r.AppendJSON(nil)
-	default:
+	if tool, ok := r.(*protocol.CallToolResult); ok && tool != nil { // Marshal would check and copy it again
+		object, err = tool.AppendJSON(nil)
+	} else if r != nil {
 		object, err = jsonx.Marshal(r)
 	}
 	if err != nil {

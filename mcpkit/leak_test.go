@@ -437,7 +437,7 @@ func TestAWiderTemplateDoesNotBypassANarrowerOne(t *testing.T) {
 		mcpkit.NewResource("file://home/key", "key", func() string { return "key" }).Scopes("a"),
 		mcpkit.NewResource("file://home/k%c3%a4se", "cheese", func() string { return "cheese" }).Scopes("a"),
 		mcpkit.NewResource("file://home/secret/{name}", "secrets", func(name string) string { return "secret " + name }).Scopes("a"),
-		mcpkit.NewResource("file://{+path}", "files", func(path string) string { return "open " + path }),
+		mcpkit.NewResource("file://{+path}{?rev}", "files", func(path string, _ *string) string { return "open " + path }),
 	))
 	p := modern(t, srv)
 	read := func(ctx context.Context, uri string) *jsonrpc.Response {
@@ -449,7 +449,7 @@ func TestAWiderTemplateDoesNotBypassANarrowerOne(t *testing.T) {
 		"file://home/secret/x", "file://home/%73ecret/x", "file://home/secret%2Fx", "file://home%2fsecret/x", "file://home//secret/x",
 		"file://home/secret//x", "file://./home/secret/x", "file://home/secret/%2E/x", "file://home/secret/x/", "file://home%5Csecret%5Cx",
 		"file://home/%73ecret/x%5Cy", "file://home/ke%79", "file://home/key/", "file://home//key", "file://home/k%C3%A4se",
-		"file://home/diary/1", "file://home/%64iary/1",
+		"file://home/diary/1", "file://home/%64iary/1", "file://home/key?rev=1", "file://home/%73ecret/x?rev=1",
 	} {
 		require.EqualError(t, read(as(p), uri).Error, fmt.Sprintf("resource %q not found (code -32602)", uri))
 		if uri != "file://home/secret/x" {
@@ -457,7 +457,7 @@ func TestAWiderTemplateDoesNotBypassANarrowerOne(t *testing.T) {
 		}
 	}
 	for uri, path := range map[string]string{
-		"file://home/x": "home/x", "file://home/x%2Fy": "home/x/y", "file://home//x": "home//x", "file://home/secrets": "home/secrets",
+		"file://home/x": "home/x", "file://home/x%2Fy": "home/x/y", "file://home//x": "home//x", "file://home/secrets?rev=1": "home/secrets",
 		"file://home/secret/x/y": "home/secret/x/y", "file://home/%2573ecret/x": "home/%73ecret/x",
 	} {
 		require.Contains(t, string(read(as(p), uri).Result), "open "+path)

@@ -183,8 +183,9 @@ func (c *catalog) findResource(uri string) (*entry, uritemplate.Values) {
 		return e, values
 	}
 	canonical := uritemplate.Canonical(uri)
-	onWindows := uritemplate.Canonical(strings.ReplaceAll(canonical, `\`, "/"))
-	for _, form := range []string{canonical, onWindows} {
+	path, _, _ := strings.Cut(canonical, "?") // a template that has matched a query has none in its path
+	onWindows := uritemplate.Canonical(strings.ReplaceAll(path, `\`, "/"))
+	for _, form := range []string{canonical, path, onWindows} {
 		if other := c.matchCanonical(form); other != nil && other != e && other.demandsMoreThan(e) {
 			return nil, nil
 		}

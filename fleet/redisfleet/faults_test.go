@@ -110,11 +110,15 @@ func TestSubscribersAreToldWhatTheyMayHaveMissed(t *testing.T) {
 		for len(got) > 0 {
 			<-got
 		}
+		came := map[string]bool{}
 		require.Eventually(t, func() bool {
 			for _, topic := range []string{"a", "b"} {
 				_ = direct.Publish(t.Context(), topic, nil)
 			}
-			return len(got) > 1
+			for len(got) > 0 {
+				came[<-got] = true
+			}
+			return came["a"] && came["b"]
 		}, patience, 10*time.Millisecond)
 	}
 	for range 3 {
