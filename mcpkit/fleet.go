@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -79,7 +80,7 @@ func (s *Server) joinFleet() error {
 	opts.Seal, opts.Open = s.state.SealRecord, s.state.OpenRecord
 	s.fleet = fleet.New(engine, opts)
 	c.logger = s.fleet.Logger()
-	s.life.addFirst(s.fleet)
+	s.life.waiting = slices.Insert(s.life.waiting, 0, any(s.fleet)) // before the services, which may need it
 	s.fleet.On(kindLists, func(_ string, payload []byte) {
 		var lists []string
 		if jsonx.Unmarshal(payload, &lists) == nil {

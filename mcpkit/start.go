@@ -20,17 +20,44 @@ import (
 
 // lifecycle starts services before the first call and closes them after the last.
 type lifecycle struct {
-	// turn is held while services start or close, one after another. Their methods run meanwhile,
-	// so they must not lock it; mu is never held while one of them runs.
-	turn sync.Mutex
-	warn sync.Once // of names, when the server first starts
+	ready atomic.Bool // every service was started; set under mu
+	warn  sync.Once   // of names, when the server first starts
 
-	mu       sync.Mutex
-	services []any         // guarded by mu: in order of registration
-	started  int           // guarded by mu: how many of services were started
-	failed   error         // guarded by mu
-	attempt  chan struct{} // guarded by mu: the start that requests wait for, closed at its end; nil: none
-	ready    atomic.Bool   // every service was started; set under mu
+	// turn is held while services start or close, one after another. Their methods run meanwhile,
+	// so they must not lock it.
+	turn    sync.Mutex
+	started []any // guarded by turn: in order
+	failed  error // guarded by turn
+
+	mu      sync.Mutex // never held while a method of a service runs
+	waiting []any      // guarded by mu: to be started, in order of registration
+	attempt *attempt   // guarded by mu: the start that requests wait for; nil: none
+}
+
+// An attempt is one start of the services.
+type attempt struct {
+	over chan struct{}
+	err  error // set before over is closed
+}
+
+// add registers a service to be started.
+func (l *lifecycle) add(service any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, service)
+	l.ready.Store(false)
+}
+
+// next returns the service to start. ok is false if all are started, which makes the server ready.
+func (l *lifecycle) next() (service any, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.ready.Store(true)
+		return nil, false
+	}
+	service, l.waiting = l.waiting[0], l.waiting[1:]
+	return service, true
 }
 
 // Start calls Start(context.Context) error on each service that has this method and has not been
@@ -43,74 +70,21 @@ func (s *Server) Start(ctx context.Context) error {
 	l := &s.life
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	for {
-		service, ok, err := l.next()
+	for l.failed == nil {
+		service, ok := l.next()
 		if !ok {
-			if err == nil {
-				l.warn.Do(s.warnAtStart)
-			}
-			return err
+			l.warn.Do(s.warnAtStart)
+			return nil
 		}
 		if starter, ok := service.(interface{ Start(context.Context) error }); ok {
-			if err = starter.Start(ctx); err != nil {
-				err = fmt.Errorf("mcpkit: %T does not start: %w", service, err)
+			if err := starter.Start(ctx); err != nil {
+				l.failed = fmt.Errorf("mcpkit: %T does not start: %w", service, err)
+				break
 			}
 		}
-		l.done(err)
+		l.started = append(l.started, service)
 	}
-}
-
-// next returns the service to start. ok is false if all are started, which makes the server ready, or
-// if one failed, with its error.
-func (l *lifecycle) next() (service any, ok bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failed == nil && l.started < len(l.services) {
-		return l.services[l.started], true, nil
-	}
-	l.ready.Store(l.failed == nil)
-	return nil, false, l.failed
-}
-
-// failure returns the error of the service that failed to start, or nil.
-func (l *lifecycle) failure() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	return l.failed
-}
-
-// done notes whether the service of next was started.
-func (l *lifecycle) done(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failed = err; err == nil {
-		l.started++
-	}
-}
-
-// addFirst registers what other services need.
-func (l *lifecycle) addFirst(service any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.services = slices.Insert(l.services, 0, service)
-	l.ready.Store(false)
-}
-
-// add registers a service to be started.
-func (l *lifecycle) add(service any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.services = append(l.services, service)
-	l.ready.Store(false)
-}
-
-// takeAll returns the services that were started, in order, and forgets all services.
-func (l *lifecycle) takeAll() []any {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	started := l.services[:l.started]
-	l.services, l.started = nil, 0
-	return started
 }
 
 // startWait is how long a request waits for the services to start.
@@ -123,36 +97,37 @@ func (s *Server) awaitStart(ctx context.Context) error {
 	if l.ready.Load() {
 		return nil
 	}
-	over := time.After(startWait)
+	timeout := time.After(startWait)
 	for !l.ready.Load() {
+		a := s.join(ctx)
 		select {
-		case <-s.attempt(ctx):
-			if err := l.failure(); err != nil {
-				return err
+		case <-a.over:
+			if a.err != nil {
+				return a.err
 			}
 		case <-ctx.Done():
 			s.config.logger.DebugContext(ctx, "mcpkit: a caller left while the services started")
 			return ctx.Err()
-		case <-over:
+		case <-timeout:
 			return fmt.Errorf("the services are still starting after %s", startWait)
 		}
 	}
 	return nil
 }
 
-// attempt starts the services for all requests that wait.
-func (s *Server) attempt(ctx context.Context) <-chan struct{} {
+// join returns the attempt to start the services that all requests wait for.
+func (s *Server) join(ctx context.Context) *attempt {
 	l := &s.life
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.attempt == nil {
-		done := make(chan struct{})
-		l.attempt = done
+		a := &attempt{over: make(chan struct{})}
+		l.attempt = a
 		// Ends when all services have started, or one has failed.
 		go func() {
-			defer close(done)
-			if err := s.Start(context.WithoutCancel(ctx)); err != nil {
-				s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
+			defer close(a.over)
+			if a.err = s.Start(context.WithoutCancel(ctx)); a.err != nil {
+				s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", a.err)
 			}
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -198,10 +173,16 @@ func (s *Server) warnOfMissing() {
 // Close calls Close() error on each service that has it and was started, the last first, closes the
 // engine of [Fleet], and joins the errors. Stop all transports before.
 func (s *Server) Close() error {
-	s.life.turn.Lock()
-	defer s.life.turn.Unlock()
+	l := &s.life
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.mu.Lock()
+	l.waiting = nil
+	l.mu.Unlock()
+	started := l.started
+	l.started = nil
 	var errs []error
-	for _, service := range slices.Backward(s.life.takeAll()) {
+	for _, service := range slices.Backward(started) {
 		if closer, ok := service.(interface{ Close() error }); ok {
 			if err := closer.Close(); err != nil {
 				errs = append(errs, fmt.Errorf("mcpkit: close %T: %w", closer, err))
