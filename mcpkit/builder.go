@@ -32,6 +32,11 @@ func (s *Server) Add(items ...Item) error {
 	return s.add(entries)
 }
 
+// Replace replaces what an earlier call of Replace has registered by items, and notifies subscribed
+// clients of the lists that differ. Everything else that was registered stays. If an item has a
+// fault, nothing changes.
+func (s *Server) Replace(items ...Item) error { return s.replace(&s.replaced, items) }
+
 // build makes the entries of items. The error has all faults of all items.
 func (s *Server) build(items []Item) (entries []*entry, err error) {
 	var errs []error

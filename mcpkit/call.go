@@ -20,7 +20,7 @@ import (
 )
 
 // A Call is a request that the server handles: what it contains, who sent it, and the way to notify
-// or ask the client. Methods with a *Call parameter, middleware and raw handlers get it.
+// or ask the client. Methods with a *Call parameter and middleware get it.
 //
 // Its methods are safe for concurrent use, but must not be called after the method that got the
 // Call has returned.
@@ -298,8 +298,8 @@ func (c *Call) SetArguments(args json.RawMessage) error {
 // argumentsKey is the key of what SetArguments has set.
 type argumentsKey struct{}
 
-// Bind decodes the arguments into v, a pointer. It does not check rules: it is for raw tools, whose
-// arguments were validated already.
+// Bind decodes the arguments into v, a pointer. It does not check rules: it is for tools with
+// a schema written by hand, whose arguments were validated already.
 func (c *Call) Bind(v any) error {
 	raw := c.Arguments()
 	if raw == nil {

@@ -309,6 +309,22 @@ func (s *Server) setTool(
 	return nil
 }
 
+// checkOutput validates a result against the output schema, since clients rely on it (server/tools,
+// "Output Schema").
+func checkOutput(schema reflectx.RawSchema, output Result) error {
+	r, ok := output.(*protocol.CallToolResult)
+	if !ok || r.IsError {
+		return nil
+	}
+	if r.StructuredContent == nil {
+		return fmt.Errorf("the tool has an output schema but returned no structured content")
+	}
+	if err := schema.Validate(r.StructuredContent); err != nil {
+		return fmt.Errorf("the structured content does not fit the output schema: %v", err)
+	}
+	return nil
+}
+
 func newTool(def protocol.Tool) (*tool, error) {
 	headers, err := protocol.HeaderParams(def.InputSchema)
 	return &tool{def: def, headers: headers}, err

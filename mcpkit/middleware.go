@@ -15,8 +15,7 @@ import (
 )
 
 // A Handler answers one call of any method and version. Its errors become tool errors or protocol
-// errors after all middleware has run. Handlers are for [Middleware]; [Server.AddTool] and its like
-// take a function that may return any Go value.
+// errors after all middleware has run. Handlers are for [Middleware]; methods may return any Go value.
 type Handler func(ctx context.Context, call *Call) (Result, error)
 
 // A Middleware wraps a Handler.

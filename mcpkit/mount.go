@@ -3,12 +3,19 @@ package mcpkit
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -276,4 +283,100 @@ func (s *Server) showing(tool string, server []byte, as string) (found []*Server
 		found = append(found, m.parent.showing(name, server, as)...)
 	}
 	return found
+}
+
+// An Upstream answers for tools, prompts and resources of another server, of which there are only
+// the definitions: see [Upstream.Item] and [Server.Replace]. Package proxy is made of it.
+type Upstream struct {
+	// Site says where the definitions come from, for errors: "proxy of weather".
+	Site string
+	// Scopes are what a caller needs to see and use them.
+	Scopes []string
+	// Call answers tools/call, prompts/get and resources/read. [Call.OwnName] is the name in the
+	// definition.
+	Call Handler
+	// Complete answers completion/complete; nil if arguments and variables cannot be completed.
+	Complete Handler
+	// Subscribe is called for each subscription to a resource. Its error is that of the subscription.
+	// What changes is told with [Server.ResourceUpdated].
+	Subscribe func(ctx context.Context, uri string) error
+}
+
+// Item returns the item of a definition, a JSON object of the protocol. list is the method whose
+// result it is part of: "tools/list", "prompts/list", "resources/list" or "resources/templates/list".
+// Unknown members are kept. The error says what is wrong with the definition.
+func (u *Upstream) Item(list string, definition json.RawMessage) (Item, error) {
+	var t protocol.Tool
+	var p protocol.Prompt
+	var r protocol.Resource
+	var tmpl protocol.ResourceTemplate
+	var k entryKind
+	var def any
+	var key *string
+	switch list {
+	case protocol.MethodToolsList:
+		k, def, key = toolEntry, &t, &t.Name
+	case protocol.MethodPromptsList:
+		k, def, key = promptEntry, &p, &p.Name
+	case protocol.MethodResourcesList:
+		k, def, key = resourceEntry, &r, &r.URI
+	case protocol.MethodResourcesTemplatesList:
+		k, def, key = templateEntry, &tmpl, &tmpl.URITemplate
+	default:
+		return nil, fmt.Errorf("%s: %q lists no definitions", u.Site, list)
+	}
+	err := jsonx.Unmarshal(definition, def)
+	if err == nil {
+		var e *entry
+		if e, err = newRaw(k, *key, fmt.Sprintf("%s (%s)", u.Site, *key)); err == nil {
+			err = u.set(e, t, definition)
+		}
+		if err == nil {
+			return upstreamItem{e}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %q: %w", u.Site, *key, err)
+}
+
+// set gives the entry its definition, and what answers for it. def is that of a tool.
+func (u *Upstream) set(e *entry, def protocol.Tool, text json.RawMessage) (err error) {
+	e.scopes, e.run, e.subscribe, e.limits.overdue = u.Scopes, u.Call, u.Subscribe, new(overdueCount)
+	e.definition = defined(text)
+	switch e.kind {
+	case toolEntry:
+		e.tool, err = newTool(def)
+		e.secrets = secret.OfSchema(def.InputSchema)
+		e.definition = &definition{make: func(v protocol.Version) (any, error) { return protocol.ToolFor(v, text), nil }}
+	case promptEntry, templateEntry:
+		if u.Complete != nil {
+			e.complete = func(ctx context.Context, call *Call, _ *protocol.CompleteParams) (Result, error) {
+				return u.Complete(ctx, call)
+			}
+		}
+	}
+	return err
+}
+
+// An upstreamItem is an Item that is an entry already.
+type upstreamItem struct{ *entry }
+
+func (i upstreamItem) build(*Server) (*entry, error) { return i.entry, nil }
+
+// newRaw returns the entry of a complete definition with the key, without its handler.
+func newRaw(k entryKind, key, site string) (e *entry, err error) {
+	e = &entry{kind: k, key: key, site: site, logs: true}
+	switch k {
+	case toolEntry, promptEntry:
+		err = naming.Check(key)
+	case resourceEntry:
+		if !strings.Contains(key, ":") {
+			err = errors.New("it is not an absolute URI")
+		}
+		e.canonical = uritemplate.Canonical(key)
+	case templateEntry:
+		if e.template, err = parseTemplate(key); err == nil && len(e.template.Vars()) == 0 {
+			err = errors.New("the template has no variables")
+		}
+	}
+	return e, err
 }

@@ -228,7 +228,7 @@ func Validator(v *validator.Validate) Option {
 }
 
 // RawSchemas lets the server have JSON Schemas that are written by hand: those of
-// [Builder.Input], [Builder.Output] and [Server.AddTool]. compile is rawschema.Compile, of
+// [Builder.Input] and [Builder.Output]. compile is rawschema.Compile, of
 // package rawschema of this module. Programs that do not use it start faster.
 func RawSchemas(compile func(schema json.RawMessage) (reflectx.RawSchema, error)) Option {
 	return option(func(c *config) error {

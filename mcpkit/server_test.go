@@ -3,7 +3,6 @@ package mcpkit_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -531,35 +530,15 @@ func TestBuildersAreCheckedWhenAdded(t *testing.T) {
 	}
 }
 
-func TestDefinitionsThatDoNotEncodeAreRefused(t *testing.T) {
-	bad := protocol.Meta{"k": json.RawMessage(`{"a":`)}
+func TestPromptsAndResourcesOfFunctionsThatReadTheCall(t *testing.T) {
 	srv := newServer(t, nil)
-	require.NoError(t, srv.AddTool(protocol.Tool{Name: "fine"}, nothing))
-	for kind, err := range map[string]error{
-		"tool":     srv.AddTool(protocol.Tool{Name: "bad", Meta: bad}, nothing),
-		"prompt":   srv.AddPrompt(protocol.Prompt{Name: "bad", Meta: bad}, nothing),
-		"resource": srv.AddResource(protocol.Resource{URI: "bad:1", Name: "bad", Meta: bad}, nothing),
-		"template": srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "bad:{x}", Name: "bad", Meta: bad}, nothing),
-	} {
-		require.ErrorContains(t, err, "does not encode", kind)
-		require.ErrorContains(t, err, "server_test.go:", kind)
+	echo := func(_ context.Context, call *mcpkit.Call, x string) (any, error) {
+		return call.Name() + " " + call.Var("x") + x, nil
 	}
-	require.Contains(t, modern(t, srv).result("tools/list", "{}"), `"fine"`)
-	require.Equal(t, jsonrpc.CodeMethodNotFound, modern(t, srv).fails("prompts/list", "{}").Code, "nothing is registered")
-}
-
-func TestRawPromptsAndResources(t *testing.T) {
-	srv := newServer(t, nil)
-	echo := func(_ context.Context, call *mcpkit.Call) (any, error) { return call.Name() + " " + call.Var("x"), nil }
-	require.NoError(t, srv.AddPrompt(protocol.Prompt{Name: "p", Arguments: []protocol.PromptArgument{{Name: "x", Required: new(true)}}}, echo))
-	require.NoError(t, srv.AddResource(protocol.Resource{URI: "r://1", Name: "r"}, echo))
-	require.NoError(t, srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "t://{x}", Name: "t"}, echo))
-	require.Contains(t, modern(t, srv).result("prompts/get", `{"name":"p","arguments":{"x":"1"}}`), `"p 1"`)
-	require.EqualError(t, modern(t, srv).fails("prompts/get", `{"name":"p"}`), `prompt "p" needs the argument "x" (code -32602)`)
-	require.Contains(t, modern(t, srv).result("resources/read", `{"uri":"r://1"}`), `"r://1 "`)
-	require.Contains(t, modern(t, srv).result("resources/read", `{"uri":"t://z"}`), `"t://z z"`)
-	require.ErrorContains(t, srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "t://none", Name: "t"}, echo), "the template has no variables")
+	require.NoError(t, srv.Add(mcpkit.NewPrompt("p", echo).Params("x"), mcpkit.NewResource("t://{x}", "t", echo)))
+	require.Contains(t, modern(t, srv).result("prompts/get", `{"name":"p","arguments":{"x":"1"}}`), `"p 11"`)
+	require.Contains(t, modern(t, srv).result("resources/read", `{"uri":"t://z"}`), `"t://z zz"`)
 	require.True(t, srv.RemoveResources("r://1", "t://{x}"))
-	require.False(t, srv.RemoveResources("r://1"))
+	require.False(t, srv.RemoveResources("t://{x}"))
 	require.True(t, srv.RemovePrompts("p"))
 }

@@ -262,7 +262,7 @@ func TestToolsWithAHandWrittenDefinition(t *testing.T) {
 	require.NoError(t, err)
 	handler := func(context.Context, *mcpkit.Call) (any, error) { return "", nil }
 	add := func(name, ui string) error {
-		return srv.AddTool(protocol.Tool{Name: name, Meta: protocol.Meta{"ui": json.RawMessage(ui)}}, handler)
+		return srv.Add(mcpkit.NewTool(name, handler).Meta("ui", json.RawMessage(ui)))
 	}
 	require.NoError(t, add("good", `{"resourceUri":"ui://notes/board"}`))
 	require.Contains(t, ask(t, dial(t, srv), "tools/list", `{}`), `"_meta":{"io.github.mcpkit/name":"good","ui":{"resourceUri":"ui://notes/board"},"ui/resourceUri":"ui://notes/board"}`)

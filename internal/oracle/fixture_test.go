@@ -59,8 +59,8 @@ func newFixture(t *testing.T, options []string) *mcpkit.Server {
 	srv, err := mcpkit.New(work, opts...)
 	require.NoError(t, err)
 	work.server = srv
-	require.NoError(t, srv.AddTool(protocol.Tool{Name: "raw", Description: "Has schemas that are written by hand.", InputSchema: json.RawMessage(rawInput)},
-		func(_ context.Context, call *mcpkit.Call) (any, error) { return call.Arguments(), nil }))
+	raw := func(_ context.Context, call *mcpkit.Call) (any, error) { return call.Arguments(), nil }
+	require.NoError(t, srv.Add(mcpkit.NewTool("raw", raw).Desc("Has schemas that are written by hand.").Input(rawInput)))
 	require.NoError(t, mcpkit.Handle(srv, "example.com/echo", func(_ context.Context, in Line) (Line, error) { return in, nil }))
 	if slices.Contains(options, "mounted") {
 		work.child, err = mcpkit.New(&Child{}, mcpkit.Logger(quiet), mcpkit.Authenticated())

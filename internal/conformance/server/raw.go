@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // schema2020 uses keywords of JSON Schema 2020-12 that have no Go counterpart.
@@ -20,11 +18,7 @@ const schema2020 = `{"$schema":"https://json-schema.org/draft/2020-12/schema","t
 
 // addRaw adds a tool with a hand-written schema.
 func addRaw(srv *mcpkit.Server) error {
-	return srv.AddTool(protocol.Tool{
-		Name:        "json_schema_2020_12_tool",
-		Description: "Has an input schema with keywords of JSON Schema 2020-12.",
-		InputSchema: json.RawMessage(schema2020),
-	}, func(_ context.Context, call *mcpkit.Call) (any, error) {
-		return "Called with " + string(call.Arguments()), nil
-	})
+	return srv.Add(mcpkit.NewTool("json_schema_2020_12_tool", func(args json.RawMessage) string {
+		return "Called with " + string(args)
+	}).Desc("Has an input schema with keywords of JSON Schema 2020-12.").Input(schema2020))
 }

@@ -83,9 +83,6 @@ func New(k Kind, types []reflect.Type) (*Outputs, error) {
 	return o, nil
 }
 
-// Dynamic returns the outputs of a function that returns any.
-func Dynamic(k Kind) *Outputs { return &Outputs{forms: []form{dynamic(k)}} }
-
 // each calls add with the piece of each value. If a value is the whole result, each returns that.
 func (o *Outputs) each(call *Call, values []reflect.Value, add func(piece)) (whole any, err error) {
 	for i, v := range values {
