@@ -152,7 +152,24 @@ func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSc
 	if err == nil && what == "input" && !jsonx.IsString(jsonx.Member(schema, "type"), "object") {
 		err = errors.New(`the schema of arguments has "type": "object" at its root`)
 	}
+	if secrets := secret.OfSchema(schema); err == nil && what == "input" && secrets != nil {
+		compiled = secretSchema{compiled, secrets}
+	}
 	return compiled, prefixed(what+": ", err)
+}
+
+// A secretSchema is a schema whose errors do not repeat secret values.
+type secretSchema struct {
+	reflectx.RawSchema
+	secrets *secret.Secrecy
+}
+
+func (s secretSchema) Validate(args json.RawMessage) error {
+	err := s.RawSchema.Validate(args)
+	if wrong, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
+		s.secrets.Hide(wrong)
+	}
+	return err
 }
 
 // A faultySchema stands for a schema that does not compile. Nothing is validated by it.

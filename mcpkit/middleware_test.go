@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -146,6 +147,25 @@ func TestRedactedArgumentsHaveNoSecrets(t *testing.T) {
 			p.rpc(t.Context(), p.request(test.method, `{"name":"`+test.target+`","arguments":`+test.args+`}`))
 			require.Equal(t, test.want, got)
 		})
+	}
+}
+
+func TestErrorsOfSchemasByHandDoNotRepeatSecrets(t *testing.T) {
+	srv := newServer(t, nil, rawSchemas)
+	require.NoError(t, srv.Add(mcpkit.NewTool("raw", func(context.Context, *mcpkit.Call) (any, error) { return "", nil }).
+		Input(`{"type":"object","required":["b"],"properties":{"a":{"type":"string","format":"password","pattern":"^x"},"b":{"type":"integer"},`+
+			`"c":{"type":"array","items":{"type":"object","properties":{"d":{"writeOnly":true,"minimum":9}}}}},"additionalProperties":{"type":"null"}}`)))
+	for args, want := range map[string]string{
+		`{"a":"s3","b":1}`:          "/a: got ***, want what the schema says",
+		`{"a":"s3"}`:                "arguments: got ***, want what the schema says: missing property 'b'",
+		`{"c":[{"d":3}],"b":1}`:     "/c/0/d: got ***, want what the schema says",
+		`{"c":["{\"d\":3}"],"b":1}`: "/c/0: got ***, want what the schema says: got string, want object",
+		`{"aa":"s3","b":1}`:         "/aa: got ***, want what the schema says",
+		`{"b":"x"}`:                 `/b: got "x", want what the schema says: got string, want integer`,
+	} {
+		result := modern(t, srv).result("tools/call", `{"name":"raw","arguments":`+args+`}`)
+		require.Contains(t, strings.ReplaceAll(result, `\"`, `"`), want)
+		require.NotContains(t, result, "s3")
 	}
 }
 

@@ -4,6 +4,8 @@ package secret
 import (
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -126,4 +128,36 @@ func (s *Secrecy) AppendObject(b, object []byte) []byte {
 		}
 		return member.appendShown(nil, value)
 	})
+}
+
+// Hide takes secret values out of an error about the arguments.
+func (s *Secrecy) Hide(wrong *reflectx.ArgumentError) {
+	for i := range wrong.Violations {
+		v := &wrong.Violations[i]
+		switch at := s.at(v.Pointer); {
+		case at.hide:
+			v.Got, v.Want = "***", "what the schema says" // details may quote the value
+		case at.members != nil:
+			v.Got = "***"
+		}
+	}
+}
+
+var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
+
+// at returns the secrecy of the value that a JSON pointer names.
+func (s *Secrecy) at(pointer string) *Secrecy {
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		member := s.members[pointerEscapes.Replace(token)]
+		_, notIndex := strconv.Atoi(token)
+		switch {
+		case s.members == nil:
+			return s
+		case member != nil:
+			s = member
+		case notIndex != nil:
+			return hidden // perhaps a misspelt secret
+		}
+	}
+	return s
 }
