@@ -182,13 +182,8 @@ func (c *catalog) findResource(uri string) (*entry, uritemplate.Values) {
 	if e == nil || e.template == nil || !c.lists[resourceEntry].personal && !c.lists[templateEntry].personal {
 		return e, values
 	}
-	canonical := uritemplate.Canonical(uri)
-	path, _, _ := strings.Cut(canonical, "?") // a template that has matched a query has none in its path
-	onWindows := uritemplate.Canonical(strings.ReplaceAll(path, `\`, "/"))
-	for _, form := range []string{canonical, path, onWindows} {
-		if other := c.matchCanonical(form); other != nil && other != e && other.demandsMoreThan(e) {
-			return nil, nil
-		}
+	if other := c.matchCanonical(uritemplate.Canonical(uri)); other != nil && other != e && other.demandsMoreThan(e) {
+		return nil, nil
 	}
 	return e, values
 }

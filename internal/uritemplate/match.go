@@ -26,9 +26,10 @@ func (v Values) Get(name string) (value string, ok bool) {
 // one. Literal text is compared byte by byte.
 //
 // Values are decoded exactly once. A URI does not match if a decoded value is not valid UTF-8,
-// contains a NUL, or has a ".." path segment (separated by slashes or backslashes). An encoded slash
-// is a part of the value of {id}; in {/path*} it would be a segment more, so it does not match. A
-// URI with a ".." segment elsewhere does not match, nor does one of more than MaxURI bytes.
+// contains a NUL or, outside of the query, a backslash, or has a ".." path segment (separated by
+// slashes or backslashes). An encoded slash is a part of the value of {id}; in {/path*} it would be a
+// segment more, so it does not match. A URI with a ".." segment elsewhere does not match, nor does
+// one of more than MaxURI bytes.
 func (t *Template) Match(uri string) (Values, bool) {
 	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.Prefix()) {
 		return nil, false
@@ -53,7 +54,8 @@ func (t *Template) matchPath(s string, values Values) bool {
 		}
 		name, raw := t.vars[i/2-1], s[places[i]:places[i+1]]
 		value, ok := safe(raw)
-		if !ok || t.IsList(name) && strings.Count(value, "/") != strings.Count(raw, "/") {
+		segments := strings.Count(raw, "/")
+		if !ok || strings.Contains(value, `\`) || t.IsList(name) && strings.Count(value, "/") != segments {
 			return false
 		}
 		values[name] = value

@@ -57,12 +57,13 @@ func Parse(s string) (*Template, error) {
 }
 
 func (t *Template) parse() error {
+	decoded, _ := url.PathUnescape(t.text) // escape says what is wrong
 	switch {
 	case len(t.text) > maxTemplate:
 		return fmt.Errorf("it has %d bytes; at most %d are allowed", len(t.text), maxTemplate)
-	case !utf8.ValidString(t.text):
+	case !utf8.ValidString(decoded):
 		return errors.New("it is not valid UTF-8")
-	case climbs(t.text):
+	case hasDotDot(decoded):
 		return errors.New(`it has a ".." segment`)
 	}
 	pattern, canonical := "", ""
