@@ -338,7 +338,7 @@ func TestNothingIsKeptBetweenRounds(t *testing.T) {
 
 func TestQuestionsOutsideACall(t *testing.T) {
 	_, err := mcpkit.Confirm(t.Context(), "Sure?")
-	require.EqualError(t, err, "mcpkit: elicitation needs the context that the method was called with")
+	require.EqualError(t, err, "mcpkit: a question needs the context that the method was called with")
 	v, err := mcpkit.Once(t.Context(), "k", func() (int, error) { return 5, nil })
 	require.NoError(t, err)
 	require.Equal(t, 5, v)
@@ -396,7 +396,7 @@ func TestALegacyClientWithoutASessionCannotBeAsked(t *testing.T) {
 	p := modern(t, newServer(t, &trips{}))
 	p.header = transport.Header{"Mcp-Protocol-Version": {"2025-11-25"}}
 	got := p.raw(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book","arguments":{"city":"Rome"}}}`)
-	require.Contains(t, got, "this connection cannot carry a question to the client")
+	require.Contains(t, got, "this client cannot be asked that: its connection cannot carry a question")
 }
 
 func TestRandomStateKeyIsLoggedOnceOverHTTP(t *testing.T) {

@@ -2,16 +2,13 @@ package mcpkit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // An Event is something that happens within a call: see [Call.Trace]. It is data, and encodes as JSON.
@@ -108,22 +105,6 @@ func traced(name string, h Handler) Handler {
 		result, err = h(ctx, call)
 		return result, err
 	}
-}
-
-// question sends a question to the client and tells the tracers.
-func (c *Call) question(ctx context.Context, method string, params json.RawMessage) (*jsonrpc.Response, error) {
-	e := Event{Kind: EventQuestion, Name: method, Meta: protocol.Meta{}}
-	for name, value := range jsonx.Members(jsonx.Member(params, "_meta")) {
-		e.Meta[jsonx.String(name)] = value
-	}
-	ctx, end := c.event(ctx, e)
-	resp, err := c.send(ctx, method, params, e.Meta)
-	told := err
-	if err == nil && resp.Error != nil {
-		told = resp.Error
-	}
-	end(told)
-	return resp, err
 }
 
 // middlewareName returns the function that made m: "middleware.Logging" for

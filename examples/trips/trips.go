@@ -110,7 +110,7 @@ func (t *Trips) Describe(ctx context.Context, city string) (string, error) {
 		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: question}},
 		MaxTokens: 200,
 	})
-	if errors.Is(err, mcpkit.ErrUnsupported) || errors.Is(err, mcpkit.ErrCannotAsk) {
+	if errors.Is(err, mcpkit.ErrUnsupported) {
 		return city, nil
 	}
 	if err != nil {

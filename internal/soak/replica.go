@@ -103,7 +103,7 @@ func (d *Desk) Colour(ctx context.Context) (string, error) {
 // Order writes an order after the user has agreed. Clients that cannot ask agree by calling.
 func (d *Desk) Order(ctx context.Context, id string) (string, error) {
 	ok, err := mcpkit.Confirm(ctx, "Order "+id+"?")
-	if errors.Is(err, mcpkit.ErrUnsupported) || errors.Is(err, mcpkit.ErrCannotAsk) {
+	if errors.Is(err, mcpkit.ErrUnsupported) {
 		ok, err = true, nil
 	}
 	if err != nil || !ok {

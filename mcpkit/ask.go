@@ -1,0 +1,532 @@
+package mcpkit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/form"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/question"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// Errors of questions. Callers see their texts.
+var (
+	// ErrDeclined means that the user refused to answer.
+	ErrDeclined = Errorf("the user declined")
+	// ErrCancelled means that the user closed the question without answering.
+	ErrCancelled = Errorf("the user cancelled")
+	// ErrUnsupported means that the client cannot be asked: it did not declare the capability for
+	// such a question, or it is a legacy client without a session.
+	ErrUnsupported = Errorf("this client cannot be asked that")
+	// ErrAsked means that the client gets a question and will send the call again with the answer
+	// (2026-07-28). The method should return it, and runs again from its beginning. The call keeps
+	// the question, so the client gets it even if the method ignores this error.
+	ErrAsked = Errorf("mcpkit: the question goes to the client; return this error")
+
+	errNoQuestions  = Errorf("%w: its protocol version has no questions, which exist from 2025-06-18", ErrUnsupported)
+	errNoConnection = Errorf("%w: its connection cannot carry a question", ErrUnsupported)
+	errNoCall       = errors.New("mcpkit: a question needs the context that the method was called with")
+	errOver         = errors.New("mcpkit: the call is over; ask before its method returns")
+)
+
+// An AskOption configures a question.
+type AskOption struct{ key string }
+
+// Key names a question for the client; by default its content does. An answer is used only for a
+// question with the same text. If several questions are asked at once, their numbers stand before
+// their keys: "1-size".
+func Key(key string) AskOption { return AskOption{key} }
+
+// Elicit asks the user to fill in a form, which is T: a struct of strings, numbers, bools, enums
+// and slices of enums, with the tags of tool inputs. The answer is validated by these tags.
+//
+// Up to and including version 2025-11-25, Elicit waits for the answer. In version 2026-07-28 it
+// returns [ErrAsked] if the answer has not arrived: the method returns the error, the client sends
+// the call again with the answer, and the method runs again from its beginning (see [Once]). Other
+// errors are [ErrDeclined], [ErrCancelled] and [ErrUnsupported]. Only tools, prompts and resources,
+// and middleware in their calls, can ask.
+func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, error) {
+	var answer T
+	f, err := formOf(reflect.TypeFor[T]())
+	if err != nil {
+		return answer, err
+	}
+	result, err := ElicitForm(ctx, message, f.schema, opts...)
+	if err != nil {
+		return answer, err
+	}
+	if err := f.input.Decode(ctx, result.Content, reflect.ValueOf(&answer).Elem()); err != nil {
+		return answer, Errorf("the user's answer does not fit: %v", err)
+	}
+	return answer, nil
+}
+
+// ElicitForm is [Elicit] for a form that is not a Go type. schema is a flat JSON Schema object
+// (client/elicitation). In version 2026-07-28 and in tasks, the content of the answer is validated by
+// the keywords that forms may have there; otherwise it is not validated.
+func ElicitForm(ctx context.Context, message string, schema json.RawMessage, opts ...AskOption) (*protocol.ElicitResult, error) {
+	return elicit(ctx, &protocol.ElicitParams{Message: message, RequestedSchema: schema}, opts)
+}
+
+// ElicitURL asks the user to open a URL, for what must not pass through the client: credentials,
+// payments, consent. A nil error means only that the user agreed to open it.
+func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) error {
+	_, err := elicit(ctx, &protocol.ElicitParams{Mode: protocol.ElicitURL, Message: message, URL: url}, opts)
+	return err
+}
+
+func elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskOption) (*protocol.ElicitResult, error) {
+	c := CallFrom(ctx)
+	if c == nil {
+		return nil, errNoCall
+	}
+	if err := c.fitElicitation(p); err != nil {
+		return nil, err
+	}
+	var result protocol.ElicitResult
+	if err := askFor(ctx, protocol.MethodElicitationCreate, p, &result, opts); err != nil {
+		return nil, err
+	}
+	switch result.Action {
+	case protocol.ElicitDecline:
+		return nil, ErrDeclined
+	case protocol.ElicitCancel:
+		return nil, ErrCancelled
+	}
+	return &result, nil
+}
+
+// fitElicitation adapts p to the version of the call.
+func (c *Call) fitElicitation(p *protocol.ElicitParams) error {
+	switch {
+	case p.Mode == protocol.ElicitURL && !c.version.Modern():
+		p.ElicitationID = rand.Text()
+	case p.Mode == "" && c.version >= protocol.V20251125:
+		p.Mode = protocol.ElicitForm
+	case c.version == protocol.V20250618 && p.RequestedSchema != nil:
+		older, err := form.Older(p.RequestedSchema)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnsupported, err)
+		}
+		p.RequestedSchema = older
+	}
+	return nil
+}
+
+// Confirm asks the user yes or no. A user who declines says no, without an error; a user who closes
+// the question is [ErrCancelled].
+//
+// The form has one field, confirm. A client may repeat the round: see [Once].
+func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, error) {
+	answer, err := Elicit[struct {
+		Confirm bool `json:"confirm" validate:"required"`
+	}](ctx, message, opts...)
+	if err == ErrDeclined {
+		return false, nil
+	}
+	return answer.Confirm, err
+}
+
+// Choose asks the user for one of several options.
+func Choose(ctx context.Context, message string, options []string, opts ...AskOption) (string, error) {
+	enum, err := jsonx.Marshal(options)
+	if err != nil {
+		return "", err
+	}
+	schema := `{"type":"object","properties":{"choice":{"type":"string","enum":` + string(enum) + `}},"required":["choice"]}`
+	result, err := ElicitForm(ctx, message, json.RawMessage(schema), opts...)
+	if err != nil {
+		return "", err
+	}
+	choice := jsonx.String(jsonx.Member(result.Content, "choice"))
+	if !slices.Contains(options, choice) {
+		return "", Errorf("the user's answer %q is none of the options", choice)
+	}
+	return choice, nil
+}
+
+// Sample asks the client's model. It waits and fails like [Elicit].
+func Sample(ctx context.Context, p *protocol.CreateMessageParams, opts ...AskOption) (*protocol.CreateMessageResult, error) {
+	var result protocol.CreateMessageResult
+	if err := askFor(ctx, protocol.MethodSamplingCreateMessage, p, &result, opts); err != nil {
+		return nil, err
+	}
+	return &result, nil
+}
+
+// Roots asks which directories the client works in. It waits and fails like [Elicit].
+func Roots(ctx context.Context, opts ...AskOption) ([]protocol.Root, error) {
+	var result protocol.ListRootsResult
+	err := askFor(ctx, protocol.MethodRootsList, &protocol.EmptyParams{}, &result, opts)
+	return result.Roots, err
+}
+
+// A typedForm is a Go type as a form.
+type typedForm struct {
+	input  *reflectx.Input
+	schema json.RawMessage
+	err    error
+}
+
+var forms sync.Map // reflect.Type -> *typedForm
+
+func formOf(t reflect.Type) (*typedForm, error) {
+	if f, ok := forms.Load(t); ok {
+		return f.(*typedForm), f.(*typedForm).err
+	}
+	f := &typedForm{}
+	if f.input, f.err = reflectx.NewInput(t.String(), t, reflectx.InputOptions{Descriptions: descriptions, Form: true}); f.err == nil {
+		f.schema, f.err = form.Flat(t, f.input, descriptions)
+	}
+	stored, _ := forms.LoadOrStore(t, f)
+	return stored.(*typedForm), stored.(*typedForm).err
+}
+
+// Ask runs functions that each ask a question, one after the other, and joins their errors. In
+// version 2026-07-28 all questions reach the client at once, since none of the functions waits. On
+// legacy versions each waits for its answer. A function may ask more questions when it has an answer.
+func Ask(ctx context.Context, questions ...func(ctx context.Context) error) error {
+	errs := make([]error, len(questions))
+	for i, ask := range questions {
+		errs[i] = ask(ctx)
+	}
+	return errors.Join(errs...)
+}
+
+// askFor asks the client of the call that ctx belongs to, and decodes the response.
+func askFor(ctx context.Context, method string, params, result any, opts []AskOption) error {
+	c := CallFrom(ctx)
+	if c == nil {
+		return errNoCall
+	}
+	raw, err := jsonx.Marshal(params)
+	if err != nil {
+		return err
+	}
+	if raw, err = c.Ask(ctx, method, raw, opts...); err != nil {
+		return err
+	}
+	if err := question.Decode(method, raw, result); err != nil {
+		return invalidParams("%v", err)
+	}
+	return nil
+}
+
+// Ask sends a question with raw params: method is elicitation/create, sampling/createMessage or
+// roots/list. It returns the client's result, for an elicitation whatever its action is. It waits
+// and fails like [Elicit].
+func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, opts ...AskOption) (json.RawMessage, error) {
+	if err := c.mayAsk(method, params); err != nil {
+		return nil, err
+	}
+	c.consulted.Store(true)
+	if !c.version.Modern() {
+		return c.request(ctx, method, params)
+	}
+	var key string
+	for _, o := range opts {
+		key = cmp.Or(o.key, key)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer, err := c.questions().Ask(c.owner(), method, params, key)
+	if answer == nil && err == nil {
+		err = ErrAsked
+	}
+	return answer, err
+}
+
+// mayAsk returns an error if the client cannot be asked the question.
+func (c *Call) mayAsk(method string, params json.RawMessage) error {
+	what, needed := question.Demands(method, params)
+	supported, modern := question.Supported(c.ClientCapabilities(), needed), c.version.Modern()
+	switch {
+	case c.progress.isOver():
+		return errOver
+	case supported && modern && !c.row.asks, !modern && c.session == nil:
+		return errNoConnection
+	case supported:
+		return nil
+	case modern:
+		missing := protocol.MissingClientCapability(needed, "%s needs a capability that the client did not declare", what)
+		return fmt.Errorf("%w: %w", ErrUnsupported, missing)
+	case needed.Elicitation != nil && c.version < protocol.V20250618:
+		return errNoQuestions
+	}
+	return fmt.Errorf("%w: %s", ErrUnsupported, what)
+}
+
+// request sends a question to a legacy client, of which tracers are told, and returns its result.
+func (c *Call) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	e := Event{Kind: EventQuestion, Name: method, Meta: protocol.Meta{}}
+	for name, value := range jsonx.Members(jsonx.Member(params, "_meta")) {
+		e.Meta[jsonx.String(name)] = value
+	}
+	ctx, end := c.event(ctx, e)
+	resp, err := c.send(ctx, method, params, e.Meta)
+	if err == nil && resp.Error != nil {
+		err = resp.Error
+	}
+	end(err)
+	rejected, ok := errors.AsType[*jsonrpc.Error](err)
+	switch {
+	case err == nil:
+		return resp.Result, nil
+	case errors.Is(err, transport.ErrNoServerRequests):
+		return nil, errNoConnection
+	case ok && rejected.Code == protocol.CodeUserRejected:
+		return nil, ErrDeclined
+	case ok:
+		return nil, Errorf("the client answered %s with an error: %s", method, rejected.Message)
+	}
+	return nil, err
+}
+
+// send sends a question and waits for the answer, for a limited time, which does not count in the
+// time limit of the call.
+func (c *Call) send(ctx context.Context, method string, params json.RawMessage, meta protocol.Meta) (*jsonrpc.Response, error) {
+	params, err := withMeta(params, meta)
+	if err != nil {
+		return nil, err
+	}
+	req, err := jsonrpc.NewRequest(jsonrpc.ID{}, method, params)
+	if err != nil {
+		return nil, err
+	}
+	c.limit.Pause()
+	defer c.limit.Resume()
+	var late error
+	if limit := c.server.config.questions; limit > 0 {
+		late = Errorf("the question was not answered within %s", limit)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, late)
+		defer cancel()
+	}
+	resp, err := c.peer.Call(ctx, req)
+	if err != nil && late != nil && context.Cause(ctx) == late {
+		return nil, late
+	}
+	return resp, err
+}
+
+// withMeta returns the object params with meta as its _meta, unless meta is empty.
+func withMeta(params json.RawMessage, meta protocol.Meta) (json.RawMessage, error) {
+	if len(meta) == 0 {
+		return params, nil
+	}
+	text, err := meta.AppendJSON(nil)
+	if err != nil {
+		return nil, fmt.Errorf("mcpkit: the _meta of a question: %w", err)
+	}
+	b := jsonx.AppendWithout(nil, params, "_meta")
+	return append(jsonx.AppendMember(b[:len(b)-1], []byte(`"_meta"`), text), '}'), nil
+}
+
+// answerTime is how long a client of 2026-07-28 may take to send a call again with its answers.
+const answerTime = time.Hour
+
+// MaxRounds is how many times a client of 2026-07-28 may send a call again with answers.
+const MaxRounds = 32
+
+// A dialog is what a call keeps of its questions, and from round to round.
+type dialog struct {
+	begun     time.Time   // when the first round began
+	consulted atomic.Bool // the client was asked a question
+
+	mu       sync.Mutex
+	ref      string            // guarded by mu
+	asked    *rounds.Questions // guarded by mu; see Ask
+	detached bool              // guarded by mu: runs continue the call
+}
+
+// Asked reports whether the method has asked the client a question, for instance with [Elicit]:
+// then its result is for this call only.
+func (d *dialog) Asked() bool { return d.consulted.Load() }
+
+// Round returns how many times the client has sent the call again with answers. It is always 0 on
+// legacy versions, where the method waits for answers.
+func (d *dialog) Round() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.asked == nil {
+		return 0
+	}
+	return d.asked.State.Round
+}
+
+// Ref returns a short random name of this call for logs. A caller sees it in internal errors. It is
+// the same in all rounds of a call that asks questions.
+func (d *dialog) Ref() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.refLocked()
+}
+
+// refLocked is like Ref. The caller holds mu.
+func (d *dialog) refLocked() string {
+	if d.ref == "" {
+		d.ref = newRef()
+	}
+	return d.ref
+}
+
+// Begun returns when the first round of the call began.
+func (d *dialog) Begun() time.Time { return d.begun }
+
+// takeState reads requestState and inputResponses of a retry (basic/patterns, multi round-trip
+// requests). They come from the client, so the state must fit this call.
+func (c *Call) takeState() *jsonrpc.Error {
+	responses := c.req.Param("inputResponses")
+	if responses != nil && jsonx.Kind(responses) != '{' {
+		return invalidParams("inputResponses is not an object")
+	}
+	raw := c.req.Param("requestState")
+	if raw == nil {
+		if responses != nil {
+			c.asked, _ = rounds.Answered(nil, responses)
+		}
+		return nil
+	}
+	if jsonx.Kind(raw) != '"' {
+		return invalidParams("requestState is not a string")
+	}
+	state, err := c.server.state.Open(jsonx.String(raw))
+	if err != nil || !c.fits(state) {
+		return invalidParams("%v, or not for this call", rounds.ErrBadState)
+	}
+	var bad *jsonrpc.Error
+	if c.asked, bad = rounds.Answered(state, responses); bad != nil {
+		return bad
+	}
+	c.ref, c.begun = state.Ref, time.UnixMilli(state.Begun)
+	return nil
+}
+
+// fits reports whether the state was made for this call: by its caller, target, arguments and time.
+func (c *Call) fits(st *rounds.State) bool {
+	return st.Method == c.row.method && st.Name == c.name && st.Round <= MaxRounds &&
+		time.Now().Unix() <= st.Expires &&
+		bytes.Equal(st.Arguments, c.argumentsDigest()) && bytes.Equal(st.Principal, c.principalDigest())
+}
+
+func (c *Call) argumentsDigest() []byte {
+	args := c.req.Param("arguments") // the client's, which it repeats, not those of SetArguments
+	if args == nil {
+		args = []byte("{}")
+	}
+	// Clients repeat the arguments, perhaps with other white space.
+	compact, err := jsonx.Compact(bytes.Clone(args))
+	if err != nil {
+		compact = args
+	}
+	return rounds.Digest(compact)
+}
+
+func (c *Call) principalDigest() []byte { return rounds.Digest([]byte(c.principal.Key())) }
+
+// questions returns c.asked, which it makes on first use. c.mu is held.
+func (c *Call) questions() *rounds.Questions {
+	if c.asked == nil {
+		c.asked = &rounds.Questions{}
+	}
+	return c.asked
+}
+
+// settle replaces the result of a method by input_required if it asked questions that have no
+// answer yet, even if the method has ignored the error.
+func (c *Call) settle(result Result, err error) (Result, error) {
+	next, requests := c.nextRound()
+	switch {
+	case requests == nil:
+		return result, err
+	case next.Round > MaxRounds:
+		return nil, Errorf("the call asked questions in %d rounds, which is the most it may; "+
+			"a question whose text changes from round to round finds no answer: leave out what changes, or keep it with mcpkit.Once", MaxRounds)
+	case c.run != nil:
+		return &protocol.InputRequiredResult{InputRequests: requests}, nil // the journal has the rest
+	}
+	sealed, err := c.server.state.Seal(next)
+	if err != nil {
+		return nil, err
+	}
+	c.server.warnOfRandomKey(c)
+	return &protocol.InputRequiredResult{InputRequests: requests, RequestState: &sealed}, nil
+}
+
+// nextRound returns the open questions and the state of the round that answers them; nil if there are
+// none.
+func (c *Call) nextRound() (*rounds.State, protocol.InputRequests) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == nil {
+		return nil, nil
+	}
+	next := &rounds.State{
+		Method: c.req.Method, Name: c.name, Arguments: c.argumentsDigest(), Principal: c.principalDigest(),
+		Expires: time.Now().Add(answerTime).Unix(), Round: c.asked.State.Round + 1, Ref: c.refLocked(), Begun: c.begun.UnixMilli(),
+	}
+	return next, c.asked.Pending(next)
+}
+
+// warnOfRandomKey logs once that only this process can continue calls that ask questions.
+func (s *Server) warnOfRandomKey(c *Call) {
+	if s.state.Random && c.peer.Header() != nil {
+		s.warned.ofKey.Do(func() {
+			s.config.logger.Warn("mcpkit: calls that ask questions are sealed with a random key: only this process can continue them, until it restarts; set mcpkit.StateKeys")
+		})
+	}
+}
+
+// Once runs f at most once in a call that asks questions, even if the method runs again for the
+// rounds of 2026-07-28: the call keeps the value under key. The value travels through the client,
+// sealed, so it has to be small and to survive JSON. If f fails, nothing is kept.
+//
+// A client may repeat a round, so Once alone does not make a side effect happen exactly once.
+func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error) {
+	c := CallFrom(ctx)
+	if c == nil || !c.version.Modern() {
+		return f()
+	}
+	own := key
+	key = hex.EncodeToString(c.owner()[:4]) + ":" + key // mounted servers have keys of their own
+	c.mu.Lock()
+	raw, ok := c.questions().KeptValue(key)
+	c.mu.Unlock()
+	var v T
+	c.event(ctx, Event{Kind: EventOnce, Name: own, Kept: ok})
+	if ok {
+		err := jsonx.Unmarshal(raw, &v)
+		return v, err
+	}
+	v, err := f()
+	if err != nil {
+		return v, err
+	}
+	if raw, err = jsonx.Marshal(v); err != nil {
+		return v, err
+	}
+	c.mu.Lock()
+	state := &c.asked.State
+	if state.Once == nil {
+		state.Once = map[string]json.RawMessage{}
+	}
+	state.Once[key] = raw
+	c.mu.Unlock()
+	return v, c.keepOnce()
+}
