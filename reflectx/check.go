@@ -301,12 +301,13 @@ func (c *compiler) compile(s *jsonschema.Schema) *node {
 		}
 		return c.compile(def)
 	}
-	if n := c.nodes[s]; n != nil {
-		return n
+	h := c.hint(s)
+	if h.node != nil {
+		return h.node
 	}
-	n := &node{}
-	c.nodes[s] = n
-	if s.Type == "" && reflect.DeepEqual(s, jsonschema.FalseSchema) {
+	n := &node{t: h.t, secret: h.secret, hides: h.secret, want: wantOf(s, "")}
+	h.node = n
+	if boolean(s) == "false" {
 		n.never, n.want = true, "no value"
 		return n
 	}
@@ -319,8 +320,6 @@ func (c *compiler) compile(s *jsonschema.Schema) *node {
 	if n.kind, ok = kinds[s.Type]; !ok {
 		c.errorf("the schema has the unknown type %q", s.Type)
 	}
-	h := c.hint(s)
-	n.t, n.secret, n.hides, n.want = h.t, h.secret, h.secret, wantOf(s, "")
 	n.compileLimits(s)
 	if err := n.compileText(s); err != nil {
 		c.errorf("the pattern cannot be read: %v", err)

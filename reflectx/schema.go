@@ -12,8 +12,6 @@ import (
 
 	"github.com/go-playground/validator/v10"
 	"github.com/invopop/jsonschema"
-
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
 // OutputSchema returns the schema of the JSON of a value of type t, compact. Its root may be of any
@@ -42,7 +40,6 @@ type compiler struct {
 	above    []reflect.Type          // the structs around the type that is being compiled
 	defs     map[reflect.Type]string // the names in $defs of the structs that contain themselves
 	done     jsonschema.Definitions
-	nodes    map[*jsonschema.Schema]*node
 	hints    map[*jsonschema.Schema]*hint
 	samples  []sample
 	depth    int               // of the type that is being reflected
@@ -56,6 +53,7 @@ type compiler struct {
 // A hint is what the check knows about a value beyond its schema.
 type hint struct {
 	t       reflect.Type
+	node    *node // nil until it is compiled
 	secret  bool
 	struct_ bool   // a struct by value, in which absent members have defaults
 	asks    string // a rule for it or in it that only the validator knows
@@ -112,8 +110,7 @@ type place struct {
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
 	c := &compiler{
 		site: site, o: o, dir: dir, validate: o.Validate, defs: map[reflect.Type]string{}, done: jsonschema.Definitions{},
-		hints: map[*jsonschema.Schema]*hint{}, nodes: map[*jsonschema.Schema]*node{}, place: place{o.Owner, o.Method},
-		headers: map[string]string{},
+		hints: map[*jsonschema.Schema]*hint{}, place: place{o.Owner, o.Method}, headers: map[string]string{},
 	}
 	if c.validate == nil {
 		c.validate = defaultValidate()
@@ -230,13 +227,13 @@ func (c *compiler) object(n position, root bool) []Field {
 	defer func() { c.place = outer }()
 
 	members := c.members(t)
-	props := c.properties(t, members)
-	s.Properties, s.Required, s.AdditionalProperties = jsonschema.NewProperties(), nil, jsonschema.FalseSchema
+	s.Properties, s.AdditionalProperties = c.properties(t, members).Properties, jsonschema.FalseSchema
 	fields := make([]Field, 0, len(members))
 	for _, m := range members {
-		p, ok := props.Properties.Get(m.name)
+		p, ok := s.Properties.Get(m.name)
 		if !ok {
 			p = &jsonschema.Schema{}
+			s.Properties.Set(m.name, p)
 		}
 		c.enter(m, func() {
 			f := c.field(m, p)
@@ -246,7 +243,6 @@ func (c *compiler) object(n position, root bool) []Field {
 				s.Required = append(s.Required, m.name)
 			}
 		})
-		s.Properties.Set(m.name, p)
 	}
 	if name := c.defs[t]; name != "" {
 		for _, f := range fields {
@@ -300,8 +296,11 @@ func (c *compiler) enter(m member, fn func()) {
 func (c *compiler) properties(t reflect.Type, members []member) *jsonschema.Schema {
 	fields := make([]reflect.StructField, len(members))
 	for i, m := range members {
-		tag := fmt.Sprintf("json:%q jsonschema_description:%q", m.name, m.sf.Tag.Get("jsonschema_description"))
-		if keywords := m.sf.Tag.Get("jsonschema"); freeText(keywords) == "" {
+		tag := "json:" + strconv.Quote(m.name)
+		if desc := m.sf.Tag.Get("jsonschema_description"); desc != "" {
+			tag += " jsonschema_description:" + strconv.Quote(desc)
+		}
+		if keywords := m.sf.Tag.Get("jsonschema"); keywords != "" && freeText(keywords) == "" {
 			tag += " jsonschema:" + strconv.Quote(keywords)
 		}
 		fields[i] = reflect.StructField{Name: m.sf.Name, Type: indirectAll(m.sf.Type), Tag: reflect.StructTag(tag)}
@@ -431,51 +430,4 @@ func (c *compiler) comment(at place) string {
 		return ""
 	}
 	return strings.TrimSpace(c.o.Descriptions.Text(at.owner, at.path))
-}
-
-// publish returns the schema as compact JSON, with keywords in an order that is good to read.
-func (c *compiler) publish(s *jsonschema.Schema) (json.RawMessage, error) {
-	raw, err := jsonx.Marshal(s)
-	if err != nil {
-		return nil, Errors{{Site: c.site, Msg: "the schema cannot be encoded: " + err.Error()}}
-	}
-	return appendOrdered(nil, raw, true), nil
-}
-
-// keywordOrder is the order of keywords; others come first.
-var keywordOrder = strings.Fields(`$ref type title description const enum format pattern minLength maxLength
-	minimum exclusiveMinimum maximum exclusiveMaximum multipleOf minItems maxItems uniqueItems minProperties maxProperties contentEncoding contentMediaType
-	properties propertyNames items required additionalProperties anyOf oneOf allOf not default examples deprecated
-	readOnly writeOnly x-mcp-header $defs`)
-
-// appendOrdered appends a schema, or a part of one, with the keywords of all schemas in it in order.
-func appendOrdered(dst, raw []byte, isSchema bool) []byte {
-	switch raw[0] {
-	case '[':
-		dst = append(dst, '[')
-		for element := range jsonx.Elements(raw) {
-			dst = appendOrdered(jsonx.AppendComma(dst), element, true)
-		}
-		return append(dst, ']')
-	case '{':
-		type member struct {
-			rank        int
-			name, value []byte
-		}
-		var members []member
-		for name, value := range jsonx.Members(raw) {
-			members = append(members, member{slices.Index(keywordOrder, string(name[1:len(name)-1])), name, value})
-		}
-		if isSchema {
-			slices.SortStableFunc(members, func(a, b member) int { return cmp.Compare(a.rank, b.rank) })
-		}
-		dst = append(dst, '{')
-		for _, m := range members {
-			names := string(m.name) == `"properties"` || string(m.name) == `"$defs"` // which are no keywords
-			dst = append(append(jsonx.AppendComma(dst), m.name...), ':')
-			dst = appendOrdered(dst, m.value, !isSchema || !names)
-		}
-		return append(dst, '}')
-	}
-	return append(dst, raw...)
 }

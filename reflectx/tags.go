@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/invopop/jsonschema"
@@ -49,17 +50,19 @@ var tagWords = func() (keys []string) {
 // otherTags are keys of other libraries that differ little from one of ours.
 var otherTags = []string{"bson", "envDefault"}
 
-var tagKey = regexp.MustCompile(`([^\s":]+):"(?:[^"\\]|\\.)*"`)
-
 // tagKeys records keys that are there twice, and those that look like a misspelt key of this package.
 func (c *compiler) tagKeys(tag reflect.StructTag) {
-	seen := map[string]bool{}
-	for _, match := range tagKey.FindAllStringSubmatch(string(tag), -1) {
-		key := match[1]
-		if seen[key] {
+	var seen []string
+	for key, rest, ok := strings.Cut(string(tag), ":"); ok; key, rest, ok = strings.Cut(rest, ":") {
+		value, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			break
+		}
+		key, rest = strings.TrimSpace(key), rest[len(value):]
+		if slices.Contains(seen, key) {
 			c.errorf("the tag has the key %q twice; only the first counts, so write it once", key)
 		}
-		seen[key] = true
+		seen = append(seen, key)
 		if slices.ContainsFunc(fieldTags, func(t FieldTag) bool { return t.Key == key }) || slices.Contains(otherTags, key) {
 			continue
 		}

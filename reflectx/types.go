@@ -136,10 +136,14 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	}
 	defer func() { c.depth-- }()
 	t = indirectAll(t)
-	s := &jsonschema.Schema{Extras: map[string]any{}} // so that an empty schema is {} instead of true
-	switch shapeOf(t, c.dir) {
-	case shapeBool, shapeFloat, shapeString:
+	sh := shapeOf(t, c.dir)
+	if sh == shapeBool || sh == shapeFloat || sh == shapeString || t == hullType {
 		return nil
+	}
+	s := &jsonschema.Schema{}
+	switch sh {
+	case shapeAny:
+		s.Extras = map[string]any{} // so that the schema is {} instead of true
 	case shapeSlice, shapeArray:
 		s.Type, s.Items = "array", c.reflectType(t.Elem())
 		if t.Kind() == reflect.Array {
@@ -184,9 +188,6 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 		s.Properties = jsonschema.NewProperties() // which some clients demand of an object
 		s.AdditionalProperties, s.PropertyNames = c.reflectType(t.Elem()), keySchema(t.Key(), c.dir)
 	case shapeStruct:
-		if t == hullType {
-			return nil
-		}
 		s.Type = "object"
 	}
 	return s
@@ -208,11 +209,11 @@ func (c *compiler) reflectType(t reflect.Type, fields ...reflect.StructField) *j
 		return s
 	}
 	r := jsonschema.Reflector{
-		Anonymous: true, ExpandedStruct: true, Mapper: c.mapType,
+		Anonymous: true, ExpandedStruct: true, DoNotReference: true, Mapper: c.mapType,
 		AdditionalFields: func(reflect.Type) []reflect.StructField { return fields },
 	}
 	s := r.ReflectFromType(t)
-	s.Version, s.Definitions = "", nil
+	s.Version = ""
 	return s
 }
 

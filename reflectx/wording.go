@@ -247,10 +247,14 @@ func wantOf(s *jsonschema.Schema, noun string) string {
 		add("without ", "equal elements")
 	}
 	add("that matches ", pattern)
-	for _, all := range append([]*jsonschema.Schema{{Not: s.Not}}, s.AllOf...) {
-		switch not := all.Not; {
+	nots := []*jsonschema.Schema{s.Not}
+	for _, all := range s.AllOf {
+		add("that matches ", all.Pattern)
+		nots = append(nots, all.Not)
+	}
+	for _, not := range nots {
+		switch {
 		case not == nil:
-			add("that matches ", all.Pattern)
 		case not.Const != nil:
 			add("other than ", jsonText(not.Const))
 		case len(not.Enum) > 0:
