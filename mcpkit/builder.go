@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/service"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -184,7 +185,7 @@ func (b *Builder) build(s *Server) (*entry, error) {
 	}
 	def := b.def
 	def.Annotation, def.title, def.desc = a, a.About.Title, a.About.Description
-	def.completer = func(string) (fn reflect.Value, hint string) { return fn, "" }
+	def.completer = new(service.Service).Completer // which has no methods
 	return s.define(&def)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/service"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -25,25 +26,25 @@ func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
 	fault := func(format string, args ...any) {
 		faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(format, args...)})
 	}
+	isTool := def.Kind == annotation.Tool
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.Name
 		method := cmp.Or(def.Complete[f.Name], f.Complete)
+		if method == "" {
+			if len(f.Enum) > 0 && !isTool {
+				found[f.Name] = listCompleter(f.Enum)
+			}
+			continue
+		}
+		c, err := def.completer(f.Name, method)
 		switch {
-		case method != "":
-			fn, hint := def.completer(method)
-			if !fn.IsValid() {
-				fault("parameter %q is completed by method %q, which does not exist%s", f.Name, method, hint)
-				continue
-			}
-			c, err := service.CompleterOf(fn)
-			if err != nil {
-				fault("completion method %s: %v", method, err)
-				continue
-			}
+		case isTool && f.Complete != "":
+			fault("field %q has the tag complete; %s", f.Name, annotation.NoCompletionForTools)
+		case err != nil:
+			fault("%v", err)
+		default:
 			found[f.Name] = c
-		case len(f.Enum) > 0:
-			found[f.Name] = listCompleter(f.Enum)
 		}
 	}
 	for param := range def.Complete {

@@ -19,6 +19,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/service"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -38,8 +39,7 @@ type spec struct {
 	extra             protocol.Meta     // members of _meta besides those of the tag
 	owner             reflect.Type      // the type of the method; nil for functions
 	method            string
-	// completer finds a method that completes a parameter. The hint is for one that does not exist.
-	completer func(method string) (fn reflect.Value, hint string)
+	completer         func(param, method string) (service.Completer, error)
 }
 
 // define returns the entry of a spec.
@@ -60,41 +60,18 @@ func (s *Server) define(def *spec) (*entry, error) {
 // injection provides the parameters that are not arguments.
 func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
 	o.Give = injectable(s.config.providers)
-	o.Inject = func(t reflect.Type) (reflectx.Injector, error) {
+	o.Inject = func(t reflect.Type) reflectx.Injector {
 		if of := ofCall[t]; of != nil {
 			*logs = *logs || t != reflect.TypeFor[*oauth.Principal]()
-			return func(ctx context.Context) (reflect.Value, error) { return reflect.ValueOf(of(CallFrom(ctx))), nil }, nil
+			return func(ctx context.Context) (reflect.Value, error) { return reflect.ValueOf(of(CallFrom(ctx))), nil }
 		}
 		if isHeader(t) {
 			return func(ctx context.Context) (reflect.Value, error) {
 				return reflect.ValueOf(CallFrom(ctx).peer.Header()).Convert(t), nil
-			}, nil
+			}
 		}
-		if provide := s.config.providers[t]; provide != nil {
-			return provide, nil
-		}
-		return nil, fromTheWeb(t)
+		return s.config.providers[t]
 	}
-}
-
-// fromTheWeb returns an error that says what to write in place of a parameter that handlers of HTTP
-// requests take. The types are recognised by their names, since most programs do not link their
-// packages.
-func fromTheWeb(t reflect.Type) error {
-	const refused = "which a method does not get; "
-	named := t
-	if t.Kind() == reflect.Pointer {
-		named = t.Elem()
-	}
-	switch named.PkgPath() + "." + named.Name() {
-	case "net/http.Request":
-		return errors.New(refused + "take http.Header for its header, or *mcpkit.Call for the caller")
-	case "net/http.ResponseWriter":
-		return errors.New(refused + "return the result")
-	case "github.com/labstack/echo/v4.Context":
-		return errors.New(refused + "take context.Context, and call echomcp.FromContext with it")
-	}
-	return nil
 }
 
 // ofCall are the parameters that are part of the call.
@@ -244,15 +221,8 @@ func (s *Server) defineTool(def *spec) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var faults reflectx.Errors
-	for _, f := range fieldsOf(fn) {
-		if f.Complete != "" {
-			msg := fmt.Sprintf("field %q has the tag complete; %s", f.Name, annotation.NoCompletionForTools)
-			faults = append(faults, &reflectx.Error{Site: def.site, Msg: msg})
-		}
-	}
-	if faults != nil {
-		return nil, faults
+	if _, err := def.completers(fieldsOf(fn)); err != nil {
+		return nil, err
 	}
 	call := fn.Call
 	switch in := fn.Input(); {

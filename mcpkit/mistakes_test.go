@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -79,9 +78,9 @@ func (misspeltVariable) Page(p struct {
 func (badCompleter) Page(id string) string { return "" }
 func (badCompleter) IDs() []int            { return nil }
 
-func (webHandler) Find(http.ResponseWriter, *http.Request, echo.Context) {}
-func (noSuchCompleted) Page(id string) string                            { return "" }
-func (noSuchCompleted) IDs(string) []string                              { return nil }
+func (webHandler) Find(http.ResponseWriter, *http.Request) {}
+func (noSuchCompleted) Page(id string) string              { return "" }
+func (noSuchCompleted) IDs(string) []string                { return nil }
 
 func TestMistakesOfServices(t *testing.T) {
 	for _, test := range []struct {
@@ -95,9 +94,7 @@ func TestMistakesOfServices(t *testing.T) {
 		{&badTemplate{}, `badTemplate.Page (here): uri template "page://{id": the "{" before "id" is not closed; add a "}"`},
 		{&misspeltVariable{}, `misspeltVariable.Page (here): parameter "di" is not a variable of uri "page://{id}"; did you mean "id"?
 misspeltVariable.Page (here): variable "id" of uri "page://{id}" goes to no parameter; add one`},
-		{&webHandler{}, `webHandler.Find (here): parameter 1 is a http.ResponseWriter, which a method does not get; return the result
-webHandler.Find (here): parameter 2 is a *http.Request, which a method does not get; take http.Header for its header, or *mcpkit.Call for the caller
-webHandler.Find (here): parameter 3 is a echo.Context, which a method does not get; take context.Context, and call echomcp.FromContext with it`},
+		{&webHandler{}, `webHandler.Find (here): parameter 1 is a http.ResponseWriter, which no argument can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&badCompleter{}, `badCompleter.Page (here): completion method IDs: it is func() []int; write func(ctx context.Context, prefix string) ([]string, error), with others map[string]string as a last parameter where needed`},
 		{&noSuchCompleted{}, `noSuchCompleted.Page (here): complete names "di", which is not a parameter; did you mean "id"?`},
 	} {

@@ -84,7 +84,8 @@ func (s *Server) entriesOf(reg registration) (entries []*entry, err error) {
 	if faults[1] != nil {
 		reg.around = nil
 	}
-	for _, m := range read.Methods {
+	defined, errs := make([]*entry, len(read.Methods)), make([]error, len(read.Methods))
+	for i, m := range read.Methods {
 		def := spec{
 			Annotation: m.Annotation, site: m.Site, name: m.Tool, title: m.Title, desc: m.Description, fn: m.Func,
 			paramDescriptions: m.ParamDescriptions, owner: m.Owner, method: m.Name, completer: read.Completer,
@@ -92,14 +93,18 @@ func (s *Server) entriesOf(reg registration) (entries []*entry, err error) {
 		if reg.prefix != "" && m.Annotation.Kind != annotation.Resource {
 			def.name = reg.prefix + "_" + def.name
 		}
-		e, err := s.define(&def)
-		if err != nil {
-			faults = append(faults, at(m.Site, err))
-			continue
+		defined[i], errs[i] = s.define(&def)
+	}
+	for i, m := range read.Methods {
+		switch e := defined[i]; {
+		case read.Completes(m.Name): // not for clients
+		case errs[i] != nil:
+			faults = append(faults, at(m.Site, errs[i]))
+		default:
+			e.wrapAround(reg.around)
+			e.allow = reg.allow
+			entries = append(entries, e)
 		}
-		e.wrapAround(reg.around)
-		e.allow = reg.allow
-		entries = append(entries, e)
 	}
 	return entries, joinFaults(faults...)
 }

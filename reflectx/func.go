@@ -27,10 +27,9 @@ type FuncOptions struct {
 	// URI means that Names are the variables of a URI template. Fields of an input struct may then
 	// take them, too. Otherwise they come from a params tag, which only names plain parameters.
 	URI bool
-	// Inject returns the injector for parameters of type t, and nil if they come from the arguments. An
-	// error refuses them: "which a method does not get; return the result". Nil means that nothing is
-	// injected. A context.Context needs no injector.
-	Inject func(t reflect.Type) (Injector, error)
+	// Inject returns the injector for parameters of type t, and nil if they come from the arguments. Nil
+	// means that nothing is injected. A context.Context needs no injector.
+	Inject func(t reflect.Type) Injector
 	// Give is the advice, in errors, on parameters that no argument can give: "take one of
 	// context.Context, *slog.Logger".
 	Give string

@@ -136,13 +136,12 @@ func (c *planner) injector(t reflect.Type) (Injector, error) {
 	if c.Inject == nil {
 		return nil, nil
 	}
-	inject, err := c.Inject(t)
-	if inject != nil || err != nil {
-		return inject, err
+	if inject := c.Inject(t); inject != nil {
+		return inject, nil
 	}
 	// A value type would become an argument, which callers choose, even if it is, for example, the
 	// caller's identity.
-	if pointer, _ := c.Inject(reflect.PointerTo(t)); pointer != nil {
+	if c.Inject(reflect.PointerTo(t)) != nil {
 		return nil, fmt.Errorf("which is given as a pointer; write *%s", t)
 	}
 	return nil, nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 	"net/url"
 	"reflect"
 	"strings"
@@ -34,18 +33,15 @@ func injecting(log *[]string) FuncOptions {
 	return FuncOptions{
 		Site: "Notes.Search (notes.go:12)",
 		Give: "take a *handle",
-		Inject: func(t reflect.Type) (Injector, error) {
-			if t == reflect.TypeFor[*http.Request]() {
-				return nil, errors.New("which is refused; take its header")
-			}
+		Inject: func(t reflect.Type) Injector {
 			if t != reflect.TypeFor[*handle]() {
-				return nil, nil
+				return nil
 			}
 			return func(ctx context.Context) (reflect.Value, error) {
 				n := "h" + string(rune('1'+len(*log)))
 				*log = append(*log, n)
 				return reflect.ValueOf(&handle{n}), nil
-			}, nil
+			}
 		},
 	}
 }
@@ -204,7 +200,6 @@ func TestCompileErrors(t *testing.T) {
 		{name: "kinds without JSON", fn: func(a func(), b chan int, c complex64, d uintptr) {}, err: []string{
 			"parameter 1 is a func(), " + given, "parameter 2 is a chan int, " + given, "parameter 3 is a complex64, " + given, "parameter 4 is a uintptr, " + given}},
 		{name: "given as a pointer", fn: func(handle) {}, err: []string{"parameter 1 is a reflectx.handle, which is given as a pointer; write *reflectx.handle"}},
-		{name: "refused", fn: func(*http.Request) {}, err: []string{"parameter 1 is a *http.Request, which is refused; take its header"}},
 		{name: "error first", fn: func() (error, int) { return nil, 0 }, err: []string{"result 1 of 2 has the type error; return one error, as the last result and with the type error"}},
 		{name: "two errors", fn: func() (int, error, error) { return 0, nil, nil }, err: []string{
 			"result 2 of 3 has the type error; return one error, as the last result and with the type error"}},
@@ -277,13 +272,13 @@ func TestCallErrors(t *testing.T) {
 
 func TestInjectedValues(t *testing.T) {
 	f := compile(t, func(r io.Reader, n int) string { b, _ := io.ReadAll(r); return string(b) }, FuncOptions{
-		Inject: func(t reflect.Type) (Injector, error) {
+		Inject: func(t reflect.Type) Injector {
 			return func(ctx context.Context) (reflect.Value, error) {
 				if t.Kind() == reflect.Int {
 					return reflect.ValueOf(1), ctx.Err()
 				}
 				return reflect.ValueOf(strings.NewReader("x")), nil // a concrete value for an interface
-			}, nil
+			}
 		},
 	})
 	out, err := f.Call(t.Context(), nil)

@@ -173,7 +173,7 @@ func Parse(k Kind, structTag reflect.StructTag, ext Extensions) (*Annotation, []
 			}
 		case key == "complete" && k == Tool:
 			fault("tag %q means nothing for %s; %s", key, k.article(), NoCompletionForTools)
-			_ = setComplete(a, value) // the methods that it names are not tools, so their signatures are not faults too
+			_ = setComplete(a, value) // the methods that it names are not tools
 		default:
 			fault("tag %q means nothing for %s; known are %s", key, k.article(), strings.Join(known, ", "))
 		}

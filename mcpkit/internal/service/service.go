@@ -40,22 +40,23 @@ type Method struct {
 
 // A Service is what was read of a service.
 type Service struct {
-	// Methods are the methods to register, sorted by name.
+	// Methods are the methods to register, sorted by name, but for those of [Service.Completes].
 	Methods []Method
 	// Faults are what is wrong with the service.
 	Faults reflectx.Errors
 
-	options Options
-	typ     reflect.Type // the struct type
-	methods map[string]reflectx.Method
-	block   map[string]*annotation.Annotation // by method
+	options   Options
+	typ       reflect.Type // the struct type
+	methods   map[string]reflectx.Method
+	block     map[string]*annotation.Annotation // by method
+	completes map[string]bool                   // the methods that complete parameters of others
 }
 
 // Read reads a service, a pointer to a struct.
 func Read(service any, o Options) *Service {
 	s := &Service{
 		options: o, typ: reflect.TypeOf(service).Elem(),
-		methods: map[string]reflectx.Method{}, block: map[string]*annotation.Annotation{},
+		methods: map[string]reflectx.Method{}, block: map[string]*annotation.Annotation{}, completes: map[string]bool{},
 	}
 	for _, m := range reflectx.Methods(service) {
 		s.methods[m.Name] = m
@@ -153,87 +154,27 @@ func (s *Service) readBlock(block reflect.Type, path []string) {
 			continue
 		}
 		s.block[f.Name] = a
-	}
-}
-
-// completers returns the methods that complete parameters. They are not tools, unless the block
-// says so.
-func (s *Service) completers() []string {
-	var names []string
-	add := func(method string) {
-		if _, ok := s.methods[method]; !ok { // the name is misspelt, not the method
-			method = naming.Nearest(method, s.ableToComplete())
-		}
-		if s.block[method] == nil {
-			names = append(names, method)
-		}
-	}
-	for _, a := range s.block {
 		for _, method := range a.Complete {
-			add(method)
+			s.completes[method] = true
 		}
 	}
-	for _, m := range s.methods {
-		for t := range m.Func.Type().Ins() {
-			for _, method := range completeTags(t) {
-				add(method)
-			}
-		}
-	}
-	return names
-}
-
-// Completer returns a method that completes a parameter, or a hint at the method that is meant.
-func (s *Service) Completer(method string) (fn reflect.Value, hint string) {
-	if m, ok := s.methods[method]; ok {
-		return m.Func, ""
-	}
-	return fn, naming.Hint(method, s.ableToComplete())
-}
-
-// ableToComplete returns the methods with the signature of a completer.
-func (s *Service) ableToComplete() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.methods)), func(name string) bool {
-		_, err := CompleterOf(s.methods[name].Func)
-		return err != nil
-	})
-}
-
-// completeTags returns the completers that the fields of an input struct name, and those of structs
-// that it embeds. above are the structs that embed t.
-func completeTags(t reflect.Type, above ...reflect.Type) (methods []string) {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct || slices.Contains(above, t) {
-		return nil
-	}
-	for f := range t.Fields() {
-		if method := f.Tag.Get("complete"); method != "" {
-			methods = append(methods, method)
-		}
-		if f.Anonymous {
-			methods = append(methods, completeTags(f.Type, append(above, t)...)...)
-		}
-	}
-	return methods
 }
 
 // choose finds the methods to register: those that the block mentions, and those of the service itself
-// that are not methods of Go's own interfaces.
+// whose names mean nothing to Go programs.
 func (s *Service) choose() {
-	completers := s.completers()
 	for _, name := range slices.Sorted(maps.Keys(s.methods)) {
 		m := s.methods[name]
 		a, mentioned := s.block[name]
-		switch {
+		switch want := lifecycle[name]; {
 		case mentioned && a.Kind == annotation.Skip:
 		case mentioned:
 			s.add(m, a)
-		case !s.included(m), slices.Contains(completers, name):
-		case slices.Contains(naming.GoMethods, name):
-			s.checkGoMethod(m)
-		case !s.options.OptIn:
+		case !s.included(m):
+		case want != "" && m.Func.Type().String() != want:
+			s.fault(s.site(m), fmt.Sprintf("it is %s, and would not be called, since the server calls a %s that is %s; write that, or %[2]s mcpkit.Skip in the annotation block",
+				m.Func.Type(), name, want))
+		case !s.options.OptIn && !slices.Contains(naming.GoMethods, name):
 			s.add(m, &annotation.Annotation{Kind: annotation.Tool})
 		}
 	}
@@ -249,6 +190,9 @@ func (s *Service) choose() {
 	s.fault("", fmt.Sprintf("mcpkit: %s has no method to register: %s", s.typ.Name(), how))
 }
 
+// lifecycle has the types of the methods that the server calls itself.
+var lifecycle = map[string]string{"Start": "func(context.Context) error", "Close": "func() error"}
+
 func (s *Service) add(m reflectx.Method, a *annotation.Annotation) {
 	doc, params := reflectx.ParamDescriptions(s.options.Comments.Text(m.Owner, m.Name), paramNames(a))
 	s.Methods = append(s.Methods, Method{
@@ -259,25 +203,6 @@ func (s *Service) add(m reflectx.Method, a *annotation.Annotation) {
 		ParamDescriptions: params,
 	})
 }
-
-// checkGoMethod refuses a method that has the name of one of Go's own interfaces, but another
-// signature: leaving it out silently would surprise.
-func (s *Service) checkGoMethod(m reflectx.Method) {
-	life := m.Name == "Start" || m.Name == "Close"
-	known, got := naming.GoSignatures[m.Name], m.Func.Type().String()
-	switch {
-	case slices.Contains(known.Forms, got), s.options.OptIn && !life:
-	case life:
-		s.fault(s.site(m), fmt.Sprintf("it is %s, and would not be called, since the server calls a %s that is %s; write that, or %[2]s mcpkit.Skip in the annotation block",
-			got, m.Name, known.Forms[0]))
-	default:
-		s.fault(s.site(m), fmt.Sprintf("%s is %s: %s; this one is %s. Add it to the annotation block: %[1]s mcpkit.Tool makes it a tool, %[1]s mcpkit.Skip leaves it out",
-			m.Name, known.What, goTypes.Replace(known.Forms[0]), goTypes.Replace(got)))
-	}
-}
-
-// goTypes writes types as Go code does.
-var goTypes = strings.NewReplacer("[]uint8", "[]byte", "interface {}", "any", "fmt.State, int32", "fmt.State, rune")
 
 // included reports whether the embedded field that promotes m has the tag mcpkit:"include".
 func (s *Service) included(m reflectx.Method) bool {
