@@ -149,44 +149,41 @@ func (d *definition) named(name string) *definition {
 
 // A list is the entries of one kind. It never changes.
 type list struct {
-	byKey    map[string]*entry
 	sorted   []*entry // by key
 	personal bool     // not all callers see the same entries
 }
 
+// find returns the place of a key in the list, and whether there is an entry.
+func (l list) find(key string) (at int, ok bool) {
+	return slices.BinarySearchFunc(l.sorted, key, func(e *entry, key string) int { return strings.Compare(e.key, key) })
+}
+
+// get returns the entry with the key, or nil.
+func (l list) get(key string) *entry {
+	if at, ok := l.find(key); ok {
+		return l.sorted[at]
+	}
+	return nil
+}
+
 // with returns a list that has entries, too, and calls taken for those whose key it has already.
 func (l list) with(entries []*entry, taken func(old, e *entry)) list {
-	if len(entries) == 0 {
-		return l
-	}
-	next := list{maps.Clone(l.byKey), slices.Clip(l.sorted), l.personal}
-	if next.byKey == nil {
-		next.byKey = make(map[string]*entry, len(entries))
-	}
+	l.sorted = slices.Clip(l.sorted) // so that Insert copies
 	for _, e := range entries {
-		if old, ok := next.byKey[e.key]; ok {
-			taken(old, e)
+		at, ok := l.find(e.key)
+		if ok {
+			taken(l.sorted[at], e)
 			continue
 		}
-		next.byKey[e.key] = e
-		next.sorted = append(next.sorted, e)
-		next.personal = next.personal || e.isPersonal()
+		l.sorted = slices.Insert(l.sorted, at, e)
+		l.personal = l.personal || e.isPersonal()
 	}
-	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
-	return next
+	return l
 }
 
 // without returns a list without the entries for which gone returns true.
 func (l list) without(gone func(*entry) bool) list {
 	return list{}.with(slices.DeleteFunc(slices.Clone(l.sorted), gone), nil)
-}
-
-// key returns the registered key that equals name, the inside of a JSON string.
-func (l list) key(name []byte) (string, bool) {
-	if e, ok := l.byKey[string(name)]; ok && bytes.IndexByte(name, '\\') < 0 {
-		return e.key, true
-	}
-	return "", false
 }
 
 // same reports whether clients see the same entries in both lists.

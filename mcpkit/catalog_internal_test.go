@@ -30,12 +30,6 @@ func TestCatalogsNeverChange(t *testing.T) {
 	require.False(t, c.remove(func(e *entry) bool { return e.key == "e" }))
 	require.Equal(t, []string{"a", "b", "c"}, keysOf(c))
 	require.Equal(t, []string{"b", "d"}, keysOf(before))
-	tools := c.lists[toolEntry]
-	key, ok := tools.key([]byte("a"))
-	require.True(t, ok)
-	require.Equal(t, "a", key)
-	_, ok = tools.key([]byte(`\u0061`))
-	require.False(t, ok)
 }
 
 func TestACatalogNamesBothPlaces(t *testing.T) {

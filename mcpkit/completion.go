@@ -118,7 +118,7 @@ func (c *Call) completed(ref protocol.CompletionRef) (*entry, error) {
 		return nil, invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, ref.Type))
 	}
 	for _, k := range kinds {
-		if e := c.catalog.lists[k].byKey[name]; e != nil && c.sees(e) {
+		if e := c.catalog.lists[k].get(name); e != nil && c.sees(e) {
 			return e, nil
 		}
 	}

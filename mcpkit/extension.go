@@ -373,7 +373,7 @@ func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
 				}
 			}
 			if m.nameParam != "" {
-				return nameOf(call, func([]byte) (string, bool) { return "", false })
+				return nameOf(call)
 			}
 			return nil
 		}

@@ -41,7 +41,7 @@ func (r *Runner) attach(s *Server) error {
 // Permits reports whether the principal has the scopes that the tool needs. A tool that the server
 // does not have needs none.
 func (r *Runner) Permits(p *oauth.Principal, tool string) bool {
-	t := r.server.Load().catalog.Load().lists[toolEntry].byKey[tool]
+	t := r.server.Load().catalog.Load().lists[toolEntry].get(tool)
 	return t == nil || p.Has(t.scopes...)
 }
 

@@ -24,28 +24,23 @@ func (args textArguments) Get(name string) (value string, ok bool) {
 	return "", false
 }
 
-// nameOf reads the name or URI of a request. known returns the registered string that equals it, to
-// save a copy.
-func nameOf(call *Call, known func(name []byte) (string, bool)) *jsonrpc.Error {
+// nameOf reads the name or URI of a request.
+func nameOf(call *Call) *jsonrpc.Error {
 	raw := call.req.Param(call.row.nameParam)
 	if jsonx.Kind(raw) != '"' {
 		return invalidParams("%s needs %s, a string", call.row.method, call.row.nameParam)
 	}
-	name, ok := known(raw[1 : len(raw)-1])
-	if !ok {
-		name = jsonx.String(raw)
-	}
-	call.name = name
+	call.name = jsonx.String(raw)
 	return nil
 }
 
 // findNamed finds the tool or prompt that the request names.
 func (call *Call) findNamed(k entryKind) *jsonrpc.Error {
 	l := call.catalog.lists[k]
-	if err := nameOf(call, l.key); err != nil {
+	if err := nameOf(call); err != nil {
 		return err
 	}
-	e := l.byKey[call.name]
+	e := l.get(call.name)
 	if e == nil || !call.mayKnow(e) {
 		return invalidParams("unknown %s %q%s", k, call.name, l.hint(call))
 	}
@@ -102,7 +97,7 @@ func readTextArguments(prompt string, raw []byte) (textArguments, *jsonrpc.Error
 
 // findResource finds the resource of resources/read.
 func findResource(call *Call) *jsonrpc.Error {
-	if err := nameOf(call, call.catalog.lists[resourceEntry].key); err != nil {
+	if err := nameOf(call); err != nil {
 		return err
 	}
 	if len(call.name) > uritemplate.MaxURI {
@@ -217,7 +212,7 @@ func (c *catalog) matchCanonical(form string) *entry {
 // match is like findResource for the URI as it is written. Resources and templates of the server itself
 // come first, then those of the servers that are mounted in it, in order.
 func (c *catalog) match(uri string) (*entry, uritemplate.Values) {
-	if e := c.own.lists[resourceEntry].byKey[uri]; e != nil {
+	if e := c.own.lists[resourceEntry].get(uri); e != nil {
 		return e, nil
 	}
 	for _, e := range c.own.lists[templateEntry].sorted {
