@@ -10,6 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/fleet/fleettest"
 	"github.com/mcpkit/mcpkit-go/fleet/redisfleet"
+	"github.com/mcpkit/mcpkit-go/internal/conformance/replicas"
 )
 
 // kit returns stores with keys of their own in one server.
@@ -28,4 +29,8 @@ func kit(s *server) func(t testing.TB) fleettest.Store {
 
 func TestEngine(t *testing.T) {
 	fleettest.Run(t, kit(start(t)))
+}
+
+func TestReplicas(t *testing.T) {
+	replicas.Run(t, kit(start(t)))
 }
