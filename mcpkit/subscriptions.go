@@ -83,7 +83,6 @@ type acknowledgedParams struct {
 type audience struct {
 	sessions set[*session]
 	listens  set[*listener]
-	changes  listChanges
 }
 
 // subscribed reports whether a client has subscribed to a resource.
@@ -188,44 +187,14 @@ func (s *Server) announceHere(lists []string) {
 			l.owe(subject{notification: notification}, json.RawMessage("{}"))
 		}
 	}
-	s.audience.changes.tell(lists, func(notification string) {
-		for _, state := range s.audience.sessions.snapshot() {
-			if state.ready.Load() {
-				s.tellSession(state, notification, json.RawMessage("{}"))
-			}
+	for _, state := range s.audience.sessions.snapshot() {
+		if !state.ready.Load() {
+			continue
 		}
-	})
-}
-
-// listChanges are the changed lists of which sessions still have to be notified. A change that
-// happens while others are notified does not wait, and many such changes cause one notification.
-type listChanges struct {
-	mu      sync.Mutex
-	lists   []string // guarded by mu
-	telling bool     // guarded by mu: a goroutine notifies, and will look again
-}
-
-// tell adds changes and calls tell for each, unless another goroutine already does.
-func (n *listChanges) tell(lists []string, tell func(notification string)) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, list := range lists {
-		if !slices.Contains(n.lists, list) {
-			n.lists = append(n.lists, list)
+		for _, notification := range lists {
+			s.tellSession(state, notification, json.RawMessage("{}"))
 		}
 	}
-	if n.telling {
-		return
-	}
-	n.telling = true
-	for len(n.lists) > 0 {
-		next := n.lists[0]
-		n.lists = n.lists[1:]
-		n.mu.Unlock()
-		tell(next)
-		n.mu.Lock()
-	}
-	n.telling = false
 }
 
 // ResourceUpdated notifies the clients that subscribed to the resource, including those of servers
