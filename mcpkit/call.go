@@ -146,6 +146,8 @@ type target struct {
 	name  string    // tool or prompt name, or resource URI
 	entry *entry    // what name names, or nil
 	vars  variables // of the resource template that matched, or the arguments of prompts/get; nil for none
+	// params are those of the request if they were decoded to find what it is about; nil for most.
+	params any
 }
 
 // variables are named texts of a request.

@@ -73,17 +73,14 @@ func listCompleter(values []string) service.Completer {
 }
 
 // complete answers completion/complete.
-func complete(ctx context.Context, call *Call, p *protocol.CompleteParams) (Result, error) {
-	e, err := call.completed(p.Ref)
-	if err != nil {
-		return nil, err
-	}
-	return e.through(func(ctx context.Context, call *Call) (Result, error) {
+func complete(ctx context.Context, call *Call) (Result, error) {
+	e, p := call.entry, call.params.(*protocol.CompleteParams)
+	return call.limited(ctx, e.through(func(ctx context.Context, call *Call) (Result, error) {
 		if e.complete == nil {
 			return runCompleter(ctx, p, nil)
 		}
 		return e.complete(ctx, call, p)
-	})(ctx, call)
+	}))
 }
 
 // runCompleter calls c; nil has no values.
@@ -106,21 +103,25 @@ func runCompleter(ctx context.Context, p *protocol.CompleteParams, c service.Com
 	return &protocol.CompleteResult{Completion: result}, nil
 }
 
-// completed returns what the reference names, if the caller may see it. It changes nothing, since it
-// runs on the method's goroutine as well.
-func (c *Call) completed(ref protocol.CompletionRef) (*entry, error) {
-	what, name, kinds := "prompt", ref.Name, []entryKind{promptEntry}
-	switch ref.Type {
+// findCompleted reads the params of completion/complete and finds what is completed.
+func findCompleted(call *Call) error {
+	p := new(protocol.CompleteParams)
+	if err := decodeParams(call.limit, call.req, p); err != nil {
+		return err
+	}
+	what, name, kinds := "prompt", p.Ref.Name, []entryKind{promptEntry}
+	switch p.Ref.Type {
 	case protocol.RefPrompt:
 	case protocol.RefResource:
-		what, name, kinds = "resource", ref.URI, []entryKind{templateEntry, resourceEntry}
+		what, name, kinds = "resource", p.Ref.URI, []entryKind{templateEntry, resourceEntry}
 	default:
-		return nil, invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, ref.Type))
+		return invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, p.Ref.Type))
 	}
 	for _, k := range kinds {
-		if e := c.catalog.lists[k].get(name); e != nil && c.sees(e) {
-			return e, nil
+		if e := call.catalog.lists[k].get(name); e != nil && call.sees(e) {
+			call.entry, call.name, call.params = e, e.key, p
+			return nil
 		}
 	}
-	return nil, invalidParams("unknown %s %q", what, name)
+	return invalidParams("unknown %s %q", what, name)
 }

@@ -366,7 +366,7 @@ func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
 		row.from, row.until = m.from, m.until
 	}
 	if m.nameParam != "" || m.negotiated {
-		row.prepare = func(call *Call) *jsonrpc.Error {
+		row.prepare = func(call *Call) error {
 			if m.negotiated && call.version >= d.since {
 				if _, ok := call.Extension(d.id); !ok {
 					return call.undeclared(d.id, m.name)

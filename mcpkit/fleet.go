@@ -88,7 +88,7 @@ func (s *Server) joinFleet() error {
 		}
 	})
 	s.fleet.On(kindUpdated, func(_ string, payload []byte) { s.updatedHere(jsonx.String(payload)) })
-	s.fleet.OnMissed(s.missed)
+	s.fleet.OnMissed(func() { s.missed(s.audience.snapshot()...) })
 	return nil
 }
 
@@ -96,15 +96,5 @@ func (s *Server) joinFleet() error {
 func (s *Server) tellReplicas(kind string, payload any) {
 	if s.fleet != nil {
 		s.fleet.Tell("", kind, payload)
-	}
-}
-
-// missed notifies clients of all changes of which this replica may have missed the notification.
-func (s *Server) missed() {
-	for _, f := range listFeatures {
-		s.announceHere([]string{f.listChanged})
-	}
-	for uri := range s.audience.uris() {
-		s.updatedHere(uri)
 	}
 }

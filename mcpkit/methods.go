@@ -24,7 +24,7 @@ type methodRow struct {
 	notification bool             // a notification: no versions, no middleware, no response
 	feature      *feature         // what the method belongs to; nil: every server offers it
 	// prepare finds what the request is about, before the middleware runs; nil: nothing.
-	prepare func(*Call) *jsonrpc.Error
+	prepare func(*Call) error
 	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
 	nameParam string
 	asks      bool          // the result may be input_required
@@ -104,10 +104,10 @@ var coreMethods = func() map[string]*methodRow {
 		{method: protocol.MethodResourcesList, feature: featureResources, handle: listResources},
 		{method: protocol.MethodResourcesTemplatesList, feature: featureResources, handle: listTemplates},
 		{method: protocol.MethodResourcesRead, feature: featureResources, prepare: findResource, nameParam: "uri", asks: true, handle: runTarget},
-		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findSubscribed, handle: withParams(decodeURI, subscribe)},
-		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findSubscribed, handle: withParams(decodeURI, unsubscribe)},
-		{method: protocol.MethodSubscriptionsListen, from: protocol.V20260728, prepare: findListened, handle: withParams(decodeParams, listen)},
-		{method: protocol.MethodCompletionComplete, feature: featureCompletions, prepare: findCompleted, handle: withParams(decodeParams, complete)},
+		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findResource, nameParam: "uri", handle: subscribe},
+		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findUnsubscribed, nameParam: "uri", handle: unsubscribe},
+		{method: protocol.MethodSubscriptionsListen, from: protocol.V20260728, prepare: findListened, handle: listen},
+		{method: protocol.MethodCompletionComplete, feature: featureCompletions, prepare: findCompleted, handle: complete},
 		{method: protocol.MethodLoggingSetLevel, until: protocol.LatestLegacy, feature: featureLogs, handle: withParams(decodeParams, setLogLevel)},
 	}
 	methods := make(map[string]*methodRow, len(table))

@@ -69,7 +69,7 @@ type Server struct {
 	registry
 	chain    chain
 	life     lifecycle
-	audience audience
+	audience set[subscriber] // legacy sessions and listeners
 	overdue  atomic.Int64
 	state    *rounds.Sealer
 	fleet    *fleet.Fleet // nil outside of a fleet

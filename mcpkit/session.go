@@ -30,6 +30,64 @@ type session struct {
 	subscriptions []string // guarded by mu: URIs, sorted
 }
 
+func (state *session) caller() *oauth.Principal { return state.principal.Load() }
+
+func (state *session) wants(s subject) bool {
+	if !state.ready.Load() || s.key == "" {
+		return state.ready.Load()
+	}
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	_, subscribed := slices.BinarySearch(state.subscriptions, s.key)
+	return subscribed
+}
+
+func (state *session) uris() []string {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	return slices.Clone(state.subscriptions)
+}
+
+// notify sends a notification outside of any request.
+func (state *session) notify(s subject, params json.RawMessage) error {
+	return state.link.Notify(context.Background(), &jsonrpc.Request{Method: s.notification, Params: params})
+}
+
+// subscribe adds a subscription. Without a session the client cannot be notified, but it can read.
+func (state *session) subscribe(ctx context.Context, uri string) error {
+	full := false
+	err := state.edit(ctx, func(uris []string) []string {
+		i, known := slices.BinarySearch(uris, uri)
+		if full = !known && len(uris) >= maxSubscriptions; known || full {
+			return uris
+		}
+		return slices.Insert(uris, i, uri)
+	})
+	if full {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has %d subscriptions, which is the most it may have", maxSubscriptions)
+	}
+	return err
+}
+
+// unsubscribe removes a subscription.
+func (state *session) unsubscribe(ctx context.Context, uri string) error {
+	return state.edit(ctx, func(uris []string) []string {
+		return slices.DeleteFunc(uris, func(other string) bool { return other == uri })
+	})
+}
+
+// edit changes the subscriptions on all replicas.
+func (state *session) edit(ctx context.Context, f func(uris []string) []string) error {
+	if state == nil {
+		return nil
+	}
+	return state.change(ctx, func() {
+		state.mu.Lock()
+		defer state.mu.Unlock()
+		state.subscriptions = f(state.subscriptions)
+	})
+}
+
 // change changes the state with f, on all replicas. f may run more than once.
 func (state *session) change(ctx context.Context, f func()) error {
 	err := state.link.Change(ctx, f)
@@ -93,7 +151,7 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 		state.logLevel.Store(defaultLogLevel)
 		ts.SetVersion(string(version))
 		ts.SetState(state)
-		s.audience.sessions.add(state)
+		s.audience.add(state)
 	}
 	about := s.about.Load()
 	return &protocol.InitializeResult{
@@ -195,7 +253,7 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 	if !known {
 		ts.SetVersion(string(state.Version))
 		ts.SetState(state)
-		s.audience.sessions.add(state)
+		s.audience.add(state)
 	}
 	return nil
 }
@@ -211,26 +269,15 @@ func (s *Server) extensionIDs() (ids []string) {
 // SessionMissed notifies a client of all that may have changed while it listened to no replica. It
 // implements [transport.SessionStorer].
 func (s *Server) SessionMissed(ts *transport.Session) {
-	state, ok := ts.State().(*session)
-	if !ok {
-		return
-	}
-	c := s.catalog.Load()
-	for _, f := range listFeatures {
-		if f.has(c) {
-			s.tellSession(state, f.listChanged, json.RawMessage("{}"))
-		}
-	}
-	for _, uri := range state.uris() {
-		params, _ := jsonx.Marshal(&protocol.ResourceUpdatedParams{URI: uri}) // a string always encodes
-		s.tellSession(state, protocol.NotificationResourcesUpdated, params)
+	if state, ok := ts.State().(*session); ok {
+		s.missed(state)
 	}
 }
 
 // SessionEnded removes a session. Transports call it.
 func (s *Server) SessionEnded(ts *transport.Session) {
 	if state, ok := ts.State().(*session); ok {
-		s.audience.sessions.remove(state)
+		s.audience.remove(state)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -25,9 +27,111 @@ func resourceSubject(uri string) subject {
 	return subject{notification: protocol.NotificationResourcesUpdated, key: uri}
 }
 
-// A listener is one subscriptions/listen request (2026-07-28). What it still has to send is a set,
-// not a queue: a slow client is notified once of what changed often, and needs no more memory than
-// its filter.
+// A subscriber is a client that is notified outside of its requests: a legacy session, or a request
+// subscriptions/listen (2026-07-28).
+type subscriber interface {
+	wants(s subject) bool
+	uris() []string // of the resources that it has subscribed to
+	caller() *oauth.Principal
+	notify(s subject, params json.RawMessage) error
+}
+
+// tell notifies those of the clients that have subscribed to a list or a resource.
+func (s *Server) tell(clients []subscriber, about subject) (told bool) {
+	params := json.RawMessage("{}")
+	var scopes []string // those of the resource, and those of the client, may have changed since
+	if about.key != "" {
+		params, _ = jsonx.Marshal(&protocol.ResourceUpdatedParams{URI: about.key}) // a string always encodes
+		if e, _ := s.catalog.Load().findResource(about.key); e != nil {
+			scopes = e.scopes
+		}
+	}
+	for _, c := range clients {
+		if !c.wants(about) || !c.caller().Has(scopes...) {
+			continue
+		}
+		told = true
+		if err := c.notify(about, params); err != nil {
+			s.config.logger.Debug("mcpkit: a session was not notified", "method", about.notification, "error", err)
+		}
+	}
+	return told
+}
+
+// announce notifies subscribed clients of changed lists, given by their notifications, on all replicas.
+func (s *Server) announce(lists []string) {
+	if len(lists) > 0 {
+		s.tellReplicas(kindLists, lists)
+		s.announceHere(lists)
+	}
+}
+
+// announceHere notifies the clients of this replica.
+func (s *Server) announceHere(lists []string) {
+	clients := s.audience.snapshot()
+	for _, notification := range lists {
+		s.tell(clients, subject{notification: notification})
+	}
+}
+
+// missed notifies clients of all that may have changed while nobody could notify them.
+func (s *Server) missed(clients ...subscriber) {
+	c := s.catalog.Load()
+	for _, f := range listFeatures {
+		if f.has(c) {
+			s.tell(clients, subject{notification: f.listChanged})
+		}
+	}
+	uris := map[string]bool{}
+	for _, client := range clients {
+		for _, uri := range client.uris() {
+			uris[uri] = true
+		}
+	}
+	for uri := range uris {
+		s.tell(clients, resourceSubject(uri))
+	}
+}
+
+// ResourceUpdated notifies the clients that subscribed to the resource, including those of servers
+// in which this one is mounted. It reports whether there were any; those of other replicas of a
+// [Fleet] are notified, too, but not counted.
+func (s *Server) ResourceUpdated(uri string) (notified bool) {
+	s.tellReplicas(kindUpdated, uri)
+	notified = s.updatedHere(uri)
+	for _, p := range s.shownIn(uri) {
+		notified = p.ResourceUpdated(uri) || notified
+	}
+	return notified
+}
+
+// updatedHere notifies the clients of this replica.
+func (s *Server) updatedHere(uri string) (notified bool) {
+	return s.tell(s.audience.snapshot(), resourceSubject(uri))
+}
+
+// shownIn returns the servers in which this one is mounted and answers for the URI.
+func (s *Server) shownIn(uri string) (servers []*Server) {
+	s.registering.Lock()
+	parents := slices.Clip(s.parents)
+	s.registering.Unlock()
+	for _, m := range parents {
+		if e, _ := m.parent.catalog.Load().findResource(uri); e != nil && e.from == m {
+			servers = append(servers, m.parent)
+		}
+	}
+	return servers
+}
+
+// Subscribed reports whether a client of this replica has subscribed to the resource, here or in a
+// server in which this one is mounted.
+func (s *Server) Subscribed(uri string) bool {
+	return slices.ContainsFunc(s.audience.snapshot(), func(c subscriber) bool { return c.wants(resourceSubject(uri)) }) ||
+		slices.ContainsFunc(s.shownIn(uri), func(p *Server) bool { return p.Subscribed(uri) })
+}
+
+// A listener is one subscriptions/listen request. What it still has to send is a set, not a queue: a
+// slow client is notified once of what changed often, and needs no more memory than its filter.
 type listener struct {
 	subjects  map[subject]bool // never changed while it listens
 	principal *oauth.Principal
@@ -38,11 +142,20 @@ type listener struct {
 	params map[subject]json.RawMessage // guarded by mu: the newest of what is owed
 }
 
-// owe notes a notification that has to be sent. It returns false if the client did not subscribe to it.
-func (l *listener) owe(s subject, params json.RawMessage) bool {
-	if !l.subjects[s] {
-		return false
+func (l *listener) wants(s subject) bool     { return l.subjects[s] }
+func (l *listener) caller() *oauth.Principal { return l.principal }
+
+func (l *listener) uris() (uris []string) {
+	for s := range l.subjects {
+		if s == resourceSubject(s.key) {
+			uris = append(uris, s.key)
+		}
 	}
+	return uris
+}
+
+// notify notes a notification that has to be sent.
+func (l *listener) notify(s subject, params json.RawMessage) error {
 	l.mu.Lock()
 	if _, known := l.params[s]; !known {
 		l.owed = append(l.owed, s)
@@ -53,7 +166,7 @@ func (l *listener) owe(s subject, params json.RawMessage) bool {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return true
+	return nil
 }
 
 // deliver sends what is owed.
@@ -68,8 +181,42 @@ func (l *listener) deliver(call *Call, meta protocol.Meta) {
 	}
 }
 
-type listenParams struct {
+// A listenRequest is the params of subscriptions/listen.
+type listenRequest struct {
 	Notifications *protocol.SubscriptionFilter `json:"notifications"`
+
+	found map[string]*entry // the resources that the caller may see, by URI
+}
+
+// findListened reads the params of subscriptions/listen, finds the resources, and combines their tags
+// and scopes for middleware.
+func findListened(call *Call) error {
+	p := &listenRequest{found: map[string]*entry{}}
+	if err := decodeParams(call.limit, call.req, p); err != nil {
+		return err
+	}
+	if p.Notifications == nil {
+		return invalidParams("subscriptions/listen needs notifications, an object")
+	}
+	if n := len(p.Notifications.ResourceSubscriptions); n > maxSubscriptions {
+		return invalidParams("resourceSubscriptions names %d URIs; at most %d are allowed", n, maxSubscriptions)
+	}
+	all := &entry{}
+	for _, uri := range p.Notifications.ResourceSubscriptions {
+		if e, _ := call.findVisible(uri); e != nil {
+			p.found[uri] = e
+			all.labels = append(all.labels, e.labels...)
+			all.scopes = append(all.scopes, e.scopes...)
+		}
+	}
+	if all.labels != nil || all.scopes != nil {
+		slices.Sort(all.labels)
+		slices.Sort(all.scopes)
+		all.labels, all.scopes = slices.Compact(all.labels), slices.Compact(all.scopes)
+		call.entry = all
+	}
+	call.params = p
+	return nil
 }
 
 // acknowledgedParams are like [protocol.SubscriptionsAcknowledgedParams], with topics of
@@ -79,51 +226,21 @@ type acknowledgedParams struct {
 	Meta          protocol.Meta   `json:"_meta"`
 }
 
-// An audience is the clients that are notified of changes.
-type audience struct {
-	sessions set[*session]
-	listens  set[*listener]
-}
-
-// subscribed reports whether a client has subscribed to a resource.
-func (a *audience) subscribed(uri string) bool {
-	return slices.ContainsFunc(a.listens.snapshot(), func(l *listener) bool { return l.subjects[resourceSubject(uri)] }) ||
-		slices.ContainsFunc(a.sessions.snapshot(), func(state *session) bool { return state.subscribed(uri) })
-}
-
-// uris returns the resources that clients have subscribed to.
-func (a *audience) uris() map[string]bool {
-	uris := map[string]bool{}
-	for _, l := range a.listens.snapshot() {
-		for s := range l.subjects {
-			if s == resourceSubject(s.key) {
-				uris[s.key] = true
-			}
-		}
-	}
-	for _, state := range a.sessions.snapshot() {
-		for _, uri := range state.uris() {
-			uris[uri] = true
-		}
-	}
-	return uris
-}
-
 // listen answers subscriptions/listen. It holds the request open and notifies the client until it
 // disconnects, its authentication expires, or the server stops.
-func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
+func listen(ctx context.Context, call *Call) (Result, error) {
 	l := &listener{
 		subjects: map[subject]bool{}, principal: call.principal, wake: make(chan struct{}, 1), params: map[subject]json.RawMessage{},
 	}
-	filter, err := l.subscribe(ctx, call, p.Notifications)
+	filter, err := l.subscribe(ctx, call, call.params.(*listenRequest))
 	if err != nil {
 		return nil, err
 	}
 	// The subscription ends when the authentication expires; the client then has to ask again.
 	ctx, cancel := oauth.WithExpiry(ctx)
 	defer cancel()
-	call.server.audience.listens.add(l)
-	defer call.server.audience.listens.remove(l)
+	call.server.audience.add(l)
+	defer call.server.audience.remove(l)
 	for s := range l.subjects {
 		if s.topic != nil {
 			s.topic.listens.add(l)
@@ -144,13 +261,8 @@ func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
 
 // subscribe subscribes to the part of the filter that the server supports and the caller may see, and
 // returns that part.
-func (l *listener) subscribe(ctx context.Context, call *Call, filter *protocol.SubscriptionFilter) (json.RawMessage, error) {
-	if filter == nil {
-		return nil, invalidParams("subscriptions/listen needs notifications, an object")
-	}
-	if n := len(filter.ResourceSubscriptions); n > maxSubscriptions {
-		return nil, invalidParams("resourceSubscriptions names %d URIs; at most %d are allowed", n, maxSubscriptions)
-	}
+func (l *listener) subscribe(ctx context.Context, call *Call, p *listenRequest) (json.RawMessage, error) {
+	filter := p.Notifications
 	for _, f := range listFeatures {
 		if wanted := f.wanted(filter); *wanted && f.has(call.catalog) {
 			l.subjects[subject{notification: f.listChanged}] = true
@@ -159,8 +271,7 @@ func (l *listener) subscribe(ctx context.Context, call *Call, filter *protocol.S
 		}
 	}
 	filter.ResourceSubscriptions = slices.DeleteFunc(filter.ResourceSubscriptions, func(uri string) bool {
-		e, _ := call.findVisible(uri)
-		return e == nil || call.follow(ctx, e, uri, func() error { return nil }) != nil
+		return p.found[uri] == nil || call.follow(ctx, p.found[uri], uri) != nil
 	})
 	for _, uri := range filter.ResourceSubscriptions {
 		l.subjects[resourceSubject(uri)] = true
@@ -172,172 +283,76 @@ func (l *listener) subscribe(ctx context.Context, call *Call, filter *protocol.S
 	return l.subscribeToTopics(ctx, call, accepted)
 }
 
-// announce notifies subscribed clients of changed lists, given by their notifications, on all replicas.
-func (s *Server) announce(lists []string) {
-	if len(lists) > 0 {
-		s.tellReplicas(kindLists, lists)
-		s.announceHere(lists)
-	}
-}
-
-// announceHere notifies the clients of this replica.
-func (s *Server) announceHere(lists []string) {
-	for _, l := range s.audience.listens.snapshot() {
-		for _, notification := range lists {
-			l.owe(subject{notification: notification}, json.RawMessage("{}"))
-		}
-	}
-	for _, state := range s.audience.sessions.snapshot() {
-		if !state.ready.Load() {
+// subscribeToTopics subscribes to what the caller may of the members of the filter that belong to
+// extensions, and returns accepted, the other members, with them.
+func (l *listener) subscribeToTopics(ctx context.Context, call *Call, accepted json.RawMessage) (json.RawMessage, error) {
+	filter := call.req.Param("notifications")
+	for _, t := range call.catalog.topics {
+		raw := jsonx.Member(filter, t.member)
+		if raw == nil || string(raw) == "false" || string(raw) == "null" {
 			continue
 		}
-		for _, notification := range lists {
-			s.tellSession(state, notification, json.RawMessage("{}"))
+		if _, ok := call.Extension(t.extension); !ok {
+			return nil, call.undeclared(t.extension, "the member "+t.member+" of the filter")
+		}
+		keys, err := t.keys(ctx, raw)
+		if err != nil {
+			return nil, err
+		}
+		member := json.RawMessage("true")
+		if t.maySubscribe != nil {
+			member, _ = jsonx.Marshal(keys) // strings always encode
+		}
+		accepted = append(jsonx.AppendMember(accepted[:len(accepted)-1], jsonx.AppendString(nil, t.member), member), '}')
+		for _, key := range keys {
+			l.subjects[t.subject(key)] = true
 		}
 	}
-}
-
-// ResourceUpdated notifies the clients that subscribed to the resource, including those of servers
-// in which this one is mounted. It reports whether there were any; those of other replicas of a
-// [Fleet] are notified, too, but not counted.
-func (s *Server) ResourceUpdated(uri string) (notified bool) {
-	s.tellReplicas(kindUpdated, uri)
-	notified = s.updatedHere(uri)
-	for _, p := range s.shownIn(uri) {
-		notified = p.ResourceUpdated(uri) || notified
-	}
-	return notified
-}
-
-// shownIn returns the servers in which this one is mounted and answers for the URI.
-func (s *Server) shownIn(uri string) (servers []*Server) {
-	s.registering.Lock()
-	parents := slices.Clip(s.parents)
-	s.registering.Unlock()
-	for _, m := range parents {
-		if e, _ := m.parent.catalog.Load().findResource(uri); e != nil && e.from == m {
-			servers = append(servers, m.parent)
-		}
-	}
-	return servers
-}
-
-// Subscribed reports whether a client of this replica has subscribed to the resource, here or in a
-// server in which this one is mounted.
-func (s *Server) Subscribed(uri string) bool {
-	return s.audience.subscribed(uri) || slices.ContainsFunc(s.shownIn(uri), func(p *Server) bool { return p.Subscribed(uri) })
-}
-
-// updatedHere notifies the clients of this replica.
-func (s *Server) updatedHere(uri string) (notified bool) {
-	// The scopes that it needs, and those of the client, may have changed.
-	var scopes []string
-	if e, _ := s.catalog.Load().findResource(uri); e != nil {
-		scopes = e.scopes
-	}
-	params, _ := jsonx.Marshal(&protocol.ResourceUpdatedParams{URI: uri}) // a string always encodes
-	for _, l := range s.audience.listens.snapshot() {
-		if l.principal.Has(scopes...) && l.owe(resourceSubject(uri), params) {
-			notified = true
-		}
-	}
-	for _, state := range s.audience.sessions.snapshot() {
-		if state.subscribed(uri) && state.ready.Load() && state.principal.Load().Has(scopes...) {
-			notified = true
-			s.tellSession(state, protocol.NotificationResourcesUpdated, params)
-		}
-	}
-	return notified
-}
-
-// tellSession sends a notification outside of any request.
-func (s *Server) tellSession(state *session, method string, params json.RawMessage) {
-	if err := state.link.Notify(context.Background(), &jsonrpc.Request{Method: method, Params: params}); err != nil {
-		s.config.logger.Debug("mcpkit: a session was not notified", "method", method, "error", err)
-	}
-}
-
-// subscribe answers resources/subscribe (up to and including 2025-11-25).
-func subscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Result, error) {
-	uri := p.URI
-	e, _ := call.findVisible(uri)
-	if e == nil {
-		return nil, protocol.ResourceNotFound(call.version, uri)
-	}
-	return nil, call.follow(ctx, e, uri, func() error { return call.session.subscribe(ctx, uri) })
+	return accepted, nil
 }
 
 // errNotFollowed is the error of a subscription that middleware of its resource has answered.
 var errNotFollowed = errors.New("mcpkit: middleware of a resource answered a subscription")
 
-// follow makes a subscription to a resource, inside the middleware that its calls pass: it begins to
-// watch the resource, and calls keep.
-func (c *Call) follow(ctx context.Context, e *entry, uri string, keep func() error) error {
-	err := errNotFollowed
-	_, refused := e.through(func(ctx context.Context, _ *Call) (Result, error) {
-		if err = nil; e.subscribe != nil {
-			err = e.subscribe(ctx, uri)
+// follow begins to watch a resource, inside the middleware that its calls pass.
+func (c *Call) follow(ctx context.Context, e *entry, uri string) error {
+	followed := false
+	_, err := e.through(func(ctx context.Context, _ *Call) (Result, error) {
+		followed = true
+		if e.subscribe == nil {
+			return nil, nil
 		}
-		if err == nil {
-			err = keep()
-		}
-		return nil, err
+		return nil, e.subscribe(ctx, uri)
 	})(ctx, c)
-	if refused != nil {
-		return refused
+	if err == nil && !followed {
+		return errNotFollowed
 	}
 	return err
 }
 
-// subscribed reports whether the session has subscribed to a resource.
-func (state *session) subscribed(uri string) bool {
-	state.mu.Lock()
-	defer state.mu.Unlock()
-	_, subscribed := slices.BinarySearch(state.subscriptions, uri)
-	return subscribed
+// subscribe answers resources/subscribe (up to and including 2025-11-25).
+func subscribe(ctx context.Context, call *Call) (Result, error) {
+	if err := call.follow(ctx, call.entry, call.name); err != nil {
+		return nil, err
+	}
+	return nil, call.session.subscribe(ctx, call.name)
 }
 
-// uris returns the resources that the session has subscribed to.
-func (state *session) uris() []string {
-	state.mu.Lock()
-	defer state.mu.Unlock()
-	return slices.Clone(state.subscriptions)
-}
-
-// subscribe adds a subscription.
-func (state *session) subscribe(ctx context.Context, uri string) error {
-	if state == nil {
-		return nil // without a session the client cannot be notified, but it can read
+// findUnsubscribed finds the resource of resources/unsubscribe, which may be gone.
+func findUnsubscribed(call *Call) error {
+	if err := nameOf(call); err != nil {
+		return err
 	}
-	full := false
-	err := state.change(ctx, func() {
-		state.mu.Lock()
-		defer state.mu.Unlock()
-		i, ok := slices.BinarySearch(state.subscriptions, uri)
-		if full = !ok && len(state.subscriptions) >= maxSubscriptions; !ok && !full {
-			state.subscriptions = slices.Insert(state.subscriptions, i, uri)
-		}
-	})
-	if full {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has %d subscriptions, which is the most it may have", maxSubscriptions)
+	if e, vars := call.findVisible(call.name); e != nil {
+		call.matched(e, vars)
 	}
-	return err
+	return nil
 }
 
 // unsubscribe answers resources/unsubscribe (up to and including 2025-11-25).
-func unsubscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Result, error) {
+func unsubscribe(ctx context.Context, call *Call) (Result, error) {
 	h := func(ctx context.Context, _ *Call) (Result, error) {
-		state := call.session
-		if state == nil {
-			return nil, nil
-		}
-		return nil, state.change(ctx, func() {
-			state.mu.Lock()
-			defer state.mu.Unlock()
-			if i, ok := slices.BinarySearch(state.subscriptions, p.URI); ok {
-				state.subscriptions = slices.Delete(state.subscriptions, i, i+1)
-			}
-		})
+		return nil, call.session.unsubscribe(ctx, call.name)
 	}
 	if call.entry != nil {
 		h = call.entry.through(h)
@@ -345,13 +360,110 @@ func unsubscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (
 	return h(ctx, call)
 }
 
-// decodeURI decodes the params of a request about a subscription to a resource.
-func decodeURI(ctx context.Context, req *jsonrpc.Request, p *protocol.SubscribeParams) error {
-	if err := decodeParams(ctx, req, p); err != nil {
-		return err
+// A Topic is what clients of 2026-07-28 can subscribe to with a member of the filter of
+// subscriptions/listen that an [Extension] defines. The client has to declare the extension. Make a
+// Topic with [NewTopic]. It is safe for concurrent use.
+type Topic struct {
+	member, notification string
+	maySubscribe         func(ctx context.Context, key string) bool // nil: the member is true or false
+	listens              set[*listener]
+}
+
+// NewTopic returns the topic whose subscribers get the notification.
+//
+// If maySubscribe is nil, the filter's member is a boolean. Otherwise it is a list of strings, the
+// keys: maySubscribe reports whether the caller, [Call.Principal] of [CallFrom], may subscribe to a
+// key. The server leaves out the keys for which it returns false, as it does with unknown
+// resources.
+func NewTopic(member, notification string, maySubscribe func(ctx context.Context, key string) bool) *Topic {
+	return &Topic{member: member, notification: notification, maySubscribe: maySubscribe}
+}
+
+// Notify sends the notification to the clients that subscribed to key; "" if the topic has no keys.
+// The params encode to a JSON object. A client that cannot keep up gets only the newest params of
+// each key. notified reports whether any client subscribed.
+func (t *Topic) Notify(key string, params any) (notified bool, err error) {
+	text, err := jsonx.Marshal(params)
+	if err == nil && jsonx.Kind(text) != '{' {
+		err = fmt.Errorf("params are a JSON object, not %.20s", text)
 	}
-	if p.URI == "" {
-		return invalidParams("%s needs uri, a string", req.Method)
+	if err != nil {
+		return false, fmt.Errorf("mcpkit: topic %q: %w", t.member, err)
+	}
+	for _, l := range t.listens.snapshot() {
+		if l.wants(t.subject(key)) {
+			notified = true
+			_ = l.notify(t.subject(key), text) // a listener notes it
+		}
+	}
+	return notified, nil
+}
+
+func (t *Topic) subject(key string) subject { return subject{t.notification, t, key} }
+
+// Subscribed reports whether a client subscribed to key; "" if the topic has no keys.
+func (t *Topic) Subscribed(key string) bool {
+	return slices.ContainsFunc(t.listens.snapshot(), func(l *listener) bool { return l.wants(t.subject(key)) })
+}
+
+// Keys returns the keys that clients subscribed to, sorted.
+func (t *Topic) Keys() []string {
+	keys := map[string]bool{}
+	for _, l := range t.listens.snapshot() {
+		for s := range l.subjects {
+			if s.topic == t {
+				keys[s.key] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// An offeredTopic is a topic of a server, with the extension that it belongs to.
+type offeredTopic struct {
+	*Topic
+	extension string
+	mounted   bool // it is that of a mounted server
+}
+
+// addTopic adds a topic to the catalog.
+func (c *catalog) addTopic(t offeredTopic) error {
+	switch t.member {
+	case "", "toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions":
+		return fmt.Errorf("a topic cannot have the member %q", t.member)
+	}
+	if c.topic(t.member) != nil {
+		return fmt.Errorf("the server has a topic with the member %q already", t.member)
+	}
+	c.topics = append(slices.Clip(c.topics), t)
+	return nil
+}
+
+// topic returns the topic with the member, or nil.
+func (c *catalog) topic(member string) *offeredTopic {
+	for i := range c.topics {
+		if c.topics[i].member == member {
+			return &c.topics[i]
+		}
 	}
 	return nil
+}
+
+// keys returns the keys in the filter's member that the caller may subscribe to, sorted.
+func (t *Topic) keys(ctx context.Context, raw []byte) ([]string, error) {
+	if t.maySubscribe == nil {
+		if string(raw) != "true" {
+			return nil, invalidParams("the member %s of the filter is true or false", t.member)
+		}
+		return []string{""}, nil
+	}
+	var keys []string
+	if jsonx.Unmarshal(raw, &keys) != nil {
+		return nil, invalidParams("the member %s of the filter is a list of strings", t.member)
+	}
+	if len(keys) > maxSubscriptions {
+		return nil, invalidParams("%s names more than %d keys", t.member, maxSubscriptions)
+	}
+	slices.Sort(keys)
+	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool { return !t.maySubscribe(ctx, key) }), nil
 }

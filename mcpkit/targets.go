@@ -25,7 +25,7 @@ func (args textArguments) Get(name string) (value string, ok bool) {
 }
 
 // nameOf reads the name or URI of a request.
-func nameOf(call *Call) *jsonrpc.Error {
+func nameOf(call *Call) error {
 	raw := call.req.Param(call.row.nameParam)
 	if jsonx.Kind(raw) != '"' {
 		return invalidParams("%s needs %s, a string", call.row.method, call.row.nameParam)
@@ -35,7 +35,7 @@ func nameOf(call *Call) *jsonrpc.Error {
 }
 
 // findNamed finds the tool or prompt that the request names.
-func (call *Call) findNamed(k entryKind) *jsonrpc.Error {
+func (call *Call) findNamed(k entryKind) error {
 	l := call.catalog.lists[k]
 	if err := nameOf(call); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (call *Call) findNamed(k entryKind) *jsonrpc.Error {
 }
 
 // findTool finds the tool of tools/call. A tool that the caller may not see does not exist.
-func findTool(call *Call) *jsonrpc.Error {
+func findTool(call *Call) error {
 	return call.findNamed(toolEntry)
 }
 
@@ -74,13 +74,16 @@ func (call *Call) mayKnow(e *entry) bool {
 }
 
 // findPrompt finds the prompt of prompts/get and its arguments.
-func findPrompt(call *Call) *jsonrpc.Error {
+func findPrompt(call *Call) error {
 	if err := call.findNamed(promptEntry); err != nil {
 		return err
 	}
 	args, err := readTextArguments(call.name, call.Arguments())
+	if err != nil {
+		return err
+	}
 	call.vars = args
-	return err
+	return nil
 }
 
 // readTextArguments reads the arguments of a prompt.
@@ -95,8 +98,8 @@ func readTextArguments(prompt string, raw []byte) (textArguments, *jsonrpc.Error
 	return args, nil
 }
 
-// findResource finds the resource of resources/read.
-func findResource(call *Call) *jsonrpc.Error {
+// findResource finds the resource of resources/read and resources/subscribe.
+func findResource(call *Call) error {
 	if err := nameOf(call); err != nil {
 		return err
 	}
@@ -117,55 +120,6 @@ func (c *Call) matched(e *entry, vars uritemplate.Values) {
 	if len(vars) > 0 {
 		c.vars = vars
 	}
-}
-
-// findSubscribed finds the resource of a subscription for middleware. The method itself reports
-// faults.
-func findSubscribed(call *Call) *jsonrpc.Error {
-	if e, vars := call.findVisible(jsonx.String(call.req.Param("uri"))); e != nil {
-		call.matched(e, vars)
-	}
-	return nil
-}
-
-// findListened combines the tags and scopes of all resources of subscriptions/listen for
-// middleware.
-func findListened(call *Call) *jsonrpc.Error {
-	e := &entry{}
-	n := 0
-	for uri := range jsonx.Elements(jsonx.Member(call.req.Param("notifications"), "resourceSubscriptions")) {
-		if n++; n > maxSubscriptions {
-			break // too many: the method refuses all
-		}
-		if found, _ := call.findVisible(jsonx.String(uri)); found != nil {
-			e.labels = append(e.labels, found.labels...)
-			e.scopes = append(e.scopes, found.scopes...)
-		}
-	}
-	if e.labels != nil || e.scopes != nil {
-		slices.Sort(e.labels)
-		slices.Sort(e.scopes)
-		e.labels, e.scopes = slices.Compact(e.labels), slices.Compact(e.scopes)
-		call.entry = e
-	}
-	return nil
-}
-
-// findCompleted finds what is completed, for middleware. The method itself reports faults.
-func findCompleted(call *Call) *jsonrpc.Error {
-	ref := call.req.Param("ref")
-	e, err := call.completed(protocol.CompletionRef{
-		Type: jsonx.String(jsonx.Member(ref, "type")),
-		Name: jsonx.String(jsonx.Member(ref, "name")),
-		URI:  jsonx.String(jsonx.Member(ref, "uri")),
-	})
-	if err == nil {
-		call.entry, call.name = e, e.key
-		row := *call.row // servers share it
-		row.overdue = e.limits.overdue
-		call.row = &row
-	}
-	return nil
 }
 
 // findResource returns the resource that answers for the URI, or nil, and the values of the variables
