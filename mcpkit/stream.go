@@ -167,7 +167,7 @@ func (s *streamed) sendText(w io.Writer) error {
 			text = utf8.AppendRune(text, r)
 		}
 		if err != nil || s.contents.Buffered() < utf8.UTFMax {
-			quoted := jsonx.AppendString(nil, text)
+			quoted := jsonx.AppendString(nil, string(text))
 			if _, err := w.Write(quoted[1 : len(quoted)-1]); err != nil {
 				return err
 			}
