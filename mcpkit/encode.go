@@ -74,40 +74,38 @@ func SizeOf(r Result) (bytes int, known bool) {
 
 // encode returns a result as the JSON object for a version.
 func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
-	if page, ok := r.(listPage); ok { // it is encoded for the version, and has no other members
-		if !v.Modern() {
-			return json.RawMessage(page), nil
-		}
-		return s.appendCommon(page[:len(page)-1], false, nil), nil
-	}
-	object := json.RawMessage("{}")
+	server := s.about.Load().meta
+	n, _ := SizeOf(r)
+	b := make([]byte, 0, n+512)
 	switch result := r.(type) { // not what embeds one of these, and encodes itself
 	case *protocol.CallToolResult:
-		r = result.ForVersion(v)
+		return result.AppendFor(b, v, server)
 	case *protocol.GetPromptResult:
-		r = result.ForVersion(v)
+		return result.AppendFor(b, v, server)
 	case *protocol.ReadResourceResult:
-		r = result.ForVersion(v)
+		return result.AppendFor(b, v, server)
+	case listPage: // it is encoded for the version, and has no other members
+		if !v.Modern() {
+			return json.RawMessage(result), nil
+		}
+		return s.appendCommon(append(make([]byte, 0, len(result)+512), result[:len(result)-1]...), false, nil), nil
+	case nil:
+		r = protocol.Object{}
 	}
-	var err error
-	if tool, ok := r.(*protocol.CallToolResult); ok && tool != nil { // Marshal would check and copy it again
-		object, err = tool.AppendJSON(nil)
-	} else if r != nil {
-		object, err = jsonx.Marshal(r)
-	}
+	object, err := jsonx.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
 	if jsonx.Kind(object) != '{' {
 		return nil, fmt.Errorf("a result is a JSON object, and this is a %T: %.20s", r, object)
 	}
-	if !v.Modern() {
-		if t := jsonx.String(jsonx.Member(object, "resultType")); t != "" && t != protocol.ResultComplete {
-			return nil, fmt.Errorf("clients of version %s have no results of type %q", v, t)
-		}
-		return jsonx.AppendWithout(nil, object, "resultType"), nil
+	if v.Modern() {
+		return s.appendModern(b, object), nil
 	}
-	return s.appendModern(make([]byte, 0, len(object)+512), object), nil
+	if t := jsonx.String(jsonx.Member(object, "resultType")); t != "" && t != protocol.ResultComplete {
+		return nil, fmt.Errorf("clients of version %s have no results of type %q", v, t)
+	}
+	return jsonx.AppendWithout(b, object, "resultType"), nil
 }
 
 // appendModern appends an object with the members that all modern results have: a resultType, and
@@ -141,7 +139,7 @@ func (s *Server) appendMeta(b, meta []byte) []byte {
 		return append(b, meta...)
 	}
 	b = append(b, `{"`+protocol.MetaServerInfo+`":`...)
-	b = append(b, s.about.Load().encoded...)
+	b = append(b, s.about.Load().meta[protocol.MetaServerInfo]...)
 	for name, value := range jsonx.Members(meta) {
 		b = jsonx.AppendMember(b, name, value)
 	}

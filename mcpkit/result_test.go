@@ -423,5 +423,5 @@ func TestStructuredContentWithBlanksInFrontIsStillAnObject(t *testing.T) {
 	})))
 	p := legacy(t, srv, protocol.V20251125)
 	got := p.raw(t.Context(), p.request("tools/call", `{"name":"padded"}`))
-	require.Contains(t, got, `"structuredContent":{"a":1}`)
+	require.Contains(t, got, `"structuredContent": {"a":1}`)
 }

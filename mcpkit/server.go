@@ -42,7 +42,6 @@ package mcpkit
 
 import (
 	"cmp"
-	"encoding/json"
 	"reflect"
 	"runtime/debug"
 	"strings"
@@ -90,13 +89,13 @@ type registry struct {
 type introduction struct {
 	info         protocol.Implementation
 	instructions string
-	encoded      json.RawMessage // info as JSON: every modern result carries it
+	meta         protocol.Meta // info as the _meta of every modern result
 }
 
 // Introduce sets what the server says about itself to clients that connect from now on.
 func (s *Server) Introduce(info protocol.Implementation, instructions string) {
 	encoded, _ := jsonx.Marshal(info) // strings and icons: always encodable
-	s.about.Store(&introduction{info, instructions, encoded})
+	s.about.Store(&introduction{info, instructions, protocol.Meta{protocol.MetaServerInfo: encoded}})
 }
 
 // New makes a Server of a service, which is a pointer to an annotated struct. The service is nil if

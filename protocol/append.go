@@ -47,6 +47,15 @@ func appendObject[M ~map[string]json.RawMessage](dst []byte, m M) ([]byte, error
 	return append(dst, '}'), nil
 }
 
+// appendText appends a member with a text, with a comma before it, unless the text is "".
+func appendText(dst []byte, name, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	dst = append(append(append(dst, `,"`...), name...), `":`...)
+	return jsonx.AppendString(dst, text)
+}
+
 // appendMeta appends the member _meta, with a comma before it, unless m is nil.
 func appendMeta(dst []byte, m Meta) ([]byte, error) {
 	if m == nil {

@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"encoding/base64"
+	"fmt"
+	"strconv"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
@@ -46,10 +48,7 @@ type ResourceContents struct {
 func (r *ResourceContents) AppendJSON(dst []byte) ([]byte, error) {
 	dst = append(dst, `{"uri":`...)
 	dst = jsonx.AppendString(dst, r.URI)
-	if r.MIMEType != "" {
-		dst = append(dst, `,"mimeType":`...)
-		dst = jsonx.AppendString(dst, r.MIMEType)
-	}
+	dst = appendText(dst, "mimeType", r.MIMEType)
 	switch {
 	case r.Text != nil:
 		dst = append(dst, `,"text":`...)
@@ -113,11 +112,25 @@ type ReadResourceResult struct {
 	Meta       Meta   `json:"_meta,omitzero"`
 }
 
-// MarshalJSON writes the result; nil contents are written as [].
-func (r ReadResourceResult) MarshalJSON() ([]byte, error) {
-	type plain ReadResourceResult
-	return jsonx.Marshal(plain(r))
+// AppendJSON appends the result as a JSON object; nil contents are written as [].
+func (r *ReadResourceResult) AppendJSON(dst []byte) ([]byte, error) {
+	dst = append(dst, `{"contents":[`...)
+	for i := range r.Contents {
+		var err error
+		if dst, err = r.Contents[i].AppendJSON(jsonx.AppendComma(dst)); err != nil {
+			return dst, fmt.Errorf("contents %d: %w", i, err)
+		}
+	}
+	dst = append(dst, ']')
+	if r.TTLMs != nil {
+		dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), *r.TTLMs, 10)
+	}
+	dst = appendText(dst, "cacheScope", r.CacheScope)
+	return finish(appendText(dst, "resultType", r.ResultType), nil, r.Meta)
 }
+
+// MarshalJSON writes the result.
+func (r ReadResourceResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
 
 // SubscribeParams are the params of resources/subscribe and resources/unsubscribe. Legacy.
 type SubscribeParams struct {

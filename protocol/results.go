@@ -2,48 +2,80 @@ package protocol
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// ForVersion returns the result as clients of a version know it: content that the version lacks becomes
+// AppendFor appends the result as clients of a version know it: content that the version lacks becomes
 // text. An error has no structured content, since it has no output for the output schema. Up to
 // and including 2025-11-25 structured content is an object: other values become {"result": value}, as
-// output schemas do.
-func (r *CallToolResult) ForVersion(v Version) any {
-	if r == nil {
-		return r
-	}
+// output schemas do. Modern clients get the resultType, "complete" unless there is another one, and
+// the members of server in _meta.
+func (r *CallToolResult) AppendFor(dst []byte, v Version, server Meta) ([]byte, error) {
 	own := *r
-	own.Content = contentsFor(v, r.Content)
+	if v < V20250618 {
+		own.Content = make([]Content, len(r.Content))
+		for i, c := range r.Content {
+			own.Content[i] = contentFor(v, c)
+		}
+	}
 	own.StructuredContent = structuredFor(v, r)
-	return &own
+	if err := settle(v, &own.ResultType, &own.Meta, server); err != nil {
+		return dst, err
+	}
+	return own.AppendJSON(dst)
 }
 
-// ForVersion returns the result as clients of a version know it: content that the version lacks becomes
-// text.
-func (r *GetPromptResult) ForVersion(v Version) any {
-	if r == nil {
-		return r
-	}
+// AppendFor appends the result as clients of a version know it: content that the version lacks becomes
+// text. Modern clients get a resultType and the members of server in _meta.
+func (r *GetPromptResult) AppendFor(dst []byte, v Version, server Meta) ([]byte, error) {
 	own := *r
 	own.Messages = make([]PromptMessage, len(r.Messages))
 	for i, m := range r.Messages {
 		own.Messages[i] = PromptMessage{Role: m.Role, Content: contentFor(v, m.Content)}
 	}
-	return &own
+	if err := settle(v, &own.ResultType, &own.Meta, server); err != nil {
+		return dst, err
+	}
+	return jsonx.Append(dst, own)
 }
 
-// ForVersion returns the result as clients of a version know it: legacy ones get no cache hint.
-func (r *ReadResourceResult) ForVersion(v Version) any {
-	if r == nil || v.Modern() {
-		return r
-	}
+// AppendFor appends the result as clients of a version know it: legacy ones get no cache hint. Modern
+// clients get a resultType and the members of server in _meta.
+func (r *ReadResourceResult) AppendFor(dst []byte, v Version, server Meta) ([]byte, error) {
 	own := *r
-	own.Cache = Cache{}
-	return &own
+	if !v.Modern() {
+		own.Cache = Cache{}
+	}
+	if err := settle(v, &own.ResultType, &own.Meta, server); err != nil {
+		return dst, err
+	}
+	return own.AppendJSON(dst)
+}
+
+// settle sets the members that all modern results have, and removes them for legacy clients, which only
+// know complete results.
+func settle(v Version, resultType *string, meta *Meta, server Meta) error {
+	if !v.Modern() {
+		if *resultType != "" && *resultType != ResultComplete {
+			return fmt.Errorf("clients of version %s have no results of type %q", v, *resultType)
+		}
+		*resultType = ""
+		return nil
+	}
+	*resultType = cmp.Or(*resultType, ResultComplete)
+	if *meta == nil {
+		*meta = server
+		return nil
+	}
+	all := maps.Clone(server)
+	maps.Copy(all, *meta)
+	*meta = all
+	return nil
 }
 
 func structuredFor(v Version, r *CallToolResult) json.RawMessage {
@@ -55,14 +87,6 @@ func structuredFor(v Version, r *CallToolResult) json.RawMessage {
 		return value
 	}
 	return append(append([]byte(`{"result":`), value...), '}')
-}
-
-func contentsFor(v Version, list []Content) []Content {
-	own := make([]Content, len(list))
-	for i, c := range list {
-		own[i] = contentFor(v, c)
-	}
-	return own
 }
 
 // contentFor replaces content that the version does not have by a text.

@@ -163,10 +163,7 @@ func (r *CallToolResult) AppendMembers(dst []byte) ([]byte, error) {
 	case r.saidFalse:
 		dst = append(dst, `,"isError":false`...)
 	}
-	if r.ResultType != "" {
-		dst = append(dst, `,"resultType":`...)
-		dst = jsonx.AppendString(dst, r.ResultType)
-	}
+	dst = appendText(dst, "resultType", r.ResultType)
 	if r.Extra != nil {
 		var err error
 		if dst, err = r.AppendExtra(dst); err != nil {
