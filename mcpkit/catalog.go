@@ -151,7 +151,11 @@ func (d *definition) named(name string) *definition {
 type list struct {
 	sorted   []*entry // by key
 	personal bool     // not all callers see the same entries
+	first    *firstPages
 }
+
+// firstPages are the first pages of a list for each version, which are made when they are needed.
+type firstPages [len(versions)]atomic.Pointer[listPage]
 
 // find returns the place of a key in the list, and whether there is an entry.
 func (l list) find(key string) (at int, ok bool) {
@@ -168,7 +172,11 @@ func (l list) get(key string) *entry {
 
 // with returns a list that has entries, too, and calls taken for those whose key it has already.
 func (l list) with(entries []*entry, taken func(old, e *entry)) list {
+	if len(entries) == 0 {
+		return l
+	}
 	l.sorted = slices.Clip(l.sorted) // so that Insert copies
+	l.first = new(firstPages)
 	for _, e := range entries {
 		at, ok := l.find(e.key)
 		if ok {

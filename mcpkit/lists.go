@@ -29,14 +29,30 @@ func listTemplates(_ context.Context, call *Call) (Result, error) {
 // A listPage is the result of a list request, a JSON object.
 type listPage json.RawMessage
 
-// list answers a list request. Pages are not cached, so cursors that a client invents cost no memory;
-// each definition is encoded once for each version.
+// list answers a list request. The first page is made once if all callers get the same one. Other pages
+// are not kept, so cursors that a client invents cost no memory.
 func (call *Call) list(member string, k entryKind) (Result, error) {
 	after, err := cursor(call)
 	if err != nil {
 		return nil, err
 	}
 	l := call.catalog.lists[k]
+	if after != "" || l.personal || l.first == nil {
+		return l.encode(call, member, after)
+	}
+	kept := &l.first[versionIndex(call.version)]
+	if page := kept.Load(); page != nil {
+		return *page, nil
+	}
+	page, err := l.encode(call, member, "")
+	if err == nil {
+		kept.Store(&page)
+	}
+	return page, err
+}
+
+// encode returns the page after a key for the version of the call.
+func (l list) encode(call *Call, member, after string) (listPage, error) {
 	page, next := l.page(call, after)
 	b := append(jsonx.AppendString([]byte{'{'}, member), ":["...)
 	for _, e := range page {
@@ -60,7 +76,7 @@ func (call *Call) list(member string, k entryKind) (Result, error) {
 			b = jsonx.AppendMember(b, name, value)
 		}
 	}
-	return listPage(append(b, '}')), nil
+	return append(b, '}'), nil
 }
 
 // page returns the entries after a key that the caller may see, as many as fit on a page, and the

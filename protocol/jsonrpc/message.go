@@ -32,7 +32,7 @@ func (r *Request) Param(name string) json.RawMessage { return jsonx.Member(r.Par
 // A Response is the response to a request: a result or an error.
 type Response struct {
 	ID ID // absent if the request's ID could not be read
-	// Result is the result as JSON; nil when Error or Stream is set.
+	// Result is the result as JSON; nil when Error or Stream is set. It must not be changed.
 	Result json.RawMessage
 	Error  *Error
 	// Stream writes the result if it is too large to hold in Result. It is called at most once, and
