@@ -1,5 +1,5 @@
 // Package form turns the schema of a Go type into the schema of an elicitation form, which has
-// fewer keywords: rules that a form cannot carry become part of descriptions.
+// fewer keywords, and validates answers.
 package form
 
 import (
@@ -7,159 +7,106 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// formKeywords are the keywords of the schema of a form's field (client/elicitation, "Requested
-// Schema").
-var formKeywords = []string{
-	"type", "title", "description", "default", "enum", "oneOf", "format",
-	"minLength", "maxLength", "minimum", "maximum", "items", "minItems", "maxItems",
+// A field is the schema of a form's field, with all keywords that there are (client/elicitation,
+// "Requested Schema").
+type field struct {
+	Type        string            `json:"type,omitempty"`
+	Title       string            `json:"title,omitempty"`
+	Description string            `json:"description,omitempty"`
+	Enum        []json.RawMessage `json:"enum,omitempty"`
+	EnumNames   []string          `json:"enumNames,omitempty"` // only in 2025-06-18
+	OneOf       []option          `json:"oneOf,omitempty"`     // in place of Enum
+	AnyOf       []option          `json:"anyOf,omitempty"`     // in place of Enum, in Items
+	MinItems    json.RawMessage   `json:"minItems,omitempty"`
+	MaxItems    json.RawMessage   `json:"maxItems,omitempty"`
+	Items       *field            `json:"items,omitempty"`
+	MinLength   json.RawMessage   `json:"minLength,omitempty"`
+	MaxLength   json.RawMessage   `json:"maxLength,omitempty"`
+	Minimum     json.RawMessage   `json:"minimum,omitempty"`
+	Maximum     json.RawMessage   `json:"maximum,omitempty"`
+	Format      string            `json:"format,omitempty"`
+	Default     json.RawMessage   `json:"default,omitempty"`
 }
 
-// formFormats are the formats that a form may name.
-var formFormats = []string{"email", "uri", "date", "date-time"}
-
-// lostRule describes a keyword that a form cannot carry; "" if it demands nothing.
-func lostRule(keyword string, value json.RawMessage) string {
-	switch text := string(value); keyword {
-	case "exclusiveMinimum":
-		return "More than " + text + "."
-	case "exclusiveMaximum":
-		return "Less than " + text + "."
-	case "multipleOf":
-		return "A multiple of " + text + "."
-	case "pattern":
-		return "Matches the pattern " + jsonx.String(value) + "."
-	case "format":
-		return "Format: " + jsonx.String(value) + "."
-	case "default":
-		return "Default: " + strings.Trim(text, `"`) + "."
-	case "uniqueItems":
-		return "No value twice."
-	case "enum":
-		var values []string
-		for v := range jsonx.Elements(value) {
-			values = append(values, string(v))
-		}
-		return "One of " + strings.Join(values, ", ") + "."
-	case "examples", "deprecated", "readOnly", "writeOnly", "$comment":
-		return ""
-	default:
-		return "Has to fit " + strconv.Quote(keyword) + ": " + text + "."
-	}
+// An option is a value of an enum with its title.
+type option struct {
+	Const json.RawMessage `json:"const"`
+	Title string          `json:"title"`
 }
 
-// formField returns the schema of a field with the members that keep accepts. It describes the
-// others.
-func formField(property []byte, keep func(keyword string, value json.RawMessage) bool) []byte {
-	var words []string
-	if text := jsonx.String(jsonx.Member(property, "description")); text != "" {
-		if !strings.ContainsAny(text[len(text)-1:], ".!?") {
-			text += "."
-		}
-		words = append(words, text)
-	}
-	described := len(words)
-	field := jsonx.AppendEdited(nil, property, func(name, value []byte) []byte {
-		switch keyword := jsonx.String(name); {
-		case keyword == "description":
-		case keep(keyword, value):
+// formats are the formats that a field may name.
+var formats = []string{"email", "uri", "date", "date-time"}
+
+// edit returns a form for the schema of an object. change changes its fields.
+func edit(schema json.RawMessage, change func(name string, f *field) error) (form json.RawMessage, err error) {
+	form = jsonx.AppendEdited(nil, schema, func(keyword, value []byte) []byte {
+		switch jsonx.String(keyword) {
+		case "type", "required":
 			return value
-		default:
-			if rule := lostRule(keyword, value); rule != "" {
-				words = append(words, rule)
-			}
-		}
-		return nil
-	})
-	if len(words) == described {
-		return appendOnly(nil, property, formKeywords) // unchanged
-	}
-	return withMember(field, "description", jsonx.AppendString(nil, strings.Join(words, " ")))
-}
-
-// carried reports whether the form of a field of type kind can carry a keyword.
-func carried(kind, keyword string, value json.RawMessage) bool {
-	switch {
-	case !slices.Contains(formKeywords, keyword):
-		return false
-	case keyword == "format":
-		return slices.Contains(formFormats, jsonx.String(value))
-	case keyword == "enum":
-		return kind == "string"
-	}
-	return true
-}
-
-// Older returns a form for version 2025-06-18: enum and enumNames instead of oneOf, no lists, and
-// defaults only for bools.
-func Older(schema json.RawMessage) (form json.RawMessage, err error) {
-	form = jsonx.AppendEdited(nil, schema, func(name, value []byte) []byte {
-		if jsonx.IsString(name, "properties") {
-			value = jsonx.AppendEdited(nil, value, func(name, field []byte) []byte {
-				kind := jsonx.String(jsonx.Member(field, "type"))
-				if kind == "array" && err == nil {
-					err = fmt.Errorf("forms of 2025-06-18 have no lists, and the field %s is one", jsonx.String(name))
+		case "properties":
+			return jsonx.AppendEdited(nil, value, func(name, property []byte) []byte {
+				var f field
+				if err == nil {
+					err = jsonx.Unmarshal(property, &f)
 				}
-				return namedValues(formField(field, func(keyword string, _ json.RawMessage) bool { return keyword != "default" || kind == "boolean" }))
+				if err == nil {
+					err = change(jsonx.String(name), &f)
+				}
+				text, _ := jsonx.Marshal(f) // what was decoded encodes
+				return text
 			})
 		}
-		return value
+		return nil
 	})
 	return form, err
 }
 
-// namedValues replaces the oneOf of a field by enum and enumNames.
-func namedValues(field []byte) []byte {
-	oneOf := jsonx.Member(field, "oneOf")
-	if oneOf == nil {
-		return field
-	}
-	values, titles := []byte{'['}, []byte{'['}
-	for option := range jsonx.Elements(oneOf) {
-		values = append(jsonx.AppendComma(values), jsonx.Member(option, "const")...)
-		titles = append(jsonx.AppendComma(titles), jsonx.Member(option, "title")...)
-	}
-	field = appendOnly(nil, field, without(formKeywords, "oneOf"))
-	return withMember(withMember(field, "enum", append(values, ']')), "enumNames", append(titles, ']'))
-}
-
-// withMember adds a member to an object.
-func withMember(object []byte, name string, value []byte) []byte {
-	return append(jsonx.AppendMember(object[:len(object)-1], strconv.AppendQuote(nil, name), value), '}')
-}
-
-// Flat returns the form of an input schema. Rules that it cannot carry are described, and enforced
-// on the answer.
+// Flat returns the form of an input. Rules that a form cannot carry are left out: answers are
+// validated by them.
 func Flat(t reflect.Type, in *reflectx.Input, descriptions reflectx.Descriptions) (json.RawMessage, error) {
-	schema := in.Schema()
-	titles := map[string]map[string]string{} // by property, by value as JSON
+	types := map[string]reflect.Type{}
 	for _, f := range in.Fields() {
-		titles[f.Name] = valueTitles(f.Type, descriptions)
+		types[f.Name] = f.Type
 	}
-	var err error
-	properties := jsonx.AppendEdited(nil, jsonx.Member(schema, "properties"), func(name, property []byte) []byte {
-		kind := jsonx.String(jsonx.Member(property, "type"))
-		if err == nil && (kind == "object" || kind == "" || kind == "array" && jsonx.Member(jsonx.Member(property, "items"), "enum") == nil) {
-			err = &reflectx.Error{Site: t.String(), Msg: fmt.Sprintf(
-				"field %s cannot be asked for: a form has strings, numbers, bools, enums and slices of enums", name)}
+	return edit(in.Schema(), func(name string, f *field) error {
+		titles := valueTitles(types[name], descriptions)
+		switch {
+		case f.Type == "array" && f.Items != nil && f.Items.Enum != nil:
+			f.Items = &field{Type: f.Items.Type, Enum: f.Items.Enum}
+			if options := f.Items.options(titles); options != nil {
+				f.Items = &field{AnyOf: options}
+			}
+		case f.Type == "" || f.Type == "array" || f.Type == "object":
+			return &reflectx.Error{Site: t.String(), Msg: fmt.Sprintf(
+				"field %q cannot be asked for: a form has strings, numbers, bools, enums and slices of enums", name)}
+		default:
+			if f.OneOf = f.options(titles); f.OneOf != nil || f.Type != "string" {
+				f.Enum = nil
+			}
 		}
-		field := formField(property, func(keyword string, value json.RawMessage) bool { return carried(kind, keyword, value) })
-		return titled(field, titles[jsonx.String(name)])
+		if !slices.Contains(formats, f.Format) {
+			f.Format = ""
+		}
+		return nil
 	})
-	if err != nil {
-		return nil, err
+}
+
+// options returns the values of an enum of strings with their titles; nil if a value has no title.
+func (f *field) options(titles map[string]string) (options []option) {
+	for _, value := range f.Enum {
+		title, ok := titles[string(value)]
+		if !ok || f.Type != "string" {
+			return nil
+		}
+		options = append(options, option{value, title})
 	}
-	form := withMember([]byte(`{"type":"object"}`), "properties", properties)
-	if required := jsonx.Member(schema, "required"); required != nil {
-		form = withMember(form, "required", required)
-	}
-	return form, nil
+	return options
 }
 
 // valueTitles returns the titles of the constants of a field's type, or of its elements.
@@ -176,47 +123,31 @@ func valueTitles(t reflect.Type, descriptions reflectx.Descriptions) map[string]
 	return titles
 }
 
-// titled returns the schema of one field with the titles of its enum, if each value has one.
-func titled(field []byte, titles map[string]string) []byte {
-	if items := jsonx.Member(field, "items"); items != nil {
-		if options := titledOptions(items, titles); options != nil {
-			return withMember(appendOnly(nil, field, without(formKeywords, "items")), "items", withMember([]byte("{}"), "anyOf", options))
+// Older returns a form for version 2025-06-18: enum and enumNames instead of oneOf, no lists, and
+// defaults only for bools.
+func Older(schema json.RawMessage) (json.RawMessage, error) {
+	return edit(schema, func(name string, f *field) error {
+		if f.Type == "array" {
+			return fmt.Errorf("forms of 2025-06-18 have no lists, and the field %s is one", name)
 		}
-	} else if options := titledOptions(field, titles); options != nil {
-		return withMember(appendOnly(nil, field, without(formKeywords, "enum")), "oneOf", options)
-	}
-	return appendOnly(nil, field, formKeywords)
-}
-
-// titledOptions returns the values of an enum with their titles; nil if it is not an enum of
-// strings, or a value has no title.
-func titledOptions(schema []byte, titles map[string]string) []byte {
-	enum := jsonx.Member(schema, "enum")
-	if enum == nil || !jsonx.IsString(jsonx.Member(schema, "type"), "string") {
-		return nil
-	}
-	b := []byte{'['}
-	for value := range jsonx.Elements(enum) {
-		title, ok := titles[string(value)]
-		if !ok {
-			return nil
+		if f.Type != "boolean" {
+			f.Default = nil
 		}
-		b = append(append(append(jsonx.AppendComma(b), `{"const":`...), value...), `,"title":`...)
-		b = append(jsonx.AppendString(b, title), '}')
-	}
-	return append(b, ']')
-}
-
-func without(names []string, name string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
-}
-
-// appendOnly appends the object obj with only the named members.
-func appendOnly(b, obj []byte, names []string) []byte {
-	return jsonx.AppendEdited(b, obj, func(name, value []byte) []byte {
-		if slices.Contains(names, jsonx.String(name)) {
-			return value
+		for _, o := range f.OneOf {
+			f.Enum, f.EnumNames = append(f.Enum, o.Const), append(f.EnumNames, o.Title)
 		}
+		f.OneOf = nil
 		return nil
 	})
+}
+
+// Check validates content, the answer to a form, by the schema of the form, as arguments are by that
+// of a tool. Content for a schema that cannot be read is not validated. The error is an
+// [*reflectx.ArgumentError].
+func Check(schema, content json.RawMessage) error {
+	form, err := reflectx.CompileSchema(schema)
+	if err != nil {
+		return nil
+	}
+	return form.Validate(content)
 }
