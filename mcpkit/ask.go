@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -246,10 +247,13 @@ func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, o
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	answer, err := c.questions().Ask(c.owner(), method, params, key)
-	if answer == nil && err == nil {
-		err = ErrAsked
+	switch {
+	case err != nil:
+		return nil, Errorf("%w", err)
+	case answer == nil:
+		return nil, ErrAsked
 	}
-	return answer, err
+	return answer, nil
 }
 
 // mayAsk returns an error if the client cannot be asked the question.
@@ -389,9 +393,9 @@ func (d *dialog) refLocked() string {
 // Begun returns when the first round of the call began.
 func (d *dialog) Begun() time.Time { return d.begun }
 
-// takeState reads requestState and inputResponses of a retry (basic/patterns, multi round-trip
+// openState reads requestState and inputResponses of a retry (basic/patterns, multi round-trip
 // requests). They come from the client, so the state must fit this call.
-func (c *Call) takeState() *jsonrpc.Error {
+func (c *Call) openState() *jsonrpc.Error {
 	responses := c.req.Param("inputResponses")
 	if responses != nil && jsonx.Kind(responses) != '{' {
 		return invalidParams("inputResponses is not an object")
@@ -448,40 +452,44 @@ func (c *Call) questions() *rounds.Questions {
 	return c.asked
 }
 
-// settle replaces the result of a method by input_required if it asked questions that have no
+// finish replaces the result of a method by input_required if it asked questions that have no
 // answer yet, even if the method has ignored the error.
-func (c *Call) settle(result Result, err error) (Result, error) {
-	next, requests := c.nextRound()
-	switch {
-	case requests == nil:
+func (c *Call) finish(result Result, err error) (Result, error) {
+	next := c.nextRound()
+	if next == nil || next.Open == nil {
 		return result, err
+	}
+	asks := &protocol.InputRequiredResult{InputRequests: next.Open}
+	switch {
 	case next.Round > MaxRounds:
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may; "+
 			"a question whose text changes from round to round finds no answer: leave out what changes, or keep it with mcpkit.Once", MaxRounds)
 	case c.run != nil:
-		return &protocol.InputRequiredResult{InputRequests: requests}, nil // the journal has the rest
+		return asks, nil // the journal has the rest
 	}
+	next.Open = nil // the client has them
 	sealed, err := c.server.state.Seal(next)
 	if err != nil {
 		return nil, err
 	}
 	c.server.warnOfRandomKey(c)
-	return &protocol.InputRequiredResult{InputRequests: requests, RequestState: &sealed}, nil
+	asks.RequestState = &sealed
+	return asks, nil
 }
 
-// nextRound returns the open questions and the state of the round that answers them; nil if there are
-// none.
-func (c *Call) nextRound() (*rounds.State, protocol.InputRequests) {
+// nextRound returns the state of the round that follows; nil if the call has neither questions nor
+// values of Once.
+func (c *Call) nextRound() *rounds.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked == nil {
-		return nil, nil
+		return nil
 	}
-	next := &rounds.State{
-		Method: c.req.Method, Name: c.name, Arguments: c.argumentsDigest(), Principal: c.principalDigest(),
-		Expires: time.Now().Add(answerTime).Unix(), Round: c.asked.State.Round + 1, Ref: c.refLocked(), Begun: c.begun.UnixMilli(),
-	}
-	return next, c.asked.Pending(next)
+	next := c.asked.Next()
+	next.Method, next.Name, next.Arguments, next.Principal = c.req.Method, c.name, c.argumentsDigest(), c.principalDigest()
+	next.Expires = time.Now().Add(answerTime).Unix()
+	next.Ref, next.Begun = c.refLocked(), c.begun.UnixMilli()
+	return next
 }
 
 // warnOfRandomKey logs once that only this process can continue calls that ask questions.
@@ -529,4 +537,16 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	state.Once[key] = raw
 	c.mu.Unlock()
 	return v, c.keepOnce()
+}
+
+// OnceKey returns the idempotency key of the value that [Once] keeps under key in this call. Pass
+// it to the service that makes the value: if the process ends before the value is kept, it is made
+// again, and the key prevents a second effect. It is the same in all rounds and runs of a call.
+func OnceKey(ctx context.Context, key string) string {
+	c := CallFrom(ctx)
+	if c == nil {
+		return ""
+	}
+	begun := strconv.AppendInt(nil, c.begun.UnixMilli(), 10)
+	return hex.EncodeToString(rounds.Digest(c.owner(), c.principalDigest(), []byte(c.Ref()), begun, []byte(key)))
 }

@@ -3,14 +3,12 @@ package mcpkit
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,36 +106,20 @@ type Outcome struct {
 // A Journal is what the runs of a method have learned so far: answers to its questions, and values
 // of [Once]. With it, the method runs again from its beginning, as for the rounds of 2026-07-28.
 // The zero value is empty. It encodes to JSON. It is not safe for concurrent use.
-type Journal struct {
-	state     rounds.State
-	questions protocol.InputRequests
-	used      []string // the keys of all questions that clients ever saw
-}
-
-type journalJSON struct {
-	State     rounds.State           `json:"state"`
-	Questions protocol.InputRequests `json:"questions,omitempty"`
-	Used      []string               `json:"used,omitempty"`
-}
+type Journal struct{ state rounds.State }
 
 // MarshalJSON encodes the journal.
-func (j *Journal) MarshalJSON() ([]byte, error) {
-	return jsonx.Marshal(journalJSON{j.state, j.questions, j.used})
-}
+func (j *Journal) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&j.state) }
 
 // UnmarshalJSON decodes the journal.
 func (j *Journal) UnmarshalJSON(text []byte) error {
-	var v journalJSON
-	if err := jsonx.Unmarshal(text, &v); err != nil {
-		return err
-	}
-	*j = Journal{v.State, v.Questions, v.Used}
-	return nil
+	j.state = rounds.State{}
+	return jsonx.Unmarshal(text, &j.state)
 }
 
 // Questions returns the questions that have no answers, by key. A key is used for one question
 // only.
-func (j *Journal) Questions() protocol.InputRequests { return j.questions }
+func (j *Journal) Questions() protocol.InputRequests { return j.state.Open }
 
 // Answer keeps answers to questions, and returns how many there were. responses is an object with
 // the answers, which are objects, by key. Keys of no open question are ignored. If an answer is
@@ -147,8 +129,8 @@ func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 	if jsonx.Kind(responses) != '{' {
 		return 0, invalidParams("inputResponses is not an object")
 	}
-	answers := map[string]json.RawMessage{}
-	for _, key := range slices.Sorted(maps.Keys(j.questions)) {
+	next := j.state.Clone()
+	for _, key := range slices.Sorted(maps.Keys(next.Open)) {
 		value := jsonx.Member(responses, key)
 		if value == nil {
 			continue
@@ -156,24 +138,14 @@ func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 		if jsonx.Kind(value) != '{' {
 			return 0, invalidParams("inputResponses: %q: the response is not an object", key)
 		}
-		if err := question.Check(j.questions[key], value); err != nil {
+		if err := question.Check(next.Open[key], value); err != nil {
 			return 0, invalidParams("inputResponses: %q: %v", key, err)
 		}
-		answers[key] = bytes.Clone(value)
+		next.Answer(key, bytes.Clone(value))
+		answered++
 	}
-	j.questions = maps.Clone(j.questions)
-	for key, value := range answers {
-		j.state.Answer(j.state.Waiting[key], value)
-		delete(j.questions, key)
-	}
-	return len(answers), nil
-}
-
-// clone returns a copy whose maps nothing else changes.
-func (j *Journal) clone() *Journal {
-	c := *j
-	c.state.Answers, c.state.Once = maps.Clone(j.state.Answers), maps.Clone(j.state.Once)
-	return &c
+	j.state = *next
+	return answered, nil
 }
 
 // Run returns the run that the method is called in, or nil during a request. In a run there is
@@ -222,11 +194,7 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.detached = true
-	if c.asked != nil {
-		run.Journal.state = c.asked.State
-		run.Journal.state.Waiting = nil
-		run.Journal = *run.Journal.clone()
-	}
+	run.Journal.state = *c.questions().State.Clone()
 	run.Journal.state.Ref, run.Journal.state.Begun = c.refLocked(), c.begun.UnixMilli()
 	return run, nil
 }
@@ -267,7 +235,7 @@ func (s *Server) entrance(tool string, called *CalledTool) (*Server, error) {
 // scopes of the principal are checked as for a request. The time limit of [ToolTimeout] does not
 // apply, but that of the tag timeout does. A panic is an error of the tool.
 func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
-	out := Outcome{Journal: *run.Journal.clone()}
+	out := Outcome{Journal: Journal{*run.Journal.state.Clone()}}
 	s, err := r.server.Load().entrance(run.Tool, run.Called)
 	if err != nil {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err)
@@ -283,9 +251,9 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 	resp, out.Asked = call.resume(ctx)
 	out.Result, out.Err = resp.Result, resp.Error
 	out.IsError = string(jsonx.Member(out.Result, "isError")) == "true"
+	out.Journal = Journal{*call.nextRound()}
 	call.mu.Lock()
 	defer call.mu.Unlock()
-	out.Journal = *call.journal()
 	for _, key := range call.asked.Unused(run.Journal.state.Once) {
 		_, key, _ = strings.Cut(key, ":") // without the server that it belongs to
 		out.Unused = append(out.Unused, key)
@@ -335,40 +303,13 @@ func (s *Server) newRun(ctx context.Context, run *Run) (*Call, error) {
 	}
 	call := newCall(ctx, s, &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: text}, runPeer{})
 	call.version, call.run = protocol.V20260728, run
-	state := run.Journal.clone().state
-	call.asked = &rounds.Questions{State: state}
+	state := run.Journal.state.Clone()
+	state.Waiting, state.Open = nil, nil
+	call.asked = &rounds.Questions{State: *state, Journal: true}
 	if state.Ref != "" {
 		call.ref, call.begun = state.Ref, time.UnixMilli(state.Begun)
 	}
 	return call, nil
-}
-
-// journal returns what the run has learned. The caller holds mu.
-func (c *Call) journal() *Journal {
-	j := (&Journal{state: c.asked.State, used: c.run.Journal.used}).clone()
-	j.state.Waiting = nil
-	j.state.Ref, j.state.Begun = c.refLocked(), c.begun.UnixMilli()
-	next := j.state
-	requests := c.asked.Pending(&next)
-	if requests == nil {
-		return j
-	}
-	j.questions, j.state.Waiting, j.state.Round = protocol.InputRequests{}, map[string]rounds.Waiting{}, j.state.Round+1
-	taken := map[string]bool{}
-	for _, key := range j.used {
-		taken[key] = true
-	}
-	j.used = j.used[:len(j.used):len(j.used)]
-	for name, request := range requests {
-		key := name
-		for n := 2; taken[key]; n++ {
-			key = fmt.Sprintf("%s~%d", name, n)
-		}
-		j.used = append(j.used, key)
-		taken[key] = true
-		j.questions[key], j.state.Waiting[key] = request, next.Waiting[name]
-	}
-	return j
 }
 
 // keepOnce gives the run the values of Once.
@@ -379,21 +320,9 @@ func (c *Call) keepOnce() error {
 	c.run.keeping.Lock()
 	defer c.run.keeping.Unlock()
 	c.mu.Lock()
-	j := (&Journal{state: c.asked.State, used: c.run.Journal.used}).clone()
+	j := &Journal{*c.asked.State.Clone()}
 	c.mu.Unlock()
 	return c.run.Keep(j)
-}
-
-// OnceKey returns the idempotency key of the value that [Once] keeps under key in this call. Pass
-// it to the service that makes the value: if the process ends before the value is kept, it is made
-// again, and the key prevents a second effect. It is the same in all rounds and runs of a call.
-func OnceKey(ctx context.Context, key string) string {
-	c := CallFrom(ctx)
-	if c == nil {
-		return ""
-	}
-	begun := strconv.AppendInt(nil, c.begun.UnixMilli(), 10)
-	return hex.EncodeToString(rounds.Digest(c.owner(), c.principalDigest(), []byte(c.Ref()), begun, []byte(key)))
 }
 
 // runPeer is the peer of a run: nobody.

@@ -186,7 +186,7 @@ func (call *Call) find() (mismatch *jsonrpc.Error) {
 		return nil
 	}
 	if call.refusal == nil && call.row.asks && call.run == nil {
-		if err := call.takeState(); err != nil {
+		if err := call.openState(); err != nil {
 			call.refusal = err
 		}
 	}
@@ -225,8 +225,8 @@ func (call *Call) answer() (result Result, err error) {
 	defer call.progress.end()
 	defer recoverAs(&err)
 	result, err = call.server.chain.run(call.limit, call)
-	if err != nil && errors.Is(err, ErrAsked) { // by middleware; runTarget has settled what methods ask
-		return call.settle(result, err)
+	if err != nil && errors.Is(err, ErrAsked) { // by middleware; runTarget has finished what methods ask
+		return call.finish(result, err)
 	}
 	return result, err
 }
@@ -247,7 +247,7 @@ func (e *entry) answer(ctx context.Context, call *Call) (Result, error) {
 	if _, late := err.(*TimeoutError); late { // even if it asked: it may still run
 		return nil, err
 	}
-	return call.settle(result, err)
+	return call.finish(result, err)
 }
 
 // respond returns the response for the result of the chain.

@@ -16,7 +16,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// State travels through the client between the rounds of a call: sealed, and bound to that call.
+// State is what the rounds of a call have learned. It travels through the client between them: sealed,
+// and bound to that call. A call that runs outside of requests keeps it in its journal instead.
 type State struct {
 	Method    string                     `json:"m"`
 	Name      string                     `json:"n"`
@@ -29,6 +30,42 @@ type State struct {
 	Answers   map[string]Answer          `json:"a,omitempty"`
 	Once      map[string]json.RawMessage `json:"o,omitempty"`
 	Waiting   map[string]Waiting         `json:"w,omitempty"` // the questions of this round, by the key that the client knows
+
+	// What clients know themselves, and journals keep.
+	Open protocol.InputRequests `json:"q,omitempty"` // the questions of this round
+	Used []string               `json:"u,omitempty"` // the keys of all questions that there were
+}
+
+// Clone returns a copy whose maps nothing else changes.
+func (st *State) Clone() *State {
+	c := *st
+	c.Answers, c.Once, c.Waiting, c.Open = maps.Clone(st.Answers), maps.Clone(st.Once), maps.Clone(st.Waiting), maps.Clone(st.Open)
+	c.Used = slices.Clip(st.Used)
+	return &c
+}
+
+// Answer keeps the answer to a question of this round.
+func (st *State) Answer(key string, value json.RawMessage) {
+	st.keep(st.Waiting[key], value)
+	delete(st.Waiting, key)
+	delete(st.Open, key)
+}
+
+func (st *State) keep(q Waiting, value json.RawMessage) {
+	if st.Answers == nil {
+		st.Answers = map[string]Answer{}
+	}
+	st.Answers[q.Key] = Answer{q.Question, value}
+}
+
+// use returns the key that the client gets for a question: one that it has not seen.
+func (st *State) use(name string) string {
+	key := name
+	for n := 2; slices.Contains(st.Used, key); n++ {
+		key = fmt.Sprintf("%s~%d", name, n)
+	}
+	st.Used = append(st.Used, key)
+	return key
 }
 
 // An Answer is bound to its question, so that no other question gets it.
@@ -47,6 +84,7 @@ type Waiting struct {
 // concurrent use.
 type Questions struct {
 	State   State           // of the rounds before; zero in the first
+	Journal bool            // the client gets each key once
 	offered json.RawMessage // responses without a state: answers to questions that the client foresaw
 	pending []pending       // asked in this round, in this order
 	counts  map[string]int  // how often a question without a key of its own was asked
@@ -88,7 +126,7 @@ func Answered(state *State, responses json.RawMessage) (*Questions, *jsonrpc.Err
 		return &Questions{offered: responses}, nil
 	}
 	q := &Questions{State: *state}
-	for name, question := range state.Waiting {
+	for name := range state.Waiting {
 		value := jsonx.Member(responses, name)
 		if value == nil {
 			continue // asked again if the method still wants it
@@ -96,7 +134,7 @@ func Answered(state *State, responses json.RawMessage) (*Questions, *jsonrpc.Err
 		if jsonx.Kind(value) != '{' {
 			return nil, badResponse(name)
 		}
-		q.State.Answer(question, value)
+		q.State.Answer(name, value)
 	}
 	q.State.Waiting = nil
 	return q, nil
@@ -104,14 +142,6 @@ func Answered(state *State, responses json.RawMessage) (*Questions, *jsonrpc.Err
 
 func badResponse(name string) *jsonrpc.Error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: the response %q is not an object", name)
-}
-
-// Answer keeps the answer to a question.
-func (st *State) Answer(q Waiting, value json.RawMessage) {
-	if st.Answers == nil {
-		st.Answers = map[string]Answer{}
-	}
-	st.Answers[q.Key] = Answer{q.Question, value}
 }
 
 // Ask returns the answer to a question, or nil if the client has to be asked: then the question is
@@ -128,14 +158,14 @@ func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key
 		if jsonx.Kind(value) != '{' {
 			return nil, badResponse(q.Key)
 		}
-		a.State.Answer(q, value)
+		a.State.keep(q, value)
 		return value, nil
 	}
 	for _, p := range a.pending {
 		switch {
 		case p.Key != q.Key:
 		case !bytes.Equal(p.Question, q.Question):
-			return nil, &SameKeyError{q.Key}
+			return nil, fmt.Errorf("two questions of this call have the key %q", q.Key)
 		default:
 			return nil, nil
 		}
@@ -158,35 +188,29 @@ func (a *Questions) nameOf(method string, params json.RawMessage) string {
 	return name
 }
 
-// A SameKeyError means that two different questions of one call have the same key.
-type SameKeyError struct{ Key string }
-
-// Error names the key.
-func (e *SameKeyError) Error() string {
-	return fmt.Sprintf("two questions of this call have the key %q", e.Key)
-}
-
-// UserMessage returns the same text.
-func (e *SameKeyError) UserMessage() string { return e.Error() }
-
-// Pending returns the questions for the client and adds them to next, the state of the next round.
-// Several questions get numbers before their keys, since clients that keep JSON objects in maps
-// sort by key.
-func (a *Questions) Pending(next *State) protocol.InputRequests {
+// Next returns the state of the round after this one, with the open questions, if there are any.
+// Several questions get numbers before their keys, since clients that keep JSON objects in maps sort by
+// key.
+func (a *Questions) Next() *State {
+	next := a.State.Clone()
+	next.Waiting, next.Open = nil, nil
 	if len(a.pending) == 0 {
-		return nil
+		return next
 	}
-	requests := protocol.InputRequests{}
-	next.Answers, next.Once, next.Waiting = maps.Clone(a.State.Answers), maps.Clone(a.State.Once), map[string]Waiting{}
+	next.Round++
+	next.Waiting, next.Open = map[string]Waiting{}, protocol.InputRequests{}
 	width := len(strconv.Itoa(len(a.pending)))
 	for i, p := range a.pending {
-		name := p.Key
+		key := p.Key
 		if len(a.pending) > 1 {
-			name = fmt.Sprintf("%0*d-%s", width, i+1, p.Key)
+			key = fmt.Sprintf("%0*d-%s", width, i+1, p.Key)
 		}
-		requests[name], next.Waiting[name] = p.request, p.Waiting
+		if a.Journal {
+			key = next.use(key)
+		}
+		next.Open[key], next.Waiting[key] = p.request, p.Waiting
 	}
-	return requests
+	return next
 }
 
 // short returns a short name for a kind of question.

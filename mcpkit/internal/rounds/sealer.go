@@ -18,17 +18,17 @@ import (
 
 const maxStateBytes = 32 << 10 // bytes of answers and values of Once that travel through the client
 
-// A Sealer encrypts and authenticates states while clients hold them.
+// A Sealer encrypts and authenticates what clients, or the engine of a fleet, hold for a server.
 type Sealer struct {
 	keys   []cipher.AEAD // the first seals; each opens
-	bound  []byte        // what states are bound to besides the key: their purpose and their server
+	bound  []byte        // what all of it is bound to besides the key: the purpose and the server
 	Owner  []byte        // the server that answers and values in a state belong to
 	Random bool          // no key was given
 }
 
 // sealPurpose separates these keys from other uses of the same secret, and is the version of the
 // format.
-const sealPurpose = "mcpkit request state v2"
+const sealPurpose = "mcpkit state v3"
 
 // NewSealer returns the sealer of a server. States are valid for all replicas and versions of the
 // server, and for no server with another name.
@@ -72,8 +72,7 @@ func (s *Sealer) Seal(state *State) (string, error) {
 	if len(plain) > maxStateBytes {
 		return "", fmt.Errorf("the answers and values of this call take %d bytes; at most %d can travel through the client", len(plain), maxStateBytes)
 	}
-	sealed := s.keys[0].Seal(nil, nil, plain, s.bound)
-	return base64.RawURLEncoding.EncodeToString(sealed), nil
+	return base64.RawURLEncoding.EncodeToString(s.SealRecord(stateID, plain)), nil
 }
 
 var ErrBadState = errors.New("requestState is not one that this server gave")
@@ -88,45 +87,33 @@ func (s *Sealer) Open(text string) (*State, error) {
 	if err != nil {
 		return nil, ErrBadState
 	}
-	for _, key := range s.keys {
-		plain, err := key.Open(nil, nil, sealed, s.bound)
-		if err != nil {
-			continue
-		}
-		var state State
-		if jsonx.Unmarshal(plain, &state) != nil {
-			return nil, ErrBadState
-		}
-		return &state, nil
+	plain, err := s.OpenRecord(stateID, sealed)
+	state := new(State)
+	if err != nil || jsonx.Unmarshal(plain, state) != nil {
+		return nil, ErrBadState
 	}
-	return nil, ErrBadState
+	return state, nil
 }
 
-// recordPurpose separates records from states, which the same keys seal.
-const recordPurpose = "mcpkit record v1\x00"
+// stateID is the id of states. Records have others.
+const stateID = "requestState"
 
 // SealRecord returns plain as bytes that only this server can read or make. They are bound to id.
 func (s *Sealer) SealRecord(id string, plain []byte) []byte {
-	return s.keys[0].Seal(nil, nil, plain, s.boundRecord(id))
+	return s.keys[0].Seal(nil, nil, plain, s.boundTo(id))
 }
 
 // OpenRecord is the inverse of SealRecord.
 func (s *Sealer) OpenRecord(id string, sealed []byte) ([]byte, error) {
 	for _, key := range s.keys {
-		if plain, err := key.Open(nil, nil, sealed, s.boundRecord(id)); err == nil {
+		if plain, err := key.Open(nil, nil, sealed, s.boundTo(id)); err == nil {
 			return plain, nil
 		}
 	}
-	return nil, ErrBadRecord
+	return nil, errors.New("the record was not sealed by this server for this id, or its key is gone")
 }
 
-// ErrBadRecord means that the record was sealed with other keys, by another server or for another
-// id, or was changed.
-var ErrBadRecord = errors.New("the record was not sealed by this server for this id, or its key is gone")
-
-func (s *Sealer) boundRecord(id string) []byte {
-	return slices.Concat([]byte(recordPurpose), s.bound, []byte{0}, []byte(id))
-}
+func (s *Sealer) boundTo(id string) []byte { return slices.Concat(s.bound, []byte{0}, []byte(id)) }
 
 // Digest returns a digest of the parts.
 func Digest(parts ...[]byte) []byte {
