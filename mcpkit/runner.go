@@ -36,11 +36,16 @@ func (r *Runner) attach(s *Server) error {
 	return nil
 }
 
-// Permits reports whether the principal has the scopes that the tool needs. A tool that the server
-// does not have needs none.
-func (r *Runner) Permits(p *oauth.Principal, tool string) bool {
-	t := r.server.Load().catalog.Load().lists[toolEntry].get(tool)
-	return t == nil || p.Has(t.scopes...)
+// Permits reports whether the caller has the scopes that a tool of the Runner's server needs, and
+// [Authorize] permits it, there and in the server that the call is for. A tool that the server does
+// not have needs nothing.
+func (r *Runner) Permits(c *Call, tool string) bool {
+	s := r.server.Load()
+	t := s.catalog.Load().lists[toolEntry].get(tool)
+	return t == nil || c.principal.Has(t.scopes...) && c.sees(t) &&
+		!slices.ContainsFunc(c.catalog.lists[toolEntry].sorted, func(e *entry) bool {
+			return e.nameIn(c.server, s) == tool && !c.sees(e)
+		})
 }
 
 // Logger returns the logger of the server.

@@ -32,29 +32,48 @@ func TestTasksWhoseGoroutineExitsFail(t *testing.T) {
 	})
 }
 
-func TestCallersThatLostTheScopesOfAToolLoseItsTasks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := openWith(t, tasks.New(), mcpkit.Authenticated())
-		require.NoError(t, o.srv.Add(mcpkit.NewTool("erase", func(ctx context.Context) (string, error) {
-			ok, err := mcpkit.Confirm(ctx, "Erase?", mcpkit.Key("sure"))
-			return fmt.Sprint("erased: ", ok), err
-		}).Scopes("admin").Tag("task", "optional")))
-		admin, lesser := o.modern(), o.modern()
-		admin.as, lesser.as = &oauth.Principal{Subject: "ann", Scopes: []string{"admin"}}, ann
-		id := admin.start("erase", `{}`)
-		admin.await(id, protocol.TaskInputRequired)
-		legacy, _ := o.legacy(protocol.V20251125, ann)
-		for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
-			params := fmt.Sprintf(`{"taskId":%q,"inputResponses":%s}`, id, accept("sure", `{"confirm":true}`))
-			require.EqualError(t, lesser.fails(method, params), fmt.Sprintf("there is no task %q (code -32602)", id), method)
-		}
-		require.Equal(t, -32602, legacy.fails("tasks/result", fmt.Sprintf(`{"taskId":%q}`, id)).Code)
-		require.JSONEq(t, `[]`, member(t, legacy.result("tasks/list", `{}`), "tasks"))
-		require.Equal(t, protocol.TaskInputRequired, admin.get(id).Status)
-		admin.update(id, accept("sure", `{"confirm":true}`))
-		require.Equal(t, "erased: true", contentOf(t, admin.await(id, protocol.TaskCompleted).Result))
-		require.EqualError(t, lesser.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)), fmt.Sprintf("there is no task %q (code -32602)", id))
+func TestCallersThatMayNoLongerCallAToolLoseItsTasks(t *testing.T) {
+	onlyAdmins := mcpkit.Authorize(func(ctx context.Context, _ string, _ []string) bool {
+		return mcpkit.CallFrom(ctx).Principal().Has("admin")
 	})
+	with := func(t *testing.T, tool mcpkit.Item, opts ...mcpkit.Option) *mcpkit.Server {
+		srv := serve(t, nil, append(opts, tasks.New())...)
+		require.NoError(t, srv.Add(tool))
+		return srv
+	}
+	for name, build := range map[string]func(t *testing.T, tool *mcpkit.Builder) *mcpkit.Server{
+		"scopes": func(t *testing.T, tool *mcpkit.Builder) *mcpkit.Server {
+			return with(t, tool.Scopes("admin"), mcpkit.Authenticated())
+		},
+		"Authorize": func(t *testing.T, tool *mcpkit.Builder) *mcpkit.Server { return with(t, tool, onlyAdmins) },
+		"Authorize of a mount": func(t *testing.T, tool *mcpkit.Builder) *mcpkit.Server {
+			return mounted(t, "", with(t, tool), onlyAdmins)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := &opened{&office{}, build(t, mcpkit.NewTool("erase", func(ctx context.Context) (string, error) {
+					ok, err := mcpkit.Confirm(ctx, "Erase?", mcpkit.Key("sure"))
+					return fmt.Sprint("erased: ", ok), err
+				}).Tag("task", "optional")), t}
+				admin, lesser := o.modern(), o.modern()
+				admin.as, lesser.as = &oauth.Principal{Subject: "ann", Scopes: []string{"admin"}}, ann
+				id := admin.start("erase", `{}`)
+				admin.await(id, protocol.TaskInputRequired)
+				legacy, _ := o.legacy(protocol.V20251125, ann)
+				for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+					params := fmt.Sprintf(`{"taskId":%q,"inputResponses":%s}`, id, accept("sure", `{"confirm":true}`))
+					require.EqualError(t, lesser.fails(method, params), fmt.Sprintf("there is no task %q (code -32602)", id), method)
+				}
+				require.Equal(t, -32602, legacy.fails("tasks/result", fmt.Sprintf(`{"taskId":%q}`, id)).Code)
+				require.JSONEq(t, `[]`, member(t, legacy.result("tasks/list", `{}`), "tasks"))
+				require.Equal(t, protocol.TaskInputRequired, admin.get(id).Status)
+				admin.update(id, accept("sure", `{"confirm":true}`))
+				require.Equal(t, "erased: true", contentOf(t, admin.await(id, protocol.TaskCompleted).Result))
+				require.EqualError(t, lesser.fails("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)), fmt.Sprintf("there is no task %q (code -32602)", id))
+			})
+		})
+	}
 }
 
 // openSmall serves an office in which the tasks of an owner may take 640 kB. Its tool keep keeps a text,

@@ -200,7 +200,7 @@ func (e *engine) handleList(ctx context.Context, p params) (mcpkit.Result, error
 		return nil, err
 	}
 	for _, r := range records {
-		if t, err := decode(r); err == nil && e.admits(call.Principal(), t) {
+		if t, err := decode(r); err == nil && e.admits(call, t) {
 			list.Tasks = append(list.Tasks, e.legacy(t))
 		}
 	}

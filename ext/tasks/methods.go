@@ -7,7 +7,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -72,15 +71,16 @@ func (e *engine) find(ctx context.Context, call *mcpkit.Call, id string) (*task,
 		return nil, notFound(id)
 	case err != nil:
 		return nil, err
-	case !e.admits(call.Principal(), t):
+	case !e.admits(call, t):
 		return nil, notFound(id)
 	}
 	return t, nil
 }
 
-// admits reports whether the principal made the task, and still has the scopes that its tool needs.
-func (e *engine) admits(p *oauth.Principal, t *task) bool {
-	return t.Owner == ownerOf(p) && t.Run.Principal.Key() == p.Key() && e.runner.Permits(p, t.Run.Tool)
+// admits reports whether the caller made the task, and may still call its tool.
+func (e *engine) admits(call *mcpkit.Call, t *task) bool {
+	p := call.Principal()
+	return t.Owner == ownerOf(p) && t.Run.Principal.Key() == p.Key() && e.runner.Permits(call, t.Run.Tool)
 }
 
 // wire returns the task as clients of 2026-07-28 see it.
