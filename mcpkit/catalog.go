@@ -3,7 +3,6 @@ package mcpkit
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -101,13 +100,16 @@ func (e *entry) own() *entry {
 // A definition is what lists tell clients of an entry: a JSON object, which is encoded for each
 // version when it is first needed.
 type definition struct {
-	make    func(v protocol.Version) (any, error)
+	make    func(v protocol.Version) ([]byte, error)
 	encoded [len(versions)]atomic.Pointer[[]byte]
 }
 
 // defined returns a definition that is the same for all versions.
 func defined(v any) *definition {
-	return &definition{make: func(protocol.Version) (any, error) { return v, nil }}
+	return &definition{make: func(protocol.Version) ([]byte, error) {
+		b, err := jsonx.Marshal(v)
+		return b, prefixed("the definition does not encode: ", err)
+	}}
 }
 
 // in returns the JSON for a version.
@@ -116,13 +118,9 @@ func (d *definition) in(v protocol.Version) ([]byte, error) {
 	if b := d.encoded[i].Load(); b != nil {
 		return *b, nil
 	}
-	value, err := d.make(v)
+	b, err := d.make(v)
 	if err != nil {
 		return nil, err
-	}
-	b, err := jsonx.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("the definition does not encode: %w", err)
 	}
 	d.encoded[i].Store(&b)
 	return b, nil
@@ -133,17 +131,17 @@ func (d *definition) latest() ([]byte, error) { return d.in(versions[len(version
 
 // named returns the definition with another name.
 func (d *definition) named(name string) *definition {
-	return &definition{make: func(v protocol.Version) (any, error) {
+	return &definition{make: func(v protocol.Version) ([]byte, error) {
 		b, err := d.in(v)
 		if err != nil {
 			return nil, err
 		}
-		return json.RawMessage(jsonx.AppendEdited(nil, b, func(n, value []byte) []byte {
+		return jsonx.AppendEdited(nil, b, func(n, value []byte) []byte {
 			if jsonx.IsString(n, "name") {
 				return jsonx.AppendString(nil, name)
 			}
 			return value
-		})), nil
+		}), nil
 	}}
 }
 

@@ -274,7 +274,7 @@ func (s *Server) setTool(
 		return at(e.site, err)
 	}
 	e.tool.extended = a.Extended
-	e.definition = &definition{make: func(v protocol.Version) (any, error) {
+	e.definition = &definition{make: func(v protocol.Version) ([]byte, error) {
 		own, err := s.extended(e, v)
 		if err != nil {
 			return nil, err

@@ -346,7 +346,7 @@ func (u *Upstream) set(e *entry, def protocol.Tool, text json.RawMessage) (err e
 	case toolEntry:
 		e.tool, err = newTool(def)
 		e.secrets = secret.OfSchema(def.InputSchema)
-		e.definition = &definition{make: func(v protocol.Version) (any, error) { return protocol.ToolFor(v, text), nil }}
+		e.definition = &definition{make: func(v protocol.Version) ([]byte, error) { return jsonx.Marshal(protocol.ToolFor(v, text)) }}
 	case promptEntry, templateEntry:
 		if u.Complete != nil {
 			e.complete = func(ctx context.Context, call *Call, _ *protocol.CompleteParams) (Result, error) {

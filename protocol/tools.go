@@ -34,13 +34,16 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 // outputSchema before 2025-06-18, and up to and including 2025-11-25 with the schema of
 // {"result": value} if it does not describe an object.
 func ToolFor(v Version, definition json.RawMessage) json.RawMessage {
+	if v.Modern() {
+		return definition
+	}
 	return jsonx.AppendEdited(nil, definition, func(name, value []byte) []byte {
 		switch {
 		case !jsonx.IsString(name, "outputSchema"):
 			return value
 		case v < V20250618:
 			return nil
-		case v.Modern() || jsonx.IsString(jsonx.Member(value, "type"), "object"):
+		case jsonx.IsString(jsonx.Member(value, "type"), "object"):
 			return value
 		}
 		return wrapSchema(value)
