@@ -20,7 +20,7 @@ func (c *compiler) publish(s *jsonschema.Schema) (json.RawMessage, error) {
 	if w.schema(s); w.err != nil {
 		return nil, Errors{{Site: c.site, Msg: "the schema cannot be encoded: " + w.err.Error()}}
 	}
-	return slices.Clip(w.b), nil
+	return w.b, nil
 }
 
 // keywordOrder is the order of keywords that is good to read; others come first.
@@ -50,7 +50,7 @@ var keywords = sync.OnceValue(func() (all []keyword) {
 // A schemaWriter writes schemas as JSON. The library would use encoding/json, which is slow.
 type schemaWriter struct {
 	b   []byte
-	err error // of the last value that cannot be encoded
+	err error // of a value that cannot be encoded
 }
 
 func (w *schemaWriter) schema(s *jsonschema.Schema) {
@@ -67,16 +67,19 @@ func (w *schemaWriter) schema(s *jsonschema.Schema) {
 		case k.name == "properties":
 			w.name(k.name)
 			w.b = append(w.b, '{')
-			for m := s.Properties.Oldest(); m != nil; m = m.Next() {
-				w.member(m.Key, &m.Value)
+			for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+				w.name(p.Key)
+				w.schema(p.Value)
 			}
 			w.b = append(w.b, '}')
 		default:
-			w.member(k.name, f.Addr().Interface())
+			w.name(k.name)
+			w.value(f.Addr().Interface())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Extras)) {
-		w.member(name, s.Extras[name])
+		w.name(name)
+		w.value(s.Extras[name])
 	}
 	w.b = append(w.b, '}')
 }
@@ -85,10 +88,12 @@ func (w *schemaWriter) name(name string) {
 	w.b = append(jsonx.AppendString(jsonx.AppendComma(w.b), name), ':')
 }
 
-// member writes a member of an object: v, or what v points to.
-func (w *schemaWriter) member(name string, v any) {
-	w.name(name)
+// value writes the value of a keyword: v, or what v points to.
+func (w *schemaWriter) value(v any) {
+	var err error
 	switch v := v.(type) {
+	case string:
+		w.b = jsonx.AppendString(w.b, v)
 	case *string:
 		w.b = jsonx.AppendString(w.b, *v)
 	case **jsonschema.Schema:
@@ -103,14 +108,14 @@ func (w *schemaWriter) member(name string, v any) {
 	case *jsonschema.Definitions:
 		w.b = append(w.b, '{')
 		for _, name := range slices.Sorted(maps.Keys(*v)) {
-			w.member(name, new((*v)[name]))
+			w.name(name)
+			w.schema((*v)[name])
 		}
 		w.b = append(w.b, '}')
 	default:
-		var err error
 		w.b, err = jsonx.Append(w.b, v)
-		w.err = cmp.Or(err, w.err)
 	}
+	w.err = cmp.Or(w.err, err)
 }
 
 // boolean returns "true" or "false" for a schema that is one of the two, and "" for others.

@@ -93,7 +93,7 @@ func (n position) isIntKey() bool {
 // A fieldState is a field while it is being compiled.
 type fieldState struct {
 	Field
-	member
+	*member
 	position
 	optional  bool   // the validate tag says that it may be absent
 	condition string // a rule about other members, such as required_if
@@ -155,10 +155,11 @@ func note(s *jsonschema.Schema, sentence string) {
 func (c *compiler) root(t reflect.Type) (*jsonschema.Schema, []Field) {
 	t = indirectAll(t)
 	c.checkType(t)
-	s := &jsonschema.Schema{}
+	var s *jsonschema.Schema
 	if len(c.errs) == 0 {
 		c.recovered(t, func() { s = c.reflectType(t) })
 	}
+	s = cmp.Or(s, &jsonschema.Schema{})
 	s.Description = c.comment(place{owner: t})
 	fields := c.fold(position{s, t}, true)
 	if c.o.OmitDescription {
@@ -282,7 +283,7 @@ func (c *compiler) refer(s *jsonschema.Schema, t reflect.Type) {
 var unsafeInReference = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 // enter runs fn with the field as the place of mistakes.
-func (c *compiler) enter(m member, fn func()) {
+func (c *compiler) enter(m *member, fn func()) {
 	name := m.sf.Name
 	if c.params && len(c.path) == 0 {
 		name = strconv.Quote(m.name)
@@ -293,7 +294,7 @@ func (c *compiler) enter(m member, fn func()) {
 }
 
 // properties lets invopop/jsonschema reflect the members of t.
-func (c *compiler) properties(t reflect.Type, members []member) *jsonschema.Schema {
+func (c *compiler) properties(t reflect.Type, members []*member) *jsonschema.Schema {
 	fields := make([]reflect.StructField, len(members))
 	for i, m := range members {
 		tag := "json:" + strconv.Quote(m.name)
@@ -311,7 +312,7 @@ func (c *compiler) properties(t reflect.Type, members []member) *jsonschema.Sche
 }
 
 // field completes the schema p of a member: its type, then its tags.
-func (c *compiler) field(m member, p *jsonschema.Schema) *fieldState {
+func (c *compiler) field(m *member, p *jsonschema.Schema) *fieldState {
 	f := &fieldState{member: m, position: position{p, indirectAll(m.sf.Type)}}
 	f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
 	f.Complete, f.Secret = m.sf.Tag.Get("complete"), m.sf.Tag.Get("secret") == "true"
@@ -411,7 +412,7 @@ func (c *compiler) describe(f *fieldState) {
 
 // placeOf returns the place of the description of a field, and of those in its type if that has no
 // name.
-func (c *compiler) placeOf(m member) place {
+func (c *compiler) placeOf(m *member) place {
 	switch {
 	case m.owner.Name() != "": // the struct, or an embedded one
 		return place{m.owner, m.sf.Name}

@@ -86,7 +86,7 @@ type member struct {
 }
 
 // String returns the name of the field, with its type if that has a name.
-func (m member) String() string {
+func (m *member) String() string {
 	if m.owner.Name() == "" {
 		return m.sf.Name
 	}
@@ -95,7 +95,7 @@ func (m member) String() string {
 
 // members returns the JSON fields of t in order. Of fields with the same name, encoding/json takes the
 // shallowest.
-func (c *compiler) members(t reflect.Type) (out []member) {
+func (c *compiler) members(t reflect.Type) (out []*member) {
 	all := c.collect(nil, t, nil, nil)
 	for i, m := range all {
 		hidden := false
@@ -116,7 +116,7 @@ func (c *compiler) members(t reflect.Type) (out []member) {
 }
 
 // collect appends the members of t to out. index is the path to t, and above are the types on it.
-func (c *compiler) collect(out []member, t reflect.Type, index []int, above []reflect.Type) []member {
+func (c *compiler) collect(out []*member, t reflect.Type, index []int, above []reflect.Type) []*member {
 	if slices.Contains(above, t) {
 		return out
 	}
@@ -152,8 +152,8 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 		case !sf.IsExported():
 			continue
 		}
-		m := member{name: cmp.Or(name, sf.Name), index: at, sf: sf, owner: t}
-		c.enter(m, func() { c.jsonTag(&m, options, comma) })
+		m := &member{name: cmp.Or(name, sf.Name), index: at, sf: sf, owner: t}
+		c.enter(m, func() { c.jsonTag(m, options, comma) })
 		out = append(out, m)
 	}
 	return out

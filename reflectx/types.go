@@ -85,17 +85,19 @@ func shapeOf(t reflect.Type, dir direction) shape {
 	if t == nil {
 		return shapeNone
 	}
-	if s, ok := knownShapes[t]; ok {
-		return s
-	}
-	if reflect.PointerTo(t).Implements(schemaMaker) {
-		return shapeCustom
-	}
-	switch ownJSON(t, dir) {
-	case "UnmarshalJSON", "MarshalJSON":
-		return shapeCustom
-	case "UnmarshalText", "MarshalText":
-		return shapeText
+	if t.PkgPath() != "" || t.Kind() == reflect.Struct { // others have no methods
+		if s, ok := knownShapes[t]; ok {
+			return s
+		}
+		if reflect.PointerTo(t).Implements(schemaMaker) {
+			return shapeCustom
+		}
+		switch ownJSON(t, dir) {
+		case "UnmarshalJSON", "MarshalJSON":
+			return shapeCustom
+		case "UnmarshalText", "MarshalText":
+			return shapeText
+		}
 	}
 	switch t.Kind() {
 	case reflect.Bool:

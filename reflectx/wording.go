@@ -304,8 +304,9 @@ func oneOf(values []any) string {
 
 // jsonText returns a value of a schema as JSON.
 func jsonText(v any) string {
-	raw, _ := jsonx.Marshal(v)
-	return string(raw)
+	w := schemaWriter{}
+	w.value(v)
+	return string(w.b)
 }
 
 // plainText returns a value of a schema as text.
