@@ -38,7 +38,12 @@ func (state *session) wants(s subject) bool {
 	}
 	state.mu.Lock()
 	defer state.mu.Unlock()
-	_, subscribed := slices.BinarySearch(state.subscriptions, s.key)
+	return state.subscribedLocked(s.key)
+}
+
+// subscribedLocked reports whether the session has subscribed to a resource. The caller holds mu.
+func (state *session) subscribedLocked(uri string) bool {
+	_, subscribed := slices.BinarySearch(state.subscriptions, uri)
 	return subscribed
 }
 
@@ -248,14 +253,27 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 	}
 	state.logLevel.Store(c.LogLevel)
 	state.mu.Lock()
+	added := slices.DeleteFunc(slices.Clone(c.Subscriptions), state.subscribedLocked)
 	state.subscriptions = c.Subscriptions
 	state.mu.Unlock()
+	if len(added) > 0 {
+		go s.watch(context.WithoutCancel(ctx), added) // ends when the servers of the resources have answered
+	}
 	if !known {
 		ts.SetVersion(string(state.Version))
 		ts.SetState(state)
 		s.audience.add(state)
 	}
 	return nil
+}
+
+// watch begins to watch resources that the client of a session has subscribed to at another replica.
+func (s *Server) watch(ctx context.Context, uris []string) {
+	for _, uri := range uris {
+		if e, _ := s.catalog.Load().findResource(uri); e != nil && e.subscribe != nil {
+			_ = e.subscribe(ctx, uri) // its server has accepted it before
+		}
+	}
 }
 
 // extensionIDs returns the names of the server's extensions.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // upstream answers with the name in the definition.
@@ -93,4 +95,32 @@ func TestASubscriptionThatIsNotServedIsAnError(t *testing.T) {
 	cancel()
 	require.Nil(t, srv.ServeRPC(ctx, msg.Request, own).Error)
 	require.Contains(t, <-own.said, `"resourceSubscriptions":["x://watched"]`, "the rest is not agreed to")
+}
+
+func TestSubscriptionsAreWatchedWhereTheirSessionIsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watched := make(chan string, 2)
+		u := &mcpkit.Upstream{Subscribe: func(_ context.Context, uri string) error { watched <- uri; return nil }}
+		it, err := u.Item("resources/list", json.RawMessage(`{"uri":"x://y","name":"x"}`))
+		require.NoError(t, err)
+		replica := func() *mcpkit.Server {
+			srv, inner := newServer(t, nil), newServer(t, nil)
+			require.NoError(t, inner.Replace(it))
+			srv.MustMount("far", inner)
+			return srv
+		}
+		one, other := replica(), replica()
+		p := legacy(t, one, protocol.V20251125)
+		p.result("resources/subscribe", `{"uri":"x://y"}`)
+		require.Equal(t, "x://y", <-watched)
+		agreed, changes := one.StoreSession(p.session)
+		ts := transport.NewSession("", nil)
+		for range 2 { // the second time, nothing is new
+			require.NoError(t, other.RestoreSession(t.Context(), ts, agreed, changes))
+		}
+		require.Equal(t, "x://y", <-watched)
+		synctest.Wait()
+		require.True(t, other.Subscribed("x://y"))
+		require.Empty(t, watched)
+	})
 }
