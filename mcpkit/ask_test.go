@@ -194,6 +194,27 @@ func TestForeignStateIsRefused(t *testing.T) {
 		resp := p.rpc(ctx, p.request("tools/call", book(`{"city":"Rome"}`, state)))
 		require.EqualError(t, resp.Error, refusedState)
 	})
+	t.Run("a caller that lost its scopes", func(t *testing.T) {
+		for want, opts := range map[string][]mcpkit.Option{
+			`unknown tool "pay" (code -32602)`:                 {mcpkit.Authenticated()},
+			`insufficient scope: this needs "a" (code -31001)`: {mcpkit.Authenticated(), mcpkit.StepUp()},
+		} {
+			paid := false
+			srv := newServer(t, nil, opts...)
+			require.NoError(t, srv.Add(mcpkit.NewTool("pay", func(ctx context.Context) (err error) {
+				paid, err = mcpkit.Confirm(ctx, "Pay?", mcpkit.Key("sure"))
+				return err
+			}).Scopes("a")))
+			p := modern(t, srv)
+			first := p.rpc(as(p, "a"), p.request("tools/call", `{"name":"pay"}`))
+			second := p.request("tools/call", `{"name":"pay","requestState":`+member(t, string(first.Result), "requestState")+
+				`,"inputResponses":{"sure":{"action":"accept","content":{"confirm":true}}}}`)
+			require.EqualError(t, p.rpc(as(p), second).Error, want)
+			require.False(t, paid)
+			require.Nil(t, p.rpc(as(p, "a"), second).Error)
+			require.True(t, paid)
+		}
+	})
 	t.Run("another key", func(t *testing.T) {
 		refused(t, newServer(t, &trips{}), "tools/call", book(`{"city":"Rome"}`, state))
 	})

@@ -130,7 +130,15 @@ func TestRedactedArgumentsHaveNoSecrets(t *testing.T) {
 			return ""
 		}),
 	))
+	inner := newServer(t, nil)
+	far, err := upstream.Item("tools/list", json.RawMessage(`{"name":"far","inputSchema":{"properties":{"a":{"writeOnly":true},"b":{"type":"string"}}}}`))
+	require.NoError(t, err)
+	require.NoError(t, inner.Replace(far))
+	require.NoError(t, inner.Add(mcpkit.NewTool("secrets", func(secretInput) {})))
+	srv.MustMount("m", inner)
 	for _, test := range []struct{ name, method, target, args, want string }{
+		{"mounted", "tools/call", "m_secrets", `{"user":"ann","token":"s3"}`, `{"user":"ann","token":"[redacted]"}`},
+		{"of another server", "tools/call", "m_far", `{"a":"s3","b":"x","c":1}`, `{"a":"[redacted]","b":"x","c":"[redacted]"}`},
 		{"no secrets", "tools/call", "plain", `{"user":"ann"}`, `{"user":"ann"}`},
 		{"top", "tools/call", "secrets", `{"user":"ann","token":"s3"}`, `{"user":"ann","token":"[redacted]"}`},
 		{"misspelt", "tools/call", "secrets", `{"user":"ann","tokne":"s3"}`, `{"user":"ann","tokne":"[redacted]"}`},

@@ -412,14 +412,30 @@ func TestDecliningDiffersFromNotBeingAble(t *testing.T) {
 }
 
 func TestScopesHideTheRemoteServer(t *testing.T) {
-	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
-	p := proxy.MustNew(client.InMemory(far), proxy.Scopes("far:use"), proxy.Logger(silent))
-	near := mcpkit.MustNew(nil, mcpkit.Logger(silent), mcpkit.TrustLocal("other"))
-	require.NoError(t, near.Mount("far", p))
-	defer near.Close()
-	c := dial(t, near, protocol.V20260728)
-	_, err := c.CallTool(t.Context(), "far_count", nil)
-	require.ErrorContains(t, err, `unknown tool "far_count"`)
+	for scope, hidden := range map[string]bool{"other": true, "far:use": false} {
+		far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
+		p := proxy.MustNew(client.InMemory(far), proxy.Scopes("far:use"), proxy.Logger(silent))
+		near := mcpkit.MustNew(nil, mcpkit.Logger(silent), mcpkit.TrustLocal(scope))
+		require.NoError(t, near.Mount("far", p))
+		defer near.Close()
+		c := dial(t, near, protocol.V20251125)
+		for _, call := range []struct{ method, params, why string }{
+			{"tools/call", `{"name":"far_count"}`, `unknown tool "far_count"`},
+			{"prompts/get", `{"name":"far_greet","arguments":{"who":"Ann"}}`, `unknown prompt "far_greet"`},
+			{"resources/read", `{"uri":"desk://note/1"}`, `"desk://note/1" not found`},
+			{"resources/subscribe", `{"uri":"desk://index"}`, `"desk://index" not found`},
+			{"completion/complete", `{"ref":{"type":"ref/prompt","name":"far_greet"},"argument":{"name":"who","value":"A"}}`, `unknown prompt "far_greet"`},
+		} {
+			var raw map[string]any
+			err := c.Request(t.Context(), call.method, json.RawMessage(call.params), &raw)
+			if hidden {
+				require.ErrorContains(t, err, call.why)
+			} else {
+				require.NoError(t, err, call.params)
+			}
+		}
+		require.Equal(t, hidden, !far.Subscribed("desk://index"))
+	}
 }
 
 func TestAnHTTPSSEServerIsMounted(t *testing.T) {

@@ -211,7 +211,7 @@ func eventsAreOfTheirSession(x *trial) {
 
 func changesReachTheListener(x *trial) {
 	all := x.replicas(3)
-	const today, updated = "notes://today", "resources/updated"
+	const today, book, updated = "notes://today", "shelf://book", "resources/updated"
 	c := all[0].open("2025-11-25")
 	for _, r := range all {
 		c.at(r).works() // each knows the session, but only one notifies the client
@@ -220,9 +220,12 @@ func changesReachTheListener(x *trial) {
 	stream := c.at(all[2]).listen("")
 	first.ends() // the second stream replaces it
 	c.at(all[1]).subscribes("resources/subscribe", today)
-	x.until(func() bool { return all[2].srv.Subscribed(today) })
+	c.at(all[1]).subscribes("resources/subscribe", book)
+	x.until(func() bool { return all[2].srv.Subscribed(today) && all[2].srv.Subscribed(book) })
 	for _, r := range all {
 		r.srv.ResourceUpdated(today)
+		stream.has(updated)
+		r.shelf.ResourceUpdated(book)
 		stream.has(updated)
 	}
 	c.subscribes("resources/unsubscribe", today)
@@ -232,6 +235,8 @@ func changesReachTheListener(x *trial) {
 	all[0].srv.ResourceUpdated(today)
 	require.NoError(x, all[0].srv.Add(mcpkit.NewTool("more", func() {})))
 	stream.has("tools/list_changed") // no update before it
+	require.NoError(x, all[0].shelf.Add(mcpkit.NewPrompt("more", func() string { return "" })))
+	stream.has("prompts/list_changed")
 }
 
 // listenersMiss stops the replica that notifies the client.

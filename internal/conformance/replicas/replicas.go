@@ -120,10 +120,11 @@ func (d *desk) Work(ctx context.Context, call *mcpkit.Call) (string, error) {
 // A replica is one replica of the desk.
 type replica struct {
 	*desk
-	x    *trial
-	srv  *mcpkit.Server
-	url  string
-	stop func() // ends it; may be called more than once
+	x     *trial
+	srv   *mcpkit.Server
+	shelf *mcpkit.Server // mounted in srv; it has the resource shelf://book
+	url   string
+	stop  func() // ends it; may be called more than once
 }
 
 const maxSessions = 4 // of a replica
@@ -150,6 +151,9 @@ func (x *trial) start(name string, key []byte) *replica {
 	r.srv, err = mcpkit.New(d, mcpkit.Name("desk", "1"), mcpkit.StateKeys(key), mcpkit.Fleet(x.store.Open(x)),
 		mcpkit.Authenticated(), mcpkit.Logger(silent))
 	require.NoError(x, err)
+	r.shelf = mcpkit.MustNew(nil, mcpkit.Logger(silent))
+	require.NoError(x, r.shelf.Add(mcpkit.NewResource("shelf://book", "book", func() string { return "" })))
+	require.NoError(x, r.srv.Mount("", r.shelf))
 	require.NoError(x, r.srv.Start(x.ctx))
 	handler := streamable.NewHandler(r.srv, &streamable.Options{Logger: silent, MaxSessions: maxSessions})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
