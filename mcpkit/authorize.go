@@ -116,10 +116,9 @@ func (s *Server) checkScopes(entries []*entry) (faults reflectx.Errors) {
 		if s.config.authenticates() || len(e.scopes) == 0 {
 			continue
 		}
-		msg := fmt.Sprintf("it demands the scopes %q, but nobody authenticates callers: give mcpkit.Authenticated() if a resource server "+
+		faults.Addf(e.site, "it demands the scopes %q, but nobody authenticates callers: give mcpkit.Authenticated() if a resource server "+
 			"or other middleware does, or mcpkit.TrustLocal(\"%s\") to trust local callers",
 			strings.Join(e.scopes, " "), strings.Join(e.scopes, `", "`))
-		faults = append(faults, &reflectx.Error{Site: e.site, Msg: msg})
 	}
 	return faults
 }

@@ -30,7 +30,7 @@ func (s *Server) Add(items ...Item) error {
 	if err != nil {
 		return err
 	}
-	return s.add(entries)
+	return s.addUnless(nil, entries)
 }
 
 // Replace replaces what an earlier call of Replace has registered by items, and notifies subscribed
@@ -40,16 +40,17 @@ func (s *Server) Replace(items ...Item) error { return s.replace(&s.replaced, it
 
 // build makes the entries of items. The error has all faults of all items.
 func (s *Server) build(items []Item) (entries []*entry, err error) {
-	var errs []error
+	var faults reflectx.Errors
 	for i, it := range items {
 		if v := reflect.ValueOf(it); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-			errs = append(errs, &reflectx.Error{Msg: fmt.Sprintf("mcpkit: Add: item %d is nil; make one with NewTool, NewPrompt or NewResource", i+1)})
+			faults.Addf("", "mcpkit: Add: item %d is nil; make one with NewTool, NewPrompt or NewResource", i+1)
 			continue
 		}
 		e, err := it.build(s)
-		entries, errs = append(entries, e), append(errs, err)
+		faults.Add("", err)
+		entries = append(entries, e)
 	}
-	return entries, joinFaults(errs...)
+	return entries, faults.Err()
 }
 
 // A Builder describes a tool, prompt or resource. Make one with [NewTool], [NewPrompt] or
@@ -59,10 +60,15 @@ func (s *Server) build(items []Item) (entries []*entry, err error) {
 // same form (see docs/reference/tags.md). Mistakes, and tags that mean nothing for such an item, are
 // errors of Add. A Builder must not be changed while it is added.
 type Builder struct {
-	kind   annotation.Kind
-	def    spec // what no tag says
-	tags   map[string]string
-	faults []string
+	kind          annotation.Kind
+	name          string
+	site          string
+	fn            reflect.Value
+	tags          map[string]string
+	meta          protocol.Meta
+	input, output json.RawMessage
+	size          *int64
+	faults        reflectx.Errors
 }
 
 // NewTool describes a tool that calls fn: a function with the signature of a tool method. With
@@ -80,9 +86,11 @@ func NewResource(uri, name string, fn any) *Builder {
 
 func newBuilder(k annotation.Kind, name string, fn any) *Builder {
 	site := calledFrom(fmt.Sprintf("mcpkit: %s %q", strings.ToLower(k.String()), name))
-	b := &Builder{kind: k, def: spec{site: site, name: name, fn: reflect.ValueOf(fn)}, tags: map[string]string{}}
-	if b.def.fn.Kind() != reflect.Func || b.def.fn.IsNil() {
-		b.faults = append(b.faults, fmt.Sprintf("needs a function, not %T", fn))
+	b := &Builder{
+		kind: k, name: name, site: site, fn: reflect.ValueOf(fn), tags: map[string]string{}, meta: protocol.Meta{},
+	}
+	if b.fn.Kind() != reflect.Func || b.fn.IsNil() {
+		b.faults.Addf(site, "needs a function, not %T", fn)
 	}
 	return b
 }
@@ -143,15 +151,12 @@ func (b *Builder) Rules(rules string) *Builder { return b.Tag("rules", rules) }
 func (b *Builder) MIME(mediaType string) *Builder { return b.Tag("mime", mediaType) }
 
 // Size sets the size of the contents of a resource in bytes, which clients see in the list.
-func (b *Builder) Size(bytes int64) *Builder { b.def.size = &bytes; return b }
+func (b *Builder) Size(bytes int64) *Builder { b.size = &bytes; return b }
 
 // Meta adds a member to the _meta of the definition. Add fails if value does not encode as JSON.
 func (b *Builder) Meta(key string, value any) *Builder {
-	if b.def.extra == nil {
-		b.def.extra = protocol.Meta{}
-	}
-	if err := b.def.extra.Set(key, value); err != nil {
-		b.faults = append(b.faults, fmt.Sprintf("Meta(%q): %v", key, err))
+	if err := b.meta.Set(key, value); err != nil {
+		b.faults.Addf(b.site, "Meta(%q): %v", key, err)
 	}
 	return b
 }
@@ -162,12 +167,12 @@ func (b *Builder) Meta(key string, value any) *Builder {
 // in, and numbers in the map are float64, so large integers are exact in a json.RawMessage only.
 // Server.Add returns an error if the server does not have the option [RawSchemas], or if the schema
 // is not valid or refers to anything outside itself.
-func (b *Builder) Input(schema string) *Builder { b.def.input = json.RawMessage(schema); return b }
+func (b *Builder) Input(schema string) *Builder { b.input = json.RawMessage(schema); return b }
 
 // Output sets the JSON Schema of the structured result of a tool, in place of the schema of the
 // function's result type. A result that does not fit is an internal error. The server needs the
 // option [RawSchemas].
-func (b *Builder) Output(schema string) *Builder { b.def.output = json.RawMessage(schema); return b }
+func (b *Builder) Output(schema string) *Builder { b.output = json.RawMessage(schema); return b }
 
 // build makes the entry of the item.
 func (b *Builder) build(s *Server) (*entry, error) {
@@ -175,18 +180,24 @@ func (b *Builder) build(s *Server) (*entry, error) {
 	for _, key := range slices.Sorted(maps.Keys(b.tags)) {
 		fmt.Fprintf(&tag, "%s:%q ", key, b.tags[key])
 	}
-	a, faults := annotation.Parse(b.kind, reflect.StructTag(tag.String()), s.toolTags)
-	if texts := slices.Concat(b.faults, faults); texts != nil {
-		var errs reflectx.Errors
-		for _, text := range texts {
-			errs = append(errs, &reflectx.Error{Site: b.def.site, Msg: text})
-		}
-		return nil, errs
+	a, mistakes := annotation.Parse(b.kind, reflect.StructTag(tag.String()), s.toolTags)
+	faults := slices.Clip(b.faults)
+	for _, mistake := range mistakes {
+		faults.Addf(b.site, "%s", mistake)
 	}
-	def := b.def
-	def.Annotation, def.title, def.desc = a, a.About.Title, a.About.Description
+	if faults != nil {
+		return nil, faults
+	}
+	a.About.Name = b.name
+	meta := maps.Clone(b.meta)
+	maps.Copy(meta, a.Meta)
+	if len(meta) > 0 {
+		a.Meta = meta
+	}
+	def := newSpec(a, b.site, b.fn)
+	def.input, def.output, def.size = b.input, b.output, b.size
 	def.completer = new(service.Service).Completer // which has no methods
-	return s.define(&def)
+	return def.build(s)
 }
 
 // RemoveTools removes tools by name and reports whether any existed. Running calls continue.

@@ -3,7 +3,6 @@ package mcpkit
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -208,10 +207,9 @@ func (e *entry) same(other *entry) bool {
 func (c *catalog) add(entries []*entry) error {
 	var faults reflectx.Errors
 	c.addNew(entries, func(old, e *entry) {
-		msg := fmt.Sprintf("mcpkit: %s %q is registered twice, by %s and %s", e.kind, e.key, old.site, e.site)
-		faults = append(faults, &reflectx.Error{Msg: msg})
+		faults.Addf("", "mcpkit: %s %q is registered twice, by %s and %s", e.kind, e.key, old.site, e.site)
 	})
-	return joinFaults(faults)
+	return faults.Err()
 }
 
 // addNew adds entries, and calls taken for those whose key is taken.
@@ -293,24 +291,24 @@ func (c *catalog) changed(old *catalog) (lists []string) {
 	return lists
 }
 
-func (s *Server) add(entries []*entry) error { return s.addUnless(nil, entries) }
-
-// addUnless adds entries to the server. If there is a fault, it adds nothing and returns it together
+// addUnless adds entries to the server. If there are faults, it adds nothing and returns them together
 // with those of the entries.
-func (s *Server) addUnless(fault error, entries []*entry) error {
-	faults := s.check(entries)
-	return s.change(func(own *catalog) error { return joinFaults(fault, faults, own.add(entries)) })
+func (s *Server) addUnless(faults reflectx.Errors, entries []*entry) error {
+	faults.Add("", s.check(entries))
+	return s.change(func(own *catalog) error {
+		faults.Add("", own.add(entries))
+		return faults.Err()
+	})
 }
 
 // check checks entries that are to be registered, and lets the options of the server apply to them.
-func (s *Server) check(entries []*entry) reflectx.Errors {
+func (s *Server) check(entries []*entry) error {
 	faults := s.checkScopes(entries)
 	for _, e := range entries {
 		e.allow = slices.Concat(e.allow, s.config.allow)
 		// One that does not encode would break its list.
-		if _, err := e.definition.latest(); err != nil {
-			faults = append(faults, &reflectx.Error{Site: e.site, Msg: err.Error()})
-		}
+		_, err := e.definition.latest()
+		faults.Add(e.site, err)
 	}
-	return faults
+	return faults.Err()
 }

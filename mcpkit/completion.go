@@ -3,7 +3,6 @@ package mcpkit
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -23,9 +22,6 @@ type completeFunc func(ctx context.Context, call *Call, p *protocol.CompletePara
 func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
 	found := map[string]service.Completer{}
 	var faults reflectx.Errors
-	fault := func(format string, args ...any) {
-		faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(format, args...)})
-	}
 	isTool := def.Kind == annotation.Tool
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -40,20 +36,20 @@ func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
 		c, err := def.completer(f.Name, method)
 		switch {
 		case isTool && f.Complete != "":
-			fault("field %q has the tag complete; %s", f.Name, annotation.NoCompletionForTools)
+			faults.Addf(def.site, "field %q has the tag complete; %s", f.Name, annotation.NoCompletionForTools)
 		case err != nil:
-			fault("%v", err)
+			faults.Add(def.site, err)
 		default:
 			found[f.Name] = c
 		}
 	}
 	for param := range def.Complete {
 		if !slices.Contains(names, param) {
-			fault("complete names %q, which is not a parameter%s", param, naming.Hint(param, names))
+			faults.Addf(def.site, "complete names %q, which is not a parameter%s", param, naming.Hint(param, names))
 		}
 	}
 	if faults != nil || len(found) == 0 {
-		return nil, joinFaults(faults)
+		return nil, faults.Err()
 	}
 	return func(ctx context.Context, _ *Call, p *protocol.CompleteParams) (Result, error) {
 		return runCompleter(ctx, p, found[p.Argument.Name])

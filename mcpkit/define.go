@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
@@ -26,35 +24,132 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A spec is a Go function with everything that its tool, prompt or resource needs. Methods of services
-// and functions of builders become specs.
+// A spec is everything that an entry is made of, whatever its origin: a method of a service, a function
+// with its builder, or a definition of another server.
 type spec struct {
-	*annotation.Annotation
-	site              string
-	name, title, desc string
+	*annotation.Annotation // About has the name, the title and the description
+	kind                   entryKind
+	key                    string // tool or prompt name, URI, or URI template
+	site                   string
+
 	fn                reflect.Value
 	paramDescriptions map[string]string // of plain parameters, by name
 	input, output     json.RawMessage   // JSON Schemas written by hand; nil where the function says it
 	size              *int64            // of a resource in bytes; nil if it is unknown
-	extra             protocol.Meta     // members of _meta besides those of the tag
 	owner             reflect.Type      // the type of the method; nil for functions
 	method            string
 	completer         func(param, method string) (service.Completer, error)
+
+	upstream   *Upstream // answers in place of fn; nil for functions
+	definition json.RawMessage
 }
 
-// define returns the entry of a spec.
-func (s *Server) define(def *spec) (*entry, error) {
-	if err := naming.Check(def.name); err != nil && def.Kind != annotation.Resource {
-		return nil, at(def.site, err)
+// newSpec returns the spec of a function.
+func newSpec(a *annotation.Annotation, site string, fn reflect.Value) *spec {
+	def := &spec{Annotation: a, kind: toolEntry, key: a.About.Name, site: site, fn: fn}
+	switch {
+	case a.Kind == annotation.Prompt:
+		def.kind = promptEntry
+	case a.Kind == annotation.Resource && strings.ContainsAny(a.URI, "{}"):
+		def.kind, def.key = templateEntry, a.URI
+	case a.Kind == annotation.Resource:
+		def.kind, def.key = resourceEntry, a.URI
 	}
-	switch def.Kind {
-	case annotation.Prompt:
-		return s.definePrompt(def)
-	case annotation.Resource:
-		return s.defineResource(def)
+	return def
+}
+
+// build makes the entry of the spec for a server.
+func (def *spec) build(s *Server) (*entry, error) { return s.define(def) }
+
+// entry returns the entry of the spec, without what a function says about it.
+func (def *spec) entry() (e *entry, err error) {
+	e = &entry{
+		kind: def.kind, key: def.key, site: def.site, access: access{scopes: def.Scopes}, labels: def.Labels, hidden: def.Hidden,
+		limits: entryLimits{overdue: new(overdueCount)},
+	}
+	switch {
+	case e.kind == toolEntry || e.kind == promptEntry:
+		err = naming.Check(e.key)
+	case e.key == "":
+		err = errors.New(`a resource needs a URI; write for example uri:"note://{id}"`)
+	case e.kind == resourceEntry:
+		e.canonical, err = uritemplate.Canonical(e.key), checkAbsolute(e.key, e.key)
 	default:
-		return s.defineTool(def)
+		if e.template, err = uritemplate.Parse(e.key); err == nil {
+			err = checkAbsolute(e.key, e.template.Prefix())
+		}
+		if err == nil && len(e.template.Vars()) == 0 {
+			err = errors.New("the template has no variables")
+		}
 	}
+	if err == nil && def.upstream != nil {
+		err = def.upstream.answer(e, def.definition)
+	}
+	return e, err
+}
+
+// checkAbsolute refuses a URI or a template whose beginning has no scheme.
+func checkAbsolute(uri, beginning string) error {
+	if !strings.Contains(beginning, ":") {
+		return fmt.Errorf("%q is not an absolute URI; write for example \"note://{id}\"", uri)
+	}
+	return nil
+}
+
+// define makes the entry of a spec.
+func (s *Server) define(def *spec) (*entry, error) {
+	var faults reflectx.Errors
+	e, keyErr := def.entry()
+	faults.Add(def.site, keyErr)
+	if def.upstream != nil {
+		return e, faults.Err()
+	}
+	input, err := s.handSchema("input", def.input)
+	faults.Add(def.site, err)
+	output, err := s.handSchema("output", def.output)
+	faults.Add(def.site, err)
+	if faults != nil && def.Kind == annotation.Tool {
+		return nil, faults // without its schema, the parameters of the function make no sense
+	}
+	fn, err := s.compile(e, def, input)
+	fields := fieldsOf(fn)
+	if keyErr == nil { // else the parameters cannot be compared with the variables of the URI
+		faults.Add(def.site, err)
+	}
+	if err == nil {
+		e.complete, err = def.completers(fields)
+		faults.Add(def.site, err)
+	}
+	outputs, err := result.New(def.Kind, fn.Outputs())
+	faults.Add(def.site, err)
+	switch def.Kind {
+	case annotation.Tool:
+		faults.Add(def.site, checkCache(def.Annotation))
+		if outputs != nil && outputs.Structured != nil && output == nil {
+			def.output, err = reflectx.OutputSchema(def.site, outputs.Structured, s.inputOptions())
+			faults.Add(def.site, err)
+		}
+	case annotation.Resource:
+		if faults == nil {
+			faults.Add(def.site, sameNames(e, def, fields))
+		}
+	}
+	if faults != nil {
+		return nil, faults
+	}
+	e.secrets = secret.OfFields(fields)
+	var h Handler
+	switch def.Kind {
+	case annotation.Tool:
+		h, err = s.defineTool(e, def, fn, outputs, output)
+		faults.Add(def.site, err)
+	case annotation.Prompt:
+		h = definePrompt(e, def, fn, outputs)
+	case annotation.Resource:
+		h = defineResource(e, def, fn, outputs)
+	}
+	s.guard(e, def.Annotation, h)
+	return e, faults.Err()
 }
 
 // injection provides the parameters that are not arguments.
@@ -149,26 +244,16 @@ func (s secretSchema) Validate(args json.RawMessage) error {
 	return err
 }
 
-// A faultySchema stands for a schema that does not compile. Nothing is validated by it.
-type faultySchema struct{ reflectx.RawSchema }
-
-// compile returns the call plan of the spec's function, and its entry without a handler.
-func (s *Server) compile(k entryKind, def *spec, names []string) (*reflectx.Func, *entry, error) {
-	e := &entry{
-		kind: k, key: def.name, site: def.site, access: access{scopes: def.Scopes}, labels: def.Labels, hidden: def.Hidden,
-	}
+// compile returns the call plan of the spec's function. schema is that of the arguments if it was
+// written by hand, or nil.
+func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*reflectx.Func, error) {
 	o := reflectx.FuncOptions{
-		Site: def.site, Names: names, URI: true,
+		Site: def.site, Names: def.Params, Schema: schema,
 		Descriptions: def.paramDescriptions, Tags: def.Rules, Input: s.inputOptions(),
 	}
-	if def.Params != nil {
-		o.Names, o.URI = def.Params, false
+	if def.Params == nil && e.template != nil {
+		o.Names, o.URI = e.template.Vars(), true
 	}
-	schema, schemaErr := s.handSchema("input", def.input)
-	if schemaErr != nil {
-		schema = faultySchema{} // the parameters are those of a function with a schema
-	}
-	o.Schema = schema
 	if def.Kind == annotation.Resource {
 		o.Input.What = "variables of the URI"
 	}
@@ -176,8 +261,7 @@ func (s *Server) compile(k entryKind, def *spec, names []string) (*reflectx.Func
 	o.Input.OmitDescription = true // the tool's description covers the type, whose own would cost tokens
 	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
-	fn, err := reflectx.Compile(def.fn, o)
-	return fn, e, joinFaults(at(def.site, schemaErr), err)
+	return reflectx.Compile(def.fn, o)
 }
 
 // fieldsOf returns the arguments of a function.
@@ -188,12 +272,8 @@ func fieldsOf(fn *reflectx.Func) []reflectx.Field {
 	return nil
 }
 
-// A method calls the method of an entry, and returns its results.
-type method func(ctx context.Context, call *Call) ([]reflect.Value, error)
-
 // guard makes h, the method of an entry, what calls run: with what its tags demand around it.
 func (s *Server) guard(e *entry, a *annotation.Annotation, h Handler) {
-	e.limits.overdue = new(overdueCount)
 	if a.Timeout != nil {
 		e.limits.timeout = *a.Timeout
 	} else if e.kind == toolEntry {
@@ -206,74 +286,31 @@ func (s *Server) guard(e *entry, a *annotation.Annotation, h Handler) {
 	e.limitRate(a.Rate)
 }
 
-func (s *Server) defineTool(def *spec) (*entry, error) {
-	fn, e, err := s.compile(toolEntry, def, nil)
-	outputs, outErr := result.New(result.Tool, fn.Outputs())
-	t := protocol.Tool{
-		Name: def.name, Title: def.title, Description: def.desc, Icons: def.About.Icons, InputSchema: noArguments,
-		Annotations: def.Hints, Meta: def.metaMembers(),
-	}
-	if outErr == nil && outputs.Structured != nil {
-		t.OutputSchema, outErr = reflectx.OutputSchema(def.site, outputs.Structured, s.inputOptions())
-	}
-	output, handErr := s.handSchema("output", def.output)
-	err = joinFaults(err, at(def.site, outErr), at(def.site, handErr), at(def.site, checkCache(def.Annotation)))
-	if err != nil {
-		return nil, err
-	}
-	if _, err := def.completers(fieldsOf(fn)); err != nil {
-		return nil, err
-	}
+// defineTool gives e the definition of a tool, and returns what calls its function. output is the
+// schema of the structured result if it was written by hand, or nil.
+func (s *Server) defineTool(
+	e *entry, def *spec, fn *reflectx.Func, outputs *result.Outputs, output reflectx.RawSchema,
+) (h Handler, err error) {
 	call := fn.Call
 	switch in := fn.Input(); {
 	case def.input != nil:
-		t.InputSchema, e.secrets = def.input, secret.OfSchema(def.input)
+		e.secrets = secret.OfSchema(def.input)
 	case in != nil:
-		t.InputSchema, e.secrets = in.Schema(), secret.OfFields(in.Fields())
+		def.input = in.Schema()
 	default:
+		def.input = noArguments
 		call = func(ctx context.Context, args json.RawMessage) ([]reflect.Value, error) {
-			if err := refuseArguments(ctx, args); err != nil {
+			if err := refuseArguments(args); err != nil {
 				return nil, err
 			}
 			return fn.Call(ctx, args)
 		}
 	}
-	if output != nil {
-		t.OutputSchema = def.output
-	}
-	run := func(ctx context.Context, c *Call) ([]reflect.Value, error) { return call(ctx, c.Arguments()) }
-	return e, s.setTool(e, def.Annotation, t, outputs, output, run)
-}
-
-// noArguments is the input schema of a tool that takes none.
-var noArguments = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
-
-// noInput decodes the arguments of a tool that takes none.
-var noInput = sync.OnceValue(func() *reflectx.Input {
-	in, err := reflectx.NewInput("", reflect.TypeFor[struct{}](), reflectx.InputOptions{})
-	if err != nil {
-		panic(err) // an empty struct has no faults
-	}
-	return in
-})
-
-// refuseArguments validates arguments against noArguments.
-func refuseArguments(ctx context.Context, args json.RawMessage) error {
-	if len(args) == 0 || string(args) == "{}" {
-		return nil
-	}
-	return noInput().Decode(ctx, args, reflect.New(noInput().Type()).Elem())
-}
-
-// setTool makes e a tool whose method is run. output is a schema of the structured result that was
-// written by hand, or nil.
-func (s *Server) setTool(
-	e *entry, a *annotation.Annotation, def protocol.Tool, outputs *result.Outputs, output reflectx.RawSchema, run method,
-) (err error) {
-	if e.tool, err = newTool(def); err != nil {
-		return at(e.site, err)
-	}
-	e.tool.extended = a.Extended
+	e.tool, err = newTool(protocol.Tool{
+		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons,
+		InputSchema: def.input, OutputSchema: def.output, Annotations: def.Hints, Meta: def.Meta,
+	})
+	e.tool.extended = def.Extended
 	e.definition = &definition{make: func(v protocol.Version) ([]byte, error) {
 		own, err := s.extended(e, v)
 		if err != nil {
@@ -282,18 +319,32 @@ func (s *Server) setTool(
 		text, err := own.MarshalJSON()
 		return protocol.ToolFor(v, text), prefixed("the definition does not encode: ", err)
 	}}
-	s.guard(e, a, func(ctx context.Context, call *Call) (Result, error) {
-		values, err := run(ctx, call)
+	return func(ctx context.Context, c *Call) (Result, error) {
+		values, err := call(ctx, c.Arguments())
 		if err != nil {
 			return nil, err
 		}
-		r, err := outputs.Tool(call.conversion(), values)
+		r, err := outputs.Tool(c.conversion(), values)
 		if err == nil && output != nil {
 			err = checkOutput(output, r)
 		}
 		return r, err
-	})
-	return nil
+	}, err
+}
+
+// noArguments is the input schema of a tool that takes none.
+var noArguments = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+
+// refuseArguments validates arguments against noArguments.
+func refuseArguments(args json.RawMessage) error {
+	if len(args) == 0 || string(args) == "{}" {
+		return nil
+	}
+	schema, err := reflectx.CompileSchema(noArguments)
+	if err != nil {
+		return err
+	}
+	return schema.Validate(args)
 }
 
 // checkOutput validates a result against the output schema, since clients rely on it (server/tools,
@@ -317,48 +368,29 @@ func newTool(def protocol.Tool) (*tool, error) {
 	return &tool{def: def, headers: headers}, err
 }
 
-func (s *Server) definePrompt(def *spec) (*entry, error) {
-	fn, e, err := s.compile(promptEntry, def, nil)
-	outputs, outErr := result.New(result.Prompt, fn.Outputs())
-	if err := joinFaults(err, at(def.site, outErr)); err != nil {
-		return nil, err
-	}
-	fields := fieldsOf(fn)
+// definePrompt gives e the definition of a prompt, and returns what calls its function.
+func definePrompt(e *entry, def *spec, fn *reflectx.Func, outputs *result.Outputs) Handler {
 	p := protocol.Prompt{
-		Name: def.name, Title: def.title, Description: def.desc, Icons: def.About.Icons, Meta: def.metaMembers(),
+		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons, Meta: def.Meta,
 	}
-	for _, f := range fields {
+	for _, f := range fieldsOf(fn) {
 		arg := protocol.PromptArgument{Name: f.Name, Title: f.Title, Description: f.Description}
 		if f.Required {
 			arg.Required = new(true)
 		}
 		p.Arguments = append(p.Arguments, arg)
 	}
-	e.secrets = secret.OfFields(fields)
-	if e.complete, err = def.completers(fields); err != nil {
-		return nil, err
-	}
-	s.setPrompt(e, def.Annotation, p, outputs, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
-		return fn.CallText(ctx, call.text)
-	})
-	return e, nil
-}
-
-// setPrompt makes e a prompt whose method is run.
-func (s *Server) setPrompt(
-	e *entry, a *annotation.Annotation, def protocol.Prompt, outputs *result.Outputs, run method,
-) {
-	e.definition = defined(def)
-	s.guard(e, a, func(ctx context.Context, call *Call) (Result, error) {
-		if err := knownArguments(call, def.Arguments); err != nil {
+	e.definition = defined(p)
+	return func(ctx context.Context, call *Call) (Result, error) {
+		if err := knownArguments(call, p.Arguments); err != nil {
 			return nil, err
 		}
-		values, err := run(ctx, call)
+		values, err := fn.CallText(ctx, call.text)
 		if err != nil {
 			return nil, err
 		}
-		return outputs.Prompt(call.conversion(), def.Description, values)
-	})
+		return outputs.Prompt(call.conversion(), p.Description, values)
+	}
 }
 
 // knownArguments refuses arguments that the prompt does not have, since they may be misspelt.
@@ -376,37 +408,24 @@ func knownArguments(call *Call, known []protocol.PromptArgument) error {
 	return nil
 }
 
-func (s *Server) defineResource(def *spec) (*entry, error) {
-	if def.URI == "" {
-		return nil, &reflectx.Error{Site: def.site, Msg: `a resource needs a URI; write for example uri:"note://{id}"`}
+// defineResource gives e the definition of a resource or a template, and returns what calls its
+// function.
+func defineResource(e *entry, def *spec, fn *reflectx.Func, outputs *result.Outputs) Handler {
+	about := def.About
+	r := protocol.Resource{
+		URI: def.key, Name: about.Name, Title: about.Title, Description: about.Description, MIMEType: def.MIME,
+		Annotations: def.For, Icons: about.Icons, Meta: def.Meta, Size: def.size,
 	}
-	tmpl, uriErr := parseTemplate(def.URI)
-	var vars []string
-	if uriErr == nil {
-		vars = tmpl.Vars()
-	}
-	fn, e, err := s.compile(resourceEntry, def, vars)
-	if uriErr != nil {
-		err = at(def.site, uriErr) // parameters cannot be compared with unreadable variables
-	}
-	outputs, outErr := result.New(result.Resource, fn.Outputs())
-	if err := joinFaults(err, at(def.site, outErr)); err != nil {
-		return nil, err
-	}
-	fields := fieldsOf(fn)
-	if err := sameNames(def, vars, fields); err != nil {
-		return nil, err
-	}
-	e.key, e.canonical = def.URI, uritemplate.Canonical(def.URI)
-	if len(vars) > 0 {
-		e.kind, e.template = templateEntry, tmpl
-	}
-	if e.complete, err = def.completers(fields); err != nil {
-		return nil, err
+	e.definition = defined(r)
+	if e.kind == templateEntry {
+		e.definition = defined(protocol.ResourceTemplate{
+			URITemplate: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType,
+			Annotations: r.Annotations, Icons: r.Icons, Meta: r.Meta,
+		})
 	}
 	var lists []string // parameters that get the segments of {/name*}
-	for _, f := range fields {
-		if f.Type.Kind() == reflect.Slice && tmpl.IsList(f.Name) {
+	for _, f := range fieldsOf(fn) {
+		if f.Type.Kind() == reflect.Slice && e.template.IsList(f.Name) {
 			lists = append(lists, f.Name)
 		}
 	}
@@ -415,26 +434,14 @@ func (s *Server) defineResource(def *spec) (*entry, error) {
 	if def.Cache != nil {
 		cache = cacheHint(def.Cache.TTL, !def.Cache.Public || len(def.Scopes) > 0)
 	}
-	e.definition = defined(def.resource(e.kind))
-	run := func(ctx context.Context, call *Call) ([]reflect.Value, error) {
-		return fn.CallText(ctx, func(name string) (string, bool) {
+	return func(ctx context.Context, call *Call) (Result, error) {
+		values, err := fn.CallText(ctx, func(name string) (string, bool) {
 			text, ok := call.text(name)
 			if ok && slices.Contains(lists, name) {
 				text = segmentsJSON(text)
 			}
 			return text, ok
 		})
-	}
-	s.setResource(e, def.Annotation, def.MIME, cache, outputs, run)
-	return e, nil
-}
-
-// setResource gives e, a resource or a template, the method run.
-func (s *Server) setResource(
-	e *entry, a *annotation.Annotation, mime string, cache protocol.Cache, outputs *result.Outputs, run method,
-) {
-	s.guard(e, a, func(ctx context.Context, call *Call) (Result, error) {
-		values, err := run(ctx, call)
 		if err != nil {
 			return nil, err
 		}
@@ -447,11 +454,11 @@ func (s *Server) setResource(
 				return nil, ErrNotFound
 			}
 			if reader, ok := v.Interface().(io.Reader); ok && len(values) == 1 {
-				return newStreamed(ctx, call, mime, cache, reader)
+				return newStreamed(ctx, call, def.MIME, cache, reader)
 			}
 		}
-		return outputs.Resource(call.conversion(), call.name, mime, cache, values)
-	})
+		return outputs.Resource(call.conversion(), call.name, def.MIME, cache, values)
+	}
 }
 
 // conversion returns what results of methods are made with.
@@ -470,93 +477,24 @@ func segmentsJSON(joined string) string {
 	return string(append(list, ']'))
 }
 
-// parseTemplate parses a URI template that URIs will be matched against.
-func parseTemplate(uri string) (*uritemplate.Template, error) {
-	tmpl, err := uritemplate.Parse(uri)
-	if err == nil && !strings.Contains(tmpl.Prefix(), ":") {
-		err = fmt.Errorf("%q is not an absolute URI; write for example \"note://{id}\"", uri)
-	}
-	return tmpl, err
-}
-
 // sameNames compares the parameters of a resource with the variables of its URI template.
-func sameNames(def *spec, vars []string, fields []reflectx.Field) error {
+func sameNames(e *entry, def *spec, fields []reflectx.Field) error {
+	var vars []string
+	if e.template != nil {
+		vars = e.template.Vars()
+	}
 	var faults reflectx.Errors
 	for _, f := range fields {
 		if !slices.Contains(vars, f.Name) {
-			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(
-				"parameter %q is not a variable of uri %q%s", f.Name, def.URI, naming.Hint(f.Name, vars))})
+			faults.Addf(def.site, "parameter %q is not a variable of uri %q%s", f.Name, def.URI, naming.Hint(f.Name, vars))
 		}
 	}
 	for _, v := range vars {
 		if !slices.ContainsFunc(fields, func(f reflectx.Field) bool { return f.Name == v }) {
-			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(
-				"variable %q of uri %q goes to no parameter; add one", v, def.URI)})
+			faults.Addf(def.site, "variable %q of uri %q goes to no parameter; add one", v, def.URI)
 		}
 	}
-	return joinFaults(faults)
-}
-
-// resource returns what clients read about a resource or a template.
-func (def *spec) resource(k entryKind) any {
-	if k == templateEntry {
-		return protocol.ResourceTemplate{
-			URITemplate: def.URI, Name: def.name, Title: def.title, Description: def.desc, MIMEType: def.MIME,
-			Annotations: def.For, Icons: def.About.Icons, Meta: def.metaMembers(),
-		}
-	}
-	return protocol.Resource{
-		URI: def.URI, Name: def.name, Title: def.title, Description: def.desc, MIMEType: def.MIME,
-		Annotations: def.For, Icons: def.About.Icons, Meta: def.metaMembers(), Size: def.size,
-	}
-}
-
-// metaMembers returns the members of the definition's _meta; nil if there are none.
-func (def *spec) metaMembers() protocol.Meta {
-	if len(def.Meta)+len(def.extra) == 0 {
-		return nil
-	}
-	meta := protocol.Meta{}
-	maps.Copy(meta, def.extra)
-	maps.Copy(meta, def.Meta)
-	return meta
-}
-
-// at returns err with the place that it is about, unless it names one.
-func at(site string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var many reflectx.Errors
-	var one *reflectx.Error
-	if errors.As(err, &many) || errors.As(err, &one) {
-		return err
-	}
-	return &reflectx.Error{Site: site, Msg: err.Error()}
-}
-
-// joinFaults joins errors; nil if there are none.
-func joinFaults(errs ...error) error {
-	var all reflectx.Errors
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		var many reflectx.Errors
-		var one *reflectx.Error
-		switch {
-		case errors.As(err, &many):
-			all = append(all, many...)
-		case errors.As(err, &one):
-			all = append(all, one)
-		default:
-			all = append(all, &reflectx.Error{Msg: strings.TrimPrefix(err.Error(), "mcpkit: ")})
-		}
-	}
-	if all == nil {
-		return nil
-	}
-	return all
+	return faults.Err()
 }
 
 func prefixed(prefix string, err error) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // An Extension is what an extension of the protocol adds to a Server; see [Extend]. The zero value
@@ -438,9 +439,11 @@ func (s *Server) replace(set *ItemSet, items []Item) error {
 	for _, e := range entries {
 		e.set = set
 	}
-	faults := s.check(entries)
+	var faults reflectx.Errors
+	faults.Add("", s.check(entries))
 	return s.change(func(own *catalog) error {
 		own.remove(func(e *entry) bool { return e.set == set })
-		return joinFaults(faults, own.add(entries))
+		faults.Add("", own.add(entries))
+		return faults.Err()
 	})
 }

@@ -4,16 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
-	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -302,81 +300,51 @@ type Upstream struct {
 	Subscribe func(ctx context.Context, uri string) error
 }
 
+// upstreamLists are the lists of a server, with the member that is the key of a definition.
+var upstreamLists = map[string]struct {
+	kind entryKind
+	key  string
+}{
+	protocol.MethodToolsList:              {toolEntry, "name"},
+	protocol.MethodPromptsList:            {promptEntry, "name"},
+	protocol.MethodResourcesList:          {resourceEntry, "uri"},
+	protocol.MethodResourcesTemplatesList: {templateEntry, "uriTemplate"},
+}
+
 // Item returns the item of a definition, a JSON object of the protocol. list is the method whose
 // result it is part of: "tools/list", "prompts/list", "resources/list" or "resources/templates/list".
 // Unknown members are kept. The error says what is wrong with the definition.
 func (u *Upstream) Item(list string, definition json.RawMessage) (Item, error) {
-	var t protocol.Tool
-	var p protocol.Prompt
-	var r protocol.Resource
-	var tmpl protocol.ResourceTemplate
-	var k entryKind
-	var def any
-	var key *string
-	switch list {
-	case protocol.MethodToolsList:
-		k, def, key = toolEntry, &t, &t.Name
-	case protocol.MethodPromptsList:
-		k, def, key = promptEntry, &p, &p.Name
-	case protocol.MethodResourcesList:
-		k, def, key = resourceEntry, &r, &r.URI
-	case protocol.MethodResourcesTemplatesList:
-		k, def, key = templateEntry, &tmpl, &tmpl.URITemplate
-	default:
+	of, ok := upstreamLists[list]
+	if !ok {
 		return nil, fmt.Errorf("%s: %q lists no definitions", u.Site, list)
 	}
-	err := jsonx.Unmarshal(definition, def)
-	if err == nil {
-		var e *entry
-		if e, err = newRaw(k, *key, fmt.Sprintf("%s (%s)", u.Site, *key)); err == nil {
-			err = u.set(e, t, definition)
-		}
-		if err == nil {
-			return upstreamItem{e}, nil
-		}
+	key := jsonx.String(jsonx.Member(definition, of.key))
+	def := &spec{
+		Annotation: &annotation.Annotation{Scopes: u.Scopes}, kind: of.kind, key: key,
+		site: fmt.Sprintf("%s (%s)", u.Site, key), upstream: u, definition: definition,
 	}
-	return nil, fmt.Errorf("%s: %q: %w", u.Site, *key, err)
+	if _, err := def.entry(); err != nil {
+		return nil, fmt.Errorf("%s: %q: %w", u.Site, key, err)
+	}
+	return def, nil
 }
 
-// set gives the entry its definition, and what answers for it. def is that of a tool.
-func (u *Upstream) set(e *entry, def protocol.Tool, text json.RawMessage) (err error) {
-	e.scopes, e.run, e.subscribe, e.limits.overdue = u.Scopes, u.Call, u.Subscribe, new(overdueCount)
-	e.definition = defined(text)
-	switch e.kind {
-	case toolEntry:
-		e.tool, err = newTool(def)
-		e.secrets = secret.OfSchema(def.InputSchema)
-		e.definition = &definition{make: func(v protocol.Version) ([]byte, error) { return jsonx.Marshal(protocol.ToolFor(v, text)) }}
-	case promptEntry, templateEntry:
-		if u.Complete != nil {
-			e.complete = func(ctx context.Context, call *Call, _ *protocol.CompleteParams) (Result, error) {
-				return u.Complete(ctx, call)
-			}
+// answer gives the entry its definition, and what answers for it.
+func (u *Upstream) answer(e *entry, text json.RawMessage) (err error) {
+	e.run, e.subscribe, e.logs, e.definition = u.Call, u.Subscribe, true, defined(text)
+	if u.Complete != nil && (e.kind == promptEntry || e.kind == templateEntry) {
+		e.complete = func(ctx context.Context, call *Call, _ *protocol.CompleteParams) (Result, error) {
+			return u.Complete(ctx, call)
 		}
 	}
+	var t protocol.Tool
+	known := [...]any{&t, &protocol.Prompt{}, &protocol.Resource{}, &protocol.ResourceTemplate{}}[e.kind]
+	if err := jsonx.Unmarshal(text, known); err != nil || e.kind != toolEntry {
+		return err
+	}
+	e.secrets = secret.OfSchema(t.InputSchema)
+	e.definition = &definition{make: func(v protocol.Version) ([]byte, error) { return jsonx.Marshal(protocol.ToolFor(v, text)) }}
+	e.tool, err = newTool(t)
 	return err
-}
-
-// An upstreamItem is an Item that is an entry already.
-type upstreamItem struct{ *entry }
-
-func (i upstreamItem) build(*Server) (*entry, error) { return i.entry, nil }
-
-// newRaw returns the entry of a complete definition with the key, without its handler.
-func newRaw(k entryKind, key, site string) (e *entry, err error) {
-	e = &entry{kind: k, key: key, site: site, logs: true}
-	switch k {
-	case toolEntry, promptEntry:
-		err = naming.Check(key)
-	case resourceEntry:
-		if !strings.Contains(key, ":") {
-			err = errors.New("it is not an absolute URI")
-		}
-		e.canonical = uritemplate.Canonical(key)
-	case templateEntry:
-		if e.template, err = parseTemplate(key); err == nil && len(e.template.Vars()) == 0 {
-			err = errors.New("the template has no variables")
-		}
-	}
-	return e, err
 }

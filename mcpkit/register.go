@@ -56,14 +56,14 @@ func (s *Server) Register(service any, opts ...ServiceOption) error {
 
 // registerAll registers all services, or returns all of their faults.
 func (s *Server) registerAll(regs []registration) error {
-	var faults []error
+	var faults reflectx.Errors
 	var all []*entry
 	for _, reg := range regs {
 		entries, err := s.entriesOf(reg)
-		faults = append(faults, err)
+		faults.Add("", err)
 		all = append(all, entries...)
 	}
-	if err := s.addUnless(joinFaults(faults...), all); err != nil {
+	if err := s.addUnless(faults, all); err != nil {
 		return err
 	}
 	for _, reg := range regs {
@@ -80,33 +80,32 @@ func (s *Server) entriesOf(reg registration) (entries []*entry, err error) {
 	read := service.Read(reg.service, service.Options{
 		Markers: markers, Extensions: s.toolTags, OptIn: reg.optIn, Comments: descriptions,
 	})
-	faults := []error{read.Faults, checkMiddleware("Around", reg.around)}
-	if faults[1] != nil {
+	faults := read.Faults
+	if err := checkMiddleware("Around", reg.around); err != nil {
+		faults.Add("", err)
 		reg.around = nil
 	}
 	defined, errs := make([]*entry, len(read.Methods)), make([]error, len(read.Methods))
 	for i, m := range read.Methods {
-		def := spec{
-			Annotation: m.Annotation, site: m.Site, name: m.Tool, title: m.Title, desc: m.Description, fn: m.Func,
-			paramDescriptions: m.ParamDescriptions, owner: m.Owner, method: m.Name, completer: read.Completer,
-		}
 		if reg.prefix != "" && m.Annotation.Kind != annotation.Resource {
-			def.name = reg.prefix + "_" + def.name
+			m.Annotation.About.Name = reg.prefix + "_" + m.Annotation.About.Name
 		}
-		defined[i], errs[i] = s.define(&def)
+		def := newSpec(m.Annotation, m.Site, m.Func)
+		def.paramDescriptions, def.owner, def.method, def.completer = m.ParamDescriptions, m.Owner, m.Name, read.Completer
+		defined[i], errs[i] = def.build(s)
 	}
 	for i, m := range read.Methods {
 		switch e := defined[i]; {
 		case read.Completes(m.Name): // not for clients
 		case errs[i] != nil:
-			faults = append(faults, at(m.Site, errs[i]))
+			faults.Add("", errs[i])
 		default:
 			e.wrapAround(reg.around)
 			e.allow = reg.allow
 			entries = append(entries, e)
 		}
 	}
-	return entries, joinFaults(faults...)
+	return entries, faults.Err()
 }
 
 // checkService refuses what is not a service.

@@ -62,7 +62,7 @@ func TestDefinitionsThatAreNotValidAreRefused(t *testing.T) {
 	for name, test := range map[string]struct{ list, definition, want string }{
 		"a name with a blank":          {"tools/list", `{"name":"no name","inputSchema":{}}`, `elsewhere: "no name": name "no name" contains ' '; blanks and control characters are not allowed`},
 		"a prompt without a name":      {"prompts/list", `{}`, `elsewhere: "": name "" has 0 characters; 1 to 128 are allowed`},
-		"a relative URI":               {"resources/list", `{"uri":"x"}`, `elsewhere: "x": it is not an absolute URI`},
+		"a relative URI":               {"resources/list", `{"uri":"x"}`, `elsewhere: "x": "x" is not an absolute URI; write for example "note://{id}"`},
 		"a template without variables": {"resources/templates/list", `{"uriTemplate":"x://y"}`, `elsewhere: "x://y": the template has no variables`},
 		"a list without definitions":   {"ping", `{}`, `elsewhere: "ping" lists no definitions`},
 	} {

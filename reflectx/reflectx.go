@@ -6,6 +6,8 @@
 package reflectx
 
 import (
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 )
@@ -48,6 +50,34 @@ func (e *Error) Error() string {
 
 // Errors are all the mistakes of one declaration.
 type Errors []*Error
+
+// Addf adds a mistake.
+func (e *Errors) Addf(site, format string, args ...any) {
+	*e = append(*e, &Error{Site: site, Msg: fmt.Sprintf(format, args...)})
+}
+
+// Add adds the mistakes of err. An error that is neither Errors nor an *Error is a mistake at site.
+func (e *Errors) Add(site string, err error) {
+	var many Errors
+	var one *Error
+	switch {
+	case err == nil:
+	case errors.As(err, &many):
+		*e = append(*e, many...)
+	case errors.As(err, &one):
+		*e = append(*e, one)
+	default:
+		e.Addf(site, "%v", err)
+	}
+}
+
+// Err returns the mistakes; nil if there are none.
+func (e Errors) Err() error {
+	if len(e) == 0 {
+		return nil
+	}
+	return e
+}
 
 // Error returns the mistakes, one per line.
 func (e Errors) Error() string {

@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/family":     {},
 	"mcpkit/internal/form":       {"internal/jsonx", "reflectx"},
 	"mcpkit/internal/handshake":  {"internal/jsonx", "protocol"},
-	"mcpkit/internal/result":     {"internal/jsonx", "protocol", "github.com/gabriel-vasile/mimetype"},
+	"mcpkit/internal/result":     {"internal/jsonx", "mcpkit/internal/annotation", "protocol", "github.com/gabriel-vasile/mimetype"},
 	"mcpkit/internal/question":   {"internal/jsonx", "mcpkit/internal/form", "protocol"},
 	"mcpkit/internal/rounds":     {"internal/jsonx", "protocol/jsonrpc", "protocol"},
 	"mcpkit/internal/secret":     {"internal/jsonx", "reflectx"},

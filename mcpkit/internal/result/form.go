@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -61,8 +62,8 @@ var (
 )
 
 // formOf returns the form of a type in results of the kind.
-func formOf(k Kind, t reflect.Type) (form, error) {
-	whole := k.whole()
+func formOf(k annotation.Kind, t reflect.Type) (form, error) {
+	whole := wholes[k]
 	switch {
 	case t == whole, t == reflect.PointerTo(whole):
 		return form{convert: convertWhole, whole: true}, nil
@@ -70,16 +71,16 @@ func formOf(k Kind, t reflect.Type) (form, error) {
 		return dynamic(k), nil
 	case t.Kind() == reflect.String && t.PkgPath() == "":
 		return form{convert: convertText}, nil
-	case t == typeRaw && k != Prompt: // JSON, not bytes
+	case t == typeRaw && k != annotation.Prompt: // JSON, not bytes
 		return form{convert: convertData, structured: true}, nil
 	case t == typeBytes, t == typeBlob, t == reflect.PointerTo(typeBlob):
 		return form{convert: convertBlob}, nil
-	case k == Prompt && (t == typeMessage || t == reflect.SliceOf(typeMessage)):
+	case k == annotation.Prompt && (t == typeMessage || t == reflect.SliceOf(typeMessage)):
 		return form{convert: convertMessages}, nil
-	case k == Resource && (t == typeResources || t == reflect.SliceOf(typeResources)):
+	case k == annotation.Resource && (t == typeResources || t == reflect.SliceOf(typeResources)):
 		return form{convert: convertResources}, nil
 	case isContent(t), t.Kind() == reflect.Slice && isContent(t.Elem()):
-		if k == Resource {
+		if k == annotation.Resource {
 			return form{}, fmt.Errorf("%s is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data", t)
 		}
 		return form{convert: convertContent}, nil
@@ -87,10 +88,10 @@ func formOf(k Kind, t reflect.Type) (form, error) {
 		return form{convert: convertImage}, nil
 	case t.Implements(typeReader):
 		return form{convert: convertReader}, nil
-	case k != Prompt && isSeq(t):
+	case k != annotation.Prompt && isSeq(t):
 		return form{convert: collect, structured: true, schema: reflect.SliceOf(t.In(0).In(0))}, nil
 	}
-	if k == Prompt {
+	if k == annotation.Prompt {
 		return form{}, fmt.Errorf("a prompt cannot return %s; return a string, mcpkit.User(…), messages or content", t)
 	}
 	switch t.Kind() {
@@ -112,7 +113,7 @@ func isSeq(t reflect.Type) bool {
 }
 
 // dynamic returns the form of values whose types are not known before.
-func dynamic(k Kind) form {
+func dynamic(k annotation.Kind) form {
 	return form{convert: func(call *Call, v reflect.Value) (piece, error) {
 		if v.Kind() == reflect.Interface {
 			v = v.Elem()

@@ -13,26 +13,15 @@ import (
 	"io"
 	"reflect"
 
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A Kind says what a result is for.
-type Kind uint8
-
-// The kinds of results.
-const (
-	Tool Kind = iota
-	Prompt
-	Resource
-)
-
-// whole returns the type of results that methods of the kind make themselves.
-func (k Kind) whole() reflect.Type {
-	return [...]reflect.Type{
-		reflect.TypeFor[protocol.CallToolResult](),
-		reflect.TypeFor[protocol.GetPromptResult](),
-		reflect.TypeFor[protocol.ReadResourceResult](),
-	}[k]
+// wholes are the types of results that methods of a kind make themselves.
+var wholes = map[annotation.Kind]reflect.Type{
+	annotation.Tool:     reflect.TypeFor[protocol.CallToolResult](),
+	annotation.Prompt:   reflect.TypeFor[protocol.GetPromptResult](),
+	annotation.Resource: reflect.TypeFor[protocol.ReadResourceResult](),
 }
 
 // A Call is what the conversion needs of a call.
@@ -53,12 +42,12 @@ type Outputs struct {
 
 // New returns the outputs of a method with these result types. The error says which of them such a
 // method cannot return.
-func New(k Kind, types []reflect.Type) (*Outputs, error) {
+func New(k annotation.Kind, types []reflect.Type) (*Outputs, error) {
 	if len(types) == 0 {
 		switch k {
-		case Prompt:
+		case annotation.Prompt:
 			return nil, errors.New("a prompt returns its messages: string, protocol.PromptMessage (mcpkit.User, mcpkit.Assistant), several, content, or *protocol.GetPromptResult")
-		case Resource:
+		case annotation.Resource:
 			return nil, errors.New("a resource returns its contents: string, []byte, mcpkit.Blob, io.Reader, any data, or *protocol.ReadResourceResult")
 		}
 	}
@@ -72,7 +61,7 @@ func New(k Kind, types []reflect.Type) (*Outputs, error) {
 		if f.whole && len(types) > 1 {
 			return nil, fmt.Errorf("%s is the whole result; return nothing beside it but an error", t)
 		}
-		if k == Tool && f.structured {
+		if k == annotation.Tool && f.structured {
 			if structured++; structured > 1 {
 				return nil, errors.New("several results want to be the structured output; put them into one struct")
 			}

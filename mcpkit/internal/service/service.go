@@ -30,12 +30,9 @@ type Options struct {
 // A Method is a method that becomes a tool, prompt or resource.
 type Method struct {
 	reflectx.Method
-	Annotation        *annotation.Annotation
-	Site              string            // for example "Notes.Search (notes.go:12)"
-	Tool              string            // the name for clients
-	Title             string            // for people
-	Description       string            // for models
-	ParamDescriptions map[string]string // of plain parameters, by name
+	Annotation        *annotation.Annotation // with a name, a title and a description
+	Site              string                 // for example "Notes.Search (notes.go:12)"
+	ParamDescriptions map[string]string      // of plain parameters, by name
 }
 
 // A Service is what was read of a service.
@@ -195,13 +192,11 @@ var lifecycle = map[string]string{"Start": "func(context.Context) error", "Close
 
 func (s *Service) add(m reflectx.Method, a *annotation.Annotation) {
 	doc, params := reflectx.ParamDescriptions(s.options.Comments.Text(m.Owner, m.Name), paramNames(a))
-	s.Methods = append(s.Methods, Method{
-		Method: m, Annotation: a, Site: s.site(m),
-		Tool:              cmp.Or(a.About.Name, reflectx.SnakeCase(m.Name)),
-		Title:             cmp.Or(a.About.Title, reflectx.Title(m.Name)),
-		Description:       cmp.Or(a.About.Description, describe(m.Name, doc)),
-		ParamDescriptions: params,
-	})
+	about := &a.About
+	about.Name = cmp.Or(about.Name, reflectx.SnakeCase(m.Name))
+	about.Title = cmp.Or(about.Title, reflectx.Title(m.Name))
+	about.Description = cmp.Or(about.Description, describe(m.Name, doc))
+	s.Methods = append(s.Methods, Method{Method: m, Annotation: a, Site: s.site(m), ParamDescriptions: params})
 }
 
 // included reports whether the embedded field that promotes m has the tag mcpkit:"include".
@@ -225,7 +220,7 @@ func (s *Service) included(m reflectx.Method) bool {
 
 func (s *Service) fault(site string, msgs ...string) {
 	for _, msg := range msgs {
-		s.Faults = append(s.Faults, &reflectx.Error{Site: site, Msg: msg})
+		s.Faults.Addf(site, "%s", msg)
 	}
 }
 
