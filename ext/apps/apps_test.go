@@ -254,7 +254,7 @@ func TestPagesThroughAProxy(t *testing.T) {
 
 func TestServersWithoutTheExtensionRefuseTheTag(t *testing.T) {
 	_, err := mcpkit.New(&notes{})
-	require.ErrorContains(t, err, `tag "app" belongs to an extension that the server does not have; add apps.Pages to the options of New`)
+	require.ErrorContains(t, err, `unknown tag "app"; if it is of an extension, such as tasks.New or apps.Pages, add that to the options of New; known are `)
 }
 
 func TestToolsWithAHandWrittenDefinition(t *testing.T) {

@@ -76,12 +76,6 @@ type Extensions struct {
 	Any  bool // there may be others that are not like a known one
 }
 
-// ours are the tags of extensions in this repository.
-var ours = []struct{ key, form, option string }{
-	{"task", `task:"optional,durable"`, "tasks.New"},
-	{"app", `app:"ui://notes/board"`, "apps.Pages"},
-}
-
 // A tag is a key: the kinds that take it, and its parser. docs/reference/tags.md says what it means.
 type tag struct {
 	key   string
@@ -155,14 +149,15 @@ func Parse(k Kind, structTag reflect.StructTag, ext Extensions) (*Annotation, []
 	for key, value := range pairs(string(structTag), &faults) {
 		i := slices.IndexFunc(rows, func(t tag) bool { return t.key == key })
 		if i < 0 {
-			switch our := option(key); {
-			case k == Tool && ext.Any && (our != "" || naming.Nearest(key, known) == ""):
+			hint := naming.Hint(key, known)
+			switch {
+			case k == Tool && hint == "" && ext.Any:
 				a.Extended[key] = value
-			case our != "":
-				fault("tag %q belongs to an extension that the server does not have; add %s to the options of New", key, our)
-			default:
-				fault("unknown tag %q%s; known are %s", key, naming.Hint(key, known), strings.Join(known, ", "))
+				continue
+			case k == Tool && hint == "":
+				hint = "; if it is of an extension, such as tasks.New or apps.Pages, add that to the options of New"
 			}
+			fault("unknown tag %q%s; known are %s", key, hint, strings.Join(known, ", "))
 			continue
 		}
 		t := rows[i]
@@ -179,16 +174,6 @@ func Parse(k Kind, structTag reflect.StructTag, ext Extensions) (*Annotation, []
 		}
 	}
 	return a, faults
-}
-
-// option returns the option of the extension in this repository that has the tag; "" if there is none.
-func option(key string) string {
-	for _, t := range ours {
-		if t.key == key {
-			return t.option
-		}
-	}
-	return ""
 }
 
 // pairs yields the key:"value" pairs of a struct tag. reflect.StructTag finds neither unknown
