@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,13 +33,13 @@ type spec struct {
 	key                    string // tool or prompt name, URI, or URI template
 	site                   string
 
-	fn                reflect.Value
-	paramDescriptions map[string]string // of plain parameters, by name
-	input, output     json.RawMessage   // JSON Schemas written by hand; nil where the function says it
-	size              *int64            // of a resource in bytes; nil if it is unknown
-	owner             reflect.Type      // the type of the method; nil for functions
-	method            string
-	completer         func(param, method string) (service.Completer, error)
+	fn            reflect.Value
+	doc           string          // the doc comment of a method
+	input, output json.RawMessage // JSON Schemas written by hand; nil where the function says it
+	size          *int64          // of a resource in bytes; nil if it is unknown
+	owner         reflect.Type    // the type of the method; nil for functions
+	method        string
+	completer     func(param, method string) (service.Completer, error)
 
 	upstream   *Upstream // answers in place of fn; nil for functions
 	definition json.RawMessage
@@ -137,6 +138,7 @@ func (s *Server) define(def *spec) (*entry, error) {
 	if faults != nil {
 		return nil, faults
 	}
+	def.About.Description = cmp.Or(def.About.Description, fn.Doc())
 	e.secrets = secret.OfFields(fields)
 	var h Handler
 	switch def.Kind {
@@ -248,8 +250,7 @@ func (s secretSchema) Validate(args json.RawMessage) error {
 // written by hand, or nil.
 func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*reflectx.Func, error) {
 	o := reflectx.FuncOptions{
-		Site: def.site, Names: def.Params, Schema: schema,
-		Descriptions: def.paramDescriptions, Tags: def.Rules, Input: s.inputOptions(),
+		Site: def.site, Names: def.Params, Schema: schema, Doc: def.doc, Tags: def.Rules, Input: s.inputOptions(),
 	}
 	if def.Params == nil && e.template != nil {
 		o.Names, o.URI = e.template.Vars(), true

@@ -91,7 +91,7 @@ func (s *Server) entriesOf(reg registration) (entries []*entry, err error) {
 			m.Annotation.About.Name = reg.prefix + "_" + m.Annotation.About.Name
 		}
 		def := newSpec(m.Annotation, m.Site, m.Func)
-		def.paramDescriptions, def.owner, def.method, def.completer = m.ParamDescriptions, m.Owner, m.Name, read.Completer
+		def.doc, def.owner, def.method, def.completer = m.Doc, m.Owner, m.Name, read.Completer
 		defined[i], errs[i] = def.build(s)
 	}
 	for i, m := range read.Methods {

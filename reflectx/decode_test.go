@@ -288,7 +288,7 @@ func TestTextValues(t *testing.T) {
 
 func TestPlainParameters(t *testing.T) {
 	f, err := reflectx.Compile(reflect.ValueOf(func(a float64, b []int, c *bool) any { return []any{a, b, c == nil} }), reflectx.FuncOptions{
-		Names: []string{"a", " b?", "c"}, Descriptions: map[string]string{"a": `The "first".`, "b": "Not used."},
+		Names: []string{"a", " b?", "c"}, Doc: "- a: The \"first\".\n- b: Not used.",
 		Tags: map[string]reflect.StructTag{"b": `desc:"The others."`},
 	})
 	require.NoError(t, err)

@@ -6,18 +6,10 @@ import (
 	"strings"
 )
 
-// ParamDescriptions separates the descriptions of parameters from the doc comment of a function.
-// They are a list with an item for each parameter: the name, a colon, and the text.
-//
-//	// Add adds two numbers.
-//	//
-//	//   - a: the first one
-//	//   - b: the other one, which
-//	//     may be negative
-//
-// doc is the text of the comment, in which each item is on one line, and names are the names that
-// clients see. Items that do not begin with one of them stay in rest.
-func ParamDescriptions(doc string, names []string) (rest string, descriptions map[string]string) {
+// paramDescriptions separates the descriptions of parameters, as in [FuncOptions], from the doc comment
+// of a function. doc is the text of the comment, in which each item is on one line. Items that do not
+// begin with one of the names stay in rest.
+func paramDescriptions(doc string, names []string) (rest string, descriptions map[string]string) {
 	descriptions = map[string]string{}
 	rest = listItem.ReplaceAllStringFunc(doc, func(line string) string {
 		item := listItem.FindStringSubmatch(line)

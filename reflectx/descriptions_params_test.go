@@ -27,7 +27,7 @@ func TestParamDescriptions(t *testing.T) {
 	} {
 		t.Run(test.comment, func(t *testing.T) {
 			doc := inFile("package reflectx\n\n// "+test.comment+"\ntype localKind int\n").Text(reflect.TypeFor[localKind](), "")
-			rest, descriptions := ParamDescriptions(doc, test.params)
+			rest, descriptions := paramDescriptions(doc, test.params)
 			require.Equal(t, test.rest, rest)
 			require.Equal(t, test.descriptions, descriptions)
 		})

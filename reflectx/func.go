@@ -33,8 +33,15 @@ type FuncOptions struct {
 	// Give is the advice, in errors, on parameters that no argument can give: "take one of
 	// context.Context, *slog.Logger".
 	Give string
-	// Descriptions describe plain parameters by name; see [ParamDescriptions].
-	Descriptions map[string]string
+	// Doc is the doc comment of the function. A list in it describes plain parameters, with an item for
+	// each: the name that clients see, a colon, and the text.
+	//
+	//	// Add adds two numbers.
+	//	//
+	//	//   - a: the first one
+	//	//   - b: the other one, which
+	//	//     may be negative
+	Doc string
 	// Tags are the tags of plain parameters by name: rules, defaults and so on. A name that is not
 	// a parameter is an error.
 	Tags map[string]reflect.StructTag
@@ -61,6 +68,7 @@ type Func struct {
 	fn      reflect.Value
 	params  []param
 	input   *Input
+	doc     string
 	decode  func(ctx context.Context, args json.RawMessage) (reflect.Value, error) // nil if nothing comes from the arguments
 	outputs []reflect.Type
 	fails   bool // the last result is an error
@@ -74,6 +82,9 @@ type param struct {
 
 // Input returns the input of f, or nil if nothing comes from the arguments.
 func (f *Func) Input() *Input { return f.input }
+
+// Doc returns the doc comment of f without the descriptions of its parameters.
+func (f *Func) Doc() string { return f.doc }
 
 // Outputs returns the types of the results without the trailing error. The caller may change the
 // slice.

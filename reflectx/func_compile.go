@@ -35,7 +35,7 @@ func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 		onDisk.add(pkgPath, file) // reflect implements bound methods
 	}
 	t := fn.Type()
-	c := planner{FuncOptions: o, t: t, f: &Func{fn: fn, params: make([]param, t.NumIn())}}
+	c := planner{FuncOptions: o, t: t, f: &Func{fn: fn, params: make([]param, t.NumIn()), doc: o.Doc}}
 	c.params()
 	c.results()
 	if len(c.errs) > 0 {
@@ -218,16 +218,19 @@ func (c *planner) plainInput() {
 	}
 	fields := make([]reflect.StructField, len(c.plain))
 	var names []string
+	for n := range c.plain {
+		names = append(names, c.name(n, names))
+	}
+	var descriptions map[string]string
+	c.f.doc, descriptions = paramDescriptions(c.Doc, names)
 	for n, i := range c.plain {
-		name := c.name(n, names)
-		names = append(names, name)
-		t := c.t.In(i)
+		name, t := names[n], c.t.In(i)
 		tag := "json:" + strconv.Quote(name)
 		if strings.HasSuffix(strings.TrimSpace(c.Names[n]), "?") {
 			tag = "json:" + strconv.Quote(name+",omitempty")
 		}
 		rules := c.Tags[name]
-		if desc := c.Descriptions[name]; desc != "" && rules.Get("desc") == "" {
+		if desc := descriptions[name]; desc != "" && rules.Get("desc") == "" {
 			tag += " desc:" + strconv.Quote(desc)
 		}
 		if rules != "" {

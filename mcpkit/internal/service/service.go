@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpkit/mcpkit-go/internal/naming"
-	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -30,9 +29,9 @@ type Options struct {
 // A Method is a method that becomes a tool, prompt or resource.
 type Method struct {
 	reflectx.Method
-	Annotation        *annotation.Annotation // with a name, a title and a description
-	Site              string                 // for example "Notes.Search (notes.go:12)"
-	ParamDescriptions map[string]string      // of plain parameters, by name
+	Annotation *annotation.Annotation // with a name and a title
+	Site       string                 // for example "Notes.Search (notes.go:12)"
+	Doc        string                 // the doc comment, without the method's name before a verb
 }
 
 // A Service is what was read of a service.
@@ -191,12 +190,10 @@ func (s *Service) choose() {
 var lifecycle = map[string]string{"Start": "func(context.Context) error", "Close": "func() error"}
 
 func (s *Service) add(m reflectx.Method, a *annotation.Annotation) {
-	doc, params := reflectx.ParamDescriptions(s.options.Comments.Text(m.Owner, m.Name), paramNames(a))
-	about := &a.About
-	about.Name = cmp.Or(about.Name, reflectx.SnakeCase(m.Name))
-	about.Title = cmp.Or(about.Title, reflectx.Title(m.Name))
-	about.Description = cmp.Or(about.Description, describe(m.Name, doc))
-	s.Methods = append(s.Methods, Method{Method: m, Annotation: a, Site: s.site(m), ParamDescriptions: params})
+	a.About.Name = cmp.Or(a.About.Name, reflectx.SnakeCase(m.Name))
+	a.About.Title = cmp.Or(a.About.Title, reflectx.Title(m.Name))
+	doc := describe(m.Name, s.options.Comments.Text(m.Owner, m.Name))
+	s.Methods = append(s.Methods, Method{Method: m, Annotation: a, Site: s.site(m), Doc: doc})
 }
 
 // included reports whether the embedded field that promotes m has the tag mcpkit:"include".
@@ -222,25 +219,6 @@ func (s *Service) fault(site string, msgs ...string) {
 	for _, msg := range msgs {
 		s.Faults.Addf(site, "%s", msg)
 	}
-}
-
-// paramNames returns the names that the annotation gives plain parameters.
-func paramNames(a *annotation.Annotation) []string {
-	if a.Params != nil {
-		names := slices.Clone(a.Params)
-		for i, name := range names {
-			names[i] = strings.TrimSuffix(strings.TrimSpace(name), "?")
-		}
-		return names
-	}
-	if a.URI == "" {
-		return nil
-	}
-	tmpl, err := uritemplate.Parse(a.URI)
-	if err != nil {
-		return nil
-	}
-	return tmpl.Vars()
 }
 
 // notVerbs are words that end like verbs.
