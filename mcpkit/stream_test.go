@@ -79,8 +79,9 @@ func contentsIn(t *testing.T, wire []byte) protocol.ResourceContents {
 
 func TestReadersAreSentAsTheyAreRead(t *testing.T) {
 	r := &readers{text: "a \"quoted\" line\n" + strings.Repeat("é€😀", 20_000) + "\x00 end"}
-	srv := newServer(t, r)
-	for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20250618)} {
+	srv, outer := newServer(t, r), newServer(t, nil, mcpkit.Name("readers", "0.0.0"))
+	outer.MustMount("", srv)
+	for _, p := range []*peer{modern(t, srv), modern(t, outer), legacy(t, srv, protocol.V20250618)} {
 		r.closed = 0
 		wire, err := readStreamed(t, p, "r://text")
 		require.NoError(t, err)
