@@ -296,7 +296,7 @@ type Upstream struct {
 	// Complete answers completion/complete; nil if arguments and variables cannot be completed.
 	Complete Handler
 	// Subscribe is called for each subscription to a resource. Its error is that of the subscription.
-	// What changes is told with [Server.ResourceUpdated].
+	// What changes is told with [Server.ResourceUpdated], at each replica of a [Fleet] for its own clients.
 	Subscribe func(ctx context.Context, uri string) error
 }
 

@@ -97,7 +97,10 @@ func (s *Server) missed(clients ...subscriber) {
 // in which this one is mounted. It reports whether there were any; those of other replicas of a
 // [Fleet] are notified, too, but not counted.
 func (s *Server) ResourceUpdated(uri string) (notified bool) {
-	s.tellReplicas(kindUpdated, uri)
+	e, _ := s.catalog.Load().findResource(uri)
+	if remote := e != nil && e.subscribe != nil; !remote { // each replica watches remote resources for its own clients
+		s.tellReplicas(kindUpdated, uri)
+	}
 	notified = s.updatedHere(uri)
 	for _, p := range s.shownIn(uri) {
 		notified = p.ResourceUpdated(uri) || notified
@@ -379,9 +382,9 @@ func NewTopic(member, notification string, maySubscribe func(ctx context.Context
 	return &Topic{member: member, notification: notification, maySubscribe: maySubscribe}
 }
 
-// Notify sends the notification to the clients that subscribed to key; "" if the topic has no keys.
-// The params encode to a JSON object. A client that cannot keep up gets only the newest params of
-// each key. notified reports whether any client subscribed.
+// Notify sends the notification to the clients of this replica that subscribed to key; "" if the
+// topic has no keys. The params encode to a JSON object. A client that cannot keep up gets only the
+// newest params of each key. notified reports whether any client subscribed.
 func (t *Topic) Notify(key string, params any) (notified bool, err error) {
 	text, err := jsonx.Marshal(params)
 	if err == nil && jsonx.Kind(text) != '{' {

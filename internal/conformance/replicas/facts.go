@@ -30,6 +30,7 @@ var facts = []fact{
 	{"a dead replica's calls are answered while the client reads", func(x *trial) { deadReplicasAnswer(x, true) }},
 	{"events of other sessions are not readable", eventsAreOfTheirSession},
 	{"changes reach the replica that the client listens to", changesReachTheListener},
+	{"resources of remote servers are watched where the client listens", remoteResourcesAreWatched},
 	{"clients that listen elsewhere are told that all may have changed", listenersMiss},
 	{"updates that need scopes reach their sessions", scopedUpdatesReach},
 	{"modern listeners hear of changes at other replicas", modernListenersHear},
@@ -237,6 +238,24 @@ func changesReachTheListener(x *trial) {
 	stream.has("tools/list_changed") // no update before it
 	require.NoError(x, all[0].shelf.Add(mcpkit.NewPrompt("more", func() string { return "" })))
 	stream.has("prompts/list_changed")
+}
+
+// remoteResourcesAreWatched subscribes to a resource of a remote server, to which each replica has a
+// connection of its own.
+func remoteResourcesAreWatched(x *trial) {
+	all := x.replicas(3)
+	c := all[0].open("2025-11-25")
+	stream := c.at(all[2]).listen("")
+	c.at(all[1]).subscribes("resources/subscribe", "far://page")
+	for _, r := range all[1:] {
+		require.Equal(x, "far://page", receive(x, r.watched))
+	}
+	for _, r := range all[1:] { // the remote server tells both
+		r.shelf.ResourceUpdated("far://page")
+	}
+	stream.has("resources/updated")
+	require.NoError(x, all[1].srv.Add(mcpkit.NewTool("more", func() {}))) // all that it has said before is there now
+	stream.has("tools/list_changed")
 }
 
 // listenersMiss stops the replica that notifies the client.

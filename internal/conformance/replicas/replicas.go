@@ -4,6 +4,7 @@ package replicas
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -120,11 +121,12 @@ func (d *desk) Work(ctx context.Context, call *mcpkit.Call) (string, error) {
 // A replica is one replica of the desk.
 type replica struct {
 	*desk
-	x     *trial
-	srv   *mcpkit.Server
-	shelf *mcpkit.Server // mounted in srv; it has the resource shelf://book
-	url   string
-	stop  func() // ends it; may be called more than once
+	x       *trial
+	srv     *mcpkit.Server
+	shelf   *mcpkit.Server // mounted in srv; it has shelf://book, and far://page of a remote server
+	watched chan string    // the URIs that the remote server is asked to watch
+	url     string
+	stop    func() // ends it; may be called more than once
 }
 
 const maxSessions = 4 // of a replica
@@ -145,7 +147,7 @@ func (x *trial) replicas(n int) []*replica {
 func (x *trial) start(name string, key []byte) *replica {
 	x.Helper()
 	d := &desk{replica: name, started: make(chan struct{}, 9), finish: make(chan struct{}), stopped: make(chan error, 9)}
-	r := &replica{desk: d, x: x}
+	r := &replica{desk: d, x: x, watched: make(chan string, 9)}
 	silent := slog.New(slog.DiscardHandler)
 	var err error
 	r.srv, err = mcpkit.New(d, mcpkit.Name("desk", "1"), mcpkit.StateKeys(key), mcpkit.Fleet(x.store.Open(x)),
@@ -153,6 +155,10 @@ func (x *trial) start(name string, key []byte) *replica {
 	require.NoError(x, err)
 	r.shelf = mcpkit.MustNew(nil, mcpkit.Logger(silent))
 	require.NoError(x, r.shelf.Add(mcpkit.NewResource("shelf://book", "book", func() string { return "" })))
+	remote := &mcpkit.Upstream{Subscribe: func(_ context.Context, uri string) error { r.watched <- uri; return nil }}
+	page, err := remote.Item("resources/list", json.RawMessage(`{"uri":"far://page","name":"page"}`))
+	require.NoError(x, err)
+	require.NoError(x, r.shelf.Replace(page))
 	require.NoError(x, r.srv.Mount("", r.shelf))
 	require.NoError(x, r.srv.Start(x.ctx))
 	handler := streamable.NewHandler(r.srv, &streamable.Options{Logger: silent, MaxSessions: maxSessions})
