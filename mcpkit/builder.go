@@ -180,11 +180,8 @@ func (b *Builder) build(s *Server) (*entry, error) {
 	for _, key := range slices.Sorted(maps.Keys(b.tags)) {
 		fmt.Fprintf(&tag, "%s:%q ", key, b.tags[key])
 	}
-	a, mistakes := annotation.Parse(b.kind, reflect.StructTag(tag.String()), s.toolTags)
 	faults := slices.Clip(b.faults)
-	for _, mistake := range mistakes {
-		faults.Addf(b.site, "%s", mistake)
-	}
+	a := annotation.Parse(&faults, b.site, b.kind, reflect.StructTag(tag.String()), s.toolTags)
 	if faults != nil {
 		return nil, faults
 	}

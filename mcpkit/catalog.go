@@ -64,7 +64,7 @@ type entry struct {
 
 	run       Handler                                     // the method inside of what its tags demand
 	around    Handler                                     // of Around, with broughtTo inside; nil: none
-	complete  completeFunc                                // completes arguments or variables; nil: nothing to complete
+	complete  Handler                                     // completes arguments or variables; nil: nothing to complete
 	subscribe func(ctx context.Context, uri string) error // begins to watch the resource; nil: nothing to do
 	limits    entryLimits
 

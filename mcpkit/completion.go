@@ -14,12 +14,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A completeFunc answers completion/complete for an entry.
-type completeFunc func(ctx context.Context, call *Call, p *protocol.CompleteParams) (Result, error)
-
 // completers returns what completes the parameters: for each the method that the block or a field
 // names, or the list of its values. It is nil if no parameter can be completed.
-func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
+func (def *spec) completers(fields []reflectx.Field) (Handler, error) {
 	found := map[string]service.Completer{}
 	var faults reflectx.Errors
 	isTool := def.Kind == annotation.Tool
@@ -51,9 +48,28 @@ func (def *spec) completers(fields []reflectx.Field) (completeFunc, error) {
 	if faults != nil || len(found) == 0 {
 		return nil, faults.Err()
 	}
-	return func(ctx context.Context, _ *Call, p *protocol.CompleteParams) (Result, error) {
-		return runCompleter(ctx, p, found[p.Argument.Name])
+	return func(ctx context.Context, call *Call) (Result, error) {
+		p := call.params.(*protocol.CompleteParams)
+		c := found[p.Argument.Name]
+		if c == nil {
+			return completion(nil), nil
+		}
+		others := map[string]string{}
+		if p.Context != nil && p.Context.Arguments != nil {
+			others = p.Context.Arguments
+		}
+		values, err := c(ctx, p.Argument.Value, others)
+		return completion(values), err
 	}, nil
+}
+
+// completion returns the result with the values.
+func completion(values []string) *protocol.CompleteResult {
+	c := protocol.Completion{Values: values}
+	if total := int64(len(values)); total > protocol.MaxCompletionValues {
+		c.Values, c.Total, c.HasMore = values[:protocol.MaxCompletionValues], &total, new(true)
+	}
+	return &protocol.CompleteResult{Completion: c}
 }
 
 func listCompleter(values []string) service.Completer {
@@ -70,33 +86,11 @@ func listCompleter(values []string) service.Completer {
 
 // complete answers completion/complete.
 func complete(ctx context.Context, call *Call) (Result, error) {
-	e, p := call.entry, call.params.(*protocol.CompleteParams)
-	return call.limited(ctx, e.through(func(ctx context.Context, call *Call) (Result, error) {
-		if e.complete == nil {
-			return runCompleter(ctx, p, nil)
-		}
-		return e.complete(ctx, call, p)
-	}))
-}
-
-// runCompleter calls c; nil has no values.
-func runCompleter(ctx context.Context, p *protocol.CompleteParams, c service.Completer) (Result, error) {
-	if c == nil {
-		return &protocol.CompleteResult{Completion: protocol.Completion{Values: []string{}}}, nil
+	h := call.entry.complete
+	if h == nil {
+		h = func(context.Context, *Call) (Result, error) { return completion(nil), nil }
 	}
-	others := map[string]string{}
-	if p.Context != nil && p.Context.Arguments != nil {
-		others = p.Context.Arguments
-	}
-	values, err := c(ctx, p.Argument.Value, others)
-	if err != nil {
-		return nil, err
-	}
-	result := protocol.Completion{Values: values}
-	if total := int64(len(values)); total > protocol.MaxCompletionValues {
-		result.Values, result.Total, result.HasMore = values[:protocol.MaxCompletionValues], &total, new(true)
-	}
-	return &protocol.CompleteResult{Completion: result}, nil
+	return call.limited(ctx, call.entry.through(h))
 }
 
 // findCompleted reads the params of completion/complete and finds what is completed.

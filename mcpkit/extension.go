@@ -103,23 +103,21 @@ func (c *Call) undeclared(id, what string) *jsonrpc.Error {
 
 // A declaration is an extension in the capabilities of a server.
 type declaration struct {
-	id       string
+	*Extension
 	settings protocol.Object
-	since    protocol.Version
-	extra    func(*protocol.ServerCapabilities, protocol.Version) // nil for most
 }
 
 func (d *declaration) declare(caps *protocol.ServerCapabilities, v protocol.Version) {
-	if d.extra != nil {
-		d.extra(caps, v)
+	if d.Declare != nil {
+		d.Declare(caps, v)
 	}
-	if v < d.since {
+	if v < d.Since {
 		return
 	}
 	if caps.Extensions == nil {
 		caps.Extensions = map[string]protocol.Object{}
 	}
-	caps.Extensions[d.id] = d.settings
+	caps.Extensions[d.ID] = d.settings
 }
 
 // extendAll adds extensions to a server that is being made, or returns all of their faults.
@@ -142,7 +140,7 @@ func (s *Server) extend(e *Extension) error {
 	if err != nil {
 		return err
 	}
-	d := &declaration{e.ID, settings, e.Since, e.Declare}
+	d := &declaration{e, settings}
 	rows := make([]*methodRow, len(e.Methods))
 	for i, m := range e.Methods {
 		if rows[i], err = m.row(s, d); err != nil {
@@ -206,7 +204,7 @@ func (e *Extension) check() (protocol.Object, error) {
 // declare adds an extension to the catalog.
 func (c *catalog) declare(d *declaration) error {
 	for _, known := range c.extensions {
-		if known.id == d.id {
+		if known.ID == d.ID {
 			return errors.New("the server has it already")
 		}
 	}
@@ -361,16 +359,16 @@ func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
 	}
 	row := &methodRow{method: m.name, nameParam: m.nameParam, overdue: new(overdueCount), handle: h, source: s}
 	if d != nil {
-		row.from, row.by = d.since, fmt.Sprintf(", by the extension %q", d.id)
+		row.from, row.by = d.Since, fmt.Sprintf(", by the extension %q", d.ID)
 	}
 	if m.from != "" || m.until != "" {
 		row.from, row.until = m.from, m.until
 	}
 	if m.nameParam != "" || m.negotiated {
 		row.prepare = func(call *Call) error {
-			if m.negotiated && call.version >= d.since {
-				if _, ok := call.Extension(d.id); !ok {
-					return call.undeclared(d.id, m.name)
+			if m.negotiated && call.version >= d.Since {
+				if _, ok := call.Extension(d.ID); !ok {
+					return call.undeclared(d.ID, m.name)
 				}
 			}
 			if m.nameParam != "" {

@@ -333,10 +333,8 @@ func (u *Upstream) Item(list string, definition json.RawMessage) (Item, error) {
 // answer gives the entry its definition, and what answers for it.
 func (u *Upstream) answer(e *entry, text json.RawMessage) (err error) {
 	e.run, e.subscribe, e.logs, e.definition = u.Call, u.Subscribe, true, defined(text)
-	if u.Complete != nil && (e.kind == promptEntry || e.kind == templateEntry) {
-		e.complete = func(ctx context.Context, call *Call, _ *protocol.CompleteParams) (Result, error) {
-			return u.Complete(ctx, call)
-		}
+	if e.kind == promptEntry || e.kind == templateEntry {
+		e.complete = u.Complete
 	}
 	var t protocol.Tool
 	known := [...]any{&t, &protocol.Prompt{}, &protocol.Resource{}, &protocol.ResourceTemplate{}}[e.kind]

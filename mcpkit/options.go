@@ -65,6 +65,7 @@ type registration struct {
 	service any
 	prefix  string
 	optIn   bool
+	about   protocol.Implementation // the tags of the Info field, once it is registered
 	guards
 }
 

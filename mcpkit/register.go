@@ -7,7 +7,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/service"
-	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -58,8 +57,8 @@ func (s *Server) Register(service any, opts ...ServiceOption) error {
 func (s *Server) registerAll(regs []registration) error {
 	var faults reflectx.Errors
 	var all []*entry
-	for _, reg := range regs {
-		entries, err := s.entriesOf(reg)
+	for i := range regs {
+		entries, err := s.entriesOf(&regs[i])
 		faults.Add("", err)
 		all = append(all, entries...)
 	}
@@ -72,8 +71,8 @@ func (s *Server) registerAll(regs []registration) error {
 	return nil
 }
 
-// entriesOf returns the entries of a service.
-func (s *Server) entriesOf(reg registration) (entries []*entry, err error) {
+// entriesOf returns the entries of a service, and notes what it says about itself.
+func (s *Server) entriesOf(reg *registration) (entries []*entry, err error) {
 	if err := checkService(reg); err != nil {
 		return nil, err
 	}
@@ -81,6 +80,7 @@ func (s *Server) entriesOf(reg registration) (entries []*entry, err error) {
 		Markers: markers, Extensions: s.toolTags, OptIn: reg.optIn, Comments: descriptions,
 	})
 	faults := read.Faults
+	reg.about = read.About
 	if err := checkMiddleware("Around", reg.around); err != nil {
 		faults.Add("", err)
 		reg.around = nil
@@ -109,7 +109,7 @@ func (s *Server) entriesOf(reg registration) (entries []*entry, err error) {
 }
 
 // checkService refuses what is not a service.
-func checkService(reg registration) error {
+func checkService(reg *registration) error {
 	fault := func(format string, args ...any) error {
 		return &reflectx.Error{Msg: "mcpkit: " + fmt.Sprintf(format, args...)}
 	}
@@ -132,15 +132,4 @@ func checkService(reg registration) error {
 		}
 	}
 	return nil
-}
-
-// serviceInfo returns the tags of a service's Info field. Its faults were reported at registration.
-func serviceInfo(t reflect.Type) protocol.Implementation {
-	for f := range t.Fields() {
-		if f.Type == reflect.TypeFor[Info]() {
-			a, _ := annotation.Parse(annotation.Info, f.Tag, annotation.Extensions{})
-			return a.About
-		}
-	}
-	return protocol.Implementation{}
 }

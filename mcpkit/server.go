@@ -152,7 +152,7 @@ func (s *Server) introduce() {
 			t = t.Elem()
 		}
 		if i == 0 {
-			info = serviceInfo(t)
+			info = r.about
 			info.Name = cmp.Or(info.Name, reflectx.SnakeCase(t.Name()))
 		}
 		if doc := descriptions.Text(t, ""); doc != "" {

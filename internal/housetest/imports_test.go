@@ -66,7 +66,7 @@ var mayImport = map[string][]string{
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
-	"mcpkit/internal/annotation": {"internal/jsonx", "internal/naming", "protocol"},
+	"mcpkit/internal/annotation": {"internal/jsonx", "internal/naming", "protocol", "reflectx"},
 	"mcpkit/internal/family":     {},
 	"mcpkit/internal/form":       {"internal/jsonx", "reflectx"},
 	"mcpkit/internal/handshake":  {"internal/jsonx", "protocol"},
@@ -74,7 +74,7 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/question":   {"internal/jsonx", "mcpkit/internal/form", "protocol"},
 	"mcpkit/internal/rounds":     {"internal/jsonx", "protocol/jsonrpc", "protocol"},
 	"mcpkit/internal/secret":     {"internal/jsonx", "reflectx"},
-	"mcpkit/internal/service":    {"internal/naming", "internal/uritemplate", "mcpkit/internal/annotation", "reflectx"},
+	"mcpkit/internal/service":    {"internal/naming", "mcpkit/internal/annotation", "protocol", "reflectx"},
 	"mcpkit/internal/timelimit":  {},
 	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/annotation", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/handshake", "mcpkit/internal/result", "mcpkit/internal/question", "mcpkit/internal/rounds", "mcpkit/internal/secret", "mcpkit/internal/service", "mcpkit/internal/timelimit", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
 		"internal/jsonx", "internal/limits", "internal/naming", "internal/uritemplate",

@@ -2,7 +2,6 @@
 package annotation
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // A Kind is what a method becomes.
@@ -127,8 +127,8 @@ func IsKey(key string) bool {
 const NoCompletionForTools = `completion works for prompts and resource templates; the protocol has none for tools. ` +
 	`For a fixed list write validate:"oneof=a b" on a field, or rules:"name:oneof=a b" for a plain parameter`
 
-// Parse parses the tags of one field of a block, and returns what is wrong with them.
-func Parse(k Kind, structTag reflect.StructTag, ext Extensions) (*Annotation, []string) {
+// Parse parses the tags of one field of a block, and adds what is wrong with them to faults.
+func Parse(faults *reflectx.Errors, site string, k Kind, structTag reflect.StructTag, ext Extensions) *Annotation {
 	a := &Annotation{Kind: k, Extended: map[string]string{}}
 	rows := slices.Clone(tags)
 	for _, key := range ext.Keys {
@@ -144,9 +144,8 @@ func Parse(k Kind, structTag reflect.StructTag, ext Extensions) (*Annotation, []
 	if known == nil {
 		known = []string{"none"}
 	}
-	var faults []string
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	for key, value := range pairs(string(structTag), &faults) {
+	fault := func(format string, args ...any) { faults.Addf(site, format, args...) }
+	for key, value := range pairs(string(structTag), fault) {
 		i := slices.IndexFunc(rows, func(t tag) bool { return t.key == key })
 		if i < 0 {
 			hint := naming.Hint(key, known)
@@ -173,28 +172,28 @@ func Parse(k Kind, structTag reflect.StructTag, ext Extensions) (*Annotation, []
 			fault("tag %q means nothing for %s; known are %s", key, k.article(), strings.Join(known, ", "))
 		}
 	}
-	return a, faults
+	return a
 }
 
 // pairs yields the key:"value" pairs of a struct tag. reflect.StructTag finds neither unknown
 // keys nor syntax errors.
-func pairs(tag string, faults *[]string) func(yield func(key, value string) bool) {
+func pairs(tag string, fault func(format string, args ...any)) func(yield func(key, value string) bool) {
 	return func(yield func(string, string) bool) {
 		seen := map[string]bool{}
 		for rest := strings.TrimLeft(tag, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
 			key, after, ok := strings.Cut(rest, ":")
 			if !ok || key == "" || strings.ContainsAny(key, " \"") || !strings.HasPrefix(after, `"`) {
-				*faults = append(*faults, fmt.Sprintf("tag %q is not made of key:\"value\" pairs", rest))
+				fault("tag %q is not made of key:\"value\" pairs", rest)
 				return
 			}
 			quoted, err := strconv.QuotedPrefix(after)
 			if err != nil {
-				*faults = append(*faults, fmt.Sprintf("the value of tag %q has no closing quote", key))
+				fault("the value of tag %q has no closing quote", key)
 				return
 			}
 			value, _ := strconv.Unquote(quoted)
 			if seen[key] {
-				*faults = append(*faults, fmt.Sprintf("tag %q stands twice", key))
+				fault("tag %q stands twice", key)
 			} else if seen[key] = true; !yield(key, value) {
 				return
 			}

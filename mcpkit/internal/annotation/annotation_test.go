@@ -20,10 +20,9 @@ func TestTagsThatAreNotPairs(t *testing.T) {
 		{`title:"a" title:"b"`, `tag "title" stands twice`},
 		{`title:"a", name:"b"`, `tag ", name:\"b\"" is not made of key:"value" pairs`},
 	} {
-		var faults []string
-		for range pairs(test.tag, &faults) {
-		}
-		require.Equal(t, []string{test.want}, faults, test.tag)
+		var faults reflectx.Errors
+		Parse(&faults, "", Tool, reflect.StructTag(test.tag), Extensions{})
+		require.EqualError(t, faults, test.want, test.tag)
 	}
 }
 
@@ -61,8 +60,9 @@ func TestMistakesInTags(t *testing.T) {
 		{Tool, `hidden:"yes"`, `tag hidden: "yes" is neither true nor false; write for example hidden:"true"`},
 		{Tool, `meta:"team"`, `tag meta: "team" does not say key=value; write for example meta:"example.com/team=search"`},
 	} {
-		_, faults := Parse(test.kind, reflect.StructTag(test.tag), Extensions{})
-		require.Equal(t, []string{test.want}, faults, test.tag)
+		var faults reflectx.Errors
+		Parse(&faults, "", test.kind, reflect.StructTag(test.tag), Extensions{})
+		require.EqualError(t, faults, test.want, test.tag)
 	}
 }
 

@@ -3,7 +3,6 @@ package secret
 
 import (
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -28,24 +27,22 @@ var hidden = &Secrecy{hide: true}
 
 // OfFields returns the secrecy of fields; nil if none has the tag secret.
 func OfFields(fields []reflectx.Field) *Secrecy {
-	if !anySecret(fields) {
+	found := false
+	s := ofFields(fields, &found)
+	if !found {
 		return nil
 	}
-	return ofFields(fields)
+	return s
 }
 
-func anySecret(fields []reflectx.Field) bool {
-	return slices.ContainsFunc(fields, func(f reflectx.Field) bool { return f.Secret || anySecret(f.Fields) })
-}
-
-func ofFields(fields []reflectx.Field) *Secrecy {
+func ofFields(fields []reflectx.Field, found *bool) *Secrecy {
 	s := &Secrecy{members: make(map[string]*Secrecy, len(fields))}
 	for _, f := range fields {
 		switch {
 		case f.Secret:
-			s.members[f.Name] = hidden
+			s.members[f.Name], *found = hidden, true
 		case len(f.Fields) > 0:
-			s.members[f.Name] = ofFields(f.Fields)
+			s.members[f.Name] = ofFields(f.Fields, found)
 		case isStruct(f.Type):
 			s.members[f.Name] = hidden // a recursive type, whose secret fields are not listed again
 		default:

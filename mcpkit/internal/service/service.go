@@ -3,7 +3,6 @@ package service
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -38,6 +38,8 @@ type Method struct {
 type Service struct {
 	// Methods are the methods to register, sorted by name, but for those of [Service.Completes].
 	Methods []Method
+	// About are the tags of the Info field.
+	About protocol.Implementation
 	// Faults are what is wrong with the service.
 	Faults reflectx.Errors
 
@@ -60,14 +62,13 @@ func Read(service any, o Options) *Service {
 	for f := range s.typ.Fields() {
 		switch k := o.Markers[f.Type]; {
 		case k == annotation.Info:
-			_, faults := annotation.Parse(annotation.Info, f.Tag, annotation.Extensions{})
-			s.fault(s.typ.Name()+", field Info", faults...)
+			s.About = annotation.Parse(&s.Faults, s.typ.Name()+", field Info", k, f.Tag, annotation.Extensions{}).About
 		case isBlock(f):
 			s.readBlock(f.Type, nil)
 		case k != 0:
-			s.fault(s.field(f.Name), fmt.Sprintf("a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", k))
+			s.Faults.Addf(s.field(f.Name), "a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", k)
 		case s.hasMarkers(f.Type):
-			s.fault(s.field(f.Name), "the annotation block is a blank field of a struct without a name: _ struct { ... }")
+			s.Faults.Addf(s.field(f.Name), "the annotation block is a blank field of a struct without a name: _ struct { ... }")
 		}
 	}
 	s.readIncluded(s.typ, nil)
@@ -90,9 +91,9 @@ func (s *Service) readIncluded(t reflect.Type, path []string, above ...reflect.T
 		tag, tagged := f.Tag.Lookup("mcpkit")
 		switch {
 		case tagged && tag != "include":
-			s.fault(s.field(f.Name), fmt.Sprintf("tag mcpkit: %q is unknown; write mcpkit:\"include\"", tag))
+			s.Faults.Addf(s.field(f.Name), "tag mcpkit: %q is unknown; write mcpkit:\"include\"", tag)
 		case tagged && !f.Anonymous:
-			s.fault(s.field(f.Name), "tag mcpkit: a field that is not embedded promotes no methods; embed it, or drop the tag")
+			s.Faults.Addf(s.field(f.Name), "tag mcpkit: a field that is not embedded promotes no methods; embed it, or drop the tag")
 		}
 		if !f.Anonymous || tag != "include" || in.Kind() != reflect.Struct || slices.Contains(above, in) {
 			continue
@@ -135,18 +136,17 @@ func (s *Service) readBlock(block reflect.Type, path []string) {
 		}
 		k := s.options.Markers[f.Type]
 		if k == 0 || k == annotation.Info {
-			s.fault(site, fmt.Sprintf("%s is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type))
+			s.Faults.Addf(site, "%s is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type)
 			continue
 		}
-		a, faults := annotation.Parse(k, f.Tag, s.options.Extensions)
-		s.fault(site, faults...)
+		a := annotation.Parse(&s.Faults, site, k, f.Tag, s.options.Extensions)
 		if !exists {
 			hint := naming.Hint(f.Name, slices.Sorted(maps.Keys(s.methods)))
-			s.fault(site, fmt.Sprintf("%s has no exported method %q%s", s.typ.Name(), f.Name, hint))
+			s.Faults.Addf(site, "%s has no exported method %q%s", s.typ.Name(), f.Name, hint)
 			continue
 		}
 		if s.block[f.Name] != nil {
-			s.fault(site, "the annotation block says it twice")
+			s.Faults.Addf(site, "the annotation block says it twice")
 			continue
 		}
 		s.block[f.Name] = a
@@ -168,8 +168,8 @@ func (s *Service) choose() {
 			s.add(m, a)
 		case !s.included(m):
 		case want != "" && m.Func.Type().String() != want:
-			s.fault(s.site(m), fmt.Sprintf("it is %s, and would not be called, since the server calls a %s that is %s; write that, or %[2]s mcpkit.Skip in the annotation block",
-				m.Func.Type(), name, want))
+			s.Faults.Addf(s.site(m), "it is %s, and would not be called, since the server calls a %s that is %s; "+
+				"write that, or %[2]s mcpkit.Skip in the annotation block", m.Func.Type(), name, want)
 		case !s.options.OptIn && !slices.Contains(naming.GoMethods, name):
 			s.add(m, &annotation.Annotation{Kind: annotation.Tool})
 		}
@@ -183,7 +183,7 @@ func (s *Service) choose() {
 	if s.options.OptIn {
 		how = "OptIn registers only what the annotation block mentions"
 	}
-	s.fault("", fmt.Sprintf("mcpkit: %s has no method to register: %s", s.typ.Name(), how))
+	s.Faults.Addf("", "mcpkit: %s has no method to register: %s", s.typ.Name(), how)
 }
 
 // lifecycle has the types of the methods that the server calls itself.
@@ -213,12 +213,6 @@ func (s *Service) included(m reflectx.Method) bool {
 		}
 	}
 	return true
-}
-
-func (s *Service) fault(site string, msgs ...string) {
-	for _, msg := range msgs {
-		s.Faults.Addf(site, "%s", msg)
-	}
 }
 
 // notVerbs are words that end like verbs.
