@@ -489,6 +489,9 @@ func sameNames(e *entry, def *spec, fields []reflectx.Field) error {
 		if !slices.Contains(vars, f.Name) {
 			faults.Addf(def.site, "parameter %q is not a variable of uri %q%s", f.Name, def.URI, naming.Hint(f.Name, vars))
 		}
+		if f.Secret {
+			faults.Addf(def.site, "parameter %q is secret, but logs and other programs show URIs; take it as an argument of a tool", f.Name)
+		}
 	}
 	for _, v := range vars {
 		if !slices.ContainsFunc(fields, func(f reflectx.Field) bool { return f.Name == v }) {

@@ -82,6 +82,18 @@ func (webHandler) Find(http.ResponseWriter, *http.Request) {}
 func (noSuchCompleted) Page(id string) string              { return "" }
 func (noSuchCompleted) IDs(string) []string                { return nil }
 
+type secretInURI struct {
+	_ struct {
+		Page mcpkit.Resource `uri:"page://{token}"`
+	}
+}
+
+func (secretInURI) Page(in struct {
+	Token string `json:"token" secret:"true"`
+}) string {
+	return in.Token
+}
+
 func TestMistakesOfServices(t *testing.T) {
 	for _, test := range []struct {
 		service any
@@ -94,6 +106,7 @@ func TestMistakesOfServices(t *testing.T) {
 		{&badTemplate{}, `badTemplate.Page (here): uri template "page://{id": the "{" before "id" is not closed; add a "}"`},
 		{&misspeltVariable{}, `misspeltVariable.Page (here): parameter "di" is not a variable of uri "page://{id}"; did you mean "id"?
 misspeltVariable.Page (here): variable "id" of uri "page://{id}" goes to no parameter; add one`},
+		{&secretInURI{}, `secretInURI.Page (here): parameter "token" is secret, but logs and other programs show URIs; take it as an argument of a tool`},
 		{&webHandler{}, `webHandler.Find (here): parameter 1 is a http.ResponseWriter, which no argument can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&badCompleter{}, `badCompleter.Page (here): completion method IDs: it is func() []int; write func(ctx context.Context, prefix string) ([]string, error), with others map[string]string as a last parameter where needed`},
 		{&noSuchCompleted{}, `noSuchCompleted.Page (here): complete names "di", which is not a parameter; did you mean "id"?`},
