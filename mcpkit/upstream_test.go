@@ -124,3 +124,29 @@ func TestSubscriptionsAreWatchedWhereTheirSessionIsRestored(t *testing.T) {
 		require.Empty(t, watched)
 	})
 }
+
+func TestMiddlewareOfAMountGuardsWhatIsRemote(t *testing.T) {
+	reached := func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("reached") }
+	u := &mcpkit.Upstream{Call: reached, Complete: reached, Subscribe: func(context.Context, string) error { panic("reached") }}
+	var items []mcpkit.Item
+	for list, definition := range map[string]string{
+		"tools/list": `{"name":"t","inputSchema":{"type":"object"}}`, "prompts/list": `{"name":"p"}`, "resources/list": `{"uri":"x://y","name":"r"}`,
+	} {
+		it, err := u.Item(list, json.RawMessage(definition))
+		require.NoError(t, err)
+		items = append(items, it)
+	}
+	srv, inner := newServer(t, nil), newServer(t, nil)
+	require.NoError(t, inner.Replace(items...))
+	srv.MustMount("far", inner, mcpkit.Around(func(mcpkit.Handler) mcpkit.Handler {
+		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) {
+			return nil, &jsonrpc.Error{Code: 4711, Message: "guarded"}
+		}
+	}))
+	for method, params := range map[string]string{
+		"tools/call": `{"name":"far_t"}`, "prompts/get": `{"name":"far_p"}`, "resources/read": `{"uri":"x://y"}`, "resources/subscribe": `{"uri":"x://y"}`,
+		"completion/complete": `{"ref":{"type":"ref/prompt","name":"far_p"},"argument":{"name":"a","value":""}}`,
+	} {
+		require.EqualError(t, legacy(t, srv, protocol.V20251125).fails(method, params), "guarded (code 4711)", method)
+	}
+}

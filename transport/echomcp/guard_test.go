@@ -259,6 +259,15 @@ func TestStepUpNamesAllScopesInOneChallenge(t *testing.T) {
 			require.Contains(t, read(t, resp), "booked")
 		})
 	}
+	t.Run("in a batch it is one error", func(t *testing.T) {
+		auth := "Bearer " + h.token("ann", "ledger:read")
+		id := h.send(http.MethodPost, strings.Replace(initialize, "2025-11-25", "2025-03-26", 1), "Authorization", auth).Header.Get("Mcp-Session-Id")
+		resp := h.send(http.MethodPost, `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book"}},{"jsonrpc":"2.0","id":2,"method":"ping"}]`,
+			"Authorization", auth, "Mcp-Session-Id", id)
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		require.Equal(t, `[{"jsonrpc":"2.0","id":1,"error":{"code":-31001,"message":"insufficient scope: this needs \"ledger:write ledger:audit\"",`+
+			`"data":{"scopes":["ledger:write","ledger:audit"]}}},{"jsonrpc":"2.0","id":2,"result":{}}]`, read(t, resp))
+	})
 }
 
 func TestProgressIsNotHeldBackByTheGuard(t *testing.T) {
