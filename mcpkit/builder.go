@@ -30,7 +30,7 @@ func (s *Server) Add(items ...Item) error {
 	if err != nil {
 		return err
 	}
-	return s.addUnless(nil, entries)
+	return s.put(nil, entries, nil)
 }
 
 // Replace replaces what an earlier call of Replace has registered by items, and notifies subscribed

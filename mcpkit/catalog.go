@@ -226,7 +226,7 @@ func (c *catalog) addNew(entries []*entry, taken func(old, e *entry)) {
 // remove removes the entries for which gone returns true, and reports whether there were any.
 func (c *catalog) remove(gone func(*entry) bool) (removed bool) {
 	for k, l := range c.lists {
-		if slices.ContainsFunc(l.sorted, gone) {
+		if gone != nil && slices.ContainsFunc(l.sorted, gone) {
 			c.lists[k], removed = l.without(gone), true
 		}
 	}
@@ -291,11 +291,12 @@ func (c *catalog) changed(old *catalog) (lists []string) {
 	return lists
 }
 
-// addUnless adds entries to the server. If there are faults, it adds nothing and returns them together
-// with those of the entries.
-func (s *Server) addUnless(faults reflectx.Errors, entries []*entry) error {
+// put adds entries to the server, in place of those for which gone returns true. If there are faults, it
+// changes nothing and returns them together with those of the entries.
+func (s *Server) put(faults reflectx.Errors, entries []*entry, gone func(*entry) bool) error {
 	faults.Add("", s.check(entries))
 	return s.change(func(own *catalog) error {
+		own.remove(gone)
 		faults.Add("", own.add(entries))
 		return faults.Err()
 	})

@@ -14,7 +14,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // An Extension is what an extension of the protocol adds to a Server; see [Extend]. The zero value
@@ -185,14 +184,11 @@ func (e *Extension) check() (protocol.Object, error) {
 	settings := protocol.Object{}
 	if e.Settings != nil {
 		raw, err := jsonx.Marshal(e.Settings)
+		if err == nil {
+			err = jsonx.Unmarshal(raw, &settings)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("the settings do not encode: %w", err)
-		}
-		if jsonx.Kind(raw) != '{' {
-			return nil, fmt.Errorf("the settings are a JSON object, not %.20s", raw)
-		}
-		if err := jsonx.Unmarshal(raw, &settings); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the settings do not encode to a JSON object: %w", err)
 		}
 	}
 	if e.Check != nil {
@@ -265,19 +261,13 @@ func (c *config) toolTags() (annotation.Extensions, error) {
 	ext := annotation.Extensions{Any: c.anyTags}
 	for _, e := range c.extensions {
 		for _, key := range e.Tags {
-			var fault string
 			switch {
 			case key == "" || strings.ContainsAny(key, " :\"`"):
-				fault = "%q is not a key of a tag"
-			case annotation.IsKey(key):
-				fault = "the tag %q means something else"
-			case slices.Contains(ext.Keys, key):
-				fault = "another extension has the tag %q"
-			default:
-				ext.Keys = append(ext.Keys, key)
-				continue
+				return ext, fmt.Errorf("mcpkit: extension %q: %q is not a key of a tag", e.ID, key)
+			case annotation.IsKey(key) || slices.Contains(ext.Keys, key):
+				return ext, fmt.Errorf("mcpkit: extension %q: the tag %q means something already", e.ID, key)
 			}
-			return ext, fmt.Errorf("mcpkit: extension %q: "+fault, e.ID, key)
+			ext.Keys = append(ext.Keys, key)
 		}
 	}
 	return ext, nil
@@ -437,11 +427,5 @@ func (s *Server) replace(set *ItemSet, items []Item) error {
 	for _, e := range entries {
 		e.set = set
 	}
-	var faults reflectx.Errors
-	faults.Add("", s.check(entries))
-	return s.change(func(own *catalog) error {
-		own.remove(func(e *entry) bool { return e.set == set })
-		faults.Add("", own.add(entries))
-		return faults.Err()
-	})
+	return s.put(nil, entries, func(e *entry) bool { return e.set == set })
 }

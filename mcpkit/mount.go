@@ -83,9 +83,6 @@ func (m *mount) fault(format string, args ...any) error {
 }
 
 func (m *mount) check(opts []MountOption) error {
-	if m.parent == nil {
-		return m.fault("the server to mount it in is nil")
-	}
 	if m.child == nil {
 		return m.fault("the server to mount is nil")
 	}

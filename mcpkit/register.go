@@ -62,7 +62,7 @@ func (s *Server) registerAll(regs []registration) error {
 		faults.Add("", err)
 		all = append(all, entries...)
 	}
-	if err := s.addUnless(faults, all); err != nil {
+	if err := s.put(faults, all, nil); err != nil {
 		return err
 	}
 	for _, reg := range regs {

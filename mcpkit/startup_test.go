@@ -127,7 +127,6 @@ func TestMistakesThatWereSilentAreFaults(t *testing.T) {
 	err := srv.Add(mcpkit.NewTool("find", func(in hiddenTag) string { return fmt.Sprint(in.limit) }))
 	require.ErrorContains(t, err, `limit has tags but is not exported, so nothing fills it or checks it; export it, or drop the tags`)
 	var none *mcpkit.Server
-	require.ErrorContains(t, none.Mount("a", srv), `the server to mount it in is nil`)
 	require.ErrorContains(t, srv.Mount("a", none), `the server to mount is nil`)
 }
 

@@ -60,7 +60,7 @@ func TestMistakesInPages(t *testing.T) {
 	_, err := mcpkit.New(&tagged{}, apps.Pages(board("ui://board"), board("ui://board")))
 	require.ErrorContains(t, err, `page "ui://board": another page has the same URI`)
 	_, err = mcpkit.New(&tagged{}, apps.Pages(board("ui://board")), apps.Pages(board("ui://board")))
-	require.ErrorContains(t, err, `another extension has the tag "app"`)
+	require.ErrorContains(t, err, `the tag "app" means something already`)
 }
 
 // A value that is not an origin could add a directive to the page's content security policy.

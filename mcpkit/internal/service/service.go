@@ -48,6 +48,7 @@ type Service struct {
 	methods   map[string]reflectx.Method
 	block     map[string]*annotation.Annotation // by method
 	completes map[string]bool                   // the methods that complete parameters of others
+	included  map[string]bool                   // the paths of embedded fields with the tag mcpkit:"include"
 }
 
 // Read reads a service, a pointer to a struct.
@@ -55,6 +56,7 @@ func Read(service any, o Options) *Service {
 	s := &Service{
 		options: o, typ: reflect.TypeOf(service).Elem(),
 		methods: map[string]reflectx.Method{}, block: map[string]*annotation.Annotation{}, completes: map[string]bool{},
+		included: map[string]bool{},
 	}
 	for _, m := range reflectx.Methods(service) {
 		s.methods[m.Name] = m
@@ -95,10 +97,14 @@ func (s *Service) readIncluded(t reflect.Type, path []string, above ...reflect.T
 		case tagged && !f.Anonymous:
 			s.Faults.Addf(s.field(f.Name), "tag mcpkit: a field that is not embedded promotes no methods; embed it, or drop the tag")
 		}
-		if !f.Anonymous || tag != "include" || in.Kind() != reflect.Struct || slices.Contains(above, in) {
+		if !f.Anonymous || tag != "include" {
 			continue
 		}
 		to := append(slices.Clip(path), f.Name)
+		s.included[strings.Join(to, ".")] = true
+		if in.Kind() != reflect.Struct || slices.Contains(above, in) {
+			continue
+		}
 		for b := range in.Fields() {
 			if isBlock(b) {
 				s.readBlock(b.Type, to)
@@ -166,7 +172,7 @@ func (s *Service) choose() {
 		case mentioned && a.Kind == annotation.Skip:
 		case mentioned:
 			s.add(m, a)
-		case !s.included(m):
+		case m.Path != nil && !s.included[strings.Join(m.Path, ".")]:
 		case want != "" && m.Func.Type().String() != want:
 			s.Faults.Addf(s.site(m), "it is %s, and would not be called, since the server calls a %s that is %s; "+
 				"write that, or %[2]s mcpkit.Skip in the annotation block", m.Func.Type(), name, want)
@@ -194,25 +200,6 @@ func (s *Service) add(m reflectx.Method, a *annotation.Annotation) {
 	a.About.Title = cmp.Or(a.About.Title, reflectx.Title(m.Name))
 	doc := describe(m.Name, s.options.Comments.Text(m.Owner, m.Name))
 	s.Methods = append(s.Methods, Method{Method: m, Annotation: a, Site: s.site(m), Doc: doc})
-}
-
-// included reports whether the embedded field that promotes m has the tag mcpkit:"include".
-func (s *Service) included(m reflectx.Method) bool {
-	t := s.typ
-	for _, name := range m.Path {
-		f, ok := t.FieldByName(name)
-		if !ok || f.Tag.Get("mcpkit") != "include" {
-			return false
-		}
-		t = f.Type
-		for t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		if t.Kind() != reflect.Struct {
-			return true
-		}
-	}
-	return true
 }
 
 // notVerbs are words that end like verbs.
