@@ -246,7 +246,7 @@ func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, o
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	answer, err := c.questions().Ask(c.owner(), method, params, key)
+	answer, err := c.questions().Ask(c.owner(ctx), method, params, key)
 	switch {
 	case err != nil:
 		return nil, Errorf("%w", err)
@@ -512,7 +512,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 		return f()
 	}
 	own := key
-	key = hex.EncodeToString(c.owner()[:4]) + ":" + key // mounted servers have keys of their own
+	key = hex.EncodeToString(c.owner(ctx)[:4]) + ":" + key // each server has keys of its own
 	c.mu.Lock()
 	raw, ok := c.questions().KeptValue(key)
 	c.mu.Unlock()
@@ -548,5 +548,5 @@ func OnceKey(ctx context.Context, key string) string {
 		return ""
 	}
 	begun := strconv.AppendInt(nil, c.begun.UnixMilli(), 10)
-	return hex.EncodeToString(rounds.Digest(c.owner(), c.principalDigest(), []byte(c.Ref()), begun, []byte(key)))
+	return hex.EncodeToString(rounds.Digest(c.owner(ctx), c.principalDigest(), []byte(c.Ref()), begun, []byte(key)))
 }

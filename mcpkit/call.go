@@ -219,11 +219,11 @@ func (t *target) Tool() *protocol.Tool {
 	return nil
 }
 
-// owner returns the digest of the name of the server whose tool, prompt or resource is called.
+// owner returns the digest of the name of the server whose method or middleware runs with ctx.
 // Answers to its questions are not answers to those of another server.
-func (c *Call) owner() []byte {
+func (c *Call) owner(ctx context.Context) []byte {
 	s := c.server
-	for e := c.entry; e != nil && e.from != nil; e = e.inner {
+	for e := c.entry; e != nil && e.from != nil && ctx.Value(withinKey{e.from.child}) != nil; e = e.inner {
 		s = e.from.child
 	}
 	return s.state.Owner

@@ -105,6 +105,14 @@ func TestAnswersAreForTheServerThatAsked(t *testing.T) {
 			return fmt.Sprint(first, " ", ok), err
 		})))
 		outer := newServer(t, nil, mcpkit.StateKeys(key), mcpkit.Name("gateway", "1"))
+		outer.Use(func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+				first, err := mcpkit.Once(ctx, "who", func() (string, error) { return "gateway", nil })
+				require.NoError(t, err)
+				require.Equal(t, "gateway", first)
+				return next(ctx, call)
+			}
+		})
 		require.NoError(t, outer.Mount("shop", inner))
 		return outer
 	}
