@@ -74,14 +74,8 @@ func Authorize(allow func(ctx context.Context, name string, tags []string) bool)
 	return guards{allow: []allowFunc{allow}}
 }
 
-// An access says who may know of an entry.
-type access struct {
-	scopes []string
-	allow  []allowFunc // of the server that it is in
-}
-
 // isPersonal reports whether not all callers may know of the entry.
-func (e *entry) isPersonal() bool { return len(e.scopes) > 0 || e.isAuthorized() }
+func (e *entry) isPersonal() bool { return len(e.Scopes) > 0 || e.isAuthorized() }
 
 // isAuthorized reports whether Authorize says who may know of the entry.
 func (e *entry) isAuthorized() bool {
@@ -95,7 +89,7 @@ func (e *entry) isAuthorized() bool {
 
 // sees reports whether the caller may know of the entry. For others it does not exist.
 func (c *Call) sees(e *entry) bool {
-	if !c.principal.Has(e.scopes...) && (c.principal == nil || !c.server.config.stepUp) {
+	if !c.principal.Has(e.Scopes...) && (c.principal == nil || !c.server.config.stepUp) {
 		return false
 	}
 	for ; e.from != nil; e = e.inner {
@@ -107,18 +101,18 @@ func (c *Call) sees(e *entry) bool {
 }
 
 func (c *Call) allowed(all []allowFunc, e *entry) bool {
-	return !slices.ContainsFunc(all, func(allow allowFunc) bool { return allow == nil || !allow(c.limit, e.key, e.labels) })
+	return !slices.ContainsFunc(all, func(allow allowFunc) bool { return allow == nil || !allow(c.limit, e.key, e.Labels) })
 }
 
 // checkScopes refuses entries with scopes if nobody authenticates callers.
 func (s *Server) checkScopes(entries []*entry) (faults reflectx.Errors) {
 	for _, e := range entries {
-		if s.config.authenticates() || len(e.scopes) == 0 {
+		if s.config.authenticates() || len(e.Scopes) == 0 {
 			continue
 		}
 		faults.Addf(e.site, "it demands the scopes %q, but nobody authenticates callers: give mcpkit.Authenticated() if a resource server "+
 			"or other middleware does, or mcpkit.TrustLocal(\"%s\") to trust local callers",
-			strings.Join(e.scopes, " "), strings.Join(e.scopes, `", "`))
+			strings.Join(e.Scopes, " "), strings.Join(e.Scopes, `", "`))
 	}
 	return faults
 }
@@ -138,10 +132,10 @@ const CodeForbidden = -31001
 
 // demandScopes refuses a call for which the caller lacks scopes, where [StepUp] shows it.
 func (call *Call) demandScopes() error {
-	if call.entry == nil || !call.server.config.stepUp || call.principal.Has(call.entry.scopes...) {
+	if call.entry == nil || !call.server.config.stepUp || call.principal.Has(call.entry.Scopes...) {
 		return nil
 	}
-	return &oauth.InsufficientScopeError{Scopes: call.entry.scopes}
+	return &oauth.InsufficientScopeError{Scopes: call.entry.Scopes}
 }
 
 func insufficientScope(scopes []string) *jsonrpc.Error {

@@ -199,7 +199,7 @@ func (t *target) Scopes() []string {
 	if t.entry == nil {
 		return nil
 	}
-	return t.entry.scopes
+	return t.entry.Scopes
 }
 
 // Tags returns the labels of the tags tag of the tool, prompt or resource.
@@ -207,7 +207,7 @@ func (t *target) Tags() []string {
 	if t.entry == nil {
 		return nil
 	}
-	return t.entry.labels
+	return t.entry.Labels
 }
 
 // Tool returns the definition of the tool that is called; nil for other methods. It must not be

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -51,9 +52,8 @@ type entry struct {
 	kind entryKind
 	key  string // tool or prompt name, URI, or URI template
 	site string // where it was registered, for errors: "Notes.Search (notes.go:12)"
-	access
-	labels []string
-	hidden bool
+	*annotation.Annotation
+	allow []allowFunc // of the server that it is in: who may know of the entry
 
 	definition *definition
 	tool       *tool                 // nil for other kinds
@@ -75,9 +75,8 @@ type entry struct {
 
 // A tool is what calls need of a tool's definition.
 type tool struct {
-	def      protocol.Tool
-	headers  []protocol.HeaderParam
-	extended map[string]string // the tags of extensions
+	def     protocol.Tool
+	headers []protocol.HeaderParam
 }
 
 // The entryLimits limit the calls of an entry.
@@ -200,7 +199,7 @@ func (e *entry) same(other *entry) bool {
 	}
 	a, aErr := e.definition.latest()
 	b, bErr := other.definition.latest()
-	return aErr == nil && bErr == nil && bytes.Equal(a, b) && slices.Equal(e.scopes, other.scopes)
+	return aErr == nil && bErr == nil && bytes.Equal(a, b) && slices.Equal(e.Scopes, other.Scopes)
 }
 
 // add adds entries that are registered: a key that exists already is a fault.

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 )
 
 func bareTool(key string) *entry {
-	return &entry{key: key, site: "site of " + key, definition: defined(key)}
+	return &entry{Annotation: &annotation.Annotation{}, key: key, site: "site of " + key, definition: defined(key)}
 }
 
 func keysOf(c catalog) []string {

@@ -65,7 +65,7 @@ func (def *spec) build(s *Server) (*entry, error) { return s.define(def) }
 // entry returns the entry of the spec, without what a function says about it.
 func (def *spec) entry() (e *entry, err error) {
 	e = &entry{
-		kind: def.kind, key: def.key, site: def.site, access: access{scopes: def.Scopes}, labels: def.Labels, hidden: def.Hidden,
+		Annotation: def.Annotation, kind: def.kind, key: def.key, site: def.site,
 		limits: entryLimits{overdue: new(overdueCount)},
 	}
 	switch {
@@ -150,7 +150,7 @@ func (s *Server) define(def *spec) (*entry, error) {
 	case annotation.Resource:
 		h = defineResource(e, def, fn, outputs)
 	}
-	s.guard(e, def.Annotation, h)
+	s.guard(e, h)
 	return e, faults.Err()
 }
 
@@ -274,17 +274,17 @@ func fieldsOf(fn *reflectx.Func) []reflectx.Field {
 }
 
 // guard makes h, the method of an entry, what calls run: with what its tags demand around it.
-func (s *Server) guard(e *entry, a *annotation.Annotation, h Handler) {
-	if a.Timeout != nil {
-		e.limits.timeout = *a.Timeout
+func (s *Server) guard(e *entry, h Handler) {
+	if e.Timeout != nil {
+		e.limits.timeout = *e.Timeout
 	} else if e.kind == toolEntry {
 		e.limits.timeout, e.limits.timeoutByDefault = s.config.toolTimeout, true
 	}
 	e.run = traced(e.site, h)
-	if e.kind == toolEntry && a.Cache != nil {
-		e.run = CacheResults(CachePolicy{TTL: a.Cache.TTL, Shared: a.Cache.Public})(e.run)
+	if e.kind == toolEntry && e.Cache != nil {
+		e.run = CacheResults(CachePolicy{TTL: e.Cache.TTL, Shared: e.Cache.Public})(e.run)
 	}
-	e.limitRate(a.Rate)
+	e.limitRate()
 }
 
 // defineTool gives e the definition of a tool, and returns what calls its function. output is the
@@ -311,7 +311,6 @@ func (s *Server) defineTool(
 		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons,
 		InputSchema: def.input, OutputSchema: def.output, Annotations: def.Hints, Meta: def.Meta,
 	})
-	e.tool.extended = def.Extended
 	e.definition = &definition{make: func(v protocol.Version) ([]byte, error) {
 		own, err := s.extended(e, v)
 		if err != nil {

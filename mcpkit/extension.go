@@ -227,14 +227,14 @@ type ToolEntry struct {
 // false if the tool does not have the tag.
 func (c *Call) ToolTag(key string) (value string, ok bool) {
 	if c.entry != nil && c.entry.tool != nil {
-		value, ok = c.entry.tool.extended[key]
+		value, ok = c.entry.Extended[key]
 	}
 	return value, ok
 }
 
 // extended returns the definition of a tool for a version, as the extensions change it.
 func (s *Server) extended(of *entry, v protocol.Version) (protocol.Tool, error) {
-	e := ToolEntry{of.tool.def, of.tool.extended, of.scopes, of.hidden, of.site}
+	e := ToolEntry{of.tool.def, of.Extended, of.Scopes, of.Hidden, of.site}
 	e.Definition.Meta = protocol.Meta{}
 	maps.Copy(e.Definition.Meta, of.tool.def.Meta)
 	for i := range s.config.extensions {

@@ -89,7 +89,7 @@ func (l list) page(call *Call, after string) (page []*entry, next string) {
 	}
 	page = make([]*entry, 0, min(size, len(all)-start))
 	for _, e := range all[start:] {
-		if e.hidden || !call.sees(e) {
+		if e.Hidden || !call.sees(e) {
 			continue
 		}
 		if len(page) == size {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 )
 
 // A RateLimitError means that a caller made too many calls. Its text has a retry time for models;
@@ -64,11 +63,11 @@ func callerOf(call *Call) caller {
 }
 
 // limitRate limits how many calls of the entry each caller may begin.
-func (e *entry) limitRate(rate annotation.Rate) {
-	if rate.Burst == 0 {
+func (e *entry) limitRate() {
+	if e.Rate.Burst == 0 {
 		return
 	}
-	e.limits.calls = new(limits.NewRounds[caller](rate.PerSecond, rate.Burst, MaxRounds))
+	e.limits.calls = new(limits.NewRounds[caller](e.Rate.PerSecond, e.Rate.Burst, MaxRounds))
 	h := e.run
 	e.run = func(ctx context.Context, call *Call) (Result, error) {
 		if call.run == nil { // Detach has counted the call of a run

@@ -42,7 +42,7 @@ func (r *Runner) attach(s *Server) error {
 func (r *Runner) Permits(c *Call, tool string) bool {
 	s := r.server.Load()
 	t := s.catalog.Load().lists[toolEntry].get(tool)
-	return t == nil || c.principal.Has(t.scopes...) && c.sees(t) &&
+	return t == nil || c.principal.Has(t.Scopes...) && c.sees(t) &&
 		!slices.ContainsFunc(c.catalog.lists[toolEntry].sorted, func(e *entry) bool {
 			return e.nameIn(c.server, s) == tool && !c.sees(e)
 		})

@@ -157,7 +157,7 @@ func (s *Server) warnOfMissing() {
 	missing, total := 0, len(entries)
 	for _, e := range entries {
 		text, _ := e.definition.latest() // registration has encoded it
-		if !e.hidden && jsonx.Member(text, "description") == nil {
+		if !e.Hidden && jsonx.Member(text, "description") == nil {
 			missing++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -43,7 +44,7 @@ func (s *Server) tell(clients []subscriber, about subject) (told bool) {
 	if about.key != "" {
 		params, _ = jsonx.Marshal(&protocol.ResourceUpdatedParams{URI: about.key}) // a string always encodes
 		if e, _ := s.catalog.Load().findResource(about.key); e != nil {
-			scopes = e.scopes
+			scopes = e.Scopes
 		}
 	}
 	for _, c := range clients {
@@ -204,18 +205,18 @@ func findListened(call *Call) error {
 	if n := len(p.Notifications.ResourceSubscriptions); n > maxSubscriptions {
 		return invalidParams("resourceSubscriptions names %d URIs; at most %d are allowed", n, maxSubscriptions)
 	}
-	all := &entry{}
+	all := &entry{Annotation: &annotation.Annotation{}}
 	for _, uri := range p.Notifications.ResourceSubscriptions {
 		if e, _ := call.findVisible(uri); e != nil {
 			p.found[uri] = e
-			all.labels = append(all.labels, e.labels...)
-			all.scopes = append(all.scopes, e.scopes...)
+			all.Labels = append(all.Labels, e.Labels...)
+			all.Scopes = append(all.Scopes, e.Scopes...)
 		}
 	}
-	if all.labels != nil || all.scopes != nil {
-		slices.Sort(all.labels)
-		slices.Sort(all.scopes)
-		all.labels, all.scopes = slices.Compact(all.labels), slices.Compact(all.scopes)
+	if all.Labels != nil || all.Scopes != nil {
+		slices.Sort(all.Labels)
+		slices.Sort(all.Scopes)
+		all.Labels, all.Scopes = slices.Compact(all.Labels), slices.Compact(all.Scopes)
 		call.entry = all
 	}
 	call.params = p

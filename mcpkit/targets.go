@@ -69,7 +69,7 @@ func (call *Call) mayKnow(e *entry) bool {
 	call.server.config.logger.WarnContext(call.limit,
 		"mcpkit: a call was refused by scopes or Authorize; the caller got the response for an unknown name",
 		"ref", call.Ref(), "method", call.row.method, "name", call.name,
-		"scopes", strings.Join(e.scopes, " "), "callerScopes", has, "principal", who)
+		"scopes", strings.Join(e.Scopes, " "), "callerScopes", has, "principal", who)
 	return false
 }
 
@@ -139,7 +139,7 @@ func (c *catalog) findResource(uri string) (*entry, uritemplate.Values) {
 
 // demandsMoreThan reports whether there may be callers that may know of other, but not of e.
 func (e *entry) demandsMoreThan(other *entry) bool {
-	return e.isAuthorized() || slices.ContainsFunc(e.scopes, func(s string) bool { return !slices.Contains(other.scopes, s) })
+	return e.isAuthorized() || slices.ContainsFunc(e.Scopes, func(s string) bool { return !slices.Contains(other.Scopes, s) })
 }
 
 // matchCanonical returns the first resource or template, in the order of match, whose URI has the
@@ -202,7 +202,7 @@ func (c *Call) CanRead(uri string) bool {
 func (l list) hint(call *Call) string {
 	var known []string
 	for _, e := range l.sorted {
-		if !e.hidden && call.sees(e) {
+		if !e.Hidden && call.sees(e) {
 			known = append(known, e.key)
 		}
 	}
