@@ -61,10 +61,10 @@ func (a *accessRules) authenticates() bool { return a.authenticated || a.local !
 type allowFunc func(ctx context.Context, name string, tags []string) bool
 
 // Authorize shows tools, prompts and resources only to callers that allow permits: for others they do
-// not exist, in lists, calls, reads, completions and new subscriptions. allow gets the name, URI or
-// URI template, and the labels of the tag tags. [CallFrom] returns the call, with the principal and
-// the headers. It is called for each entry of a list, so it must be fast; it may be called
-// concurrently.
+// not exist, in lists, calls, reads, completions, new subscriptions and tasks. allow gets the name,
+// URI or URI template, and the labels of the tag tags. [CallFrom] returns the call, with the principal
+// and the headers, which a run of a task does not have. It is called for each entry of a list, so it
+// must be fast; it may be called concurrently.
 //
 // As an option of a server, Authorize is for all that it has, also for what is mounted or registered
 // later. As an option of [With] and [Server.Register] it is for the service, and as one of

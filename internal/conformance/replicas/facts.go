@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
@@ -24,6 +25,7 @@ var facts = []fact{
 	{"records of sessions are limited", recordsAreLimited},
 	{"replicas with other keys share nothing", otherKeysShareNothing},
 	{"answers find the replica that asked", answersFindTheReplica},
+	{"questions find the replica where the client resumes", questionsFindTheClient},
 	{"cancellations find the replica that runs the call", cancellationsFindTheReplica},
 	{"streams are resumed at another replica", streamsAreResumed},
 	{"a dead replica's calls are answered before the client resumes", func(x *trial) { deadReplicasAnswer(x, false) }},
@@ -102,17 +104,35 @@ func answersFindTheReplica(x *trial) {
 		c, stranger := all[0].open(version), all[0].open(version)
 		stream := x.stream(c.at(all[1]).call(7, "ask"))
 		question := stream.has("elicitation/create")
-		_, id, _ := strings.Cut(string(question.Data), `"id":"`)
-		id, _, _ = strings.Cut(id, `"`)
-		answer := func(colour string) string {
-			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"choice":%q}}}`, id, colour)
-		}
-		stranger.at(all[1]).accepted(answer("blue"))
-		stranger.at(all[2]).accepted(answer("blue"))
-		c.at(all[2]).accepted(answer("red"))
+		stranger.at(all[1]).accepted(answer(question, "blue"))
+		stranger.at(all[2]).accepted(answer(question, "blue"))
+		c.at(all[2]).accepted(answer(question, "red"))
 		stream.has("r1: red")
-		c.accepted(answer("blue")) // too late
+		c.accepted(answer(question, "blue")) // too late
 	}
+}
+
+// answer returns the answer to a question.
+func answer(question sse.Event, colour string) string {
+	_, id, _ := strings.Cut(string(question.Data), `"id":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"choice":%q}}}`, id, colour)
+}
+
+// questionsFindTheClient asks when the client is to poll, at any replica.
+func questionsFindTheClient(x *trial) {
+	all := x.replicas(3)
+	c := all[0].open("2025-11-25")
+	stream := x.stream(c.call(7, "ask_later"))
+	priming := stream.next()
+	var err error
+	for err == nil { // until the server ends it
+		_, err = stream.r.Next()
+	}
+	resumed := c.at(all[1]).resume(priming.ID)
+	c.at(all[2]).accepted(answer(resumed.has("elicitation/create"), "red"))
+	resumed.has("r0: red")
+	resumed.ends()
 }
 
 // cancellationsFindTheReplica cancels a call at another replica. A stranger cannot.

@@ -104,6 +104,14 @@ func (d *desk) Ask(ctx context.Context) (string, error) {
 	return d.replica + ": " + c, err
 }
 
+// AskLater ends its stream before it asks.
+func (d *desk) AskLater(ctx context.Context, call *mcpkit.Call) (string, error) {
+	if err := call.CloseStream(time.Millisecond); err != nil {
+		return "", err
+	}
+	return d.Ask(ctx)
+}
+
 // Work reports progress and waits.
 func (d *desk) Work(ctx context.Context, call *mcpkit.Call) (string, error) {
 	call.Progress(1, 2, "begun")
