@@ -113,7 +113,7 @@ func (s *Server) define(def *spec) (*entry, error) {
 		return nil, faults // without its schema, the parameters of the function make no sense
 	}
 	fn, err := s.compile(e, def, input)
-	fields := fieldsOf(fn)
+	fields := fn.Input().Fields()
 	if keyErr == nil { // else the parameters cannot be compared with the variables of the URI
 		faults.Add(def.site, err)
 	}
@@ -226,24 +226,10 @@ func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSc
 	if err == nil && what == "input" && !jsonx.IsString(jsonx.Member(schema, "type"), "object") {
 		err = errors.New(`the schema of arguments has "type": "object" at its root`)
 	}
-	if secrets := secret.OfSchema(schema); err == nil && what == "input" && secrets != nil {
-		compiled = secretSchema{compiled, secrets}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	return compiled, prefixed(what+": ", err)
-}
-
-// A secretSchema is a schema whose errors do not repeat secret values.
-type secretSchema struct {
-	reflectx.RawSchema
-	secrets *secret.Secrecy
-}
-
-func (s secretSchema) Validate(args json.RawMessage) error {
-	err := s.RawSchema.Validate(args)
-	if wrong, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
-		s.secrets.Hide(wrong)
-	}
-	return err
+	return secret.InErrors(compiled, schema), nil
 }
 
 // compile returns the call plan of the spec's function. schema is that of the arguments if it was
@@ -263,14 +249,6 @@ func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*refle
 	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
 	return reflectx.Compile(def.fn, o)
-}
-
-// fieldsOf returns the arguments of a function.
-func fieldsOf(fn *reflectx.Func) []reflectx.Field {
-	if in := fn.Input(); in != nil {
-		return in.Fields()
-	}
-	return nil
 }
 
 // guard makes h, the method of an entry, what calls run: with what its tags demand around it.
@@ -373,7 +351,7 @@ func definePrompt(e *entry, def *spec, fn *reflectx.Func, outputs *result.Output
 	p := protocol.Prompt{
 		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons, Meta: def.Meta,
 	}
-	for _, f := range fieldsOf(fn) {
+	for _, f := range fn.Input().Fields() {
 		arg := protocol.PromptArgument{Name: f.Name, Title: f.Title, Description: f.Description}
 		if f.Required {
 			arg.Required = new(true)
@@ -424,7 +402,7 @@ func defineResource(e *entry, def *spec, fn *reflectx.Func, outputs *result.Outp
 		})
 	}
 	var lists []string // parameters that get the segments of {/name*}
-	for _, f := range fieldsOf(fn) {
+	for _, f := range fn.Input().Fields() {
 		if f.Type.Kind() == reflect.Slice && e.template.IsList(f.Name) {
 			lists = append(lists, f.Name)
 		}

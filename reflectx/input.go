@@ -148,9 +148,14 @@ func (in *Input) Type() reflect.Type { return in.t }
 // be changed.
 func (in *Input) Schema() json.RawMessage { return in.schema }
 
-// Fields returns the members of the arguments object in the order of the schema. They must not be
-// changed.
-func (in *Input) Fields() []Field { return in.fields }
+// Fields returns the members of the arguments object in the order of the schema; nil if in is nil. They
+// must not be changed.
+func (in *Input) Fields() []Field {
+	if in == nil {
+		return nil
+	}
+	return in.fields
+}
 
 // Decode decodes args, which must be valid JSON, into v, an addressable zero value of the input's
 // type. Absent members get their defaults. Nil args mean {}. An [*ArgumentError] has every violation

@@ -2,6 +2,8 @@
 package secret
 
 import (
+	"encoding/json"
+	"errors"
 	"reflect"
 	"strconv"
 	"strings"
@@ -127,8 +129,31 @@ func (s *Secrecy) AppendObject(b, object []byte) []byte {
 	})
 }
 
-// Hide takes secret values out of an error about the arguments.
-func (s *Secrecy) Hide(wrong *reflectx.ArgumentError) {
+// InErrors returns the compiled schema, written by hand, with errors that do not repeat secret values.
+func InErrors(compiled reflectx.RawSchema, schema []byte) reflectx.RawSchema {
+	secrets := OfSchema(schema)
+	if secrets == nil {
+		return compiled
+	}
+	return secretSchema{compiled, secrets}
+}
+
+// A secretSchema is a schema whose errors do not repeat secret values.
+type secretSchema struct {
+	reflectx.RawSchema
+	secrets *Secrecy
+}
+
+func (s secretSchema) Validate(value json.RawMessage) error {
+	err := s.RawSchema.Validate(value)
+	if wrong, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
+		s.secrets.hideIn(wrong)
+	}
+	return err
+}
+
+// hideIn takes secret values out of an error about the arguments.
+func (s *Secrecy) hideIn(wrong *reflectx.ArgumentError) {
 	for i := range wrong.Violations {
 		v := &wrong.Violations[i]
 		switch at := s.at(v.Pointer); {
