@@ -90,7 +90,8 @@ func complete(ctx context.Context, call *Call) (Result, error) {
 	if h == nil {
 		h = func(context.Context, *Call) (Result, error) { return completion(nil), nil }
 	}
-	return call.limited(ctx, call.entry.through(h))
+	h = call.entry.through(h)
+	return limited(call, func() (Result, error) { return h(ctx, call) })
 }
 
 // findCompleted reads the params of completion/complete and finds what is completed.

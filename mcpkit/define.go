@@ -140,17 +140,16 @@ func (s *Server) define(def *spec) (*entry, error) {
 	}
 	def.About.Description = cmp.Or(def.About.Description, fn.Doc())
 	e.secrets = secret.OfFields(fields)
-	var h Handler
+	m := &method{fn: fn, outputs: outputs}
 	switch def.Kind {
 	case annotation.Tool:
-		h, err = s.defineTool(e, def, fn, outputs, output)
-		faults.Add(def.site, err)
+		faults.Add(def.site, s.defineTool(e, def, m, output))
 	case annotation.Prompt:
-		h = definePrompt(e, def, fn, outputs)
+		definePrompt(e, def, m)
 	case annotation.Resource:
-		h = defineResource(e, def, fn, outputs)
+		defineResource(e, def, m)
 	}
-	s.guard(e, h)
+	s.guard(e, m)
 	return e, faults.Err()
 }
 
@@ -251,39 +250,31 @@ func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*refle
 	return reflectx.Compile(def.fn, o)
 }
 
-// guard makes h, the method of an entry, what calls run: with what its tags demand around it.
-func (s *Server) guard(e *entry, h Handler) {
+// guard makes m what calls of the entry run, with what its tags demand around it.
+func (s *Server) guard(e *entry, m *method) {
 	if e.Timeout != nil {
 		e.limits.timeout = *e.Timeout
 	} else if e.kind == toolEntry {
 		e.limits.timeout, e.limits.timeoutByDefault = s.config.toolTimeout, true
 	}
-	e.run = traced(e.site, h)
+	e.run = traced(e.site, m.answer)
 	if e.kind == toolEntry && e.Cache != nil {
 		e.run = CacheResults(CachePolicy{TTL: e.Cache.TTL, Shared: e.Cache.Public})(e.run)
 	}
 	e.limitRate()
 }
 
-// defineTool gives e the definition of a tool, and returns what calls its function. output is the
-// schema of the structured result if it was written by hand, or nil.
-func (s *Server) defineTool(
-	e *entry, def *spec, fn *reflectx.Func, outputs *result.Outputs, output reflectx.RawSchema,
-) (h Handler, err error) {
-	call := fn.Call
-	switch in := fn.Input(); {
+// defineTool gives e the definition of a tool with the method m. output is the schema of the structured
+// result if it was written by hand, or nil.
+func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawSchema) (err error) {
+	decode := m.fn.Decode
+	switch in := m.fn.Input(); {
 	case def.input != nil:
 		e.secrets = secret.OfSchema(def.input)
 	case in != nil:
 		def.input = in.Schema()
 	default:
-		def.input = noArguments
-		call = func(ctx context.Context, args json.RawMessage) ([]reflect.Value, error) {
-			if err := refuseArguments(args); err != nil {
-				return nil, err
-			}
-			return fn.Call(ctx, args)
-		}
+		def.input, decode = noArguments, refuseArguments
 	}
 	e.tool, err = newTool(protocol.Tool{
 		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons,
@@ -297,32 +288,30 @@ func (s *Server) defineTool(
 		text, err := own.MarshalJSON()
 		return protocol.ToolFor(v, text), prefixed("the definition does not encode: ", err)
 	}}
-	return func(ctx context.Context, c *Call) (Result, error) {
-		values, err := call(ctx, c.Arguments())
-		if err != nil {
-			return nil, err
-		}
-		r, err := outputs.Tool(c.conversion(), values)
+	m.decode = func(ctx context.Context, call *Call) (reflect.Value, error) { return decode(ctx, call.Arguments()) }
+	m.result = func(_ context.Context, call *Call, values []reflect.Value) (Result, error) {
+		r, err := m.outputs.Tool(call.conversion(), values)
 		if err == nil && output != nil {
 			err = checkOutput(output, r)
 		}
 		return r, err
-	}, err
+	}
+	return err
 }
 
 // noArguments is the input schema of a tool that takes none.
 var noArguments = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 
 // refuseArguments validates arguments against noArguments.
-func refuseArguments(args json.RawMessage) error {
+func refuseArguments(_ context.Context, args json.RawMessage) (none reflect.Value, err error) {
 	if len(args) == 0 || string(args) == "{}" {
-		return nil
+		return none, nil
 	}
 	schema, err := reflectx.CompileSchema(noArguments)
 	if err != nil {
-		return err
+		return none, err
 	}
-	return schema.Validate(args)
+	return none, schema.Validate(args)
 }
 
 // checkOutput validates a result against the output schema, since clients rely on it (server/tools,
@@ -346,12 +335,12 @@ func newTool(def protocol.Tool) (*tool, error) {
 	return &tool{def: def, headers: headers}, err
 }
 
-// definePrompt gives e the definition of a prompt, and returns what calls its function.
-func definePrompt(e *entry, def *spec, fn *reflectx.Func, outputs *result.Outputs) Handler {
+// definePrompt gives e the definition of a prompt with the method m.
+func definePrompt(e *entry, def *spec, m *method) {
 	p := protocol.Prompt{
 		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons, Meta: def.Meta,
 	}
-	for _, f := range fn.Input().Fields() {
+	for _, f := range m.fn.Input().Fields() {
 		arg := protocol.PromptArgument{Name: f.Name, Title: f.Title, Description: f.Description}
 		if f.Required {
 			arg.Required = new(true)
@@ -359,15 +348,14 @@ func definePrompt(e *entry, def *spec, fn *reflectx.Func, outputs *result.Output
 		p.Arguments = append(p.Arguments, arg)
 	}
 	e.definition = defined(p)
-	return func(ctx context.Context, call *Call) (Result, error) {
+	m.decode = func(ctx context.Context, call *Call) (none reflect.Value, err error) {
 		if err := knownArguments(call, p.Arguments); err != nil {
-			return nil, err
+			return none, err
 		}
-		values, err := fn.CallText(ctx, call.text)
-		if err != nil {
-			return nil, err
-		}
-		return outputs.Prompt(call.conversion(), p.Description, values)
+		return m.fn.DecodeText(ctx, call.text)
+	}
+	m.result = func(_ context.Context, call *Call, values []reflect.Value) (Result, error) {
+		return m.outputs.Prompt(call.conversion(), p.Description, values)
 	}
 }
 
@@ -388,7 +376,7 @@ func knownArguments(call *Call, known []protocol.PromptArgument) error {
 
 // defineResource gives e the definition of a resource or a template, and returns what calls its
 // function.
-func defineResource(e *entry, def *spec, fn *reflectx.Func, outputs *result.Outputs) Handler {
+func defineResource(e *entry, def *spec, m *method) {
 	about := def.About
 	r := protocol.Resource{
 		URI: def.key, Name: about.Name, Title: about.Title, Description: about.Description, MIMEType: def.MIME,
@@ -402,7 +390,7 @@ func defineResource(e *entry, def *spec, fn *reflectx.Func, outputs *result.Outp
 		})
 	}
 	var lists []string // parameters that get the segments of {/name*}
-	for _, f := range fn.Input().Fields() {
+	for _, f := range m.fn.Input().Fields() {
 		if f.Type.Kind() == reflect.Slice && e.template.IsList(f.Name) {
 			lists = append(lists, f.Name)
 		}
@@ -412,17 +400,16 @@ func defineResource(e *entry, def *spec, fn *reflectx.Func, outputs *result.Outp
 	if def.Cache != nil {
 		cache = cacheHint(def.Cache.TTL, !def.Cache.Public || len(def.Scopes) > 0)
 	}
-	return func(ctx context.Context, call *Call) (Result, error) {
-		values, err := fn.CallText(ctx, func(name string) (string, bool) {
+	m.decode = func(ctx context.Context, call *Call) (reflect.Value, error) {
+		return m.fn.DecodeText(ctx, func(name string) (string, bool) {
 			text, ok := call.text(name)
 			if ok && slices.Contains(lists, name) {
 				text = segmentsJSON(text)
 			}
 			return text, ok
 		})
-		if err != nil {
-			return nil, err
-		}
+	}
+	m.result = func(ctx context.Context, call *Call, values []reflect.Value) (Result, error) {
 		for _, v := range values {
 			if v.Kind() == reflect.Interface {
 				v = v.Elem()
@@ -435,7 +422,7 @@ func defineResource(e *entry, def *spec, fn *reflectx.Func, outputs *result.Outp
 				return newStreamed(ctx, call, def.MIME, cache, reader)
 			}
 		}
-		return outputs.Resource(call.conversion(), call.name, def.MIME, cache, values)
+		return m.outputs.Resource(call.conversion(), call.name, def.MIME, cache, values)
 	}
 }
 

@@ -3,21 +3,55 @@ package mcpkit
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/timelimit"
+	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// limited runs h within the time limit of the call.
-func (c *Call) limited(ctx context.Context, h Handler) (Result, error) {
-	if err := c.overdue().refuse(c.server.config.maxOverdue); err != nil {
+// A method is the method of an entry.
+type method struct {
+	fn      *reflectx.Func
+	outputs *result.Outputs
+	decode  func(ctx context.Context, call *Call) (args reflect.Value, err error)
+	result  func(ctx context.Context, call *Call, values []reflect.Value) (Result, error)
+}
+
+// answer calls the method with the arguments of the call. The time limit is for code of the program:
+// the method, what is injected into it, and what is read of its results.
+func (m *method) answer(ctx context.Context, call *Call) (Result, error) {
+	args, err := m.decode(ctx, call)
+	if err != nil {
 		return nil, err
 	}
-	return timelimit.Run(c.limit, func() (result Result, err error) {
+	if m.outputs.Lazy {
+		return limited(call, func() (Result, error) {
+			values, err := m.fn.Call(ctx, args)
+			if err != nil {
+				return nil, err
+			}
+			return m.result(ctx, call, values)
+		})
+	}
+	values, err := limited(call, func() ([]reflect.Value, error) { return m.fn.Call(ctx, args) })
+	if err != nil {
+		return nil, err
+	}
+	return m.result(ctx, call, values)
+}
+
+// limited runs f within the time limit of the call.
+func limited[R any](c *Call, f func() (R, error)) (result R, err error) {
+	if err := c.overdue().refuse(c.server.config.maxOverdue); err != nil {
+		return result, err
+	}
+	return timelimit.Run(c.limit, func() (result R, err error) {
 		defer recoverAs(&err)
-		return h(ctx, c)
+		return f()
 	})
 }
 

@@ -125,7 +125,7 @@ func (s *Server) dispatch(ctx context.Context, call *Call) (result Result, err e
 		return nil, call.refusal
 	}
 	if call.row.overdue != nil {
-		return call.limited(ctx, call.row.handle)
+		return limited(call, func() (Result, error) { return call.row.handle(ctx, call) })
 	}
 	return call.row.handle(ctx, call)
 }

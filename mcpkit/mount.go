@@ -329,7 +329,10 @@ func (u *Upstream) Item(list string, definition json.RawMessage) (Item, error) {
 
 // answer gives the entry its definition, and what answers for it.
 func (u *Upstream) answer(e *entry, text json.RawMessage) (err error) {
-	e.run, e.subscribe, e.logs, e.definition = u.Call, u.Subscribe, true, defined(text)
+	e.subscribe, e.logs, e.definition = u.Subscribe, true, defined(text)
+	e.run = func(ctx context.Context, call *Call) (Result, error) {
+		return limited(call, func() (Result, error) { return u.Call(ctx, call) })
+	}
 	if e.kind == promptEntry || e.kind == templateEntry {
 		e.complete = u.Complete
 	}

@@ -243,9 +243,9 @@ func (e *entry) answer(ctx context.Context, call *Call) (Result, error) {
 	if call.run == nil || !e.limits.timeoutByDefault {
 		call.SetTimeout(e.limits.timeout)
 	}
-	result, err := call.limited(ctx, run)
-	if _, late := err.(*TimeoutError); late { // even if it asked: it may still run
-		return nil, err
+	result, err := run(ctx, call)
+	if _, late := err.(*TimeoutError); late || call.Overdue() { // even if it asked: it may still run
+		return result, err
 	}
 	return call.finish(result, err)
 }

@@ -55,7 +55,7 @@ type tracer = func(ctx context.Context, e Event) (context.Context, func(err erro
 // handler. f may return another context, which handlers and questions get, and a function that is
 // called at their end: err is that of the handler, or that of the question, a [*jsonrpc.Error] if the
 // client sent one. Both may be nil. The calls wait for f, which is called concurrently where methods
-// use goroutines. A method that is overdue ends after its call.
+// use goroutines.
 func (c *Call) Trace(f func(ctx context.Context, e Event) (context.Context, func(err error))) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

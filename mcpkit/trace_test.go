@@ -114,6 +114,6 @@ func TestTraceTellsTheStepsOfACall(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, []string{
 		"call burn round 0", `{"kind":"handler","name":"middleware.Timeout"}`, `{"kind":"handler","name":"stove.Burn"}`,
-		"< stove.Burn the handler panicked", "< middleware.Timeout panic: fire",
+		"< stove.Burn panic: fire", "< middleware.Timeout panic: fire",
 	}, seen.take())
 }

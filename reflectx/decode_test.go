@@ -298,7 +298,9 @@ func TestPlainParameters(t *testing.T) {
 		`{"a":1.5,"b":[2]}`:         {1.5, []int{2}, true},
 		`{"a":1,"b":null,"c":null}`: {1.0, []int(nil), true},
 	} {
-		out, err := f.Call(t.Context(), json.RawMessage(args))
+		v, err := f.Decode(t.Context(), json.RawMessage(args))
+		require.NoError(t, err)
+		out, err := f.Call(t.Context(), v)
 		require.NoError(t, err)
 		require.Equal(t, want, out[0].Interface())
 	}

@@ -90,38 +90,31 @@ func (f *Func) Doc() string { return f.doc }
 // slice.
 func (f *Func) Outputs() []reflect.Type { return slices.Clone(f.outputs) }
 
-// Call decodes args, the JSON object of the arguments, and calls the function.
-//
-// It returns the results without the trailing error. An *[ArgumentError] means that the arguments
-// are not valid and the function was not called. Any other error was returned by an injector or by
-// the function, and is not wrapped. If the function returns an error, Call also returns its other
-// results. Call does not recover panics.
-func (f *Func) Call(ctx context.Context, args json.RawMessage) ([]reflect.Value, error) {
+// Decode checks and decodes args, the JSON object of the arguments, for [Func.Call]. An
+// *[ArgumentError] means that they are not valid.
+func (f *Func) Decode(ctx context.Context, args json.RawMessage) (v reflect.Value, err error) {
 	if f.decode == nil {
-		return f.run(ctx, reflect.Value{})
+		return v, nil
 	}
-	v, err := f.decode(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	return f.run(ctx, v)
+	return f.decode(ctx, args)
 }
 
-// CallText is like Call, for arguments that are text: the variables of a URI template or the
+// DecodeText is like Decode, for arguments that are text: the variables of a URI template or the
 // arguments of a prompt. get returns the text of an argument and whether it was given.
-func (f *Func) CallText(ctx context.Context, get func(name string) (string, bool)) ([]reflect.Value, error) {
+func (f *Func) DecodeText(ctx context.Context, get func(name string) (string, bool)) (v reflect.Value, err error) {
 	if f.input == nil {
-		return f.run(ctx, reflect.Value{})
+		return v, nil
 	}
-	v := reflect.New(f.input.Type()).Elem()
-	if err := f.input.DecodeText(ctx, get, v); err != nil {
-		return nil, err
-	}
-	return f.run(ctx, v)
+	v = reflect.New(f.input.Type()).Elem()
+	return v, f.input.DecodeText(ctx, get, v)
 }
 
-// run sets the parameters and calls the function.
-func (f *Func) run(ctx context.Context, args reflect.Value) (_ []reflect.Value, err error) {
+// Call calls the function with arguments that Decode or DecodeText returned.
+//
+// It returns the results without the trailing error. The error is that of an injector or of the
+// function, and is not wrapped. If the function returns an error, Call also returns its other results.
+// Call does not recover panics.
+func (f *Func) Call(ctx context.Context, args reflect.Value) (_ []reflect.Value, err error) {
 	in := make([]reflect.Value, len(f.params))
 	for i, p := range f.params {
 		if p.inject == nil {

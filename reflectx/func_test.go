@@ -108,7 +108,7 @@ func TestCallBindsParametersByType(t *testing.T) {
 			ctx := context.WithValue(context.Background(), key{}, "from the context")
 			for range 3 { // the memory of a call serves the next
 				log = nil
-				out, err := f.Call(ctx, json.RawMessage(test.args))
+				out, err := invoke(ctx, f, json.RawMessage(test.args))
 				require.NoError(t, err)
 				require.Equal(t, test.want, interfaces(out))
 			}
@@ -116,24 +116,33 @@ func TestCallBindsParametersByType(t *testing.T) {
 	}
 }
 
-func TestCallTextUsesTheNamesOfTheTemplate(t *testing.T) {
+func TestDecodeTextUsesTheNamesOfTheTemplate(t *testing.T) {
 	f := compile(t, func(ctx context.Context, id string, page int) (string, int) { return id, page }, FuncOptions{Names: []string{"id", "page"}, URI: true})
-	out, err := f.CallText(t.Context(), func(name string) (string, bool) {
+	args, err := f.DecodeText(t.Context(), func(name string) (string, bool) {
 		v, ok := map[string]string{"id": "7", "page": "2"}[name]
 		return v, ok
 	})
 	require.NoError(t, err)
-	require.Equal(t, []any{"7", 2}, interfaces(out))
+	require.Equal(t, []any{"7", 2}, []any{args.Field(0).Interface(), args.Field(1).Interface()})
 
-	_, err = f.CallText(t.Context(), func(name string) (string, bool) { return "x", true })
+	_, err = f.DecodeText(t.Context(), func(name string) (string, bool) { return "x", true })
 	var arg *ArgumentError
 	require.ErrorAs(t, err, &arg)
 
 	// The fields of an input struct have the names of the variables.
 	f = compile(t, func(in addInput) int { return in.A }, FuncOptions{Names: []string{"a"}, URI: true})
-	out, err = f.CallText(t.Context(), func(name string) (string, bool) { return "9", name == "a" })
+	args, err = f.DecodeText(t.Context(), func(name string) (string, bool) { return "9", name == "a" })
 	require.NoError(t, err)
-	require.Equal(t, []any{9}, interfaces(out))
+	require.Equal(t, addInput{A: 9, B: 2}, args.Interface())
+}
+
+// invoke calls f with the arguments.
+func invoke(ctx context.Context, f *Func, args json.RawMessage) ([]reflect.Value, error) {
+	v, err := f.Decode(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return f.Call(ctx, v)
 }
 
 func TestCompileFindsInputAndOutputs(t *testing.T) {
@@ -149,7 +158,7 @@ func TestCompileFindsInputAndOutputs(t *testing.T) {
 
 	// A bound method has no parameter for its receiver.
 	f = compile(t, (&handle{"x"}).hello, FuncOptions{Names: []string{"name"}})
-	out, err := f.Call(t.Context(), json.RawMessage(`{"name":"y"}`))
+	out, err := invoke(t.Context(), f, json.RawMessage(`{"name":"y"}`))
 	require.NoError(t, err)
 	require.Equal(t, []any{"xy"}, interfaces(out))
 }
@@ -254,18 +263,18 @@ func TestCallErrors(t *testing.T) {
 		return in.A, nil
 	}, injecting(&log))
 
-	out, err := f.Call(t.Context(), json.RawMessage(`{"a":"x"}`))
+	out, err := invoke(t.Context(), f, json.RawMessage(`{"a":"x"}`))
 	var arg *ArgumentError
 	require.ErrorAs(t, err, &arg)
 	require.Nil(t, out)
 	require.Empty(t, log, "nothing is injected for arguments that do not fit")
 
-	out, err = f.Call(t.Context(), json.RawMessage(`{"a":0}`))
+	out, err = invoke(t.Context(), f, json.RawMessage(`{"a":0}`))
 	require.Same(t, own, err, "the error of the function is not wrapped")
 	require.Equal(t, []any{7}, interfaces(out))
 	require.Equal(t, []string{"h1"}, log)
 
-	out, err = f.Call(t.Context(), json.RawMessage(`{"a":1}`))
+	out, err = invoke(t.Context(), f, json.RawMessage(`{"a":1}`))
 	require.NoError(t, err)
 	require.Equal(t, []any{1}, interfaces(out))
 }
@@ -281,12 +290,12 @@ func TestInjectedValues(t *testing.T) {
 			}
 		},
 	})
-	out, err := f.Call(t.Context(), nil)
+	out, err := invoke(t.Context(), f, nil)
 	require.NoError(t, err)
 	require.Equal(t, []any{"x"}, interfaces(out))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = f.Call(ctx, nil)
+	_, err = invoke(ctx, f, nil)
 	require.Same(t, context.Canceled, err, "the error of an injector is not wrapped")
 }
 
@@ -297,9 +306,9 @@ func TestCallsShareNoMemory(t *testing.T) {
 	pointer := compile(t, func(in *addInput) { structs = append(structs, in) }, FuncOptions{})
 	plain := compile(t, func(tags []string) { lists = append(lists, tags) }, FuncOptions{Names: []string{"tags?"}})
 	for _, a := range []string{"1", "2"} {
-		_, err := pointer.Call(t.Context(), json.RawMessage(`{"a":`+a+`}`))
+		_, err := invoke(t.Context(), pointer, json.RawMessage(`{"a":`+a+`}`))
 		require.NoError(t, err)
-		_, err = plain.Call(t.Context(), json.RawMessage(`{"tags":["`+a+`"]}`))
+		_, err = invoke(t.Context(), plain, json.RawMessage(`{"tags":["`+a+`"]}`))
 		require.NoError(t, err)
 	}
 	require.Equal(t, []*addInput{{A: 1, B: 2}, {A: 2, B: 2}}, structs)
@@ -339,7 +348,7 @@ func BenchmarkCall(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if out, err := f.Call(ctx, args); err != nil || out[0].Int() != 3 {
+				if out, err := invoke(ctx, f, args); err != nil || out[0].Int() != 3 {
 					b.Fatal(out, err)
 				}
 			}
