@@ -126,15 +126,7 @@ func (c *envelope) ClientCapabilities() protocol.ClientCapabilities {
 		if c.session == nil {
 			return protocol.ClientCapabilities{}
 		}
-		caps := c.session.Capabilities
-		switch {
-		case caps.Elicitation == nil:
-		case c.version < protocol.V20250618:
-			caps.Elicitation = nil
-		case c.version < protocol.V20251125:
-			caps.Elicitation = &protocol.ElicitationCapability{} // only forms
-		}
-		return caps
+		return c.session.Capabilities
 	}
 	var caps protocol.ClientCapabilities
 	_ = jsonx.Unmarshal(c.Meta(protocol.MetaClientCapabilities), &caps) // checked to be an object; a wrong member counts as not declared

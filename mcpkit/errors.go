@@ -145,24 +145,27 @@ func (call *Call) tell(err error) (text string, code int) {
 	if isNotFound(err) && call.row.method == protocol.MethodResourcesRead {
 		return "not found", jsonrpc.CodeInvalidParams
 	}
-	p, panicked := errors.AsType[*PanicError](err)
+	_, panicked := errors.AsType[*PanicError](err)
 	switch exposed := call.server.config.exposeErrors; {
 	case exposed && !panicked: // the stack of a panic is for the log
 		return err.Error(), jsonrpc.CodeInternalError
-	case !exposed && errors.Is(err, context.Canceled) && call.limit.Err() != nil:
+	case exposed:
+		call.logError("mcpkit: a call panicked", err)
+		return err.Error(), jsonrpc.CodeInternalError
+	case errors.Is(err, context.Canceled) && call.limit.Err() != nil:
 		return "the call was cancelled", jsonrpc.CodeInternalError // the caller cancelled it, so nothing is logged
 	}
-	ref := call.Ref()
-	attrs := []any{"ref", ref, "method", call.row.method, "name", call.name, "error", err.Error()}
-	if panicked {
+	call.logError("mcpkit: a call failed with an error that the caller does not see", err)
+	return "internal error (ref " + call.Ref() + ")", jsonrpc.CodeInternalError
+}
+
+// logError logs an error of the call under its reference.
+func (call *Call) logError(message string, err error) {
+	attrs := []any{"ref", call.Ref(), "method", call.row.method, "name", call.name, "error", err.Error()}
+	if p, ok := errors.AsType[*PanicError](err); ok {
 		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
-	if call.server.config.exposeErrors {
-		call.server.config.logger.ErrorContext(call.limit, "mcpkit: a call panicked", attrs...)
-		return err.Error(), jsonrpc.CodeInternalError
-	}
-	call.server.config.logger.ErrorContext(call.limit, "mcpkit: a call failed with an error that the caller does not see", attrs...)
-	return "internal error (ref " + ref + ")", jsonrpc.CodeInternalError
+	call.server.config.logger.ErrorContext(call.limit, message, attrs...)
 }
 
 // panicked logs the panic of a method of a result or an error, and returns the error for the caller.

@@ -152,11 +152,7 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 	}
 	call.version = version // the response has the new version
 	if ts := call.peer.Session(); ts != nil {
-		state := &session{link: ts, Agreement: handshake.Agreement{Version: version, Client: p.ClientInfo, Capabilities: p.Capabilities}}
-		state.logLevel.Store(defaultLogLevel)
-		ts.SetVersion(string(version))
-		ts.SetState(state)
-		s.audience.add(state)
+		s.begin(ts, handshake.New(version, p.ClientInfo, p.Capabilities))
 	}
 	about := s.about.Load()
 	return &protocol.InitializeResult{
@@ -165,6 +161,16 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 		ServerInfo:      about.info,
 		Instructions:    about.instructions,
 	}, nil
+}
+
+// begin adds a session.
+func (s *Server) begin(ts *transport.Session, agreed handshake.Agreement) *session {
+	state := &session{link: ts, Agreement: agreed}
+	state.logLevel.Store(defaultLogLevel)
+	ts.SetVersion(string(agreed.Version))
+	ts.SetState(state)
+	s.audience.add(state)
+	return state
 }
 
 // initialized ends the handshake: the client is now notified of changes.
@@ -247,7 +253,7 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 		if err != nil {
 			return err
 		}
-		state = &session{link: ts, Agreement: agreement}
+		state = s.begin(ts, agreement)
 		state.ready.Store(true)
 		state.principal.Store(oauth.FromContext(ctx))
 	}
@@ -258,11 +264,6 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 	state.mu.Unlock()
 	if len(added) > 0 {
 		go s.watch(context.WithoutCancel(ctx), added) // ends when the servers of the resources have answered
-	}
-	if !known {
-		ts.SetVersion(string(state.Version))
-		ts.SetState(state)
-		s.audience.add(state)
 	}
 	return nil
 }

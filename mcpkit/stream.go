@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
-	"log/slog"
 	"sync"
 	"unicode/utf8"
 
@@ -100,19 +99,14 @@ func (call *Call) brokeOff(err error) (told *jsonrpc.Error) {
 	if errors.Is(err, context.Canceled) && call.limit.Err() != nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the call was cancelled")
 	}
-	ref := call.Ref()
-	attrs := []any{"ref", ref, "method", call.row.method, "uri", call.name, "error", err.Error()}
-	if p, ok := errors.AsType[*PanicError](err); ok {
-		attrs = append(attrs, slog.String("stack", string(p.Stack)))
-	}
-	call.server.config.logger.ErrorContext(call.limit, "mcpkit: a result ended early because reading failed", attrs...)
-	text := "internal error (ref " + ref + ")"
+	call.logError("mcpkit: a result ended early because reading failed", err)
+	text := "internal error"
 	if user, ok := errors.AsType[UserMessenger](err); ok {
-		text = user.UserMessage() + " (ref " + ref + ")"
+		text = user.UserMessage()
 	} else if call.server.config.exposeErrors {
-		text = err.Error() + " (ref " + ref + ")"
+		text = err.Error()
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s (ref %s)", text, call.Ref())
 }
 
 // An outlet is a connection. It remembers its error, to tell it from those of readers.

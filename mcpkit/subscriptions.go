@@ -347,9 +347,7 @@ func findUnsubscribed(call *Call) error {
 	if err := nameOf(call); err != nil {
 		return err
 	}
-	if e, vars := call.findVisible(call.name); e != nil {
-		call.matched(e, vars)
-	}
+	call.entry, call.vars = call.findVisible(call.name)
 	return nil
 }
 

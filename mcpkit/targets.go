@@ -110,16 +110,8 @@ func findResource(call *Call) error {
 	if e == nil || !call.mayKnow(e) {
 		return protocol.ResourceNotFound(call.version, call.name)
 	}
-	call.matched(e, vars)
+	call.entry, call.vars = e, vars
 	return nil
-}
-
-// matched sets the target of a call that is about a resource.
-func (c *Call) matched(e *entry, vars uritemplate.Values) {
-	c.entry = e
-	if len(vars) > 0 {
-		c.vars = vars
-	}
 }
 
 // findResource returns the resource that answers for the URI, or nil, and the values of the variables

@@ -25,12 +25,25 @@ type Agreement struct {
 	Capabilities protocol.ClientCapabilities
 }
 
+// New returns what a session in the version keeps. Capabilities that the version does not have are left
+// out.
+func New(version protocol.Version, client protocol.Implementation, c protocol.ClientCapabilities) Agreement {
+	switch {
+	case c.Elicitation == nil:
+	case version < protocol.V20250618:
+		c.Elicitation = nil
+	case version < protocol.V20251125:
+		c.Elicitation = &protocol.ElicitationCapability{} // only forms
+	}
+	return Agreement{version, client, c}
+}
+
 // Bytes returns the agreement with the extensions of the client that the server has: a byte for the
 // version, the bits of the capabilities, name and version of the client, and a digest of each
 // extension.
 func (a *Agreement) Bytes(extensions []string) []byte {
 	b := []byte{byte(slices.Index(protocol.SupportedLegacy, a.Version))}
-	b = binary.BigEndian.AppendUint16(b, capabilityBits(&a.Capabilities))
+	b = binary.BigEndian.AppendUint16(b, bitsOf(&a.Capabilities))
 	var digests []byte
 	for _, id := range extensions {
 		if a.Capabilities.Extensions[id] != nil {
@@ -55,9 +68,7 @@ func Read(b []byte, extensions []string) (a Agreement, err error) {
 		return a, errDamaged
 	}
 	a.Version = protocol.SupportedLegacy[b[0]]
-	if a.Capabilities, err = capabilitiesOf(binary.BigEndian.Uint16(b[1:])); err != nil {
-		return a, err
-	}
+	a.Capabilities = capabilitiesOf(binary.BigEndian.Uint16(b[1:]))
 	rest := b[3:]
 	for _, text := range []*string{&a.Client.Name, &a.Client.Version} {
 		if len(rest) == 0 || len(rest) <= int(rest[0]) {
@@ -85,42 +96,37 @@ func digestOf(extension string) uint32 {
 }
 
 // capabilities are those that are kept, each as the bit of its place.
-var capabilities = [...]struct{ name, part string }{
-	{"roots", ""}, {"roots", "listChanged"},
-	{"sampling", ""}, {"sampling", "context"}, {"sampling", "tools"},
-	{"elicitation", ""}, {"elicitation", "form"}, {"elicitation", "url"},
+var capabilities = [...]string{
+	`{"roots":{}}`, `{"roots":{"listChanged":true}}`,
+	`{"sampling":{}}`, `{"sampling":{"context":{}}}`, `{"sampling":{"tools":{}}}`,
+	`{"elicitation":{}}`, `{"elicitation":{"form":{}}}`, `{"elicitation":{"url":{}}}`,
 }
 
-func capabilityBits(c *protocol.ClientCapabilities) (bits uint16) {
+func bitsOf(c *protocol.ClientCapabilities) (bits uint16) {
 	declared, _ := jsonx.Marshal(c) // it was decoded
-	for i, known := range capabilities {
-		value := jsonx.Member(declared, known.name)
-		if known.part != "" {
-			value = jsonx.Member(value, known.part)
-		}
-		if value != nil && jsonx.Kind(value) != 'f' {
+	for i, capability := range capabilities {
+		if includes(declared, []byte(capability)) {
 			bits |= 1 << i
 		}
 	}
 	return bits
 }
 
-func capabilitiesOf(bits uint16) (c protocol.ClientCapabilities, err error) {
-	declared := map[string]map[string]any{}
-	for i, known := range capabilities {
-		switch {
-		case bits&(1<<i) == 0:
-		case known.part == "":
-			declared[known.name] = map[string]any{}
-		case known.part == "listChanged":
-			declared[known.name][known.part] = true
-		default:
-			declared[known.name][known.part] = map[string]any{}
+// includes reports whether an object has all that the capability has.
+func includes(object, capability []byte) bool {
+	for name, part := range jsonx.Members(capability) {
+		if value := jsonx.Member(object, jsonx.String(name)); value == nil || jsonx.Kind(value) == 'f' || !includes(value, part) {
+			return false
 		}
 	}
-	text, err := jsonx.Marshal(declared)
-	if err != nil {
-		return c, err
+	return true
+}
+
+func capabilitiesOf(bits uint16) (c protocol.ClientCapabilities) {
+	for i, capability := range capabilities {
+		if bits&(1<<i) != 0 {
+			_ = jsonx.Unmarshal([]byte(capability), &c) // adds to what is there
+		}
 	}
-	return c, jsonx.Unmarshal(text, &c)
+	return c
 }
