@@ -18,9 +18,9 @@ import (
 )
 
 // An Item is a tool, prompt or resource that is built in code, by [NewTool], [NewPrompt] or
-// [NewResource].
+// [NewResource], or that another server has, made by [Upstream.Item].
 type Item interface {
-	build(s *Server) (*entry, error)
+	spec(annotation.Extensions) (*spec, error)
 }
 
 // Add registers items. If one of them has a fault, none is registered, and the error has all faults
@@ -46,9 +46,13 @@ func (s *Server) build(items []Item) (entries []*entry, err error) {
 			faults.Addf("", "mcpkit: Add: item %d is nil; make one with NewTool, NewPrompt or NewResource", i+1)
 			continue
 		}
-		e, err := it.build(s)
+		def, err := it.spec(s.toolTags)
+		if err == nil {
+			var e *entry
+			e, err = s.define(def)
+			entries = append(entries, e)
+		}
 		faults.Add("", err)
-		entries = append(entries, e)
 	}
 	return entries, faults.Err()
 }
@@ -174,14 +178,14 @@ func (b *Builder) Input(schema string) *Builder { b.input = json.RawMessage(sche
 // option [RawSchemas].
 func (b *Builder) Output(schema string) *Builder { b.output = json.RawMessage(schema); return b }
 
-// build makes the entry of the item.
-func (b *Builder) build(s *Server) (*entry, error) {
+// spec returns the spec of the item, for a server with the tags of these extensions.
+func (b *Builder) spec(tags annotation.Extensions) (*spec, error) {
 	var tag strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(b.tags)) {
 		fmt.Fprintf(&tag, "%s:%q ", key, b.tags[key])
 	}
 	faults := slices.Clip(b.faults)
-	a := annotation.Parse(&faults, b.site, b.kind, reflect.StructTag(tag.String()), s.toolTags)
+	a := annotation.Parse(&faults, b.site, b.kind, reflect.StructTag(tag.String()), tags)
 	if faults != nil {
 		return nil, faults
 	}
@@ -194,7 +198,7 @@ func (b *Builder) build(s *Server) (*entry, error) {
 	def := newSpec(a, b.site, b.fn)
 	def.input, def.output, def.size = b.input, b.output, b.size
 	def.completer = new(service.Service).Completer // which has no methods
-	return def.build(s)
+	return def, nil
 }
 
 // RemoveTools removes tools by name and reports whether any existed. Running calls continue.

@@ -48,7 +48,7 @@ func TestMistakesInBuildersAreErrorsOfAdd(t *testing.T) {
 	for want, item := range map[string]mcpkit.Item{
 		`the names are "query", but the parameters are (string, int, []string); name each one, in order`: tool().Params("query"),
 		`parameter "limit": unknown rule "mim"; did you mean "min"?`:                                     tool().Params("query,limit,tags").Rules("limit:mim=1"),
-		`tag "uri" means nothing for a Tool`:                                                             tool().Tag("uri", "a://b"),
+		`tag "uri" means nothing for mcpkit.Tool`:                                                        tool().Tag("uri", "a://b"),
 		`unknown tag "titel"; did you mean "title"?`:                                                     tool().Tag("titel", "x"),
 		`tag hints: unknown hint "read-only"; did you mean "readonly"?`:                                  tool().Hints("read-only"),
 		`Meta("m"): `:               tool().Meta("m", func() {}),

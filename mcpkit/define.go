@@ -59,8 +59,8 @@ func newSpec(a *annotation.Annotation, site string, fn reflect.Value) *spec {
 	return def
 }
 
-// build makes the entry of the spec for a server.
-func (def *spec) build(s *Server) (*entry, error) { return s.define(def) }
+// spec makes the spec an Item.
+func (def *spec) spec(annotation.Extensions) (*spec, error) { return def, nil }
 
 // entry returns the entry of the spec, without what a function says about it.
 func (def *spec) entry() (e *entry, err error) {

@@ -199,7 +199,7 @@ func TestMistakesOfInputs(t *testing.T) {
 			N int `json:"n" complete:"Missing"`
 		}]{}, `taking.Do (here): field "n" has the tag complete; ` + noCompletion},
 		{&completedField{}, `completedField.Search (here): field "genre" has the tag complete; ` + noCompletion},
-		{&completedInBlock{}, `completedInBlock.Search (here): tag "complete" means nothing for a Tool; ` + noCompletion},
+		{&completedInBlock{}, `completedInBlock.Search (here): tag "complete" means nothing for mcpkit.Tool; ` + noCompletion},
 		{&taking[manyFaults]{}, `taking.Do (here), field A: unknown tag key "validat"; did you mean "validate"?
 taking.Do (here), field B.D: a header cannot mirror a map[int]interface {}; put it on a string, an integer or a bool
 taking.Do (here), field E: the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},

@@ -92,7 +92,7 @@ func (s *Server) entriesOf(reg *registration) (entries []*entry, err error) {
 		}
 		def := newSpec(m.Annotation, m.Site, m.Func)
 		def.doc, def.owner, def.method, def.completer = m.Doc, m.Owner, m.Name, read.Completer
-		defined[i], errs[i] = def.build(s)
+		defined[i], errs[i] = s.define(def)
 	}
 	for i, m := range read.Methods {
 		switch e := defined[i]; {

@@ -118,7 +118,7 @@ func TestMistakesWithTagsOfExtensions(t *testing.T) {
 	}{
 		{&outOfRange{}, `: tag stars: "6" is not a number from 1 to 5`},
 		{&misspelt{}, `: unknown tag "star"; did you mean "stars"?; known are ` + known},
-		{&onPrompt{}, `: tag "stars" means nothing for a Prompt; known are name,`},
+		{&onPrompt{}, `: tag "stars" means nothing for mcpkit.Prompt; known are name,`},
 		{&ofTasks{}, `: unknown tag "task"; if it is of an extension, such as tasks.New or apps.Pages, add that to the options of New; known are ` + known},
 	} {
 		_, err := mcpkit.New(test.service, mcpkit.Extend(starred()))

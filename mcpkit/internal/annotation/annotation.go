@@ -29,14 +29,6 @@ func (k Kind) String() string {
 	return map[Kind]string{Tool: "Tool", Resource: "Resource", Prompt: "Prompt", Info: "Info", Skip: "Skip"}[k]
 }
 
-// article returns the kind with its article.
-func (k Kind) article() string {
-	if k == Info {
-		return "an Info"
-	}
-	return "a " + k.String()
-}
-
 // An Annotation holds the tags of one method, or of the Info field.
 type Annotation struct {
 	Kind     Kind
@@ -166,10 +158,10 @@ func Parse(faults *reflectx.Errors, site string, k Kind, structTag reflect.Struc
 				fault("tag %s: %v; write for example %s", key, err, t.form)
 			}
 		case key == "complete" && k == Tool:
-			fault("tag %q means nothing for %s; %s", key, k.article(), NoCompletionForTools)
+			fault("tag %q means nothing for mcpkit.%s; %s", key, k, NoCompletionForTools)
 			_ = setComplete(a, value) // the methods that it names are not tools
 		default:
-			fault("tag %q means nothing for %s; known are %s", key, k.article(), strings.Join(known, ", "))
+			fault("tag %q means nothing for mcpkit.%s; known are %s", key, k, strings.Join(known, ", "))
 		}
 	}
 	return a

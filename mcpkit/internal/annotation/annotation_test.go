@@ -38,11 +38,11 @@ func TestMistakesInTags(t *testing.T) {
 		tag, want string
 	}{
 		{Tool, `hint:"readonly"`, `unknown tag "hint"; did you mean "hints"?` + toolTags},
-		{Tool, `uri:"x://y"`, `tag "uri" means nothing for a Tool` + toolTags},
-		{Tool, `complete:"genre=Genres"`, `tag "complete" means nothing for a Tool; ` + NoCompletionForTools},
+		{Tool, `uri:"x://y"`, `tag "uri" means nothing for mcpkit.Tool` + toolTags},
+		{Tool, `complete:"genre=Genres"`, `tag "complete" means nothing for mcpkit.Tool; ` + NoCompletionForTools},
 		{Tool, `task:"required"`, `unknown tag "task"; if it is of an extension, such as tasks.New or apps.Pages, add that to the options of New` + toolTags},
-		{Skip, `title:"Now"`, `tag "title" means nothing for a Skip; known are none`},
-		{Info, `timeout:"5s"`, `tag "timeout" means nothing for an Info; known are name, title, desc, version, website, icon`},
+		{Skip, `title:"Now"`, `tag "title" means nothing for mcpkit.Skip; known are none`},
+		{Info, `timeout:"5s"`, `tag "timeout" means nothing for mcpkit.Info; known are name, title, desc, version, website, icon`},
 		{Tool, `title:Now`, `tag "title:Now" is not made of key:"value" pairs`},
 		{Tool, `name:"find it"`, `tag name: name "find it" contains ' '; blanks and control characters are not allowed; write for example name:"find_notes"`},
 		{Tool, `icon:"http://example.com/i.png"`, `tag icon: "http://example.com/i.png" is neither an https: nor a data: URI; write for example icon:"https://example.com/i.png"`},

@@ -191,20 +191,6 @@ func setRate(a *Annotation, v string) error {
 	return nil
 }
 
-// appendTag appends a pair to a tag.
-func appendTag(tag reflect.StructTag, key, value string) reflect.StructTag {
-	return reflect.StructTag(strings.TrimSpace(string(tag) + " " + key + ":" + strconv.Quote(value)))
-}
-
-// appendRules appends rules to the tag of a parameter. A pattern is a keyword of the schema, since
-// the validator has no rule for it.
-func appendRules(tag reflect.StructTag, rules string) reflect.StructTag {
-	if strings.HasPrefix(rules, "pattern=") {
-		return appendTag(tag, "jsonschema", strings.ReplaceAll(rules, ",", `\,`))
-	}
-	return appendTag(tag, "validate", rules)
-}
-
 // setRules reads the rules of plain parameters: "style:oneof=short long; id:min=2".
 func setRules(a *Annotation, v string) error {
 	for entry := range strings.SplitSeq(v, ";") {
@@ -216,7 +202,11 @@ func setRules(a *Annotation, v string) error {
 		if a.Rules == nil {
 			a.Rules = map[string]reflect.StructTag{}
 		}
-		a.Rules[name] = appendRules(a.Rules[name], rules)
+		key := "validate"
+		if strings.HasPrefix(rules, "pattern=") { // which the validator does not have
+			key, rules = "jsonschema", strings.ReplaceAll(rules, ",", `\,`)
+		}
+		a.Rules[name] += reflect.StructTag(" " + key + ":" + strconv.Quote(rules))
 	}
 	return nil
 }
