@@ -93,13 +93,6 @@ func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) erro
 }
 
 func elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskOption) (*protocol.ElicitResult, error) {
-	c := CallFrom(ctx)
-	if c == nil {
-		return nil, errNoCall
-	}
-	if err := c.fitElicitation(p); err != nil {
-		return nil, err
-	}
 	var result protocol.ElicitResult
 	if err := askFor(ctx, protocol.MethodElicitationCreate, p, &result, opts); err != nil {
 		return nil, err
@@ -182,21 +175,19 @@ func Roots(ctx context.Context, opts ...AskOption) ([]protocol.Root, error) {
 type typedForm struct {
 	input  *reflectx.Input
 	schema json.RawMessage
-	err    error
 }
 
-var forms sync.Map // reflect.Type -> *typedForm
+var forms sync.Map // reflect.Type -> func() (typedForm, error)
 
-func formOf(t reflect.Type) (*typedForm, error) {
-	if f, ok := forms.Load(t); ok {
-		return f.(*typedForm), f.(*typedForm).err
-	}
-	f := &typedForm{}
-	if f.input, f.err = reflectx.NewInput(t.String(), t, reflectx.InputOptions{Descriptions: descriptions, Form: true}); f.err == nil {
-		f.schema, f.err = form.Flat(t, f.input, descriptions)
-	}
-	stored, _ := forms.LoadOrStore(t, f)
-	return stored.(*typedForm), stored.(*typedForm).err
+func formOf(t reflect.Type) (typedForm, error) {
+	once, _ := forms.LoadOrStore(t, sync.OnceValues(func() (f typedForm, err error) {
+		o := reflectx.InputOptions{Descriptions: descriptions, Form: true}
+		if f.input, err = reflectx.NewInput(t.String(), t, o); err == nil {
+			f.schema, err = form.Flat(t, f.input, descriptions)
+		}
+		return f, err
+	}))
+	return once.(func() (typedForm, error))()
 }
 
 // Ask runs functions that each ask a question, one after the other, and joins their errors. In
@@ -215,6 +206,11 @@ func askFor(ctx context.Context, method string, params, result any, opts []AskOp
 	c := CallFrom(ctx)
 	if c == nil {
 		return errNoCall
+	}
+	if p, ok := params.(*protocol.ElicitParams); ok {
+		if err := c.fitElicitation(p); err != nil {
+			return err
+		}
 	}
 	raw, err := jsonx.Marshal(params)
 	if err != nil {
