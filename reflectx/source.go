@@ -47,7 +47,7 @@ func collect(fsys fs.FS, dir string, tests bool) packages {
 		p := byName[file.Name.Name]
 		if p == nil {
 			p = &sourcePackage{
-				texts: map[string]string{}, fields: map[string][]string{}, bases: map[string]string{}, consts: map[string]*sourceConst{},
+				texts: map[string]string{}, types: map[string]bool{}, consts: map[string]*sourceConst{},
 			}
 			byName[file.Name.Name] = p
 		}
@@ -55,7 +55,6 @@ func collect(fsys fs.FS, dir string, tests bool) packages {
 	}
 	found := packages{}
 	for name, p := range byName {
-		p.inherit()
 		p.addEnums()
 		found[name] = p.texts
 	}
@@ -64,9 +63,8 @@ func collect(fsys fs.FS, dir string, tests bool) packages {
 
 // A sourcePackage holds the declarations of the files with the same package clause.
 type sourcePackage struct {
-	texts  map[string]string   // the descriptions, with the keys of RegisterDescriptions
-	fields map[string][]string // by type: the paths of the fields of a struct, or the methods of an interface
-	bases  map[string]string   // by type: the type that it is defined by
+	texts  map[string]string // the descriptions, with the keys of RegisterDescriptions
+	types  map[string]bool
 	consts map[string]*sourceConst
 	order  []*sourceConst
 }
@@ -110,7 +108,7 @@ func (p *sourcePackage) addType(decl *ast.GenDecl, ts *ast.TypeSpec) {
 		doc = decl.Doc
 	}
 	p.put(ts.Name.Name, cmp.Or(doc, ts.Comment))
-	p.bases[ts.Name.Name] = typeName(ts.Type)
+	p.types[ts.Name.Name] = true
 	p.addFields(ts.Name.Name, ts.Type)
 }
 
@@ -135,7 +133,6 @@ func (p *sourcePackage) addFields(key string, typ ast.Expr) {
 	if list == nil {
 		return
 	}
-	owner, at, _ := strings.Cut(key, ".")
 	for _, f := range list.List {
 		names := f.Names
 		if names == nil {
@@ -145,26 +142,8 @@ func (p *sourcePackage) addFields(key string, typ ast.Expr) {
 			if name.Name == "_" || name.Name == "" {
 				continue
 			}
-			p.fields[owner] = append(p.fields[owner], strings.TrimPrefix(at+"."+name.Name, "."))
 			p.put(key+"."+name.Name, cmp.Or(f.Doc, f.Comment))
 			p.addFields(key+"."+name.Name, f.Type)
-		}
-	}
-}
-
-// inherit gives a type that is defined by another one the descriptions of its fields.
-func (p *sourcePackage) inherit() {
-	for name := range p.bases {
-		base := name
-		for range 8 { // type A B; type B A does not compile, but must not cause an endless loop
-			if base = p.bases[base]; base == "" {
-				break
-			}
-			for _, field := range p.fields[base] {
-				if text := p.texts[base+"."+field]; text != "" && p.texts[name+"."+field] == "" {
-					p.texts[name+"."+field] = text
-				}
-			}
 		}
 	}
 }
@@ -215,7 +194,7 @@ func (p *sourcePackage) addEnums() {
 	for _, c := range p.order {
 		v := p.valueOf(c)
 		typ := v.typ
-		if _, ok := p.bases[typ]; !ok || c.name.Name == "_" {
+		if !p.types[typ] || c.name.Name == "_" {
 			continue
 		}
 		literal := constLiteral(v.Value)

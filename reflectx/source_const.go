@@ -92,7 +92,7 @@ func (p *sourcePackage) eval(x ast.Expr, iota int64) typedValue {
 		v = p.eval(x.X, iota)
 		v.Value = constant.UnaryOp(x.Op, v.Value, 0)
 	case *ast.CallExpr:
-		if _, conversion := p.bases[typeName(x.Fun)]; conversion && len(x.Args) == 1 {
+		if p.types[typeName(x.Fun)] && len(x.Args) == 1 {
 			return typedValue{p.eval(x.Args[0], iota).Value, typeName(x.Fun)}
 		}
 	case *ast.BinaryExpr:

@@ -69,12 +69,10 @@ func TestSourceFields(t *testing.T) {
 		"NoSuch": "",
 	} {
 		require.Equal(t, want, descriptions.Text(in, field), field)
-		require.Equal(t, want, descriptions.Text(reflect.TypeFor[notes.Copy](), field), field)
 	}
 	inline, _ := in.FieldByName("Inline")
 	require.Empty(t, descriptions.Text(inline.Type, "Deep"))
 	require.Empty(t, descriptions.Text(inline.Type, ""))
-	require.Equal(t, "The left one.", descriptions.Text(reflect.TypeFor[notes.IntBox](), "Left"))
 	require.Equal(t, "The right one.", descriptions.Text(reflect.TypeFor[notes.Pair[string]](), "Right"))
 	require.Equal(t, "Swap swaps.", descriptions.Text(reflect.TypeFor[notes.Pair[string]](), "Swap"))
 
