@@ -307,7 +307,7 @@ func (c *compiler) compile(s *jsonschema.Schema) *node {
 	}
 	n := &node{t: h.t, secret: h.secret, hides: h.secret, want: wantOf(s, "")}
 	h.node = n
-	if boolean(s) == "false" {
+	if isFalse(s) {
 		n.never, n.want = true, "no value"
 		return n
 	}

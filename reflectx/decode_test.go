@@ -315,9 +315,9 @@ func TestFieldsOfAnInput(t *testing.T) {
 	}
 	fields := newInput[input](t).Fields()
 	require.Len(t, fields, 4)
-	require.Equal(t, reflectx.Field{Name: "query", GoName: "Query", Index: []int{0}, Type: reflect.TypeFor[string](), Required: true, Description: "What.", Title: "Query",
+	require.Equal(t, reflectx.Field{Name: "query", Type: reflect.TypeFor[string](), Required: true, Description: "What.", Title: "Query",
 		Enum: []string{"a", "b"}, Header: "Query", Complete: "CompleteQuery"}, fields[0])
-	require.Equal(t, reflectx.Field{Name: "limit", GoName: "Limit", Index: []int{1}, Type: reflect.TypeFor[int](), Default: json.RawMessage("10")}, fields[1])
+	require.Equal(t, reflectx.Field{Name: "limit", Type: reflect.TypeFor[int](), Default: json.RawMessage("10")}, fields[1])
 	require.Equal(t, "lat", fields[2].Fields[0].Name)
 	require.Equal(t, "kids", fields[3].Fields[1].Name)
 	require.Nil(t, fields[3].Fields[1].Fields, "a recursive type is expanded once")

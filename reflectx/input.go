@@ -71,10 +71,7 @@ type Input struct {
 type Field struct {
 	// Name is the member's name in JSON.
 	Name string
-	// GoName and Index identify the field of the Go struct, as in reflect.VisibleFields.
-	GoName string
-	Index  []int
-	Type   reflect.Type
+	Type reflect.Type
 	// Required means that the member must be present. For one that is not required, null counts as
 	// absent.
 	Required    bool
@@ -136,9 +133,8 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	var err error
-	in.schema, err = c.publish(s)
-	return in, err
+	in.schema = c.publish(s)
+	return in, c.errs.Err()
 }
 
 // Type returns the struct type that [Input.Decode] fills.

@@ -14,13 +14,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// publish returns the schema as compact JSON.
-func (c *compiler) publish(s *jsonschema.Schema) (json.RawMessage, error) {
-	w := schemaWriter{b: make([]byte, 0, 1024)}
-	if w.schema(s); w.err != nil {
-		return nil, Errors{{Site: c.site, Msg: "the schema cannot be encoded: " + w.err.Error()}}
-	}
-	return w.b, nil
+// publish returns the schema as compact JSON; nil if there are mistakes.
+func (c *compiler) publish(s *jsonschema.Schema) (raw json.RawMessage) {
+	c.recovered(c.hint(s).t, func() { raw = appendSchema(make([]byte, 0, 1024), s) })
+	return raw
 }
 
 // keywordOrder is the order of keywords that is good to read; others come first.
@@ -47,86 +44,65 @@ var keywords = sync.OnceValue(func() (all []keyword) {
 	return all
 })
 
-// A schemaWriter writes schemas as JSON. The library would use encoding/json, which is slow.
-type schemaWriter struct {
-	b   []byte
-	err error // of a value that cannot be encoded
-}
-
-func (w *schemaWriter) schema(s *jsonschema.Schema) {
-	if word := boolean(s); word != "" {
-		w.b = append(w.b, word...)
-		return
+// appendSchema appends a schema as JSON. The library would use encoding/json, which is slow.
+func appendSchema(b []byte, s *jsonschema.Schema) []byte {
+	if isFalse(s) {
+		return append(b, "false"...)
 	}
-	w.b = append(w.b, '{')
+	b = append(b, '{')
 	v := reflect.ValueOf(s).Elem()
 	for _, k := range keywords() {
 		f := v.Field(k.field)
 		switch {
 		case f.IsZero(), (f.Kind() == reflect.Slice || f.Kind() == reflect.Map) && f.Len() == 0:
 		case k.name == "properties":
-			w.name(k.name)
-			w.b = append(w.b, '{')
+			b = append(appendName(b, k.name), '{')
 			for p := s.Properties.Oldest(); p != nil; p = p.Next() {
-				w.name(p.Key)
-				w.schema(p.Value)
+				b = appendSchema(appendName(b, p.Key), p.Value)
 			}
-			w.b = append(w.b, '}')
+			b = append(b, '}')
 		default:
-			w.name(k.name)
-			w.value(f.Addr().Interface())
+			b = appendValue(appendName(b, k.name), f.Addr().Interface())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Extras)) {
-		w.name(name)
-		w.value(s.Extras[name])
+		b = appendValue(appendName(b, name), s.Extras[name])
 	}
-	w.b = append(w.b, '}')
+	return append(b, '}')
 }
 
-func (w *schemaWriter) name(name string) {
-	w.b = append(jsonx.AppendString(jsonx.AppendComma(w.b), name), ':')
+func appendName(b []byte, name string) []byte {
+	return append(jsonx.AppendString(jsonx.AppendComma(b), name), ':')
 }
 
-// value writes the value of a keyword: v, or what v points to.
-func (w *schemaWriter) value(v any) {
-	var err error
+// appendValue appends the value of a keyword: v, or what v points to. It panics if that does not encode.
+func appendValue(b []byte, v any) []byte {
 	switch v := v.(type) {
-	case string:
-		w.b = jsonx.AppendString(w.b, v)
 	case *string:
-		w.b = jsonx.AppendString(w.b, *v)
+		return jsonx.AppendString(b, *v)
 	case **jsonschema.Schema:
-		w.schema(*v)
+		return appendSchema(b, *v)
 	case *[]*jsonschema.Schema:
-		w.b = append(w.b, '[')
+		b = append(b, '[')
 		for _, s := range *v {
-			w.b = jsonx.AppendComma(w.b)
-			w.schema(s)
+			b = appendSchema(jsonx.AppendComma(b), s)
 		}
-		w.b = append(w.b, ']')
+		return append(b, ']')
 	case *jsonschema.Definitions:
-		w.b = append(w.b, '{')
+		b = append(b, '{')
 		for _, name := range slices.Sorted(maps.Keys(*v)) {
-			w.name(name)
-			w.schema((*v)[name])
+			b = appendSchema(appendName(b, name), (*v)[name])
 		}
-		w.b = append(w.b, '}')
-	default:
-		w.b, err = jsonx.Append(w.b, v)
+		return append(b, '}')
 	}
-	w.err = cmp.Or(w.err, err)
+	b, err := jsonx.Append(b, v)
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
-// boolean returns "true" or "false" for a schema that is one of the two, and "" for others.
-func boolean(s *jsonschema.Schema) string {
-	switch {
-	case s.Type != "":
-		return ""
-	case reflect.DeepEqual(s, jsonschema.FalseSchema):
-		return "false"
-	case reflect.DeepEqual(s, jsonschema.TrueSchema), reflect.DeepEqual(s, &jsonschema.Schema{}):
-		return "true"
-	}
-	return ""
+// isFalse reports whether s is the schema false.
+func isFalse(s *jsonschema.Schema) bool {
+	return s.Type == "" && reflect.DeepEqual(s, jsonschema.FalseSchema)
 }

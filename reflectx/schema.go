@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,10 +19,7 @@ import (
 func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
 	c := newCompiler(site, o, forOutput)
 	s, _ := c.root(t)
-	if len(c.errs) > 0 {
-		return nil, c.errs
-	}
-	return c.publish(s)
+	return c.publish(s), c.errs.Err()
 }
 
 // A compiler makes the schema of one type: invopop/jsonschema reflects each struct, and one walk over
@@ -266,7 +262,12 @@ func (c *compiler) object(n position, root bool) []Field {
 func (c *compiler) refer(s *jsonschema.Schema, t reflect.Type) {
 	name := c.defs[t]
 	if name == "" { // unlike the others: a letter, a digit, '.', '-' or '_' need no escape in a reference
-		name = strings.Trim(unsafeInReference.ReplaceAllString(t.String(), "_"), "_")
+		name = strings.Trim(strings.Map(func(r rune) rune {
+			if strings.ContainsRune(alphanumeric+".-_", r) {
+				return r
+			}
+			return '_'
+		}, t.String()), "_")
 		for _, other := range c.defs {
 			if other == name {
 				name += "_" + strconv.Itoa(len(c.defs)+1)
@@ -280,7 +281,7 @@ func (c *compiler) refer(s *jsonschema.Schema, t reflect.Type) {
 	}
 }
 
-var unsafeInReference = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+const alphanumeric = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // enter runs fn with the field as the place of mistakes.
 func (c *compiler) enter(m *member, fn func()) {
@@ -314,7 +315,7 @@ func (c *compiler) properties(t reflect.Type, members []*member) *jsonschema.Sch
 // field completes the schema p of a member: its type, then its tags.
 func (c *compiler) field(m *member, p *jsonschema.Schema) *fieldState {
 	f := &fieldState{member: m, position: position{p, indirectAll(m.sf.Type)}}
-	f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
+	f.Name, f.Type = m.name, m.sf.Type
 	f.Complete, f.Secret = m.sf.Tag.Get("complete"), m.sf.Tag.Get("secret") == "true"
 	c.tagKeys(m.sf.Tag)
 	c.words(f)

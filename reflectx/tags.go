@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,9 +46,6 @@ var tagWords = func() (keys []string) {
 	return keys
 }()
 
-// otherTags are keys of other libraries that differ little from one of ours.
-var otherTags = []string{"bson", "envDefault"}
-
 // tagKeys records keys that are there twice, and those that look like a misspelt key of this package.
 func (c *compiler) tagKeys(tag reflect.StructTag) {
 	var seen []string
@@ -63,7 +59,7 @@ func (c *compiler) tagKeys(tag reflect.StructTag) {
 			c.errorf("the tag has the key %q twice; only the first counts, so write it once", key)
 		}
 		seen = append(seen, key)
-		if slices.ContainsFunc(fieldTags, func(t FieldTag) bool { return t.Key == key }) || slices.Contains(otherTags, key) {
+		if slices.Contains(tagWords, key) || key == "bson" || key == "envDefault" { // of other libraries, and like ours
 			continue
 		}
 		if k := naming.Nearest(key, tagWords); k != "" {
@@ -236,7 +232,7 @@ func (c *compiler) header(f *fieldState) {
 	key := strings.ToLower(name)
 	sh := shapeOf(f.t, c.dir)
 	switch {
-	case !headerName.MatchString(name):
+	case name == "" || strings.Trim(name, alphanumeric+"!#$%&'*+-.^_`|~") != "": // a token (RFC 9110 section 5.6.2)
 		c.errorf("the header name %q is not a token; write letters, digits and - only, such as header:\"Region\"", name)
 	case f.s.Type != "string" && f.s.Type != "integer" && f.s.Type != "boolean" || sh == shapeCustom || sh == shapeBig:
 		c.errorf("a header cannot mirror a %s; put it on a string, an integer or a bool", typeText(f.sf.Type))
@@ -259,9 +255,6 @@ func (c *compiler) header(f *fieldState) {
 
 const headerOutOfReach = "the header %q stands within an array, a map or a type that contains itself, " +
 	"where no client looks; move the field up"
-
-// headerName matches a token of HTTP (RFC 9110 section 5.6.2).
-var headerName = regexp.MustCompile("^[0-9A-Za-z!#$%&'*+.^_`|~-]+$")
 
 // samplesOf reads the default and the example. They are checked when the schema is complete.
 func (c *compiler) samplesOf(f *fieldState) {

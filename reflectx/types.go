@@ -144,8 +144,6 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	}
 	s := &jsonschema.Schema{}
 	switch sh {
-	case shapeAny:
-		s.Extras = map[string]any{} // so that the schema is {} instead of true
 	case shapeSlice, shapeArray:
 		s.Type, s.Items = "array", c.reflectType(t.Elem())
 		if t.Kind() == reflect.Array {
@@ -253,7 +251,7 @@ func keySchema(t reflect.Type, dir direction) *jsonschema.Schema {
 // ownSchema returns the result of the method JSONSchema of t or *t, and an empty schema if there is
 // none. The caller may change it.
 func (c *compiler) ownSchema(t reflect.Type) *jsonschema.Schema {
-	fresh := jsonschema.Schema{Extras: map[string]any{}}
+	fresh := jsonschema.Schema{}
 	if maker, ok := reflect.New(t).Interface().(interface{ JSONSchema() *jsonschema.Schema }); ok {
 		if own := maker.JSONSchema(); own != nil {
 			fresh = *own

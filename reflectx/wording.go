@@ -304,9 +304,8 @@ func oneOf(values []any) string {
 
 // jsonText returns a value of a schema as JSON.
 func jsonText(v any) string {
-	w := schemaWriter{}
-	w.value(v)
-	return string(w.b)
+	raw, _ := jsonx.Marshal(v)
+	return string(raw)
 }
 
 // plainText returns a value of a schema as text.
