@@ -36,7 +36,16 @@ func (s *Server) Add(items ...Item) error {
 // Replace replaces what an earlier call of Replace has registered by items, and notifies subscribed
 // clients of the lists that differ. Everything else that was registered stays. If an item has a
 // fault, nothing changes.
-func (s *Server) Replace(items ...Item) error { return s.replace(&s.replaced, items) }
+func (s *Server) Replace(items ...Item) error {
+	entries, err := s.build(items)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		e.replaced = true
+	}
+	return s.put(nil, entries, func(e *entry) bool { return e.replaced })
+}
 
 // build makes the entries of items. The error has all faults of all items.
 func (s *Server) build(items []Item) (entries []*entry, err error) {

@@ -68,9 +68,9 @@ type entry struct {
 	subscribe func(ctx context.Context, uri string) error // begins to watch the resource; nil: nothing to do
 	limits    entryLimits
 
-	from  *mount   // that it comes from; nil for own entries
-	inner *entry   // that of the mounted server
-	set   *ItemSet // that the entry belongs to; nil for most
+	from     *mount // that it comes from; nil for own entries
+	inner    *entry // that of the mounted server
+	replaced bool   // by the next call of Replace
 }
 
 // A tool is what calls need of a tool's definition.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
@@ -38,8 +37,9 @@ type Extension struct {
 	// Topics are members that the extension adds to the filter of subscriptions/listen.
 	Topics []*Topic
 
-	// Items are the extension's tools, prompts and resources.
-	Items *ItemSet
+	// Items is a server with the extension's tools, prompts and resources, which is mounted in each
+	// server that has the extension. [Server.Replace] replaces them all at once.
+	Items *Server
 
 	// Intercept wraps each call of a tool, inside of the middleware of [Server.Use]. It may answer
 	// in place of the tool, also with a result type of its own (see [Result]). Ask
@@ -150,6 +150,12 @@ func (s *Server) extend(e *Extension) error {
 		if err := c.declare(d); err != nil {
 			return err
 		}
+		if e.Items != nil { // a mount would leave out what is there already
+			with := *c
+			if err := with.add(e.Items.catalog.Load().entries()); err != nil {
+				return err
+			}
+		}
 		for _, t := range e.Topics {
 			if err := c.addTopic(offeredTopic{Topic: t, extension: e.ID}); err != nil {
 				return err
@@ -158,7 +164,7 @@ func (s *Server) extend(e *Extension) error {
 		return c.addMethods(rows...)
 	})
 	if err == nil && e.Items != nil {
-		err = e.Items.attach(s)
+		err = s.mount(&mount{parent: s, child: e.Items, site: fmt.Sprintf("of the extension %q", e.ID)}, nil)
 	}
 	if err != nil {
 		return err
@@ -368,64 +374,4 @@ func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
 		}
 	}
 	return row, nil
-}
-
-// An ItemSet is a set of tools, prompts and resources that is replaced as a whole while servers
-// have it, and keeps them in memory. The zero value is empty. It is safe for concurrent use.
-type ItemSet struct {
-	mu      sync.Mutex
-	items   []Item    // guarded by mu
-	servers []*Server // guarded by mu
-}
-
-// Replace replaces all items of the set, in all servers that have it, and notifies their clients
-// once. If one of the servers refuses an item, nothing changes in any of them.
-func (set *ItemSet) Replace(items ...Item) error {
-	set.mu.Lock()
-	defer set.mu.Unlock()
-	for i, server := range set.servers {
-		if err := server.replace(set, items); err != nil {
-			for _, changed := range set.servers[:i] {
-				_ = changed.replace(set, set.items) // it had them before
-			}
-			return err
-		}
-	}
-	set.items = items
-	return nil
-}
-
-// ResourceUpdated notifies the clients that subscribed to the resource. See
-// [Server.ResourceUpdated].
-func (set *ItemSet) ResourceUpdated(uri string) (notified bool) {
-	set.mu.Lock()
-	servers := slices.Clone(set.servers)
-	set.mu.Unlock()
-	for _, server := range servers {
-		notified = server.ResourceUpdated(uri) || notified
-	}
-	return notified
-}
-
-// attach adds the items to a server, now and when they are replaced.
-func (set *ItemSet) attach(s *Server) error {
-	set.mu.Lock()
-	defer set.mu.Unlock()
-	if err := s.replace(set, set.items); err != nil {
-		return err
-	}
-	set.servers = append(set.servers, s)
-	return nil
-}
-
-// replace replaces the entries of the set by those of items.
-func (s *Server) replace(set *ItemSet, items []Item) error {
-	entries, err := s.build(items)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		e.set = set
-	}
-	return s.put(nil, entries, func(e *entry) bool { return e.set == set })
 }

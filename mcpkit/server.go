@@ -33,7 +33,7 @@
 //   - Errors: [Errorf] for texts that callers may see, [ErrNotFound], [CodedError],
 //     [DetailedError], [RetryableError].
 //   - Middleware: [Server.Use], [Around], [Handler], [Result].
-//   - Extensions of the protocol: [Extension] with [Extend], [NewMethod], [NewTopic] and [ItemSet].
+//   - Extensions of the protocol: [Extension] with [Extend], [NewMethod] and [NewTopic].
 //   - Authorization: scopes in tags, with [Authenticated], [TrustLocal] or [StepUp].
 //
 // A Server supports all five protocol versions at once and determines the version of each request.
@@ -80,7 +80,6 @@ type registry struct {
 	registering sync.Mutex              // serialises changes of the catalog
 	own         *catalog                // what is registered on this server; guarded by registering
 	mounts      []*mount                // of other servers in this one; guarded by registering
-	replaced    ItemSet                 // of Replace
 	parents     []*mount                // of this server in others; guarded by registering
 	catalog     atomic.Pointer[catalog] // of own and mounts; stored with registering held
 }

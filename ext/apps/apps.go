@@ -127,13 +127,13 @@ type CSP struct {
 // New reports tags that name unknown pages, pages without a tool, and values that are not allowed.
 func Pages(pages ...Page) mcpkit.Option {
 	return mcpkit.ExtendEach(func() mcpkit.Extension {
-		a := &app{pages: map[string]*page{}}
+		a := &app{pages: map[string]*page{}, items: mcpkit.MustNew(nil, mcpkit.Authenticated())}
 		a.err = a.add(pages)
 		return mcpkit.Extension{
 			ID:    ID,
 			Tags:  []string{"app"},
 			Tool:  a.tool,
-			Items: &a.items,
+			Items: a.items,
 			Check: a.check,
 		}
 	})
@@ -143,7 +143,7 @@ func Pages(pages ...Page) mcpkit.Option {
 type app struct {
 	pages map[string]*page // by URI
 	err   error            // of the pages
-	items mcpkit.ItemSet
+	items *mcpkit.Server
 	made  bool // check has run: the pages have their scopes
 }
 

@@ -43,7 +43,7 @@ type Library struct {
 	fsys   fs.FS
 	dir    string
 	scopes []string
-	items  mcpkit.ItemSet
+	items  *mcpkit.Server
 
 	mu     sync.RWMutex
 	skills *contents // nil until a server is made; guarded by mu
@@ -67,7 +67,7 @@ func Scopes(scopes ...string) Option { return func(l *Library) { l.scopes = scop
 // a directory, use the FS of an [os.Root] instead of os.DirFS: it cannot be led out of the
 // directory by a symbolic link that appears while the files are read.
 func FS(fsys fs.FS, opts ...Option) *Library {
-	l := &Library{fsys: fsys, dir: "."}
+	l := &Library{fsys: fsys, dir: ".", items: mcpkit.MustNew(nil, mcpkit.Authenticated())}
 	for _, o := range opts {
 		o(l)
 	}
@@ -79,7 +79,7 @@ func FS(fsys fs.FS, opts ...Option) *Library {
 			mcpkit.NewMethod(skillmd.MethodGet, l.get),
 			mcpkit.NewMethod("resources/directory/read", l.readDir),
 		},
-		Items: &l.items,
+		Items: l.items,
 		Check: l.loadOnce,
 	})
 	return l
@@ -96,9 +96,9 @@ func (l *Library) loadOnce() error {
 	return err
 }
 
-// Reload reads all files again. If a skill has a fault, or a server refuses one, nothing changes,
-// and the error has all faults. Otherwise connected clients are notified that resources have
-// changed, if any has, and subscribers of the files that did.
+// Reload reads all files again. If a skill has a fault, nothing changes, and the error has all
+// faults. Otherwise connected clients are notified that resources have changed, if any has, and
+// subscribers of the files that did.
 func (l *Library) Reload() error {
 	l.mu.Lock()
 	changed, err := l.load()

@@ -230,11 +230,6 @@ func TestReloadReplacesAllOrNothing(t *testing.T) {
 		require.Contains(t, ask(t, c, "skills/get", `{"uri":"skill://b/SKILL.md"}`), "there is no skill")
 		require.Contains(t, ask(t, c, "resources/read", `{"uri":"skill://b/SKILL.md"}`), "not found")
 	}
-
-	require.NoError(t, second.Add(mcpkit.NewResource("skill://c/SKILL.md", "c", func() string { return "" })))
-	m["c/SKILL.md"] = &fstest.MapFile{Data: []byte(skillMD("c"))}
-	require.ErrorContains(t, lib.Reload(), `resource "skill://c/SKILL.md" is registered twice`)
-	require.NotContains(t, ask(t, dial(t, first), "skills/list", `{}`), "skill://c", "no server has it if one refuses it")
 }
 
 func TestSymbolicLinksAreRefused(t *testing.T) {
