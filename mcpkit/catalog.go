@@ -151,7 +151,13 @@ type list struct {
 }
 
 // firstPages are the first pages of a list for each version, which are made when they are needed.
-type firstPages [len(versions)]atomic.Pointer[listPage]
+type firstPages [len(versions)]atomic.Pointer[firstPage]
+
+// A firstPage is a page with what the server said about itself when it was made.
+type firstPage struct {
+	about *introduction
+	page  listPage
+}
 
 // find returns the place of a key in the list, and whether there is an entry.
 func (l list) find(key string) (at int, ok bool) {

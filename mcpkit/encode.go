@@ -84,11 +84,8 @@ func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
 		return result.AppendFor(b, v, server)
 	case *protocol.ReadResourceResult:
 		return result.AppendFor(b, v, server)
-	case listPage: // it is encoded for the version, and has no other members
-		if !v.Modern() {
-			return json.RawMessage(result), nil
-		}
-		return s.appendCommon(append(make([]byte, 0, len(result)+512), result[:len(result)-1]...), false, nil), nil
+	case listPage:
+		return json.RawMessage(result), nil
 	case nil:
 		r = protocol.Object{}
 	}

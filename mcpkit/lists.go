@@ -26,7 +26,7 @@ func listTemplates(_ context.Context, call *Call) (Result, error) {
 	return call.list("resourceTemplates", templateEntry)
 }
 
-// A listPage is the result of a list request, a JSON object.
+// A listPage is the result of a list request, the JSON object for the version of the call.
 type listPage json.RawMessage
 
 // list answers a list request. The first page is made once if all callers get the same one. Other pages
@@ -40,13 +40,13 @@ func (call *Call) list(member string, k entryKind) (Result, error) {
 	if after != "" || l.personal || l.first == nil {
 		return l.encode(call, member, after)
 	}
-	kept := &l.first[versionIndex(call.version)]
-	if page := kept.Load(); page != nil {
-		return *page, nil
+	kept, about := &l.first[versionIndex(call.version)], call.server.about.Load()
+	if first := kept.Load(); first != nil && first.about == about {
+		return first.page, nil
 	}
 	page, err := l.encode(call, member, "")
 	if err == nil {
-		kept.Store(&page)
+		kept.Store(&firstPage{about, page})
 	}
 	return page, err
 }
@@ -75,6 +75,7 @@ func (l list) encode(call *Call, member, after string) (listPage, error) {
 		for name, value := range jsonx.Members(hint) {
 			b = jsonx.AppendMember(b, name, value)
 		}
+		return listPage(call.server.appendCommon(b, false, nil)), nil
 	}
 	return append(b, '}'), nil
 }
