@@ -205,47 +205,6 @@ func Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// ReadObject reads data, which must hold exactly one JSON object, and calls member for each of its
-// members, with the raw name and its quotes. The slices are parts of data. If there is a fault,
-// member was called for the members before it.
-func ReadObject(data []byte, member func(name, value []byte)) error {
-	return Unmarshal(data, &reader{data, member})
-}
-
-type reader struct {
-	data   []byte
-	member func(name, value []byte)
-}
-
-func (r *reader) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if dec.PeekKind() != '{' {
-		return cmp.Or(dec.SkipValue(), errors.New("no object"))
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	for dec.PeekKind() != '}' {
-		name, err := r.next(dec)
-		if err != nil {
-			return err
-		}
-		value, err := r.next(dec)
-		if err != nil {
-			return err
-		}
-		r.member(name, value)
-	}
-	_, err := dec.ReadToken()
-	return err
-}
-
-// next reads a name or a value.
-func (r *reader) next(dec *jsontext.Decoder) ([]byte, error) {
-	raw, err := dec.ReadValue()
-	end := int(dec.InputOffset())
-	return r.data[end-len(raw) : end : end], err
-}
-
 // An Error is an error of the library with a text that is the same in every run. The library's own
 // text randomly begins with one of two words.
 type Error struct{ err error }
@@ -281,6 +240,14 @@ func Describe(err error) string {
 // Valid reports whether data is exactly one JSON value without duplicate names or invalid UTF-8.
 func Valid(data []byte) bool {
 	return jsontext.Value(data).IsValid()
+}
+
+// Check returns an error that says why data is not valid.
+func Check(data []byte) error {
+	if Valid(data) {
+		return nil
+	}
+	return Unmarshal(data, new(jsontext.Value))
 }
 
 // Compact removes the insignificant white space of data, which must be valid JSON, in place.

@@ -212,23 +212,13 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-func TestReadObject(t *testing.T) {
+func TestCheckSaysWhere(t *testing.T) {
 	for data, want := range map[string]string{
-		` { "a" : [1, 2] , "\u0062" : {} } `: `"a"=[1, 2] "\u0062"={} `,
-		`{}`:                                 ``,
-		`{"a":1,"a":2}`:                      `"a"=1 ! /a`,
-		`{"a":1,"b":[{"x":1`:                 `"a"=1 ! /b/0`,
-		`{"a":1}{}`:                          `"a"=1 !`,
-		"{\"a\":1,\"b\":\"\xff\"}":           `"a"=1 ! /b`,
-		`[]`:                                 `!`,
-		``:                                   `!`,
+		`{"a":1,"a":2}`: `/a`, `{"a":1,"b":[{"x":1`: `/b/0`, `{"a":1}{}`: ``, "{\"a\":1,\"b\":\"\xff\"}": `/b`, ``: ``,
 	} {
-		var got string
-		err := jsonx.ReadObject([]byte(data), func(name, value []byte) { got += string(name) + "=" + string(value) + " " })
-		if err != nil {
-			got = strings.TrimSpace(got + "! " + jsonx.ErrorPointer(err))
-		}
-		require.Equal(t, want, got, data)
+		err := jsonx.Check([]byte(data))
+		require.Error(t, err, data)
+		require.Equal(t, want, jsonx.ErrorPointer(err), data)
 	}
 }
 

@@ -33,12 +33,15 @@ const statusBadRequest = 400
 // could mistake it for one of its own. Instead, the Message holds a Response with that ID and an
 // error, so that the caller waiting for it gets the error.
 func Decode(data []byte) (Message, *Response) {
-	if start := jsonx.TrimSpace(data); jsonx.Kind(start) != '{' && jsonx.Valid(data) {
+	if err := jsonx.Check(data); err != nil {
+		return Message{}, unreadable(err)
+	}
+	if jsonx.Kind(jsonx.TrimSpace(data)) != '{' {
 		return Message{}, invalid(ID{}, "a message is a JSON object")
 	}
 	var env envelope
-	if err := jsonx.ReadObject(data, env.add); err != nil {
-		return Message{}, unreadable(err)
+	for name, value := range jsonx.Members(data) {
+		env.add(name, value)
 	}
 	if jsonx.Depth(data) > maxDepth {
 		env.fault = tooDeep
