@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -116,6 +117,9 @@ func (o *output) write() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.lines) > 0 && o.err == nil {
+		o.mu.Unlock()
+		runtime.Gosched() // calls that are about to end add their responses to the same write
+		o.mu.Lock()
 		lines, unpaid := o.lines, o.unpaid
 		o.lines, o.unpaid = nil, 0
 		o.mu.Unlock()
