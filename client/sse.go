@@ -207,11 +207,11 @@ func (w *sseConn) why(err error) error {
 	case w.ctx.Err() != nil:
 		return io.EOF
 	case errors.Is(err, io.EOF):
-		return &conn.GoneError{Err: errors.New("the server ended the stream")}
+		return errors.New("the server ended the stream")
 	case errors.As(err, &large):
-		return &conn.GoneError{Err: fmt.Errorf("message is larger than %d bytes; raise MaxMessageBytes", large.Max)}
+		return fmt.Errorf("message is larger than %d bytes; raise MaxMessageBytes", large.Max)
 	}
-	return &conn.GoneError{Err: err}
+	return err
 }
 
 // Write implements [conn.Wire].
@@ -299,7 +299,7 @@ func (w *sseConn) post(message []byte, id jsonrpc.ID) {
 	switch {
 	case err == nil, w.ctx.Err() != nil:
 	case refused && (status.Code == http.StatusNotFound || status.Code == http.StatusGone):
-		_ = w.end(&conn.GoneError{Err: errNoSession})
+		_ = w.end(errNoSession)
 	case id.IsValid():
 		w.refuse(id, err)
 	default:

@@ -79,16 +79,6 @@ type BadMessageError struct {
 // Error returns the text.
 func (e *BadMessageError) Error() string { return e.Text }
 
-// A GoneError of a Wire means that it can no longer read or write, for a reason that Serve
-// returns.
-type GoneError struct{ Err error }
-
-// Error returns the reason.
-func (e *GoneError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *GoneError) Unwrap() error { return e.Err }
-
 // Options configures a Conn. The zero value is ready to use.
 type Options struct {
 	// MaxInFlight limits the unanswered requests of the peer. Zero means [DefaultMaxInFlight].
@@ -182,9 +172,6 @@ func (c *Conn) awaitEnd(ctx context.Context) error {
 		case gone(c.inputErr):
 			c.out.close() // nobody reads further responses
 		default:
-			if _, over := errors.AsType[*GoneError](c.inputErr); over {
-				c.out.close()
-			}
 			return c.inputErr
 		}
 	case <-ctx.Done():
@@ -199,26 +186,26 @@ func (c *Conn) awaitEnd(ctx context.Context) error {
 func (c *Conn) drain() {
 	c.draining.Store(true)
 	// No more responses arrive for our requests. Subscriptions do not end by themselves.
-	c.requests.Stop(transport.ErrClosed)
+	idle := c.requests.Stop(transport.ErrClosed)
 	ctx, done := context.WithTimeout(context.Background(), c.opts.DrainTimeout)
-	c.finish(ctx, c.out.failed)
+	c.finish(ctx, idle, c.out.failed)
 	done()
 	_ = c.wire.CloseRead()
 	c.cancel(transport.ErrClosed)
 
 	ctx, done = context.WithTimeout(context.Background(), grace)
 	defer done()
-	if !c.finish(ctx, nil) {
+	if !c.finish(ctx, idle, nil) {
 		t := c.requests.Tally()
 		c.opts.Logger.Warn("conn: calls continue after their context was cancelled", "calls", t.Incoming())
 	}
 }
 
-// finish waits until all calls have ended and their responses are written, failed is closed, or ctx
-// ends. It reports whether all calls have ended.
-func (c *Conn) finish(ctx context.Context, failed <-chan struct{}) bool {
+// finish waits until idle is closed and all responses are written, failed is closed, or ctx ends. It
+// reports whether idle is closed.
+func (c *Conn) finish(ctx context.Context, idle, failed <-chan struct{}) bool {
 	select {
-	case <-c.requests.Idle():
+	case <-idle:
 		c.out.drain(ctx)
 		return true
 	case <-failed:

@@ -66,7 +66,7 @@ func (w *wire) Read() ([]byte, error) {
 	}
 	if kind != websocket.MessageText {
 		_ = w.conn.Close(websocket.StatusUnsupportedData, "messages must be text")
-		return nil, &conn.GoneError{Err: errors.New("the peer sent a binary message; JSON is text")}
+		return nil, errors.New("the peer sent a binary message; JSON is text")
 	}
 	message, err := io.ReadAll(r)
 	if err != nil {
@@ -74,7 +74,7 @@ func (w *wire) Read() ([]byte, error) {
 	}
 	if !utf8.Valid(message) { // RFC 6455, section 8.1
 		_ = w.conn.Close(websocket.StatusInvalidFramePayloadData, "messages must be UTF-8")
-		return nil, &conn.GoneError{Err: errors.New("the peer sent a message that is not UTF-8")}
+		return nil, errors.New("the peer sent a message that is not UTF-8")
 	}
 	return message, nil
 }
@@ -95,7 +95,7 @@ func (w *wire) ended(err error) error {
 		// A frame is invalid. In most cases the library has already sent this status.
 		_ = w.closeWith(websocket.StatusProtocolError, "")
 	}
-	return &conn.GoneError{Err: err}
+	return err
 }
 
 // farewells are the statuses of peers that are just done.
