@@ -7,7 +7,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 )
 
-// writeTimeout limits one write to a server that does not read.
+// writeTimeout limits a POST that is not a call, and the time that the POST of a call outlives it.
 const writeTimeout = 10 * time.Second
 
 // A processWire is the connection to a child process.
@@ -19,6 +19,6 @@ type processWire struct {
 // wire returns a wire that frames messages on r and w.
 func (c *Client) wire(r io.Reader, w io.Writer) *conn.Stream {
 	return conn.NewStream(r, w, conn.StreamOptions{
-		Framing: c.cfg.framing, MaxMessageBytes: c.cfg.maxMessage, Raise: "MaxMessageBytes", WriteTimeout: writeTimeout,
+		Framing: c.cfg.framing, MaxMessageBytes: c.cfg.maxMessage, Raise: "MaxMessageBytes",
 	})
 }

@@ -48,8 +48,7 @@ type Ledger struct {
 	outgoing map[jsonrpc.ID]*Outgoing // guarded by mu
 	tally    Tally                    // without Outgoing; guarded by mu
 	lastID   int64                    // of Ask; guarded by mu
-	closed   bool                     // guarded by mu
-	idle     chan struct{}            // closed when the ledger is closed and no message of the peer is in flight; guarded by mu
+	idle     chan struct{}            // made by Stop and closed with the last message of the peer; guarded by mu
 }
 
 // An Entry is a request or notification of the peer while it is handled.
@@ -95,29 +94,10 @@ func (l *Ledger) change(c *Entry, open bool) bool {
 	default:
 		l.calls[c.Request.ID] = c
 	}
-	l.closeIdle()
+	if l.idle != nil && l.tally.Incoming() == 0 {
+		close(l.idle) // nothing is added after Stop
+	}
 	return true
-}
-
-// closeIdle closes idle if the ledger is closed and no message of the peer is in flight. The caller
-// holds mu.
-func (l *Ledger) closeIdle() {
-	if !l.closed || l.tally.Incoming() > 0 {
-		return
-	}
-	select {
-	case <-l.idleChannel():
-	default:
-		close(l.idle)
-	}
-}
-
-// idleChannel returns idle. The caller holds mu.
-func (l *Ledger) idleChannel() chan struct{} {
-	if l.idle == nil {
-		l.idle = make(chan struct{})
-	}
-	return l.idle
 }
 
 // Begin records req, a request or notification of the peer whose message has so many bytes. The
@@ -139,7 +119,7 @@ func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*E
 func (l *Ledger) refusal(req *jsonrpc.Request, bytes int64) *jsonrpc.Error {
 	most, now := *l.Limits.like(req), *l.tally.like(req)
 	switch {
-	case l.closed:
+	case l.idle != nil:
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the connection is shutting down")
 	case !req.IsNotification() && l.calls[req.ID] != nil:
 		return inFlight(req.ID)
@@ -214,7 +194,7 @@ func (l *Ledger) Cancel(n *jsonrpc.Request) {
 func (l *Ledger) Ask(id jsonrpc.ID) (*Outgoing, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.idle != nil {
 		return nil, transport.ErrClosed
 	}
 	if !id.IsValid() {
@@ -286,15 +266,18 @@ func (l *Ledger) Tally() Tally {
 
 // Stop refuses further messages of the peer and further outgoing, stops waiting for responses, and
 // cancels the subscriptions with this cause, since they do not end by themselves. Other calls
-// continue. It may be called more than once.
-func (l *Ledger) Stop(cause error) {
-	l.stop(cause, func(c *Entry) bool { return c.Request.Method == protocol.MethodSubscriptionsListen })
+// continue. It may be called more than once. The channel is closed when no message of the peer is in
+// flight.
+func (l *Ledger) Stop(cause error) (idle <-chan struct{}) {
+	return l.stop(cause, func(c *Entry) bool { return c.Request.Method == protocol.MethodSubscriptionsListen })
 }
 
 // Close is like Stop but cancels all calls. They stay in flight until [Entry.End].
-func (l *Ledger) Close(cause error) { l.stop(cause, func(*Entry) bool { return true }) }
+func (l *Ledger) Close(cause error) (idle <-chan struct{}) {
+	return l.stop(cause, func(*Entry) bool { return true })
+}
 
-func (l *Ledger) stop(cause error, ends func(*Entry) bool) {
+func (l *Ledger) stop(cause error, ends func(*Entry) bool) (idle <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, q := range l.outgoing {
@@ -306,14 +289,11 @@ func (l *Ledger) stop(cause error, ends func(*Entry) bool) {
 			c.cancel(cause)
 		}
 	}
-	l.closed = true
-	l.closeIdle()
-}
-
-// Idle returns a channel that is closed when the ledger was stopped or closed and no message of the
-// peer is in flight.
-func (l *Ledger) Idle() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.idleChannel()
+	if l.idle == nil {
+		l.idle = make(chan struct{})
+		if l.tally.Incoming() == 0 {
+			close(l.idle)
+		}
+	}
+	return l.idle
 }

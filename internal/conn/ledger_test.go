@@ -146,12 +146,16 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 func TestStopAndClose(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		stop func(l *conn.Ledger)
+		stop func(l *conn.Ledger) (idle <-chan struct{})
 		ends bool // the context of calls
 	}{
-		{"Stop", func(l *conn.Ledger) { l.Stop(errOver) }, false},
-		{"Close", func(l *conn.Ledger) { l.Close(errOver) }, true},
-		{"Stop and Close", func(l *conn.Ledger) { l.Stop(errors.New("first")); l.Close(errOver); l.Close(errOver) }, true},
+		{"Stop", func(l *conn.Ledger) <-chan struct{} { return l.Stop(errOver) }, false},
+		{"Close", func(l *conn.Ledger) <-chan struct{} { return l.Close(errOver) }, true},
+		{"Stop and Close", func(l *conn.Ledger) <-chan struct{} {
+			l.Stop(errors.New("first"))
+			l.Close(errOver)
+			return l.Close(errOver)
+		}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var l conn.Ledger
@@ -159,7 +163,7 @@ func TestStopAndClose(t *testing.T) {
 			note := begin(t, &l, ledgerNotification("n"))
 			q, err := l.Ask(jsonrpc.ID{})
 			require.NoError(t, err)
-			test.stop(&l)
+			idle := test.stop(&l)
 
 			_, open := <-q.Answered()
 			require.False(t, open)
@@ -176,19 +180,18 @@ func TestStopAndClose(t *testing.T) {
 			}
 			for _, c := range []*conn.Entry{call, subscription, note} {
 				select {
-				case <-l.Idle():
+				case <-idle:
 					require.Fail(t, "calls are in flight")
 				default:
 				}
 				require.True(t, c.End(), "the response of a call that was not cancelled by the peer is wanted")
 			}
-			<-l.Idle()
+			<-idle
 		})
 	}
 	t.Run("of an empty ledger", func(t *testing.T) {
 		var l conn.Ledger
-		l.Close(errOver)
-		<-l.Idle()
+		<-l.Close(errOver)
 	})
 }
 

@@ -33,8 +33,6 @@ type StreamOptions struct {
 
 	// Borrowed keeps the streams open when the wire is closed.
 	Borrowed bool
-	// WriteTimeout limits one Write if the stream has deadlines. Zero means no limit.
-	WriteTimeout time.Duration
 }
 
 // A Stream is a [Wire] on byte streams.
@@ -180,9 +178,6 @@ func (s *Stream) readHeader() (int, error) {
 
 // Write writes lines in the selected framing.
 func (s *Stream) Write(lines []byte) (int, error) {
-	if d, ok := s.out.(interface{ SetWriteDeadline(time.Time) error }); ok && s.o.WriteTimeout > 0 {
-		_ = d.SetWriteDeadline(time.Now().Add(s.o.WriteTimeout)) // without deadlines, a write may block
-	}
 	if Framing(s.framing.Load()) != ContentLength {
 		return s.out.Write(lines)
 	}

@@ -131,7 +131,7 @@ func (c *Conn) shutDown() {
 func (c *Conn) Close() error {
 	c.unbind()
 	c.shutDown()
-	<-c.requests.Idle()
+	<-c.requests.Close(transport.ErrClosed)
 	c.over.Do(func() {
 		if sh, ok := c.handler.(transport.SessionHandler); ok && c.served.Load() {
 			sh.SessionEnded(c.session)
