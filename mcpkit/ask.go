@@ -254,9 +254,8 @@ func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, o
 
 // mayAsk returns an error if the client cannot be asked the question.
 func (c *Call) mayAsk(method string, params json.RawMessage) error {
-	what, needed := question.Demands(method, params)
-	supported, modern := question.Supported(c.ClientCapabilities(), needed), c.version.Modern()
-	switch {
+	what, needed, supported := question.Needs(method, params, c.ClientCapabilities())
+	switch modern := c.version.Modern(); {
 	case c.progress.isOver():
 		return errOver
 	case supported && modern && !c.row.asks, !modern && c.session == nil:

@@ -241,14 +241,9 @@ func (s *Server) entrance(tool string, called *CalledTool) (*Server, error) {
 // apply, but that of the tag timeout does. A panic is an error of the tool.
 func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 	out := Outcome{Journal: Journal{*run.Journal.state.Clone()}}
-	s, err := r.server.Load().entrance(run.Tool, run.Called)
+	call, err := r.call(oauth.NewContext(ctx, run.Principal), run)
 	if err != nil {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err)
-		return out
-	}
-	call, err := s.newRun(oauth.NewContext(ctx, run.Principal), run)
-	if err != nil {
-		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error: %v", err)
 		return out
 	}
 	defer call.limit.Answered()
@@ -289,8 +284,12 @@ func (call *Call) resume(ctx context.Context) (resp *jsonrpc.Response, asked boo
 	return call.respond(result, err), false
 }
 
-// newRun returns the call of a run. It looks like one of 2026-07-28.
-func (s *Server) newRun(ctx context.Context, run *Run) (*Call, error) {
+// call returns the call of a run. It looks like one of 2026-07-28.
+func (r *Runner) call(ctx context.Context, run *Run) (*Call, error) {
+	s, err := r.server.Load().entrance(run.Tool, run.Called)
+	if err != nil {
+		return nil, err
+	}
 	meta := map[string]any{protocol.MetaProtocolVersion: protocol.V20260728, protocol.MetaClientCapabilities: run.Capabilities}
 	if run.ClientInfo != nil {
 		meta[protocol.MetaClientInfo] = run.ClientInfo

@@ -12,37 +12,25 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Demands returns what a question is, and the capability that a client needs to be asked it.
-func Demands(method string, params json.RawMessage) (what string, needed protocol.ClientCapabilities) {
+// Needs returns what a question is, the capability that a client needs to be asked it, and whether a
+// client with the capabilities has that.
+func Needs(method string, params json.RawMessage, has protocol.ClientCapabilities) (what string, needed protocol.ClientCapabilities, ok bool) {
 	switch {
 	case method == protocol.MethodSamplingCreateMessage:
-		needed.Sampling = &protocol.SamplingCapability{}
+		needed.Sampling, ok = &protocol.SamplingCapability{}, has.Sampling != nil
 		if jsonx.Member(params, "tools") != nil || jsonx.Member(params, "toolChoice") != nil {
-			needed.Sampling.Tools = protocol.Object{}
+			needed.Sampling.Tools, ok = protocol.Object{}, ok && has.Sampling.Tools != nil
 		}
-		return "sampling", needed
+		return "sampling", needed, ok
 	case method == protocol.MethodRootsList:
 		needed.Roots = &protocol.RootsCapability{}
-		return "roots", needed
+		return "roots", needed, has.Roots != nil
 	case jsonx.IsString(jsonx.Member(params, "mode"), protocol.ElicitURL):
 		needed.Elicitation = &protocol.ElicitationCapability{URL: protocol.Object{}}
-		return "URL elicitation", needed
+		return "URL elicitation", needed, has.Elicitation.SupportsURL()
 	}
 	needed.Elicitation = &protocol.ElicitationCapability{}
-	return "elicitation", needed
-}
-
-// Supported reports whether a client with the capabilities has what Demands returned.
-func Supported(has, needed protocol.ClientCapabilities) bool {
-	switch {
-	case needed.Sampling != nil:
-		return has.Sampling != nil && (needed.Sampling.Tools == nil || has.Sampling.Tools != nil)
-	case needed.Roots != nil:
-		return has.Roots != nil
-	case needed.Elicitation.URL != nil:
-		return has.Elicitation.SupportsURL()
-	}
-	return has.Elicitation.SupportsForm()
+	return "elicitation", needed, has.Elicitation.SupportsForm()
 }
 
 // Decode decodes the response to a question into result, the type for its method.
