@@ -40,8 +40,8 @@ func Address(r *http.Request, trusted []netip.Prefix) string {
 			addr = before
 		}
 	}
-	if network, err := addr.WithZone("").Prefix(64); addr.Is6() && err == nil {
-		addr = network.Addr()
+	if addr.Is6() {
+		addr = netip.PrefixFrom(addr.WithZone(""), 64).Masked().Addr()
 	}
 	return addr.String()
 }

@@ -12,7 +12,6 @@ type Held struct {
 	Text []byte
 
 	Limit int                    // of the length of Text; 0 is no limit
-	Free  int                    // bytes of its capacity that need no room
 	Spend func(bytes int64) bool // takes room; returns false if there is none
 	Spent int64                  // bytes of room that were taken
 }
@@ -26,15 +25,11 @@ func (h *Held) Write(p []byte) (int, error) {
 	}
 	if size > cap(h.Text) {
 		capacity := size + size/4
-		if size <= h.Free {
-			capacity = min(capacity, h.Free)
+		more := int64(capacity) - h.Spent
+		if !h.Spend(more) {
+			return 0, ErrNoRoom
 		}
-		if more := int64(capacity-h.Free) - h.Spent; more > 0 {
-			if !h.Spend(more) {
-				return 0, ErrNoRoom
-			}
-			h.Spent += more
-		}
+		h.Spent += more
 		h.Text = append(make([]byte, 0, capacity), h.Text...)
 	}
 	h.Text = append(h.Text, p...)

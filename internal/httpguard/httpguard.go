@@ -55,11 +55,11 @@ func (rules *Rules) Refuse(r *http.Request) string {
 // are always allowed, since they cannot be rebound. Only the Host field counts: anyone can send
 // X-Forwarded-Host.
 func (rules *Rules) hostAllowed(r *http.Request) bool {
-	host := hostname(r.Host)
-	if len(rules.hosts) == 0 && !onLoopback(r) || isLoopback(host) {
+	if len(rules.hosts) == 0 && !onLoopback(r) {
 		return true
 	}
-	return slices.ContainsFunc(rules.hosts, func(allowed string) bool {
+	host := hostname(r.Host)
+	return isLoopback(host) || slices.ContainsFunc(rules.hosts, func(allowed string) bool {
 		return allowed == "*" || host != "" && (allowed == strings.ToLower(host) || allowed == strings.ToLower(r.Host))
 	})
 }

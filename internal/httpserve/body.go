@@ -44,18 +44,41 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, held *admissi
 	// no deadlines, the server around it must set one.
 	rc := http.NewResponseController(w)
 	timed := rc.SetReadDeadline(time.Now().Add(BodyTimeout)) == nil
-	part := int64(FreeBodyBytes) // as little as is free, since nothing is taken from held for it
-	if r.ContentLength >= 0 {    // a hint: the body may have another length
-		part = min(part, r.ContentLength+1) // with room to see the end
-	}
-	body := conn.Held{Free: FreeBodyBytes, Spend: held.Take}
-	if _, err := io.CopyBuffer(&body, http.MaxBytesReader(nil, r.Body, limit), make([]byte, part)); err != nil {
+	body, err := readAll(r, limit, held)
+	if err != nil {
 		return nil, unreadable(err)
 	}
 	if timed {
 		_ = rc.SetReadDeadline(time.Time{})
 	}
-	return body.Text, nil
+	return body, nil
+}
+
+// readAll reads into one buffer, which grows only as data arrives.
+func readAll(r *http.Request, limit int64, held *admission.Held) ([]byte, error) {
+	size := int64(FreeBodyBytes)
+	if r.ContentLength >= 0 { // a hint: the body may have another length
+		size = min(size, r.ContentLength+1) // with room to see the end
+	}
+	body := make([]byte, 0, size)
+	for {
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > limit:
+			return nil, &http.MaxBytesError{Limit: limit}
+		case err == io.EOF:
+			return body, nil
+		case err != nil:
+			return nil, err
+		case len(body) == cap(body):
+			larger := max(2*cap(body), 512)
+			if !held.Take(int64(larger - max(cap(body), FreeBodyBytes))) {
+				return nil, conn.ErrNoRoom
+			}
+			body = append(make([]byte, 0, larger), body...)
+		}
+	}
 }
 
 func unreadable(err error) *BodyError {

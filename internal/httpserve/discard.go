@@ -26,7 +26,5 @@ func Discard(w http.ResponseWriter, r *http.Request) {
 	if rc.SetReadDeadline(time.Now().Add(DiscardTimeout)) != nil {
 		return // the read could block without end
 	}
-	if _, err := io.CopyN(io.Discard, r.Body, DiscardBytes); err == io.EOF {
-		_ = rc.SetReadDeadline(time.Time{})
-	}
+	_, _ = io.CopyN(io.Discard, r.Body, DiscardBytes)
 }

@@ -1,9 +1,7 @@
 package httpserve
 
 import (
-	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -14,8 +12,14 @@ func IsJSON(h http.Header) bool {
 	if len(values) != 1 {
 		return false
 	}
-	mediaType, _, _ := mime.ParseMediaType(values[0]) // parameters do not matter
+	mediaType, _ := cutParams(values[0])
 	return mediaType == "application/json"
+}
+
+// cutParams returns a media type without its parameters, in lower case, and the parameters.
+func cutParams(s string) (mediaType, params string) {
+	mediaType, params, _ = strings.Cut(s, ";")
+	return strings.ToLower(strings.TrimSpace(mediaType)), params
 }
 
 // Accepts reports which media types the client accepts. A request without Accept accepts both.
@@ -25,9 +29,9 @@ func Accepts(h http.Header) (json, stream bool) {
 		return true, true
 	}
 	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		mediaRange, params, _ := mime.ParseMediaType(item)
-		if q, err := strconv.ParseFloat(params["q"], 64); err == nil && q == 0 {
-			continue // excluded (RFC 9110, section 12.4.2)
+		mediaRange, params := cutParams(item)
+		if excluded(params) {
+			continue
 		}
 		switch mediaRange {
 		case "*/*":
@@ -39,4 +43,15 @@ func Accepts(h http.Header) (json, stream bool) {
 		}
 	}
 	return json, stream
+}
+
+// excluded reports whether the parameters of a media range exclude it (RFC 9110, section 12.4.2).
+func excluded(params string) bool {
+	for param := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if strings.EqualFold(name, "q") {
+			return strings.Trim(value, "0.") == ""
+		}
+	}
+	return false
 }

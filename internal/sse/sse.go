@@ -7,6 +7,7 @@ package sse
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,7 +18,8 @@ const ContentType = "text/event-stream"
 // AppendEvent appends an event of the type "message" to dst, without an ID if id is empty. A line
 // break in data, which in JSON is only white space between tokens, starts another data line.
 func AppendEvent(dst []byte, id string, data []byte) []byte {
-	dst = AppendHead(dst, id)
+	const around = 64 // bytes besides id and data
+	dst = AppendHead(slices.Grow(dst, around+len(id)+len(data)), id)
 	dst = AppendData(dst, data)
 	return append(dst, "\n\n"...)
 }
@@ -26,7 +28,7 @@ func AppendEvent(dst []byte, id string, data []byte) []byte {
 func AppendHead(dst []byte, id string) []byte {
 	dst = append(dst, "event: message\n"...)
 	if id != "" {
-		dst = fmt.Appendf(dst, "id: %s\n", id)
+		dst = append(append(append(dst, "id: "...), id...), '\n')
 	}
 	return append(dst, "data: "...)
 }

@@ -126,9 +126,6 @@ func (e *exchange) endStream() {
 	if e.alive != nil {
 		e.alive.Stop()
 	}
-	if e.state == replyStream {
-		clearWriteDeadline(e.rc, e.r)
-	}
 	if e.st != nil {
 		e.s.out.end(e.r.Context(), e.st)
 		e.s.out.free(e.st, e.reader)

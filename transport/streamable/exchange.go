@@ -61,22 +61,26 @@ func (e *exchange) serve(reply func(*jsonrpc.Response)) {
 // the request, and that of the handler for a notification. The context of a modern request ends when
 // the client disconnects; see outlive for a legacy one.
 func (e *exchange) run(reply func(*jsonrpc.Response)) (refusal *jsonrpc.Response) {
-	ctx, stop := e.r.Context(), context.CancelFunc(func() {})
+	ctx := transport.WithAddress(e.r.Context(), admission.Address(e.r, e.h.opts.TrustedProxies))
 	if !e.modern {
-		ctx, stop = lasting(ctx)
+		lasts, stop := lasting(ctx)
+		defer stop()
+		ctx = lasts
 	}
-	defer stop()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if !e.modern {
-		defer e.outlive(ctx, cancel)()
-	}
+	var cancel context.CancelCauseFunc
 	if e.s != nil && !e.req.IsNotification() {
 		if e.entry, refusal = e.s.beginCall(ctx, e.req); refusal != nil {
 			return refusal
 		}
 		defer e.entry.End()
-		ctx = e.entry.Context()
+		ctx, cancel = e.entry.Context(), e.entry.Cancel
+	} else {
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+	}
+	if !e.modern {
+		// Runs at most once.
+		defer context.AfterFunc(e.r.Context(), func() { e.outlive(ctx, cancel) })()
 	}
 	if !e.h.life.Begin() {
 		return shuttingDown()
@@ -98,18 +102,17 @@ func (e *exchange) run(reply func(*jsonrpc.Response)) (refusal *jsonrpc.Response
 	return nil
 }
 
-// outlive lets the call with this context go on when its client disconnects, since the client may
-// resume its stream. It cancels the call if too many calls of the same caller go on like this.
-func (e *exchange) outlive(ctx context.Context, cancel context.CancelCauseFunc) (stop func() bool) {
-	return context.AfterFunc(e.r.Context(), func() {
-		caller := admission.Caller(e.r, e.h.opts.TrustedProxies)
-		if !e.h.abandoned.Open(caller) {
-			cancel(nil)
-			return
-		}
-		<-ctx.Done() // at the latest when the call ends
-		e.h.abandoned.Close(caller)
-	})
+// outlive lets the call with this context go on although its client has disconnected, since the
+// client may resume its stream. It cancels the call if too many calls of the same caller go on like
+// this.
+func (e *exchange) outlive(ctx context.Context, cancel context.CancelCauseFunc) {
+	caller := admission.Caller(e.r, e.h.opts.TrustedProxies)
+	if !e.h.abandoned.Open(caller) {
+		cancel(nil)
+		return
+	}
+	<-ctx.Done() // at the latest when the call ends
+	e.h.abandoned.Close(caller)
 }
 
 // lasting returns a context with the values and the deadline of ctx that is not cancelled with it:

@@ -254,7 +254,7 @@ func (p *replica) take(l *listener) (tick <-chan time.Time, stop func()) {
 		return nil, func() {}
 	}
 	name := l.st.name
-	if l.st == l.s.out.standalone {
+	if l.st == &l.s.out.standalone {
 		name = ""
 	}
 	p.f.Tell("", kindTaken, message{Session: l.s.Digest(), Stream: name, Since: l.reader.since})

@@ -55,9 +55,6 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.out.free(l.st, l.reader)
 	l.run()
-	if !l.broken {
-		clearWriteDeadline(l.out.rc, r)
-	}
 }
 
 // takeSlot counts a stream that only listens against its caller, until closed is called. It
@@ -120,7 +117,7 @@ func (l *listener) begin() {
 	_ = l.out.rc.SetReadDeadline(time.Time{})
 	l.out.beginStream()
 	var head []byte
-	if l.st == l.s.out.standalone && l.s.canPoll() {
+	if l.st == &l.s.out.standalone && l.s.canPoll() {
 		head = sse.AppendPriming(nil, primingID(l.st, l.seq), l.h.opts.Retry)
 	}
 	l.write(head)
@@ -130,7 +127,7 @@ func (l *listener) begin() {
 // closes it.
 func (l *listener) run() {
 	closing := l.h.life.Draining.Done()
-	if l.st != l.s.out.standalone {
+	if l.st != &l.s.out.standalone {
 		closing = nil // a call in flight may finish and respond, while the shutdown waits for the listener
 		l.h.life.Hold()
 		defer l.h.life.End()
@@ -210,7 +207,7 @@ func (l *listener) writeLost(resp *jsonrpc.Response) {
 
 func (l *listener) after() ([]event, error) {
 	store := l.h.events
-	if l.st == l.s.out.standalone {
+	if l.st == &l.s.out.standalone {
 		store = l.h.memory
 	}
 	return store.after(context.WithoutCancel(l.r.Context()), l.s.Digest(), l.st.name, l.seq)

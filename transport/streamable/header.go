@@ -8,11 +8,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-const headerLastEventID = "Last-Event-ID"
+// Names of header fields in canonical form.
+const (
+	headerLastEventID = "Last-Event-Id"
+	headerVersion     = "Mcp-Protocol-Version"
+)
 
 // versionOf returns the protocol version that the header fields of a request name; "" for none.
 func versionOf(h http.Header) protocol.Version {
-	return protocol.Version(h.Get(protocol.HeaderProtocolVersion))
+	return protocol.Version(h.Get(headerVersion))
 }
 
 // modernHeader reports whether the header fields make a request modern: its version is not legacy.

@@ -10,7 +10,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // A post is one POST request.
@@ -25,7 +24,6 @@ type post struct {
 
 // servePost handles one message or a batch. Methods run on this goroutine.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
-	r = r.WithContext(transport.WithAddress(r.Context(), admission.Address(r, h.opts.TrustedProxies)))
 	p := &post{h: h, w: w, r: r, rc: http.NewResponseController(w), held: admission.Held{All: &h.bytes}}
 	defer p.held.Close()
 	body, refusal := p.receive()

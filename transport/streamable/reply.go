@@ -105,17 +105,16 @@ func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 	return resp
 }
 
-// writeJSON writes the parts of a JSON reply. If the server has a WriteTimeout, its deadline began
-// with the request, and the method may have taken longer.
+// writeJSON writes the parts of a JSON reply.
 func (p *post) writeJSON(status int, parts ...[]byte) {
-	large := size(parts) >= largeReply
-	if large || serverTimeout(p.r) {
-		_ = p.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	}
+	limitWrite(p.rc)
 	writeBody(p.w, status, parts...)
-	if large {
-		p.settle()
-	}
+}
+
+// limitWrite gives the client until writeTimeout to take what is written next. net/http removes the
+// deadline after the request.
+func limitWrite(rc *http.ResponseController) {
+	_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // if it fails, the server sets its own
 }
 
 // writeStreamed writes a JSON reply of unknown length. If the stream fails, it closes the
@@ -125,49 +124,27 @@ func (p *post) writeStreamed(resp *jsonrpc.Response) {
 	setRetry(p.w, resp)
 	out := &timedWriter{w: p.w, rc: p.rc}
 	if err := jsonrpc.WriteResponse(out, resp); err != nil {
-		if out.begun {
+		if !out.limited.IsZero() {
 			panic(http.ErrAbortHandler)
 		}
 		writeError(p.w, &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err), HTTPStatus: http.StatusInternalServerError})
-		return
-	}
-	p.settle()
-}
-
-// settle flushes a reply and removes its deadline: the next request on the connection may be for a
-// handler that sets none.
-func (p *post) settle() {
-	if flush := httpserve.Flusher(p.w); flush != nil && flush() == nil {
-		clearWriteDeadline(p.rc, p.r)
 	}
 }
 
-// clearWriteDeadline removes the deadline of the last write, unless the server sets its own for
-// each request.
-func clearWriteDeadline(rc *http.ResponseController, r *http.Request) {
-	if !serverTimeout(r) {
-		_ = rc.SetWriteDeadline(time.Time{})
-	}
-}
-
-// serverTimeout reports whether the server of r has a WriteTimeout.
-func serverTimeout(r *http.Request) bool {
-	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
-	return server != nil && server.WriteTimeout > 0
-}
-
-// A timedWriter writes a reply in parts, and sets a new deadline for each of them.
+// A timedWriter writes a reply in parts, and limits the time of each write.
 type timedWriter struct {
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	flush func() error
-	begun bool
-	err   error // of the connection
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	flush   func() error
+	limited time.Time // when the last deadline was set; zero before the first write
+	err     error     // of the connection
 }
 
 func (t *timedWriter) Write(p []byte) (n int, err error) {
-	t.begun = true
-	_ = t.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if time.Since(t.limited) > writeTimeout/4 {
+		limitWrite(t.rc)
+		t.limited = time.Now()
+	}
 	n, t.err = t.w.Write(p)
 	return n, t.err
 }

@@ -68,8 +68,7 @@ func (h *Handler) openSession(id, owner string) (agreed []byte, ok bool) {
 type legacySession struct {
 	*transport.Session
 	h      *Handler
-	agreed []byte        // in initialize
-	done   chan struct{} // closed at the end
+	agreed []byte // in initialize
 
 	ledger conn.Ledger // of the requests in flight, in both directions
 	out    streams     // to the client
@@ -87,10 +86,10 @@ type legacySession struct {
 }
 
 func (h *Handler) newSession(id string, agreed []byte) *legacySession {
-	s := &legacySession{h: h, agreed: agreed, done: make(chan struct{})}
+	s := &legacySession{h: h, agreed: agreed}
 	s.Session = transport.NewSession(id, link{s})
 	s.ledger.Limits.Calls = conn.DefaultMaxInFlight
-	s.out.init(s)
+	s.out.s = s
 	return s
 }
 
@@ -162,15 +161,13 @@ func (s *legacySession) beginCall(ctx context.Context, req *jsonrpc.Request) (*c
 	if err == nil {
 		return c, nil
 	}
-	select {
-	case <-s.done:
+	if s.out.isClosed() {
 		return nil, sessionOver()
-	default:
-		if err.Code == jsonrpc.CodeInternalError {
-			return nil, busy(err.Message)
-		}
-		return nil, &jsonrpc.Response{Error: err, HTTPStatus: http.StatusBadRequest}
 	}
+	if err.Code == jsonrpc.CodeInternalError {
+		return nil, busy(err.Message)
+	}
+	return nil, &jsonrpc.Response{Error: err, HTTPStatus: http.StatusBadRequest}
 }
 
 // answer passes a response to the server request that waits for it, whichever replica has sent that.
@@ -189,7 +186,6 @@ func (s *legacySession) cancel(n *jsonrpc.Request) {
 
 // end cancels the calls of the session and tells the handler; it is called once, after out.close.
 func (s *legacySession) end() {
-	close(s.done)
 	s.ledger.Close(transport.ErrClosed)
 	s.h.storer.SessionEnded(s.Session)
 }

@@ -18,11 +18,11 @@ import (
 // an event store before it is sent, for clients that resume a stream. The standalone stream is kept
 // in memory alone.
 type streams struct {
-	s   *legacySession
-	tag string // begins the names of streams; no other session has it
+	s *legacySession
 
 	mu         sync.Mutex // not held while the store of a fleet works
-	standalone *stream
+	tag        string     // begins the names of streams; no other session has it; set by begin
+	standalone stream
 	open       map[string]*stream // by name: those without a response yet, and those of other replicas
 	count      uint64
 	listened   bool // the client has opened the standalone stream here, and not elsewhere since
@@ -63,16 +63,19 @@ const (
 	standaloneName = "0" // after the tag
 )
 
-func (o *streams) init(s *legacySession) {
-	o.s = s
-	o.tag = s.h.replica.name() + strings.ToLower(rand.Text()[:tagSize]) + "_"
-	o.standalone = &stream{name: o.tag + standaloneName}
+// begin sets the tag when a client uses streams. The caller holds mu.
+func (o *streams) begin() {
+	if o.tag == "" {
+		o.tag = o.s.h.replica.name() + strings.ToLower(rand.Text()[:tagSize]) + "_"
+		o.standalone.name = o.tag + standaloneName
+	}
 }
 
 // create returns a new stream for a POST with this request, which reads it.
 func (o *streams) create(request string) (*stream, *reader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.begin()
 	o.count++
 	st := &stream{name: o.tag + strconv.FormatUint(o.count, 10), request: request}
 	o.add(st)
@@ -126,7 +129,7 @@ func (o *streams) notify(data []byte) error {
 	case !o.listened:
 		return nil
 	}
-	st := o.standalone
+	st := &o.standalone
 	st.last++
 	err := o.s.h.memory.append(context.Background(), o.s.Digest(), st.name, event{seq: st.last, data: data})
 	o.wake(st)
@@ -198,6 +201,13 @@ func (o *streams) listening() bool {
 	return o.standalone.reader != nil
 }
 
+// isClosed reports whether the session has ended.
+func (o *streams) isClosed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closed
+}
+
 // state returns whether st is complete, and whether the session has ended.
 func (o *streams) state(st *stream) (done, closed bool) {
 	o.mu.Lock()
@@ -217,8 +227,9 @@ func (o *streams) wrote(st *stream, seq uint64) {
 func (o *streams) listen() (*stream, *reader, uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.begin()
 	o.listened = true
-	return o.standalone, o.take(o.standalone), o.standalone.sent
+	return &o.standalone, o.take(&o.standalone), o.standalone.sent
 }
 
 // resume returns the stream that an event ID names, its new reader, and the number of the message.
@@ -227,19 +238,20 @@ func (o *streams) listen() (*stream, *reader, uint64) {
 func (o *streams) resume(eventID string) (st *stream, r *reader, seq uint64, missed bool, err error) {
 	bad := fmt.Errorf("%+.100q is not an event ID of this session", eventID)
 	name, seq, ok := parseEventID(eventID)
-	digits, own := strings.CutPrefix(name, o.tag)
 	if !ok {
 		return nil, nil, 0, false, bad
 	}
-	if !own && strings.HasSuffix(name, "_"+standaloneName) {
-		st, r, seq = o.listen()
-		return st, r, seq, true, nil
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.begin()
+	digits, own := strings.CutPrefix(name, o.tag)
+	if !own && strings.HasSuffix(name, "_"+standaloneName) {
+		o.listened = true
+		return &o.standalone, o.take(&o.standalone), o.standalone.sent, true, nil
+	}
 	switch n, err := strconv.ParseUint(digits, 10, 64); {
 	case own && digits == standaloneName:
-		st = o.standalone
+		st = &o.standalone
 		o.listened = true
 	case o.open[name] != nil:
 		st = o.open[name]
@@ -273,12 +285,12 @@ func (o *streams) leave(name string, since int64) {
 	defer o.mu.Unlock()
 	st := o.open[name]
 	if name == "" {
-		st = o.standalone
+		st = &o.standalone
 	}
 	if st == nil || st.reader != nil && st.reader.since > since {
 		return
 	}
-	if st == o.standalone {
+	if st == &o.standalone {
 		o.listened = false
 	}
 	st.moved = name != ""
@@ -294,7 +306,7 @@ func (o *streams) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.wake(o.standalone)
+	o.wake(&o.standalone)
 	for _, st := range o.open {
 		o.wake(st)
 	}
