@@ -177,7 +177,7 @@ func (l list) with(entries []*entry, taken func(old, e *entry)) list {
 	if len(entries) == 0 {
 		return l
 	}
-	l.sorted = slices.Clip(l.sorted) // so that Insert copies
+	l.sorted = append(make([]*entry, 0, len(l.sorted)+len(entries)), l.sorted...)
 	l.first = new(firstPages)
 	for _, e := range entries {
 		at, ok := l.find(e.key)

@@ -65,8 +65,10 @@ func appendSchema(b []byte, s *jsonschema.Schema) []byte {
 			b = appendValue(appendName(b, k.name), f.Addr().Interface())
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Extras)) {
-		b = appendValue(appendName(b, name), s.Extras[name])
+	if len(s.Extras) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(s.Extras)) {
+			b = appendValue(appendName(b, name), s.Extras[name])
+		}
 	}
 	return append(b, '}')
 }

@@ -58,15 +58,14 @@ func (e *Errors) Addf(site, format string, args ...any) {
 
 // Add adds the mistakes of err. An error that is neither Errors nor an *Error is a mistake at site.
 func (e *Errors) Add(site string, err error) {
-	var many Errors
-	var one *Error
-	switch {
-	case err == nil:
-	case errors.As(err, &many):
+	if err == nil {
+		return
+	}
+	if many, ok := errors.AsType[Errors](err); ok {
 		*e = append(*e, many...)
-	case errors.As(err, &one):
+	} else if one, ok := errors.AsType[*Error](err); ok {
 		*e = append(*e, one)
-	default:
+	} else {
 		e.Addf(site, "%v", err)
 	}
 }

@@ -155,7 +155,9 @@ func (c *compiler) root(t reflect.Type) (*jsonschema.Schema, []Field) {
 	if len(c.errs) == 0 {
 		c.recovered(t, func() { s = c.reflectType(t) })
 	}
-	s = cmp.Or(s, &jsonschema.Schema{})
+	if s == nil {
+		s = &jsonschema.Schema{}
+	}
 	s.Description = c.comment(place{owner: t})
 	fields := c.fold(position{s, t}, true)
 	if c.o.OmitDescription {
