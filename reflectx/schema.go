@@ -264,12 +264,8 @@ func (c *compiler) object(n position, root bool) []Field {
 func (c *compiler) refer(s *jsonschema.Schema, t reflect.Type) {
 	name := c.defs[t]
 	if name == "" { // unlike the others: a letter, a digit, '.', '-' or '_' need no escape in a reference
-		name = strings.Trim(strings.Map(func(r rune) rune {
-			if strings.ContainsRune(alphanumeric+".-_", r) {
-				return r
-			}
-			return '_'
-		}, t.String()), "_")
+		isUnsafe := func(r rune) bool { return !strings.ContainsRune(alphanumeric+".-_", r) }
+		name = strings.Join(strings.FieldsFunc(t.String(), isUnsafe), "_")
 		for _, other := range c.defs {
 			if other == name {
 				name += "_" + strconv.Itoa(len(c.defs)+1)

@@ -122,7 +122,7 @@ const NoCompletionForTools = `completion works for prompts and resource template
 // Parse parses the tags of one field of a block, and adds what is wrong with them to faults.
 func Parse(faults *reflectx.Errors, site string, k Kind, structTag reflect.StructTag, ext Extensions) *Annotation {
 	a := &Annotation{Kind: k, Extended: map[string]string{}}
-	rows := slices.Clone(tags)
+	rows := slices.Clip(tags)
 	for _, key := range ext.Keys {
 		set := func(a *Annotation, v string) error { a.Extended[key] = v; return nil }
 		rows = append(rows, tag{key: key, kinds: Tool, set: set})
