@@ -348,10 +348,9 @@ type dialog struct {
 	begun     time.Time   // when the first round began
 	consulted atomic.Bool // the client was asked a question
 
-	mu       sync.Mutex
-	ref      string            // guarded by mu
-	asked    *rounds.Questions // guarded by mu; see Ask
-	detached bool              // guarded by mu: runs continue the call
+	mu    sync.Mutex
+	ref   string            // guarded by mu
+	asked *rounds.Questions // guarded by mu; see Ask
 }
 
 // Asked reports whether the method has asked the client a question, for instance with [Elicit]:

@@ -157,14 +157,6 @@ func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 // neither a header nor a session, notifications go nowhere, and questions end the run.
 func (c *Call) Run() *Run { return c.run }
 
-// Detached reports whether runs continue the call: see [Runner.Detach]. Its result is then that of an
-// extension, and the result of the tool passes the middleware in a run.
-func (c *Call) Detached() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.detached
-}
-
 // Detach returns a [Run] that continues the call of a tool outside of its request, with the answers
 // and values of its rounds so far. The client may have called it in a server that the server of the
 // Runner is mounted in. The tag rate counts the call here, unless its method ran
@@ -198,7 +190,6 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.detached = true
 	run.Journal.state = *c.questions().State.Clone()
 	run.Journal.state.Ref, run.Journal.state.Begun = c.refLocked(), c.begun.UnixMilli()
 	return run, nil
