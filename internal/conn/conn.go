@@ -230,7 +230,7 @@ func (c *Conn) Close() { c.stopOnce.Do(func() { close(c.stopping) }) }
 // flight in either direction.
 func (c *Conn) IdleSince() (since time.Time, idle bool) {
 	t := c.requests.Tally()
-	return c.out.lastUsed(), t.Incoming()+t.Outgoing == 0
+	return time.Unix(0, c.out.used.Load()), t.Incoming()+t.Outgoing == 0
 }
 
 // Session returns the session of the connection; never nil.

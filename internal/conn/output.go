@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -42,7 +43,8 @@ type output struct {
 	wire         Wire
 	failed       chan struct{} // closed when the wire failed, or by close
 	writeTimeout time.Duration
-	maxUnsent    int64 // of owed and reserved together
+	maxUnsent    int64        // of owed and reserved together
+	used         atomic.Int64 // when a message was read or added, as nanoseconds since 1970
 
 	mu       sync.Mutex
 	lines    []byte        // whole lines to write; guarded by mu
@@ -51,7 +53,6 @@ type output struct {
 	reserved int64         // bytes of responses that are not added yet; guarded by mu
 	unsent   int           // bytes that are not written; guarded by mu
 	writing  bool          // a goroutine writes; guarded by mu
-	used     time.Time     // when a message was read or added; guarded by mu
 	err      error         // why writing failed; guarded by mu
 	changed  chan struct{} // closed when there is more room, or nothing left to write; nil if nobody waits; guarded by mu
 }
@@ -65,18 +66,8 @@ func (o *output) start(w Wire, opts *Options) {
 	o.touch()
 }
 
-// touch remembers that the connection was used.
-func (o *output) touch() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.used = time.Now()
-}
-
-func (o *output) lastUsed() time.Time {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.used
-}
+// touch remembers that a message was read or added.
+func (o *output) touch() { o.used.Store(time.Now().UnixNano()) }
 
 // gone reports whether err means that the peer has disconnected, which is not a failure.
 func gone(err error) bool {
@@ -86,7 +77,7 @@ func gone(err error) bool {
 
 // add adds a message, and sees to it that it is written. The caller holds mu, and err is nil.
 func (o *output) add(message []byte, owed bool) {
-	o.used = time.Now()
+	o.touch()
 	o.lines = append(append(o.lines, oneLine(message)...), '\n')
 	added := len(message) + 1
 	o.unsent += added

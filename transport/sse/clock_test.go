@@ -2,6 +2,7 @@ package sse_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 )
@@ -104,9 +106,20 @@ func TestIdleSessionsEnd(t *testing.T) {
 	})
 }
 
+// unread has large responses. "block" waits for the end of its context and sends the time.
+type unread chan time.Time
+
+func (u unread) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+	if req.Method == "block" {
+		<-ctx.Done()
+		u <- time.Now()
+	}
+	return &jsonrpc.Response{Result: []byte(`"` + strings.Repeat("x", 64<<10) + `"`)}
+}
+
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := make(testkit.Unread, 1)
+		h := make(unread, 1)
 		c := serveWired(t, h, &sse.Options{WriteTimeout: time.Second, KeepAlive: -1})
 		url, lines := begin(t, c)
 		require.Equal(t, 202, say(t, c, url, `{"jsonrpc":"2.0","id":1,"method":"block"}`))
