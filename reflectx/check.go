@@ -452,10 +452,8 @@ func canonical(raw []byte) string {
 
 // compileText adds the rules of strings.
 func (n *node) compileText(s *jsonschema.Schema) error {
-	if s.MinLength != nil || s.MaxLength != nil {
-		n.texts = append(n.texts, func(text string) bool {
-			return inRange(utf8.RuneCountInString(text), s.MinLength, s.MaxLength)
-		})
+	if low, high := s.MinLength, s.MaxLength; low != nil || high != nil { // not s, which would stay in memory
+		n.texts = append(n.texts, func(text string) bool { return inRange(utf8.RuneCountInString(text), low, high) })
 	}
 	if format, ok := formats[s.Format]; ok {
 		n.texts = append(n.texts, format.valid)

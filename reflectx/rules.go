@@ -3,6 +3,7 @@ package reflectx
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -272,12 +273,8 @@ func (c *compiler) known(r rule) bool {
 func knownRules() []string {
 	known := strings.Fields(`required omitempty dive keys endkeys oneof enum unique required_if required_with required_without
 		eqfield nefield gtfield ltfield`)
-	for tag := range textKeywords {
-		known = append(known, tag)
-	}
-	for tag := range comparisons {
-		known = append(known, tag)
-	}
+	known = slices.AppendSeq(known, maps.Keys(textKeywords))
+	known = slices.AppendSeq(known, maps.Keys(comparisons))
 	slices.Sort(known)
 	return known
 }

@@ -218,12 +218,11 @@ func (c *compiler) object(n position, root bool) []Field {
 		return nil
 	}
 	c.above = append(c.above, t)
-	defer func() { c.above = c.above[:len(c.above)-1] }()
 	outer := c.place
+	defer func() { c.above, c.place = c.above[:len(c.above)-1], outer }()
 	if t.Name() != "" {
 		c.place = place{owner: t}
 	}
-	defer func() { c.place = outer }()
 
 	members := c.members(t)
 	s.Properties, s.AdditionalProperties = c.properties(t, members).Properties, jsonschema.FalseSchema
