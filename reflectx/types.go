@@ -129,6 +129,13 @@ func shapeOf(t reflect.Type, dir direction) shape {
 	return shapeNone
 }
 
+// jsonTypes are the types of schemas that mapType makes.
+var jsonTypes = map[shape]string{
+	shapeInt: "integer", shapeUint: "integer", shapeBig: "integer", shapeNumber: "number", shapeBytes: "string", shapeTime: "string",
+	shapeDuration: "string", shapeURL: "string", shapeText: "string", shapeSlice: "array", shapeArray: "array", shapeMap: "object",
+	shapeStruct: "object",
+}
+
 // mapType is the Mapper of the reflector: it returns a new schema for the types that
 // invopop/jsonschema does not know or reads in another way than the decoder, and nil for the others.
 // Structs have no members yet.
@@ -142,10 +149,10 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	if sh == shapeBool || sh == shapeFloat || sh == shapeString || t == hullType {
 		return nil
 	}
-	s := &jsonschema.Schema{}
+	s := &jsonschema.Schema{Type: jsonTypes[sh]}
 	switch sh {
 	case shapeSlice, shapeArray:
-		s.Type, s.Items = "array", c.reflectType(t.Elem())
+		s.Items = c.reflectType(t.Elem())
 		if t.Kind() == reflect.Array {
 			length := uint64(t.Len())
 			s.MinItems, s.MaxItems = &length, &length
@@ -153,42 +160,32 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	case shapeCustom:
 		return c.ownSchema(t)
 	case shapeInt:
-		s.Type = "integer"
 		if bits := t.Bits(); bits < 64 {
 			s.Minimum = json.Number(strconv.FormatInt(-1<<(bits-1), 10))
 			s.Maximum = json.Number(strconv.FormatInt(1<<(bits-1)-1, 10))
 		}
 	case shapeUint:
-		s.Type, s.Minimum = "integer", "0"
+		s.Minimum = "0"
 		if bits := t.Bits(); bits < 64 {
 			s.Maximum = json.Number(strconv.FormatUint(1<<bits-1, 10))
 		}
-	case shapeBig:
-		s.Type = "integer"
-	case shapeNumber:
-		s.Type = "number"
-	case shapeText:
-		s.Type = "string"
 	case shapeBytes:
-		s.Type, s.ContentEncoding = "string", "base64"
+		s.ContentEncoding = "base64"
 		if c.dir == forInput {
 			s.Pattern, s.MaxLength = base64Pattern, encodedLen(maxBytes)
 		}
 	case shapeTime:
-		s.Type, s.Format = "string", "date-time"
+		s.Format = "date-time"
 	case shapeDuration:
-		s.Type, s.Pattern = "string", durationPattern
+		s.Pattern = durationPattern
 	case shapeURL:
-		s.Type, s.Format = "string", "uri"
+		s.Format = "uri"
 		if c.dir == forOutput {
 			s.Format = "uri-reference" // what is given back may be relative, or empty
 		}
 	case shapeMap:
-		s.Type = "object"
 		s.Properties = jsonschema.NewProperties() // which some clients demand of an object
 		s.AdditionalProperties, s.PropertyNames = c.reflectType(t.Elem()), keySchema(t.Key(), c.dir)
-	case shapeStruct:
-		s.Type = "object"
 	}
 	return s
 }
