@@ -276,3 +276,11 @@ func TestErrorsHaveTheDataOfTheSchema(t *testing.T) {
 	require.False(t, IsResourceNotFound(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown tool")))
 	require.False(t, IsResourceNotFound(nil))
 }
+
+func TestStructuredContentThatReplacesValidOneIsChecked(t *testing.T) {
+	var r protocol.CallToolResult
+	r.SetValid(json.RawMessage(`{}`))
+	r.StructuredContent = json.RawMessage(`{`)
+	_, err := r.AppendJSON(nil)
+	require.EqualError(t, err, "structuredContent: not valid JSON")
+}

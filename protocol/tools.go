@@ -144,6 +144,20 @@ type CallToolResult struct {
 	// saidFalse is true if the result was read with "isError": false, which means the same as no
 	// isError. It is written back, so that a proxy does not change the result.
 	saidFalse bool
+
+	valid json.RawMessage // of SetValid
+}
+
+// SetValid sets StructuredContent to JSON that is known to be valid and compact, so that it is not
+// checked when the result is written.
+func (r *CallToolResult) SetValid(structured json.RawMessage) {
+	r.StructuredContent, r.valid = structured, structured
+}
+
+// isValid reports whether StructuredContent is what SetValid has set.
+func (r *CallToolResult) isValid() bool {
+	n := len(r.StructuredContent)
+	return n > 0 && n == len(r.valid) && &r.StructuredContent[0] == &r.valid[0]
 }
 
 // AppendMembers appends the members of the result, separated by commas and without the braces
@@ -154,7 +168,10 @@ func (r *CallToolResult) AppendMembers(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if r.StructuredContent != nil {
+	switch {
+	case r.isValid():
+		dst = append(append(dst, `,"structuredContent":`...), r.StructuredContent...)
+	case r.StructuredContent != nil:
 		dst = append(dst, `,"structuredContent":`...)
 		if dst, err = appendRaw(dst, r.StructuredContent); err != nil {
 			return dst, wrap("structuredContent", err)

@@ -109,7 +109,7 @@ func (o *Outputs) Tool(call *Call, values []reflect.Value) (any, error) {
 	whole, err := o.each(call, values, func(p piece) {
 		r.Content = append(r.Content, p.contents()...)
 		if p.json != nil {
-			r.StructuredContent = p.json
+			r.SetValid(p.json)
 		}
 	})
 	if whole != nil || err != nil {
