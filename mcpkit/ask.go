@@ -424,7 +424,7 @@ func (c *Call) fits(st *rounds.State) bool {
 }
 
 func (c *Call) argumentsDigest() []byte {
-	args := c.req.Param("arguments") // the client's, which it repeats, not those of SetArguments
+	args := c.arguments // the client's, which it repeats, not those of SetArguments
 	if args == nil {
 		args = []byte("{}")
 	}

@@ -48,6 +48,14 @@ func newCall(ctx context.Context, s *Server, req *jsonrpc.Request, peer transpor
 		envelope: envelope{req: req, peer: peer, principal: oauth.FromContext(ctx)},
 		progress: progress{last: -1}, dialog: dialog{begun: time.Now()},
 	}
+	for name, value := range jsonx.Members(req.Params) {
+		switch {
+		case jsonx.IsString(name, "arguments"):
+			c.arguments = value
+		case jsonx.IsString(name, "_meta"):
+			c.meta = value
+		}
+	}
 	c.limit = timelimit.New(ctx, limitedCall{c})
 	return c
 }
@@ -67,6 +75,8 @@ type envelope struct {
 	version   protocol.Version
 	session   *session // legacy only; may be nil
 	principal *oauth.Principal
+
+	arguments, meta json.RawMessage // members of the params; nil if they are absent
 }
 
 // Version returns the protocol version of the request.
@@ -93,11 +103,8 @@ func (c *envelope) SessionID() string {
 // Header returns a header field of the HTTP request by its canonical name; "" on other transports.
 func (c *envelope) Header(name string) string { return c.peer.Header().Get(name) }
 
-// meta returns the _meta of the request; nil if there is none.
-func (c *envelope) meta() json.RawMessage { return c.req.Param("_meta") }
-
 // Meta returns a member of the request's _meta as JSON, or nil.
-func (c *envelope) Meta(key string) json.RawMessage { return jsonx.Member(c.meta(), key) }
+func (c *envelope) Meta(key string) json.RawMessage { return jsonx.Member(c.meta, key) }
 
 // ClientInfo returns what the client calls itself, or nil. It proves nothing.
 func (c *envelope) ClientInfo() *protocol.Implementation {
@@ -242,11 +249,10 @@ func (c *Call) Arguments() json.RawMessage {
 	if set, ok := c.Get(argumentsKey{}).(json.RawMessage); ok {
 		return set
 	}
-	args := c.req.Param("arguments")
-	if jsonx.Kind(args) == 'n' {
+	if jsonx.Kind(c.arguments) == 'n' {
 		return nil // clients send null for no arguments
 	}
-	return args
+	return c.arguments
 }
 
 // RedactedArguments returns the arguments for logs: values of fields with the tag secret, and of

@@ -58,7 +58,7 @@ func (c *Call) wants(l protocol.LoggingLevel) bool {
 		}
 		return l.Severity() >= least
 	}
-	asked, ok := metaString(c.meta(), protocol.MetaLogLevel)
+	asked, ok := metaString(c.meta, protocol.MetaLogLevel)
 	return ok && l.Severity() >= protocol.LoggingLevel(asked).Severity()
 }
 

@@ -175,7 +175,7 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := c.req.Param("arguments") // middleware changes them again
+	args := c.arguments // middleware changes them again
 	if jsonx.Kind(args) == 'n' {
 		args = nil // clients send null for no arguments
 	}

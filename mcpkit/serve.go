@@ -84,7 +84,7 @@ func (call *Call) accept(ctx context.Context) *jsonrpc.Error {
 	declared := header.Get("Mcp-Protocol-Version")
 	row := call.catalog.methods[call.req.Method]
 	check := call.acceptLegacy
-	if protocol.IsModern(declared, call.req) || row != nil && row.from.Modern() {
+	if protocol.IsModern(declared, call.meta) || row != nil && row.from.Modern() {
 		check = call.acceptModern
 	}
 	if err := check(header, declared); err != nil {
@@ -116,7 +116,7 @@ func (call *Call) mirror() transport.Header {
 // HTTP).
 func (call *Call) acceptModern(header transport.Header, declared string) *jsonrpc.Error {
 	call.version = protocol.V20260728 // the format of errors until the version is known
-	meta := call.meta()
+	meta := call.meta
 	version := jsonx.Member(meta, protocol.MetaProtocolVersion)
 	capabilities := jsonx.Member(meta, protocol.MetaClientCapabilities)
 	if jsonx.Kind(version) != '"' {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // Keys of _meta that the specification defines (basic, "_meta").
@@ -52,13 +51,13 @@ func (m Meta) AppendJSON(dst []byte) ([]byte, error) { return appendObject(dst, 
 // the capability is supported, a nil Object that it is not.
 type Object map[string]json.RawMessage
 
-// IsModern reports whether req belongs to a modern version: its _meta names a protocol version, or
+// IsModern reports whether a request belongs to a modern version: its _meta names a protocol version, or
 // headerVersion is set and is not one of the four legacy versions. headerVersion is the value of
 // the MCP-Protocol-Version header, or "". An unknown version counts as modern, so that it is
 // refused in the modern way.
-func IsModern(headerVersion string, req *jsonrpc.Request) bool {
+func IsModern(headerVersion string, meta json.RawMessage) bool {
 	if headerVersion != "" && !Version(headerVersion).Legacy() {
 		return true
 	}
-	return jsonx.Member(req.Param("_meta"), MetaProtocolVersion) != nil
+	return jsonx.Member(meta, MetaProtocolVersion) != nil
 }

@@ -39,7 +39,7 @@ func TestModernRequestsAreRecognized(t *testing.T) {
 			}
 			m, bad := jsonrpc.Decode([]byte(wire))
 			require.Nil(t, bad)
-			require.Equal(t, test.want, IsModern(test.header, m.Request))
+			require.Equal(t, test.want, IsModern(test.header, m.Request.Param("_meta")))
 		})
 	}
 }

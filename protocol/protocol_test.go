@@ -278,7 +278,7 @@ func TestErrorsHaveTheDataOfTheSchema(t *testing.T) {
 }
 
 func TestStructuredContentThatReplacesValidOneIsChecked(t *testing.T) {
-	var r protocol.CallToolResult
+	var r CallToolResult
 	r.SetValid(json.RawMessage(`{}`))
 	r.StructuredContent = json.RawMessage(`{`)
 	_, err := r.AppendJSON(nil)

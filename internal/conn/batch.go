@@ -40,7 +40,7 @@ func (c *Conn) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, f
 			c.receiveNotification(m.Request, len(element), from)
 		case m.Request.Method == protocol.MethodInitialize:
 			b.refuse(m.Request.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be in a batch"))
-		case protocol.IsModern("", m.Request):
+		case protocol.IsModern("", m.Request.Param("_meta")):
 			b.refuse(m.Request.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request of a modern version must not be in a batch"))
 		default:
 			k, refused := c.begin(m.Request, len(element), from)

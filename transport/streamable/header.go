@@ -29,7 +29,7 @@ func modernHeader(h http.Header) bool {
 
 // isModern reports whether a request is of 2026-07-28 or later, by its header or its body.
 func isModern(h http.Header, req *jsonrpc.Request) bool {
-	return modernHeader(h) || protocol.IsModern("", req)
+	return modernHeader(h) || protocol.IsModern("", req.Param("_meta"))
 }
 
 // repeated returns the name of an Mcp-* field that appears twice, or "". A proxy may have looked at
