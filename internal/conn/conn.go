@@ -97,7 +97,7 @@ type Options struct {
 	DrainTimeout time.Duration
 
 	// WriteTimeout is how long the peer may read nothing while data waits. Then the connection is
-	// closed and Serve returns a [StalledError]. Zero means [DefaultWriteTimeout]; a negative value
+	// closed and Serve returns an error. Zero means [DefaultWriteTimeout]; a negative value
 	// means no limit.
 	WriteTimeout time.Duration
 

@@ -23,15 +23,6 @@ import (
 // that does not read.
 const chunkSize = 64 << 10
 
-// A StalledError is returned if the connection was closed because the peer did not read for
-// Timeout.
-type StalledError struct{ Timeout time.Duration }
-
-// Error names the timeout.
-func (e *StalledError) Error() string {
-	return fmt.Sprintf("closed, since the peer read nothing for %v", e.Timeout)
-}
-
 // An output collects messages for the wire. While there are any, one goroutine writes them; what is
 // added meanwhile goes out with its next write.
 //
@@ -143,7 +134,7 @@ func (o *output) writeLines(lines []byte) error {
 // stalled closes the connection, so that goroutines that wait for room or for a Write continue.
 func (o *output) stalled() {
 	o.mu.Lock()
-	o.fail(&StalledError{o.writeTimeout})
+	o.fail(fmt.Errorf("closed, since the peer read nothing for %v", o.writeTimeout))
 	o.mu.Unlock()
 	_ = o.wire.Close()
 }
