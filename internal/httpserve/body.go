@@ -28,9 +28,6 @@ type BodyError struct {
 	Text   string
 }
 
-// Error returns e.Text.
-func (e *BodyError) Error() string { return e.Text }
-
 // BusyBytes is the error text for a request for which there is no memory left.
 const BusyBytes = "busy: too many bytes of requests and unread responses are in memory; try again later"
 
@@ -43,14 +40,12 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, held *admissi
 	// Without a deadline a client could hold the connection by sending nothing. If the writer has
 	// no deadlines, the server around it must set one.
 	rc := http.NewResponseController(w)
-	timed := rc.SetReadDeadline(time.Now().Add(BodyTimeout)) == nil
+	_ = rc.SetReadDeadline(time.Now().Add(BodyTimeout))
 	body, err := readAll(r, limit, held)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	if timed {
-		_ = rc.SetReadDeadline(time.Time{})
-	}
+	_ = rc.SetReadDeadline(time.Time{})
 	return body, nil
 }
 
