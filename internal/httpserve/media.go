@@ -2,6 +2,7 @@ package httpserve
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -9,18 +10,17 @@ import (
 // another site without a preflight.
 func IsJSON(h http.Header) bool {
 	values := h["Content-Type"]
-	if len(values) != 1 {
-		return false
-	}
-	mediaType, _ := cutParams(values[0])
-	return mediaType == "application/json"
+	return len(values) == 1 && mediaType(values[0]) == "application/json"
 }
 
-// cutParams returns a media type without its parameters, in lower case, and the parameters.
-func cutParams(s string) (mediaType, params string) {
-	mediaType, params, _ = strings.Cut(s, ";")
-	return strings.ToLower(strings.TrimSpace(mediaType)), params
+// mediaType returns a media type without its parameters, in lower case.
+func mediaType(s string) string {
+	s, _, _ = strings.Cut(s, ";")
+	return strings.ToLower(strings.TrimSpace(s))
 }
+
+// excluded matches a media range with a weight of 0 (RFC 9110, section 12.4.2).
+var excluded = regexp.MustCompile(`;\s*[qQ]=0(\.0*)?\s*(;|$)`)
 
 // Accepts reports which media types the client accepts. A request without Accept accepts both.
 func Accepts(h http.Header) (json, stream bool) {
@@ -29,11 +29,10 @@ func Accepts(h http.Header) (json, stream bool) {
 		return true, true
 	}
 	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		mediaRange, params := cutParams(item)
-		if excluded(params) {
+		if excluded.MatchString(item) {
 			continue
 		}
-		switch mediaRange {
+		switch mediaType(item) {
 		case "*/*":
 			json, stream = true, true
 		case "application/json", "application/*":
@@ -43,15 +42,4 @@ func Accepts(h http.Header) (json, stream bool) {
 		}
 	}
 	return json, stream
-}
-
-// excluded reports whether the parameters of a media range exclude it (RFC 9110, section 12.4.2).
-func excluded(params string) bool {
-	for param := range strings.SplitSeq(params, ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
-		if strings.EqualFold(name, "q") {
-			return strings.Trim(value, "0.") == ""
-		}
-	}
-	return false
 }

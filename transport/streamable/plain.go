@@ -18,15 +18,9 @@ type plainStorer struct {
 
 func newPlainStorer(h transport.Handler) *plainStorer {
 	secret := make([]byte, 32)
-	rand.Read(secret) // never fails
-	block, err := aes.NewCipher(secret)
-	if err != nil {
-		panic("streamable: " + err.Error()) // 32 bytes are always possible
-	}
-	key, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		panic("streamable: " + err.Error()) // so is this size
-	}
+	rand.Read(secret)                 // never fails
+	block, _ := aes.NewCipher(secret) // these sizes are always possible
+	key, _ := cipher.NewGCMWithRandomNonce(block)
 	return &plainStorer{h, key}
 }
 
