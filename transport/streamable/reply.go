@@ -124,7 +124,7 @@ func (p *post) writeStreamed(resp *jsonrpc.Response) {
 	setRetry(p.w, resp)
 	out := &timedWriter{w: p.w, rc: p.rc}
 	if err := jsonrpc.WriteResponse(out, resp); err != nil {
-		if !out.limited.IsZero() {
+		if out.begun {
 			panic(http.ErrAbortHandler)
 		}
 		writeError(p.w, &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err), HTTPStatus: http.StatusInternalServerError})
@@ -133,18 +133,16 @@ func (p *post) writeStreamed(resp *jsonrpc.Response) {
 
 // A timedWriter writes a reply in parts, and limits the time of each write.
 type timedWriter struct {
-	w       http.ResponseWriter
-	rc      *http.ResponseController
-	flush   func() error
-	limited time.Time // when the last deadline was set; zero before the first write
-	err     error     // of the connection
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	flush func() error
+	begun bool
+	err   error // of the connection
 }
 
 func (t *timedWriter) Write(p []byte) (n int, err error) {
-	if time.Since(t.limited) > writeTimeout/4 {
-		limitWrite(t.rc)
-		t.limited = time.Now()
-	}
+	t.begun = true
+	limitWrite(t.rc)
 	n, t.err = t.w.Write(p)
 	return n, t.err
 }
@@ -158,12 +156,14 @@ func (t *timedWriter) beginStream() {
 	t.w.WriteHeader(http.StatusOK)
 }
 
-// send writes and flushes frame.
+// send writes and flushes frame. Then it removes the deadline, which over HTTP/2 ends a silent stream.
 func (t *timedWriter) send(frame []byte) error {
 	if _, err := t.Write(frame); err != nil {
 		return err
 	}
-	t.err = t.flush()
+	if t.err = t.flush(); t.err == nil {
+		_ = t.rc.SetWriteDeadline(time.Time{})
+	}
 	return t.err
 }
 

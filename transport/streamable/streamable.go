@@ -38,8 +38,7 @@ const (
 )
 
 const (
-	// writeTimeout limits one write to a client. After that, the connection is closed. A write to an
-	// event stream may have up to a quarter less, if others came before it.
+	// writeTimeout limits one write to a client. After that, the connection is closed.
 	writeTimeout = 30 * time.Second
 
 	// maxListenBytes is how long the body of subscriptions/listen may be. It stays in memory for as
