@@ -511,9 +511,6 @@ func (c *compiler) compileObject(n *node, s *jsonschema.Schema) {
 		n.keys = c.compile(s.PropertyNames)
 		n.keys.want = wantOf(s.PropertyNames, "a name")
 	}
-	if s.Properties == nil {
-		return
-	}
 	for m := s.Properties.Oldest(); m != nil; m = m.Next() {
 		p := prop{name: m.Key, node: c.inside(n, m.Value), required: slices.Contains(s.Required, m.Key)}
 		p.fill = c.filled(m.Value, p.node)

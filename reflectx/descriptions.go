@@ -94,11 +94,7 @@ type keyed func(t reflect.Type) map[string]string
 
 // Text implements [Descriptions].
 func (of keyed) Text(t reflect.Type, member string) string {
-	key := baseName(t.Name())
-	if key == "" {
-		return ""
-	}
-	return of(t)[strings.TrimSuffix(key+"."+member, ".")]
+	return of(t)[strings.TrimSuffix(baseName(t.Name())+"."+member, ".")]
 }
 
 // Enum implements [Descriptions]. If a constant cannot be encoded, there are none.

@@ -3,7 +3,6 @@ package reflectx
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -57,7 +56,7 @@ type planner struct {
 }
 
 func (c *planner) errorf(format string, args ...any) {
-	c.errs = append(c.errs, &Error{Site: c.Site, Msg: fmt.Sprintf(format, args...)})
+	c.errs.Addf(c.Site, format, args...)
 }
 
 // tagged reports whether there is a params tag.
@@ -183,11 +182,10 @@ func (c *planner) structInput(i int) {
 }
 
 func (c *planner) setInput(in *Input, err error) {
-	if many, ok := errors.AsType[Errors](err); ok {
-		c.errs = append(c.errs, many...)
-		return
+	c.errs.Add(c.Site, err)
+	if err == nil {
+		c.f.input, c.f.decode = in, decodeInput(in)
 	}
-	c.f.input, c.f.decode = in, decodeInput(in)
 }
 
 // plainInput plans a function whose arguments are plain parameters. They become the fields P0, P1 and

@@ -54,16 +54,9 @@ func Title(name string) string {
 
 // typeText returns the name of a type for messages. It abbreviates a struct without a name.
 func typeText(t reflect.Type) string {
-	switch {
-	case t.Name() != "":
-	case t.Kind() == reflect.Struct && t.NumField() > 0:
-		return "struct{...}"
-	case t.Kind() == reflect.Pointer:
-		return "*" + typeText(t.Elem())
-	case t.Kind() == reflect.Slice:
-		return "[]" + typeText(t.Elem())
-	case t.Kind() == reflect.Map:
-		return "map[" + typeText(t.Key()) + "]" + typeText(t.Elem())
+	before, _, abbreviated := strings.Cut(t.String(), "struct { ")
+	if abbreviated {
+		before += "struct{...}"
 	}
-	return t.String()
+	return before
 }

@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"unicode"
@@ -71,4 +72,13 @@ func FuzzNames(f *testing.F) {
 		}
 		Title(name)
 	})
+}
+
+// docs/reference/tags.md has a row for each tag of fields.
+func TestFieldTagReference(t *testing.T) {
+	page, err := os.ReadFile("../docs/reference/tags.md")
+	require.NoError(t, err)
+	for _, key := range fieldTags {
+		require.Contains(t, string(page), "\n| `"+key+`:"`)
+	}
 }

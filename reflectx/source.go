@@ -16,11 +16,7 @@ import (
 // descriptions of the package named pkgName, with the keys of [RegisterDescriptions], for a
 // generator to write. They are those of [Comments].
 func CollectDescriptions(fsys fs.FS, pkgName string) map[string]string {
-	descriptions := map[string]string{}
-	if found := collect(fsys, ".", false)[pkgName]; found != nil {
-		descriptions = found
-	}
-	return descriptions
+	return collect(fsys, ".", false)[pkgName]
 }
 
 // packages are the descriptions in a directory, by the name in the package clause and by key.
@@ -117,8 +113,6 @@ func (p *sourcePackage) addType(decl *ast.GenDecl, ts *ast.TypeSpec) {
 func (p *sourcePackage) addFields(key string, typ ast.Expr) {
 	var list *ast.FieldList
 	switch t := typ.(type) {
-	case *ast.ParenExpr:
-		p.addFields(key, t.X)
 	case *ast.StarExpr:
 		p.addFields(key, t.X)
 	case *ast.ArrayType:
@@ -153,8 +147,6 @@ func typeName(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.Ident:
 		return x.Name
-	case *ast.ParenExpr:
-		return typeName(x.X)
 	case *ast.StarExpr:
 		return typeName(x.X)
 	case *ast.SelectorExpr:

@@ -15,36 +15,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
-// A FieldTag is a tag key for fields.
-type FieldTag struct {
-	Key  string
-	Form string // what to write, by example
-	Doc  string // what it means, in Markdown
-}
-
-// FieldTags returns the tags of the fields of inputs and outputs that this package reads, in the
-// order for documentation. The caller may change the slice.
-func FieldTags() []FieldTag { return slices.Clone(fieldTags) }
-
-var fieldTags = []FieldTag{
-	{"json", `json:"query"`, "The name in JSON, as for encoding/json; `-` leaves the field out. With `omitempty` or `omitzero`, a field is optional in inputs and may be absent from outputs."},
-	{"validate", `validate:"required,min=2"`, "Rules of [validator/v10](https://pkg.go.dev/github.com/go-playground/validator/v10). The server enforces them. A rule that has a JSON Schema keyword is part of the schema; any other rule is part of the description. `enum` allows only what the method `Values` of the field's type returns, or else the constants of the type. `required` makes any field required; [input](../howto/write-a-server.md#input) says which others are."},
-	{"default", `default:"10"`, "The value of an absent field: text as it is, everything else as JSON. It must satisfy the rules."},
-	{"desc", `desc:"Words to look for."`, "The description; it replaces the field's doc comment."},
-	{"title", `title:"Query"`, "The name shown to people."},
-	{"example", `example:"green tea"`, "An example in the schema. It must satisfy the rules."},
-	{"jsonschema", `jsonschema:"readOnly=true"`, "More schema keywords, in the syntax of [invopop/jsonschema](https://pkg.go.dev/github.com/invopop/jsonschema), which the server enforces. A text without keywords is the description."},
-	{"header", `header:"Region"`, "Mirrors the argument into the HTTP header `Mcp-Param-Region` (2026-07-28). Strings, integers and bools only."},
-	{"complete", `complete:"Regions"`, "The method that completes this argument of a prompt or a resource template. The tag is an error on the input of a tool: the protocol has no completion for tools. If a tool and a prompt share the type, name the method in the `complete` tag of the annotation block."},
-	{"secret", `secret:"true"`, "Error messages about invalid arguments do not repeat the value, and middleware that logs arguments redacts it."},
-}
-
-var tagWords = func() (keys []string) {
-	for _, t := range fieldTags {
-		keys = append(keys, t.Key)
-	}
-	return keys
-}()
+// fieldTags are the keys of the tags of fields of inputs and outputs that this package reads. What they
+// mean is in docs/reference/tags.md.
+var fieldTags = []string{"json", "validate", "default", "desc", "title", "example", "jsonschema", "header", "complete", "secret"}
 
 // tagKeys records keys that are there twice, and those that look like a misspelt key of this package.
 func (c *compiler) tagKeys(tag reflect.StructTag) {
@@ -59,10 +32,10 @@ func (c *compiler) tagKeys(tag reflect.StructTag) {
 			c.errorf("the tag has the key %q twice; only the first counts, so write it once", key)
 		}
 		seen = append(seen, key)
-		if slices.Contains(tagWords, key) || key == "bson" || key == "envDefault" { // of other libraries, and like ours
+		if slices.Contains(fieldTags, key) || key == "bson" || key == "envDefault" { // of other libraries, and like ours
 			continue
 		}
-		if k := naming.Nearest(key, tagWords); k != "" {
+		if k := naming.Nearest(key, fieldTags); k != "" {
 			c.errorf("unknown tag key %q; did you mean %q?", key, k)
 		}
 	}

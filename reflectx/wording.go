@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/invopop/jsonschema"
 
@@ -132,11 +131,7 @@ func shorten(raw []byte) string {
 	if len(s) <= gotLimit {
 		return s
 	}
-	cut := gotLimit
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return strings.ToValidUTF8(s[:gotLimit], "") + "…"
 }
 
 // unknownHint suggests the name that was meant, or else lists the known names.

@@ -86,7 +86,4 @@ func TestTagReference(t *testing.T) {
 		}
 		require.Contains(t, string(page), fmt.Sprintf("| `%s` | %s | ", tag.form, on))
 	}
-	for _, f := range reflectx.FieldTags() {
-		require.Contains(t, string(page), fmt.Sprintf("| `%s` | %s |", f.Form, f.Doc))
-	}
 }
