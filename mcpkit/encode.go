@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
@@ -74,6 +75,9 @@ func SizeOf(r Result) (bytes int, known bool) {
 
 // encode returns a result as the JSON object for a version.
 func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
+	if result.IsNil(reflect.ValueOf(r)) {
+		return nil, fmt.Errorf("the result is a nil %T", r)
+	}
 	server := s.about.Load().meta
 	n, _ := SizeOf(r)
 	b := make([]byte, 0, n+512)

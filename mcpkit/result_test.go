@@ -319,6 +319,16 @@ func TestErrorsAndResultsThatPanicEndTheCallOnly(t *testing.T) {
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"bad_result"}`), "internal error (ref ")
 }
 
+func TestANilResultOfMiddlewareIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	srv := newServer(t, &results{}, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	srv.Use(func(mcpkit.Handler) mcpkit.Handler {
+		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { return (*mcpkit.CallToolResult)(nil), nil }
+	})
+	require.ErrorContains(t, modern(t, srv).fails("tools/call", `{"name":"text"}`), "internal error (ref ")
+	require.Contains(t, log.String(), `error="the result is a nil *protocol.CallToolResult"`)
+}
+
 func TestProtocolErrorsPassThrough(t *testing.T) {
 	err := modern(t, newServer(t, &results{})).fails("tools/call", `{"name":"protocol"}`)
 	require.Equal(t, "as it is (code -32000)", err.Error())
