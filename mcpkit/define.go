@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
@@ -302,12 +303,14 @@ func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawS
 // noArguments is the input schema of a tool that takes none.
 var noArguments = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 
+var noArgumentsSchema = sync.OnceValues(func() (reflectx.RawSchema, error) { return reflectx.CompileSchema(noArguments) })
+
 // refuseArguments validates arguments against noArguments.
 func refuseArguments(_ context.Context, args json.RawMessage) (none reflect.Value, err error) {
 	if len(args) == 0 || string(args) == "{}" {
 		return none, nil
 	}
-	schema, err := reflectx.CompileSchema(noArguments)
+	schema, err := noArgumentsSchema()
 	if err != nil {
 		return none, err
 	}
@@ -374,8 +377,7 @@ func knownArguments(call *Call, known []protocol.PromptArgument) error {
 	return nil
 }
 
-// defineResource gives e the definition of a resource or a template, and returns what calls its
-// function.
+// defineResource gives e the definition of a resource or a template with the method m.
 func defineResource(e *entry, def *spec, m *method) {
 	about := def.About
 	r := protocol.Resource{

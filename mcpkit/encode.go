@@ -78,6 +78,9 @@ func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
 	if result.IsNil(reflect.ValueOf(r)) {
 		return nil, fmt.Errorf("the result is a nil %T", r)
 	}
+	if page, ok := r.(listPage); ok {
+		return json.RawMessage(page), nil
+	}
 	server := s.about.Load().meta
 	n, _ := SizeOf(r)
 	b := make([]byte, 0, n+512)
@@ -88,8 +91,6 @@ func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
 		return result.AppendFor(b, v, server)
 	case *protocol.ReadResourceResult:
 		return result.AppendFor(b, v, server)
-	case listPage:
-		return json.RawMessage(result), nil
 	case nil:
 		r = protocol.Object{}
 	}

@@ -58,8 +58,8 @@ func (c *Call) wants(l protocol.LoggingLevel) bool {
 		}
 		return l.Severity() >= least
 	}
-	asked, ok := metaString(c.meta, protocol.MetaLogLevel)
-	return ok && l.Severity() >= protocol.LoggingLevel(asked).Severity()
+	asked := c.Meta(protocol.MetaLogLevel)
+	return jsonx.Kind(asked) == '"' && l.Severity() >= protocol.LoggingLevel(jsonx.String(asked)).Severity()
 }
 
 // checkLogLevel refuses a request of 2026-07-28 with an unknown level.

@@ -2,7 +2,6 @@ package mcpkit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"slices"
@@ -142,11 +141,6 @@ func (call *Call) acceptModern(header transport.Header, declared string) *jsonrp
 		return nil
 	}
 	return protocol.CheckHeader(header, "Mcp-Method", call.req.Method)
-}
-
-func metaString(meta json.RawMessage, key string) (string, bool) {
-	raw := jsonx.Member(meta, key)
-	return jsonx.String(raw), jsonx.Kind(raw) == '"'
 }
 
 // acceptLegacy takes the version of the session, or of the header if there is no session.

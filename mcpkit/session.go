@@ -263,13 +263,18 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 	state.subscriptions = c.Subscriptions
 	state.mu.Unlock()
 	if len(added) > 0 {
-		go s.watch(context.WithoutCancel(ctx), added) // ends when the servers of the resources have answered
+		go s.watch(context.WithoutCancel(ctx), added) // ends after watchTime
 	}
 	return nil
 }
 
+// watchTime is how long the servers of resources may take to accept subscriptions.
+const watchTime = 30 * time.Second
+
 // watch begins to watch resources that the client of a session has subscribed to at another replica.
 func (s *Server) watch(ctx context.Context, uris []string) {
+	ctx, cancel := context.WithTimeout(ctx, watchTime)
+	defer cancel()
 	for _, uri := range uris {
 		if e, _ := s.catalog.Load().findResource(uri); e != nil && e.subscribe != nil {
 			_ = e.subscribe(ctx, uri) // its server has accepted it before

@@ -24,7 +24,7 @@ func (r *CallToolResult) AppendFor(dst []byte, v Version, server Meta) ([]byte, 
 		}
 	}
 	own.StructuredContent = structuredFor(v, r)
-	if err := settle(v, &own.ResultType, &own.Meta, server); err != nil {
+	if err := setCommon(v, &own.ResultType, &own.Meta, server); err != nil {
 		return dst, err
 	}
 	return own.AppendJSON(dst)
@@ -38,7 +38,7 @@ func (r *GetPromptResult) AppendFor(dst []byte, v Version, server Meta) ([]byte,
 	for i, m := range r.Messages {
 		own.Messages[i] = PromptMessage{Role: m.Role, Content: contentFor(v, m.Content)}
 	}
-	if err := settle(v, &own.ResultType, &own.Meta, server); err != nil {
+	if err := setCommon(v, &own.ResultType, &own.Meta, server); err != nil {
 		return dst, err
 	}
 	return jsonx.Append(dst, own)
@@ -51,15 +51,15 @@ func (r *ReadResourceResult) AppendFor(dst []byte, v Version, server Meta) ([]by
 	if !v.Modern() {
 		own.Cache = Cache{}
 	}
-	if err := settle(v, &own.ResultType, &own.Meta, server); err != nil {
+	if err := setCommon(v, &own.ResultType, &own.Meta, server); err != nil {
 		return dst, err
 	}
 	return own.AppendJSON(dst)
 }
 
-// settle sets the members that all modern results have, and removes them for legacy clients, which only
+// setCommon sets the members that all modern results have, and removes them for legacy clients, which only
 // know complete results.
-func settle(v Version, resultType *string, meta *Meta, server Meta) error {
+func setCommon(v Version, resultType *string, meta *Meta, server Meta) error {
 	if !v.Modern() {
 		if *resultType != "" && *resultType != ResultComplete {
 			return fmt.Errorf("clients of version %s have no results of type %q", v, *resultType)
