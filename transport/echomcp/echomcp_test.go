@@ -25,12 +25,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
+	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 )
 
 func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // rpc answers "talk" after two notifications, "who" with the user, and everything else with {}.
 type rpc struct {
+	transporttest.Sessions
 	mu   sync.Mutex
 	ctxs []context.Context
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 )
 
 // A recorder is a response writer without a network, for synctest.
@@ -54,7 +55,7 @@ func newGet(ctx context.Context, session string) *http.Request {
 }
 
 // silentRPC answers everything with {}.
-type silentRPC struct{}
+type silentRPC struct{ transporttest.Sessions }
 
 func (silentRPC) ServeRPC(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: req.ID, Result: []byte(`{}`)}

@@ -80,7 +80,7 @@ func TestSessionsThatAreNotOpened(t *testing.T) {
 	}
 	for name, bad := range map[string]string{
 		"made up": "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "long": strings.Repeat("A", 5000), "cut": id[:len(id)-4], "changed": id[:middle] + changed + id[middle+1:],
-		"with a line break": id[:4] + "\n" + id[4:], "with more": id + "AAAA", "of a server that keeps nothing": begin(t, NewHandler(silentRPC{}, nil), "ann"),
+		"with a line break": id[:4] + "\n" + id[4:], "with more": id + "AAAA",
 	} {
 		require.Equal(t, http.StatusNotFound, status(h, "ann", bad, pingBody), name)
 	}
@@ -89,6 +89,12 @@ func TestSessionsThatAreNotOpened(t *testing.T) {
 	}
 	require.Equal(t, http.StatusNotFound, status(h, "ann", begin(t, h, ""), pingBody), "the session of nobody")
 	require.Equal(t, http.StatusOK, status(h, "ann", id, pingBody))
+}
+
+func TestHandlersThatStoreNoSessionsAreStateless(t *testing.T) {
+	h := NewHandler(struct{ transport.Handler }{silentRPC{}}, nil)
+	require.Empty(t, begin(t, h, ""))
+	require.Equal(t, http.StatusOK, status(h, "", "", pingBody))
 }
 
 func TestSessionsLiveForAWeek(t *testing.T) {

@@ -148,7 +148,7 @@ type Handler struct {
 	opts     Options
 	guard    httpguard.Rules
 	life     *httpserve.Lifecycle
-	storer   transport.SessionStorer // rpc, or what seals for it
+	storer   transport.SessionStorer // rpc; nil if the handler is stateless
 	sessions sessionTable
 	memory   *memoryStore
 	events   eventStore // of the streams of POSTs: memory, or the log of a fleet
@@ -162,7 +162,9 @@ type Handler struct {
 	plainOnce sync.Once // logs once that replies cannot be streams
 }
 
-// NewHandler returns a Handler that passes the messages it receives to h.
+// NewHandler returns a Handler that passes the messages it receives to h. Legacy clients have
+// sessions if h is a [transport.SessionStorer], as servers of mcpkit are; otherwise the Handler is
+// stateless.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{
 		rpc:    h,
@@ -171,9 +173,8 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 		memory: newMemoryStore(),
 	}
 	x.events = x.memory
-	var stores bool
-	if x.storer, stores = h.(transport.SessionStorer); !stores {
-		x.storer = newPlainStorer(h)
+	if x.storer, _ = h.(transport.SessionStorer); x.storer == nil {
+		x.opts.Stateless = true
 	}
 	x.listening.Max = x.opts.MaxSubscriptions
 	x.abandoned.Max = maxAbandoned

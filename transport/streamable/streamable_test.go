@@ -22,6 +22,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 )
 
 func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 // A scripted handler has a function of the test for each method, besides initialize, echo and
 // notifications.
 type scripted struct {
+	transporttest.Sessions
 	methods map[string]func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response
 
 	mu       sync.Mutex

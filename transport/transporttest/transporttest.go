@@ -201,6 +201,7 @@ func (x *exam) disconnect() {
 
 // A handler is the server of the tests. Its methods select what it does.
 type handler struct {
+	Sessions
 	begun   chan struct{} // a call of "block" or "flood" began
 	over    chan struct{} // a call of "block" or "ask" saw the end of its context
 	release chan struct{} // lets calls of "block" return

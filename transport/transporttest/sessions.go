@@ -1,0 +1,41 @@
+package transporttest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// Sessions is what a handler of tests embeds to have sessions over HTTP: it is a
+// [transport.SessionStorer] but for ServeRPC. It keeps the version, and seals nothing.
+type Sessions struct{}
+
+// SealSession adds a random text, so that no two are equal.
+func (Sessions) SealSession(plain []byte) []byte { return append([]byte(rand.Text()), plain...) }
+
+// OpenSession removes it.
+func (Sessions) OpenSession(sealed []byte) ([]byte, error) {
+	if n := len(rand.Text()); len(sealed) > n {
+		return sealed[n:], nil
+	}
+	return nil, errors.New("it is not sealed")
+}
+
+// StoreSession returns the version.
+func (Sessions) StoreSession(s *transport.Session) (agreed, changes []byte) {
+	return []byte(s.Version()), nil
+}
+
+// RestoreSession sets the version.
+func (Sessions) RestoreSession(_ context.Context, s *transport.Session, agreed, _ []byte) error {
+	s.SetVersion(string(agreed))
+	return nil
+}
+
+// SessionMissed does nothing.
+func (Sessions) SessionMissed(*transport.Session) {}
+
+// SessionEnded does nothing.
+func (Sessions) SessionEnded(*transport.Session) {}
