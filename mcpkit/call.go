@@ -35,10 +35,11 @@ type Call struct {
 	limit    *timelimit.Limit // the context of the call
 	progress progress
 	dialog
-	values  sync.Map                 // of Set
-	tracers atomic.Pointer[[]tracer] // of Trace; nil for none
-	counted atomic.Bool              // the rate tag has counted the call
-	repairs atomic.Int32             // see Repairs
+	values  sync.Map                        // of Set
+	replace atomic.Pointer[json.RawMessage] // the arguments of SetArguments; nil: those of the client
+	tracers atomic.Pointer[[]tracer]        // of Trace; nil for none
+	counted atomic.Bool                     // the rate tag has counted the call
+	repairs atomic.Int32                    // see Repairs
 }
 
 // newCall returns the call of a request that a client sent to s.
@@ -229,7 +230,7 @@ func (c *Call) owner(ctx context.Context) []byte {
 }
 
 // overdue returns the count of overdue methods of the call's target.
-func (c *Call) overdue() *overdueCount {
+func (c *Call) overdue() *atomic.Int64 {
 	if c.entry != nil && c.entry.limits.overdue != nil {
 		return c.entry.limits.overdue
 	}
@@ -246,8 +247,8 @@ func (c *Call) Address() string { return transport.Address(c.limit) }
 // Arguments returns the arguments of a tool call or of prompts/get: as they were sent, or as
 // [Call.SetArguments] set them. It is nil if they are absent or null. It must not be changed.
 func (c *Call) Arguments() json.RawMessage {
-	if set, ok := c.Get(argumentsKey{}).(json.RawMessage); ok {
-		return set
+	if set := c.replace.Load(); set != nil {
+		return *set
 	}
 	if jsonx.Kind(c.arguments) == 'n' {
 		return nil // clients send null for no arguments
@@ -291,12 +292,9 @@ func (c *Call) SetArguments(args json.RawMessage) error {
 		}
 		c.vars = texts
 	}
-	c.Set(argumentsKey{}, args)
+	c.replace.Store(&args)
 	return nil
 }
-
-// argumentsKey is the key of what SetArguments has set.
-type argumentsKey struct{}
 
 // Bind decodes the arguments into v, a pointer. It does not check rules: it is for tools with
 // a schema written by hand, whose arguments were validated already.

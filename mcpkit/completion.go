@@ -91,7 +91,7 @@ func complete(ctx context.Context, call *Call) (Result, error) {
 		h = func(context.Context, *Call) (Result, error) { return completion(nil), nil }
 	}
 	h = call.entry.through(h)
-	return limited(call, func() (Result, error) { return h(ctx, call) })
+	return limited(h)(ctx, call)
 }
 
 // findCompleted reads the params of completion/complete and finds what is completed.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
@@ -67,7 +68,7 @@ func (def *spec) spec(annotation.Extensions) (*spec, error) { return def, nil }
 func (def *spec) entry() (e *entry, err error) {
 	e = &entry{
 		Annotation: def.Annotation, kind: def.kind, key: def.key, site: def.site,
-		limits: entryLimits{overdue: new(overdueCount)},
+		limits: entryLimits{overdue: new(atomic.Int64)},
 	}
 	switch {
 	case e.kind == toolEntry || e.kind == promptEntry:
@@ -429,8 +430,8 @@ func defineResource(e *entry, def *spec, m *method) {
 }
 
 // conversion returns what results of methods are made with.
-func (c *Call) conversion() *result.Call {
-	return &result.Call{Context: c.limit, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress}
+func (c *Call) conversion() result.Call {
+	return result.Call{Context: c.limit, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress}
 }
 
 // segmentsJSON returns segments, joined by slashes, as a JSON array of strings.

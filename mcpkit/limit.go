@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
@@ -30,7 +29,7 @@ func (m *method) answer(ctx context.Context, call *Call) (Result, error) {
 		return nil, err
 	}
 	if m.outputs.Lazy {
-		return limited(call, func() (Result, error) {
+		return timelimit.Run(call.limit, func() (Result, error) {
 			values, err := m.fn.Call(ctx, args)
 			if err != nil {
 				return nil, err
@@ -38,22 +37,18 @@ func (m *method) answer(ctx context.Context, call *Call) (Result, error) {
 			return m.result(ctx, call, values)
 		})
 	}
-	values, err := limited(call, func() ([]reflect.Value, error) { return m.fn.Call(ctx, args) })
+	values, err := timelimit.Run(call.limit, func() ([]reflect.Value, error) { return m.fn.Call(ctx, args) })
 	if err != nil {
 		return nil, err
 	}
 	return m.result(ctx, call, values)
 }
 
-// limited runs f within the time limit of the call.
-func limited[R any](c *Call, f func() (R, error)) (result R, err error) {
-	if err := c.overdue().refuse(c.server.config.maxOverdue); err != nil {
-		return result, err
+// limited runs h within the time limit of the call.
+func limited(h Handler) Handler {
+	return func(ctx context.Context, call *Call) (Result, error) {
+		return timelimit.Run(call.limit, func() (Result, error) { return h(ctx, call) })
 	}
-	return timelimit.Run(c.limit, func() (result R, err error) {
-		defer recoverAs(&err)
-		return f()
-	})
 }
 
 // A limitedCall is a call for its time limit.
@@ -62,9 +57,20 @@ type limitedCall struct{ *Call }
 // Late returns the error of a call whose time is up.
 func (c limitedCall) Late(after time.Duration) error { return &TimeoutError{After: after} }
 
+// Begin refuses a method of which too many are overdue.
+func (c limitedCall) Begin() error {
+	if n, most := int(c.overdue().Load()), c.server.config.maxOverdue; most > 0 && n >= most {
+		return &OverdueError{Overdue: n}
+	}
+	return nil
+}
+
+// Failed returns the error of a method that panicked.
+func (c limitedCall) Failed(v any) error { return panicError(v) }
+
 // Overdue counts and logs a method that did not return in time.
 func (c limitedCall) Overdue(after time.Duration) {
-	n := c.overdue().n.Add(1)
+	n := c.overdue().Add(1)
 	c.server.overdue.Add(1)
 	c.server.config.logger.WarnContext(c.limit, "mcpkit: a method did not return in time; its caller got a timeout error",
 		"ref", c.Ref(), "method", c.row.method, "name", c.Target(), "timeout", after.String(), "overdue", n)
@@ -72,7 +78,7 @@ func (c limitedCall) Overdue(after time.Duration) {
 
 // Returned counts an overdue method that has returned.
 func (c limitedCall) Returned() {
-	c.overdue().n.Add(-1)
+	c.overdue().Add(-1)
 	c.server.overdue.Add(-1)
 }
 
@@ -80,17 +86,6 @@ func (c limitedCall) Returned() {
 func (c limitedCall) Panicked(v any) {
 	c.server.config.logger.ErrorContext(c.limit, "mcpkit: a clean-up panicked", "ref", c.Ref(), "method", c.req.Method, "name", c.name,
 		"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-}
-
-// An overdueCount is the number of overdue methods of a tool, prompt, resource or method.
-type overdueCount struct{ n atomic.Int64 }
-
-// refuse returns an error if limit methods are overdue.
-func (o *overdueCount) refuse(limit int) error {
-	if n := int(o.n.Load()); limit > 0 && n >= limit {
-		return &OverdueError{Overdue: n}
-	}
-	return nil
 }
 
 // An OverdueError means that a tool is not called because too many of its earlier calls are

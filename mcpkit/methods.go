@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
@@ -28,8 +29,8 @@ type methodRow struct {
 	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
 	nameParam string
 	asks      bool          // the result may be input_required
-	overdue   *overdueCount // set if handle runs code of the program, which a time limit bounds
-	handle    Handler       // withParams, if the method has params
+	overdue   *atomic.Int64 // like that of an entry; nil for the protocol's own methods
+	handle    Handler       // withParams, if the method has params; nil: the entry that prepare finds answers
 	source    any           // who added the row: nil for the protocol's own, else a *Server or a mount
 	by        string        // for errors: ", by the extension \"com.example/ratings\""; may be empty
 }
@@ -98,12 +99,12 @@ var coreMethods = func() map[string]*methodRow {
 		{method: protocol.MethodPing, until: protocol.LatestLegacy, handle: ping},
 		{method: protocol.MethodDiscover, from: protocol.V20260728, handle: discover},
 		{method: protocol.MethodToolsList, feature: featureTools, handle: listTools},
-		{method: protocol.MethodToolsCall, feature: featureTools, prepare: findTool, nameParam: "name", asks: true, handle: runTarget},
+		{method: protocol.MethodToolsCall, feature: featureTools, prepare: findTool, nameParam: "name", asks: true},
 		{method: protocol.MethodPromptsList, feature: featurePrompts, handle: listPrompts},
-		{method: protocol.MethodPromptsGet, feature: featurePrompts, prepare: findPrompt, nameParam: "name", asks: true, handle: runTarget},
+		{method: protocol.MethodPromptsGet, feature: featurePrompts, prepare: findPrompt, nameParam: "name", asks: true},
 		{method: protocol.MethodResourcesList, feature: featureResources, handle: listResources},
 		{method: protocol.MethodResourcesTemplatesList, feature: featureResources, handle: listTemplates},
-		{method: protocol.MethodResourcesRead, feature: featureResources, prepare: findResource, nameParam: "uri", asks: true, handle: runTarget},
+		{method: protocol.MethodResourcesRead, feature: featureResources, prepare: findResource, nameParam: "uri", asks: true},
 		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findResource, nameParam: "uri", handle: subscribe},
 		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findUnsubscribed, nameParam: "uri", handle: unsubscribe},
 		{method: protocol.MethodSubscriptionsListen, from: protocol.V20260728, prepare: findListened, handle: listen},

@@ -49,10 +49,8 @@ func (c *chain) wrap(where string, h Handler, mw []Middleware) {
 	c.handler.Store(&wrapped)
 }
 
-// run runs the chain. Calls that have begun keep theirs.
-func (c *chain) run(ctx context.Context, call *Call) (Result, error) {
-	return (*c.handler.Load())(ctx, call)
-}
+// get returns the chain. Calls that have begun keep theirs.
+func (c *chain) get() Handler { return *c.handler.Load() }
 
 func checkMiddleware(where string, mw []Middleware) error {
 	for i, m := range mw {
@@ -124,8 +122,8 @@ func (s *Server) dispatch(ctx context.Context, call *Call) (result Result, err e
 	if call.refusal != nil {
 		return nil, call.refusal
 	}
-	if call.row.overdue != nil {
-		return limited(call, func() (Result, error) { return call.row.handle(ctx, call) })
+	if call.row.handle == nil {
+		return call.entry.answer(ctx, call)
 	}
 	return call.row.handle(ctx, call)
 }
@@ -139,9 +137,11 @@ type PanicError struct {
 // Error returns the panic's value. The stack is for the log.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
+func panicError(v any) error { return &PanicError{Value: v, Stack: debug.Stack()} }
+
 func recoverAs(err *error) {
 	if v := recover(); v != nil {
-		*err = &PanicError{Value: v, Stack: debug.Stack()}
+		*err = panicError(v)
 	}
 }
 

@@ -239,7 +239,7 @@ func (m *mount) within(h Handler) Handler {
 		if err := s.awaitStart(ctx); err != nil {
 			return nil, fmt.Errorf("mcpkit: %s did not start: %w", m.site, err)
 		}
-		return s.chain.run(context.WithValue(ctx, withinKey{s}, h), call)
+		return s.chain.get()(context.WithValue(ctx, withinKey{s}, h), call)
 	}
 }
 
@@ -330,9 +330,7 @@ func (u *Upstream) Item(list string, definition json.RawMessage) (Item, error) {
 // answer gives the entry its definition, and what answers for it.
 func (u *Upstream) answer(e *entry, text json.RawMessage) (err error) {
 	e.subscribe, e.logs, e.definition = u.Subscribe, true, defined(text)
-	e.run = func(ctx context.Context, call *Call) (Result, error) {
-		return limited(call, func() (Result, error) { return u.Call(ctx, call) })
-	}
+	e.run = limited(u.Call)
 	if e.kind == promptEntry || e.kind == templateEntry {
 		e.complete = u.Complete
 	}

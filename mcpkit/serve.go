@@ -218,15 +218,12 @@ func (call *Call) checkNameless(header transport.Header) *jsonrpc.Error {
 func (call *Call) answer() (result Result, err error) {
 	defer call.progress.end()
 	defer recoverAs(&err)
-	result, err = call.server.chain.run(call.limit, call)
-	if err != nil && errors.Is(err, ErrAsked) { // by middleware; runTarget has finished what methods ask
+	result, err = call.server.chain.get()(call.limit, call)
+	if err != nil && errors.Is(err, ErrAsked) { // by middleware; the entry has finished what methods ask
 		return call.finish(result, err)
 	}
 	return result, err
 }
-
-// runTarget runs the tool, prompt or resource that find found.
-func runTarget(ctx context.Context, call *Call) (Result, error) { return call.entry.answer(ctx, call) }
 
 // answer runs the method of the entry. That of a mounted server is run by its own entry.
 func (e *entry) answer(ctx context.Context, call *Call) (Result, error) {

@@ -222,9 +222,10 @@ func TestCheckSaysWhere(t *testing.T) {
 	}
 }
 
-func TestDepth(t *testing.T) {
-	for data, want := range map[string]int{``: 0, `1`: 0, `"[["`: 0, `[]`: 1, ` {"a":[{}],"b":["{[\"["]}`: 3, `[[],[[`: 3} {
-		require.Equal(t, want, jsonx.Depth([]byte(data)), data)
+func TestIsDeeper(t *testing.T) {
+	for data, depth := range map[string]int{``: 0, `1`: 0, `"[["`: 0, `[]`: 1, ` {"a":[{}],"b":["{[\"["]}`: 3, `[[],[[`: 3} {
+		require.False(t, jsonx.IsDeeper([]byte(data), depth), data)
+		require.True(t, jsonx.IsDeeper([]byte(data), depth-1), data)
 	}
 }
 
@@ -269,7 +270,7 @@ func FuzzWalk(f *testing.F) {
 		for e := range jsonx.Elements(data) {
 			elements = append(elements, string(e))
 		}
-		jsonx.Depth(data)
+		jsonx.IsDeeper(data, 0)
 		if !jsonx.Valid(data) {
 			return
 		}

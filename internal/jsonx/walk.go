@@ -102,10 +102,13 @@ func skipString(data []byte) int {
 	}
 }
 
-// Depth returns how many levels of objects and arrays data has.
-func Depth(data []byte) int {
+// IsDeeper reports whether data has more levels of objects and arrays than most.
+func IsDeeper(data []byte, most int) bool {
+	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= most {
+		return false
+	}
 	_, levels := skipNested(TrimSpace(data))
-	return levels
+	return levels > most
 }
 
 // Members yields the members of the object obj: the raw name with its quotes, and the raw value. It

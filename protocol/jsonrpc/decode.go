@@ -43,7 +43,7 @@ func Decode(data []byte) (Message, *Response) {
 	for name, value := range jsonx.Members(data) {
 		env.add(name, value)
 	}
-	if jsonx.Depth(data) > maxDepth {
+	if jsonx.IsDeeper(data, maxDepth) {
 		env.fault = tooDeep
 	}
 	return env.message()
@@ -174,7 +174,7 @@ func Batch(data []byte) (elements []json.RawMessage, isBatch bool, bad *Response
 	if !jsonx.Valid(data) {
 		return nil, true, unreadable(errors.New("malformed array"))
 	}
-	if jsonx.Depth(data) > maxDepth {
+	if jsonx.IsDeeper(data, maxDepth) {
 		return nil, true, invalid(ID{}, tooDeep)
 	}
 	for element := range jsonx.Elements(data) {

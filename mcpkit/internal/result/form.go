@@ -27,22 +27,22 @@ type piece struct {
 	whole     any // the result itself
 }
 
-// contents returns the piece as content: data as its JSON, for clients without structured output.
-func (p piece) contents() []protocol.Content {
+// appendTo appends the piece as content: data as its JSON, for clients without structured output.
+func (p piece) appendTo(list []protocol.Content) []protocol.Content {
 	switch {
 	case p.text != nil:
-		return []protocol.Content{Text(*p.text)}
+		return append(list, Text(*p.text))
 	case p.json != nil:
-		return []protocol.Content{Text(string(p.json))}
+		return append(list, Text(string(p.json)))
 	case p.blob != nil:
-		return []protocol.Content{p.blob.content()}
+		return append(list, p.blob.content())
 	}
-	return p.content
+	return append(list, p.content...)
 }
 
 // A form is how values of a Go type become pieces.
 type form struct {
-	convert    func(call *Call, v reflect.Value) (piece, error)
+	convert    func(call Call, v reflect.Value) (piece, error)
 	structured bool         // the output of a tool has a schema
 	schema     reflect.Type // of structured output; nil if it is not known
 	whole      bool         // the value is the result itself
@@ -115,7 +115,7 @@ func isSeq(t reflect.Type) bool {
 
 // dynamic returns the form of values whose types are not known before.
 func dynamic(k annotation.Kind) form {
-	return form{lazy: true, convert: func(call *Call, v reflect.Value) (piece, error) {
+	return form{lazy: true, convert: func(call Call, v reflect.Value) (piece, error) {
 		if v.Kind() == reflect.Interface {
 			v = v.Elem()
 		}
@@ -133,7 +133,7 @@ func dynamic(k annotation.Kind) form {
 	}}
 }
 
-func convertWhole(_ *Call, v reflect.Value) (piece, error) {
+func convertWhole(_ Call, v reflect.Value) (piece, error) {
 	v = addressed(v)
 	if v.IsNil() {
 		return piece{}, fmt.Errorf("the method returned a nil %s without an error", v.Type())
@@ -151,9 +151,9 @@ func addressed(v reflect.Value) reflect.Value {
 	return p
 }
 
-func convertText(_ *Call, v reflect.Value) (piece, error) { return piece{text: new(v.String())}, nil }
+func convertText(_ Call, v reflect.Value) (piece, error) { return piece{text: new(v.String())}, nil }
 
-func convertData(_ *Call, v reflect.Value) (piece, error) {
+func convertData(_ Call, v reflect.Value) (piece, error) {
 	if IsNil(v) {
 		return piece{}, userErrorf("the tool returned no result and no error: it is a nil %s", v.Type())
 	}
@@ -165,7 +165,7 @@ func convertData(_ *Call, v reflect.Value) (piece, error) {
 }
 
 // convertContent converts content or a slice of content, without nil ones.
-func convertContent(_ *Call, v reflect.Value) (p piece, err error) {
+func convertContent(_ Call, v reflect.Value) (p piece, err error) {
 	if v.Kind() != reflect.Slice {
 		p.addContent(v)
 		return p, nil
@@ -187,21 +187,21 @@ func (p *piece) addContent(v reflect.Value) {
 	p.content = append(p.content, c)
 }
 
-func convertMessages(_ *Call, v reflect.Value) (piece, error) {
+func convertMessages(_ Call, v reflect.Value) (piece, error) {
 	if m, ok := v.Interface().(protocol.PromptMessage); ok {
 		return piece{messages: []protocol.PromptMessage{m}}, nil
 	}
 	return piece{messages: v.Interface().([]protocol.PromptMessage)}, nil
 }
 
-func convertResources(_ *Call, v reflect.Value) (piece, error) {
+func convertResources(_ Call, v reflect.Value) (piece, error) {
 	if c, ok := v.Interface().(protocol.ResourceContents); ok {
 		return piece{resources: []protocol.ResourceContents{c}}, nil
 	}
 	return piece{resources: v.Interface().([]protocol.ResourceContents)}, nil
 }
 
-func convertBlob(_ *Call, v reflect.Value) (piece, error) {
+func convertBlob(_ Call, v reflect.Value) (piece, error) {
 	switch b := v.Interface().(type) {
 	case Blob:
 		return piece{blob: &b}, nil
@@ -212,7 +212,7 @@ func convertBlob(_ *Call, v reflect.Value) (piece, error) {
 	}
 }
 
-func convertImage(_ *Call, v reflect.Value) (piece, error) {
+func convertImage(_ Call, v reflect.Value) (piece, error) {
 	if IsNil(v) {
 		return piece{}, nil
 	}
@@ -224,7 +224,7 @@ func convertImage(_ *Call, v reflect.Value) (piece, error) {
 }
 
 // convertReader reads a reader to its end and closes it.
-func convertReader(call *Call, v reflect.Value) (piece, error) {
+func convertReader(call Call, v reflect.Value) (piece, error) {
 	if IsNil(v) {
 		return piece{}, nil
 	}
@@ -243,7 +243,7 @@ func convertReader(call *Call, v reflect.Value) (piece, error) {
 const progressEvery = 100 * time.Millisecond
 
 // collect collects the values of an iter.Seq[T] or iter.Seq2[T, error].
-func collect(call *Call, seq reflect.Value) (piece, error) {
+func collect(call Call, seq reflect.Value) (piece, error) {
 	b := []byte{'['}
 	if seq.IsNil() {
 		return piece{json: append(b, ']')}, nil

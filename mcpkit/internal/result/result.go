@@ -77,7 +77,7 @@ func New(k annotation.Kind, types []reflect.Type) (*Outputs, error) {
 }
 
 // each calls add with the piece of each value. If a value is the whole result, each returns that.
-func (o *Outputs) each(call *Call, values []reflect.Value, add func(piece)) (whole any, err error) {
+func (o *Outputs) each(call Call, values []reflect.Value, add func(piece)) (whole any, err error) {
 	for i, v := range values {
 		p, err := o.forms[i].convert(call, v)
 		if err != nil || p.whole != nil {
@@ -104,10 +104,10 @@ func IsNil(v reflect.Value) bool {
 }
 
 // Tool returns the result of a tool for the values that its method returned.
-func (o *Outputs) Tool(call *Call, values []reflect.Value) (any, error) {
+func (o *Outputs) Tool(call Call, values []reflect.Value) (any, error) {
 	r := &protocol.CallToolResult{}
 	whole, err := o.each(call, values, func(p piece) {
-		r.Content = append(r.Content, p.contents()...)
+		r.Content = p.appendTo(r.Content)
 		if p.json != nil {
 			r.SetValid(p.json)
 		}
@@ -119,10 +119,10 @@ func (o *Outputs) Tool(call *Call, values []reflect.Value) (any, error) {
 }
 
 // Prompt returns the result of a prompt with the description.
-func (o *Outputs) Prompt(call *Call, description string, values []reflect.Value) (any, error) {
+func (o *Outputs) Prompt(call Call, description string, values []reflect.Value) (any, error) {
 	r := &protocol.GetPromptResult{Description: description, Messages: []protocol.PromptMessage{}}
 	whole, err := o.each(call, values, func(p piece) {
-		for _, c := range p.contents() {
+		for _, c := range p.appendTo(nil) {
 			r.Messages = append(r.Messages, User(c))
 		}
 		r.Messages = append(r.Messages, p.messages...)
@@ -134,7 +134,7 @@ func (o *Outputs) Prompt(call *Call, description string, values []reflect.Value)
 }
 
 // Resource returns the contents of the resource with the URI. mime is its media type, if it is known.
-func (o *Outputs) Resource(call *Call, uri, mime string, cache protocol.Cache, values []reflect.Value) (any, error) {
+func (o *Outputs) Resource(call Call, uri, mime string, cache protocol.Cache, values []reflect.Value) (any, error) {
 	r := &protocol.ReadResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values)), Cache: cache}
 	add := func(mime string, data []byte) { r.Contents = append(r.Contents, contentsOf(uri, mime, data)) }
 	whole, err := o.each(call, values, func(p piece) {

@@ -21,6 +21,10 @@ type Owner interface {
 	// Late returns the error of a call whose time is up. It is an error that matches
 	// [context.DeadlineExceeded].
 	Late(after time.Duration) error
+	// Begin returns an error if the next method must not run.
+	Begin() error
+	// Failed returns the error of a method that panicked.
+	Failed(v any) error
 	// Overdue notes a method that has not returned in time, and Returned that it has returned since.
 	Overdue(after time.Duration)
 	Returned()
@@ -187,25 +191,20 @@ func (l *Limit) Ended() error {
 
 // Run runs a method, within the limit if it has one: then the method has a goroutine of its own. If
 // it does not return in time, Run returns without it. Then the method is overdue, and continues with
-// an ended context. The method must not panic.
+// an ended context.
 func Run[R any](l *Limit, method func() (R, error)) (R, error) {
 	var none R
-	limited, late := l.begin()
-	if late != nil {
-		return none, late
+	limited, err := l.begin()
+	if err != nil {
+		return none, err
 	}
+	x := &execution[R]{limit: l, done: make(chan struct{}), err: errExited}
 	if !limited {
-		result, err := method()
-		return result, l.inTime(err)
+		x.run(method)
+		return x.result, l.inTime(x.err)
 	}
-	var result R
-	err := errExited
-	x := &execution{limit: l, done: make(chan struct{})}
 	// Ends when the method returns.
-	go func() {
-		defer x.end()
-		result, err = method()
-	}()
+	go x.run(method)
 	select {
 	case <-x.done:
 	case <-l.graceOver:
@@ -214,17 +213,20 @@ func Run[R any](l *Limit, method func() (R, error)) (R, error) {
 		}
 		<-x.done
 	}
-	return result, l.inTime(err)
+	return x.result, l.inTime(x.err)
 }
 
-// begin counts a method if the call has a time limit. It returns an error if the time is up.
-func (l *Limit) begin() (limited bool, late error) {
+// begin counts a method. It returns an error if the method must not run, or if the time is up.
+func (l *Limit) begin() (limited bool, err error) {
+	if err := l.owner.Begin(); err != nil {
+		return false, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if limited = l.timer != nil; limited && l.late == nil {
+	if l.late == nil {
 		l.running++
 	}
-	return limited, l.late
+	return l.timer != nil, l.late
 }
 
 // inTime replaces the error of a method that the time limit ended by the error of the limit.
@@ -237,32 +239,43 @@ func (l *Limit) inTime(err error) error {
 	return err
 }
 
-// An execution is a method that runs on a goroutine of its own.
-type execution struct {
+// An execution is one run of a method.
+type execution[R any] struct {
 	limit    *Limit
 	done     chan struct{} // closed when nothing is left of the method
 	returned bool          // guarded by limit.mu
 	overdue  bool          // its caller was told that it is late; guarded by limit.mu
+
+	result R // read after done is closed
+	err    error
+}
+
+func (x *execution[R]) run(method func() (R, error)) {
+	defer x.end()
+	x.result, x.err = method()
 }
 
 // leave notes that the method is overdue. It returns false if the method has returned.
-func (x *execution) leave() bool {
+func (x *execution[R]) leave() bool {
 	l := x.limit
 	l.mu.Lock()
-	if x.returned {
-		l.mu.Unlock()
-		return false
+	overdue := !x.returned
+	if x.overdue = overdue; overdue {
+		l.overdue++
 	}
-	x.overdue = true
-	l.overdue++
 	l.mu.Unlock()
-	l.owner.Overdue(l.timeout)
-	return true
+	if overdue {
+		l.owner.Overdue(l.timeout)
+	}
+	return overdue
 }
 
-// end is called when the method has returned.
-func (x *execution) end() {
+// end is called when the method has returned or panicked.
+func (x *execution[R]) end() {
 	l := x.limit
+	if v := recover(); v != nil {
+		x.err = l.owner.Failed(v)
+	}
 	l.mu.Lock()
 	x.returned = true
 	l.running--
@@ -292,7 +305,7 @@ func (l *Limit) Overdue() bool {
 	return l.overdue > 0
 }
 
-// OnReturn calls f when no method runs on a goroutine of its own. waits reports whether one does.
+// OnReturn calls f when no method runs. waits reports whether one does.
 func (l *Limit) OnReturn(f func()) (waits bool) {
 	l.mu.Lock()
 	if waits = l.running > 0; waits {
