@@ -256,22 +256,20 @@ func (c *Call) Arguments() json.RawMessage {
 	return c.arguments
 }
 
-// RedactedArguments returns the arguments for logs: values of fields with the tag secret, and of
-// unknown fields, are "[redacted]". In tools with a schema written by hand, properties that are
-// writeOnly or have the format password are secret. It is nil if there are no arguments. If the
-// target is unknown, all values are redacted.
+// RedactedArguments returns the arguments for logs: those with the tag secret, or with a secret field
+// within them, are "[redacted]", and so are unknown ones if there are secrets. In tools with a schema
+// written by hand, properties that are writeOnly or have the format password are secret. It is nil if
+// there are no arguments. If the target is unknown, all are redacted.
 func (c *Call) RedactedArguments() json.RawMessage {
 	raw := c.Arguments()
-	switch {
-	case jsonx.Kind(raw) != '{':
+	if jsonx.Kind(raw) != '{' {
 		return nil
-	case c.entry == nil:
-		return (&secret.Secrecy{}).AppendObject(nil, raw)
-	case c.entry.secrets == nil:
-		return raw
-	default:
-		return c.entry.secrets.AppendObject(nil, raw)
 	}
+	shown := secret.Shown{} // none of an unknown target
+	if c.entry != nil {
+		shown = c.entry.shown
+	}
+	return shown.Redact(raw)
 }
 
 // SetArguments replaces the arguments of a tool call or of prompts/get. Middleware calls it before

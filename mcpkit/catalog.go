@@ -59,7 +59,7 @@ type entry struct {
 	tool       *tool                 // nil for other kinds
 	template   *uritemplate.Template // of a template
 	canonical  string                // of a resource that is no template: the canonical form of its URI
-	secrets    *secret.Secrecy       // which arguments logs may show; nil: all
+	shown      secret.Shown          // which arguments logs may show
 	logs       bool                  // the method can send log messages
 
 	run       Handler                                     // the method inside of what its tags demand

@@ -141,7 +141,7 @@ func (s *Server) define(def *spec) (*entry, error) {
 		return nil, faults
 	}
 	def.About.Description = cmp.Or(def.About.Description, fn.Doc())
-	e.secrets = secret.OfFields(fields)
+	e.shown = secret.OfFields(fields)
 	m := &method{fn: fn, outputs: outputs}
 	switch def.Kind {
 	case annotation.Tool:
@@ -272,7 +272,7 @@ func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawS
 	decode := m.fn.Decode
 	switch in := m.fn.Input(); {
 	case def.input != nil:
-		e.secrets = secret.OfSchema(def.input)
+		e.shown = secret.OfSchema(def.input)
 	case in != nil:
 		def.input = in.Schema()
 	default:

@@ -339,7 +339,7 @@ func (u *Upstream) answer(e *entry, text json.RawMessage) (err error) {
 	if err := jsonx.Unmarshal(text, known); err != nil || e.kind != toolEntry {
 		return err
 	}
-	e.secrets = secret.OfSchema(t.InputSchema)
+	e.shown = secret.OfSchema(t.InputSchema)
 	e.definition = &definition{make: func(v protocol.Version) ([]byte, error) { return jsonx.Marshal(protocol.ToolFor(v, text)) }}
 	e.tool, err = newTool(t)
 	return err

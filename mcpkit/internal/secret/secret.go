@@ -5,53 +5,35 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// redacted replaces what logs may not show.
-const redacted = `"[redacted]"`
+// Shown are the names of the arguments that logs may show: those that neither are secret nor have a
+// secret within them. Nil means all.
+type Shown map[string]bool
 
-// A Secrecy says which members of an arguments object logs may show. Nil means all.
-type Secrecy struct {
-	hide    bool                // not shown at all
-	members map[string]*Secrecy // of an object, or of the objects of an array; other members are hidden
-}
-
-// shown is the secrecy of a value that logs may show.
-var shown = &Secrecy{}
-
-// hidden is the secrecy of a value that logs may not show.
-var hidden = &Secrecy{hide: true}
-
-// OfFields returns the secrecy of fields; nil if none has the tag secret.
-func OfFields(fields []reflectx.Field) *Secrecy {
-	found := false
-	s := ofFields(fields, &found)
-	if !found {
+// OfFields returns which of the fields logs may show. The tag secret marks secrets.
+func OfFields(fields []reflectx.Field) Shown {
+	isSecret := func(f reflectx.Field) bool { return f.Secret }
+	// The fields of a recursive type are not listed again.
+	isUnlisted := func(f reflectx.Field) bool { return f.Secret || len(f.Fields) == 0 && isStruct(f.Type) }
+	if !hasField(fields, isSecret) {
 		return nil
 	}
-	return s
+	shown := Shown{}
+	for _, f := range fields {
+		shown[f.Name] = !hasField([]reflectx.Field{f}, isUnlisted)
+	}
+	return shown
 }
 
-func ofFields(fields []reflectx.Field, found *bool) *Secrecy {
-	s := &Secrecy{members: make(map[string]*Secrecy, len(fields))}
-	for _, f := range fields {
-		switch {
-		case f.Secret:
-			s.members[f.Name], *found = hidden, true
-		case len(f.Fields) > 0:
-			s.members[f.Name] = ofFields(f.Fields, found)
-		case isStruct(f.Type):
-			s.members[f.Name] = hidden // a recursive type, whose secret fields are not listed again
-		default:
-			s.members[f.Name] = shown
-		}
-	}
-	return s
+// hasField reports whether is returns true for one of the fields, or for one within them.
+func hasField(fields []reflectx.Field, is func(reflectx.Field) bool) bool {
+	return slices.ContainsFunc(fields, func(f reflectx.Field) bool { return is(f) || hasField(f.Fields, is) })
 }
 
 func isStruct(t reflect.Type) bool {
@@ -61,125 +43,90 @@ func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct
 }
 
-// OfSchema returns the secrecy of a schema written by hand, in which properties that are writeOnly
-// or passwords are secret; nil if there are none.
-func OfSchema(schema []byte) *Secrecy {
-	found := false
-	s := ofNode(schema, &found)
-	if !found {
+// OfSchema returns which properties of a schema written by hand logs may show. What is writeOnly or
+// has the format password is secret.
+func OfSchema(schema []byte) Shown {
+	isSecret := func(keyword, value []byte) bool {
+		return jsonx.IsString(keyword, "writeOnly") && string(value) == "true" ||
+			jsonx.IsString(keyword, "format") && jsonx.IsString(value, "password")
+	}
+	// What a property refers to may be secret.
+	isReference := func(keyword, value []byte) bool {
+		return isSecret(keyword, value) || jsonx.IsString(keyword, "$ref") || jsonx.IsString(keyword, "$dynamicRef")
+	}
+	if !hasKeyword(schema, isSecret) {
 		return nil
 	}
-	return s
+	shown := Shown{}
+	for name, property := range jsonx.Members(jsonx.Member(schema, "properties")) {
+		shown[jsonx.String(name)] = !hasKeyword(property, isReference)
+	}
+	return shown
 }
 
-func ofNode(schema []byte, found *bool) *Secrecy {
-	if string(jsonx.Member(schema, "writeOnly")) == "true" || jsonx.IsString(jsonx.Member(schema, "format"), "password") {
-		*found = true
-		return hidden
-	}
-	if items := jsonx.Member(schema, "items"); jsonx.Kind(items) == '{' {
-		return ofNode(items, found)
-	}
-	properties := jsonx.Member(schema, "properties")
-	switch {
-	case jsonx.Kind(properties) == '{':
-	case jsonx.Kind(jsonx.Member(schema, "type")) == '"' && !jsonx.IsString(jsonx.Member(schema, "type"), "object"):
-		return shown
-	default:
-		return hidden // other schemas are not examined
-	}
-	s := &Secrecy{members: map[string]*Secrecy{}}
-	for name, property := range jsonx.Members(properties) {
-		s.members[jsonx.String(name)] = ofNode(property, found)
-	}
-	return s
-}
-
-// appendShown appends the part of a value that logs may show.
-func (s *Secrecy) appendShown(b, value []byte) []byte {
-	kind := jsonx.Kind(value)
-	switch {
-	case s.hide:
-		return append(b, redacted...)
-	case s.members == nil:
-		return append(b, value...)
-	case kind == '{':
-		return s.AppendObject(b, value)
-	case kind == '[':
-		b = append(b, '[')
-		for element := range jsonx.Elements(value) {
-			b = s.appendShown(jsonx.AppendComma(b), element)
+// hasKeyword reports whether is returns true for a keyword of the schema, or of one within it.
+func hasKeyword(schema []byte, is func(keyword, value []byte) bool) bool {
+	if jsonx.Kind(schema) == '{' {
+		for keyword, value := range jsonx.Members(schema) {
+			if is(keyword, value) || hasKeyword(value, is) {
+				return true
+			}
 		}
-		return append(b, ']')
-	case kind == 'n':
-		return append(b, value...)
-	default: // not an object: perhaps one as text
-		return append(b, redacted...)
 	}
+	if jsonx.Kind(schema) == '[' {
+		for element := range jsonx.Elements(schema) {
+			if hasKeyword(element, is) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
-// AppendObject appends the part of an object that logs may show.
-func (s *Secrecy) AppendObject(b, object []byte) []byte {
-	return jsonx.AppendEdited(b, object, func(name, value []byte) []byte {
-		member := s.members[jsonx.String(name)]
-		if member == nil {
-			member = hidden // perhaps a misspelt secret
+// Redact returns the arguments, an object, as logs may show them. Unknown ones may be misspelt secrets.
+func (s Shown) Redact(arguments json.RawMessage) json.RawMessage {
+	if s == nil {
+		return arguments
+	}
+	return jsonx.AppendEdited(nil, arguments, func(name, value []byte) []byte {
+		if s[jsonx.String(name)] {
+			return value
 		}
-		return member.appendShown(nil, value)
+		return []byte(`"[redacted]"`)
 	})
 }
 
 // InErrors returns the compiled schema, written by hand, with errors that do not repeat secret values.
 func InErrors(compiled reflectx.RawSchema, schema []byte) reflectx.RawSchema {
-	secrets := OfSchema(schema)
-	if secrets == nil {
+	shown := OfSchema(schema)
+	if shown == nil {
 		return compiled
 	}
-	return secretSchema{compiled, secrets}
+	return secretSchema{compiled, shown}
 }
 
 // A secretSchema is a schema whose errors do not repeat secret values.
 type secretSchema struct {
 	reflectx.RawSchema
-	secrets *Secrecy
+	shown Shown
 }
 
 func (s secretSchema) Validate(value json.RawMessage) error {
 	err := s.RawSchema.Validate(value)
-	if wrong, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
-		s.secrets.hideIn(wrong)
+	wrong, ok := errors.AsType[*reflectx.ArgumentError](err)
+	if !ok {
+		return err
 	}
-	return err
-}
-
-// hideIn takes secret values out of an error about the arguments.
-func (s *Secrecy) hideIn(wrong *reflectx.ArgumentError) {
 	for i := range wrong.Violations {
 		v := &wrong.Violations[i]
-		switch at := s.at(v.Pointer); {
-		case at.hide:
-			v.Got, v.Want = "***", "what the schema says" // details may quote the value
-		case at.members != nil:
-			v.Got = "***"
+		name, _, _ := strings.Cut(strings.TrimPrefix(v.Pointer, "/"), "/")
+		if s.shown[name] {
+			continue
+		}
+		v.Got = "***"
+		if v.Pointer != "" {
+			v.Want = "what the schema says" // details may quote the value
 		}
 	}
-}
-
-var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
-
-// at returns the secrecy of the value that a JSON pointer names.
-func (s *Secrecy) at(pointer string) *Secrecy {
-	for _, token := range strings.Split(pointer, "/")[1:] {
-		member := s.members[pointerEscapes.Replace(token)]
-		_, notIndex := strconv.Atoi(token)
-		switch {
-		case s.members == nil:
-			return s
-		case member != nil:
-			s = member
-		case notIndex != nil:
-			return hidden // perhaps a misspelt secret
-		}
-	}
-	return s
+	return err
 }
