@@ -169,7 +169,7 @@ func (e *entry) limitRate() {
 	if e.Rate.Burst == 0 {
 		return
 	}
-	e.limits.calls = new(limits.NewRounds[caller](e.Rate.PerSecond, e.Rate.Burst, MaxRounds))
+	e.limits.calls = new(limits.NewRounds[caller](e.Rate.PerSecond, e.Rate.Burst))
 	h := e.run
 	e.run = func(ctx context.Context, call *Call) (Result, error) {
 		if call.run == nil { // Detach has counted the call of a run
@@ -189,7 +189,7 @@ func (e *entry) count(call *Call) error {
 	if s := call.server; s.fleet != nil {
 		s.warned.ofRates.Do(func() { s.fleet.Logger().Warn(limits.PerReplica) })
 	}
-	if wait := e.limits.calls.Take(callerOf(call), call.Round()); wait > 0 {
+	if wait := e.limits.calls.Take(callerOf(call), call.Ref(), call.Round()); wait > 0 {
 		return &RateLimitError{After: wait}
 	}
 	call.counted.Store(true)

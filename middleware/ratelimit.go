@@ -13,10 +13,9 @@ import (
 // second, and up to burst calls at once. Calls over the limit get a [mcpkit.RateLimitError] with a
 // retry time. [By] sets the key; the default is [CallerOf].
 //
-// Rounds of a call that continue after a question (2026-07-28) have a limit of their own, which is
-// [mcpkit.MaxRounds] times as high. The server remembers 10,000 keys. It forgets the least recently
-// used one first, which then has its full burst again. RateLimit panics on negative values, and if
-// both are 0.
+// Of the rounds of a call that continue after a question (2026-07-28), only those that the client
+// repeats count. The server remembers 10,000 keys. It forgets the least recently used one first, which
+// then has its full burst again. RateLimit panics on negative values, and if both are 0.
 //
 // In a fleet ([mcpkit.Fleet]), the limit counts the calls of one replica: divide it by the number of
 // replicas.
@@ -25,7 +24,7 @@ func RateLimit(perSecond float64, burst int, opts ...KeyOption) mcpkit.Middlewar
 		panic(fmt.Sprintf("middleware: RateLimit(%v, %d) allows no calls; write for example RateLimit(10, 20)", perSecond, burst))
 	}
 	key := keyOf(opts, By(CallerOf))
-	calls := limits.NewRounds[any](perSecond, burst, mcpkit.MaxRounds)
+	calls := limits.NewRounds[any](perSecond, burst)
 	var warn sync.Once
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -35,7 +34,7 @@ func RateLimit(perSecond float64, burst int, opts ...KeyOption) mcpkit.Middlewar
 			if f := call.Fleet(); f != nil {
 				warn.Do(func() { f.Logger().Warn(limits.PerReplica) })
 			}
-			if wait := calls.Take(key(call), call.Round()); wait > 0 {
+			if wait := calls.Take(key(call), call.Ref(), call.Round()); wait > 0 {
 				return nil, &mcpkit.RateLimitError{After: wait}
 			}
 			return next(ctx, call)

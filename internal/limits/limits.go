@@ -66,20 +66,30 @@ func (t *Table[K]) Take(key K, now time.Time) time.Duration {
 	return wait
 }
 
-// Rounds limits calls by key. Later rounds of a call, in which the client answers questions, have
-// buckets of their own, so that replaying them does not evade the limit. It is safe for concurrent
-// use. Make one with [NewRounds].
-type Rounds[K comparable] struct{ first, later *Table[K] }
-
-// NewRounds returns limits of perSecond and burst calls, and so many later rounds for each of them.
-func NewRounds[K comparable](perSecond float64, burst, rounds int) Rounds[K] {
-	return Rounds[K]{NewTable[K](perSecond, burst), NewTable[K](perSecond*float64(rounds), burst*rounds)}
+// Rounds limits calls by key. A later round of a call, in which the client answers questions, counts
+// only if its state was used before. It is safe for concurrent use. Make one with [NewRounds].
+type Rounds[K comparable] struct {
+	calls *Table[K]
+	used  *Table[state[K]]
 }
 
-// Take is [Table.Take] for a round of a call; 0 is the first.
-func (r Rounds[K]) Take(key K, round int) time.Duration {
-	if round > 0 {
-		return r.later.Take(key, time.Now())
+// A state is what a client sends to continue a call.
+type state[K comparable] struct {
+	key   K
+	ref   string // of the call
+	round int
+}
+
+// NewRounds returns limits of perSecond and burst calls.
+func NewRounds[K comparable](perSecond float64, burst int) Rounds[K] {
+	return Rounds[K]{NewTable[K](perSecond, burst), NewTable[state[K]](0, 1)}
+}
+
+// Take is [Table.Take] for a round of the call ref; 0 is the first.
+func (r Rounds[K]) Take(key K, ref string, round int) time.Duration {
+	now := time.Now()
+	if round > 0 && r.used.Take(state[K]{key, ref, round}, now) == 0 {
+		return 0
 	}
-	return r.first.Take(key, time.Now())
+	return r.calls.Take(key, now)
 }
