@@ -45,7 +45,7 @@ func (e *exchange) reply(resp *jsonrpc.Response) {
 		if resp != nil {
 			e.streamResponse(resp)
 		}
-		e.endStream()
+		e.end()
 		if e.broken {
 			panic(http.ErrAbortHandler) // so that the response does not look complete
 		}
@@ -91,17 +91,17 @@ func (e *exchange) storeError(id jsonrpc.ID, rpc *jsonrpc.Error) {
 // streamResult writes a response with a streamed result. If that fails, it gives up the connection
 // and returns the error for a client that resumes. The caller holds mu.
 func (e *exchange) streamResult(resp *jsonrpc.Response) (failed *jsonrpc.Error) {
-	_, err := e.out.Write(sse.AppendHead(nil, ""))
+	_, err := e.Write(sse.AppendHead(nil, ""))
 	if err == nil {
-		err = jsonrpc.WriteResponse(dataWriter{&e.out}, resp)
+		err = jsonrpc.WriteResponse(dataWriter{e}, resp)
 	}
 	if err == nil {
-		err = e.out.send([]byte("\n\n"))
+		err = e.post.send([]byte("\n\n"))
 	}
 	switch {
 	case err == nil:
 		return nil
-	case e.out.err != nil:
+	case e.post.err != nil:
 		failed = errLost
 	default:
 		failed = resp.Broken(err)
@@ -115,19 +115,17 @@ func (e *exchange) streamResult(resp *jsonrpc.Response) (failed *jsonrpc.Error) 
 func (e *exchange) closeReply() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.endStream()
+	e.end()
 }
 
-// endStream ends the reply after the response. It may be called more than once. The caller holds mu.
-func (e *exchange) endStream() {
+// end ends the reply after the response. It may be called more than once. The caller holds mu.
+func (e *exchange) end() {
 	if e.state == replyDone {
 		return
 	}
-	if e.alive != nil {
-		e.alive.Stop()
-	}
+	e.post.endStream()
 	if e.st != nil {
-		e.s.out.end(e.r.Context(), e.st)
+		_, _ = e.s.out.append(e.r.Context(), e.st, nil, true) // if it has no response
 		e.s.out.free(e.st, e.reader)
 	}
 	e.state = replyDone

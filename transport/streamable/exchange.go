@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
@@ -15,9 +14,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
-
-// keepAliveRetry is how long a keep-alive comment waits if the stream is being written.
-const keepAliveRetry = time.Second
 
 // replyState is the state of an exchange's HTTP response.
 type replyState int
@@ -40,13 +36,10 @@ type exchange struct {
 	modern bool
 	plain  bool // the reply never becomes a stream
 
-	mu     sync.Mutex // held while a message is stored and written
-	state  replyState
-	out    timedWriter
-	st     *stream     // the stream that the client can resume; nil outside sessions
-	reader *reader     // of st
-	alive  *time.Timer // nil without keep-alive
-	broken bool        // the response is incomplete
+	state  replyState // guarded by mu, as all below
+	st     *stream    // the stream that the client can resume; nil outside sessions
+	reader *reader    // of st
+	broken bool       // the response is incomplete
 }
 
 // serve runs the request, or refuses it.
@@ -228,17 +221,12 @@ func (e *exchange) becomeStream() bool {
 		e.h.warnNoStream(e.r, "the client does not accept text/event-stream")
 		return false
 	}
-	flush := httpserve.Flusher(e.w)
-	if flush == nil {
+	if e.flush = httpserve.Flusher(e.w); e.flush == nil {
 		e.h.warnNoStream(e.r, noFlush)
 		return false
 	}
-	e.state, e.out = replyStream, timedWriter{w: e.w, rc: e.rc, flush: flush}
-	e.out.beginStream()
-	if e.h.opts.KeepAlive > 0 {
-		// Runs each time the stream was silent; closeReply and lose stop it.
-		e.alive = time.AfterFunc(e.h.opts.KeepAlive, e.keepAlive)
-	}
+	e.state = replyStream
+	e.beginStream(e.h.opts.KeepAlive, e.lose)
 	if e.s != nil {
 		e.st, e.reader = e.s.out.create(e.req.ID.String())
 		if e.s.canPoll() {
@@ -278,12 +266,8 @@ func (e *exchange) write(frame []byte) {
 	if e.state != replyStream || e.modern && e.disconnected() {
 		return
 	}
-	if e.reader != nil && e.reader.hasLeft() || e.out.send(frame) != nil {
+	if e.st != nil && !e.s.out.reads(e.st, e.reader) || e.post.send(frame) != nil {
 		e.lose()
-		return
-	}
-	if e.alive != nil {
-		e.alive.Reset(e.h.opts.KeepAlive)
 	}
 }
 
@@ -295,23 +279,10 @@ func (e *exchange) disconnected() bool { return errors.Is(e.r.Context().Err(), c
 // caller holds mu.
 func (e *exchange) lose() {
 	e.state = replyLost
-	if e.alive != nil {
-		e.alive.Stop()
-	}
+	e.endStream()
 	if e.st != nil {
 		e.s.out.free(e.st, e.reader)
 	}
-}
-
-// keepAlive runs when the stream has been silent for Options.KeepAlive.
-func (e *exchange) keepAlive() {
-	// A write may take long; no goroutine needs to wait for it.
-	if !e.mu.TryLock() {
-		time.AfterFunc(keepAliveRetry, e.keepAlive)
-		return
-	}
-	defer e.mu.Unlock()
-	e.write([]byte(sse.KeepAlive))
 }
 
 // CloseStream ends the reply while the method continues; the client resumes the stream with GET. It

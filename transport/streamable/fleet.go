@@ -106,6 +106,9 @@ func (p *replica) on(kind string, handle func(s *legacySession, m *message)) {
 
 // wake tells the other replicas that a stream has more.
 func (p *replica) wake(s *legacySession, st *stream) {
+	if p == nil {
+		return
+	}
 	p.f.Tell("", kindWake, message{Session: s.Digest(), Stream: st.name})
 }
 

@@ -36,8 +36,8 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		writeError(w, shuttingDown())
 		return
 	}
-	flush := httpserve.Flusher(w)
-	if flush == nil {
+	l := &listener{timedWriter: newTimedWriter(w), h: h, r: r, s: s}
+	if l.flush = httpserve.Flusher(w); l.flush == nil {
 		h.warnNoStream(r, noFlush)
 		h.methodNotAllowed(w, r)
 		return
@@ -48,12 +48,10 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer closed()
-	l := &listener{h: h, r: r, s: s, out: timedWriter{w: w, rc: http.NewResponseController(w), flush: flush}}
 	if refusal := l.open(last); refusal != nil {
 		writeError(w, refusal)
 		return
 	}
-	defer s.out.free(l.st, l.reader)
 	l.run()
 }
 
@@ -71,34 +69,26 @@ func (h *Handler) takeSlot(r *http.Request) (closed func(), _ *jsonrpc.Response)
 // a slow client does not block anything. If the store has dropped messages that the client needs,
 // the listener disconnects it.
 type listener struct {
-	h   *Handler
-	r   *http.Request
-	s   *legacySession
-	out timedWriter
+	timedWriter
+	h *Handler
+	r *http.Request
+	s *legacySession
 
 	st     *stream
 	reader *reader
-	seq    uint64      // of the last message written
-	missed bool        // the client may have missed notifications
-	ended  bool        // the last message of the stream was written
-	broken bool        // the client has disconnected
-	alive  *time.Timer // fires when nothing was written for Options.KeepAlive; nil without keep-alive
+	seq    uint64 // of the last message written
+	missed bool   // the client may have missed notifications
 }
 
 // open takes the stream after the last event that the client received, or returns why it cannot.
 func (l *listener) open(last string) *jsonrpc.Response {
-	o := &l.s.out
-	if last == "" {
-		l.st, l.reader, l.seq = o.listen()
-		return nil
-	}
-	var err error
-	if l.st, l.reader, l.seq, l.missed, err = o.resume(last); err != nil {
+	done, err := l.s.out.resume(l, last)
+	if err != nil {
 		return refuse(http.StatusBadRequest, "Last-Event-ID: %v", err)
 	}
 	why := ""
-	if done, _ := o.state(l.st); done {
-		if events, err := l.after(); err != nil || len(events) == 0 {
+	if done {
+		if events, _, err := l.s.out.next(l.r.Context(), l.st, l.reader, l.seq); err != nil || len(events) == 0 {
 			why = "the messages of that stream are no longer stored; send the request again"
 		}
 	} else if lost, gone := l.h.replica.gone(l); gone && lost == nil {
@@ -107,15 +97,20 @@ func (l *listener) open(last string) *jsonrpc.Response {
 	if why == "" {
 		return nil
 	}
-	o.free(l.st, l.reader)
+	l.leave()
 	return refuse(http.StatusBadRequest, "Last-Event-ID: %s", why)
 }
+
+// leave ends the stream for this client.
+func (l *listener) leave() { l.s.out.free(l.st, l.reader) }
 
 // begin sends the head of the reply, with the event that makes the stream resumable.
 func (l *listener) begin() {
 	// The read deadline of a server with a ReadTimeout would look like a disconnect.
-	_ = l.out.rc.SetReadDeadline(time.Time{})
-	l.out.beginStream()
+	_ = l.rc.SetReadDeadline(time.Time{})
+	l.mu.Lock()
+	l.beginStream(l.h.opts.KeepAlive, l.leave)
+	l.mu.Unlock()
 	var head []byte
 	if l.st == &l.s.out.standalone && l.s.canPoll() {
 		head = sse.AppendPriming(nil, primingID(l.st, l.seq), l.h.opts.Retry)
@@ -123,34 +118,37 @@ func (l *listener) begin() {
 	l.write(head)
 }
 
+// end ends the reply, which net/http uses again.
+func (l *listener) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endStream()
+}
+
 // run writes the stream until it ends, the client disconnects or reads it elsewhere, or the server
 // closes it.
 func (l *listener) run() {
-	closing := l.h.life.Draining.Done()
-	if l.st != &l.s.out.standalone {
-		closing = nil // a call in flight may finish and respond, while the shutdown waits for the listener
+	defer l.leave()
+	// A client whose credential has expired resumes the stream with another one.
+	open, cancel := oauth.WithExpiry(l.r.Context())
+	defer cancel()
+	defer context.AfterFunc(open, l.leave)() // runs at most once
+	if l.st == &l.s.out.standalone {
+		defer context.AfterFunc(l.h.life.Draining, l.leave)() // runs at most once
+	} else { // a call in flight may finish and respond, while the shutdown waits for the listener
 		l.h.life.Hold()
 		defer l.h.life.End()
 	}
 	l.begin()
+	defer l.end()
 	if l.missed {
 		l.h.storer.SessionMissed(l.s.Session)
 	}
-	authentic, cancel := oauth.WithExpiry(context.WithoutCancel(l.r.Context()))
-	defer cancel()
-	var silent <-chan time.Time
-	if l.h.opts.KeepAlive > 0 {
-		l.alive = time.NewTimer(l.h.opts.KeepAlive)
-		defer l.alive.Stop()
-		silent = l.alive.C
-	}
 	tick, stop := l.h.replica.take(l)
 	defer stop()
-	for live := false; !l.broken; live = true {
-		// Read these before the messages: a message appended later wakes the loop again.
-		done, closed := l.s.out.state(l.st)
-		lost, gone := l.h.replica.gone(l)
-		if closed || !l.writeNew(live) || done || l.ended {
+	for live := false; ; live = true {
+		lost, gone := l.h.replica.gone(l) // asked before the messages, which may be its last
+		if !l.writeNew(live) {
 			return
 		}
 		if gone {
@@ -160,23 +158,13 @@ func (l *listener) run() {
 		select {
 		case <-l.reader.wake:
 		case <-tick: // the bus may have lost what wakes it, and the replica may be gone
-		case <-silent:
-			l.write([]byte(sse.KeepAlive))
-		case <-l.reader.left:
-			return
-		case <-closing:
-			return
-		case <-authentic.Done():
-			return // the client resumes the stream with another token
-		case <-l.r.Context().Done():
-			l.broken = true
 		}
 	}
 }
 
-// writeNew writes what the store has more. It returns false if the stream cannot continue.
-func (l *listener) writeNew(live bool) bool {
-	events, err := l.after()
+// writeNew writes what the stream has more. It returns false if the stream ends.
+func (l *listener) writeNew(live bool) (more bool) {
+	events, more, err := l.s.out.next(l.r.Context(), l.st, l.reader, l.seq)
 	if err != nil {
 		l.h.opts.Logger.ErrorContext(l.r.Context(), "streamable: event store failed", "err", err)
 		return false
@@ -188,13 +176,16 @@ func (l *listener) writeNew(live bool) bool {
 		return false
 	}
 	for _, ev := range events {
-		if len(ev.data) > 0 && !l.write(sse.AppendEvent(nil, eventID(l.st, ev.seq), ev.data)) {
+		if len(ev.data) > 0 {
+			l.write(sse.AppendEvent(nil, eventID(l.st, ev.seq), ev.data))
+		}
+		if l.err != nil {
 			return false
 		}
-		l.seq, l.ended = ev.seq, ev.last
-		l.s.out.wrote(l.st, ev.seq)
+		l.seq = ev.seq
+		more = more && !ev.last
 	}
-	return true
+	return more
 }
 
 // writeLost writes a response that is not stored, in place of the one that was lost. Without one,
@@ -205,19 +196,11 @@ func (l *listener) writeLost(resp *jsonrpc.Response) {
 	}
 }
 
-func (l *listener) after() ([]event, error) {
-	store := l.h.events
-	if l.st == &l.s.out.standalone {
-		store = l.h.memory
+// write writes and flushes frame, or ends the stream if the client has disconnected.
+func (l *listener) write(frame []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.send(frame) != nil {
+		l.leave()
 	}
-	return store.after(context.WithoutCancel(l.r.Context()), l.s.Digest(), l.st.name, l.seq)
-}
-
-// write writes and flushes frame. It returns false if the client has disconnected.
-func (l *listener) write(frame []byte) bool {
-	l.broken = l.out.send(frame) != nil
-	if l.alive != nil {
-		l.alive.Reset(l.h.opts.KeepAlive)
-	}
-	return !l.broken
 }

@@ -14,17 +14,16 @@ import (
 
 // A post is one POST request.
 type post struct {
+	timedWriter
 	h            *Handler
-	w            http.ResponseWriter
 	r            *http.Request
-	rc           *http.ResponseController
 	held         admission.Held // bytes that the POST holds in memory
 	acceptStream bool
 }
 
 // servePost handles one message or a batch. Methods run on this goroutine.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
-	p := &post{h: h, w: w, r: r, rc: http.NewResponseController(w), held: admission.Held{All: &h.bytes}}
+	p := &post{timedWriter: newTimedWriter(w), h: h, r: r, held: admission.Held{All: &h.bytes}}
 	defer p.held.Close()
 	body, refusal := p.receive()
 	if refusal != nil {

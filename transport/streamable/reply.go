@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
@@ -107,14 +108,8 @@ func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 
 // writeJSON writes the parts of a JSON reply.
 func (p *post) writeJSON(status int, parts ...[]byte) {
-	limitWrite(p.rc)
+	p.limit()
 	writeBody(p.w, status, parts...)
-}
-
-// limitWrite gives the client until writeTimeout to take what is written next. net/http removes the
-// deadline after the request.
-func limitWrite(rc *http.ResponseController) {
-	_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // if it fails, the server sets its own
 }
 
 // writeStreamed writes a JSON reply of unknown length. If the stream fails, it closes the
@@ -122,47 +117,88 @@ func limitWrite(rc *http.ResponseController) {
 func (p *post) writeStreamed(resp *jsonrpc.Response) {
 	p.w.Header().Set("Content-Type", "application/json")
 	setRetry(p.w, resp)
-	out := &timedWriter{w: p.w, rc: p.rc}
-	if err := jsonrpc.WriteResponse(out, resp); err != nil {
-		if out.begun {
+	if err := jsonrpc.WriteResponse(p, resp); err != nil {
+		if p.begun {
 			panic(http.ErrAbortHandler)
 		}
 		writeError(p.w, &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err), HTTPStatus: http.StatusInternalServerError})
 	}
 }
 
-// A timedWriter writes a reply in parts, and limits the time of each write.
+// A timedWriter writes a reply, and limits the time of each write. An event stream gets a comment
+// when it was silent.
 type timedWriter struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
-	flush func() error
+	flush func() error // of an event stream
+
+	mu    sync.Mutex // held while a message is stored and written
 	begun bool
 	err   error // of the connection
+	every time.Duration
+	alive *time.Timer // nil unless the stream is kept alive
 }
 
+func newTimedWriter(w http.ResponseWriter) timedWriter {
+	return timedWriter{w: w, rc: http.NewResponseController(w)}
+}
+
+// Write writes a part of the reply. The caller holds mu.
 func (t *timedWriter) Write(p []byte) (n int, err error) {
 	t.begun = true
-	limitWrite(t.rc)
+	t.limit()
 	n, t.err = t.w.Write(p)
 	return n, t.err
 }
 
-// beginStream sends the head of an event stream.
-func (t *timedWriter) beginStream() {
+// limit gives the client until writeTimeout to take what is written next. net/http removes the
+// deadline after the request.
+func (t *timedWriter) limit() {
+	_ = t.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // if it fails, the server sets its own
+}
+
+// beginStream sends the head of an event stream. If every is positive, the stream gets a comment
+// whenever it was silent for so long; if that cannot be sent, lost is called with mu held.
+func (t *timedWriter) beginStream(every time.Duration, lost func()) {
 	header := t.w.Header()
 	header.Set("Content-Type", sse.ContentType)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no")
 	t.w.WriteHeader(http.StatusOK)
+	if t.every = every; every <= 0 {
+		return
+	}
+	// Runs each time the stream was silent, until endStream.
+	t.alive = time.AfterFunc(every, func() {
+		if !t.mu.TryLock() {
+			return // a message is being sent, which starts the timer again
+		}
+		defer t.mu.Unlock()
+		if t.alive != nil && t.send([]byte(sse.KeepAlive)) != nil {
+			lost()
+		}
+	})
+}
+
+// endStream ends the comments. The caller holds mu.
+func (t *timedWriter) endStream() {
+	if t.alive != nil {
+		t.alive.Stop()
+		t.alive = nil
+	}
 }
 
 // send writes and flushes frame. Then it removes the deadline, which over HTTP/2 ends a silent stream.
+// The caller holds mu.
 func (t *timedWriter) send(frame []byte) error {
 	if _, err := t.Write(frame); err != nil {
 		return err
 	}
 	if t.err = t.flush(); t.err == nil {
 		_ = t.rc.SetWriteDeadline(time.Time{})
+	}
+	if t.alive != nil {
+		t.alive.Reset(t.every)
 	}
 	return t.err
 }

@@ -161,9 +161,6 @@ func (s *legacySession) beginCall(ctx context.Context, req *jsonrpc.Request) (*c
 	if err == nil {
 		return c, nil
 	}
-	if s.out.isClosed() {
-		return nil, sessionOver()
-	}
 	if err.Code == jsonrpc.CodeInternalError {
 		return nil, busy(err.Message)
 	}

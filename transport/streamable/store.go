@@ -113,8 +113,13 @@ func (m *memoryStore) after(_ context.Context, session, stream string, seq uint6
 	if at == nil {
 		return nil, nil
 	}
-	for _, e := range at.Value.(*sessionEvents).events {
-		if e.stream == stream && e.seq > seq {
+	all := at.Value.(*sessionEvents).events
+	first := len(all) // those that are asked for are mostly the last ones
+	for first > 0 && (all[first-1].stream != stream || all[first-1].seq > seq) {
+		first--
+	}
+	for _, e := range all[first:] {
+		if e.stream == stream {
 			found = append(found, e.event)
 		}
 	}

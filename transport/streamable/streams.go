@@ -29,33 +29,23 @@ type streams struct {
 	closed     bool
 }
 
-// A stream is one of the streams of a session. streams.mu guards its fields below name and request.
+// A stream is one of the streams of a session. streams.mu guards its fields below order.
 type stream struct {
 	name    string
-	request string // JSON of the id of its request; "" for none
+	request string     // JSON of the id of its request; "" for none
+	order   sync.Mutex // held while a message is stored
 
 	last   uint64  // number of the last message appended
 	sent   uint64  // number of the last message written by a GET
 	done   bool    // the response was appended: nothing follows
-	moved  bool    // a client reads the stream at another replica
 	reader *reader // nil for none
 }
 
-// A reader writes a stream to a client: a POST or a GET.
+// A reader writes a stream to a client: a POST or a GET. It leaves when the stream has another reader,
+// or none.
 type reader struct {
-	wake  chan struct{} // holds one token when there may be more to read
-	left  chan struct{} // closed when another reader has taken the stream
+	wake  chan struct{} // holds one token when there may be more to read, or the reader has left
 	since int64         // when it took the stream, in Unix nanoseconds
-}
-
-// hasLeft reports whether another reader has taken the stream.
-func (r *reader) hasLeft() bool {
-	select {
-	case <-r.left:
-		return true
-	default:
-		return false
-	}
 }
 
 const (
@@ -92,10 +82,8 @@ func (o *streams) add(st *stream) {
 
 // take makes a new reader of st, in place of the one that it has. The caller holds mu.
 func (o *streams) take(st *stream) *reader {
-	if st.reader != nil {
-		close(st.reader.left)
-	}
-	st.reader = &reader{make(chan struct{}, 1), make(chan struct{}), time.Now().UnixNano()}
+	o.wake(st)
+	st.reader = &reader{make(chan struct{}, 1), time.Now().UnixNano()}
 	return st.reader
 }
 
@@ -105,6 +93,7 @@ func (o *streams) free(st *stream, r *reader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if st.reader == r {
+		o.wake(st)
 		st.reader = nil
 	}
 	if st.reader == nil && !strings.HasPrefix(st.name, o.tag) {
@@ -112,78 +101,7 @@ func (o *streams) free(st *stream, r *reader) {
 	}
 }
 
-// used reports whether the client may resume a stream or opens them.
-func (o *streams) used() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.listened || o.count > 0
-}
-
-// notify appends data to the standalone stream.
-func (o *streams) notify(data []byte) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch {
-	case o.closed:
-		return transport.ErrClosed
-	case !o.listened:
-		return nil
-	}
-	st := &o.standalone
-	st.last++
-	err := o.s.h.memory.append(context.Background(), o.s.Digest(), st.name, event{seq: st.last, data: data})
-	o.wake(st)
-	return err
-}
-
-// append stores data as the next message of the stream of a POST, and as its last one if it is the
-// response. It wakes a GET that reads st. Appends to one stream never run at the same time.
-func (o *streams) append(ctx context.Context, st *stream, data []byte, response bool) (seq uint64, err error) {
-	o.mu.Lock()
-	if o.closed {
-		o.mu.Unlock()
-		return 0, transport.ErrClosed
-	}
-	st.last++
-	e := event{seq: st.last, data: data, request: st.request, last: response}
-	o.mu.Unlock()
-	// Also if the client has disconnected: it may resume the stream.
-	err = o.s.h.events.append(context.WithoutCancel(ctx), o.s.Digest(), st.name, e)
-	if err != nil && !errors.Is(err, errTooLarge) {
-		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", err)
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if errors.Is(err, errTooLarge) {
-		st.last--
-	}
-	if response && err == nil {
-		o.finish(st)
-	}
-	o.wake(st)
-	if st.moved {
-		o.s.h.replica.wake(o.s, st)
-	}
-	return e.seq, err
-}
-
-// end records that nothing follows on st.
-func (o *streams) end(ctx context.Context, st *stream) {
-	o.mu.Lock()
-	done := st.done
-	o.finish(st)
-	o.wake(st)
-	o.mu.Unlock()
-	if !done && o.s.h.replica != nil {
-		_, _ = o.append(ctx, st, nil, true) // a client at another replica must not wait for more
-	}
-}
-
-func (o *streams) finish(st *stream) {
-	st.done = true
-	delete(o.open, st.name)
-}
-
+// wake wakes the reader of st. The caller holds mu.
 func (o *streams) wake(st *stream) {
 	if st.reader == nil {
 		return
@@ -194,6 +112,20 @@ func (o *streams) wake(st *stream) {
 	}
 }
 
+// reads reports whether r has not left st.
+func (o *streams) reads(st *stream, r *reader) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return st.reader == r
+}
+
+// used reports whether the client may resume a stream or opens them.
+func (o *streams) used() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.listened || o.count > 0
+}
+
 // listening reports whether a client reads the standalone stream.
 func (o *streams) listening() bool {
 	o.mu.Lock()
@@ -201,72 +133,108 @@ func (o *streams) listening() bool {
 	return o.standalone.reader != nil
 }
 
-// isClosed reports whether the session has ended.
-func (o *streams) isClosed() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.closed
-}
-
-// state returns whether st is complete, and whether the session has ended.
-func (o *streams) state(st *stream) (done, closed bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return st.done, o.closed
-}
-
-// wrote records that a GET has written st up to seq.
-func (o *streams) wrote(st *stream, seq uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	st.sent = seq
-}
-
-// listen returns the standalone stream and its new reader, and the number of the last message that
-// was written.
-func (o *streams) listen() (*stream, *reader, uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.begin()
-	o.listened = true
-	return &o.standalone, o.take(&o.standalone), o.standalone.sent
-}
-
-// resume returns the stream that an event ID names, its new reader, and the number of the message.
-// missed means that it is the standalone stream of another process, in whose place the client gets
-// that of this one.
-func (o *streams) resume(eventID string) (st *stream, r *reader, seq uint64, missed bool, err error) {
-	bad := fmt.Errorf("%+.100q is not an event ID of this session", eventID)
-	name, seq, ok := parseEventID(eventID)
-	if !ok {
-		return nil, nil, 0, false, bad
+// store returns what keeps the messages of st.
+func (o *streams) store(st *stream) eventStore {
+	if st == &o.standalone {
+		return o.s.h.memory
 	}
+	return o.s.h.events
+}
+
+// notify appends data to the standalone stream, if the client has opened it.
+func (o *streams) notify(data []byte) error {
+	o.mu.Lock()
+	unheard := !o.listened && !o.closed
+	o.mu.Unlock()
+	if unheard {
+		return nil
+	}
+	_, err := o.append(context.Background(), &o.standalone, data, false)
+	return err
+}
+
+// append stores data as the next message of st, and wakes its reader. Nothing follows the last
+// message. Without data, that is a mark for readers, also if it cannot be stored.
+func (o *streams) append(ctx context.Context, st *stream, data []byte, last bool) (seq uint64, err error) {
+	st.order.Lock()
+	defer st.order.Unlock()
+	o.mu.Lock()
+	if o.closed || st.done {
+		o.mu.Unlock()
+		return 0, transport.ErrClosed
+	}
+	st.last++
+	e := event{seq: st.last, data: data, request: st.request, last: last}
+	o.mu.Unlock()
+	// Also if the client has disconnected: it may resume the stream.
+	err = o.store(st).append(context.WithoutCancel(ctx), o.s.Digest(), st.name, e)
+	if err != nil && !errors.Is(err, errTooLarge) {
+		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if errors.Is(err, errTooLarge) {
+		st.last--
+	}
+	if last && (err == nil || len(data) == 0) {
+		st.done = true
+		delete(o.open, st.name)
+	}
+	o.wake(st)
+	if st.reader == nil && st.request != "" {
+		o.s.h.replica.wake(o.s, st)
+	}
+	return e.seq, err
+}
+
+// next returns the messages of st after seq, up to which r has written them, and whether more may
+// follow for r.
+func (o *streams) next(ctx context.Context, st *stream, r *reader, seq uint64) (events []event, more bool, err error) {
+	o.mu.Lock()
+	left := o.closed || st.reader != r
+	more = !st.done // a message that is appended after this wakes r
+	st.sent = max(st.sent, seq)
+	o.mu.Unlock()
+	if left {
+		return nil, false, nil
+	}
+	events, err = o.store(st).after(context.WithoutCancel(ctx), o.s.Digest(), st.name, seq)
+	return events, more && err == nil, err
+}
+
+// resume finds the stream that l reads, from the message after that with an event ID; "" is the
+// standalone stream, from what was not sent. If it is the standalone stream of another process, the
+// client gets that of this one, and may have missed messages. done means that the response was
+// appended.
+func (o *streams) resume(l *listener, last string) (done bool, err error) {
+	name, seq, valid := parseEventID(last)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.begin()
 	digits, own := strings.CutPrefix(name, o.tag)
-	if !own && strings.HasSuffix(name, "_"+standaloneName) {
-		o.listened = true
-		return &o.standalone, o.take(&o.standalone), o.standalone.sent, true, nil
-	}
-	switch n, err := strconv.ParseUint(digits, 10, 64); {
+	n, err := strconv.ParseUint(digits, 10, 64)
+	var st *stream
+	switch {
+	case last == "", valid && !own && strings.HasSuffix(name, "_"+standaloneName):
+		st, seq, l.missed = &o.standalone, o.standalone.sent, last != ""
+	case !valid:
 	case own && digits == standaloneName:
 		st = &o.standalone
-		o.listened = true
 	case o.open[name] != nil:
 		st = o.open[name]
 	case own && (err != nil || n > o.count):
-		return nil, nil, 0, false, bad
 	case own, !o.s.h.replica.ranElsewhere(name):
 		st = &stream{name: name, last: seq, done: true} // its response is in the store, or nowhere
 	default:
 		st = &stream{name: name, last: seq}
 		o.add(st)
 	}
-	if own && seq > st.last {
-		return nil, nil, 0, false, bad
+	if st == nil || own && seq > st.last {
+		return false, fmt.Errorf("%+.100q is not an event ID of this session", last)
 	}
-	return st, o.take(st), seq, false, nil
+	o.listened = o.listened || st == &o.standalone
+	l.st, l.reader, l.seq = st, o.take(st), seq
+	return st.done, nil
 }
 
 // wakeNamed wakes the GET that reads a stream of another replica.
@@ -290,14 +258,9 @@ func (o *streams) leave(name string, since int64) {
 	if st == nil || st.reader != nil && st.reader.since > since {
 		return
 	}
-	if st == &o.standalone {
-		o.listened = false
-	}
-	st.moved = name != ""
-	if st.reader != nil {
-		close(st.reader.left)
-		st.reader = nil
-	}
+	o.listened = o.listened && name != ""
+	o.wake(st)
+	st.reader = nil
 }
 
 // close ends all streams; later messages are dropped. Other replicas go on with what is in the store
