@@ -72,7 +72,10 @@ func (h *Handler) join() {
 	p := &replica{h: h, f: f, records: f.Set("sessions", recordFormat)}
 	h.replica, h.events = p, p
 	h.opts.Logger = h.opts.Logger.With("replica", f.Replica())
-	p.on(kindChanged, func(s *legacySession, _ *message) { go s.reload() }) // ends when the engine has answered
+	p.on(kindChanged, func(s *legacySession, _ *message) {
+		// Ends when the engine has answered. If it fails, the next request tries again.
+		go func() { _ = s.load(context.Background(), 0) }()
+	})
 	p.on(kindTaken, func(s *legacySession, m *message) { s.out.leave(m.Stream, m.Since) })
 	p.on(kindWake, func(s *legacySession, m *message) { s.out.wakeNamed(m.Stream) })
 	p.on(kindCancel, func(s *legacySession, m *message) {
@@ -120,22 +123,29 @@ func (p *replica) name() string {
 	return p.f.Replica()
 }
 
-// read returns what a client has changed in its session; nil for nothing. The error is
-// [transport.ErrClosed] if it has deleted it. The caller holds s.loading.
-func (p *replica) read(ctx context.Context, s *legacySession) (changes []byte, err error) {
-	record, err := p.records.Get(ctx, s.Digest())
-	switch {
-	case err != nil && !errors.Is(err, fleet.ErrNotFound):
-		return nil, err
-	case record.Group == deletedGroup:
-		return nil, transport.ErrClosed
+// read returns the record of what a client has changed in its session. The error is
+// [transport.ErrClosed] if it has deleted it.
+func (p *replica) read(ctx context.Context, s *legacySession) (record fleet.Record, err error) {
+	if p == nil {
+		return record, nil
 	}
-	s.revision, s.checked = record.Revision, time.Now()
-	return record.Data, nil
+	record, err = p.records.Get(ctx, s.Digest())
+	switch {
+	case errors.Is(err, fleet.ErrNotFound):
+		return fleet.Record{}, nil
+	case record.Group == deletedGroup:
+		return record, transport.ErrClosed
+	}
+	return record, err
 }
 
 // change changes the state of a session with f, for as often as others change it meanwhile.
 func (p *replica) change(ctx context.Context, s *legacySession, f func()) error {
+	if p == nil {
+		f()
+		s.changed.Store(true)
+		return nil
+	}
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	for range maxConflicts {
@@ -174,14 +184,6 @@ func (p *replica) write(ctx context.Context, s *legacySession) error {
 	}
 	s.revision, err = p.records.Create(ctx, record)
 	return err
-}
-
-// reload reads what another replica has stored.
-func (s *legacySession) reload() {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	s.checked = time.Time{}
-	_ = s.loadLocked(context.Background()) // the next request tries again
 }
 
 // delete deletes a session on all replicas.

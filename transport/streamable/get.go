@@ -183,6 +183,7 @@ func (l *listener) writeNew(live bool) (more bool) {
 			return false
 		}
 		l.seq = ev.seq
+		l.s.out.wrote(l.st, l.seq)
 		more = more && !ev.last
 	}
 	return more

@@ -106,9 +106,8 @@ func (p *post) serveRequest(req *jsonrpc.Request) {
 
 // initialize opens a session. The client learns of it only if initialize succeeds.
 func (e *exchange) initialize() {
-	e.s = e.h.newSession("", nil)
+	e.s = e.h.newSession("")
 	defer e.s.end() // all of it travels in its ID
-	defer e.s.out.close()
 	// Only the response decides whether the header gets a session ID, so nothing may be sent before.
 	e.plain = true
 	e.serve(func(resp *jsonrpc.Response) {

@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"crypto/sha256"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -31,6 +33,9 @@ const (
 	// maxDeleted is how many IDs of deleted sessions are remembered. The one that was deleted or used
 	// longest ago is forgotten.
 	maxDeleted = 10000
+
+	// maxSpare is how many sessions are kept that hold nothing, since opening them again takes longer.
+	maxSpare = 500
 )
 
 // sealSession returns the ID of a session: what initialize agreed on, the principal and the time,
@@ -41,26 +46,23 @@ func (h *Handler) sealSession(owner string, agreed []byte) string {
 	return base64.RawURLEncoding.EncodeToString(h.storer.SealSession(append(plain, agreed...)))
 }
 
-// openSession returns what was agreed on, if the principal owner opened the session with the ID, less
-// than sessionLife ago.
-func (h *Handler) openSession(id, owner string) (agreed []byte, ok bool) {
+// openSession returns the session with an ID that was sealed here; nil for another ID.
+func (h *Handler) openSession(id string) *legacySession {
 	if len(id) > maxSessionID || strings.ContainsAny(id, "\r\n") { // which decoders skip
-		return nil, false
+		return nil
 	}
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(id)
 	if err != nil {
-		return nil, false
+		return nil
 	}
 	plain, err := h.storer.OpenSession(sealed)
 	if err != nil || len(plain) < ownerBytes+4 {
-		return nil, false
+		return nil
 	}
-	digest := sha256.Sum256([]byte(owner))
-	age := time.Since(time.Unix(int64(binary.BigEndian.Uint32(plain[ownerBytes:])), 0))
-	if subtle.ConstantTimeCompare(digest[:ownerBytes], plain[:ownerBytes]) != 1 || age < -clockSkew || age > sessionLife {
-		return nil, false
-	}
-	return plain[ownerBytes+4:], true
+	s := h.newSession(id)
+	s.owner, s.agreed = plain[:ownerBytes], plain[ownerBytes+4:]
+	s.begun = time.Unix(int64(binary.BigEndian.Uint32(plain[ownerBytes:])), 0)
+	return s
 }
 
 // A legacySession is what a client of an older version has here while one of its requests runs, and
@@ -68,7 +70,9 @@ func (h *Handler) openSession(id, owner string) (agreed []byte, ok bool) {
 type legacySession struct {
 	*transport.Session
 	h      *Handler
-	agreed []byte // in initialize
+	owner  []byte    // of the digest of the principal
+	begun  time.Time // when it was initialized
+	agreed []byte    // in initialize
 
 	ledger conn.Ledger // of the requests in flight, in both directions
 	out    streams     // to the client
@@ -80,17 +84,23 @@ type legacySession struct {
 	revision uint64     // of the record; 0 if there is none
 	checked  time.Time  // when the record was read
 
-	uses  int           // guarded by sessionTable.mu, as all below
-	idle  *list.Element // nil while it is in use
-	ended bool
+	uses int           // guarded by sessionTable.mu, as all below
+	idle *list.Element // nil while it is in use
 }
 
-func (h *Handler) newSession(id string, agreed []byte) *legacySession {
-	s := &legacySession{h: h, agreed: agreed}
+func (h *Handler) newSession(id string) *legacySession {
+	s := &legacySession{h: h}
 	s.Session = transport.NewSession(id, link{s})
 	s.ledger.Limits.Calls = conn.DefaultMaxInFlight
 	s.out.s = s
 	return s
+}
+
+// isOf reports whether the principal owner has opened the session, less than sessionLife ago.
+func (s *legacySession) isOf(owner string) bool {
+	digest := sha256.Sum256([]byte(owner))
+	age := time.Since(s.begun)
+	return subtle.ConstantTimeCompare(digest[:ownerBytes], s.owner) == 1 && age >= -clockSkew && age <= sessionLife
 }
 
 // A link reaches the client of a session outside of requests.
@@ -103,48 +113,33 @@ func (l link) Notify(_ context.Context, n *jsonrpc.Request) error {
 }
 
 // Change calls f and, in a fleet, stores what it changed. It implements [transport.StoringLink].
-func (l link) Change(ctx context.Context, f func()) error {
-	s := l.s
-	if s.h.replica != nil {
-		return s.h.replica.change(ctx, s, f)
-	}
-	f()
-	s.changed.Store(true)
-	return nil
-}
+func (l link) Change(ctx context.Context, f func()) error { return l.s.h.replica.change(ctx, l.s, f) }
 
-// load makes the state of the session from its ID and, in a fleet, its record. The error is
-// [transport.ErrClosed] if the session was deleted.
-func (s *legacySession) load(ctx context.Context) error {
+// load makes the state of the session from its ID and, in a fleet, its record, unless it was made less
+// than age ago. The error is [transport.ErrClosed] if the session was deleted.
+func (s *legacySession) load(ctx context.Context, age time.Duration) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
+	if s.loaded && time.Since(s.checked) < age {
+		return nil
+	}
 	return s.loadLocked(ctx)
 }
 
 func (s *legacySession) loadLocked(ctx context.Context) error {
-	p := s.h.replica
-	if s.loaded && (p == nil || time.Since(s.checked) < recheck) {
-		return nil
+	record, err := s.h.replica.read(ctx, s)
+	if err != nil {
+		if s.loaded && !errors.Is(err, transport.ErrClosed) {
+			return nil // as it was last seen
+		}
+		return err
 	}
-	var changes []byte
-	before := s.revision
-	if p != nil {
-		var err error
-		changes, err = p.read(ctx, s)
-		if err != nil {
-			if s.loaded && !errors.Is(err, transport.ErrClosed) {
-				return nil // as it was last seen
-			}
+	if !s.loaded || s.revision != record.Revision {
+		if err := s.h.storer.RestoreSession(ctx, s.Session, s.agreed, record.Data); err != nil {
 			return err
 		}
 	}
-	if s.loaded && s.revision == before {
-		return nil
-	}
-	if err := s.h.storer.RestoreSession(ctx, s.Session, s.agreed, changes); err != nil {
-		return err
-	}
-	s.loaded = true
+	s.loaded, s.revision, s.checked = true, record.Revision, time.Now()
 	return nil
 }
 
@@ -181,71 +176,76 @@ func (s *legacySession) cancel(n *jsonrpc.Request) {
 	s.h.replica.cancelElsewhere(s, n)
 }
 
-// end cancels the calls of the session and tells the handler; it is called once, after out.close.
+// end ends the streams and calls of the session, and tells the handler.
 func (s *legacySession) end() {
+	s.out.close()
 	s.ledger.Close(transport.ErrClosed)
 	s.h.storer.SessionEnded(s.Session)
 }
 
-// A sessionTable has the sessions that are in use or hold something, by the digest of their IDs, and
-// the digests of deleted ones. When it is full, it drops the one that was idle longest.
+// A sessionTable has the sessions that are in use or hold something, by the digest of their IDs, some
+// that were used lately, and the digests of deleted ones.
 type sessionTable struct {
 	h *Handler
 
 	deleted *limits.Map[string, struct{}]
 
-	mu      sync.Mutex
-	all     map[string]*legacySession // guarded by mu
-	idle    list.List                 // of *legacySession: those not in use, longest first; guarded by mu
-	removed []*legacySession          // that unlock ends; guarded by mu
-	closed  bool                      // guarded by mu
+	mu     sync.Mutex
+	all    map[string]*legacySession // guarded by mu
+	idle   list.List                 // of *legacySession: not in use, longest first; guarded by mu
+	spare  list.List                 // like idle, of those that hold nothing; guarded by mu
+	closed bool                      // guarded by mu
 }
 
 func (t *sessionTable) init(h *Handler) {
 	t.h, t.all, t.deleted = h, map[string]*legacySession{}, limits.NewMap[string, struct{}](maxDeleted)
 }
 
-// unlock releases mu, and then ends the sessions that were removed: the handler may call back.
-func (t *sessionTable) unlock() {
-	removed := t.removed
-	t.removed = nil
-	t.mu.Unlock()
-	for _, s := range removed {
-		s.end()
+// use returns the session with an ID, if it is one of the principal owner, or a refusal. It is in use
+// until it is released.
+func (t *sessionTable) use(id, owner string) (*legacySession, *jsonrpc.Response) {
+	digest := fleet.Digest(id)
+	s := t.known(digest)
+	if s == nil {
+		s = t.h.openSession(id)
 	}
-}
-
-// use returns the session of an ID that was opened, in use until it is released, or a refusal.
-func (t *sessionTable) use(id string, agreed []byte) (*legacySession, *jsonrpc.Response) {
-	fresh := t.h.newSession(id, agreed)
-	digest := fresh.Digest()
+	if s == nil || !s.isOf(owner) {
+		return nil, sessionOver()
+	}
 	t.mu.Lock()
-	defer t.unlock()
+	defer t.mu.Unlock()
 	if _, over := t.deleted.Get(digest, time.Now()); over || t.closed {
 		return nil, sessionOver()
 	}
-	s := t.all[digest]
-	if s == nil {
-		if len(t.all) >= t.h.opts.MaxSessions && !t.evict() {
-			full := busy("too many sessions; try again later")
-			full.RetryAfter = time.Minute
-			return nil, full
-		}
-		s = fresh
+	switch known := t.all[digest]; {
+	case known != nil:
+		s = known
+	case len(t.all) >= t.h.opts.MaxSessions && !t.evict():
+		full := busy("too many sessions; try again later")
+		full.RetryAfter = time.Minute
+		return nil, full
+	default:
 		t.all[digest] = s
 	}
 	s.uses++
-	if s.idle != nil {
-		t.idle.Remove(s.idle)
-		s.idle = nil
-	}
+	t.unlist(s)
 	return s, nil
 }
 
-// evict drops the session that was idle longest. If the client has changed something that is kept
-// only here, its session ends, so that the client begins anew and knows. The caller holds mu.
+// unlist removes s from the sessions that are not in use. The caller holds mu.
+func (t *sessionTable) unlist(s *legacySession) {
+	if s.idle != nil {
+		t.idle.Remove(s.idle)
+		t.spare.Remove(s.idle)
+		s.idle = nil
+	}
+}
+
+// evict drops the session that was idle longest, of those that hold nothing if there are any. If the
+// client has changed something that is kept only here, its session ends, so that the client begins
+// anew and knows. The caller holds mu.
 func (t *sessionTable) evict() bool {
-	front := t.idle.Front()
+	front := cmp.Or(t.spare.Front(), t.idle.Front())
 	if front == nil {
 		return false
 	}
@@ -262,34 +262,26 @@ func (t *sessionTable) remember(digest string) {
 	t.deleted.Put(digest, struct{}{}, time.Now().Add(sessionLife+clockSkew))
 }
 
-// remove removes s, unless it was removed before. The caller holds mu and calls unlock.
+// remove removes a session. The caller holds mu.
 func (t *sessionTable) remove(s *legacySession) {
-	if s.ended {
-		return
-	}
-	s.ended = true
-	if s.idle != nil {
-		t.idle.Remove(s.idle)
-		s.idle = nil
-	}
+	t.unlist(s)
 	delete(t.all, s.Digest())
-	s.out.close()
-	t.removed = append(t.removed, s)
+	s.end()
 }
 
-// release undoes use. A session that holds nothing is forgotten; those of a fleet are kept for a
-// while, since reading their records takes longer.
+// release undoes use.
 func (t *sessionTable) release(s *legacySession) {
 	t.mu.Lock()
-	defer t.unlock()
-	if s.uses--; s.uses > 0 || s.ended {
-		return
+	defer t.mu.Unlock()
+	switch s.uses--; {
+	case s.uses > 0 || t.all[s.Digest()] != s:
+	case s.changed.Load() || s.out.used():
+		s.idle = t.idle.PushBack(s)
+	default:
+		if s.idle = t.spare.PushBack(s); t.spare.Len() > maxSpare {
+			t.evict()
+		}
 	}
-	if t.h.replica == nil && !s.changed.Load() && !s.out.used() {
-		t.remove(s)
-		return
-	}
-	s.idle = t.idle.PushBack(s)
 }
 
 // known returns the session with the digest if it is in the table, or nil.
@@ -302,7 +294,7 @@ func (t *sessionTable) known(digest string) *legacySession {
 // end ends a session for good, known here or not.
 func (t *sessionTable) end(digest string) {
 	t.mu.Lock()
-	defer t.unlock()
+	defer t.mu.Unlock()
 	t.remember(digest)
 	if s := t.all[digest]; s != nil {
 		t.remove(s)
@@ -312,7 +304,7 @@ func (t *sessionTable) end(digest string) {
 // endAll closes all sessions and takes no more.
 func (t *sessionTable) endAll() {
 	t.mu.Lock()
-	defer t.unlock()
+	defer t.mu.Unlock()
 	t.closed = true
 	for _, s := range t.all {
 		t.remove(s)
@@ -334,15 +326,11 @@ func (h *Handler) session(r *http.Request) (*legacySession, *jsonrpc.Response) {
 			"header %s: %+.100q is not a version with sessions; send the version that initialize agreed on",
 			protocol.HeaderProtocolVersion, string(v))
 	}
-	agreed, ok := h.openSession(id, oauth.FromContext(r.Context()).Key())
-	if !ok {
-		return nil, sessionOver()
-	}
-	s, refusal := h.sessions.use(id, agreed)
+	s, refusal := h.sessions.use(id, oauth.FromContext(r.Context()).Key())
 	if refusal != nil {
 		return nil, refusal
 	}
-	if err := s.load(r.Context()); err != nil {
+	if err := s.load(r.Context(), recheck); err != nil {
 		h.sessions.release(s)
 		if errors.Is(err, transport.ErrClosed) {
 			h.sessions.end(s.Digest())

@@ -155,26 +155,3 @@ func TestSessionsInUseAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusOK, <-ended)
 	require.Equal(t, http.StatusOK, status(h, "", two, call1(1, "echo")))
 }
-
-// A reentrant handler calls back when a session ends.
-type reentrant struct {
-	silentRPC
-	ended func()
-}
-
-func (r *reentrant) SessionEnded(*transport.Session) { r.ended() }
-
-func TestHandlersMayCallBackWhenASessionEnds(t *testing.T) {
-	rpc := &reentrant{ended: func() {}}
-	h := NewHandler(rpc, nil)
-	defer h.Close()
-	one, other := begin(t, h, ""), begin(t, h, "")
-	calls := 0
-	rpc.ended = func() {
-		if calls++; calls == 1 {
-			require.Equal(t, http.StatusOK, status(h, "", other, pingBody))
-		}
-	}
-	require.Equal(t, http.StatusOK, status(h, "", one, pingBody))
-	require.Equal(t, 2, calls)
-}

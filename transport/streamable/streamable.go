@@ -65,8 +65,8 @@ type Options struct {
 	MaxBodyBytes int64
 
 	// MaxSessions limits the legacy sessions that hold something here: a request that runs, streams
-	// to resume, a log level or subscriptions. Others cost nothing, since they travel in the IDs that
-	// clients have. Zero means 10,000. Beyond the limit, the one that was idle longest
+	// to resume, a log level or subscriptions. Others travel in the IDs that clients have; only the
+	// last 500 are kept as well. Zero means 10,000. Beyond the limit, the one that was idle longest
 	// is dropped; it ends if its client has set a log level or subscriptions. If all have requests or
 	// open streams, a request gets 503. In a fleet, the number also limits the sessions with a log
 	// level or subscriptions at all replicas.

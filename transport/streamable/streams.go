@@ -187,19 +187,24 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, last bool
 	return e.seq, err
 }
 
-// next returns the messages of st after seq, up to which r has written them, and whether more may
-// follow for r.
+// next returns the messages of st after seq, and whether more may follow for r.
 func (o *streams) next(ctx context.Context, st *stream, r *reader, seq uint64) (events []event, more bool, err error) {
 	o.mu.Lock()
 	left := o.closed || st.reader != r
 	more = !st.done // a message that is appended after this wakes r
-	st.sent = max(st.sent, seq)
 	o.mu.Unlock()
 	if left {
 		return nil, false, nil
 	}
 	events, err = o.store(st).after(context.WithoutCancel(ctx), o.s.Digest(), st.name, seq)
 	return events, more && err == nil, err
+}
+
+// wrote records that a GET has written st up to seq.
+func (o *streams) wrote(st *stream, seq uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	st.sent = seq
 }
 
 // resume finds the stream that l reads, from the message after that with an event ID; "" is the
