@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
@@ -20,7 +23,7 @@ const (
 	// maxFrames limits the pages of MCP Apps that the playground can show.
 	maxFrames = 16
 	// maxFrameBytes limits the page of an MCP App.
-	maxFrameBytes = 8 << 20
+	maxFrameBytes = 16 << 20
 )
 
 // A frame is the page of an MCP App with its own content security policy. It has an address that
@@ -98,7 +101,7 @@ func (h *Handler) serveFrame(w http.ResponseWriter, r *http.Request) {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			status = http.StatusRequestEntityTooLarge
 		}
-		http.Error(w, "playground: the page is larger than 8 MiB, or was cut off", status)
+		http.Error(w, "playground: the page is larger than 16 MiB, or was cut off", status)
 		return
 	}
 	var in struct {
@@ -109,7 +112,7 @@ func (h *Handler) serveFrame(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "playground: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	csp, err := in.UI.policy()
+	csp, err := in.UI.policy(r.Host)
 	if err != nil {
 		http.Error(w, "playground: "+err.Error(), http.StatusBadRequest)
 		return
@@ -117,16 +120,28 @@ func (h *Handler) serveFrame(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, h.frames.add(in.HTML, csp))
 }
 
-// source is what a policy may name: an origin, perhaps with a wildcard. Anything else could add to
-// the policy.
-var source = regexp.MustCompile(`^(https?|wss?)://[A-Za-z0-9*.\-\[\]:]+$`)
+// source is what a policy may name: an origin, perhaps with all hosts below a domain. Anything else
+// could add to the policy.
+var source = regexp.MustCompile(`^(https?|wss?)://((\*\.)?[A-Za-z0-9\-]+(\.[A-Za-z0-9\-]+)*|\[[0-9A-Fa-f:]+\])(:[0-9]+)?$`)
+
+// isOwn reports whether a source is, or includes, the playground at host. Its port belongs to it on
+// all loopback hosts.
+func isOwn(source, host string) bool {
+	u, err := url.Parse(source)
+	self, selfErr := url.Parse("//" + host)
+	if err != nil || selfErr != nil {
+		return true
+	}
+	includes, _ := path.Match(strings.ToLower(u.Host), strings.ToLower(host))
+	return includes || u.Port() == self.Port() && httpguard.IsLoopback(u.Hostname())
+}
 
 // policy returns the content security policy of the page, which has an origin of its own that
-// nothing else has.
-func (s *sandbox) policy() (string, error) {
+// nothing else has. host is that of the playground.
+func (s *sandbox) policy(host string) (string, error) {
 	for _, origin := range slices.Concat(s.CSP.Connect, s.CSP.Resources, s.CSP.Frames) {
-		if !source.MatchString(origin) {
-			return "", fmt.Errorf("the page names %.100q, which is not an origin", origin)
+		if !source.MatchString(origin) || isOwn(origin, host) {
+			return "", fmt.Errorf("the page names %.100q, which is not the origin of another server", origin)
 		}
 	}
 	list := func(always string, origins []string) string {

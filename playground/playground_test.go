@@ -479,23 +479,28 @@ func TestTooManyWatchersAreRefused(t *testing.T) {
 
 func TestPagesOfAppsGetTheirOwnPolicy(t *testing.T) {
 	s := newSite(t, newShop(t), nil)
-	resp, text := s.do("POST", "frame", `{"html":"<p>hi","ui":{"csp":{"connectDomains":["https://api.example:8443"],"resourceDomains":["https://*.cdn.example"]}}}`)
+	resp, text := s.do("POST", "frame", `{"html":"<p>hi","ui":{"csp":{"connectDomains":["https://api.example:8443","http://localhost:1","ws://[::1]:1"],"resourceDomains":["https://*.cdn.example"]}}}`)
 	require.Equal(t, 200, resp.StatusCode, text)
 	var f struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(text), &f))
 	resp, text = s.do("GET", "frame?id="+f.ID, "", playground.TokenHeader+": ")
 	require.Equal(t, "<p>hi", text)
 	require.Equal(t, "default-src 'none'; script-src 'unsafe-inline' https://*.cdn.example; style-src 'unsafe-inline' https://*.cdn.example; img-src data: https://*.cdn.example; "+
-		"media-src data: https://*.cdn.example; font-src data: https://*.cdn.example; connect-src https://api.example:8443; frame-src 'none'; base-uri 'none'; frame-ancestors 'self'; "+
+		"media-src data: https://*.cdn.example; font-src data: https://*.cdn.example; connect-src https://api.example:8443 http://localhost:1 ws://[::1]:1; frame-src 'none'; base-uri 'none'; frame-ancestors 'self'; "+
 		"sandbox allow-scripts allow-forms", resp.Header.Get("Content-Security-Policy"))
 
-	for _, bad := range []string{"*", "'self'", "https://x; script-src *", "data:", "https://x y", "https://x,", ""} {
+	own := strings.TrimSuffix(s.url, "/play/")
+	for _, bad := range []string{
+		"*", "'self'", "https://x; script-src *", "data:", "https://x y", "https://x,", "", "http://*", "https://*", "https://*:*", "wss://*:443", "https://*.", "https://a.*.b",
+		own, strings.Replace(own, "http", "WS", 1), strings.Replace(own, "http", "ws", 1), strings.Replace(own, "127.0.0.1", "LOCALHOST", 1), strings.Replace(own, "127.0.0.1", "[::1]", 1),
+		strings.Replace(own, "127.0.0.1", "*.0.0.1", 1), strings.Replace(own, "127.0.0.1", "*", 1),
+	} {
 		body, err := json.Marshal(map[string]any{"html": "", "ui": map[string]any{"csp": map[string]any{"frameDomains": []string{bad}}}})
 		require.NoError(t, err)
 		resp, text = s.do("POST", "frame", string(body))
 		require.Equal(t, 400, resp.StatusCode, "%q %s", bad, text)
 	}
-	for body, status := range map[string]int{"": 400, "[]": 400, `{"html":"` + strings.Repeat("x", 9<<20) + `"}`: 413} {
+	for body, status := range map[string]int{"": 400, "[]": 400, `{"html":"` + strings.Repeat("x", 15<<20) + `"}`: 200, `{"html":"` + strings.Repeat("x", 16<<20) + `"}`: 413} {
 		resp, _ = s.do("POST", "frame", body)
 		require.Equal(t, status, resp.StatusCode)
 	}

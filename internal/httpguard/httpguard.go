@@ -59,7 +59,7 @@ func (rules *Rules) hostAllowed(r *http.Request) bool {
 		return true
 	}
 	host := hostname(r.Host)
-	return isLoopback(host) || slices.ContainsFunc(rules.hosts, func(allowed string) bool {
+	return IsLoopback(host) || slices.ContainsFunc(rules.hosts, func(allowed string) bool {
 		return allowed == "*" || host != "" && (allowed == strings.ToLower(host) || allowed == strings.ToLower(r.Host))
 	})
 }
@@ -89,7 +89,7 @@ func (rules *Rules) originAllowed(origin, host string) bool {
 	if strings.EqualFold(withPort(u.Host, u.Scheme), withPort(host, u.Scheme)) {
 		return true
 	}
-	return isLoopback(u.Hostname()) && isLoopback(hostname(host))
+	return IsLoopback(u.Hostname()) && IsLoopback(hostname(host))
 }
 
 // withPort returns host with the default port of scheme if it has none.
@@ -117,9 +117,9 @@ func hostname(hostport string) string {
 	return name
 }
 
-// isLoopback reports whether host always means this machine. A name that starts like an address
+// IsLoopback reports whether host always means this machine. A name that starts like an address
 // ("127.0.0.1.example.com") is not one.
-func isLoopback(host string) bool {
+func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}

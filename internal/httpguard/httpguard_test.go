@@ -108,7 +108,7 @@ func FuzzOrigin(f *testing.F) {
 	}
 	rules := New(nil, nil)
 	f.Fuzz(func(t *testing.T, origin, host string) {
-		if !isLoopback(hostname(host)) || !rules.originAllowed(origin, host) {
+		if !IsLoopback(hostname(host)) || !rules.originAllowed(origin, host) {
 			return
 		}
 		u, err := url.Parse(origin)
