@@ -126,7 +126,9 @@ func (s *Shop) Hours() string { return time.Unix(0, time.Now().UnixNano()).Strin
 func (s *Shop) Advise(taste string) string { return "What goes with " + taste + "?" }
 
 // Tastes completes.
-func (s *Shop) Tastes(prefix string) []string { return []string{prefix + "1", prefix + "2"} }
+func (s *Shop) Tastes(_ context.Context, prefix string) ([]string, error) {
+	return []string{prefix + "1", prefix + "2"}, nil
+}
 
 // newShop returns a shop.
 func newShop(log *slog.Logger) (*mcpkit.Server, error) {

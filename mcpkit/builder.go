@@ -20,7 +20,7 @@ import (
 // An Item is a tool, prompt or resource that is built in code, by [NewTool], [NewPrompt] or
 // [NewResource], or that another server has, made by [Upstream.Item].
 type Item interface {
-	spec(annotation.Extensions) (*spec, error)
+	entry(*Server) (*entry, error)
 }
 
 // Add registers items. If one of them has a fault, none is registered, and the error has all faults
@@ -50,18 +50,10 @@ func (s *Server) Replace(items ...Item) error {
 // build makes the entries of items. The error has all faults of all items.
 func (s *Server) build(items []Item) (entries []*entry, err error) {
 	var faults reflectx.Errors
-	for i, it := range items {
-		if v := reflect.ValueOf(it); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-			faults.Addf("", "mcpkit: Add: item %d is nil; make one with NewTool, NewPrompt or NewResource", i+1)
-			continue
-		}
-		def, err := it.spec(s.toolTags)
-		if err == nil {
-			var e *entry
-			e, err = s.define(def)
-			entries = append(entries, e)
-		}
+	for _, it := range items {
+		e, err := it.entry(s)
 		faults.Add("", err)
+		entries = append(entries, e)
 	}
 	return entries, faults.Err()
 }
@@ -187,14 +179,10 @@ func (b *Builder) Input(schema string) *Builder { b.input = json.RawMessage(sche
 // option [RawSchemas].
 func (b *Builder) Output(schema string) *Builder { b.output = json.RawMessage(schema); return b }
 
-// spec returns the spec of the item, for a server with the tags of these extensions.
-func (b *Builder) spec(tags annotation.Extensions) (*spec, error) {
-	var tag strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(b.tags)) {
-		fmt.Fprintf(&tag, "%s:%q ", key, b.tags[key])
-	}
+// entry returns the entry of the item for a server.
+func (b *Builder) entry(s *Server) (*entry, error) {
 	faults := slices.Clip(b.faults)
-	a := annotation.Parse(&faults, b.site, b.kind, reflect.StructTag(tag.String()), tags)
+	a := annotation.Parse(&faults, b.site, b.kind, b.tags, s.toolTags)
 	if faults != nil {
 		return nil, faults
 	}
@@ -204,10 +192,9 @@ func (b *Builder) spec(tags annotation.Extensions) (*spec, error) {
 	if len(meta) > 0 {
 		a.Meta = meta
 	}
-	def := newSpec(a, b.site, b.fn)
+	def := newSpec(service.Method{Method: reflectx.Method{Func: b.fn}, Annotation: a, Site: b.site})
 	def.input, def.output, def.size = b.input, b.output, b.size
-	def.completer = new(service.Service).Completer // which has no methods
-	return def, nil
+	return s.define(def)
 }
 
 // RemoveTools removes tools by name and reports whether any existed. Running calls continue.

@@ -3,46 +3,41 @@ package mcpkit
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/service"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// completers returns what completes the parameters: for each the method that the block or a field
-// names, or the list of its values. It is nil if no parameter can be completed.
+// A completer returns the values of a parameter that begin with prefix. others are the values of other
+// parameters so far.
+type completer = func(ctx context.Context, prefix string, others map[string]string) ([]string, error)
+
+// completers returns what completes the parameters of a prompt or resource: for each the method that
+// the block or a field names, or the list of its values. It is nil if no parameter can be completed.
 func (def *spec) completers(fields []reflectx.Field) (Handler, error) {
-	found := map[string]service.Completer{}
+	found := map[string]completer{}
 	var faults reflectx.Errors
-	isTool := def.Kind == annotation.Tool
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.Name
-		method := cmp.Or(def.Complete[f.Name], f.Complete)
-		if method == "" {
-			if len(f.Enum) > 0 && !isTool {
-				found[f.Name] = listCompleter(f.Enum)
-			}
-			continue
-		}
-		c, err := def.completer(f.Name, method)
-		switch {
-		case isTool && f.Complete != "":
-			faults.Addf(def.site, "field %q has the tag complete; %s", f.Name, annotation.NoCompletionForTools)
-		case err != nil:
-			faults.Add(def.site, err)
-		default:
+		switch method := cmp.Or(def.Complete[f.Name], f.Complete); {
+		case method != "":
+			c, err := def.completer(f.Name, method)
+			faults.Add(def.Site, err)
 			found[f.Name] = c
+		case len(f.Enum) > 0:
+			found[f.Name] = listCompleter(f.Enum)
 		}
 	}
 	for param := range def.Complete {
 		if !slices.Contains(names, param) {
-			faults.Addf(def.site, "complete names %q, which is not a parameter%s", param, naming.Hint(param, names))
+			faults.Addf(def.Site, "complete names %q, which is not a parameter%s", param, naming.Hint(param, names))
 		}
 	}
 	if faults != nil || len(found) == 0 {
@@ -54,13 +49,30 @@ func (def *spec) completers(fields []reflectx.Field) (Handler, error) {
 		if c == nil {
 			return completion(nil), nil
 		}
-		others := map[string]string{}
-		if p.Context != nil && p.Context.Arguments != nil {
+		var others map[string]string
+		if p.Context != nil {
 			others = p.Context.Arguments
 		}
 		values, err := c(ctx, p.Argument.Value, others)
 		return completion(values), err
 	}, nil
+}
+
+// completer returns what completes a parameter: the method with the name.
+func (def *spec) completer(param, method string) (completer, error) {
+	m, ok := def.methods[method]
+	if !ok {
+		hint := naming.Hint(method, slices.Sorted(maps.Keys(def.methods)))
+		return nil, fmt.Errorf("parameter %q is completed by method %q, which does not exist%s", param, method, hint)
+	}
+	switch f := m.Func.Interface().(type) {
+	case func(ctx context.Context, prefix string) ([]string, error):
+		return func(ctx context.Context, prefix string, _ map[string]string) ([]string, error) { return f(ctx, prefix) }, nil
+	case completer:
+		return f, nil
+	}
+	return nil, fmt.Errorf("completion method %s: it is %s; write func(ctx context.Context, prefix string) ([]string, error), "+
+		"with others map[string]string as a last parameter where needed", method, m.Func.Type())
 }
 
 // completion returns the result with the values.
@@ -72,7 +84,7 @@ func completion(values []string) *protocol.CompleteResult {
 	return &protocol.CompleteResult{Completion: c}
 }
 
-func listCompleter(values []string) service.Completer {
+func listCompleter(values []string) completer {
 	return func(_ context.Context, prefix string, _ map[string]string) ([]string, error) {
 		var hits []string
 		for _, v := range values {

@@ -23,10 +23,10 @@ type greetings struct {
 func (*greetings) Greet(name string) string { return "Greet " + name }
 
 // Names completes names, when it is allowed to.
-func (g *greetings) Names(string) []string {
+func (g *greetings) Names(context.Context, string) ([]string, error) {
 	close(g.entered)
 	<-g.release
-	return []string{"Ann"}
+	return []string{"Ann"}, nil
 }
 
 func TestMiddlewareSeesWhatACompletionIsForWhileItsMethodRuns(t *testing.T) {

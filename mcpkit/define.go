@@ -27,66 +27,47 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A spec is everything that an entry is made of, whatever its origin: a method of a service, a function
-// with its builder, or a definition of another server.
+// A spec is everything that an entry is made of: a method of a service, or a function with its builder.
 type spec struct {
-	*annotation.Annotation // About has the name, the title and the description
-	kind                   entryKind
-	key                    string // tool or prompt name, URI, or URI template
-	site                   string
-
-	fn            reflect.Value
-	doc           string          // the doc comment of a method
-	input, output json.RawMessage // JSON Schemas written by hand; nil where the function says it
-	size          *int64          // of a resource in bytes; nil if it is unknown
-	owner         reflect.Type    // the type of the method; nil for functions
-	method        string
-	completer     func(param, method string) (service.Completer, error)
-
-	upstream   *Upstream // answers in place of fn; nil for functions
-	definition json.RawMessage
+	service.Method
+	kind          entryKind
+	key           string                     // tool or prompt name, URI, or URI template
+	input, output json.RawMessage            // JSON Schemas written by hand; nil where the function says it
+	size          *int64                     // of a resource in bytes; nil if it is unknown
+	methods       map[string]reflectx.Method // of the service, which may complete parameters
 }
 
-// newSpec returns the spec of a function.
-func newSpec(a *annotation.Annotation, site string, fn reflect.Value) *spec {
-	def := &spec{Annotation: a, kind: toolEntry, key: a.About.Name, site: site, fn: fn}
+// newSpec returns the spec of a method or function.
+func newSpec(m service.Method) *spec {
+	def := &spec{Method: m, kind: toolEntry, key: m.About.Name}
 	switch {
-	case a.Kind == annotation.Prompt:
+	case m.Kind == annotation.Prompt:
 		def.kind = promptEntry
-	case a.Kind == annotation.Resource && strings.ContainsAny(a.URI, "{}"):
-		def.kind, def.key = templateEntry, a.URI
-	case a.Kind == annotation.Resource:
-		def.kind, def.key = resourceEntry, a.URI
+	case m.Kind == annotation.Resource && strings.ContainsAny(m.URI, "{}"):
+		def.kind, def.key = templateEntry, m.URI
+	case m.Kind == annotation.Resource:
+		def.kind, def.key = resourceEntry, m.URI
 	}
 	return def
 }
 
-// spec makes the spec an Item.
-func (def *spec) spec(annotation.Extensions) (*spec, error) { return def, nil }
-
-// entry returns the entry of the spec, without what a function says about it.
-func (def *spec) entry() (e *entry, err error) {
-	e = &entry{
-		Annotation: def.Annotation, kind: def.kind, key: def.key, site: def.site,
-		limits: entryLimits{overdue: new(atomic.Int64)},
-	}
+// newEntry returns an entry without what answers for it. The error says what is wrong with its key.
+func newEntry(a *annotation.Annotation, kind entryKind, key, site string) (e *entry, err error) {
+	e = &entry{Annotation: a, kind: kind, key: key, site: site, limits: entryLimits{overdue: new(atomic.Int64)}}
 	switch {
-	case e.kind == toolEntry || e.kind == promptEntry:
-		err = naming.Check(e.key)
-	case e.key == "":
+	case kind == toolEntry || kind == promptEntry:
+		err = naming.Check(key)
+	case key == "":
 		err = errors.New(`a resource needs a URI; write for example uri:"note://{id}"`)
-	case e.kind == resourceEntry:
-		e.canonical, err = uritemplate.Canonical(e.key), checkAbsolute(e.key, e.key)
+	case kind == resourceEntry:
+		e.canonical, err = uritemplate.Canonical(key), checkAbsolute(key, key)
 	default:
-		if e.template, err = uritemplate.Parse(e.key); err == nil {
-			err = checkAbsolute(e.key, e.template.Prefix())
+		if e.template, err = uritemplate.Parse(key); err == nil {
+			err = checkAbsolute(key, e.template.Prefix())
 		}
 		if err == nil && len(e.template.Vars()) == 0 {
 			err = errors.New("the template has no variables")
 		}
-	}
-	if err == nil && def.upstream != nil {
-		err = def.upstream.answer(e, def.definition)
 	}
 	return e, err
 }
@@ -102,39 +83,36 @@ func checkAbsolute(uri, beginning string) error {
 // define makes the entry of a spec.
 func (s *Server) define(def *spec) (*entry, error) {
 	var faults reflectx.Errors
-	e, keyErr := def.entry()
-	faults.Add(def.site, keyErr)
-	if def.upstream != nil {
-		return e, faults.Err()
-	}
+	e, keyErr := newEntry(def.Annotation, def.kind, def.key, def.Site)
+	faults.Add(def.Site, keyErr)
 	input, err := s.handSchema("input", def.input)
-	faults.Add(def.site, err)
+	faults.Add(def.Site, err)
 	output, err := s.handSchema("output", def.output)
-	faults.Add(def.site, err)
+	faults.Add(def.Site, err)
 	if faults != nil && def.Kind == annotation.Tool {
 		return nil, faults // without its schema, the parameters of the function make no sense
 	}
 	fn, err := s.compile(e, def, input)
 	fields := fn.Input().Fields()
 	if keyErr == nil { // else the parameters cannot be compared with the variables of the URI
-		faults.Add(def.site, err)
+		faults.Add(def.Site, err)
 	}
-	if err == nil {
+	if err == nil && def.Kind != annotation.Tool { // the protocol has no completion for tools
 		e.complete, err = def.completers(fields)
-		faults.Add(def.site, err)
+		faults.Add(def.Site, err)
 	}
 	outputs, err := result.New(def.Kind, fn.Outputs())
-	faults.Add(def.site, err)
+	faults.Add(def.Site, err)
 	switch def.Kind {
 	case annotation.Tool:
-		faults.Add(def.site, checkCache(def.Annotation))
+		faults.Add(def.Site, checkCache(def.Annotation))
 		if outputs != nil && outputs.Structured != nil && output == nil {
-			def.output, err = reflectx.OutputSchema(def.site, outputs.Structured, s.inputOptions())
-			faults.Add(def.site, err)
+			def.output, err = reflectx.OutputSchema(def.Site, outputs.Structured, s.inputOptions())
+			faults.Add(def.Site, err)
 		}
 	case annotation.Resource:
 		if faults == nil {
-			faults.Add(def.site, sameNames(e, def, fields))
+			faults.Add(def.Site, checkVariables(e, fields))
 		}
 	}
 	if faults != nil {
@@ -145,7 +123,7 @@ func (s *Server) define(def *spec) (*entry, error) {
 	m := &method{fn: fn, outputs: outputs}
 	switch def.Kind {
 	case annotation.Tool:
-		faults.Add(def.site, s.defineTool(e, def, m, output))
+		faults.Add(def.Site, s.defineTool(e, def, m, output))
 	case annotation.Prompt:
 		definePrompt(e, def, m)
 	case annotation.Resource:
@@ -237,7 +215,7 @@ func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSc
 // written by hand, or nil.
 func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*reflectx.Func, error) {
 	o := reflectx.FuncOptions{
-		Site: def.site, Names: def.Params, Schema: schema, Doc: def.doc, Tags: def.Rules, Input: s.inputOptions(),
+		Site: def.Site, Names: def.Params, Schema: schema, Doc: def.Doc, Tags: def.Rules, Input: s.inputOptions(),
 	}
 	if def.Params == nil && e.template != nil {
 		o.Names, o.URI = e.template.Vars(), true
@@ -247,9 +225,9 @@ func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*refle
 	}
 	o.Input.NoSchema = def.Kind == annotation.Prompt
 	o.Input.OmitDescription = true // the tool's description covers the type, whose own would cost tokens
-	o.Input.Owner, o.Input.Method = def.owner, def.method
+	o.Input.Owner, o.Input.Method = def.Owner, def.Name
 	s.injection(&o, &e.logs)
-	return reflectx.Compile(def.fn, o)
+	return reflectx.Compile(def.Func, o)
 }
 
 // guard makes m what calls of the entry run, with what its tags demand around it.
@@ -436,36 +414,31 @@ func (c *Call) conversion() result.Call {
 
 // segmentsJSON returns segments, joined by slashes, as a JSON array of strings.
 func segmentsJSON(joined string) string {
-	list := []byte{'['}
-	if joined != "" {
-		for segment := range strings.SplitSeq(joined, "/") {
-			list = jsonx.AppendString(jsonx.AppendComma(list), segment)
-		}
+	if joined == "" {
+		return "[]"
 	}
-	return string(append(list, ']'))
+	list, _ := jsonx.Marshal(strings.Split(joined, "/")) // strings always encode
+	return string(list)
 }
 
-// sameNames compares the parameters of a resource with the variables of its URI template.
-func sameNames(e *entry, def *spec, fields []reflectx.Field) error {
-	var vars []string
+// checkVariables compares the parameters of a resource with the variables of its URI template.
+func checkVariables(e *entry, fields []reflectx.Field) error {
+	var vars, names []string
 	if e.template != nil {
 		vars = e.template.Vars()
 	}
-	var faults reflectx.Errors
 	for _, f := range fields {
-		if !slices.Contains(vars, f.Name) {
-			faults.Addf(def.site, "parameter %q is not a variable of uri %q%s", f.Name, def.URI, naming.Hint(f.Name, vars))
-		}
 		if f.Secret {
-			faults.Addf(def.site, "parameter %q is secret, but logs and other programs show URIs; take it as an argument of a tool", f.Name)
+			return fmt.Errorf("parameter %q is secret, but logs and other programs show URIs; take it as an argument of a tool", f.Name)
 		}
+		names = append(names, f.Name)
 	}
-	for _, v := range vars {
-		if !slices.ContainsFunc(fields, func(f reflectx.Field) bool { return f.Name == v }) {
-			faults.Addf(def.site, "variable %q of uri %q goes to no parameter; add one", v, def.URI)
-		}
+	slices.Sort(vars)
+	slices.Sort(names)
+	if !slices.Equal(vars, names) {
+		return fmt.Errorf("the variables of uri %q are %q, but the parameters are %q; give both the same names", e.key, vars, names)
 	}
-	return faults.Err()
+	return nil
 }
 
 func prefixed(prefix string, err error) error {

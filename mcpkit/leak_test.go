@@ -49,6 +49,10 @@ func (v *vault) enter(kind, gate string) string {
 	return secret(gate)
 }
 
+func (v *vault) words(gate string) ([]string, error) {
+	return []string{v.enter("completion", gate)}, nil
+}
+
 // take returns what was reached since the last take.
 func (v *vault) take() []string {
 	v.mu.Lock()
@@ -85,10 +89,10 @@ func (w *vaultWords) TemplateAlpha(string) string { return w.v.enter("template",
 func (w *vaultWords) TemplateBoth(string) string  { return w.v.enter("template", "both") }
 func (w *vaultWords) TemplateWide(string) string  { return w.v.enter("template", "wide") }
 
-func (w *vaultWords) WordsOpen(string) []string  { return []string{w.v.enter("completion", "open")} }
-func (w *vaultWords) WordsAlpha(string) []string { return []string{w.v.enter("completion", "alpha")} }
-func (w *vaultWords) WordsBoth(string) []string  { return []string{w.v.enter("completion", "both")} }
-func (w *vaultWords) WordsWide(string) []string  { return []string{w.v.enter("completion", "wide")} }
+func (w *vaultWords) WordsOpen(context.Context, string) ([]string, error)  { return w.v.words("open") }
+func (w *vaultWords) WordsAlpha(context.Context, string) ([]string, error) { return w.v.words("alpha") }
+func (w *vaultWords) WordsBoth(context.Context, string) ([]string, error)  { return w.v.words("both") }
+func (w *vaultWords) WordsWide(context.Context, string) ([]string, error)  { return w.v.words("wide") }
 
 // vaultServer has a tool, a hidden tool, a raw tool, a prompt, a resource and a template behind
 // every gate. Half of the tools and resources come after the first calls.

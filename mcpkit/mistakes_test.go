@@ -46,26 +46,6 @@ type (
 	}
 )
 
-const noCompletion = `completion works for prompts and resource templates; the protocol has none for tools. For a fixed list write validate:"oneof=a b" on a field, or rules:"name:oneof=a b" for a plain parameter`
-
-type (
-	completedField   struct{}
-	completedInBlock struct {
-		_ struct {
-			Search mcpkit.Tool `params:"genre" complete:"genre=Genres"`
-		}
-	}
-)
-
-func (completedField) Search(struct {
-	Genre string `json:"genre" complete:"Genres"`
-}) {
-}
-func (completedField) Genres(prefix string) []string { return nil }
-
-func (completedInBlock) Search(genre string)           {}
-func (completedInBlock) Genres(prefix string) []string { return nil }
-
 func (listedTwice) Now() string           { return "" }
 func (sameName) Now() string              { return "" }
 func (sameName) Today() string            { return "" }
@@ -80,7 +60,8 @@ func (badCompleter) IDs() []int            { return nil }
 
 func (webHandler) Find(http.ResponseWriter, *http.Request) {}
 func (noSuchCompleted) Page(id string) string              { return "" }
-func (noSuchCompleted) IDs(string) []string                { return nil }
+
+func (noSuchCompleted) IDs(context.Context, string) ([]string, error) { return nil, nil }
 
 type secretInURI struct {
 	_ struct {
@@ -104,8 +85,7 @@ func TestMistakesOfServices(t *testing.T) {
 		{&listedTwice{}, `listedTwice.Now (here): the annotation block says it twice`},
 		{&sameName{}, `mcpkit: tool "time" is registered twice, by sameName.Now (here) and sameName.Today (here)`},
 		{&badTemplate{}, `badTemplate.Page (here): uri template "page://{id": the "{" before "id" is not closed; add a "}"`},
-		{&misspeltVariable{}, `misspeltVariable.Page (here): parameter "di" is not a variable of uri "page://{id}"; did you mean "id"?
-misspeltVariable.Page (here): variable "id" of uri "page://{id}" goes to no parameter; add one`},
+		{&misspeltVariable{}, `misspeltVariable.Page (here): the variables of uri "page://{id}" are ["id"], but the parameters are ["di"]; give both the same names`},
 		{&secretInURI{}, `secretInURI.Page (here): parameter "token" is secret, but logs and other programs show URIs; take it as an argument of a tool`},
 		{&webHandler{}, `webHandler.Find (here): parameter 1 is a http.ResponseWriter, which no argument can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&badCompleter{}, `badCompleter.Page (here): completion method IDs: it is func() []int; write func(ctx context.Context, prefix string) ([]string, error), with others map[string]string as a last parameter where needed`},
@@ -153,16 +133,9 @@ func TestMethodsOfAnotherLifeMayStay(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestNilItemsAreRefused(t *testing.T) {
+func TestNilTransportsAndOptionsAreRefused(t *testing.T) {
 	srv := newServer(t, nil)
-	handler := func(context.Context, *mcpkit.Call) (any, error) { return nil, nil }
-	for want, err := range map[string]error{
-		"mcpkit: Add: item 2 is nil; make one with NewTool, NewPrompt or NewResource": srv.Add(mcpkit.NewTool("x", handler), nil),
-		"mcpkit: Add: item 1 is nil; make one with NewTool, NewPrompt or NewResource": srv.Add((*mcpkit.Builder)(nil)),
-		"mcpkit: Serve: transport 1 is nil; give for example stdio.New(nil)":          srv.Serve(t.Context(), nil),
-	} {
-		requireMistake(t, want, err)
-	}
+	requireMistake(t, "mcpkit: Serve: transport 1 is nil; give for example stdio.New(nil)", srv.Serve(t.Context(), nil))
 	for want, opt := range map[string]mcpkit.Option{
 		"mcpkit: option 1 is nil":                   nil,
 		"mcpkit: Provide[int]: the function is nil": mcpkit.Provide[int](nil),
@@ -195,11 +168,6 @@ func TestMistakesOfInputs(t *testing.T) {
 		service any
 		want    string
 	}{
-		{&taking[struct {
-			N int `json:"n" complete:"Missing"`
-		}]{}, `taking.Do (here): field "n" has the tag complete; ` + noCompletion},
-		{&completedField{}, `completedField.Search (here): field "genre" has the tag complete; ` + noCompletion},
-		{&completedInBlock{}, `completedInBlock.Search (here): tag "complete" means nothing for mcpkit.Tool; ` + noCompletion},
 		{&taking[manyFaults]{}, `taking.Do (here), field A: unknown tag key "validat"; did you mean "validate"?
 taking.Do (here), field B.D: a header cannot mirror a map[int]interface {}; put it on a string, an integer or a bool
 taking.Do (here), field E: the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},

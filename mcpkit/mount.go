@@ -316,15 +316,27 @@ func (u *Upstream) Item(list string, definition json.RawMessage) (Item, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: %q lists no definitions", u.Site, list)
 	}
-	key := jsonx.String(jsonx.Member(definition, of.key))
-	def := &spec{
-		Annotation: &annotation.Annotation{Scopes: u.Scopes}, kind: of.kind, key: key,
-		site: fmt.Sprintf("%s (%s)", u.Site, key), upstream: u, definition: definition,
+	item := &upstreamItem{u, of.kind, jsonx.String(jsonx.Member(definition, of.key)), definition}
+	if _, err := item.entry(nil); err != nil {
+		return nil, fmt.Errorf("%s: %q: %w", u.Site, item.key, err)
 	}
-	if _, err := def.entry(); err != nil {
-		return nil, fmt.Errorf("%s: %q: %w", u.Site, key, err)
+	return item, nil
+}
+
+// An upstreamItem is a tool, prompt or resource of another server.
+type upstreamItem struct {
+	*Upstream
+	kind       entryKind
+	key        string
+	definition json.RawMessage
+}
+
+func (it *upstreamItem) entry(*Server) (*entry, error) {
+	e, err := newEntry(&annotation.Annotation{Scopes: it.Scopes}, it.kind, it.key, fmt.Sprintf("%s (%s)", it.Site, it.key))
+	if err != nil {
+		return nil, err
 	}
-	return def, nil
+	return e, it.answer(e, it.definition)
 }
 
 // answer gives the entry its definition, and what answers for it.

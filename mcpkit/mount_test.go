@@ -36,10 +36,12 @@ func (*library) Take(ctx context.Context, call *mcpkit.Call) string {
 	call.Logger().Warn("taken")
 	return "taken as " + call.Name()
 }
-func (*library) Blurb(title string) string                          { return "a blurb of " + title }
-func (*library) Index() string                                      { return "the index" }
-func (*library) Book(title string) string                           { return "the text of " + title }
-func (*library) Titles(ctx context.Context, prefix string) []string { return []string{prefix + "-one"} }
+func (*library) Blurb(title string) string { return "a blurb of " + title }
+func (*library) Index() string             { return "the index" }
+func (*library) Book(title string) string  { return "the text of " + title }
+func (*library) Titles(_ context.Context, prefix string) ([]string, error) {
+	return []string{prefix + "-one"}, nil
+}
 func names(t *testing.T, p *peer, method, member, key string) []string { // of a list that fits on a page
 	t.Helper()
 	var page map[string]json.RawMessage

@@ -85,25 +85,20 @@ func (s *Server) entriesOf(reg *registration) (entries []*entry, err error) {
 		faults.Add("", err)
 		reg.around = nil
 	}
-	defined, errs := make([]*entry, len(read.Methods)), make([]error, len(read.Methods))
-	for i, m := range read.Methods {
-		if reg.prefix != "" && m.Annotation.Kind != annotation.Resource {
-			m.Annotation.About.Name = reg.prefix + "_" + m.Annotation.About.Name
+	for _, m := range read.Methods {
+		if reg.prefix != "" && m.Kind != annotation.Resource {
+			m.About.Name = reg.prefix + "_" + m.About.Name
 		}
-		def := newSpec(m.Annotation, m.Site, m.Func)
-		def.doc, def.owner, def.method, def.completer = m.Doc, m.Owner, m.Name, read.Completer
-		defined[i], errs[i] = s.define(def)
-	}
-	for i, m := range read.Methods {
-		switch e := defined[i]; {
-		case read.Completes(m.Name): // not for clients
-		case errs[i] != nil:
-			faults.Add("", errs[i])
-		default:
-			e.wrapAround(reg.around)
-			e.allow = reg.allow
-			entries = append(entries, e)
+		def := newSpec(m)
+		def.methods = read.All
+		e, err := s.define(def)
+		if err != nil {
+			faults.Add("", err)
+			continue
 		}
+		e.wrapAround(reg.around)
+		e.allow = reg.allow
+		entries = append(entries, e)
 	}
 	return entries, faults.Err()
 }

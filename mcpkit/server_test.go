@@ -89,12 +89,13 @@ type guarded struct {
 	}
 }
 
-func (guarded) Open() string            { return "open" }
-func (guarded) Closed() string          { return "closed" }
-func (guarded) Doc() string             { return "doc" }
-func (guarded) Any(id string) string    { return id }
-func (guarded) Ask(kind string) string  { return kind }
-func (guarded) Kinds(p string) []string { return []string{p + "1"} }
+func (guarded) Open() string           { return "open" }
+func (guarded) Closed() string         { return "closed" }
+func (guarded) Doc() string            { return "doc" }
+func (guarded) Any(id string) string   { return id }
+func (guarded) Ask(kind string) string { return kind }
+
+func (guarded) Kinds(_ context.Context, p string) ([]string, error) { return []string{p + "1"}, nil }
 
 func TestNoHintAtWhatMayNotBeSeen(t *testing.T) {
 	p := modern(t, newServer(t, &guarded{}, mcpkit.Authenticated()))

@@ -108,9 +108,9 @@ func TestMistakesThatWereSilentAreFaults(t *testing.T) {
 		want    string
 	}{
 		"a service without methods": {&silent{}, nil,
-			`silent has no method to register: export the methods that are to be tools (Search, not search), or tag the embedded field that has them mcpkit:"include"; for a server without services, pass nil`},
+			`silent has no method to register: export the methods that are to be tools (Search, not search), tag the embedded field that has them mcpkit:"include", or with OptIn mention them in the annotation block; for a server without services, pass nil`},
 		"a service whose methods are all skipped": {&skipsAll{}, nil, `skipsAll has no method to register`},
-		"opt-in without a block":                  {&growsNothing{}, []mcpkit.Option{mcpkit.OptIn()}, `growsNothing has no method to register: OptIn registers only what the annotation block mentions`},
+		"opt-in without a block":                  {&growsNothing{}, []mcpkit.Option{mcpkit.OptIn()}, `growsNothing has no method to register`},
 		"an empty name":                           {nil, []mcpkit.Option{mcpkit.Name("", "")}, `mcpkit: Name("", ""): both are empty; leave the option out to name the server by its service`},
 		"a negative result limit":                 {nil, []mcpkit.Option{mcpkit.MaxResultBytes(-1)}, `mcpkit: MaxResultBytes(-1): a result needs at least 1 byte`},
 		"no result at all":                        {nil, []mcpkit.Option{mcpkit.MaxResultBytes(0)}, `mcpkit: MaxResultBytes(0): a result needs at least 1 byte`},

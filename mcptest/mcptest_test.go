@@ -74,8 +74,8 @@ func (d *Desk) Leak() string {
 func (d *Desk) Greet(name string) string { return "Hello " + name }
 
 // Names completes names.
-func (d *Desk) Names(prefix string) []string {
-	return slices.DeleteFunc([]string{"Ada", "Ann", "Bob"}, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+func (d *Desk) Names(_ context.Context, prefix string) ([]string, error) {
+	return slices.DeleteFunc([]string{"Ada", "Ann", "Bob"}, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
 }
 
 func (d *Desk) Note(id string) string { return "note " + id }
@@ -337,8 +337,10 @@ type scroll struct {
 	}
 }
 
-func (scroll) Line(line string) string      { return line }
-func (scroll) Lines(prefix string) []string { return []string{prefix + "1"} }
+func (scroll) Line(line string) string { return line }
+func (scroll) Lines(_ context.Context, prefix string) ([]string, error) {
+	return []string{prefix + "1"}, nil
+}
 
 func TestTemplatesOfAnySchemeAreCompleted(t *testing.T) {
 	mcptest.New(t, &scroll{}).Complete("urn:scroll:{line}", "line", "a", nil).Values("a1")

@@ -27,12 +27,15 @@ type untagged struct {
 	ran func(what string)
 }
 
-func (u *untagged) Open(*mcpkit.Call) string     { return "open" }
-func (u *untagged) Closed() string               { u.ran("closed"); return "closed-result" }
-func (u *untagged) Doc() string                  { u.ran("doc"); return "doc-result" }
-func (u *untagged) Any(id string) string         { u.ran("any"); return "any-result" }
-func (u *untagged) Ask(kind string) string       { u.ran("ask"); return "ask-result" }
-func (u *untagged) Kinds(prefix string) []string { u.ran("kinds"); return []string{prefix + "-kind"} }
+func (u *untagged) Open(*mcpkit.Call) string { return "open" }
+func (u *untagged) Closed() string           { u.ran("closed"); return "closed-result" }
+func (u *untagged) Doc() string              { u.ran("doc"); return "doc-result" }
+func (u *untagged) Any(id string) string     { u.ran("any"); return "any-result" }
+func (u *untagged) Ask(kind string) string   { u.ran("ask"); return "ask-result" }
+func (u *untagged) Kinds(_ context.Context, prefix string) ([]string, error) {
+	u.ran("kinds")
+	return []string{prefix + "-kind"}, nil
+}
 
 // TestNothingRunsForWhoMayNotCallIt calls every method in every version of the protocol, as every
 // kind of caller, with each way to guard it.

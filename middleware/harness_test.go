@@ -149,7 +149,10 @@ func (e *everything) Any(id string) string          { e.ran("any"); return "any-
 func (e *everything) Ask(kind string) string        { e.ran("ask"); return "ask-result" }
 func (e *everything) Public() string                { return "public" }
 func (e *everything) Welcome(kind string) string    { return "welcome" }
-func (e *everything) Kinds(prefix string) []string  { e.ran("kinds"); return []string{prefix + "-kind"} }
+func (e *everything) Kinds(_ context.Context, prefix string) ([]string, error) {
+	e.ran("kinds")
+	return []string{prefix + "-kind"}, nil
+}
 
 // A request is one that a client can make.
 type request struct {

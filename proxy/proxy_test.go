@@ -115,8 +115,10 @@ func (*desk) Note(id string) (string, error) {
 	}
 	return "note " + id, nil
 }
-func (*desk) Index() string                              { return "index" }
-func (*desk) Names(_ context.Context, p string) []string { return []string{p + "a", p + "b"} }
+func (*desk) Index() string { return "index" }
+func (*desk) Names(_ context.Context, p string) ([]string, error) {
+	return []string{p + "a", p + "b"}, nil
+}
 
 // A user answers questions and records what it receives.
 type user struct {

@@ -16,8 +16,8 @@ type Method struct {
 	// Owner is the type that declares the method: the value's own type without the pointer, or the
 	// type of an embedded field, which may be an interface.
 	Owner reflect.Type
-	// Path is the names of the embedded fields that lead to Owner, from the outside in.
-	Path []string
+	// Embedded are the embedded fields that lead to Owner, from the outside in.
+	Embedded []reflect.StructField
 	// File and Line are the place of the declaration, or "" and 0 if unknown. With -trimpath, File
 	// begins with the import path of the package instead of a directory.
 	File string
@@ -59,9 +59,9 @@ func (m *Method) find(t reflect.Type) {
 			continue
 		}
 		depth = len(f.Index)
-		m.Owner, m.File, m.Line, m.Path = embedded, file, line, nil
+		m.Owner, m.File, m.Line, m.Embedded = embedded, file, line, nil
 		for n := range f.Index {
-			m.Path = append(m.Path, t.FieldByIndex(f.Index[:n+1]).Name)
+			m.Embedded = append(m.Embedded, t.FieldByIndex(f.Index[:n+1]))
 		}
 	}
 }

@@ -122,7 +122,7 @@ func (n *Notes) Summarize(id, style string) (string, error) {
 }
 
 // IDs completes the ids of notes.
-func (n *Notes) IDs(prefix string) []string {
+func (n *Notes) IDs(_ context.Context, prefix string) ([]string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var ids []string
@@ -132,7 +132,7 @@ func (n *Notes) IDs(prefix string) []string {
 		}
 	}
 	slices.Sort(ids)
-	return ids
+	return ids, nil
 }
 
 // Clear forgets all notes, after the user has agreed.

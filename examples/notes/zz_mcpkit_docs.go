@@ -33,7 +33,7 @@ var (
 	_ func(*Notes, AddInput) (string, error)                    = (*Notes).Add
 	_ func(*Notes, context.Context) (string, error)             = (*Notes).Clear
 	_ func(*Notes, string) error                                = (*Notes).Delete
-	_ func(*Notes, string) []string                             = (*Notes).IDs
+	_ func(*Notes, context.Context, string) ([]string, error)   = (*Notes).IDs
 	_ func(*Notes, string) (string, error)                      = (*Notes).Note
 	_ func(*Notes, context.Context, SearchInput) ([]Hit, error) = (*Notes).Search
 	_ func(*Notes, string, string) (string, error)              = (*Notes).Summarize

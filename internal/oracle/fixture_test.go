@@ -786,8 +786,8 @@ func (*Library) Book(isbn string) (string, error) {
 }
 
 // ISBNs completes.
-func (*Library) ISBNs(prefix string) []string {
-	return slices.DeleteFunc([]string{"978", "979", "123"}, func(s string) bool { return !strings.HasPrefix(s, prefix) })
+func (*Library) ISBNs(_ context.Context, prefix string) ([]string, error) {
+	return slices.DeleteFunc([]string{"978", "979", "123"}, func(s string) bool { return !strings.HasPrefix(s, prefix) }), nil
 }
 
 // Path returns a path.

@@ -191,8 +191,8 @@ func (*Bakery) Opening() string { return "7 to 18" }
 func (*Bakery) Announce(cake, tone string) string { return "Announce the " + cake + " " + tone }
 
 // Names completes names of cakes.
-func (*Bakery) Names(prefix string) []string {
-	return slices.DeleteFunc([]string{"lemon", "lime", "vanilla"}, func(s string) bool { return !strings.HasPrefix(s, prefix) })
+func (*Bakery) Names(_ context.Context, prefix string) ([]string, error) {
+	return slices.DeleteFunc([]string{"lemon", "lime", "vanilla"}, func(s string) bool { return !strings.HasPrefix(s, prefix) }), nil
 }
 
 const windowPage = `<!doctype html><title>window</title><button id="more">More</button><p id="seen"></p><p id="calls"></p>

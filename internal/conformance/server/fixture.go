@@ -181,14 +181,14 @@ func (f *Fixture) PromptWithArguments(in PromptInput) string {
 }
 
 // CompleteArg1 completes the first argument.
-func (f *Fixture) CompleteArg1(prefix string) []string {
+func (f *Fixture) CompleteArg1(_ context.Context, prefix string) ([]string, error) {
 	var hits []string
 	for _, word := range []string{"paris", "park", "party"} {
 		if len(prefix) <= len(word) && word[:len(prefix)] == prefix {
 			hits = append(hits, word)
 		}
 	}
-	return hits
+	return hits, nil
 }
 
 // ResourceInput names a resource.

@@ -2,6 +2,8 @@
 package annotation
 
 import (
+	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -115,81 +117,64 @@ func IsKey(key string) bool {
 	return slices.ContainsFunc(tags, func(t tag) bool { return t.key == key })
 }
 
-// NoCompletionForTools is why tools have no completion, and what to do.
-const NoCompletionForTools = `completion works for prompts and resource templates; the protocol has none for tools. ` +
-	`For a fixed list write validate:"oneof=a b" on a field, or rules:"name:oneof=a b" for a plain parameter`
-
-// Parse parses the tags of one field of a block, and adds what is wrong with them to faults.
-func Parse(faults *reflectx.Errors, site string, k Kind, structTag reflect.StructTag, ext Extensions) *Annotation {
+// Parse reads the tags of a method, or of the Info field, by their keys, and adds what is wrong with
+// them to faults.
+func Parse(faults *reflectx.Errors, site string, k Kind, values map[string]string, ext Extensions) *Annotation {
 	a := &Annotation{Kind: k, Extended: map[string]string{}}
-	rows := slices.Clip(tags)
-	for _, key := range ext.Keys {
-		set := func(a *Annotation, v string) error { a.Extended[key] = v; return nil }
-		rows = append(rows, tag{key: key, kinds: Tool, set: set})
-	}
 	var known []string
-	for _, t := range rows {
+	for _, t := range tags {
 		if t.kinds&k != 0 {
 			known = append(known, t.key)
 		}
 	}
-	if known == nil {
-		known = []string{"none"}
+	if k == Tool {
+		known = append(known, ext.Keys...)
 	}
 	fault := func(format string, args ...any) { faults.Addf(site, format, args...) }
-	for key, value := range pairs(string(structTag), fault) {
-		i := slices.IndexFunc(rows, func(t tag) bool { return t.key == key })
-		if i < 0 {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		value := values[key]
+		i := slices.IndexFunc(tags, func(t tag) bool { return t.key == key })
+		switch {
+		case i >= 0 && tags[i].kinds&k != 0:
+			if err := tags[i].set(a, value); err != nil {
+				fault("tag %s: %v; write for example %s", key, err, tags[i].form)
+			}
+		case slices.Contains(known, key):
+			a.Extended[key] = value
+		case i >= 0 || slices.Contains(ext.Keys, key):
+			fault("tag %q means nothing for mcpkit.%s; known are %s", key, k, cmp.Or(strings.Join(known, ", "), "none"))
+		default:
 			hint := naming.Hint(key, known)
-			switch {
-			case k == Tool && hint == "" && ext.Any:
+			if k == Tool && hint == "" && ext.Any {
 				a.Extended[key] = value
 				continue
-			case k == Tool && hint == "":
+			}
+			if k == Tool && hint == "" {
 				hint = "; if it is of an extension, such as tasks.New or apps.Pages, add that to the options of New"
 			}
-			fault("unknown tag %q%s; known are %s", key, hint, strings.Join(known, ", "))
-			continue
-		}
-		t := rows[i]
-		switch {
-		case t.kinds&k != 0:
-			if err := t.set(a, value); err != nil {
-				fault("tag %s: %v; write for example %s", key, err, t.form)
-			}
-		case key == "complete" && k == Tool:
-			fault("tag %q means nothing for mcpkit.%s; %s", key, k, NoCompletionForTools)
-			_ = setComplete(a, value) // the methods that it names are not tools
-		default:
-			fault("tag %q means nothing for mcpkit.%s; known are %s", key, k, strings.Join(known, ", "))
+			fault("unknown tag %q%s; known are %s", key, hint, cmp.Or(strings.Join(known, ", "), "none"))
 		}
 	}
 	return a
 }
 
-// pairs yields the key:"value" pairs of a struct tag. reflect.StructTag finds neither unknown
-// keys nor syntax errors.
-func pairs(tag string, fault func(format string, args ...any)) func(yield func(key, value string) bool) {
-	return func(yield func(string, string) bool) {
-		seen := map[string]bool{}
-		for rest := strings.TrimLeft(tag, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
-			key, after, ok := strings.Cut(rest, ":")
-			if !ok || key == "" || strings.ContainsAny(key, " \"") || !strings.HasPrefix(after, `"`) {
-				fault("tag %q is not made of key:\"value\" pairs", rest)
-				return
-			}
-			quoted, err := strconv.QuotedPrefix(after)
-			if err != nil {
-				fault("the value of tag %q has no closing quote", key)
-				return
-			}
-			value, _ := strconv.Unquote(quoted)
-			if seen[key] {
-				fault("tag %q stands twice", key)
-			} else if seen[key] = true; !yield(key, value) {
-				return
-			}
-			rest = after[len(quoted):]
+// Split returns the values of a struct tag by their keys, and adds what is wrong with it to faults.
+// reflect.StructTag finds neither unknown keys nor syntax errors.
+func Split(faults *reflectx.Errors, site string, structTag reflect.StructTag) map[string]string {
+	values := map[string]string{}
+	for rest := strings.TrimLeft(string(structTag), " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
+		key, after, _ := strings.Cut(rest, ":")
+		quoted, err := strconv.QuotedPrefix(after)
+		value, _ := strconv.Unquote(quoted)
+		_, again := values[key]
+		switch {
+		case err != nil || quoted[0] != '"' || key == "" || strings.ContainsAny(key, " \""):
+			faults.Addf(site, "tag %q is not made of key:\"value\" pairs", rest)
+			return values
+		case again:
+			faults.Addf(site, "tag %q stands twice", key)
 		}
+		values[key], rest = value, after[len(quoted):]
 	}
+	return values
 }

@@ -16,12 +16,12 @@ func TestTagsThatAreNotPairs(t *testing.T) {
 	for _, test := range []struct{ tag, want string }{
 		{`title`, `tag "title" is not made of key:"value" pairs`},
 		{`title:Notes`, `tag "title:Notes" is not made of key:"value" pairs`},
-		{`title:"Notes`, `the value of tag "title" has no closing quote`},
+		{`title:"Notes`, `tag "title:\"Notes" is not made of key:"value" pairs`},
 		{`title:"a" title:"b"`, `tag "title" stands twice`},
 		{`title:"a", name:"b"`, `tag ", name:\"b\"" is not made of key:"value" pairs`},
 	} {
 		var faults reflectx.Errors
-		Parse(&faults, "", Tool, reflect.StructTag(test.tag), Extensions{})
+		Split(&faults, "", reflect.StructTag(test.tag))
 		require.EqualError(t, faults, test.want, test.tag)
 	}
 }
@@ -39,11 +39,10 @@ func TestMistakesInTags(t *testing.T) {
 	}{
 		{Tool, `hint:"readonly"`, `unknown tag "hint"; did you mean "hints"?` + toolTags},
 		{Tool, `uri:"x://y"`, `tag "uri" means nothing for mcpkit.Tool` + toolTags},
-		{Tool, `complete:"genre=Genres"`, `tag "complete" means nothing for mcpkit.Tool; ` + NoCompletionForTools},
+		{Tool, `complete:"genre=Genres"`, `tag "complete" means nothing for mcpkit.Tool` + toolTags},
 		{Tool, `task:"required"`, `unknown tag "task"; if it is of an extension, such as tasks.New or apps.Pages, add that to the options of New` + toolTags},
 		{Skip, `title:"Now"`, `tag "title" means nothing for mcpkit.Skip; known are none`},
 		{Info, `timeout:"5s"`, `tag "timeout" means nothing for mcpkit.Info; known are name, title, desc, version, website, icon`},
-		{Tool, `title:Now`, `tag "title:Now" is not made of key:"value" pairs`},
 		{Tool, `name:"find it"`, `tag name: name "find it" contains ' '; blanks and control characters are not allowed; write for example name:"find_notes"`},
 		{Tool, `icon:"http://example.com/i.png"`, `tag icon: "http://example.com/i.png" is neither an https: nor a data: URI; write for example icon:"https://example.com/i.png"`},
 		{Tool, `timeout:"soon"`, `tag timeout: "soon" is not a duration; write for example timeout:"5s"`},
@@ -61,7 +60,7 @@ func TestMistakesInTags(t *testing.T) {
 		{Tool, `meta:"team"`, `tag meta: "team" does not say key=value; write for example meta:"example.com/team=search"`},
 	} {
 		var faults reflectx.Errors
-		Parse(&faults, "", test.kind, reflect.StructTag(test.tag), Extensions{})
+		Parse(&faults, "", test.kind, Split(&faults, "", reflect.StructTag(test.tag)), Extensions{})
 		require.EqualError(t, faults, test.want, test.tag)
 	}
 }

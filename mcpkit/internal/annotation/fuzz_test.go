@@ -28,9 +28,9 @@ func FuzzAnnotation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tag string) {
 		for _, k := range []Kind{Tool, Resource, Prompt, Skip, Info} {
 			var faults, same reflectx.Errors
-			a := Parse(&faults, "", k, reflect.StructTag(tag), Extensions{})
+			a := Parse(&faults, "", k, Split(&faults, "", reflect.StructTag(tag)), Extensions{})
 			require.NotNil(t, a)
-			again := Parse(&same, "", k, reflect.StructTag(tag), Extensions{})
+			again := Parse(&same, "", k, Split(&same, "", reflect.StructTag(tag)), Extensions{})
 			require.Equal(t, faults, same)
 			if faults == nil {
 				require.Equal(t, a, again)

@@ -26,91 +26,102 @@ type Options struct {
 	Comments   reflectx.Descriptions
 }
 
-// A Method is a method that becomes a tool, prompt or resource.
+// A Method is a function that becomes a tool, prompt or resource.
 type Method struct {
 	reflectx.Method
-	Annotation *annotation.Annotation // with a name and a title
-	Site       string                 // for example "Notes.Search (notes.go:12)"
-	Doc        string                 // the doc comment, without the method's name before a verb
+	*annotation.Annotation        // About has the name, the title and the description
+	Site                   string // for example "Notes.Search (notes.go:12)"
+	Doc                    string // the doc comment, without the method's name before a verb
 }
 
 // A Service is what was read of a service.
 type Service struct {
-	// Methods are the methods to register, sorted by name, but for those of [Service.Completes].
+	// Methods are the methods to register, sorted by name.
 	Methods []Method
+	// All are the exported methods, by name.
+	All map[string]reflectx.Method
 	// About are the tags of the Info field.
 	About protocol.Implementation
 	// Faults are what is wrong with the service.
 	Faults reflectx.Errors
 
 	options   Options
-	typ       reflect.Type // the struct type
-	methods   map[string]reflectx.Method
-	block     map[string]*annotation.Annotation // by method
-	completes map[string]bool                   // the methods that complete parameters of others
-	included  map[string]bool                   // the paths of embedded fields with the tag mcpkit:"include"
+	typ       reflect.Type           // the struct type
+	blocks    map[reflect.Type]block // of the service, and of the structs that it includes
+	completes map[string]bool        // the methods that complete parameters of others
 }
+
+// A block is an annotation block: the annotations of methods by their names.
+type block map[string]*annotation.Annotation
 
 // Read reads a service, a pointer to a struct.
 func Read(service any, o Options) *Service {
 	s := &Service{
-		options: o, typ: reflect.TypeOf(service).Elem(),
-		methods: map[string]reflectx.Method{}, block: map[string]*annotation.Annotation{}, completes: map[string]bool{},
-		included: map[string]bool{},
+		All: map[string]reflectx.Method{}, options: o, typ: reflect.TypeOf(service).Elem(),
+		blocks: map[reflect.Type]block{}, completes: map[string]bool{},
 	}
-	for _, m := range reflectx.Methods(service) {
-		s.methods[m.Name] = m
+	methods := reflectx.Methods(service)
+	for _, m := range methods {
+		s.All[m.Name] = m
+		s.findCompleters(m.Func.Type())
 	}
-	for f := range s.typ.Fields() {
-		switch k := o.Markers[f.Type]; {
-		case k == annotation.Info:
-			s.About = annotation.Parse(&s.Faults, s.typ.Name()+", field Info", k, f.Tag, annotation.Extensions{}).About
-		case isBlock(f):
-			s.readBlock(f.Type, nil)
-		case k != 0:
-			s.Faults.Addf(s.field(f.Name), "a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", k)
-		case s.hasMarkers(f.Type):
-			s.Faults.Addf(s.field(f.Name), "the annotation block is a blank field of a struct without a name: _ struct { ... }")
-		}
-	}
-	s.readIncluded(s.typ, nil)
-	s.choose()
-	return s
-}
-
-func isBlock(f reflect.StructField) bool {
-	return f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == ""
-}
-
-// readIncluded reads the annotation blocks of the structs that t embeds with the tag
-// mcpkit:"include". path leads to t.
-func (s *Service) readIncluded(t reflect.Type, path []string, above ...reflect.Type) {
-	for f := range t.Fields() {
-		in := f.Type
-		if in.Kind() == reflect.Pointer {
-			in = in.Elem()
-		}
+	s.readBlocks(s.typ)
+	for _, f := range reflect.VisibleFields(s.typ) {
 		tag, tagged := f.Tag.Lookup("mcpkit")
 		switch {
 		case tagged && tag != "include":
 			s.Faults.Addf(s.field(f.Name), "tag mcpkit: %q is unknown; write mcpkit:\"include\"", tag)
 		case tagged && !f.Anonymous:
 			s.Faults.Addf(s.field(f.Name), "tag mcpkit: a field that is not embedded promotes no methods; embed it, or drop the tag")
+		case tagged:
+			s.readBlocks(structOf(f.Type))
 		}
-		if !f.Anonymous || tag != "include" {
+	}
+	for _, m := range methods {
+		s.choose(m)
+	}
+	s.checkMethods()
+	return s
+}
+
+// structOf returns the type that t is or points to.
+func structOf(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
+}
+
+// findCompleters notes the methods that complete fields of the parameters of a function.
+func (s *Service) findCompleters(fn reflect.Type) {
+	for in := range fn.Ins() {
+		if in = structOf(in); in.Kind() != reflect.Struct {
 			continue
 		}
-		to := append(slices.Clip(path), f.Name)
-		s.included[strings.Join(to, ".")] = true
-		if in.Kind() != reflect.Struct || slices.Contains(above, in) {
-			continue
+		for _, f := range reflect.VisibleFields(in) {
+			s.completes[f.Tag.Get("complete")] = true
 		}
-		for b := range in.Fields() {
-			if isBlock(b) {
-				s.readBlock(b.Type, to)
-			}
+	}
+}
+
+// readBlocks reads the annotation blocks of the struct t: the service, or one that it includes.
+func (s *Service) readBlocks(t reflect.Type) {
+	if t.Kind() != reflect.Struct || s.blocks[t] != nil {
+		return
+	}
+	s.blocks[t] = block{}
+	for f := range t.Fields() {
+		switch k := s.options.Markers[f.Type]; {
+		case k == annotation.Info && t != s.typ: // of another service
+		case k == annotation.Info:
+			s.About = s.parse(s.typ.Name()+", field Info", k, f).About
+		case f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == "":
+			s.readBlock(s.blocks[t], f.Type)
+		case k != 0:
+			s.Faults.Addf(s.field(f.Name), "a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", k)
+		case s.hasMarkers(f.Type):
+			s.Faults.Addf(s.field(f.Name), "the annotation block is a blank field of a struct without a name: _ struct { ... }")
 		}
-		s.readIncluded(in, to, append(above, in)...)
 	}
 }
 
@@ -127,16 +138,15 @@ func (s *Service) hasMarkers(t reflect.Type) bool {
 	return false
 }
 
-// readBlock reads an annotation block. path leads to the embedded struct that has it. There, it is
-// for methods that the struct promotes and that no block further out has.
-func (s *Service) readBlock(block reflect.Type, path []string) {
-	for i := range block.NumField() {
-		f := block.Field(i)
-		m, exists := s.methods[f.Name]
-		if path != nil && (s.block[f.Name] != nil || exists && !slices.Equal(m.Path[:min(len(path), len(m.Path))], path)) {
-			continue
-		}
+func (s *Service) parse(site string, k annotation.Kind, f reflect.StructField) *annotation.Annotation {
+	return annotation.Parse(&s.Faults, site, k, annotation.Split(&s.Faults, site, f.Tag), s.options.Extensions)
+}
+
+// readBlock reads an annotation block of type t into b.
+func (s *Service) readBlock(b block, t reflect.Type) {
+	for f := range t.Fields() {
 		site := s.field(f.Name)
+		m, exists := s.All[f.Name]
 		if exists {
 			site = s.site(m)
 		}
@@ -145,61 +155,65 @@ func (s *Service) readBlock(block reflect.Type, path []string) {
 			s.Faults.Addf(site, "%s is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type)
 			continue
 		}
-		a := annotation.Parse(&s.Faults, site, k, f.Tag, s.options.Extensions)
-		if !exists {
-			hint := naming.Hint(f.Name, slices.Sorted(maps.Keys(s.methods)))
+		a := s.parse(site, k, f)
+		switch {
+		case !exists:
+			hint := naming.Hint(f.Name, slices.Sorted(maps.Keys(s.All)))
 			s.Faults.Addf(site, "%s has no exported method %q%s", s.typ.Name(), f.Name, hint)
-			continue
-		}
-		if s.block[f.Name] != nil {
+		case b[f.Name] != nil:
 			s.Faults.Addf(site, "the annotation block says it twice")
-			continue
-		}
-		s.block[f.Name] = a
-		for _, method := range a.Complete {
-			s.completes[method] = true
+		default:
+			b[f.Name] = a
+			for _, method := range a.Complete {
+				s.completes[method] = true
+			}
 		}
 	}
 }
 
-// choose finds the methods to register: those that the block mentions, and those of the service itself
-// whose names mean nothing to Go programs.
-func (s *Service) choose() {
-	for _, name := range slices.Sorted(maps.Keys(s.methods)) {
-		m := s.methods[name]
-		a, mentioned := s.block[name]
-		switch want := lifecycle[name]; {
-		case mentioned && a.Kind == annotation.Skip:
-		case mentioned:
-			s.add(m, a)
-		case m.Path != nil && !s.included[strings.Join(m.Path, ".")]:
-		case want != "" && m.Func.Type().String() != want:
-			s.Faults.Addf(s.site(m), "it is %s, and would not be called, since the server calls a %s that is %s; "+
-				"write that, or %[2]s mcpkit.Skip in the annotation block", m.Func.Type(), name, want)
-		case !s.options.OptIn && !slices.Contains(naming.GoMethods, name):
-			s.add(m, &annotation.Annotation{Kind: annotation.Tool})
+// choose adds the method if it is to be registered: if a block mentions it, or if it is one of the
+// service itself, its name means nothing to Go programs, and it completes no parameters. The blocks of
+// included structs are for the methods that they promote, and the outermost counts.
+func (s *Service) choose(m reflectx.Method) {
+	a := s.blocks[s.typ][m.Name]
+	included := !slices.ContainsFunc(m.Embedded, func(f reflect.StructField) bool { return f.Tag.Get("mcpkit") != "include" })
+	if included {
+		for _, f := range m.Embedded {
+			a = cmp.Or(a, s.blocks[structOf(f.Type)][m.Name])
 		}
 	}
-	_, starts := s.methods["Start"]
-	_, closes := s.methods["Close"]
-	if s.Methods != nil || s.Faults != nil || starts || closes {
-		return
+	switch want := lifecycle[m.Name]; {
+	case a != nil && a.Kind == annotation.Skip:
+	case a != nil:
+		s.add(m, a)
+	case !included || s.completes[m.Name]:
+	case want != "" && m.Func.Type().String() != want:
+		s.Faults.Addf(s.site(m), "it is %s, and would not be called, since the server calls a %s that is %s; "+
+			"write that, or %[2]s mcpkit.Skip in the annotation block", m.Func.Type(), m.Name, want)
+	case !s.options.OptIn && !slices.Contains(naming.GoMethods, m.Name):
+		s.add(m, &annotation.Annotation{Kind: annotation.Tool})
 	}
-	how := `export the methods that are to be tools (Search, not search), or tag the embedded field that has them mcpkit:"include"; for a server without services, pass nil`
-	if s.options.OptIn {
-		how = "OptIn registers only what the annotation block mentions"
-	}
-	s.Faults.Addf("", "mcpkit: %s has no method to register: %s", s.typ.Name(), how)
 }
 
 // lifecycle has the types of the methods that the server calls itself.
 var lifecycle = map[string]string{"Start": "func(context.Context) error", "Close": "func() error"}
 
+// checkMethods finds the mistake of a service that has nothing to register and nothing to start or close.
+func (s *Service) checkMethods() {
+	_, starts := s.All["Start"]
+	_, closes := s.All["Close"]
+	if s.Methods == nil && s.Faults == nil && !starts && !closes {
+		s.Faults.Addf("", "mcpkit: %s has no method to register: export the methods that are to be tools (Search, not search), "+
+			`tag the embedded field that has them mcpkit:"include", or with OptIn mention them in the annotation block; `+
+			"for a server without services, pass nil", s.typ.Name())
+	}
+}
+
 func (s *Service) add(m reflectx.Method, a *annotation.Annotation) {
 	a.About.Name = cmp.Or(a.About.Name, reflectx.SnakeCase(m.Name))
 	a.About.Title = cmp.Or(a.About.Title, reflectx.Title(m.Name))
 	doc := describe(m.Name, s.options.Comments.Text(m.Owner, m.Name))
-	s.Methods = append(s.Methods, Method{Method: m, Annotation: a, Site: s.site(m), Doc: doc})
+	s.Methods = append(s.Methods, Method{m, a, s.site(m), doc})
 }
 
 // notVerbs are words that end like verbs.
