@@ -25,9 +25,7 @@ func (e *exchange) finish(resp *jsonrpc.Response) *jsonrpc.Response {
 		}
 	}
 	last := *resp
-	if !last.ID.IsValid() {
-		last.ID = e.req.ID
-	}
+	last.ID = e.req.ID
 	if streamed && e.entry != nil {
 		last.Stream = func(w io.Writer) error {
 			defer e.entry.End()
@@ -37,60 +35,67 @@ func (e *exchange) finish(resp *jsonrpc.Response) *jsonrpc.Response {
 	return &last
 }
 
-// reply sends what run has for the client.
+// reply sends the response. It is nil if the client has cancelled the request, and may be nil for a
+// notification.
 func (e *exchange) reply(resp *jsonrpc.Response) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state != replyOpen {
-		if resp != nil {
-			e.streamResponse(resp)
-		}
+		complete := resp == nil || e.streamResponse(resp)
 		e.end()
-		if e.broken {
+		if !complete {
 			panic(http.ErrAbortHandler) // so that the response does not look complete
 		}
 		return
 	}
 	e.state = replyDone
 	switch {
-	case e.req.IsNotification() && resp != nil && resp.Error != nil:
-		writeError(e.w, resp)
-	case e.req.IsNotification() || resp == nil: // the client has cancelled the request
+	case e.batch != nil:
+		if resp != nil && !e.req.IsNotification() {
+			*e.batch = append(*e.batch, e.hold(resp))
+		}
+	case resp == nil || e.req.IsNotification() && resp.Error == nil:
 		e.w.WriteHeader(http.StatusAccepted)
+	case e.req.IsNotification():
+		writeError(e.w, resp)
 	case !e.disconnected():
+		if e.s != nil && e.initializes() && resp.Error == nil {
+			e.seal()
+		}
 		e.writeReply(resp)
 	}
 }
 
-// streamResponse writes the response to the event stream. The caller holds mu.
-func (e *exchange) streamResponse(resp *jsonrpc.Response) {
-	switch {
-	case resp.Stream != nil && e.state == replyStream:
-		if failed := e.streamResult(resp); failed != nil && e.st != nil {
-			e.storeError(resp.ID, failed)
-		}
-	case e.st != nil:
+// streamResponse writes the response to the event stream. It returns false if the connection has a
+// part of it. The caller holds mu.
+func (e *exchange) streamResponse(resp *jsonrpc.Response) (complete bool) {
+	if resp.Stream == nil || e.state != replyStream {
 		// A client that has disconnected gets an error in place of what the store cannot keep.
-		if err := e.sendStored(e.r.Context(), jsonrpc.AppendResponse(nil, e.hold(resp)), true); err != nil {
-			e.storeError(resp.ID, errLost)
+		if e.send(e.r.Context(), jsonrpc.AppendResponse(nil, e.hold(resp)), true) != nil {
+			e.sendError(errLost)
 		}
-	case e.state == replyStream:
-		e.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, e.hold(resp))))
+		return true
 	}
+	failed := e.streamResult(resp)
+	if failed != nil {
+		e.lose()
+		e.sendError(failed)
+	}
+	return failed == nil
 }
 
 var errLost = jsonrpc.Errorf(jsonrpc.CodeInternalError,
 	"the response was lost with the connection and is too large to be stored")
 
-// storeError stores an error in place of a response that was lost.
-func (e *exchange) storeError(id jsonrpc.ID, rpc *jsonrpc.Error) {
-	data := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: rpc})
-	_ = e.sendStored(e.r.Context(), data, true) // a failure is logged
+// sendError stores an error in place of a response that was lost. The caller holds mu.
+func (e *exchange) sendError(rpc *jsonrpc.Error) {
+	data := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: e.req.ID, Error: rpc})
+	_ = e.send(e.r.Context(), data, true) // a failure is logged
 }
 
-// streamResult writes a response with a streamed result. If that fails, it gives up the connection
-// and returns the error for a client that resumes. The caller holds mu.
-func (e *exchange) streamResult(resp *jsonrpc.Response) (failed *jsonrpc.Error) {
+// streamResult writes a response with a streamed result to the connection alone. If that fails, it
+// returns the error for a client that resumes. The caller holds mu.
+func (e *exchange) streamResult(resp *jsonrpc.Response) *jsonrpc.Error {
 	_, err := e.Write(sse.AppendHead(nil, ""))
 	if err == nil {
 		err = jsonrpc.WriteResponse(dataWriter{e}, resp)
@@ -102,13 +107,9 @@ func (e *exchange) streamResult(resp *jsonrpc.Response) (failed *jsonrpc.Error) 
 	case err == nil:
 		return nil
 	case e.post.err != nil:
-		failed = errLost
-	default:
-		failed = resp.Broken(err)
+		return errLost
 	}
-	e.lose()
-	e.broken = true
-	return failed
+	return resp.Broken(err)
 }
 
 // closeReply ends the reply if nothing else has.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
@@ -31,34 +32,64 @@ const (
 type exchange struct {
 	*post
 	req    *jsonrpc.Request
-	s      *legacySession // nil outside sessions
-	entry  *conn.Entry    // of a request in a session; otherwise nil
+	entry  *conn.Entry          // of a request in a session; otherwise nil
+	batch  *[]*jsonrpc.Response // gets the response; nil outside batches
 	modern bool
-	plain  bool // the reply never becomes a stream
 
 	state  replyState // guarded by mu, as all below
 	st     *stream    // the stream that the client can resume; nil outside sessions
 	reader *reader    // of st
-	broken bool       // the response is incomplete
 }
 
 // serve runs the request, or refuses it.
-func (e *exchange) serve(reply func(*jsonrpc.Response)) {
-	if refusal := e.run(reply); refusal != nil {
-		writeErrorTo(e.w, e.req, refusal)
+func (e *exchange) serve() {
+	// If the handler panics, nothing may use the writer after net/http has it back.
+	defer e.closeReply()
+	switch {
+	case e.s != nil && e.req.IsNotification() && e.req.Method == protocol.NotificationCancelled:
+		e.s.cancel(e.req)
+		e.reply(nil)
+	case e.batch != nil && e.initializes():
+		e.refuse(refuse(0, "initialize must not be in a batch"))
+	case e.batch != nil && e.modern:
+		// Only 2025-03-26 has batches, and a subscription would not end with its POST.
+		e.refuse(refuse(0, "a request of a modern version must not be in a batch"))
+	default:
+		if refusal := e.run(); refusal != nil {
+			e.refuse(refusal)
+		}
 	}
 }
 
-// run lets the handler serve the request, as a call of its session if it has one, and passes the
-// complete response to reply while the call lasts. The response is nil if the client has cancelled
-// the request, and that of the handler for a notification. The context of a modern request ends when
-// the client disconnects; see outlive for a legacy one.
-func (e *exchange) run(reply func(*jsonrpc.Response)) (refusal *jsonrpc.Response) {
+// refuse replies with an error of the transport.
+func (e *exchange) refuse(refusal *jsonrpc.Response) {
+	refusal.ID = e.req.ID
+	e.reply(refusal)
+}
+
+// run lets the handler serve the request, as a call of its session if it has one, and replies while
+// the call lasts, unless it returns a refusal. The context of a modern request ends when the client
+// disconnects; see outlive for a legacy one.
+func (e *exchange) run() (refusal *jsonrpc.Response) {
+	if !e.h.life.Begin() {
+		return shuttingDown()
+	}
+	defer e.h.life.End()
+	over := e.h.life.Cancelling
+	if e.req.Method == protocol.MethodSubscriptionsListen {
+		if e.size > maxListenBytes {
+			return refuse(http.StatusRequestEntityTooLarge, "body is larger than %d bytes", maxListenBytes)
+		}
+		closed, refusal := e.h.takeSlot(e.r)
+		if refusal != nil {
+			return refusal
+		}
+		defer closed()
+		over = e.h.life.Draining // it would not end by itself
+	}
 	ctx := transport.WithAddress(e.r.Context(), admission.Address(e.r, e.h.opts.TrustedProxies))
 	if !e.modern {
-		lasts, stop := lasting(ctx)
-		defer stop()
-		ctx = lasts
+		ctx = context.WithoutCancel(ctx)
 	}
 	var cancel context.CancelCauseFunc
 	if e.s != nil && !e.req.IsNotification() {
@@ -75,23 +106,13 @@ func (e *exchange) run(reply func(*jsonrpc.Response)) (refusal *jsonrpc.Response
 		// Runs at most once.
 		defer context.AfterFunc(e.r.Context(), func() { e.outlive(ctx, cancel) })()
 	}
-	if !e.h.life.Begin() {
-		return shuttingDown()
-	}
-	defer e.h.life.End()
-	over := e.h.life.Cancelling
-	if e.modern && e.req.Method == protocol.MethodSubscriptionsListen {
-		over = e.h.life.Draining // it would not end by itself
-	}
 	// Runs at most once.
 	defer context.AfterFunc(over, func() { cancel(transport.ErrClosed) })()
-	// If the handler panics, nothing may use the writer after net/http has it back.
-	defer e.closeReply()
 	resp := e.h.rpc.ServeRPC(ctx, e.req, e)
 	if !e.req.IsNotification() {
 		resp = e.finish(resp)
 	}
-	reply(resp)
+	e.reply(resp)
 	return nil
 }
 
@@ -106,16 +127,6 @@ func (e *exchange) outlive(ctx context.Context, cancel context.CancelCauseFunc) 
 	}
 	<-ctx.Done() // at the latest when the call ends
 	e.h.abandoned.Close(caller)
-}
-
-// lasting returns a context with the values and the deadline of ctx that is not cancelled with it:
-// only the program itself can have set a deadline.
-func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
-	lasts := context.WithoutCancel(ctx)
-	if deadline, ok := ctx.Deadline(); ok {
-		return context.WithDeadline(lasts, deadline)
-	}
-	return lasts, func() {}
 }
 
 // Session returns the session of the request; nil outside sessions. It implements [transport.Peer].
@@ -138,7 +149,7 @@ func (e *exchange) Notify(ctx context.Context, n *jsonrpc.Request) (err error) {
 	case e.state == replyDone:
 		return transport.ErrClosed
 	case e.becomeStream():
-		err = e.send(ctx, n)
+		err = e.send(ctx, jsonrpc.AppendRequest(nil, n), false)
 	case e.s != nil:
 		err = e.s.Notify(ctx, n)
 	}
@@ -189,7 +200,7 @@ func (e *exchange) ask(ctx context.Context, req *jsonrpc.Request) error {
 	case e.state == replyDone:
 		return transport.ErrClosed
 	case e.becomeStream() && e.st != nil: // a reply that was lost before it became a stream cannot be resumed
-		return e.send(ctx, req)
+		return e.send(ctx, jsonrpc.AppendRequest(nil, req), false)
 	case e.s.out.listening():
 		return e.s.Notify(ctx, req)
 	default:
@@ -208,7 +219,8 @@ func (e *exchange) cancelRequest(id jsonrpc.ID) {
 // becomeStream makes the reply an event stream unless it is one already. It returns false if that
 // is impossible. The caller holds mu.
 func (e *exchange) becomeStream() bool {
-	if e.plain {
+	// The header with the ID of a session is not known before the response to initialize.
+	if e.h.opts.JSONOnly || e.batch != nil || e.req.IsNotification() || e.s != nil && e.initializes() {
 		return false
 	}
 	if e.state == replyOpen && !e.modern && e.disconnected() {
@@ -236,25 +248,16 @@ func (e *exchange) becomeStream() bool {
 	return true
 }
 
-// send writes a notification or a server request to the stream. The caller holds mu.
-func (e *exchange) send(ctx context.Context, req *jsonrpc.Request) error {
-	if e.st != nil {
-		return e.sendStored(ctx, jsonrpc.AppendRequest(nil, req), false)
-	}
-	e.write(sse.AppendEvent(nil, "", jsonrpc.AppendRequest(nil, req)))
-	return nil
-}
-
-// sendStored stores data for a client that resumes the stream, and then writes it. The caller holds
-// mu.
-func (e *exchange) sendStored(ctx context.Context, data []byte, response bool) error {
-	seq, err := e.s.out.append(ctx, e.st, data, response)
-	if err != nil && e.state != replyStream {
-		return err
-	}
+// send stores a message for a client that resumes the stream, and then writes it. The caller holds mu.
+func (e *exchange) send(ctx context.Context, data []byte, response bool) error {
 	id := ""
-	if err == nil {
-		id = eventID(e.st, seq)
+	if e.st != nil {
+		seq, err := e.s.out.append(ctx, e.st, data, response)
+		if err == nil {
+			id = eventID(e.st, seq)
+		} else if e.state != replyStream {
+			return err
+		}
 	}
 	e.write(sse.AppendEvent(nil, id, data))
 	return nil

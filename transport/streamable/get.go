@@ -17,10 +17,6 @@ const noFlush = "the response writer cannot flush; does a middleware buffer it?"
 
 // serveGet opens the stream for messages outside requests, or resumes a broken stream.
 func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
-	if h.opts.Stateless || h.opts.JSONOnly || modernHeader(r.Header) {
-		h.methodNotAllowed(w, r)
-		return
-	}
 	if _, stream := httpserve.Accepts(r.Header); !stream || len(r.Header["Accept"]) == 0 {
 		writeError(w, refuse(http.StatusNotAcceptable, "Accept must list text/event-stream"))
 		return
@@ -39,7 +35,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	l := &listener{timedWriter: newTimedWriter(w), h: h, r: r, s: s}
 	if l.flush = httpserve.Flusher(w); l.flush == nil {
 		h.warnNoStream(r, noFlush)
-		h.methodNotAllowed(w, r)
+		methodNotAllowed(w, r, "POST, DELETE")
 		return
 	}
 	closed, refusal := h.takeSlot(r)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -151,20 +150,6 @@ func serveHTTP(t *testing.T, h http.Handler) string {
 		<-done
 	})
 	return "http://" + l.Addr().String()
-}
-
-func TestDeadlinesOfTheProgramHoldForLegacyRequests(t *testing.T) {
-	g := newGate()
-	s := serve(t, script{"wait": g.serve}, nil)
-	c := s.legacy("2025-06-18")
-	c.url = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), time.Millisecond)
-		defer cancel()
-		s.handler.ServeHTTP(w, r.WithContext(ctx))
-	}))
-	resp := c.call(1, "wait")
-	require.ErrorIs(t, <-g.cause, context.DeadlineExceeded)
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"internal error"}}`, read(t, resp))
 }
 
 func TestCancelledNotification(t *testing.T) {

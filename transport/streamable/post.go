@@ -17,21 +17,41 @@ type post struct {
 	timedWriter
 	h            *Handler
 	r            *http.Request
+	s            *legacySession // nil outside sessions
 	held         admission.Held // bytes that the POST holds in memory
+	size         int            // of the body, in bytes
 	acceptStream bool
 }
 
 // servePost handles one message or a batch. Methods run on this goroutine.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	p := &post{timedWriter: newTimedWriter(w), h: h, r: r, held: admission.Held{All: &h.bytes}}
-	defer p.held.Close()
+	defer p.close()
 	body, refusal := p.receive()
 	if refusal != nil {
 		httpserve.Discard(w, r)
 		writeError(w, refusal)
 		return
 	}
-	p.serveMessage(body)
+	if jsonx.Kind(jsonx.TrimSpace(body)) == '[' {
+		p.serveBatch(body)
+		return
+	}
+	switch msg, bad := jsonrpc.Decode(body); {
+	case msg.Response != nil:
+		p.serveResponse(msg.Response, bad)
+	case bad != nil:
+		writeError(w, bad)
+	default:
+		p.serveRequest(msg.Request)
+	}
+}
+
+func (p *post) close() {
+	p.held.Close()
+	if p.s != nil {
+		p.h.sessions.release(p.s)
+	}
 }
 
 // receive reads the body, or returns why the POST is refused.
@@ -45,7 +65,7 @@ func (p *post) receive() ([]byte, *jsonrpc.Response) {
 	}
 	p.acceptStream = acceptStream
 	body, bad := httpserve.ReadBody(p.w, p.r, p.h.opts.MaxBodyBytes, &p.held)
-	switch {
+	switch p.size = len(body); {
 	case bad == nil:
 		return body, nil
 	case bad.Status == http.StatusServiceUnavailable:
@@ -55,103 +75,111 @@ func (p *post) receive() ([]byte, *jsonrpc.Response) {
 	}
 }
 
-// serveMessage handles the body of a POST.
-func (p *post) serveMessage(body []byte) {
-	if jsonx.Kind(jsonx.TrimSpace(body)) == '[' {
-		p.serveBatch(body)
-		return
-	}
-	msg, bad := jsonrpc.Decode(body)
-	switch {
-	case msg.Response != nil:
-		p.serveResponse(msg.Response, bad)
-	case bad != nil:
-		writeError(p.w, bad)
-	case msg.Request.Method == protocol.MethodSubscriptionsListen && len(body) > maxListenBytes:
-		writeErrorTo(p.w, msg.Request,
-			refuse(http.StatusRequestEntityTooLarge, "body is larger than %d bytes", maxListenBytes))
-	case msg.Request.Method == protocol.MethodSubscriptionsListen:
-		closed, refusal := p.h.takeSlot(p.r)
-		if refusal != nil {
-			writeErrorTo(p.w, msg.Request, refusal)
-			return
-		}
-		defer closed()
-		p.serveRequest(msg.Request)
-	default:
-		p.serveRequest(msg.Request)
-	}
+// enter finds the session of the POST, or returns why it is refused.
+func (p *post) enter() (refusal *jsonrpc.Response) {
+	p.s, refusal = p.h.session(p.r)
+	return refusal
 }
 
 // serveRequest handles a request or notification by its version.
 func (p *post) serveRequest(req *jsonrpc.Request) {
-	e := &exchange{post: p, req: req, modern: isModern(p.r.Header, req), plain: p.h.opts.JSONOnly || req.IsNotification()}
-	if name := repeated(p.r.Header); name != "" {
-		refusal := refuse(http.StatusBadRequest, "header %s is repeated", name)
-		if e.modern {
-			refusal.Error.Code = protocol.CodeHeaderMismatch
-		}
-		writeErrorTo(p.w, req, refusal)
-		return
-	}
+	e := &exchange{post: p, req: req, modern: isModern(p.r.Header, req)}
 	switch {
 	case e.modern || p.h.opts.Stateless:
-		e.serve(e.reply)
-	case req.Method == protocol.MethodInitialize && !req.IsNotification():
-		e.initialize()
+	case e.initializes():
+		s := p.h.newSession("")
+		defer s.end() // all of it travels in its ID
+		e.s = s
 	default:
-		e.serveInSession()
-	}
-}
-
-// initialize opens a session. The client learns of it only if initialize succeeds.
-func (e *exchange) initialize() {
-	e.s = e.h.newSession("")
-	defer e.s.end() // all of it travels in its ID
-	// Only the response decides whether the header gets a session ID, so nothing may be sent before.
-	e.plain = true
-	e.serve(func(resp *jsonrpc.Response) {
-		if resp.Error == nil {
-			agreed, _ := e.h.storer.StoreSession(e.s.Session)
-			e.w.Header().Set(protocol.HeaderSessionID, e.h.sealSession(oauth.FromContext(e.r.Context()).Key(), agreed))
+		if refusal := p.enter(); refusal != nil {
+			e.refuse(refusal)
+			return
 		}
-		e.reply(resp)
-	})
+	}
+	e.serve()
 }
 
-// serveInSession handles a legacy request or notification in its session.
-func (e *exchange) serveInSession() {
-	s, refusal := e.h.session(e.r)
-	if refusal != nil {
-		writeErrorTo(e.w, e.req, refusal)
-		return
-	}
-	defer e.h.sessions.release(s)
-	if e.req.IsNotification() && e.req.Method == protocol.NotificationCancelled {
-		s.cancel(e.req)
-		e.w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	e.s = s
-	e.serve(e.reply)
+// initializes reports whether the request opens a session.
+func (e *exchange) initializes() bool {
+	return e.req.Method == protocol.MethodInitialize && !e.req.IsNotification()
+}
+
+// seal tells the client the ID of the session that it has opened.
+func (e *exchange) seal() {
+	agreed, _ := e.h.storer.StoreSession(e.s.Session)
+	e.w.Header().Set(protocol.HeaderSessionID, e.h.sealSession(oauth.FromContext(e.r.Context()).Key(), agreed))
 }
 
 // serveResponse passes a response of the client to the server request that waits for it. If it is
 // malformed, bad is why, and the server request ends with an error.
 func (p *post) serveResponse(resp, bad *jsonrpc.Response) {
-	refusal := bad
-	if modernHeader(p.r.Header) || p.h.opts.Stateless {
-		refusal = cmp.Or(bad, refuse(http.StatusBadRequest,
-			"a response needs a session; modern and stateless servers send no requests"))
-	} else if s, unknown := p.h.session(p.r); unknown != nil {
-		refusal = cmp.Or(bad, unknown)
-	} else {
-		defer p.h.sessions.release(s)
-		refusal = cmp.Or(bad, s.answer(resp))
+	var refusal *jsonrpc.Response
+	if p.h.sessionless(p.r) {
+		refusal = refuse(http.StatusBadRequest, "a response needs a session; modern and stateless servers send no requests")
+	} else if refusal = p.enter(); refusal == nil {
+		refusal = p.s.answer(resp)
 	}
-	if refusal != nil {
+	if refusal = cmp.Or(bad, refusal); refusal != nil {
 		writeError(p.w, refusal)
 		return
 	}
 	p.w.WriteHeader(http.StatusAccepted)
+}
+
+// serveBatch handles an array of messages in one POST, which only version 2025-03-26 has. Its
+// requests run one after the other, and the reply is an array of their responses. What they notify
+// or ask goes to the stream that the client opened with GET.
+func (p *post) serveBatch(body []byte) {
+	version := versionOf(p.r.Header)
+	if !p.h.sessionless(p.r) {
+		if refusal := p.enter(); refusal != nil {
+			writeError(p.w, refusal)
+			return
+		}
+		version = protocol.Version(p.s.Version())
+	}
+	if version != protocol.V20250326 && (version != "" || p.s != nil) {
+		writeError(p.w, refuse(http.StatusBadRequest,
+			"batches exist only in %s; send each message by itself", protocol.V20250326))
+		return
+	}
+	elements, _, bad := jsonrpc.Batch(body)
+	if bad != nil {
+		writeError(p.w, bad)
+		return
+	}
+	var responses []*jsonrpc.Response
+	status := http.StatusBadRequest
+	for _, element := range elements {
+		msg, bad := jsonrpc.Decode(element)
+		if msg.Response != nil && p.s != nil {
+			_ = p.s.answer(msg.Response) // a batch cannot be refused in part
+		}
+		if bad != nil {
+			responses = append(responses, bad)
+		} else if msg.Request != nil {
+			e := &exchange{post: p, req: msg.Request, batch: &responses, modern: isModern(p.r.Header, msg.Request)}
+			e.serve()
+			if !msg.Request.IsNotification() {
+				status = http.StatusOK
+			}
+		}
+	}
+	p.sendBatch(status, responses)
+}
+
+// sendBatch sends the responses as one JSON array; 202 if there are none.
+func (p *post) sendBatch(status int, responses []*jsonrpc.Response) {
+	if len(responses) == 0 {
+		p.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	body := []byte{'['}
+	for i, resp := range responses {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = jsonrpc.AppendResponse(body, resp)
+	}
+	p.writeJSON(status, append(body, ']'))
 }

@@ -103,7 +103,7 @@ func TestRepeatedHeadersAreRefused(t *testing.T) {
 				c.header[http.CanonicalHeaderKey(name)] = []string{value, value}
 				resp := c.call(9, "echo")
 				require.Equal(t, http.StatusBadRequest, resp.StatusCode)
-				require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":9,"error":{"code":%d,"message":"header %s is repeated"}}`,
+				require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"header %s is repeated"}}`,
 					test.code, http.CanonicalHeaderKey(name)), read(t, resp))
 				test.c.works()
 			})

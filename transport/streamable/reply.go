@@ -39,12 +39,6 @@ func writeError(w http.ResponseWriter, resp *jsonrpc.Response) {
 	writeBody(w, cmp.Or(resp.HTTPStatus, http.StatusBadRequest), jsonrpc.AppendResponse(nil, resp))
 }
 
-// writeErrorTo writes an error response to req.
-func writeErrorTo(w http.ResponseWriter, req *jsonrpc.Request, resp *jsonrpc.Response) {
-	resp.ID = req.ID
-	writeError(w, resp)
-}
-
 // writeBody writes the parts of a JSON reply.
 func writeBody(w http.ResponseWriter, status int, parts ...[]byte) {
 	header := w.Header()

@@ -318,9 +318,6 @@ func (h *Handler) session(r *http.Request) (*legacySession, *jsonrpc.Response) {
 		return nil, refuse(http.StatusBadRequest,
 			"header %s is missing; send initialize first, and then the session ID of its response", protocol.HeaderSessionID)
 	}
-	if name := repeated(r.Header); name != "" {
-		return nil, refuse(http.StatusBadRequest, "header %s is repeated", name)
-	}
 	if v := versionOf(r.Header); v != "" && !v.Legacy() {
 		return nil, refuse(http.StatusBadRequest,
 			"header %s: %+.100q is not a version with sessions; send the version that initialize agreed on",

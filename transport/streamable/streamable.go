@@ -23,6 +23,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -195,38 +196,45 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if httpguard.Share(w, r, http.MethodPost, http.MethodGet, http.MethodDelete) {
 		return
 	}
-	switch r.Method {
-	case http.MethodPost:
-		h.servePost(w, r)
-	case http.MethodGet:
-		h.serveGet(w, r)
-	case http.MethodDelete:
-		h.serveDelete(w, r)
-	default:
-		h.methodNotAllowed(w, r)
+	if name := repeated(r.Header); name != "" {
+		refusal := refuse(http.StatusBadRequest, "header %s is repeated", name)
+		if modernHeader(r.Header) {
+			refusal.Error.Code = protocol.CodeHeaderMismatch
+		}
+		httpserve.Discard(w, r)
+		writeError(w, refusal)
+		return
 	}
+	switch {
+	case r.Method == http.MethodPost:
+		h.servePost(w, r)
+	case h.sessionless(r):
+		methodNotAllowed(w, r, "POST")
+	case r.Method == http.MethodDelete:
+		h.serveDelete(w, r)
+	case h.opts.JSONOnly:
+		methodNotAllowed(w, r, "POST, DELETE")
+	case r.Method == http.MethodGet:
+		h.serveGet(w, r)
+	default:
+		methodNotAllowed(w, r, "POST, GET, DELETE")
+	}
+}
+
+// sessionless reports whether the request needs no session: its version has none, or the server.
+func (h *Handler) sessionless(r *http.Request) bool {
+	return h.opts.Stateless || modernHeader(r.Header)
 }
 
 // methodNotAllowed responds with 405, which tells clients that this server has no such stream or
 // session.
-func (h *Handler) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	allow := "POST, GET, DELETE"
-	switch {
-	case h.opts.Stateless || modernHeader(r.Header):
-		allow = "POST"
-	case h.opts.JSONOnly:
-		allow = "POST, DELETE"
-	}
+func methodNotAllowed(w http.ResponseWriter, r *http.Request, allow string) {
 	w.Header().Set("Allow", allow)
 	writeError(w, refuse(http.StatusMethodNotAllowed, "method %s is not served here; use %s", r.Method, allow))
 }
 
 // serveDelete ends a session at the request of its client.
 func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
-	if h.opts.Stateless || modernHeader(r.Header) {
-		h.methodNotAllowed(w, r)
-		return
-	}
 	s, refusal := h.session(r)
 	if refusal != nil {
 		writeError(w, refusal)
