@@ -308,8 +308,8 @@ func (c *Call) send(ctx context.Context, method string, params json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
-	c.limit.Pause()
-	defer c.limit.Resume()
+	c.beginQuestion()
+	defer c.endQuestion()
 	var late error
 	if limit := c.server.config.questions; limit > 0 {
 		late = Errorf("the question was not answered within %s", limit)

@@ -33,6 +33,7 @@ type Call struct {
 	target
 	run      *Run             // outside of a request; nil for most calls
 	limit    *timelimit.Limit // the context of the call
+	load     *load            // that the running call counts in; nil before
 	progress progress
 	dialog
 	values  sync.Map                        // of Set
@@ -227,14 +228,6 @@ func (c *Call) owner(ctx context.Context) []byte {
 		s = e.from.child
 	}
 	return s.state.Owner
-}
-
-// overdue returns the count of overdue methods of the call's target.
-func (c *Call) overdue() *atomic.Int64 {
-	if c.entry != nil && c.entry.limits.overdue != nil {
-		return c.entry.limits.overdue
-	}
-	return c.row.overdue
 }
 
 // Method returns the protocol's method: "tools/call".

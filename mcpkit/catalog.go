@@ -84,7 +84,7 @@ type entryLimits struct {
 	timeout          time.Duration
 	timeoutByDefault bool                   // timeout is that of ToolTimeout
 	calls            *limits.Rounds[caller] // what the tag rate counts; nil without a limit
-	overdue          *atomic.Int64          // how many of its methods are overdue
+	load             *load
 }
 
 // own returns the entry in the server that registered it, without mounts.

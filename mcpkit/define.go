@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
@@ -53,7 +52,7 @@ func newSpec(m service.Method) *spec {
 
 // newEntry returns an entry without what answers for it. The error says what is wrong with its key.
 func newEntry(a *annotation.Annotation, kind entryKind, key, site string) (e *entry, err error) {
-	e = &entry{Annotation: a, kind: kind, key: key, site: site, limits: entryLimits{overdue: new(atomic.Int64)}}
+	e = &entry{Annotation: a, kind: kind, key: key, site: site, limits: entryLimits{load: new(load)}}
 	switch {
 	case kind == toolEntry || kind == promptEntry:
 		err = naming.Check(key)

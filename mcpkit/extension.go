@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
@@ -354,7 +353,7 @@ func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := &methodRow{method: m.name, nameParam: m.nameParam, overdue: new(atomic.Int64), handle: limited(h), source: s}
+	row := &methodRow{method: m.name, nameParam: m.nameParam, load: new(load), handle: limited(h), source: s}
 	if d != nil {
 		row.from, row.by = d.Since, fmt.Sprintf(", by the extension %q", d.ID)
 	}

@@ -41,6 +41,6 @@ func TestServersShareTheTableOfMethods(t *testing.T) {
 	require.NotContains(t, coreMethods, "example.com/reindex")
 	require.Len(t, plain.catalog.Load().methods, len(coreMethods))
 	for method, row := range coreMethods {
-		require.Nil(t, row.overdue, "servers would share the count of %s", method)
+		require.Nil(t, row.load, "servers would share the count of %s", method)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
@@ -57,30 +58,39 @@ type limitedCall struct{ *Call }
 // Late returns the error of a call whose time is up.
 func (c limitedCall) Late(after time.Duration) error { return &TimeoutError{After: after} }
 
-// Begin refuses a method of which too many are overdue.
+// Begin counts the call as one that runs until [Call.leave], unless too many do. Runs of tasks have
+// limits of their own.
 func (c limitedCall) Begin() error {
-	if n, most := int(c.overdue().Load()), c.server.config.maxOverdue; most > 0 && n >= most {
-		return &OverdueError{Overdue: n}
+	if c.load != nil || c.run != nil {
+		return nil
 	}
+	l, limit := c.row.load, c.server.config.maxRunning
+	if c.entry != nil {
+		l = c.entry.limits.load
+	}
+	if n := int(l.running.Add(1)); limit > 0 && n > limit {
+		l.running.Add(-1)
+		return &BusyError{Limit: limit}
+	}
+	c.load = l
 	return nil
 }
+
+// leave undoes Begin.
+func (c *Call) leave() { c.load.running.Add(-1) }
 
 // Failed returns the error of a method that panicked.
 func (c limitedCall) Failed(v any) error { return panicError(v) }
 
 // Overdue counts and logs a method that did not return in time.
 func (c limitedCall) Overdue(after time.Duration) {
-	n := c.overdue().Add(1)
-	c.server.overdue.Add(1)
+	n := c.server.overdue.Add(1)
 	c.server.config.logger.WarnContext(c.limit, "mcpkit: a method did not return in time; its caller got a timeout error",
 		"ref", c.Ref(), "method", c.row.method, "name", c.Target(), "timeout", after.String(), "overdue", n)
 }
 
 // Returned counts an overdue method that has returned.
-func (c limitedCall) Returned() {
-	c.overdue().Add(-1)
-	c.server.overdue.Add(-1)
-}
+func (c limitedCall) Returned() { c.server.overdue.Add(-1) }
 
 // Panicked logs the panic of a clean-up.
 func (c limitedCall) Panicked(v any) {
@@ -88,23 +98,41 @@ func (c limitedCall) Panicked(v any) {
 		"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 }
 
-// An OverdueError means that a tool is not called because too many of its earlier calls are
-// overdue: see [MaxOverdue].
-type OverdueError struct {
-	// Overdue is the number of overdue calls.
-	Overdue int
+// A load is what the calls of a tool, prompt, resource or method take.
+type load struct {
+	running atomic.Int64
 }
 
-// Error tells the caller to try again later.
-func (e *OverdueError) Error() string {
-	return fmt.Sprintf("%d earlier calls of this are still running after their time was over; try again later", e.Overdue)
+// beginQuestion stops the time of the call until endQuestion. The call does not count as running
+// meanwhile.
+func (c *Call) beginQuestion() {
+	if c.limit.Pause() && c.load != nil {
+		c.load.running.Add(-1)
+	}
+}
+
+func (c *Call) endQuestion() {
+	if c.limit.Resume() && c.load != nil {
+		c.load.running.Add(1)
+	}
+}
+
+// A BusyError means that as many calls are running as a limit allows, for example [MaxRunning].
+type BusyError struct{ Limit int }
+
+// Error asks the caller to try again.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("too many calls at a time (%d); try again when others are done", e.Limit)
 }
 
 // UserMessage returns the same text.
-func (e *OverdueError) UserMessage() string { return e.Error() }
+func (e *BusyError) UserMessage() string { return e.Error() }
 
-// RetryAfter is ten seconds, since nobody knows when a method returns.
-func (e *OverdueError) RetryAfter() time.Duration { return 10 * time.Second }
+// ErrorDetails returns {"limit": n}, for programs.
+func (e *BusyError) ErrorDetails() map[string]any { return map[string]any{"limit": e.Limit} }
+
+// RetryAfter returns one second. When another call will end is not known.
+func (e *BusyError) RetryAfter() time.Duration { return time.Second }
 
 // Overdue returns the number of methods that still run although their calls are over: see
 // [ToolTimeout].

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
@@ -28,11 +27,11 @@ type methodRow struct {
 	prepare func(*Call) error
 	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
 	nameParam string
-	asks      bool          // the result may be input_required
-	overdue   *atomic.Int64 // like that of an entry; nil for the protocol's own methods
-	handle    Handler       // withParams, if the method has params; nil: the entry that prepare finds answers
-	source    any           // who added the row: nil for the protocol's own, else a *Server or a mount
-	by        string        // for errors: ", by the extension \"com.example/ratings\""; may be empty
+	asks      bool    // the result may be input_required
+	load      *load   // like that of an entry; nil for the protocol's own methods
+	handle    Handler // withParams, if the method has params; nil: the entry that prepare finds answers
+	source    any     // who added the row: nil for the protocol's own, else a *Server or a mount
+	by        string  // for errors: ", by the extension \"com.example/ratings\""; may be empty
 }
 
 // A feature is what methods belong to. A server that has it declares it and offers its methods.

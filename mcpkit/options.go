@@ -24,7 +24,7 @@ const (
 	defaultPageSize        = 1000
 	defaultMaxResultBytes  = 16 << 20
 	defaultQuestionTimeout = 10 * time.Minute
-	defaultMaxOverdue      = 32
+	defaultMaxRunning      = 64
 )
 
 // config holds the options of a Server. It does not change after New.
@@ -54,7 +54,7 @@ type config struct {
 type serverLimits struct {
 	toolTimeout    time.Duration // 0: no limit
 	questions      time.Duration // how long a question to a legacy client may be open; 0: no limit
-	maxOverdue     int           // 0: no limit
+	maxRunning     int           // 0: no limit
 	maxResultBytes int
 	pageSize       int
 	listTTL        time.Duration
@@ -162,16 +162,18 @@ func Logger(l *slog.Logger) Option {
 //
 // A method that does not return in time is overdue: it continues with its ended context, and keeps
 // the values of [Provide] until it returns. The server logs it once and counts it in
-// [Server.Overdue]; see [MaxOverdue]. 0 means no limit. The default is 30 seconds.
+// [Server.Overdue]; see [MaxRunning]. 0 means no limit. The default is 30 seconds.
 func ToolTimeout(d time.Duration) Option {
 	return atLeast("ToolTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.toolTimeout = d })
 }
 
-// MaxOverdue limits how many methods of one tool, prompt or resource may be overdue (see
-// [ToolTimeout]). At the limit, further calls get an [*OverdueError], since each overdue method
-// holds memory and a goroutine. 0 means no limit. The default is 32.
-func MaxOverdue(n int) Option {
-	return atLeast("MaxOverdue", n, 0, "the number is negative; 0 means no limit", func(c *config) { c.maxOverdue = n })
+// MaxRunning limits how many calls of one tool, prompt or resource may run at the same time, for all
+// callers together: one caller can take all places, unless a proxy in front limits callers. A call
+// runs until its method has returned, even if it is overdue (see [ToolTimeout]), and its result is
+// encoded. Calls with an open question and runs of tasks do not count. Further calls get a
+// [*BusyError]. 0 means no limit. The default is 64.
+func MaxRunning(n int) Option {
+	return atLeast("MaxRunning", n, 0, "the number is negative; 0 means no limit", func(c *config) { c.maxRunning = n })
 }
 
 // QuestionTimeout limits how long a question to a legacy client, such as [Elicit], may be open.
@@ -371,7 +373,7 @@ func newConfig(service any, opts []Option) (*config, error) {
 		providers: map[reflect.Type]reflectx.Injector{},
 		given:     registration{service: service},
 		serverLimits: serverLimits{
-			toolTimeout: defaultToolTimeout, questions: defaultQuestionTimeout, maxOverdue: defaultMaxOverdue,
+			toolTimeout: defaultToolTimeout, questions: defaultQuestionTimeout, maxRunning: defaultMaxRunning,
 			maxResultBytes: defaultMaxResultBytes, pageSize: defaultPageSize,
 		},
 	}

@@ -123,14 +123,14 @@ func TestALogHandlerThatPanicsEndsTheCallOnly(t *testing.T) {
 	})
 }
 
-// The limit of overdue methods is that of the server that was called, for the tools and methods of
+// The limit of running methods is that of the server that was called, for the tools and methods of
 // mounted servers, too.
 func TestOverdueMethodsOfAMountedServerCountInTheOther(t *testing.T) {
 	for name, method := range map[string]string{"tool": "tools/call", "method": "example.com/deaf"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				quiet := mcpkit.Logger(slog.New(slog.DiscardHandler))
-				child, srv := newServer(t, nil, quiet, mcpkit.MaxOverdue(1)), newServer(t, nil, quiet, mcpkit.MaxOverdue(2))
+				child, srv := newServer(t, nil, quiet, mcpkit.MaxRunning(1)), newServer(t, nil, quiet, mcpkit.MaxRunning(2))
 				released := make(chan struct{})
 				require.NoError(t, child.Add(mcpkit.NewTool("deaf", func() { <-released })))
 				require.NoError(t, mcpkit.Handle(child, "example.com/deaf", func(context.Context, map[string]any) (struct{}, error) {
@@ -151,7 +151,7 @@ func TestOverdueMethodsOfAMountedServerCountInTheOther(t *testing.T) {
 					synctest.Wait()
 					require.Equal(t, n+1, srv.Overdue())
 				}
-				require.Contains(t, call(), "2 earlier calls of this are still running")
+				require.Contains(t, call(), "too many calls at a time (2); try again when others are done")
 				close(released)
 				synctest.Wait()
 				require.Zero(t, srv.Overdue())

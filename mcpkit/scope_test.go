@@ -75,7 +75,7 @@ func (r *slowReader) Read(p []byte) (int, error) {
 
 func TestCancelledCallsAreOverdueToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t, nil, mcpkit.MaxOverdue(2), mcpkit.ToolTimeout(time.Second))
+		srv := newServer(t, nil, mcpkit.MaxRunning(2), mcpkit.ToolTimeout(time.Second))
 		require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func(ctx context.Context) string {
 			defer context.AfterFunc(ctx, func() {})() // it watches its context, and returns late
 			time.Sleep(time.Hour)
@@ -96,24 +96,27 @@ func TestCancelledCallsAreOverdueToo(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, int32(2), answered.Load(), "the transport has its requests back")
 		require.Equal(t, 2, srv.Overdue())
-		require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "2 earlier calls of this are still running")
+		require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "too many calls at a time (2); try again when others are done")
 		time.Sleep(time.Hour)
 	})
 }
 
-func TestToolIsRefusedWhileTooManyOfItsMethodsAreOverdue(t *testing.T) {
+func TestToolIsRefusedWhileTooManyOfItsMethodsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t, nil, mcpkit.MaxOverdue(2), mcpkit.ToolTimeout(time.Second))
+		srv := newServer(t, nil, mcpkit.MaxRunning(2), mcpkit.ToolTimeout(time.Second))
 		require.NoError(t, srv.Add(
 			mcpkit.NewTool("deaf", func() string { time.Sleep(time.Hour); return "" }),
 			mcpkit.NewTool("other", func() string { return "fine" })))
 		p := modern(t, srv)
 		for range 2 {
-			require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "timed out after 1s")
+			go func() { require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "timed out after 1s") }()
 		}
+		synctest.Wait()
 		start := time.Now()
-		require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "2 earlier calls of this are still running")
+		require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "too many calls at a time (2); try again when others are done")
 		require.Zero(t, time.Since(start), "it is refused at once")
+		time.Sleep(time.Minute)
+		require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "too many calls at a time (2); try again when others are done", "overdue ones, too")
 		require.Contains(t, p.result("tools/call", `{"name":"other"}`), "fine")
 		time.Sleep(time.Hour)
 		synctest.Wait()

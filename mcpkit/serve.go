@@ -31,6 +31,9 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	call := newCall(s.trust(ctx, peer), s, req, peer)
 	defer call.lastResort(&resp)
 	defer func() {
+		if call.load != nil {
+			call.limit.OnReturn(call.leave)
+		}
 		if resp == nil || resp.Stream == nil { // a streamed result is not written yet
 			call.limit.Answered()
 		}

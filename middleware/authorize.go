@@ -41,5 +41,3 @@ func (e *DeniedError) NeededScopes() []string { return e.Scopes }
 
 // ErrorCode returns [mcpkit.CodeForbidden].
 func (e *DeniedError) ErrorCode() int { return mcpkit.CodeForbidden }
-
-func (e *DeniedError) outcome() Outcome { return Denied }

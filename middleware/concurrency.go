@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
 // Concurrency runs at most limit calls of tools, prompts, resources and completions at a time, for
-// all callers together. [By] gives each key a limit of its own. Further calls get a [BusyError] at
-// once.
+// all callers together. [By] gives each key a limit of its own. Further calls get a
+// [*mcpkit.BusyError] at once.
 //
 // A call counts until its method has returned, even if the caller got a timeout before that, and
 // not while a resource is still being sent from a reader. Concurrency panics if limit is less
@@ -29,30 +28,13 @@ func Concurrency(limit int, opts ...KeyOption) mcpkit.Middleware {
 			}
 			k := key(call)
 			if !r.begin(k) {
-				return nil, &BusyError{Limit: limit}
+				return nil, &mcpkit.BusyError{Limit: limit}
 			}
 			defer call.OnReturn(func() { r.end(k) })
 			return next(ctx, call)
 		}
 	}
 }
-
-// A BusyError reports that as many calls are running as [Concurrency] allows.
-type BusyError struct{ Limit int }
-
-// Error asks the caller to try again.
-func (e *BusyError) Error() string { return "too many calls at a time; try again when others are done" }
-
-// UserMessage returns the same text, which is meant for the caller.
-func (e *BusyError) UserMessage() string { return e.Error() }
-
-// ErrorDetails returns {"limit": n}, for programs.
-func (e *BusyError) ErrorDetails() map[string]any { return map[string]any{"limit": e.Limit} }
-
-// RetryAfter returns one second. When another call will end is not known.
-func (e *BusyError) RetryAfter() time.Duration { return time.Second }
-
-func (e *BusyError) outcome() Outcome { return Limited }
 
 // running counts the calls that are running, by key.
 type running struct {

@@ -169,7 +169,7 @@ func TestConcurrencyRefusesCallsBeyondItsLimit(t *testing.T) {
 		}
 		synctest.Wait()
 		refused := said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`))
-		require.Contains(t, refused, "too many calls at a time; try again when others are done")
+		require.Contains(t, refused, "too many calls at a time (2); try again when others are done")
 		require.Contains(t, refused, `"io.github.mcpkit/error":{"limit":2}`)
 		require.Nil(t, modern(t, srv).call(t.Context(), "tools/list", `{}`).Error, "lists do not count")
 		close(g.open)

@@ -20,7 +20,7 @@ const (
 	Failed        Outcome = "error"          // the method or middleware returned an error
 	ProtocolError Outcome = "protocol_error" // the name is unknown or the request is malformed
 	Denied        Outcome = "denied"         // by Scopes or Authorize
-	Limited       Outcome = "limited"        // by RateLimit or Concurrency
+	Limited       Outcome = "limited"        // by RateLimit, Concurrency or MaxRunning
 	TimedOut      Outcome = "timeout"
 	Cancelled     Outcome = "cancelled" // by the caller
 	Panicked      Outcome = "panic"
@@ -39,16 +39,14 @@ func OutcomeOf(result mcpkit.Result, err error) Outcome {
 		}
 		return OK
 	}
-	if own, ok := errors.AsType[interface {
-		error
-		outcome() Outcome
-	}](err); ok {
-		return own.outcome()
+	if _, ok := errors.AsType[*DeniedError](err); ok {
+		return Denied
 	}
 	if _, ok := errors.AsType[*mcpkit.PanicError](err); ok {
 		return Panicked
 	}
-	if _, ok := errors.AsType[*mcpkit.RateLimitError](err); ok {
+	_, tooOften := errors.AsType[*mcpkit.RateLimitError](err)
+	if _, busy := errors.AsType[*mcpkit.BusyError](err); busy || tooOften {
 		return Limited
 	}
 	switch {

@@ -135,24 +135,29 @@ func (l *Limit) Set(d time.Duration) {
 	}
 }
 
-// Pause stops the time while a question to the client is open. Each Pause is followed by a Resume.
-func (l *Limit) Pause() {
+// Pause stops the time while a question to the client is open. Each Pause is followed by a Resume. It
+// reports whether no other question is open.
+func (l *Limit) Pause() (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.paused++; l.paused == 1 && l.timer != nil && l.late == nil {
+	l.paused++
+	if first = l.paused == 1; first && l.timer != nil && l.late == nil {
 		l.timer.Stop()
 		l.left = max(time.Until(l.deadline), 0)
 	}
+	return first
 }
 
-// Resume continues the time.
-func (l *Limit) Resume() {
+// Resume continues the time when no other question is open, and reports that.
+func (l *Limit) Resume() (last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.paused--; l.paused == 0 && l.timer != nil && l.late == nil {
+	l.paused--
+	if last = l.paused == 0; last && l.timer != nil && l.late == nil {
 		l.deadline = time.Now().Add(l.left)
 		l.timer.Reset(l.left)
 	}
+	return last
 }
 
 // expire ends the context because the time is up, and after a while the wait for the methods. It does
