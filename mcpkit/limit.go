@@ -12,6 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/timelimit"
 	"github.com/mcpkit/mcpkit-go/reflectx"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // A method is the method of an entry.
@@ -58,8 +59,8 @@ type limitedCall struct{ *Call }
 // Late returns the error of a call whose time is up.
 func (c limitedCall) Late(after time.Duration) error { return &TimeoutError{After: after} }
 
-// Begin counts the call as one that runs until [Call.leave], unless too many do. Runs of tasks have
-// limits of their own.
+// Begin counts the call as one that runs until [Call.leave], unless too many do, and reserves as much
+// memory as the last results took. Runs of tasks have limits of their own.
 func (c limitedCall) Begin() error {
 	if c.load != nil || c.run != nil {
 		return nil
@@ -73,7 +74,7 @@ func (c limitedCall) Begin() error {
 		return &BusyError{Limit: limit}
 	}
 	c.load = l
-	return nil
+	return c.reserve(int(l.memory.Load()))
 }
 
 // leave undoes Begin.
@@ -101,6 +102,7 @@ func (c limitedCall) Panicked(v any) {
 // A load is what the calls of a tool, prompt, resource or method take.
 type load struct {
 	running atomic.Int64
+	memory  atomic.Int64 // bytes of the last results with their encodings
 }
 
 // beginQuestion stops the time of the call until endQuestion. The call does not count as running
@@ -115,6 +117,24 @@ func (c *Call) endQuestion() {
 	if c.limit.Resume() && c.load != nil {
 		c.load.running.Add(1)
 	}
+}
+
+// reserve reserves n bytes for the result, in place of those reserved before, if the transport limits
+// them.
+func (c *Call) reserve(n int) error {
+	if r, ok := c.peer.(transport.Reserver); ok {
+		return r.Reserve(int64(n))
+	}
+	return nil
+}
+
+// reserveFor reserves memory for a result and its encoding.
+func (c *Call) reserveFor(r Result) error {
+	n, _ := SizeOf(r)
+	if c.load != nil {
+		c.load.memory.Store(max(int64(2*n), c.load.memory.Load()*7/8))
+	}
+	return c.reserve(2 * n)
 }
 
 // A BusyError means that as many calls are running as a limit allows, for example [MaxRunning].

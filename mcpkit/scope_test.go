@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -316,4 +317,38 @@ func TestContextOfACallBehavesAsOneOfPackageContext(t *testing.T) {
 		require.Equal(t, context.Canceled, context.Cause(kept))
 		<-kept.Done()
 	})
+}
+
+// A roomyPeer is a peer of a transport that has so many bytes for a result.
+type roomyPeer struct {
+	*peer
+	room int64
+}
+
+var errFull = jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy")
+
+func (p roomyPeer) Reserve(n int64) error {
+	if n > p.room {
+		return errFull
+	}
+	return nil
+}
+
+// A result needs memory for its value and its encoding. Once a tool has returned large ones, there
+// must be as much before it is called.
+func TestMethodsAreNotCalledWithoutMemoryForTheirResults(t *testing.T) {
+	calls := 0
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("big", func() string { calls++; return strings.Repeat("x", 1000) })))
+	p := modern(t, srv)
+	call := func(room int64) *jsonrpc.Error {
+		msg, _ := jsonrpc.Decode([]byte(p.request("tools/call", `{"name":"big"}`)))
+		return srv.ServeRPC(t.Context(), msg.Request, roomyPeer{p, room}).Error
+	}
+	require.Equal(t, errFull, call(1999))
+	require.Equal(t, 1, calls)
+	require.Equal(t, errFull, call(1999))
+	require.Equal(t, 1, calls)
+	require.Nil(t, call(2000))
+	require.Equal(t, 2, calls)
 }

@@ -247,6 +247,9 @@ func (e *entry) answer(ctx context.Context, call *Call) (Result, error) {
 // respond returns the response for the result of the chain.
 func (call *Call) respond(result Result, err error) *jsonrpc.Response {
 	resp := &jsonrpc.Response{ID: call.req.ID}
+	if err == nil {
+		err = call.reserveFor(result)
+	}
 	if err != nil {
 		var rpc *jsonrpc.Error
 		if result, rpc = call.fail(err); rpc != nil {

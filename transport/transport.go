@@ -85,6 +85,13 @@ type StreamCloser interface {
 	CloseStream(retry time.Duration) error
 }
 
+// A Reserver is a [Peer] of a transport that limits the bytes in memory.
+type Reserver interface {
+	// Reserve makes n the bytes that are reserved for the result of the request, and its encoding, until
+	// it is sent. If there is no memory for them, the error is the response.
+	Reserve(n int64) error
+}
+
 // A Transport passes messages to h until ctx ends or no peers are left. When ctx ends, it lets the
 // requests in flight finish within its own time limit and then returns nil.
 type Transport interface {

@@ -91,25 +91,12 @@ func (s *Streams) Close(caller string) {
 	}
 }
 
-// Bytes limits the bytes in memory of all requests together. Set Max before it is used. It is safe
-// for concurrent use.
+// Bytes limits the bytes in memory that all requests together have [Held]. Set Max before it is used.
+// It is safe for concurrent use.
 type Bytes struct {
 	Max  int64
 	held atomic.Int64
 }
-
-// Take counts n bytes until Give. It returns false if that is too much; a single item may be larger
-// than Max.
-func (b *Bytes) Take(n int64) bool {
-	if held := b.held.Add(n); held > b.Max && held > n {
-		b.held.Add(-n)
-		return false
-	}
-	return true
-}
-
-// Give undoes Take.
-func (b *Bytes) Give(n int64) { b.held.Add(-n) }
 
 // Held is what one request has taken of All, if that is not nil. It is not safe for concurrent use.
 type Held struct {
@@ -117,12 +104,14 @@ type Held struct {
 	taken int64
 }
 
-// Take counts n more bytes until Close. It returns false if that is too much.
+// Take counts n more bytes until Close, or gives -n back. It returns false if that is too much; a
+// single request may take more than Max.
 func (h *Held) Take(n int64) bool {
-	if h.All == nil || n <= 0 {
+	if h.All == nil || n == 0 {
 		return true
 	}
-	if !h.All.Take(n) {
+	if all := h.All.held.Add(n); n > 0 && all > h.All.Max && all > h.taken+n {
+		h.All.held.Add(-n)
 		return false
 	}
 	h.taken += n
@@ -131,8 +120,5 @@ func (h *Held) Take(n int64) bool {
 
 // Close gives back everything.
 func (h *Held) Close() {
-	if h.taken > 0 {
-		h.All.Give(h.taken)
-		h.taken = 0
-	}
+	h.Take(-h.taken)
 }

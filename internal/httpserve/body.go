@@ -68,7 +68,7 @@ func readAll(r *http.Request, limit int64, held *admission.Held) ([]byte, error)
 			return nil, err
 		case len(body) == cap(body):
 			larger := max(2*cap(body), 512)
-			if !held.Take(int64(larger - max(cap(body), FreeBodyBytes))) {
+			if !held.Take(int64(max(larger-max(cap(body), FreeBodyBytes), 0))) {
 				return nil, conn.ErrNoRoom
 			}
 			body = append(make([]byte, 0, larger), body...)

@@ -20,8 +20,7 @@ const ContentType = "text/event-stream"
 func AppendEvent(dst []byte, id string, data []byte) []byte {
 	const around = 64 // bytes besides id and data
 	dst = AppendHead(slices.Grow(dst, around+len(id)+len(data)), id)
-	dst = AppendData(dst, data)
-	return append(dst, "\n\n"...)
+	return append(append(dst, Data(data)...), "\n\n"...)
 }
 
 // AppendHead appends the beginning of an event of the type "message", up to its data.
@@ -35,12 +34,12 @@ func AppendHead(dst []byte, id string) []byte {
 
 var lineBreaks = strings.NewReplacer("\r\n", "\ndata: ", "\r", "\ndata: ", "\n", "\ndata: ")
 
-// AppendData appends data inside a data line, and continues it in as many lines as necessary.
-func AppendData(dst, data []byte) []byte {
+// Data returns data as the inside of as many data lines as necessary.
+func Data(data []byte) []byte {
 	if bytes.ContainsAny(data, "\r\n") {
-		return append(dst, lineBreaks.Replace(string(data))...)
+		return []byte(lineBreaks.Replace(string(data)))
 	}
-	return append(dst, data...)
+	return data
 }
 
 // AppendPriming appends an event without a message. It tells the client the ID to resume from and,

@@ -36,9 +36,11 @@ type exchange struct {
 	batch  *[]*jsonrpc.Response // gets the response; nil outside batches
 	modern bool
 
-	state  replyState // guarded by mu, as all below
+	state  replyState // guarded by mu, as st and reader
 	st     *stream    // the stream that the client can resume; nil outside sessions
 	reader *reader    // of st
+
+	reserved int64 // bytes for the result; only the goroutine of the request uses it
 }
 
 // serve runs the request, or refuses it.
@@ -259,17 +261,17 @@ func (e *exchange) send(ctx context.Context, data []byte, response bool) error {
 			return err
 		}
 	}
-	e.write(sse.AppendEvent(nil, id, data))
+	e.write(sse.AppendHead(nil, id), sse.Data(data), []byte("\n\n"))
 	return nil
 }
 
-// write writes and flushes frame, unless the client has disconnected or resumed the stream with a
-// GET. The caller holds mu.
-func (e *exchange) write(frame []byte) {
+// write writes and flushes the parts of a frame, unless the client has disconnected or resumed the
+// stream with a GET. The caller holds mu.
+func (e *exchange) write(frame ...[]byte) {
 	if e.state != replyStream || e.modern && e.disconnected() {
 		return
 	}
-	if e.st != nil && !e.s.out.reads(e.st, e.reader) || e.post.send(frame) != nil {
+	if e.st != nil && !e.s.out.reads(e.st, e.reader) || e.post.send(frame...) != nil {
 		e.lose()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -67,32 +68,48 @@ func setRetry(w http.ResponseWriter, resp *jsonrpc.Response) {
 }
 
 // writeReply writes resp as a JSON reply.
-func (p *post) writeReply(resp *jsonrpc.Response) {
+func (e *exchange) writeReply(resp *jsonrpc.Response) {
 	if resp.Stream != nil && resp.Error == nil {
-		p.writeStreamed(resp)
+		e.writeStreamed(resp)
 		return
 	}
-	resp = p.hold(resp)
-	setRetry(p.w, resp)
+	resp = e.hold(resp)
+	setRetry(e.w, resp)
 	status := cmp.Or(resp.HTTPStatus, http.StatusOK)
 	if resp.Error == nil && len(resp.Result) >= largeReply { // which is not copied
-		p.writeJSON(status, jsonrpc.AppendHead(nil, resp), resp.Result, []byte{'}'})
+		e.writeJSON(status, jsonrpc.AppendHead(nil, resp), resp.Result, []byte{'}'})
 		return
 	}
-	p.writeJSON(status, jsonrpc.AppendResponse(nil, resp))
+	e.writeJSON(status, jsonrpc.AppendResponse(nil, resp))
+}
+
+// errFull is the error of a request for which there is no memory left.
+var errFull = jsonrpc.Errorf(jsonrpc.CodeInternalError, httpserve.BusyBytes)
+
+// Reserve reserves n bytes until the POST ends, in place of those reserved for the request before.
+// Small results do not count. It implements [transport.Reserver].
+func (e *exchange) Reserve(n int64) error {
+	if n < largeReply {
+		n = 0
+	}
+	if !e.held.Take(n - e.reserved) {
+		return errFull
+	}
+	e.reserved = n
+	return nil
 }
 
 // hold returns resp with its result in memory until the POST ends. If too much is unread, it returns
-// an error response instead. Small results do not count.
-func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
-	switch n := int64(len(resp.Result)); {
-	case resp.Stream != nil && resp.Error == nil:
-		w := &conn.Held{Limit: cmp.Or(resp.MaxHeld, conn.DefaultMaxHeld), Spend: p.held.Take}
+// an error response instead.
+func (e *exchange) hold(resp *jsonrpc.Response) *jsonrpc.Response {
+	if resp.Stream != nil && resp.Error == nil {
+		w := &conn.Held{Limit: cmp.Or(resp.MaxHeld, conn.DefaultMaxHeld), Spend: e.held.Take}
 		if err := resp.Stream(w); err != nil {
 			return &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err)}
 		}
 		return &jsonrpc.Response{ID: resp.ID, Result: w.Text, RetryAfter: resp.RetryAfter}
-	case n >= largeReply && !p.held.Take(n):
+	}
+	if resp.Error == errFull || e.Reserve(int64(len(resp.Result))) != nil {
 		full := busy(httpserve.BusyBytes)
 		full.ID = resp.ID
 		return full
@@ -182,11 +199,16 @@ func (t *timedWriter) endStream() {
 	}
 }
 
-// send writes and flushes frame. Then it removes the deadline, which over HTTP/2 ends a silent stream.
-// The caller holds mu.
-func (t *timedWriter) send(frame []byte) error {
-	if _, err := t.Write(frame); err != nil {
-		return err
+// send writes the parts of a frame and flushes it. Then it removes the deadline, which over HTTP/2 ends
+// a silent stream. The caller holds mu.
+func (t *timedWriter) send(parts ...[]byte) error {
+	if len(parts) > 1 && size(parts) < largeReply {
+		parts = [][]byte{slices.Concat(parts...)}
+	}
+	for _, part := range parts {
+		if _, err := t.Write(part); err != nil {
+			return err
+		}
 	}
 	if t.err = t.flush(); t.err == nil {
 		_ = t.rc.SetWriteDeadline(time.Time{})
@@ -201,7 +223,7 @@ func (t *timedWriter) send(frame []byte) error {
 type dataWriter struct{ w io.Writer }
 
 func (d dataWriter) Write(p []byte) (int, error) {
-	if _, err := d.w.Write(sse.AppendData(nil, p)); err != nil {
+	if _, err := d.w.Write(sse.Data(p)); err != nil {
 		return 0, err
 	}
 	return len(p), nil

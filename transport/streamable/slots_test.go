@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -85,43 +87,50 @@ func TestHeldBodiesCostLittleMemory(t *testing.T) {
 		_ = conn.Close()
 	}
 	answered.Wait()
-	require.Eventually(t, func() bool { return s.handler.bytes.Take(32 << 20) }, time.Minute, time.Millisecond, "all is free again")
-	s.handler.bytes.Give(32 << 20)
+	require.Eventually(t, func() bool { return free(s.handler) }, time.Minute, time.Millisecond, "all is free again")
 	s.modern().works()
 }
 
 func TestUnreadResponsesCostLittleMemory(t *testing.T) {
 	const n, size = 40, 8 << 20
-	big := []byte(`"` + strings.Repeat("x", size) + `"`)
-	s := serve(t, script{"big": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
-		return &jsonrpc.Response{ID: req.ID, Result: big}
-	}}, &Options{MaxBytes: 32 << 20})
-	before := heap()
-	var conns []net.Conn
-	for range n {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-		require.NoError(t, err)
-		conns = append(conns, conn)
-		body := call1(1, "big")
-		_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-		require.NoError(t, err)
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			var made, refused atomic.Int32
+			s := serve(t, script{"big": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+				if peer.Session() != nil { // the reply becomes a stream
+					_ = peer.Notify(ctx, notification("notifications/progress", `{}`))
+				}
+				if err := peer.(transport.Reserver).Reserve(2 * size); err != nil {
+					refused.Add(1)
+					return &jsonrpc.Response{ID: req.ID, Error: err.(*jsonrpc.Error)}
+				}
+				made.Add(1)
+				return result(req, `"`+strings.Repeat("x", size)+`"`)
+			}}, &Options{MaxBytes: 32 << 20})
+			c := s.modern()
+			if version != "2026-07-28" {
+				c = s.legacy(version)
+			}
+			before := heap()
+			for i := range n {
+				resp := c.call(i, "big")
+				defer resp.Body.Close()
+				if i == n-1 && version == "2026-07-28" {
+					require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+				}
+			}
+			require.Eventually(t, func() bool { return made.Load()+refused.Load() == n }, time.Minute, time.Millisecond)
+			require.LessOrEqual(t, made.Load(), int32(3))
+			require.Less(t, heap()-before, int64(mostHeap))
+			c.http.CloseIdleConnections()
+			s.modern().works()
+		})
 	}
-	refused := 0
-	for _, conn := range conns {
-		// Read only the head.
-		head := make([]byte, 12)
-		_, err := io.ReadFull(conn, head)
-		require.NoError(t, err)
-		if strings.HasSuffix(string(head), "503") {
-			refused++
-		}
-	}
-	require.GreaterOrEqual(t, refused, n-(32<<20)/size)
-	require.Less(t, heap()-before, int64(mostHeap))
-	for _, conn := range conns {
-		_ = conn.Close()
-	}
-	require.Eventually(t, func() bool { return s.handler.bytes.Take(32 << 20) }, time.Minute, time.Millisecond, "all is free again")
-	s.handler.bytes.Give(32 << 20)
-	s.modern().works()
+}
+
+// free reports whether no request holds memory.
+func free(h *Handler) bool {
+	held := admission.Held{All: &h.bytes}
+	defer held.Close()
+	return held.Take(h.bytes.Max)
 }

@@ -73,9 +73,10 @@ type Options struct {
 	// level or subscriptions at all replicas.
 	MaxSessions int
 
-	// MaxBytes limits the bytes of the bodies of unanswered requests and of responses being sent, of
-	// all clients together. Small ones do not count. Beyond the limit, a request gets 503, "busy". A
-	// single body or response may be larger. Zero means 256 MiB.
+	// MaxBytes limits the bytes of the bodies of unanswered requests, of results being encoded and of
+	// responses being sent, of all clients together. Small ones do not count. Beyond the limit, a
+	// request gets 503, "busy", and a method is not called if its last results were too large. A
+	// single request may need more. Zero means 256 MiB.
 	MaxBytes int64
 
 	// MaxSubscriptions limits the open streams that only listen (subscriptions/listen and the GET
