@@ -133,16 +133,9 @@ func TestMethodsOfAnotherLifeMayStay(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestNilTransportsAndOptionsAreRefused(t *testing.T) {
+func TestNilTransportsAreRefused(t *testing.T) {
 	srv := newServer(t, nil)
 	requireMistake(t, "mcpkit: Serve: transport 1 is nil; give for example stdio.New(nil)", srv.Serve(t.Context(), nil))
-	for want, opt := range map[string]mcpkit.Option{
-		"mcpkit: option 1 is nil":                   nil,
-		"mcpkit: Provide[int]: the function is nil": mcpkit.Provide[int](nil),
-	} {
-		_, err := mcpkit.New(nil, opt)
-		requireMistake(t, want, err)
-	}
 	requireMistake(t, "mcpkit: Over: transport 1 is nil; give for example stdio.New(nil)", mcpkit.Serve(nil, mcpkit.Over(nil)))
 }
 

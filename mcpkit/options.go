@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,8 +42,7 @@ type config struct {
 	stateKeys    [][]byte
 	openEngine   func() (fleet.Engine, error) // nil outside of a fleet
 	fleetOptions []fleet.Option
-	given        registration // of the service given to New
-	services     []registration
+	services     []registration // the first one is that of New, until the options are read
 	extensions   []Extension
 	anyTags      bool
 	transports   []transport.Transport
@@ -83,7 +83,7 @@ func (g *guards) add(other guards) {
 
 // configure is for the service given to New, and for Authorize for the whole server.
 func (g guards) configure(c *config) error {
-	c.given.add(guards{around: g.around})
+	c.services[0].add(guards{around: g.around})
 	c.allow = append(c.allow, g.allow...)
 	return nil
 }
@@ -112,7 +112,7 @@ func (o option) configure(c *config) error { return o(c) }
 
 type serviceOption func(*registration)
 
-func (o serviceOption) configure(c *config) error { o(&c.given); return nil }
+func (o serviceOption) configure(c *config) error { o(&c.services[0]); return nil }
 func (o serviceOption) register(r *registration)  { o(r) }
 
 // atLeast is an option with a number that must not be less than least.
@@ -126,16 +126,10 @@ func atLeast[T int | time.Duration](name string, n, least T, fault string, set f
 	})
 }
 
-// Name sets the server's name and version. By default the name comes from the tags of the first
-// service's Info field or from its type, and the version from the tags or from the main module.
+// Name sets the server's name and version. The default, also for "", is the name of the first
+// service's Info field or type, and the version of the Info field or the main module.
 func Name(name, version string) Option {
-	return option(func(c *config) error {
-		if name == "" && version == "" {
-			return errors.New(`mcpkit: Name("", ""): both are empty; leave the option out to name the server by its service`)
-		}
-		c.info.Name, c.info.Version = name, version
-		return nil
-	})
+	return option(func(c *config) error { c.info.Name, c.info.Version = name, version; return nil })
 }
 
 // Instructions tells models how to use the server. The default is the doc comments of the services.
@@ -144,15 +138,9 @@ func Instructions(text string) Option {
 }
 
 // Logger receives warnings and errors meant for the operator, and the full text of errors that
-// clients do not see. The default is slog.Default.
+// clients do not see. The default, also for nil, is slog.Default.
 func Logger(l *slog.Logger) Option {
-	return option(func(c *config) error {
-		if l == nil {
-			return errors.New("mcpkit: Logger(nil): leave the option out for slog.Default, or give slog.New(slog.DiscardHandler) for none")
-		}
-		c.logger = l
-		return nil
-	})
+	return option(func(c *config) error { c.logger = cmp.Or(l, slog.Default()); return nil })
 }
 
 // ToolTimeout limits the time of a tool call; the timeout tag of a tool overrides it. When the time
@@ -234,13 +222,7 @@ func Validator(v *validator.Validate) Option {
 // [Builder.Input] and [Builder.Output]. compile is rawschema.Compile, of
 // package rawschema of this module. Programs that do not use it start faster.
 func RawSchemas(compile func(schema json.RawMessage) (reflectx.RawSchema, error)) Option {
-	return option(func(c *config) error {
-		if compile == nil {
-			return errors.New("mcpkit: RawSchemas(nil): write mcpkit.RawSchemas(rawschema.Compile)")
-		}
-		c.rawSchemas = compile
-		return nil
-	})
+	return option(func(c *config) error { c.rawSchemas = compile; return nil })
 }
 
 // RegisterDescriptions registers the doc comments of a package for programs that run without its
@@ -261,13 +243,7 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 // pkgPath is the import path of the package, or "main" for the program's own. source has its files at
 // the root. The descriptions are for all servers of the program.
 func Docs(source fs.FS, pkgPath string) Option {
-	return option(func(*config) error {
-		if source == nil {
-			return errors.New("mcpkit: Docs: the source is nil; embed the package's files with //go:embed *.go")
-		}
-		reflectx.RegisterSource(pkgPath, source)
-		return nil
-	})
+	return option(func(*config) error { reflectx.RegisterSource(pkgPath, source); return nil })
 }
 
 // Provide gives a value to methods with a parameter of type T. f makes it for each call, and the
@@ -276,19 +252,11 @@ func Docs(source fs.FS, pkgPath string) Option {
 func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) Option {
 	return option(func(c *config) error {
 		t := reflect.TypeFor[T]()
-		if f == nil {
-			return fmt.Errorf("mcpkit: Provide[%s]: the function is nil", t)
-		}
 		if _, ok := c.providers[t]; ok {
 			return fmt.Errorf("mcpkit: Provide[%s] is given twice", t)
 		}
 		if ofCall[t] != nil || isHeader(t) || t == reflect.TypeFor[context.Context]() {
 			return fmt.Errorf("mcpkit: Provide[%s]: methods get it from the call; provide a type of your own", t)
-		}
-		for i, clean := range cleanup {
-			if clean == nil {
-				return fmt.Errorf("mcpkit: Provide[%s]: clean-up %d of %d is nil", t, i+1, len(cleanup))
-			}
 		}
 		c.providers[t] = func(ctx context.Context) (reflect.Value, error) {
 			v, err := f(ctx)
@@ -371,25 +339,23 @@ func newConfig(service any, opts []Option) (*config, error) {
 	c := &config{
 		logger:    slog.Default(),
 		providers: map[reflect.Type]reflectx.Injector{},
-		given:     registration{service: service},
+		services:  []registration{{service: service}},
 		serverLimits: serverLimits{
 			toolTimeout: defaultToolTimeout, questions: defaultQuestionTimeout, maxRunning: defaultMaxRunning,
 			maxResultBytes: defaultMaxResultBytes, pageSize: defaultPageSize,
 		},
 	}
-	for i, o := range opts {
-		if o == nil {
-			return nil, fmt.Errorf("mcpkit: option %d is nil", i+1)
-		}
+	for _, o := range opts {
 		if err := o.configure(c); err != nil {
 			return nil, err
 		}
 	}
-	if given := c.given; service == nil && (given.prefix != "" || given.optIn || given.around != nil) {
-		return nil, errors.New("mcpkit: Prefix, OptIn and Around are for the service that New and Serve get, which is nil; pass them to With or Register")
-	}
-	if service != nil {
-		c.services = append([]registration{c.given}, c.services...)
+	if given := c.services[0]; service == nil {
+		if given.prefix != "" || given.optIn || given.around != nil {
+			return nil, errors.New("mcpkit: Prefix, OptIn and Around are for the service that New and Serve get, which is nil; " +
+				"pass them to With or Register")
+		}
+		c.services = c.services[1:]
 	}
 	return c, nil
 }

@@ -2,7 +2,7 @@ package mcpkit_test
 
 import (
 	"context"
-	"io"
+
 	"log/slog"
 	"regexp"
 	"testing"
@@ -325,8 +325,6 @@ func TestFaultsOfOptions(t *testing.T) {
 	require.EqualError(t, err, "mcpkit: Provide[*slog.Logger]: methods get it from the call; provide a type of your own")
 	_, err = mcpkit.New(nil, mcpkit.Provide(func(ctx context.Context) (context.Context, error) { return ctx, nil }))
 	require.EqualError(t, err, "mcpkit: Provide[context.Context]: methods get it from the call; provide a type of your own")
-	_, err = mcpkit.New(nil, mcpkit.Provide(func(context.Context) (io.Closer, error) { return nil, nil }, nil))
-	require.EqualError(t, err, "mcpkit: Provide[io.Closer]: clean-up 1 of 1 is nil")
 }
 
 // Around may have a guard, so it must not get lost.

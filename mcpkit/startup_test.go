@@ -111,12 +111,10 @@ func TestMistakesThatWereSilentAreFaults(t *testing.T) {
 			`silent has no method to register: export the methods that are to be tools (Search, not search), tag the embedded field that has them mcpkit:"include", or with OptIn mention them in the annotation block; for a server without services, pass nil`},
 		"a service whose methods are all skipped": {&skipsAll{}, nil, `skipsAll has no method to register`},
 		"opt-in without a block":                  {&growsNothing{}, []mcpkit.Option{mcpkit.OptIn()}, `growsNothing has no method to register`},
-		"an empty name":                           {nil, []mcpkit.Option{mcpkit.Name("", "")}, `mcpkit: Name("", ""): both are empty; leave the option out to name the server by its service`},
 		"a negative result limit":                 {nil, []mcpkit.Option{mcpkit.MaxResultBytes(-1)}, `mcpkit: MaxResultBytes(-1): a result needs at least 1 byte`},
 		"no result at all":                        {nil, []mcpkit.Option{mcpkit.MaxResultBytes(0)}, `mcpkit: MaxResultBytes(0): a result needs at least 1 byte`},
 		"a negative list TTL":                     {nil, []mcpkit.Option{mcpkit.ListTTL(-time.Second)}, `mcpkit: ListTTL(-1s): the time is negative; 0 means that lists are not kept`},
 		"a negative timeout":                      {nil, []mcpkit.Option{mcpkit.ToolTimeout(-time.Second)}, `mcpkit: ToolTimeout(-1s): the time is negative; 0 means no limit`},
-		"a nil logger":                            {nil, []mcpkit.Option{mcpkit.Logger(nil)}, `mcpkit: Logger(nil): leave the option out for slog.Default, or give slog.New(slog.DiscardHandler) for none`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := mcpkit.New(test.service, test.opts...)
