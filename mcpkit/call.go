@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/timelimit"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -144,16 +145,11 @@ func (c *envelope) ClientCapabilities() protocol.ClientCapabilities {
 
 // A target is what a request is about.
 type target struct {
-	name  string    // tool or prompt name, or resource URI
-	entry *entry    // what name names, or nil
-	vars  variables // of the resource template that matched, or the arguments of prompts/get; nil for none
+	name  string             // tool or prompt name, or resource URI
+	entry *entry             // what name names, or nil
+	vars  uritemplate.Values // of the resource template that matched, or the arguments of prompts/get; nil for none
 	// params are those of the request if they were decoded to find what it is about; nil for most.
 	params any
-}
-
-// variables are named texts of a request.
-type variables interface {
-	Get(name string) (value string, ok bool)
 }
 
 // Name returns the name of the tool or prompt, or the URI of the resource, that the request is
@@ -182,17 +178,12 @@ func (t *target) Target() string {
 
 // Var returns the value of a variable of the URI template, or of an argument of the prompt; "" if
 // it is absent.
-func (t *target) Var(name string) string {
-	v, _ := t.text(name)
-	return v
-}
+func (t *target) Var(name string) string { return t.vars[name] }
 
-// text returns a textual argument: a URI variable or an argument of a prompt.
-func (t *target) text(name string) (string, bool) {
-	if t.vars == nil {
-		return "", false
-	}
-	return t.vars.Get(name)
+// text is like Var, and reports whether the value is there.
+func (t *target) text(name string) (value string, ok bool) {
+	value, ok = t.vars[name]
+	return value, ok
 }
 
 // Scopes returns the scopes that the tool, prompt or resource needs.

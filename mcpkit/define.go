@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -321,16 +322,17 @@ func definePrompt(e *entry, def *spec, m *method) {
 	p := protocol.Prompt{
 		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons, Meta: def.Meta,
 	}
+	var names []string
 	for _, f := range m.fn.Input().Fields() {
 		arg := protocol.PromptArgument{Name: f.Name, Title: f.Title, Description: f.Description}
 		if f.Required {
 			arg.Required = new(true)
 		}
-		p.Arguments = append(p.Arguments, arg)
+		p.Arguments, names = append(p.Arguments, arg), append(names, f.Name)
 	}
 	e.definition = defined(p)
 	m.decode = func(ctx context.Context, call *Call) (none reflect.Value, err error) {
-		if err := knownArguments(call, p.Arguments); err != nil {
+		if err := knownArguments(call, names); err != nil {
 			return none, err
 		}
 		return m.fn.DecodeText(ctx, call.text)
@@ -341,15 +343,10 @@ func definePrompt(e *entry, def *spec, m *method) {
 }
 
 // knownArguments refuses arguments that the prompt does not have, since they may be misspelt.
-func knownArguments(call *Call, known []protocol.PromptArgument) error {
-	args, _ := call.vars.(textArguments)
-	for _, v := range args {
-		if !slices.ContainsFunc(known, func(a protocol.PromptArgument) bool { return a.Name == v.name }) {
-			names := make([]string, len(known))
-			for i, a := range known {
-				names[i] = a.Name
-			}
-			return invalidParams("prompt %q has no argument %q%s", call.name, v.name, naming.Hint(v.name, names))
+func knownArguments(call *Call, known []string) error {
+	for _, name := range slices.Sorted(maps.Keys(call.vars)) {
+		if !slices.Contains(known, name) {
+			return invalidParams("prompt %q has no argument %q%s", call.name, name, naming.Hint(name, known))
 		}
 	}
 	return nil

@@ -4,51 +4,37 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"sort"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-func listTools(_ context.Context, call *Call) (Result, error) {
-	return call.list("tools", toolEntry)
-}
-
-func listPrompts(_ context.Context, call *Call) (Result, error) {
-	return call.list("prompts", promptEntry)
-}
-
-func listResources(_ context.Context, call *Call) (Result, error) {
-	return call.list("resources", resourceEntry)
-}
-
-func listTemplates(_ context.Context, call *Call) (Result, error) {
-	return call.list("resourceTemplates", templateEntry)
-}
-
 // A listPage is the result of a list request, the JSON object for the version of the call.
 type listPage json.RawMessage
 
-// list answers a list request. The first page is made once if all callers get the same one. Other pages
-// are not kept, so cursors that a client invents cost no memory.
-func (call *Call) list(member string, k entryKind) (Result, error) {
-	after, err := cursor(call)
-	if err != nil {
-		return nil, err
+// listed returns the handler of a list request. member is that of the result. The first page is made
+// once if all callers get the same one. Other pages are not kept, so cursors that a client invents cost
+// no memory.
+func listed(member string, k entryKind) Handler {
+	return func(_ context.Context, call *Call) (Result, error) {
+		after, err := cursor(call)
+		if err != nil {
+			return nil, err
+		}
+		l := call.catalog.lists[k]
+		if after != "" || l.personal || l.first == nil {
+			return l.encode(call, member, after)
+		}
+		kept, about := &l.first[versionIndex(call.version)], call.server.about.Load()
+		if first := kept.Load(); first != nil && first.about == about {
+			return first.page, nil
+		}
+		page, err := l.encode(call, member, "")
+		if err == nil {
+			kept.Store(&firstPage{about, page})
+		}
+		return page, err
 	}
-	l := call.catalog.lists[k]
-	if after != "" || l.personal || l.first == nil {
-		return l.encode(call, member, after)
-	}
-	kept, about := &l.first[versionIndex(call.version)], call.server.about.Load()
-	if first := kept.Load(); first != nil && first.about == about {
-		return first.page, nil
-	}
-	page, err := l.encode(call, member, "")
-	if err == nil {
-		kept.Store(&firstPage{about, page})
-	}
-	return page, err
 }
 
 // encode returns the page after a key for the version of the call.
@@ -67,34 +53,30 @@ func (l list) encode(call *Call, member, after string) (listPage, error) {
 		b = append(b, `,"nextCursor":`...)
 		b = jsonx.AppendString(b, encodeCursor(next))
 	}
-	if call.version.Modern() {
-		hint, err := jsonx.Marshal(cacheHint(call.server.config.listTTL, l.personal))
-		if err != nil {
-			return nil, err
-		}
-		for name, value := range jsonx.Members(hint) {
-			b = jsonx.AppendMember(b, name, value)
-		}
-		return listPage(call.server.appendCommon(b, false, nil)), nil
+	if !call.version.Modern() {
+		return append(b, '}'), nil
 	}
-	return append(b, '}'), nil
+	hint, err := jsonx.Marshal(cacheHint(call.server.config.listTTL, l.personal))
+	if err != nil {
+		return nil, err
+	}
+	b = append(append(b, ','), hint[1:len(hint)-1]...)
+	return listPage(call.server.appendCommon(b, false, nil)), nil
 }
 
 // page returns the entries after a key that the caller may see, as many as fit on a page, and the
 // last key if there are more.
 func (l list) page(call *Call, after string) (page []*entry, next string) {
-	all, size := l.sorted, call.server.config.pageSize
-	start := 0
-	if after != "" {
-		start = sort.Search(len(all), func(i int) bool { return all[i].key > after })
+	start, found := l.find(after)
+	if found {
+		start++
 	}
-	page = make([]*entry, 0, min(size, len(all)-start))
-	for _, e := range all[start:] {
+	for _, e := range l.sorted[start:] {
 		if e.Hidden || !call.sees(e) {
 			continue
 		}
-		if len(page) == size {
-			return page, page[size-1].key
+		if len(page) == call.server.config.pageSize {
+			return page, page[len(page)-1].key
 		}
 		page = append(page, e)
 	}

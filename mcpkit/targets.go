@@ -11,19 +11,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// textArguments are the arguments of a prompt.
-type textArguments []struct{ name, value string }
-
-// Get returns the argument with the name.
-func (args textArguments) Get(name string) (value string, ok bool) {
-	for _, a := range args {
-		if a.name == name {
-			return a.value, true
-		}
-	}
-	return "", false
-}
-
 // nameOf reads the name or URI of a request.
 func nameOf(call *Call) error {
 	raw := call.req.Param(call.row.nameParam)
@@ -34,26 +21,31 @@ func nameOf(call *Call) error {
 	return nil
 }
 
-// findNamed finds the tool or prompt that the request names.
-func (call *Call) findNamed(k entryKind) error {
-	l := call.catalog.lists[k]
-	if err := nameOf(call); err != nil {
-		return err
+// findNamed returns what finds the tool or prompt that a request names, and the arguments of a prompt.
+func findNamed(k entryKind) func(*Call) error {
+	return func(call *Call) error {
+		if err := nameOf(call); err != nil {
+			return err
+		}
+		l := call.catalog.lists[k]
+		e := l.get(call.name)
+		if e == nil || !call.mayKnow(e) {
+			return invalidParams("unknown %s %q%s", k, call.name, l.hint(call))
+		}
+		call.entry = e
+		if raw := call.Arguments(); raw != nil && jsonx.Kind(raw) != '{' {
+			return invalidParams("the arguments of %s %q are not an object", k, call.name)
+		}
+		if k != promptEntry {
+			return nil
+		}
+		args, err := readTextArguments(call.name, call.Arguments())
+		if err != nil {
+			return err
+		}
+		call.vars = args
+		return nil
 	}
-	e := l.get(call.name)
-	if e == nil || !call.mayKnow(e) {
-		return invalidParams("unknown %s %q%s", k, call.name, l.hint(call))
-	}
-	call.entry = e
-	if raw := call.Arguments(); raw != nil && jsonx.Kind(raw) != '{' {
-		return invalidParams("the arguments of %s %q are not an object", k, call.name)
-	}
-	return nil
-}
-
-// findTool finds the tool of tools/call. A tool that the caller may not see does not exist.
-func findTool(call *Call) error {
-	return call.findNamed(toolEntry)
 }
 
 // mayKnow reports whether the caller may know of the entry. If not, the caller gets the response
@@ -73,27 +65,14 @@ func (call *Call) mayKnow(e *entry) bool {
 	return false
 }
 
-// findPrompt finds the prompt of prompts/get and its arguments.
-func findPrompt(call *Call) error {
-	if err := call.findNamed(promptEntry); err != nil {
-		return err
-	}
-	args, err := readTextArguments(call.name, call.Arguments())
-	if err != nil {
-		return err
-	}
-	call.vars = args
-	return nil
-}
-
 // readTextArguments reads the arguments of a prompt.
-func readTextArguments(prompt string, raw []byte) (textArguments, *jsonrpc.Error) {
-	var args textArguments
+func readTextArguments(prompt string, raw []byte) (uritemplate.Values, *jsonrpc.Error) {
+	args := uritemplate.Values{}
 	for name, value := range jsonx.Members(raw) {
 		if jsonx.Kind(value) != '"' {
 			return nil, invalidParams("argument %s of prompt %q is not a string", name, prompt)
 		}
-		args = append(args, struct{ name, value string }{jsonx.String(name), jsonx.String(value)})
+		args[jsonx.String(name)] = jsonx.String(value)
 	}
 	return args, nil
 }

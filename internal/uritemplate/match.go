@@ -10,12 +10,6 @@ import (
 // Values are the decoded values of the variables that a URI has, by name.
 type Values map[string]string
 
-// Get returns the value of the variable and whether the URI has one.
-func (v Values) Get(name string) (value string, ok bool) {
-	value, ok = v[name]
-	return value, ok
-}
-
 // Match returns the values with which the template expands to the URI.
 //
 // {id} matches one or more bytes other than / ? and #. {+path} also matches slashes, and {/path*}
