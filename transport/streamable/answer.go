@@ -12,17 +12,16 @@ import (
 // returned none, and nil if the client has cancelled the request. The client may reuse the ID once
 // it has the response. It can cancel a streamed response until it is written.
 func (e *exchange) finish(resp *jsonrpc.Response) *jsonrpc.Response {
-	streamed := resp != nil && resp.Stream != nil && resp.Error == nil
+	if resp == nil {
+		resp = &jsonrpc.Response{
+			Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"), HTTPStatus: http.StatusInternalServerError,
+		}
+	}
+	streamed := resp.Stream != nil && resp.Error == nil
 	switch {
 	case e.entry == nil:
 	case streamed && !e.entry.Wanted(), !streamed && !e.entry.End():
 		return nil
-	}
-	if resp == nil {
-		return &jsonrpc.Response{
-			ID: e.req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"),
-			HTTPStatus: http.StatusInternalServerError,
-		}
 	}
 	last := *resp
 	last.ID = e.req.ID

@@ -49,7 +49,7 @@ func (e *exchange) serve() {
 	defer e.closeReply()
 	switch {
 	case e.s != nil && e.req.IsNotification() && e.req.Method == protocol.NotificationCancelled:
-		e.s.cancel(e.req)
+		e.h.replica.cancel(e.s, e.req)
 		e.reply(nil)
 	case e.batch != nil && e.initializes():
 		e.refuse(refuse(0, "initialize must not be in a batch"))
@@ -144,21 +144,11 @@ func (e *exchange) Header() transport.Header { return transport.Header(e.r.Heade
 
 // Notify sends n on the reply, which becomes an event stream, or else on the stream that the client
 // opened with GET. Notifying a disconnected peer is not an error.
-func (e *exchange) Notify(ctx context.Context, n *jsonrpc.Request) (err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case e.state == replyDone:
-		return transport.ErrClosed
-	case e.becomeStream():
-		err = e.send(ctx, jsonrpc.AppendRequest(nil, n), false)
-	case e.s != nil:
-		err = e.s.Notify(ctx, n)
+func (e *exchange) Notify(ctx context.Context, n *jsonrpc.Request) error {
+	if err := e.tell(ctx, n); !errors.Is(err, transport.ErrNoServerRequests) {
+		return err
 	}
-	if errors.Is(err, transport.ErrClosed) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // Call sends a request on the reply, which becomes an event stream, or else on the stream that the
@@ -177,7 +167,7 @@ func (e *exchange) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Res
 	defer q.End()
 	named := *req
 	named.ID = q.ID
-	if err := e.ask(ctx, &named); err != nil {
+	if err := e.tell(ctx, &named); err != nil {
 		return nil, err
 	}
 	select {
@@ -194,42 +184,44 @@ func (e *exchange) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Res
 	}
 }
 
-// ask sends a server request, on the reply or on the stream that the client opened with GET.
-func (e *exchange) ask(ctx context.Context, req *jsonrpc.Request) error {
+// tell sends a notification or a server request on the reply, or on the stream that the client opened
+// with GET. A notification waits there for a client that is about to open it again.
+func (e *exchange) tell(ctx context.Context, req *jsonrpc.Request) (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.state == replyDone:
 		return transport.ErrClosed
-	case e.becomeStream() && e.st != nil: // a reply that was lost before it became a stream cannot be resumed
-		return e.send(ctx, jsonrpc.AppendRequest(nil, req), false)
-	case e.s.out.listening():
-		return e.s.Notify(ctx, req)
-	default:
+	case e.becomeStream():
+		err = e.send(ctx, jsonrpc.AppendRequest(nil, req), false)
+	case e.s == nil, !req.IsNotification() && !e.s.out.listening():
 		return transport.ErrNoServerRequests
+	default:
+		err = e.s.Notify(ctx, req)
 	}
+	if errors.Is(err, transport.ErrClosed) { // the session has ended, and with it the call
+		return nil
+	}
+	return err
 }
 
 // cancelRequest cancels a server request at the client.
 func (e *exchange) cancelRequest(id jsonrpc.ID) {
 	params := &protocol.CancelledParams{RequestID: id, Reason: "the server no longer waits for the response"}
 	if n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, params); err == nil {
-		_ = e.ask(context.Background(), n) // a disconnected client need not be notified
+		_ = e.tell(context.Background(), n) // a disconnected client need not be notified
 	}
 }
 
 // becomeStream makes the reply an event stream unless it is one already. It returns false if that
 // is impossible. The caller holds mu.
 func (e *exchange) becomeStream() bool {
-	// The header with the ID of a session is not known before the response to initialize.
-	if e.h.opts.JSONOnly || e.batch != nil || e.req.IsNotification() || e.s != nil && e.initializes() {
-		return false
-	}
-	if e.state == replyOpen && !e.modern && e.disconnected() {
-		e.state = replyLost
-	}
 	if e.state != replyOpen {
 		return true
+	}
+	// The header with the ID of a session is not known before the response to initialize.
+	if e.h.opts.JSONOnly || e.batch != nil || e.req.IsNotification() || e.s != nil && e.initializes() || e.disconnected() {
+		return false
 	}
 	if !e.acceptStream {
 		e.h.warnNoStream(e.r, "the client does not accept text/event-stream")

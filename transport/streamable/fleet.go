@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
-	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -32,6 +31,7 @@ type replica struct {
 }
 
 const (
+	kindSession   = "session" // of messages
 	recordFormat  = 1
 	recheck       = 5 * time.Second // how old what was read of a session's record may become
 	lookAway      = 3 * time.Second // between looks at the replica whose stream a client reads here
@@ -44,23 +44,23 @@ const (
 	questionJoint = "-"             // between the name of a replica and a number
 )
 
-// The kinds of messages between replicas.
-const (
-	kindChanged = "session-changed"
-	kindDeleted = "session-deleted"
-	kindTaken   = "stream-taken"
-	kindWake    = "stream-wake"
-	kindCancel  = "cancel"
-	kindAnswer  = "answer"
-)
-
 // A message is what replicas tell each other about a session.
 type message struct {
 	Session string          `json:"session"`          // the digest of its ID
+	About   string          `json:"about"`            // one of those below
 	Stream  string          `json:"stream,omitempty"` // "" for the standalone stream
 	Since   int64           `json:"since,omitempty"`  // of the reader that has taken the stream
-	Data    json.RawMessage `json:"data,omitempty"`   // an answer, or the params of a cancellation
+	Passed  json.RawMessage `json:"passed,omitempty"` // a message of the client
 }
+
+// What a message is about.
+const (
+	aboutChange   = "change"   // the client has changed something
+	aboutDeletion = "deletion" // the client has deleted the session
+	aboutReader   = "reader"   // the client reads a stream at another replica
+	aboutStream   = "stream"   // a stream has more
+	aboutPassed   = "passed"   // an answer or a cancellation
+)
 
 // join makes h a part of the fleet of its server, if that has one.
 func (h *Handler) join() {
@@ -70,57 +70,55 @@ func (h *Handler) join() {
 	}
 	f := member.Fleet()
 	p := &replica{h: h, f: f, records: f.Set("sessions", recordFormat)}
-	h.replica, h.events = p, p
+	h.replica, h.replicaName, h.events = p, f.Replica(), p
 	h.opts.Logger = h.opts.Logger.With("replica", f.Replica())
-	p.on(kindChanged, func(s *legacySession, _ *message) {
-		// Ends when the engine has answered. If it fails, the next request tries again.
-		go func() { _ = s.load(context.Background(), 0) }()
-	})
-	p.on(kindTaken, func(s *legacySession, m *message) { s.out.leave(m.Stream, m.Since) })
-	p.on(kindWake, func(s *legacySession, m *message) { s.out.wakeNamed(m.Stream) })
-	p.on(kindCancel, func(s *legacySession, m *message) {
-		s.ledger.Cancel(&jsonrpc.Request{Method: protocol.NotificationCancelled, Params: m.Data})
-	})
-	p.on(kindAnswer, func(s *legacySession, m *message) {
-		if msg, bad := jsonrpc.Decode(m.Data); bad == nil && msg.Response != nil {
-			s.ledger.Answer(msg.Response)
-		}
-	})
-	f.On(kindDeleted, func(_ string, payload []byte) {
+	f.On(kindSession, func(_ string, payload []byte) {
 		var m message
 		if json.Unmarshal(payload, &m) == nil {
-			h.sessions.end(m.Session)
+			p.hear(&m)
 		}
 	})
 }
 
-// on calls handle for messages about sessions that are known here.
-func (p *replica) on(kind string, handle func(s *legacySession, m *message)) {
-	p.f.On(kind, func(_ string, payload []byte) {
-		var m message
-		if json.Unmarshal(payload, &m) != nil {
-			return
+// hear handles a message of another replica.
+func (p *replica) hear(m *message) {
+	if m.About == aboutDeletion {
+		p.h.sessions.end(m.Session)
+		return
+	}
+	s := p.h.sessions.known(m.Session)
+	if s == nil {
+		return
+	}
+	switch m.About {
+	case aboutChange:
+		// Ends when the engine has answered. If it fails, the next request tries again.
+		go func() { _ = s.load(context.Background(), 0) }()
+	case aboutReader:
+		s.out.leave(m.Stream, m.Since)
+	case aboutStream:
+		s.out.wakeNamed(m.Stream)
+	case aboutPassed:
+		if msg, bad := jsonrpc.Decode(m.Passed); bad == nil && msg.Response != nil {
+			s.ledger.Answer(msg.Response)
+		} else if bad == nil {
+			s.ledger.Cancel(msg.Request)
 		}
-		if s := p.h.sessions.known(m.Session); s != nil {
-			handle(s, &m)
-		}
-	})
+	}
+}
+
+// tell sends m, which is about s, to a replica, or to all others. It returns false if too many
+// messages wait.
+func (p *replica) tell(to string, s *legacySession, m message) bool {
+	m.Session = s.Digest()
+	return p.f.Tell(to, kindSession, m)
 }
 
 // wake tells the other replicas that a stream has more.
 func (p *replica) wake(s *legacySession, st *stream) {
-	if p == nil {
-		return
+	if p != nil {
+		p.tell("", s, message{About: aboutStream, Stream: st.name})
 	}
-	p.f.Tell("", kindWake, message{Session: s.Digest(), Stream: st.name})
-}
-
-// name returns the name of the replica.
-func (p *replica) name() string {
-	if p == nil {
-		return ""
-	}
-	return p.f.Replica()
 }
 
 // read returns the record of what a client has changed in its session. The error is
@@ -152,7 +150,7 @@ func (p *replica) change(ctx context.Context, s *legacySession, f func()) error 
 		f()
 		err := p.write(ctx, s)
 		if err == nil {
-			p.f.Tell("", kindChanged, message{Session: s.Digest()})
+			p.tell("", s, message{About: aboutChange})
 			return nil
 		}
 		if !errors.Is(err, fleet.ErrConflict) && !errors.Is(err, fleet.ErrExists) && !errors.Is(err, fleet.ErrNotFound) {
@@ -201,15 +199,17 @@ func (p *replica) delete(ctx context.Context, s *legacySession) error {
 	if err == nil || errors.Is(err, fleet.ErrExists) {
 		err = p.f.Drop(ctx, s.Digest())
 	}
-	p.f.Tell("", kindDeleted, message{Session: s.Digest()})
+	p.tell("", s, message{About: aboutDeletion})
 	return err
 }
 
-// cancelElsewhere passes a cancellation to the replica that runs the request.
-func (p *replica) cancelElsewhere(s *legacySession, n *jsonrpc.Request) {
+// cancel handles a notifications/cancelled of the client, whichever replica runs the request.
+func (p *replica) cancel(s *legacySession, n *jsonrpc.Request) {
+	s.ledger.Cancel(n)
 	id, ok := jsonrpc.ParseID(n.Param("requestId"))
 	if p != nil && ok && len(id.String()) <= maxPassedID {
-		p.f.Tell("", kindCancel, message{Session: s.Digest(), Data: fmt.Appendf(nil, `{"requestId":%s}`, id)})
+		params := fmt.Appendf(nil, `{"requestId":%s}`, id)
+		p.tell("", s, message{About: aboutPassed, Passed: jsonrpc.AppendRequest(nil, &jsonrpc.Request{Method: n.Method, Params: params})})
 	}
 }
 
@@ -222,17 +222,13 @@ func (p *replica) questionID() jsonrpc.ID {
 	return jsonrpc.StringID(fmt.Sprint(p.f.Replica(), questionJoint, p.asked.Add(1)))
 }
 
-// answer passes a response to the replica that its ID names, which checks whether the session waits
-// for it.
-func (p *replica) answer(s *legacySession, resp *jsonrpc.Response) *jsonrpc.Response {
-	if p == nil {
+// answer passes a response to the server request that waits for it, at the replica that its ID names.
+// That checks whether the session waits for it.
+func (p *replica) answer(s *legacySession, resp *jsonrpc.Response) (refusal *jsonrpc.Response) {
+	if s.ledger.Answer(resp) || p == nil {
 		return nil
 	}
-	var id string
-	if json.Unmarshal([]byte(resp.ID.String()), &id) != nil {
-		return nil
-	}
-	asker, _, ok := strings.Cut(id, questionJoint)
+	asker, _, ok := strings.Cut(strings.Trim(resp.ID.String(), `"`), questionJoint)
 	if !ok || len(asker) != replicaName || fleet.CheckNames(asker) != nil {
 		return nil
 	}
@@ -240,7 +236,7 @@ func (p *replica) answer(s *legacySession, resp *jsonrpc.Response) *jsonrpc.Resp
 	if len(data) > fleet.MaxData/2 {
 		return refuse(http.StatusRequestEntityTooLarge, "the response is larger than replicas can pass on")
 	}
-	if !p.f.Tell(asker, kindAnswer, message{Session: s.Digest(), Data: data}) {
+	if !p.tell(asker, s, message{About: aboutPassed, Passed: data}) {
 		return busy("the response cannot be passed on at the moment; try again")
 	}
 	return nil
@@ -254,20 +250,19 @@ func (p *replica) ranElsewhere(name string) bool {
 
 // take tells the other replicas that a client reads a stream here. For a stream of another replica,
 // it returns a channel that is ready when l has to look at the stream again.
-func (p *replica) take(l *listener) (tick <-chan time.Time, stop func()) {
+func (p *replica) take(l *listener) (tick <-chan time.Time) {
 	if p == nil {
-		return nil, func() {}
+		return nil
 	}
 	name := l.st.name
 	if l.st == &l.s.out.standalone {
 		name = ""
 	}
-	p.f.Tell("", kindTaken, message{Session: l.s.Digest(), Stream: name, Since: l.reader.since})
-	if !p.ranElsewhere(l.st.name) {
-		return nil, func() {}
+	p.tell("", l.s, message{About: aboutReader, Stream: name, Since: l.reader.since})
+	if p.ranElsewhere(l.st.name) {
+		tick = time.Tick(lookAway)
 	}
-	t := time.NewTicker(lookAway)
-	return t.C, t.Stop
+	return tick
 }
 
 // gone reports whether the replica that ran the request of the stream has ended. lost is the

@@ -140,15 +140,16 @@ func (l *listener) run() {
 	if l.missed {
 		l.h.storer.SessionMissed(l.s.Session)
 	}
-	tick, stop := l.h.replica.take(l)
-	defer stop()
+	tick := l.h.replica.take(l)
 	for live := false; ; live = true {
 		lost, gone := l.h.replica.gone(l) // asked before the messages, which may be its last
 		if !l.writeNew(live) {
 			return
 		}
-		if gone {
-			l.writeLost(lost)
+		if gone { // without a response, the client is refused when it resumes the stream again
+			if lost != nil {
+				l.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, lost)))
+			}
 			return
 		}
 		select {
@@ -183,14 +184,6 @@ func (l *listener) writeNew(live bool) (more bool) {
 		more = more && !ev.last
 	}
 	return more
-}
-
-// writeLost writes a response that is not stored, in place of the one that was lost. Without one,
-// the client is refused when it resumes the stream again.
-func (l *listener) writeLost(resp *jsonrpc.Response) {
-	if resp != nil {
-		l.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, resp)))
-	}
 }
 
 // write writes and flushes frame, or ends the stream if the client has disconnected.

@@ -117,7 +117,7 @@ func (p *post) serveResponse(resp, bad *jsonrpc.Response) {
 	if p.h.sessionless(p.r) {
 		refusal = refuse(http.StatusBadRequest, "a response needs a session; modern and stateless servers send no requests")
 	} else if refusal = p.enter(); refusal == nil {
-		refusal = p.s.answer(resp)
+		refusal = p.h.replica.answer(p.s, resp)
 	}
 	if refusal = cmp.Or(bad, refusal); refusal != nil {
 		writeError(p.w, refusal)
@@ -153,7 +153,7 @@ func (p *post) serveBatch(body []byte) {
 	for _, element := range elements {
 		msg, bad := jsonrpc.Decode(element)
 		if msg.Response != nil && p.s != nil {
-			_ = p.s.answer(msg.Response) // a batch cannot be refused in part
+			_ = p.h.replica.answer(p.s, msg.Response) // a batch cannot be refused in part
 		}
 		if bad != nil {
 			responses = append(responses, bad)

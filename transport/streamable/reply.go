@@ -128,11 +128,8 @@ func (p *post) writeJSON(status int, parts ...[]byte) {
 func (p *post) writeStreamed(resp *jsonrpc.Response) {
 	p.w.Header().Set("Content-Type", "application/json")
 	setRetry(p.w, resp)
-	if err := jsonrpc.WriteResponse(p, resp); err != nil {
-		if p.begun {
-			panic(http.ErrAbortHandler)
-		}
-		writeError(p.w, &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err), HTTPStatus: http.StatusInternalServerError})
+	if jsonrpc.WriteResponse(p, resp) != nil {
+		panic(http.ErrAbortHandler)
 	}
 }
 
@@ -156,7 +153,6 @@ func newTimedWriter(w http.ResponseWriter) timedWriter {
 
 // Write writes a part of the reply. The caller holds mu.
 func (t *timedWriter) Write(p []byte) (n int, err error) {
-	t.begun = true
 	t.limit()
 	n, t.err = t.w.Write(p)
 	return n, t.err

@@ -92,7 +92,7 @@ func (h *Handler) newSession(id string) *legacySession {
 	s := &legacySession{h: h}
 	s.Session = transport.NewSession(id, link{s})
 	s.ledger.Limits.Calls = conn.DefaultMaxInFlight
-	s.out.s = s
+	s.out.init(s)
 	return s
 }
 
@@ -162,20 +162,6 @@ func (s *legacySession) beginCall(ctx context.Context, req *jsonrpc.Request) (*c
 	return nil, &jsonrpc.Response{Error: err, HTTPStatus: http.StatusBadRequest}
 }
 
-// answer passes a response to the server request that waits for it, whichever replica has sent that.
-func (s *legacySession) answer(resp *jsonrpc.Response) (refusal *jsonrpc.Response) {
-	if s.ledger.Answer(resp) {
-		return nil
-	}
-	return s.h.replica.answer(s, resp)
-}
-
-// cancel handles a notifications/cancelled of the client, whichever replica runs the request.
-func (s *legacySession) cancel(n *jsonrpc.Request) {
-	s.ledger.Cancel(n)
-	s.h.replica.cancelElsewhere(s, n)
-}
-
 // end ends the streams and calls of the session, and tells the handler.
 func (s *legacySession) end() {
 	s.out.close()
@@ -195,10 +181,6 @@ type sessionTable struct {
 	idle   list.List                 // of *legacySession: not in use, longest first; guarded by mu
 	spare  list.List                 // like idle, of those that hold nothing; guarded by mu
 	closed bool                      // guarded by mu
-}
-
-func (t *sessionTable) init(h *Handler) {
-	t.h, t.all, t.deleted = h, map[string]*legacySession{}, limits.NewMap[string, struct{}](maxDeleted)
 }
 
 // use returns the session with an ID, if it is one of the principal owner, or a refusal. It is in use

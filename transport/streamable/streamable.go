@@ -23,6 +23,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -159,7 +160,8 @@ type Handler struct {
 	abandoned admission.Streams // whose client has disconnected while their call runs
 	bytes     admission.Bytes   // of bodies and responses
 
-	replica *replica // nil outside of a fleet
+	replica     *replica // nil outside of a fleet
+	replicaName string   // "" outside of a fleet
 
 	plainOnce sync.Once // logs once that replies cannot be streams
 }
@@ -182,7 +184,8 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x.abandoned.Max = maxAbandoned
 	x.bytes.Max = x.opts.MaxBytes
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
-	x.sessions.init(x)
+	x.sessions.h, x.sessions.all = x, map[string]*legacySession{}
+	x.sessions.deleted = limits.NewMap[string, struct{}](maxDeleted)
 	x.join()
 	return x
 }

@@ -18,10 +18,10 @@ import (
 // an event store before it is sent, for clients that resume a stream. The standalone stream is kept
 // in memory alone.
 type streams struct {
-	s *legacySession
+	s   *legacySession
+	tag string // begins the names of streams; no other session has it
 
 	mu         sync.Mutex // not held while the store of a fleet works
-	tag        string     // begins the names of streams; no other session has it; set by begin
 	standalone stream
 	open       map[string]*stream // by name: those without a response yet, and those of other replicas
 	count      uint64
@@ -53,31 +53,21 @@ const (
 	standaloneName = "0" // after the tag
 )
 
-// begin sets the tag when a client uses streams. The caller holds mu.
-func (o *streams) begin() {
-	if o.tag == "" {
-		o.tag = o.s.h.replica.name() + strings.ToLower(rand.Text()[:tagSize]) + "_"
-		o.standalone.name = o.tag + standaloneName
-	}
+func (o *streams) init(s *legacySession) {
+	o.s = s
+	o.tag = s.h.replicaName + strings.ToLower(rand.Text()[:tagSize]) + "_"
+	o.standalone.name = o.tag + standaloneName
+	o.open = map[string]*stream{}
 }
 
 // create returns a new stream for a POST with this request, which reads it.
 func (o *streams) create(request string) (*stream, *reader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.begin()
 	o.count++
 	st := &stream{name: o.tag + strconv.FormatUint(o.count, 10), request: request}
-	o.add(st)
-	return st, o.take(st)
-}
-
-// add adds a stream that may get more messages. The caller holds mu.
-func (o *streams) add(st *stream) {
-	if o.open == nil {
-		o.open = map[string]*stream{}
-	}
 	o.open[st.name] = st
+	return st, o.take(st)
 }
 
 // take makes a new reader of st, in place of the one that it has. The caller holds mu.
@@ -215,7 +205,6 @@ func (o *streams) resume(l *listener, last string) (done bool, err error) {
 	name, seq, valid := parseEventID(last)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.begin()
 	digits, own := strings.CutPrefix(name, o.tag)
 	n, err := strconv.ParseUint(digits, 10, 64)
 	var st *stream
@@ -232,7 +221,7 @@ func (o *streams) resume(l *listener, last string) (done bool, err error) {
 		st = &stream{name: name, last: seq, done: true} // its response is in the store, or nowhere
 	default:
 		st = &stream{name: name, last: seq}
-		o.add(st)
+		o.open[name] = st
 	}
 	if st == nil || own && seq > st.last {
 		return false, fmt.Errorf("%+.100q is not an event ID of this session", last)
