@@ -74,34 +74,23 @@ func Authorize(allow func(ctx context.Context, name string, tags []string) bool)
 	return guards{allow: []allowFunc{allow}}
 }
 
-// isPersonal reports whether not all callers may know of the entry.
-func (e *entry) isPersonal() bool { return len(e.Scopes) > 0 || e.isAuthorized() }
-
-// isAuthorized reports whether Authorize says who may know of the entry.
-func (e *entry) isAuthorized() bool {
-	for ; e.from != nil; e = e.inner {
-		if len(e.allow)+len(e.from.allow) > 0 {
-			return true
-		}
+// authorize shows the entry only to callers that all of the functions permit, with its present name.
+func (e *entry) authorize(all []allowFunc) {
+	key, tags := e.key, e.Labels
+	for _, allow := range all {
+		e.allow = append(slices.Clip(e.allow), func(ctx context.Context) bool { return allow != nil && allow(ctx, key, tags) })
 	}
-	return len(e.allow) > 0
 }
+
+// isPersonal reports whether not all callers may know of the entry.
+func (e *entry) isPersonal() bool { return len(e.Scopes) > 0 || e.allow != nil }
 
 // sees reports whether the caller may know of the entry. For others it does not exist.
 func (c *Call) sees(e *entry) bool {
 	if !c.principal.Has(e.Scopes...) && (c.principal == nil || !c.server.config.stepUp) {
 		return false
 	}
-	for ; e.from != nil; e = e.inner {
-		if !c.allowed(e.allow, e) || !c.allowed(e.from.allow, e.inner) {
-			return false
-		}
-	}
-	return c.allowed(e.allow, e)
-}
-
-func (c *Call) allowed(all []allowFunc, e *entry) bool {
-	return !slices.ContainsFunc(all, func(allow allowFunc) bool { return allow == nil || !allow(c.limit, e.key, e.Labels) })
+	return !slices.ContainsFunc(e.allow, func(allow func(context.Context) bool) bool { return !allow(c.limit) })
 }
 
 // checkScopes refuses entries with scopes if nobody authenticates callers.

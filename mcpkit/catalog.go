@@ -23,14 +23,17 @@ import (
 // that they began with.
 type catalog struct {
 	lists      [4]list // by entryKind
-	own        *catalog
-	mounted    []mountedCatalog
+	layers     []layer // in the order in which they are asked for a URI: the server itself, then each mounted one
 	methods    map[string]*methodRow
 	extensions []*declaration
-	topics     []offeredTopic
-	leftOut    map[string]bool // why entries of mounted servers are not part of it
+	mounts     []*mount        // of other servers in this one
+	parents    []*mount        // of this server in others
+	leftOut    map[string]bool // why parts of mounted servers are not part of it
 	offersAll  bool            // of OfferAll; never changes
 }
+
+// A layer is the resources and templates that were registered on one server.
+type layer struct{ resources, templates list }
 
 // An entryKind says which list an entry is in.
 type entryKind uint8
@@ -53,7 +56,7 @@ type entry struct {
 	key  string // tool or prompt name, URI, or URI template
 	site string // where it was registered, for errors: "Notes.Search (notes.go:12)"
 	*annotation.Annotation
-	allow []allowFunc // of the server that it is in: who may know of the entry
+	allow []func(ctx context.Context) bool // who may know of the entry: all must permit
 
 	definition *definition
 	tool       *tool                 // nil for other kinds
@@ -208,17 +211,8 @@ func (e *entry) same(other *entry) bool {
 	return aErr == nil && bErr == nil && bytes.Equal(a, b) && slices.Equal(e.Scopes, other.Scopes)
 }
 
-// add adds entries that are registered: a key that exists already is a fault.
-func (c *catalog) add(entries []*entry) error {
-	var faults reflectx.Errors
-	c.addNew(entries, func(old, e *entry) {
-		faults.Addf("", "mcpkit: %s %q is registered twice, by %s and %s", e.kind, e.key, old.site, e.site)
-	})
-	return faults.Err()
-}
-
-// addNew adds entries, and calls taken for those whose key is taken.
-func (c *catalog) addNew(entries []*entry, taken func(old, e *entry)) {
+// add adds entries, and calls taken for those whose key is taken.
+func (c *catalog) add(entries []*entry, taken func(old, e *entry)) {
 	var byKind [len(c.lists)][]*entry
 	for _, e := range entries {
 		byKind[e.kind] = append(byKind[e.kind], e)
@@ -272,14 +266,13 @@ func (s *Server) publish() {
 	old := s.catalog.Load()
 	next := s.merge()
 	s.catalog.Store(next)
-	parents := slices.Clip(s.parents)
 	s.registering.Unlock()
 	for _, why := range slices.Sorted(maps.Keys(next.leftOut)) {
 		if !old.leftOut[why] {
 			s.config.logger.Warn("mcpkit: a part of a mounted server is left out: " + why)
 		}
 	}
-	for _, m := range parents {
+	for _, m := range next.parents {
 		m.parent.registering.Lock()
 		m.parent.publish()
 	}
@@ -288,9 +281,9 @@ func (s *Server) publish() {
 
 // changed returns the notifications of the lists that differ from those of old.
 func (c *catalog) changed(old *catalog) (lists []string) {
-	for k, f := range [...]*feature{featureTools, featurePrompts, featureResources, featureResources} { // by entryKind
-		if !c.lists[k].same(old.lists[k]) && !slices.Contains(lists, f.listChanged) {
-			lists = append(lists, f.listChanged)
+	for i, kinds := range [len(changedLists)][]entryKind{{toolEntry}, {promptEntry}, {resourceEntry, templateEntry}} {
+		if slices.ContainsFunc(kinds, func(k entryKind) bool { return !c.lists[k].same(old.lists[k]) }) {
+			lists = append(lists, changedLists[i].notification)
 		}
 	}
 	return lists
@@ -299,22 +292,17 @@ func (c *catalog) changed(old *catalog) (lists []string) {
 // put adds entries to the server, in place of those for which gone returns true. If there are faults, it
 // changes nothing and returns them together with those of the entries.
 func (s *Server) put(faults reflectx.Errors, entries []*entry, gone func(*entry) bool) error {
-	faults.Add("", s.check(entries))
-	return s.change(func(own *catalog) error {
-		own.remove(gone)
-		faults.Add("", own.add(entries))
-		return faults.Err()
-	})
-}
-
-// check checks entries that are to be registered, and lets the options of the server apply to them.
-func (s *Server) check(entries []*entry) error {
-	faults := s.checkScopes(entries)
+	faults.Add("", s.checkScopes(entries).Err())
 	for _, e := range entries {
-		e.allow = slices.Concat(e.allow, s.config.allow)
-		// One that does not encode would break its list.
-		_, err := e.definition.latest()
+		e.authorize(s.config.allow)
+		_, err := e.definition.latest() // one that does not encode would break its list
 		faults.Add(e.site, err)
 	}
-	return faults.Err()
+	return s.change(func(own *catalog) error {
+		own.remove(gone)
+		own.add(entries, func(old, e *entry) {
+			faults.Addf("", "mcpkit: %s %q is registered twice, by %s and %s", e.kind, e.key, old.site, e.site)
+		})
+		return faults.Err()
+	})
 }

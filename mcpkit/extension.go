@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -142,24 +141,13 @@ func (s *Server) extend(e *Extension) error {
 	d := &declaration{e, settings}
 	rows := make([]*methodRow, len(e.Methods))
 	for i, m := range e.Methods {
-		if rows[i], err = m.row(s, d); err != nil {
+		if rows[i], err = m.rowOf(s, d); err != nil {
 			return err
 		}
 	}
 	err = s.change(func(c *catalog) error {
 		if err := c.declare(d); err != nil {
 			return err
-		}
-		if e.Items != nil { // a mount would leave out what is there already
-			with := *c
-			if err := with.add(e.Items.catalog.Load().entries()); err != nil {
-				return err
-			}
-		}
-		for _, t := range e.Topics {
-			if err := c.addTopic(offeredTopic{Topic: t, extension: e.ID}); err != nil {
-				return err
-			}
 		}
 		return c.addMethods(rows...)
 	})
@@ -205,10 +193,20 @@ func (e *Extension) check() (protocol.Object, error) {
 
 // declare adds an extension to the catalog.
 func (c *catalog) declare(d *declaration) error {
+	members := []string{"", "toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions"}
 	for _, known := range c.extensions {
 		if known.ID == d.ID {
 			return errors.New("the server has it already")
 		}
+		for _, t := range known.Topics {
+			members = append(members, t.member)
+		}
+	}
+	for _, t := range d.Topics {
+		if slices.Contains(members, t.member) {
+			return fmt.Errorf("the member %q of a topic is empty or means something already", t.member)
+		}
+		members = append(members, t.member)
 	}
 	c.extensions = append(slices.Clip(c.extensions), d)
 	return nil
@@ -297,11 +295,8 @@ func onToolCalls(mw Middleware) Middleware {
 
 // A Method is a request of an [Extension]. Make one with [NewMethod].
 type Method struct {
-	name       string
-	nameParam  string
+	row        methodRow // without what handler returns
 	negotiated bool
-	from       protocol.Version // "": that of the extension
-	until      protocol.Version // "": all later ones
 	handler    func(s *Server) (Handler, error)
 }
 
@@ -313,7 +308,7 @@ type Method struct {
 // become protocol errors. [CallFrom] returns the call: its principal, its _meta, what the client
 // declared.
 func NewMethod[Req, Resp any](name string, fn func(ctx context.Context, req Req) (Resp, error)) *Method {
-	return &Method{name: name, handler: func(s *Server) (Handler, error) {
+	return &Method{row: methodRow{method: name}, handler: func(s *Server) (Handler, error) {
 		decode, err := paramsDecoder[Req](s, name)
 		if err != nil {
 			return nil, err
@@ -326,12 +321,15 @@ func NewMethod[Req, Resp any](name string, fn func(ctx context.Context, req Req)
 
 // NameParam says that the header Mcp-Name mirrors the params' member, a string, for requests of
 // 2026-07-28 over HTTP. [Call.Name] returns its value.
-func (m *Method) NameParam(member string) *Method { m.nameParam = member; return m }
+func (m *Method) NameParam(member string) *Method {
+	m.row.nameParam, m.row.prepare = member, nameOf
+	return m
+}
 
 // Versions limits the method to versions, both included, in place of those of the extension. ""
 // means no limit.
 func (m *Method) Versions(from, until protocol.Version) *Method {
-	m.from, m.until = from, until
+	m.row.from, m.row.until = from, until
 	return m
 }
 
@@ -339,39 +337,31 @@ func (m *Method) Versions(from, until protocol.Version) *Method {
 // the extension.
 func (m *Method) Negotiated() *Method { m.negotiated = true; return m }
 
-// row returns the row for the table of s. d is the extension that the method belongs to, or nil.
-func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
-	if m.name == "" || strings.HasPrefix(m.name, "rpc.") || strings.HasPrefix(m.name, "notifications/") {
-		return nil, fmt.Errorf("%q is not a name for a method; write for example \"example.com/reindex\"", m.name)
-	}
-	if domain, _, _ := strings.Cut(m.name, "/"); d == nil && !strings.Contains(domain, ".") {
-		if near := naming.Nearest(m.name, slices.Sorted(maps.Keys(coreMethods))); near != "" && near != m.name {
-			return nil, fmt.Errorf("the method %q is like %q of the protocol; give it a prefix, such as \"example.com/\"", m.name, near)
-		}
+// rowOf returns the row for the table of s. d is the extension that the method belongs to, or nil.
+func (m *Method) rowOf(s *Server, d *declaration) (*methodRow, error) {
+	row := m.row
+	if row.method == "" || strings.HasPrefix(row.method, "rpc.") || strings.HasPrefix(row.method, "notifications/") {
+		return nil, fmt.Errorf("%q is not a name for a method; write for example \"example.com/reindex\"", row.method)
 	}
 	h, err := m.handler(s)
 	if err != nil {
 		return nil, err
 	}
-	row := &methodRow{method: m.name, nameParam: m.nameParam, load: new(load), handle: limited(h), source: s}
-	if d != nil {
-		row.from, row.by = d.Since, fmt.Sprintf(", by the extension %q", d.ID)
+	row.handle, row.load = limited(h), new(load)
+	if d == nil {
+		return &row, nil
 	}
-	if m.from != "" || m.until != "" {
-		row.from, row.until = m.from, m.until
+	row.by = fmt.Sprintf(", by the extension %q", d.ID)
+	if row.from == "" && row.until == "" {
+		row.from = d.Since
 	}
-	if m.nameParam != "" || m.negotiated {
-		row.prepare = func(call *Call) error {
-			if m.negotiated && call.version >= d.Since {
-				if _, ok := call.Extension(d.ID); !ok {
-					return call.undeclared(d.ID, m.name)
-				}
+	if answer := row.handle; m.negotiated {
+		row.handle = func(ctx context.Context, call *Call) (Result, error) {
+			if _, ok := call.Extension(d.ID); !ok && call.version >= d.Since {
+				return nil, call.undeclared(d.ID, row.method)
 			}
-			if m.nameParam != "" {
-				return nameOf(call)
-			}
-			return nil
+			return answer(ctx, call)
 		}
 	}
-	return row, nil
+	return &row, nil
 }

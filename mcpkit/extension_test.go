@@ -346,7 +346,7 @@ func TestFaultsOfExtensionsAreFoundAtStartup(t *testing.T) {
 		{"method twice", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{ping, ping}}, `mcpkit: extension "com.example/ratings": the method "ratings/ping" is registered already, by the extension "com.example/ratings"`},
 		{"nil method", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{nil}}, `mcpkit: extension "com.example/ratings": a method or topic is nil; make them with NewMethod and NewTopic`},
 		{"member of the protocol", mcpkit.Extension{ID: ratingsID, Topics: []*mcpkit.Topic{mcpkit.NewTopic("toolsListChanged", "n", nil)}},
-			`mcpkit: extension "com.example/ratings": a topic cannot have the member "toolsListChanged"`},
+			`mcpkit: extension "com.example/ratings": the member "toolsListChanged" of a topic is empty or means something already`},
 		{"its own check", mcpkit.Extension{ID: ratingsID, Check: func() error { return errors.New("no stars") }}, `mcpkit: extension "com.example/ratings": no stars`},
 	} {
 		_, err := mcpkit.New(nil, mcpkit.Extend(test.e))
@@ -356,5 +356,5 @@ func TestFaultsOfExtensionsAreFoundAtStartup(t *testing.T) {
 	require.EqualError(t, err, `mcpkit: extension "com.example/ratings": the server has it already`)
 	one, two := mcpkit.NewTopic("topic", "n", nil), mcpkit.NewTopic("topic", "n", nil)
 	_, err = mcpkit.New(nil, mcpkit.Extend(mcpkit.Extension{ID: ratingsID, Topics: []*mcpkit.Topic{one, two}}))
-	require.EqualError(t, err, `mcpkit: extension "com.example/ratings": the server has a topic with the member "topic" already`)
+	require.EqualError(t, err, `mcpkit: extension "com.example/ratings": the member "topic" of a topic is empty or means something already`)
 }

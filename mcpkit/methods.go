@@ -20,9 +20,9 @@ import (
 // Rows never change.
 type methodRow struct {
 	method       string
-	from, until  protocol.Version // the versions that have the method, both included; "": all
-	notification bool             // a notification: no versions, no middleware, no response
-	feature      *feature         // what the method belongs to; nil: every server offers it
+	from, until  protocol.Version    // the versions that have the method, both included; "": all
+	notification bool                // a notification: no versions, no middleware, no response
+	needs        func(*catalog) bool // what a server has that offers the method; nil: every server offers it
 	// prepare finds what the request is about, before the middleware runs; nil: nothing.
 	prepare func(*Call) error
 	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
@@ -30,65 +30,18 @@ type methodRow struct {
 	asks      bool    // the result may be input_required
 	load      *load   // like that of an entry; nil for the protocol's own methods
 	handle    Handler // withParams, if the method has params; nil: the entry that prepare finds answers
-	source    any     // who added the row: nil for the protocol's own, else a *Server or a mount
-	by        string  // for errors: ", by the extension \"com.example/ratings\""; may be empty
+	by        string  // who added it, for errors: ", by the extension \"com.example/ratings\""; may be empty
 }
 
-// A feature is what methods belong to. A server that has it declares it and offers its methods.
-type feature struct {
-	has     func(*catalog) bool
-	declare func(*protocol.ServerCapabilities, protocol.Version)
-
-	// Those with lists have a notification, and a member of the filter of subscriptions/listen.
-	listChanged string
-	wanted      func(*protocol.SubscriptionFilter) *bool
+func hasTools(c *catalog) bool   { return c.offersAll || len(c.lists[toolEntry].sorted) > 0 }
+func hasPrompts(c *catalog) bool { return c.offersAll || len(c.lists[promptEntry].sorted) > 0 }
+func hasResources(c *catalog) bool {
+	return c.offersAll || len(c.lists[resourceEntry].sorted)+len(c.lists[templateEntry].sorted) > 0
 }
-
-var (
-	featureTools = &feature{
-		has: func(c *catalog) bool { return c.offersAll || len(c.lists[toolEntry].sorted) > 0 },
-		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
-			caps.Tools = &protocol.ListCapability{ListChanged: true}
-		},
-		listChanged: protocol.NotificationToolsListChanged,
-		wanted:      func(f *protocol.SubscriptionFilter) *bool { return &f.ToolsListChanged },
-	}
-	featurePrompts = &feature{
-		has: func(c *catalog) bool { return c.offersAll || len(c.lists[promptEntry].sorted) > 0 },
-		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
-			caps.Prompts = &protocol.ListCapability{ListChanged: true}
-		},
-		listChanged: protocol.NotificationPromptsListChanged,
-		wanted:      func(f *protocol.SubscriptionFilter) *bool { return &f.PromptsListChanged },
-	}
-	featureResources = &feature{
-		has: func(c *catalog) bool {
-			return c.offersAll || len(c.lists[resourceEntry].sorted)+len(c.lists[templateEntry].sorted) > 0
-		},
-		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
-			caps.Resources = &protocol.ResourcesCapability{ListChanged: true, Subscribe: true}
-		},
-		listChanged: protocol.NotificationResourcesListChanged,
-		wanted:      func(f *protocol.SubscriptionFilter) *bool { return &f.ResourcesListChanged },
-	}
-	featureLogs = &feature{
-		has:     func(c *catalog) bool { return c.offersAll || c.has(func(e *entry) bool { return e.logs }) },
-		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) { caps.Logging = protocol.Object{} },
-	}
-	featureCompletions = &feature{
-		has: func(c *catalog) bool {
-			return c.offersAll || c.has(func(e *entry) bool { return e.complete != nil })
-		},
-		declare: func(caps *protocol.ServerCapabilities, v protocol.Version) {
-			if v >= protocol.V20250326 {
-				caps.Completions = protocol.Object{}
-			}
-		},
-	}
-)
-
-// listFeatures are the features with lists, in the order in which clients are notified.
-var listFeatures = [...]*feature{featureTools, featurePrompts, featureResources}
+func hasLogs(c *catalog) bool { return c.offersAll || c.has(func(e *entry) bool { return e.logs }) }
+func hasCompletions(c *catalog) bool {
+	return c.offersAll || c.has(func(e *entry) bool { return e.complete != nil })
+}
 
 // coreMethods is the table of a server to which no methods were added. Servers share it.
 var coreMethods = func() map[string]*methodRow {
@@ -97,18 +50,18 @@ var coreMethods = func() map[string]*methodRow {
 		{method: protocol.NotificationInitialized, notification: true, handle: initialized},
 		{method: protocol.MethodPing, until: protocol.LatestLegacy, handle: ping},
 		{method: protocol.MethodDiscover, from: protocol.V20260728, handle: discover},
-		{method: protocol.MethodToolsList, feature: featureTools, handle: listed("tools", toolEntry)},
-		{method: protocol.MethodToolsCall, feature: featureTools, prepare: findNamed(toolEntry), nameParam: "name", asks: true},
-		{method: protocol.MethodPromptsList, feature: featurePrompts, handle: listed("prompts", promptEntry)},
-		{method: protocol.MethodPromptsGet, feature: featurePrompts, prepare: findNamed(promptEntry), nameParam: "name", asks: true},
-		{method: protocol.MethodResourcesList, feature: featureResources, handle: listed("resources", resourceEntry)},
-		{method: protocol.MethodResourcesTemplatesList, feature: featureResources, handle: listed("resourceTemplates", templateEntry)},
-		{method: protocol.MethodResourcesRead, feature: featureResources, prepare: findResource, nameParam: "uri", asks: true},
-		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findResource, nameParam: "uri", handle: subscribe},
-		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findUnsubscribed, nameParam: "uri", handle: unsubscribe},
+		{method: protocol.MethodToolsList, needs: hasTools, handle: listed("tools", toolEntry)},
+		{method: protocol.MethodToolsCall, needs: hasTools, prepare: findNamed(toolEntry), nameParam: "name", asks: true},
+		{method: protocol.MethodPromptsList, needs: hasPrompts, handle: listed("prompts", promptEntry)},
+		{method: protocol.MethodPromptsGet, needs: hasPrompts, prepare: findNamed(promptEntry), nameParam: "name", asks: true},
+		{method: protocol.MethodResourcesList, needs: hasResources, handle: listed("resources", resourceEntry)},
+		{method: protocol.MethodResourcesTemplatesList, needs: hasResources, handle: listed("resourceTemplates", templateEntry)},
+		{method: protocol.MethodResourcesRead, needs: hasResources, prepare: findResource, nameParam: "uri", asks: true},
+		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, needs: hasResources, prepare: findResource, nameParam: "uri", handle: subscribe},
+		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, needs: hasResources, prepare: findUnsubscribed, nameParam: "uri", handle: unsubscribe},
 		{method: protocol.MethodSubscriptionsListen, from: protocol.V20260728, prepare: findListened, handle: listen},
-		{method: protocol.MethodCompletionComplete, feature: featureCompletions, prepare: findCompleted, handle: complete},
-		{method: protocol.MethodLoggingSetLevel, until: protocol.LatestLegacy, feature: featureLogs, handle: withParams(decodeParams, setLogLevel)},
+		{method: protocol.MethodCompletionComplete, needs: hasCompletions, prepare: findCompleted, handle: complete},
+		{method: protocol.MethodLoggingSetLevel, until: protocol.LatestLegacy, needs: hasLogs, handle: withParams(decodeParams, setLogLevel)},
 	}
 	methods := make(map[string]*methodRow, len(table))
 	for i := range table {
@@ -132,14 +85,13 @@ func withParams[P any](decode func(context.Context, *jsonrpc.Request, *P) error,
 func (c *catalog) addMethods(rows ...*methodRow) error {
 	methods := maps.Clone(c.methods) // it may be shared
 	for _, row := range rows {
-		switch known := methods[row.method]; {
-		case known == nil:
-			methods[row.method] = row
-		case known.source == nil:
+		if coreMethods[row.method] != nil {
 			return fmt.Errorf("the method %q is part of the protocol", row.method)
-		default:
+		}
+		if known := methods[row.method]; known != nil {
 			return fmt.Errorf("the method %q is registered already%s", row.method, known.by)
 		}
+		methods[row.method] = row
 	}
 	c.methods = methods
 	return nil
@@ -147,14 +99,7 @@ func (c *catalog) addMethods(rows ...*methodRow) error {
 
 // offered reports whether a server with the catalog answers requests of the method in the version.
 func (row *methodRow) offered(c *catalog, v protocol.Version) bool {
-	return !row.notification && v >= row.from && (row.until == "" || v <= row.until) && (row.feature == nil || row.feature.has(c))
-}
-
-// with returns the row with another handler.
-func (row *methodRow) with(h Handler) *methodRow {
-	other := *row
-	other.handle = h
-	return &other
+	return !row.notification && v >= row.from && (row.until == "" || v <= row.until) && (row.needs == nil || row.needs(c))
 }
 
 // nearMethod suggests the offered method whose name is nearest to that of the request.
@@ -169,17 +114,23 @@ func (call *Call) nearMethod() string {
 	return naming.Hint(call.req.Method, known)
 }
 
-// capabilities returns the capabilities of the features and extensions that the catalog has.
+// capabilities returns the capabilities of a server with the catalog for clients of a version.
 func (c *catalog) capabilities(v protocol.Version) protocol.ServerCapabilities {
-	features := map[*feature]bool{}
-	for _, row := range c.methods {
-		if row.feature != nil && row.feature.has(c) {
-			features[row.feature] = true
-		}
-	}
 	var caps protocol.ServerCapabilities
-	for f := range features {
-		f.declare(&caps, v)
+	if hasTools(c) {
+		caps.Tools = &protocol.ListCapability{ListChanged: true}
+	}
+	if hasPrompts(c) {
+		caps.Prompts = &protocol.ListCapability{ListChanged: true}
+	}
+	if hasResources(c) {
+		caps.Resources = &protocol.ResourcesCapability{ListChanged: true, Subscribe: true}
+	}
+	if hasLogs(c) {
+		caps.Logging = protocol.Object{}
+	}
+	if hasCompletions(c) && v >= protocol.V20250326 {
+		caps.Completions = protocol.Object{}
 	}
 	for _, d := range c.extensions {
 		d.declare(&caps, v)
@@ -195,7 +146,7 @@ func (c *catalog) capabilities(v protocol.Version) protocol.ServerCapabilities {
 // has all faults of Req's tags. The name should have a prefix, such as "example.com/reindex": names
 // without a dot before the slash belong to the protocol.
 func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context, req Req) (Resp, error)) error {
-	row, err := NewMethod(method, fn).row(s, nil)
+	row, err := NewMethod(method, fn).rowOf(s, nil)
 	if err == nil {
 		err = s.change(func(own *catalog) error { return own.addMethods(row) })
 	}

@@ -40,8 +40,8 @@ type mount struct {
 // What exists in s or in an earlier mount stays: a tool, prompt, resource or method of other with the
 // same name or URI is left out, and the log names both places. A URI that an earlier server has a
 // template for is answered there. Scopes need [Authenticated] or [TrustLocal] on s, or Mount returns
-// an error, as it does if another mounted server has the same extension with methods or topics: give
-// the extension to s instead.
+// an error, as it does if another mounted server has the same extension with methods: give the
+// extension to s instead.
 //
 // Starting s starts other, and closing s closes it. other may also be served by itself and be
 // mounted in several servers, but not within itself.
@@ -67,15 +67,24 @@ func (s *Server) mount(m *mount, opts []MountOption) error {
 	if err := m.check(opts); err != nil {
 		return err
 	}
-	other := m.child
-	other.registering.Lock()
-	other.parents = append(slices.Clip(other.parents), m)
-	other.registering.Unlock()
-	s.life.add(other)
-	s.registering.Lock()
-	s.mounts = append(slices.Clip(s.mounts), m)
-	s.publish()
-	return nil
+	err := s.change(func(own *catalog) error {
+		merged, child := s.catalog.Load(), m.child.catalog.Load()
+		for _, name := range slices.Sorted(maps.Keys(child.methods)) {
+			if known := merged.methods[name]; known != nil && own.methods[name] == nil {
+				return m.fault("the method %q is registered already%s", name, known.by)
+			}
+		}
+		own.mounts = append(slices.Clip(own.mounts), m)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.life.add(m.child)
+	return m.child.change(func(own *catalog) error {
+		own.parents = append(slices.Clip(own.parents), m)
+		return nil
+	})
 }
 
 func (m *mount) fault(format string, args ...any) error {
@@ -100,21 +109,7 @@ func (m *mount) check(opts []MountOption) error {
 	if err := checkMiddleware("Around", m.around); err != nil {
 		return err
 	}
-	child, parent := m.child.catalog.Load(), m.parent.catalog.Load()
-	for _, name := range slices.Sorted(maps.Keys(child.methods)) {
-		if child.methods[name].source == nil {
-			continue // of the protocol
-		}
-		if known := parent.methods[name]; known != nil && known.source != nil && known.source != m.parent {
-			return m.fault("the method %q is registered already%s", name, known.by)
-		}
-	}
-	for _, t := range child.topics {
-		if known := parent.topic(t.member); known != nil && known.Topic != t.Topic && known.mounted {
-			return m.fault("another mounted server has a topic with the member %q already", t.member)
-		}
-	}
-	if faults := m.parent.checkScopes(child.entries()); faults != nil {
+	if faults := m.parent.checkScopes(m.child.catalog.Load().entries()); faults != nil {
 		return m.fault("%v", faults)
 	}
 	return nil
@@ -122,85 +117,84 @@ func (m *mount) check(opts []MountOption) error {
 
 // contains reports whether other is s or is mounted in it, directly or indirectly.
 func (s *Server) contains(other *Server) bool {
-	s.registering.Lock()
-	mounts := slices.Clip(s.mounts)
-	s.registering.Unlock()
-	return s == other || slices.ContainsFunc(mounts, func(m *mount) bool { return m.child.contains(other) })
-}
-
-// A mountedCatalog is a server as part of the catalog of another.
-type mountedCatalog struct {
-	*catalog
-	entries map[*entry]*entry // the entries of the parent by those of the server, without what is left out
+	return s == other || slices.ContainsFunc(s.catalog.Load().mounts, func(m *mount) bool { return m.child.contains(other) })
 }
 
 // merge returns the catalog of what is registered on the server and of what is mounted. The caller
 // holds registering.
 func (s *Server) merge() *catalog {
 	c := *s.own
-	c.own, c.leftOut = s.own, map[string]bool{}
-	for _, m := range s.mounts {
+	c.leftOut = map[string]bool{}
+	c.layers = []layer{{c.lists[resourceEntry], c.lists[templateEntry]}}
+	for _, m := range c.mounts {
 		m.addTo(&c, m.child.catalog.Load())
 	}
 	return &c
 }
 
-// addTo adds what the child has to c, the catalog of the parent that is being made.
+// addTo adds what the child has to c, the catalog of the parent that is being made. Entries that the
+// parent has known are used again, with their encoded JSON. Methods cannot be removed.
 func (m *mount) addTo(c, child *catalog) {
-	m.addEntries(c, child)
-	for _, d := range child.extensions {
-		_ = c.declare(d) // a server that has the extension itself, or from an earlier mount, has declared it
-	}
-	for _, t := range child.topics {
-		t.mounted = true
-		if known := c.topic(t.member); known == nil {
-			c.topics = append(slices.Clip(c.topics), t)
-		} else if known.Topic != t.Topic {
-			c.leftOut[fmt.Sprintf("the topic %q, %s: the server has one already", t.member, m.site)] = true
-		}
-	}
-	m.addMethods(c, child)
-}
-
-// addEntries adds the entries of the child. Those that the parent has known are used again, with their
-// encoded JSON.
-func (m *mount) addEntries(c, child *catalog) {
 	known := m.entries
 	m.entries = map[*entry]*entry{}
-	mounted := mountedCatalog{child, map[*entry]*entry{}}
 	var entries []*entry
 	for _, inner := range child.entries() {
 		e := known[inner]
 		if e == nil {
 			e = m.entry(inner)
 		}
-		m.entries[inner], mounted.entries[inner] = e, e
+		m.entries[inner] = e
 		if err := naming.Check(e.key); err != nil && e.key != inner.key {
 			c.leftOut[fmt.Sprintf("%s %q, %s: %v", e.kind, e.key, e.site, err)] = true
-			delete(mounted.entries, inner)
 			continue
 		}
 		entries = append(entries, e)
 	}
-	c.addNew(entries, func(old, e *entry) {
+	c.add(entries, func(old, e *entry) {
 		c.leftOut[fmt.Sprintf("%s %q is registered by %s and by %s; the first one stays", e.kind, e.key, old.site, e.site)] = true
-		delete(mounted.entries, e.inner)
 	})
-	c.mounted = append(slices.Clip(c.mounted), mounted)
+	for _, l := range child.layers {
+		c.layers = append(c.layers, layer{m.outer(l.resources), m.outer(l.templates)})
+	}
+	for _, d := range child.extensions {
+		_ = c.declare(d) // a server that has the extension itself, or from an earlier mount, has declared it
+	}
+	for name, row := range child.methods {
+		if coreMethods[name] != nil {
+			continue
+		}
+		outer := *row
+		outer.handle, outer.by = m.within(row.handle), ", by the server "+m.site
+		if err := c.addMethods(&outer); err != nil {
+			c.leftOut[fmt.Sprintf("a method of the server %s: %v", m.site, err)] = true
+		}
+	}
+}
+
+// outer returns the parent's entries for those of the child. What is left out of the parent answers for
+// nothing: an entry with the same key comes before it.
+func (m *mount) outer(l list) (outer list) {
+	for _, inner := range l.sorted {
+		if e := m.entries[inner]; e != nil {
+			outer.sorted = append(outer.sorted, e)
+		}
+	}
+	return outer
 }
 
 // entry returns the parent's entry for one of the child.
 func (m *mount) entry(inner *entry) *entry {
 	e := *inner
 	e.site += ", " + m.site
-	e.allow = m.parent.config.allow
 	e.from, e.inner = m, inner
+	e.authorize(m.allow)
 	e.run = m.within(inner.answer)
 	e.wrapAround(m.around)
 	if m.prefix != "" && (e.kind == toolEntry || e.kind == promptEntry) {
 		e.key = m.name(inner.key)
 		e.definition = inner.definition.named(e.key)
 	}
+	e.authorize(m.parent.config.allow)
 	if e.tool != nil {
 		t := *e.tool
 		t.def.Name = e.key
@@ -215,21 +209,6 @@ func (m *mount) name(name string) string {
 		return name
 	}
 	return m.prefix + "_" + name
-}
-
-// addMethods gives c the methods that were added to the child. They cannot be removed.
-func (m *mount) addMethods(c, child *catalog) {
-	for _, name := range slices.Sorted(maps.Keys(child.methods)) {
-		row := child.methods[name]
-		if row.source == nil {
-			continue // of the protocol
-		}
-		outer := row.with(m.within(row.handle))
-		outer.source, outer.by = m, ", by the server "+m.site
-		if err := c.addMethods(outer); err != nil {
-			c.leftOut[fmt.Sprintf("a method of the server %s: %v", m.site, err)] = true
-		}
-	}
 }
 
 // within returns h inside the middleware of the child.
@@ -267,10 +246,7 @@ func (e *entry) nameIn(outer, s *Server) string {
 // showing returns the servers of a name, given by its digest, in which s is mounted, directly or
 // indirectly, so that its tool has another name there.
 func (s *Server) showing(tool string, server []byte, as string) (found []*Server) {
-	s.registering.Lock()
-	parents := slices.Clip(s.parents)
-	s.registering.Unlock()
-	for _, m := range parents {
+	for _, m := range s.catalog.Load().parents {
 		name := m.name(tool)
 		if name == as && bytes.Equal(m.parent.state.Owner, server) {
 			found = append(found, m.parent)

@@ -97,7 +97,7 @@ func (s *Server) entriesOf(reg *registration) (entries []*entry, err error) {
 			continue
 		}
 		e.wrapAround(reg.around)
-		e.allow = reg.allow
+		e.authorize(reg.allow)
 		entries = append(entries, e)
 	}
 	return entries, faults.Err()

@@ -65,7 +65,11 @@ type Server struct {
 	config   *config
 	about    atomic.Pointer[introduction]
 	toolTags annotation.Extensions // never changed after New
-	registry
+
+	registering sync.Mutex              // serialises changes of the catalog
+	own         *catalog                // what is registered on this server; guarded by registering
+	catalog     atomic.Pointer[catalog] // of own and what is mounted; stored with registering held
+
 	chain    chain
 	life     lifecycle
 	audience set[subscriber] // legacy sessions and listeners
@@ -73,15 +77,6 @@ type Server struct {
 	state    *rounds.Sealer
 	fleet    *fleet.Fleet // nil outside of a fleet
 	warned   struct{ ofRates, ofKey sync.Once }
-}
-
-// A registry is what is registered on a server.
-type registry struct {
-	registering sync.Mutex              // serialises changes of the catalog
-	own         *catalog                // what is registered on this server; guarded by registering
-	mounts      []*mount                // of other servers in this one; guarded by registering
-	parents     []*mount                // of this server in others; guarded by registering
-	catalog     atomic.Pointer[catalog] // of own and mounts; stored with registering held
 }
 
 // An introduction is what a server says about itself. It never changes.
@@ -105,7 +100,7 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, registry: registry{own: &catalog{methods: coreMethods, offersAll: c.offersAll}}}
+	s := &Server{config: c, own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
 	s.catalog.Store(s.merge())
 	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err

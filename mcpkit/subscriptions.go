@@ -37,6 +37,18 @@ type subscriber interface {
 	notify(s subject, params json.RawMessage) error
 }
 
+// changedLists are the lists that clients are notified of, in that order: what a server has that
+// offers the list, and the member of the filter of subscriptions/listen.
+var changedLists = [...]struct {
+	notification string
+	offered      func(*catalog) bool
+	wanted       func(*protocol.SubscriptionFilter) *bool
+}{
+	{protocol.NotificationToolsListChanged, hasTools, func(f *protocol.SubscriptionFilter) *bool { return &f.ToolsListChanged }},
+	{protocol.NotificationPromptsListChanged, hasPrompts, func(f *protocol.SubscriptionFilter) *bool { return &f.PromptsListChanged }},
+	{protocol.NotificationResourcesListChanged, hasResources, func(f *protocol.SubscriptionFilter) *bool { return &f.ResourcesListChanged }},
+}
+
 // tell notifies those of the clients that have subscribed to a list or a resource.
 func (s *Server) tell(clients []subscriber, about subject) (told bool) {
 	params := json.RawMessage("{}")
@@ -78,9 +90,9 @@ func (s *Server) announceHere(lists []string) {
 // missed notifies clients of all that may have changed while nobody could notify them.
 func (s *Server) missed(clients ...subscriber) {
 	c := s.catalog.Load()
-	for _, f := range listFeatures {
-		if f.has(c) {
-			s.tell(clients, subject{notification: f.listChanged})
+	for _, list := range changedLists {
+		if list.offered(c) {
+			s.tell(clients, subject{notification: list.notification})
 		}
 	}
 	uris := map[string]bool{}
@@ -116,10 +128,7 @@ func (s *Server) updatedHere(uri string) (notified bool) {
 
 // shownIn returns the servers in which this one is mounted and answers for the URI.
 func (s *Server) shownIn(uri string) (servers []*Server) {
-	s.registering.Lock()
-	parents := slices.Clip(s.parents)
-	s.registering.Unlock()
-	for _, m := range parents {
+	for _, m := range s.catalog.Load().parents {
 		if e, _ := m.parent.catalog.Load().findResource(uri); e != nil && e.from == m {
 			servers = append(servers, m.parent)
 		}
@@ -267,9 +276,9 @@ func listen(ctx context.Context, call *Call) (Result, error) {
 // returns that part.
 func (l *listener) subscribe(ctx context.Context, call *Call, p *listenRequest) (json.RawMessage, error) {
 	filter := p.Notifications
-	for _, f := range listFeatures {
-		if wanted := f.wanted(filter); *wanted && f.has(call.catalog) {
-			l.subjects[subject{notification: f.listChanged}] = true
+	for _, list := range changedLists {
+		if wanted := list.wanted(filter); *wanted && list.offered(call.catalog) {
+			l.subjects[subject{notification: list.notification}] = true
 		} else {
 			*wanted = false
 		}
@@ -291,25 +300,27 @@ func (l *listener) subscribe(ctx context.Context, call *Call, p *listenRequest) 
 // extensions, and returns accepted, the other members, with them.
 func (l *listener) subscribeToTopics(ctx context.Context, call *Call, accepted json.RawMessage) (json.RawMessage, error) {
 	filter := call.req.Param("notifications")
-	for _, t := range call.catalog.topics {
-		raw := jsonx.Member(filter, t.member)
-		if raw == nil || string(raw) == "false" || string(raw) == "null" {
-			continue
-		}
-		if _, ok := call.Extension(t.extension); !ok {
-			return nil, call.undeclared(t.extension, "the member "+t.member+" of the filter")
-		}
-		keys, err := t.keys(ctx, raw)
-		if err != nil {
-			return nil, err
-		}
-		member := json.RawMessage("true")
-		if t.maySubscribe != nil {
-			member, _ = jsonx.Marshal(keys) // strings always encode
-		}
-		accepted = append(jsonx.AppendMember(accepted[:len(accepted)-1], jsonx.AppendString(nil, t.member), member), '}')
-		for _, key := range keys {
-			l.subjects[t.subject(key)] = true
+	for _, d := range call.catalog.extensions {
+		for _, t := range d.Topics {
+			raw := jsonx.Member(filter, t.member)
+			if raw == nil || string(raw) == "false" || string(raw) == "null" {
+				continue
+			}
+			if _, ok := call.Extension(d.ID); !ok {
+				return nil, call.undeclared(d.ID, "the member "+t.member+" of the filter")
+			}
+			keys, err := t.keys(ctx, raw)
+			if err != nil {
+				return nil, err
+			}
+			member := json.RawMessage("true")
+			if t.maySubscribe != nil {
+				member, _ = jsonx.Marshal(keys) // strings always encode
+			}
+			accepted = append(jsonx.AppendMember(accepted[:len(accepted)-1], jsonx.AppendString(nil, t.member), member), '}')
+			for _, key := range keys {
+				l.subjects[t.subject(key)] = true
+			}
 		}
 	}
 	return accepted, nil
@@ -419,36 +430,6 @@ func (t *Topic) Keys() []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(keys))
-}
-
-// An offeredTopic is a topic of a server, with the extension that it belongs to.
-type offeredTopic struct {
-	*Topic
-	extension string
-	mounted   bool // it is that of a mounted server
-}
-
-// addTopic adds a topic to the catalog.
-func (c *catalog) addTopic(t offeredTopic) error {
-	switch t.member {
-	case "", "toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions":
-		return fmt.Errorf("a topic cannot have the member %q", t.member)
-	}
-	if c.topic(t.member) != nil {
-		return fmt.Errorf("the server has a topic with the member %q already", t.member)
-	}
-	c.topics = append(slices.Clip(c.topics), t)
-	return nil
-}
-
-// topic returns the topic with the member, or nil.
-func (c *catalog) topic(member string) *offeredTopic {
-	for i := range c.topics {
-		if c.topics[i].member == member {
-			return &c.topics[i]
-		}
-	}
-	return nil
 }
 
 // keys returns the keys in the filter's member that the caller may subscribe to, sorted.

@@ -110,25 +110,22 @@ func (c *catalog) findResource(uri string) (*entry, uritemplate.Values) {
 
 // demandsMoreThan reports whether there may be callers that may know of other, but not of e.
 func (e *entry) demandsMoreThan(other *entry) bool {
-	return e.isAuthorized() || slices.ContainsFunc(e.Scopes, func(s string) bool { return !slices.Contains(other.Scopes, s) })
+	return e.allow != nil || slices.ContainsFunc(e.Scopes, func(s string) bool { return !slices.Contains(other.Scopes, s) })
 }
 
 // matchCanonical returns the first resource or template, in the order of match, whose URI has the
 // canonical form.
 func (c *catalog) matchCanonical(form string) *entry {
-	for _, e := range c.own.lists[resourceEntry].sorted {
-		if e.canonical == form {
-			return e
+	for _, l := range c.layers {
+		for _, e := range l.resources.sorted {
+			if e.canonical == form {
+				return e
+			}
 		}
-	}
-	for _, e := range c.own.lists[templateEntry].sorted {
-		if e.template.MatchCanonical(form) {
-			return e
-		}
-	}
-	for _, m := range c.mounted {
-		if e := m.entries[m.catalog.matchCanonical(form)]; e != nil {
-			return e
+		for _, e := range l.templates.sorted {
+			if e.template.MatchCanonical(form) {
+				return e
+			}
 		}
 	}
 	return nil
@@ -137,17 +134,14 @@ func (c *catalog) matchCanonical(form string) *entry {
 // match is like findResource for the URI as it is written. Resources and templates of the server itself
 // come first, then those of the servers that are mounted in it, in order.
 func (c *catalog) match(uri string) (*entry, uritemplate.Values) {
-	if e := c.own.lists[resourceEntry].get(uri); e != nil {
-		return e, nil
-	}
-	for _, e := range c.own.lists[templateEntry].sorted {
-		if values, ok := e.template.Match(uri); ok {
-			return e, values
+	for _, l := range c.layers {
+		if e := l.resources.get(uri); e != nil {
+			return e, nil
 		}
-	}
-	for _, m := range c.mounted {
-		if inner, values := m.catalog.match(uri); m.entries[inner] != nil {
-			return m.entries[inner], values
+		for _, e := range l.templates.sorted {
+			if values, ok := e.template.Match(uri); ok {
+				return e, values
+			}
 		}
 	}
 	return nil, nil
