@@ -26,7 +26,7 @@ type Handler interface {
 }
 
 // A SessionHandler is a [Handler] that is notified when a session ends. The transport calls
-// SessionEnded once for each session that it has passed to ServeRPC. It must not call the transport.
+// SessionEnded once for each session, even if no request came. It must not call the transport.
 type SessionHandler interface {
 	Handler
 	SessionEnded(s *Session)

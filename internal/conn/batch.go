@@ -12,7 +12,9 @@ import (
 
 // receiveBatch records the messages of a JSON array. Only version 2025-03-26 has batches.
 func (c *Conn) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, from Origin) {
-	c.awaitHandshake()
+	if c.handshake != nil {
+		<-c.handshake // it agrees on the version
+	}
 	if c.session.Version() != batchVersion {
 		bad = &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
 			"batches exist only in %s; send each message by itself", batchVersion)}

@@ -26,36 +26,38 @@ type call struct {
 	turn   turn
 	batch  *batch // the batch of the request, or nil
 
-	handshake chan struct{} // closed when the call ends; nil unless it is initialize
-
 	mu   sync.Mutex // held while the call sends a message
 	over bool       // the response is about to be sent, or the notification is handled; guarded by mu
 }
 
-// serve runs a request and sends its response. A request that was cancelled before does not run.
+// serve runs the handler and sends the response. A request that was cancelled before does not run.
 func (k *call) serve() {
-	resp := &jsonrpc.Response{Error: internalError} // in case run does not return
-	defer func() { k.respond(resp) }()
+	var resp *jsonrpc.Response
+	defer func() {
+		k.respond(resp)
+		k.turn.pass()
+	}()
 	k.turn.wait()
-	if !k.entry.Wanted() {
-		resp = nil
-		return
+	if k.entry.Wanted() {
+		resp = &jsonrpc.Response{Error: internalError} // in case run does not return
+		resp = k.run()
 	}
-	resp = k.run()
 }
 
-// respond sends the response of a request; nil sends none.
+// respond ends the call and sends the response, if there is one.
 func (k *call) respond(resp *jsonrpc.Response) {
-	k.closePeer()
+	k.mu.Lock()
+	k.over = true
+	k.mu.Unlock()
 	message, room := k.encode(resp)
 	switch {
 	case k.batch != nil:
 		k.batch.add(message, room)
 		k.batch.closeOne(k)
 	case message == nil:
-		k.end()
+		k.entry.End()
 	default:
-		k.c.out.send(message, room, k.end)
+		k.c.out.send(message, room, k.entry.End)
 	}
 }
 
@@ -64,10 +66,10 @@ func (k *call) respond(resp *jsonrpc.Response) {
 const neverReplaced = 1 << 10
 
 // encode returns the message of a response, and how many bytes of room were reserved for it. It
-// returns nil for nil, and if the peer has cancelled the call. If there is no room, it returns an
-// error instead.
+// returns nil for nil and for notifications, and if the peer has cancelled the call. If there is no
+// room, it returns an error instead.
 func (k *call) encode(resp *jsonrpc.Response) (message []byte, room int64) {
-	if resp == nil || !k.entry.Wanted() {
+	if resp == nil || k.entry.Request.IsNotification() || !k.entry.Wanted() {
 		return nil, 0
 	}
 	out := *resp
@@ -88,7 +90,7 @@ func (k *call) encode(resp *jsonrpc.Response) (message []byte, room int64) {
 // collect reads the streamed result of r, and returns how many bytes it has reserved for it.
 func (k *call) collect(r *jsonrpc.Response) (room int64) {
 	held := Held{Limit: cmp.Or(r.MaxHeld, DefaultMaxHeld)}
-	held.Spend = func(n int64) bool { return k.c.out.reserve(n, held.Spent) == nil }
+	held.Spend = func(n int64) bool { return k.c.out.reserve(n, int64(len(held.Text))) == nil }
 	err := readStream(&held, r)
 	r.Stream, r.Result = nil, held.Text
 	if err != nil {
@@ -97,7 +99,7 @@ func (k *call) collect(r *jsonrpc.Response) (room int64) {
 		}
 		r.Result, r.Error = nil, r.Broken(err)
 	}
-	return held.Spent
+	return int64(len(held.Text))
 }
 
 // readStream reads the streamed result of r. It turns a panic into an error.
@@ -110,51 +112,19 @@ func readStream(w *Held, r *jsonrpc.Response) (err error) {
 	return r.Stream(w)
 }
 
-// end ends the request, whose response is about to be sent; see [Entry.End].
-func (k *call) end() (wanted bool) {
-	if k.handshake != nil {
-		close(k.handshake)
-	}
-	return k.entry.End()
-}
-
-// handle runs a notification.
-func (k *call) handle() {
-	defer func() {
-		k.closePeer()
-		k.entry.End()
-		k.turn.pass()
-	}()
-	k.turn.wait()
-	k.run()
-}
-
-// closePeer refuses further notifications of k.
-func (k *call) closePeer() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.over = true
-}
-
 // run calls the handler and recovers its panics. It does not return if the handler calls
 // runtime.Goexit, as testing.T.FailNow does.
 func (k *call) run() (resp *jsonrpc.Response) {
-	c := k.c
-	returned := false
 	defer func() {
-		if p := recover(); p == nil && !returned {
-			c.opts.Logger.Error("conn: the handler ended its goroutine", "method", k.entry.Request.Method)
-		} else if p != nil {
-			c.opts.Logger.Error("conn: the handler panicked", "method", k.entry.Request.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			resp = &jsonrpc.Response{Error: internalError}
-		}
-		if resp == nil && !c.opts.Client {
+		if p := recover(); p != nil {
+			k.c.opts.Logger.Error("conn: the handler panicked", "method", k.entry.Request.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			resp = &jsonrpc.Response{Error: internalError}
 		}
 	}()
-	c.served.Store(true)
-	resp = c.handler.ServeRPC(k.entry.Context(), k.entry.Request, k)
-	returned = true
+	resp = k.c.handler.ServeRPC(k.entry.Context(), k.entry.Request, k)
+	if resp == nil && !k.c.opts.Client {
+		resp = &jsonrpc.Response{Error: internalError}
+	}
 	return resp
 }
 
@@ -179,7 +149,7 @@ func (k *call) Notify(ctx context.Context, n *jsonrpc.Request) error {
 func (k *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
 	// A server sends no requests before "initialized" (2025-11-25, basic/lifecycle,
 	// "Initialization").
-	if !k.c.opts.Client && (k.handshake != nil || k.c.session.Version() == "") {
+	if !k.c.opts.Client && (k.entry.Request.Method == protocol.MethodInitialize || k.c.session.Version() == "") {
 		return nil, transport.ErrNoServerRequests
 	}
 	k.turn.pass()

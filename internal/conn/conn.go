@@ -62,7 +62,7 @@ type OriginWire interface {
 
 // An Origin is the context and header that came with a message.
 type Origin struct {
-	// Context adds its values to the context of the handler; its end is ignored. Nil means none.
+	// Context has the values for the handler; its end is ignored. Nil means the context of Serve.
 	Context context.Context
 
 	// Header is the header of [transport.Peer].
@@ -101,7 +101,7 @@ type Options struct {
 	// means no limit.
 	WriteTimeout time.Duration
 
-	// Cancelling, if not nil, cancels the calls in flight when it ends. Serve continues.
+	// Cancelling, if not nil, cancels the calls in flight when it ends. It ends after Close.
 	Cancelling context.Context
 
 	// Logger receives panics and messages that cannot be sent. Nil means slog.Default.
@@ -146,10 +146,10 @@ func Serve(ctx context.Context, w Wire, h transport.Handler, opts *Options) erro
 // CloseRead could not interrupt, and those of handlers that ignore their context.
 func (c *Conn) Serve(ctx context.Context) error {
 	// The end of ctx only ends reading. The calls get time to finish.
-	c.base, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.base = context.WithoutCancel(ctx)
 	if c.opts.Cancelling != nil {
 		// Runs at most once.
-		defer context.AfterFunc(c.opts.Cancelling, func() { c.cancel(transport.ErrClosed) })()
+		defer context.AfterFunc(c.opts.Cancelling, func() { c.requests.Close(transport.ErrClosed) })()
 	}
 	// Ends with the input, or when writing fails. A Read that CloseRead cannot interrupt outlives Serve.
 	go c.read()
@@ -166,16 +166,16 @@ func (c *Conn) Serve(ctx context.Context) error {
 // awaitEnd waits for the end of the input, and returns the error of reading.
 func (c *Conn) awaitEnd(ctx context.Context) error {
 	select {
-	case <-c.inputEnd:
+	case err := <-c.inputEnd:
 		switch {
-		case errors.Is(c.inputErr, io.EOF):
-		case gone(c.inputErr):
+		case errors.Is(err, io.EOF):
+		case gone(err):
 			c.out.close() // nobody reads further responses
 		default:
-			return c.inputErr
+			return err
 		}
 	case <-ctx.Done():
-	case <-c.stopping:
+	case <-c.stopping.Done():
 	case <-c.out.failed:
 	}
 	return nil
@@ -191,7 +191,7 @@ func (c *Conn) drain() {
 	c.finish(ctx, idle, c.out.failed)
 	done()
 	_ = c.wire.CloseRead()
-	c.cancel(transport.ErrClosed)
+	c.requests.Close(transport.ErrClosed)
 
 	ctx, done = context.WithTimeout(context.Background(), grace)
 	defer done()
@@ -218,13 +218,13 @@ func (c *Conn) finish(ctx context.Context, idle, failed <-chan struct{}) bool {
 func (c *Conn) closeConnection() {
 	c.out.close()
 	_ = c.wire.Close()
-	if sh, ok := c.handler.(transport.SessionHandler); ok && c.served.Load() {
+	if sh, ok := c.handler.(transport.SessionHandler); ok {
 		sh.SessionEnded(c.session)
 	}
 }
 
 // Close makes Serve return as the end of its ctx does. It does not wait.
-func (c *Conn) Close() { c.stopOnce.Do(func() { close(c.stopping) }) }
+func (c *Conn) Close() { c.stop() }
 
 // IdleSince returns when the last message was sent or received. It returns false while one is in
 // flight in either direction.

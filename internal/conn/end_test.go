@@ -131,15 +131,6 @@ func TestReadErrorsAreReported(t *testing.T) {
 	})
 }
 
-func TestSessionEndedIsNotCalledForUnusedSessions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &handler{}
-		p := serve(t, h, nil)
-		p.hangUp()
-		require.Zero(t, h.ended.Load())
-	})
-}
-
 func TestPeerThatDoesNotReadBlocksOnlyItsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told atomic.Int32

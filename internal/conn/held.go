@@ -12,25 +12,17 @@ type Held struct {
 	Text []byte
 
 	Limit int                    // of the length of Text; 0 is no limit
-	Spend func(bytes int64) bool // takes room; returns false if there is none
-	Spent int64                  // bytes of room that were taken
+	Spend func(bytes int64) bool // takes room for that much more text; returns false if there is none
 }
 
 // Write implements [io.Writer].
 func (h *Held) Write(p []byte) (int, error) {
-	size := len(h.Text) + len(p)
-	if h.Limit > 0 && size > h.Limit {
+	if h.Limit > 0 && len(h.Text)+len(p) > h.Limit {
 		return 0, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is larger than %d bytes; "+
 			"raise mcpkit.MaxResultBytes, or serve it over Streamable HTTP, which sends it while it is read", h.Limit)
 	}
-	if size > cap(h.Text) {
-		capacity := size + size/4
-		more := int64(capacity) - h.Spent
-		if !h.Spend(more) {
-			return 0, ErrNoRoom
-		}
-		h.Spent += more
-		h.Text = append(make([]byte, 0, capacity), h.Text...)
+	if !h.Spend(int64(len(p))) {
+		return 0, ErrNoRoom
 	}
 	h.Text = append(h.Text, p...)
 	return len(p), nil

@@ -45,6 +45,7 @@ type Ledger struct {
 
 	mu       sync.Mutex
 	calls    map[jsonrpc.ID]*Entry    // guarded by mu
+	notes    map[*Entry]struct{}      // notifications of the peer; guarded by mu
 	outgoing map[jsonrpc.ID]*Outgoing // guarded by mu
 	tally    Tally                    // without Outgoing; guarded by mu
 	lastID   int64                    // of Ask; guarded by mu
@@ -60,7 +61,6 @@ type Entry struct {
 	cancel context.CancelCauseFunc
 	bytes  int64
 	open   bool // guarded by ledger.mu
-	gone   bool // cancelled by the peer; guarded by ledger.mu
 }
 
 // An Outgoing is a request of ours that is not answered yet.
@@ -86,13 +86,14 @@ func (l *Ledger) change(c *Entry, open bool) bool {
 	l.tally.Bytes += int64(by) * c.bytes
 	*l.tally.like(c.Request) += by
 	switch {
+	case c.Request.IsNotification() && open:
+		l.notes[c] = struct{}{}
 	case c.Request.IsNotification():
-	case !open:
-		delete(l.calls, c.Request.ID)
-	case l.calls == nil:
-		l.calls = map[jsonrpc.ID]*Entry{c.Request.ID: c}
-	default:
+		delete(l.notes, c)
+	case open:
 		l.calls[c.Request.ID] = c
+	default:
+		delete(l.calls, c.Request.ID)
 	}
 	if l.idle != nil && l.tally.Incoming() == 0 {
 		close(l.idle) // nothing is added after Stop
@@ -108,6 +109,9 @@ func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*E
 	defer l.mu.Unlock()
 	if err := l.refusal(req, int64(bytes)); err != nil {
 		return nil, err
+	}
+	if l.calls == nil {
+		l.calls, l.notes = map[jsonrpc.ID]*Entry{}, map[*Entry]struct{}{}
 	}
 	c := &Entry{Request: req, ledger: l, bytes: int64(bytes)}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
@@ -156,17 +160,13 @@ func (c *Entry) Context() context.Context { return c.ctx }
 func (c *Entry) Cancel(cause error) { c.cancel(cause) }
 
 // Wanted reports whether the peer still waits for the response: it has not cancelled the call.
-func (c *Entry) Wanted() bool {
-	c.ledger.mu.Lock()
-	defer c.ledger.mu.Unlock()
-	return !c.gone
-}
+func (c *Entry) Wanted() bool { return context.Cause(c.ctx) != ErrCancelled }
 
 // End removes the call, after which the peer may reuse its ID. It reports whether the peer still
 // waits for the response. A second End does nothing and returns false.
 func (c *Entry) End() (wanted bool) {
 	c.ledger.mu.Lock()
-	wanted = c.ledger.change(c, false) && !c.gone
+	wanted = c.ledger.change(c, false) && c.Wanted()
 	c.ledger.mu.Unlock()
 	c.cancel(context.Canceled)
 	return wanted
@@ -183,7 +183,6 @@ func (l *Ledger) Cancel(n *jsonrpc.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c := l.calls[id]; c != nil && c.Request.Method != protocol.MethodInitialize {
-		c.gone = true
 		c.cancel(ErrCancelled)
 	}
 }
@@ -269,15 +268,6 @@ func (l *Ledger) Tally() Tally {
 // continue. It may be called more than once. The channel is closed when no message of the peer is in
 // flight.
 func (l *Ledger) Stop(cause error) (idle <-chan struct{}) {
-	return l.stop(cause, func(c *Entry) bool { return c.Request.Method == protocol.MethodSubscriptionsListen })
-}
-
-// Close is like Stop but cancels all calls. They stay in flight until [Entry.End].
-func (l *Ledger) Close(cause error) (idle <-chan struct{}) {
-	return l.stop(cause, func(*Entry) bool { return true })
-}
-
-func (l *Ledger) stop(cause error, ends func(*Entry) bool) (idle <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, q := range l.outgoing {
@@ -285,7 +275,7 @@ func (l *Ledger) stop(cause error, ends func(*Entry) bool) (idle <-chan struct{}
 	}
 	clear(l.outgoing)
 	for _, c := range l.calls {
-		if ends(c) {
+		if c.Request.Method == protocol.MethodSubscriptionsListen {
 			c.cancel(cause)
 		}
 	}
@@ -296,4 +286,18 @@ func (l *Ledger) stop(cause error, ends func(*Entry) bool) (idle <-chan struct{}
 		}
 	}
 	return l.idle
+}
+
+// Close is like Stop but cancels all messages of the peer. They stay in flight until [Entry.End].
+func (l *Ledger) Close(cause error) (idle <-chan struct{}) {
+	idle = l.Stop(cause)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.calls {
+		c.cancel(cause)
+	}
+	for c := range l.notes {
+		c.cancel(cause)
+	}
+	return idle
 }

@@ -175,6 +175,7 @@ func TestStopAndClose(t *testing.T) {
 
 			require.Error(t, subscription.Context().Err())
 			require.Equal(t, test.ends, call.Context().Err() != nil)
+			require.Equal(t, test.ends, note.Context().Err() != nil)
 			if test.ends {
 				require.ErrorIs(t, context.Cause(call.Context()), errOver)
 			}

@@ -39,7 +39,6 @@ type output struct {
 
 	mu       sync.Mutex
 	lines    []byte        // whole lines to write; guarded by mu
-	unpaid   int64         // bytes of lines that are responses; guarded by mu
 	owed     int64         // bytes of responses that are not written; guarded by mu
 	reserved int64         // bytes of responses that are not added yet; guarded by mu
 	unsent   int           // bytes that are not written; guarded by mu
@@ -73,7 +72,6 @@ func (o *output) add(message []byte, owed bool) {
 	added := len(message) + 1
 	o.unsent += added
 	if owed {
-		o.unpaid += int64(added)
 		o.owed += int64(added)
 	}
 	if !o.writing {
@@ -102,13 +100,13 @@ func (o *output) write() {
 		o.mu.Unlock()
 		runtime.Gosched() // calls that are about to end add their responses to the same write
 		o.mu.Lock()
-		lines, unpaid := o.lines, o.unpaid
-		o.lines, o.unpaid = nil, 0
+		lines, owed := o.lines, o.owed
+		o.lines = nil
 		o.mu.Unlock()
 		err := o.writeLines(lines)
 		o.mu.Lock()
 		o.unsent -= len(lines)
-		o.owed -= unpaid
+		o.owed -= owed
 		if err != nil {
 			o.fail(err)
 		}

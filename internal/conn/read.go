@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -24,19 +23,14 @@ type Conn struct {
 	out      output
 	requests Ledger
 
-	base   context.Context // of all calls; cancelled at the end of the drain
-	cancel context.CancelCauseFunc
-
-	stopping chan struct{} // closed by Close
-	stopOnce sync.Once
-	inputEnd chan struct{} // closed when reading fails
-	inputErr error         // why; set before inputEnd is closed
-
+	base     context.Context // of calls without an origin; never ends
+	stopping context.Context // ends with Close
+	stop     context.CancelFunc
+	inputEnd chan error  // receives why reading ended
 	draining atomic.Bool // of the messages, only cancellations are handled
-	served   atomic.Bool // the handler has seen the session
 
-	handshake <-chan struct{} // closed when initialize is answered; nil if none is in flight; used only by read
-	turn      <-chan struct{} // closed when the last notification was handled; nil if there was none; used only by read
+	handshake <-chan struct{} // closed when the last initialize was answered; nil if there was none; used only by read
+	turn      <-chan struct{} // closed when the last message that others wait for was handled; nil if there was none; used only by read
 }
 
 // New returns a Conn that passes requests and notifications to h.
@@ -44,9 +38,9 @@ func New(w Wire, h transport.Handler, opts *Options) *Conn {
 	c := &Conn{
 		wire:     w,
 		handler:  h,
-		stopping: make(chan struct{}),
-		inputEnd: make(chan struct{}),
+		inputEnd: make(chan error, 1),
 	}
+	c.stopping, c.stop = context.WithCancel(context.Background())
 	if opts != nil {
 		c.opts = *opts
 	}
@@ -63,8 +57,8 @@ func New(w Wire, h transport.Handler, opts *Options) *Conn {
 	return c
 }
 
-// read reads messages until the input ends or writing fails. It waits only for initialize to be
-// answered, and for the peer to read or write.
+// read reads messages until the input ends or writing fails. It waits only for the peer to read or
+// write, and before a batch for initialize to be answered.
 func (c *Conn) read() {
 	for c.out.awaitReader() {
 		data, err := c.wire.Read()
@@ -72,8 +66,7 @@ func (c *Conn) read() {
 		bad, isBad := errors.AsType[*BadMessageError](err)
 		switch {
 		case err != nil && !isBad:
-			c.inputErr = err
-			close(c.inputEnd)
+			c.inputEnd <- err
 			return
 		case c.draining.Load():
 			c.receiveCancellations(data)
@@ -129,7 +122,6 @@ func (c *Conn) receiveNotification(n *jsonrpc.Request, size int, from Origin) {
 		c.requests.Cancel(n)
 		return
 	}
-	c.awaitHandshake()
 	if c.opts.First != nil && c.opts.First(n) {
 		return
 	}
@@ -138,75 +130,49 @@ func (c *Conn) receiveNotification(n *jsonrpc.Request, size int, from Origin) {
 		c.opts.Logger.Warn("conn: a notification was dropped, since too many wait", "method", n.Method, "reason", refused.Message)
 		return
 	}
-	k.turn.before, k.turn.done = c.turn, make(chan struct{})
-	c.turn = k.turn.done
-	// Ends when the notification is handled.
-	go k.handle()
+	c.start(k)
 }
 
 // receiveRequest starts or refuses req.
 func (c *Conn) receiveRequest(req *jsonrpc.Request, size int, from Origin) {
-	if req.Method != protocol.MethodPing {
-		c.awaitHandshake()
-	}
 	k, refused := c.begin(req, size, from)
 	if refused != nil {
 		c.refuse(&jsonrpc.Response{ID: req.ID, Error: refused})
 		return
 	}
-	if req.Method == protocol.MethodInitialize {
-		k.handshake = make(chan struct{})
-		c.handshake = k.handshake
-	}
 	c.start(k)
-}
-
-// start runs the request k on a goroutine of its own. Requests to a client do not wait for
-// notifications: a notification handler may call the server, which may have to send a request first.
-func (c *Conn) start(k *call) {
-	if k.entry.Request.Method != protocol.MethodPing && !c.opts.Client {
-		k.turn.before = c.turn
-	}
-	// Ends when the request is answered.
-	go k.serve()
-}
-
-// awaitHandshake waits until an earlier initialize is answered, since later messages depend on it.
-func (c *Conn) awaitHandshake() {
-	if c.handshake != nil {
-		<-c.handshake
-		c.handshake = nil
-	}
 }
 
 // begin records a request or a notification.
 func (c *Conn) begin(req *jsonrpc.Request, size int, from Origin) (*call, *jsonrpc.Error) {
-	entry, refused := c.requests.Begin(c.contextFor(from), req, size)
+	ctx := c.base
+	if from.Context != nil {
+		ctx = context.WithoutCancel(from.Context)
+	}
+	entry, refused := c.requests.Begin(ctx, req, size)
 	if refused != nil {
 		return nil, refused
 	}
 	return &call{c: c, entry: entry, header: from.Header}, nil
 }
 
-// contextFor returns the context of calls with this origin.
-func (c *Conn) contextFor(from Origin) context.Context {
-	if from.Context == nil {
-		return c.base
+// start handles k on a goroutine of its own, when it is its turn. Requests to a client do not wait
+// for notifications: a notification handler may call the server, which may have to send a request
+// first.
+func (c *Conn) start(k *call) {
+	req := k.entry.Request
+	if req.IsNotification() || req.Method != protocol.MethodPing && !c.opts.Client {
+		k.turn.before = c.turn
 	}
-	return valued{c.base, context.WithoutCancel(from.Context)}
-}
-
-// A valued context adds the values of another context.
-type valued struct {
-	context.Context
-	values context.Context
-}
-
-func (c valued) Value(key any) any {
-	if v := c.values.Value(key); v != nil {
-		return v
+	if req.IsNotification() || req.Method == protocol.MethodInitialize {
+		k.turn.done = make(chan struct{})
+		c.turn = k.turn.done
 	}
-	return c.Context.Value(key)
+	if req.Method == protocol.MethodInitialize {
+		c.handshake = c.turn
+	}
+	// Ends when the call is handled.
+	go k.serve()
 }
 
 // refuse sends an error response; nil does nothing.

@@ -39,7 +39,6 @@ type Conn struct {
 	lastID   atomic.Int64 // of Call
 	unbind   func() bool  // from the context of Connect
 	over     sync.Once    // calls SessionEnded
-	served   atomic.Bool  // the handler has seen the session
 	closed   atomic.Bool
 }
 
@@ -113,7 +112,6 @@ func (c *Conn) serve(ctx context.Context, req *jsonrpc.Request, f func(ctx conte
 	if refused != nil {
 		return refused
 	}
-	c.served.Store(true)
 	k := &call{conn: c}
 	defer entry.End()
 	defer k.over.Store(true)
@@ -133,7 +131,7 @@ func (c *Conn) Close() error {
 	c.shutDown()
 	<-c.requests.Close(transport.ErrClosed)
 	c.over.Do(func() {
-		if sh, ok := c.handler.(transport.SessionHandler); ok && c.served.Load() {
+		if sh, ok := c.handler.(transport.SessionHandler); ok {
 			sh.SessionEnded(c.session)
 		}
 	})

@@ -159,9 +159,3 @@ func TestCallsEnd(t *testing.T) {
 		})
 	}
 }
-
-func TestSessionEndedIsNotCalledForUnusedSessions(t *testing.T) {
-	h := &handler{}
-	require.NoError(t, inmem.Connect(t.Context(), h).Close())
-	require.Zero(t, h.ended)
-}
