@@ -79,8 +79,8 @@ func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, e
 }
 
 // ElicitForm is [Elicit] for a form that is not a Go type. schema is a flat JSON Schema object
-// (client/elicitation). In version 2026-07-28 and in tasks, the content of the answer is validated by
-// the keywords that forms may have there; otherwise it is not validated.
+// (client/elicitation). In tasks, the content of the answer is validated by the keywords that forms may
+// have; otherwise it is not validated.
 func ElicitForm(ctx context.Context, message string, schema json.RawMessage, opts ...AskOption) (*protocol.ElicitResult, error) {
 	return elicit(ctx, &protocol.ElicitParams{Message: message, RequestedSchema: schema}, opts)
 }
@@ -389,17 +389,14 @@ func (d *dialog) Begun() time.Time { return d.begun }
 
 // openState reads requestState and inputResponses of a retry (basic/patterns, multi round-trip
 // requests). They come from the client, so the state must fit this call.
-func (c *Call) openState() *jsonrpc.Error {
+func (c *Call) openState() error {
 	responses := c.req.Param("inputResponses")
 	if responses != nil && jsonx.Kind(responses) != '{' {
 		return invalidParams("inputResponses is not an object")
 	}
 	raw := c.req.Param("requestState")
 	if raw == nil {
-		if responses != nil {
-			c.asked, _ = rounds.Answered(nil, responses)
-		}
-		return nil
+		return nil // then it is a first round, and there are no questions to answer
 	}
 	if jsonx.Kind(raw) != '"' {
 		return invalidParams("requestState is not a string")
@@ -408,10 +405,10 @@ func (c *Call) openState() *jsonrpc.Error {
 	if err != nil || !c.fits(state) {
 		return invalidParams("%v, or not for this call", rounds.ErrBadState)
 	}
-	var bad *jsonrpc.Error
-	if c.asked, bad = rounds.Answered(state, responses); bad != nil {
-		return bad
+	if _, err := state.Answer(responses, nil); err != nil {
+		return err
 	}
+	c.asked = &rounds.Questions{State: *state.Learned()}
 	c.ref, c.begun = state.Ref, time.UnixMilli(state.Begun)
 	return nil
 }
@@ -450,10 +447,10 @@ func (c *Call) questions() *rounds.Questions {
 // answer yet, even if the method has ignored the error.
 func (c *Call) finish(result Result, err error) (Result, error) {
 	next := c.nextRound()
-	if next == nil || next.Open == nil {
+	if next == nil || next.Open() == nil {
 		return result, err
 	}
-	asks := &protocol.InputRequiredResult{InputRequests: next.Open}
+	asks := &protocol.InputRequiredResult{InputRequests: next.Open()}
 	switch {
 	case next.Round > MaxRounds:
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may; "+
@@ -461,7 +458,9 @@ func (c *Call) finish(result Result, err error) (Result, error) {
 	case c.run != nil:
 		return asks, nil // the journal has the rest
 	}
-	next.Open = nil // the client has them
+	for i := range next.Questions {
+		next.Questions[i].Request = nil // the client has them
+	}
 	sealed, err := c.server.state.Seal(next)
 	if err != nil {
 		return nil, err

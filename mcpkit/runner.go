@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -124,7 +123,7 @@ func (j *Journal) UnmarshalJSON(text []byte) error {
 
 // Questions returns the questions that have no answers, by key. A key is used for one question
 // only.
-func (j *Journal) Questions() protocol.InputRequests { return j.state.Open }
+func (j *Journal) Questions() protocol.InputRequests { return j.state.Open() }
 
 // Answer keeps answers to questions, and returns how many there were. responses is an object with
 // the answers, which are objects, by key. Keys of no open question are ignored. If an answer is
@@ -135,22 +134,10 @@ func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 		return 0, invalidParams("inputResponses is not an object")
 	}
 	next := j.state.Clone()
-	for _, key := range slices.Sorted(maps.Keys(next.Open)) {
-		value := jsonx.Member(responses, key)
-		if value == nil {
-			continue
-		}
-		if jsonx.Kind(value) != '{' {
-			return 0, invalidParams("inputResponses: %q: the response is not an object", key)
-		}
-		if err := question.Check(next.Open[key], value); err != nil {
-			return 0, invalidParams("inputResponses: %q: %v", key, err)
-		}
-		next.Answer(key, bytes.Clone(value))
-		answered++
+	if answered, err = next.Answer(responses, question.Check); err == nil {
+		j.state = *next
 	}
-	j.state = *next
-	return answered, nil
+	return answered, err
 }
 
 // Run returns the run that the method is called in, or nil during a request. In a run there is
@@ -190,7 +177,7 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	run.Journal.state = *c.questions().State.Clone()
+	run.Journal.state = *c.questions().State.Learned()
 	run.Journal.state.Ref, run.Journal.state.Begun = c.refLocked(), c.begun.UnixMilli()
 	return run, nil
 }
@@ -231,7 +218,7 @@ func (s *Server) entrance(tool string, called *CalledTool) (*Server, error) {
 // scopes of the principal are checked as for a request. The time limit of [ToolTimeout] does not
 // apply, but that of the tag timeout does. A panic is an error of the tool.
 func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
-	out := Outcome{Journal: Journal{*run.Journal.state.Clone()}}
+	out := Outcome{Journal: run.Journal}
 	call, err := r.call(oauth.NewContext(ctx, run.Principal), run)
 	if err != nil {
 		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err)
@@ -298,8 +285,7 @@ func (r *Runner) call(ctx context.Context, run *Run) (*Call, error) {
 	}
 	call := newCall(ctx, s, &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: text}, runPeer{})
 	call.version, call.run = protocol.V20260728, run
-	state := run.Journal.state.Clone()
-	state.Waiting, state.Open = nil, nil
+	state := run.Journal.state.Learned()
 	call.asked = &rounds.Questions{State: *state, Journal: true}
 	if state.Ref != "" {
 		call.ref, call.begun = state.Ref, time.UnixMilli(state.Begun)
@@ -315,7 +301,7 @@ func (c *Call) keepOnce() error {
 	c.run.keeping.Lock()
 	defer c.run.keeping.Unlock()
 	c.mu.Lock()
-	j := &Journal{*c.asked.State.Clone()}
+	j := &Journal{*c.asked.State.Learned()}
 	c.mu.Unlock()
 	return c.run.Keep(j)
 }

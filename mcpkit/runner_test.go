@@ -191,19 +191,19 @@ func TestAnswersThatDoNotFitTheirQuestionAreNotKept(t *testing.T) {
 	require.Len(t, out.Journal.Questions(), 5)
 	before := stored(t, &mcpkit.Run{Journal: out.Journal}).Journal
 	for _, test := range []struct{ key, answer, err string }{
-		{"1-form", `7`, "the response is not an object"},
-		{"1-form", `{"action":"yes"}`, `the response to elicitation/create has the unknown action "yes"`},
-		{"1-form", `{"action":"accept","content":{"size":9}}`, "the content of the response does not fit the form: 1 problem with the arguments:\n/size: got 9, want an integer of at most 3"},
-		{"1-form", `{"action":"accept","content":{"size":null}}`, "the content of the response does not fit the form: "},
-		{"1-form", `{"action":"accept","content":{"size":1,"mail":"nobody"}}`, "the content of the response does not fit the form: 1 problem with the arguments:\n/mail: got \"nobody\""},
-		{"1-form", `{"action":"accept","content":{"size":1,"size":2}}`, "the response to elicitation/create does not fit: "},
-		{"3-url", `{"action":1}`, "the response to elicitation/create does not fit: "},
-		{"4-model", `{}`, "the response to sampling/createMessage has no content"},
-		{"4-model", `{"role":"assistant","model":"m","content":7}`, "the response to sampling/createMessage does not fit: "},
-		{"5-roots", `{"roots":7}`, "the response to roots/list does not fit: "},
+		{"1-form", `7`, `the response "1-form" is not an object`},
+		{"1-form", `{"action":"yes"}`, `"1-form": the response to elicitation/create has the unknown action "yes"`},
+		{"1-form", `{"action":"accept","content":{"size":9}}`, "\"1-form\": the content of the response does not fit the form: 1 problem with the arguments:\n/size: got 9, want an integer of at most 3"},
+		{"1-form", `{"action":"accept","content":{"size":null}}`, "\"1-form\": the content of the response does not fit the form: "},
+		{"1-form", `{"action":"accept","content":{"size":1,"mail":"nobody"}}`, "\"1-form\": the content of the response does not fit the form: 1 problem with the arguments:\n/mail: got \"nobody\""},
+		{"1-form", `{"action":"accept","content":{"size":1,"size":2}}`, "\"1-form\": the response to elicitation/create does not fit: "},
+		{"3-url", `{"action":1}`, "\"3-url\": the response to elicitation/create does not fit: "},
+		{"4-model", `{}`, "\"4-model\": the response to sampling/createMessage has no content"},
+		{"4-model", `{"role":"assistant","model":"m","content":7}`, "\"4-model\": the response to sampling/createMessage does not fit: "},
+		{"5-roots", `{"roots":7}`, "\"5-roots\": the response to roots/list does not fit: "},
 	} {
 		n, err := out.Journal.Answer(json.RawMessage(`{"2-any":{"action":"decline"},"` + test.key + `":` + test.answer + `}`))
-		require.ErrorContains(t, err, `inputResponses: "`+test.key+`": `+test.err)
+		require.ErrorContains(t, err, "inputResponses: "+test.err)
 		require.Zero(t, n)
 		require.Equal(t, before, stored(t, &mcpkit.Run{Journal: out.Journal}).Journal, test.answer)
 	}

@@ -27,66 +27,77 @@ type State struct {
 	Round     int                        `json:"r"`
 	Ref       string                     `json:"i"` // of the call: the same in all rounds
 	Begun     int64                      `json:"b"` // Unix milliseconds
-	Answers   map[string]Answer          `json:"a,omitempty"`
+	Questions []Question                 `json:"q,omitempty"`
 	Once      map[string]json.RawMessage `json:"o,omitempty"`
-	Waiting   map[string]Waiting         `json:"w,omitempty"` // the questions of this round, by the key that the client knows
-
-	// What clients know themselves, and journals keep.
-	Open protocol.InputRequests `json:"q,omitempty"` // the questions of this round
-	Used []string               `json:"u,omitempty"` // the keys of all questions that there were
 }
 
-// Clone returns a copy whose maps nothing else changes.
+// A Question is open until it has an answer. Digest binds the answer to its question, so that no
+// other question gets it.
+type Question struct {
+	Key     string                 `json:"k"`           // that the method knows
+	Sent    string                 `json:"s"`           // the key that the client knows
+	Digest  []byte                 `json:"d"`           // of who asks what
+	Request *protocol.InputRequest `json:"r,omitempty"` // nil in a sealed state: the client knows it
+	Answer  json.RawMessage        `json:"a,omitempty"` // nil while the question is open
+}
+
+// Clone returns a copy that changes nothing of st.
 func (st *State) Clone() *State {
 	c := *st
-	c.Answers, c.Once, c.Waiting, c.Open = maps.Clone(st.Answers), maps.Clone(st.Once), maps.Clone(st.Waiting), maps.Clone(st.Open)
-	c.Used = slices.Clip(st.Used)
+	c.Questions, c.Once = slices.Clone(st.Questions), maps.Clone(st.Once)
 	return &c
 }
 
-// Answer keeps the answer to a question of this round.
-func (st *State) Answer(key string, value json.RawMessage) {
-	st.keep(st.Waiting[key], value)
-	delete(st.Waiting, key)
-	delete(st.Open, key)
+// Learned returns a copy without open questions. They are asked again if the method still wants it.
+func (st *State) Learned() *State {
+	c := st.Clone()
+	c.Questions = slices.DeleteFunc(c.Questions, func(q Question) bool { return q.Answer == nil })
+	return c
 }
 
-func (st *State) keep(q Waiting, value json.RawMessage) {
-	if st.Answers == nil {
-		st.Answers = map[string]Answer{}
+// Open returns the requests of the open questions, by the keys that the client knows; nil if there
+// are none.
+func (st *State) Open() (open protocol.InputRequests) {
+	for _, q := range st.Questions {
+		if q.Answer != nil {
+			continue
+		}
+		if open == nil {
+			open = protocol.InputRequests{}
+		}
+		open[q.Sent] = *q.Request
 	}
-	st.Answers[q.Key] = Answer{q.Question, value}
+	return open
 }
 
-// use returns the key that the client gets for a question: one that it has not seen.
-func (st *State) use(name string) string {
-	key := name
-	for n := 2; slices.Contains(st.Used, key); n++ {
-		key = fmt.Sprintf("%s~%d", name, n)
+// Answer keeps the answers to open questions, and returns how many there were. responses is an object
+// with the answers, or nil. check, if it is not nil, returns what is wrong with an answer.
+func (st *State) Answer(responses json.RawMessage, check func(protocol.InputRequest, json.RawMessage) error) (answered int, err error) {
+	for i := range st.Questions {
+		q := &st.Questions[i]
+		answer := jsonx.Member(responses, q.Sent)
+		if q.Answer != nil || answer == nil {
+			continue
+		}
+		if jsonx.Kind(answer) != '{' {
+			return 0, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: the response %q is not an object", q.Sent)
+		}
+		if check != nil {
+			if err := check(*q.Request, answer); err != nil {
+				return 0, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: %q: %v", q.Sent, err)
+			}
+		}
+		q.Answer, q.Request = bytes.Clone(answer), nil
+		answered++
 	}
-	st.Used = append(st.Used, key)
-	return key
-}
-
-// An Answer is bound to its question, so that no other question gets it.
-type Answer struct {
-	Question []byte          `json:"q"`
-	Value    json.RawMessage `json:"v"`
-}
-
-// A Waiting question was asked in the round before.
-type Waiting struct {
-	Key      string `json:"k"`
-	Question []byte `json:"q"`
+	return answered, nil
 }
 
 // Questions are those of one call. The zero value is that of a first round. They are not safe for
 // concurrent use.
 type Questions struct {
-	State   State           // of the rounds before; zero in the first
+	State   State           // of the rounds before, with the open questions of this one
 	Journal bool            // the client gets each key once
-	offered json.RawMessage // responses without a state: answers to questions that the client foresaw
-	pending []pending       // asked in this round, in this order
 	counts  map[string]int  // how often a question without a key of its own was asked
 	reused  map[string]bool // keys of kept values that the method got
 }
@@ -113,64 +124,24 @@ func (a *Questions) Unused(before map[string]json.RawMessage) (keys []string) {
 	return keys
 }
 
-// A pending question goes to the client when the method returns.
-type pending struct {
-	Waiting
-	request protocol.InputRequest
-}
-
-// Answered returns the questions of a retry. state is that of the round before, or nil. responses
-// are the answers of the client, an object or nil.
-func Answered(state *State, responses json.RawMessage) (*Questions, *jsonrpc.Error) {
-	if state == nil {
-		return &Questions{offered: responses}, nil
-	}
-	q := &Questions{State: *state}
-	for name := range state.Waiting {
-		value := jsonx.Member(responses, name)
-		if value == nil {
-			continue // asked again if the method still wants it
-		}
-		if jsonx.Kind(value) != '{' {
-			return nil, badResponse(name)
-		}
-		q.State.Answer(name, value)
-	}
-	q.State.Waiting = nil
-	return q, nil
-}
-
-func badResponse(name string) *jsonrpc.Error {
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: the response %q is not an object", name)
-}
-
-// Ask returns the answer to a question, or nil if the client has to be asked: then the question is
-// pending. owner is who asks, and key names the question; "" names it by its content.
+// Ask returns the answer to a question, or nil if the client has to be asked. owner is who asks, and
+// key names the question; "" names it by its content.
 func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key string) (json.RawMessage, error) {
-	q := Waiting{Key: key, Question: Digest(owner, []byte(method), params)}
-	if q.Key == "" {
-		q.Key = a.nameOf(method, params)
+	if key == "" {
+		key = a.nameOf(method, params)
 	}
-	if known, ok := a.State.Answers[q.Key]; ok && bytes.Equal(known.Question, q.Question) {
-		return known.Value, nil
-	}
-	if value := jsonx.Member(a.offered, q.Key); value != nil {
-		if jsonx.Kind(value) != '{' {
-			return nil, badResponse(q.Key)
-		}
-		a.State.keep(q, value)
-		return value, nil
-	}
-	for _, p := range a.pending {
+	digest := Digest(owner, []byte(method), params)
+	for _, known := range a.State.Questions {
 		switch {
-		case p.Key != q.Key:
-		case !bytes.Equal(p.Question, q.Question):
-			return nil, fmt.Errorf("two questions of this call have the key %q", q.Key)
-		default:
-			return nil, nil
+		case known.Key != key:
+		case bytes.Equal(known.Digest, digest):
+			return known.Answer, nil
+		case known.Answer == nil:
+			return nil, fmt.Errorf("two questions of this call have the key %q", key)
 		}
 	}
-	a.pending = append(a.pending, pending{q, protocol.InputRequest{Method: method, Params: params}})
+	request := &protocol.InputRequest{Method: method, Params: params}
+	a.State.Questions = append(a.State.Questions, Question{Key: key, Digest: digest, Request: request})
 	return nil, nil
 }
 
@@ -188,29 +159,42 @@ func (a *Questions) nameOf(method string, params json.RawMessage) string {
 	return name
 }
 
-// Next returns the state of the round after this one, with the open questions, if there are any.
-// Several questions get numbers before their keys, since clients that keep JSON objects in maps sort by
-// key.
+// Next returns the state of the round after this one, for which the open questions get the keys that
+// the client knows. Several questions get numbers before their keys, since clients that keep JSON
+// objects in maps sort by key.
 func (a *Questions) Next() *State {
 	next := a.State.Clone()
-	next.Waiting, next.Open = nil, nil
-	if len(a.pending) == 0 {
+	open := len(next.Questions) - len(next.Learned().Questions)
+	if open == 0 {
 		return next
 	}
 	next.Round++
-	next.Waiting, next.Open = map[string]Waiting{}, protocol.InputRequests{}
-	width := len(strconv.Itoa(len(a.pending)))
-	for i, p := range a.pending {
-		key := p.Key
-		if len(a.pending) > 1 {
-			key = fmt.Sprintf("%0*d-%s", width, i+1, p.Key)
+	width, n := len(strconv.Itoa(open)), 0
+	for i := range next.Questions {
+		q := &next.Questions[i]
+		if q.Answer != nil {
+			continue
+		}
+		n++
+		sent := q.Key
+		if open > 1 {
+			sent = fmt.Sprintf("%0*d-%s", width, n, q.Key)
 		}
 		if a.Journal {
-			key = next.use(key)
+			sent = next.unused(sent)
 		}
-		next.Open[key], next.Waiting[key] = p.request, p.Waiting
+		q.Sent = sent
 	}
 	return next
+}
+
+// unused returns the key, with a number if a question had it before.
+func (st *State) unused(key string) string {
+	sent := key
+	for n := 2; slices.ContainsFunc(st.Questions, func(q Question) bool { return q.Sent == sent }); n++ {
+		sent = fmt.Sprintf("%s~%d", key, n)
+	}
+	return sent
 }
 
 // short returns a short name for a kind of question.
