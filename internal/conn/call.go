@@ -174,31 +174,11 @@ func (c *Conn) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 // Do is like Call for a request that has an ID, which must differ from those of our other requests
 // in flight. So the user of a Conn calls either Do or Call.
 func (c *Conn) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
-	outgoing, err := c.requests.Ask(req.ID)
-	if err != nil {
-		return nil, err
-	}
-	defer outgoing.End()
-
-	out := *req
-	out.ID = outgoing.ID
-	if err := c.out.request(ctx, &out); err != nil {
-		return nil, err
-	}
-	select {
-	case resp, ok := <-outgoing.Answered():
-		if !ok {
-			return nil, transport.ErrClosed
+	return c.requests.Do(ctx, req, c.out.failed, c.out.request, func(id jsonrpc.ID) {
+		if req.Method != protocol.MethodInitialize {
+			c.cancelRequest(ctx, id)
 		}
-		return resp, nil
-	case <-ctx.Done():
-		if outgoing.End() && out.Method != protocol.MethodInitialize {
-			c.cancelRequest(ctx, out.ID)
-		}
-		return nil, ctx.Err()
-	case <-c.out.failed:
-		return nil, transport.ErrClosed
-	}
+	})
 }
 
 // Answer delivers the response to a request of ours that the Wire knows without reading it, for

@@ -211,6 +211,38 @@ func (l *Ledger) Ask(id jsonrpc.ID) (*Outgoing, error) {
 	return q, nil
 }
 
+// Do records a request of ours, sends it and returns the response. If ctx ends first, it lets cancel
+// cancel the request at the peer. The error is [transport.ErrClosed] if the ledger or failed is closed.
+func (l *Ledger) Do(
+	ctx context.Context, req *jsonrpc.Request, failed <-chan struct{},
+	send func(context.Context, *jsonrpc.Request) error, cancel func(jsonrpc.ID),
+) (*jsonrpc.Response, error) {
+	q, err := l.Ask(req.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer q.End()
+	out := *req
+	out.ID = q.ID
+	if err := send(ctx, &out); err != nil {
+		return nil, err
+	}
+	select {
+	case resp, ok := <-q.Answered():
+		if !ok {
+			return nil, transport.ErrClosed
+		}
+		return resp, nil
+	case <-ctx.Done():
+		if q.End() {
+			cancel(q.ID)
+		}
+		return nil, ctx.Err()
+	case <-failed:
+		return nil, transport.ErrClosed
+	}
+}
+
 // Answered returns a channel that delivers the response, once. It is closed without a response if
 // the ledger is closed first.
 func (q *Outgoing) Answered() <-chan *jsonrpc.Response { return q.answer }

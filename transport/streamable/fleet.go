@@ -48,8 +48,8 @@ const (
 type message struct {
 	Session string          `json:"session"`          // the digest of its ID
 	About   string          `json:"about"`            // one of those below
-	Stream  string          `json:"stream,omitempty"` // "" for the standalone stream
-	Since   int64           `json:"since,omitempty"`  // of the reader that has taken the stream
+	Stream  string          `json:"stream,omitempty"` // its name
+	Since   int64           `json:"since,omitempty"`  // when a client began to read it elsewhere
 	Passed  json.RawMessage `json:"passed,omitempty"` // a message of the client
 }
 
@@ -57,8 +57,7 @@ type message struct {
 const (
 	aboutChange   = "change"   // the client has changed something
 	aboutDeletion = "deletion" // the client has deleted the session
-	aboutReader   = "reader"   // the client reads a stream at another replica
-	aboutStream   = "stream"   // a stream has more
+	aboutStream   = "stream"   // a stream has more, or is read at another replica
 	aboutPassed   = "passed"   // an answer or a cancellation
 )
 
@@ -94,10 +93,8 @@ func (p *replica) hear(m *message) {
 	case aboutChange:
 		// Ends when the engine has answered. If it fails, the next request tries again.
 		go func() { _ = s.load(context.Background(), 0) }()
-	case aboutReader:
-		s.out.leave(m.Stream, m.Since)
 	case aboutStream:
-		s.out.wakeNamed(m.Stream)
+		s.out.elsewhere(m.Stream, m.Since)
 	case aboutPassed:
 		if msg, bad := jsonrpc.Decode(m.Passed); bad == nil && msg.Response != nil {
 			s.ledger.Answer(msg.Response)
@@ -254,11 +251,7 @@ func (p *replica) take(l *listener) (tick <-chan time.Time) {
 	if p == nil {
 		return nil
 	}
-	name := l.st.name
-	if l.st == &l.s.out.standalone {
-		name = ""
-	}
-	p.tell("", l.s, message{About: aboutReader, Stream: name, Since: l.reader.since})
+	p.tell("", l.s, message{About: aboutStream, Stream: l.st.name, Since: l.reader.since})
 	if p.ranElsewhere(l.st.name) {
 		tick = time.Tick(lookAway)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -37,27 +36,26 @@ func shuttingDown() *jsonrpc.Response { return busy("server is shutting down") }
 // writeError writes an error response.
 func writeError(w http.ResponseWriter, resp *jsonrpc.Response) {
 	setRetry(w, resp)
-	writeBody(w, cmp.Or(resp.HTTPStatus, http.StatusBadRequest), jsonrpc.AppendResponse(nil, resp))
+	t := newTimedWriter(w)
+	t.writeJSON(cmp.Or(resp.HTTPStatus, http.StatusBadRequest), jsonrpc.AppendResponse(nil, resp))
 }
 
-// writeBody writes the parts of a JSON reply.
-func writeBody(w http.ResponseWriter, status int, parts ...[]byte) {
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(size(parts)))
-	w.WriteHeader(status)
+// writeJSON writes the parts of a JSON reply.
+func (t *timedWriter) writeJSON(status int, parts ...[]byte) {
+	size := 0
 	for _, part := range parts {
-		if _, err := w.Write(part); err != nil {
+		size += len(part)
+	}
+	header := t.w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(size))
+	t.limit()
+	t.w.WriteHeader(status)
+	for _, part := range parts {
+		if _, err := t.w.Write(part); err != nil {
 			return
 		}
 	}
-}
-
-func size(parts [][]byte) (n int) {
-	for _, part := range parts {
-		n += len(part)
-	}
-	return n
 }
 
 // setRetry adds the header field with the retry time of resp, in whole seconds.
@@ -117,12 +115,6 @@ func (e *exchange) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 	return resp
 }
 
-// writeJSON writes the parts of a JSON reply.
-func (p *post) writeJSON(status int, parts ...[]byte) {
-	p.limit()
-	writeBody(p.w, status, parts...)
-}
-
 // writeStreamed writes a JSON reply of unknown length. If the stream fails, it closes the
 // connection so that the reply does not look complete.
 func (p *post) writeStreamed(resp *jsonrpc.Response) {
@@ -141,8 +133,7 @@ type timedWriter struct {
 	flush func() error // of an event stream
 
 	mu    sync.Mutex // held while a message is stored and written
-	begun bool
-	err   error // of the connection
+	err   error      // of the connection
 	every time.Duration
 	alive *time.Timer // nil unless the stream is kept alive
 }
@@ -198,12 +189,10 @@ func (t *timedWriter) endStream() {
 // send writes the parts of a frame and flushes it. Then it removes the deadline, which over HTTP/2 ends
 // a silent stream. The caller holds mu.
 func (t *timedWriter) send(parts ...[]byte) error {
-	if len(parts) > 1 && size(parts) < largeReply {
-		parts = [][]byte{slices.Concat(parts...)}
-	}
+	t.limit()
 	for _, part := range parts {
-		if _, err := t.Write(part); err != nil {
-			return err
+		if _, t.err = t.w.Write(part); t.err != nil {
+			return t.err
 		}
 	}
 	if t.err = t.flush(); t.err == nil {

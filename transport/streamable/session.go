@@ -90,7 +90,7 @@ type legacySession struct {
 
 func (h *Handler) newSession(id string) *legacySession {
 	s := &legacySession{h: h}
-	s.Session = transport.NewSession(id, link{s})
+	s.Session = transport.NewSession(id, &s.out)
 	s.ledger.Limits.Calls = conn.DefaultMaxInFlight
 	s.out.init(s)
 	return s
@@ -102,18 +102,6 @@ func (s *legacySession) isOf(owner string) bool {
 	age := time.Since(s.begun)
 	return subtle.ConstantTimeCompare(digest[:ownerBytes], s.owner) == 1 && age >= -clockSkew && age <= sessionLife
 }
-
-// A link reaches the client of a session outside of requests.
-type link struct{ s *legacySession }
-
-// Notify sends n on the stream that the client opened with GET, or keeps it until the client opens
-// it again. Before the client has opened it here, n is dropped. It does not wait for the client.
-func (l link) Notify(_ context.Context, n *jsonrpc.Request) error {
-	return l.s.out.notify(jsonrpc.AppendRequest(nil, n))
-}
-
-// Change calls f and, in a fleet, stores what it changed. It implements [transport.StoringLink].
-func (l link) Change(ctx context.Context, f func()) error { return l.s.h.replica.change(ctx, l.s, f) }
 
 // load makes the state of the session from its ID and, in a fleet, its record, unless it was made less
 // than age ago. The error is [transport.ErrClosed] if the session was deleted.
@@ -153,10 +141,10 @@ func (s *legacySession) canPoll() bool {
 // call.
 func (s *legacySession) beginCall(ctx context.Context, req *jsonrpc.Request) (*conn.Entry, *jsonrpc.Response) {
 	c, err := s.ledger.Begin(ctx, req, 0)
-	if err == nil {
+	switch {
+	case err == nil:
 		return c, nil
-	}
-	if err.Code == jsonrpc.CodeInternalError {
+	case err.Code == jsonrpc.CodeInternalError:
 		return nil, busy(err.Message)
 	}
 	return nil, &jsonrpc.Response{Error: err, HTTPStatus: http.StatusBadRequest}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -17,6 +18,8 @@ import (
 // GET, and one for each POST whose reply became a stream. A message is on exactly one stream, and in
 // an event store before it is sent, for clients that resume a stream. The standalone stream is kept
 // in memory alone.
+//
+// They are also the link of the session: the client can be reached outside of its requests.
 type streams struct {
 	s   *legacySession
 	tag string // begins the names of streams; no other session has it
@@ -131,16 +134,22 @@ func (o *streams) store(st *stream) eventStore {
 	return o.s.h.events
 }
 
-// notify appends data to the standalone stream, if the client has opened it.
-func (o *streams) notify(data []byte) error {
+// Notify sends n on the standalone stream, or keeps it until the client opens that again. Before the
+// client has opened it here, n is dropped. It does not wait for the client.
+func (o *streams) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	o.mu.Lock()
 	unheard := !o.listened && !o.closed
 	o.mu.Unlock()
 	if unheard {
 		return nil
 	}
-	_, err := o.append(context.Background(), &o.standalone, data, false)
+	_, err := o.append(ctx, &o.standalone, jsonrpc.AppendRequest(nil, n), false)
 	return err
+}
+
+// Change calls f and, in a fleet, stores what it changed. It implements [transport.StoringLink].
+func (o *streams) Change(ctx context.Context, f func()) error {
+	return o.s.h.replica.change(ctx, o.s, f)
 }
 
 // append stores data as the next message of st, and wakes its reader. Nothing follows the last
@@ -231,30 +240,23 @@ func (o *streams) resume(l *listener, last string) (done bool, err error) {
 	return st.done, nil
 }
 
-// wakeNamed wakes the GET that reads a stream of another replica.
-func (o *streams) wakeNamed(name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if st := o.open[name]; st != nil {
-		o.wake(st)
-	}
-}
-
-// leave ends the reader of a stream, unless it took the stream later than the client began to read it
-// at another replica. "" is the standalone stream.
-func (o *streams) leave(name string, since int64) {
+// elsewhere hears from another replica that a stream has more, or that a client reads it there since
+// a time, if that is not 0. The standalone stream has another name there.
+func (o *streams) elsewhere(name string, since int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	st := o.open[name]
-	if name == "" {
+	if strings.HasSuffix(name, "_"+standaloneName) {
 		st = &o.standalone
 	}
-	if st == nil || st.reader != nil && st.reader.since > since {
+	if st == nil {
 		return
 	}
-	o.listened = o.listened && name != ""
 	o.wake(st)
-	st.reader = nil
+	if since > 0 && (st.reader == nil || st.reader.since <= since) {
+		o.listened = o.listened && st != &o.standalone
+		st.reader = nil
+	}
 }
 
 // close ends all streams; later messages are dropped. Other replicas go on with what is in the store
