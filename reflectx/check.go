@@ -33,7 +33,6 @@ type node struct {
 
 	items *node // nil if elements are not checked
 	props []prop
-	names []string // of props
 	index map[string]int
 	extra *node // of other members; nil if they are not checked
 	keys  *node // of the names of other members; nil if they are not checked
@@ -215,7 +214,7 @@ func (k *checker) object(n *node, raw []byte) {
 			seen[at] = given
 			k.member(n.props[at].node, name, value)
 		case n.extra.never: // perhaps a misspelt secret
-			k.err.add(Violation{Pointer: pointerTo(k.path), Got: n.got(value, k.secret > 0), Hint: unknownHint(text, n.names)})
+			k.err.add(Violation{Pointer: pointerTo(k.path), Got: n.got(value, k.secret > 0), Hint: n.unknownHint(text)})
 		case n.keys != nil && !n.keys.valid(name):
 			k.violate(n, name, n.keys.want)
 		default:
@@ -515,7 +514,7 @@ func (c *compiler) compileObject(n *node, s *jsonschema.Schema) {
 		p := prop{name: m.Key, node: c.inside(n, m.Value), required: slices.Contains(s.Required, m.Key)}
 		p.fill = c.filled(m.Value, p.node)
 		n.index[p.name] = len(n.props)
-		n.props, n.names = append(n.props, p), append(n.names, p.name)
+		n.props = append(n.props, p)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -28,8 +29,8 @@ const keywordOrder = `$ref type title description const enum format pattern minL
 
 // A keyword is a field of [jsonschema.Schema].
 type keyword struct {
-	name        string
-	field, rank int
+	name, quoted string // quoted with a colon
+	field, rank  int
 }
 
 // keywords are in the order in which they are written.
@@ -37,7 +38,7 @@ var keywords = sync.OnceValue(func() (all []keyword) {
 	order := strings.Fields(keywordOrder)
 	for f := range reflect.TypeFor[jsonschema.Schema]().Fields() {
 		if name, _, ok := strings.Cut(f.Tag.Get("json"), ","); ok {
-			all = append(all, keyword{name, f.Index[0], slices.Index(order, name)})
+			all = append(all, keyword{name, strconv.Quote(name) + ":", f.Index[0], slices.Index(order, name)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b keyword) int { return cmp.Compare(a.rank, b.rank) })
@@ -56,17 +57,19 @@ func appendSchema(b []byte, s *jsonschema.Schema) []byte {
 		switch {
 		case f.IsZero(), (f.Kind() == reflect.Slice || f.Kind() == reflect.Map) && f.Len() == 0:
 		case k.name == "properties":
-			b = append(appendName(b, k.name), '{')
+			b = append(append(jsonx.AppendComma(b), k.quoted...), '{')
 			for p := s.Properties.Oldest(); p != nil; p = p.Next() {
 				b = appendSchema(appendName(b, p.Key), p.Value)
 			}
 			b = append(b, '}')
 		default:
-			b = appendValue(appendName(b, k.name), f.Addr().Interface())
+			b = appendValue(append(jsonx.AppendComma(b), k.quoted...), f.Addr().Interface())
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Extras)) {
-		b = appendValue(appendName(b, name), s.Extras[name])
+	if len(s.Extras) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(s.Extras)) {
+			b = appendValue(appendName(b, name), s.Extras[name])
+		}
 	}
 	return append(b, '}')
 }

@@ -153,7 +153,7 @@ func (c *compiler) root(t reflect.Type) (*jsonschema.Schema, []Field) {
 	c.checkType(t)
 	var s *jsonschema.Schema
 	if len(c.errs) == 0 {
-		c.recovered(t, func() { s = c.reflectType(t) })
+		c.recovered(t, func() { s = c.mapType(t) })
 	}
 	if s == nil {
 		s = &jsonschema.Schema{}
@@ -225,7 +225,7 @@ func (c *compiler) object(n position, root bool) []Field {
 	}
 
 	members := c.members(t)
-	s.Properties, s.AdditionalProperties = c.properties(t, members).Properties, jsonschema.FalseSchema
+	c.properties(s, t, members)
 	fields := make([]Field, 0, len(members))
 	for _, m := range members {
 		p, ok := s.Properties.Get(m.name)
@@ -291,8 +291,8 @@ func (c *compiler) enter(m *member, fn func()) {
 	c.path = c.path[:len(c.path)-1]
 }
 
-// properties lets invopop/jsonschema reflect the members of t.
-func (c *compiler) properties(t reflect.Type, members []*member) *jsonschema.Schema {
+// properties lets invopop/jsonschema reflect the members of t, which is that of s.
+func (c *compiler) properties(s *jsonschema.Schema, t reflect.Type, members []*member) {
 	fields := make([]reflect.StructField, len(members))
 	for i, m := range members {
 		tag := "json:" + strconv.Quote(m.name)
@@ -304,9 +304,15 @@ func (c *compiler) properties(t reflect.Type, members []*member) *jsonschema.Sch
 		}
 		fields[i] = reflect.StructField{Name: m.sf.Name, Type: indirectAll(m.sf.Type), Tag: reflect.StructTag(tag)}
 	}
-	s := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
-	c.recovered(t, func() { s = c.reflectType(hullType, fields...) })
-	return s
+	r := jsonschema.Reflector{
+		Anonymous: true, ExpandedStruct: true, DoNotReference: true, Mapper: c.mapType,
+		AdditionalFields: func(reflect.Type) []reflect.StructField { return fields },
+	}
+	s.AdditionalProperties = jsonschema.FalseSchema
+	c.recovered(t, func() { s.Properties = r.ReflectFromType(hullType).Properties })
+	if s.Properties == nil {
+		s.Properties = jsonschema.NewProperties()
+	}
 }
 
 // field completes the schema p of a member: its type, then its tags.
@@ -412,7 +418,7 @@ func (c *compiler) describe(f *fieldState) {
 // name.
 func (c *compiler) placeOf(m *member) place {
 	switch {
-	case m.owner.Name() != "": // the struct, or an embedded one
+	case m.owner.PkgPath() != "": // the struct, or an embedded one
 		return place{m.owner, m.sf.Name}
 	case c.place.owner == nil || c.place.path == "":
 		return place{c.place.owner, m.sf.Name}
@@ -422,7 +428,7 @@ func (c *compiler) placeOf(m *member) place {
 
 // comment returns the doc comment at a place. Those of the standard library do not help a model.
 func (c *compiler) comment(at place) string {
-	if at.owner == nil || c.o.Descriptions == nil || at.owner.Name() == "" || at.owner.PkgPath() == "" {
+	if at.owner == nil || c.o.Descriptions == nil || at.owner.PkgPath() == "" {
 		return ""
 	}
 	if _, known := knownShapes[at.owner]; known {

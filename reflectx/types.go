@@ -131,28 +131,26 @@ func shapeOf(t reflect.Type, dir direction) shape {
 
 // jsonTypes are the types of schemas that mapType makes.
 var jsonTypes = map[shape]string{
-	shapeInt: "integer", shapeUint: "integer", shapeBig: "integer", shapeNumber: "number", shapeBytes: "string", shapeTime: "string",
-	shapeDuration: "string", shapeURL: "string", shapeText: "string", shapeSlice: "array", shapeArray: "array", shapeMap: "object",
-	shapeStruct: "object",
+	shapeBool: "boolean", shapeInt: "integer", shapeUint: "integer", shapeFloat: "number", shapeString: "string",
+	shapeBytes: "string", shapeTime: "string", shapeDuration: "string", shapeURL: "string", shapeText: "string",
+	shapeBig: "integer", shapeNumber: "number", shapeSlice: "array", shapeArray: "array", shapeMap: "object", shapeStruct: "object",
 }
 
-// mapType is the Mapper of the reflector: it returns a new schema for the types that
-// invopop/jsonschema does not know or reads in another way than the decoder, and nil for the others.
-// Structs have no members yet.
+// mapType is the Mapper of the reflector: it returns a new schema of t as the decoder reads it, which
+// invopop/jsonschema completes with what the tags say. Structs have no members yet.
 func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	if c.depth++; c.depth > maxDepth {
 		panic(typeText(t) + " contains itself; put it into a field of a struct, and let the struct contain itself")
 	}
 	defer func() { c.depth-- }()
-	t = indirectAll(t)
-	sh := shapeOf(t, c.dir)
-	if sh == shapeBool || sh == shapeFloat || sh == shapeString || t == hullType {
-		return nil
+	if t = indirectAll(t); t == hullType {
+		return nil // the reflector's own part
 	}
+	sh := shapeOf(t, c.dir)
 	s := &jsonschema.Schema{Type: jsonTypes[sh]}
 	switch sh {
 	case shapeSlice, shapeArray:
-		s.Items = c.reflectType(t.Elem())
+		s.Items = c.mapType(t.Elem())
 		if t.Kind() == reflect.Array {
 			length := uint64(t.Len())
 			s.MinItems, s.MaxItems = &length, &length
@@ -185,7 +183,7 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 		}
 	case shapeMap:
 		s.Properties = jsonschema.NewProperties() // which some clients demand of an object
-		s.AdditionalProperties, s.PropertyNames = c.reflectType(t.Elem()), keySchema(t.Key(), c.dir)
+		s.AdditionalProperties, s.PropertyNames = c.mapType(t.Elem()), keySchema(t.Key(), c.dir)
 	}
 	return s
 }
@@ -199,20 +197,6 @@ const maxDepth = 64
 type hull struct{}
 
 var hullType = reflect.TypeFor[hull]()
-
-// reflectType lets invopop/jsonschema make the schema of t. fields are those of the hull.
-func (c *compiler) reflectType(t reflect.Type, fields ...reflect.StructField) *jsonschema.Schema {
-	if s := c.mapType(t); s != nil {
-		return s
-	}
-	r := jsonschema.Reflector{
-		Anonymous: true, ExpandedStruct: true, DoNotReference: true, Mapper: c.mapType,
-		AdditionalFields: func(reflect.Type) []reflect.StructField { return fields },
-	}
-	s := r.ReflectFromType(t)
-	s.Version = ""
-	return s
-}
 
 // The schema of a []byte, of at most 1 MiB unless its rule max says otherwise.
 const (

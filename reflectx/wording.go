@@ -134,12 +134,15 @@ func shorten(raw []byte) string {
 	return strings.ToValidUTF8(s[:gotLimit], "") + "…"
 }
 
-// unknownHint suggests the name that was meant, or else lists the known names.
-func unknownHint(name string, known []string) string {
+// unknownHint suggests the member that was meant, or else lists the known ones.
+func (n *node) unknownHint(name string) string {
 	const limit = 12 // a longer list costs the model more than it helps
-	quoted := make([]string, 0, limit+1)
-	for _, k := range known[:min(len(known), limit)] {
-		quoted = append(quoted, quoteJSON(k))
+	var known, quoted []string
+	for i, p := range n.props {
+		known = append(known, p.name)
+		if i < limit {
+			quoted = append(quoted, quoteJSON(p.name))
+		}
 	}
 	if len(known) > limit {
 		quoted = append(quoted, "…")
