@@ -14,6 +14,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -28,8 +29,8 @@ var options = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
 	jsonv1.FormatByteArrayAsArray(true),
 	jsonv1.FormatBytesWithLegacySemantics(true),
-	json.WithMarshalers(json.JoinMarshalers(json.MarshalToFunc(writeDuration), json.MarshalToFunc(writeURL), json.MarshalToFunc(writeNumber))),
-	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(readDuration), json.UnmarshalFromFunc(readURL), json.UnmarshalFromFunc(readNumber))),
+	json.WithMarshalers(json.JoinMarshalers(json.MarshalFunc(writeDuration), json.MarshalFunc(writeURL), json.MarshalToFunc(writeNumber))),
+	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFunc(readDuration), json.UnmarshalFunc(readURL), json.UnmarshalFunc(readNumber))),
 	json.Deterministic(true),
 )
 
@@ -38,18 +39,12 @@ var options = json.JoinOptions(
 var writing = json.JoinOptions(options, jsontext.AllowInvalidUTF8(true))
 
 // writeURL writes a URL as text.
-func writeURL(enc *jsontext.Encoder, u url.URL) error {
-	return enc.WriteToken(jsontext.String(u.String()))
-}
+func writeURL(u url.URL) ([]byte, error) { return AppendString(nil, u.String()), nil }
 
-func readURL(dec *jsontext.Decoder, u *url.URL) error {
-	token, err := dec.ReadToken()
-	if err != nil {
-		return err
-	}
-	switch token.Kind() {
+func readURL(raw []byte, u *url.URL) error {
+	switch Kind(raw) {
 	case '"':
-		parsed, err := url.Parse(token.String())
+		parsed, err := url.Parse(String(raw))
 		if err == nil {
 			*u = *parsed
 		}
@@ -62,23 +57,17 @@ func readURL(dec *jsontext.Decoder, u *url.URL) error {
 }
 
 // writeDuration writes a duration as text, "1h30m0s", because a number would not have a unit.
-func writeDuration(enc *jsontext.Encoder, d time.Duration) error {
-	return enc.WriteToken(jsontext.String(d.String()))
-}
+func writeDuration(d time.Duration) ([]byte, error) { return AppendString(nil, d.String()), nil }
 
 // readDuration reads the output of writeDuration, and nanoseconds as encoding/json writes them.
-func readDuration(dec *jsontext.Decoder, d *time.Duration) error {
-	token, err := dec.ReadToken()
-	if err != nil {
-		return err
-	}
-	switch token.Kind() {
+func readDuration(raw []byte, d *time.Duration) (err error) {
+	switch Kind(raw) {
 	case '0':
 		var n int64
-		n, err = token.Int()
+		n, err = strconv.ParseInt(string(raw), 10, 64)
 		*d = time.Duration(n)
 	case '"':
-		*d, err = time.ParseDuration(token.String())
+		*d, err = time.ParseDuration(String(raw))
 	case 'n':
 		*d = 0
 	default:
@@ -87,29 +76,23 @@ func readDuration(dec *jsontext.Decoder, d *time.Duration) error {
 	return err
 }
 
-// writeNumber writes a number as it is, and an empty one as 0. The library takes it for a string.
+// writeNumber writes a number as it is, and an empty one as 0. The library takes it for a string,
+// which the name of a member is.
 func writeNumber(enc *jsontext.Encoder, n stdjson.Number) error {
-	if isName(enc.StackIndex(enc.StackDepth())) {
+	if in, length := enc.StackIndex(enc.StackDepth()); in == '{' && length%2 == 0 {
 		return errors.ErrUnsupported
 	}
 	return enc.WriteValue(jsontext.Value(cmp.Or(n, "0")))
 }
 
 // readNumber reads a number, or a string that holds one.
-func readNumber(dec *jsontext.Decoder, n *stdjson.Number) error {
-	if isName(dec.StackIndex(dec.StackDepth())) {
-		return errors.ErrUnsupported
-	}
-	value, err := dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	switch value.Kind() {
+func readNumber(raw []byte, n *stdjson.Number) error {
+	switch Kind(raw) {
 	case '0':
-		*n = stdjson.Number(value)
+		*n = stdjson.Number(raw)
 		return nil
 	case '"':
-		text := jsontext.Value(String(value))
+		text := jsontext.Value(String(raw))
 		if text.Kind() == '0' && text.IsValid() {
 			*n = stdjson.Number(text)
 			return nil
@@ -119,9 +102,6 @@ func readNumber(dec *jsontext.Decoder, n *stdjson.Number) error {
 	}
 	return errors.New("no number")
 }
-
-// isName reports whether the next token at a place in JSON is the name of a member.
-func isName(in jsontext.Kind, length int64) bool { return in == '{' && length%2 == 0 }
 
 // Marshal returns v as JSON.
 func Marshal(v any) ([]byte, error) {
@@ -144,9 +124,7 @@ func AppendString(dst []byte, s string) []byte {
 		dst, _ = jsontext.AppendQuote(dst, s)
 		return dst
 	}
-	n := plainBytes(s)
-	dst = append(append(slices.Grow(dst, len(s)+2), '"'), s[:n]...)
-	s = s[n:]
+	dst = append(slices.Grow(dst, len(s)+2), '"')
 	from := 0
 	for i := range len(s) {
 		switch e := escapes[s[i]]; e {
@@ -171,19 +149,6 @@ var escapes = func() (e [256]byte) {
 	e['\b'], e['\f'], e['\n'], e['\r'], e['\t'], e['"'], e['\\'] = 'b', 'f', 'n', 'r', 't', '"', '\\'
 	return e
 }()
-
-// plainBytes returns a number of bytes at the beginning of s that need no escapes. It looks at eight
-// together, which halves the time of a large text.
-func plainBytes(s string) (n int) {
-	for ; n+8 <= len(s); n += 8 {
-		b := s[n : n+8]
-		if escapes[b[0]]|escapes[b[1]]|escapes[b[2]]|escapes[b[3]]|
-			escapes[b[4]]|escapes[b[5]]|escapes[b[6]]|escapes[b[7]] != 0 {
-			return n
-		}
-	}
-	return n
-}
 
 // String returns the value of the raw JSON string, or "" if raw is not a string.
 func String(raw []byte) string {

@@ -13,11 +13,10 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\
 
 // TrimSpace returns data without the white space at its beginning.
 func TrimSpace(data []byte) []byte {
-	n := 0
-	for n < len(data) && isSpace(data[n]) {
-		n++
+	for len(data) > 0 && isSpace(data[0]) {
+		data = data[1:]
 	}
-	return data[n:]
+	return data
 }
 
 // A cursor reads the names and values in an object or an array.
