@@ -23,21 +23,15 @@ const maxKeys = 10_000
 type Table[K comparable] struct {
 	rate  rate.Limit
 	burst int
-	full  time.Duration // after this time without calls, a limiter has its full burst
 
-	mu       sync.Mutex
-	limiters *Map[K, *rate.Limiter] // replaced entries are put back under mu
+	mu       sync.Mutex // held while a limiter is looked up and put back
+	limiters *Map[K, *rate.Limiter]
 }
 
 // NewTable returns a table in which each key may go perSecond times a second, and burst times at
 // once.
 func NewTable[K comparable](perSecond float64, burst int) *Table[K] {
-	full := Forever
-	if seconds := float64(burst) / perSecond; seconds < Forever.Seconds() {
-		full = time.Duration(seconds*float64(time.Second)) + 1
-	}
-	limiters := NewMap[K, *rate.Limiter](maxKeys)
-	return &Table[K]{rate: rate.Limit(perSecond), burst: burst, full: full, limiters: limiters}
+	return &Table[K]{rate: rate.Limit(perSecond), burst: burst, limiters: NewMap[K, *rate.Limiter](maxKeys)}
 }
 
 // limiter returns the limiter of a key, which becomes the most recently used.
@@ -47,8 +41,8 @@ func (t *Table[K]) limiter(key K, now time.Time) *rate.Limiter {
 	limiter, ok := t.limiters.Get(key, now)
 	if !ok {
 		limiter = rate.NewLimiter(t.rate, t.burst)
+		t.limiters.Put(key, limiter, now.Add(Forever))
 	}
-	t.limiters.Put(key, limiter, now.Add(t.full))
 	return limiter
 }
 
