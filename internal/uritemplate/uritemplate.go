@@ -16,11 +16,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a template. They are generous, since templates are written by the program's author.
-const (
-	maxTemplate = 4096
-	maxVars     = 64
-)
+// maxTemplate is the length of the longest template, in bytes.
+const maxTemplate = 4096
 
 // MaxURI is the length of the longest URI that a template can match, in bytes.
 const MaxURI = 8192
@@ -147,9 +144,6 @@ func (t *Template) expression(before, s, after string) (pattern string, err erro
 			return "", fmt.Errorf("the variable %q is there twice; give each its own name", name)
 		}
 		t.vars = append(t.vars, name)
-	}
-	if len(t.vars) > maxVars {
-		return "", fmt.Errorf("there are more than %d variables", maxVars)
 	}
 	if strings.ContainsAny(before, "?#") {
 		return "", errors.New("variables cannot follow ? or #; write {?a,b} at the end")
