@@ -108,25 +108,13 @@ func (r *Reader) field(ev *Event, line []byte) bool {
 	case "event":
 		ev.Type = string(value)
 	case "retry":
-		if ms, ok := digits(value); ok {
-			ev.Retry, ev.HasRetry = time.Duration(ms)*time.Millisecond, true
+		const day = uint64(24 * time.Hour / time.Millisecond) // a longer time would be a mistake
+		if ms, err := strconv.ParseUint(string(value), 10, 64); err == nil {
+			ev.Retry, ev.HasRetry = time.Duration(min(ms, day))*time.Millisecond, true
 			return true
 		}
 	}
 	return false
-}
-
-// digits parses a number of ASCII digits. It limits the number to a day in milliseconds.
-func digits(b []byte) (int64, bool) {
-	const day = int64(24 * time.Hour / time.Millisecond)
-	if len(b) == 0 || len(bytes.Trim(b, "0123456789")) > 0 {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(b), 10, 64)
-	if err != nil || n > day {
-		n = day
-	}
-	return n, true
 }
 
 // line returns the next line without its end, which is valid until the next call. It does not return

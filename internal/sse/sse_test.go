@@ -3,6 +3,7 @@ package sse
 import (
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -73,7 +74,7 @@ func TestReader(t *testing.T) {
 		{"id with NUL is ignored", "id: a\x00b\ndata: 1\n\n", []Event{{Data: []byte("1")}}},
 		{"retry alone", "retry: 0\n\n", []Event{{HasRetry: true}}},
 		{"retry that is not a number is ignored", "retry: -1\nretry: 1e3\nretry:\n\n", nil},
-		{"retry without end is a day", "retry: 99999999999999999999999999\n\n", []Event{{Retry: 24 * time.Hour, HasRetry: true}}},
+		{"retry without end is a day", "retry: 999999999999999\n\n", []Event{{Retry: 24 * time.Hour, HasRetry: true}}},
 		{"comments are passed over", ": hello\n\n:\ndata: 1\n: more\n\n", []Event{{Data: []byte("1")}}},
 		{"unknown fields are passed over", "x: y\nDATA: 2\ndata: 1\n\n", []Event{{Data: []byte("1")}}},
 		{"byte order mark", "\ufeffdata: 1\n\n", []Event{{Data: []byte("1")}}},
@@ -172,8 +173,8 @@ func naive(input string) []Event {
 		case "event":
 			ev.Type = value
 		case "retry":
-			if ms, ok := digits([]byte(value)); ok {
-				ev.Retry, ev.HasRetry, any = time.Duration(ms)*time.Millisecond, true, true
+			if ms, err := strconv.ParseUint(value, 10, 64); err == nil {
+				ev.Retry, ev.HasRetry, any = time.Duration(min(ms, 86_400_000))*time.Millisecond, true, true
 			}
 		}
 	}
