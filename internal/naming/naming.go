@@ -4,14 +4,12 @@ package naming
 
 import (
 	"fmt"
+	"regexp"
 	"unicode"
 	"unicode/utf8"
 )
 
-const (
-	maxLength      = 128 // of the specification (server/tools, "Tool Names"), in characters
-	maxForAnyModel = 64  // of the APIs of several models, which refuse a request that lists a longer name
-)
+const maxLength = 128 // of the specification (server/tools, "Tool Names"), in characters
 
 // Check returns an error if name cannot be the name of a tool or prompt: it has no characters or
 // more than 128, or one of them is blank or invisible.
@@ -30,16 +28,13 @@ func Check(name string) error {
 	return nil
 }
 
+// portable matches names that the APIs of all known models accept. Several refuse a request that
+// lists a longer name.
+var portable = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
 // Portable reports whether every known client accepts name: it has at most 64 characters, each a
-// letter or digit of ASCII, '_' or '-'. The name has passed Check.
-func Portable(name string) bool {
-	for _, r := range name {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-') {
-			return false
-		}
-	}
-	return len(name) <= maxForAnyModel
-}
+// letter or digit of ASCII, '_' or '-'.
+func Portable(name string) bool { return portable.MatchString(name) }
 
 // Advice completes the warning about names that are not [Portable].
 const Advice = "all clients accept up to 64 letters, digits, '_' and '-'"
