@@ -82,26 +82,18 @@ func (rules *Rules) originAllowed(origin, host string) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || origin != u.Scheme+"://"+u.Host {
+	if err != nil || u.Host == "" || origin != u.Scheme+"://"+u.Host {
 		return false
 	}
-	// The scheme that the client used is unknown: a proxy may terminate TLS.
-	if strings.EqualFold(withPort(u.Host, u.Scheme), withPort(host, u.Scheme)) {
+	// The scheme that the client used is that of the origin: a proxy may terminate TLS.
+	port, isWeb := defaultPorts[u.Scheme]
+	if isWeb && strings.EqualFold(strings.TrimSuffix(u.Host, port), strings.TrimSuffix(host, port)) {
 		return true
 	}
-	return IsLoopback(u.Hostname()) && IsLoopback(hostname(host))
+	return isWeb && IsLoopback(u.Hostname()) && IsLoopback(hostname(host))
 }
 
-// withPort returns host with the default port of scheme if it has none.
-func withPort(host, scheme string) string {
-	if _, _, err := net.SplitHostPort(host); err == nil {
-		return host
-	}
-	if scheme == "https" {
-		return host + ":443"
-	}
-	return host + ":80"
-}
+var defaultPorts = map[string]string{"http": ":80", "https": ":443"}
 
 // hostname returns the host of a Host header field without port and brackets, or "" if it is
 // malformed.
