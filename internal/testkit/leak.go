@@ -1,6 +1,8 @@
 package testkit
 
 import (
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -13,23 +15,18 @@ const patience = time.Minute
 
 // VerifyTestMain runs the tests of a package and then cleanups, and exits. It fails if goroutines
 // outlive the tests.
-func VerifyTestMain(m *testing.M, cleanups ...func()) { goleak.VerifyTestMain(waiting{m, cleanups}) }
-
-type waiting struct {
-	m        *testing.M
-	cleanups []func()
-}
-
-// Run runs the tests and waits for their goroutines.
-func (w waiting) Run() int {
-	code := w.m.Run()
-	for _, cleanup := range w.cleanups {
+func VerifyTestMain(m *testing.M, cleanups ...func()) {
+	code := m.Run()
+	for _, cleanup := range cleanups {
 		cleanup()
 	}
 	if code == 0 {
-		_ = await()
+		if err := await(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
-	return code
+	os.Exit(code)
 }
 
 // VerifyNone fails t if goroutines are left.

@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"fmt"
 	"os"
 	"testing"
 )
@@ -16,10 +15,6 @@ func LongTests() bool { return os.Getenv("LONG_TESTS") == "1" }
 func MarkLong(t testing.TB, because string) {
 	t.Helper()
 	if !LongTests() {
-		t.Skip(reason(t.Name(), because))
+		t.Skipf("long, because it %s; to run it: LONG_TESTS=1 go test -run '^%s$' in its folder, or make nightly", because, t.Name())
 	}
-}
-
-func reason(name, because string) string {
-	return fmt.Sprintf("long, because it %s; to run it: LONG_TESTS=1 go test -run '^%s$' in its folder, or make nightly", because, name)
 }

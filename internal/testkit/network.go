@@ -7,60 +7,55 @@ import (
 	"sync"
 )
 
-// A Listener accepts connections in memory, for tests of HTTP servers with testing/synctest. They
-// are unbuffered: a write returns when the other end has read it. Create one with [Listen].
-type Listener struct {
+// A listener accepts connections in memory. They are unbuffered: a write returns when the other end
+// has read it.
+type listener struct {
 	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
+	closed context.Context
+	shut   context.CancelFunc
 }
 
-// Listen returns a listener.
-func Listen() *Listener { return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
 // Accept implements [net.Listener].
-func (l *Listener) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
-	case <-l.closed:
+	case <-l.closed.Done():
 		return nil, net.ErrClosed
 	}
 }
 
 // Close implements [net.Listener].
-func (l *Listener) Close() error { l.once.Do(func() { close(l.closed) }); return nil }
+func (l *listener) Close() error { l.shut(); return nil }
 
 // Addr implements [net.Listener].
-func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
-// Client returns an HTTP client that opens a connection to l for every request, whatever its host.
-func (l *Listener) Client() *http.Client {
-	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		select {
-		case l.conns <- theirs:
-			return ours, nil
-		case <-l.closed:
-			return nil, net.ErrClosed
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}}}
+// dial opens a connection.
+func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case l.conns <- theirs:
+		return ours, nil
+	case <-l.closed.Done():
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
-// Serve runs server on a new listener. It returns a client for it and a function that closes the
+// Serve runs server on a listener in memory, for tests with testing/synctest. It returns a client
+// that opens a connection for every request, whatever its host, and a function that closes the
 // server and waits for it.
 func Serve(server *http.Server) (client *http.Client, closeAll func()) {
-	l := Listen()
-	over := make(chan struct{})
+	l := &listener{conns: make(chan net.Conn)}
+	l.closed, l.shut = context.WithCancel(context.Background())
+	var serving sync.WaitGroup
 	// Ends with server.Close.
-	go func() {
-		defer close(over)
-		_ = server.Serve(l)
-	}()
-	return l.Client(), func() {
+	serving.Go(func() { _ = server.Serve(l) })
+	client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: l.dial}}
+	return client, func() {
 		_ = server.Close()
-		<-over
+		serving.Wait()
 	}
 }

@@ -28,5 +28,4 @@ func TestLongTestsRunIfTheVariableIsOne(t *testing.T) {
 		require.Equal(t, runs, LongTests(), "%q", value)
 		require.Equal(t, !runs, got.Skipped(), "%q", value)
 	}
-	require.Equal(t, `long, because it builds a program; to run it: LONG_TESTS=1 go test -run '^TestX$' in its folder, or make nightly`, reason("TestX", "builds a program"))
 }
