@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
 // limits bound what a store keeps, so that no client fills it with arguments, answers and results.
@@ -23,17 +23,16 @@ type limits struct {
 // An account is what the store knows of the tasks of an owner. It is changed before a task grows, and
 // after it has ended. If the process dies in between, it says more than there is until somebody is
 // refused.
-type account struct {
-	Tasks []entry `json:"tasks"`
-}
+type account struct{ Tasks []entry }
 
-// An entry is what an account has of a task.
+// An entry is what an account has of a task. It is stored as it is in memory, since each call that
+// becomes a task reads and writes the account.
 type entry struct {
-	ID      string `json:"id"`
-	Begun   int64  `json:"begun"`           // Unix milliseconds
-	Ended   int64  `json:"ended,omitempty"` // 0 if it has not
-	Expires int64  `json:"expires"`
-	Bytes   int    `json:"bytes"`
+	ID      [idSize]byte
+	Begun   int64 // Unix milliseconds
+	Ended   int64 // 0 if it has not
+	Expires int64
+	Bytes   int64
 }
 
 // account changes the account of an owner, again and again until nobody else has changed it meanwhile.
@@ -43,12 +42,8 @@ func (s *store) account(ctx context.Context, owner string, edit func(*account) e
 		if err != nil && !errors.Is(err, fleet.ErrNotFound) {
 			return err
 		}
-		a := &account{}
-		if err == nil {
-			if err := jsonx.Unmarshal(r.Data, a); err != nil {
-				return err
-			}
-		}
+		a := &account{make([]entry, len(r.Data)/binary.Size(entry{}))}
+		_, _ = binary.Decode(r.Data, binary.LittleEndian, a.Tasks) // never fails
 		now, last := time.Now().UnixMilli(), int64(0)
 		a.Tasks = slices.DeleteFunc(a.Tasks, func(e entry) bool { return e.Expires < now })
 		if err := edit(a); err != nil {
@@ -59,9 +54,7 @@ func (s *store) account(ctx context.Context, owner string, edit func(*account) e
 		}
 		exists := r.Revision != 0
 		r.Key, r.TTL = groupOf(owner), lifeUntil(time.UnixMilli(last))
-		if r.Data, err = jsonx.Marshal(a); err != nil {
-			return err
-		}
+		r.Data, _ = binary.Append(nil, binary.LittleEndian, a.Tasks) // never fails
 		if exists {
 			_, err = s.accounts().Update(ctx, r)
 		} else {
@@ -75,17 +68,17 @@ func (s *store) account(ctx context.Context, owner string, edit func(*account) e
 
 // find returns the place of a task; -1 if the account does not have it.
 func (a *account) find(id string) int {
-	return slices.IndexFunc(a.Tasks, func(e entry) bool { return e.ID == id })
+	return slices.IndexFunc(a.Tasks, func(e entry) bool { return string(e.ID[:]) == id })
 }
 
 func (a *account) remove(id string) {
-	a.Tasks = slices.DeleteFunc(a.Tasks, func(e entry) bool { return e.ID == id })
+	a.Tasks = slices.DeleteFunc(a.Tasks, func(e entry) bool { return string(e.ID[:]) == id })
 }
 
 // put sets the entry of a task. Tasks that have ended make room for it, those that ended first, and
 // are returned.
 func (a *account) put(e entry, l limits) (evicted []string, err error) {
-	if i := a.find(e.ID); i >= 0 {
+	if i := a.find(string(e.ID[:])); i >= 0 {
 		e.Ended = max(e.Ended, a.Tasks[i].Ended)
 		a.Tasks[i] = e
 	} else if a.Tasks = append(a.Tasks, e); e.Ended == 0 && a.count() > l.open {
@@ -123,7 +116,7 @@ func (a *account) count() (n int) {
 
 func (a *account) bytes() (n int) {
 	for _, e := range a.Tasks {
-		n += e.Bytes
+		n += int(e.Bytes)
 	}
 	return n
 }
@@ -133,7 +126,7 @@ func (a *account) first(timeOf func(entry) int64) (id string) {
 	earliest := int64(math.MaxInt64)
 	for _, e := range a.Tasks {
 		if at := timeOf(e); at != 0 && at < earliest {
-			id, earliest = e.ID, at
+			id, earliest = string(e.ID[:]), at
 		}
 	}
 	return id
@@ -192,7 +185,8 @@ func (s *store) note(ctx context.Context, t *task) error {
 func (s *store) put(ctx context.Context, t *task, bytes int, refuse func(error) error) error {
 	var evicted []string
 	err := s.account(ctx, t.Owner, func(a *account) (err error) {
-		e := entry{ID: t.ID, Begun: t.Created.UnixMilli(), Expires: t.Expires.UnixMilli(), Bytes: bytes}
+		e := entry{Begun: t.Created.UnixMilli(), Expires: t.Expires.UnixMilli(), Bytes: int64(bytes)}
+		copy(e.ID[:], t.ID)
 		if t.Status.Terminal() {
 			e.Ended = t.Updated.UnixMilli()
 		}

@@ -47,8 +47,9 @@ type run struct {
 	id      string
 	turn    int64
 	schema  string
-	expires time.Time               // of the task: its method ends by itself then
-	cancel  context.CancelCauseFunc // nil until the method runs
+	expires time.Time // of the task: its method ends by itself then; zero until the method runs
+	ctx     context.Context
+	cancel  context.CancelCauseFunc // of ctx
 
 	message  string    // of the last progress; guarded by engine.mu
 	at       time.Time // of it; guarded by engine.mu
@@ -107,9 +108,7 @@ func (e *engine) Close() error {
 	e.mu.Lock()
 	e.closed = true
 	for _, r := range e.running {
-		if r.cancel != nil {
-			r.cancel(errClosed)
-		}
+		r.cancel(errClosed)
 	}
 	e.mu.Unlock()
 	e.stop()
@@ -152,8 +151,10 @@ func (e *engine) acquireSlot(id string) *run {
 		return nil
 	}
 	e.slots.Add(1)
-	e.running[id] = &run{id: id}
-	return e.running[id]
+	r := &run{id: id}
+	r.ctx, r.cancel = context.WithCancelCause(e.base)
+	e.running[id] = r
+	return r
 }
 
 // releaseSlot gives a slot back; nil is none.
@@ -161,6 +162,7 @@ func (e *engine) releaseSlot(r *run) {
 	if r == nil {
 		return
 	}
+	r.cancel(nil)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.running, r.id)
@@ -190,9 +192,9 @@ func isLost(err error) bool {
 // or the task has ended.
 func (e *engine) renewLease(ctx context.Context, r *run) {
 	e.mu.Lock()
-	cancel, message := r.cancel, r.message
+	expires, message := r.expires, r.message
 	e.mu.Unlock()
-	if cancel == nil || !time.Now().Before(r.expires) {
+	if !time.Now().Before(expires) {
 		return
 	}
 	t, err := e.mine(ctx, r, func(t *task) {
@@ -200,9 +202,9 @@ func (e *engine) renewLease(ctx context.Context, r *run) {
 	})
 	switch {
 	case errors.Is(err, errEnded) && t.Status == protocol.TaskCancelled:
-		cancel(ErrCancelled)
+		r.cancel(ErrCancelled)
 	case isLost(err):
-		cancel(errLost)
+		r.cancel(errLost)
 	case err != nil:
 		e.runner.Logger().ErrorContext(ctx, "tasks: a lease is not renewed", "task", short(r.id), "error", err)
 	}
@@ -269,20 +271,15 @@ func (e *engine) start(r *run, t *task) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	base := e.base
-	ctx, cancel := context.WithCancelCause(base)
-	r.turn, r.schema, r.expires, r.cancel = t.Turn, t.Schema, t.Expires, cancel
-	if e.closed {
-		cancel(errClosed)
-	}
+	r.turn, r.schema, r.expires = t.Turn, t.Schema, t.Expires
 	go func() { // ends with the method, for which Close waits
 		defer e.claim(base, 0)
 		defer e.releaseSlot(r)
-		defer cancel(nil)
-		timed, end := context.WithDeadline(ctx, t.Expires)
+		timed, end := context.WithDeadline(r.ctx, t.Expires)
 		defer end()
 		t.Run.Keep = func(j *mcpkit.Journal) error {
 			if _, err := e.mine(base, r, func(t *task) { t.Run.Journal = *j }); err != nil {
-				cancel(err)
+				r.cancel(err)
 				return fmt.Errorf("tasks: a value of Once is not kept: %w", err)
 			}
 			return nil
@@ -290,9 +287,11 @@ func (e *engine) start(r *run, t *task) {
 		t.Run.Progress = func(_, _ float64, message string) { e.progress(r, message) }
 		out := mcpkit.Outcome{Err: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the method ended its goroutine")}
 		defer func() { // also after runtime.Goexit
-			e.settle(base, r, out, context.Cause(ctx) == errClosed && (out.IsError || out.Err != nil))
+			e.settle(base, r, out, context.Cause(r.ctx) == errClosed && (out.IsError || out.Err != nil))
 		}()
-		out = e.runner.Run(timed, t.Run)
+		if context.Cause(r.ctx) != ErrCancelled { // it may have been since the task got its slot
+			out = e.runner.Run(timed, t.Run)
+		}
 	}()
 }
 
@@ -499,7 +498,7 @@ func (e *engine) cancelTask(ctx context.Context, call *mcpkit.Call, id string) (
 		return nil, false, err
 	}
 	e.mu.Lock()
-	if r := e.running[id]; r != nil && r.cancel != nil {
+	if r := e.running[id]; r != nil {
 		r.cancel(ErrCancelled)
 	}
 	e.mu.Unlock()

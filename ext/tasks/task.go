@@ -86,9 +86,12 @@ func (t *task) take(out mcpkit.Outcome) {
 // now returns the time as the protocol writes it, in milliseconds.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
+// idSize is the length of an ID.
+const idSize = 32
+
 // newID returns an ID of 128 random bits.
 func newID() string {
-	var id [16]byte
+	var id [idSize / 2]byte
 	rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
 }
@@ -114,7 +117,7 @@ func short(id string) string { return id[:min(len(id), 8)] }
 const (
 	// The versions of the records.
 	taskFormat    = 2
-	accountFormat = 1
+	accountFormat = 2
 
 	// The engine keeps records for somewhat longer, since the clocks of replicas differ.
 	grace = time.Minute
