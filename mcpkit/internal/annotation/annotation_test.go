@@ -30,7 +30,7 @@ func TestMistakesInTags(t *testing.T) {
 	const (
 		toolTags = "; known are name, title, desc, icon, scopes, timeout, rate, tags, params, rules, hints, cache, hidden, meta"
 		hints    = `; write for example hints:"readonly,idempotent"`
-		rate     = `; write for example rate:"100/m burst=20"`
+		rate     = ` is not a rate: a number, at least 1, for each s, m or h, and perhaps a burst of at least 1; write for example rate:"100/m burst=20"`
 		uri      = `uri:"x://y" `
 	)
 	for _, test := range []struct {
@@ -45,13 +45,13 @@ func TestMistakesInTags(t *testing.T) {
 		{Info, `timeout:"5s"`, `tag "timeout" means nothing for mcpkit.Info; known are name, title, desc, version, website, icon`},
 		{Tool, `name:"find it"`, `tag name: name "find it" contains ' '; blanks and control characters are not allowed; write for example name:"find_notes"`},
 		{Tool, `icon:"http://example.com/i.png"`, `tag icon: "http://example.com/i.png" is neither an https: nor a data: URI; write for example icon:"https://example.com/i.png"`},
-		{Tool, `timeout:"soon"`, `tag timeout: "soon" is not a duration; write for example timeout:"5s"`},
-		{Tool, `timeout:"-5s"`, `tag timeout: "-5s" is negative; write for example timeout:"5s"`},
-		{Tool, `rate:"often"`, `tag rate: "often" is not a rate; want a number for each s, m or h` + rate},
-		{Tool, `rate:"0/s"`, `tag rate: "0/s" lets nobody through` + rate},
-		{Tool, `rate:"5/s burst=some"`, `tag rate: "burst=some" is not a burst of at least 1` + rate},
+		{Tool, `timeout:"soon"`, `tag timeout: "soon" is not a duration of 0 or more; write for example timeout:"5s"`},
+		{Tool, `timeout:"-5s"`, `tag timeout: "-5s" is not a duration of 0 or more; write for example timeout:"5s"`},
+		{Tool, `rate:"often"`, `tag rate: "often"` + rate},
+		{Tool, `rate:"0/s"`, `tag rate: "0/s"` + rate},
+		{Tool, `rate:"5/s burst=some"`, `tag rate: "5/s burst=some"` + rate},
 		{Tool, `hints:"readnly"`, `tag hints: unknown hint "readnly"; did you mean "readonly"?; known are readonly, destructive, additive, idempotent, open-world, closed-world` + hints},
-		{Tool, `hints:"destructive,additive"`, `tag hints: "additive" and "destructive" contradict each other` + hints},
+		{Tool, `hints:"destructive,additive"`, `tag hints: "additive" contradicts another hint` + hints},
 		{Tool, `hints:"readonly,destructive"`, `tag hints: a tool cannot be both readonly and destructive` + hints},
 		{Resource, uri + `cache:"forever"`, `tag cache: "forever" is neither a duration nor public or private; write for example cache:"60s,private"`},
 		{Resource, uri + `audience:"users"`, `tag audience: unknown audience "users"; did you mean "user"?; known are user, assistant; write for example audience:"user,assistant"`},

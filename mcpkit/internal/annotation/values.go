@@ -26,11 +26,8 @@ func setName(a *Annotation, v string) error {
 
 func setTimeout(a *Annotation, v string) error {
 	d, err := time.ParseDuration(v)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%q is not a duration", v)
-	case d < 0:
-		return fmt.Errorf("%q is negative", v)
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q is not a duration of 0 or more", v)
 	}
 	a.Timeout = &d
 	return nil
@@ -68,13 +65,27 @@ func setComplete(a *Annotation, v string) error {
 var hintWords = []string{"readonly", "destructive", "additive", "idempotent", "open-world", "closed-world"}
 
 func setHints(a *Annotation, v string) error {
-	a.Hints = &protocol.ToolAnnotations{}
-	for _, word := range words(v) {
-		if err := setHint(a.Hints, word); err != nil {
-			return err
-		}
+	h := &protocol.ToolAnnotations{}
+	a.Hints = h
+	hints := map[string]struct {
+		of    **bool
+		value bool
+	}{
+		"readonly": {&h.ReadOnlyHint, true}, "idempotent": {&h.IdempotentHint, true},
+		"destructive": {&h.DestructiveHint, true}, "additive": {&h.DestructiveHint, false},
+		"open-world": {&h.OpenWorldHint, true}, "closed-world": {&h.OpenWorldHint, false},
 	}
-	if a.ReadOnly() && a.Hints.DestructiveHint != nil && *a.Hints.DestructiveHint {
+	for _, word := range words(v) {
+		hint, ok := hints[word]
+		switch {
+		case !ok:
+			return fmt.Errorf("unknown hint %q%s; known are %s", word, naming.Hint(word, hintWords), strings.Join(hintWords, ", "))
+		case *hint.of != nil && **hint.of != hint.value:
+			return fmt.Errorf("%q contradicts another hint", word)
+		}
+		*hint.of = &hint.value
+	}
+	if a.ReadOnly() && h.DestructiveHint != nil && *h.DestructiveHint {
 		return fmt.Errorf("a tool cannot be both readonly and destructive")
 	}
 	return nil
@@ -83,31 +94,6 @@ func setHints(a *Annotation, v string) error {
 // ReadOnly reports whether the tool has the hint readonly.
 func (a *Annotation) ReadOnly() bool {
 	return a.Hints != nil && a.Hints.ReadOnlyHint != nil && *a.Hints.ReadOnlyHint
-}
-
-func setHint(h *protocol.ToolAnnotations, word string) error {
-	say := func(hint **bool, value bool, opposite string) error {
-		if *hint != nil && **hint != value {
-			return fmt.Errorf("%q and %q contradict each other", word, opposite)
-		}
-		*hint = &value
-		return nil
-	}
-	switch word {
-	case "readonly":
-		return say(&h.ReadOnlyHint, true, "")
-	case "destructive":
-		return say(&h.DestructiveHint, true, "additive")
-	case "additive":
-		return say(&h.DestructiveHint, false, "destructive")
-	case "idempotent":
-		return say(&h.IdempotentHint, true, "")
-	case "open-world":
-		return say(&h.OpenWorldHint, true, "closed-world")
-	case "closed-world":
-		return say(&h.OpenWorldHint, false, "open-world")
-	}
-	return fmt.Errorf("unknown hint %q%s; known are %s", word, naming.Hint(word, hintWords), strings.Join(hintWords, ", "))
 }
 
 // contents returns the annotations of a resource, to set them.
@@ -167,27 +153,18 @@ func setMeta(a *Annotation, v string) error {
 
 // setRate parses "10/s" and "100/m burst=20". The default burst is the number of calls in the time.
 func setRate(a *Annotation, v string) error {
-	parts := strings.Fields(v)
-	if len(parts) == 0 || len(parts) > 2 {
-		return fmt.Errorf("%q is not a rate", v)
+	rate, burst, hasBurst := strings.Cut(v, " burst=")
+	count, unit, _ := strings.Cut(rate, "/")
+	if !hasBurst {
+		burst = count
 	}
-	count, unit, found := strings.Cut(parts[0], "/")
-	n, err := strconv.Atoi(count)
 	per := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
-	switch {
-	case !found || err != nil || per == 0:
-		return fmt.Errorf("%q is not a rate; want a number for each s, m or h", parts[0])
-	case n < 1:
-		return fmt.Errorf("%q lets nobody through", parts[0])
+	n, err := strconv.Atoi(count)
+	most, burstErr := strconv.Atoi(burst)
+	if per == 0 || err != nil || burstErr != nil || n < 1 || most < 1 {
+		return fmt.Errorf("%q is not a rate: a number, at least 1, for each s, m or h, and perhaps a burst of at least 1", v)
 	}
-	a.Rate = Rate{PerSecond: float64(n) / per, Burst: n}
-	if len(parts) == 1 {
-		return nil
-	}
-	text, found := strings.CutPrefix(parts[1], "burst=")
-	if a.Rate.Burst, err = strconv.Atoi(text); !found || err != nil || a.Rate.Burst < 1 {
-		return fmt.Errorf("%q is not a burst of at least 1", parts[1])
-	}
+	a.Rate = Rate{PerSecond: float64(n) / per, Burst: most}
 	return nil
 }
 
