@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
@@ -247,14 +246,10 @@ func (s *Server) guard(e *entry, m *method) {
 // defineTool gives e the definition of a tool with the method m. output is the schema of the structured
 // result if it was written by hand, or nil.
 func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawSchema) (err error) {
-	decode := m.fn.Decode
-	switch in := m.fn.Input(); {
-	case def.input != nil:
+	if def.input != nil {
 		e.shown = secret.OfSchema(def.input)
-	case in != nil:
-		def.input = in.Schema()
-	default:
-		def.input, decode = noArguments, refuseArguments
+	} else {
+		def.input = m.fn.Input().Schema()
 	}
 	e.tool, err = newTool(protocol.Tool{
 		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons,
@@ -268,7 +263,9 @@ func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawS
 		text, err := own.MarshalJSON()
 		return protocol.ToolFor(v, text), prefixed("the definition does not encode: ", err)
 	}}
-	m.decode = func(ctx context.Context, call *Call) (reflect.Value, error) { return decode(ctx, call.Arguments()) }
+	m.decode = func(ctx context.Context, call *Call) (reflect.Value, error) {
+		return m.fn.Decode(ctx, call.Arguments())
+	}
 	m.result = func(_ context.Context, call *Call, values []reflect.Value) (Result, error) {
 		r, err := m.outputs.Tool(call.conversion(), values)
 		if err == nil && output != nil {
@@ -277,23 +274,6 @@ func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawS
 		return r, err
 	}
 	return err
-}
-
-// noArguments is the input schema of a tool that takes none.
-var noArguments = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
-
-var noArgumentsSchema = sync.OnceValues(func() (reflectx.RawSchema, error) { return reflectx.CompileSchema(noArguments) })
-
-// refuseArguments validates arguments against noArguments.
-func refuseArguments(_ context.Context, args json.RawMessage) (none reflect.Value, err error) {
-	if len(args) == 0 || string(args) == "{}" {
-		return none, nil
-	}
-	schema, err := noArgumentsSchema()
-	if err != nil {
-		return none, err
-	}
-	return none, schema.Validate(args)
 }
 
 // checkOutput validates a result against the output schema, since clients rely on it (server/tools,

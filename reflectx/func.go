@@ -69,7 +69,7 @@ type Func struct {
 	params  []param
 	input   *Input
 	doc     string
-	decode  func(ctx context.Context, args json.RawMessage) (reflect.Value, error) // nil if nothing comes from the arguments
+	decode  func(ctx context.Context, args json.RawMessage) (reflect.Value, error)
 	outputs []reflect.Type
 	fails   bool // the last result is an error
 }
@@ -80,7 +80,8 @@ type param struct {
 	pick   func(args reflect.Value) reflect.Value
 }
 
-// Input returns the input of f, or nil if nothing comes from the arguments.
+// Input returns the input of f, without fields if nothing comes from the arguments. It is nil if the
+// schema was written by hand.
 func (f *Func) Input() *Input { return f.input }
 
 // Doc returns the doc comment of f without the descriptions of its parameters.
@@ -92,10 +93,7 @@ func (f *Func) Outputs() []reflect.Type { return slices.Clone(f.outputs) }
 
 // Decode checks and decodes args, the JSON object of the arguments, for [Func.Call]. An
 // *[ArgumentError] means that they are not valid.
-func (f *Func) Decode(ctx context.Context, args json.RawMessage) (v reflect.Value, err error) {
-	if f.decode == nil {
-		return v, nil
-	}
+func (f *Func) Decode(ctx context.Context, args json.RawMessage) (reflect.Value, error) {
 	return f.decode(ctx, args)
 }
 

@@ -95,6 +95,7 @@ func (c *planner) params() {
 		if strings.Join(names, "") != "" {
 			c.errorf("no parameter takes the arguments %s; add a parameter for each", quoteAll(slices.Compact(names)))
 		}
+		c.setInput(NewInput(c.Site, reflect.TypeFor[struct{}](), c.Input))
 	}
 }
 

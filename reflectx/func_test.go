@@ -147,7 +147,7 @@ func invoke(ctx context.Context, f *Func, args json.RawMessage) ([]reflect.Value
 
 func TestCompileFindsInputAndOutputs(t *testing.T) {
 	f := compile(t, func(context.Context) (int, error) { return 0, nil }, FuncOptions{})
-	require.Nil(t, f.Input())
+	require.Equal(t, `{"type":"object","properties":{},"additionalProperties":false}`, string(f.Input().Schema()))
 	require.Equal(t, []reflect.Type{reflect.TypeFor[int]()}, f.Outputs())
 	f.Outputs()[0] = nil
 	require.Equal(t, []reflect.Type{reflect.TypeFor[int]()}, f.Outputs())
