@@ -25,37 +25,26 @@ type Item interface {
 
 // Add registers items. If one of them has a fault, none is registered, and the error has all faults
 // of all items. Subscribed clients are notified once.
-func (s *Server) Add(items ...Item) error {
-	entries, err := s.build(items)
-	if err != nil {
-		return err
-	}
-	return s.put(nil, entries, nil)
-}
+func (s *Server) Add(items ...Item) error { return s.addItems(items, false) }
 
 // Replace replaces what an earlier call of Replace has registered by items, and notifies subscribed
 // clients of the lists that differ. Everything else that was registered stays. If an item has a
 // fault, nothing changes.
-func (s *Server) Replace(items ...Item) error {
-	entries, err := s.build(items)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		e.replaced = true
-	}
-	return s.put(nil, entries, func(e *entry) bool { return e.replaced })
-}
+func (s *Server) Replace(items ...Item) error { return s.addItems(items, true) }
 
-// build makes the entries of items. The error has all faults of all items.
-func (s *Server) build(items []Item) (entries []*entry, err error) {
+func (s *Server) addItems(items []Item, replace bool) error {
 	var faults reflectx.Errors
+	var entries []*entry
 	for _, it := range items {
 		e, err := it.entry(s)
-		faults.Add("", err)
+		if err != nil {
+			faults.Add("", err)
+			continue
+		}
+		e.replaced = replace
 		entries = append(entries, e)
 	}
-	return entries, faults.Err()
+	return s.put(faults, entries, func(e *entry) bool { return replace && e.replaced })
 }
 
 // A Builder describes a tool, prompt or resource. Make one with [NewTool], [NewPrompt] or

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // A Handler answers one call of any method and version. Its errors become tool errors or protocol
@@ -26,9 +24,7 @@ type Middleware func(next Handler) Handler
 //
 // Use panics if a middleware is nil, since it might have been a guard.
 func (s *Server) Use(mw ...Middleware) {
-	if err := checkMiddleware("Use", mw); err != nil {
-		panic(err.Error())
-	}
+	refuseNil("Use", mw)
 	s.chain.wrap("", nil, mw)
 }
 
@@ -52,13 +48,10 @@ func (c *chain) wrap(where string, h Handler, mw []Middleware) {
 // get returns the chain. Calls that have begun keep theirs.
 func (c *chain) get() Handler { return *c.handler.Load() }
 
-func checkMiddleware(where string, mw []Middleware) error {
-	for i, m := range mw {
-		if m == nil {
-			return &reflectx.Error{Msg: fmt.Sprintf("mcpkit: %s: middleware %d of %d is nil", where, i+1, len(mw))}
-		}
+func refuseNil(where string, mw []Middleware) {
+	if slices.ContainsFunc(mw, func(m Middleware) bool { return m == nil }) {
+		panic("mcpkit: " + where + ": a middleware is nil")
 	}
-	return nil
 }
 
 // inExtensions is where the middleware of extensions stands.

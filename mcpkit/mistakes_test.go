@@ -173,7 +173,7 @@ taking.Do (here), field E: the type chan int has no JSON; write a struct, a map,
 func TestBuildersAreNotServices(t *testing.T) {
 	tool := mcpkit.NewTool("now", func() string { return "noon" })
 	_, err := mcpkit.New(tool)
-	require.EqualError(t, err, "mcpkit: a *mcpkit.Builder is not a service; pass it to Server.Add")
+	require.EqualError(t, err, "mcpkit: a *mcpkit.Builder is not a service; pass it to Server.Add or Server.Mount")
 	srv := mcpkit.MustNew(nil, mcpkit.Name("clock", "1.0.0"))
-	require.EqualError(t, srv.Register(tool), "mcpkit: a *mcpkit.Builder is not a service; pass it to Server.Add")
+	require.EqualError(t, srv.Register(tool), "mcpkit: a *mcpkit.Builder is not a service; pass it to Server.Add or Server.Mount")
 }

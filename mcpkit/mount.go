@@ -106,9 +106,6 @@ func (m *mount) check(opts []MountOption) error {
 	for _, o := range opts {
 		o.mount(m)
 	}
-	if err := checkMiddleware("Around", m.around); err != nil {
-		return err
-	}
 	if faults := m.parent.checkScopes(m.child.catalog.Load().entries()); faults != nil {
 		return m.fault("%v", faults)
 	}

@@ -324,8 +324,11 @@ func OptIn() ServiceOption {
 
 // Around puts middleware around the tools, prompts and resources of one service, their completions and
 // subscriptions: inside of the middleware of [Server.Use], and outside of the limits of tags. The first
-// is the outermost. It tells what it is for by [Call.Method].
-func Around(mw ...Middleware) MountOption { return guards{around: mw} }
+// is the outermost. It tells what it is for by [Call.Method]. Around panics if a middleware is nil.
+func Around(mw ...Middleware) MountOption {
+	refuseNil("Around", mw)
+	return guards{around: mw}
+}
 
 func newRegistration(service any, opts []ServiceOption) registration {
 	r := registration{service: service}

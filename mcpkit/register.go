@@ -81,10 +81,6 @@ func (s *Server) entriesOf(reg *registration) (entries []*entry, err error) {
 	})
 	faults := read.Faults
 	reg.about = read.About
-	if err := checkMiddleware("Around", reg.around); err != nil {
-		faults.Add("", err)
-		reg.around = nil
-	}
 	for _, m := range read.Methods {
 		if reg.prefix != "" && m.Kind != annotation.Resource {
 			m.About.Name = reg.prefix + "_" + m.About.Name
@@ -105,26 +101,19 @@ func (s *Server) entriesOf(reg *registration) (entries []*entry, err error) {
 
 // checkService refuses what is not a service.
 func checkService(reg *registration) error {
-	fault := func(format string, args ...any) error {
-		return &reflectx.Error{Msg: "mcpkit: " + fmt.Sprintf(format, args...)}
-	}
+	var err error
 	v := reflect.ValueOf(reg.service)
-	if v.Kind() == reflect.Pointer && v.IsNil() && v.Type().Elem().Kind() == reflect.Struct {
-		return fault("the service is a nil %T; write for example &%s{}", reg.service, v.Type().Elem().Name())
+	_, isItem := reg.service.(Item)
+	_, isServer := reg.service.(*Server)
+	switch {
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		err = fmt.Errorf("the service is a nil %T; write for example &Notes{}", reg.service)
+	case v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct:
+		err = fmt.Errorf("a service is a pointer to a struct, not %T; write for example &Notes{}", reg.service)
+	case isItem || isServer:
+		err = fmt.Errorf("a %T is not a service; pass it to Server.Add or Server.Mount", reg.service)
+	case reg.prefix != "":
+		err = prefixed("prefix: ", naming.Check(reg.prefix))
 	}
-	if !v.IsValid() || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
-		return fault("a service is a pointer to a struct, not %T; write for example &Notes{}", reg.service)
-	}
-	switch reg.service.(type) {
-	case Item:
-		return fault("a %T is not a service; pass it to Server.Add", reg.service)
-	case *Server:
-		return fault("a *mcpkit.Server is not a service; serve it with its method Serve, or pass it to Mount of another server")
-	}
-	if reg.prefix != "" {
-		if err := naming.Check(reg.prefix); err != nil {
-			return &reflectx.Error{Site: v.Type().Elem().Name(), Msg: "prefix: " + err.Error()}
-		}
-	}
-	return nil
+	return prefixed("mcpkit: ", err)
 }

@@ -193,9 +193,9 @@ func TestAuthorsMistakes(t *testing.T) {
 		want    string
 	}{
 		{noMethod{}, `mcpkit: a service is a pointer to a struct, not mcpkit_test.noMethod; write for example &Notes{}`},
-		{(*manyMistakes)(nil), `mcpkit: the service is a nil *mcpkit_test.manyMistakes; write for example &manyMistakes{}`},
+		{(*manyMistakes)(nil), `mcpkit: the service is a nil *mcpkit_test.manyMistakes; write for example &Notes{}`},
 		{nil, `mcpkit: a service is a pointer to a struct, not <nil>; write for example &Notes{}`},
-		{mcpkit.MustNew(nil), `mcpkit: a *mcpkit.Server is not a service; serve it with its method Serve, or pass it to Mount of another server`},
+		{mcpkit.MustNew(nil), `mcpkit: a *mcpkit.Server is not a service; pass it to Server.Add or Server.Mount`},
 		{&noMethod{}, `noMethod.Serch: noMethod has no exported method "Serch"; did you mean "Search"?`},
 		{&cachedChange{}, `cachedChange.Do: cache: a call that is not made could be a change that is not made; add hints:"readonly" if the tool only reads, or drop the tag`},
 		{&cachedNever{}, `cachedNever.Do: cache: it says no time; write for example cache:"60s"`},
