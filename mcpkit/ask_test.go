@@ -369,12 +369,14 @@ type nested struct {
 	Inner struct{ A string } `json:"inner"`
 }
 
-func TestFormsAreFlat(t *testing.T) {
+func TestFormsAreFlatAndAskForNoSecrets(t *testing.T) {
 	srv := newServer(t, nil, mcpkit.ExposeErrors())
 	require.NoError(t, srv.Add(mcpkit.NewTool("ask", func(ctx context.Context) error {
 		_, err := mcpkit.Elicit[nested](ctx, "?")
-		return err
+		_, secret := mcpkit.Elicit[secretInput](ctx, "?")
+		return errors.Join(err, secret)
 	})))
+	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"ask"}`), `field \"token\" is secret, which a form may not ask for; use a URL`)
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"ask"}`),
 		`field \"inner\" cannot be asked for: a form has strings, numbers, bools, enums and slices of enums`)
 }

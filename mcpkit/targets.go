@@ -70,7 +70,7 @@ func readTextArguments(prompt string, raw []byte) (uritemplate.Values, *jsonrpc.
 	args := uritemplate.Values{}
 	for name, value := range jsonx.Members(raw) {
 		if jsonx.Kind(value) != '"' {
-			return nil, invalidParams("argument %s of prompt %q is not a string", name, prompt)
+			return nil, invalidParams("the arguments of prompt %q are not all strings", prompt)
 		}
 		args[jsonx.String(name)] = jsonx.String(value)
 	}

@@ -135,8 +135,6 @@ func TestLoggingArgumentsIsOptionalAndHidesSecrets(t *testing.T) {
 	}{
 		{"by default", nil, `{"user":"ann","pass":"s3cret"}`, nil},
 		{"asked for", []middleware.LoggingOption{middleware.LogArguments(0)}, `{"user":"ann","pass":"s3cret"}`, `{"user":"ann","pass":"[redacted]"}`},
-		{"misspelt", []middleware.LoggingOption{middleware.LogArguments(0)}, `{"user":"ann","password":"s3cret"}`, `{"user":"ann","password":"[redacted]"}`},
-		{"wrong type", []middleware.LoggingOption{middleware.LogArguments(0)}, `{"user":"ann","pass":["s3cret"]}`, `{"user":"ann","pass":"[redacted]"}`},
 		{"long", []middleware.LoggingOption{middleware.LogArguments(9)}, `{"user":"ann","pass":"s3cret"}`, `{"user":"…`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"reflect"
 	"regexp"
@@ -17,6 +18,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // A node checks the values at one place of a published schema, from which it is compiled.
@@ -204,6 +206,9 @@ func (k *checker) object(n *node, raw []byte) {
 	k.out = append(k.out, '{')
 	for name, value := range jsonx.Members(raw) {
 		at, text := n.find(name)
+		if at < 0 {
+			text = n.token(text, k.secret > 0)
+		}
 		k.enter(text)
 		switch {
 		case at >= 0 && seen[at] != 0:
@@ -234,6 +239,15 @@ func (k *checker) object(n *node, raw []byte) {
 		}
 	}
 	k.out = append(k.out, '}')
+}
+
+// token returns a name as pointers in errors show it: where secrets are, a name that the schema does not
+// have may be one.
+func (n *node) token(name string, secret bool) string {
+	if _, known := n.index[name]; !known && n.items == nil && (secret || n.hides) && naming.Nearest(name, slices.Collect(maps.Keys(n.index))) == "" {
+		return "***"
+	}
+	return name
 }
 
 func (k *checker) member(n *node, name, value []byte) {

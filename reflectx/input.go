@@ -219,7 +219,7 @@ func (n *node) at(pointer string, b []byte) (_ *node, raw []byte, known string, 
 		if inner == nil {
 			break
 		}
-		raw, known, secret = child(raw, name), known+"/"+token, secret || n.secret
+		raw, known, secret = child(raw, name), known+pointerTo([]string{n.token(name, secret || n.secret)}), secret || n.secret
 		n = inner
 	}
 	return n, raw, known, secret

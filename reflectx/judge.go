@@ -46,7 +46,7 @@ func (in *Input) judgeField(ctx context.Context, e validator.FieldError, args, b
 	if _, object, _, _ := in.root.at(outer, args); object == nil || jsonx.Kind(object) == 'n' {
 		return Violation{}, false // the object around it is absent
 	}
-	n, raw, _, secret := in.root.at(at.pointer, b)
+	n, raw, pointer, secret := in.root.at(at.pointer, b)
 	r := parseRule(strings.TrimSuffix(e.Tag()+"="+e.Param(), "="))
 	rules := at.sf.Tag.Get("validate")
 	demands := strings.HasPrefix(r.tag, "required")
@@ -60,7 +60,7 @@ func (in *Input) judgeField(ctx context.Context, e validator.FieldError, args, b
 	}
 	says := r.says(at.parent, n.t)
 	want := n.want + "; " + strings.ToLower(says[:1]) + says[1:]
-	violation := Violation{Pointer: at.pointer, Got: n.got(raw, secret), Want: want}
+	violation := Violation{Pointer: pointer, Got: n.got(raw, secret), Want: want}
 	if violation.Got == "" && !demands { // the rule of a struct reports an absent member
 		violation.Got = n.got([]byte(jsonText(e.Value())), secret)
 	}

@@ -331,6 +331,7 @@ func (c *compiler) field(m *member, p *jsonschema.Schema) *fieldState {
 	h := c.hint(p)
 	below := h.asks
 	h.secret, c.secrets = f.Secret, c.secrets || f.Secret
+	p.WriteOnly = p.WriteOnly || f.Secret // so that gateways and forms know
 	h.struct_ = m.sf.Type.Kind() == reflect.Struct && len(f.Fields) > 0
 	c.schemaTag(f)
 	if c.dir == forInput { // results are not validated, so their schema must not promise the rules

@@ -55,6 +55,11 @@ var tooDeep = "nested deeper than " + strconv.Itoa(maxDepth) + " levels"
 func unreadable(err error) *Response {
 	const most = 200 // of a text that quotes names of the peer
 	text := strings.TrimPrefix(err.Error(), "jsontext: ")
+	for _, private := range []string{"/params/arguments", "/params/inputResponses", "/result"} { // may have secrets
+		if strings.HasPrefix(jsonx.ErrorPointer(err), private) {
+			text = "a fault or a repeated name within " + private
+		}
+	}
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "..."
 	}

@@ -72,6 +72,9 @@ func edit(schema json.RawMessage, change func(name string, f *field) error) (for
 func Flat(t reflect.Type, in *reflectx.Input, descriptions reflectx.Descriptions) (json.RawMessage, error) {
 	types := map[string]reflect.Type{}
 	for _, f := range in.Fields() {
+		if f.Secret {
+			return nil, &reflectx.Error{Site: t.String(), Msg: fmt.Sprintf("field %q is secret, which a form may not ask for; use a URL", f.Name)}
+		}
 		types[f.Name] = f.Type
 	}
 	return edit(in.Schema(), func(name string, f *field) error {

@@ -83,16 +83,21 @@ func hasKeyword(schema []byte, is func(keyword, value []byte) bool) bool {
 	return false
 }
 
-// Redact returns the arguments, an object, as logs may show them. Unknown ones may be misspelt secrets.
+// Redact returns the arguments, an object, as logs may show them. Unknown ones, whose names may be
+// secrets, are left out.
 func (s Shown) Redact(arguments json.RawMessage) json.RawMessage {
 	if s == nil {
 		return arguments
 	}
 	return jsonx.AppendEdited(nil, arguments, func(name, value []byte) []byte {
-		if s[jsonx.String(name)] {
+		show, known := s[jsonx.String(name)]
+		switch {
+		case show:
 			return value
+		case known:
+			return []byte(`"[redacted]"`)
 		}
-		return []byte(`"[redacted]"`)
+		return nil
 	})
 }
 
@@ -120,12 +125,18 @@ func (s secretSchema) Validate(value json.RawMessage) error {
 	for i := range wrong.Violations {
 		v := &wrong.Violations[i]
 		name, _, _ := strings.Cut(strings.TrimPrefix(v.Pointer, "/"), "/")
-		if s.shown[name] {
+		show, known := s.shown[name]
+		switch {
+		case show:
 			continue
+		case known:
+			v.Pointer = "/" + name
+		case v.Pointer != "":
+			v.Pointer = "/***"
 		}
 		v.Got = "***"
-		if v.Pointer != "" {
-			v.Want = "what the schema says" // details may quote the value
+		if !strings.Contains(v.Want, ": missing propert") {
+			v.Want = "what the schema says" // details may quote values and names
 		}
 	}
 	return err
