@@ -29,35 +29,24 @@ func (c *Conn) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, f
 	}
 
 	b := &batch{out: &c.out, open: 1}
+	var refusals [][]byte
 	for _, element := range elements {
-		m, bad := jsonrpc.Decode(element)
-		switch {
-		case m.Response != nil:
-			c.requests.Answer(m.Response)
-		case bad != nil:
-			if refusal := c.faulty(element, malformed, bad); refusal != nil {
-				b.refuse(refusal.ID, refusal.Error)
-			}
-		case m.Request.IsNotification():
-			c.receiveNotification(m.Request, len(element), from)
-		case m.Request.Method == protocol.MethodInitialize:
-			b.refuse(m.Request.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be in a batch"))
-		case protocol.IsModern("", m.Request.Param("_meta")):
-			b.refuse(m.Request.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request of a modern version must not be in a batch"))
-		default:
-			k, refused := c.begin(m.Request, len(element), from)
-			if refused != nil {
-				b.refuse(m.Request.ID, refused)
-				continue
-			}
-			k.batch = b
-			b.mu.Lock()
-			b.open++
-			b.mu.Unlock()
-			c.start(k)
+		if refusal := c.receiveOne(element, from, b); refusal != nil {
+			refusals = append(refusals, jsonrpc.AppendResponse(nil, refusal))
 		}
 	}
-	b.closeOne(nil)
+	b.closeOne(nil, refusals...)
+}
+
+// notInBatch returns why a request must not be in a batch, or nil.
+func notInBatch(req *jsonrpc.Request) *jsonrpc.Error {
+	switch {
+	case req.Method == protocol.MethodInitialize:
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be in a batch")
+	case protocol.IsModern("", req.Param("_meta")):
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request of a modern version must not be in a batch")
+	}
+	return nil
 }
 
 // A batch collects the responses to a JSON array of messages. Its requests stay in flight until it
@@ -69,37 +58,36 @@ type batch struct {
 	open     int      // unanswered requests, plus one while the array is read; guarded by mu
 	answered []*call  // guarded by mu
 	parts    [][]byte // responses; guarded by mu
-	room     int64    // reserved for them; guarded by mu
 }
 
-// refuse adds an error response.
-func (b *batch) refuse(id jsonrpc.ID, err *jsonrpc.Error) {
-	b.add(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: err}), 0)
-}
-
-// add adds a response, if it is not nil, for which so much room is reserved.
-func (b *batch) add(part []byte, room int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if part != nil {
-		b.parts = append(b.parts, part)
+// join makes the response of k a part of b. Notifications have none, and b may be nil.
+func (k *call) join(b *batch) {
+	if b != nil && !k.entry.Request.IsNotification() {
+		k.batch = b
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.open++
 	}
-	b.room += room
 }
 
 // closeOne ends one request, k if it is not nil, and sends the array after the last one. An empty
 // array is not sent.
-func (b *batch) closeOne(k *call) {
+func (b *batch) closeOne(k *call, parts ...[]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.parts = append(b.parts, parts...)
 	if k != nil {
 		b.answered = append(b.answered, k)
 	}
 	if b.open--; b.open > 0 {
 		return
 	}
+	room := int64(0)
+	for _, k := range b.answered {
+		room += k.room
+	}
 	array := slices.Concat([]byte{'['}, bytes.Join(b.parts, []byte{','}), []byte{']'})
-	b.out.send(array, b.room, func() bool {
+	b.out.send(array, room, func() bool {
 		for _, k := range b.answered {
 			k.entry.End()
 		}

@@ -25,6 +25,7 @@ type call struct {
 	header transport.Header
 	turn   turn
 	batch  *batch // the batch of the request, or nil
+	room   int64  // bytes reserved for the response
 
 	mu   sync.Mutex // held while the call sends a message
 	over bool       // the response is about to be sent, or the notification is handled; guarded by mu
@@ -49,15 +50,16 @@ func (k *call) respond(resp *jsonrpc.Response) {
 	k.mu.Lock()
 	k.over = true
 	k.mu.Unlock()
-	message, room := k.encode(resp)
+	message := k.encode(resp)
 	switch {
+	case k.batch != nil && message != nil:
+		k.batch.closeOne(k, message)
 	case k.batch != nil:
-		k.batch.add(message, room)
 		k.batch.closeOne(k)
-	case message == nil:
-		k.entry.End()
+	case message != nil:
+		k.c.out.send(message, k.room, k.entry.End)
 	default:
-		k.c.out.send(message, room, k.entry.End)
+		k.entry.End()
 	}
 }
 
@@ -65,55 +67,49 @@ func (k *call) respond(resp *jsonrpc.Response) {
 // error is as large.
 const neverReplaced = 1 << 10
 
-// encode returns the message of a response, and how many bytes of room were reserved for it. It
-// returns nil for nil and for notifications, and if the peer has cancelled the call. If there is no
-// room, it returns an error instead.
-func (k *call) encode(resp *jsonrpc.Response) (message []byte, room int64) {
+// encode returns the message of a response, for which it reserves room. It returns nil for nil and
+// for notifications, and if the peer has cancelled the call. If there is no room, it returns an error
+// instead.
+func (k *call) encode(resp *jsonrpc.Response) []byte {
 	if resp == nil || k.entry.Request.IsNotification() || !k.entry.Wanted() {
-		return nil, 0
+		return nil
 	}
 	out := *resp
 	out.ID = k.entry.Request.ID
-	if out.Stream != nil && out.Error == nil {
-		room = k.collect(&out)
-	}
-	message = jsonrpc.AppendResponse(nil, &out)
-	if more := int64(len(message)) - room; more > 0 && len(message) > neverReplaced {
-		if refused := k.c.out.reserve(more, room); refused != nil {
-			return jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: out.ID, Error: refused}), room
+	message := jsonrpc.AppendResponse(nil, &out)
+	if more := int64(len(message)) - k.room; more > 0 && len(message) > neverReplaced {
+		if refused := k.reserve(more); refused != nil {
+			return jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: out.ID, Error: refused})
 		}
-		room += more
 	}
-	return message, room
+	return message
 }
 
-// collect reads the streamed result of r, and returns how many bytes it has reserved for it.
-func (k *call) collect(r *jsonrpc.Response) (room int64) {
-	held := Held{Limit: cmp.Or(r.MaxHeld, DefaultMaxHeld)}
-	held.Spend = func(n int64) bool { return k.c.out.reserve(n, int64(len(held.Text))) == nil }
-	err := readStream(&held, r)
+// reserve reserves more room for the response.
+func (k *call) reserve(bytes int64) *jsonrpc.Error {
+	refused := k.c.out.reserve(bytes, k.room)
+	if refused == nil {
+		k.room += bytes
+	}
+	return refused
+}
+
+// collect returns r with its streamed result in memory.
+func (k *call) collect(r jsonrpc.Response) *jsonrpc.Response {
+	held := Held{Limit: cmp.Or(r.MaxHeld, DefaultMaxHeld), Spend: func(n int64) bool { return k.reserve(n) == nil }}
+	err := r.Stream(&held)
 	r.Stream, r.Result = nil, held.Text
 	if err != nil {
-		if k.entry.Wanted() && k.entry.Context().Err() == nil {
+		if k.entry.Context().Err() == nil {
 			k.c.opts.Logger.Error("conn: a result was not sent", "method", k.entry.Request.Method, "error", err)
 		}
 		r.Result, r.Error = nil, r.Broken(err)
 	}
-	return int64(len(held.Text))
+	return &r
 }
 
-// readStream reads the streamed result of r. It turns a panic into an error.
-func readStream(w *Held, r *jsonrpc.Response) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("conn: the response panicked: %v", p)
-		}
-	}()
-	return r.Stream(w)
-}
-
-// run calls the handler and recovers its panics. It does not return if the handler calls
-// runtime.Goexit, as testing.T.FailNow does.
+// run calls the handler, reads a streamed result, and recovers panics. It does not return if the
+// handler calls runtime.Goexit, as testing.T.FailNow does.
 func (k *call) run() (resp *jsonrpc.Response) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -122,8 +118,11 @@ func (k *call) run() (resp *jsonrpc.Response) {
 		}
 	}()
 	resp = k.c.handler.ServeRPC(k.entry.Context(), k.entry.Request, k)
-	if resp == nil && !k.c.opts.Client {
-		resp = &jsonrpc.Response{Error: internalError}
+	switch {
+	case resp == nil && !k.c.opts.Client:
+		return &jsonrpc.Response{Error: internalError}
+	case resp != nil && resp.Stream != nil && resp.Error == nil && k.entry.Wanted():
+		return k.collect(*resp)
 	}
 	return resp
 }

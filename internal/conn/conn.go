@@ -62,7 +62,7 @@ type OriginWire interface {
 
 // An Origin is the context and header that came with a message.
 type Origin struct {
-	// Context has the values for the handler; its end is ignored. Nil means the context of Serve.
+	// Context adds its values to the context of the handler; its end is ignored. Nil means none.
 	Context context.Context
 
 	// Header is the header of [transport.Peer].

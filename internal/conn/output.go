@@ -214,11 +214,6 @@ func (o *output) send(message []byte, room int64, end func() (wanted bool)) {
 	}
 }
 
-// refuse sends the error response r.
-func (o *output) refuse(r *jsonrpc.Response) {
-	o.send(jsonrpc.AppendResponse(nil, r), 0, func() bool { return true })
-}
-
 // reserve counts bytes of a response that is sent later and has so much room already; a single
 // response may be larger than the limit. If too much would wait, it returns an error that replaces
 // the response.

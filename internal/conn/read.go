@@ -1,8 +1,8 @@
 package conn
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -23,7 +23,7 @@ type Conn struct {
 	out      output
 	requests Ledger
 
-	base     context.Context // of calls without an origin; never ends
+	base     context.Context // of all calls; never ends
 	stopping context.Context // ends with Close
 	stop     context.CancelFunc
 	inputEnd chan error  // receives why reading ended
@@ -65,89 +65,74 @@ func (c *Conn) read() {
 		c.out.touch()
 		bad, isBad := errors.AsType[*BadMessageError](err)
 		switch {
-		case err != nil && !isBad:
-			c.inputEnd <- err
-			return
-		case c.draining.Load():
-			c.receiveCancellations(data)
 		case isBad:
 			c.refuse(c.faulty(bad.Head, "", &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}))
+		case err != nil:
+			c.inputEnd <- err
+			return
 		default:
 			c.receive(data)
 		}
 	}
 }
 
-// receive records one message and starts to handle it.
+// receive starts to handle a message or a batch.
 func (c *Conn) receive(data []byte) {
 	var from Origin
 	if c.origins != nil {
 		from = c.origins.Origin()
 	}
+	if elements, isBatch, bad := jsonrpc.Batch(data); isBatch {
+		c.receiveBatch(elements, bad, from)
+	} else {
+		c.refuse(c.receiveOne(data, from, nil))
+	}
+}
+
+// receiveOne starts to handle a message, which is in a batch if b is not nil. If it refuses the
+// message, it returns the error response to send. A cancellation takes effect at once.
+func (c *Conn) receiveOne(data []byte, from Origin, b *batch) *jsonrpc.Response {
 	m, bad := jsonrpc.Decode(data)
+	req := m.Request
 	switch {
+	case req != nil && req.IsNotification() && req.Method == protocol.NotificationCancelled:
+		c.requests.Cancel(req)
+		return nil
+	case c.draining.Load():
+		return nil
 	case m.Response != nil:
 		// A malformed response gets no reply. A response that no request waits for came too late,
 		// which is not an error.
 		c.requests.Answer(m.Response)
+		return nil
 	case bad != nil:
-		if elements, isBatch, badBatch := jsonrpc.Batch(data); isBatch {
-			c.receiveBatch(elements, badBatch, from)
-		} else {
-			c.refuse(c.faulty(data, malformed, bad))
+		return c.faulty(data, malformed, bad)
+	case req.IsNotification() && c.opts.First != nil && c.opts.First(req):
+		return nil
+	}
+	if b != nil && !req.IsNotification() {
+		if refused := notInBatch(req); refused != nil {
+			return &jsonrpc.Response{ID: req.ID, Error: refused}
 		}
-	case m.Request.IsNotification():
-		c.receiveNotification(m.Request, len(data), from)
+	}
+	k, refused := c.begin(req, len(data), from)
+	switch {
+	case refused == nil:
+		k.join(b)
+		c.start(k)
+	case req.IsNotification():
+		c.opts.Logger.Warn("conn: a notification was dropped, since too many wait", "method", req.Method, "reason", refused.Message)
 	default:
-		c.receiveRequest(m.Request, len(data), from)
+		return &jsonrpc.Response{ID: req.ID, Error: refused}
 	}
-}
-
-// receiveCancellations handles the cancellations in data, a message or a batch.
-func (c *Conn) receiveCancellations(data []byte) {
-	elements, isBatch, _ := jsonrpc.Batch(data)
-	if !isBatch {
-		elements = []json.RawMessage{data}
-	}
-	for _, data := range elements {
-		if m, _ := jsonrpc.Decode(data); m.Request != nil && m.Request.Method == protocol.NotificationCancelled {
-			c.requests.Cancel(m.Request)
-		}
-	}
-}
-
-// receiveNotification starts to handle n. A cancellation takes effect at once.
-func (c *Conn) receiveNotification(n *jsonrpc.Request, size int, from Origin) {
-	if n.Method == protocol.NotificationCancelled {
-		c.requests.Cancel(n)
-		return
-	}
-	if c.opts.First != nil && c.opts.First(n) {
-		return
-	}
-	k, refused := c.begin(n, size, from)
-	if refused != nil {
-		c.opts.Logger.Warn("conn: a notification was dropped, since too many wait", "method", n.Method, "reason", refused.Message)
-		return
-	}
-	c.start(k)
-}
-
-// receiveRequest starts or refuses req.
-func (c *Conn) receiveRequest(req *jsonrpc.Request, size int, from Origin) {
-	k, refused := c.begin(req, size, from)
-	if refused != nil {
-		c.refuse(&jsonrpc.Response{ID: req.ID, Error: refused})
-		return
-	}
-	c.start(k)
+	return nil
 }
 
 // begin records a request or a notification.
 func (c *Conn) begin(req *jsonrpc.Request, size int, from Origin) (*call, *jsonrpc.Error) {
 	ctx := c.base
 	if from.Context != nil {
-		ctx = context.WithoutCancel(from.Context)
+		ctx = valued{context.WithoutCancel(from.Context), c.base}
 	}
 	entry, refused := c.requests.Begin(ctx, req, size)
 	if refused != nil {
@@ -155,6 +140,14 @@ func (c *Conn) begin(req *jsonrpc.Request, size int, from Origin) (*call, *jsonr
 	}
 	return &call{c: c, entry: entry, header: from.Header}, nil
 }
+
+// A valued context also has the values of another context.
+type valued struct {
+	context.Context
+	more context.Context
+}
+
+func (c valued) Value(key any) any { return cmp.Or(c.Context.Value(key), c.more.Value(key)) }
 
 // start handles k on a goroutine of its own, when it is its turn. Requests to a client do not wait
 // for notifications: a notification handler may call the server, which may have to send a request
@@ -175,10 +168,10 @@ func (c *Conn) start(k *call) {
 	go k.serve()
 }
 
-// refuse sends an error response; nil does nothing.
+// refuse sends an error response; nil does nothing. Nothing is refused while the connection drains.
 func (c *Conn) refuse(refusal *jsonrpc.Response) {
-	if refusal != nil {
-		c.out.refuse(refusal)
+	if refusal != nil && !c.draining.Load() {
+		c.out.send(jsonrpc.AppendResponse(nil, refusal), 0, func() bool { return true })
 	}
 }
 

@@ -119,7 +119,7 @@ func TestCallsHaveTheirOrigin(t *testing.T) {
 		seen := make(chan string, 1)
 		h := &handler{methods: methods{"who": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 			sender, _ := ctx.Value(senderKey{}).(string)
-			seen <- sender + " " + peer.Header().Get("Sender")
+			seen <- sender + " " + peer.Header().Get("Sender") + " " + ctx.Value(serverKey{}).(string)
 			if req.IsNotification() {
 				return nil
 			}
@@ -130,13 +130,13 @@ func TestCallsHaveTheirOrigin(t *testing.T) {
 		mailed, cancel := context.WithCancel(context.WithValue(t.Context(), senderKey{}, "you"))
 		over := make(chan error, 1)
 		go func() {
-			over <- conn.Serve(t.Context(), mailWire{w, mailed}, h, nil)
+			over <- conn.Serve(context.WithValue(t.Context(), serverKey{}, "here"), mailWire{w, mailed}, h, nil)
 		}()
 		p := &peer{t: t, wire: w}
 		p.send(`{"jsonrpc":"2.0","method":"who"}`)
-		require.Equal(t, "you me", <-seen)
+		require.Equal(t, "you me here", <-seen)
 		p.send(request(1, "who"))
-		require.Equal(t, "you me", <-seen)
+		require.Equal(t, "you me here", <-seen)
 		cancel()
 		p.silent() // the end of that context is not the end of the call
 		p.send(cancelOf(1))
@@ -145,3 +145,5 @@ func TestCallsHaveTheirOrigin(t *testing.T) {
 		require.NoError(t, <-over)
 	})
 }
+
+type serverKey struct{}

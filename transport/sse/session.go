@@ -117,8 +117,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, bad.Text, bad.Status)
 		return
 	}
-	ctx := transport.WithAddress(r.Context(), admission.Address(r, h.opts.TrustedProxies))
-	m := posted{body, conn.Origin{Context: ctx, Header: transport.Header(r.Header)}}
+	m := posted{body, conn.Origin{Context: r.Context(), Header: transport.Header(r.Header)}}
 	timeout := time.NewTimer(acceptTimeout)
 	defer timeout.Stop()
 	select {
