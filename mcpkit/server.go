@@ -100,7 +100,7 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
+	s := &Server{config: c, life: lifecycle{turn: make(chan struct{}, 1)}, own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
 	s.catalog.Store(s.merge())
 	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err

@@ -23,21 +23,14 @@ type lifecycle struct {
 	ready atomic.Bool // every service was started; set under mu
 	warn  sync.Once   // of names, when the server first starts
 
-	// turn is held while services start or close, one after another. Their methods run meanwhile,
-	// so they must not lock it.
-	turn    sync.Mutex
+	// turn holds a value while services start or close, one after another. Their methods run meanwhile,
+	// so they must not wait for it.
+	turn    chan struct{}
 	started []any // guarded by turn: in order
 	failed  error // guarded by turn
 
 	mu      sync.Mutex // never held while a method of a service runs
 	waiting []any      // guarded by mu: to be started, in order of registration
-	attempt *attempt   // guarded by mu: the start that requests wait for; nil: none
-}
-
-// An attempt is one start of the services.
-type attempt struct {
-	over chan struct{}
-	err  error // set before over is closed
 }
 
 // add registers a service to be started.
@@ -67,9 +60,14 @@ func (l *lifecycle) next() (service any, ok bool) {
 // While it starts, a service may register services, mount servers and use middleware. What it
 // registers is started after it. It must not call Start or Close of its own server.
 func (s *Server) Start(ctx context.Context) error {
+	s.life.turn <- struct{}{}
+	defer func() { <-s.life.turn }()
+	return s.startAll(ctx)
+}
+
+// startAll is Start for the caller whose turn it is.
+func (s *Server) startAll(ctx context.Context) error {
 	l := &s.life
-	l.turn.Lock()
-	defer l.turn.Unlock()
 	for l.failed == nil {
 		service, ok := l.next()
 		if !ok {
@@ -97,44 +95,29 @@ func (s *Server) awaitStart(ctx context.Context) error {
 	if l.ready.Load() {
 		return nil
 	}
-	timeout := time.After(startWait)
-	for !l.ready.Load() {
-		a := s.join(ctx)
-		select {
-		case <-a.over:
-			if a.err != nil {
-				return a.err
-			}
-		case <-ctx.Done():
-			s.config.logger.DebugContext(ctx, "mcpkit: a caller left while the services started")
-			return ctx.Err()
-		case <-timeout:
-			return fmt.Errorf("the services are still starting after %s", startWait)
+	waits, cancel := context.WithTimeoutCause(ctx, startWait, fmt.Errorf("the services are still starting after %s", startWait))
+	defer cancel()
+	select {
+	case l.turn <- struct{}{}:
+	case <-waits.Done():
+		return context.Cause(waits)
+	}
+	over := make(chan error, 1)
+	// Ends when all services have started, or one has failed.
+	go func() {
+		defer func() { <-l.turn }()
+		err := s.startAll(context.WithoutCancel(ctx))
+		if err != nil {
+			s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
 		}
+		over <- err
+	}()
+	select {
+	case err := <-over:
+		return err
+	case <-waits.Done():
+		return context.Cause(waits)
 	}
-	return nil
-}
-
-// join returns the attempt to start the services that all requests wait for.
-func (s *Server) join(ctx context.Context) *attempt {
-	l := &s.life
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.attempt == nil {
-		a := &attempt{over: make(chan struct{})}
-		l.attempt = a
-		// Ends when all services have started, or one has failed.
-		go func() {
-			defer close(a.over)
-			if a.err = s.Start(context.WithoutCancel(ctx)); a.err != nil {
-				s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", a.err)
-			}
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.attempt = nil
-		}()
-	}
-	return l.attempt
 }
 
 // warnAtStart logs which tools have names that some clients refuse.
@@ -174,8 +157,8 @@ func (s *Server) warnOfMissing() {
 // engine of [Fleet], and joins the errors. Stop all transports before.
 func (s *Server) Close() error {
 	l := &s.life
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
 	l.mu.Lock()
 	l.waiting = nil
 	l.mu.Unlock()
