@@ -191,24 +191,17 @@ func TestTopicsNotifyTheirSubscribers(t *testing.T) {
 	}()
 	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"ratedTools":["slow"],"ratingsReset":true},"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}`, <-sent)
 	for _, key := range []string{"fast", "secret"} {
-		notified, err := r.topic.Notify(key, rating{key, 1})
-		require.NoError(t, err)
-		require.False(t, notified, "%s: nobody subscribed to it", key)
+		require.NoError(t, r.topic.Notify(key, rating{key, 1}), "nobody subscribed to it")
 	}
-	notified, err := r.topic.Notify("slow", rating{"slow", 3})
-	require.NoError(t, err)
-	require.True(t, notified)
+	require.Equal(t, []string{"slow"}, r.topic.Keys())
+	require.NoError(t, r.topic.Notify("slow", rating{"slow", 3}))
 	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/ratings/changed","params":{"tool":"slow","stars":3,"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}`, <-sent)
-	_, err = plain.Notify("", map[string]any{})
-	require.NoError(t, err)
+	require.NoError(t, plain.Notify("", map[string]any{}))
 	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/ratings/reset","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}`, <-sent)
 	stop()
 	<-ended
-	notified, err = r.topic.Notify("slow", rating{"slow", 3})
-	require.NoError(t, err)
-	require.False(t, notified)
-	_, err = r.topic.Notify("slow", 3)
-	require.EqualError(t, err, `mcpkit: topic "ratedTools": params are a JSON object, not 3`)
+	require.False(t, r.topic.Subscribed("slow"))
+	require.EqualError(t, r.topic.Notify("slow", 3), `mcpkit: topic "ratedTools": params are a JSON object, not 3`)
 }
 
 // listening is a peer whose notifications a test waits for.
@@ -302,8 +295,7 @@ func TestClientsOfAServerSubscribeToTheTopicsOfMountedServers(t *testing.T) {
 			})
 			synctest.Wait()
 			filter = <-sent
-			_, err := r.topic.Notify("slow", rating{"slow", 3})
-			require.NoError(t, err)
+			require.NoError(t, r.topic.Notify("slow", rating{"slow", 3}))
 			synctest.Wait()
 			stop()
 			ended.Wait()

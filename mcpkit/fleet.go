@@ -87,8 +87,10 @@ func (s *Server) joinFleet() error {
 			s.announceHere(lists)
 		}
 	})
-	s.fleet.On(kindUpdated, func(_ string, payload []byte) { s.updatedHere(jsonx.String(payload)) })
-	s.fleet.OnMissed(func() { s.missed(s.audience.snapshot()...) })
+	s.fleet.On(kindUpdated, func(_ string, payload []byte) {
+		s.tell(resourceSubject(jsonx.String(payload)), s.clients()...)
+	})
+	s.fleet.OnMissed(func() { s.missed(s.clients()...) })
 	return nil
 }
 

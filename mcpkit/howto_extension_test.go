@@ -57,8 +57,7 @@ func (g *Glossary) Add(term, text string) error {
 	g.mu.Lock()
 	g.terms[term] = text
 	g.mu.Unlock()
-	_, err := g.added.Notify("", map[string]string{"term": term})
-	return err
+	return g.added.Notify("", map[string]string{"term": term})
 }
 
 // docs:end glossary

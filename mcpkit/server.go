@@ -72,7 +72,7 @@ type Server struct {
 
 	chain    chain
 	life     lifecycle
-	audience set[subscriber] // legacy sessions and listeners
+	audience sync.Map // of subscribers: legacy sessions and listeners
 	overdue  atomic.Int64
 	state    *rounds.Sealer
 	fleet    *fleet.Fleet // nil outside of a fleet

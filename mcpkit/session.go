@@ -27,7 +27,7 @@ type session struct {
 	principal atomic.Pointer[oauth.Principal] // of its last request
 
 	mu            sync.Mutex
-	subscriptions []string // guarded by mu: URIs, sorted
+	subscriptions map[string]bool // guarded by mu: URIs
 }
 
 func (state *session) caller() *oauth.Principal { return state.principal.Load() }
@@ -38,19 +38,13 @@ func (state *session) wants(s subject) bool {
 	}
 	state.mu.Lock()
 	defer state.mu.Unlock()
-	return state.subscribedLocked(s.key)
-}
-
-// subscribedLocked reports whether the session has subscribed to a resource. The caller holds mu.
-func (state *session) subscribedLocked(uri string) bool {
-	_, subscribed := slices.BinarySearch(state.subscriptions, uri)
-	return subscribed
+	return state.subscriptions[s.key]
 }
 
 func (state *session) uris() []string {
 	state.mu.Lock()
 	defer state.mu.Unlock()
-	return slices.Clone(state.subscriptions)
+	return slices.Sorted(maps.Keys(state.subscriptions))
 }
 
 // notify sends a notification outside of any request.
@@ -58,15 +52,13 @@ func (state *session) notify(s subject, params json.RawMessage) error {
 	return state.link.Notify(context.Background(), &jsonrpc.Request{Method: s.notification, Params: params})
 }
 
-// subscribe adds a subscription. Without a session the client cannot be notified, but it can read.
+// subscribe adds a subscription.
 func (state *session) subscribe(ctx context.Context, uri string) error {
 	full := false
-	err := state.edit(ctx, func(uris []string) []string {
-		i, known := slices.BinarySearch(uris, uri)
-		if full = !known && len(uris) >= maxSubscriptions; known || full {
-			return uris
+	err := state.edit(ctx, func(uris map[string]bool) {
+		if full = !uris[uri] && len(uris) >= maxSubscriptions; !full {
+			uris[uri] = true
 		}
-		return slices.Insert(uris, i, uri)
 	})
 	if full {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has %d subscriptions, which is the most it may have", maxSubscriptions)
@@ -76,20 +68,19 @@ func (state *session) subscribe(ctx context.Context, uri string) error {
 
 // unsubscribe removes a subscription.
 func (state *session) unsubscribe(ctx context.Context, uri string) error {
-	return state.edit(ctx, func(uris []string) []string {
-		return slices.DeleteFunc(uris, func(other string) bool { return other == uri })
-	})
+	return state.edit(ctx, func(uris map[string]bool) { delete(uris, uri) })
 }
 
-// edit changes the subscriptions on all replicas.
-func (state *session) edit(ctx context.Context, f func(uris []string) []string) error {
+// edit changes the subscriptions on all replicas. Without a session the client cannot be notified, but
+// it can read.
+func (state *session) edit(ctx context.Context, f func(uris map[string]bool)) error {
 	if state == nil {
 		return nil
 	}
 	return state.change(ctx, func() {
 		state.mu.Lock()
 		defer state.mu.Unlock()
-		state.subscriptions = f(state.subscriptions)
+		f(state.subscriptions)
 	})
 }
 
@@ -108,34 +99,6 @@ const maxSubscriptions = 1000
 
 // defaultLogLevel is the level of log messages that sessions begin with.
 var defaultLogLevel = int32(protocol.LevelInfo.Severity())
-
-// A set may be used by several goroutines. The zero value is empty.
-type set[T comparable] struct {
-	mu  sync.Mutex
-	all map[T]struct{}
-}
-
-func (s *set[T]) add(item T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = map[T]struct{}{}
-	}
-	s.all[item] = struct{}{}
-}
-
-func (s *set[T]) remove(item T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.all, item)
-}
-
-// snapshot returns the items. No lock is held while they are used.
-func (s *set[T]) snapshot() []T {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.AppendSeq(make([]T, 0, len(s.all)), maps.Keys(s.all))
-}
 
 // initialize opens a legacy session (basic/lifecycle).
 func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Result, error) {
@@ -165,11 +128,11 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 
 // begin adds a session.
 func (s *Server) begin(ts *transport.Session, agreed handshake.Agreement) *session {
-	state := &session{link: ts, Agreement: agreed}
+	state := &session{link: ts, Agreement: agreed, subscriptions: map[string]bool{}}
 	state.logLevel.Store(defaultLogLevel)
 	ts.SetVersion(string(agreed.Version))
 	ts.SetState(state)
-	s.audience.add(state)
+	s.audience.Store(state, nil)
 	return state
 }
 
@@ -258,11 +221,18 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 		state.principal.Store(oauth.FromContext(ctx))
 	}
 	state.logLevel.Store(c.LogLevel)
+	var added []string
+	subscriptions := map[string]bool{}
 	state.mu.Lock()
-	added := slices.DeleteFunc(slices.Clone(c.Subscriptions), state.subscribedLocked)
-	state.subscriptions = c.Subscriptions
+	for _, uri := range c.Subscriptions {
+		subscriptions[uri] = true
+		if !state.subscriptions[uri] {
+			added = append(added, uri)
+		}
+	}
+	state.subscriptions = subscriptions
 	state.mu.Unlock()
-	if len(added) > 0 {
+	if added != nil {
 		go s.watch(context.WithoutCancel(ctx), added) // ends after watchTime
 	}
 	return nil
@@ -301,7 +271,7 @@ func (s *Server) SessionMissed(ts *transport.Session) {
 // SessionEnded removes a session. Transports call it.
 func (s *Server) SessionEnded(ts *transport.Session) {
 	if state, ok := ts.State().(*session); ok {
-		s.audience.remove(state)
+		s.audience.Delete(state)
 	}
 }
 

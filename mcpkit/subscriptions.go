@@ -49,8 +49,16 @@ var changedLists = [...]struct {
 	{protocol.NotificationResourcesListChanged, hasResources, func(f *protocol.SubscriptionFilter) *bool { return &f.ResourcesListChanged }},
 }
 
+// clients returns all that may be notified.
+func (s *Server) clients() (all []subscriber) {
+	for client := range s.audience.Range {
+		all = append(all, client.(subscriber))
+	}
+	return all
+}
+
 // tell notifies those of the clients that have subscribed to a list or a resource.
-func (s *Server) tell(clients []subscriber, about subject) (told bool) {
+func (s *Server) tell(about subject, clients ...subscriber) (told bool) {
 	params := json.RawMessage("{}")
 	var scopes []string // those of the resource, and those of the client, may have changed since
 	if about.key != "" {
@@ -81,28 +89,24 @@ func (s *Server) announce(lists []string) {
 
 // announceHere notifies the clients of this replica.
 func (s *Server) announceHere(lists []string) {
-	clients := s.audience.snapshot()
+	clients := s.clients()
 	for _, notification := range lists {
-		s.tell(clients, subject{notification: notification})
+		s.tell(subject{notification: notification}, clients...)
 	}
 }
 
 // missed notifies clients of all that may have changed while nobody could notify them.
 func (s *Server) missed(clients ...subscriber) {
 	c := s.catalog.Load()
-	for _, list := range changedLists {
-		if list.offered(c) {
-			s.tell(clients, subject{notification: list.notification})
-		}
-	}
-	uris := map[string]bool{}
 	for _, client := range clients {
-		for _, uri := range client.uris() {
-			uris[uri] = true
+		for _, list := range changedLists {
+			if list.offered(c) {
+				s.tell(subject{notification: list.notification}, client)
+			}
 		}
-	}
-	for uri := range uris {
-		s.tell(clients, resourceSubject(uri))
+		for _, uri := range client.uris() {
+			s.tell(resourceSubject(uri), client)
+		}
 	}
 }
 
@@ -114,16 +118,11 @@ func (s *Server) ResourceUpdated(uri string) (notified bool) {
 	if remote := e != nil && e.subscribe != nil; !remote { // each replica watches remote resources for its own clients
 		s.tellReplicas(kindUpdated, uri)
 	}
-	notified = s.updatedHere(uri)
+	notified = s.tell(resourceSubject(uri), s.clients()...)
 	for _, p := range s.shownIn(uri) {
 		notified = p.ResourceUpdated(uri) || notified
 	}
 	return notified
-}
-
-// updatedHere notifies the clients of this replica.
-func (s *Server) updatedHere(uri string) (notified bool) {
-	return s.tell(s.audience.snapshot(), resourceSubject(uri))
 }
 
 // shownIn returns the servers in which this one is mounted and answers for the URI.
@@ -139,7 +138,7 @@ func (s *Server) shownIn(uri string) (servers []*Server) {
 // Subscribed reports whether a client of this replica has subscribed to the resource, here or in a
 // server in which this one is mounted.
 func (s *Server) Subscribed(uri string) bool {
-	return slices.ContainsFunc(s.audience.snapshot(), func(c subscriber) bool { return c.wants(resourceSubject(uri)) }) ||
+	return slices.ContainsFunc(s.clients(), func(c subscriber) bool { return c.wants(resourceSubject(uri)) }) ||
 		slices.ContainsFunc(s.shownIn(uri), func(p *Server) bool { return p.Subscribed(uri) })
 }
 
@@ -252,12 +251,12 @@ func listen(ctx context.Context, call *Call) (Result, error) {
 	// The subscription ends when the authentication expires; the client then has to ask again.
 	ctx, cancel := oauth.WithExpiry(ctx)
 	defer cancel()
-	call.server.audience.add(l)
-	defer call.server.audience.remove(l)
+	call.server.audience.Store(l, nil)
+	defer call.server.audience.Delete(l)
 	for s := range l.subjects {
 		if s.topic != nil {
-			s.topic.listens.add(l)
-			defer s.topic.listens.remove(l)
+			s.topic.listens.Store(l, nil)
+			defer s.topic.listens.Delete(l)
 		}
 	}
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
@@ -379,7 +378,7 @@ func unsubscribe(ctx context.Context, call *Call) (Result, error) {
 type Topic struct {
 	member, notification string
 	maySubscribe         func(ctx context.Context, key string) bool // nil: the member is true or false
-	listens              set[*listener]
+	listens              sync.Map                                   // of *listener
 }
 
 // NewTopic returns the topic whose subscribers get the notification.
@@ -394,36 +393,40 @@ func NewTopic(member, notification string, maySubscribe func(ctx context.Context
 
 // Notify sends the notification to the clients of this replica that subscribed to key; "" if the
 // topic has no keys. The params encode to a JSON object. A client that cannot keep up gets only the
-// newest params of each key. notified reports whether any client subscribed.
-func (t *Topic) Notify(key string, params any) (notified bool, err error) {
+// newest params of each key.
+func (t *Topic) Notify(key string, params any) error {
 	text, err := jsonx.Marshal(params)
 	if err == nil && jsonx.Kind(text) != '{' {
 		err = fmt.Errorf("params are a JSON object, not %.20s", text)
 	}
 	if err != nil {
-		return false, fmt.Errorf("mcpkit: topic %q: %w", t.member, err)
+		return fmt.Errorf("mcpkit: topic %q: %w", t.member, err)
 	}
-	for _, l := range t.listens.snapshot() {
-		if l.wants(t.subject(key)) {
-			notified = true
+	for l := range t.listens.Range {
+		if l := l.(*listener); l.wants(t.subject(key)) {
 			_ = l.notify(t.subject(key), text) // a listener notes it
 		}
 	}
-	return notified, nil
+	return nil
 }
 
 func (t *Topic) subject(key string) subject { return subject{t.notification, t, key} }
 
 // Subscribed reports whether a client subscribed to key; "" if the topic has no keys.
 func (t *Topic) Subscribed(key string) bool {
-	return slices.ContainsFunc(t.listens.snapshot(), func(l *listener) bool { return l.wants(t.subject(key)) })
+	for l := range t.listens.Range {
+		if l.(*listener).wants(t.subject(key)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Keys returns the keys that clients subscribed to, sorted.
 func (t *Topic) Keys() []string {
 	keys := map[string]bool{}
-	for _, l := range t.listens.snapshot() {
-		for s := range l.subjects {
+	for l := range t.listens.Range {
+		for s := range l.(*listener).subjects {
 			if s.topic == t {
 				keys[s.key] = true
 			}

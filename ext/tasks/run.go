@@ -643,7 +643,7 @@ func (e *engine) notifyOf(ctx context.Context, id string, changed bool) {
 
 // notify notifies the subscribers of a task.
 func (e *engine) notify(ctx context.Context, t *task) {
-	if _, err := e.topic.Notify(t.ID, e.detailed(t)); err != nil {
+	if err := e.topic.Notify(t.ID, e.detailed(t)); err != nil {
 		e.runner.Logger().ErrorContext(ctx, "tasks: subscribers are not notified", "task", short(t.ID), "error", err)
 	}
 	e.mu.Lock()
