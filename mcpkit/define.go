@@ -55,28 +55,20 @@ func newEntry(a *annotation.Annotation, kind entryKind, key, site string) (e *en
 	e = &entry{Annotation: a, kind: kind, key: key, site: site, limits: entryLimits{load: new(load)}}
 	switch {
 	case kind == toolEntry || kind == promptEntry:
-		err = naming.Check(key)
+		return e, naming.Check(key)
 	case key == "":
-		err = errors.New(`a resource needs a URI; write for example uri:"note://{id}"`)
+		return e, errors.New(`a resource needs a URI; write for example uri:"note://{id}"`)
 	case kind == resourceEntry:
-		e.canonical, err = uritemplate.Canonical(key), checkAbsolute(key, key)
+		e.canonical = uritemplate.Canonical(key)
 	default:
-		if e.template, err = uritemplate.Parse(key); err == nil {
-			err = checkAbsolute(key, e.template.Prefix())
-		}
-		if err == nil && len(e.template.Vars()) == 0 {
+		if e.template, err = uritemplate.Parse(key); err == nil && len(e.template.Vars()) == 0 {
 			err = errors.New("the template has no variables")
 		}
 	}
-	return e, err
-}
-
-// checkAbsolute refuses a URI or a template whose beginning has no scheme.
-func checkAbsolute(uri, beginning string) error {
-	if !strings.Contains(beginning, ":") {
-		return fmt.Errorf("%q is not an absolute URI; write for example \"note://{id}\"", uri)
+	if beginning, _, _ := strings.Cut(key, "{"); err == nil && !strings.Contains(beginning, ":") {
+		err = fmt.Errorf("%q is not an absolute URI; write for example \"note://{id}\"", key)
 	}
-	return nil
+	return e, err
 }
 
 // define makes the entry of a spec.
@@ -130,23 +122,6 @@ func (s *Server) define(def *spec) (*entry, error) {
 	}
 	s.guard(e, m)
 	return e, faults.Err()
-}
-
-// injection provides the parameters that are not arguments.
-func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
-	o.Give = injectable(s.config.providers)
-	o.Inject = func(t reflect.Type) reflectx.Injector {
-		if of := ofCall[t]; of != nil {
-			*logs = *logs || t != reflect.TypeFor[*oauth.Principal]()
-			return func(ctx context.Context) (reflect.Value, error) { return reflect.ValueOf(of(CallFrom(ctx))), nil }
-		}
-		if isHeader(t) {
-			return func(ctx context.Context) (reflect.Value, error) {
-				return reflect.ValueOf(CallFrom(ctx).peer.Header()).Convert(t), nil
-			}
-		}
-		return s.config.providers[t]
-	}
 }
 
 // ofCall are the parameters that are part of the call.
@@ -225,7 +200,19 @@ func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*refle
 	o.Input.NoSchema = def.Kind == annotation.Prompt
 	o.Input.OmitDescription = true // the tool's description covers the type, whose own would cost tokens
 	o.Input.Owner, o.Input.Method = def.Owner, def.Name
-	s.injection(&o, &e.logs)
+	o.Give, o.Inject = injectable(s.config.providers), func(t reflect.Type) reflectx.Injector {
+		of := ofCall[t]
+		if isHeader(t) {
+			of = func(c *Call) any { return c.peer.Header() }
+		}
+		if of == nil {
+			return s.config.providers[t]
+		}
+		e.logs = e.logs || t == reflect.TypeFor[*Call]() || t == reflect.TypeFor[*slog.Logger]()
+		return func(ctx context.Context) (reflect.Value, error) {
+			return reflect.ValueOf(of(CallFrom(ctx))).Convert(t), nil
+		}
+	}
 	return reflectx.Compile(def.Func, o)
 }
 

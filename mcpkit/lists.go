@@ -51,7 +51,7 @@ func (l list) encode(call *Call, member, after string) (listPage, error) {
 	b = append(b, ']')
 	if next != "" {
 		b = append(b, `,"nextCursor":`...)
-		b = jsonx.AppendString(b, encodeCursor(next))
+		b = jsonx.AppendString(b, base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix+next)))
 	}
 	if !call.version.Modern() {
 		return append(b, '}'), nil
@@ -86,10 +86,6 @@ func (l list) page(call *Call, after string) (page []*entry, next string) {
 // cursorPrefix begins each cursor. The rest is the key after which the page begins, so lists may
 // change while a client paginates, and the server keeps no state.
 const cursorPrefix = "after:"
-
-func encodeCursor(key string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + key))
-}
 
 // cursor returns the key of a list request's cursor. An empty string is not a cursor of this
 // server.

@@ -46,12 +46,8 @@ type config struct {
 	extensions   []Extension
 	anyTags      bool
 	transports   []transport.Transport
-	serverLimits
 	accessRules
-}
 
-// The serverLimits are the options that are numbers.
-type serverLimits struct {
 	toolTimeout    time.Duration // 0: no limit
 	questions      time.Duration // how long a question to a legacy client may be open; 0: no limit
 	maxRunning     int           // 0: no limit
@@ -340,13 +336,9 @@ func newRegistration(service any, opts []ServiceOption) registration {
 
 func newConfig(service any, opts []Option) (*config, error) {
 	c := &config{
-		logger:    slog.Default(),
-		providers: map[reflect.Type]reflectx.Injector{},
-		services:  []registration{{service: service}},
-		serverLimits: serverLimits{
-			toolTimeout: defaultToolTimeout, questions: defaultQuestionTimeout, maxRunning: defaultMaxRunning,
-			maxResultBytes: defaultMaxResultBytes, pageSize: defaultPageSize,
-		},
+		logger: slog.Default(), providers: map[reflect.Type]reflectx.Injector{}, services: []registration{{service: service}},
+		toolTimeout: defaultToolTimeout, questions: defaultQuestionTimeout, maxRunning: defaultMaxRunning,
+		maxResultBytes: defaultMaxResultBytes, pageSize: defaultPageSize,
 	}
 	for _, o := range opts {
 		if err := o.configure(c); err != nil {

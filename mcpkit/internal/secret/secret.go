@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -18,22 +17,25 @@ type Shown map[string]bool
 
 // OfFields returns which of the fields logs may show. The tag secret marks secrets.
 func OfFields(fields []reflectx.Field) Shown {
-	isSecret := func(f reflectx.Field) bool { return f.Secret }
-	// The fields of a recursive type are not listed again.
-	isUnlisted := func(f reflectx.Field) bool { return f.Secret || len(f.Fields) == 0 && isStruct(f.Type) }
-	if !hasField(fields, isSecret) {
-		return nil
-	}
-	shown := Shown{}
+	shown, found := Shown{}, false
 	for _, f := range fields {
-		shown[f.Name] = !hasField([]reflectx.Field{f}, isUnlisted)
+		shown[f.Name] = mayShow(f, &found)
+	}
+	if !found {
+		return nil
 	}
 	return shown
 }
 
-// hasField reports whether is returns true for one of the fields, or for one within them.
-func hasField(fields []reflectx.Field, is func(reflectx.Field) bool) bool {
-	return slices.ContainsFunc(fields, func(f reflectx.Field) bool { return is(f) || hasField(f.Fields, is) })
+// mayShow reports whether a field neither is secret nor may have a secret within it. It notes in found
+// that there is one. The fields of a recursive type are not listed again.
+func mayShow(f reflectx.Field, found *bool) bool {
+	*found = *found || f.Secret
+	show := !f.Secret && (len(f.Fields) > 0 || !isStruct(f.Type))
+	for _, member := range f.Fields {
+		show = mayShow(member, found) && show
+	}
+	return show
 }
 
 func isStruct(t reflect.Type) bool {

@@ -117,10 +117,8 @@ func (s *Service) readBlocks(t reflect.Type) {
 			s.About = s.parse(s.typ.Name()+", field Info", k, f).About
 		case f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == "":
 			s.readBlock(s.blocks[t], f.Type)
-		case k != 0:
-			s.Faults.Addf(s.field(f.Name), "a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", k)
-		case s.hasMarkers(f.Type):
-			s.Faults.Addf(s.field(f.Name), "the annotation block is a blank field of a struct without a name: _ struct { ... }")
+		case k != 0 || s.hasMarkers(f.Type):
+			s.Faults.Addf(s.field(f.Name), "markers stand in a blank field of a struct without a name: _ struct { Method mcpkit.Tool }")
 		}
 	}
 }
