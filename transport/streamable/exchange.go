@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
-	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -204,12 +203,7 @@ func (e *exchange) becomeStream() bool {
 	if e.h.opts.JSONOnly || e.batch != nil || e.req.IsNotification() || e.s != nil && e.initializes() || e.disconnected() {
 		return false
 	}
-	if !e.acceptStream {
-		e.h.warnNoStream(e.r, "the client does not accept text/event-stream")
-		return false
-	}
-	if e.flush = httpserve.Flusher(e.w); e.flush == nil {
-		e.h.warnNoStream(e.r, noFlush)
+	if e.flush = e.h.flusher(e.w, e.r, e.acceptStream); e.flush == nil {
 		return false
 	}
 	e.state = replyStream
@@ -244,7 +238,7 @@ func (e *exchange) write(frame ...[]byte) {
 	if e.state != replyStream || e.modern && e.disconnected() {
 		return
 	}
-	if e.st != nil && !e.s.out.reads(e.st, e.reader) || e.post.send(frame...) != nil {
+	if e.st != nil && e.s.out.readerOf(e.st) != e.reader || e.post.send(frame...) != nil {
 		e.lose()
 	}
 }
@@ -355,50 +349,42 @@ func (e *exchange) reply(resp *jsonrpc.Response) {
 	}
 }
 
-// streamResponse writes the response to the event stream. It returns false if the connection has a
-// part of it. The caller holds mu.
-func (e *exchange) streamResponse(resp *jsonrpc.Response) (complete bool) {
-	if resp.Stream == nil || e.state != replyStream {
-		// A client that has disconnected gets an error in place of what the store cannot keep.
-		if e.send(e.r.Context(), jsonrpc.AppendResponse(nil, e.hold(resp)), true) != nil {
-			e.sendError(errLost)
-		}
-		return true
-	}
-	failed := e.streamResult(resp)
-	if failed != nil {
-		e.lose()
-		e.sendError(failed)
-	}
-	return failed == nil
-}
-
 var errLost = jsonrpc.Errorf(jsonrpc.CodeInternalError,
 	"the response was lost with the connection and is too large to be stored")
 
-// sendError stores an error in place of a response that was lost. The caller holds mu.
-func (e *exchange) sendError(rpc *jsonrpc.Error) {
-	data := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: e.req.ID, Error: rpc})
+// streamResponse writes the response to the event stream. It returns false if the connection has a
+// part of it. A client that resumes the stream gets an error in place of what could not be stored. The
+// caller holds mu.
+func (e *exchange) streamResponse(resp *jsonrpc.Response) (complete bool) {
+	lost := errLost
+	if complete = resp.Stream == nil || e.state != replyStream; complete {
+		if e.send(e.r.Context(), jsonrpc.AppendResponse(nil, e.hold(resp)), true) == nil {
+			return true
+		}
+	} else {
+		err := e.streamResult(resp)
+		if err == nil {
+			return true
+		}
+		if e.post.err == nil {
+			lost = resp.Broken(err)
+		}
+		e.lose()
+	}
+	data := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: resp.ID, Error: lost})
 	_ = e.send(e.r.Context(), data, true) // a failure is logged
+	return complete
 }
 
-// streamResult writes a response with a streamed result to the connection alone. If that fails, it
-// returns the error for a client that resumes. The caller holds mu.
-func (e *exchange) streamResult(resp *jsonrpc.Response) *jsonrpc.Error {
-	_, err := e.Write(sse.AppendHead(nil, ""))
-	if err == nil {
-		err = jsonrpc.WriteResponse(dataWriter{e}, resp)
+// streamResult writes a response with a streamed result to the connection alone. The caller holds mu.
+func (e *exchange) streamResult(resp *jsonrpc.Response) error {
+	if _, err := e.Write(sse.AppendHead(nil, "")); err != nil {
+		return err
 	}
-	if err == nil {
-		err = e.post.send([]byte("\n\n"))
+	if err := jsonrpc.WriteResponse(dataWriter{e}, resp); err != nil {
+		return err
 	}
-	switch {
-	case err == nil:
-		return nil
-	case e.post.err != nil:
-		return errLost
-	}
-	return resp.Broken(err)
+	return e.post.send([]byte("\n\n"))
 }
 
 // closeReply ends the reply if nothing else has.

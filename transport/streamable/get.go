@@ -12,43 +12,34 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// noFlush is why a writer cannot send a stream.
-const noFlush = "the response writer cannot flush; does a middleware buffer it?"
-
 // serveGet opens the stream for messages outside requests, or resumes a broken stream.
-func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) *jsonrpc.Response {
 	if _, stream := httpserve.Accepts(r.Header); !stream || len(r.Header["Accept"]) == 0 {
-		writeError(w, refuse(http.StatusNotAcceptable, "Accept must list text/event-stream"))
-		return
+		return refuse(http.StatusNotAcceptable, "Accept must list text/event-stream")
 	}
 	s, refusal := h.session(r)
 	if refusal != nil {
-		writeError(w, refusal)
-		return
+		return refusal
 	}
 	defer h.sessions.release(s)
 	last := r.Header.Get(headerLastEventID)
 	if last == "" && h.life.Draining.Err() != nil {
-		writeError(w, shuttingDown())
-		return
+		return shuttingDown()
 	}
 	l := &listener{timedWriter: newTimedWriter(w), h: h, r: r, s: s}
-	if l.flush = httpserve.Flusher(w); l.flush == nil {
-		h.warnNoStream(r, noFlush)
-		methodNotAllowed(w, r, "POST, DELETE")
-		return
+	if l.flush = h.flusher(w, r, true); l.flush == nil {
+		return methodNotAllowed(w, r, "POST, DELETE")
 	}
 	closed, refusal := h.takeSlot(r)
 	if refusal != nil {
-		writeError(w, refusal)
-		return
+		return refusal
 	}
 	defer closed()
 	if refusal := l.open(last); refusal != nil {
-		writeError(w, refusal)
-		return
+		return refusal
 	}
 	l.run()
+	return nil
 }
 
 // takeSlot counts a stream that only listens against its caller, until closed is called. It

@@ -25,26 +25,23 @@ type post struct {
 }
 
 // servePost handles one message or a batch. Methods run on this goroutine.
-func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) *jsonrpc.Response {
 	p := &post{timedWriter: newTimedWriter(w), h: h, r: r, held: admission.Held{All: &h.bytes}}
 	defer p.close()
 	body, refusal := p.receive()
 	if refusal != nil {
-		httpserve.Discard(w, r)
-		writeError(w, refusal)
-		return
+		return refusal
 	}
 	if jsonx.Kind(jsonx.TrimSpace(body)) == '[' {
-		p.serveBatch(body)
-		return
+		return p.serveBatch(body)
 	}
 	switch msg, bad := jsonrpc.Decode(body); {
 	case msg.Response != nil:
-		p.serveResponse(msg.Response, bad)
+		return p.serveResponse(msg.Response, bad)
 	case bad != nil:
-		writeError(w, bad)
+		return bad
 	default:
-		p.serveRequest(msg.Request)
+		return p.serveRequest(msg.Request)
 	}
 }
 
@@ -83,7 +80,7 @@ func (p *post) enter() (refusal *jsonrpc.Response) {
 }
 
 // serveRequest handles a request or notification by its version.
-func (p *post) serveRequest(req *jsonrpc.Request) {
+func (p *post) serveRequest(req *jsonrpc.Request) (refusal *jsonrpc.Response) {
 	e := &exchange{post: p, req: req, modern: isModern(p.r.Header, req)}
 	switch {
 	case e.modern || p.h.opts.Stateless:
@@ -92,12 +89,13 @@ func (p *post) serveRequest(req *jsonrpc.Request) {
 		defer s.end() // all of it travels in its ID
 		e.s = s
 	default:
-		if refusal := p.enter(); refusal != nil {
-			e.refuse(refusal)
-			return
+		if refusal = p.enter(); refusal != nil {
+			refusal.ID = req.ID
+			return refusal
 		}
 	}
 	e.serve()
+	return nil
 }
 
 // initializes reports whether the request opens a session.
@@ -113,41 +111,35 @@ func (e *exchange) seal() {
 
 // serveResponse passes a response of the client to the server request that waits for it. If it is
 // malformed, bad is why, and the server request ends with an error.
-func (p *post) serveResponse(resp, bad *jsonrpc.Response) {
-	var refusal *jsonrpc.Response
+func (p *post) serveResponse(resp, bad *jsonrpc.Response) (refusal *jsonrpc.Response) {
 	if p.h.sessionless(p.r) {
 		refusal = refuse(http.StatusBadRequest, "a response needs a session; modern and stateless servers send no requests")
 	} else if refusal = p.enter(); refusal == nil {
 		refusal = p.h.replica.answer(p.s, resp)
 	}
-	if refusal = cmp.Or(bad, refusal); refusal != nil {
-		writeError(p.w, refusal)
-		return
+	if refusal = cmp.Or(bad, refusal); refusal == nil {
+		p.w.WriteHeader(http.StatusAccepted)
 	}
-	p.w.WriteHeader(http.StatusAccepted)
+	return refusal
 }
 
 // serveBatch handles an array of messages in one POST, which only version 2025-03-26 has. Its
 // requests run one after the other, and the reply is an array of their responses. What they notify
 // or ask goes to the stream that the client opened with GET.
-func (p *post) serveBatch(body []byte) {
+func (p *post) serveBatch(body []byte) *jsonrpc.Response {
 	version := versionOf(p.r.Header)
 	if !p.h.sessionless(p.r) {
 		if refusal := p.enter(); refusal != nil {
-			writeError(p.w, refusal)
-			return
+			return refusal
 		}
 		version = protocol.Version(p.s.Version())
 	}
 	if version != protocol.V20250326 && (version != "" || p.s != nil) {
-		writeError(p.w, refuse(http.StatusBadRequest,
-			"batches exist only in %s; send each message by itself", protocol.V20250326))
-		return
+		return refuse(http.StatusBadRequest, "batches exist only in %s; send each message by itself", protocol.V20250326)
 	}
 	elements, _, bad := jsonrpc.Batch(body)
 	if bad != nil {
-		writeError(p.w, bad)
-		return
+		return bad
 	}
 	var responses []*jsonrpc.Response
 	status := http.StatusBadRequest
@@ -167,6 +159,7 @@ func (p *post) serveBatch(body []byte) {
 		}
 	}
 	p.sendBatch(status, responses)
+	return nil
 }
 
 // sendBatch sends the responses as one JSON array; 202 if there are none.

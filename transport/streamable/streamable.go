@@ -25,6 +25,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -209,37 +210,41 @@ func Listen(addr string, opts *Options) transport.Transport {
 
 // ServeHTTP serves one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if why := h.guard.Refuse(r); why != "" {
+	if refusal := h.serve(w, r); refusal != nil {
 		httpserve.Discard(w, r)
-		writeError(w, refuse(http.StatusForbidden, "%s", why))
-		return
+		writeError(w, refusal)
+	}
+}
+
+// serve serves a request, or returns why it is refused.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (refusal *jsonrpc.Response) {
+	if why := h.guard.Refuse(r); why != "" {
+		return refuse(http.StatusForbidden, "%s", why)
 	}
 	if httpguard.Share(w, r, http.MethodPost, http.MethodGet, http.MethodDelete) {
-		return
+		return nil
 	}
 	if name := repeated(r.Header); name != "" {
-		refusal := refuse(http.StatusBadRequest, "header %s is repeated", name)
+		refusal = refuse(http.StatusBadRequest, "header %s is repeated", name)
 		if modernHeader(r.Header) {
 			refusal.Error.Code = protocol.CodeHeaderMismatch
 		}
-		httpserve.Discard(w, r)
-		writeError(w, refusal)
-		return
+		return refusal
 	}
+	allow := "POST, GET, DELETE"
 	switch {
 	case r.Method == http.MethodPost:
-		h.servePost(w, r)
+		return h.servePost(w, r)
 	case h.sessionless(r):
-		methodNotAllowed(w, r, "POST")
+		allow = "POST"
 	case r.Method == http.MethodDelete:
-		h.serveDelete(w, r)
+		return h.serveDelete(w, r)
 	case h.opts.JSONOnly:
-		methodNotAllowed(w, r, "POST, DELETE")
+		allow = "POST, DELETE"
 	case r.Method == http.MethodGet:
-		h.serveGet(w, r)
-	default:
-		methodNotAllowed(w, r, "POST, GET, DELETE")
+		return h.serveGet(w, r)
 	}
+	return methodNotAllowed(w, r, allow)
 }
 
 // sessionless reports whether the request needs no session: its version has none, or the server.
@@ -247,29 +252,28 @@ func (h *Handler) sessionless(r *http.Request) bool {
 	return h.opts.Stateless || modernHeader(r.Header)
 }
 
-// methodNotAllowed responds with 405, which tells clients that this server has no such stream or
+// methodNotAllowed refuses with 405, which tells clients that this server has no such stream or
 // session.
-func methodNotAllowed(w http.ResponseWriter, r *http.Request, allow string) {
+func methodNotAllowed(w http.ResponseWriter, r *http.Request, allow string) *jsonrpc.Response {
 	w.Header().Set("Allow", allow)
-	writeError(w, refuse(http.StatusMethodNotAllowed, "method %s is not served here; use %s", r.Method, allow))
+	return refuse(http.StatusMethodNotAllowed, "method %s is not served here; use %s", r.Method, allow)
 }
 
 // serveDelete ends a session at the request of its client.
-func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) *jsonrpc.Response {
 	s, refusal := h.session(r)
 	if refusal != nil {
-		writeError(w, refusal)
-		return
+		return refusal
 	}
 	defer h.sessions.release(s)
 	if err := h.replica.delete(r.Context(), s); err != nil {
 		h.opts.Logger.WarnContext(r.Context(), "streamable: a session was not deleted at all replicas",
 			"session", s.Digest(), "error", err)
-		writeError(w, busy("the session cannot be ended at the moment; try again"))
-		return
+		return busy("the session cannot be ended at the moment; try again")
 	}
 	h.sessions.end(s.Digest())
 	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // Shutdown refuses new requests with 503, ends the streams that only listen, and lets calls in
@@ -289,11 +293,20 @@ func (h *Handler) Close() {
 	h.sessions.endAll()
 }
 
-// warnNoStream logs, once, that replies of h cannot become streams.
-func (h *Handler) warnNoStream(r *http.Request, why string) {
+// flusher returns a function that flushes the reply to r, which becomes an event stream, or nil. It
+// logs, once, that replies cannot become streams.
+func (h *Handler) flusher(w http.ResponseWriter, r *http.Request, accepted bool) func() error {
+	why := "the client does not accept text/event-stream"
+	if accepted {
+		if flush := httpserve.Flusher(w); flush != nil {
+			return flush
+		}
+		why = "the response writer cannot flush; does a middleware buffer it?"
+	}
 	h.plainOnce.Do(func() {
 		h.opts.Logger.WarnContext(r.Context(),
 			"streamable: a reply cannot become an event stream; notifications sent before the response are lost",
 			"why", why, "path", r.URL.Path)
 	})
+	return nil
 }

@@ -105,11 +105,11 @@ func (o *streams) wake(st *stream) {
 	}
 }
 
-// reads reports whether r has not left st.
-func (o *streams) reads(st *stream, r *reader) bool {
+// readerOf returns the reader of st, or nil.
+func (o *streams) readerOf(st *stream) *reader {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return st.reader == r
+	return st.reader
 }
 
 // used reports whether the client may resume a stream or opens them.
@@ -120,11 +120,7 @@ func (o *streams) used() bool {
 }
 
 // listening reports whether a client reads the standalone stream.
-func (o *streams) listening() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.standalone.reader != nil
-}
+func (o *streams) listening() bool { return o.readerOf(&o.standalone) != nil }
 
 // store returns what keeps the messages of st.
 func (o *streams) store(st *stream) eventStore {
