@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,20 +232,19 @@ func TestCancelledTasksAreNotClaimed(t *testing.T) {
 
 func TestATaskThatIsCancelledWhileItIsClaimedDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &faulty{Engine: newStore(t)}
+		var cancel atomic.Pointer[func()]
+		var updates atomic.Int32
+		engine := &faulty{Engine: newStore(t), after: func(op, set string) {
+			f := cancel.Load()
+			if f != nil && op == "Update" && set == "tasks" && updates.Add(1) == 2 { // the first one ends the task before
+				(*f)()
+			}
+		}}
 		o := openOn(t, engine, tasks.MaxRunning(1))
 		p := o.modern()
 		p.start("work", `{"seconds":1}`)
 		id := p.start("work", `{"seconds":1}`)
-		updates := 0
-		engine.after = func(op, set string) {
-			if op != "Update" || set != "tasks" {
-				return
-			}
-			if updates++; updates == 2 { // the first one ended the task before
-				p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id))
-			}
-		}
+		cancel.Store(new(func() { p.result("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, id)) }))
 		time.Sleep(5 * time.Second)
 		require.Equal(t, 1, noted(o.office, &o.runs))
 		require.Equal(t, protocol.TaskCancelled, p.get(id).Status)
