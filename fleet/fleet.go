@@ -57,6 +57,8 @@ const (
 	presence = 12 * time.Second
 	aliveFor = time.Second // how long an answer of Alive is kept
 
+	maxLeftOut = 10_000 // records that are remembered as logged
+
 	// After this many failures in a row, one operation a second is tried; the others fail at once.
 	failuresInARow = 3
 
@@ -105,6 +107,7 @@ type Fleet struct {
 	alive    map[string]liveness   // guarded by mu
 	failures int                   // in a row; guarded by mu
 	tried    time.Time             // the last attempt after failuresInARow; guarded by mu
+	leftOut  map[string]time.Time  // when a record was last logged as left out; guarded by mu
 	lost     error                 // of the last failure; nil if the engine is available; guarded by mu
 	waiting  int                   // bytes of messages that are not yet sent; guarded by mu
 	overflow bool                  // messages were dropped; guarded by mu
@@ -152,7 +155,7 @@ func New(engine Engine, opts Options) *Fleet {
 	members, _ := engine.(membership)
 	return &Fleet{
 		engine: engine, opts: opts, replica: name, members: members,
-		handlers: map[string][]*handler{}, alive: map[string]liveness{}, queue: make(chan message, maxWaiting),
+		handlers: map[string][]*handler{}, alive: map[string]liveness{}, leftOut: map[string]time.Time{}, queue: make(chan message, maxWaiting),
 	}
 }
 
@@ -569,12 +572,30 @@ func (s *Set) openAll(all []Record) []Record {
 	for _, r := range all {
 		plain, err := s.open(r)
 		if err != nil {
-			s.f.opts.Logger.Warn("fleet: a record was left out", "set", s.name, "key", r.Key, "error", err)
+			s.LeaveOut(r.Key, err)
 			continue
 		}
 		opened = append(opened, plain)
 	}
 	return opened
+}
+
+// LeaveOut logs that a record was left out because it is damaged, once an hour for each record. It
+// shows only the beginning of the key, which may be a secret.
+func (s *Set) LeaveOut(key string, err error) {
+	f, id := s.f, s.name+"/"+key
+	f.mu.Lock()
+	known := time.Since(f.leftOut[id]) < time.Hour
+	if len(f.leftOut) >= maxLeftOut {
+		clear(f.leftOut)
+	}
+	if !known {
+		f.leftOut[id] = time.Now()
+	}
+	f.mu.Unlock()
+	if !known {
+		f.opts.Logger.Warn("fleet: a record was left out", "set", s.name, "key", key[:min(len(key), 8)], "error", err)
+	}
 }
 
 // Count returns how many records a group has, or the set if group is "".

@@ -291,6 +291,10 @@ func (call *Call) stream(result *streamed) func(out io.Writer) error {
 		if err := result.writeTo(w); err != nil && w.err == nil {
 			return call.brokeOff(err)
 		}
+		if w.err != nil { // middleware took the call for done
+			call.server.config.logger.InfoContext(call.limit, "mcpkit: a result was not delivered to its end",
+				"ref", call.Ref(), "method", call.row.method, "name", call.name, "error", w.err)
+		}
 		return w.err
 	}
 }

@@ -213,6 +213,16 @@ func TestReadersThatFail(t *testing.T) {
 	}
 }
 
+func TestBrokenDeliveriesAreLogged(t *testing.T) {
+	srv, _, j := serveBreaking(t)
+	gone, sent := io.Pipe()
+	require.NoError(t, gone.Close())
+	require.ErrorIs(t, modern(t, srv).rpc(t.Context(), readOf("b://late-error")).Stream(sent), io.ErrClosedPipe)
+	entries := j.take(t)
+	require.Len(t, entries, 1)
+	require.Equal(t, "mcpkit: a result was not delivered to its end", entries[0].Msg)
+}
+
 func TestSmallReadersArePlainResults(t *testing.T) {
 	srv, _, j := serveBreaking(t)
 	resp := modern(t, srv).rpc(t.Context(), readOf("b://small"))

@@ -406,29 +406,33 @@ func (e *engine) hasSlot() bool {
 // changed the task.
 func (e *engine) claimOne(ctx context.Context, r fleet.Record) bool {
 	t, err := decode(r)
-	if err == nil && time.Now().Before(t.Lease) && t.Worker != e.f.Replica() {
+	if err != nil {
+		if !errors.Is(err, errNotFound) {
+			e.tasks().LeaveOut(r.Key, err)
+		}
+		return false
+	}
+	if time.Now().Before(t.Lease) && t.Worker != e.f.Replica() {
 		if alive, err := e.f.Alive(ctx, t.Worker); alive || err != nil {
 			return false
 		}
 	}
-	if err == nil {
-		slot := e.acquireSlot(t.ID)
-		if slot == nil { // for example since it runs here, and renews its lease late
-			return false
-		}
-		revision := t.revision
-		t, err = e.resumeTask(ctx, t.ID, slot, func(now *task) error {
-			switch {
-			case now.revision != revision || now.Status != protocol.TaskWorking:
-				return errUnchanged
-			case now.Starts > 0 && !now.Durable:
-				now.fail(restarted)
-			case now.Starts >= maxStarts:
-				now.fail("the process ended %d times while the task was running", now.Starts)
-			}
-			return nil
-		})
+	slot := e.acquireSlot(t.ID)
+	if slot == nil { // for example since it runs here, and renews its lease late
+		return false
 	}
+	revision := t.revision
+	t, err = e.resumeTask(ctx, t.ID, slot, func(now *task) error {
+		switch {
+		case now.revision != revision || now.Status != protocol.TaskWorking:
+			return errUnchanged
+		case now.Starts > 0 && !now.Durable:
+			now.fail(restarted)
+		case now.Starts >= maxStarts:
+			now.fail("the process ended %d times while the task was running", now.Starts)
+		}
+		return nil
+	})
 	switch {
 	case err == nil && t.Status.Terminal():
 		e.noteChange(ctx, t)
