@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -81,69 +80,9 @@ func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
 	if page, ok := r.(listPage); ok {
 		return json.RawMessage(page), nil
 	}
-	server := s.about.Load().meta
-	n, _ := SizeOf(r)
-	b := make([]byte, 0, n+512)
-	switch result := r.(type) { // not what embeds one of these, and encodes itself
-	case *protocol.CallToolResult:
-		return result.AppendFor(b, v, server)
-	case *protocol.GetPromptResult:
-		return result.AppendFor(b, v, server)
-	case *protocol.ReadResourceResult:
-		return result.AppendFor(b, v, server)
-	case nil:
+	if r == nil {
 		r = protocol.Object{}
 	}
-	object, err := jsonx.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	if jsonx.Kind(object) != '{' {
-		return nil, fmt.Errorf("a result is a JSON object, and this is a %T: %.20s", r, object)
-	}
-	if v.Modern() {
-		return s.appendModern(b, object), nil
-	}
-	if t := jsonx.String(jsonx.Member(object, "resultType")); t != "" && t != protocol.ResultComplete {
-		return nil, fmt.Errorf("clients of version %s have no results of type %q", v, t)
-	}
-	return jsonx.AppendWithout(b, object, "resultType"), nil
-}
-
-// appendModern appends an object with the members that all modern results have: a resultType, and
-// the server's name in _meta. Those of the object win.
-func (s *Server) appendModern(b []byte, object json.RawMessage) json.RawMessage {
-	var meta []byte
-	typed := false
-	b = jsonx.AppendEdited(b, object, func(name, value []byte) []byte {
-		if jsonx.IsString(name, "_meta") {
-			meta = value
-			return nil
-		}
-		typed = typed || jsonx.IsString(name, "resultType")
-		return value
-	})
-	return s.appendCommon(b[:len(b)-1], typed, meta)
-}
-
-// appendCommon appends the members that all modern results have to an object without its brace.
-func (s *Server) appendCommon(b []byte, typed bool, meta []byte) json.RawMessage {
-	if !typed {
-		b = append(jsonx.AppendComma(b), `"resultType":"complete"`...)
-	}
-	b = append(jsonx.AppendComma(b), `"_meta":`...)
-	return append(s.appendMeta(b, meta), '}')
-}
-
-// appendMeta appends meta, an object or nil, with the server's name unless it has one.
-func (s *Server) appendMeta(b, meta []byte) []byte {
-	if jsonx.Member(meta, protocol.MetaServerInfo) != nil {
-		return append(b, meta...)
-	}
-	b = append(b, `{"`+protocol.MetaServerInfo+`":`...)
-	b = append(b, s.about.Load().meta[protocol.MetaServerInfo]...)
-	for name, value := range jsonx.Members(meta) {
-		b = jsonx.AppendMember(b, name, value)
-	}
-	return append(b, '}')
+	n, _ := SizeOf(r)
+	return protocol.AppendResult(make([]byte, 0, n+512), r, v, s.about.Load().meta)
 }

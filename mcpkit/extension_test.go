@@ -162,7 +162,7 @@ func TestExtensionsInterceptCallsOfTools(t *testing.T) {
 	}}))
 	require.NoError(t, srv.Add(mcpkit.NewTool("slow", func() string { return "done" })))
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler { return next })
-	require.Contains(t, declaring(t, srv).send("tools/call", `{"name":"slow"}`), `"resultType":"later","ticket":"7"`)
+	require.Contains(t, declaring(t, srv).send("tools/call", `{"name":"slow"}`), `"ticket":"7","resultType":"later"`)
 	require.Empty(t, seen, "the first extension is the outermost")
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"slow"}`), `"done"`)
 	modern(t, srv).result("tools/list", `{}`)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // A listPage is the result of a list request, the JSON object for the version of the call.
@@ -49,19 +50,21 @@ func (l list) encode(call *Call, member, after string) (listPage, error) {
 		b = append(jsonx.AppendComma(b), definition...)
 	}
 	b = append(b, ']')
+	var rest struct {
+		NextCursor string `json:"nextCursor,omitzero"`
+		protocol.Cache
+	}
 	if next != "" {
-		b = append(b, `,"nextCursor":`...)
-		b = jsonx.AppendString(b, base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix+next)))
+		rest.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + next))
 	}
-	if !call.version.Modern() {
-		return append(b, '}'), nil
+	if call.version.Modern() {
+		rest.Cache = cacheHint(call.server.config.listTTL, l.personal)
 	}
-	hint, err := jsonx.Marshal(cacheHint(call.server.config.listTTL, l.personal))
-	if err != nil {
-		return nil, err
+	members, err := call.server.encode(rest, call.version)
+	for name, value := range jsonx.Members(members) {
+		b = jsonx.AppendMember(b, name, value)
 	}
-	b = append(append(b, ','), hint[1:len(hint)-1]...)
-	return listPage(call.server.appendCommon(b, false, nil)), nil
+	return append(b, '}'), err
 }
 
 // page returns the entries after a key that the caller may see, as many as fit on a page, and the

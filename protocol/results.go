@@ -10,12 +10,53 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// AppendFor appends the result as clients of a version know it: content that the version lacks becomes
-// text. An error has no structured content, since it has no output for the output schema. Up to
+// AppendResult appends the result of a request as clients of a version know it. What the version lacks
+// becomes text or is left out. Modern clients get the resultType, "complete" unless there is another
+// one, and the members of server in _meta. result is any value that encodes to a JSON object.
+func AppendResult(dst []byte, result any, v Version, server Meta) ([]byte, error) {
+	switch r := result.(type) { // not what embeds one of these, and encodes itself
+	case *CallToolResult:
+		return r.appendFor(dst, v, server)
+	case *GetPromptResult:
+		return r.appendFor(dst, v, server)
+	case *ReadResourceResult:
+		return r.appendFor(dst, v, server)
+	}
+	object, err := jsonx.Marshal(result)
+	if err != nil {
+		return dst, err
+	}
+	if jsonx.Kind(object) != '{' {
+		return dst, fmt.Errorf("a result is a JSON object, and this is a %T: %.20s", result, object)
+	}
+	var common struct {
+		ResultType string `json:"resultType,omitzero"`
+		Meta       Meta   `json:"_meta,omitzero"`
+	}
+	if err := jsonx.Unmarshal(object, &common); err != nil {
+		return dst, err
+	}
+	if err := setCommon(v, &common.ResultType, &common.Meta, server); err != nil {
+		return dst, err
+	}
+	rest, err := jsonx.Marshal(common)
+	dst = jsonx.AppendEdited(dst, object, func(name, value []byte) []byte {
+		if jsonx.IsString(name, "resultType") || jsonx.IsString(name, "_meta") {
+			return nil
+		}
+		return value
+	})
+	dst = dst[:len(dst)-1]
+	for name, value := range jsonx.Members(rest) {
+		dst = jsonx.AppendMember(dst, name, value)
+	}
+	return append(dst, '}'), err
+}
+
+// appendFor: an error has no structured content, since it has no output for the output schema. Up to
 // and including 2025-11-25 structured content is an object: other values become {"result": value}, as
-// output schemas do. Modern clients get the resultType, "complete" unless there is another one, and
-// the members of server in _meta.
-func (r *CallToolResult) AppendFor(dst []byte, v Version, server Meta) ([]byte, error) {
+// output schemas do.
+func (r *CallToolResult) appendFor(dst []byte, v Version, server Meta) ([]byte, error) {
 	own := *r
 	if v < V20250618 {
 		own.Content = make([]Content, len(r.Content))
@@ -30,9 +71,7 @@ func (r *CallToolResult) AppendFor(dst []byte, v Version, server Meta) ([]byte, 
 	return own.AppendJSON(dst)
 }
 
-// AppendFor appends the result as clients of a version know it: content that the version lacks becomes
-// text. Modern clients get a resultType and the members of server in _meta.
-func (r *GetPromptResult) AppendFor(dst []byte, v Version, server Meta) ([]byte, error) {
+func (r *GetPromptResult) appendFor(dst []byte, v Version, server Meta) ([]byte, error) {
 	own := *r
 	own.Messages = make([]PromptMessage, len(r.Messages))
 	for i, m := range r.Messages {
@@ -44,9 +83,8 @@ func (r *GetPromptResult) AppendFor(dst []byte, v Version, server Meta) ([]byte,
 	return jsonx.Append(dst, own)
 }
 
-// AppendFor appends the result as clients of a version know it: legacy ones get no cache hint. Modern
-// clients get a resultType and the members of server in _meta.
-func (r *ReadResourceResult) AppendFor(dst []byte, v Version, server Meta) ([]byte, error) {
+// appendFor: legacy clients get no cache hint.
+func (r *ReadResourceResult) appendFor(dst []byte, v Version, server Meta) ([]byte, error) {
 	own := *r
 	if !v.Modern() {
 		own.Cache = Cache{}
