@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -97,10 +96,10 @@ func (call *Call) fail(err error) (Result, *jsonrpc.Error) {
 	}
 	text, code := call.tell(err)
 	details := detailsOf(err)
-	if isCoded {
-		return nil, &jsonrpc.Error{Code: coded.ErrorCode(), Message: text, Data: details}
-	}
-	if call.row.method == protocol.MethodToolsCall {
+	switch {
+	case isCoded:
+		code = coded.ErrorCode()
+	case call.row.method == protocol.MethodToolsCall:
 		result := &protocol.CallToolResult{
 			Content: []protocol.Content{&protocol.TextContent{Text: text}},
 			IsError: true,
@@ -109,12 +108,10 @@ func (call *Call) fail(err error) (Result, *jsonrpc.Error) {
 			result.Meta = protocol.Meta{MetaErrorDetails: details}
 		}
 		return result, nil
-	}
-	rpc := &jsonrpc.Error{Code: code, Message: text, Data: details}
-	if call.row.method == protocol.MethodResourcesRead && isNotFound(err) {
+	case call.row.method == protocol.MethodResourcesRead && isNotFound(err):
 		return nil, protocol.ResourceNotFound(call.version, call.name)
 	}
-	return nil, rpc
+	return nil, &jsonrpc.Error{Code: code, Message: text, Data: details}
 }
 
 // protocolError makes a protocol error of user code safe to send: nil is an internal error, and
@@ -122,12 +119,10 @@ func (call *Call) fail(err error) (Result, *jsonrpc.Error) {
 func (call *Call) protocolError(err *jsonrpc.Error) *jsonrpc.Error {
 	switch {
 	case err == nil:
-		call.server.config.logger.ErrorContext(call.limit, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil instead",
-			"ref", call.Ref(), "method", call.row.method, "name", call.name)
+		call.log(slog.LevelError, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil instead")
 		return call.internalError()
 	case len(err.Data) > 0 && !jsonx.Valid(err.Data):
-		call.server.config.logger.ErrorContext(call.limit, "mcpkit: the data of an error is not valid JSON and is left out",
-			"ref", call.Ref(), "method", call.row.method, "name", call.name)
+		call.log(slog.LevelError, "mcpkit: the data of an error is not valid JSON and is left out")
 		return &jsonrpc.Error{Code: err.Code, Message: err.Message}
 	}
 	return err
@@ -136,42 +131,58 @@ func (call *Call) protocolError(err *jsonrpc.Error) *jsonrpc.Error {
 // tell returns the text of err for the caller and a suitable code. An error that the caller may not
 // see is logged under a reference, which the caller gets.
 func (call *Call) tell(err error) (text string, code int) {
+	text, code = call.shown(err)
+	if _, panicked := errors.AsType[*PanicError](err); text == "" || panicked { // its stack is for the log
+		call.logError("mcpkit: a call failed with an error that the caller does not see", err)
+	}
+	if text == "" {
+		text = call.internalError().Message
+	}
+	return text, code
+}
+
+// shown is like tell, but the text is "" if the caller may not see the error.
+func (call *Call) shown(err error) (text string, code int) {
 	if arg, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
 		return arg.Error(), jsonrpc.CodeInvalidParams
 	}
-	if user, ok := errors.AsType[UserMessenger](err); ok {
+	user, isUser := errors.AsType[UserMessenger](err)
+	switch {
+	case isUser:
 		return user.UserMessage(), jsonrpc.CodeInternalError
-	}
-	if isNotFound(err) && call.row.method == protocol.MethodResourcesRead {
+	case isNotFound(err) && call.row.method == protocol.MethodResourcesRead:
 		return "not found", jsonrpc.CodeInvalidParams
-	}
-	_, panicked := errors.AsType[*PanicError](err)
-	switch exposed := call.server.config.exposeErrors; {
-	case exposed && !panicked: // the stack of a panic is for the log
+	case call.server.config.exposeErrors:
 		return err.Error(), jsonrpc.CodeInternalError
-	case exposed:
-		call.logError("mcpkit: a call panicked", err)
-		return err.Error(), jsonrpc.CodeInternalError
-	case errors.Is(err, context.Canceled) && call.limit.Err() != nil:
-		return "the call was cancelled", jsonrpc.CodeInternalError // the caller cancelled it, so nothing is logged
+	case call.cancelled(err):
+		return "the call was cancelled", jsonrpc.CodeInternalError
 	}
-	call.logError("mcpkit: a call failed with an error that the caller does not see", err)
-	return "internal error (ref " + call.Ref() + ")", jsonrpc.CodeInternalError
+	return "", jsonrpc.CodeInternalError
 }
 
-// logError logs an error of the call under its reference.
+// cancelled reports whether the caller has cancelled the call, so that there is nothing to log.
+func (call *Call) cancelled(err error) bool {
+	return errors.Is(err, context.Canceled) && call.limit.Err() != nil
+}
+
+// log logs what happened to the call, with its reference.
+func (call *Call) log(level slog.Level, message string, attrs ...any) {
+	attrs = append([]any{"ref", call.Ref(), "method", call.req.Method, "name", call.name}, attrs...)
+	call.server.config.logger.Log(call.limit, level, message, attrs...)
+}
+
+// logError logs an error of the call, or of a panic.
 func (call *Call) logError(message string, err error) {
-	attrs := []any{"ref", call.Ref(), "method", call.row.method, "name", call.name, "error", err.Error()}
+	attrs := []any{"error", err.Error()}
 	if p, ok := errors.AsType[*PanicError](err); ok {
-		attrs = append(attrs, slog.String("stack", string(p.Stack)))
+		attrs = append(attrs, "stack", string(p.Stack))
 	}
-	call.server.config.logger.ErrorContext(call.limit, message, attrs...)
+	call.log(slog.LevelError, message, attrs...)
 }
 
 // panicked logs the panic of a method of a result or an error, and returns the error for the caller.
 func (call *Call) panicked(v any) *jsonrpc.Error {
-	call.server.config.logger.ErrorContext(call.limit, "mcpkit: a result or an error panicked",
-		"ref", call.Ref(), "method", call.req.Method, "name", call.name, "panic", v, "stack", string(debug.Stack()))
+	call.logError("mcpkit: a result or an error panicked", panicError(v))
 	return call.internalError()
 }
 

@@ -3,8 +3,8 @@ package mcpkit
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"reflect"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -86,8 +86,8 @@ func (c limitedCall) Failed(v any) error { return panicError(v) }
 // Overdue counts and logs a method that did not return in time.
 func (c limitedCall) Overdue(after time.Duration) {
 	n := c.server.overdue.Add(1)
-	c.server.config.logger.WarnContext(c.limit, "mcpkit: a method did not return in time; its caller got a timeout error",
-		"ref", c.Ref(), "method", c.row.method, "name", c.Target(), "timeout", after.String(), "overdue", n)
+	c.log(slog.LevelWarn, "mcpkit: a method did not return in time; its caller got a timeout error",
+		"timeout", after.String(), "overdue", n)
 }
 
 // Returned counts an overdue method that has returned.
@@ -95,8 +95,7 @@ func (c limitedCall) Returned() { c.server.overdue.Add(-1) }
 
 // Panicked logs the panic of a clean-up.
 func (c limitedCall) Panicked(v any) {
-	c.server.config.logger.ErrorContext(c.limit, "mcpkit: a clean-up panicked", "ref", c.Ref(), "method", c.req.Method, "name", c.name,
-		"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	c.logError("mcpkit: a clean-up panicked", panicError(v))
 }
 
 // A load is what the calls of a tool, prompt, resource or method take.

@@ -272,7 +272,7 @@ func (call *Call) respond(result Result, err error) *jsonrpc.Response {
 		version = call.run.Version
 	}
 	if resp.Result, err = call.server.encode(result, version); err != nil {
-		call.server.config.logger.ErrorContext(call.limit, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
+		call.logError("mcpkit: a result does not encode", err)
 		return call.refuse(call.internalError())
 	}
 	return resp

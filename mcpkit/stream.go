@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"io"
 	"sync"
 	"unicode/utf8"
@@ -96,17 +95,11 @@ func (call *Call) brokeOff(err error) (told *jsonrpc.Error) {
 			told = call.panicked(v)
 		}
 	}()
-	if errors.Is(err, context.Canceled) && call.limit.Err() != nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the call was cancelled")
+	text, code := call.shown(err)
+	if !call.cancelled(err) {
+		call.logError("mcpkit: a result ended early because reading failed", err)
 	}
-	call.logError("mcpkit: a result ended early because reading failed", err)
-	text := "internal error"
-	if user, ok := errors.AsType[UserMessenger](err); ok {
-		text = user.UserMessage()
-	} else if call.server.config.exposeErrors {
-		text = err.Error()
-	}
-	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s (ref %s)", text, call.Ref())
+	return &jsonrpc.Error{Code: code, Message: cmp.Or(text, call.internalError().Message)}
 }
 
 // An outlet is a connection. It remembers its error, to tell it from those of readers.

@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -58,9 +59,7 @@ func (call *Call) mayKnow(e *entry) bool {
 	if call.principal != nil {
 		who, has = call.principal.Subject, strings.Join(call.principal.Scopes, " ")
 	}
-	call.server.config.logger.WarnContext(call.limit,
-		"mcpkit: a call was refused by scopes or Authorize; the caller got the response for an unknown name",
-		"ref", call.Ref(), "method", call.row.method, "name", call.name,
+	call.log(slog.LevelWarn, "mcpkit: a call was refused by scopes or Authorize; the caller got the response for an unknown name",
 		"scopes", strings.Join(e.Scopes, " "), "callerScopes", has, "principal", who)
 	return false
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -107,20 +108,12 @@ func traced(name string, h Handler) Handler {
 	}
 }
 
+// closures end the names of functions that others have made.
+var closures = regexp.MustCompile(`(\.(func)?\d+|-fm)+$`)
+
 // middlewareName returns the function that made m: "middleware.Logging" for
 // "example.com/middleware.Logging.func1".
 func middlewareName(m Middleware) string {
-	f := runtime.FuncForPC(reflect.ValueOf(m).Pointer())
-	if f == nil {
-		return "middleware"
-	}
-	name := f.Name()
-	name = name[strings.LastIndex(name, "/")+1:]
-	for {
-		i := strings.LastIndex(name, ".")
-		if i < 0 || strings.Trim(strings.TrimPrefix(name[i+1:], "func"), "0123456789") != "" {
-			return strings.TrimSuffix(name, "-fm")
-		}
-		name = name[:i]
-	}
+	name := runtime.FuncForPC(reflect.ValueOf(m).Pointer()).Name()
+	return closures.ReplaceAllString(name[strings.LastIndex(name, "/")+1:], "")
 }
