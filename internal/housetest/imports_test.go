@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	// nothing else is said, and sees who is asking through the context.
 	"mcpkit/internal/annotation": {"internal/jsonx", "internal/naming", "protocol", "reflectx"},
 	"mcpkit/internal/family":     {},
-	"mcpkit/internal/form":       {"internal/jsonx", "reflectx"},
+	"mcpkit/internal/form":       {"internal/jsonx", "protocol", "reflectx"},
 	"mcpkit/internal/handshake":  {"internal/jsonx", "protocol"},
 	"mcpkit/internal/result":     {"internal/jsonx", "mcpkit/internal/annotation", "protocol", "github.com/gabriel-vasile/mimetype"},
 	"mcpkit/internal/question":   {"internal/jsonx", "mcpkit/internal/form", "protocol"},

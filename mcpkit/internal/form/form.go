@@ -10,48 +10,25 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
-
-// A field is the schema of a form's field, with all keywords that there are (client/elicitation,
-// "Requested Schema").
-type field struct {
-	Type        string            `json:"type,omitempty"`
-	Title       string            `json:"title,omitempty"`
-	Description string            `json:"description,omitempty"`
-	Enum        []json.RawMessage `json:"enum,omitempty"`
-	EnumNames   []string          `json:"enumNames,omitempty"` // only in 2025-06-18
-	OneOf       []option          `json:"oneOf,omitempty"`     // in place of Enum
-	AnyOf       []option          `json:"anyOf,omitempty"`     // in place of Enum, in Items
-	MinItems    json.RawMessage   `json:"minItems,omitempty"`
-	MaxItems    json.RawMessage   `json:"maxItems,omitempty"`
-	Items       *field            `json:"items,omitempty"`
-	MinLength   json.RawMessage   `json:"minLength,omitempty"`
-	MaxLength   json.RawMessage   `json:"maxLength,omitempty"`
-	Minimum     json.RawMessage   `json:"minimum,omitempty"`
-	Maximum     json.RawMessage   `json:"maximum,omitempty"`
-	Format      string            `json:"format,omitempty"`
-	Default     json.RawMessage   `json:"default,omitempty"`
-}
-
-// An option is a value of an enum with its title.
-type option struct {
-	Const json.RawMessage `json:"const"`
-	Title string          `json:"title"`
-}
 
 // formats are the formats that a field may name.
 var formats = []string{"email", "uri", "date", "date-time"}
 
 // edit returns a form for the schema of an object. change changes its fields.
-func edit(schema json.RawMessage, change func(name string, f *field) error) (form json.RawMessage, err error) {
+func edit(schema json.RawMessage, change func(name string, f *protocol.PrimitiveSchema) error) (form json.RawMessage, err error) {
 	form = jsonx.AppendEdited(nil, schema, func(keyword, value []byte) []byte {
 		switch jsonx.String(keyword) {
 		case "type", "required":
 			return value
 		case "properties":
 			return jsonx.AppendEdited(nil, value, func(name, property []byte) []byte {
-				var f field
+				if !jsonx.IsString(jsonx.Member(property, "type"), "string") {
+					property = jsonx.AppendWithout(nil, property, "enum") // only strings have one
+				}
+				var f protocol.PrimitiveSchema
 				if err == nil {
 					err = jsonx.Unmarshal(property, &f)
 				}
@@ -77,19 +54,18 @@ func Flat(t reflect.Type, in *reflectx.Input, descriptions reflectx.Descriptions
 		}
 		types[f.Name] = f.Type
 	}
-	return edit(in.Schema(), func(name string, f *field) error {
+	return edit(in.Schema(), func(name string, f *protocol.PrimitiveSchema) error {
 		titles := valueTitles(types[name], descriptions)
 		switch {
 		case f.Type == "array" && f.Items != nil && f.Items.Enum != nil:
-			f.Items = &field{Type: f.Items.Type, Enum: f.Items.Enum}
-			if options := f.Items.options(titles); options != nil {
-				f.Items = &field{AnyOf: options}
+			if options := optionsOf(f.Items.Enum, titles); options != nil {
+				f.Items = &protocol.EnumItems{AnyOf: options}
 			}
 		case f.Type == "" || f.Type == "array" || f.Type == "object":
 			return &reflectx.Error{Site: t.String(), Msg: fmt.Sprintf(
 				"field %q cannot be asked for: a form has strings, numbers, bools, enums and slices of enums", name)}
 		default:
-			if f.OneOf = f.options(titles); f.OneOf != nil || f.Type != "string" {
+			if f.OneOf = optionsOf(f.Enum, titles); f.OneOf != nil {
 				f.Enum = nil
 			}
 		}
@@ -100,14 +76,14 @@ func Flat(t reflect.Type, in *reflectx.Input, descriptions reflectx.Descriptions
 	})
 }
 
-// options returns the values of an enum of strings with their titles; nil if a value has no title.
-func (f *field) options(titles map[string]string) (options []option) {
-	for _, value := range f.Enum {
-		title, ok := titles[string(value)]
-		if !ok || f.Type != "string" {
+// optionsOf returns the values of an enum with their titles; nil if a value has no title.
+func optionsOf(enum []string, titles map[string]string) (options []protocol.EnumOption) {
+	for _, value := range enum {
+		title, ok := titles[value]
+		if !ok {
 			return nil
 		}
-		options = append(options, option{value, title})
+		options = append(options, protocol.EnumOption{Const: value, Title: title})
 	}
 	return options
 }
@@ -120,7 +96,7 @@ func valueTitles(t reflect.Type, descriptions reflectx.Descriptions) map[string]
 	titles := map[string]string{}
 	for _, v := range descriptions.Enum(t) {
 		if v.Text != "" {
-			titles[v.JSON] = strings.Join(strings.Fields(v.Text), " ")
+			titles[jsonx.String([]byte(v.JSON))] = strings.Join(strings.Fields(v.Text), " ")
 		}
 	}
 	return titles
@@ -129,7 +105,7 @@ func valueTitles(t reflect.Type, descriptions reflectx.Descriptions) map[string]
 // Older returns a form for version 2025-06-18: enum and enumNames instead of oneOf, no lists, and
 // defaults only for bools.
 func Older(schema json.RawMessage) (json.RawMessage, error) {
-	return edit(schema, func(name string, f *field) error {
+	return edit(schema, func(name string, f *protocol.PrimitiveSchema) error {
 		if f.Type == "array" {
 			return fmt.Errorf("forms of 2025-06-18 have no lists, and the field %s is one", name)
 		}
