@@ -25,7 +25,7 @@ type catalog struct {
 	lists      [4]list // by entryKind
 	layers     []layer // in the order in which they are asked for a URI: the server itself, then each mounted one
 	methods    map[string]*methodRow
-	extensions []*declaration
+	extensions []*Extension
 	mounts     []*mount        // of other servers in this one
 	parents    []*mount        // of this server in others
 	leftOut    map[string]bool // why parts of mounted servers are not part of it

@@ -71,6 +71,8 @@ type Extension struct {
 	// Service is started and closed with the server, if it has the methods
 	// Start(context.Context) error and Close() error. See [Server.Start].
 	Service any
+
+	settings protocol.Object // Settings, encoded by check
 }
 
 // Extend adds an extension to the server. A server may have an extension only once.
@@ -99,23 +101,18 @@ func (c *Call) undeclared(id, what string) *jsonrpc.Error {
 		"%s needs a client that declares the extension %q", what, id)
 }
 
-// A declaration is an extension in the capabilities of a server.
-type declaration struct {
-	*Extension
-	settings protocol.Object
-}
-
-func (d *declaration) declare(caps *protocol.ServerCapabilities, v protocol.Version) {
-	if d.Declare != nil {
-		d.Declare(caps, v)
+// declare adds what a server with the extension declares to clients of a version.
+func (e *Extension) declare(caps *protocol.ServerCapabilities, v protocol.Version) {
+	if e.Declare != nil {
+		e.Declare(caps, v)
 	}
-	if v < d.Since {
+	if v < e.Since {
 		return
 	}
 	if caps.Extensions == nil {
 		caps.Extensions = map[string]protocol.Object{}
 	}
-	caps.Extensions[d.ID] = d.settings
+	caps.Extensions[e.ID] = e.settings
 }
 
 // extendAll adds extensions to a server that is being made, or returns all of their faults.
@@ -134,19 +131,18 @@ func (s *Server) extend(e *Extension) error {
 			return err
 		}
 	}
-	settings, err := e.check()
-	if err != nil {
+	if err := e.check(); err != nil {
 		return err
 	}
-	d := &declaration{e, settings}
 	rows := make([]*methodRow, len(e.Methods))
 	for i, m := range e.Methods {
-		if rows[i], err = m.rowOf(s, d); err != nil {
+		var err error
+		if rows[i], err = m.rowOf(s, e); err != nil {
 			return err
 		}
 	}
-	err = s.change(func(c *catalog) error {
-		if err := c.declare(d); err != nil {
+	err := s.change(func(c *catalog) error {
+		if err := c.extend(e); err != nil {
 			return err
 		}
 		return c.addMethods(rows...)
@@ -163,52 +159,41 @@ func (s *Server) extend(e *Extension) error {
 	return nil
 }
 
-// check checks the extension by itself, and returns its settings.
-func (e *Extension) check() (protocol.Object, error) {
+// check checks the extension by itself, and encodes its settings.
+func (e *Extension) check() error {
 	domain, name, _ := strings.Cut(e.ID, "/")
 	if !strings.Contains(domain, ".") || name == "" || strings.Contains(name, "/") {
-		return nil, errors.New(`the ID is a reversed domain, a slash and a name; write for example "com.example/ratings"`)
+		return errors.New(`the ID is a reversed domain, a slash and a name; write for example "com.example/ratings"`)
 	}
-	if e.Since != "" && !e.Since.Known() {
-		return nil, fmt.Errorf("the field Since has the unknown protocol version %q", e.Since)
-	}
-	if slices.Contains(e.Methods, nil) || slices.Contains(e.Topics, nil) {
-		return nil, errors.New("a method or topic is nil; make them with NewMethod and NewTopic")
-	}
-	settings := protocol.Object{}
-	if e.Settings != nil {
-		raw, err := jsonx.Marshal(e.Settings)
-		if err == nil {
-			err = jsonx.Unmarshal(raw, &settings)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("the settings do not encode to a JSON object: %w", err)
-		}
+	if e.Settings == nil {
+		e.settings = protocol.Object{}
+	} else if raw, err := jsonx.Marshal(e.Settings); err != nil || jsonx.Unmarshal(raw, &e.settings) != nil {
+		return fmt.Errorf("the settings, a %T, do not encode to a JSON object", e.Settings)
 	}
 	if e.Check != nil {
-		return settings, e.Check()
+		return e.Check()
 	}
-	return settings, nil
+	return nil
 }
 
-// declare adds an extension to the catalog.
-func (c *catalog) declare(d *declaration) error {
+// extend adds an extension to the catalog.
+func (c *catalog) extend(e *Extension) error {
 	members := []string{"", "toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions"}
 	for _, known := range c.extensions {
-		if known.ID == d.ID {
+		if known.ID == e.ID {
 			return errors.New("the server has it already")
 		}
 		for _, t := range known.Topics {
 			members = append(members, t.member)
 		}
 	}
-	for _, t := range d.Topics {
+	for _, t := range e.Topics {
 		if slices.Contains(members, t.member) {
 			return fmt.Errorf("the member %q of a topic is empty or means something already", t.member)
 		}
 		members = append(members, t.member)
 	}
-	c.extensions = append(slices.Clip(c.extensions), d)
+	c.extensions = append(slices.Clip(c.extensions), e)
 	return nil
 }
 
@@ -337,8 +322,8 @@ func (m *Method) Versions(from, until protocol.Version) *Method {
 // the extension.
 func (m *Method) Negotiated() *Method { m.negotiated = true; return m }
 
-// rowOf returns the row for the table of s. d is the extension that the method belongs to, or nil.
-func (m *Method) rowOf(s *Server, d *declaration) (*methodRow, error) {
+// rowOf returns the row for the table of s. e is the extension that the method belongs to, or nil.
+func (m *Method) rowOf(s *Server, e *Extension) (*methodRow, error) {
 	row := m.row
 	if row.method == "" || strings.HasPrefix(row.method, "rpc.") || strings.HasPrefix(row.method, "notifications/") {
 		return nil, fmt.Errorf("%q is not a name for a method; write for example \"example.com/reindex\"", row.method)
@@ -348,17 +333,17 @@ func (m *Method) rowOf(s *Server, d *declaration) (*methodRow, error) {
 		return nil, err
 	}
 	row.handle, row.load = limited(h), new(load)
-	if d == nil {
+	if e == nil {
 		return &row, nil
 	}
-	row.by = fmt.Sprintf(", by the extension %q", d.ID)
+	row.by = fmt.Sprintf(", by the extension %q", e.ID)
 	if row.from == "" && row.until == "" {
-		row.from = d.Since
+		row.from = e.Since
 	}
 	if answer := row.handle; m.negotiated {
 		row.handle = func(ctx context.Context, call *Call) (Result, error) {
-			if _, ok := call.Extension(d.ID); !ok && call.version >= d.Since {
-				return nil, call.undeclared(d.ID, row.method)
+			if _, ok := call.Extension(e.ID); !ok && call.version >= e.Since {
+				return nil, call.undeclared(e.ID, row.method)
 			}
 			return answer(ctx, call)
 		}

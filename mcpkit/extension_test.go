@@ -331,12 +331,10 @@ func TestFaultsOfExtensionsAreFoundAtStartup(t *testing.T) {
 		err  string
 	}{
 		{"no domain", mcpkit.Extension{ID: "ratings"}, `mcpkit: extension "ratings": the ID is a reversed domain, a slash and a name; write for example "com.example/ratings"`},
-		{"unknown version", mcpkit.Extension{ID: ratingsID, Since: "2020-01-01"}, `mcpkit: extension "com.example/ratings": the field Since has the unknown protocol version "2020-01-01"`},
-		{"settings not an object", mcpkit.Extension{ID: ratingsID, Settings: 5}, `mcpkit: extension "com.example/ratings": the settings do not encode to a JSON object: json: cannot unmarshal JSON number into Go protocol.Object`},
+		{"settings not an object", mcpkit.Extension{ID: ratingsID, Settings: 5}, `mcpkit: extension "com.example/ratings": the settings, a int, do not encode to a JSON object`},
 		{"method of the protocol", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{mcpkit.NewMethod("tools/list", func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil })}},
 			`mcpkit: extension "com.example/ratings": the method "tools/list" is part of the protocol`},
 		{"method twice", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{ping, ping}}, `mcpkit: extension "com.example/ratings": the method "ratings/ping" is registered already, by the extension "com.example/ratings"`},
-		{"nil method", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{nil}}, `mcpkit: extension "com.example/ratings": a method or topic is nil; make them with NewMethod and NewTopic`},
 		{"member of the protocol", mcpkit.Extension{ID: ratingsID, Topics: []*mcpkit.Topic{mcpkit.NewTopic("toolsListChanged", "n", nil)}},
 			`mcpkit: extension "com.example/ratings": the member "toolsListChanged" of a topic is empty or means something already`},
 		{"its own check", mcpkit.Extension{ID: ratingsID, Check: func() error { return errors.New("no stars") }}, `mcpkit: extension "com.example/ratings": no stars`},

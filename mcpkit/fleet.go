@@ -18,9 +18,6 @@ import (
 //
 // Package fleet says what an engine is; there are engines for Redis and bbolt.
 func Fleet(engine fleet.Engine, opts ...fleet.Option) Option {
-	if engine == nil {
-		return option(func(*config) error { return errors.New("mcpkit: Fleet: the engine is nil") })
-	}
 	return FleetFrom(func() (fleet.Engine, error) { return engine, nil }, opts...)
 }
 
@@ -71,7 +68,7 @@ func (s *Server) joinFleet() error {
 		return err
 	}
 	if engine == nil {
-		return errors.New("mcpkit: FleetFrom: open returned no engine")
+		return errors.New("mcpkit: Fleet: there is no engine")
 	}
 	opts := fleet.Options{Logger: c.logger}
 	for _, o := range c.fleetOptions {

@@ -21,7 +21,7 @@ func TestFleetNeedsKeysThatReplicasShare(t *testing.T) {
 	key := mcpkit.StateKeys([]byte(strings.Repeat("k", 32)))
 	for text, opts := range map[string][]mcpkit.Option{
 		"add mcpkit.StateKeys(key)": {mcpkit.Fleet(engine)},
-		"the engine is nil":         {mcpkit.Fleet(nil), key},
+		"there is no engine":        {mcpkit.Fleet(nil), key},
 		"Fleet is given twice":      {mcpkit.Fleet(engine), mcpkit.Fleet(engine), key},
 	} {
 		_, err := mcpkit.New(&library{}, opts...)
@@ -65,8 +65,8 @@ func TestTheEngineIsOpenedWhenTheServerHasNoFaults(t *testing.T) {
 	require.EqualError(t, err, "connection refused")
 	require.Equal(t, 1, opened)
 	for text, open := range map[string]func() (fleet.Engine, error){
-		"open is nil":             nil,
-		"open returned no engine": func() (fleet.Engine, error) { return nil, nil },
+		"open is nil":        nil,
+		"there is no engine": func() (fleet.Engine, error) { return nil, nil },
 	} {
 		_, err = mcpkit.New(&library{}, mcpkit.FleetFrom(open), key)
 		require.ErrorContains(t, err, text)

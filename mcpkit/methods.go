@@ -132,8 +132,8 @@ func (c *catalog) capabilities(v protocol.Version) protocol.ServerCapabilities {
 	if hasCompletions(c) && v >= protocol.V20250326 {
 		caps.Completions = protocol.Object{}
 	}
-	for _, d := range c.extensions {
-		d.declare(&caps, v)
+	for _, e := range c.extensions {
+		e.declare(&caps, v)
 	}
 	return caps
 }

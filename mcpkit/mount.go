@@ -153,8 +153,8 @@ func (m *mount) addTo(c, child *catalog) {
 	for _, l := range child.layers {
 		c.layers = append(c.layers, layer{m.outer(l.resources), m.outer(l.templates)})
 	}
-	for _, d := range child.extensions {
-		_ = c.declare(d) // a server that has the extension itself, or from an earlier mount, has declared it
+	for _, e := range child.extensions {
+		_ = c.extend(e) // a server that has the extension itself, or from an earlier mount, has declared it
 	}
 	for name, row := range child.methods {
 		if coreMethods[name] != nil {

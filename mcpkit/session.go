@@ -254,8 +254,8 @@ func (s *Server) watch(ctx context.Context, uris []string) {
 
 // extensionIDs returns the names of the server's extensions.
 func (s *Server) extensionIDs() (ids []string) {
-	for _, d := range s.catalog.Load().extensions {
-		ids = append(ids, d.ID)
+	for _, e := range s.catalog.Load().extensions {
+		ids = append(ids, e.ID)
 	}
 	return ids
 }

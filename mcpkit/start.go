@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
@@ -21,7 +20,6 @@ import (
 // lifecycle starts services before the first call and closes them after the last.
 type lifecycle struct {
 	ready atomic.Bool // every service was started; set under mu
-	warn  sync.Once   // of names, when the server first starts
 
 	// turn holds a value while services start or close, one after another. Their methods run meanwhile,
 	// so they must not wait for it.
@@ -71,7 +69,6 @@ func (s *Server) startAll(ctx context.Context) error {
 	for l.failed == nil {
 		service, ok := l.next()
 		if !ok {
-			l.warn.Do(s.warnAtStart)
 			return nil
 		}
 		if starter, ok := service.(interface{ Start(context.Context) error }); ok {
@@ -117,19 +114,6 @@ func (s *Server) awaitStart(ctx context.Context) error {
 		return err
 	case <-waits.Done():
 		return context.Cause(waits)
-	}
-}
-
-// warnAtStart logs which tools have names that some clients refuse.
-func (s *Server) warnAtStart() {
-	var refused []string
-	for _, t := range s.catalog.Load().lists[toolEntry].sorted {
-		if !naming.Portable(t.key) {
-			refused = append(refused, t.key)
-		}
-	}
-	if refused != nil {
-		s.config.logger.Warn("mcpkit: some clients refuse tools with these names; "+naming.Advice, "tools", refused)
 	}
 }
 

@@ -299,14 +299,14 @@ func (l *listener) subscribe(ctx context.Context, call *Call, p *listenRequest) 
 // extensions, and returns accepted, the other members, with them.
 func (l *listener) subscribeToTopics(ctx context.Context, call *Call, accepted json.RawMessage) (json.RawMessage, error) {
 	filter := call.req.Param("notifications")
-	for _, d := range call.catalog.extensions {
-		for _, t := range d.Topics {
+	for _, e := range call.catalog.extensions {
+		for _, t := range e.Topics {
 			raw := jsonx.Member(filter, t.member)
 			if raw == nil || string(raw) == "false" || string(raw) == "null" {
 				continue
 			}
-			if _, ok := call.Extension(d.ID); !ok {
-				return nil, call.undeclared(d.ID, "the member "+t.member+" of the filter")
+			if _, ok := call.Extension(e.ID); !ok {
+				return nil, call.undeclared(e.ID, "the member "+t.member+" of the filter")
 			}
 			keys, err := t.keys(ctx, raw)
 			if err != nil {
