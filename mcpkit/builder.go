@@ -59,10 +59,9 @@ type Builder struct {
 	site          string
 	fn            reflect.Value
 	tags          map[string]string
-	meta          protocol.Meta
+	meta          map[string]any
 	input, output json.RawMessage
 	size          *int64
-	faults        reflectx.Errors
 }
 
 // NewTool describes a tool that calls fn: a function with the signature of a tool method. With
@@ -80,13 +79,9 @@ func NewResource(uri, name string, fn any) *Builder {
 
 func newBuilder(k annotation.Kind, name string, fn any) *Builder {
 	site := calledFrom(fmt.Sprintf("mcpkit: %s %q", strings.ToLower(k.String()), name))
-	b := &Builder{
-		kind: k, name: name, site: site, fn: reflect.ValueOf(fn), tags: map[string]string{}, meta: protocol.Meta{},
+	return &Builder{
+		kind: k, name: name, site: site, fn: reflect.ValueOf(fn), tags: map[string]string{}, meta: map[string]any{},
 	}
-	if b.fn.Kind() != reflect.Func || b.fn.IsNil() {
-		b.faults.Addf(site, "needs a function, not %T", fn)
-	}
-	return b
 }
 
 // calledFrom returns what with the place in the program that called an exported function, which has
@@ -148,12 +143,7 @@ func (b *Builder) MIME(mediaType string) *Builder { return b.Tag("mime", mediaTy
 func (b *Builder) Size(bytes int64) *Builder { b.size = &bytes; return b }
 
 // Meta adds a member to the _meta of the definition. Add fails if value does not encode as JSON.
-func (b *Builder) Meta(key string, value any) *Builder {
-	if err := b.meta.Set(key, value); err != nil {
-		b.faults.Addf(b.site, "Meta(%q): %v", key, err)
-	}
-	return b
-}
+func (b *Builder) Meta(key string, value any) *Builder { b.meta[key] = value; return b }
 
 // Input sets the JSON Schema of the arguments of a tool, an object. The server validates the
 // arguments by it. The function takes them as one parameter, a map[string]any or a json.RawMessage,
@@ -170,17 +160,20 @@ func (b *Builder) Output(schema string) *Builder { b.output = json.RawMessage(sc
 
 // entry returns the entry of the item for a server.
 func (b *Builder) entry(s *Server) (*entry, error) {
-	faults := slices.Clip(b.faults)
+	var faults reflectx.Errors
 	a := annotation.Parse(&faults, b.site, b.kind, b.tags, s.toolTags)
+	if a.Meta == nil && len(b.meta) > 0 {
+		a.Meta = protocol.Meta{}
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.meta)) {
+		if err := a.Meta.Set(key, b.meta[key]); err != nil {
+			faults.Addf(b.site, "Meta(%q): %v", key, err)
+		}
+	}
 	if faults != nil {
 		return nil, faults
 	}
 	a.About.Name = b.name
-	meta := maps.Clone(b.meta)
-	maps.Copy(meta, a.Meta)
-	if len(meta) > 0 {
-		a.Meta = meta
-	}
 	def := newSpec(service.Method{Method: reflectx.Method{Func: b.fn}, Annotation: a, Site: b.site})
 	def.input, def.output, def.size = b.input, b.output, b.size
 	return s.define(def)

@@ -51,8 +51,8 @@ func TestMistakesInBuildersAreErrorsOfAdd(t *testing.T) {
 		`tag "uri" means nothing for mcpkit.Tool`:                                                        tool().Tag("uri", "a://b"),
 		`unknown tag "titel"; did you mean "title"?`:                                                     tool().Tag("titel", "x"),
 		`tag hints: unknown hint "read-only"; did you mean "readonly"?`:                                  tool().Hints("read-only"),
-		`Meta("m"): `:               tool().Meta("m", func() {}),
-		`needs a function, not int`: mcpkit.NewTool("x", 5),
+		`Meta("m"): `:                  tool().Meta("m", func() {}),
+		`there is no function to call`: mcpkit.NewTool("x", 5),
 		`no parameter takes the arguments "query"; add a parameter for each`: mcpkit.NewTool("x", func(context.Context) {}).Params("query"),
 	} {
 		err := newServer(t, nil).Add(item)
