@@ -5,8 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -16,11 +18,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // A gate is a set of scopes. The tools, prompts and resources that need them are named after it.
@@ -502,41 +505,72 @@ func TestListeningEndsWithTheToken(t *testing.T) {
 	})
 }
 
-// TestHeadersTellNothingOfWhatIsHidden sends headers that mirror the body, headers that contradict
-// it, and none. Hidden and unknown names get the same responses.
+// TestHeadersTellNothingOfWhatIsHidden sends requests over HTTP with headers that mirror the body, that
+// contradict it, and without them. Names that need scopes, that Authorize forbids and that do not exist
+// get the same status, headers and body.
 func TestHeadersTellNothingOfWhatIsHidden(t *testing.T) {
-	srv, v := vaultServer(t)
-	for _, r := range []reach{
-		{"", "tools/call", `{"name":"mirrored-%s","arguments":{"region":"eu"}}`},
-		{"", "tools/call", `{"name":"tool-%s"}`},
-		{"", "prompts/get", `{"name":"prompt-%s","arguments":{"x":"y"}}`},
-		{"", "resources/read", `{"uri":"doc://%s"}`},
-	} {
-		for _, change := range []map[string][]string{
-			nil, {"Mcp-Name": nil}, {"Mcp-Name": {"other"}}, {"Mcp-Param-Region": {"eu"}}, {"Mcp-Param-Region": {"us"}}, {"Mcp-Method": {"ping"}},
+	allow := mcpkit.Authorize(func(_ context.Context, name string, _ []string) bool { return !strings.Contains(name, "wide") })
+	srv, v := vaultServer(t, allow, tasks.New(), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	h := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { h.Close(); require.NoError(t, srv.Close()) })
+	post := func(ctx context.Context, body string, header http.Header) (status int, headers http.Header, text string) {
+		r := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(body))
+		r.Header = header
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code, w.Header(), w.Body.String()
+	}
+	sessions := map[string]string{}
+	ctx := as(modern(t, srv), "b")
+	for _, version := range []string{"2025-06-18", "2025-11-25"} {
+		_, headers, text := post(ctx, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+version+`","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+			http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}})
+		sessions[version] = headers.Get("Mcp-Session-Id")
+		require.NotEmpty(t, sessions[version], text)
+	}
+	sessions["2025-03-26"], sessions["2026-07-28"] = "", ""
+	for version, session := range sessions {
+		for _, params := range []string{
+			`"name":"mirrored-%s","arguments":{"region":"eu"}`, `"name":"mirrored-%s","arguments":{"region":7,"x":1}`, `"name":"tool-%s"`, `"name":"tool-%s","arguments":[]`,
+			`"name":"raw-%s","arguments":{"x":"` + strings.Repeat("x", 9000) + `"}`, `"name":"tool-%s","task":{}`, `"name":"tool-%s","requestState":"x","inputResponses":{}`,
+			`"name":"tool-%s","requestState":7`, `"name":"hidden-%s"`, `"name":"prompt-%s","arguments":{"x":"y"}`, `"name":"prompt-%s","arguments":{"x":5}`,
+			`"uri":"doc://%s"`, `"uri":"%s://at/x"`, `"uri":"%s://at/../x"`, `"uri":"doc://%s","cursor":7`, `"notifications":{"resourceSubscriptions":["doc://%s"]},"uri":"%[1]s"`,
+			`"ref":{"type":"ref/prompt","name":"prompt-%s"},"argument":{"name":"x","value":"z"}`, `"ref":{"type":"ref/prompt","name":"prompt-%s"},"argument":{"name":7}`,
+			`"ref":{"type":"ref/resource","uri":"%s://at/{x}"},"argument":{"name":"nope","value":"z"}`, `"ref":{"type":"ref/resource","uri":"doc://%s"},"argument":{"name":"x","value":"z"}`,
+			`"taskId":"%s"`,
 		} {
-			answer := func(gate string) (string, string) {
-				p := modern(t, srv)
-				params := fmt.Sprintf(r.params, gate)
-				name := member(t, params, "name") + member(t, params, "uri")
-				p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {r.method}, "Mcp-Name": {strings.Trim(name, `"`)}}
-				maps.Copy(p.header, change)
-				resp := p.rpc(as(p, "b"), p.request(r.method, params))
-				require.NotNil(t, resp.Error)
-				return string(jsonrpc.AppendResponse(nil, resp)), fmt.Sprint(resp.HTTPStatus)
+			for _, method := range []string{"tools/call", "prompts/get", "resources/read", "resources/subscribe", "completion/complete", "tasks/get", "tasks/result", "tasks/cancel"} {
+				for _, change := range []http.Header{
+					nil, {"Mcp-Name": nil}, {"Mcp-Name": {"other"}}, {"Mcp-Param-Region": {"eu"}}, {"Mcp-Param-Region": {"us"}}, {"Mcp-Method": {"ping"}}, {"Accept": {"application/json"}},
+				} {
+					answer := func(gate string) string {
+						body := fmt.Sprintf("{"+params+"}", gate)
+						name := strings.Trim(member(t, body, "name")+member(t, body, "uri"), `"`)
+						header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {version}, "Mcp-Method": {method}, "Mcp-Name": {name}}
+						if session != "" {
+							header.Set("Mcp-Session-Id", session)
+						}
+						if version == "2026-07-28" {
+							body = withMeta(body)
+						}
+						maps.Copy(header, change)
+						status, headers, text := post(ctx, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+body+`}`, header)
+						return strings.ReplaceAll(fmt.Sprint(status, headers, text), gate, "zzzz")
+					}
+					none := answer("zzzz")
+					for _, gate := range []string{"both", "wide"} {
+						require.Equal(t, none, answer(gate), "%s %s of %s with %v for %s", method, params, version, change, gate)
+					}
+				}
 			}
-			hidden, hiddenStatus := answer("both")
-			none, noneStatus := answer("zzzz")
-			require.Equal(t, strings.ReplaceAll(none, "zzzz", "both"), hidden)
-			require.Equal(t, noneStatus, hiddenStatus)
 		}
 	}
 	require.Empty(t, v.take())
 
-	p := modern(t, srv)
-	p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"mirrored-both"}, "Mcp-Param-Region": {"eu"}}
-	resp := p.rpc(as(p, "a", "b"), p.request("tools/call", `{"name":"mirrored-both","arguments":{"region":"eu"}}`))
-	require.Nil(t, resp.Error)
+	params := withMeta(`{"name":"mirrored-both","arguments":{"region":"eu"}}`)
+	status, _, text := post(as(modern(t, srv), "a", "b"), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+params+`}`, http.Header{"Content-Type": {"application/json"},
+		"Accept": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"mirrored-both"}, "Mcp-Param-Region": {"eu"}})
+	require.Equal(t, 200, status, text)
 	require.Equal(t, []string{"mirrored eu both"}, v.take(), "who may gets there")
 }
 
