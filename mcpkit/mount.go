@@ -38,8 +38,8 @@ type mount struct {
 // its limits, which errors callers see. Other methods pass only the middleware of s.
 //
 // What exists in s or in an earlier mount stays: a tool, prompt, resource or method of other with the
-// same name or URI is left out, and the log names both places. A URI that an earlier server has a
-// template for is answered there. Scopes need [Authenticated] or [TrustLocal] on s, or Mount returns
+// same name or URI is left out, and the log names both places, as is a URI for which an earlier server
+// has a template. Scopes need [Authenticated] or [TrustLocal] on s, or Mount returns
 // an error, as it does if another mounted server has the same extension with methods: give the
 // extension to s instead.
 //
@@ -134,6 +134,9 @@ func (s *Server) merge() *catalog {
 func (m *mount) addTo(c, child *catalog) {
 	known := m.entries
 	m.entries = map[*entry]*entry{}
+	taken := func(old, e *entry) {
+		c.leftOut[fmt.Sprintf("%s %q is registered by %s and by %s; the first one stays", e.kind, e.key, old.site, e.site)] = true
+	}
 	var entries []*entry
 	for _, inner := range child.entries() {
 		e := known[inner]
@@ -145,11 +148,15 @@ func (m *mount) addTo(c, child *catalog) {
 			c.leftOut[fmt.Sprintf("%s %q, %s: %v", e.kind, e.key, e.site, err)] = true
 			continue
 		}
+		if e.kind == resourceEntry {
+			if old, _ := c.match(e.key); old != nil { // perhaps a template
+				taken(old, e)
+				continue
+			}
+		}
 		entries = append(entries, e)
 	}
-	c.add(entries, func(old, e *entry) {
-		c.leftOut[fmt.Sprintf("%s %q is registered by %s and by %s; the first one stays", e.kind, e.key, old.site, e.site)] = true
-	})
+	c.add(entries, taken)
 	for _, l := range child.layers {
 		c.layers = append(c.layers, layer{m.outer(l.resources), m.outer(l.templates)})
 	}

@@ -139,7 +139,8 @@ func TestEarlierServersSpeakFirst(t *testing.T) {
 	require.Contains(t, read("z://mine"), `"text":"own"`, "a template of an earlier server is before a URI of a later one")
 	require.Contains(t, read("x://exact"), `"text":"thief"`)
 	require.Contains(t, read("x://a/y"), `"text":"thief"`)
-	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
+	require.Equal(t, 2, strings.Count(log.String(), "level=WARN"), log.String())
+	require.Regexp(t, `resource \\"z://mine\\" is registered by mcpkit: resource \\"z\\" .+ and by mcpkit: resource \\"z\\" .+; the first one stays`, log.String())
 	require.Regexp(t, `tool \\"tool\\" is registered by mcpkit: tool \\"tool\\" \(mount_test\.go:\d+\) and by mcpkit: tool \\"tool\\" \(mount_test\.go:\d+\), mounted as \\"\\" \(mount_test\.go:\d+\); the first one stays`, log.String())
 
 	log.Reset()
@@ -148,7 +149,7 @@ func TestEarlierServersSpeakFirst(t *testing.T) {
 	require.Contains(t, p.result("prompts/get", `{"name":"prompt"}`), "first", "the earlier mount speaks, although it came later")
 	require.Contains(t, read("x://exact"), `"text":"first"`)
 	require.Contains(t, read("x://a/y"), `"text":"first"`)
-	require.Equal(t, 2, strings.Count(log.String(), "level=WARN"), log.String())
+	require.Equal(t, 3, strings.Count(log.String(), "level=WARN"), log.String())
 	log.Reset()
 	require.NoError(t, thief.Add(mcpkit.NewTool("more", func() {}), mcpkit.NewTool(strings.Repeat("n", 128), func() {})))
 	require.Empty(t, log.String())

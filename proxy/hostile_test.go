@@ -167,3 +167,58 @@ func TestASubscriptionThatTheRemoteServerRefusesIsAnError(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// Names and URIs belong to the server itself, then to the server that was mounted first, whichever
+// connects first.
+func TestTheOrderOfMountsDecidesWhateverConnectsFirst(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	named := func(n string, uris ...string) *mcpkit.Server {
+		srv := numbered(n)
+		for _, uri := range uris {
+			var method any = func() string { return n }
+			if strings.Contains(uri, "{") {
+				method = func(id string) string { return n }
+			}
+			require.NoError(t, srv.Add(mcpkit.NewResource(uri, n, method)))
+		}
+		return srv
+	}
+	var first, second proxy.Switch
+	srv := mcpkit.MustNew(nil, mcpkit.Logger(logger))
+	require.NoError(t, srv.Add(mcpkit.NewResource("own://{id}", "own", func(id string) string { return "own" })))
+	srv.MustMount("", proxy.MustNew(&first, proxy.Logger(silent), proxy.Name("first")))
+	srv.MustMount("", proxy.MustNew(&second, proxy.Logger(silent), proxy.Name("second")))
+	require.NoError(t, srv.Start(t.Context()))
+	t.Cleanup(func() { require.NoError(t, srv.Close()) })
+	require.NoError(t, second.Connect(t.Context(), named("second", "x://a", "x://b", "y://{id}", "z://{id}", "own://a", "own://{id}")))
+	c := dial(t, srv, protocol.V20260728)
+	reads := func(want string) {
+		got, err := client.Call[string](t.Context(), c, "which", nil)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		for uri, want := range map[string]string{"x://a": want, "x://b": want, "y://1": want, "z://1": want, "own://a": "own", "own://2": "own"} {
+			got, err := c.ReadResource(t.Context(), uri)
+			require.NoError(t, err)
+			require.Equal(t, want, *got.Contents[0].Text, uri)
+		}
+	}
+	reads("second")
+	require.NoError(t, first.Connect(t.Context(), named("first", "x://a", "x://{id}", "y://1", "z://{id}", "own://{id}")))
+	reads("first")
+	for of, owner := range map[string]string{"tool \\\"which\\\"": "proxy of first", "resource \\\"x://a\\\"": "proxy of first",
+		"resource \\\"x://b\\\"": "proxy of first", "template \\\"z://{id}\\\"": "proxy of first", "resource \\\"own://a\\\"": "mcpkit: resource"} {
+		require.Equal(t, 1, strings.Count(log.String(), of), of)
+		require.Contains(t, log.String(), of+" is registered by "+owner)
+	}
+	var listed []string
+	for r, err := range c.Resources(t.Context()) {
+		require.NoError(t, err)
+		listed = append(listed, r.Name+" "+r.URI)
+	}
+	for r, err := range c.Templates(t.Context()) {
+		require.NoError(t, err)
+		listed = append(listed, r.Name+" "+r.URITemplate)
+	}
+	require.Equal(t, []string{"first x://a", "first y://1", "own own://{id}", "first x://{id}", "second y://{id}", "first z://{id}"}, listed)
+}
