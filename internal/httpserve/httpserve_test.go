@@ -1,15 +1,12 @@
 package httpserve
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
@@ -76,23 +72,24 @@ type serving struct {
 	url  string
 	stop func()
 	over chan error
-	log  bytes.Buffer // read only after over
 	http *http.Client
 }
 
 func serve(t *testing.T, b *blocker, timeout time.Duration) *serving {
 	t.Helper()
 	s := &serving{over: make(chan error, 1), http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	addrs := make(chan net.Addr, 1)
-	server := &Server{
-		NewHandler: func(transport.Handler) Handler { return b },
-		Name:       "test", Addr: "127.0.0.1:0", Path: "/mcp", ShutdownTimeout: timeout,
-		Logger: slog.New(slog.NewTextHandler(&s.log, nil)), OnListen: func(a net.Addr) { addrs <- a },
-	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	s.stop = stop
-	go func() { s.over <- server.Serve(ctx, nil) }()
-	s.url = "http://" + (<-addrs).String()
+	go func() {
+		s.over <- Run(ctx, listener, &http.Server{Handler: b}, func() {
+			bound, cancel := context.WithTimeout(context.Background(), timeout)
+			defer cancel()
+			_ = b.Shutdown(bound)
+		})
+	}()
+	s.url = "http://" + listener.Addr().String()
 	return s
 }
 
@@ -126,7 +123,6 @@ func TestRequestsInFlightFinish(t *testing.T) {
 	close(b.let)
 	require.Equal(t, "200 OK done", <-got)
 	require.NoError(t, <-s.over)
-	require.Empty(t, s.log.String())
 	_, err := s.http.Get(s.url + "/mcp")
 	require.Error(t, err, "the listener is closed")
 }
@@ -139,55 +135,6 @@ func TestUnfinishedRequestsAreCancelledAndGetResponses(t *testing.T) {
 	s.stop()
 	require.Equal(t, "503 Service Unavailable cancelled\n", <-got)
 	require.NoError(t, <-s.over)
-	require.Contains(t, s.log.String(), `level=WARN msg="test: requests were cancelled at the end of the shutdown timeout" timeout=20ms`)
-}
-
-func TestOnePathIsServed(t *testing.T) {
-	b := newBlocker()
-	close(b.let)
-	s := serve(t, b, time.Second)
-	require.Equal(t, "200 OK done", <-s.get("/mcp"))
-	require.Equal(t, "200 OK done", <-s.get("/mcp?x=1"))
-	for _, path := range []string{"/", "/mcp/", "/mcp/x", "/MCP"} {
-		require.Equal(t, "404 Not Found 404 page not found\n", <-s.get(path), path)
-	}
-	s.stop()
-	require.NoError(t, <-s.over)
-}
-
-func TestServeReportsErrors(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer taken.Close()
-	serve := func(ctx context.Context, addr, path string) error {
-		s := &Server{Name: "test", Addr: addr, Path: path, Logger: slog.New(slog.DiscardHandler), NewHandler: func(transport.Handler) Handler {
-			require.Error(t, ctx.Err(), "no handler is created")
-			return newBlocker()
-		}}
-		return s.Serve(ctx, nil)
-	}
-	require.EqualError(t, serve(t.Context(), "127.0.0.1:0", "mcp"), `test: path "mcp" must begin with a slash`)
-	require.ErrorContains(t, serve(t.Context(), taken.Addr().String(), "/mcp"), "address already in use")
-	require.Error(t, serve(t.Context(), "127.0.0.1:http-nonsense", "/mcp"))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.NoError(t, serve(ctx, "127.0.0.1:0", "/mcp"), "a server that is to end need not listen")
-}
-
-func TestServersThatOtherMachinesReachWarnOnce(t *testing.T) {
-	for addr, warns := range map[string]int{"127.0.0.1:0": 0, "[::1]:0": 0, "0.0.0.0:0": 1, ":0": 1} {
-		var log bytes.Buffer
-		ctx, cancel := context.WithCancel(t.Context())
-		s := &Server{Name: "test", Addr: addr, Path: "/mcp", Logger: slog.New(slog.NewTextHandler(&log, nil)), OnListen: func(net.Addr) { cancel() },
-			NewHandler: func(transport.Handler) Handler { return newBlocker() }}
-		err := s.Serve(ctx, nil)
-		if addr == "[::1]:0" && err != nil {
-			continue // this machine has no IPv6
-		}
-		require.NoError(t, err, addr)
-		require.Equal(t, warns, strings.Count(log.String(), "level=WARN"), addr)
-		require.Equal(t, warns, strings.Count(log.String(), "does not authenticate callers"), addr)
-	}
 }
 
 // A wrapper hides a writer, as middleware does.

@@ -100,20 +100,19 @@ func (c *client) Done() <-chan struct{} { return c.done }
 
 func TestContract(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T, h transport.Handler) transporttest.Conn {
-		addrs, done := make(chan net.Addr, 1), make(chan struct{})
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		handler := sse.NewHandler(h, &sse.Options{
+			MaxBodyBytes: transporttest.MaxMessageBytes, ShutdownTimeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
+		})
 		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			logger := slog.New(slog.DiscardHandler)
-			server := &httpserve.Server{
-				NewHandler: func(h transport.Handler) httpserve.Handler {
-					return sse.NewHandler(h, &sse.Options{MaxBodyBytes: transporttest.MaxMessageBytes, ShutdownTimeout: time.Minute, Logger: logger})
-				},
-				Addr: "127.0.0.1:0", Path: "/sse", ShutdownTimeout: 2 * time.Minute, Logger: logger, OnListen: func(a net.Addr) { addrs <- a },
-			}
-			assert.NoError(t, server.Serve(ctx, h))
+			defer handler.Close()
+			assert.NoError(t, httpserve.Run(ctx, listener, &http.Server{Handler: handler}, func() { _ = handler.Shutdown(context.Background()) }))
 		}()
-		c := open(t, "http://"+(<-addrs).String(), nil)
+		c := open(t, "http://"+listener.Addr().String(), nil)
 		c.stop, c.done = stop, done
 		return c
 	})

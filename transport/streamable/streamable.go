@@ -191,23 +191,6 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	return x
 }
 
-// Listen returns a transport that runs an HTTP server on addr ("127.0.0.1:8080", ":8080" for all
-// addresses of this machine, or ":0" for a free port) at Options.Path. When ctx ends, its Serve
-// lets requests in flight finish within Options.ShutdownTimeout, cancels the rest, and returns nil.
-func Listen(addr string, opts *Options) transport.Transport {
-	o := opts.withDefaults()
-	return &httpserve.Server{
-		NewHandler:      func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) },
-		Name:            "streamable",
-		Addr:            addr,
-		Path:            o.Path,
-		ShutdownTimeout: o.ShutdownTimeout,
-		AllowedHosts:    o.AllowedHosts,
-		Logger:          o.Logger,
-		OnListen:        o.OnListen,
-	}
-}
-
 // ServeHTTP serves one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal := h.serve(w, r); refusal != nil {

@@ -42,18 +42,17 @@ func (e end) Done() <-chan struct{}    { return e.done }
 // listen serves h and returns the address.
 func listen(t *testing.T, h transport.Handler, opts *websocket.Options) (addr string, stop func(), done <-chan struct{}) {
 	opts.Logger = slog.New(slog.DiscardHandler)
-	addrs := make(chan net.Addr, 1)
-	server := &httpserve.Server{
-		NewHandler: func(h transport.Handler) httpserve.Handler { return websocket.NewHandler(h, opts) },
-		Addr:       "127.0.0.1:0", Path: "/ws", ShutdownTimeout: 2 * time.Minute, Logger: opts.Logger, OnListen: func(a net.Addr) { addrs <- a },
-	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	handler := websocket.NewHandler(h, opts)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		assert.NoError(t, server.Serve(ctx, h))
+		defer handler.Close()
+		assert.NoError(t, httpserve.Run(ctx, listener, &http.Server{Handler: handler}, func() { _ = handler.Shutdown(context.Background()) }))
 	}()
-	return (<-addrs).String(), cancel, over
+	return listener.Addr().String(), cancel, over
 }
 
 func TestContract(t *testing.T) {
