@@ -509,8 +509,8 @@ func TestBuildersAreCheckedWhenAdded(t *testing.T) {
 		want string
 	}{
 		{mcpkit.NewTool("a b", raw), `name "a b" contains ' '`},
-		{mcpkit.NewTool("a", nil), "needs a function, not <nil>"},
-		{mcpkit.NewTool("a", 5), "needs a function, not int"},
+		{mcpkit.NewTool("a", nil), "there is no function to call"},
+		{mcpkit.NewTool("a", 5), "there is no function to call"},
 		{mcpkit.NewTool("a", raw).Hints("readnly"), `unknown hint "readnly"; did you mean "readonly"?`},
 		{mcpkit.NewTool("a", raw).Input(`{"type":"object","properties":{"x":{"type":"number","x-mcp-header":"X"}}}`), `x-mcp-header "X" is at "x", which is not a string, integer or boolean`},
 		{mcpkit.NewResource("nothing", "n", func() string { return "" }), `"nothing" is not an absolute URI`},
