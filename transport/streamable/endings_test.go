@@ -27,16 +27,16 @@ func TestSessionOfAnInitializeThatPanicsEnds(t *testing.T) {
 // A storeOf calls a function before it keeps a message, as the store of a fleet that may be slow.
 type storeOf struct {
 	eventStore
-	before func(session string)
+	before func()
 }
 
-func (s storeOf) append(ctx context.Context, session, stream string, e event) error {
-	s.before(session)
-	return s.eventStore.append(ctx, session, stream, e)
+func (s storeOf) append(ctx context.Context, session *legacySession, e event) error {
+	s.before()
+	return s.eventStore.append(ctx, session, e)
 }
 
 // delay lets h call before each time that it stores a message.
-func delay(h *Handler, before func(session string)) { h.events = storeOf{h.events, before} }
+func delay(h *Handler, before func()) { h.events = storeOf{h.events, before} }
 
 // memoryOf returns what h keeps for clients that resume streams.
 func memoryOf(h *Handler) *memoryStore { return h.memory }
@@ -44,7 +44,7 @@ func memoryOf(h *Handler) *memoryStore { return h.memory }
 func TestCallsDoNotQueueForASlowEventStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHandler(&scripted{methods: script{"talk": talkative}}, nil)
-		delay(h, func(string) { time.Sleep(200 * time.Millisecond) })
+		delay(h, func() { time.Sleep(200 * time.Millisecond) })
 		defer h.Close()
 		id := begin(t, h, "")
 		start := time.Now()

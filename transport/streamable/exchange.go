@@ -10,6 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -45,7 +46,11 @@ type exchange struct {
 // serve runs the request, or refuses it.
 func (e *exchange) serve() {
 	// If the handler panics, nothing may use the writer after net/http has it back.
-	defer e.closeReply()
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.end()
+	}()
 	switch {
 	case e.s != nil && e.req.IsNotification() && e.req.Method == protocol.NotificationCancelled:
 		e.h.replica.cancel(e.s, e.req)
@@ -94,8 +99,11 @@ func (e *exchange) run() (refusal *jsonrpc.Response) {
 	}
 	var cancel context.CancelCauseFunc
 	if e.s != nil && !e.req.IsNotification() {
-		if e.entry, refusal = e.s.beginCall(ctx, e.req); refusal != nil {
-			return refusal
+		var err *jsonrpc.Error
+		if e.entry, err = e.s.ledger.Begin(ctx, e.req, 0); err != nil && err.Code == jsonrpc.CodeInternalError {
+			return busy(err.Message)
+		} else if err != nil {
+			return &jsonrpc.Response{Error: err, HTTPStatus: http.StatusBadRequest}
 		}
 		defer e.entry.End()
 		ctx, cancel = e.entry.Context(), e.entry.Cancel
@@ -343,7 +351,8 @@ func (e *exchange) reply(resp *jsonrpc.Response) {
 		writeError(e.w, resp)
 	case !e.disconnected():
 		if e.s != nil && e.initializes() && resp.Error == nil {
-			e.seal()
+			agreed, _ := e.h.storer.StoreSession(e.s.Session)
+			e.w.Header().Set(protocol.HeaderSessionID, e.h.sealSession(oauth.FromContext(e.r.Context()).Key(), agreed))
 		}
 		e.writeReply(resp)
 	}
@@ -385,13 +394,6 @@ func (e *exchange) streamResult(resp *jsonrpc.Response) error {
 		return err
 	}
 	return e.post.send([]byte("\n\n"))
-}
-
-// closeReply ends the reply if nothing else has.
-func (e *exchange) closeReply() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.end()
 }
 
 // end ends the reply after the response. It may be called more than once. The caller holds mu.

@@ -71,16 +71,15 @@ func (h *Handler) join() {
 	p := &replica{h: h, f: f, records: f.Set("sessions", recordFormat)}
 	h.replica, h.replicaName, h.events = p, f.Replica(), p
 	h.opts.Logger = h.opts.Logger.With("replica", f.Replica())
-	f.On(kindSession, func(_ string, payload []byte) {
-		var m message
-		if json.Unmarshal(payload, &m) == nil {
-			p.hear(&m)
-		}
-	})
+	f.On(kindSession, p.hear)
 }
 
 // hear handles a message of another replica.
-func (p *replica) hear(m *message) {
+func (p *replica) hear(_ string, payload []byte) {
+	var m message
+	if json.Unmarshal(payload, &m) != nil {
+		return
+	}
 	if m.About == aboutDeletion {
 		p.h.sessions.end(m.Session)
 		return
@@ -108,14 +107,7 @@ func (p *replica) hear(m *message) {
 // messages wait.
 func (p *replica) tell(to string, s *legacySession, m message) bool {
 	m.Session = s.Digest()
-	return p.f.Tell(to, kindSession, m)
-}
-
-// wake tells the other replicas that a stream has more.
-func (p *replica) wake(s *legacySession, st *stream) {
-	if p != nil {
-		p.tell("", s, message{About: aboutStream, Stream: st.name})
-	}
+	return p == nil || p.f.Tell(to, kindSession, m)
 }
 
 // read returns the record of what a client has changed in its session. The error is
@@ -125,11 +117,11 @@ func (p *replica) read(ctx context.Context, s *legacySession) (record fleet.Reco
 		return record, nil
 	}
 	record, err = p.records.Get(ctx, s.Digest())
-	switch {
-	case errors.Is(err, fleet.ErrNotFound):
+	if errors.Is(err, fleet.ErrNotFound) {
 		return fleet.Record{}, nil
-	case record.Group == deletedGroup:
-		return record, transport.ErrClosed
+	}
+	if record.Group == deletedGroup {
+		err = transport.ErrClosed
 	}
 	return record, err
 }
@@ -204,7 +196,7 @@ func (p *replica) delete(ctx context.Context, s *legacySession) error {
 func (p *replica) cancel(s *legacySession, n *jsonrpc.Request) {
 	s.ledger.Cancel(n)
 	id, ok := jsonrpc.ParseID(n.Param("requestId"))
-	if p != nil && ok && len(id.String()) <= maxPassedID {
+	if ok && len(id.String()) <= maxPassedID {
 		params := fmt.Appendf(nil, `{"requestId":%s}`, id)
 		p.tell("", s, message{About: aboutPassed, Passed: jsonrpc.AppendRequest(nil, &jsonrpc.Request{Method: n.Method, Params: params})})
 	}
@@ -245,19 +237,6 @@ func (p *replica) ranElsewhere(name string) bool {
 		!strings.HasPrefix(name, p.f.Replica())
 }
 
-// take tells the other replicas that a client reads a stream here. For a stream of another replica,
-// it returns a channel that is ready when l has to look at the stream again.
-func (p *replica) take(l *listener) (tick <-chan time.Time) {
-	if p == nil {
-		return nil
-	}
-	p.tell("", l.s, message{About: aboutStream, Stream: l.st.name, Since: l.reader.since})
-	if p.ranElsewhere(l.st.name) {
-		tick = time.Tick(lookAway)
-	}
-	return tick
-}
-
 // gone reports whether the replica that ran the request of the stream has ended. lost is the
 // response to that request; nil if the replica has left nothing that names it.
 func (p *replica) gone(l *listener) (lost *jsonrpc.Response, gone bool) {
@@ -268,7 +247,7 @@ func (p *replica) gone(l *listener) (lost *jsonrpc.Response, gone bool) {
 	if alive, err := p.f.Alive(ctx, l.st.name[:replicaName]); err != nil || alive {
 		return nil, false
 	}
-	left, err := p.after(ctx, l.s.Digest(), l.st.name, 0)
+	left, err := p.after(ctx, l.s, l.st.name, 0)
 	if err != nil {
 		return nil, false
 	}
@@ -282,10 +261,10 @@ func (p *replica) gone(l *listener) (lost *jsonrpc.Response, gone bool) {
 
 // append stores a message. Each begins with a line that says whether it is the last one, and the ID
 // of the request.
-func (p *replica) append(ctx context.Context, session, stream string, e event) error {
+func (p *replica) append(ctx context.Context, s *legacySession, e event) error {
 	data := append(fmt.Appendf(nil, "%t %s\n", e.last, e.request), e.data...)
-	keep := fleet.Keep{Entries: defaultSessionEvents, Bytes: defaultSessionBytes, TTL: logLife}
-	err := p.f.Append(ctx, session, stream, fleet.Entry{Seq: e.seq, Data: data}, keep)
+	keep := fleet.Keep{Entries: maxSessionEvents, Bytes: maxSessionBytes, TTL: logLife}
+	err := p.f.Append(ctx, s.Digest(), e.stream, fleet.Entry{Seq: e.seq, Data: data}, keep)
 	if errors.Is(err, fleet.ErrTooLarge) {
 		return errTooLarge
 	}
@@ -293,8 +272,8 @@ func (p *replica) append(ctx context.Context, session, stream string, e event) e
 }
 
 // after returns messages.
-func (p *replica) after(ctx context.Context, session, stream string, seq uint64) ([]event, error) {
-	entries, err := p.f.After(ctx, session, stream, seq, defaultSessionEvents)
+func (p *replica) after(ctx context.Context, s *legacySession, stream string, seq uint64) ([]event, error) {
+	entries, err := p.f.After(ctx, s.Digest(), stream, seq, maxSessionEvents)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +284,7 @@ func (p *replica) after(ctx context.Context, session, stream string, seq uint64)
 		if !ok {
 			return nil, errors.New("a message in the store is damaged")
 		}
-		events = append(events, event{seq: entry.Seq, data: data, request: request, last: last == "true"})
+		events = append(events, event{stream: stream, seq: entry.Seq, data: data, request: request, last: last == "true"})
 	}
 	return events, nil
 }

@@ -26,7 +26,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) *jsonrpc.Resp
 	if last == "" && h.life.Draining.Err() != nil {
 		return shuttingDown()
 	}
-	l := &listener{timedWriter: newTimedWriter(w), h: h, r: r, s: s}
+	l := &listener{timedWriter: newTimedWriter(w), r: r, s: s}
 	if l.flush = h.flusher(w, r, true); l.flush == nil {
 		return methodNotAllowed(w, r, "POST, DELETE")
 	}
@@ -57,7 +57,6 @@ func (h *Handler) takeSlot(r *http.Request) (closed func(), _ *jsonrpc.Response)
 // the listener disconnects it.
 type listener struct {
 	timedWriter
-	h *Handler
 	r *http.Request
 	s *legacySession
 
@@ -78,7 +77,7 @@ func (l *listener) open(last string) *jsonrpc.Response {
 		if events, _, err := l.s.out.next(l.r.Context(), l.st, l.reader, l.seq); err != nil || len(events) == 0 {
 			why = "the messages of that stream are no longer stored; send the request again"
 		}
-	} else if lost, gone := l.h.replica.gone(l); gone && lost == nil {
+	} else if lost, gone := l.s.h.replica.gone(l); gone && lost == nil {
 		why = "the process that ran the request has ended; the request may have had effects"
 	}
 	if why == "" {
@@ -96,11 +95,11 @@ func (l *listener) begin() {
 	// The read deadline of a server with a ReadTimeout would look like a disconnect.
 	_ = l.rc.SetReadDeadline(time.Time{})
 	l.mu.Lock()
-	l.beginStream(l.h.opts.KeepAlive, l.leave)
+	l.beginStream(l.s.h.opts.KeepAlive, l.leave)
 	l.mu.Unlock()
 	var head []byte
 	if l.st == &l.s.out.standalone && l.s.canPoll() {
-		head = sse.AppendPriming(nil, primingID(l.st, l.seq), l.h.opts.Retry)
+		head = sse.AppendPriming(nil, primingID(l.st, l.seq), l.s.h.opts.Retry)
 	}
 	l.write(head)
 }
@@ -121,19 +120,23 @@ func (l *listener) run() {
 	defer cancel()
 	defer context.AfterFunc(open, l.leave)() // runs at most once
 	if l.st == &l.s.out.standalone {
-		defer context.AfterFunc(l.h.life.Draining, l.leave)() // runs at most once
+		defer context.AfterFunc(l.s.h.life.Draining, l.leave)() // runs at most once
 	} else { // a call in flight may finish and respond, while the shutdown waits for the listener
-		l.h.life.Hold()
-		defer l.h.life.End()
+		l.s.h.life.Hold()
+		defer l.s.h.life.End()
 	}
 	l.begin()
 	defer l.end()
 	if l.missed {
-		l.h.storer.SessionMissed(l.s.Session)
+		l.s.h.storer.SessionMissed(l.s.Session)
 	}
-	tick := l.h.replica.take(l)
+	l.s.h.replica.tell("", l.s, message{About: aboutStream, Stream: l.st.name, Since: l.reader.since})
+	var tick <-chan time.Time
+	if l.s.h.replica.ranElsewhere(l.st.name) {
+		tick = time.Tick(lookAway)
+	}
 	for live := false; ; live = true {
-		lost, gone := l.h.replica.gone(l) // asked before the messages, which may be its last
+		lost, gone := l.s.h.replica.gone(l) // asked before the messages, which may be its last
 		if !l.writeNew(live) {
 			return
 		}
@@ -154,13 +157,13 @@ func (l *listener) run() {
 func (l *listener) writeNew(live bool) (more bool) {
 	events, more, err := l.s.out.next(l.r.Context(), l.st, l.reader, l.seq)
 	if err != nil {
-		l.h.opts.Logger.ErrorContext(l.r.Context(), "streamable: event store failed", "err", err)
+		l.s.h.opts.Logger.ErrorContext(l.r.Context(), "streamable: event store failed", "err", err)
 		return false
 	}
 	// A client that resumes gets what is still stored. A live stream must not skip messages
 	// silently.
 	if live && len(events) > 0 && events[0].seq != l.seq+1 {
-		l.h.opts.Logger.WarnContext(l.r.Context(), "streamable: client reads too slowly; closing its stream")
+		l.s.h.opts.Logger.WarnContext(l.r.Context(), "streamable: client reads too slowly; closing its stream")
 		return false
 	}
 	for _, ev := range events {

@@ -38,7 +38,7 @@ func TestMalformedResponseEndsTheServerRequest(t *testing.T) {
 // A brokenStore keeps nothing.
 type brokenStore struct{ eventStore }
 
-func (brokenStore) append(context.Context, string, string, event) error {
+func (brokenStore) append(context.Context, *legacySession, event) error {
 	return errors.New("disk full")
 }
 

@@ -252,7 +252,7 @@ func TestDeleteEndsTheSession(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, c.send(method, call1(1, "echo")).StatusCode, method)
 	}
 	require.ErrorIs(t, session.Notify(t.Context(), notification("x", "")), transport.ErrClosed)
-	require.Empty(t, memoryOf(s.handler).sessions)
+	require.Zero(t, memoryOf(s.handler).order.Len())
 }
 
 func TestFailedInitializeLeavesNoSession(t *testing.T) {
@@ -265,7 +265,7 @@ func TestFailedInitializeLeavesNoSession(t *testing.T) {
 	require.Empty(t, resp.Header.Get("Mcp-Session-Id"))
 	require.Len(t, s.rpc.endedSessions(), 1)
 	require.Empty(t, s.handler.sessions.all)
-	require.Empty(t, memoryOf(s.handler).sessions)
+	require.Zero(t, memoryOf(s.handler).order.Len())
 }
 
 func TestShutdownLetsCallsFinish(t *testing.T) {

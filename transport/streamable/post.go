@@ -8,7 +8,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -57,11 +56,10 @@ func (p *post) receive() ([]byte, *jsonrpc.Response) {
 	if !httpserve.IsJSON(p.r.Header) {
 		return nil, refuse(http.StatusUnsupportedMediaType, "Content-Type must be application/json")
 	}
-	acceptJSON, acceptStream := httpserve.Accepts(p.r.Header)
-	if !acceptJSON {
+	var acceptJSON bool
+	if acceptJSON, p.acceptStream = httpserve.Accepts(p.r.Header); !acceptJSON {
 		return nil, refuse(http.StatusNotAcceptable, "Accept must list application/json and text/event-stream")
 	}
-	p.acceptStream = acceptStream
 	body, bad := httpserve.ReadBody(p.w, p.r, p.h.opts.MaxBodyBytes, &p.held)
 	switch p.size = len(body); {
 	case bad == nil:
@@ -71,12 +69,6 @@ func (p *post) receive() ([]byte, *jsonrpc.Response) {
 	default:
 		return nil, refuse(bad.Status, "%s", bad.Text)
 	}
-}
-
-// enter finds the session of the POST, or returns why it is refused.
-func (p *post) enter() (refusal *jsonrpc.Response) {
-	p.s, refusal = p.h.session(p.r)
-	return refusal
 }
 
 // serveRequest handles a request or notification by its version.
@@ -89,7 +81,7 @@ func (p *post) serveRequest(req *jsonrpc.Request) (refusal *jsonrpc.Response) {
 		defer s.end() // all of it travels in its ID
 		e.s = s
 	default:
-		if refusal = p.enter(); refusal != nil {
+		if p.s, refusal = p.h.session(p.r); refusal != nil {
 			refusal.ID = req.ID
 			return refusal
 		}
@@ -103,18 +95,12 @@ func (e *exchange) initializes() bool {
 	return e.req.Method == protocol.MethodInitialize && !e.req.IsNotification()
 }
 
-// seal tells the client the ID of the session that it has opened.
-func (e *exchange) seal() {
-	agreed, _ := e.h.storer.StoreSession(e.s.Session)
-	e.w.Header().Set(protocol.HeaderSessionID, e.h.sealSession(oauth.FromContext(e.r.Context()).Key(), agreed))
-}
-
 // serveResponse passes a response of the client to the server request that waits for it. If it is
 // malformed, bad is why, and the server request ends with an error.
 func (p *post) serveResponse(resp, bad *jsonrpc.Response) (refusal *jsonrpc.Response) {
 	if p.h.sessionless(p.r) {
 		refusal = refuse(http.StatusBadRequest, "a response needs a session; modern and stateless servers send no requests")
-	} else if refusal = p.enter(); refusal == nil {
+	} else if p.s, refusal = p.h.session(p.r); refusal == nil {
 		refusal = p.h.replica.answer(p.s, resp)
 	}
 	if refusal = cmp.Or(bad, refusal); refusal == nil {
@@ -126,10 +112,10 @@ func (p *post) serveResponse(resp, bad *jsonrpc.Response) (refusal *jsonrpc.Resp
 // serveBatch handles an array of messages in one POST, which only version 2025-03-26 has. Its
 // requests run one after the other, and the reply is an array of their responses. What they notify
 // or ask goes to the stream that the client opened with GET.
-func (p *post) serveBatch(body []byte) *jsonrpc.Response {
+func (p *post) serveBatch(body []byte) (refusal *jsonrpc.Response) {
 	version := versionOf(p.r.Header)
 	if !p.h.sessionless(p.r) {
-		if refusal := p.enter(); refusal != nil {
+		if p.s, refusal = p.h.session(p.r); refusal != nil {
 			return refusal
 		}
 		version = protocol.Version(p.s.Version())
@@ -158,24 +144,19 @@ func (p *post) serveBatch(body []byte) *jsonrpc.Response {
 			}
 		}
 	}
-	p.sendBatch(status, responses)
-	return nil
-}
-
-// sendBatch sends the responses as one JSON array; 202 if there are none.
-func (p *post) sendBatch(status int, responses []*jsonrpc.Response) {
 	if len(responses) == 0 {
 		p.w.WriteHeader(http.StatusAccepted)
-		return
+		return nil
 	}
-	body := []byte{'['}
+	reply := []byte{'['}
 	for i, resp := range responses {
 		if i > 0 {
-			body = append(body, ',')
+			reply = append(reply, ',')
 		}
-		body = jsonrpc.AppendResponse(body, resp)
+		reply = jsonrpc.AppendResponse(reply, resp)
 	}
-	p.writeJSON(status, append(body, ']'))
+	p.writeJSON(status, append(reply, ']'))
+	return nil
 }
 
 // Names of header fields in canonical form.

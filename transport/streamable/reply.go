@@ -68,7 +68,11 @@ func setRetry(w http.ResponseWriter, resp *jsonrpc.Response) {
 // writeReply writes resp as a JSON reply.
 func (e *exchange) writeReply(resp *jsonrpc.Response) {
 	if resp.Stream != nil && resp.Error == nil {
-		e.writeStreamed(resp)
+		e.w.Header().Set("Content-Type", "application/json")
+		setRetry(e.w, resp)
+		if jsonrpc.WriteResponse(e, resp) != nil {
+			panic(http.ErrAbortHandler) // so that the reply does not look complete
+		}
 		return
 	}
 	resp = e.hold(resp)
@@ -113,16 +117,6 @@ func (e *exchange) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 		return full
 	}
 	return resp
-}
-
-// writeStreamed writes a JSON reply of unknown length. If the stream fails, it closes the
-// connection so that the reply does not look complete.
-func (p *post) writeStreamed(resp *jsonrpc.Response) {
-	p.w.Header().Set("Content-Type", "application/json")
-	setRetry(p.w, resp)
-	if jsonrpc.WriteResponse(p, resp) != nil {
-		panic(http.ErrAbortHandler)
-	}
 }
 
 // A timedWriter writes a reply, and limits the time of each write. An event stream gets a comment

@@ -74,8 +74,9 @@ type legacySession struct {
 	begun  time.Time // when it was initialized
 	agreed []byte    // in initialize
 
-	ledger conn.Ledger // of the requests in flight, in both directions
-	out    streams     // to the client
+	ledger  conn.Ledger // of the requests in flight, in both directions
+	out     streams     // to the client
+	backlog backlog     // in the memoryStore
 
 	changed atomic.Bool // the client has changed something that only this process knows
 
@@ -135,19 +136,6 @@ func (s *legacySession) loadLocked(ctx context.Context) error {
 // ends early.
 func (s *legacySession) canPoll() bool {
 	return protocol.Version(s.Version()) >= protocol.V20251125
-}
-
-// beginCall records a request of the client, or returns why it must not begin. The caller ends the
-// call.
-func (s *legacySession) beginCall(ctx context.Context, req *jsonrpc.Request) (*conn.Entry, *jsonrpc.Response) {
-	c, err := s.ledger.Begin(ctx, req, 0)
-	switch {
-	case err == nil:
-		return c, nil
-	case err.Code == jsonrpc.CodeInternalError:
-		return nil, busy(err.Message)
-	}
-	return nil, &jsonrpc.Response{Error: err, HTTPStatus: http.StatusBadRequest}
 }
 
 // end ends the streams and calls of the session, and tells the handler.

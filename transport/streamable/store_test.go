@@ -9,15 +9,15 @@ import (
 
 func TestMemoryStore(t *testing.T) {
 	ctx := t.Context()
-	m := newMemoryStore()
-	m.sessionBytes, m.sessionEvents, m.totalBytes = 1000, 3, 1500
+	m := &memoryStore{sessionBytes: 1000, sessionEvents: 3, totalBytes: 1500}
+	sessions := map[string]*legacySession{"a": {}, "b": {}, "never seen": {}}
 	add := func(session, stream string, seq uint64, size int) {
 		t.Helper()
-		require.NoError(t, m.append(ctx, session, stream, event{seq: seq, data: []byte(strings.Repeat("x", size))}))
+		require.NoError(t, m.append(ctx, sessions[session], event{stream: stream, seq: seq, data: []byte(strings.Repeat("x", size))}))
 	}
 	seqs := func(session, stream string, after uint64) []uint64 {
 		t.Helper()
-		events, err := m.after(ctx, session, stream, after)
+		events, err := m.after(ctx, sessions[session], stream, after)
 		require.NoError(t, err)
 		var all []uint64
 		for _, ev := range events {
@@ -37,13 +37,12 @@ func TestMemoryStore(t *testing.T) {
 	add("a", "1", 3, 800)
 	require.Equal(t, []uint64{3}, seqs("a", "1", 0), "beyond the bytes of a session, the oldest are dropped")
 	require.Empty(t, seqs("a", "2", 0))
-	require.Equal(t, errTooLarge, m.append(ctx, "a", "1", event{seq: 4, data: make([]byte, 901)}))
+	require.Equal(t, errTooLarge, m.append(ctx, sessions["a"], event{stream: "1", seq: 4, data: make([]byte, 901)}))
 	add("b", "1", 1, 800)
 	require.Empty(t, seqs("a", "1", 0), "beyond the bytes of all, the session that was silent longest is dropped")
-	m.forget("b")
-	m.forget("never seen")
+	m.forget(sessions["b"])
+	m.forget(sessions["never seen"])
 	require.Empty(t, seqs("b", "1", 0))
 	require.Zero(t, m.bytes)
-	require.Empty(t, m.sessions)
 	require.Zero(t, m.order.Len())
 }

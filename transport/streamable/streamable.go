@@ -175,7 +175,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 		rpc:    h,
 		opts:   opts.withDefaults(),
 		life:   httpserve.NewLifecycle(),
-		memory: newMemoryStore(),
+		memory: &memoryStore{sessionBytes: maxSessionBytes, sessionEvents: maxSessionEvents, totalBytes: maxTotalBytes},
 	}
 	x.events = x.memory
 	if x.storer, _ = h.(transport.SessionStorer); x.storer == nil {

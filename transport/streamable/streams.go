@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,12 +97,8 @@ func (o *streams) free(st *stream, r *reader) {
 
 // wake wakes the reader of st. The caller holds mu.
 func (o *streams) wake(st *stream) {
-	if st.reader == nil {
-		return
-	}
-	select {
-	case st.reader.wake <- struct{}{}:
-	default:
+	if st.reader != nil && len(st.reader.wake) == 0 {
+		st.reader.wake <- struct{}{}
 	}
 }
 
@@ -159,10 +156,10 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, last bool
 		return 0, transport.ErrClosed
 	}
 	st.last++
-	e := event{seq: st.last, data: data, request: st.request, last: last}
+	e := event{stream: st.name, seq: st.last, data: data, request: st.request, last: last}
 	o.mu.Unlock()
 	// Also if the client has disconnected: it may resume the stream.
-	err = o.store(st).append(context.WithoutCancel(ctx), o.s.Digest(), st.name, e)
+	err = o.store(st).append(context.WithoutCancel(ctx), o.s, e)
 	if err != nil && !errors.Is(err, errTooLarge) {
 		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", err)
 	}
@@ -171,13 +168,16 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, last bool
 	if errors.Is(err, errTooLarge) {
 		st.last--
 	}
+	if o.closed { // meanwhile
+		o.s.h.memory.forget(o.s)
+	}
 	if last && (err == nil || len(data) == 0) {
 		st.done = true
 		delete(o.open, st.name)
 	}
 	o.wake(st)
 	if st.reader == nil && st.request != "" {
-		o.s.h.replica.wake(o.s, st)
+		o.s.h.replica.tell("", o.s, message{About: aboutStream, Stream: st.name})
 	}
 	return e.seq, err
 }
@@ -191,7 +191,7 @@ func (o *streams) next(ctx context.Context, st *stream, r *reader, seq uint64) (
 	if left {
 		return nil, false, nil
 	}
-	events, err = o.store(st).after(context.WithoutCancel(ctx), o.s.Digest(), st.name, seq)
+	events, err = o.store(st).after(context.WithoutCancel(ctx), o.s, st.name, seq)
 	return events, more && err == nil, err
 }
 
@@ -265,7 +265,7 @@ func (o *streams) close() {
 	for _, st := range o.open {
 		o.wake(st)
 	}
-	o.s.h.memory.forget(o.s.Digest())
+	o.s.h.memory.forget(o.s)
 }
 
 // eventID returns the ID of message seq of st. It names the stream and is unique in the session.
@@ -275,19 +275,18 @@ func eventID(st *stream, seq uint64) string { return st.name + "-" + strconv.For
 // says what the client has received. No two are equal: there are clients that give up a session if
 // its stream breaks five times in a row without an event whose ID is new to them.
 func primingID(st *stream, seq uint64) string {
-	return eventID(st, seq) + "-" + rand.Text()[:primingLen]
+	return eventID(st, seq) + "-" + rand.Text()[:10] // 50 random bits
 }
 
-const primingLen = 10 // 50 random bits
+// eventIDs are those of eventID and primingID.
+var eventIDs = regexp.MustCompile(`^([a-z0-9_]{9,60})-([0-9]+)(-[A-Z2-7]{10})?$`)
 
 // parseEventID parses an ID of eventID or primingID.
 func parseEventID(s string) (name string, seq uint64, ok bool) {
-	name, right, _ := strings.Cut(s, "-")
-	right, unique, primes := strings.Cut(right, "-")
-	if primes && (!strings.HasSuffix(name, "_"+standaloneName) || len(unique) != primingLen) {
+	m := eventIDs.FindStringSubmatch(s)
+	if m == nil || m[3] != "" && !strings.HasSuffix(m[1], "_"+standaloneName) {
 		return "", 0, false
 	}
-	named := len(name) > tagSize && len(name) <= 60 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
-	seq, err := strconv.ParseUint(right, 10, 64)
-	return name, seq, named && err == nil
+	seq, err := strconv.ParseUint(m[2], 10, 64)
+	return m[1], seq, err == nil
 }
