@@ -373,11 +373,6 @@ func (d *dialog) Round() int {
 func (d *dialog) Ref() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.refLocked()
-}
-
-// refLocked is like Ref. The caller holds mu.
-func (d *dialog) refLocked() string {
 	if d.ref == "" {
 		d.ref = newRef()
 	}
@@ -473,6 +468,7 @@ func (c *Call) finish(result Result, err error) (Result, error) {
 // nextRound returns the state of the round that follows; nil if the call has neither questions nor
 // values of Once.
 func (c *Call) nextRound() *rounds.State {
+	ref := c.Ref()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked == nil {
@@ -481,7 +477,7 @@ func (c *Call) nextRound() *rounds.State {
 	next := c.asked.Next()
 	next.Method, next.Name, next.Arguments, next.Principal = c.req.Method, c.name, c.argumentsDigest(), c.principalDigest()
 	next.Expires = time.Now().Add(answerTime).Unix()
-	next.Ref, next.Begun = c.refLocked(), c.begun.UnixMilli()
+	next.Ref, next.Begun = ref, c.begun.UnixMilli()
 	return next
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -26,8 +25,8 @@ type CachePolicy struct {
 	Entries int
 	// MaxBytes is the size of the largest result that is kept, with its arguments. Zero means 64 KiB.
 	MaxBytes int
-	// Vary returns what results depend on besides the tool, its arguments and the caller with its
-	// scopes. Nil: nothing.
+	// Vary returns what results depend on besides the tool, the text of its arguments and the caller
+	// with its scopes. Nil: nothing.
 	Vary func(*Call) string
 }
 
@@ -86,16 +85,9 @@ func (p *CachePolicy) key(call *Call) (key cacheKey, ok bool) {
 	if asks || !p.Shared && caller == nil {
 		return key, false
 	}
-	key = cacheKey{tool: t, arguments: "{}"}
+	key = cacheKey{tool: t, arguments: string(call.Arguments())}
 	if !p.Shared {
 		key.principal, key.scopes = caller.Key(), strings.Join(slices.Sorted(slices.Values(caller.Scopes)), "\x00")
-	}
-	if args := call.Arguments(); args != nil {
-		compact, err := jsonx.Compact(slices.Clone(args))
-		if err != nil {
-			return key, false
-		}
-		key.arguments = string(compact)
 	}
 	if p.Vary != nil {
 		key.vary = p.Vary(call)

@@ -114,14 +114,10 @@ func (call *Call) fail(err error) (Result, *jsonrpc.Error) {
 	return nil, &jsonrpc.Error{Code: code, Message: text, Data: details}
 }
 
-// protocolError makes a protocol error of user code safe to send: nil is an internal error, and
-// data that is not valid JSON is left out.
+// protocolError makes a protocol error of user code safe to send: data that is not valid JSON is left
+// out.
 func (call *Call) protocolError(err *jsonrpc.Error) *jsonrpc.Error {
-	switch {
-	case err == nil:
-		call.log(slog.LevelError, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil instead")
-		return call.internalError()
-	case len(err.Data) > 0 && !jsonx.Valid(err.Data):
+	if len(err.Data) > 0 && !jsonx.Valid(err.Data) {
 		call.log(slog.LevelError, "mcpkit: the data of an error is not valid JSON and is left out")
 		return &jsonrpc.Error{Code: err.Code, Message: err.Message}
 	}

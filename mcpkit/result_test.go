@@ -414,7 +414,7 @@ func TestInvalidJSONFromAMethodNeverReachesTheClient(t *testing.T) {
 	for _, test := range []struct{ name, want, log string }{
 		{"whole", `"error":{"code":-32603,"message":"internal error (ref `, "structuredContent: not valid JSON"},
 		{"data", `"error":{"code":-7,"message":"seven"}`, "mcpkit: the data of an error is not valid JSON and is left out"},
-		{"nil", `"error":{"code":-32603,"message":"internal error (ref `, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil instead"},
+		{"nil", `"error":{"code":-32603,"message":"internal error (ref `, "mcpkit: a result or an error panicked"},
 	} {
 		p := modern(t, srv)
 		got := p.raw(t.Context(), p.request("tools/call", fmt.Sprintf(`{"name":%q}`, test.name)))

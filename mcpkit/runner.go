@@ -175,10 +175,11 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 		own.Expires = time.Time{} // of the credential, which the run does not have
 		run.Principal = &own
 	}
+	ref := c.Ref()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	run.Journal.state = *c.questions().State.Learned()
-	run.Journal.state.Ref, run.Journal.state.Begun = c.refLocked(), c.begun.UnixMilli()
+	run.Journal.state.Ref, run.Journal.state.Begun = ref, c.begun.UnixMilli()
 	return run, nil
 }
 

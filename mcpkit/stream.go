@@ -58,7 +58,7 @@ func newStreamed(ctx context.Context, call *Call, mime string, cache protocol.Ca
 	}
 	contents := protocol.ResourceContents{URI: call.name, MIMEType: s.mime, Blob: first}
 	if result.IsText(s.mime) {
-		text := validText(first)
+		text := string([]rune(string(first))) // with U+FFFD for each byte that is not UTF-8
 		contents.Text, contents.Blob = &text, nil
 	}
 	return &protocol.ReadResourceResult{Contents: []protocol.ResourceContents{contents}, Cache: s.cache}, nil
@@ -77,14 +77,6 @@ func (t timedReader) Read(b []byte) (n int, err error) {
 		return 0, ended
 	}
 	return n, err
-}
-
-// validText returns b with U+FFFD for each byte that is not UTF-8, like streamed contents.
-func validText(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	return string([]rune(string(b)))
 }
 
 // brokeOff returns the error for contents that could not be read to their end, and logs it, since a

@@ -93,7 +93,6 @@ func TestCachedResultsDependOn(t *testing.T) {
 	}{
 		{"nothing", call{who("ann"), "", `{}`}, call{who("ann"), "", `{}`}, true},
 		{"not on the version", call{who("ann"), "", `{}`}, call{who("ann"), "s", `{}`}, true},
-		{"not on white space", call{who("ann"), "", `{"a":"x","b":1}`}, call{who("ann"), "", "{ \"a\":\n\"x\", \"b\": 1 }"}, true},
 		{"arguments", call{who("ann"), "", `{"a":"x"}`}, call{who("ann"), "", `{"a":"y"}`}, false},
 		{"the principal", call{who("ann"), "", `{}`}, call{who("bob"), "", `{}`}, false},
 		{"that there is one", call{who("ann"), "", `{}`}, call{nobody, "", `{}`}, false},
@@ -164,7 +163,7 @@ func TestCacheOptions(t *testing.T) {
 		require.Equal(t, "run 4", p.toolText(as(t.Context(), "ann"), "x", `{"b":2}`))
 	})
 	t.Run("bytes", func(t *testing.T) {
-		srv, _ := cached(t, middleware.CacheBytes(len("run 1")+len(`{}`)-1))
+		srv, _ := cached(t, middleware.CacheBytes(len("run 1")-1))
 		require.Equal(t, "run 1", modern(t, srv).toolText(as(t.Context(), "ann"), "x"))
 		require.Equal(t, "run 2", modern(t, srv).toolText(as(t.Context(), "ann"), "x"))
 	})

@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -27,22 +28,17 @@ func ContentOf(v any) protocol.Content {
 		return v
 	case string:
 		return Text(v)
-	case protocol.ImageContent:
-		return &v
-	case protocol.AudioContent:
-		return &v
-	case protocol.ResourceLink:
-		return &v
-	case protocol.EmbeddedResource:
-		return &v
 	case Blob:
 		return v.content()
 	case *Blob:
 		return v.content()
 	case []byte:
 		return Blob{Data: v}.content()
+	case nil:
+		return nil
 	}
-	return nil
+	c, _ := addressed(reflect.ValueOf(v)).Interface().(protocol.Content)
+	return c
 }
 
 // User returns a message of the user.

@@ -77,9 +77,13 @@ func formOf(k annotation.Kind, t reflect.Type) (form, error) {
 	case t == typeBytes, t == typeBlob, t == reflect.PointerTo(typeBlob):
 		return form{convert: convertBlob}, nil
 	case k == annotation.Prompt && (t == typeMessage || t == reflect.SliceOf(typeMessage)):
-		return form{convert: convertMessages}, nil
+		return form{convert: func(_ Call, v reflect.Value) (piece, error) {
+			return piece{messages: listOf[protocol.PromptMessage](v)}, nil
+		}}, nil
 	case k == annotation.Resource && (t == typeResources || t == reflect.SliceOf(typeResources)):
-		return form{convert: convertResources}, nil
+		return form{convert: func(_ Call, v reflect.Value) (piece, error) {
+			return piece{resources: listOf[protocol.ResourceContents](v)}, nil
+		}}, nil
 	case isContent(t), t.Kind() == reflect.Slice && isContent(t.Elem()):
 		if k == annotation.Resource {
 			return form{}, fmt.Errorf("%s is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data", t)
@@ -177,28 +181,17 @@ func convertContent(_ Call, v reflect.Value) (p piece, err error) {
 }
 
 func (p *piece) addContent(v reflect.Value) {
-	if IsNil(v) {
-		return
+	if !IsNil(v) {
+		p.content = append(p.content, ContentOf(v.Interface()))
 	}
-	c, ok := v.Interface().(protocol.Content)
-	if !ok {
-		c, _ = addressed(v).Interface().(protocol.Content)
-	}
-	p.content = append(p.content, c)
 }
 
-func convertMessages(_ Call, v reflect.Value) (piece, error) {
-	if m, ok := v.Interface().(protocol.PromptMessage); ok {
-		return piece{messages: []protocol.PromptMessage{m}}, nil
+// listOf returns v, which is a T or a list of them, as a list.
+func listOf[T any](v reflect.Value) []T {
+	if one, ok := v.Interface().(T); ok {
+		return []T{one}
 	}
-	return piece{messages: v.Interface().([]protocol.PromptMessage)}, nil
-}
-
-func convertResources(_ Call, v reflect.Value) (piece, error) {
-	if c, ok := v.Interface().(protocol.ResourceContents); ok {
-		return piece{resources: []protocol.ResourceContents{c}}, nil
-	}
-	return piece{resources: v.Interface().([]protocol.ResourceContents)}, nil
+	return v.Interface().([]T)
 }
 
 func convertBlob(_ Call, v reflect.Value) (piece, error) {

@@ -48,19 +48,16 @@ func NewSealer(secrets [][]byte, server string) *Sealer {
 }
 
 func newAEAD(secret []byte) cipher.AEAD {
-	key, err := hkdf.Key(sha256.New, secret, nil, sealPurpose, 32)
-	if err != nil {
-		panic("mcpkit: " + err.Error()) // 32 bytes are always possible
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		panic("mcpkit: " + err.Error()) // so is this size
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
+	key := must(hkdf.Key(sha256.New, secret, nil, sealPurpose, 32))
+	return must(cipher.NewGCMWithRandomNonce(must(aes.NewCipher(key))))
+}
+
+// must returns v. The errors are for sizes of keys that are not used here.
+func must[T any](v T, err error) T {
 	if err != nil {
 		panic("mcpkit: " + err.Error())
 	}
-	return aead
+	return v
 }
 
 // Seal returns state as text that only this server can read or make.
