@@ -133,12 +133,6 @@ func TestMethodsOfAnotherLifeMayStay(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestNilTransportsAreRefused(t *testing.T) {
-	srv := newServer(t, nil)
-	requireMistake(t, "mcpkit: Serve: transport 1 is nil; give for example stdio.New(nil)", srv.Serve(t.Context(), nil))
-	requireMistake(t, "mcpkit: Over: transport 1 is nil; give for example stdio.New(nil)", mcpkit.Serve(nil, mcpkit.Over(nil)))
-}
-
 type (
 	// manyFaults has several mistakes, at several depths.
 	manyFaults struct {

@@ -296,7 +296,7 @@ func StateKeys(current []byte, previous ...[]byte) Option {
 func Over(transports ...transport.Transport) Option {
 	return option(func(c *config) error {
 		c.transports = append(c.transports, transports...)
-		return checkTransports("Over", transports)
+		return nil
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -181,9 +180,6 @@ func Serve(service any, opts ...Option) error {
 // unless a service does not start or close, or a transport fails. A second signal ends the program
 // at once.
 func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) error {
-	if err := checkTransports("Serve", transports); err != nil {
-		return err
-	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	// The next signal ends the program: nobody who sends two wants to wait.
@@ -212,13 +208,4 @@ func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) e
 		cancel() // when one ends, the others end, too
 	}
 	return errors.Join(append(errs, s.Close())...)
-}
-
-func checkTransports(where string, transports []transport.Transport) error {
-	for i, t := range transports {
-		if v := reflect.ValueOf(t); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-			return fmt.Errorf("mcpkit: %s: transport %d is nil; give for example stdio.New(nil)", where, i+1)
-		}
-	}
-	return nil
 }

@@ -193,18 +193,13 @@ func (l *listener) deliver(call *Call, meta protocol.Meta) {
 	}
 }
 
-// A listenRequest is the params of subscriptions/listen.
-type listenRequest struct {
-	Notifications *protocol.SubscriptionFilter `json:"notifications"`
-
-	found map[string]*entry // the resources that the caller may see, by URI
-}
-
 // findListened reads the params of subscriptions/listen, finds the resources, and combines their tags
 // and scopes for middleware.
 func findListened(call *Call) error {
-	p := &listenRequest{found: map[string]*entry{}}
-	if err := decodeParams(call.limit, call.req, p); err != nil {
+	var p struct {
+		Notifications *protocol.SubscriptionFilter `json:"notifications"`
+	}
+	if err := decodeParams(call.limit, call.req, &p); err != nil {
 		return err
 	}
 	if p.Notifications == nil {
@@ -216,7 +211,6 @@ func findListened(call *Call) error {
 	all := &entry{Annotation: &annotation.Annotation{}}
 	for _, uri := range p.Notifications.ResourceSubscriptions {
 		if e, _ := call.findVisible(uri); e != nil {
-			p.found[uri] = e
 			all.Labels = append(all.Labels, e.Labels...)
 			all.Scopes = append(all.Scopes, e.Scopes...)
 		}
@@ -227,7 +221,7 @@ func findListened(call *Call) error {
 		all.Labels, all.Scopes = slices.Compact(all.Labels), slices.Compact(all.Scopes)
 		call.entry = all
 	}
-	call.params = p
+	call.params = p.Notifications
 	return nil
 }
 
@@ -244,7 +238,7 @@ func listen(ctx context.Context, call *Call) (Result, error) {
 	l := &listener{
 		subjects: map[subject]bool{}, principal: call.principal, wake: make(chan struct{}, 1), params: map[subject]json.RawMessage{},
 	}
-	filter, err := l.subscribe(ctx, call, call.params.(*listenRequest))
+	filter, err := l.subscribe(ctx, call, call.params.(*protocol.SubscriptionFilter))
 	if err != nil {
 		return nil, err
 	}
@@ -273,8 +267,7 @@ func listen(ctx context.Context, call *Call) (Result, error) {
 
 // subscribe subscribes to the part of the filter that the server supports and the caller may see, and
 // returns that part.
-func (l *listener) subscribe(ctx context.Context, call *Call, p *listenRequest) (json.RawMessage, error) {
-	filter := p.Notifications
+func (l *listener) subscribe(ctx context.Context, call *Call, filter *protocol.SubscriptionFilter) (json.RawMessage, error) {
 	for _, list := range changedLists {
 		if wanted := list.wanted(filter); *wanted && list.offered(call.catalog) {
 			l.subjects[subject{notification: list.notification}] = true
@@ -283,7 +276,8 @@ func (l *listener) subscribe(ctx context.Context, call *Call, p *listenRequest) 
 		}
 	}
 	filter.ResourceSubscriptions = slices.DeleteFunc(filter.ResourceSubscriptions, func(uri string) bool {
-		return p.found[uri] == nil || call.follow(ctx, p.found[uri], uri) != nil
+		e, _ := call.findVisible(uri)
+		return e == nil || call.follow(ctx, e, uri) != nil
 	})
 	for _, uri := range filter.ResourceSubscriptions {
 		l.subjects[resourceSubject(uri)] = true
