@@ -71,8 +71,8 @@ func (def *spec) completer(param, method string) (completer, error) {
 	case completer:
 		return f, nil
 	}
-	return nil, fmt.Errorf("completion method %s: it is %s; write func(ctx context.Context, prefix string) ([]string, error), "+
-		"with others map[string]string as a last parameter where needed", method, m.Func.Type())
+	return nil, fmt.Errorf("completion method %s: it is %s; write func(ctx context.Context, prefix string) "+
+		"([]string, error), with others map[string]string as a last parameter where needed", method, m.Func.Type())
 }
 
 // completion returns the result with the values.

@@ -392,14 +392,16 @@ func checkVariables(e *entry, fields []reflectx.Field) error {
 	}
 	for _, f := range fields {
 		if f.Secret {
-			return fmt.Errorf("parameter %q is secret, but logs and other programs show URIs; take it as an argument of a tool", f.Name)
+			return fmt.Errorf("parameter %q is secret, but logs and other programs show URIs; "+
+				"take it as an argument of a tool", f.Name)
 		}
 		names = append(names, f.Name)
 	}
 	slices.Sort(vars)
 	slices.Sort(names)
 	if !slices.Equal(vars, names) {
-		return fmt.Errorf("the variables of uri %q are %q, but the parameters are %q; give both the same names", e.key, vars, names)
+		return fmt.Errorf("the variables of uri %q are %q, but the parameters are %q; give both the same names",
+			e.key, vars, names)
 	}
 	return nil
 }

@@ -347,8 +347,8 @@ func newConfig(service any, opts []Option) (*config, error) {
 	}
 	if given := c.services[0]; service == nil {
 		if given.prefix != "" || given.optIn || given.around != nil {
-			return nil, errors.New("mcpkit: Prefix, OptIn and Around are for the service that New and Serve get, which is nil; " +
-				"pass them to With or Register")
+			return nil, errors.New("mcpkit: Prefix, OptIn and Around are for the service that New and Serve get, " +
+				"which is nil; pass them to With or Register")
 		}
 		c.services = c.services[1:]
 	}

@@ -79,7 +79,8 @@ func setHints(a *Annotation, v string) error {
 		hint, ok := hints[word]
 		switch {
 		case !ok:
-			return fmt.Errorf("unknown hint %q%s; known are %s", word, naming.Hint(word, hintWords), strings.Join(hintWords, ", "))
+			return fmt.Errorf("unknown hint %q%s; known are %s",
+				word, naming.Hint(word, hintWords), strings.Join(hintWords, ", "))
 		case *hint.of != nil && **hint.of != hint.value:
 			return fmt.Errorf("%q contradicts another hint", word)
 		}

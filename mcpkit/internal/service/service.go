@@ -118,7 +118,8 @@ func (s *Service) readBlocks(t reflect.Type) {
 		case f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == "":
 			s.readBlock(s.blocks[t], f.Type)
 		case k != 0 || s.hasMarkers(f.Type):
-			s.Faults.Addf(s.field(f.Name), "markers stand in a blank field of a struct without a name: _ struct { Method mcpkit.Tool }")
+			s.Faults.Addf(s.field(f.Name), "markers stand in a blank field of a struct without a name: "+
+				"_ struct { Method mcpkit.Tool }")
 		}
 	}
 }
@@ -174,7 +175,8 @@ func (s *Service) readBlock(b block, t reflect.Type) {
 // included structs are for the methods that they promote, and the outermost counts.
 func (s *Service) choose(m reflectx.Method) {
 	a := s.blocks[s.typ][m.Name]
-	included := !slices.ContainsFunc(m.Embedded, func(f reflect.StructField) bool { return f.Tag.Get("mcpkit") != "include" })
+	isOut := func(f reflect.StructField) bool { return f.Tag.Get("mcpkit") != "include" }
+	included := !slices.ContainsFunc(m.Embedded, isOut)
 	if included {
 		for _, f := range m.Embedded {
 			a = cmp.Or(a, s.blocks[structOf(f.Type)][m.Name])
@@ -201,8 +203,8 @@ func (s *Service) checkMethods() {
 	_, starts := s.All["Start"]
 	_, closes := s.All["Close"]
 	if s.Methods == nil && s.Faults == nil && !starts && !closes {
-		s.Faults.Addf("", "mcpkit: %s has no method to register: export the methods that are to be tools (Search, not search), "+
-			`tag the embedded field that has them mcpkit:"include", or with OptIn mention them in the annotation block; `+
+		s.Faults.Addf("", "mcpkit: %s has no method to register: export the methods that are to be tools "+
+			`(Search, not search), tag the embedded field that has them mcpkit:"include", or with OptIn mention them in the annotation block; `+
 			"for a server without services, pass nil", s.typ.Name())
 	}
 }
