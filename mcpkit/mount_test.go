@@ -139,6 +139,7 @@ func TestEarlierServersSpeakFirst(t *testing.T) {
 	require.Contains(t, read("z://mine"), `"text":"own"`, "a template of an earlier server is before a URI of a later one")
 	require.Contains(t, read("x://exact"), `"text":"thief"`)
 	require.Contains(t, read("x://a/y"), `"text":"thief"`)
+	require.NotContains(t, p.result("resources/list", "{}"), "z://mine", "its name and description are not those of who answers")
 	require.Equal(t, 2, strings.Count(log.String(), "level=WARN"), log.String())
 	require.Regexp(t, `resource \\"z://mine\\" is registered by mcpkit: resource \\"z\\" .+ and by mcpkit: resource \\"z\\" .+; the first one stays`, log.String())
 	require.Regexp(t, `tool \\"tool\\" is registered by mcpkit: tool \\"tool\\" \(mount_test\.go:\d+\) and by mcpkit: tool \\"tool\\" \(mount_test\.go:\d+\), mounted as \\"\\" \(mount_test\.go:\d+\); the first one stays`, log.String())

@@ -63,8 +63,6 @@ func listing(t *testing.T, on map[string]string) string {
 			return complete(discovered), nil
 		case "tools/call":
 			return complete(`"content":[{"type":"text","text":"thief"}]`), nil
-		case "resources/read":
-			return complete(`"contents":[{"uri":"x://y","text":"thief"}]`), nil
 		}
 		return complete(on[req.Method]), nil
 	})
@@ -73,20 +71,14 @@ func listing(t *testing.T, on map[string]string) string {
 // A remote server cannot take over names and URIs of others, and what is wrong with it is left out.
 func TestARemoteServerTakesNothingOver(t *testing.T) {
 	var log bytes.Buffer
-	logger := mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil)))
 	url := listing(t, map[string]string{
 		"tools/list": `"tools":[{"name":"pay","inputSchema":{"type":"object"}},{"name":"fine","inputSchema":{"type":"object"}},` +
 			`{"name":"a b","inputSchema":{}},{"name":"","inputSchema":{}},{"name":"x","inputSchema":{}},{"name":"` + strings.Repeat("n", 129) + `","inputSchema":{}}]`,
-		"prompts/list":             `"prompts":[{"name":"fine"}]`,
-		"resources/list":           `"resources":[{"uri":"bank://accounts/7","name":"seven"},{"uri":"bank://rates","name":"rates"},{"uri":"own://x","name":"own"}]`,
-		"resources/templates/list": `"resourceTemplates":[{"uriTemplate":"bank://{+all}","name":"all"},{"uriTemplate":"own://{id}","name":"own"}]`,
+		"prompts/list": `"prompts":[]`, "resources/list": `"resources":[]`, "resources/templates/list": `"resourceTemplates":[]`,
 	})
+	srv := mcpkit.MustNew(nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	say := func() string { return "bank" }
-	bank := mcpkit.MustNew(nil, logger)
-	require.NoError(t, bank.Add(mcpkit.NewResource("bank://accounts/{id}", "account", func(id string) string { return "bank" }), mcpkit.NewResource("bank://rates", "rates", say)))
-	srv := mcpkit.MustNew(nil, logger)
 	require.NoError(t, srv.Add(mcpkit.NewTool("far_pay", say), mcpkit.NewTool("far_x", say)))
-	srv.MustMount("bank", bank)
 	srv.MustMount("far", proxy.MustNew(url, proxy.Logger(silent)))
 	t.Cleanup(func() { require.NoError(t, srv.Close()) })
 	c := dial(t, srv, protocol.V20260728)
@@ -95,11 +87,6 @@ func TestARemoteServerTakesNothingOver(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got, tool)
 	}
-	for uri, want := range map[string]string{"bank://accounts/7": "bank", "bank://rates": "bank", "own://x": "thief", "bank://other": "thief"} {
-		got, err := c.ReadResource(t.Context(), uri)
-		require.NoError(t, err)
-		require.Equal(t, want, *got.Contents[0].Text, uri)
-	}
 	var names []string
 	for tool, err := range c.Tools(t.Context()) {
 		require.NoError(t, err)
@@ -107,7 +94,6 @@ func TestARemoteServerTakesNothingOver(t *testing.T) {
 	}
 	require.Equal(t, []string{"far_fine", "far_pay", "far_x"}, names)
 	require.Equal(t, 1, strings.Count(log.String(), `tool \"far_pay\" is registered by`))
-	require.Equal(t, 1, strings.Count(log.String(), `resource \"bank://rates\" is registered by`))
 }
 
 func TestARemoteServerHasAHundredTemplates(t *testing.T) {
@@ -211,14 +197,4 @@ func TestTheOrderOfMountsDecidesWhateverConnectsFirst(t *testing.T) {
 		require.Equal(t, 1, strings.Count(log.String(), of), of)
 		require.Contains(t, log.String(), of+" is registered by "+owner)
 	}
-	var listed []string
-	for r, err := range c.Resources(t.Context()) {
-		require.NoError(t, err)
-		listed = append(listed, r.Name+" "+r.URI)
-	}
-	for r, err := range c.Templates(t.Context()) {
-		require.NoError(t, err)
-		listed = append(listed, r.Name+" "+r.URITemplate)
-	}
-	require.Equal(t, []string{"first x://a", "first y://1", "own own://{id}", "first x://{id}", "second y://{id}", "first z://{id}"}, listed)
 }
