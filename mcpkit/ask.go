@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/form"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/question"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -114,7 +113,7 @@ func (c *Call) fitElicitation(p *protocol.ElicitParams) error {
 	case p.Mode == "" && c.version >= protocol.V20251125:
 		p.Mode = protocol.ElicitForm
 	case c.version == protocol.V20250618 && p.RequestedSchema != nil:
-		older, err := form.Older(p.RequestedSchema)
+		older, err := question.Older(p.RequestedSchema)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrUnsupported, err)
 		}
@@ -183,7 +182,7 @@ func formOf(t reflect.Type) (typedForm, error) {
 	once, _ := forms.LoadOrStore(t, sync.OnceValues(func() (f typedForm, err error) {
 		o := reflectx.InputOptions{Descriptions: descriptions, Form: true}
 		if f.input, err = reflectx.NewInput(t.String(), t, o); err == nil {
-			f.schema, err = form.Flat(t, f.input, descriptions)
+			f.schema, err = question.Flat(t, f.input, descriptions)
 		}
 		return f, err
 	}))

@@ -1,5 +1,5 @@
-// Package question knows the questions that a server asks: what a client needs for them, and whether a
-// response is an answer.
+// Package question knows the questions that a server asks: what a client needs for them, the forms of
+// Go types, and whether a response is an answer.
 package question
 
 import (
@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/form"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -78,7 +77,7 @@ func Check(question protocol.InputRequest, raw json.RawMessage) error {
 			return value
 		})
 	}
-	if err := form.Check(jsonx.Member(question.Params, "requestedSchema"), content); err != nil {
+	if err := CheckContent(jsonx.Member(question.Params, "requestedSchema"), content); err != nil {
 		return fmt.Errorf("the content of the response does not fit the form: %v", err)
 	}
 	return nil

@@ -1,6 +1,4 @@
-// Package form turns the schema of a Go type into the schema of an elicitation form, which has
-// fewer keywords, and validates answers.
-package form
+package question
 
 import (
 	"encoding/json"
@@ -120,10 +118,10 @@ func Older(schema json.RawMessage) (json.RawMessage, error) {
 	})
 }
 
-// Check validates content, the answer to a form, by the schema of the form, as arguments are by that
+// CheckContent validates content, the answer to a form, by the schema of the form, as arguments are by that
 // of a tool. Content for a schema that cannot be read is not validated. The error is an
 // [*reflectx.ArgumentError].
-func Check(schema, content json.RawMessage) error {
+func CheckContent(schema, content json.RawMessage) error {
 	form, err := reflectx.CompileSchema(schema)
 	if err != nil {
 		return nil
