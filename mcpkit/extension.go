@@ -115,16 +115,7 @@ func (e *Extension) declare(caps *protocol.ServerCapabilities, v protocol.Versio
 	caps.Extensions[e.ID] = e.settings
 }
 
-// extendAll adds extensions to a server that is being made, or returns all of their faults.
-func (s *Server) extendAll(extensions []Extension) error {
-	var faults []error
-	for i := range extensions {
-		e := &extensions[i]
-		faults = append(faults, prefixed(fmt.Sprintf("mcpkit: extension %q: ", e.ID), s.extend(e)))
-	}
-	return errors.Join(faults...)
-}
-
+// extend adds an extension to a server that is being made.
 func (s *Server) extend(e *Extension) error {
 	if e.Runner != nil {
 		if err := e.Runner.attach(s); err != nil {
@@ -250,11 +241,8 @@ func (c *config) toolTags() (annotation.Extensions, error) {
 	ext := annotation.Extensions{Any: c.anyTags}
 	for _, e := range c.extensions {
 		for _, key := range e.Tags {
-			switch {
-			case key == "" || strings.ContainsAny(key, " :\"`"):
-				return ext, fmt.Errorf("mcpkit: extension %q: %q is not a key of a tag", e.ID, key)
-			case annotation.IsKey(key) || slices.Contains(ext.Keys, key):
-				return ext, fmt.Errorf("mcpkit: extension %q: the tag %q means something already", e.ID, key)
+			if key == "" || strings.ContainsAny(key, " :\"`") || annotation.IsKey(key) || slices.Contains(ext.Keys, key) {
+				return ext, fmt.Errorf("mcpkit: extension %q: the tag %q means something already, or has characters that no tag has", e.ID, key)
 			}
 			ext.Keys = append(ext.Keys, key)
 		}

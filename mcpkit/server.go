@@ -42,6 +42,8 @@ package mcpkit
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"reflect"
 	"runtime/debug"
 	"strings"
@@ -108,14 +110,17 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err := s.registerAll(c.services); err != nil {
 		return nil, err
 	}
-	if err := s.extendAll(c.extensions); err != nil {
-		return nil, err
-	}
+	var faults []error
 	var intercepts []Middleware
-	for _, e := range c.extensions {
+	for i := range c.extensions {
+		e := &c.extensions[i]
+		faults = append(faults, prefixed(fmt.Sprintf("mcpkit: extension %q: ", e.ID), s.extend(e)))
 		if e.Intercept != nil {
 			intercepts = append(intercepts, onToolCalls(e.Intercept))
 		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
 	}
 	s.chain.wrap(inExtensions, s.dispatch, intercepts)
 	s.introduce()

@@ -135,9 +135,9 @@ func TestMistakesWithTagsOfExtensions(t *testing.T) {
 
 func TestMistakesOfExtensionsWithTags(t *testing.T) {
 	for want, tags := range map[string][]string{
-		`mcpkit: extension "com.example/ratings": the tag "timeout" means something already`: {"timeout"},
-		`mcpkit: extension "com.example/ratings": "a b" is not a key of a tag`:               {"a b"},
-		`mcpkit: extension "com.example/ratings": the tag "stars" means something already`:   {"stars", "stars"},
+		`mcpkit: extension "com.example/ratings": the tag "timeout" means something already, or has characters that no tag has`: {"timeout"},
+		`mcpkit: extension "com.example/ratings": the tag "a b" means something already, or has characters that no tag has`:     {"a b"},
+		`mcpkit: extension "com.example/ratings": the tag "stars" means something already, or has characters that no tag has`:   {"stars", "stars"},
 	} {
 		_, err := mcpkit.New(nil, mcpkit.Extend(mcpkit.Extension{ID: ratingsID, Tags: tags}))
 		require.EqualError(t, err, want)
