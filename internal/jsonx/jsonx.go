@@ -127,28 +127,16 @@ func AppendString(dst []byte, s string) []byte {
 	dst = append(slices.Grow(dst, len(s)+2), '"')
 	from := 0
 	for i := range len(s) {
-		switch e := escapes[s[i]]; e {
-		case 0:
-			continue
-		case 'u':
-			dst = append(append(dst, s[from:i]...), '\\', 'u', '0', '0', '0'+s[i]>>4, "0123456789abcdef"[s[i]&15])
-		default:
-			dst = append(append(dst, s[from:i]...), '\\', e)
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			dst = append(dst, s[from:i]...)
+			n := len(dst)
+			dst, _ = jsontext.AppendQuote(dst, s[i:i+1])
+			dst = append(dst[:n], dst[n+1:len(dst)-1]...) // without the quotes
+			from = i + 1
 		}
-		from = i + 1
 	}
 	return append(append(dst, s[from:]...), '"')
 }
-
-// escapes has what stands behind the backslash for each byte that cannot stand in a JSON string; 0
-// for all others.
-var escapes = func() (e [256]byte) {
-	for c := range ' ' {
-		e[c] = 'u'
-	}
-	e['\b'], e['\f'], e['\n'], e['\r'], e['\t'], e['"'], e['\\'] = 'b', 'f', 'n', 'r', 't', '"', '\\'
-	return e
-}()
 
 // String returns the value of the raw JSON string, or "" if raw is not a string.
 func String(raw []byte) string {
