@@ -24,7 +24,7 @@ type Table[K comparable] struct {
 	rate  rate.Limit
 	burst int
 
-	mu       sync.Mutex // held while a limiter is looked up and put back
+	mu       sync.Mutex // held while a limiter is looked up or made
 	limiters *Map[K, *rate.Limiter]
 }
 
@@ -34,8 +34,9 @@ func NewTable[K comparable](perSecond float64, burst int) *Table[K] {
 	return &Table[K]{rate: rate.Limit(perSecond), burst: burst, limiters: NewMap[K, *rate.Limiter](maxKeys)}
 }
 
-// limiter returns the limiter of a key, which becomes the most recently used.
-func (t *Table[K]) limiter(key K, now time.Time) *rate.Limiter {
+// Take returns 0 if the key may go now, and counts it. Otherwise it returns how long to wait, which
+// is [Forever] if the key may never go.
+func (t *Table[K]) Take(key K, now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	limiter, ok := t.limiters.Get(key, now)
@@ -43,13 +44,7 @@ func (t *Table[K]) limiter(key K, now time.Time) *rate.Limiter {
 		limiter = rate.NewLimiter(t.rate, t.burst)
 		t.limiters.Put(key, limiter, now.Add(Forever))
 	}
-	return limiter
-}
-
-// Take returns 0 if the key may go now, and counts it. Otherwise it returns how long to wait, which
-// is [Forever] if the key may never go.
-func (t *Table[K]) Take(key K, now time.Time) time.Duration {
-	r := t.limiter(key, now).ReserveN(now, 1)
+	r := limiter.ReserveN(now, 1)
 	if !r.OK() {
 		return Forever // the burst is 0
 	}
