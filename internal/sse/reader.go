@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// DefaultMaxEvent is the default limit of an event, in bytes.
-const DefaultMaxEvent = 4 << 20
-
 // An Event is one event of a stream.
 type Event struct {
 	// ID is the last event ID of the stream, from this event or an earlier one.
@@ -47,12 +44,9 @@ type Reader struct {
 	id  string // the last event ID
 }
 
-// NewReader returns a reader of the events of src. It refuses events of more than max bytes; if max
-// is not positive, the limit is [DefaultMaxEvent]. It holds one event in memory at a time.
+// NewReader returns a reader of the events of src. It refuses events of more than max bytes. It holds
+// one event in memory at a time.
 func NewReader(src io.Reader, max int) *Reader {
-	if max <= 0 {
-		max = DefaultMaxEvent
-	}
 	return &Reader{src: bufio.NewReader(src), max: max}
 }
 

@@ -84,11 +84,11 @@ func TestReader(t *testing.T) {
 		{"long", "data: " + strings.Repeat("x", 10000) + "\n\n", []Event{{Data: []byte(strings.Repeat("x", 10000))}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := readAll(strings.NewReader(test.input), 0)
+			got, err := readAll(strings.NewReader(test.input), 1<<20)
 			require.NoError(t, err)
 			require.Equal(t, test.want, got)
 
-			got, err = readAll(iotest.OneByteReader(strings.NewReader(test.input)), 0)
+			got, err = readAll(iotest.OneByteReader(strings.NewReader(test.input)), 1<<20)
 			require.NoError(t, err)
 			require.Equal(t, test.want, got, "byte by byte")
 		})
@@ -100,7 +100,7 @@ func TestReaderReturnsAnEventBeforeTheByteAfterItsCR(t *testing.T) {
 	go func() {
 		_, _ = out.Write([]byte("data: 1\r\r")) // ends when the reader has read it
 	}()
-	r := NewReader(in, 0)
+	r := NewReader(in, 1<<20)
 	ev, err := r.Next()
 	require.NoError(t, err)
 	require.Equal(t, Event{Data: []byte("1")}, ev)
@@ -127,10 +127,10 @@ func TestReaderRefusesLargeEvents(t *testing.T) {
 
 func TestReaderPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
-	_, err := readAll(io.MultiReader(strings.NewReader("data: 1\n"), iotest.ErrReader(broken)), 0)
+	_, err := readAll(io.MultiReader(strings.NewReader("data: 1\n"), iotest.ErrReader(broken)), 1<<20)
 	require.ErrorIs(t, err, broken)
 
-	_, err = readAll(stuck{}, 0)
+	_, err = readAll(stuck{}, 1<<20)
 	require.ErrorIs(t, err, io.ErrNoProgress)
 }
 
@@ -189,10 +189,10 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input string) {
 		want := naive(input)
-		got, err := readAll(strings.NewReader(input), 0)
+		got, err := readAll(strings.NewReader(input), 1<<20)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		got, err = readAll(iotest.OneByteReader(strings.NewReader(input)), 0)
+		got, err = readAll(iotest.OneByteReader(strings.NewReader(input)), 1<<20)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	})

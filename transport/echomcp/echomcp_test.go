@@ -198,7 +198,7 @@ func TestCallsAndStreamsWorkBehindMiddleware(t *testing.T) {
 			session := a.do(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`).Header.Get("Mcp-Session-Id")
 			require.NotEmpty(t, session)
 			get := a.do(http.MethodGet, "/mcp", "", "Mcp-Session-Id", session)
-			ev, err := sse.NewReader(body(t, get), 0).Next() // it arrives while the stream is open
+			ev, err := sse.NewReader(body(t, get), 4<<20).Next() // it arrives while the stream is open
 			require.NoError(t, err)
 			require.Regexp(t, "^[a-z2-7]{8}_0-0-[A-Z2-7]{10}$", ev.ID)
 

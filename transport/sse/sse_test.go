@@ -51,7 +51,7 @@ func openOn(t *testing.T, h *http.Client, base string, header http.Header) *clie
 	resp, err := c.http.Do(r)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, resp.StatusCode)
-	c.stream, c.events = resp.Body, events.NewReader(resp.Body, 0)
+	c.stream, c.events = resp.Body, events.NewReader(resp.Body, 4<<20)
 	first, err := c.events.Next()
 	require.NoError(t, err)
 	require.Equal(t, "endpoint", first.Type)

@@ -164,7 +164,7 @@ func (c *httpConn) read(resp *http.Response) {
 		}
 		return
 	}
-	events := sse.NewReader(resp.Body, 0)
+	events := sse.NewReader(resp.Body, 4<<20)
 	for {
 		e, err := events.Next()
 		if err != nil {

@@ -248,7 +248,7 @@ func eventsOf(t *testing.T, resp *http.Response) *events {
 	require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
 	require.Equal(t, "no-store", resp.Header.Get("Cache-Control"))
 	require.Equal(t, "no", resp.Header.Get("X-Accel-Buffering"))
-	return &events{t, sse.NewReader(resp.Body, 0)}
+	return &events{t, sse.NewReader(resp.Body, 4<<20)}
 }
 
 func (e *events) next() sse.Event {

@@ -283,7 +283,7 @@ func (x *trial) stream(resp *http.Response) *stream {
 	x.Helper()
 	require.Equal(x, http.StatusOK, resp.StatusCode)
 	require.Equal(x, "text/event-stream", resp.Header.Get("Content-Type"))
-	return &stream{x, resp.Body, sse.NewReader(resp.Body, 0)}
+	return &stream{x, resp.Body, sse.NewReader(resp.Body, 4<<20)}
 }
 
 // listen opens the stream of the session, after an event; "" for none.
