@@ -64,12 +64,10 @@ func (c *Connections) add(x *Connection) bool {
 		var oldest *Connection
 		var longest time.Time
 		for other := range c.open {
-			if other.link == nil {
-				continue
-			}
-			since, idle := other.link.IdleSince()
-			if idle && (oldest == nil || since.Before(longest)) {
-				oldest, longest = other, since
+			if other.link != nil {
+				if since, idle := other.link.IdleSince(); idle && (oldest == nil || since.Before(longest)) {
+					oldest, longest = other, since
+				}
 			}
 		}
 		if oldest == nil {
@@ -121,15 +119,12 @@ func endIdle(ctx context.Context, link *conn.Conn, idle time.Duration) {
 	const parts = 8 // checks in that time
 	tick := time.NewTicker(max(idle/parts, time.Millisecond))
 	defer tick.Stop()
-	for {
+	for since, ok := link.IdleSince(); !ok || time.Since(since) < idle; since, ok = link.IdleSince() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		if since, ok := link.IdleSince(); ok && time.Since(since) >= idle {
-			link.Close()
-			return
-		}
 	}
+	link.Close()
 }

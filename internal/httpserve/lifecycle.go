@@ -22,20 +22,21 @@ type Lifecycle struct {
 	// Cutting ends when tasks have to end without a response.
 	Cutting context.Context
 
-	drain, cancel, cut context.CancelFunc
+	idle context.Context // ends when the shutdown has begun and no task is in flight
+
+	drain, cancel, cut, rest context.CancelFunc // end these contexts
 
 	mu    sync.Mutex
-	tasks int           // guarded by mu
-	idle  chan struct{} // closed when the shutdown has begun and no task is in flight
-	once  sync.Once     // closes idle
+	tasks int // guarded by mu
 }
 
 // NewLifecycle returns a Lifecycle without tasks.
 func NewLifecycle() *Lifecycle {
-	l := &Lifecycle{idle: make(chan struct{})}
+	l := &Lifecycle{}
 	l.Draining, l.drain = context.WithCancel(context.Background())
 	l.Cancelling, l.cancel = context.WithCancel(context.Background())
 	l.Cutting, l.cut = context.WithCancel(context.Background())
+	l.idle, l.rest = context.WithCancel(context.Background())
 	return l
 }
 
@@ -62,7 +63,7 @@ func (l *Lifecycle) add(tasks int) {
 	defer l.mu.Unlock()
 	l.tasks += tasks
 	if l.tasks == 0 && l.Draining.Err() != nil {
-		l.once.Do(func() { close(l.idle) })
+		l.rest()
 	}
 }
 
@@ -72,7 +73,7 @@ func (l *Lifecycle) Shutdown(ctx context.Context) error {
 	l.drain()
 	l.add(0)
 	select {
-	case <-l.idle:
+	case <-l.idle.Done():
 		return nil
 	case <-ctx.Done():
 	}
@@ -87,7 +88,7 @@ func (l *Lifecycle) Shutdown(ctx context.Context) error {
 // wait waits for the tasks in flight, at most for CancelGrace. It reports whether they have ended.
 func (l *Lifecycle) wait() bool {
 	select {
-	case <-l.idle:
+	case <-l.idle.Done():
 		return true
 	case <-time.After(CancelGrace):
 		return false
