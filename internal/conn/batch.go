@@ -70,12 +70,12 @@ func (k *call) join(b *batch) {
 	}
 }
 
-// closeOne ends one request, k if it is not nil, and sends the array after the last one. An empty
-// array is not sent.
+// closeOne ends one request, k if it is not nil, and sends the array after the last one. Parts that
+// are nil are left out, and an empty array is not sent.
 func (b *batch) closeOne(k *call, parts ...[]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.parts = append(b.parts, parts...)
+	b.parts = append(b.parts, slices.DeleteFunc(parts, func(part []byte) bool { return part == nil })...)
 	if k != nil {
 		b.answered = append(b.answered, k)
 	}

@@ -23,9 +23,11 @@ type call struct {
 	c      *Conn
 	entry  *Entry
 	header transport.Header
-	turn   turn
 	batch  *batch // the batch of the request, or nil
 	room   int64  // bytes reserved for the response
+
+	before <-chan struct{}    // closed when the call may begin; nil if it does not wait
+	pass   context.CancelFunc // lets the messages begin that wait for the call; nil if none do
 
 	mu   sync.Mutex // held while the call sends a message
 	over bool       // the response is about to be sent, or the notification is handled; guarded by mu
@@ -36,9 +38,13 @@ func (k *call) serve() {
 	var resp *jsonrpc.Response
 	defer func() {
 		k.respond(resp)
-		k.turn.pass()
+		if k.pass != nil {
+			k.pass()
+		}
 	}()
-	k.turn.wait()
+	if k.before != nil {
+		<-k.before
+	}
 	if k.entry.Wanted() {
 		resp = &jsonrpc.Response{Error: internalError} // in case run does not return
 		resp = k.run()
@@ -52,10 +58,8 @@ func (k *call) respond(resp *jsonrpc.Response) {
 	k.mu.Unlock()
 	message := k.encode(resp)
 	switch {
-	case k.batch != nil && message != nil:
-		k.batch.closeOne(k, message)
 	case k.batch != nil:
-		k.batch.closeOne(k)
+		k.batch.closeOne(k, message)
 	case message != nil:
 		k.c.out.send(message, k.room, k.entry.End)
 	default:
@@ -151,8 +155,13 @@ func (k *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 	if !k.c.opts.Client && (k.entry.Request.Method == protocol.MethodInitialize || k.c.session.Version() == "") {
 		return nil, transport.ErrNoServerRequests
 	}
-	k.turn.pass()
-	return k.c.Call(ctx, req)
+	// The peer may need the response to one of its own requests first.
+	if k.pass != nil {
+		k.pass()
+	}
+	out := *req
+	out.ID = jsonrpc.ID{} // the ledger chooses one
+	return k.c.Do(ctx, &out)
 }
 
 // Session returns the connection's session.
@@ -161,21 +170,15 @@ func (k *call) Session() *transport.Session { return k.c.session }
 // Header returns the header from the origin of the request.
 func (k *call) Header() transport.Header { return k.header }
 
-// Call sends req with an ID that the Conn chooses, and waits for the response. If ctx ends first,
-// it cancels the request at the peer and returns ctx's error. The error is [transport.ErrClosed] if
-// the connection ends.
-func (c *Conn) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
-	out := *req
-	out.ID = jsonrpc.ID{}
-	return c.Do(ctx, &out)
-}
-
-// Do is like Call for a request that has an ID, which must differ from those of our other requests
-// in flight. So the user of a Conn calls either Do or Call.
+// Do sends req and waits for the response. The ID must differ from those of our other requests in
+// flight. If ctx ends first, it cancels the request at the peer and returns ctx's error. The error is
+// [transport.ErrClosed] if the connection ends.
 func (c *Conn) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
 	return c.requests.Do(ctx, req, c.out.failed, c.out.request, func(id jsonrpc.ID) {
-		if req.Method != protocol.MethodInitialize {
-			c.cancelRequest(ctx, id)
+		params := &protocol.CancelledParams{RequestID: id, Reason: context.Cause(ctx).Error()}
+		n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, params)
+		if err == nil && req.Method != protocol.MethodInitialize {
+			_ = c.out.offer(n)
 		}
 	})
 }
@@ -183,16 +186,3 @@ func (c *Conn) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response,
 // Answer delivers the response to a request of ours that the Wire knows without reading it, for
 // example because the request could not be sent.
 func (c *Conn) Answer(r *jsonrpc.Response) { c.requests.Answer(r) }
-
-// cancelRequest cancels our request id at the peer.
-func (c *Conn) cancelRequest(ctx context.Context, id jsonrpc.ID) {
-	n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, cancelledParams{id, context.Cause(ctx).Error()})
-	if err == nil {
-		_ = c.out.offer(n)
-	}
-}
-
-type cancelledParams struct {
-	RequestID jsonrpc.ID `json:"requestId"`
-	Reason    string     `json:"reason"`
-}

@@ -180,7 +180,7 @@ func TestTheSessionReachesThePeerOutsideCalls(t *testing.T) {
 		require.Equal(t, `{"jsonrpc":"2.0","method":"changed"}`, p.receive())
 		p.hangUp()
 		require.ErrorIs(t, p.link.Session().Notify(t.Context(), &jsonrpc.Request{Method: "changed"}), transport.ErrClosed)
-		_, err := p.link.Call(t.Context(), &jsonrpc.Request{Method: "ping"})
+		_, err := p.link.Do(t.Context(), &jsonrpc.Request{Method: "ping"})
 		require.ErrorIs(t, err, transport.ErrClosed)
 	})
 }

@@ -65,11 +65,12 @@ type Entry struct {
 
 // An Outgoing is a request of ours that is not answered yet.
 type Outgoing struct {
-	// ID is the ID of the request.
-	ID jsonrpc.ID
+	ID jsonrpc.ID // of the request
+
+	// Answer delivers the response, once. It is closed without a response if the ledger is closed first.
+	Answer chan *jsonrpc.Response
 
 	ledger *Ledger
-	answer chan *jsonrpc.Response
 }
 
 // change is the only function that adds messages of the peer to a Ledger or removes them. It returns
@@ -206,7 +207,7 @@ func (l *Ledger) Ask(id jsonrpc.ID) (*Outgoing, error) {
 	if l.outgoing == nil {
 		l.outgoing = map[jsonrpc.ID]*Outgoing{}
 	}
-	q := &Outgoing{ID: id, ledger: l, answer: make(chan *jsonrpc.Response, 1)}
+	q := &Outgoing{ID: id, ledger: l, Answer: make(chan *jsonrpc.Response, 1)}
 	l.outgoing[id] = q
 	return q, nil
 }
@@ -228,7 +229,7 @@ func (l *Ledger) Do(
 		return nil, err
 	}
 	select {
-	case resp, ok := <-q.Answered():
+	case resp, ok := <-q.Answer:
 		if !ok {
 			return nil, transport.ErrClosed
 		}
@@ -242,10 +243,6 @@ func (l *Ledger) Do(
 		return nil, transport.ErrClosed
 	}
 }
-
-// Answered returns a channel that delivers the response, once. It is closed without a response if
-// the ledger is closed first.
-func (q *Outgoing) Answered() <-chan *jsonrpc.Response { return q.answer }
 
 // End removes the question; a later response is dropped. It reports whether the question was still
 // unanswered, so that the caller can cancel it at the peer.
@@ -270,7 +267,7 @@ func (l *Ledger) Answer(r *jsonrpc.Response) bool {
 		return false
 	}
 	delete(l.outgoing, q.ID)
-	q.answer <- r // it has room for one
+	q.Answer <- r // it has room for one
 	return true
 }
 
@@ -303,7 +300,7 @@ func (l *Ledger) Stop(cause error) (idle <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, q := range l.outgoing {
-		close(q.answer)
+		close(q.Answer)
 	}
 	clear(l.outgoing)
 	for _, c := range l.calls {

@@ -136,7 +136,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 	resp := &jsonrpc.Response{ID: first.ID}
 	require.True(t, l.Answer(resp))
 	require.False(t, l.Answer(&jsonrpc.Response{ID: first.ID}))
-	require.Same(t, resp, <-first.Answered())
+	require.Same(t, resp, <-first.Answer)
 	require.False(t, first.End())
 	require.True(t, second.End())
 	require.False(t, l.Answer(&jsonrpc.Response{ID: second.ID}))
@@ -165,7 +165,7 @@ func TestStopAndClose(t *testing.T) {
 			require.NoError(t, err)
 			idle := test.stop(&l)
 
-			_, open := <-q.Answered()
+			_, open := <-q.Answer
 			require.False(t, open)
 			require.False(t, q.End())
 			_, err = l.Ask(jsonrpc.ID{})

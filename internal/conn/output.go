@@ -147,23 +147,27 @@ func (o *output) fail(err error) {
 	o.signal()
 }
 
-// wait waits, with mu unlocked, until something changes or ctx ends.
-func (o *output) wait(ctx context.Context) error {
-	if o.changed == nil {
-		o.changed = make(chan struct{})
+// await waits, with mu unlocked meanwhile, until done returns true, writing fails, or ctx ends.
+func (o *output) await(ctx context.Context, done func() bool) error {
+	for o.err == nil && !done() {
+		if o.changed == nil {
+			o.changed = make(chan struct{})
+		}
+		changed := o.changed
+		o.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		o.mu.Lock()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	changed := o.changed
-	o.mu.Unlock()
-	defer o.mu.Lock()
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return nil
 }
 
-// signal wakes the goroutines in wait. The caller holds mu.
+// signal wakes the goroutines in await. The caller holds mu.
 func (o *output) signal() {
 	if o.changed != nil {
 		close(o.changed)
@@ -175,10 +179,8 @@ func (o *output) signal() {
 func (o *output) request(ctx context.Context, r *jsonrpc.Request) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.unsent > StopReadingAt && o.err == nil {
-		if err := o.wait(ctx); err != nil {
-			return err
-		}
+	if err := o.await(ctx, func() bool { return o.unsent <= StopReadingAt }); err != nil {
+		return err
 	}
 	if o.err != nil {
 		return transport.ErrClosed
@@ -232,9 +234,7 @@ func (o *output) reserve(bytes, room int64) *jsonrpc.Error {
 func (o *output) awaitReader() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.owed > StopReadingAt && o.err == nil {
-		_ = o.wait(context.Background())
-	}
+	_ = o.await(context.Background(), func() bool { return o.owed <= StopReadingAt })
 	return o.err == nil
 }
 
@@ -242,11 +242,7 @@ func (o *output) awaitReader() bool {
 func (o *output) drain(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.err == nil && o.writing {
-		if o.wait(ctx) != nil {
-			return
-		}
-	}
+	_ = o.await(ctx, func() bool { return !o.writing })
 }
 
 // failure returns why writing failed, or nil.

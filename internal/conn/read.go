@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A Conn is one end of a connection. Its methods may be called concurrently. Call and Notify work
+// A Conn is one end of a connection. Its methods may be called concurrently. Do and Notify work
 // while Serve runs.
 type Conn struct {
 	wire     Wire
@@ -30,7 +30,7 @@ type Conn struct {
 	draining atomic.Bool // of the messages, only cancellations are handled
 
 	handshake <-chan struct{} // closed when the last initialize was answered; nil if there was none; used only by read
-	turn      <-chan struct{} // closed when the last message that others wait for was handled; nil if there was none; used only by read
+	turn      <-chan struct{} // closed when the last message that others wait for lets them begin; nil if there was none; used only by read
 }
 
 // New returns a Conn that passes requests and notifications to h.
@@ -149,17 +149,19 @@ type valued struct {
 
 func (c valued) Value(key any) any { return cmp.Or(c.Context.Value(key), c.more.Value(key)) }
 
-// start handles k on a goroutine of its own, when it is its turn. Requests to a client do not wait
-// for notifications: a notification handler may call the server, which may have to send a request
-// first.
+// start handles k on a goroutine of its own, after the notifications and initialize before it. They
+// let others begin when they have been handled, or when their handler is about to wait for the peer.
+// Requests to a client do not wait for notifications: a notification handler may call the server,
+// which may have to send a request first.
 func (c *Conn) start(k *call) {
 	req := k.entry.Request
 	if req.IsNotification() || req.Method != protocol.MethodPing && !c.opts.Client {
-		k.turn.before = c.turn
+		k.before = c.turn
 	}
 	if req.IsNotification() || req.Method == protocol.MethodInitialize {
-		k.turn.done = make(chan struct{})
-		c.turn = k.turn.done
+		var done context.Context
+		done, k.pass = context.WithCancel(context.Background())
+		c.turn = done.Done()
 	}
 	if req.Method == protocol.MethodInitialize {
 		c.handshake = c.turn

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -62,18 +60,14 @@ func (s *Stream) CloseRead() error {
 	return s.closeOwn(s.in)
 }
 
-// Close closes the streams that are io.Closers. A stream that is already closed is not an error.
+// Close closes the streams that are io.Closers.
 func (s *Stream) Close() error {
 	return errors.Join(s.closeOwn(s.in), s.closeOwn(s.out))
 }
 
 func (s *Stream) closeOwn(stream any) error {
-	c, ok := stream.(io.Closer)
-	if !ok || s.o.Borrowed {
-		return nil
-	}
-	if err := c.Close(); !errors.Is(err, os.ErrClosed) && !errors.Is(err, net.ErrClosed) {
-		return err
+	if c, ok := stream.(io.Closer); ok && !s.o.Borrowed {
+		return c.Close()
 	}
 	return nil
 }
