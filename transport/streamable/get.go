@@ -142,7 +142,7 @@ func (l *listener) run() {
 		}
 		if gone { // without a response, the client is refused when it resumes the stream again
 			if lost != nil {
-				l.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, lost)))
+				_ = l.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, lost)))
 			}
 			return
 		}
@@ -167,10 +167,7 @@ func (l *listener) writeNew(live bool) (more bool) {
 		return false
 	}
 	for _, ev := range events {
-		if len(ev.data) > 0 {
-			l.write(sse.AppendEvent(nil, eventID(l.st, ev.seq), ev.data))
-		}
-		if l.err != nil {
+		if len(ev.data) > 0 && l.write(sse.AppendEvent(nil, eventID(l.st, ev.seq), ev.data)) != nil {
 			return false
 		}
 		l.seq = ev.seq
@@ -181,10 +178,12 @@ func (l *listener) writeNew(live bool) (more bool) {
 }
 
 // write writes and flushes frame, or ends the stream if the client has disconnected.
-func (l *listener) write(frame []byte) {
+func (l *listener) write(frame []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.send(frame) != nil {
+	err := l.send(frame)
+	if err != nil {
 		l.leave()
 	}
+	return err
 }
