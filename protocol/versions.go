@@ -30,7 +30,7 @@ func (v Version) Known() bool { return slices.Contains(Supported, v) }
 
 // Modern reports whether v is a version without sessions: 2026-07-28 or any later date. The empty
 // version is not modern.
-func (v Version) Modern() bool { return v.isDate() && v >= V20260728 }
+func (v Version) Modern() bool { return v == V20260728 || v > V20260728 && v.isDate() }
 
 // Legacy reports whether v is one of the four versions with sessions.
 func (v Version) Legacy() bool { return slices.Contains(SupportedLegacy, v) }

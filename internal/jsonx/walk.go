@@ -171,13 +171,13 @@ func AppendEdited(dst, obj []byte, edit func(name, value []byte) []byte) []byte 
 
 // IsString reports whether the raw JSON string has the value s.
 func IsString(raw []byte, s string) bool {
-	if Kind(raw) != '"' {
+	if Kind(raw) != '"' || len(raw) < len(s)+2 {
 		return false
 	}
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		return String(raw) == s
+	if len(raw) == len(s)+2 { // a string with escapes is longer
+		return string(raw[1:len(raw)-1]) == s
 	}
-	return len(raw) >= 2 && string(raw[1:len(raw)-1]) == s
+	return bytes.IndexByte(raw, '\\') >= 0 && String(raw) == s
 }
 
 // Kind returns the first byte of the raw value: '{', '[', '"', 't', 'f', 'n', or '0' for every

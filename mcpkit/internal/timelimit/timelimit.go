@@ -204,12 +204,16 @@ func Run[R any](l *Limit, method func() (R, error)) (R, error) {
 		return none, err
 	}
 	x := &execution[R]{limit: l, done: make(chan struct{}), err: errExited}
+	run := func() {
+		defer x.end()
+		x.result, x.err = method()
+	}
 	if !limited {
-		x.run(method)
+		run()
 		return x.result, l.inTime(x.err)
 	}
 	// Ends when the method returns.
-	go x.run(method)
+	go run()
 	select {
 	case <-x.done:
 	case <-l.graceOver:
@@ -253,11 +257,6 @@ type execution[R any] struct {
 
 	result R // read after done is closed
 	err    error
-}
-
-func (x *execution[R]) run(method func() (R, error)) {
-	defer x.end()
-	x.result, x.err = method()
 }
 
 // leave notes that the method is overdue. It returns false if the method has returned.
