@@ -365,9 +365,10 @@ var errLost = jsonrpc.Errorf(jsonrpc.CodeInternalError,
 // part of it. A client that resumes the stream gets an error in place of what could not be stored. The
 // caller holds mu.
 func (e *exchange) streamResponse(resp *jsonrpc.Response) (complete bool) {
-	lost := errLost
+	id, lost := resp.ID, errLost
 	if complete = resp.Stream == nil || e.state != replyStream; complete {
-		if e.send(e.r.Context(), jsonrpc.AppendResponse(nil, e.hold(resp)), true) == nil {
+		data := jsonrpc.AppendResponse(nil, e.hold(resp)) // resp is not used again, so that its result is freed
+		if e.send(e.r.Context(), data, true) == nil {
 			return true
 		}
 	} else {
@@ -380,7 +381,7 @@ func (e *exchange) streamResponse(resp *jsonrpc.Response) (complete bool) {
 		}
 		e.lose()
 	}
-	data := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: resp.ID, Error: lost})
+	data := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: lost})
 	_ = e.send(e.r.Context(), data, true) // a failure is logged
 	return complete
 }
