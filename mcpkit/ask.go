@@ -390,7 +390,10 @@ func (c *Call) openState() error {
 	}
 	raw := c.req.Param("requestState")
 	if raw == nil {
-		return nil // then it is a first round, and there are no questions to answer
+		if responses != nil {
+			c.asked = &rounds.Questions{Offered: responses}
+		}
+		return nil
 	}
 	if jsonx.Kind(raw) != '"' {
 		return invalidParams("requestState is not a string")

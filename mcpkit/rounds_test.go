@@ -85,7 +85,7 @@ func TestReplayedRequestStateDoesNotEvadeTheRate(t *testing.T) {
 	})
 }
 
-// Answers that come without a state are ignored.
+// Answers that come without a state begin a call.
 func TestAnswersWithoutAStateCountAsAFirstRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := &till{}

@@ -80,7 +80,7 @@ func (st *State) Answer(responses json.RawMessage, check func(protocol.InputRequ
 			continue
 		}
 		if jsonx.Kind(answer) != '{' {
-			return 0, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: the response %q is not an object", q.Sent)
+			return 0, notAnObject(q.Sent)
 		}
 		if check != nil {
 			if err := check(*q.Request, answer); err != nil {
@@ -93,11 +93,16 @@ func (st *State) Answer(responses json.RawMessage, check func(protocol.InputRequ
 	return answered, nil
 }
 
+func notAnObject(key string) error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: the response %q is not an object", key)
+}
+
 // Questions are those of one call. The zero value is that of a first round. They are not safe for
 // concurrent use.
 type Questions struct {
 	State   State           // of the rounds before, with the open questions of this one
 	Journal bool            // the client gets each key once
+	Offered json.RawMessage // answers that came without a state, to questions that the client foresaw; may be nil
 	counts  map[string]int  // how often a question without a key of its own was asked
 	reused  map[string]bool // keys of kept values that the method got
 }
@@ -140,9 +145,14 @@ func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key
 			return nil, fmt.Errorf("two questions of this call have the key %q", key)
 		}
 	}
-	request := &protocol.InputRequest{Method: method, Params: params}
-	a.State.Questions = append(a.State.Questions, Question{Key: key, Digest: digest, Request: request})
-	return nil, nil
+	q := Question{Key: key, Digest: digest, Answer: jsonx.Member(a.Offered, key)}
+	if q.Answer == nil {
+		q.Request = &protocol.InputRequest{Method: method, Params: params}
+	} else if jsonx.Kind(q.Answer) != '{' {
+		return nil, notAnObject(key)
+	}
+	a.State.Questions = append(a.State.Questions, q)
+	return q.Answer, nil
 }
 
 // nameOf names a question by its content, so that the order in which goroutines ask does not
