@@ -51,8 +51,6 @@ func TestNamesThatAreNotAllowedDoNotReachTheEngine(t *testing.T) {
 		"Append, log":   func(ctx context.Context, n string) error { return f.Append(ctx, "g", n, fleet.Entry{Seq: 1}, keep) },
 		"After, group":  func(ctx context.Context, n string) error { _, err := f.After(ctx, n, "l", 0, 1); return err },
 		"After, log":    func(ctx context.Context, n string) error { _, err := f.After(ctx, "g", n, 0, 1); return err },
-		"Last, group":   func(ctx context.Context, n string) error { _, err := f.Last(ctx, n, "l"); return err },
-		"Last, log":     func(ctx context.Context, n string) error { _, err := f.Last(ctx, "g", n); return err },
 		"Drop":          func(ctx context.Context, n string) error { return f.Drop(ctx, n) },
 	}
 	optional := map[string]operation{

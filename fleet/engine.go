@@ -112,9 +112,6 @@ type Logs interface {
 	// there are no more. An unknown log has none.
 	After(ctx context.Context, group, log string, seq uint64, limit int) ([]Entry, error)
 
-	// Last returns the number of the last entry; 0 if the log is unknown.
-	Last(ctx context.Context, group, log string) (uint64, error)
-
 	// Drop deletes the logs of a group. The error is nil if there are none.
 	Drop(ctx context.Context, group string) error
 }

@@ -632,13 +632,6 @@ func (f *Fleet) After(ctx context.Context, group, log string, seq uint64, limit 
 	return all, err
 }
 
-// Last returns the number of the last entry of a log; 0 if there is none.
-func (f *Fleet) Last(ctx context.Context, group, log string) (seq uint64, err error) {
-	return get(ctx, f, "Last", "", CheckNames(group, log), func(ctx context.Context) (uint64, error) {
-		return f.engine.Last(ctx, group, log)
-	})
-}
-
 // Drop deletes the logs of a group.
 func (f *Fleet) Drop(ctx context.Context, group string) error {
 	return f.do(ctx, "Drop", "", CheckNames(group), func(ctx context.Context) error { return f.engine.Drop(ctx, group) })

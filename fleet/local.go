@@ -537,16 +537,6 @@ func (l *Local) After(ctx context.Context, group, log string, seq uint64, limit 
 	})
 }
 
-// Last implements [Logs].
-func (l *Local) Last(ctx context.Context, group, log string) (uint64, error) {
-	return view(ctx, l, func(t *localTx) (uint64, error) {
-		if h := t.head(group, log); h != nil && h.expires > t.now {
-			return h.last, nil
-		}
-		return 0, nil
-	})
-}
-
 // Drop implements [Logs].
 func (l *Local) Drop(ctx context.Context, group string) error {
 	return l.change(ctx, func(t *localTx) error {

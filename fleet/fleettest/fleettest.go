@@ -115,7 +115,6 @@ var operations = map[string]func(ctx context.Context, e fleet.Engine) error{
 		return e.Append(ctx, "g", "l", fleet.Entry{Seq: 1}, hour)
 	},
 	"After":   func(ctx context.Context, e fleet.Engine) error { _, err := e.After(ctx, "g", "l", 0, 1); return err },
-	"Last":    func(ctx context.Context, e fleet.Engine) error { _, err := e.Last(ctx, "g", "l"); return err },
 	"Drop":    func(ctx context.Context, e fleet.Engine) error { return e.Drop(ctx, "g") },
 	"Publish": func(ctx context.Context, e fleet.Engine) error { return e.Publish(ctx, "topic", nil) },
 	"Subscribe": func(ctx context.Context, e fleet.Engine) error {

@@ -91,7 +91,7 @@ func (p *player) run(fields []string) string {
 		"entries": "1000", "bytes": "100000",
 	}
 	switch fields[0] {
-	case "append", "after", "last":
+	case "append", "after":
 		o["group"], o["limit"] = "group", "99"
 	case "delete":
 		o["rev"] = "0"
@@ -141,10 +141,6 @@ func (p *player) run(fields []string) string {
 	case "after":
 		all, err := e.After(ctx, o["group"], name, seq, number[int](p.t, o["limit"]))
 		return entries(all, err)
-	case "last":
-		last, err := e.Last(ctx, o["group"], name)
-		require.NoError(p.t, err)
-		return strconv.FormatUint(last, 10)
 	case "drop":
 		return outcome(e.Drop(ctx, name))
 	}

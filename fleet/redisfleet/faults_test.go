@@ -133,7 +133,7 @@ func TestSubscribersAreToldWhatTheyMayHaveMissed(t *testing.T) {
 }
 
 func ping(t testing.TB, e fleet.Engine) error {
-	_, err := e.Last(t.Context(), "group", "log")
+	_, err := e.After(t.Context(), "group", "log", 0, 1)
 	return err
 }
 
@@ -155,7 +155,7 @@ func TestAServerThatHangsEndsNoOperationLate(t *testing.T) {
 		"Get":     func(ctx context.Context) error { _, err := behind.Get(ctx, "set", "a"); return err },
 		"Create":  func(ctx context.Context) error { _, err := behind.Create(ctx, "set", record("b", "")); return err },
 		"Due":     func(ctx context.Context) error { _, err := behind.Due(ctx, "set", 0, 1); return err },
-		"Last":    func(ctx context.Context) error { _, err := behind.Last(ctx, "g", "l"); return err },
+		"After":   func(ctx context.Context) error { _, err := behind.After(ctx, "g", "l", 0, 1); return err },
 		"Publish": func(ctx context.Context) error { return behind.Publish(ctx, "topic", nil) },
 		"Subscribe": func(ctx context.Context) error {
 			return behind.Subscribe(ctx, []string{"t"}, func(string, []byte) {}, func() {})

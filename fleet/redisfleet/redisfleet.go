@@ -384,16 +384,6 @@ func sequence(id string) (uint64, error) {
 	return seq, nil
 }
 
-// Last implements [fleet.Logs].
-func (e *Engine) Last(ctx context.Context, group, log string) (uint64, error) {
-	reply, err := e.eval(ctx, lastScript, []string{e.set(group) + "l:" + log})
-	if err != nil {
-		return 0, err
-	}
-	id, _ := reply.(string)
-	return sequence(id)
-}
-
 // Drop implements [fleet.Logs].
 func (e *Engine) Drop(ctx context.Context, group string) error {
 	for {

@@ -200,12 +200,6 @@ end
 return all
 `)
 
-	// KEYS: the log.
-	lastScript = redis.NewScript(`
-local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-return newest and newest[1] or '0-0'
-`)
-
 	// KEYS: the names. ARGV: beginning of the keys of logs, limit.
 	dropScript = redis.NewScript(`
 local names = redis.call('ZRANGE', KEYS[1], 0, ARGV[2] - 1)

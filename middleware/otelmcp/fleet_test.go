@@ -62,7 +62,7 @@ func TestOperationsOfTheFleetAreObserved(t *testing.T) {
 		cancel()
 		_, err = set.Count(gone, "")
 		require.Error(t, err)
-		_, err = f.Last(ctx, "group", "log")
+		_, err = f.After(ctx, "group", "log", 0, 1)
 		require.NoError(t, err)
 		parent.End()
 
@@ -82,7 +82,7 @@ func TestOperationsOfTheFleetAreObserved(t *testing.T) {
 			things + "Get,error.type=invalid,mcpkit.fleet.outcome=invalid":         1,
 			things + "Update,mcpkit.fleet.outcome=conflict":                        1,
 			things + "Count,mcpkit.fleet.outcome=cancelled":                        1,
-			"db.operation.name=Last,mcpkit.fleet.outcome=ok":                       1,
+			"db.operation.name=After,mcpkit.fleet.outcome=ok":                      1,
 		}, counts)
 		require.InDelta(t, 2, points[things+"Get,error.type=timeout,mcpkit.fleet.outcome=timeout"].Sum, 0.01)
 
