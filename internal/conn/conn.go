@@ -101,7 +101,7 @@ type Options struct {
 	// means no limit.
 	WriteTimeout time.Duration
 
-	// Cancelling, if not nil, cancels the calls in flight when it ends. It ends after Close.
+	// Cancelling, if not nil, cancels the calls in flight when it ends. Serve continues.
 	Cancelling context.Context
 
 	// Logger receives panics and messages that cannot be sent. Nil means slog.Default.
@@ -149,7 +149,7 @@ func (c *Conn) Serve(ctx context.Context) error {
 	c.base = context.WithoutCancel(ctx)
 	if c.opts.Cancelling != nil {
 		// Runs at most once.
-		defer context.AfterFunc(c.opts.Cancelling, func() { c.requests.Close(transport.ErrClosed) })()
+		defer context.AfterFunc(c.opts.Cancelling, func() { c.requests.CancelAll(transport.ErrClosed) })()
 	}
 	// Ends with the input, or when writing fails. A Read that CloseRead cannot interrupt outlives Serve.
 	go c.read()

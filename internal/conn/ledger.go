@@ -317,9 +317,15 @@ func (l *Ledger) Stop(cause error) (idle <-chan struct{}) {
 	return l.idle
 }
 
-// Close is like Stop but cancels all messages of the peer. They stay in flight until [Entry.End].
+// Close is like Stop but cancels all messages of the peer.
 func (l *Ledger) Close(cause error) (idle <-chan struct{}) {
 	idle = l.Stop(cause)
+	l.CancelAll(cause)
+	return idle
+}
+
+// CancelAll cancels all messages of the peer. They stay in flight until [Entry.End].
+func (l *Ledger) CancelAll(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.calls {
@@ -328,5 +334,4 @@ func (l *Ledger) Close(cause error) (idle <-chan struct{}) {
 	for c := range l.notes {
 		c.cancel(cause)
 	}
-	return idle
 }
