@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -315,6 +316,12 @@ func (m *Method) rowOf(s *Server, e *Extension) (*methodRow, error) {
 	row := m.row
 	if row.method == "" || strings.HasPrefix(row.method, "rpc.") || strings.HasPrefix(row.method, "notifications/") {
 		return nil, fmt.Errorf("%q is not a name for a method; write for example \"example.com/reindex\"", row.method)
+	}
+	if domain, _, _ := strings.Cut(row.method, "/"); e == nil && !strings.Contains(domain, ".") {
+		near := naming.Nearest(row.method, slices.Sorted(maps.Keys(coreMethods)))
+		if near != "" && near != row.method {
+			return nil, fmt.Errorf("the method %q is like %q of the protocol; give it a prefix, such as \"example.com/\"", row.method, near)
+		}
 	}
 	h, err := m.handler(s)
 	if err != nil {

@@ -335,6 +335,9 @@ func TestHandlersOfTheProgramsOwnMethods(t *testing.T) {
 	noop := func(context.Context, params) (double, error) { return double{}, nil }
 	require.EqualError(t, mcpkit.Handle(srv, "example.com/double", noop), `mcpkit: Handle: the method "example.com/double" is registered already`)
 	require.EqualError(t, mcpkit.Handle(srv, "tools/list", noop), `mcpkit: Handle: the method "tools/list" is part of the protocol`)
+	for name, near := range map[string]string{"tool/call": "tools/call", "tools/cal": "tools/call", "prompts/lists": "prompts/list"} {
+		require.EqualError(t, mcpkit.Handle(srv, name, noop), fmt.Sprintf(`mcpkit: Handle: the method %q is like %q of the protocol; give it a prefix, such as "example.com/"`, name, near))
+	}
 	require.EqualError(t, mcpkit.Handle(srv, "", noop), `mcpkit: Handle: "" is not a name for a method; write for example "example.com/reindex"`)
 }
 
