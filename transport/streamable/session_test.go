@@ -3,14 +3,17 @@ package streamable
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -136,6 +139,29 @@ func TestTheSessionThatWasIdleLongestIsDropped(t *testing.T) {
 	require.Equal(t, http.StatusOK, status(h, "", changed, pingBody))
 	require.Equal(t, http.StatusOK, status(h, "", third, pingBody))
 	require.Len(t, h.sessions.all, 2)
+}
+
+func TestSessionsInUseAreNotDropped(t *testing.T) {
+	h := keyed(t, "k", &Options{MaxSessions: 2})
+	ids := []string{begin(t, h, ""), begin(t, h, ""), begin(t, h, "")}
+	var workers sync.WaitGroup
+	for range 2 {
+		workers.Go(func() {
+			for i := range 3000 {
+				s, refusal := h.sessions.use(ids[i%len(ids)], (*oauth.Principal)(nil).Key())
+				if !assert.Nil(t, refusal) {
+					return
+				}
+				q, err := s.ledger.Ask(jsonrpc.ID{})
+				if !assert.NoError(t, err, "a session in use has not ended") {
+					return
+				}
+				q.End()
+				h.sessions.release(s)
+			}
+		})
+	}
+	workers.Wait()
 }
 
 func TestSessionsInUseAreLimited(t *testing.T) {
