@@ -128,6 +128,7 @@ func TestRedactedArgumentsHaveNoSecrets(t *testing.T) {
 		mcpkit.NewTool("secrets", func(secretInput) {}),
 		mcpkit.NewTool("plain", func(plainInput) {}),
 		mcpkit.NewTool("raw", raw).Input(`{"type":"object","properties":{"a":{"type":"string","format":"password"},"b":{"type":"string"},"c":{"type":"array","items":{"type":"object","properties":{"d":{"type":"string","writeOnly":true}}}},"e":{"$ref":"#/$defs/e"}},"$defs":{"e":{"format":"password"}}}`),
+		mcpkit.NewTool("branch", raw).Input(`{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"a":{"writeOnly":true}}}]}`),
 		mcpkit.NewTool("links", func(secretLink) {}),
 		mcpkit.NewPrompt("prompt", func(in struct {
 			Pin  string `json:"pin" secret:"true"`
@@ -152,6 +153,7 @@ func TestRedactedArgumentsHaveNoSecrets(t *testing.T) {
 		{"a recursive type", "tools/call", "links", `{"next":{"key":"s3"},"key":"s3"}`, `{"next":"[redacted]","key":"[redacted]"}`},
 		{"escaped name", "tools/call", "secrets", `{"\u0074oken":"s3"}`, `{"\u0074oken":"[redacted]"}`},
 		{"schema by hand", "tools/call", "raw", `{"a":"s3","b":"x","c":[{"d":"s3"}],"e":"s3"}`, `{"a":"[redacted]","b":"x","c":"[redacted]","e":"[redacted]"}`},
+		{"a branch of a schema by hand", "tools/call", "branch", `{"a":"s3"}`, `{}`},
 		{"prompt", "prompts/get", "prompt", `{"pin":"1234","name":"ann"}`, `{"pin":"[redacted]","name":"ann"}`},
 		{"unknown tool", "tools/call", "nope", `{"user":"ann"}`, `{}`},
 	} {

@@ -63,6 +63,15 @@ func OfSchema(schema []byte) Shown {
 	for name, property := range jsonx.Members(jsonx.Member(schema, "properties")) {
 		shown[jsonx.String(name)] = !hasKeyword(property, isReference)
 	}
+	for keyword, value := range jsonx.Members(schema) {
+		switch jsonx.String(keyword) {
+		case "properties", "$defs", "definitions":
+		default:
+			if isReference(keyword, value) || hasKeyword(value, isReference) { // it may be about any property
+				return Shown{}
+			}
+		}
+	}
 	return shown
 }
 
