@@ -38,10 +38,9 @@ type mount struct {
 // its limits, which errors callers see. Other methods pass only the middleware of s.
 //
 // What exists in s or in an earlier mount stays: a tool, prompt, resource or method of other with the
-// same name or URI is left out, and the log names both places, as is a URI for which an earlier server
-// has a template. Scopes need [Authenticated] or [TrustLocal] on s, or Mount returns
-// an error, as it does if another mounted server has the same extension with methods: give the
-// extension to s instead.
+// same name or URI is left out, and the log names both places. So is a URI for which an earlier server
+// has a template. Scopes need [Authenticated] or [TrustLocal] on s, or Mount returns an error, as it
+// does if another mounted server has the same extension with methods: give the extension to s instead.
 //
 // Starting s starts other, and closing s closes it. other may also be served by itself and be
 // mounted in several servers, but not within itself.
