@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -51,47 +50,11 @@ type accessRules struct {
 	authenticated bool
 	stepUp        bool
 	local         *oauth.Principal // the principal of TrustLocal; nil: none
-	allow         []allowFunc
+	visible       []*predicate     // of Visible, for all that the server has
 }
 
 // authenticates reports whether callers can have scopes.
 func (a *accessRules) authenticates() bool { return a.authenticated || a.local != nil }
-
-// An allowFunc is a function of [Authorize].
-type allowFunc func(ctx context.Context, name string, tags []string) bool
-
-// Authorize shows tools, prompts and resources only to callers that allow permits: for others they do
-// not exist, in lists, calls, reads, completions, new subscriptions and tasks. allow gets the name,
-// URI or URI template, and the labels of the tag tags. [CallFrom] returns the call, with the principal
-// and the headers, which a run of a task does not have. It is called for each entry of a list, so it
-// must be fast; it may be called concurrently.
-//
-// As an option of a server, Authorize is for all that it has, also for what is mounted or registered
-// later. As an option of [With] and [Server.Register] it is for the service, and as one of
-// [Server.Mount] for the mounted server, with the names there. Several functions must all permit. A
-// nil allow permits nobody.
-func Authorize(allow func(ctx context.Context, name string, tags []string) bool) MountOption {
-	return guards{allow: []allowFunc{allow}}
-}
-
-// authorize shows the entry only to callers that all of the functions permit, with its present name.
-func (e *entry) authorize(all []allowFunc) {
-	key, tags := e.key, e.Labels
-	for _, allow := range all {
-		e.allow = append(slices.Clip(e.allow), func(ctx context.Context) bool { return allow != nil && allow(ctx, key, tags) })
-	}
-}
-
-// isPersonal reports whether not all callers may know of the entry.
-func (e *entry) isPersonal() bool { return len(e.Scopes) > 0 || e.allow != nil }
-
-// sees reports whether the caller may know of the entry. For others it does not exist.
-func (c *Call) sees(e *entry) bool {
-	if !c.principal.Has(e.Scopes...) && (c.principal == nil || !c.server.config.stepUp) {
-		return false
-	}
-	return !slices.ContainsFunc(e.allow, func(allow func(context.Context) bool) bool { return !allow(c.limit) })
-}
 
 // checkScopes refuses entries with scopes if nobody authenticates callers.
 func (s *Server) checkScopes(entries []*entry) (faults reflectx.Errors) {

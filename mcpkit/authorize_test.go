@@ -103,16 +103,19 @@ func TestCanReadLooksAtTheScopesOfTheCaller(t *testing.T) {
 	require.Equal(t, []bool{false, false, false, true, true, false}, can)
 }
 
-// onlyAnn lets ann alone see what is not named own.
-func onlyAnn(ctx context.Context, name string, _ []string) bool {
-	p := mcpkit.CallFrom(ctx).Principal()
-	return name == "own" || p != nil && p.Subject == "ann"
+// onlyAnn lets ann alone see what is not named own. Callers share a list by their names.
+func onlyAnn(_ context.Context, call *mcpkit.Call) (func(mcpkit.Entry) bool, string) {
+	who := ""
+	if p := call.Principal(); p != nil {
+		who = p.Subject
+	}
+	return func(e mcpkit.Entry) bool { return e.Name() == "own" || who == "ann" }, who
 }
 
-// What Authorize refuses answers like what does not exist, and is not listed, wherever the option is.
-func TestWhatAuthorizeRefusesDoesNotExist(t *testing.T) {
+// What Visible refuses answers like what does not exist, and is not listed, wherever the option is.
+func TestWhatIsNotVisibleDoesNotExist(t *testing.T) {
 	own := mcpkit.NewTool("own", func() string { return "" })
-	allow := mcpkit.Authorize(onlyAnn)
+	allow := mcpkit.Visible(onlyAnn)
 	for name, build := range map[string]func() *mcpkit.Server{
 		"the server": func() *mcpkit.Server { return newServer(t, &library{}, allow) },
 		"a service":  func() *mcpkit.Server { return newServer(t, nil, mcpkit.With(&library{}, allow)) },
@@ -160,5 +163,5 @@ func TestWhatAuthorizeRefusesDoesNotExist(t *testing.T) {
 			}
 		})
 	}
-	require.EqualError(t, modern(t, newServer(t, &library{}, mcpkit.Authorize(nil))).fails("tools/call", `{"name":"take"}`), `unknown tool "take" (code -32602)`)
+	require.EqualError(t, modern(t, newServer(t, &library{}, mcpkit.Visible(nil))).fails("tools/call", `{"name":"take"}`), `unknown tool "take" (code -32602)`)
 }

@@ -56,7 +56,7 @@ type entry struct {
 	key  string // tool or prompt name, URI, or URI template
 	site string // where it was registered, for errors: "Notes.Search (notes.go:12)"
 	*annotation.Annotation
-	allow []func(ctx context.Context) bool // who may know of the entry: all must permit
+	visible []visibility // who may know of the entry: all must permit
 
 	definition *definition
 	tool       *tool                 // nil for other kinds
@@ -148,19 +148,24 @@ func (d *definition) named(name string) *definition {
 
 // A list is the entries of one kind. It never changes.
 type list struct {
-	sorted   []*entry // by key
-	personal bool     // not all callers see the same entries
-	first    *firstPages
+	sorted     []*entry // by key
+	scopes     []string // of all entries
+	predicates []*predicate
+	first      *limits.Map[pageKey, listPage] // the first pages; nil if the list is empty
 }
 
-// firstPages are the first pages of a list for each version, which are made when they are needed.
-type firstPages [len(versions)]atomic.Pointer[firstPage]
+// maxPages limits how many first pages of a list are kept.
+const maxPages = 32
 
-// A firstPage is a page with what the server said about itself when it was made.
-type firstPage struct {
-	about *introduction
-	page  listPage
+// A pageKey is what the first page of a list depends on.
+type pageKey struct {
+	version   protocol.Version
+	about     *introduction
+	selection string // of Call.selection
 }
+
+// personal reports whether not all callers see the same entries.
+func (l list) personal() bool { return len(l.scopes)+len(l.predicates) > 0 }
 
 // find returns the place of a key in the list, and whether there is an entry.
 func (l list) find(key string) (at int, ok bool) {
@@ -181,7 +186,8 @@ func (l list) with(entries []*entry, taken func(old, e *entry)) list {
 		return l
 	}
 	l.sorted = append(make([]*entry, 0, len(l.sorted)+len(entries)), l.sorted...)
-	l.first = new(firstPages)
+	l.scopes, l.predicates = slices.Clip(l.scopes), slices.Clip(l.predicates)
+	l.first = limits.NewMap[pageKey, listPage](maxPages)
 	for _, e := range entries {
 		at, ok := l.find(e.key)
 		if ok {
@@ -189,7 +195,16 @@ func (l list) with(entries []*entry, taken func(old, e *entry)) list {
 			continue
 		}
 		l.sorted = slices.Insert(l.sorted, at, e)
-		l.personal = l.personal || e.isPersonal()
+		for _, scope := range e.Scopes {
+			if !slices.Contains(l.scopes, scope) {
+				l.scopes = append(l.scopes, scope)
+			}
+		}
+		for _, v := range e.visible {
+			if !slices.Contains(l.predicates, v.by) {
+				l.predicates = append(l.predicates, v.by)
+			}
+		}
 	}
 	return l
 }
@@ -294,7 +309,7 @@ func (c *catalog) changed(old *catalog) (lists []string) {
 func (s *Server) put(faults reflectx.Errors, entries []*entry, gone func(*entry) bool) error {
 	faults.Add("", s.checkScopes(entries).Err())
 	for _, e := range entries {
-		e.authorize(s.config.allow)
+		e.show(s.config.visible, e)
 		_, err := e.definition.latest() // one that does not encode would break its list
 		faults.Add(e.site, err)
 	}

@@ -439,7 +439,7 @@ func (*diary) Page(day string) string { return "page " + day }
 
 // Neither do other spellings of a URI.
 func TestAWiderTemplateDoesNotBypassANarrowerOne(t *testing.T) {
-	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.With(&diary{}, mcpkit.Authorize(nil)))
+	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.With(&diary{}, mcpkit.Visible(nil)))
 	require.NoError(t, srv.Add(
 		mcpkit.NewResource("file://home/key", "key", func() string { return "key" }).Scopes("a"),
 		mcpkit.NewResource("file://home/k%c3%a4se", "cheese", func() string { return "cheese" }).Scopes("a"),
@@ -506,10 +506,12 @@ func TestListeningEndsWithTheToken(t *testing.T) {
 }
 
 // TestHeadersTellNothingOfWhatIsHidden sends requests over HTTP with headers that mirror the body, that
-// contradict it, and without them. Names that need scopes, that Authorize forbids and that do not exist
+// contradict it, and without them. Names that need scopes, that are not visible and that do not exist
 // get the same status, headers and body.
 func TestHeadersTellNothingOfWhatIsHidden(t *testing.T) {
-	allow := mcpkit.Authorize(func(_ context.Context, name string, _ []string) bool { return !strings.Contains(name, "wide") })
+	allow := mcpkit.Visible(func(context.Context, *mcpkit.Call) (func(mcpkit.Entry) bool, string) {
+		return func(e mcpkit.Entry) bool { return !strings.Contains(e.Name(), "wide") }, "all"
+	})
 	srv, v := vaultServer(t, allow, tasks.New(), mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	h := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { h.Close(); require.NoError(t, srv.Close()) })

@@ -5,8 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -14,7 +16,7 @@ import (
 type listPage json.RawMessage
 
 // listed returns the handler of a list request. member is that of the result. The first page is made
-// once if all callers get the same one. Other pages are not kept, so cursors that a client invents cost
+// once for all callers that see the same. Other pages are not kept, so cursors that a client invents cost
 // no memory.
 func listed(member string, k entryKind) Handler {
 	return func(_ context.Context, call *Call) (Result, error) {
@@ -23,16 +25,17 @@ func listed(member string, k entryKind) Handler {
 			return nil, err
 		}
 		l := call.catalog.lists[k]
-		if after != "" || l.personal || l.first == nil {
+		selection, shared := call.selection(l)
+		if after != "" || l.first == nil || !shared {
 			return l.encode(call, member, after)
 		}
-		kept, about := &l.first[versionIndex(call.version)], call.server.about.Load()
-		if first := kept.Load(); first != nil && first.about == about {
-			return first.page, nil
+		key, now := pageKey{call.version, call.server.about.Load(), selection}, time.Now()
+		if page, ok := l.first.Get(key, now); ok {
+			return page, nil
 		}
 		page, err := l.encode(call, member, "")
 		if err == nil {
-			kept.Store(&firstPage{about, page})
+			l.first.Put(key, page, now.Add(limits.Forever))
 		}
 		return page, err
 	}
@@ -58,7 +61,7 @@ func (l list) encode(call *Call, member, after string) (listPage, error) {
 		rest.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + next))
 	}
 	if call.version.Modern() {
-		rest.Cache = cacheHint(call.server.config.listTTL, l.personal)
+		rest.Cache = cacheHint(call.server.config.listTTL, l.personal())
 	}
 	members, err := call.server.encode(rest, call.version)
 	for name, value := range jsonx.Members(members) {

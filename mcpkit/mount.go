@@ -190,14 +190,14 @@ func (m *mount) entry(inner *entry) *entry {
 	e := *inner
 	e.site += ", " + m.site
 	e.from, e.inner = m, inner
-	e.authorize(m.allow)
+	e.show(m.visible, inner)
 	e.run = m.within(inner.answer)
 	e.wrapAround(m.around)
 	if m.prefix != "" && (e.kind == toolEntry || e.kind == promptEntry) {
 		e.key = m.name(inner.key)
 		e.definition = inner.definition.named(e.key)
 	}
-	e.authorize(m.parent.config.allow)
+	e.show(m.parent.config.visible, &e)
 	if e.tool != nil {
 		t := *e.tool
 		t.def.Name = e.key

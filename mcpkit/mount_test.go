@@ -290,7 +290,7 @@ func TestEachChainRunsOnceForEveryMethod(t *testing.T) {
 	require.Greater(t, sent, 80)
 }
 
-// TestAGuardOfAMountedServerHoldsInTheOther refuses everything in the mounted server. What Authorize
+// TestAGuardOfAMountedServerHoldsInTheOther refuses everything in the mounted server. What Visible
 // refuses is not listed, either.
 func TestAGuardOfAMountedServerHoldsInTheOther(t *testing.T) {
 	srv, middle, other := newServer(t, nil), newServer(t, nil), newServer(t, &library{})

@@ -65,22 +65,22 @@ type registration struct {
 	guards
 }
 
-// The guards are what [Around] and [Authorize] put around the entries of a service or of a mounted
+// The guards are what [Around] and [Visible] put around the entries of a service or of a mounted
 // server. They are a MountOption themselves.
 type guards struct {
-	around []Middleware
-	allow  []allowFunc
+	around  []Middleware
+	visible []*predicate
 }
 
 func (g *guards) add(other guards) {
 	g.around = append(g.around, other.around...)
-	g.allow = append(g.allow, other.allow...)
+	g.visible = append(g.visible, other.visible...)
 }
 
-// configure is for the service given to New, and for Authorize for the whole server.
+// configure is for the service given to New, and for Visible for the whole server.
 func (g guards) configure(c *config) error {
 	c.services[0].add(guards{around: g.around})
-	c.allow = append(c.allow, g.allow...)
+	c.visible = append(c.visible, g.visible...)
 	return nil
 }
 func (g guards) register(r *registration) { r.add(g) }

@@ -93,7 +93,7 @@ func (s *Server) entriesOf(reg *registration) (entries []*entry, err error) {
 			continue
 		}
 		e.wrapAround(reg.around)
-		e.authorize(reg.allow)
+		e.show(reg.visible, e)
 		entries = append(entries, e)
 	}
 	return entries, faults.Err()

@@ -308,7 +308,7 @@ func TestOptionsOfTheWrongPlaceDoNotCompile(t *testing.T) {
 		{name: "OptIn", opt: mcpkit.OptIn(), ofRegister: true},
 		{name: "Prefix", opt: mcpkit.Prefix("p"), ofRegister: true},
 		{name: "Around", opt: mcpkit.Around(), ofRegister: true, ofMount: true},
-		{name: "Authorize", opt: mcpkit.Authorize(nil), ofRegister: true, ofMount: true},
+		{name: "Visible", opt: mcpkit.Visible(nil), ofRegister: true, ofMount: true},
 	} {
 		_, ofRegister := test.opt.(mcpkit.ServiceOption)
 		_, ofMount := test.opt.(mcpkit.MountOption)

@@ -36,7 +36,7 @@ func (r *Runner) attach(s *Server) error {
 }
 
 // Permits reports whether the caller has the scopes that a tool of the Runner's server needs, and
-// [Authorize] permits it, there and in the server that the call is for. A tool that the server does
+// [Visible] permits it, there and in the server that the call is for. A tool that the server does
 // not have needs nothing.
 func (r *Runner) Permits(c *Call, tool string) bool {
 	s := r.server.Load()

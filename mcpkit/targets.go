@@ -59,7 +59,7 @@ func (call *Call) mayKnow(e *entry) bool {
 	if call.principal != nil {
 		who, has = call.principal.Subject, strings.Join(call.principal.Scopes, " ")
 	}
-	call.log(slog.LevelWarn, "mcpkit: a call was refused by scopes or Authorize; the caller got the response for an unknown name",
+	call.log(slog.LevelDebug, "mcpkit: a call was refused by scopes or Visible; the caller got the response for an unknown name",
 		"scopes", strings.Join(e.Scopes, " "), "callerScopes", has, "principal", who)
 	return false
 }
@@ -98,7 +98,7 @@ func findResource(call *Call) error {
 // demands more.
 func (c *catalog) findResource(uri string) (*entry, uritemplate.Values) {
 	e, values := c.match(uri)
-	if e == nil || e.template == nil || !c.lists[resourceEntry].personal && !c.lists[templateEntry].personal {
+	if e == nil || e.template == nil || !c.lists[resourceEntry].personal() && !c.lists[templateEntry].personal() {
 		return e, values
 	}
 	if other := c.matchCanonical(uritemplate.Canonical(uri)); other != nil && other != e && other.demandsMoreThan(e) {
@@ -109,7 +109,7 @@ func (c *catalog) findResource(uri string) (*entry, uritemplate.Values) {
 
 // demandsMoreThan reports whether there may be callers that may know of other, but not of e.
 func (e *entry) demandsMoreThan(other *entry) bool {
-	return e.allow != nil || slices.ContainsFunc(e.Scopes, func(s string) bool { return !slices.Contains(other.Scopes, s) })
+	return e.visible != nil || slices.ContainsFunc(e.Scopes, func(s string) bool { return !slices.Contains(other.Scopes, s) })
 }
 
 // matchCanonical returns the first resource or template, in the order of match, whose URI has the

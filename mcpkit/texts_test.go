@@ -77,7 +77,7 @@ func TestUnknownMethodsGetTheNearestName(t *testing.T) {
 
 func TestAMissingScopeIsLoggedForTheOperatorAlone(t *testing.T) {
 	var log bytes.Buffer
-	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 	require.NoError(t, srv.Add(mcpkit.NewTool("wipe", func() string { return "" }).Scopes("disk:write")))
 	ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann", Scopes: []string{"disk:read"}})
 	p := modern(t, srv)

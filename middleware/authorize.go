@@ -9,7 +9,7 @@ import (
 )
 
 // Scopes requires that the caller has all of the scopes. [When] limits it to a part of the server.
-// The scopes tag of a method and [mcpkit.Authorize] also hide what they refuse.
+// The scopes tag of a method and [mcpkit.Visible] also hide what they refuse.
 func Scopes(scopes ...string) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -52,8 +53,9 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 	}
 	var ran []string
 	run := func(what string) { ran = append(ran, what) }
-	allow := func(ctx context.Context, _ string, tags []string) bool {
-		return !slices.Contains(tags, "closed") || mcpkit.CallFrom(ctx).Principal().Has("secret")
+	visible := func(_ context.Context, call *mcpkit.Call) (func(mcpkit.Entry) bool, string) {
+		has := call.Principal().Has("secret")
+		return func(e mcpkit.Entry) bool { return has || !slices.Contains(e.Tags(), "closed") }, fmt.Sprint(has)
 	}
 	guards := map[string]func() *mcpkit.Server{
 		"scopes tag": func() *mcpkit.Server { return mcpkit.MustNew(&everything{ran: run}, quiet, mcpkit.Authenticated()) },
@@ -62,8 +64,8 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 			srv.Use(middleware.When(onTag("closed"), middleware.Scopes("secret")))
 			return srv
 		},
-		"authorization of everything": func() *mcpkit.Server {
-			return mcpkit.MustNew(&untagged{ran: run}, quiet, mcpkit.Authorize(allow))
+		"visible": func() *mcpkit.Server {
+			return mcpkit.MustNew(&untagged{ran: run}, quiet, mcpkit.Visible(visible))
 		},
 		"behind a cache": func() *mcpkit.Server {
 			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)

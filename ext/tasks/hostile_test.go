@@ -33,8 +33,8 @@ func TestTasksWhoseGoroutineExitsFail(t *testing.T) {
 }
 
 func TestCallersThatMayNoLongerCallAToolLoseItsTasks(t *testing.T) {
-	onlyAdmins := mcpkit.Authorize(func(ctx context.Context, _ string, _ []string) bool {
-		return mcpkit.CallFrom(ctx).Principal().Has("admin")
+	onlyAdmins := mcpkit.Visible(func(_ context.Context, call *mcpkit.Call) (func(mcpkit.Entry) bool, string) {
+		return func(mcpkit.Entry) bool { return call.Principal().Has("admin") }, ""
 	})
 	with := func(t *testing.T, tool mcpkit.Item, opts ...mcpkit.Option) *mcpkit.Server {
 		srv := serve(t, nil, append(opts, tasks.New())...)
@@ -45,8 +45,8 @@ func TestCallersThatMayNoLongerCallAToolLoseItsTasks(t *testing.T) {
 		"scopes": func(t *testing.T, tool *mcpkit.Builder) *mcpkit.Server {
 			return with(t, tool.Scopes("admin"), mcpkit.Authenticated())
 		},
-		"Authorize": func(t *testing.T, tool *mcpkit.Builder) *mcpkit.Server { return with(t, tool, onlyAdmins) },
-		"Authorize of a mount": func(t *testing.T, tool *mcpkit.Builder) *mcpkit.Server {
+		"Visible": func(t *testing.T, tool *mcpkit.Builder) *mcpkit.Server { return with(t, tool, onlyAdmins) },
+		"Visible of a mount": func(t *testing.T, tool *mcpkit.Builder) *mcpkit.Server {
 			return mounted(t, "", with(t, tool), onlyAdmins)
 		},
 	} {
