@@ -63,7 +63,8 @@ type Extension struct {
 	// Check finds faults when the server is made: [New] returns its error.
 	Check func() error
 
-	// Runner runs tools outside of requests. It belongs to one server.
+	// Runner runs tools outside of requests. It belongs to one server: where that is mounted, the outer
+	// server needs the extension, too.
 	Runner *Runner
 
 	// Declare changes the capabilities that the server declares to clients of a version.
@@ -171,10 +172,10 @@ func (e *Extension) check() error {
 // extend adds an extension to the catalog.
 func (c *catalog) extend(e *Extension) error {
 	members := []string{"", "toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions"}
+	if c.extendedBy(e.ID) {
+		return errors.New("the server has it already")
+	}
 	for _, known := range c.extensions {
-		if known.ID == e.ID {
-			return errors.New("the server has it already")
-		}
 		for _, t := range known.Topics {
 			members = append(members, t.member)
 		}
@@ -187,6 +188,11 @@ func (c *catalog) extend(e *Extension) error {
 	}
 	c.extensions = append(slices.Clip(c.extensions), e)
 	return nil
+}
+
+// extendedBy reports whether the catalog has the extension with the ID.
+func (c *catalog) extendedBy(id string) bool {
+	return slices.ContainsFunc(c.extensions, func(e *Extension) bool { return e.ID == id })
 }
 
 // A ToolEntry is a tool for [Extension.Tool]. Only its Definition may be changed.

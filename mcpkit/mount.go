@@ -1,7 +1,6 @@
 package mcpkit
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,6 +40,7 @@ type mount struct {
 // same name or URI is left out, and the log names both places. So is a URI for which an earlier server
 // has a template. Scopes need [Authenticated] or [TrustLocal] on s, or Mount returns an error, as it
 // does if another mounted server has the same extension with methods: give the extension to s instead.
+// An extension with a [Runner], such as tasks, is given to both: that of s runs what clients of s call.
 //
 // Starting s starts other, and closing s closes it. other may also be served by itself and be
 // mounted in several servers, but not within itself.
@@ -101,6 +101,11 @@ func (m *mount) check(opts []MountOption) error {
 	}
 	if m.child.contains(m.parent) {
 		return m.fault("a server cannot be mounted within itself")
+	}
+	for _, e := range m.child.catalog.Load().extensions {
+		if e.Runner != nil && !m.parent.catalog.Load().extendedBy(e.ID) {
+			return m.fault("it has the extension %q, which runs tools after their requests: give it to the outer server, too", e.ID)
+		}
 	}
 	for _, o := range opts {
 		o.mount(m)
@@ -163,8 +168,8 @@ func (m *mount) addTo(c, child *catalog) {
 		_ = c.extend(e) // a server that has the extension itself, or from an earlier mount, has declared it
 	}
 	for name, row := range child.methods {
-		if coreMethods[name] != nil {
-			continue
+		if known := c.methods[name]; coreMethods[name] != nil || known != nil && known.by == row.by {
+			continue // the server has the extension itself
 		}
 		outer := *row
 		outer.handle, outer.by = m.within(row.handle), ", by the server "+m.site
@@ -194,7 +199,7 @@ func (m *mount) entry(inner *entry) *entry {
 	e.run = m.within(inner.answer)
 	e.wrapAround(m.around)
 	if m.prefix != "" && (e.kind == toolEntry || e.kind == promptEntry) {
-		e.key = m.name(inner.key)
+		e.key = m.prefix + "_" + inner.key
 		e.definition = inner.definition.named(e.key)
 	}
 	e.show(m.parent.config.visible, &e)
@@ -204,14 +209,6 @@ func (m *mount) entry(inner *entry) *entry {
 		e.tool = &t
 	}
 	return &e
-}
-
-// name returns the parent's name for a name of the child.
-func (m *mount) name(name string) string {
-	if m.prefix == "" {
-		return name
-	}
-	return m.prefix + "_" + name
 }
 
 // within returns h inside the middleware of the child.
@@ -232,31 +229,6 @@ func (e *entry) through(h Handler) Handler {
 		h = e.from.within(e.inner.through(h))
 	}
 	return e.inAround(h)
-}
-
-// nameIn returns the name of the entry, one of outer, in the server s that it is mounted from; ""
-// if it does not come from s.
-func (e *entry) nameIn(outer, s *Server) string {
-	for outer != s {
-		if e.from == nil {
-			return ""
-		}
-		outer, e = e.from.child, e.inner
-	}
-	return e.key
-}
-
-// showing returns the servers of a name, given by its digest, in which s is mounted, directly or
-// indirectly, so that its tool has another name there.
-func (s *Server) showing(tool string, server []byte, as string) (found []*Server) {
-	for _, m := range s.catalog.Load().parents {
-		name := m.name(tool)
-		if name == as && bytes.Equal(m.parent.state.Owner, server) {
-			found = append(found, m.parent)
-		}
-		found = append(found, m.parent.showing(name, server, as)...)
-	}
-	return found
 }
 
 // An Upstream answers for tools, prompts and resources of another server, of which there are only

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,15 +34,10 @@ func (r *Runner) attach(s *Server) error {
 }
 
 // Permits reports whether the caller has the scopes that a tool of the Runner's server needs, and
-// [Visible] permits it, there and in the server that the call is for. A tool that the server does
-// not have needs nothing.
+// [Visible] permits it. A tool that the server does not have needs nothing.
 func (r *Runner) Permits(c *Call, tool string) bool {
-	s := r.server.Load()
-	t := s.catalog.Load().lists[toolEntry].get(tool)
-	return t == nil || c.principal.Has(t.Scopes...) && c.sees(t) &&
-		!slices.ContainsFunc(c.catalog.lists[toolEntry].sorted, func(e *entry) bool {
-			return e.nameIn(c.server, s) == tool && !c.sees(e)
-		})
+	t := r.server.Load().catalog.Load().lists[toolEntry].get(tool)
+	return t == nil || c.principal.Has(t.Scopes...) && c.sees(t)
 }
 
 // Logger returns the logger of the server.
@@ -55,11 +48,8 @@ func (r *Runner) Logger() *slog.Logger { return r.server.Load().config.logger }
 type Run struct {
 	// ID is the name of the work that the run is part of, such as that of a task.
 	ID string `json:"id"`
-	// Tool is the name of the tool, in the server of the Runner.
+	// Tool is the name of the tool.
 	Tool string `json:"tool"`
-	// Called is the tool that the client called, if that was in another server, in which the server
-	// of the Runner is mounted. The run then walks the middleware of that server, too.
-	Called *CalledTool `json:"called,omitempty"`
 	// Arguments are those of the request; nil if there are none.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Principal is who made the request; nil if the caller is unauthenticated.
@@ -79,14 +69,6 @@ type Run struct {
 	Progress func(done, total float64, message string) `json:"-"`
 
 	keeping sync.Mutex // serialises Keep
-}
-
-// A CalledTool is a tool of a mounted server as the client called it.
-type CalledTool struct {
-	// Server is a digest of the name of the server that the client called.
-	Server []byte `json:"server"`
-	// Tool is the name of the tool there.
-	Tool string `json:"tool"`
 }
 
 // An Outcome is how a run ended: with a result, an error, or questions.
@@ -145,14 +127,9 @@ func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 func (c *Call) Run() *Run { return c.run }
 
 // Detach returns a [Run] that continues the call of a tool outside of its request, with the answers
-// and values of its rounds so far. The client may have called it in a server that the server of the
-// Runner is mounted in. The tag rate counts the call here, unless its method ran
-// in the request, and not in its runs: the error is a [*RateLimitError] if the caller made too many.
+// and values of its rounds so far. The tag rate counts the call here, unless its method ran in the
+// request, and not in its runs: the error is a [*RateLimitError] if the caller made too many.
 func (r *Runner) Detach(c *Call, id string) (*Run, error) {
-	tool, called, err := r.called(c)
-	if err != nil {
-		return nil, err
-	}
 	if c.entry != nil && !c.counted.Load() {
 		if err := c.entry.count(c); err != nil {
 			return nil, err
@@ -167,7 +144,7 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 		args = nil // clients send null for no arguments
 	}
 	run := &Run{
-		ID: id, Tool: tool, Called: called, Arguments: bytes.Clone(args), Version: c.version,
+		ID: id, Tool: c.name, Arguments: bytes.Clone(args), Version: c.version,
 		ClientInfo: c.ClientInfo(), Capabilities: capabilities,
 	}
 	if p := c.principal; p != nil {
@@ -181,38 +158,6 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 	run.Journal.state = *c.questions().State.Learned()
 	run.Journal.state.Ref, run.Journal.state.Begun = ref, c.begun.UnixMilli()
 	return run, nil
-}
-
-// called returns the name of the tool in the server of the Runner, and the tool that the client
-// called; nil if it is the same.
-func (r *Runner) called(c *Call) (tool string, called *CalledTool, err error) {
-	s := r.server.Load()
-	if c.entry != nil {
-		tool = c.entry.nameIn(c.server, s)
-	}
-	if c.server == s || tool == "" {
-		return tool, nil, nil
-	}
-	called = &CalledTool{c.server.state.Owner, c.name}
-	if _, err := s.entrance(tool, called); err != nil {
-		return "", nil, fmt.Errorf("mcpkit: tool %q of a mounted server cannot run outside of its request: %w", c.name, err)
-	}
-	return tool, called, nil
-}
-
-// entrance returns the server through which runs of a tool go: the one that the client called.
-func (s *Server) entrance(tool string, called *CalledTool) (*Server, error) {
-	if called == nil {
-		return s, nil
-	}
-	switch found := s.showing(tool, called.Server, called.Tool); len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return nil, fmt.Errorf("the server that the client called does not have the tool %q", called.Tool)
-	default:
-		return nil, fmt.Errorf("two servers with the same name have mounted the tool as %q; give them different names with mcpkit.Name", called.Tool)
-	}
 }
 
 // Run runs the tool, inside all middleware, until the method returns. ctx is that of the call. The
@@ -265,18 +210,11 @@ func (call *Call) resume(ctx context.Context) (resp *jsonrpc.Response, asked boo
 
 // call returns the call of a run. It looks like one of 2026-07-28.
 func (r *Runner) call(ctx context.Context, run *Run) (*Call, error) {
-	s, err := r.server.Load().entrance(run.Tool, run.Called)
-	if err != nil {
-		return nil, err
-	}
 	meta := map[string]any{protocol.MetaProtocolVersion: protocol.V20260728, protocol.MetaClientCapabilities: run.Capabilities}
 	if run.ClientInfo != nil {
 		meta[protocol.MetaClientInfo] = run.ClientInfo
 	}
 	params := map[string]any{"name": run.Tool, "_meta": meta}
-	if run.Called != nil {
-		params["name"] = run.Called.Tool
-	}
 	if run.Arguments != nil {
 		params["arguments"] = run.Arguments
 	}
@@ -284,7 +222,7 @@ func (r *Runner) call(ctx context.Context, run *Run) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	call := newCall(ctx, s, &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: text}, runPeer{})
+	call := newCall(ctx, r.server.Load(), &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: text}, runPeer{})
 	call.version, call.run = protocol.V20260728, run
 	state := run.Journal.state.Learned()
 	call.asked = &rounds.Questions{State: *state, Journal: true}

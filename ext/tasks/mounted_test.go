@@ -51,7 +51,7 @@ func (tr *trail) take() []string {
 // mounted serves a server within an outer one, and returns the outer one.
 func mounted(t *testing.T, prefix string, inner *mcpkit.Server, opts ...mcpkit.MountOption) *mcpkit.Server {
 	t.Helper()
-	outer := mcpkit.MustNew(nil, quiet(), mcpkit.Name("outer", "1"))
+	outer := mcpkit.MustNew(nil, quiet(), mcpkit.Name("outer", "1"), tasks.New())
 	require.NoError(t, outer.Mount(prefix, inner, opts...))
 	require.NoError(t, outer.Start(t.Context()))
 	t.Cleanup(func() { _ = outer.Close() })
@@ -63,27 +63,24 @@ func TestRunsOfMountedServersPassTheMiddlewareOfAllServers(t *testing.T) {
 		var tr trail
 		inner := open(t)
 		inner.srv.Use(tr.at("inner"))
-		middle := mcpkit.MustNew(nil, quiet(), mcpkit.Name("middle", "1"))
+		middle := mcpkit.MustNew(nil, quiet(), mcpkit.Name("middle", "1"), tasks.New())
 		middle.Use(tr.at("middle"))
 		require.NoError(t, middle.Mount("office", inner.srv, mcpkit.Around(tr.at("around"))))
 		outer := mounted(t, "all", middle)
 		outer.Use(tr.at("outer"))
 		p := &peer{t: t, srv: outer}
-		path := func(run bool) []string {
-			var steps []string
-			for _, at := range []string{"outer", "middle", "around", "inner"} {
-				steps = append(steps, fmt.Sprintf("%s all_office_trip run=%v", at, run))
-			}
-			return steps
+		var run []string
+		for _, at := range []string{"outer", "middle", "around", "inner"} {
+			run = append(run, at+" all_office_trip run=true")
 		}
 		id := p.start("all_office_trip", `{}`)
 		p.await(id, protocol.TaskInputRequired)
-		require.Equal(t, slices.Concat(path(false), path(true)), tr.take())
+		require.Equal(t, slices.Concat([]string{"outer all_office_trip run=false"}, run), tr.take())
 		p.update(id, accept("where", `{"place":"Oslo"}`))
 		p.await(id, protocol.TaskInputRequired)
 		p.update(id, accept("pay", `{"confirm":true}`))
 		require.Equal(t, "ticket 7 to Oslo, paid true", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
-		require.Equal(t, slices.Concat(path(true), path(true)), tr.take())
+		require.Equal(t, slices.Concat(run, run), tr.take())
 		require.Equal(t, 1, noted(inner.office, &inner.made))
 
 		direct := inner.modern()
@@ -113,61 +110,13 @@ func TestRunsOfMountedServersGetTheArgumentsOfOuterMiddlewareOnce(t *testing.T) 
 	})
 }
 
-// A durable task of a mounted server goes on after a restart, in the outer server that was called.
-func TestRunsOfMountedServersPassAllMiddlewareAfterARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newStore(t)
-		var tr trail
-		start := func(prefix string) *peer {
-			inner := mcpkit.MustNew(&office{}, quiet(), mcpkit.StateKeys(stateKey), mcpkit.Fleet(store.Open()), tasks.New())
-			outer := mounted(t, prefix, inner)
-			outer.Use(tr.at("outer"))
-			return &peer{t: t, srv: outer}
-		}
-		p := start("office")
-		id, other := p.start("office_trip", `{}`), p.start("office_trip", `{}`)
-		p.await(id, protocol.TaskInputRequired)
-		p.await(other, protocol.TaskInputRequired)
-		require.NoError(t, p.srv.Close())
-		tr.take()
-
-		p = start("office")
-		p.update(id, accept("where", `{"place":"Oslo"}`))
-		p.await(id, protocol.TaskInputRequired)
-		require.Equal(t, []string{"outer office_trip run=true"}, tr.take())
-		require.NoError(t, p.srv.Close())
-
-		p = start("moved")
-		p.update(other, accept("where", `{"place":"Oslo"}`))
-		require.Equal(t, `the server that the client called does not have the tool "office_trip"`, p.await(other, protocol.TaskFailed).Error.Message)
-		require.Empty(t, tr.take(), "the method does not run past the middleware of the server that was called")
-	})
-}
-
-func TestServersOfOneNameThatMountAServerCannotBeToldApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		inner := open(t)
-		outer := mcpkit.MustNew(nil, mcpkit.Name("outer", "1"), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
-		require.NoError(t, outer.Mount("office", inner.srv))
-		mounted(t, "office", inner.srv)
-		p := &peer{t: t, srv: outer}
-		require.Contains(t, p.result("tools/call", `{"name":"office_trip"}`), "internal error (ref ")
-		require.Contains(t, log.String(), `two servers with the same name have mounted the tool as \"office_trip\"; give them different names with mcpkit.Name`)
-		require.Zero(t, noted(inner.office, &inner.runs))
-	})
-}
-
-// A server with tasks of its own keeps those of the tools that are mounted in it.
-func TestTheTasksOfTheOuterServerAreBeforeThoseOfTheMountedOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inner := open(t)
-		outer := mcpkit.MustNew(nil, quiet(), mcpkit.Name("outer", "1"), tasks.New())
-		require.NoError(t, outer.Mount("office", inner.srv))
-		require.NoError(t, outer.Start(t.Context()))
-		t.Cleanup(func() { _ = outer.Close() })
-		p := &peer{t: t, srv: outer}
-		id := p.start("office_work", `{"seconds":1}`)
-		require.Equal(t, "done", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
-	})
+// The tasks of a server with a mounted one are those of its own extension.
+func TestServersWithTasksAreMountedInServersWithTasks(t *testing.T) {
+	inner := mcpkit.MustNew(&office{}, quiet(), tasks.New())
+	err := mcpkit.MustNew(nil, quiet()).Mount("office", inner)
+	require.ErrorContains(t, err, `it has the extension "io.modelcontextprotocol/tasks", which runs tools after their requests: give it to the outer server, too`)
+	var log bytes.Buffer
+	outer := mcpkit.MustNew(nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))), tasks.New())
+	require.NoError(t, outer.Mount("office", inner))
+	require.Empty(t, log.String(), "nothing is left out")
 }
