@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -100,18 +99,6 @@ func (c *catalog) addMethods(rows ...*methodRow) error {
 // offered reports whether a server with the catalog answers requests of the method in the version.
 func (row *methodRow) offered(c *catalog, v protocol.Version) bool {
 	return !row.notification && v >= row.from && (row.until == "" || v <= row.until) && (row.needs == nil || row.needs(c))
-}
-
-// nearMethod suggests the offered method whose name is nearest to that of the request.
-func (call *Call) nearMethod() string {
-	var known []string
-	for name, row := range call.catalog.methods {
-		if row.offered(call.catalog, call.version) {
-			known = append(known, name)
-		}
-	}
-	slices.Sort(known)
-	return naming.Hint(call.req.Method, known)
 }
 
 // capabilities returns the capabilities of a server with the catalog for clients of a version.

@@ -93,7 +93,7 @@ func (call *Call) accept(ctx context.Context) *jsonrpc.Error {
 		return err
 	}
 	if row == nil || !row.offered(call.catalog, call.version) {
-		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method %q is not offered%s", call.req.Method, call.nearMethod())
+		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method %q is not offered", call.req.Method)
 	}
 	if unready != nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start")

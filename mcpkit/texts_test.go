@@ -65,16 +65,6 @@ func TestANilResultSaysWhatIsMissing(t *testing.T) {
 	require.Contains(t, p.result("tools/call", `{"name":"count"}`), `the tool returned no result and no error`)
 }
 
-func TestUnknownMethodsGetTheNearestName(t *testing.T) {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewTool("nothing", func() string { return "" })))
-	require.NoError(t, mcpkit.Handle(srv, "example.com/reindex", func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }))
-	p := modern(t, srv)
-	require.Contains(t, p.fails("tool/list", `{}`).Message, `method "tool/list" is not offered; did you mean "tools/list"?`)
-	require.Contains(t, p.fails("example.com/reidnex", `{}`).Message, `did you mean "example.com/reindex"?`)
-	require.NotContains(t, p.fails("prompt/list", `{}`).Message, `did you mean`, "what is not offered is not suggested")
-}
-
 func TestAMissingScopeIsLoggedForTheOperatorAlone(t *testing.T) {
 	var log bytes.Buffer
 	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
