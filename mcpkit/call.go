@@ -241,9 +241,9 @@ func (c *Call) Arguments() json.RawMessage {
 }
 
 // RedactedArguments returns the arguments for logs: those with the tag secret, or with a secret field
-// within them, are "[redacted]", and unknown ones are left out if there are secrets. In tools with a
-// schema written by hand, properties that are writeOnly or have the format password are secret. It is
-// nil if there are no arguments. If the target is unknown, all are left out.
+// within them, are "[redacted]", and unknown ones are left out if there are secrets. What is writeOnly
+// in the schema, or has the format password, is secret as well. It is nil if there are no arguments. If
+// the target is unknown, all are left out.
 func (c *Call) RedactedArguments() json.RawMessage {
 	raw := c.Arguments()
 	if jsonx.Kind(raw) != '{' {

@@ -110,7 +110,10 @@ func (s *Server) define(def *spec) (*entry, error) {
 		return nil, faults
 	}
 	def.About.Description = cmp.Or(def.About.Description, fn.Doc())
-	e.shown = secret.OfFields(fields)
+	if def.input == nil {
+		def.input = fn.Input().Schema()
+	}
+	e.shown = secret.OfSchema(def.input)
 	m := &method{fn: fn, outputs: outputs}
 	switch def.Kind {
 	case annotation.Tool:
@@ -233,11 +236,6 @@ func (s *Server) guard(e *entry, m *method) {
 // defineTool gives e the definition of a tool with the method m. output is the schema of the structured
 // result if it was written by hand, or nil.
 func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawSchema) (err error) {
-	if def.input != nil {
-		e.shown = secret.OfSchema(def.input)
-	} else {
-		def.input = m.fn.Input().Schema()
-	}
 	e.tool, err = newTool(protocol.Tool{
 		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons,
 		InputSchema: def.input, OutputSchema: def.output, Annotations: def.Hints, Meta: def.Meta,

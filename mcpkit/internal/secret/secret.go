@@ -4,7 +4,6 @@ package secret
 import (
 	"encoding/json"
 	"errors"
-	"reflect"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -15,38 +14,8 @@ import (
 // secret within them. Nil means all.
 type Shown map[string]bool
 
-// OfFields returns which of the fields logs may show. The tag secret marks secrets.
-func OfFields(fields []reflectx.Field) Shown {
-	shown, found := Shown{}, false
-	for _, f := range fields {
-		shown[f.Name] = mayShow(f, &found)
-	}
-	if !found {
-		return nil
-	}
-	return shown
-}
-
-// mayShow reports whether a field neither is secret nor may have a secret within it. It notes in found
-// that there is one. The fields of a recursive type are not listed again.
-func mayShow(f reflectx.Field, found *bool) bool {
-	*found = *found || f.Secret
-	show := !f.Secret && (len(f.Fields) > 0 || !isStruct(f.Type))
-	for _, member := range f.Fields {
-		show = mayShow(member, found) && show
-	}
-	return show
-}
-
-func isStruct(t reflect.Type) bool {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
-		t = t.Elem()
-	}
-	return t.Kind() == reflect.Struct
-}
-
-// OfSchema returns which properties of a schema written by hand logs may show. What is writeOnly or
-// has the format password is secret.
+// OfSchema returns which properties of the schema of arguments logs may show. What is writeOnly, as
+// the tag secret makes it, or has the format password is secret.
 func OfSchema(schema []byte) Shown {
 	isSecret := func(keyword, value []byte) bool {
 		return jsonx.IsString(keyword, "writeOnly") && string(value) == "true" ||
