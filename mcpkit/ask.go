@@ -255,7 +255,7 @@ func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, o
 func (c *Call) mayAsk(method string, params json.RawMessage) error {
 	what, needed, supported := question.Needs(method, params, c.ClientCapabilities())
 	switch modern := c.version.Modern(); {
-	case c.progress.isOver():
+	case c.progress.over.Load():
 		return errOver
 	case supported && modern && !c.row.asks, !modern && c.session == nil:
 		return errNoConnection

@@ -324,52 +324,35 @@ func (c *Call) Get(key any) any {
 
 // progress is what a call has reported.
 type progress struct {
+	own  atomic.Bool // the method itself reports
+	over atomic.Bool // the call has its result: nothing more may be sent or asked
+
 	mu   sync.Mutex
 	last float64 // guarded by mu: the last report; -1 before
-	own  bool    // guarded by mu: the method itself reports
-	over bool    // guarded by mu: no report may follow the result
 }
 
 // grows notes a report. It returns false if it must not be sent.
 func (p *progress) grows(done float64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || p.last >= 0 && done <= p.last {
+	if p.last >= 0 && done <= p.last {
 		return false
 	}
 	p.last = done
 	return true
 }
 
-// isOver reports whether the call has its result, so that nothing more may be sent or asked.
-func (p *progress) isOver() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.over
-}
-
-func (p *progress) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.over = true
-}
-
 // Progress notifies the client of the progress of the call if the client asked for it: done of
 // total (0 if it is unknown), and a message, which may be empty. done must grow; a report with a
 // done that does not grow is dropped, as the protocol demands (basic/utilities/progress).
 func (c *Call) Progress(done, total float64, message string) {
-	c.progress.mu.Lock()
-	c.progress.own = true
-	c.progress.mu.Unlock()
+	c.progress.own.Store(true)
 	c.report(done, total, message)
 }
 
 // countProgress reports that n items are done, unless the method itself reports progress.
 func (c *Call) countProgress(n int) {
-	c.progress.mu.Lock()
-	own := c.progress.own
-	c.progress.mu.Unlock()
-	if !own {
+	if !c.progress.own.Load() {
 		c.report(float64(n), 0, "")
 	}
 }
@@ -378,7 +361,7 @@ func (c *Call) countProgress(n int) {
 func (c *Call) report(done, total float64, message string) {
 	c.event(c.limit, Event{Kind: EventProgress, Done: done, Total: total, Text: message})
 	if c.run != nil {
-		if c.run.Progress != nil && !c.progress.isOver() {
+		if c.run.Progress != nil && !c.progress.over.Load() {
 			c.run.Progress(done, total, message)
 		}
 		return
@@ -425,7 +408,7 @@ func (c *Call) notify(method string, params any) {
 
 // sendNotification sends a notification on the stream of the call, unless that has finished.
 func (c *Call) sendNotification(n *jsonrpc.Request) {
-	if c.progress.isOver() {
+	if c.progress.over.Load() {
 		return
 	}
 	if err := c.peer.Notify(c.limit.Request(), n); err != nil {

@@ -219,7 +219,7 @@ func (call *Call) checkNameless(header transport.Header) *jsonrpc.Error {
 
 // answer runs the middleware chain and the method, and recovers their panics.
 func (call *Call) answer() (result Result, err error) {
-	defer call.progress.end()
+	defer call.progress.over.Store(true)
 	defer recoverAs(&err)
 	result, err = call.server.chain.get()(call.limit, call)
 	if err != nil && errors.Is(err, ErrAsked) { // by middleware; the entry has finished what methods ask
