@@ -86,11 +86,13 @@ func (h *clientLog) Enabled(ctx context.Context, l slog.Level) bool {
 
 // Handle sends the record.
 func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
-	if h.call.tracers.Load() != nil {
-		h.call.event(ctx, Event{Kind: EventLog, Name: strings.ToLower(r.Level.String()), Text: h.text(ctx, r)})
-	}
-	if level := protocolLevel(r.Level); h.call.wants(level) {
-		h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.name, Data: h.data(ctx, r)})
+	level := protocolLevel(r.Level)
+	if wanted := h.call.wants(level); wanted || h.call.tracers.Load() != nil {
+		data := h.data(ctx, r)
+		h.call.event(ctx, Event{Kind: EventLog, Name: strings.ToLower(r.Level.String()), Text: string(data)})
+		if wanted {
+			h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.name, Data: data})
+		}
 	}
 	if h.server.Enabled(ctx, r.Level) {
 		return h.server.Handle(ctx, r)
@@ -109,32 +111,19 @@ var lineOptions = &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog
 	return a
 }}
 
-// write gives the record to a handler of slog, with the scopes and without the time.
-func (h *clientLog) write(ctx context.Context, r slog.Record, to slog.Handler) {
-	r.Time = time.Time{}
-	for _, scope := range h.scopes {
-		to = scope(to)
-	}
-	_ = to.Handle(ctx, r) // a buffer takes all
-}
-
-// text returns the record as one line: the message, and the attributes.
-func (h *clientLog) text(ctx context.Context, r slog.Record) string {
-	var line strings.Builder
-	message := r.Message
-	r.Message = ""
-	h.write(ctx, r, slog.NewTextHandler(&line, lineOptions))
-	return message + strings.TrimSuffix(strings.TrimPrefix(line.String(), `msg=""`), "\n")
-}
-
-// data returns the record for the client: an object with the message and the attributes, or only the
-// message if there are none. Of attributes with the same key it has the last.
+// data returns the record as JSON: an object with the message and the attributes, or only the message
+// if there are none. Of attributes with the same key it has the last.
 func (h *clientLog) data(ctx context.Context, r slog.Record) json.RawMessage {
 	if r.NumAttrs() == 0 && h.scopes == nil {
 		return jsonx.AppendString(nil, r.Message)
 	}
 	var line bytes.Buffer
-	h.write(ctx, r, slog.NewJSONHandler(&line, lineOptions))
+	var to slog.Handler = slog.NewJSONHandler(&line, lineOptions)
+	for _, scope := range h.scopes {
+		to = scope(to)
+	}
+	r.Time = time.Time{}
+	_ = to.Handle(ctx, r) // a buffer takes all
 	decoder := json.NewDecoder(&line)
 	decoder.UseNumber()
 	var object map[string]any

@@ -22,7 +22,7 @@ type Event struct {
 	// Kept reports whether the value of Once is from an earlier round or run, so that its function
 	// did not run.
 	Kept bool `json:"kept,omitzero"`
-	// Text is a record with its attributes, or the message of a report.
+	// Text is a record as the JSON that clients get, or the message of a report.
 	Text string `json:"text,omitzero"`
 	// Done and Total are those of [Call.Progress].
 	Done  float64 `json:"done,omitzero"`

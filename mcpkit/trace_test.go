@@ -103,10 +103,10 @@ func TestTraceTellsTheStepsOfACall(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"call cook round 0", `{"kind":"handler","name":"middleware.Timeout"}`, `{"kind":"handler","name":"stove.Cook"}`, `{"kind":"once","name":"pot"}`,
-		`{"kind":"log","name":"debug","text":"heats pot=\"pot 1\" dish.name=soup"}`, `{"kind":"progress","text":"half","done":1,"total":2}`,
+		`{"kind":"log","name":"debug","text":"{\"dish\":{\"name\":\"soup\"},\"msg\":\"heats\",\"pot\":\"pot 1\"}"}`, `{"kind":"progress","text":"half","done":1,"total":2}`,
 		"< stove.Cook mcpkit: the question goes to the client; return this error", "< middleware.Timeout <nil>",
 		"call cook round 1", `{"kind":"handler","name":"middleware.Timeout"}`, `{"kind":"handler","name":"stove.Cook"}`, `{"kind":"once","name":"pot","kept":true}`,
-		`{"kind":"log","name":"debug","text":"heats pot=\"pot 1\" dish.name=soup"}`, `{"kind":"progress","text":"half","done":1,"total":2}`,
+		`{"kind":"log","name":"debug","text":"{\"dish\":{\"name\":\"soup\"},\"msg\":\"heats\",\"pot\":\"pot 1\"}"}`, `{"kind":"progress","text":"half","done":1,"total":2}`,
 		"< stove.Cook <nil>", "< middleware.Timeout <nil>",
 	}, seen.take())
 
