@@ -257,13 +257,10 @@ func (c *config) toolTags() (annotation.Extensions, error) {
 	return ext, nil
 }
 
-// onToolCalls limits middleware to calls of tools that are not refused.
-func onToolCalls(mw Middleware) Middleware {
+// intercept limits middleware to calls of tools that are not refused.
+func intercept(mw Middleware) Middleware {
 	return func(next Handler) Handler {
 		inner := mw(next)
-		if inner == nil {
-			return nil
-		}
 		return func(ctx context.Context, call *Call) (Result, error) {
 			if call.row.method != protocol.MethodToolsCall || call.refusal != nil {
 				return next(ctx, call)

@@ -25,7 +25,9 @@ type Middleware func(next Handler) Handler
 // Use panics if a middleware is nil, since it might have been a guard.
 func (s *Server) Use(mw ...Middleware) {
 	refuseNil("Use", mw)
-	s.chain.wrap("", nil, mw)
+	s.chain.mu.Lock()
+	defer s.chain.mu.Unlock()
+	s.chain.set(wrap(s.chain.get(), mw))
 }
 
 // A chain is the middleware of a server around its innermost handler.
@@ -34,16 +36,7 @@ type chain struct {
 	handler atomic.Pointer[Handler]
 }
 
-// wrap puts middleware around h, or around the chain if h is nil.
-func (c *chain) wrap(where string, h Handler, mw []Middleware) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if h == nil {
-		h = *c.handler.Load()
-	}
-	wrapped := wrap(where, h, mw)
-	c.handler.Store(&wrapped)
-}
+func (c *chain) set(h Handler) { c.handler.Store(&h) }
 
 // get returns the chain. Calls that have begun keep theirs.
 func (c *chain) get() Handler { return *c.handler.Load() }
@@ -54,21 +47,11 @@ func refuseNil(where string, mw []Middleware) {
 	}
 }
 
-// inExtensions is where the middleware of extensions stands.
-const inExtensions = "extensions: "
-
-// wrap puts middleware around h. where is for the error of middleware that returns no handler.
-func wrap(where string, h Handler, use []Middleware) Handler {
-	for i, m := range slices.Backward(use) {
-		if h = m(h); h == nil {
-			err := fmt.Errorf("mcpkit: %smiddleware %d of %d returned no handler", where, i+1, len(use))
-			h = func(context.Context, *Call) (Result, error) { return nil, err }
-		}
-		name := middlewareName(m)
-		if where == inExtensions {
-			name = "extension"
-		}
-		h = traced(name, h)
+// wrap puts middleware around h. Middleware that returns no handler might have been a guard: calls of
+// the handler then panic, so none gets through.
+func wrap(h Handler, use []Middleware) Handler {
+	for _, m := range slices.Backward(use) {
+		h = traced(middlewareName(m), m(h))
 	}
 	return h
 }
@@ -91,7 +74,7 @@ func broughtTo(of any) Handler {
 // wrapAround gives the entry the middleware of Around.
 func (e *entry) wrapAround(mw []Middleware) {
 	if e.around = nil; len(mw) > 0 {
-		e.around = wrap("Around: ", broughtTo(e), mw)
+		e.around = wrap(broughtTo(e), mw)
 	}
 }
 

@@ -116,13 +116,13 @@ func New(service any, opts ...Option) (*Server, error) {
 		e := &c.extensions[i]
 		faults = append(faults, prefixed(fmt.Sprintf("mcpkit: extension %q: ", e.ID), s.extend(e)))
 		if e.Intercept != nil {
-			intercepts = append(intercepts, onToolCalls(e.Intercept))
+			intercepts = append(intercepts, intercept(e.Intercept))
 		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	s.chain.wrap(inExtensions, s.dispatch, intercepts)
+	s.chain.set(wrap(s.dispatch, intercepts))
 	s.introduce()
 	s.state = rounds.NewSealer(c.stateKeys, s.about.Load().info.Name)
 	if err := s.joinFleet(); err != nil {
