@@ -2,9 +2,9 @@ package mcpkit
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -139,16 +139,5 @@ func (e *TimeoutError) Is(target error) bool {
 	return target == context.DeadlineExceeded || target == ErrTimeout
 }
 
-// refDigits are the digits of base 32 (RFC 4648).
-const refDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-
-// newRef returns a short random name for a call. It is not secret.
-func newRef() string {
-	var ref [10]byte
-	bits := rand.Uint64()
-	for i := range ref {
-		ref[i] = refDigits[bits%32]
-		bits /= 32
-	}
-	return string(ref[:])
-}
+// newRef returns a short random name for a call.
+func newRef() string { return rand.Text()[:10] }
