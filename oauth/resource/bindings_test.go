@@ -34,6 +34,7 @@ func (m *matrix) whoServer() *mcpkit.Server {
 	return srv
 }
 
+// realGuard returns a guard for MCP servers.
 func (m *matrix) realGuard() *resource.Guard {
 	g, err := resource.New(resource.Options{Issuer: issuer, Resource: endpoint, JWKS: m.jwks, Logger: m.logger})
 	require.NoError(m.t, err)

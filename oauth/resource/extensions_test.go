@@ -16,7 +16,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/oauth/resource"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -47,9 +46,7 @@ func (m *matrix) newExtensions() *extensions {
 	m.t.Cleanup(func() { require.NoError(m.t, srv.Close()) })
 	transport := streamable.NewHandler(srv, &streamable.Options{Logger: m.logger})
 	m.t.Cleanup(transport.Close)
-	g, err := resource.New(resource.Options{Issuer: issuer, Resource: endpoint, JWKS: m.jwks, Logger: m.logger})
-	require.NoError(m.t, err)
-	x := &extensions{m: m, handler: g.Wrap(transport)}
+	x := &extensions{m: m, handler: m.realGuard().Wrap(transport)}
 	created := x.serve(x.ask("ann", "notes:write", "tools/call", "erase", `"name":"erase","arguments":{"Note":"hush"}`))
 	x.task = jsonx.String(jsonx.Member(jsonx.Member([]byte(created), "result"), "taskId"))
 	require.Len(m.t, x.task, 32, created)
@@ -69,37 +66,23 @@ func (x *extensions) serve(r *http.Request) string {
 func (x *extensions) ask(subject, scope, method, name, params string) *http.Request {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":{%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, method, params)
-	r := httptest.NewRequest(http.MethodPost, "/api/mcp", strings.NewReader(strings.Replace(body, "{,", "{", 1)))
-	for field, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": name,
-	} {
+	var token claims
+	if subject != "" {
+		token = claims{"sub": subject, "scope": scope}
+	}
+	r := x.m.post(token, "", strings.Replace(body, "{,", "{", 1))
+	for field, value := range map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": name} {
 		if value != "" {
 			r.Header.Set(field, value)
 		}
-	}
-	if subject != "" {
-		r.Header.Set("Authorization", "Bearer "+x.m.token(claims{"sub": subject, "scope": scope}))
 	}
 	return r
 }
 
 // legacy returns a request of a subject with a scope in a session of version 2025-11-25.
 func (x *extensions) legacy(subject, scope, method, params string) *http.Request {
-	post := func(session, body string) *http.Request {
-		r := httptest.NewRequest(http.MethodPost, "/api/mcp", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
-		r.Header.Set("Authorization", "Bearer "+x.m.token(claims{"sub": subject, "scope": scope}))
-		if session != "" {
-			r.Header.Set("Mcp-Session-Id", session)
-		}
-		return r
-	}
-	w := httptest.NewRecorder()
-	x.handler.ServeHTTP(w, post("", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
-	require.Equal(x.m.t, http.StatusOK, w.Code, w.Body.String())
-	return post(w.Header().Get("Mcp-Session-Id"), fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":{%s}}`, method, params))
+	token := claims{"sub": subject, "scope": scope}
+	return x.m.post(token, x.m.open(x.handler, token), fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":{%s}}`, method, params))
 }
 
 // Methods of extensions.

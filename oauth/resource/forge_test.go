@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
 )
 
 const (
@@ -40,21 +40,9 @@ type forge struct {
 	used       []string // every token and proof of the test
 }
 
-// rsaKeys are generated once, since this takes long. It panics since no test is there that could fail.
-var rsaKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
-	for i := range keys {
-		key, err := rsa.GenerateKey(rand.Reader, 2048)
-		if err != nil {
-			panic(err)
-		}
-		keys[i] = key
-	}
-	return keys
-})
-
 func newForge(t testing.TB) *forge {
 	t.Helper()
-	f := &forge{t: t, rsa: rsaKeys()[0], other: rsaKeys()[1]}
+	f := &forge{t: t, rsa: resource.RSAKeys()[0], other: resource.RSAKeys()[1]}
 	var err error
 	f.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -71,16 +59,7 @@ func newForge(t testing.TB) *forge {
 
 // sign returns a JWT of the type at+jwt, unless header has another type.
 func (f *forge) sign(alg jose.SignatureAlgorithm, key any, header claims, payload string) string {
-	opts := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{jose.HeaderType: "at+jwt"}}
-	for name, v := range header {
-		opts.ExtraHeaders[jose.HeaderKey(name)] = v
-	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, opts)
-	require.NoError(f.t, err)
-	jws, err := signer.Sign([]byte(payload))
-	require.NoError(f.t, err)
-	text, err := jws.CompactSerialize()
-	require.NoError(f.t, err)
+	text := resource.Sign(f.t, alg, key, header, payload)
 	f.used = append(f.used, text)
 	return text
 }
@@ -88,7 +67,7 @@ func (f *forge) sign(alg jose.SignatureAlgorithm, key any, header claims, payloa
 // payload returns the claims of a valid token with changes. A nil value removes a claim.
 func payload(change claims) string {
 	all := claims{"iss": issuer, "aud": endpoint, "sub": "ann", "client_id": "app", "scope": "notes:read", "exp": time.Now().Add(time.Hour).Unix()}
-	text, _ := jsonx.Marshal(with(all, change))
+	text, _ := jsonx.Marshal(resource.With(all, change))
 	return string(text)
 }
 
@@ -104,16 +83,6 @@ func (f *forge) publicPEM() []byte {
 	der, err := x509.MarshalPKIXPublicKey(f.rsa.Public())
 	require.NoError(f.t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-}
-
-// with returns all with changes. A nil value removes a member.
-func with(all, change claims) claims {
-	for name, v := range change {
-		if all[name] = v; v == nil {
-			delete(all, name)
-		}
-	}
-	return all
 }
 
 // symmetricProof returns a proof with a public symmetric key.

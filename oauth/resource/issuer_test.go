@@ -28,13 +28,16 @@ const (
 
 type object = map[string]any
 
-// rsaKey is generated once, since this takes long.
-var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		panic(err)
+// rsaKeys are generated once, since this takes long. It panics since no test is there that could fail.
+var rsaKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
+	for i := range keys {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			panic(err)
+		}
+		keys[i] = key
 	}
-	return key
+	return keys
 })
 
 func newEC(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
@@ -51,15 +54,20 @@ func newEd(t testing.TB) ed25519.PrivateKey {
 	return key
 }
 
-// changed returns a JSON object with changes. A nil value removes a member.
-func changed(t testing.TB, all, change object) string {
-	t.Helper()
+// with returns all with changes. A nil value removes a member.
+func with(all, change object) object {
 	for name, v := range change {
 		if all[name] = v; v == nil {
 			delete(all, name)
 		}
 	}
-	text, err := jsonx.Marshal(all)
+	return all
+}
+
+// changed returns a JSON object with changes.
+func changed(t testing.TB, all, change object) string {
+	t.Helper()
+	text, err := jsonx.Marshal(with(all, change))
 	require.NoError(t, err)
 	return string(text)
 }

@@ -37,7 +37,7 @@ func TestMistakesInKeys(t *testing.T) {
 }
 
 func TestAlgorithmsNeedKeysOfTheirKind(t *testing.T) {
-	rsa, p256, p384, p521, ed := rsaKey(), newEC(t, elliptic.P256()), newEC(t, elliptic.P384()), newEC(t, elliptic.P521()), newEd(t)
+	rsa, p256, p384, p521, ed := rsaKeys()[0], newEC(t, elliptic.P256()), newEC(t, elliptic.P384()), newEC(t, elliptic.P521()), newEd(t)
 	published := jwks(t, jwk(rsa, "rsa"), jwk(p256, "256"), jwk(p384, "384"), jwk(p521, "521"), jwk(ed, "ed"))
 	kids := []string{"rsa", "256", "384", "521", "ed"}
 	v := fixed(t, published, nil)

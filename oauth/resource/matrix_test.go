@@ -170,8 +170,8 @@ func (m *matrix) lacking(change claims) *http.Request {
 
 // forgedProof returns a proof for the bound token with any header and claims.
 func (m *matrix) forgedProof(header, change claims) string {
-	h := with(claims{"typ": "dpop+jwt", "jwk": jose.JSONWebKey{Key: m.ec.Public()}}, header)
-	all := with(claims{"jti": rand.Text(), "htm": "POST", "htu": endpoint, "iat": time.Now().Unix(), "ath": ath(m.boundToken)}, change)
+	h := resource.With(claims{"typ": "dpop+jwt", "jwk": jose.JSONWebKey{Key: m.ec.Public()}}, header)
+	all := resource.With(claims{"jti": rand.Text(), "htm": "POST", "htu": endpoint, "iat": time.Now().Unix(), "ath": ath(m.boundToken)}, change)
 	text, err := jsonx.Marshal(all)
 	require.NoError(m.t, err)
 	return m.sign(jose.ES256, m.ec, h, string(text))
@@ -209,33 +209,37 @@ func (m *matrix) newSession() *session {
 	require.NoError(m.t, err)
 	transport := streamable.NewHandler(srv, &streamable.Options{Logger: m.logger})
 	m.t.Cleanup(transport.Close)
-	g, err := resource.New(resource.Options{Issuer: issuer, Resource: endpoint, JWKS: m.jwks, Logger: m.logger})
-	require.NoError(m.t, err)
-	s := &session{m: m, handler: g.Wrap(transport)}
-	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, s.post("ann", "app", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
-	require.Equal(m.t, http.StatusOK, w.Code, w.Body.String())
-	s.id = w.Header().Get("Mcp-Session-Id")
-	require.NotEmpty(m.t, s.id)
+	s := &session{m: m, handler: m.realGuard().Wrap(transport)}
+	s.id = m.open(s.handler, claims{"sub": "ann", "client_id": "app"})
 	return s
 }
 
-func (s *session) post(subject, client, id, body string) *http.Request {
+// open opens a session for a token with changed claims, and returns its ID.
+func (m *matrix) open(handler http.Handler, token claims) (id string) {
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, m.post(token, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
+	require.Equal(m.t, http.StatusOK, w.Code, w.Body.String())
+	require.NotEmpty(m.t, w.Header().Get("Mcp-Session-Id"))
+	return w.Header().Get("Mcp-Session-Id")
+}
+
+// post returns a request with a token that has changed claims; nil means no token.
+func (m *matrix) post(token claims, session, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/api/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	if subject != "" {
-		r.Header.Set("Authorization", "Bearer "+s.m.token(claims{"sub": subject, "client_id": client}))
+	if token != nil {
+		r.Header.Set("Authorization", "Bearer "+m.token(token))
 	}
-	if id != "" {
-		r.Header.Set("Mcp-Session-Id", id)
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
 	}
 	return r
 }
 
-// ping returns a request of a subject in a session. "" means no token.
-func (s *session) ping(subject, client, id string) *http.Request {
-	return s.post(subject, client, id, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+// ping returns a request in a session.
+func (s *session) ping(token claims, id string) *http.Request {
+	return s.m.post(token, id, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 }
 
 // TestRefusals compares each response with its row, and with testdata/refusals.golden.

@@ -16,7 +16,8 @@ import (
 
 func TestMetadataIsAtBothWellKnownPaths(t *testing.T) {
 	guard, err := resource.New(resource.Options{Issuer: issuer, Resource: endpoint,
-		Verifier: verifierFunc(func(string) (*oauth.Principal, error) { return nil, nil }), Scopes: []string{"a"}, Name: "Notes"})
+		Verifier: verifierFunc(func(string) (*oauth.Principal, error) { return nil, nil }), Scopes: []string{"a"}, Name: "Notes",
+		DPoP: &resource.DPoP{Required: true}})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	guard.Mount(mux)
@@ -26,7 +27,8 @@ func TestMetadataIsAtBothWellKnownPaths(t *testing.T) {
 		require.Equal(t, http.StatusOK, w.Code)
 		require.Equal(t, "application/json", w.Header().Get("Content-Type"))
 		require.JSONEq(t, `{"resource":"https://mcp.example.com/api/mcp","authorization_servers":["https://login.example.com"],
-			"scopes_supported":["a"],"bearer_methods_supported":["header"],"resource_name":"Notes"}`, w.Body.String())
+			"scopes_supported":["a"],"bearer_methods_supported":["header"],"resource_name":"Notes","dpop_bound_access_tokens_required":true,
+			"dpop_signing_alg_values_supported":["ES256","ES384","ES512","EdDSA","PS256","PS384","PS512","RS256","RS384","RS512"]}`, w.Body.String())
 	}
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/.well-known/oauth-protected-resource", nil))

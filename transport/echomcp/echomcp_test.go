@@ -237,16 +237,6 @@ func TestBehindTimeoutMiddlewareThereIsOneReplyAndOneWarning(t *testing.T) {
 	}
 }
 
-func TestWrapHandlerServesToo(t *testing.T) {
-	a := newApp(t, middleware.Recover(), middleware.Gzip())
-	handler := streamable.NewHandler(a.rpc, nil)
-	defer handler.Close()
-	a.e.Any("/mcp", echo.WrapHandler(handler))
-	a.serve()
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, read(t, a.call("echo")))
-	require.Equal(t, streamed, read(t, a.call("talk")))
-}
-
 func TestTheBodyLimitOfTheAppApplies(t *testing.T) {
 	a := newApp(t, middleware.BodyLimit("1K"))
 	Mount(a.e, "/mcp", a.rpc)

@@ -3,30 +3,23 @@ package echomcp_test
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	mw "github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resource"
 	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -39,7 +32,6 @@ type Ledger struct {
 		Book  mcpkit.Tool `scopes:"ledger:write ledger:audit"`
 		Total mcpkit.Tool `scopes:"ledger:read"`
 		Count mcpkit.Tool `hints:"readonly"`
-		Pay   mcpkit.Tool `scopes:"ledger:read"`
 	}
 	goOn chan struct{} // Count waits for it
 }
@@ -65,20 +57,12 @@ func (l *Ledger) Count(ctx context.Context, call *mcpkit.Call) (string, error) {
 	}
 }
 
-// Pay asks for a confirmation.
-func (l *Ledger) Pay(ctx context.Context) (string, error) {
-	if ok, err := mcpkit.Confirm(ctx, "Pay?"); err != nil || !ok {
-		return "", err
-	}
-	return "paid", nil
-}
-
 // A house is an echo app with the server in a group, behind a resource server that checks tokens.
 type house struct {
 	t      *testing.T
 	url    string // of the endpoint
 	origin string
-	key    *ecdsa.PrivateKey
+	as     *oauthtest.Server
 	ledger *Ledger
 	client *http.Client
 }
@@ -90,7 +74,6 @@ type settings struct {
 	server     []mcpkit.Option
 	middleware []mcpkit.Middleware
 	app        []echo.MiddlewareFunc
-	logger     *slog.Logger // nil discards all messages
 }
 
 // newHouse serves at /tenant/api/mcp.
@@ -99,19 +82,15 @@ func newHouse(t *testing.T, set settings) *house {
 	h := &house{t: t, ledger: &Ledger{goOn: make(chan struct{})}, client: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(h.client.CloseIdleConnections)
 	var err error
-	h.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	h.as, err = oauthtest.NewHandler(issuer, nil)
 	require.NoError(t, err)
+	t.Cleanup(h.as.Close)
 	e := echo.New()
 	server := httptest.NewUnstartedServer(e)
 	h.origin = "http://" + server.Listener.Addr().String()
 	h.url = h.origin + "/tenant/api/mcp"
-	keys, err := json.Marshal(map[string]any{"keys": []any{jose.JSONWebKey{Key: h.key.Public(), KeyID: "1"}}})
-	require.NoError(t, err)
-	logger := set.logger
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	opts := resource.Options{Issuer: issuer, Resource: h.url, JWKS: keys, Logger: logger,
+	logger := slog.New(slog.DiscardHandler)
+	opts := resource.Options{Issuer: issuer, Resource: h.url, JWKS: h.as.JWKS(), Logger: logger,
 		ScopesSupported: []string{"ledger:read", "ledger:write", "ledger:audit"}}
 	if set.guard != nil {
 		set.guard(&opts)
@@ -136,24 +115,9 @@ func newHouse(t *testing.T, set settings) *house {
 	return h
 }
 
-// token returns a token of the subject with these scopes, bound to the key with the thumbprint
-// more[0] if there is one.
-func (h *house) token(subject, scopes string, more ...string) string {
-	h.t.Helper()
-	claims := map[string]any{"iss": issuer, "aud": h.url, "sub": subject, "client_id": "app", "scope": scopes, "exp": time.Now().Add(time.Hour).Unix()}
-	if len(more) > 0 {
-		claims["cnf"] = map[string]any{"jkt": more[0]}
-	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: h.key},
-		(&jose.SignerOptions{}).WithType("at+jwt").WithHeader("kid", "1"))
-	require.NoError(h.t, err)
-	payload, err := json.Marshal(claims)
-	require.NoError(h.t, err)
-	jws, err := signer.Sign(payload)
-	require.NoError(h.t, err)
-	text, err := jws.CompactSerialize()
-	require.NoError(h.t, err)
-	return text
+// token returns a token of the subject with these scopes.
+func (h *house) token(subject, scopes string) string {
+	return h.as.Token(oauthtest.Token{Subject: subject, ClientID: "app", Audience: []string{h.url}, Scopes: strings.Fields(scopes)})
 }
 
 // send sends a request with header fields, given as names and values.
@@ -320,126 +284,3 @@ func TestMethodsAndMiddlewareGetThePrincipalButNotTheToken(t *testing.T) {
 	}
 	require.Equal(t, []string{"tools/call ann app ", "initialize ann app ", "tools/call ann app "}, seen)
 }
-
-func TestTheStateOfAQuestionBelongsToItsPrincipal(t *testing.T) {
-	h := newHouse(t, settings{})
-	ann, eve := "Bearer "+h.token("ann", "ledger:read"), "Bearer "+h.token("eve", "ledger:read")
-	var asked struct {
-		Result struct {
-			ResultType    string                     `json:"resultType"`
-			RequestState  string                     `json:"requestState"`
-			InputRequests map[string]json.RawMessage `json:"inputRequests"`
-		} `json:"result"`
-	}
-	require.NoError(t, json.Unmarshal([]byte(read(t, h.call(families[0], ann, "tools/call", `{"name":"pay"}`))), &asked))
-	require.Equal(t, "input_required", asked.Result.ResultType)
-	require.Len(t, asked.Result.InputRequests, 1)
-	answers := map[string]any{}
-	for id := range asked.Result.InputRequests {
-		answers[id] = map[string]any{"action": "accept", "content": map[string]any{"confirm": true}}
-	}
-	params, err := json.Marshal(map[string]any{"name": "pay", "requestState": asked.Result.RequestState, "inputResponses": answers})
-	require.NoError(t, err)
-	foreign := read(t, h.call(families[0], eve, "tools/call", string(params)))
-	require.NotContains(t, foreign, "paid")
-	require.Contains(t, foreign, `"code":-32602`)
-	require.NotContains(t, foreign, asked.Result.RequestState)
-	require.Contains(t, read(t, h.call(families[0], "Bearer "+h.token("ann", "ledger:read"), "tools/call", string(params))), "paid", "another token of the same principal")
-	lacking := read(t, h.call(families[0], "Bearer "+h.token("ann", ""), "tools/call", string(params)))
-	require.Contains(t, lacking, `unknown tool \"pay\"`, "a token without the scope cannot continue the call")
-}
-
-func TestBoundTokensNeedAProof(t *testing.T) {
-	h := newHouse(t, settings{guard: func(o *resource.Options) { o.DPoP = &resource.DPoP{Required: true} }})
-	prover, err := oauthclient.NewProver(nil)
-	require.NoError(t, err)
-	token := h.token("ann", "", prover.Thumbprint())
-	body, fields := modern(h, "DPoP "+token, "tools/call", `{"name":"who"}`)
-	ask := func(url string) (*http.Response, string) {
-		proof, err := prover.Proof(http.MethodPost, url, token, "")
-		require.NoError(t, err)
-		return h.send(http.MethodPost, body, append(fields, "DPoP", proof)...), proof
-	}
-	first, proof := ask(h.url)
-	require.Equal(t, http.StatusOK, first.StatusCode)
-	require.Contains(t, read(t, first), `call=ann param=ann ctx=ann authorization=\"\" echo=\"\"`, "methods get neither token nor proof")
-
-	again := h.send(http.MethodPost, body, append(fields, "DPoP", proof)...)
-	require.Equal(t, http.StatusUnauthorized, again.StatusCode)
-	require.Contains(t, again.Header.Get("WWW-Authenticate"), "the proof was used before")
-	inner, _ := ask(h.origin + "/mcp")
-	require.Contains(t, inner.Header.Get("WWW-Authenticate"), "the proof is for another URL", "the URL of a proof includes the prefix")
-	free := h.send(http.MethodPost, body, append(fields[2:], "Authorization", "Bearer "+token)...)
-	require.Equal(t, http.StatusUnauthorized, free.StatusCode)
-
-	var doc map[string]any
-	resp, err := h.client.Get(h.origin + "/.well-known/oauth-protected-resource")
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal([]byte(read(t, resp)), &doc))
-	_ = resp.Body.Close()
-	require.Equal(t, true, doc["dpop_bound_access_tokens_required"])
-}
-
-func TestATokenInTheURLIsRefusedAndNotRepeated(t *testing.T) {
-	h := newHouse(t, settings{})
-	token := h.token("ann", "")
-	h.url += "?access_token=" + url.QueryEscape(token)
-	resp := h.send(http.MethodPost, initialize)
-	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
-	require.NotContains(t, read(t, resp), token)
-	for _, values := range resp.Header {
-		require.NotContains(t, strings.Join(values, "\n"), token)
-	}
-}
-
-// This test logs everything, from the guard to the method, and looks for the tokens in it.
-func TestTokensAreNotLogged(t *testing.T) {
-	var mu sync.Mutex
-	var log strings.Builder
-	logger := slog.New(slog.NewJSONHandler(writerFunc(func(p []byte) (int, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return log.Write(p)
-	}), &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}))
-	h := newHouse(t, settings{
-		logger:     logger,
-		guard:      func(o *resource.Options) { o.DPoP = &resource.DPoP{} },
-		server:     []mcpkit.Option{mcpkit.StepUp()},
-		middleware: []mcpkit.Middleware{mw.Logging(logger, mw.LogArguments(0))},
-		app:        []echo.MiddlewareFunc{middleware.Recover(), middleware.RequestID()},
-	})
-	prover, err := oauthclient.NewProver(nil)
-	require.NoError(t, err)
-	bound := h.token("ann", "ledger:read", prover.Thumbprint())
-	proof, err := prover.Proof(http.MethodPost, h.url, bound, "")
-	require.NoError(t, err)
-	bearer := h.token("ben", "ledger:read")
-	var said strings.Builder
-	hear := func(resp *http.Response) {
-		_ = resp.Header.Write(&said)
-		said.WriteString(read(t, resp))
-	}
-	body, fields := modern(h, "DPoP "+bound, "tools/call", `{"name":"who"}`)
-	for range 2 { // the second one is a replay
-		hear(h.send(http.MethodPost, body, append(fields, "DPoP", proof)...))
-	}
-	for _, e := range families {
-		hear(h.call(e, "Bearer "+bearer, "tools/call", `{"name":"total"}`))
-		hear(h.call(e, "Bearer "+bearer, "tools/call", `{"name":"book"}`))
-		hear(h.call(e, "Bearer "+bearer, "resources/read", `{"uri":"ledger://none"}`))
-	}
-	hear(h.send(http.MethodPost, body, "Authorization", "Bearer "+bearer+"x"))
-	hear(h.send(http.MethodGet, "", "Authorization", "Bearer "+bearer, "Mcp-Session-Id", "unknown"))
-	require.Contains(t, log.String(), "ben")
-	for _, text := range []string{log.String(), said.String()} {
-		for _, secret := range []string{bound, bearer, proof} {
-			for _, part := range strings.Split(secret, ".")[1:] {
-				require.NotContains(t, text, part)
-			}
-		}
-	}
-}
-
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -229,29 +229,3 @@ func TestDeadlinesOfRequestsDoNotEndWebSockets(t *testing.T) {
 	require.Equal(t, "eve /ws eve", got)
 	require.NoError(t, c.Close())
 }
-
-func TestStreamsBelongToTheUserOfTheApp(t *testing.T) {
-	l := newLobby(t, mountAll, named)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.url+"/sse", nil)
-	require.NoError(t, err)
-	r.Header.Set("User", "ada")
-	stream, err := l.http.Do(r)
-	require.NoError(t, err)
-	defer stream.Body.Close()
-	var endpoint string
-	_, err = fmt.Fscanf(stream.Body, "event: endpoint\ndata: %s\n", &endpoint)
-	require.NoError(t, err)
-	post := func(user, body string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.url+endpoint, strings.NewReader(body))
-		require.NoError(t, err)
-		r.Header.Set("User", user)
-		r.Header.Set("Content-Type", "application/json")
-		resp, err := l.http.Do(r)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		return resp.StatusCode
-	}
-	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
-	require.Equal(t, http.StatusAccepted, post("ada", ping))
-	require.Equal(t, http.StatusNotFound, post("eve", ping))
-}
