@@ -25,14 +25,22 @@ type Item interface {
 
 // Add registers items. If one of them has a fault, none is registered, and the error has all faults
 // of all items. Subscribed clients are notified once.
-func (s *Server) Add(items ...Item) error { return s.addItems(items, false) }
+func (s *Server) Add(items ...Item) error { return s.addItems(items, nil) }
 
-// Replace replaces what an earlier call of Replace has registered by items, and notifies subscribed
-// clients of the lists that differ. Everything else that was registered stays. If an item has a
-// fault, nothing changes.
-func (s *Server) Replace(items ...Item) error { return s.addItems(items, true) }
+// An ItemSet is items of a server that are replaced together, such as those of a file that is read
+// again. A server may have several. It is safe for concurrent use.
+type ItemSet struct{ server *Server }
 
-func (s *Server) addItems(items []Item, replace bool) error {
+// NewItemSet returns an empty set of items of the server.
+func (s *Server) NewItemSet() *ItemSet { return &ItemSet{s} }
+
+// Replace makes items those of the set, in place of those that it had, and notifies subscribed clients
+// of the lists that differ. Everything else that was registered stays. If an item has a fault, nothing
+// changes.
+func (set *ItemSet) Replace(items ...Item) error { return set.server.addItems(items, set) }
+
+// addItems registers items, in place of those of the set; nil for none.
+func (s *Server) addItems(items []Item, set *ItemSet) error {
 	var faults reflectx.Errors
 	var entries []*entry
 	for _, it := range items {
@@ -41,10 +49,10 @@ func (s *Server) addItems(items []Item, replace bool) error {
 			faults.Add("", err)
 			continue
 		}
-		e.replaced = replace
+		e.set = set
 		entries = append(entries, e)
 	}
-	return s.put(faults, entries, func(e *entry) bool { return replace && e.replaced })
+	return s.put(faults, entries, func(e *entry) bool { return set != nil && e.set == set })
 }
 
 // A Builder describes a tool, prompt or resource. Make one with [NewTool], [NewPrompt] or

@@ -71,9 +71,9 @@ type entry struct {
 	subscribe func(ctx context.Context, uri string) error // begins to watch the resource; nil: nothing to do
 	limits    entryLimits
 
-	from     *mount // that it comes from; nil for own entries
-	inner    *entry // that of the mounted server
-	replaced bool   // by the next call of Replace
+	from  *mount   // that it comes from; nil for own entries
+	inner *entry   // that of the mounted server
+	set   *ItemSet // that it is part of; nil for none
 }
 
 // A tool is what calls need of a tool's definition.

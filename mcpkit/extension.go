@@ -38,7 +38,7 @@ type Extension struct {
 	Topics []*Topic
 
 	// Items is a server with the extension's tools, prompts and resources, which is mounted in each
-	// server that has the extension. [Server.Replace] replaces them all at once.
+	// server that has the extension. An [ItemSet] replaces them all at once.
 	Items *Server
 
 	// Intercept wraps each call of a tool, inside of the middleware of [Server.Use]. It may answer

@@ -48,6 +48,7 @@ func TestResultsOfExtensionsHaveTheirTypeForModernClients(t *testing.T) {
 type ratings struct {
 	topic *mcpkit.Topic
 	items *mcpkit.Server
+	set   *mcpkit.ItemSet // of items
 	stars map[string]int
 	calls []string
 }
@@ -97,6 +98,7 @@ func (p *extensionPeer) send(method, params string) string {
 
 func newRatings() *ratings {
 	r := &ratings{stars: map[string]int{"slow": 2}, items: mcpkit.MustNew(nil)}
+	r.set = r.items.NewItemSet()
 	r.topic = mcpkit.NewTopic("ratedTools", "notifications/ratings/changed", func(ctx context.Context, key string) bool { return r.stars[key] > 0 })
 	return r
 }
@@ -235,20 +237,20 @@ func TestTopicsRefuseWrongSubscriptions(t *testing.T) {
 
 func TestItemsOfExtensionsAreReplacedAsAWhole(t *testing.T) {
 	r := newRatings()
-	require.NoError(t, r.items.Replace(mcpkit.NewTool("rate", func() string { return "1" })))
+	require.NoError(t, r.set.Replace(mcpkit.NewTool("rate", func() string { return "1" })))
 	first := newServer(t, nil, mcpkit.Extend(r.extension()))
 	second := newServer(t, nil, mcpkit.Extend(r.extension()))
 	p := legacy(t, first, protocol.V20251125)
 	names := func(srv *mcpkit.Server) string { return modern(t, srv).result("tools/list", `{}`) }
 
-	err := r.items.Replace(mcpkit.NewTool("unrate", func() {}), mcpkit.NewTool("unrate", func() {}))
+	err := r.set.Replace(mcpkit.NewTool("unrate", func() {}), mcpkit.NewTool("unrate", func() {}))
 	require.ErrorContains(t, err, `tool "unrate" is registered twice`)
 	require.NotContains(t, names(first), "unrate")
 	require.Contains(t, modern(t, first).result("tools/call", `{"name":"rate"}`), `"text":"1"`)
 	require.Contains(t, modern(t, second).result("tools/call", `{"name":"rate"}`), `"text":"1"`)
 
 	p.take()
-	require.NoError(t, r.items.Replace(
+	require.NoError(t, r.set.Replace(
 		mcpkit.NewTool("rate", func() string { return "2" }),
 		mcpkit.NewResource("ratings://all", "all", func() string { return "" }).Hidden().Size(7),
 	))
@@ -263,7 +265,7 @@ func TestItemsOfExtensionsAreReplacedAsAWhole(t *testing.T) {
 
 func TestMountedServersKeepTheirExtensions(t *testing.T) {
 	r := newRatings()
-	require.NoError(t, r.items.Replace(mcpkit.NewTool("rate", func() string { return "1" })))
+	require.NoError(t, r.set.Replace(mcpkit.NewTool("rate", func() string { return "1" })))
 	parent, child := newServer(t, nil), newServer(t, nil, mcpkit.Extend(r.extension()))
 	require.NoError(t, child.Add(mcpkit.NewTool("slow", func() string { return "done" })))
 	require.NoError(t, parent.Mount("shop", child))
@@ -271,7 +273,7 @@ func TestMountedServersKeepTheirExtensions(t *testing.T) {
 	require.Contains(t, declaring(t, parent).send("ratings/get", `{"tool":"slow"}`), `"stars":2`)
 	modern(t, parent).fails("ratings/get", `{"tool":"slow"}`)
 	require.Contains(t, declaring(t, parent).send("tools/call", `{"name":"shop_slow"}`), `"resultType":"later"`)
-	require.NoError(t, r.items.Replace(mcpkit.NewTool("rerate", func() string { return "1" })))
+	require.NoError(t, r.set.Replace(mcpkit.NewTool("rerate", func() string { return "1" })))
 	require.Contains(t, modern(t, parent).result("tools/list", `{}`), `"shop_rerate"`)
 }
 

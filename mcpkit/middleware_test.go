@@ -132,7 +132,7 @@ func TestRedactedArgumentsHaveNoSecrets(t *testing.T) {
 	inner := newServer(t, nil)
 	far, err := upstream.Item("tools/list", json.RawMessage(`{"name":"far","inputSchema":{"properties":{"a":{"writeOnly":true},"b":{"type":"string"}}}}`))
 	require.NoError(t, err)
-	require.NoError(t, inner.Replace(far))
+	require.NoError(t, inner.Add(far))
 	require.NoError(t, inner.Add(mcpkit.NewTool("secrets", func(secretInput) {})))
 	srv.MustMount("m", inner)
 	for _, test := range []struct{ name, method, target, args, want string }{

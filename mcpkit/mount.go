@@ -232,7 +232,7 @@ func (e *entry) through(h Handler) Handler {
 }
 
 // An Upstream answers for tools, prompts and resources of another server, of which there are only
-// the definitions: see [Upstream.Item] and [Server.Replace]. Package proxy is made of it.
+// the definitions: see [Upstream.Item] and [ItemSet]. Package proxy is made of it.
 type Upstream struct {
 	// Site says where the definitions come from, for errors: "proxy of weather".
 	Site string

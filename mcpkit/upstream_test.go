@@ -37,20 +37,21 @@ func definedTools(t *testing.T, names ...string) (items []mcpkit.Item) {
 
 func TestDefinitionsOfAnotherServerAreReplacedAsAWhole(t *testing.T) {
 	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewTool("own", func() {})))
-	require.NoError(t, srv.Replace(definedTools(t, "a", "b")...))
+	set := srv.NewItemSet()
+	require.NoError(t, srv.NewItemSet().Replace(mcpkit.NewTool("own", func() {})))
+	require.NoError(t, set.Replace(definedTools(t, "a", "b")...))
 	require.Equal(t, []string{"a", "b", "own"}, names(t, modern(t, srv), "tools/list", "tools", "name"))
 	require.Contains(t, modern(t, srv).result("tools/list", "{}"), `"x-kept":[1]`)
 
 	p := legacy(t, srv, protocol.V20251125)
 	p.take()
-	require.NoError(t, srv.Replace(definedTools(t, "b", "a")...))
+	require.NoError(t, set.Replace(definedTools(t, "b", "a")...))
 	require.Empty(t, p.take(), "nothing changed, so nobody is told")
-	err := srv.Replace(definedTools(t, "c", "own")...)
+	err := set.Replace(definedTools(t, "c", "own")...)
 	require.ErrorContains(t, err, `tool "own" is registered twice, by mcpkit: tool "own" (upstream_test.go:`)
 	require.ErrorContains(t, err, `and elsewhere (own)`)
 	require.Equal(t, []string{"a", "b", "own"}, names(t, p, "tools/list", "tools", "name"), "a refused change changes nothing")
-	require.NoError(t, srv.Replace(definedTools(t, "c")...))
+	require.NoError(t, set.Replace(definedTools(t, "c")...))
 	require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}`}, p.take())
 
 	top := newServer(t, nil)
@@ -79,7 +80,7 @@ func TestASubscriptionThatIsNotServedIsAnError(t *testing.T) {
 		require.NoError(t, err)
 		items = append(items, it)
 	}
-	require.NoError(t, inner.Replace(items...))
+	require.NoError(t, inner.Add(items...))
 	srv := newServer(t, nil)
 	srv.MustMount("far", inner)
 	p := legacy(t, srv, protocol.V20251125)
@@ -105,7 +106,7 @@ func TestSubscriptionsAreWatchedWhereTheirSessionIsRestored(t *testing.T) {
 		require.NoError(t, err)
 		replica := func() *mcpkit.Server {
 			srv, inner := newServer(t, nil), newServer(t, nil)
-			require.NoError(t, inner.Replace(it))
+			require.NoError(t, inner.Add(it))
 			srv.MustMount("far", inner)
 			return srv
 		}
@@ -137,7 +138,7 @@ func TestMiddlewareOfAMountGuardsWhatIsRemote(t *testing.T) {
 		items = append(items, it)
 	}
 	srv, inner := newServer(t, nil), newServer(t, nil)
-	require.NoError(t, inner.Replace(items...))
+	require.NoError(t, inner.Add(items...))
 	srv.MustMount("far", inner, mcpkit.Around(func(mcpkit.Handler) mcpkit.Handler {
 		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) {
 			return nil, &jsonrpc.Error{Code: 4711, Message: "guarded"}

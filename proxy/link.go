@@ -22,8 +22,9 @@ import (
 type remote struct {
 	config
 	server *mcpkit.Server
-	said   atomic.Value  // the name that the remote server reports
-	drain  time.Duration // for calls on a link that is no longer current
+	items  *mcpkit.ItemSet // of server
+	said   atomic.Value    // the name that the remote server reports
+	drain  time.Duration   // for calls on a link that is no longer current
 
 	base   context.Context // of background work; ends with Close
 	cancel context.CancelFunc
@@ -312,7 +313,7 @@ func (r *remote) refresh(l *link) error {
 
 // publish makes items those of the proxy. The caller holds connecting.
 func (r *remote) publish(l *link, items []mcpkit.Item) error {
-	if err := r.server.Replace(items...); err != nil {
+	if err := r.items.Replace(items...); err != nil {
 		return err
 	}
 	if info := l.client.Server(); info.Name != "" {

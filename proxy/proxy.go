@@ -134,7 +134,7 @@ func New(target any, opts ...Option) (*mcpkit.Server, error) {
 		options = append(options, mcpkit.OfferAll())
 	}
 	srv, err := mcpkit.New(nil, options...)
-	r.server = srv
+	r.server, r.items = srv, srv.NewItemSet()
 	return srv, err
 }
 

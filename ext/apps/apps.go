@@ -127,13 +127,13 @@ type CSP struct {
 // New reports tags that name unknown pages, pages without a tool, and values that are not allowed.
 func Pages(pages ...Page) mcpkit.Option {
 	return mcpkit.ExtendEach(func() mcpkit.Extension {
-		a := &app{pages: map[string]*page{}, items: mcpkit.MustNew(nil, mcpkit.Authenticated())}
+		a := &app{pages: map[string]*page{}, server: mcpkit.MustNew(nil, mcpkit.Authenticated())}
 		a.err = a.add(pages)
 		return mcpkit.Extension{
 			ID:    ID,
 			Tags:  []string{"app"},
 			Tool:  a.tool,
-			Items: a.items,
+			Items: a.server,
 			Check: a.check,
 		}
 	})
@@ -141,10 +141,10 @@ func Pages(pages ...Page) mcpkit.Option {
 
 // app is the extension of one server.
 type app struct {
-	pages map[string]*page // by URI
-	err   error            // of the pages
-	items *mcpkit.Server
-	made  bool // check has run: the pages have their scopes
+	pages  map[string]*page // by URI
+	err    error            // of the pages
+	server *mcpkit.Server
+	made   bool // check has run: the pages have their scopes
 }
 
 // A page is a page and the tools that are tied to it.
@@ -313,7 +313,7 @@ func (a *app) check() error {
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
-	return a.items.Replace(items...)
+	return a.server.Add(items...)
 }
 
 // readers returns the scopes that a caller needs to read the page.

@@ -43,7 +43,8 @@ type Library struct {
 	fsys   fs.FS
 	dir    string
 	scopes []string
-	items  *mcpkit.Server
+	server *mcpkit.Server
+	items  *mcpkit.ItemSet
 
 	mu     sync.RWMutex
 	skills *contents // nil until a server is made; guarded by mu
@@ -67,7 +68,8 @@ func Scopes(scopes ...string) Option { return func(l *Library) { l.scopes = scop
 // a directory, use the FS of an [os.Root] instead of os.DirFS: it cannot be led out of the
 // directory by a symbolic link that appears while the files are read.
 func FS(fsys fs.FS, opts ...Option) *Library {
-	l := &Library{fsys: fsys, dir: ".", items: mcpkit.MustNew(nil, mcpkit.Authenticated())}
+	l := &Library{fsys: fsys, dir: ".", server: mcpkit.MustNew(nil, mcpkit.Authenticated())}
+	l.items = l.server.NewItemSet()
 	for _, o := range opts {
 		o(l)
 	}
@@ -79,7 +81,7 @@ func FS(fsys fs.FS, opts ...Option) *Library {
 			mcpkit.NewMethod(skillmd.MethodGet, l.get),
 			mcpkit.NewMethod("resources/directory/read", l.readDir),
 		},
-		Items: l.items,
+		Items: l.server,
 		Check: l.loadOnce,
 	})
 	return l
@@ -104,7 +106,7 @@ func (l *Library) Reload() error {
 	changed, err := l.load()
 	l.mu.Unlock()
 	for _, uri := range changed {
-		l.items.ResourceUpdated(uri)
+		l.server.ResourceUpdated(uri)
 	}
 	return err
 }

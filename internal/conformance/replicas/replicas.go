@@ -166,7 +166,7 @@ func (x *trial) start(name string, key []byte) *replica {
 	remote := &mcpkit.Upstream{Subscribe: func(_ context.Context, uri string) error { r.watched <- uri; return nil }}
 	page, err := remote.Item("resources/list", json.RawMessage(`{"uri":"far://page","name":"page"}`))
 	require.NoError(x, err)
-	require.NoError(x, r.shelf.Replace(page))
+	require.NoError(x, r.shelf.Add(page))
 	require.NoError(x, r.srv.Mount("", r.shelf))
 	require.NoError(x, r.srv.Start(x.ctx))
 	handler := streamable.NewHandler(r.srv, &streamable.Options{Logger: silent, MaxSessions: maxSessions})
