@@ -87,7 +87,12 @@ func (call *Call) demandScopes() error {
 	if call.entry == nil || !call.server.config.stepUp || call.principal.Has(call.entry.Scopes...) {
 		return nil
 	}
-	return &oauth.InsufficientScopeError{Scopes: call.entry.Scopes}
+	var scopes []string
+	for _, scope := range call.entry.Scopes {
+		first, _, _ := strings.Cut(scope, "|")
+		scopes = append(scopes, first)
+	}
+	return &oauth.InsufficientScopeError{Scopes: scopes}
 }
 
 func insufficientScope(scopes []string) *jsonrpc.Error {

@@ -180,6 +180,29 @@ func (l list) get(key string) *entry {
 	return nil
 }
 
+// named returns the entries that a name means: those with the key, or else the one with the alias.
+func (l list) named(name string) []*entry {
+	at, ok := l.find(name)
+	if !ok {
+		at = slices.IndexFunc(l.sorted, func(e *entry) bool { return slices.Contains(e.Aliases, name) })
+		if at < 0 {
+			return nil
+		}
+		return l.sorted[at : at+1]
+	}
+	end := at + 1
+	for end < len(l.sorted) && l.sorted[end].key == name {
+		end++
+	}
+	return l.sorted[at:end]
+}
+
+// isVariantOf reports whether e may have the same key as other: both are variants, and not both of them
+// are visible to all callers.
+func (e *entry) isVariantOf(other *entry) bool {
+	return e.Variant != "" && other.Variant != "" && e.Variant != other.Variant && (e.isPersonal() || other.isPersonal())
+}
+
 // with returns a list that has entries, too, and calls taken for those whose key it has already.
 func (l list) with(entries []*entry, taken func(old, e *entry)) list {
 	if len(entries) == 0 {
@@ -189,8 +212,11 @@ func (l list) with(entries []*entry, taken func(old, e *entry)) list {
 	l.scopes, l.predicates = slices.Clip(l.scopes), slices.Clip(l.predicates)
 	l.first = limits.NewMap[pageKey, listPage](maxPages)
 	for _, e := range entries {
-		at, ok := l.find(e.key)
-		if ok {
+		at, _ := l.find(e.key)
+		for at < len(l.sorted) && l.sorted[at].key == e.key && e.isVariantOf(l.sorted[at]) {
+			at++
+		}
+		if at < len(l.sorted) && l.sorted[at].key == e.key {
 			taken(l.sorted[at], e)
 			continue
 		}
@@ -318,6 +344,13 @@ func (s *Server) put(faults reflectx.Errors, entries []*entry, gone func(*entry)
 		own.add(entries, func(old, e *entry) {
 			faults.Addf("", "mcpkit: %s %q is registered twice, by %s and %s", e.kind, e.key, old.site, e.site)
 		})
+		for _, e := range entries {
+			for _, alias := range e.Aliases {
+				if old := own.lists[e.kind].named(alias); len(old) > 0 && old[0] != e {
+					faults.Addf(e.site, "the alias %q is a name of %s", alias, old[0].site)
+				}
+			}
+		}
 		return faults.Err()
 	})
 }

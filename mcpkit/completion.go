@@ -121,9 +121,11 @@ func findCompleted(call *Call) error {
 		return invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, p.Ref.Type))
 	}
 	for _, k := range kinds {
-		if e := call.catalog.lists[k].get(name); e != nil && call.sees(e) {
-			call.entry, call.name, call.params = e, e.key, p
-			return nil
+		for _, e := range call.catalog.lists[k].named(name) {
+			if call.sees(e) {
+				call.entry, call.name, call.params = e, e.key, p
+				return nil
+			}
 		}
 	}
 	return invalidParams("unknown %s %q", what, name)

@@ -73,12 +73,12 @@ func (l list) encode(call *Call, member, after string) (listPage, error) {
 // page returns the entries after a key that the caller may see, as many as fit on a page, and the
 // last key if there are more.
 func (l list) page(call *Call, after string) (page []*entry, next string) {
-	start, found := l.find(after)
-	if found {
-		start++
-	}
+	start, _ := l.find(after)
 	for _, e := range l.sorted[start:] {
-		if e.Hidden || !call.sees(e) {
+		if e.key == after || e.Hidden || !call.sees(e) {
+			continue
+		}
+		if n := len(page); n > 0 && page[n-1].key == e.key { // calls of it are errors
 			continue
 		}
 		if len(page) == call.server.config.pageSize {

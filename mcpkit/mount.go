@@ -201,6 +201,12 @@ func (m *mount) entry(inner *entry) *entry {
 	if m.prefix != "" && (e.kind == toolEntry || e.kind == promptEntry) {
 		e.key = m.prefix + "_" + inner.key
 		e.definition = inner.definition.named(e.key)
+		about := *e.Annotation
+		about.Aliases = nil
+		for _, alias := range inner.Aliases {
+			about.Aliases = append(about.Aliases, m.prefix+"_"+alias)
+		}
+		e.Annotation = &about
 	}
 	e.show(m.parent.config.visible, &e)
 	if e.tool != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,8 +37,10 @@ func (r *Runner) attach(s *Server) error {
 // Permits reports whether the caller has the scopes that a tool of the Runner's server needs, and
 // [Visible] permits it. A tool that the server does not have needs nothing.
 func (r *Runner) Permits(c *Call, tool string) bool {
-	t := r.server.Load().catalog.Load().lists[toolEntry].get(tool)
-	return t == nil || c.principal.Has(t.Scopes...) && c.sees(t)
+	variants := r.server.Load().catalog.Load().lists[toolEntry].named(tool)
+	return variants == nil || slices.ContainsFunc(variants, func(t *entry) bool {
+		return c.principal.Has(t.Scopes...) && c.sees(t)
+	})
 }
 
 // Logger returns the logger of the server.
@@ -144,7 +147,7 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 		args = nil // clients send null for no arguments
 	}
 	run := &Run{
-		ID: id, Tool: c.name, Arguments: bytes.Clone(args), Version: c.version,
+		ID: id, Tool: c.Target(), Arguments: bytes.Clone(args), Version: c.version,
 		ClientInfo: c.ClientInfo(), Capabilities: capabilities,
 	}
 	if p := c.principal; p != nil {

@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -29,11 +30,18 @@ func findNamed(k entryKind) func(*Call) error {
 			return err
 		}
 		l := call.catalog.lists[k]
-		e := l.get(call.name)
-		if e == nil || !call.mayKnow(e) {
+		for _, e := range l.named(call.name) {
+			if !call.mayKnow(e) {
+				continue
+			}
+			if call.entry != nil {
+				return fmt.Errorf("mcpkit: the caller sees two variants of %s %q: %s and %s", k, e.key, call.entry.site, e.site)
+			}
+			call.entry = e
+		}
+		if call.entry == nil {
 			return invalidParams("unknown %s %q%s", k, call.name, l.hint(call))
 		}
-		call.entry = e
 		if raw := call.Arguments(); raw != nil && jsonx.Kind(raw) != '{' {
 			return invalidParams("the arguments of %s %q are not an object", k, call.name)
 		}

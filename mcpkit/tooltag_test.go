@@ -111,7 +111,7 @@ func TestMistakesWithTagsOfExtensions(t *testing.T) {
 			}
 		}
 	)
-	const known = `name, title, desc, icon, scopes, timeout, rate, tags, params, rules, hints, cache, hidden, meta, stars`
+	const known = `name, title, desc, icon, scopes, timeout, rate, tags, toolset, alias, variant, params, rules, hints, cache, hidden, meta, stars`
 	for _, test := range []struct {
 		service any
 		want    string

@@ -20,6 +20,9 @@ func (e Entry) Name() string { return e.of.key }
 // Tags returns the labels of the tag tags.
 func (e Entry) Tags() []string { return e.of.Labels }
 
+// Toolsets returns the names of the tag toolset, of the method or else of its service.
+func (e Entry) Toolsets() []string { return e.of.Toolsets }
+
 // Scopes returns the scopes that a caller needs.
 func (e Entry) Scopes() []string { return e.of.Scopes }
 
@@ -65,6 +68,9 @@ func (e *entry) show(all []*predicate, as *entry) {
 		e.visible = append(slices.Clip(e.visible), visibility{p, Entry{as}})
 	}
 }
+
+// isPersonal reports whether not all callers may know of the entry.
+func (e *entry) isPersonal() bool { return len(e.Scopes)+len(e.visible) > 0 }
 
 // A sight is what a caller sees of what a predicate is for.
 type sight struct {

@@ -33,10 +33,15 @@ type Principal struct {
 	Claims map[string]any
 }
 
-// Has reports whether p holds all of the scopes. A nil principal holds none.
+// Has reports whether p holds all of the scopes. Holding "a" or "b" is holding the scope "a|b". A nil
+// principal holds none.
 func (p *Principal) Has(scopes ...string) bool {
 	for _, scope := range scopes {
-		if p == nil || !slices.Contains(p.Scopes, scope) {
+		held := false
+		for one := range strings.SplitSeq(scope, "|") {
+			held = held || p != nil && slices.Contains(p.Scopes, one)
+		}
+		if !held {
 			return false
 		}
 	}

@@ -34,7 +34,8 @@ func TestNilPrincipalHasNoScopes(t *testing.T) {
 	require.True(t, (*oauth.Principal)(nil).Has())
 	p := &oauth.Principal{Scopes: []string{"a", "b"}}
 	require.True(t, p.Has("b", "a"))
-	for _, scope := range []string{"", "A", "a b", "a*", "*", "ab"} {
+	require.True(t, p.Has("x|b", "a"))
+	for _, scope := range []string{"", "x|y", "A", "a b", "a*", "*", "ab"} {
 		require.False(t, p.Has("a", scope), scope)
 	}
 }

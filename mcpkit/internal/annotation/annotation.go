@@ -35,8 +35,11 @@ func (k Kind) String() string {
 type Annotation struct {
 	Kind     Kind
 	About    protocol.Implementation // name, title, description, icons; of the Info field also version and website
+	Aliases  []string                // of the tag alias
+	Variant  string
 	Scopes   []string
 	Labels   []string       // of the tag tags
+	Toolsets []string       // of the tag toolset; of the Info field those of methods that have none
 	Timeout  *time.Duration // nil: that of the server; 0: no limit
 	Rate     Rate
 	Params   []string                     // names of plain parameters, with ? where optional; nil without the tag
@@ -90,10 +93,13 @@ var tags = []tag{
 	{"version", Info, `version:"1.2.0"`, text(func(a *Annotation) *string { return &a.About.Version })},
 	{"website", Info, `website:"https://example.com"`, text(func(a *Annotation) *string { return &a.About.WebsiteURL })},
 	{"icon", all, `icon:"https://example.com/i.png"`, setIcons},
-	{"scopes", anyMethod, `scopes:"notes:read notes:write"`, func(a *Annotation, v string) error { a.Scopes = words(v); return nil }},
+	{"scopes", anyMethod, `scopes:"notes:read, notes:write"`, setScopes},
 	{"timeout", anyMethod, `timeout:"5s"`, setTimeout},
 	{"rate", anyMethod, `rate:"100/m burst=20"`, setRate},
-	{"tags", anyMethod, `tags:"admin beta"`, func(a *Annotation, v string) error { a.Labels = words(v); return nil }},
+	{"tags", anyMethod, `tags:"admin beta"`, list(func(a *Annotation) *[]string { return &a.Labels })},
+	{"toolset", all, `toolset:"issues"`, list(func(a *Annotation) *[]string { return &a.Toolsets })},
+	{"alias", Tool | Prompt, `alias:"old_name"`, list(func(a *Annotation) *[]string { return &a.Aliases })},
+	{"variant", Tool | Prompt, `variant:"v2"`, text(func(a *Annotation) *string { return &a.Variant })},
 	{"params", anyMethod, `params:"a,b?"`, func(a *Annotation, v string) error { a.Params = strings.Split(v, ","); return nil }},
 	{"rules", anyMethod, `rules:"style:oneof=short long; count:min=1,max=9"`, setRules},
 	{"complete", Resource | Prompt, `complete:"style=Styles"`, setComplete},
@@ -110,6 +116,11 @@ var tags = []tag{
 // text is the parser of a tag whose value is taken as it is.
 func text(field func(*Annotation) *string) func(*Annotation, string) error {
 	return func(a *Annotation, v string) error { *field(a) = v; return nil }
+}
+
+// list is the parser of a tag whose value is words.
+func list(field func(*Annotation) *[]string) func(*Annotation, string) error {
+	return func(a *Annotation, v string) error { *field(a) = words(v); return nil }
 }
 
 // IsKey reports whether the key is that of a tag of this package.

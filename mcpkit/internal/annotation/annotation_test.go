@@ -28,7 +28,7 @@ func TestTagsThatAreNotPairs(t *testing.T) {
 
 func TestMistakesInTags(t *testing.T) {
 	const (
-		toolTags = "; known are name, title, desc, icon, scopes, timeout, rate, tags, params, rules, hints, cache, hidden, meta"
+		toolTags = "; known are name, title, desc, icon, scopes, timeout, rate, tags, toolset, alias, variant, params, rules, hints, cache, hidden, meta"
 		hints    = `; write for example hints:"readonly,idempotent"`
 		rate     = ` is not a rate: a number, at least 1, for each s, m or h, and perhaps a burst of at least 1; write for example rate:"100/m burst=20"`
 		uri      = `uri:"x://y" `
@@ -42,9 +42,10 @@ func TestMistakesInTags(t *testing.T) {
 		{Tool, `complete:"genre=Genres"`, `tag "complete" means nothing for mcpkit.Tool` + toolTags},
 		{Tool, `task:"required"`, `unknown tag "task"; if it is of an extension, such as tasks.New or apps.Pages, add that to the options of New` + toolTags},
 		{Skip, `title:"Now"`, `tag "title" means nothing for mcpkit.Skip; known are none`},
-		{Info, `timeout:"5s"`, `tag "timeout" means nothing for mcpkit.Info; known are name, title, desc, version, website, icon`},
+		{Info, `timeout:"5s"`, `tag "timeout" means nothing for mcpkit.Info; known are name, title, desc, version, website, icon, toolset`},
 		{Tool, `name:"find it"`, `tag name: name "find it" contains ' '; blanks and control characters are not allowed; write for example name:"find_notes"`},
 		{Tool, `icon:"http://example.com/i.png"`, `tag icon: "http://example.com/i.png" is neither an https: nor a data: URI; write for example icon:"https://example.com/i.png"`},
+		{Tool, `scopes:"a | , b"`, `tag scopes: "a|" has an empty scope; write for example scopes:"notes:read, notes:write"`},
 		{Tool, `timeout:"soon"`, `tag timeout: "soon" is not a duration of 0 or more; write for example timeout:"5s"`},
 		{Tool, `timeout:"-5s"`, `tag timeout: "-5s" is not a duration of 0 or more; write for example timeout:"5s"`},
 		{Tool, `rate:"often"`, `tag rate: "often"` + rate},

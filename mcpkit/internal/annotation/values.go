@@ -3,6 +3,7 @@ package annotation
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,17 @@ func setName(a *Annotation, v string) error {
 		return err
 	}
 	a.About.Name = v
+	return nil
+}
+
+// setScopes reads scopes, of which a caller needs each. "a | b" is one that a or b gives.
+func setScopes(a *Annotation, v string) error {
+	a.Scopes = words(strings.ReplaceAll(strings.ReplaceAll(v, " |", "|"), "| ", "|"))
+	for _, scope := range a.Scopes {
+		if slices.Contains(strings.Split(scope, "|"), "") {
+			return fmt.Errorf("%q has an empty scope", scope)
+		}
+	}
 	return nil
 }
 

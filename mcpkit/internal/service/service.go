@@ -42,6 +42,8 @@ type Service struct {
 	All map[string]reflectx.Method
 	// About are the tags of the Info field.
 	About protocol.Implementation
+	// Toolsets are those of methods that have none.
+	Toolsets []string
 	// Faults are what is wrong with the service.
 	Faults reflectx.Errors
 
@@ -114,7 +116,8 @@ func (s *Service) readBlocks(t reflect.Type) {
 		switch k := s.options.Markers[f.Type]; {
 		case k == annotation.Info && t != s.typ: // of another service
 		case k == annotation.Info:
-			s.About = s.parse(s.typ.Name()+", field Info", k, f).About
+			a := s.parse(s.typ.Name()+", field Info", k, f)
+			s.About, s.Toolsets = a.About, a.Toolsets
 		case f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == "":
 			s.readBlock(s.blocks[t], f.Type)
 		case k != 0 || s.hasMarkers(f.Type):
@@ -212,6 +215,9 @@ func (s *Service) checkMethods() {
 func (s *Service) add(m reflectx.Method, a *annotation.Annotation) {
 	a.About.Name = cmp.Or(a.About.Name, reflectx.SnakeCase(m.Name))
 	a.About.Title = cmp.Or(a.About.Title, reflectx.Title(m.Name))
+	if a.Toolsets == nil {
+		a.Toolsets = s.Toolsets
+	}
 	doc := describe(m.Name, s.options.Comments.Text(m.Owner, m.Name))
 	s.Methods = append(s.Methods, Method{m, a, s.site(m), doc})
 }

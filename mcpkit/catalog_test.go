@@ -1,0 +1,69 @@
+package mcpkit_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A forge has two toolsets, an earlier name, and two variants of a tool.
+type forge struct {
+	_ mcpkit.Info `toolset:"issues"`
+	_ struct {
+		Close  mcpkit.Tool   `alias:"shut,end" hints:"destructive"`
+		Old    mcpkit.Tool   `name:"find" variant:"old"`
+		New    mcpkit.Tool   `name:"find" variant:"new" toolset:"search, issues"`
+		Triage mcpkit.Prompt `alias:"sort" scopes:"read | all, triage"`
+	}
+}
+
+func (*forge) Close(*mcpkit.Call) string       { return "closed" }
+func (*forge) Old() string                     { return "old" }
+func (*forge) New(*mcpkit.Call) string         { return "new" }
+func (*forge) Triage(call *mcpkit.Call) string { return call.Target() + " as " + call.Name() }
+
+// byHeader shows the old variants unless a header asks for the new ones, or both.
+func byHeader(_ context.Context, call *mcpkit.Call) (func(mcpkit.Entry) bool, string) {
+	want := call.Header("X-Variant")
+	return func(e mcpkit.Entry) bool {
+		return e.Name() != "find" || want == "both" || (want == "new") == slices.Contains(e.Toolsets(), "search")
+	}, want + "."
+}
+
+func TestNamesOfATool(t *testing.T) {
+	inner := newServer(t, &forge{}, mcpkit.Visible(byHeader), mcpkit.Authenticated())
+	outer := newServer(t, nil, mcpkit.Authenticated())
+	outer.MustMount("x", inner)
+	for prefix, srv := range map[string]*mcpkit.Server{"": inner, "x_": outer} {
+		p := legacy(t, srv, protocol.V20251125)
+		call := func(name string) string { return p.result("tools/call", `{"name":"`+prefix+name+`"}`) }
+		p.header = map[string][]string{}
+		require.Equal(t, []string{prefix + "close", prefix + "find"}, names(t, p, "tools/list", "tools", "name"))
+		require.Contains(t, call("shut")+call("end"), `"closed"`)
+		require.Contains(t, call("find"), `"old"`)
+		p.header["X-Variant"] = []string{"new"}
+		require.Contains(t, call("find"), `"new"`)
+		require.Equal(t, []string{prefix + "close", prefix + "find"}, names(t, p, "tools/list", "tools", "name"))
+		p.header["X-Variant"] = []string{"both"}
+		require.Contains(t, call("find"), `internal error`)
+		get := p.request("prompts/get", `{"name":"`+prefix+`sort"}`)
+		require.NotNil(t, p.rpc(as(p, "all"), get).Error)
+		require.Contains(t, string(p.rpc(as(p, "all", "triage"), get).Result), prefix+`triage as `+prefix+`sort`)
+	}
+}
+
+func TestNamesThatContradictEachOther(t *testing.T) {
+	tool := func(name, tag, value string) mcpkit.Item { return mcpkit.NewTool(name, func() {}).Tag(tag, value) }
+	for want, items := range map[string][]mcpkit.Item{
+		`tool "a" is registered twice`:                           {tool("a", "variant", "1"), tool("a", "variant", "2")},
+		`the alias "a" is a name of mcpkit: tool "a" (catalog_t`: {tool("a", "hidden", "true"), tool("b", "alias", "a")},
+		`the alias "c" is a name of mcpkit: tool "a" (catalog_t`: {tool("a", "alias", "c"), tool("b", "alias", "c")},
+	} {
+		require.ErrorContains(t, newServer(t, nil).Add(items...), want)
+	}
+}
