@@ -24,11 +24,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/config"
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 func TestMain(m *testing.M) {
@@ -337,17 +335,9 @@ type clock struct {
 
 func (c *clock) Now() int { c.calls++; return c.calls }
 
-// asAnn is a server all of whose callers are ann.
-type asAnn struct{ *mcpkit.Server }
-
-func (s asAnn) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	return s.Server.ServeRPC(oauth.NewContext(ctx, &oauth.Principal{Subject: "ann"}), req, peer)
-}
-
 func TestMiddlewareOfTheFileIsApplied(t *testing.T) {
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
-	c, err := config.Parse("c.yaml", []byte(`
-log: {level: error}
+	c := parsed(t, `
 middleware:
   logging: true
   audit: {file: `+audit+`}
@@ -355,21 +345,15 @@ middleware:
   concurrency: 1
   cache: 1h
   maxResult: 1MiB
-`), none)
-	require.NoError(t, err)
+`)
 	s := &clock{}
 	srv, err := c.New(s)
 	require.NoError(t, err)
-	cl, err := client.Dial(t.Context(), client.InMemory(asAnn{srv}), client.Version(protocol.V20260728))
-	require.NoError(t, err)
+	ann := mcptest.New(t, srv).As(&oauth.Principal{Subject: "ann"})
 	for range 2 {
-		got, err := client.Call[int](t.Context(), cl, "now", nil)
-		require.NoError(t, err)
-		require.Equal(t, 1, got, "from the cache")
+		ann.Call("now", nil).OK().JSON("1") // from the cache
 	}
-	_, err = client.Call[int](t.Context(), cl, "now", nil)
-	require.ErrorContains(t, err, "too many")
-	require.NoError(t, cl.Close())
+	ann.Call("now", nil).ErrorContains("too many")
 	require.NoError(t, srv.Close())
 	records, err := os.ReadFile(audit)
 	require.NoError(t, err)
@@ -377,65 +361,6 @@ middleware:
 	lines := bytes.Split(bytes.TrimSpace(records), []byte("\n"))
 	require.NoError(t, json.Unmarshal(lines[len(lines)-1], &last))
 	require.Equal(t, middleware.Limited, last.Outcome, "what is refused is written down, too")
-}
-
-func TestHTTPIsServedAsConfigured(t *testing.T) {
-	c, err := config.Parse("c.yaml", []byte(`
-log: {level: error}
-transport:
-  http: {addr: "127.0.0.1:0", path: /v1, health: true, maxBody: 1KiB, shutdownTimeout: 5s}
-`), none)
-	require.NoError(t, err)
-	base, stop := serve(t, c)
-	defer stop()
-	get := func(path string) int {
-		status, _, _ := send(t, "GET", base+path, "")
-		return status
-	}
-	require.Equal(t, http.StatusOK, get("/livez"))
-	require.Equal(t, http.StatusOK, get("/readyz"))
-	require.Equal(t, http.StatusNotFound, get("/mcp"))
-	cl, err := client.Dial(t.Context(), base+"/v1")
-	require.NoError(t, err)
-	got, err := client.Call[int](t.Context(), cl, "now", nil)
-	require.NoError(t, err)
-	require.Equal(t, 1, got)
-	require.NoError(t, cl.Close())
-	status, _, _ := send(t, "POST", base+"/v1", strings.Repeat(" ", 2000))
-	require.Equal(t, http.StatusRequestEntityTooLarge, status)
-}
-
-func TestTokensAreRequiredAsConfigured(t *testing.T) {
-	c, err := config.Parse("c.yaml", []byte(`
-log: {level: error}
-transport: {http: {addr: "127.0.0.1:0", health: true}}
-auth:
-  issuer: https://id.example
-  resource: https://mcp.example/mcp
-  jwksURI: https://id.example/keys
-  scopes: [notes:read]
-`), none)
-	require.NoError(t, err)
-	base, stop := serve(t, c)
-	defer stop()
-	status, _, header := send(t, "POST", base+"/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-	require.Equal(t, http.StatusUnauthorized, status)
-	require.Contains(t, header.Get("WWW-Authenticate"), `resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp"`)
-	_, document, _ := send(t, "GET", base+"/.well-known/oauth-protected-resource/mcp", "")
-	require.Contains(t, document, `"https://id.example"`)
-	status, _, _ = send(t, "GET", base+"/livez", "")
-	require.Equal(t, http.StatusOK, status, "health checks have no token")
-}
-
-func TestMistakesOfAuthAreFoundAtStartup(t *testing.T) {
-	for text, want := range map[string]string{
-		`{issuer: "http://id.example", resource: "https://mcp.example/mcp"}`:                      "config: auth: ",
-		`{issuer: "https://id.example", resource: "https://mcp.example/mcp", algorithms: [none]}`: "config: auth: ",
-	} {
-		c, err := config.Parse("c.yaml", []byte("transport: {http: {addr: \":0\"}}\nauth: "+text+"\n"), none)
-		require.NoError(t, err)
-		require.ErrorContains(t, c.Serve(t.Context(), &clock{}), want, text)
-	}
 }
 
 // Services run in a folder of their own, such as /.

@@ -11,7 +11,6 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/config"
 	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -46,27 +45,18 @@ transport:
 	defer server.Close()
 	defer closeServer()
 
-	cl, err := client.Dial(t.Context(), server.URL+"/v1")
-	require.NoError(t, err)
-	_, err = client.Call[int](t.Context(), cl, "now", nil)
-	require.NoError(t, err)
-	require.NoError(t, cl.Close())
-
-	post := func(origin, body string) int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1", strings.NewReader(body))
-		require.NoError(t, err)
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Accept", "application/json, text/event-stream")
-		req.Header.Set("Origin", origin)
-		resp, err := server.Client().Do(req)
-		require.NoError(t, err)
-		resp.Body.Close()
-		return resp.StatusCode
+	require.NoError(t, call(t, server.URL+"/v1"))
+	for _, test := range []struct {
+		origin, body string
+		want         int
+	}{
+		{"https://app.example.com", initialize, http.StatusOK},
+		{"https://other.example.com", initialize, http.StatusForbidden},
+		{"https://app.example.com", initialize + strings.Repeat(" ", 1024), http.StatusRequestEntityTooLarge},
+	} {
+		status, _, _ := send(t, "POST", server.URL+"/v1", test.body, "Origin", test.origin)
+		require.Equal(t, test.want, status)
 	}
-	initialize := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
-	require.Equal(t, http.StatusOK, post("https://app.example.com", initialize))
-	require.Equal(t, http.StatusForbidden, post("https://other.example.com", initialize))
-	require.Equal(t, http.StatusRequestEntityTooLarge, post("https://app.example.com", initialize+strings.Repeat(" ", 1024)))
 }
 
 func TestMountedServersRefuseWhatTheAppDecides(t *testing.T) {

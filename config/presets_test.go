@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -82,11 +83,7 @@ func (p *product) token(t *testing.T, typ string, claims, changes map[string]any
 		jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: p.key, KeyID: "k1"}},
 		(&jose.SignerOptions{}).WithType(jose.ContentType(typ)))
 	require.NoError(t, err)
-	payload, err := json.Marshal(all)
-	require.NoError(t, err)
-	signed, err := signer.Sign(payload)
-	require.NoError(t, err)
-	text, err := signed.CompactSerialize()
+	text, err := jwt.Signed(signer).Claims(all).Serialize()
 	require.NoError(t, err)
 	return text
 }

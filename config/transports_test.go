@@ -109,28 +109,23 @@ func TestFileOfTheGuideWorks(t *testing.T) {
 }
 
 func TestPathsThatAreNotConfiguredAreNotServed(t *testing.T) {
-	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0"}}`))
+	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", path: /v1, maxBody: 1KiB}}`))
 	defer stop()
-	for _, path := range []string{"/sse", "/ws"} {
+	for _, path := range []string{"/sse", "/ws", "/mcp", "/livez"} {
 		status, _, _ := send(t, "GET", base+path, "")
 		require.Equal(t, http.StatusNotFound, status)
 	}
+	status, _, _ := send(t, "POST", base+"/v1", strings.Repeat(" ", 2000))
+	require.Equal(t, http.StatusRequestEntityTooLarge, status)
 }
 
 func TestSocketsAreServedAsConfigured(t *testing.T) {
 	dir, err := os.MkdirTemp("", "mcp") // that of the test may be longer than the path of a socket can be
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
-	c, err := config.Parse(filepath.Join(dir, "c.yaml"), []byte("log: {level: error}\ntransport: {unix: {path: clock.sock}}\n"), none)
-	require.NoError(t, err)
-	_, stop := serve(t, c)
-	target := "unix:" + filepath.Join(dir, "clock.sock")
-	require.NoError(t, call(t, target))
-	stop()
-
 	for framing, opts := range map[string][]client.DialOption{"lines": nil, "headers": {client.ContentLength()}, "any": {client.ContentLength()}} {
 		_, stop := serve(t, parsed(t, "transport: {unix: {path: "+filepath.Join(dir, "clock.sock")+", framing: "+framing+"}}"))
-		require.NoError(t, call(t, target, opts...), framing)
+		require.NoError(t, call(t, "unix:"+filepath.Join(dir, "clock.sock"), opts...), framing)
 		stop()
 	}
 }
@@ -247,7 +242,7 @@ func TestTokensAreIntrospectedAsConfigured(t *testing.T) {
 	const resource = "https://mcp.example"
 	as := oauthtest.New(t, &oauthtest.Options{Opaque: true, Clients: []oauthtest.Client{{ID: "clock", Secret: "hunter2hunter2"}}})
 	base, stop := serve(t, parsed(t, fmt.Sprintf(`
-transport: {http: {addr: "127.0.0.1:0", sse: /sse, websocket: /ws}}
+transport: {http: {addr: "127.0.0.1:0", sse: /sse, websocket: /ws, health: true}}
 auth:
   issuer: %s
   resource: %s
@@ -270,6 +265,9 @@ auth:
 	}
 	_, document, _ := send(t, "GET", base+"/.well-known/oauth-protected-resource", "")
 	require.Contains(t, document, `"A clock"`)
+	require.Contains(t, document, as.Issuer)
+	status, _, _ := send(t, "GET", base+"/livez", "")
+	require.Equal(t, http.StatusOK, status, "health checks have no token")
 }
 
 func TestDPoPProofsAreRequiredAsConfigured(t *testing.T) {
@@ -314,10 +312,11 @@ auth:
 	}
 
 	for text, want := range map[string]string{
-		"algorithms: [none]":                              "config: auth: resource: algorithms ",
-		"introspection: {endpoint: \"http://x.example\"}": "config: auth: resource: Introspection.Endpoint: ",
+		`issuer: "http://id.example"`:                                                 "config: auth: resource: the metadata of the issuer cannot be looked up",
+		`issuer: "https://id.example", algorithms: [none]`:                            "config: auth: resource: algorithms ",
+		`issuer: "https://id.example", introspection: {endpoint: "http://x.example"}`: "config: auth: resource: Introspection.Endpoint: ",
 	} {
-		c := parsed(t, "transport: {http: {addr: \":0\"}}\nauth: {issuer: \"https://id.example\", resource: \""+resource+"\", "+text+"}\n")
+		c := parsed(t, "transport: {http: {addr: \":0\"}}\nauth: {resource: \""+resource+"\", "+text+"}\n")
 		require.ErrorContains(t, c.Serve(context.Background(), &clock{}), want)
 	}
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/ext/apps"
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/proxy"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
@@ -43,17 +42,9 @@ func (notes) Board(ctx context.Context) string {
 func (notes) Move() string  { return "moved" }
 func (notes) Plain() string { return "" }
 
-// as is a server whose callers authenticated with scopes; nil means that they did not.
-type as struct {
-	*mcpkit.Server
-	scopes []string
-}
-
-func (a as) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	if a.scopes != nil {
-		ctx = oauth.NewContext(ctx, &oauth.Principal{Subject: "ann", Scopes: a.scopes})
-	}
-	return a.Server.ServeRPC(ctx, req, peer)
+// as is a server whose callers have scopes.
+func as(t *testing.T, srv *mcpkit.Server, scopes ...string) *mcptest.Server {
+	return mcptest.New(t, srv).As(&oauth.Principal{Subject: "ann", Scopes: scopes})
 }
 
 func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
@@ -153,8 +144,11 @@ func TestPagesHaveTheScopesOfTheirTools(t *testing.T) {
 		{[]string{"admin"}, []string{"secret"}},
 		{[]string{"notes:read", "admin"}, []string{"board", "admin", "secret"}},
 	} {
-		c := dial(t, as{srv, test.scopes})
-		legacy := dial(t, as{srv, test.scopes}, client.Version(protocol.V20251125))
+		caller := mcptest.New(t, srv)
+		if test.scopes != nil {
+			caller = as(t, srv, test.scopes...)
+		}
+		c, legacy := caller.Client(), caller.Version(protocol.V20251125).Client()
 		list := ask(t, c, "resources/list", `{}`)
 		require.NotContains(t, list, "ui://secret", "its tool is hidden")
 		for _, name := range []string{"board", "admin", "secret"} {
@@ -195,8 +189,8 @@ func TestAPageOfToolsWithDifferentScopesNamesItsOwn(t *testing.T) {
 	page.Scopes = []string{"notes:read"}
 	srv, err := mcpkit.New(&mixed{}, mcpkit.Authenticated(), apps.Pages(page))
 	require.NoError(t, err)
-	require.Contains(t, ask(t, dial(t, as{srv, []string{"notes:read"}}), "resources/read", `{"uri":"ui://board"}`), "hello")
-	require.NotContains(t, ask(t, dial(t, as{srv, []string{"admin"}}), "resources/read", `{"uri":"ui://board"}`), "hello")
+	require.Contains(t, ask(t, as(t, srv, "notes:read").Client(), "resources/read", `{"uri":"ui://board"}`), "hello")
+	require.NotContains(t, ask(t, as(t, srv, "admin").Client(), "resources/read", `{"uri":"ui://board"}`), "hello")
 }
 
 func TestToolsThatAreRegisteredLaterUsePagesThatHaveATool(t *testing.T) {
@@ -207,7 +201,7 @@ func TestToolsThatAreRegisteredLaterUsePagesThatHaveATool(t *testing.T) {
 		tool := func() *mcpkit.Builder { return mcpkit.NewTool("later", func() string { return "" }) }
 		require.ErrorContains(t, srv.Add(tool().Tag("app", "ui://bord")), `tag app: there is no page "ui://bord"; did you mean "ui://board"?; known are ui://admin, ui://board, ui://secret`)
 		require.NoError(t, srv.Add(tool().Tag("app", "ui://board").Scopes("notes:read")))
-		require.Contains(t, ask(t, dial(t, as{srv, []string{"notes:read"}}), "tools/list", `{}`), `{"name":"later",`)
+		require.Contains(t, ask(t, as(t, srv, "notes:read").Client(), "tools/list", `{}`), `{"name":"later",`)
 	}
 }
 
@@ -246,10 +240,10 @@ func TestPagesThroughAProxy(t *testing.T) {
 	require.NoError(t, front.Mount("remote", proxy.MustNew(remote, proxy.Scopes("notes:read"))))
 	require.NoError(t, front.Start(t.Context()))
 	defer func() { require.NoError(t, front.Close()) }()
-	c := dial(t, as{front, []string{"notes:read"}})
+	c := as(t, front, "notes:read").Client()
 	require.Contains(t, ask(t, c, "tools/list", `{}`), `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"}`)
 	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`), "hello")
-	require.NotContains(t, ask(t, dial(t, as{front, nil}), "resources/read", `{"uri":"ui://notes/board"}`), "hello")
+	require.NotContains(t, ask(t, dial(t, front), "resources/read", `{"uri":"ui://notes/board"}`), "hello")
 }
 
 func TestServersWithoutTheExtensionRefuseTheTag(t *testing.T) {

@@ -21,10 +21,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/ext/skills"
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
@@ -50,17 +49,9 @@ func serve(t *testing.T, opts ...mcpkit.Option) *mcpkit.Server {
 	return srv
 }
 
-// as is a server whose callers authenticated with scopes; nil means that they did not.
-type as struct {
-	*mcpkit.Server
-	scopes []string
-}
-
-func (a as) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	if a.scopes != nil {
-		ctx = oauth.NewContext(ctx, &oauth.Principal{Subject: "ann", Scopes: a.scopes})
-	}
-	return a.Server.ServeRPC(ctx, req, peer)
+// as is a server whose callers have scopes.
+func as(t *testing.T, srv *mcpkit.Server, scopes ...string) *mcptest.Server {
+	return mcptest.New(t, srv).As(&oauth.Principal{Subject: "ann", Scopes: scopes})
 }
 
 func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
@@ -308,12 +299,11 @@ func TestSkillsAtTheLimitsAreServed(t *testing.T) {
 
 func TestSkillsOfOtherCallersAreNotShown(t *testing.T) {
 	srv := serve(t, mcpkit.Authenticated(), skills.FS(files("pay/SKILL.md", skillMD("pay"), "pay/docs/salaries.md", "secret"), skills.Scopes("hr")))
-	hr := dial(t, as{srv, []string{"hr"}})
+	hr := as(t, srv, "hr").Client()
 	require.Contains(t, ask(t, hr, "skills/list", `{}`), "skill://pay/docs/salaries.md")
 	require.Contains(t, ask(t, hr, "resources/directory/read", `{"uri":"skill://pay"}`), "skill://pay/docs")
 	require.Contains(t, ask(t, hr, "resources/read", `{"uri":"skill://pay/docs/salaries.md"}`), "secret")
-	for _, scopes := range [][]string{nil, {}, {"sales"}} {
-		c := dial(t, as{srv, scopes})
+	for _, c := range []*client.Client{dial(t, srv), as(t, srv).Client(), as(t, srv, "sales").Client()} {
 		require.JSONEq(t, `{"cacheScope":"private","skills":[],"ttlMs":0}`, ask(t, c, "skills/list", `{}`))
 		require.NotContains(t, ask(t, c, "resources/list", `{}`), "pay")
 		// The responses are those for names that do not exist.

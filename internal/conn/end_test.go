@@ -96,11 +96,13 @@ func TestDisconnectCancelsAllCallsAtOnce(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		err  error
+		read bool // whether reading fails, and not writing
 		want string
 	}{
-		{"closed pipe", io.ErrClosedPipe, ""},
-		{"broken pipe", syscall.EPIPE, ""},
-		{"another failure", errors.New("disk full"), "disk full"},
+		{"closed pipe", io.ErrClosedPipe, false, ""},
+		{"closed pipe of the input", io.ErrClosedPipe, true, ""},
+		{"broken pipe", syscall.EPIPE, false, ""},
+		{"another failure", errors.New("disk full"), false, "disk full"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,8 +110,12 @@ func TestDisconnectCancelsAllCallsAtOnce(t *testing.T) {
 				begun := time.Now()
 				p.send(request(1, "block"))
 				synctest.Wait()
-				p.wire.broken.Store(&test.err)
-				p.send(request(2, "ping"))
+				if test.read {
+					p.wire.errs <- test.err
+				} else {
+					p.wire.broken.Store(&test.err)
+					p.send(request(2, "ping"))
+				}
 				err := <-p.over
 				if test.want == "" {
 					require.NoError(t, err)

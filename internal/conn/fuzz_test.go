@@ -3,8 +3,6 @@ package conn_test
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,41 +15,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// fed is a wire from which one can read some messages, and then a last one when those were dealt
-// with.
-type fed struct {
-	in     chan []byte
-	out    strings.Builder // of the link's writer alone, and of the test after Serve
-	closed chan struct{}
-}
-
-func (f *fed) Read() ([]byte, error) {
-	select {
-	case message, ok := <-f.in:
-		if !ok {
-			return nil, io.EOF
-		}
-		return message, nil
-	case <-f.closed:
-		return nil, io.EOF
-	}
-}
-
-func (f *fed) Write(lines []byte) (int, error) { return f.out.Write(lines) }
-func (f *fed) CloseRead() error                { return nil }
-func (f *fed) Close() error                    { return nil }
-
 // lines checks that all that was written is whole lines of JSON, and returns them.
-func (f *fed) lines(t *testing.T) []json.RawMessage {
-	text := f.out.String()
-	if text == "" {
-		return nil
+func (p *peer) lines() (all []json.RawMessage) {
+	close(p.wire.out)
+	var text string
+	for part := range p.wire.out {
+		text += part
 	}
-	require.True(t, strings.HasSuffix(text, "\n"), "%q", text)
-	var all []json.RawMessage
-	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		require.True(t, json.Valid([]byte(line)), "%q", line)
-		all = append(all, json.RawMessage(line))
+	require.True(p.t, text == "" || strings.HasSuffix(text, "\n"), "%q", text)
+	for line := range strings.Lines(text) {
+		require.True(p.t, json.Valid([]byte(line)), "%q", line)
+		all = append(all, json.RawMessage(strings.TrimSpace(line)))
 	}
 	return all
 }
@@ -80,29 +54,25 @@ func FuzzResponsesToAClient(f *testing.F) {
 }
 
 func checkResponse(t *testing.T, message string) {
-	w := &fed{in: make(chan []byte, 2), closed: make(chan struct{})}
-	l := conn.New(w, plain{}, &conn.Options{Client: true, Logger: slog.New(slog.DiscardHandler)})
-	served := make(chan error, 1)
-	go func() { served <- l.Serve(context.Background()) }()
+	p := serve(t, plain{}, &conn.Options{Client: true})
 	got := make(chan *jsonrpc.Response, 1)
 	go func() {
-		resp, err := l.Do(context.Background(), &jsonrpc.Request{ID: jsonrpc.NumberID(7), Method: "ask"})
+		resp, err := p.link.Do(context.Background(), &jsonrpc.Request{ID: jsonrpc.NumberID(7), Method: "ask"})
 		if err == nil {
 			got <- resp
 		}
 		close(got)
 	}()
 	synctest.Wait()
-	w.in <- []byte(message)
-	w.in <- []byte(`{"jsonrpc":"2.0","id":7,"result":"right"}`)
+	p.send(message, `{"jsonrpc":"2.0","id":7,"result":"right"}`)
 	resp := <-got
 	require.NotNil(t, resp, "the call did not end with an answer")
 	require.Equal(t, jsonrpc.NumberID(7), resp.ID)
-	close(w.in)
-	require.NoError(t, <-served)
+	close(p.wire.in)
+	require.NoError(t, <-p.over)
 
 	b := jsonrpc.ReadBeginning([]byte(message))
-	for _, line := range w.lines(t) {
+	for _, line := range p.lines() {
 		var sent struct{ Method string }
 		require.NoError(t, json.Unmarshal(line, &sent))
 		require.True(t, sent.Method == "ask" || b.Request, "%s answers %q", line, message)
@@ -124,13 +94,11 @@ func FuzzBatches(f *testing.F) {
 }
 
 func checkBatch(t *testing.T, batch string) {
-	w := &fed{in: make(chan []byte, 2), closed: make(chan struct{})}
-	l := conn.New(w, plain{}, &conn.Options{Logger: slog.New(slog.DiscardHandler), DrainTimeout: time.Minute})
-	l.Session().SetVersion("2025-03-26")
-	w.in <- []byte(batch)
-	w.in <- []byte(request("last", "ping"))
-	close(w.in)
-	require.NoError(t, l.Serve(context.Background()))
+	p := serve(t, plain{}, &conn.Options{DrainTimeout: time.Minute})
+	p.link.Session().SetVersion("2025-03-26")
+	p.send(batch, request("last", "ping"))
+	close(p.wire.in)
+	require.NoError(t, <-p.over)
 
 	elements, isBatch, bad := jsonrpc.Batch([]byte(batch))
 	want := 0 // requests
@@ -139,9 +107,10 @@ func checkBatch(t *testing.T, batch string) {
 			want++
 		}
 	}
-	answered, arrays := 0, 0
-	for _, line := range w.lines(t) {
+	answered, arrays, last := 0, 0, false
+	for _, line := range p.lines() {
 		if line[0] != '[' {
+			last = last || string(line) == `{"jsonrpc":"2.0","id":"last","result":{}}`
 			continue
 		}
 		arrays++
@@ -164,5 +133,5 @@ func checkBatch(t *testing.T, batch string) {
 		}
 		require.LessOrEqual(t, answered, len(elements))
 	}
-	require.Contains(t, w.out.String(), `{"jsonrpc":"2.0","id":"last","result":{}}`)
+	require.True(t, last)
 }

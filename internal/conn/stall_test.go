@@ -51,21 +51,8 @@ func TestPeerIsNotDisconnectedWithoutAWriteTimeout(t *testing.T) {
 	})
 }
 
-// slowWire takes its time for each write.
-type slowWire struct {
-	wire
-	each time.Duration
-}
-
-func (w *slowWire) Write(p []byte) (int, error) {
-	time.Sleep(w.each)
-	return w.wire.Write(p)
-}
-
 func TestSlowPeerIsNotDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &slowWire{each: 20 * time.Second}
-		w.in, w.errs, w.out, w.closed = make(chan []byte, 1), make(chan error), make(chan string, 100), make(chan struct{})
 		large := strings.Repeat("x", 500<<10)
 		h := &handler{methods: methods{"large": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
 			return result(req, `"`+large+`"`)
@@ -75,30 +62,14 @@ func TestSlowPeerIsNotDisconnected(t *testing.T) {
 				return err
 			}}
 		}}}
-		over := make(chan error, 1)
-		go func() { over <- conn.Serve(t.Context(), w, h, nil) }()
-		p := &peer{t: t, wire: &w.wire}
+		p := serveOn(t, h, nil, &wire{slow: 20 * time.Second})
 		begun := time.Now()
 		for i, method := range []string{"large", "stream"} {
 			p.send(request(i, method))
 			require.Equal(t, answer(i, `"`+large+`"`), p.receive())
 		}
 		require.Greater(t, time.Since(begun), 5*time.Minute)
-		close(w.in)
-		require.NoError(t, <-over)
-	})
-}
-
-func TestNothingIsSentToADisconnectedPeer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &handler{}, nil)
-		begun := time.Now()
-		p.send(request(1, "block"))
-		synctest.Wait()
-		p.wire.errs <- io.ErrClosedPipe
-		require.NoError(t, <-p.over)
-		require.Less(t, time.Since(begun), 10*time.Millisecond)
-		p.silent()
+		p.hangUp()
 	})
 }
 

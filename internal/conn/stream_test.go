@@ -157,17 +157,6 @@ func TestStreamedResultsHaveTheContextOfTheirCall(t *testing.T) {
 	})
 }
 
-func TestPanicsOfAStreamAreErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &handler{methods: methods{"panics": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
-			return &jsonrpc.Response{Stream: func(io.Writer) error { panic(strings.Repeat("x", 3)) }}
-		}}}, nil)
-		p.send(request(1, "panics"))
-		require.Equal(t, failure(1, -32603, "internal error"), p.receive())
-		p.hangUp()
-	})
-}
-
 func TestAHeaderAloneAllocatesLittle(t *testing.T) {
 	s := conn.NewStream(strings.NewReader("Content-Length: 2000000000\r\n\r\n{}"), io.Discard,
 		conn.StreamOptions{Framing: conn.ContentLength, MaxMessageBytes: 1 << 20})

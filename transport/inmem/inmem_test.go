@@ -41,9 +41,6 @@ func (h *handler) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer trans
 		}}
 	case "broken stream":
 		return &jsonrpc.Response{Stream: func(io.Writer) error { return errors.New("no more") }}
-	case "note", "progress":
-		n, _ := jsonrpc.NewNotification("heard", map[string]string{"method": req.Method})
-		_ = peer.Notify(ctx, n)
 	case "ask":
 		q, _ := jsonrpc.NewRequest(jsonrpc.ID{}, "roots/list", nil)
 		resp, err := peer.Call(ctx, q)
@@ -88,32 +85,6 @@ func TestCallsHaveParams(t *testing.T) {
 	_, err = conn.Call(t.Context(), "echo", []int{1})
 	require.EqualError(t, err, `jsonrpc: params of "echo" must be a JSON object; []int encodes as something else`)
 	require.EqualError(t, conn.Notify(t.Context(), "echo", []int{1}), `jsonrpc: params of "echo" must be a JSON object; []int encodes as something else`)
-}
-
-func TestTheServerReachesTheClient(t *testing.T) {
-	conn := inmem.Connect(t.Context(), &handler{})
-	defer conn.Close()
-	var heard []string
-	conn.OnNotification = func(n *jsonrpc.Request) { heard = append(heard, string(jsonrpc.AppendRequest(nil, n))) }
-	_, err := conn.Call(t.Context(), "progress", nil)
-	require.NoError(t, err)
-	require.NoError(t, conn.Notify(t.Context(), "note", nil))
-	require.NoError(t, conn.Session().Notify(t.Context(), &jsonrpc.Request{Method: "changed"}))
-	require.Equal(t, []string{
-		`{"jsonrpc":"2.0","method":"heard","params":{"method":"progress"}}`,
-		`{"jsonrpc":"2.0","method":"heard","params":{"method":"note"}}`,
-		`{"jsonrpc":"2.0","method":"changed"}`,
-	}, heard)
-
-	conn.OnRequest = func(_ context.Context, req *jsonrpc.Request) *jsonrpc.Response {
-		require.True(t, req.ID.IsValid())
-		return &jsonrpc.Response{Result: []byte(`{"roots":[]}`)}
-	}
-	_, err = conn.Call(t.Context(), "initialize", nil)
-	require.NoError(t, err)
-	resp, err := conn.Call(t.Context(), "ask", nil)
-	require.NoError(t, err)
-	require.Equal(t, `{"roots":[]}`, string(resp.Result))
 }
 
 func TestCallsEnd(t *testing.T) {
