@@ -274,7 +274,7 @@ func TestAParkedCallOfAMissingCallerIsCancelled(t *testing.T) {
 			}
 		})
 		near := mounted(t, client.InMemory(far), protocol.V20251125, proxy.Dial(client.Timeout(0)))
-		c := dial(t, near, protocol.V20260728, client.Handlers(away{}))
+		c := dial(t, near, protocol.V20260728, client.Handlers(&user{absent: true}))
 		_, err := c.CallTool(t.Context(), "far_book", order{"Rome"})
 		require.ErrorContains(t, err, "nobody is at home")
 		time.Sleep(9 * time.Minute) // of the synctest bubble
@@ -283,13 +283,6 @@ func TestAParkedCallOfAMissingCallerIsCancelled(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Error(t, <-ended)
 	})
-}
-
-// away does not answer.
-type away struct{}
-
-func (away) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
-	return nil, errors.New("nobody is at home")
 }
 
 // The remote server cannot list its prompts at first, and later again.

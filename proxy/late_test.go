@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"sync/atomic"
@@ -19,14 +18,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
-// thoughtful takes two minutes to answer.
-type thoughtful struct{}
-
-func (thoughtful) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
-	time.Sleep(2 * time.Minute)
-	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: json.RawMessage(`{"days":3}`)}, nil
-}
-
 // A legacy server goes on without the answer, which comes too late.
 func TestACallThatEndedBeforeItsAnswerIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +32,7 @@ func TestACallThatEndedBeforeItsAnswerIsNotRepeated(t *testing.T) {
 			return "booked", nil
 		})))
 		near := mounted(t, client.InMemory(far), protocol.V20251125, proxy.Dial(client.Timeout(0)))
-		c := dial(t, near, protocol.V20260728, client.Handlers(thoughtful{}))
+		c := dial(t, near, protocol.V20260728, client.Handlers(&user{takes: 2 * time.Minute}))
 		got, err := client.Call[string](t.Context(), c, "far_book", nil)
 		require.NoError(t, err)
 		require.Equal(t, "booked one day", got)

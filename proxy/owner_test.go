@@ -183,23 +183,13 @@ func TestSmallMessagesWaitForTheAnswer(t *testing.T) {
 			return err
 		})))
 		near := mounted(t, client.InMemory(far), protocol.V20251125, proxy.OneUser())
-		u := &struct {
-			thoughtful
-			logger
-		}{}
+		u := &user{takes: 2 * time.Minute}
 		c := dial(t, near, protocol.V20260728, client.Handlers(u))
 		_, err := c.CallTool(t.Context(), "far_ask", nil)
 		require.NoError(t, err)
 		talk.Wait()
 		synctest.Wait()
 		require.Equal(t, 64, len(u.logged)) // a failure of Len prints them
-		require.Equal(t, `"0"`, u.logged[0])
+		require.Equal(t, `error "0"`, u.logged[0])
 	})
-}
-
-// A logger records log messages.
-type logger struct{ logged []string }
-
-func (l *logger) Log(_ context.Context, p *protocol.LoggingMessageParams) {
-	l.logged = append(l.logged, string(p.Data))
 }

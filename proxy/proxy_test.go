@@ -15,10 +15,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -125,12 +127,18 @@ type user struct {
 	mu     sync.Mutex
 	asked  []string
 	logged []string
-	action string // for forms; accept if empty
+	action string        // for forms; accept if empty
+	takes  time.Duration // to answer
+	absent bool          // it does not answer
 }
 
 func (u *user) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	time.Sleep(u.takes)
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.absent {
+		return nil, errors.New("nobody is at home")
+	}
 	u.asked = append(u.asked, p.Message)
 	if u.action != "" {
 		return &protocol.ElicitResult{Action: u.action}, nil
@@ -478,4 +486,18 @@ func TestInvalidTargets(t *testing.T) {
 		_, err := proxy.New(target, proxy.Optional())
 		require.EqualError(t, err, want)
 	}
+}
+
+// asChild is the argument that makes this binary a stdio server.
+const asChild = "-serve-child"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asChild {
+		if err := mcpkit.Serve(&desk{waiting: make(chan struct{}, 64), ended: make(chan error, 64)}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	testkit.VerifyTestMain(m)
 }

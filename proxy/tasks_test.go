@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -94,20 +93,12 @@ func TestTheProxyFollowsTasks(t *testing.T) {
 	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
 		t.Run(string(v), func(t *testing.T) {
 			near := mounted(t, taskServer(t, protocol.V20260728, false), protocol.V20260728, proxy.Dial(client.Tasks()))
-			asked := &drinker{}
-			c := dial(t, near, v, client.Handlers(asked))
+			u := &user{}
+			c := dial(t, near, v, client.Handlers(u))
 			out, err := client.Call[string](t.Context(), c, "far_brew", nil)
 			require.NoError(t, err)
 			require.Equal(t, "tea", out)
-			require.Equal(t, []string{"kind?"}, asked.questions)
+			require.Equal(t, []string{"kind?"}, u.asked)
 		})
 	}
-}
-
-// A drinker accepts each form.
-type drinker struct{ questions []string }
-
-func (d *drinker) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
-	d.questions = append(d.questions, p.Message)
-	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: []byte(`{"days":2}`)}, nil
 }
