@@ -1,12 +1,12 @@
 package client_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -178,7 +178,7 @@ func raw(contentType, body string) answer {
 }
 
 func withID(body string, req *jsonrpc.Request) string {
-	return string(replaceAll([]byte(body), "$ID", req.ID.String()))
+	return strings.ReplaceAll(body, "$ID", req.ID.String())
 }
 
 // stream answers with an event stream, event by event.
@@ -228,8 +228,4 @@ func dialing(t *testing.T, target any, opts ...client.DialOption) (*client.Clien
 		t.Cleanup(func() { require.NoError(t, c.Close()) })
 	}
 	return c, err
-}
-
-func replaceAll(b []byte, old, with string) []byte {
-	return bytes.ReplaceAll(b, []byte(old), []byte(with))
 }

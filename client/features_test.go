@@ -399,3 +399,51 @@ func TestALogMessageOutsideTheStreamsOfCallsReachesALoneCallOnly(t *testing.T) {
 		require.Equal(t, tt.want, heard.Load(), "%d calls, %T", tt.calls, tt.handlers)
 	}
 }
+
+func TestNotificationsReachASlowHandlerEvenIfTheStreamDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &babbler{answer: func(r *http.Request) *http.Response {
+			body, events := io.Pipe()
+			context.AfterFunc(r.Context(), func() { _ = events.CloseWithError(r.Context().Err()) })
+			// Ends when all is read.
+			go func() {
+				for n := range 3 {
+					_, _ = io.WriteString(events, event(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":%d}}`, n)))
+				}
+				_, _ = io.WriteString(events, event(`{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`))
+			}()
+			return respond(r, http.StatusOK, "text/event-stream", body)
+		}}
+		c := dial(t, "http://example.com/mcp", client.Version(protocol.Latest), client.HTTPClient(&http.Client{Transport: server}))
+		heard := 0
+		_, err := c.CallTool(t.Context(), "x", nil, client.OnProgress(func(*protocol.ProgressParams) {
+			time.Sleep(time.Second) // of the bubble
+			heard++
+		}))
+		require.NoError(t, err)
+		require.Equal(t, 3, heard)
+	})
+}
+
+// A panicker panics in all its methods, as a handler may that meets input it does not expect.
+type panicker struct{}
+
+func (panicker) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	panic("oops")
+}
+
+func (panicker) Log(context.Context, *protocol.LoggingMessageParams) { panic("oops") }
+
+func TestAPanicInAHandlerEndsNeitherTheProgramNorTheConnection(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		c := dial(t, client.Handlers(panicker{}), client.LogLevel(protocol.LevelDebug))
+		if v >= protocol.V20250618 { // earlier versions have no questions
+			_, err := c.CallTool(t.Context(), "order", Hit{ID: 1, Title: "tea"})
+			require.Error(t, err)
+		}
+		_, err := c.CallTool(t.Context(), "count", nil)
+		require.NoError(t, err)
+		require.NoError(t, c.Ping(t.Context()))
+	})
+}

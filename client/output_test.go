@@ -69,14 +69,6 @@ func TestOutputsAreCheckedAgainstTheirSchema(t *testing.T) {
 	})
 }
 
-// visitor accepts every URL and records it.
-type visitor struct{ visited []string }
-
-func (v *visitor) ElicitURL(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
-	v.visited = append(v.visited, p.URL)
-	return &protocol.ElicitResult{Action: protocol.ElicitAccept}, nil
-}
-
 // deaf has no method for URLs.
 type deaf struct{}
 
@@ -93,10 +85,10 @@ func TestCallsAreRetriedAfterTheUserVisitedTheURL(t *testing.T) {
 		calls   int
 		err     string
 	}{
-		{"visited", needed("url", "https://bank.example.com/login"), &visitor{}, 2, ""},
+		{"visited", needed("url", "https://bank.example.com/login"), &clicker{}, 2, ""},
 		{"a client that cannot visit URLs", needed("url", "https://bank.example.com/login"), deaf{}, 1, "log in first (code -32042)"},
-		{"a URL that is not on the web", needed("url", "file:///etc/passwd"), &visitor{}, 1, "the URL of an elicitation must be an https URL"},
-		{"a form", needed("form", "https://bank.example.com/login"), &visitor{}, 1, "not in URL mode"},
+		{"a URL that is not on the web", needed("url", "file:///etc/passwd"), &clicker{}, 1, "the URL of an elicitation must be an https URL"},
+		{"a form", needed("form", "https://bank.example.com/login"), &clicker{}, 1, "not in URL mode"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newLegacyFake(t, map[string]answer{"tools/call": inTurn(test.first, func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
@@ -110,7 +102,7 @@ func TestCallsAreRetriedAfterTheUserVisitedTheURL(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, "paid", text)
-			require.Equal(t, []string{"https://bank.example.com/login"}, test.handler.(*visitor).visited)
+			require.Equal(t, []string{"https://bank.example.com/login"}, test.handler.(*clicker).urls)
 		})
 	}
 }

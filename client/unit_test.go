@@ -1,11 +1,14 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -411,4 +414,81 @@ func FuzzDefaults(f *testing.F) {
 			require.True(t, json.Valid(got), "%s", got)
 		}
 	})
+}
+
+func TestAnInboxKeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b inbox
+		var out bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&out, nil))
+		var got []int
+		first := make(chan struct{})
+		require.True(t, b.push(log, func() { <-first; got = append(got, 0) }, 1))
+		synctest.Wait()
+		for i := 1; i < 5; i++ {
+			require.True(t, b.push(log, func() {
+				got = append(got, i)
+				switch i {
+				case 2:
+					panic("oops")
+				case 3:
+					runtime.Goexit()
+				}
+			}, 1))
+		}
+		require.Empty(t, got)
+		close(first)
+		b.close(t.Context())
+		require.Equal(t, []int{0, 1, 2, 3, 4}, got)
+		require.Contains(t, out.String(), `msg="client: a handler panicked" panic=oops`)
+		require.True(t, b.push(log, func() { t.Error("nothing is begun after the call") }, 1))
+		synctest.Wait()
+	})
+}
+
+func TestAnInboxIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b inbox
+		gate := make(chan struct{})
+		require.True(t, b.push(slog.Default(), func() { <-gate }, 1))
+		synctest.Wait()
+		for range maxInbox {
+			require.True(t, b.push(slog.Default(), func() {}, 1))
+		}
+		require.False(t, b.push(slog.Default(), func() {}, 1))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		b.close(ctx) // returns although a handler hangs
+		close(gate)
+	})
+}
+
+func TestOriginsAreComparedAfterNormalization(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"http://localhost/a", "http://localhost/b?c", true},
+		{"http://localhost", "http://LocalHost:80", true},
+		{"HTTPS://mcp.example.com:443", "https://mcp.example.com", true},
+		{"http://[::1]:8080", "http://[::1]:8080/", true},
+		{"http://[::1]", "http://[::1]:80/", true},
+		{"http://localhost", "https://localhost", false},
+		{"http://localhost", "http://localhost:443", false},
+		{"https://localhost", "https://localhost:80", false},
+		{"http://localhost:80", "http://localhost:8080", false},
+		{"http://localhost", "http://localhost.", false},
+		{"http://localhost", "http://localhost.evil.example", false},
+		{"http://localhost", "http://evil.example/@localhost", false},
+		{"http://127.0.0.1", "http://127.0.0.1.nip.io", false},
+	} {
+		t.Run(test.a+" "+test.b, func(t *testing.T) {
+			a, err := url.Parse(test.a)
+			require.NoError(t, err)
+			b, err := url.Parse(test.b)
+			require.NoError(t, err)
+			require.Equal(t, test.want, sameOrigin(a, b))
+			require.Equal(t, test.want, sameOrigin(b, a))
+		})
+	}
 }
