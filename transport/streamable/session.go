@@ -163,51 +163,21 @@ type sessionTable struct {
 // until it is released.
 func (t *sessionTable) use(id, owner string) (*legacySession, *jsonrpc.Response) {
 	digest := fleet.Digest(id)
-	s := t.hold(digest)
-	if s == nil {
-		if s = t.h.openSession(id); s == nil || !s.isOf(owner) {
-			return nil, sessionOver()
-		}
-		return t.add(digest, s)
-	}
-	if !s.isOf(owner) {
-		t.release(s)
-		return nil, sessionOver()
-	}
-	return s, nil
-}
-
-// hold returns the session with the digest if it is in the table, or nil. It is in use until it is
-// released.
-func (t *sessionTable) hold(digest string) *legacySession {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.all[digest]
-	if s != nil {
-		s.uses++
-		t.unlist(s)
+	s, known := t.all[digest]
+	if _, deleted := t.deleted.Get(digest, time.Now()); !known && !deleted && !t.closed {
+		s = t.h.openSession(id)
 	}
-	return s
-}
-
-// add adds a session that was opened, or returns the one that another request has added meanwhile. It
-// is in use until it is released.
-func (t *sessionTable) add(digest string, s *legacySession) (*legacySession, *jsonrpc.Response) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, over := t.deleted.Get(digest, time.Now()); over || t.closed {
+	switch {
+	case s == nil || !s.isOf(owner):
 		return nil, sessionOver()
-	}
-	switch known := t.all[digest]; {
-	case known != nil:
-		s = known
-	case len(t.all) >= t.h.opts.MaxSessions && !t.evict():
+	case !known && len(t.all) >= t.h.opts.MaxSessions && !t.evict():
 		full := busy("too many sessions; try again later")
 		full.RetryAfter = time.Minute
 		return nil, full
-	default:
-		t.all[digest] = s
 	}
+	t.all[digest] = s
 	s.uses++
 	t.unlist(s)
 	return s, nil
