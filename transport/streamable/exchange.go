@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
@@ -32,10 +33,11 @@ const (
 type exchange struct {
 	*post
 	req    *jsonrpc.Request
-	entry  *conn.Entry          // of a request in a session; otherwise nil
-	batch  *[]*jsonrpc.Response // gets the response; nil outside batches
+	entry  *conn.Entry // nil outside sessions
+	batch  *[][]byte   // gets the response; nil outside batches
 	modern bool
 
+	mu     sync.Mutex // held while a message is stored and written
 	state  replyState // guarded by mu, as st and reader
 	st     *stream    // the stream that the client can resume; nil outside sessions
 	reader *reader    // of st
@@ -43,46 +45,31 @@ type exchange struct {
 	reserved int64 // bytes for the result; only the goroutine of the request uses it
 }
 
-// serve runs the request, or refuses it.
-func (e *exchange) serve() {
+// serve lets the handler serve the request, as a call of its session if it has one, and replies,
+// unless it returns a refusal. The context of a modern request ends when the client disconnects; see
+// outlive for a legacy one.
+func (e *exchange) serve() (refusal *jsonrpc.Response) {
+	switch {
+	case e.s != nil && e.req.IsNotification() && e.req.Method == protocol.NotificationCancelled:
+		e.h.replica.cancel(e.s, e.req)
+		e.reply(nil)
+		return nil
+	case e.batch != nil && e.initializes():
+		return refuse(0, "initialize must not be in a batch")
+	case e.batch != nil && e.modern: // a subscription would not end with its POST
+		return refuse(0, "a request of a modern version must not be in a batch")
+	case !e.h.life.Begin():
+		return shuttingDown()
+	}
+	defer e.h.life.End()
 	// If the handler panics, nothing may use the writer after net/http has it back.
 	defer func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.end()
 	}()
-	switch {
-	case e.s != nil && e.req.IsNotification() && e.req.Method == protocol.NotificationCancelled:
-		e.h.replica.cancel(e.s, e.req)
-		e.reply(nil)
-	case e.batch != nil && e.initializes():
-		e.refuse(refuse(0, "initialize must not be in a batch"))
-	case e.batch != nil && e.modern:
-		// Only 2025-03-26 has batches, and a subscription would not end with its POST.
-		e.refuse(refuse(0, "a request of a modern version must not be in a batch"))
-	default:
-		if refusal := e.run(); refusal != nil {
-			e.refuse(refusal)
-		}
-	}
-}
-
-// refuse replies with an error of the transport.
-func (e *exchange) refuse(refusal *jsonrpc.Response) {
-	refusal.ID = e.req.ID
-	e.reply(refusal)
-}
-
-// run lets the handler serve the request, as a call of its session if it has one, and replies while
-// the call lasts, unless it returns a refusal. The context of a modern request ends when the client
-// disconnects; see outlive for a legacy one.
-func (e *exchange) run() (refusal *jsonrpc.Response) {
-	if !e.h.life.Begin() {
-		return shuttingDown()
-	}
-	defer e.h.life.End()
 	over := e.h.life.Cancelling
-	if e.req.Method == protocol.MethodSubscriptionsListen {
+	if e.modern && e.req.Method == protocol.MethodSubscriptionsListen {
 		if e.size > maxListenBytes {
 			return refuse(http.StatusRequestEntityTooLarge, "body is larger than %d bytes", maxListenBytes)
 		}
@@ -98,7 +85,7 @@ func (e *exchange) run() (refusal *jsonrpc.Response) {
 		ctx = context.WithoutCancel(ctx)
 	}
 	var cancel context.CancelCauseFunc
-	if e.s != nil && !e.req.IsNotification() {
+	if e.s != nil {
 		var err *jsonrpc.Error
 		if e.entry, err = e.s.ledger.Begin(ctx, e.req, 0); err != nil && err.Code == jsonrpc.CodeInternalError {
 			return busy(err.Message)
@@ -118,10 +105,11 @@ func (e *exchange) run() (refusal *jsonrpc.Response) {
 	// Runs at most once.
 	defer context.AfterFunc(over, func() { cancel(transport.ErrClosed) })()
 	resp := e.h.rpc.ServeRPC(ctx, e.req, e)
-	if !e.req.IsNotification() {
-		resp = e.finish(resp)
+	if resp != nil && resp.Error != nil && e.req.IsNotification() {
+		refusal := *resp
+		return &refusal
 	}
-	e.reply(resp)
+	e.reply(e.finish(resp))
 	return nil
 }
 
@@ -215,7 +203,8 @@ func (e *exchange) becomeStream() bool {
 		return false
 	}
 	e.state = replyStream
-	e.beginStream(e.h.opts.KeepAlive, e.lose)
+	e.beginStream()
+	e.alive = time.AfterFunc(e.every, e.keepAlive) // at most once for each write
 	if e.s != nil {
 		e.st, e.reader = e.s.out.create(e.req.ID.String())
 		if e.s.canPoll() {
@@ -223,6 +212,14 @@ func (e *exchange) becomeStream() bool {
 		}
 	}
 	return true
+}
+
+// keepAlive sends a comment on a stream that was silent.
+func (e *exchange) keepAlive() {
+	if e.mu.TryLock() { // or else a message is being sent, which starts the timer again
+		defer e.mu.Unlock()
+		e.write([]byte(sse.KeepAlive))
+	}
 }
 
 // send stores a message for a client that resumes the stream, and then writes it. The caller holds mu.
@@ -240,13 +237,13 @@ func (e *exchange) send(ctx context.Context, data []byte, response bool) error {
 	return nil
 }
 
-// write writes and flushes the parts of a frame, unless the client has disconnected or resumed the
-// stream with a GET. The caller holds mu.
-func (e *exchange) write(frame ...[]byte) {
-	if e.state != replyStream || e.modern && e.disconnected() {
+// write writes the parts of an event, unless the client has disconnected or resumed the stream with
+// a GET. The caller holds mu.
+func (e *exchange) write(parts ...[]byte) {
+	if e.state != replyStream {
 		return
 	}
-	if e.st != nil && e.s.out.readerOf(e.st) != e.reader || e.post.send(frame...) != nil {
+	if e.disconnected() || e.st != nil && e.s.out.readerOf(e.st) != e.reader || e.writeEvent(parts...) != nil {
 		e.lose()
 	}
 }
@@ -259,7 +256,9 @@ func (e *exchange) disconnected() bool { return errors.Is(e.r.Context().Err(), c
 // caller holds mu.
 func (e *exchange) lose() {
 	e.state = replyLost
-	e.endStream()
+	if e.alive != nil {
+		e.alive.Stop()
+	}
 	if e.st != nil {
 		e.s.out.free(e.st, e.reader)
 	}
@@ -301,100 +300,100 @@ func (e *exchange) CloseStream(retry time.Duration) error {
 }
 
 // finish ends the call of the request and returns its complete response: an error if the handler
-// returned none, and nil if the client has cancelled the request. The client may reuse the ID once
-// it has the response. It can cancel a streamed response until it is written.
+// returned none, and nil for a notification and if the client has cancelled the request. The client
+// may reuse the ID once it has the response. It can cancel a streamed response until it is written.
 func (e *exchange) finish(resp *jsonrpc.Response) *jsonrpc.Response {
-	if resp == nil {
-		resp = &jsonrpc.Response{
-			Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"), HTTPStatus: http.StatusInternalServerError,
-		}
-	}
-	streamed := resp.Stream != nil && resp.Error == nil
-	switch {
-	case e.entry == nil:
-	case streamed && !e.entry.Wanted(), !streamed && !e.entry.End():
+	if e.req.IsNotification() {
 		return nil
 	}
-	last := *resp
+	last := jsonrpc.Response{
+		Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"), HTTPStatus: http.StatusInternalServerError,
+	}
+	if resp != nil {
+		last = *resp
+	}
 	last.ID = e.req.ID
-	if streamed && e.entry != nil {
+	switch {
+	case e.entry == nil:
+	case isStreamed(resp) && e.entry.Wanted():
 		last.Stream = func(w io.Writer) error {
 			defer e.entry.End()
 			return resp.Stream(w)
 		}
+	case isStreamed(resp), !e.entry.End():
+		return nil
 	}
 	return &last
 }
 
-// reply sends the response. It is nil if the client has cancelled the request, and may be nil for a
-// notification.
+// isStreamed reports whether the result of resp, which may be nil, is written while it is read.
+func isStreamed(resp *jsonrpc.Response) bool {
+	return resp != nil && resp.Stream != nil && resp.Error == nil
+}
+
+// reply sends the response. It is nil for a notification, and if the client has cancelled the
+// request.
 func (e *exchange) reply(resp *jsonrpc.Response) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.state != replyOpen {
-		complete := resp == nil || e.streamResponse(resp)
-		e.end()
-		if !complete {
-			panic(http.ErrAbortHandler) // so that the response does not look complete
-		}
-		return
-	}
-	e.state = replyDone
+	defer e.end()
 	switch {
 	case e.batch != nil:
-		if resp != nil && !e.req.IsNotification() {
-			*e.batch = append(*e.batch, e.hold(resp))
+		if resp != nil {
+			*e.batch = append(*e.batch, jsonrpc.AppendResponse(nil, e.hold(resp)))
 		}
-	case resp == nil || e.req.IsNotification() && resp.Error == nil:
+	case e.state == replyOpen && resp == nil:
 		e.w.WriteHeader(http.StatusAccepted)
-	case e.req.IsNotification():
-		writeError(e.w, resp)
-	case !e.disconnected():
+	case resp == nil, e.st == nil && e.disconnected(): // nobody gets it
+	case isStreamed(resp) && e.state != replyLost:
+		e.streamResult(resp)
+	case e.state != replyOpen:
+		id := resp.ID
+		data := jsonrpc.AppendResponse(nil, e.hold(resp)) // resp is not used again, so that its result is freed
+		if e.send(e.r.Context(), data, true) != nil {
+			e.sendError(id, errLost)
+		}
+	default:
 		if e.s != nil && e.initializes() && resp.Error == nil {
 			agreed, _ := e.h.storer.StoreSession(e.s.Session)
 			e.w.Header().Set(protocol.HeaderSessionID, e.h.sealSession(oauth.FromContext(e.r.Context()).Key(), agreed))
 		}
-		e.writeReply(resp)
+		e.writeJSON(e.hold(resp), http.StatusOK)
 	}
+}
+
+// streamResult writes a response whose result is read meanwhile, to the connection alone. If that
+// fails, the reply does not look complete, and a client that resumes the stream gets an error. The
+// caller holds mu.
+func (e *exchange) streamResult(resp *jsonrpc.Response) {
+	var err error
+	if e.state == replyOpen {
+		e.w.Header().Set("Content-Type", "application/json")
+		err = jsonrpc.WriteResponse(e, resp)
+	} else {
+		_, _ = e.Write(sse.AppendHead(nil, "")) // if it fails, so does what follows
+		if err = jsonrpc.WriteResponse(dataWriter{e}, resp); err == nil {
+			err = e.writeEvent([]byte("\n\n"))
+		}
+	}
+	if err == nil {
+		return
+	}
+	why := errLost
+	if e.post.err == nil {
+		why = resp.Broken(err)
+	}
+	e.lose()
+	e.sendError(resp.ID, why)
+	panic(http.ErrAbortHandler)
 }
 
 var errLost = jsonrpc.Errorf(jsonrpc.CodeInternalError,
 	"the response was lost with the connection and is too large to be stored")
 
-// streamResponse writes the response to the event stream. It returns false if the connection has a
-// part of it. A client that resumes the stream gets an error in place of what could not be stored. The
-// caller holds mu.
-func (e *exchange) streamResponse(resp *jsonrpc.Response) (complete bool) {
-	id, lost := resp.ID, errLost
-	if complete = resp.Stream == nil || e.state != replyStream; complete {
-		data := jsonrpc.AppendResponse(nil, e.hold(resp)) // resp is not used again, so that its result is freed
-		if e.send(e.r.Context(), data, true) == nil {
-			return true
-		}
-	} else {
-		err := e.streamResult(resp)
-		if err == nil {
-			return true
-		}
-		if e.post.err == nil {
-			lost = resp.Broken(err)
-		}
-		e.lose()
-	}
-	data := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: lost})
-	_ = e.send(e.r.Context(), data, true) // a failure is logged
-	return complete
-}
-
-// streamResult writes a response with a streamed result to the connection alone. The caller holds mu.
-func (e *exchange) streamResult(resp *jsonrpc.Response) error {
-	if _, err := e.Write(sse.AppendHead(nil, "")); err != nil {
-		return err
-	}
-	if err := jsonrpc.WriteResponse(dataWriter{e}, resp); err != nil {
-		return err
-	}
-	return e.post.send([]byte("\n\n"))
+// sendError sends an error in place of a response that cannot be stored. The caller holds mu.
+func (e *exchange) sendError(id jsonrpc.ID, err *jsonrpc.Error) {
+	_ = e.send(e.r.Context(), jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: err}), true) // a failure is logged
 }
 
 // end ends the reply after the response. It may be called more than once. The caller holds mu.

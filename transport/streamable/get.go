@@ -26,7 +26,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) *jsonrpc.Resp
 	if last == "" && h.life.Draining.Err() != nil {
 		return shuttingDown()
 	}
-	l := &listener{timedWriter: newTimedWriter(w), r: r, s: s}
+	l := &listener{timedWriter: h.newWriter(w), r: r, s: s}
 	if l.flush = h.flusher(w, r, true); l.flush == nil {
 		return methodNotAllowed(w, r, "POST, DELETE")
 	}
@@ -90,27 +90,6 @@ func (l *listener) open(last string) *jsonrpc.Response {
 // leave ends the stream for this client.
 func (l *listener) leave() { l.s.out.free(l.st, l.reader) }
 
-// begin sends the head of the reply, with the event that makes the stream resumable.
-func (l *listener) begin() {
-	// The read deadline of a server with a ReadTimeout would look like a disconnect.
-	_ = l.rc.SetReadDeadline(time.Time{})
-	l.mu.Lock()
-	l.beginStream(l.s.h.opts.KeepAlive, l.leave)
-	l.mu.Unlock()
-	var head []byte
-	if l.st == &l.s.out.standalone && l.s.canPoll() {
-		head = sse.AppendPriming(nil, primingID(l.st, l.seq), l.s.h.opts.Retry)
-	}
-	l.write(head)
-}
-
-// end ends the reply, which net/http uses again.
-func (l *listener) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.endStream()
-}
-
 // run writes the stream until it ends, the client disconnects or reads it elsewhere, or the server
 // closes it.
 func (l *listener) run() {
@@ -125,8 +104,18 @@ func (l *listener) run() {
 		l.s.h.life.Hold()
 		defer l.s.h.life.End()
 	}
-	l.begin()
-	defer l.end()
+	// The read deadline of a server with a ReadTimeout would look like a disconnect.
+	_ = l.rc.SetReadDeadline(time.Time{})
+	l.alive = time.NewTimer(l.every)
+	defer l.alive.Stop()
+	l.beginStream()
+	var head []byte
+	if l.st == &l.s.out.standalone && l.s.canPoll() {
+		head = sse.AppendPriming(nil, primingID(l.st, l.seq), l.s.h.opts.Retry)
+	}
+	if l.writeEvent(head) != nil {
+		return
+	}
 	if l.missed {
 		l.s.h.storer.SessionMissed(l.s.Session)
 	}
@@ -142,13 +131,17 @@ func (l *listener) run() {
 		}
 		if gone { // without a response, the client is refused when it resumes the stream again
 			if lost != nil {
-				_ = l.write(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, lost)))
+				_ = l.writeEvent(sse.AppendEvent(nil, "", jsonrpc.AppendResponse(nil, lost)))
 			}
 			return
 		}
 		select {
 		case <-l.reader.wake:
 		case <-tick: // the bus may have lost what wakes it, and the replica may be gone
+		case <-l.alive.C:
+			if l.writeEvent([]byte(sse.KeepAlive)) != nil {
+				return
+			}
 		}
 	}
 }
@@ -167,7 +160,7 @@ func (l *listener) writeNew(live bool) (more bool) {
 		return false
 	}
 	for _, ev := range events {
-		if len(ev.data) > 0 && l.write(sse.AppendEvent(nil, eventID(l.st, ev.seq), ev.data)) != nil {
+		if len(ev.data) > 0 && l.writeEvent(sse.AppendEvent(nil, eventID(l.st, ev.seq), ev.data)) != nil {
 			return false
 		}
 		l.seq = ev.seq
@@ -175,15 +168,4 @@ func (l *listener) writeNew(live bool) (more bool) {
 		more = more && !ev.last
 	}
 	return more
-}
-
-// write writes and flushes frame, or ends the stream if the client has disconnected.
-func (l *listener) write(frame []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	err := l.send(frame)
-	if err != nil {
-		l.leave()
-	}
-	return err
 }

@@ -1,9 +1,9 @@
 package streamable
 
 import (
+	"bytes"
 	"cmp"
 	"net/http"
-	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
@@ -25,7 +25,7 @@ type post struct {
 
 // servePost handles one message or a batch. Methods run on this goroutine.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) *jsonrpc.Response {
-	p := &post{timedWriter: newTimedWriter(w), h: h, r: r, held: admission.Held{All: &h.bytes}}
+	p := &post{timedWriter: h.newWriter(w), h: h, r: r, held: admission.Held{All: &h.bytes}}
 	defer p.close()
 	body, refusal := p.receive()
 	if refusal != nil {
@@ -81,13 +81,15 @@ func (p *post) serveRequest(req *jsonrpc.Request) (refusal *jsonrpc.Response) {
 		defer s.end() // all of it travels in its ID
 		e.s = s
 	default:
-		if p.s, refusal = p.h.session(p.r); refusal != nil {
-			refusal.ID = req.ID
-			return refusal
-		}
+		p.s, refusal = p.h.session(p.r)
 	}
-	e.serve()
-	return nil
+	if refusal == nil {
+		refusal = e.serve()
+	}
+	if refusal != nil {
+		refusal.ID = req.ID
+	}
+	return refusal
 }
 
 // initializes reports whether the request opens a session.
@@ -127,35 +129,32 @@ func (p *post) serveBatch(body []byte) (refusal *jsonrpc.Response) {
 	if bad != nil {
 		return bad
 	}
-	var responses []*jsonrpc.Response
+	var responses [][]byte
 	status := http.StatusBadRequest
 	for _, element := range elements {
-		msg, bad := jsonrpc.Decode(element)
+		msg, refusal := jsonrpc.Decode(element)
 		if msg.Response != nil && p.s != nil {
 			_ = p.h.replica.answer(p.s, msg.Response) // a batch cannot be refused in part
 		}
-		if bad != nil {
-			responses = append(responses, bad)
-		} else if msg.Request != nil {
-			e := &exchange{post: p, req: msg.Request, batch: &responses, modern: isModern(p.r.Header, msg.Request)}
-			e.serve()
-			if !msg.Request.IsNotification() {
-				status = http.StatusOK
+		if req := msg.Request; req != nil {
+			e := &exchange{post: p, req: req, modern: isModern(p.r.Header, req), batch: &responses}
+			if refusal = e.serve(); req.IsNotification() {
+				continue
 			}
+			status = http.StatusOK
+			if refusal != nil {
+				refusal.ID = req.ID
+			}
+		}
+		if refusal != nil {
+			responses = append(responses, jsonrpc.AppendResponse(nil, refusal))
 		}
 	}
 	if len(responses) == 0 {
 		p.w.WriteHeader(http.StatusAccepted)
 		return nil
 	}
-	reply := []byte{'['}
-	for i, resp := range responses {
-		if i > 0 {
-			reply = append(reply, ',')
-		}
-		reply = jsonrpc.AppendResponse(reply, resp)
-	}
-	p.writeJSON(status, append(reply, ']'))
+	p.writeParts(status, []byte{'['}, bytes.Join(responses, []byte{','}), []byte{']'})
 	return nil
 }
 
@@ -181,15 +180,4 @@ func modernHeader(h http.Header) bool {
 // isModern reports whether a request is of 2026-07-28 or later, by its header or its body.
 func isModern(h http.Header, req *jsonrpc.Request) bool {
 	return modernHeader(h) || protocol.IsModern("", req.Param("_meta"))
-}
-
-// repeated returns the name of an Mcp-* field that appears twice, or "". A proxy may have looked at
-// the other value.
-func repeated(h http.Header) string {
-	for name, values := range h {
-		if len(values) > 1 && strings.HasPrefix(name, "Mcp-") {
-			return name
-		}
-	}
-	return ""
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
@@ -33,15 +32,22 @@ func busy(text string) *jsonrpc.Response {
 
 func shuttingDown() *jsonrpc.Response { return busy("server is shutting down") }
 
-// writeError writes an error response.
-func writeError(w http.ResponseWriter, resp *jsonrpc.Response) {
-	setRetry(w, resp)
-	t := newTimedWriter(w)
-	t.writeJSON(cmp.Or(resp.HTTPStatus, http.StatusBadRequest), jsonrpc.AppendResponse(nil, resp))
+// writeJSON writes resp as a JSON reply. The status applies if resp has none.
+func (t *timedWriter) writeJSON(resp *jsonrpc.Response, status int) {
+	if resp.RetryAfter > 0 {
+		seconds := int64((resp.RetryAfter + time.Second - 1) / time.Second)
+		t.w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+	status = cmp.Or(resp.HTTPStatus, status)
+	if resp.Error == nil && len(resp.Result) >= largeReply { // which is not copied
+		t.writeParts(status, jsonrpc.AppendHead(nil, resp), resp.Result, []byte{'}'})
+		return
+	}
+	t.writeParts(status, jsonrpc.AppendResponse(nil, resp))
 }
 
-// writeJSON writes the parts of a JSON reply.
-func (t *timedWriter) writeJSON(status int, parts ...[]byte) {
+// writeParts writes the parts of a JSON reply.
+func (t *timedWriter) writeParts(status int, parts ...[]byte) {
 	size := 0
 	for _, part := range parts {
 		size += len(part)
@@ -56,33 +62,6 @@ func (t *timedWriter) writeJSON(status int, parts ...[]byte) {
 			return
 		}
 	}
-}
-
-// setRetry adds the header field with the retry time of resp, in whole seconds.
-func setRetry(w http.ResponseWriter, resp *jsonrpc.Response) {
-	if resp.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(int64((resp.RetryAfter+time.Second-1)/time.Second), 10))
-	}
-}
-
-// writeReply writes resp as a JSON reply.
-func (e *exchange) writeReply(resp *jsonrpc.Response) {
-	if resp.Stream != nil && resp.Error == nil {
-		e.w.Header().Set("Content-Type", "application/json")
-		setRetry(e.w, resp)
-		if jsonrpc.WriteResponse(e, resp) != nil {
-			panic(http.ErrAbortHandler) // so that the reply does not look complete
-		}
-		return
-	}
-	resp = e.hold(resp)
-	setRetry(e.w, resp)
-	status := cmp.Or(resp.HTTPStatus, http.StatusOK)
-	if resp.Error == nil && len(resp.Result) >= largeReply { // which is not copied
-		e.writeJSON(status, jsonrpc.AppendHead(nil, resp), resp.Result, []byte{'}'})
-		return
-	}
-	e.writeJSON(status, jsonrpc.AppendResponse(nil, resp))
 }
 
 // errFull is the error of a request for which there is no memory left.
@@ -119,24 +98,23 @@ func (e *exchange) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 	return resp
 }
 
-// A timedWriter writes a reply, and limits the time of each write. An event stream gets a comment
-// when it was silent.
+// A timedWriter writes a reply, and limits the time of each write.
 type timedWriter struct {
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	flush func() error // of an event stream
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	err error // of the connection
 
-	mu    sync.Mutex // held while a message is stored and written
-	err   error      // of the connection
-	every time.Duration
-	alive *time.Timer // nil unless the stream is kept alive
+	// Of an event stream:
+	flush func() error
+	every time.Duration // how long it may be silent
+	alive *time.Timer   // runs out when it was silent
 }
 
-func newTimedWriter(w http.ResponseWriter) timedWriter {
-	return timedWriter{w: w, rc: http.NewResponseController(w)}
+func (h *Handler) newWriter(w http.ResponseWriter) timedWriter {
+	return timedWriter{w: w, rc: http.NewResponseController(w), every: h.opts.KeepAlive}
 }
 
-// Write writes a part of the reply. The caller holds mu.
+// Write writes a part of the reply.
 func (t *timedWriter) Write(p []byte) (n int, err error) {
 	t.limit()
 	n, t.err = t.w.Write(p)
@@ -149,40 +127,18 @@ func (t *timedWriter) limit() {
 	_ = t.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // if it fails, the server sets its own
 }
 
-// beginStream sends the head of an event stream. If every is positive, the stream gets a comment
-// whenever it was silent for so long; if that cannot be sent, lost is called with mu held.
-func (t *timedWriter) beginStream(every time.Duration, lost func()) {
+// beginStream sends the head of an event stream.
+func (t *timedWriter) beginStream() {
 	header := t.w.Header()
 	header.Set("Content-Type", sse.ContentType)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no")
 	t.w.WriteHeader(http.StatusOK)
-	if t.every = every; every <= 0 {
-		return
-	}
-	// Runs each time the stream was silent, until endStream.
-	t.alive = time.AfterFunc(every, func() {
-		if !t.mu.TryLock() {
-			return // a message is being sent, which starts the timer again
-		}
-		defer t.mu.Unlock()
-		if t.alive != nil && t.send([]byte(sse.KeepAlive)) != nil {
-			lost()
-		}
-	})
 }
 
-// endStream ends the comments. The caller holds mu.
-func (t *timedWriter) endStream() {
-	if t.alive != nil {
-		t.alive.Stop()
-		t.alive = nil
-	}
-}
-
-// send writes the parts of a frame and flushes it. Then it removes the deadline, which over HTTP/2 ends
-// a silent stream. The caller holds mu.
-func (t *timedWriter) send(parts ...[]byte) error {
+// writeEvent writes the parts of an event and flushes them. Then it removes the deadline, which over
+// HTTP/2 ends a silent stream.
+func (t *timedWriter) writeEvent(parts ...[]byte) error {
 	t.limit()
 	for _, part := range parts {
 		if _, t.err = t.w.Write(part); t.err != nil {
@@ -192,9 +148,7 @@ func (t *timedWriter) send(parts ...[]byte) error {
 	if t.err = t.flush(); t.err == nil {
 		_ = t.rc.SetWriteDeadline(time.Time{})
 	}
-	if t.alive != nil {
-		t.alive.Reset(t.every)
-	}
+	t.alive.Reset(t.every)
 	return t.err
 }
 

@@ -14,9 +14,11 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -139,7 +141,9 @@ func (o *Options) withDefaults() Options {
 	c.MaxSessions = httpserve.Positive(c.MaxSessions, defaultMaxSessions)
 	c.MaxBytes = httpserve.Positive(c.MaxBytes, defaultMaxBytes)
 	c.MaxSubscriptions = httpserve.Positive(c.MaxSubscriptions, defaultMaxSubscriptions)
-	c.KeepAlive = cmp.Or(c.KeepAlive, defaultKeepAlive)
+	if c.KeepAlive = cmp.Or(c.KeepAlive, defaultKeepAlive); c.KeepAlive < 0 {
+		c.KeepAlive = math.MaxInt64
+	}
 	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, defaultShutdownTimeout)
 	c.Path = cmp.Or(c.Path, defaultPath)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
@@ -193,41 +197,46 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 
 // ServeHTTP serves one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if refusal := h.serve(w, r); refusal != nil {
+	refusal := h.check(r)
+	switch {
+	case refusal != nil:
+	case httpguard.Share(w, r, http.MethodPost, http.MethodGet, http.MethodDelete):
+		return
+	case r.Method == http.MethodPost:
+		refusal = h.servePost(w, r)
+	case h.sessionless(r):
+		refusal = methodNotAllowed(w, r, "POST")
+	case r.Method == http.MethodDelete:
+		refusal = h.serveDelete(w, r)
+	case h.opts.JSONOnly:
+		refusal = methodNotAllowed(w, r, "POST, DELETE")
+	case r.Method == http.MethodGet:
+		refusal = h.serveGet(w, r)
+	default:
+		refusal = methodNotAllowed(w, r, "POST, GET, DELETE")
+	}
+	if refusal != nil {
 		httpserve.Discard(w, r)
-		writeError(w, refusal)
+		reply := h.newWriter(w)
+		reply.writeJSON(refusal, http.StatusBadRequest)
 	}
 }
 
-// serve serves a request, or returns why it is refused.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (refusal *jsonrpc.Response) {
+// check returns why the header fields of a request are refused, or nil.
+func (h *Handler) check(r *http.Request) *jsonrpc.Response {
 	if why := h.guard.Refuse(r); why != "" {
 		return refuse(http.StatusForbidden, "%s", why)
 	}
-	if httpguard.Share(w, r, http.MethodPost, http.MethodGet, http.MethodDelete) {
-		return nil
-	}
-	if name := repeated(r.Header); name != "" {
-		refusal = refuse(http.StatusBadRequest, "header %s is repeated", name)
-		if modernHeader(r.Header) {
-			refusal.Error.Code = protocol.CodeHeaderMismatch
+	for name, values := range r.Header {
+		if len(values) > 1 && strings.HasPrefix(name, "Mcp-") { // a proxy may have looked at the other value
+			refusal := refuse(http.StatusBadRequest, "header %s is repeated", name)
+			if modernHeader(r.Header) {
+				refusal.Error.Code = protocol.CodeHeaderMismatch
+			}
+			return refusal
 		}
-		return refusal
 	}
-	allow := "POST, GET, DELETE"
-	switch {
-	case r.Method == http.MethodPost:
-		return h.servePost(w, r)
-	case h.sessionless(r):
-		allow = "POST"
-	case r.Method == http.MethodDelete:
-		return h.serveDelete(w, r)
-	case h.opts.JSONOnly:
-		allow = "POST, DELETE"
-	case r.Method == http.MethodGet:
-		return h.serveGet(w, r)
-	}
-	return methodNotAllowed(w, r, allow)
+	return nil
 }
 
 // sessionless reports whether the request needs no session: its version has none, or the server.
