@@ -18,16 +18,19 @@ import (
 func TestEveryMethodIsKnownToTheLeakTests(t *testing.T) {
 	reaching := []string{
 		protocol.MethodToolsCall, protocol.MethodPromptsGet, protocol.MethodResourcesRead, protocol.MethodCompletionComplete,
-		protocol.MethodResourcesSubscribe, protocol.MethodResourcesUnsubscribe, protocol.MethodSubscriptionsListen,
+		protocol.MethodResourcesSubscribe, protocol.MethodSubscriptionsListen,
 	}
 	listing := []string{
 		protocol.MethodToolsList, protocol.MethodPromptsList, protocol.MethodResourcesList, protocol.MethodResourcesTemplatesList,
 	}
-	inert := []string{protocol.MethodInitialize, protocol.NotificationInitialized, protocol.MethodPing, protocol.MethodDiscover, protocol.MethodLoggingSetLevel}
+	inert := []string{
+		protocol.MethodInitialize, protocol.NotificationInitialized, protocol.MethodPing, protocol.MethodDiscover, protocol.MethodLoggingSetLevel,
+		protocol.MethodResourcesUnsubscribe,
+	}
 	require.Equal(t, slices.Sorted(slices.Values(slices.Concat(reaching, listing, inert))), slices.Sorted(maps.Keys(coreMethods)),
 		"add the method here, to mountRequests of mount_test.go, and to everyRequest of middleware/harness_test.go")
 	for name, row := range coreMethods {
-		if row.prepare != nil || row.asks {
+		if (row.prepare != nil || row.asks) && name != protocol.MethodResourcesUnsubscribe { // it forgets a URI
 			require.Contains(t, reaching, name, "it is about something that may demand scopes")
 		}
 	}

@@ -180,7 +180,6 @@ var reaches = []reach{
 	{"completion", "completion/complete", `{"ref":{"type":"ref/resource","uri":"%s://at/{x}"},"argument":{"name":"x","value":"z"}}`},
 	{"", "resources/subscribe", `{"uri":"doc://%s"}`},
 	{"", "resources/subscribe", `{"uri":"%s://at/x"}`},
-	{"", "resources/unsubscribe", `{"uri":"doc://%s"}`},
 	// Other spellings of its name are unknown names.
 	{"none", "tools/call", `{"name":"TOOL-%s"}`},
 	{"none", "tools/call", `{"name":"tool-%s "}`},
@@ -257,9 +256,6 @@ func probe(t *testing.T, p *peer, v *vault, r reach, g gate, c caller, stepUp bo
 	default:
 		require.Empty(t, reached, what)
 		require.NotContains(t, text, secret(g.name), what)
-		if r.method == "resources/unsubscribe" {
-			return // unknown URIs are not an error either
-		}
 		require.NotNil(t, resp.Error, what)
 		// The same response as for a name that does not exist.
 		_, other := ask("zzzzz")

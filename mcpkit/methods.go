@@ -57,7 +57,7 @@ var coreMethods = func() map[string]*methodRow {
 		{method: protocol.MethodResourcesTemplatesList, needs: hasResources, handle: listed("resourceTemplates", templateEntry)},
 		{method: protocol.MethodResourcesRead, needs: hasResources, prepare: findResource, nameParam: "uri", asks: true},
 		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, needs: hasResources, prepare: findResource, nameParam: "uri", handle: subscribe},
-		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, needs: hasResources, prepare: findUnsubscribed, nameParam: "uri", handle: unsubscribe},
+		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, needs: hasResources, prepare: nameOf, nameParam: "uri", handle: unsubscribe},
 		{method: protocol.MethodSubscriptionsListen, from: protocol.V20260728, prepare: findListened, handle: listen},
 		{method: protocol.MethodCompletionComplete, needs: hasCompletions, prepare: findCompleted, handle: complete},
 		{method: protocol.MethodLoggingSetLevel, until: protocol.LatestLegacy, needs: hasLogs, handle: withParams(decodeParams, setLogLevel)},

@@ -38,7 +38,6 @@ func TestAroundIsInsideOfUseAndAroundItsServiceAlone(t *testing.T) {
 		{"prompts/get", `{"name":"a_ask","arguments":{"kind":"k"}}`, []string{"all", "one", "two"}},
 		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"a_ask"},"argument":{"name":"kind","value":""}}`, []string{"all", "one", "two"}},
 		{"resources/subscribe", `{"uri":"doc://one"}`, []string{"all", "one", "two"}},
-		{"resources/unsubscribe", `{"uri":"doc://one"}`, []string{"all", "one", "two"}},
 		{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["doc://one"]}}`, []string{"all", "one", "two"}},
 		{"tools/call", `{"name":"late"}`, []string{"all"}},
 		{"tools/list", `{}`, []string{"all"}},
@@ -261,7 +260,6 @@ func TestMiddlewareKnowsWhatACallIsAbout(t *testing.T) {
 		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"ask"},"argument":{"name":"kind","value":"z"}}`, "ask"},
 		{"completion/complete", `{"ref":{"type":"ref/resource","uri":"any://{id}"},"argument":{"name":"id","value":"z"}}`, "any://{id}"},
 		{"resources/subscribe", `{"uri":"any://x"}`, "any://{id}"},
-		{"resources/unsubscribe", `{"uri":"doc://one"}`, "doc://one"},
 		{"tools/list", `{}`, ""},
 	} {
 		p := legacy(t, srv, protocol.V20251125)

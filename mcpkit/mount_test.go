@@ -217,7 +217,7 @@ var mountRequests = []struct {
 	{"resources/read", `{"uri":"shelf://index"}`, "shelf://index"},
 	{"resources/read", `{"uri":"shelf://book/x"}`, "shelf://book/{title}"},
 	{"resources/subscribe", `{"uri":"shelf://index"}`, "shelf://index"},
-	{"resources/unsubscribe", `{"uri":"shelf://index"}`, "shelf://index"},
+	{"resources/unsubscribe", `{"uri":"shelf://index"}`, "-"},
 	{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["shelf://index"]}}`, ""},
 	{"completion/complete", `{"ref":{"type":"ref/prompt","name":"a_b_blurb"},"argument":{"name":"title","value":""}}`, "blurb"},
 	{"completion/complete", `{"ref":{"type":"ref/resource","uri":"shelf://book/{title}"},"argument":{"name":"title","value":""}}`, "shelf://book/{title}"},

@@ -346,24 +346,9 @@ func subscribe(ctx context.Context, call *Call) (Result, error) {
 	return nil, call.session.subscribe(ctx, call.name)
 }
 
-// findUnsubscribed finds the resource of resources/unsubscribe, which may be gone.
-func findUnsubscribed(call *Call) error {
-	if err := nameOf(call); err != nil {
-		return err
-	}
-	call.entry, call.vars = call.findVisible(call.name)
-	return nil
-}
-
-// unsubscribe answers resources/unsubscribe (up to and including 2025-11-25).
+// unsubscribe answers resources/unsubscribe (up to and including 2025-11-25). The resource may be gone.
 func unsubscribe(ctx context.Context, call *Call) (Result, error) {
-	h := func(ctx context.Context, _ *Call) (Result, error) {
-		return nil, call.session.unsubscribe(ctx, call.name)
-	}
-	if call.entry != nil {
-		h = call.entry.through(h)
-	}
-	return h(ctx, call)
+	return nil, call.session.unsubscribe(ctx, call.name)
 }
 
 // A Topic is what clients of 2026-07-28 can subscribe to with a member of the filter of
