@@ -3,7 +3,7 @@
 package handshake
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"hash/fnv"
 	"slices"
@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	maxText  = 64  // bytes of the name and of the version of a client that are kept
-	maxBytes = 148 // bytes of an agreement
+	maxText       = 64  // bytes of the name and of the version of a client that are kept
+	maxExtensions = 8   // that are kept
+	maxBytes      = 148 // bytes of an agreement
 )
 
 // An Agreement is what a session keeps of its initialize.
@@ -38,53 +39,51 @@ func New(version protocol.Version, client protocol.Implementation, c protocol.Cl
 	return Agreement{version, client, c}
 }
 
-// Bytes returns the agreement with the extensions of the client that the server has: a byte for the
-// version, the bits of the capabilities, name and version of the client, and a digest of each
-// extension.
-func (a *Agreement) Bytes(extensions []string) []byte {
-	b := []byte{byte(slices.Index(protocol.SupportedLegacy, a.Version))}
-	b = binary.BigEndian.AppendUint16(b, bitsOf(&a.Capabilities))
-	var digests []byte
-	for _, id := range extensions {
-		if a.Capabilities.Extensions[id] != nil {
-			digests = binary.BigEndian.AppendUint32(digests, digestOf(id))
-		}
-	}
-	room := max(maxBytes-len(b)-2-len(digests), 0)
-	for _, text := range []string{a.Client.Name, a.Client.Version} {
-		text = strings.ToValidUTF8(text[:min(len(text), maxText, room)], "") // a part of a character goes
-		room -= len(text)
-		b = append(append(b, byte(len(text))), text...)
-	}
-	b = append(b, digests...)
-	return b[:min(len(b), maxBytes)]
+// A record is an agreement within the ID of a session.
+type record struct {
+	Version      int      `json:"v"` // its place in SupportedLegacy
+	Capabilities uint16   `json:"c"` // bits
+	Name         string   `json:"n"` // of the client
+	Release      string   `json:"r"` // the version of the client
+	Extensions   []uint32 `json:"x,omitempty"`
 }
 
-var errDamaged = errors.New("mcpkit: the session is not one that this server stored")
+// Bytes returns the agreement with the extensions of the client that the server has. Long names and
+// versions of clients are cut.
+func (a *Agreement) Bytes(extensions []string) (b []byte) {
+	r := record{Version: slices.Index(protocol.SupportedLegacy, a.Version), Capabilities: bitsOf(&a.Capabilities)}
+	for _, id := range extensions {
+		if a.Capabilities.Extensions[id] != nil && len(r.Extensions) < maxExtensions {
+			r.Extensions = append(r.Extensions, digestOf(id))
+		}
+	}
+	for room := maxText; b == nil || len(b) > maxBytes; room /= 2 { // escapes and extensions need room, too
+		r.Name, r.Release = cut(a.Client.Name, room), cut(a.Client.Version, room)
+		b, _ = jsonx.Marshal(r) // it always encodes
+	}
+	return b
+}
+
+// cut returns at most the first n bytes of a text, without a part of a character.
+func cut(text string, n int) string { return strings.ToValidUTF8(text[:min(len(text), n)], "") }
 
 // Read is the inverse of Bytes.
 func Read(b []byte, extensions []string) (a Agreement, err error) {
-	if len(b) < 5 || int(b[0]) >= len(protocol.SupportedLegacy) {
-		return a, errDamaged
+	var r record
+	if jsonx.Unmarshal(b, &r) != nil || r.Version < 0 || r.Version >= len(protocol.SupportedLegacy) {
+		return a, errors.New("mcpkit: the session is not one that this server stored")
 	}
-	a.Version = protocol.SupportedLegacy[b[0]]
-	a.Capabilities = capabilitiesOf(binary.BigEndian.Uint16(b[1:]))
-	rest := b[3:]
-	for _, text := range []*string{&a.Client.Name, &a.Client.Version} {
-		if len(rest) == 0 || len(rest) <= int(rest[0]) {
-			return a, errDamaged
-		}
-		*text, rest = string(rest[1:1+rest[0]]), rest[1+rest[0]:]
-	}
-	for ; len(rest) >= 4; rest = rest[4:] {
-		known := slices.IndexFunc(extensions, func(id string) bool { return digestOf(id) == binary.BigEndian.Uint32(rest) })
-		if known < 0 {
+	a.Version = protocol.SupportedLegacy[r.Version]
+	a.Client = protocol.Implementation{Name: r.Name, Version: r.Release}
+	a.Capabilities = capabilitiesOf(r.Capabilities)
+	for _, id := range extensions {
+		if !slices.Contains(r.Extensions, digestOf(id)) {
 			continue
 		}
 		if a.Capabilities.Extensions == nil {
 			a.Capabilities.Extensions = map[string]protocol.Object{}
 		}
-		a.Capabilities.Extensions[extensions[known]] = protocol.Object{}
+		a.Capabilities.Extensions[id] = protocol.Object{}
 	}
 	return a, nil
 }
@@ -105,21 +104,13 @@ var capabilities = [...]string{
 func bitsOf(c *protocol.ClientCapabilities) (bits uint16) {
 	declared, _ := jsonx.Marshal(c) // it was decoded
 	for i, capability := range capabilities {
-		if includes(declared, []byte(capability)) {
+		var more protocol.ClientCapabilities
+		_, _ = jsonx.Unmarshal(declared, &more), jsonx.Unmarshal([]byte(capability), &more)
+		if all, _ := jsonx.Marshal(more); bytes.Equal(all, declared) { // it was there
 			bits |= 1 << i
 		}
 	}
 	return bits
-}
-
-// includes reports whether an object has all that the capability has.
-func includes(object, capability []byte) bool {
-	for name, part := range jsonx.Members(capability) {
-		if value := jsonx.Member(object, jsonx.String(name)); value == nil || jsonx.Kind(value) == 'f' || !includes(value, part) {
-			return false
-		}
-	}
-	return true
 }
 
 func capabilitiesOf(bits uint16) (c protocol.ClientCapabilities) {

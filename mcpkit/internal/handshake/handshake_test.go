@@ -1,7 +1,9 @@
 package handshake_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,6 +42,21 @@ func TestDamagedAgreementsAreRefused(t *testing.T) {
 		_, err := handshake.Read(whole[:n], nil)
 		require.EqualError(t, err, "mcpkit: the session is not one that this server stored")
 	}
-	_, err := handshake.Read(append([]byte{9}, whole[1:]...), nil)
+	_, err := handshake.Read(bytes.Replace(whole, []byte(`"v":`), []byte(`"v":9`), 1), nil)
 	require.Error(t, err)
+}
+
+func TestAgreementsAlwaysFitIntoAnID(t *testing.T) {
+	var extensions []string
+	a := handshake.Agreement{Version: protocol.V20251125, Client: protocol.Implementation{Name: strings.Repeat("\x00", 64), Version: strings.Repeat("v", 64)}}
+	a.Capabilities.Extensions = map[string]protocol.Object{}
+	for n := range 40 {
+		extensions = append(extensions, fmt.Sprintf("example.com/%d", n))
+		a.Capabilities.Extensions[extensions[n]] = protocol.Object{}
+	}
+	text := a.Bytes(extensions)
+	require.LessOrEqual(t, len(text), 148)
+	got, err := handshake.Read(text, extensions)
+	require.NoError(t, err)
+	require.Len(t, got.Capabilities.Extensions, 8)
 }
