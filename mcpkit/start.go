@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -55,7 +54,7 @@ func (l *lifecycle) next() (service any, ok bool) {
 // it to see errors early. After an error the Server answers no calls.
 //
 // While it starts, a service may register services, mount servers and use middleware. What it
-// registers is started after it. It must not call Start or Close of its own server.
+// registers is started after it. It must not call its own server, nor Start or Close of it.
 func (s *Server) Start(ctx context.Context) error {
 	s.life.turn <- struct{}{}
 	defer func() { <-s.life.turn }()
@@ -71,49 +70,35 @@ func (s *Server) startAll(ctx context.Context) error {
 			return nil
 		}
 		if starter, ok := service.(interface{ Start(context.Context) error }); ok {
+			l.failed = fmt.Errorf("mcpkit: %T does not start: it panicked", service)
 			if err := starter.Start(ctx); err != nil {
 				l.failed = fmt.Errorf("mcpkit: %T does not start: %w", service, err)
 				break
 			}
+			l.failed = nil
 		}
 		l.started = append(l.started, service)
 	}
 	return l.failed
 }
 
-// startWait is how long a request waits for the services to start.
-const startWait = 30 * time.Second
-
-// awaitStart starts what has not been started. It returns early if ctx ends or startWait is over; the
-// services continue to start for the next call.
+// awaitStart starts what has not been started, or waits until another call has done so or ctx ends.
 func (s *Server) awaitStart(ctx context.Context) error {
 	l := &s.life
 	if l.ready.Load() {
 		return nil
 	}
-	waits, cancel := context.WithTimeoutCause(ctx, startWait, fmt.Errorf("the services are still starting after %s", startWait))
-	defer cancel()
 	select {
 	case l.turn <- struct{}{}:
-	case <-waits.Done():
-		return context.Cause(waits)
-	}
-	over := make(chan error, 1)
-	// Ends when all services have started, or one has failed.
-	go func() {
 		defer func() { <-l.turn }()
-		err := s.startAll(context.WithoutCancel(ctx))
-		if err != nil {
-			s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
-		}
-		over <- err
-	}()
-	select {
-	case err := <-over:
-		return err
-	case <-waits.Done():
-		return context.Cause(waits)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
+	err := s.startAll(context.WithoutCancel(ctx)) // the services are for other callers, too
+	if err != nil {
+		s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
+	}
+	return err
 }
 
 // warnOfMissing logs how many definitions have no description, which is mostly what was built

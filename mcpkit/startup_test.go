@@ -1,7 +1,6 @@
 package mcpkit_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -43,25 +42,6 @@ func TestServicesMayRegisterAndMountWhileTheyStart(t *testing.T) {
 		require.Error(t, g.srv.Close(), "starter says that it is stuck")
 		require.Equal(t, 1, g.late.closed)
 	})
-}
-
-// waiting is a service that starts when it is told to.
-type waiting struct{ begun, told chan struct{} }
-
-func (w *waiting) Start(context.Context) error { close(w.begun); <-w.told; return nil }
-
-func TestACallerThatLeavesDuringTheStartIsNoWarning(t *testing.T) {
-	var log bytes.Buffer
-	w := &waiting{make(chan struct{}), make(chan struct{})}
-	srv := newServer(t, w, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
-	require.NoError(t, srv.Add(mcpkit.NewTool("ping", func() string { return "pong" }).Desc("Answers.")))
-	ctx, leave := context.WithCancel(t.Context())
-	go func() { <-w.begun; leave() }()
-	p := modern(t, srv)
-	require.Contains(t, p.raw(ctx, p.request("tools/list", `{}`)), "the server did not start")
-	close(w.told)
-	require.Contains(t, p.result("tools/list", `{}`), `"ping"`, "the start goes on for the next call")
-	require.Empty(t, log.String())
 }
 
 // within fails the test if f hangs.
