@@ -161,5 +161,5 @@ func setLogLevel(ctx context.Context, call *Call, p *protocol.SetLevelParams) (R
 	if call.session == nil {
 		return nil, nil
 	}
-	return nil, call.session.change(ctx, func() { call.session.logLevel.Store(int32(p.Level.Severity())) })
+	return nil, call.session.link.Change(ctx, func() { call.session.logLevel.Store(int32(p.Level.Severity())) })
 }

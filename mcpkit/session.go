@@ -3,7 +3,6 @@ package mcpkit
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -52,45 +51,17 @@ func (state *session) notify(s subject, params json.RawMessage) error {
 	return state.link.Notify(context.Background(), &jsonrpc.Request{Method: s.notification, Params: params})
 }
 
-// subscribe adds a subscription.
-func (state *session) subscribe(ctx context.Context, uri string) error {
-	full := false
-	err := state.edit(ctx, func(uris map[string]bool) {
-		if full = !uris[uri] && len(uris) >= maxSubscriptions; !full {
-			uris[uri] = true
-		}
-	})
-	if full {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has %d subscriptions, which is the most it may have", maxSubscriptions)
-	}
-	return err
-}
-
-// unsubscribe removes a subscription.
-func (state *session) unsubscribe(ctx context.Context, uri string) error {
-	return state.edit(ctx, func(uris map[string]bool) { delete(uris, uri) })
-}
-
-// edit changes the subscriptions on all replicas. Without a session the client cannot be notified, but
-// it can read.
+// edit changes the subscriptions with f, which may run more than once, on all replicas. Without a session
+// the client cannot be notified, but it can read.
 func (state *session) edit(ctx context.Context, f func(uris map[string]bool)) error {
 	if state == nil {
 		return nil
 	}
-	return state.change(ctx, func() {
+	return state.link.Change(ctx, func() {
 		state.mu.Lock()
 		defer state.mu.Unlock()
 		f(state.subscriptions)
 	})
-}
-
-// change changes the state with f, on all replicas. f may run more than once.
-func (state *session) change(ctx context.Context, f func()) error {
-	err := state.link.Change(ctx, f)
-	if errors.Is(err, transport.ErrClosed) {
-		return errors.New("the session has ended")
-	}
-	return err
 }
 
 // maxSubscriptions limits the resources that a session may subscribe to, and that one

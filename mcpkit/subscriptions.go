@@ -343,12 +343,21 @@ func subscribe(ctx context.Context, call *Call) (Result, error) {
 	if err := call.follow(ctx, call.entry, call.name); err != nil {
 		return nil, err
 	}
-	return nil, call.session.subscribe(ctx, call.name)
+	full := false
+	err := call.session.edit(ctx, func(uris map[string]bool) {
+		if full = !uris[call.name] && len(uris) >= maxSubscriptions; !full {
+			uris[call.name] = true
+		}
+	})
+	if full {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has %d subscriptions, which is the most it may have", maxSubscriptions)
+	}
+	return nil, err
 }
 
 // unsubscribe answers resources/unsubscribe (up to and including 2025-11-25). The resource may be gone.
 func unsubscribe(ctx context.Context, call *Call) (Result, error) {
-	return nil, call.session.unsubscribe(ctx, call.name)
+	return nil, call.session.edit(ctx, func(uris map[string]bool) { delete(uris, call.name) })
 }
 
 // A Topic is what clients of 2026-07-28 can subscribe to with a member of the filter of
