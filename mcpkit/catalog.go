@@ -317,14 +317,17 @@ func (s *Server) publish() {
 		m.parent.registering.Lock()
 		m.parent.publish()
 	}
-	s.announce(next.changed(old))
+	for _, list := range next.changed(old) {
+		s.tellReplicas(subject{topic: s.topics[list]})
+		s.tell(subject{topic: s.topics[list]}, s.topics[list].clients())
+	}
 }
 
-// changed returns the notifications of the lists that differ from those of old.
-func (c *catalog) changed(old *catalog) (lists []string) {
-	for i, kinds := range [len(changedLists)][]entryKind{{toolEntry}, {promptEntry}, {resourceEntry, templateEntry}} {
+// changed returns which lists differ from those of old, by the places of their topics in Server.topics.
+func (c *catalog) changed(old *catalog) (lists []int) {
+	for i, kinds := range [resourceTopic][]entryKind{{toolEntry}, {promptEntry}, {resourceEntry, templateEntry}} {
 		if slices.ContainsFunc(kinds, func(k entryKind) bool { return !c.lists[k].same(old.lists[k]) }) {
-			lists = append(lists, changedLists[i].notification)
+			lists = append(lists, i)
 		}
 	}
 	return lists

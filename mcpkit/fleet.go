@@ -48,11 +48,8 @@ func (r *Runner) Fleet() *fleet.Fleet { return r.server.Load().fleet }
 // shares state with it.
 func (c *Call) Fleet() *fleet.Fleet { return c.server.fleet }
 
-// The kinds of messages between replicas.
-const (
-	kindLists   = "lists-changed"    // a list of notifications
-	kindUpdated = "resource-updated" // a URI
-)
+// kindChanged is the kind of messages between replicas: the member of a topic, and a key.
+const kindChanged = "changed"
 
 // joinFleet makes the server a replica.
 func (s *Server) joinFleet() error {
@@ -78,22 +75,22 @@ func (s *Server) joinFleet() error {
 	s.fleet = fleet.New(engine, opts)
 	c.logger = s.fleet.Logger()
 	s.life.waiting = slices.Insert(s.life.waiting, 0, any(s.fleet)) // before the services, which may need it
-	s.fleet.On(kindLists, func(_ string, payload []byte) {
-		var lists []string
-		if jsonx.Unmarshal(payload, &lists) == nil {
-			s.announceHere(lists)
+	s.fleet.On(kindChanged, func(_ string, payload []byte) {
+		var changed [2]string
+		_ = jsonx.Unmarshal(payload, &changed) // it is from tellReplicas
+		for _, t := range s.topics {
+			if t.member == changed[0] {
+				s.tell(subject{t, changed[1]}, t.clients())
+			}
 		}
 	})
-	s.fleet.On(kindUpdated, func(_ string, payload []byte) {
-		s.tell(resourceSubject(jsonx.String(payload)), s.clients()...)
-	})
-	s.fleet.OnMissed(func() { s.missed(s.clients()...) })
+	s.fleet.OnMissed(func() { s.missed() })
 	return nil
 }
 
-// tellReplicas sends a message to the other replicas, if there may be any.
-func (s *Server) tellReplicas(kind string, payload any) {
+// tellReplicas tells the other replicas, if there may be any, what has changed.
+func (s *Server) tellReplicas(about subject) {
 	if s.fleet != nil {
-		s.fleet.Tell("", kind, payload)
+		s.fleet.Tell("", kindChanged, [2]string{about.topic.member, about.key})
 	}
 }

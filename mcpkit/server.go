@@ -72,13 +72,13 @@ type Server struct {
 	own         *catalog                // what is registered on this server; guarded by registering
 	catalog     atomic.Pointer[catalog] // of own and what is mounted; stored with registering held
 
-	chain    chain
-	life     lifecycle
-	audience sync.Map // of subscribers: legacy sessions and listeners
-	overdue  atomic.Int64
-	state    *rounds.Sealer
-	fleet    *fleet.Fleet // nil outside of a fleet
-	warned   struct{ ofRates, ofKey sync.Once }
+	chain   chain
+	life    lifecycle
+	topics  [resourceTopic + 1]*Topic // of the protocol
+	overdue atomic.Int64
+	state   *rounds.Sealer
+	fleet   *fleet.Fleet // nil outside of a fleet
+	warned  struct{ ofRates, ofKey sync.Once }
 }
 
 // An introduction is what a server says about itself. It never changes.
@@ -102,7 +102,7 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, life: lifecycle{turn: make(chan struct{}, 1)}, own: &catalog{methods: coreMethods, offersAll: c.offersAll}}
+	s := &Server{config: c, life: lifecycle{turn: make(chan struct{}, 1)}, own: &catalog{methods: coreMethods, offersAll: c.offersAll}, topics: newTopics()}
 	s.catalog.Store(s.merge())
 	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err

@@ -40,7 +40,10 @@ func (state *session) wants(s subject) bool {
 	return state.subscriptions[s.key]
 }
 
-func (state *session) uris() []string {
+func (state *session) keys(t *Topic) []string {
+	if t.maySubscribe == nil {
+		return []string{""}
+	}
 	state.mu.Lock()
 	defer state.mu.Unlock()
 	return slices.Sorted(maps.Keys(state.subscriptions))
@@ -48,7 +51,7 @@ func (state *session) uris() []string {
 
 // notify sends a notification outside of any request.
 func (state *session) notify(s subject, params json.RawMessage) error {
-	return state.link.Notify(context.Background(), &jsonrpc.Request{Method: s.notification, Params: params})
+	return state.link.Notify(context.Background(), &jsonrpc.Request{Method: s.topic.notification, Params: params})
 }
 
 // edit changes the subscriptions with f, which may run more than once, on all replicas. Without a session
@@ -103,7 +106,9 @@ func (s *Server) begin(ts *transport.Session, agreed handshake.Agreement) *sessi
 	state.logLevel.Store(defaultLogLevel)
 	ts.SetVersion(string(agreed.Version))
 	ts.SetState(state)
-	s.audience.Store(state, nil)
+	for _, t := range s.topics {
+		t.subscribers.Store(state, nil)
+	}
 	return state
 }
 
@@ -165,7 +170,7 @@ func (s *Server) StoreSession(ts *transport.Session) (agreed, changes []byte) {
 	if !ok {
 		return nil, nil
 	}
-	subscriptions := state.uris()
+	subscriptions := state.keys(s.topics[resourceTopic])
 	if level := state.logLevel.Load(); level != defaultLogLevel || len(subscriptions) > 0 {
 		changes, _ = jsonx.Marshal(sessionChanges{level, subscriptions}) // these always encode
 	}
@@ -242,7 +247,9 @@ func (s *Server) SessionMissed(ts *transport.Session) {
 // SessionEnded removes a session. Transports call it.
 func (s *Server) SessionEnded(ts *transport.Session) {
 	if state, ok := ts.State().(*session); ok {
-		s.audience.Delete(state)
+		for _, t := range s.topics {
+			t.subscribers.Delete(state)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -16,49 +15,38 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
-// A subject is what clients subscribe to and are notified of: a changed list, an updated resource, or
-// a key of a topic.
+// A subject is what clients subscribe to and are notified of: a topic, and one of its keys; "" if the
+// topic has none.
 type subject struct {
-	notification string // the method
-	topic        *Topic // nil for lists and resources
-	key          string // the URI, or the key of the topic; "" for others
-}
-
-func resourceSubject(uri string) subject {
-	return subject{notification: protocol.NotificationResourcesUpdated, key: uri}
+	topic *Topic
+	key   string
 }
 
 // A subscriber is a client that is notified outside of its requests: a legacy session, or a request
 // subscriptions/listen (2026-07-28).
 type subscriber interface {
 	wants(s subject) bool
-	uris() []string // of the resources that it has subscribed to
+	keys(t *Topic) []string // that it has subscribed to
 	caller() *oauth.Principal
 	notify(s subject, params json.RawMessage) error
 }
 
-// changedLists are the lists that clients are notified of, in that order: what a server has that
-// offers the list, and the member of the filter of subscriptions/listen.
-var changedLists = [...]struct {
-	notification string
-	offered      func(*catalog) bool
-	wanted       func(*protocol.SubscriptionFilter) *bool
-}{
-	{protocol.NotificationToolsListChanged, hasTools, func(f *protocol.SubscriptionFilter) *bool { return &f.ToolsListChanged }},
-	{protocol.NotificationPromptsListChanged, hasPrompts, func(f *protocol.SubscriptionFilter) *bool { return &f.PromptsListChanged }},
-	{protocol.NotificationResourcesListChanged, hasResources, func(f *protocol.SubscriptionFilter) *bool { return &f.ResourcesListChanged }},
-}
+// resourceTopic is the place in [Server.topics] of the topic of updated resources, whose keys are URIs.
+// Those of changed lists stand before it.
+const resourceTopic = 3
 
-// clients returns all that may be notified.
-func (s *Server) clients() (all []subscriber) {
-	for client := range s.audience.Range {
-		all = append(all, client.(subscriber))
+// newTopics returns the topics of the protocol, in the order in which clients are notified.
+func newTopics() [resourceTopic + 1]*Topic {
+	return [...]*Topic{
+		{member: "toolsListChanged", notification: protocol.NotificationToolsListChanged, offered: hasTools},
+		{member: "promptsListChanged", notification: protocol.NotificationPromptsListChanged, offered: hasPrompts},
+		{member: "resourcesListChanged", notification: protocol.NotificationResourcesListChanged, offered: hasResources},
+		NewTopic("resourceSubscriptions", protocol.NotificationResourcesUpdated, mayFollow),
 	}
-	return all
 }
 
 // tell notifies those of the clients that have subscribed to a list or a resource.
-func (s *Server) tell(about subject, clients ...subscriber) (told bool) {
+func (s *Server) tell(about subject, clients []subscriber) (told bool) {
 	params := json.RawMessage("{}")
 	var scopes []string // those of the resource, and those of the client, may have changed since
 	if about.key != "" {
@@ -73,39 +61,26 @@ func (s *Server) tell(about subject, clients ...subscriber) (told bool) {
 		}
 		told = true
 		if err := c.notify(about, params); err != nil {
-			s.config.logger.Debug("mcpkit: a session was not notified", "method", about.notification, "error", err)
+			s.config.logger.Debug("mcpkit: a session was not notified", "method", about.topic.notification, "error", err)
 		}
 	}
 	return told
 }
 
-// announce notifies subscribed clients of changed lists, given by their notifications, on all replicas.
-func (s *Server) announce(lists []string) {
-	if len(lists) > 0 {
-		s.tellReplicas(kindLists, lists)
-		s.announceHere(lists)
-	}
-}
-
-// announceHere notifies the clients of this replica.
-func (s *Server) announceHere(lists []string) {
-	clients := s.clients()
-	for _, notification := range lists {
-		s.tell(subject{notification: notification}, clients...)
-	}
-}
-
-// missed notifies clients of all that may have changed while nobody could notify them.
-func (s *Server) missed(clients ...subscriber) {
-	c := s.catalog.Load()
-	for _, client := range clients {
-		for _, list := range changedLists {
-			if list.offered(c) {
-				s.tell(subject{notification: list.notification}, client)
-			}
+// missed notifies clients of all that may have changed while nobody could notify them: one, or all.
+func (s *Server) missed(only ...subscriber) {
+	for _, t := range s.topics {
+		if !t.offered(s.catalog.Load()) {
+			continue
 		}
-		for _, uri := range client.uris() {
-			s.tell(resourceSubject(uri), client)
+		clients := only
+		if only == nil {
+			clients = t.clients()
+		}
+		for _, client := range clients {
+			for _, key := range client.keys(t) {
+				s.tell(subject{t, key}, []subscriber{client})
+			}
 		}
 	}
 }
@@ -116,9 +91,9 @@ func (s *Server) missed(clients ...subscriber) {
 func (s *Server) ResourceUpdated(uri string) (notified bool) {
 	e, _ := s.catalog.Load().findResource(uri)
 	if remote := e != nil && e.subscribe != nil; !remote { // each replica watches remote resources for its own clients
-		s.tellReplicas(kindUpdated, uri)
+		s.tellReplicas(subject{s.topics[resourceTopic], uri})
 	}
-	notified = s.tell(resourceSubject(uri), s.clients()...)
+	notified = s.tell(subject{s.topics[resourceTopic], uri}, s.topics[resourceTopic].clients())
 	for _, p := range s.shownIn(uri) {
 		notified = p.ResourceUpdated(uri) || notified
 	}
@@ -138,8 +113,7 @@ func (s *Server) shownIn(uri string) (servers []*Server) {
 // Subscribed reports whether a client of this replica has subscribed to the resource, here or in a
 // server in which this one is mounted.
 func (s *Server) Subscribed(uri string) bool {
-	return slices.ContainsFunc(s.clients(), func(c subscriber) bool { return c.wants(resourceSubject(uri)) }) ||
-		slices.ContainsFunc(s.shownIn(uri), func(p *Server) bool { return p.Subscribed(uri) })
+	return s.topics[resourceTopic].Subscribed(uri) || slices.ContainsFunc(s.shownIn(uri), func(p *Server) bool { return p.Subscribed(uri) })
 }
 
 // A listener is one subscriptions/listen request. What it still has to send is a set, not a queue: a
@@ -157,13 +131,13 @@ type listener struct {
 func (l *listener) wants(s subject) bool     { return l.subjects[s] }
 func (l *listener) caller() *oauth.Principal { return l.principal }
 
-func (l *listener) uris() (uris []string) {
+func (l *listener) keys(t *Topic) (keys []string) {
 	for s := range l.subjects {
-		if s == resourceSubject(s.key) {
-			uris = append(uris, s.key)
+		if s.topic == t {
+			keys = append(keys, s.key)
 		}
 	}
-	return uris
+	return keys
 }
 
 // notify notes a notification that has to be sent.
@@ -189,39 +163,32 @@ func (l *listener) deliver(call *Call, meta protocol.Meta) {
 	l.mu.Unlock()
 	for _, s := range owed {
 		text, _ := withMeta(params[s], meta) // meta is the id of the request, which is valid
-		call.sendNotification(&jsonrpc.Request{Method: s.notification, Params: text})
+		call.sendNotification(&jsonrpc.Request{Method: s.topic.notification, Params: text})
 	}
 }
 
-// findListened reads the params of subscriptions/listen, finds the resources, and combines their tags
-// and scopes for middleware.
+// findListened finds the resources of subscriptions/listen, and combines their tags and scopes for
+// middleware.
 func findListened(call *Call) error {
-	var p struct {
-		Notifications *protocol.SubscriptionFilter `json:"notifications"`
-	}
-	if err := decodeParams(call.limit, call.req, &p); err != nil {
-		return err
-	}
-	if p.Notifications == nil {
+	filter := call.req.Param("notifications")
+	if jsonx.Kind(filter) != '{' {
 		return invalidParams("subscriptions/listen needs notifications, an object")
 	}
-	if n := len(p.Notifications.ResourceSubscriptions); n > maxSubscriptions {
-		return invalidParams("resourceSubscriptions names %d URIs; at most %d are allowed", n, maxSubscriptions)
+	uris, err := call.server.topics[resourceTopic].wanted(filter)
+	if err != nil {
+		return err
 	}
 	all := &entry{Annotation: &annotation.Annotation{}}
-	for _, uri := range p.Notifications.ResourceSubscriptions {
+	for _, uri := range uris {
 		if e, _ := call.findVisible(uri); e != nil {
 			all.Labels = append(all.Labels, e.Labels...)
 			all.Scopes = append(all.Scopes, e.Scopes...)
 		}
 	}
-	if all.Labels != nil || all.Scopes != nil {
-		slices.Sort(all.Labels)
-		slices.Sort(all.Scopes)
-		all.Labels, all.Scopes = slices.Compact(all.Labels), slices.Compact(all.Scopes)
-		call.entry = all
-	}
-	call.params = p.Notifications
+	slices.Sort(all.Labels)
+	slices.Sort(all.Scopes)
+	all.Labels, all.Scopes = slices.Compact(all.Labels), slices.Compact(all.Scopes)
+	call.entry = all
 	return nil
 }
 
@@ -238,23 +205,19 @@ func listen(ctx context.Context, call *Call) (Result, error) {
 	l := &listener{
 		subjects: map[subject]bool{}, principal: call.principal, wake: make(chan struct{}, 1), params: map[subject]json.RawMessage{},
 	}
-	filter, err := l.subscribe(ctx, call, call.params.(*protocol.SubscriptionFilter))
+	accepted, err := l.subscribe(ctx, call)
 	if err != nil {
 		return nil, err
 	}
 	// The subscription ends when the authentication expires; the client then has to ask again.
 	ctx, cancel := oauth.WithExpiry(ctx)
 	defer cancel()
-	call.server.audience.Store(l, nil)
-	defer call.server.audience.Delete(l)
 	for s := range l.subjects {
-		if s.topic != nil {
-			s.topic.listens.Store(l, nil)
-			defer s.topic.listens.Delete(l)
-		}
+		s.topic.subscribers.Store(l, nil)
+		defer s.topic.subscribers.Delete(l)
 	}
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
-	call.notify(protocol.NotificationSubscriptionsAcknowledged, &acknowledgedParams{filter, meta})
+	call.notify(protocol.NotificationSubscriptionsAcknowledged, &acknowledgedParams{accepted, meta})
 	for {
 		select {
 		case <-ctx.Done():
@@ -267,56 +230,32 @@ func listen(ctx context.Context, call *Call) (Result, error) {
 
 // subscribe subscribes to the part of the filter that the server supports and the caller may see, and
 // returns that part.
-func (l *listener) subscribe(ctx context.Context, call *Call, filter *protocol.SubscriptionFilter) (json.RawMessage, error) {
-	for _, list := range changedLists {
-		if wanted := list.wanted(filter); *wanted && list.offered(call.catalog) {
-			l.subjects[subject{notification: list.notification}] = true
-		} else {
-			*wanted = false
-		}
-	}
-	filter.ResourceSubscriptions = slices.DeleteFunc(filter.ResourceSubscriptions, func(uri string) bool {
-		e, _ := call.findVisible(uri)
-		return e == nil || call.follow(ctx, e, uri) != nil
-	})
-	for _, uri := range filter.ResourceSubscriptions {
-		l.subjects[resourceSubject(uri)] = true
-	}
-	accepted, err := jsonx.Marshal(filter)
-	if err != nil {
-		return nil, err
-	}
-	return l.subscribeToTopics(ctx, call, accepted)
-}
-
-// subscribeToTopics subscribes to what the caller may of the members of the filter that belong to
-// extensions, and returns accepted, the other members, with them.
-func (l *listener) subscribeToTopics(ctx context.Context, call *Call, accepted json.RawMessage) (json.RawMessage, error) {
-	filter := call.req.Param("notifications")
-	for _, e := range call.catalog.extensions {
+func (l *listener) subscribe(ctx context.Context, call *Call) (accepted json.RawMessage, err error) {
+	accepted = json.RawMessage("{")
+	for _, e := range append([]*Extension{{Topics: call.server.topics[:]}}, call.catalog.extensions...) {
 		for _, t := range e.Topics {
-			raw := jsonx.Member(filter, t.member)
-			if raw == nil || string(raw) == "false" || string(raw) == "null" {
-				continue
-			}
-			if _, ok := call.Extension(e.ID); !ok {
-				return nil, call.undeclared(e.ID, "the member "+t.member+" of the filter")
-			}
-			keys, err := t.keys(ctx, raw)
+			keys, err := t.wanted(call.req.Param("notifications"))
 			if err != nil {
 				return nil, err
 			}
+			if keys == nil || !t.offered(call.catalog) {
+				continue
+			}
+			if _, ok := call.Extension(e.ID); !ok && e.ID != "" {
+				return nil, call.undeclared(e.ID, "the member "+t.member+" of the filter")
+			}
 			member := json.RawMessage("true")
 			if t.maySubscribe != nil {
+				keys = slices.DeleteFunc(keys, func(key string) bool { return !t.maySubscribe(ctx, key) })
 				member, _ = jsonx.Marshal(keys) // strings always encode
 			}
-			accepted = append(jsonx.AppendMember(accepted[:len(accepted)-1], jsonx.AppendString(nil, t.member), member), '}')
+			accepted = jsonx.AppendMember(accepted, jsonx.AppendString(nil, t.member), member)
 			for _, key := range keys {
-				l.subjects[t.subject(key)] = true
+				l.subjects[subject{t, key}] = true
 			}
 		}
 	}
-	return accepted, nil
+	return append(accepted, '}'), nil
 }
 
 // errNotFollowed is the error of a subscription that middleware of its resource has answered.
@@ -336,6 +275,13 @@ func (c *Call) follow(ctx context.Context, e *entry, uri string) error {
 		return errNotFollowed
 	}
 	return err
+}
+
+// mayFollow begins to watch a resource, if the caller may.
+func mayFollow(ctx context.Context, uri string) bool {
+	call := CallFrom(ctx)
+	e, _ := call.findVisible(uri)
+	return e != nil && call.follow(ctx, e, uri) == nil
 }
 
 // subscribe answers resources/subscribe (up to and including 2025-11-25).
@@ -366,7 +312,8 @@ func unsubscribe(ctx context.Context, call *Call) (Result, error) {
 type Topic struct {
 	member, notification string
 	maySubscribe         func(ctx context.Context, key string) bool // nil: the member is true or false
-	listens              sync.Map                                   // of *listener
+	offered              func(*catalog) bool                        // what a server has that offers it
+	subscribers          sync.Map
 }
 
 // NewTopic returns the topic whose subscribers get the notification.
@@ -376,7 +323,7 @@ type Topic struct {
 // key. The server leaves out the keys for which it returns false, as it does with unknown
 // resources.
 func NewTopic(member, notification string, maySubscribe func(ctx context.Context, key string) bool) *Topic {
-	return &Topic{member: member, notification: notification, maySubscribe: maySubscribe}
+	return &Topic{member: member, notification: notification, maySubscribe: maySubscribe, offered: func(*catalog) bool { return true }}
 }
 
 // Notify sends the notification to the clients of this replica that subscribed to key; "" if the
@@ -390,41 +337,43 @@ func (t *Topic) Notify(key string, params any) error {
 	if err != nil {
 		return fmt.Errorf("mcpkit: topic %q: %w", t.member, err)
 	}
-	for l := range t.listens.Range {
-		if l := l.(*listener); l.wants(t.subject(key)) {
-			_ = l.notify(t.subject(key), text) // a listener notes it
+	for _, c := range t.clients() {
+		if s := (subject{t, key}); c.wants(s) {
+			_ = c.notify(s, text) // a listener notes it
 		}
 	}
 	return nil
 }
 
-func (t *Topic) subject(key string) subject { return subject{t.notification, t, key} }
+// clients returns the subscribers.
+func (t *Topic) clients() (all []subscriber) {
+	for client := range t.subscribers.Range {
+		all = append(all, client.(subscriber))
+	}
+	return all
+}
 
 // Subscribed reports whether a client subscribed to key; "" if the topic has no keys.
 func (t *Topic) Subscribed(key string) bool {
-	for l := range t.listens.Range {
-		if l.(*listener).wants(t.subject(key)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.clients(), func(c subscriber) bool { return c.wants(subject{t, key}) })
 }
 
 // Keys returns the keys that clients subscribed to, sorted.
-func (t *Topic) Keys() []string {
-	keys := map[string]bool{}
-	for l := range t.listens.Range {
-		for s := range l.(*listener).subjects {
-			if s.topic == t {
-				keys[s.key] = true
-			}
-		}
+func (t *Topic) Keys() (keys []string) {
+	for _, c := range t.clients() {
+		keys = append(keys, c.keys(t)...)
 	}
-	return slices.Sorted(maps.Keys(keys))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
-// keys returns the keys in the filter's member that the caller may subscribe to, sorted.
-func (t *Topic) keys(ctx context.Context, raw []byte) ([]string, error) {
+// wanted returns the keys that the filter has of the topic, sorted: one key "" if the topic has none, nil
+// if the filter does not have the topic.
+func (t *Topic) wanted(filter json.RawMessage) ([]string, error) {
+	raw := jsonx.Member(filter, t.member)
+	if raw == nil || string(raw) == "false" || string(raw) == "null" {
+		return nil, nil
+	}
 	if t.maySubscribe == nil {
 		if string(raw) != "true" {
 			return nil, invalidParams("the member %s of the filter is true or false", t.member)
@@ -439,5 +388,5 @@ func (t *Topic) keys(ctx context.Context, raw []byte) ([]string, error) {
 		return nil, invalidParams("%s names more than %d keys", t.member, maxSubscriptions)
 	}
 	slices.Sort(keys)
-	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool { return !t.maySubscribe(ctx, key) }), nil
+	return slices.Compact(keys), nil
 }
