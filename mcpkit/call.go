@@ -301,9 +301,9 @@ func (c *Call) SetTimeout(d time.Duration) { c.limit.Set(d) }
 // error: see [Server.Overdue].
 func (c *Call) Overdue() bool { return c.limit.Overdue() }
 
-// OnReturn calls f when no method of the call runs. That is immediately, unless a method is overdue
-// (see [Server.Overdue]); waits reports that.
-func (c *Call) OnReturn(f func()) (waits bool) { return c.limit.OnReturn(f) }
+// OnReturn calls f when no method of the call runs. That is immediately, unless a method is overdue:
+// see [Server.Overdue].
+func (c *Call) OnReturn(f func()) { c.limit.OnReturn(f) }
 
 // OnEnd calls f when the call is over: after its method has returned, and after the last byte of
 // its result was encoded. The last f runs first.

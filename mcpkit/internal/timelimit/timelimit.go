@@ -52,9 +52,9 @@ type Limit struct {
 	onReturn []func() // called when no method runs
 
 	deadline  time.Time     // zero: none
+	pausedAt  time.Time     // when the first of the open questions began
 	timeout   time.Duration // what set the deadline
 	timer     *time.Timer   // set with deadline
-	left      time.Duration // the time left while paused
 	late      error         // set when the time is up, even if the request had ended before
 	graceOver chan struct{} // set with deadline; closed when methods that have not returned are overdue
 }
@@ -115,24 +115,21 @@ func (l *Limit) Err() error {
 func (l *Limit) Set(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d <= 0 || l.late != nil || l.over() {
-		return
+	now := time.Now()
+	if l.paused > 0 {
+		now = l.pausedAt
 	}
-	deadline := time.Now().Add(d)
-	switch {
-	case l.timer == nil:
-		l.graceOver = make(chan struct{})
-		l.timer = time.AfterFunc(d, l.expire)
-	case l.paused > 0 && l.left <= d, l.paused == 0 && !deadline.Before(l.deadline):
+	deadline := now.Add(d)
+	if d <= 0 || l.late != nil || l.over() || l.timer != nil && !deadline.Before(l.deadline) {
 		return
-	default:
-		l.timer.Reset(d)
 	}
 	l.deadline, l.timeout = deadline, d
-	if l.paused > 0 {
-		l.timer.Stop()
-		l.left = d
+	if l.timer != nil {
+		l.timer.Reset(d)
+		return
 	}
+	l.graceOver = make(chan struct{})
+	l.timer = time.AfterFunc(d, l.expire)
 }
 
 // Pause stops the time while a question to the client is open. Each Pause is followed by a Resume. It
@@ -141,9 +138,8 @@ func (l *Limit) Pause() (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.paused++
-	if first = l.paused == 1; first && l.timer != nil && l.late == nil {
-		l.timer.Stop()
-		l.left = max(time.Until(l.deadline), 0)
+	if first = l.paused == 1; first {
+		l.pausedAt = time.Now()
 	}
 	return first
 }
@@ -154,8 +150,8 @@ func (l *Limit) Resume() (last bool) {
 	defer l.mu.Unlock()
 	l.paused--
 	if last = l.paused == 0; last && l.timer != nil && l.late == nil {
-		l.deadline = time.Now().Add(l.left)
-		l.timer.Reset(l.left)
+		l.deadline = l.deadline.Add(time.Since(l.pausedAt))
+		l.timer.Reset(time.Until(l.deadline))
 	}
 	return last
 }
@@ -164,7 +160,7 @@ func (l *Limit) Resume() (last bool) {
 // so for cancelled requests as well, since their methods may still run.
 func (l *Limit) expire() {
 	l.mu.Lock()
-	if l.paused > 0 || l.late != nil || l.over() { // the timer was about to fire meanwhile
+	if l.paused > 0 || l.late != nil || l.over() {
 		l.mu.Unlock()
 		return
 	}
@@ -287,18 +283,11 @@ func (x *execution[R]) end() {
 	if overdue {
 		l.overdue--
 	}
-	var tell []func()
-	if l.running == 0 {
-		tell, l.onReturn = l.onReturn, nil
-	}
 	l.mu.Unlock()
 	if overdue {
 		l.owner.Returned()
 	}
-	for _, f := range tell {
-		l.Clean(f)
-	}
-	l.end() // first, so that the caller finds nothing of the method left
+	l.settle() // first, so that the caller finds nothing of the method left
 	close(x.done)
 }
 
@@ -309,17 +298,17 @@ func (l *Limit) Overdue() bool {
 	return l.overdue > 0
 }
 
-// OnReturn calls f when no method runs. waits reports whether one does.
-func (l *Limit) OnReturn(f func()) (waits bool) {
+// OnReturn calls f when no method runs.
+func (l *Limit) OnReturn(f func()) {
 	l.mu.Lock()
-	if waits = l.running > 0; waits {
+	waits := l.running > 0
+	if waits {
 		l.onReturn = append(l.onReturn, f)
 	}
 	l.mu.Unlock()
 	if !waits {
 		f()
 	}
-	return waits
 }
 
 // OnEnd adds a clean-up. The last added runs first.
@@ -335,29 +324,35 @@ func (l *Limit) Answered() {
 	l.mu.Lock()
 	l.answered = true
 	l.mu.Unlock()
-	l.end()
+	l.settle()
 }
 
 // over reports whether nothing is left of the call. The caller holds mu.
 func (l *Limit) over() bool { return l.answered && l.running == 0 }
 
-// end runs the clean-ups and ends the context if nothing is left of the call.
-func (l *Limit) end() {
+// settle calls what waits until no method runs. If nothing is left of the call, it runs the clean-ups
+// and ends the context.
+func (l *Limit) settle() {
 	l.mu.Lock()
-	if !l.over() {
-		l.mu.Unlock()
-		return
+	var due []func()
+	if l.running == 0 {
+		due, l.onReturn = l.onReturn, nil
 	}
-	cleanups := l.cleanups
-	l.cleanups = nil
-	if l.timer != nil {
-		l.timer.Stop()
+	over := l.over()
+	if over {
+		slices.Reverse(l.cleanups)
+		due, l.cleanups = append(due, l.cleanups...), nil
+		if l.timer != nil {
+			l.timer.Stop()
+		}
 	}
 	l.mu.Unlock()
-	for _, clean := range slices.Backward(cleanups) {
-		l.Clean(clean)
+	for _, f := range due {
+		l.Clean(f)
 	}
-	l.cancel(nil)
+	if over {
+		l.cancel(nil)
+	}
 }
 
 // Clean calls a clean-up and notes its panic.
