@@ -164,34 +164,22 @@ func (s *Server) Overdue() int { return int(s.overdue.Load()) }
 // The HTTP status is not 429: clients would take it for a failure of the connection and drop the
 // message. The header Retry-After is set for proxies and programs.
 type RateLimitError struct {
-	// After is how long to wait. If waiting does not help, it is the maximum duration.
-	After time.Duration
+	After time.Duration // how long to wait
 }
 
 // Error returns the text with the time to wait.
 func (e *RateLimitError) Error() string {
-	if e.After >= limits.Forever {
-		return "too many calls"
-	}
 	return fmt.Sprintf("too many calls; try again in %s", e.rounded())
 }
 
 // UserMessage returns the same text.
 func (e *RateLimitError) UserMessage() string { return e.Error() }
 
-// RetryAfter returns After, or 0 if waiting does not help.
-func (e *RateLimitError) RetryAfter() time.Duration {
-	if e.After >= limits.Forever {
-		return 0
-	}
-	return e.After
-}
+// RetryAfter returns After.
+func (e *RateLimitError) RetryAfter() time.Duration { return e.After }
 
 // ErrorDetails returns {"retryAfterMs": n}.
 func (e *RateLimitError) ErrorDetails() map[string]any {
-	if e.After >= limits.Forever {
-		return map[string]any{}
-	}
 	return map[string]any{"retryAfterMs": e.rounded().Milliseconds()}
 }
 

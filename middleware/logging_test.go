@@ -157,7 +157,7 @@ func TestLoggingSaysHowCallsEnd(t *testing.T) {
 		mcpkit.NewTool("breaks", ok),
 	)
 	srv.Use(
-		middleware.When(onTool("limited"), middleware.RateLimit(1, 0)),
+		middleware.When(onTool("limited"), refusing(&mcpkit.RateLimitError{After: time.Second})),
 		middleware.When(onTool("closed"), middleware.Scopes("s")),
 		middleware.When(onTool("breaks"), func(mcpkit.Handler) mcpkit.Handler {
 			return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
@@ -174,7 +174,7 @@ func TestLoggingSaysHowCallsEnd(t *testing.T) {
 		{t.Context(), "panics", "ERROR", "panic", "panic: oops"},
 		{t.Context(), "slow", "WARN", "timeout", "timed out after 1ns"},
 		{gone, "waits", "INFO", "cancelled", "context canceled"},
-		{t.Context(), "limited", "WARN", "limited", "too many calls"},
+		{t.Context(), "limited", "WARN", "limited", "too many calls; try again in 1s"},
 		{t.Context(), "closed", "WARN", "denied", `not allowed: this needs the scope "s"`},
 		{t.Context(), "unknown", "WARN", "protocol_error", `unknown tool "unknown" (code -32602)`},
 		{t.Context(), "breaks", "ERROR", "panic", ""},

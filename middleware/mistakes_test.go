@@ -12,9 +12,8 @@ import (
 
 func TestLimitsThatCannotBeMeantPanic(t *testing.T) {
 	for want, f := range map[string]func(){
-		"middleware: RateLimit(0, 0) allows no calls; write for example RateLimit(10, 20)":   func() { middleware.RateLimit(0, 0) },
-		"middleware: RateLimit(-1, 5) allows no calls; write for example RateLimit(10, 20)":  func() { middleware.RateLimit(-1, 5) },
-		"middleware: RateLimit(5, -1) allows no calls; write for example RateLimit(10, 20)":  func() { middleware.RateLimit(5, -1, middleware.By(middleware.CallerOf)) },
+		"middleware: RateLimit(0, 5) allows no calls; write for example RateLimit(10, 20)":   func() { middleware.RateLimit(0, 5) },
+		"middleware: RateLimit(5, 0) allows no calls; write for example RateLimit(10, 20)":   func() { middleware.RateLimit(5, 0, middleware.By(middleware.CallerOf)) },
 		"middleware: RateLimit(NaN, 5) allows no calls; write for example RateLimit(10, 20)": func() { middleware.RateLimit(math.NaN(), 5) },
 		"middleware: Concurrency(0): the limit is less than 1":                               func() { middleware.Concurrency(0) },
 		"middleware: Timeout(-1s): the time is negative":                                     func() { middleware.Timeout(-time.Second) },

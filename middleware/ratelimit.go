@@ -15,12 +15,12 @@ import (
 //
 // Of the rounds of a call that continue after a question (2026-07-28), only those that the client
 // repeats count. The server remembers 10,000 keys. It forgets the least recently used one first, which
-// then has its full burst again. RateLimit panics on negative values, and if both are 0.
+// then has its full burst again. RateLimit panics unless perSecond is above 0 and burst at least 1.
 //
 // In a fleet ([mcpkit.Fleet]), the limit counts the calls of one replica: divide it by the number of
 // replicas.
 func RateLimit(perSecond float64, burst int, opts ...KeyOption) mcpkit.Middleware {
-	if !(perSecond >= 0) || burst < 0 || perSecond == 0 && burst == 0 {
+	if !(perSecond > 0) || burst < 1 {
 		panic(fmt.Sprintf("middleware: RateLimit(%v, %d) allows no calls; write for example RateLimit(10, 20)", perSecond, burst))
 	}
 	key := keyOf(opts, By(CallerOf))

@@ -11,7 +11,6 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/transport/echomcp"
@@ -79,7 +78,6 @@ func TestRefusalsSayInAHeaderWhenToComeBack(t *testing.T) {
 		{"in whole seconds", []mcpkit.Middleware{refusing(limited(2 * time.Second))}, "2", `"io.github.mcpkit/error":{"retryAfterMs":2000}`},
 		{"rounded up", []mcpkit.Middleware{refusing(limited(time.Second + 1))}, "2", `"io.github.mcpkit/error":{"retryAfterMs":1001}`},
 		{"at least one", []mcpkit.Middleware{refusing(limited(1))}, "1", `"io.github.mcpkit/error":{"retryAfterMs":1}`},
-		{"waiting does not help", []mcpkit.Middleware{refusing(limited(limits.Forever))}, "", `"text":"too many calls"`},
 		{"no turn is free", []mcpkit.Middleware{refusing(&mcpkit.BusyError{Limit: 2})}, "1", `"io.github.mcpkit/error":{"limit":2}`},
 		{"as a protocol error", []mcpkit.Middleware{middleware.ErrorCodes(), refusing(limited(3 * time.Second))}, "3", `"code":-32603,"message":"too many calls; try again in 3s","data":{"retryAfterMs":3000}`},
 		{"an error of one's own", []mcpkit.Middleware{refusing(later{mcpkit.Errorf("closed on Sundays"), 24 * time.Hour})}, "86400", `closed on Sundays`},

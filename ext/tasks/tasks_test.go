@@ -342,7 +342,7 @@ func TestMirroredTaskIDsMustMatch(t *testing.T) {
 func TestLimitsOfMiddlewareAreForRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := open(t)
-		o.srv.Use(middleware.Timeout(time.Second), middleware.RateLimit(0, 1))
+		o.srv.Use(middleware.Timeout(time.Second), middleware.RateLimit(0.001, 1))
 		p := o.modern()
 		id := p.start("work", `{"seconds":60}`)
 		require.Contains(t, p.result("tools/call", `{"name":"work","arguments":{"seconds":1}}`), "too many calls")

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Forever is the wait of a key that may never go.
+// Forever is a time that does not end.
 const Forever = rate.InfDuration
 
 // PerReplica is the warning of a server that has a rate limit and is a replica of a fleet.
@@ -28,14 +28,13 @@ type Table[K comparable] struct {
 	limiters *Map[K, *rate.Limiter]
 }
 
-// NewTable returns a table in which each key may go perSecond times a second, and burst times at
-// once.
+// NewTable returns a table in which each key may go perSecond times a second, and burst times, at
+// least 1, at once.
 func NewTable[K comparable](perSecond float64, burst int) *Table[K] {
 	return &Table[K]{rate: rate.Limit(perSecond), burst: burst, limiters: NewMap[K, *rate.Limiter](maxKeys)}
 }
 
-// Take returns 0 if the key may go now, and counts it. Otherwise it returns how long to wait, which
-// is [Forever] if the key may never go.
+// Take returns 0 if the key may go now, and counts it. Otherwise it returns how long to wait.
 func (t *Table[K]) Take(key K, now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,9 +44,6 @@ func (t *Table[K]) Take(key K, now time.Time) time.Duration {
 		t.limiters.Put(key, limiter, now.Add(Forever))
 	}
 	r := limiter.ReserveN(now, 1)
-	if !r.OK() {
-		return Forever // the burst is 0
-	}
 	wait := r.DelayFrom(now)
 	if wait > 0 {
 		r.CancelAt(now)

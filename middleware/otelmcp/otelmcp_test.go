@@ -70,8 +70,14 @@ func newBench(t testing.TB, opts ...otelmcp.Option) *bench {
 	on := func(tool string) func(*mcpkit.Call) bool {
 		return func(call *mcpkit.Call) bool { return call.Target() == tool }
 	}
-	b.srv.Use(otelmcp.Middleware(opts...), middleware.When(on("limited"), middleware.RateLimit(1, 0)), middleware.When(on("closed"), middleware.Scopes("s")))
+	b.srv.Use(otelmcp.Middleware(opts...), middleware.When(on("limited"), limited), middleware.When(on("closed"), middleware.Scopes("s")))
 	return b
+}
+
+func limited(mcpkit.Handler) mcpkit.Handler {
+	return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) {
+		return nil, &mcpkit.RateLimitError{After: time.Second}
+	}
 }
 
 func newServer(t testing.TB) *mcpkit.Server {
