@@ -121,9 +121,6 @@ func recoverAs(err *error) {
 	}
 }
 
-// ErrTimeout matches each [TimeoutError] with errors.Is.
-var ErrTimeout = errors.New("mcpkit: the call took too long")
-
 // A TimeoutError means that the time limit of a call was reached. It is the cause of the method's
 // context, and the caller sees it.
 type TimeoutError struct{ After time.Duration }
@@ -134,10 +131,8 @@ func (e *TimeoutError) Error() string { return "timed out after " + e.After.Stri
 // UserMessage returns the same text.
 func (e *TimeoutError) UserMessage() string { return e.Error() }
 
-// Is reports whether target is context.DeadlineExceeded or ErrTimeout.
-func (e *TimeoutError) Is(target error) bool {
-	return target == context.DeadlineExceeded || target == ErrTimeout
-}
+// Unwrap returns [context.DeadlineExceeded].
+func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
 // newRef returns a short random name for a call.
 func newRef() string { return rand.Text()[:10] }

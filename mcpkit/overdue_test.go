@@ -28,7 +28,7 @@ func TestOverdueMethodsAreLoggedOnceAndCleanedUpInTheEnd(t *testing.T) {
 			mcpkit.Provide(func(context.Context) (*session, error) { return &session{}, nil }, func(*session) { cleaned.Add(1) }))
 		require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func(ctx context.Context, call *mcpkit.Call, _ *session) (string, error) {
 			time.Sleep(2 * time.Second)
-			require.ErrorIs(t, context.Cause(ctx), mcpkit.ErrTimeout)
+			require.IsType(t, &mcpkit.TimeoutError{}, context.Cause(ctx))
 			require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
 			call.Progress(1, 1, "too late")
 			return "", errors.New("fails in the end")
@@ -44,7 +44,7 @@ func TestOverdueMethodsAreLoggedOnceAndCleanedUpInTheEnd(t *testing.T) {
 		p, begun := legacy(t, srv, protocol.V20251125), time.Now()
 		require.Contains(t, p.result("tools/call", `{"name":"deaf","_meta":{"progressToken":1}}`), "timed out after 1s")
 		require.Equal(t, 1100*time.Millisecond, time.Since(begun))
-		require.ErrorIs(t, seen, mcpkit.ErrTimeout)
+		require.IsType(t, &mcpkit.TimeoutError{}, seen)
 		require.Equal(t, 1, srv.Overdue())
 		require.Zero(t, cleaned.Load())
 

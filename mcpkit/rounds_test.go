@@ -123,7 +123,7 @@ func TestEarlierDeadlineOfTheRequestEndsACall(t *testing.T) {
 			require.Equal(t, time.Second, time.Until(deadline))
 			<-ctx.Done()
 			require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
-			require.NotErrorIs(t, context.Cause(ctx), mcpkit.ErrTimeout)
+			require.Equal(t, context.DeadlineExceeded, context.Cause(ctx))
 			return "", ctx.Err()
 		}).Timeout(time.Minute)))
 		for family, p := range families(t, srv) {

@@ -56,7 +56,7 @@ func withCode(call *mcpkit.Call, err error) error {
 	if _, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
 		return &codedError{err, jsonrpc.CodeInvalidParams}
 	}
-	if errors.Is(err, mcpkit.ErrTimeout) {
+	if _, late := errors.AsType[*mcpkit.TimeoutError](err); late {
 		return &toolTimeout{codedError{err, codeToolTimeout}}
 	}
 	return &codedError{err, jsonrpc.CodeInternalError}

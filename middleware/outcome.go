@@ -49,10 +49,11 @@ func OutcomeOf(result mcpkit.Result, err error) Outcome {
 	if _, busy := errors.AsType[*mcpkit.BusyError](err); busy || tooOften {
 		return Limited
 	}
+	_, late := errors.AsType[*mcpkit.TimeoutError](err)
 	switch {
 	case errors.Is(err, mcpkit.ErrAsked): // by inner middleware
 		return InputRequired
-	case errors.Is(err, mcpkit.ErrTimeout):
+	case late:
 		return TimedOut
 	case errors.Is(err, context.Canceled):
 		return Cancelled
