@@ -60,16 +60,14 @@ func Assistant(content any) protocol.PromptMessage {
 }
 
 // SizeOf returns how many bytes of content a result has before it is encoded: texts, data and
-// structured content. known is false for contents that are read while they are sent, and for results
-// of methods other than those of tools, prompts and resources.
+// structured content. known is false for contents that are read while they are sent, and for other
+// results than those of tools, prompts and resources.
 func SizeOf(r Result) (bytes int, known bool) {
-	switch r := r.(type) {
-	case interface{ ContentSize() int }:
-		return r.ContentSize(), true
-	case nil, *protocol.InputRequiredResult:
-		return 0, true
+	sized, known := r.(interface{ ContentSize() int })
+	if known {
+		bytes = sized.ContentSize()
 	}
-	return 0, false
+	return bytes, known
 }
 
 // encode returns a result as the JSON object for a version.

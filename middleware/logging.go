@@ -84,7 +84,7 @@ func (o *callLogger) write(ctx context.Context, call *mcpkit.Call, start time.Ti
 		slog.String("request", shorten(call.RequestID(), maxLogged)),
 		slog.Int("params_bytes", len(call.Params())),
 	)
-	if size, known := mcpkit.SizeOf(result); known && result != nil {
+	if size, known := mcpkit.SizeOf(result); known {
 		attrs = append(attrs, slog.Int("result_bytes", size))
 	}
 	attrs = o.appendRest(attrs, call, err)
