@@ -56,11 +56,7 @@ func newStreamed(ctx context.Context, call *Call, mime string, cache protocol.Ca
 	if err == nil {
 		return s, nil
 	}
-	contents := protocol.ResourceContents{URI: call.name, MIMEType: s.mime, Blob: first}
-	if result.IsText(s.mime) {
-		text := string([]rune(string(first))) // with U+FFFD for each byte that is not UTF-8
-		contents.Text, contents.Blob = &text, nil
-	}
+	contents := result.ContentsOf(call.name, s.mime, first)
 	return &protocol.ReadResourceResult{Contents: []protocol.ResourceContents{contents}, Cache: s.cache}, nil
 }
 

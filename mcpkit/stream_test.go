@@ -97,10 +97,11 @@ func TestReadersAreSentAsTheyAreRead(t *testing.T) {
 		require.Len(t, c.Blob, 100_008)
 	})
 	t.Run("bytes that are no UTF-8 become replacement characters", func(t *testing.T) {
-		r.text = "ab\xffcd\xe2\x82"
+		begin := strings.Repeat("a", 70_000) // that is sent before the rest is read
+		r.text = begin + "b\xffcd\xe2\x82"
 		wire, err := readStreamed(t, modern(t, srv), "r://text")
 		require.NoError(t, err)
-		require.Equal(t, "ab\uFFFDcd\uFFFD\uFFFD", *contentsIn(t, wire).Text)
+		require.Equal(t, begin+"b\uFFFDcd\uFFFD\uFFFD", *contentsIn(t, wire).Text)
 	})
 	t.Run("the context of the call lasts until the reader is closed", func(t *testing.T) {
 		wire, err := readStreamed(t, modern(t, srv), "r://slow")

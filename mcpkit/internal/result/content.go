@@ -64,12 +64,12 @@ func (b Blob) content() protocol.Content {
 	case b.URI == "" && IsText(mime) && utf8.Valid(b.Data):
 		return Text(string(b.Data))
 	}
-	return &protocol.EmbeddedResource{Resource: contentsOf(cmp.Or(b.URI, "blob:"+mime), mime, b.Data)}
+	return &protocol.EmbeddedResource{Resource: ContentsOf(cmp.Or(b.URI, "blob:"+mime), mime, b.Data)}
 }
 
-// contentsOf returns the contents of a resource: text, if the media type is textual and data is
+// ContentsOf returns the contents of a resource: text, if the media type is textual and data is
 // UTF-8.
-func contentsOf(uri, mime string, data []byte) protocol.ResourceContents {
+func ContentsOf(uri, mime string, data []byte) protocol.ResourceContents {
 	c := protocol.ResourceContents{URI: uri, MIMEType: mime}
 	if IsText(mime) && utf8.Valid(data) {
 		c.Text = new(string(data))

@@ -136,7 +136,7 @@ func (o *Outputs) Prompt(call Call, description string, values []reflect.Value) 
 // Resource returns the contents of the resource with the URI. mime is its media type, if it is known.
 func (o *Outputs) Resource(call Call, uri, mime string, cache protocol.Cache, values []reflect.Value) (any, error) {
 	r := &protocol.ReadResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values)), Cache: cache}
-	add := func(mime string, data []byte) { r.Contents = append(r.Contents, contentsOf(uri, mime, data)) }
+	add := func(mime string, data []byte) { r.Contents = append(r.Contents, ContentsOf(uri, mime, data)) }
 	whole, err := o.each(call, values, func(p piece) {
 		switch {
 		case p.text != nil:
