@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -22,18 +22,9 @@ type UserMessenger interface {
 	UserMessage() string
 }
 
-// userError is what Errorf returns.
-type userError struct{ err error }
-
-func (e *userError) Error() string       { return e.err.Error() }
-func (e *userError) UserMessage() string { return e.err.Error() }
-func (e *userError) Unwrap() error       { return errors.Unwrap(e.err) }
-
 // Errorf returns an error whose text is meant for the caller. It formats like fmt.Errorf, %w
 // included: the text of a wrapped error is shown.
-func Errorf(format string, args ...any) error {
-	return &userError{fmt.Errorf(format, args...)}
-}
+func Errorf(format string, args ...any) error { return result.Errorf(format, args...) }
 
 // ErrNotFound means that nothing has this URI. A resource method returns it, or an error that wraps
 // it or fs.ErrNotExist.

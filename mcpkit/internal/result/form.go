@@ -159,7 +159,7 @@ func convertText(_ Call, v reflect.Value) (piece, error) { return piece{text: ne
 
 func convertData(_ Call, v reflect.Value) (piece, error) {
 	if IsNil(v) {
-		return piece{}, userErrorf("the tool returned no result and no error: it is a nil %s", v.Type())
+		return piece{}, Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
 	}
 	data, err := jsonx.Marshal(v.Interface())
 	if err != nil {
@@ -227,7 +227,7 @@ func convertReader(call Call, v reflect.Value) (piece, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(r, int64(call.MaxBytes)+1))
 	if err == nil && len(data) > call.MaxBytes {
-		err = userErrorf("the result is larger than %d bytes", call.MaxBytes)
+		err = Errorf("the result is larger than %d bytes", call.MaxBytes)
 	}
 	return piece{blob: &Blob{Data: data}}, err
 }
@@ -255,7 +255,7 @@ func collect(call Call, seq reflect.Value) (piece, error) {
 			b = append(b, ',')
 		}
 		if b, failed = jsonx.Append(b, v.Interface()); failed == nil && len(b) > call.MaxBytes {
-			failed = userErrorf("the result is larger than %d bytes after %d items", call.MaxBytes, n)
+			failed = Errorf("the result is larger than %d bytes after %d items", call.MaxBytes, n)
 		}
 		if now := time.Now(); now.Sub(last) >= progressEvery {
 			last = now
@@ -279,6 +279,8 @@ func collect(call Call, seq reflect.Value) (piece, error) {
 // A userError has a text that is meant for the caller.
 type userError struct{ error }
 
-func (e userError) UserMessage() string { return e.Error() }
+func (e *userError) UserMessage() string { return e.Error() }
+func (e *userError) Unwrap() error       { return e.error }
 
-func userErrorf(format string, args ...any) error { return userError{fmt.Errorf(format, args...)} }
+// Errorf returns an error whose text is meant for the caller.
+func Errorf(format string, args ...any) error { return &userError{fmt.Errorf(format, args...)} }
