@@ -2,9 +2,7 @@ package mcpkit
 
 import (
 	"context"
-	"errors"
 	"reflect"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -91,9 +89,6 @@ func (c *Call) event(ctx context.Context, e Event) (_ context.Context, end func(
 	}
 }
 
-// errPanicked is the error that tracers get of a handler that panicked.
-var errPanicked = errors.New("the handler panicked")
-
 // traced returns h, of which tracers are told.
 func traced(name string, h Handler) Handler {
 	return func(ctx context.Context, call *Call) (result Result, err error) {
@@ -101,19 +96,16 @@ func traced(name string, h Handler) Handler {
 			return h(ctx, call)
 		}
 		ctx, end := call.event(ctx, Event{Kind: EventHandler, Name: name})
-		err = errPanicked
 		defer func() { end(err) }()
-		result, err = h(ctx, call)
-		return result, err
+		defer recoverAs(&err)
+		return h(ctx, call)
 	}
 }
-
-// closures end the names of functions that others have made.
-var closures = regexp.MustCompile(`(\.(func)?\d+|-fm)+$`)
 
 // middlewareName returns the function that made m: "middleware.Logging" for
 // "example.com/middleware.Logging.func1".
 func middlewareName(m Middleware) string {
 	name := runtime.FuncForPC(reflect.ValueOf(m).Pointer()).Name()
-	return closures.ReplaceAllString(name[strings.LastIndex(name, "/")+1:], "")
+	name, _, _ = strings.Cut(name[strings.LastIndex(name, "/")+1:], ".func")
+	return strings.TrimSuffix(name, "-fm")
 }
