@@ -40,7 +40,6 @@ type Call struct {
 	values  sync.Map                        // of Set
 	replace atomic.Pointer[json.RawMessage] // the arguments of SetArguments; nil: those of the client
 	tracers atomic.Pointer[[]tracer]        // of Trace; nil for none
-	counted atomic.Bool                     // the rate tag has counted the call
 	repairs atomic.Int32                    // see Repairs
 }
 
@@ -360,12 +359,6 @@ func (c *Call) countProgress(n int) {
 // report is Progress without the note that the method reports.
 func (c *Call) report(done, total float64, message string) {
 	c.event(c.limit, Event{Kind: EventProgress, Done: done, Total: total, Text: message})
-	if c.run != nil {
-		if c.run.Progress != nil && !c.progress.over.Load() {
-			c.run.Progress(done, total, message)
-		}
-		return
-	}
 	token := c.Meta(protocol.MetaProgressToken)
 	if token == nil || !c.progress.grows(done) {
 		return

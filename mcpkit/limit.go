@@ -227,6 +227,5 @@ func (e *entry) count(call *Call) error {
 	if wait := e.limits.calls.Take(callerOf(call), call.Ref(), call.Round()); wait > 0 {
 		return &RateLimitError{After: wait}
 	}
-	call.counted.Store(true)
 	return nil
 }

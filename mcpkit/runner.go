@@ -1,7 +1,6 @@
 package mcpkit
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,23 +52,18 @@ type Run struct {
 	ID string `json:"id"`
 	// Tool is the name of the tool.
 	Tool string `json:"tool"`
-	// Arguments are those of the request; nil if there are none.
-	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Params are those of a request of 2026-07-28 that calls the tool.
+	Params json.RawMessage `json:"params,omitempty"`
 	// Principal is who made the request; nil if the caller is unauthenticated.
 	Principal *oauth.Principal `json:"principal,omitempty"`
 	// Version is the protocol version that results are written for.
 	Version protocol.Version `json:"version"`
-	// ClientInfo and Capabilities are what the client declared.
-	ClientInfo   *protocol.Implementation `json:"clientInfo,omitempty"`
-	Capabilities json.RawMessage          `json:"capabilities"`
 	// Journal is what earlier runs have learned.
 	Journal Journal `json:"journal"`
 
 	// Keep is called with each new value of [Once], before Once returns it. An error of Keep is
 	// that of Once. Nil keeps values only until the run ends.
 	Keep func(*Journal) error `json:"-"`
-	// Progress is called with each report of [Call.Progress]. Nil drops them.
-	Progress func(done, total float64, message string) `json:"-"`
 
 	keeping sync.Mutex // serialises Keep
 }
@@ -130,26 +124,25 @@ func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 func (c *Call) Run() *Run { return c.run }
 
 // Detach returns a [Run] that continues the call of a tool outside of its request, with the answers
-// and values of its rounds so far. The tag rate counts the call here, unless its method ran in the
-// request, and not in its runs: the error is a [*RateLimitError] if the caller made too many.
+// and values of its rounds so far. The tag rate counts the call here, and not in its runs: the error is
+// a [*RateLimitError] if the caller made too many.
 func (r *Runner) Detach(c *Call, id string) (*Run, error) {
-	if c.entry != nil && !c.counted.Load() {
-		if err := c.entry.count(c); err != nil {
-			return nil, err
-		}
+	if err := c.entry.count(c); err != nil {
+		return nil, err
 	}
-	capabilities, err := jsonx.Marshal(c.ClientCapabilities())
+	meta := map[string]any{protocol.MetaProtocolVersion: protocol.V20260728, protocol.MetaClientCapabilities: c.ClientCapabilities()}
+	if info := c.ClientInfo(); info != nil {
+		meta[protocol.MetaClientInfo] = info
+	}
+	params := map[string]any{"name": c.Target(), "_meta": meta}
+	if c.arguments != nil {
+		params["arguments"] = c.arguments // middleware changes them again
+	}
+	text, err := jsonx.Marshal(params)
 	if err != nil {
 		return nil, err
 	}
-	args := c.arguments // middleware changes them again
-	if jsonx.Kind(args) == 'n' {
-		args = nil // clients send null for no arguments
-	}
-	run := &Run{
-		ID: id, Tool: c.Target(), Arguments: bytes.Clone(args), Version: c.version,
-		ClientInfo: c.ClientInfo(), Capabilities: capabilities,
-	}
+	run := &Run{ID: id, Tool: c.Target(), Params: text, Version: c.version}
 	if p := c.principal; p != nil {
 		own := *p
 		own.Expires = time.Time{} // of the credential, which the run does not have
@@ -168,11 +161,7 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 // apply, but that of the tag timeout does. A panic is an error of the tool.
 func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 	out := Outcome{Journal: run.Journal}
-	call, err := r.call(oauth.NewContext(ctx, run.Principal), run)
-	if err != nil {
-		out.Err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err)
-		return out
-	}
+	call := r.call(oauth.NewContext(ctx, run.Principal), run)
 	defer call.limit.Answered()
 	var resp *jsonrpc.Response
 	resp, out.Asked = call.resume(ctx)
@@ -191,48 +180,28 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 // resume runs the call of a run. The response is empty if the method asked questions.
 func (call *Call) resume(ctx context.Context) (resp *jsonrpc.Response, asked bool) {
 	defer call.lastResort(&resp)
-	s := call.server
-	if err := s.awaitStart(ctx); err != nil {
-		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start")), false
-	}
-	call.catalog = s.catalog.Load()
-	call.row = call.catalog.methods[protocol.MethodToolsCall]
-	if !call.row.offered(call.catalog, call.version) {
-		return call.refuse(invalidParams("unknown tool %s", call.req.Param("name"))), false
+	if err := call.accept(ctx); err != nil {
+		return call.refuse(err), false
 	}
 	_ = call.find() // a run has no headers
 	result, err := call.answer()
 	if _, asked := result.(*protocol.InputRequiredResult); asked && err == nil {
 		return &jsonrpc.Response{}, true
 	}
-	if _, ok := result.(*streamed); ok && err == nil {
-		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is written while it is read, which a task cannot keep")), false
-	}
 	return call.respond(result, err), false
 }
 
-// call returns the call of a run. It looks like one of 2026-07-28.
-func (r *Runner) call(ctx context.Context, run *Run) (*Call, error) {
-	meta := map[string]any{protocol.MetaProtocolVersion: protocol.V20260728, protocol.MetaClientCapabilities: run.Capabilities}
-	if run.ClientInfo != nil {
-		meta[protocol.MetaClientInfo] = run.ClientInfo
-	}
-	params := map[string]any{"name": run.Tool, "_meta": meta}
-	if run.Arguments != nil {
-		params["arguments"] = run.Arguments
-	}
-	text, err := jsonx.Marshal(params)
-	if err != nil {
-		return nil, err
-	}
-	call := newCall(ctx, r.server.Load(), &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: text}, runPeer{})
-	call.version, call.run = protocol.V20260728, run
+// call returns the call of a run.
+func (r *Runner) call(ctx context.Context, run *Run) *Call {
+	req := &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: run.Params}
+	call := newCall(ctx, r.server.Load(), req, runPeer{})
+	call.run = run
 	state := run.Journal.state.Learned()
 	call.asked = &rounds.Questions{State: *state, Journal: true}
 	if state.Ref != "" {
 		call.ref, call.begun = state.Ref, time.UnixMilli(state.Begun)
 	}
-	return call, nil
+	return call
 }
 
 // keepOnce gives the run the values of Once.

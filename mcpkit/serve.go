@@ -182,7 +182,7 @@ func (call *Call) find() (mismatch *jsonrpc.Error) {
 	if !call.version.Modern() {
 		return nil
 	}
-	if call.refusal == nil && call.row.asks && call.run == nil {
+	if call.refusal == nil && call.row.asks {
 		if err := call.openState(); err != nil {
 			call.refusal = err
 		}

@@ -284,7 +284,6 @@ func (e *engine) start(r *run, t *task) {
 			}
 			return nil
 		}
-		t.Run.Progress = func(_, _ float64, message string) { e.progress(r, message) }
 		out := mcpkit.Outcome{Err: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the method ended its goroutine")}
 		defer func() { // also after runtime.Goexit
 			e.settle(base, r, out, context.Cause(r.ctx) == errClosed && (out.IsError || out.Err != nil))
@@ -442,14 +441,23 @@ func (e *engine) claimOne(ctx context.Context, r fleet.Record) bool {
 	return err == nil
 }
 
-// rerun checks a method that is about to run again.
+// rerun checks a method that is about to run again, and follows its progress.
 func (e *engine) rerun(call *mcpkit.Call) error {
 	e.mu.Lock()
 	r := e.running[call.Run().ID]
 	e.mu.Unlock()
-	if r != nil && r.schema != digest(call.Tool().InputSchema) { // nil: of an extension of a mounted server
+	if r == nil {
+		return nil // of the server that this one is mounted in
+	}
+	if r.schema != digest(call.Tool().InputSchema) {
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the arguments of the tool have changed since the task began")
 	}
+	call.Trace(func(_ context.Context, event mcpkit.Event) (context.Context, func(error)) {
+		if event.Kind == mcpkit.EventProgress {
+			e.progress(r, event.Text)
+		}
+		return nil, nil
+	})
 	return nil
 }
 
@@ -510,17 +518,16 @@ func (e *engine) cancelTask(ctx context.Context, call *mcpkit.Call, id string) (
 	return t, true, nil
 }
 
-// progress keeps the text of a progress report. Subscribers are notified at most once in each poll
-// interval.
+// progress keeps the text of a progress report of a method that runs. Subscribers are notified at most
+// once in each poll interval.
 func (e *engine) progress(r *run, message string) {
-	if message == "" {
-		return
-	}
 	e.mu.Lock()
-	r.message, r.at = message, now()
-	tell := time.Since(r.notified) >= e.interval
-	if tell {
-		r.notified = time.Now()
+	tell := false
+	if message != "" && e.running[r.id] == r {
+		r.message, r.at = message, now()
+		if tell = time.Since(r.notified) >= e.interval; tell {
+			r.notified = time.Now()
+		}
 	}
 	base := e.base
 	e.mu.Unlock()

@@ -55,7 +55,7 @@ func (t *task) assign(worker string) {
 // end ends the task.
 func (t *task) end(status protocol.TaskStatus, message string) {
 	t.Status, t.Message, t.Starts = status, message, 0
-	t.Run.Journal, t.Run.Arguments = mcpkit.Journal{}, nil // no longer needed
+	t.Run.Journal, t.Run.Params = mcpkit.Journal{}, nil // no longer needed
 }
 
 // fail ends the task because the method could not be run to its end.
