@@ -350,6 +350,8 @@ type dialog struct {
 	mu    sync.Mutex
 	ref   string            // guarded by mu
 	asked *rounds.Questions // guarded by mu; see Ask
+	// unused are the values of Once of the runs before that this run did not ask for; guarded by mu
+	unused map[string]json.RawMessage
 }
 
 // Asked reports whether the method has asked the client a question, for instance with [Elicit]:
@@ -505,7 +507,8 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	own := key
 	key = hex.EncodeToString(c.owner(ctx)[:4]) + ":" + key // each server has keys of its own
 	c.mu.Lock()
-	raw, ok := c.questions().KeptValue(key)
+	raw, ok := c.questions().State.Once[key]
+	delete(c.unused, key)
 	c.mu.Unlock()
 	var v T
 	c.event(ctx, Event{Kind: EventOnce, Name: own, Kept: ok})

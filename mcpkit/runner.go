@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -170,7 +171,7 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 	out.Journal = Journal{*call.nextRound()}
 	call.mu.Lock()
 	defer call.mu.Unlock()
-	for _, key := range call.asked.Unused(run.Journal.state.Once) {
+	for _, key := range slices.Sorted(maps.Keys(call.unused)) {
 		_, key, _ = strings.Cut(key, ":") // without the server that it belongs to
 		out.Unused = append(out.Unused, key)
 	}
@@ -197,7 +198,7 @@ func (r *Runner) call(ctx context.Context, run *Run) *Call {
 	call := newCall(ctx, r.server.Load(), req, runPeer{})
 	call.run = run
 	state := run.Journal.state.Learned()
-	call.asked = &rounds.Questions{State: *state, Journal: true}
+	call.asked, call.unused = &rounds.Questions{State: *state, Journal: true}, maps.Clone(state.Once)
 	if state.Ref != "" {
 		call.ref, call.begun = state.Ref, time.UnixMilli(state.Begun)
 	}

@@ -104,29 +104,6 @@ type Questions struct {
 	Journal bool            // the client gets each key once
 	Offered json.RawMessage // answers that came without a state, to questions that the client foresaw; may be nil
 	counts  map[string]int  // how often a question without a key of its own was asked
-	reused  map[string]bool // keys of kept values that the method got
-}
-
-// KeptValue returns the value of Once that an earlier round kept under key.
-func (a *Questions) KeptValue(key string) (value json.RawMessage, ok bool) {
-	if value, ok = a.State.Once[key]; ok {
-		if a.reused == nil {
-			a.reused = map[string]bool{}
-		}
-		a.reused[key] = true
-	}
-	return value, ok
-}
-
-// Unused returns the keys of the values of earlier rounds that the method did not get, sorted.
-func (a *Questions) Unused(before map[string]json.RawMessage) (keys []string) {
-	for key := range before {
-		if !a.reused[key] {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Ask returns the answer to a question, or nil if the client has to be asked. owner is who asks, and
