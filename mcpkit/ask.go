@@ -393,51 +393,49 @@ func (c *Call) openState() error {
 	raw := c.req.Param("requestState")
 	if raw == nil {
 		if responses != nil {
-			c.asked = &rounds.Questions{Offered: responses}
+			c.questions().Offered = responses
 		}
 		return nil
 	}
 	if jsonx.Kind(raw) != '"' {
 		return invalidParams("requestState is not a string")
 	}
-	state, err := c.server.state.Open(jsonx.String(raw))
-	if err != nil || !c.fits(state) {
-		return invalidParams("%v, or not for this call", rounds.ErrBadState)
+	state, err := c.server.state.Open(c.digest(), jsonx.String(raw))
+	if err != nil {
+		return invalidParams("%v", err)
 	}
 	if _, err := state.Answer(responses, nil); err != nil {
 		return err
 	}
-	c.asked = &rounds.Questions{State: *state.Learned()}
-	c.ref, c.begun = state.Ref, time.UnixMilli(state.Begun)
+	c.goOn(state)
 	return nil
 }
 
-// fits reports whether the state was made for this call: by its caller, target, arguments and time.
-func (c *Call) fits(st *rounds.State) bool {
-	return st.Method == c.row.method && st.Name == c.name && st.Round <= MaxRounds &&
-		time.Now().Unix() <= st.Expires &&
-		bytes.Equal(st.Arguments, c.argumentsDigest()) && bytes.Equal(st.Principal, c.principalDigest())
+// goOn makes the call a round that follows those of the state.
+func (c *Call) goOn(state *rounds.State) {
+	c.asked = &rounds.Questions{State: *state.Learned()}
+	c.ref, c.begun = state.Ref, time.UnixMilli(state.Begun)
 }
 
-func (c *Call) argumentsDigest() []byte {
+// digest returns a digest of what is the same in all rounds of the call: its caller, target and
+// arguments.
+func (c *Call) digest() []byte {
 	args := c.arguments // the client's, which it repeats, not those of SetArguments
 	if args == nil {
 		args = []byte("{}")
 	}
 	// Clients repeat the arguments, perhaps with other white space.
-	compact, err := jsonx.Compact(bytes.Clone(args))
-	if err != nil {
-		compact = args
+	if compact, err := jsonx.Compact(bytes.Clone(args)); err == nil {
+		args = compact
 	}
-	return rounds.Digest(compact)
+	return rounds.Digest([]byte(c.row.method), []byte(c.name), args, []byte(c.principal.Key()))
 }
-
-func (c *Call) principalDigest() []byte { return rounds.Digest([]byte(c.principal.Key())) }
 
 // questions returns c.asked, which it makes on first use. c.mu is held.
 func (c *Call) questions() *rounds.Questions {
 	if c.asked == nil {
-		c.asked = &rounds.Questions{}
+		c.ref = cmp.Or(c.ref, newRef())
+		c.asked = &rounds.Questions{State: rounds.State{Ref: c.ref, Begun: c.begun.UnixMilli()}}
 	}
 	return c.asked
 }
@@ -460,7 +458,8 @@ func (c *Call) finish(result Result, err error) (Result, error) {
 	for i := range next.Questions {
 		next.Questions[i].Request = nil // the client has them
 	}
-	sealed, err := c.server.state.Seal(next)
+	next.Expires = time.Now().Add(answerTime).Unix()
+	sealed, err := c.server.state.Seal(c.digest(), next)
 	if err != nil {
 		return nil, err
 	}
@@ -472,17 +471,12 @@ func (c *Call) finish(result Result, err error) (Result, error) {
 // nextRound returns the state of the round that follows; nil if the call has neither questions nor
 // values of Once.
 func (c *Call) nextRound() *rounds.State {
-	ref := c.Ref()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked == nil {
 		return nil
 	}
-	next := c.asked.Next()
-	next.Method, next.Name, next.Arguments, next.Principal = c.req.Method, c.name, c.argumentsDigest(), c.principalDigest()
-	next.Expires = time.Now().Add(answerTime).Unix()
-	next.Ref, next.Begun = ref, c.begun.UnixMilli()
-	return next
+	return c.asked.Next()
 }
 
 // warnOfRandomKey logs once that only this process can continue calls that ask questions.
@@ -542,5 +536,5 @@ func OnceKey(ctx context.Context, key string) string {
 		return ""
 	}
 	begun := strconv.AppendInt(nil, c.begun.UnixMilli(), 10)
-	return hex.EncodeToString(rounds.Digest(c.owner(ctx), c.principalDigest(), []byte(c.Ref()), begun, []byte(key)))
+	return hex.EncodeToString(rounds.Digest(c.owner(ctx), []byte(c.principal.Key()), []byte(c.Ref()), begun, []byte(key)))
 }

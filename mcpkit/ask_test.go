@@ -2,6 +2,7 @@ package mcpkit_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -284,7 +285,6 @@ func TestWhatComesBackWithAState(t *testing.T) {
 // odd misuses the error that a question without an answer returns.
 type odd struct {
 	rounds int
-	clash  error
 }
 
 func (o *odd) Swallows(ctx context.Context) string {
@@ -309,9 +309,9 @@ func (o *odd) Changes(ctx context.Context) (string, error) {
 }
 
 func (o *odd) Clashes(ctx context.Context) error {
-	_, err := mcpkit.Confirm(ctx, "A?", mcpkit.Key("k"))
-	_, o.clash = mcpkit.Confirm(ctx, "B?", mcpkit.Key("k"))
-	return err
+	_, first := mcpkit.Confirm(ctx, "A?", mcpkit.Key("k"))
+	_, second := mcpkit.Confirm(ctx, "B?", mcpkit.Key("k"))
+	return cmp.Or(first, second)
 }
 
 func TestHandlersThatMisuseTheUnwindingError(t *testing.T) {
@@ -322,6 +322,7 @@ func TestHandlersThatMisuseTheUnwindingError(t *testing.T) {
 		{"swallows", "done", 2},
 		{"wraps", "", 2},
 		{"changes", "true after 3 runs", 3},
+		{"clashes", "", 2},
 	} {
 		t.Run(test.tool, func(t *testing.T) {
 			result, rounds := drive(t, []*mcpkit.Server{newServer(t, &odd{})}, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}}`, test.tool))
@@ -330,9 +331,6 @@ func TestHandlersThatMisuseTheUnwindingError(t *testing.T) {
 			require.Equal(t, test.rounds, rounds)
 		})
 	}
-	service := &odd{}
-	modern(t, newServer(t, service)).result("tools/call", `{"name":"clashes"}`)
-	require.EqualError(t, service.clash, `two questions of this call have the key "k"`)
 }
 
 func TestNothingIsKeptBetweenRounds(t *testing.T) {

@@ -149,11 +149,9 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 		own.Expires = time.Time{} // of the credential, which the run does not have
 		run.Principal = &own
 	}
-	ref := c.Ref()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	run.Journal.state = *c.questions().State.Learned()
-	run.Journal.state.Ref, run.Journal.state.Begun = ref, c.begun.UnixMilli()
 	return run, nil
 }
 
@@ -196,12 +194,8 @@ func (call *Call) resume(ctx context.Context) (resp *jsonrpc.Response, asked boo
 func (r *Runner) call(ctx context.Context, run *Run) *Call {
 	req := &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: run.Params}
 	call := newCall(ctx, r.server.Load(), req, runPeer{})
-	call.run = run
-	state := run.Journal.state.Learned()
-	call.asked, call.unused = &rounds.Questions{State: *state, Journal: true}, maps.Clone(state.Once)
-	if state.Ref != "" {
-		call.ref, call.begun = state.Ref, time.UnixMilli(state.Begun)
-	}
+	call.goOn(&run.Journal.state)
+	call.run, call.unused = run, maps.Clone(run.Journal.state.Once)
 	return call
 }
 

@@ -19,10 +19,6 @@ import (
 // State is what the rounds of a call have learned. It travels through the client between them: sealed,
 // and bound to that call. A call that runs outside of requests keeps it in its journal instead.
 type State struct {
-	Method    string                     `json:"m"`
-	Name      string                     `json:"n"`
-	Arguments []byte                     `json:"d"` // digest
-	Principal []byte                     `json:"p"` // digest of its key
 	Expires   int64                      `json:"x"` // Unix seconds
 	Round     int                        `json:"r"`
 	Ref       string                     `json:"i"` // of the call: the same in all rounds
@@ -101,7 +97,6 @@ func notAnObject(key string) error {
 // concurrent use.
 type Questions struct {
 	State   State           // of the rounds before, with the open questions of this one
-	Journal bool            // the client gets each key once
 	Offered json.RawMessage // answers that came without a state, to questions that the client foresaw; may be nil
 	counts  map[string]int  // how often a question without a key of its own was asked
 }
@@ -114,12 +109,8 @@ func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key
 	}
 	digest := Digest(owner, []byte(method), params)
 	for _, known := range a.State.Questions {
-		switch {
-		case known.Key != key:
-		case bytes.Equal(known.Digest, digest):
+		if known.Key == key && bytes.Equal(known.Digest, digest) {
 			return known.Answer, nil
-		case known.Answer == nil:
-			return nil, fmt.Errorf("two questions of this call have the key %q", key)
 		}
 	}
 	q := Question{Key: key, Digest: digest, Answer: jsonx.Member(a.Offered, key)}
@@ -167,10 +158,7 @@ func (a *Questions) Next() *State {
 		if open > 1 {
 			sent = fmt.Sprintf("%0*d-%s", width, n, q.Key)
 		}
-		if a.Journal {
-			sent = next.unused(sent)
-		}
-		q.Sent = sent
+		q.Sent = next.unused(sent)
 	}
 	return next
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
@@ -60,8 +61,9 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Seal returns state as text that only this server can read or make.
-func (s *Sealer) Seal(state *State) (string, error) {
+// Seal returns state as text that only this server can read or make. It is bound to call, the digest of
+// what is called and by whom.
+func (s *Sealer) Seal(call []byte, state *State) (string, error) {
 	plain, err := jsonx.Marshal(state)
 	if err != nil {
 		return "", err
@@ -69,13 +71,13 @@ func (s *Sealer) Seal(state *State) (string, error) {
 	if len(plain) > maxStateBytes {
 		return "", fmt.Errorf("the answers and values of this call take %d bytes; at most %d can travel through the client", len(plain), maxStateBytes)
 	}
-	return base64.RawURLEncoding.EncodeToString(s.SealRecord(stateID, plain)), nil
+	return base64.RawURLEncoding.EncodeToString(s.SealRecord(stateID+string(call), plain)), nil
 }
 
-var ErrBadState = errors.New("requestState is not one that this server gave")
+var ErrBadState = errors.New("requestState is not one that this server gave, or not for this call")
 
 // Open is the inverse of Seal. Its error has no reason.
-func (s *Sealer) Open(text string) (*State, error) {
+func (s *Sealer) Open(call []byte, text string) (*State, error) {
 	if len(text) > 2*maxStateBytes || strings.ContainsAny(text, "\r\n") { // decoders skip these
 		return nil, ErrBadState
 	}
@@ -84,15 +86,15 @@ func (s *Sealer) Open(text string) (*State, error) {
 	if err != nil {
 		return nil, ErrBadState
 	}
-	plain, err := s.OpenRecord(stateID, sealed)
+	plain, err := s.OpenRecord(stateID+string(call), sealed)
 	state := new(State)
-	if err != nil || jsonx.Unmarshal(plain, state) != nil {
+	if err != nil || jsonx.Unmarshal(plain, state) != nil || time.Now().Unix() > state.Expires {
 		return nil, ErrBadState
 	}
 	return state, nil
 }
 
-// stateID is the id of states. Records have others.
+// stateID begins the ids of states. Records have others.
 const stateID = "requestState"
 
 // SealRecord returns plain as bytes that only this server can read or make. They are bound to id.
