@@ -3,6 +3,7 @@ package config_test
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -46,71 +47,10 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-const everything = `# What a file can say.
-server:
-  name: notes
-  version: 1.10
-  instructions: |
-    Search first.
-    Then read.
-  toolTimeout: 0s
-  exposeErrors: true
-  repair: true
-  stepUp: true
-  trustLocal: [notes:read, "notes:write"]
-  stateKeys:
-    - env:STATE
-    - env:OLD
-log:
-  level: warn
-  format: json
-transport:
-  stdio: {enabled: false, maxMessage: 1MiB, framing: headers, shutdownTimeout: 1s}
-  unix: {path: notes.sock, maxMessage: 1MiB, framing: any, shutdownTimeout: 1s}
-  http:
-    addr: 127.0.0.1:0
-    path: /v1
-    sse: /sse
-    websocket: /ws
-    tls: {certificate: cert.pem, key: key.pem}
-    origins: ["https://a.example"]
-    hosts: [a.example, b.example]
-    stateless: true
-    jsonOnly: true
-    maxBody: 64KiB
-    maxSessions: 5
-    trustedProxies: [10.0.0.0/8]
-    sessionIdle: 0s
-    keepAlive: 5s
-    shutdownTimeout: 3s
-    health: true
-    drain: 1s
-fleet: redis://localhost:6379
-auth:
-  issuer: https://id.example
-  resource: https://mcp.example/v1
-  audience: [notes]
-  jwksURI: https://id.example/keys
-  algorithms: [ES256]
-  allowUntyped: true
-  dpop: require
-  name: Notes
-  scopes: [a]
-  scopesSupported: [a, b]
-  anonymous: true
-  privateNetworks: [10.0.0.0/8]
-  insecureLoopback: true
-middleware:
-  logging: true
-  logArguments: true
-  audit: {file: audit.jsonl, arguments: true}
-  errorCodes: true
-  rateLimit: {perSecond: 2.5, burst: 5}
-  concurrency: 4
-  timeout: 10s
-  maxResult: 32KiB
-  cache: 1m
-`
+// everything sets each key.
+//
+//go:embed testdata/everything.yaml
+var everything string
 
 var keys = config.Environ([]string{"STATE=" + strings.Repeat("s", 32), "OLD=" + strings.Repeat("old", 11)})
 

@@ -18,19 +18,23 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
+// unpack writes the files of testdata/NAME.txtar into a folder.
+func unpack(t *testing.T, name, dir string) {
+	t.Helper()
+	archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
+	require.NoError(t, err)
+	files, err := txtar.FS(archive)
+	require.NoError(t, err)
+	require.NoError(t, os.CopyFS(dir, files))
+}
+
 // program writes the files of testdata/NAME.txtar into a new module that uses this library, and
 // returns its directory.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
-	require.NoError(t, err)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	for _, f := range archive.Files {
-		path := filepath.Join(dir, filepath.FromSlash(f.Name))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, f.Data, 0o644))
-	}
+	unpack(t, name, dir)
 	here, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	gomod, err := os.ReadFile(filepath.Join(here, "go.mod"))
@@ -45,54 +49,11 @@ func program(t *testing.T, name string) string {
 	return dir
 }
 
-// library has the parts of mcpkit that the checks of signatures need. It compiles ten times as fast
-// as the real library with its imports.
-var library = map[string]string{
-	"go.mod": "module github.com/mcpkit/mcpkit-go\n\ngo 1.26.0\n",
-	"mcpkit/mcpkit.go": `package mcpkit
-
-import "context"
-
-type (
-	Info     struct{}
-	Skip     struct{}
-	Tool     struct{}
-	Resource struct{}
-	Prompt   struct{}
-	Option   struct{}
-	Server   struct{}
-	Builder  struct{}
-)
-
-func New(service any, opts ...Option) (*Server, error) { return nil, nil }
-
-func Serve(service any, opts ...Option) error { return nil }
-
-func (*Server) Register(service any, opts ...Option) error { return nil }
-
-func (*Server) Add(tools ...*Builder) error { return nil }
-
-func (*Server) Serve(ctx context.Context) error { return nil }
-
-func NewTool(name string, fn any) *Builder { return nil }
-
-func Elicit[T any](ctx context.Context, message string) (v T, err error) { return v, nil }
-
-func (b *Builder) Params(names ...string) *Builder { return b }
-
-func RegisterDescriptions(pkgPath string, descriptions map[string]string) {}
-`,
-}
-
-// outlined is like program, with library in place of this library.
+// outlined is like program, with testdata/library.txtar in place of this library.
 func outlined(t *testing.T, name string) string {
 	t.Helper()
 	dir := program(t, name)
-	for name, text := range library {
-		path := filepath.Join(dir, "library", filepath.FromSlash(name))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-	}
+	unpack(t, "library", filepath.Join(dir, "library"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/prog\n\ngo 1.26.0\n\n"+
 		"require github.com/mcpkit/mcpkit-go v0.0.0\n\nreplace github.com/mcpkit/mcpkit-go => ./library\n"), 0o644))
 	return dir

@@ -3,6 +3,7 @@ package dev
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"net/http/httptest"
@@ -29,45 +30,12 @@ import (
 const patience = 3 * time.Minute
 
 // shop is the service of the program. VERSION differs between edits.
-const shop = `package main
+//
+//go:embed testdata/shop.go
+var shop string
 
-import (
-	"github.com/mcpkit/mcpkit-go/mcpkit"
-)
-
-// Shop is the shop of version VERSION.
-type Shop struct {
-	_ mcpkit.Info ` + "`name:\"shop\" version:\"VERSION\"`" + `
-	_ struct {
-		Version mcpkit.Tool
-		Ask     mcpkit.Tool
-		Only_VERSION mcpkit.Tool
-		Sell    mcpkit.Prompt
-		Stock   mcpkit.Resource ` + "`uri:\"shop://stock\"`" + `
-	}
-}
-
-func (*Shop) Version() string { return "VERSION" }
-func (*Shop) Sell() string    { return "VERSION" }
-func (*Shop) Stock() string   { return "VERSION" }
-
-// Only_VERSION is new.
-func (*Shop) Only_VERSION() string { return "VERSION" }
-
-// Ask asks the user.
-func (*Shop) Ask() string { return "" }
-`
-
-const program = `package main
-
-import "github.com/mcpkit/mcpkit-go/mcpkit"
-
-func main() {
-	if err := mcpkit.Serve(&Shop{}); err != nil {
-		panic(err)
-	}
-}
-`
+//go:embed testdata/main.go
+var program string
 
 // source returns the service of a version.
 func version(v string) string { return strings.ReplaceAll(shop, "VERSION", v) }
