@@ -83,12 +83,12 @@ func (e *exchange) Reserve(n int64) error {
 // hold returns resp with its result in memory until the POST ends. If too much is unread, it returns
 // an error response instead.
 func (e *exchange) hold(resp *jsonrpc.Response) *jsonrpc.Response {
-	if resp.Stream != nil && resp.Error == nil {
+	if isStreamed(resp) {
 		w := &conn.Held{Limit: cmp.Or(resp.MaxHeld, conn.DefaultMaxHeld), Spend: e.held.Take}
 		if err := resp.Stream(w); err != nil {
 			return &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err)}
 		}
-		return &jsonrpc.Response{ID: resp.ID, Result: w.Text, RetryAfter: resp.RetryAfter}
+		return &jsonrpc.Response{ID: resp.ID, Result: w.Text}
 	}
 	if resp.Error == errFull || e.Reserve(int64(len(resp.Result))) != nil {
 		full := busy(httpserve.BusyBytes)

@@ -146,13 +146,13 @@ func TestUnknownLastEventIDIsRefused(t *testing.T) {
 	require.Equal(t, []string{progress1, progress2}, []string{talk.data(), talk.data()})
 	require.Contains(t, talk.data(), "done")
 	talk.end()
-	for _, id := range []string{"x", "-", "0", "0-1", "1-", "-1", tag + "0-1", tag + "0-0-", tag + "0-0-x", tag + "1-0-6ETRDJDS4X", tag + "2-0", tag + "18446744073709551616-0", tag + "1-99999999999999999999"} {
+	for _, id := range []string{"x", "-", "0", "0-1", "1-", "-1", tag + "0-1", tag + "0-0-", tag + "0-0-x", tag + "1-99999999999999999999"} {
 		resp := c.with("Last-Event-ID", id).get()
 		require.Equal(t, http.StatusBadRequest, resp.StatusCode, id)
 		require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Last-Event-ID: \"%s\" is not an event ID of this session"}}`, id),
 			read(t, resp))
 	}
-	for _, id := range []string{tag + "1-3", "abcdefgh_1-0"} { // of this process, and of another one
+	for _, id := range []string{tag + "1-3", tag + "2-0", "abcdefgh_1-0"} { // of this process, and of another one
 		resp := c.with("Last-Event-ID", id).get()
 		require.Equal(t, http.StatusBadRequest, resp.StatusCode, id)
 		require.Contains(t, read(t, resp), "Last-Event-ID: the messages of that stream are no longer stored; send the request again")

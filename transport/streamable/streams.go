@@ -27,7 +27,7 @@ type streams struct {
 
 	mu         sync.Mutex // not held while the store of a fleet works
 	standalone stream
-	open       map[string]*stream // by name: those without a response yet, and those of other replicas
+	open       map[string]*stream // by name: those that are not done, and those of other replicas
 	count      uint64
 	listened   bool // the client has opened the standalone stream here, and not elsewhere since
 	closed     bool
@@ -36,6 +36,7 @@ type streams struct {
 // A stream is one of the streams of a session. streams.mu guards its fields below order.
 type stream struct {
 	name    string
+	store   eventStore // keeps the messages
 	request string     // JSON of the id of its request; "" for none
 	order   sync.Mutex // held while a message is stored
 
@@ -60,8 +61,8 @@ const (
 func (o *streams) init(s *legacySession) {
 	o.s = s
 	o.tag = s.h.replicaName + strings.ToLower(rand.Text()[:tagSize]) + "_"
-	o.standalone.name = o.tag + standaloneName
-	o.open = map[string]*stream{}
+	o.standalone.name, o.standalone.store = o.tag+standaloneName, s.h.memory
+	o.open = map[string]*stream{o.standalone.name: &o.standalone}
 }
 
 // create returns a new stream for a POST with this request, which reads it.
@@ -69,7 +70,7 @@ func (o *streams) create(request string) (*stream, *reader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.count++
-	st := &stream{name: o.tag + strconv.FormatUint(o.count, 10), request: request}
+	st := &stream{name: o.tag + strconv.FormatUint(o.count, 10), store: o.s.h.events, request: request}
 	o.open[st.name] = st
 	return st, o.take(st)
 }
@@ -119,14 +120,6 @@ func (o *streams) used() bool {
 // listening reports whether a client reads the standalone stream.
 func (o *streams) listening() bool { return o.readerOf(&o.standalone) != nil }
 
-// store returns what keeps the messages of st.
-func (o *streams) store(st *stream) eventStore {
-	if st == &o.standalone {
-		return o.s.h.memory
-	}
-	return o.s.h.events
-}
-
 // Notify sends n on the standalone stream, or keeps it until the client opens that again. Before the
 // client has opened it here, n is dropped. It does not wait for the client.
 func (o *streams) Notify(ctx context.Context, n *jsonrpc.Request) error {
@@ -159,7 +152,7 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, last bool
 	e := event{stream: st.name, seq: st.last, data: data, request: st.request, last: last}
 	o.mu.Unlock()
 	// Also if the client has disconnected: it may resume the stream.
-	err = o.store(st).append(context.WithoutCancel(ctx), o.s, e)
+	err = st.store.append(context.WithoutCancel(ctx), o.s, e)
 	if err != nil && !errors.Is(err, errTooLarge) {
 		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", err)
 	}
@@ -191,7 +184,7 @@ func (o *streams) next(ctx context.Context, st *stream, r *reader, seq uint64) (
 	if left {
 		return nil, false, nil
 	}
-	events, err = o.store(st).after(context.WithoutCancel(ctx), o.s, st.name, seq)
+	events, err = st.store.after(context.WithoutCancel(ctx), o.s, st.name, seq)
 	return events, more && err == nil, err
 }
 
@@ -210,23 +203,15 @@ func (o *streams) resume(l *listener, last string) (done bool, err error) {
 	name, seq, valid := parseEventID(last)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	digits, own := strings.CutPrefix(name, o.tag)
-	n, err := strconv.ParseUint(digits, 10, 64)
-	var st *stream
+	own, st := strings.HasPrefix(name, o.tag), o.open[name]
 	switch {
 	case last == "", valid && !own && strings.HasSuffix(name, "_"+standaloneName):
 		st, seq, l.missed = &o.standalone, o.standalone.sent, last != ""
-	case !valid:
-	case own && digits == standaloneName:
-		st = &o.standalone
-	case o.open[name] != nil:
-		st = o.open[name]
-	case own && (err != nil || n > o.count):
-	case own, !o.s.h.replica.ranElsewhere(name):
-		st = &stream{name: name, last: seq, done: true} // its response is in the store, or nowhere
-	default:
-		st = &stream{name: name, last: seq}
+	case valid && st == nil && o.s.h.replica.ranElsewhere(name):
+		st = &stream{name: name, store: o.s.h.events, last: seq}
 		o.open[name] = st
+	case valid && st == nil: // its response is in the store, or nowhere
+		st = &stream{name: name, store: o.s.h.events, last: seq, done: true}
 	}
 	if st == nil || own && seq > st.last {
 		return false, fmt.Errorf("%+.100q is not an event ID of this session", last)
@@ -261,7 +246,6 @@ func (o *streams) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.wake(&o.standalone)
 	for _, st := range o.open {
 		o.wake(st)
 	}
@@ -284,7 +268,7 @@ var eventIDs = regexp.MustCompile(`^([a-z0-9_]{9,60})-([0-9]+)(-[A-Z2-7]{10})?$`
 // parseEventID parses an ID of eventID or primingID.
 func parseEventID(s string) (name string, seq uint64, ok bool) {
 	m := eventIDs.FindStringSubmatch(s)
-	if m == nil || m[3] != "" && !strings.HasSuffix(m[1], "_"+standaloneName) {
+	if m == nil {
 		return "", 0, false
 	}
 	seq, err := strconv.ParseUint(m[2], 10, 64)
