@@ -94,13 +94,11 @@ func (l *listener) leave() { l.s.out.free(l.st, l.reader) }
 // closes it.
 func (l *listener) run() {
 	defer l.leave()
-	// A client whose credential has expired resumes the stream with another one.
 	open, cancel := oauth.WithExpiry(l.r.Context())
 	defer cancel()
-	defer context.AfterFunc(open, l.leave)() // runs at most once
-	if l.st == &l.s.out.standalone {
-		defer context.AfterFunc(l.s.h.life.Draining, l.leave)() // runs at most once
-	} else { // a call in flight may finish and respond, while the shutdown waits for the listener
+	draining := l.s.h.life.Draining
+	if l.st != &l.s.out.standalone { // a call in flight may finish, and the shutdown waits for the listener
+		draining = context.Background()
 		l.s.h.life.Hold()
 		defer l.s.h.life.End()
 	}
@@ -136,6 +134,10 @@ func (l *listener) run() {
 			return
 		}
 		select {
+		case <-draining.Done():
+			return
+		case <-open.Done(): // the client may resume the stream with another credential
+			return
 		case <-l.reader.wake:
 		case <-tick: // the bus may have lost what wakes it, and the replica may be gone
 		case <-l.alive.C:
