@@ -42,15 +42,8 @@ func Data(data []byte) []byte {
 	return data
 }
 
-// AppendPriming appends an event without a message. It tells the client the ID to resume from and,
-// if retry is positive, how long to wait before it resumes the stream.
-func AppendPriming(dst []byte, id string, retry time.Duration) []byte {
-	dst = fmt.Appendf(dst, "id: %s\n", id)
-	if retry > 0 {
-		dst = fmt.Appendf(dst, "retry: %d\n", retry.Milliseconds())
-	}
-	return append(dst, "data: \n\n"...)
-}
+// AppendPriming appends an event without a message. It tells the client the ID to resume from.
+func AppendPriming(dst []byte, id string) []byte { return fmt.Appendf(dst, "id: %s\ndata: \n\n", id) }
 
 // AppendRetry appends an event that only tells the client how long to wait before it resumes the
 // stream, in whole milliseconds.

@@ -208,7 +208,7 @@ func (e *exchange) becomeStream() bool {
 	if e.s != nil {
 		e.st, e.reader = e.s.out.create(e.req.ID.String())
 		if e.s.canPoll() {
-			e.write(sse.AppendPriming(nil, eventID(e.st, 0), e.h.opts.Retry))
+			e.write(sse.AppendPriming(nil, eventID(e.st, 0)))
 		}
 	}
 	return true

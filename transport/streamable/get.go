@@ -109,7 +109,7 @@ func (l *listener) run() {
 	l.beginStream()
 	var head []byte
 	if l.st == &l.s.out.standalone && l.s.canPoll() {
-		head = sse.AppendPriming(nil, primingID(l.st, l.seq), l.s.h.opts.Retry)
+		head = sse.AppendPriming(nil, primingID(l.st, l.seq))
 	}
 	if l.writeEvent(head) != nil {
 		return

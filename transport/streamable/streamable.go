@@ -112,10 +112,6 @@ type Options struct {
 	// means 25 seconds; a negative value turns comments off.
 	KeepAlive time.Duration
 
-	// Retry tells clients of version 2025-11-25 how long to wait before they resume a broken
-	// stream. Zero lets them choose.
-	Retry time.Duration
-
 	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
 	Logger *slog.Logger
 
