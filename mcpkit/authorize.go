@@ -51,6 +51,7 @@ type accessRules struct {
 	stepUp        bool
 	local         *oauth.Principal // the principal of TrustLocal; nil: none
 	visible       []*predicate     // of Visible, for all that the server has
+	describe      []func(*Def)
 }
 
 // authenticates reports whether callers can have scopes.

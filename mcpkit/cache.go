@@ -85,7 +85,7 @@ func (p *CachePolicy) key(call *Call) (key cacheKey, ok bool) {
 	if asks || !p.Shared && caller == nil {
 		return key, false
 	}
-	key = cacheKey{tool: t, arguments: string(call.Arguments())}
+	key = cacheKey{tool: t, arguments: string(call.Arguments()) + string(call.added())}
 	if !p.Shared {
 		key.principal, key.scopes = caller.Key(), strings.Join(slices.Sorted(slices.Values(caller.Scopes)), "\x00")
 	}

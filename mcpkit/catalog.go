@@ -73,6 +73,7 @@ type entry struct {
 
 	from  *mount   // that it comes from; nil for own entries
 	inner *entry   // that of the mounted server
+	plain *entry   // without what Describe changes
 	set   *ItemSet // that it is part of; nil for none
 }
 
@@ -129,22 +130,6 @@ func (d *definition) in(v protocol.Version) ([]byte, error) {
 
 // latest returns the JSON for the newest version.
 func (d *definition) latest() ([]byte, error) { return d.in(versions[len(versions)-1]) }
-
-// named returns the definition with another name.
-func (d *definition) named(name string) *definition {
-	return &definition{make: func(v protocol.Version) ([]byte, error) {
-		b, err := d.in(v)
-		if err != nil {
-			return nil, err
-		}
-		return jsonx.AppendEdited(nil, b, func(n, value []byte) []byte {
-			if jsonx.IsString(n, "name") {
-				return jsonx.AppendString(nil, name)
-			}
-			return value
-		}), nil
-	}}
-}
 
 // A list is the entries of one kind. It never changes.
 type list struct {
@@ -337,23 +322,33 @@ func (c *catalog) changed(old *catalog) (lists []int) {
 // changes nothing and returns them together with those of the entries.
 func (s *Server) put(faults reflectx.Errors, entries []*entry, gone func(*entry) bool) error {
 	faults.Add("", s.checkScopes(entries).Err())
-	for _, e := range entries {
-		e.show(s.config.visible, e)
-		_, err := e.definition.latest() // one that does not encode would break its list
-		faults.Add(e.site, err)
-	}
 	return s.change(func(own *catalog) error {
 		own.remove(gone)
-		own.add(entries, func(old, e *entry) {
-			faults.Addf("", "mcpkit: %s %q is registered twice, by %s and %s", e.kind, e.key, old.site, e.site)
-		})
-		for _, e := range entries {
-			for _, alias := range e.Aliases {
-				if old := own.lists[e.kind].named(alias); len(old) > 0 && old[0] != e {
-					faults.Addf(e.site, "the alias %q is a name of %s", alias, old[0].site)
-				}
+		return s.enter(own, faults, entries)
+	})
+}
+
+// enter adds entries, as Describe changes them, to own. If there are faults, it returns them together with
+// those of the entries.
+func (s *Server) enter(own *catalog, faults reflectx.Errors, plain []*entry) error {
+	var entries []*entry
+	for _, p := range plain {
+		e, err := s.described(p)
+		faults.Add(p.site, err)
+		e.show(s.config.visible, e)
+		_, err = e.definition.latest() // one that does not encode would break its list
+		faults.Add(p.site, err)
+		entries = append(entries, e)
+	}
+	own.add(entries, func(old, e *entry) {
+		faults.Addf("", "mcpkit: %s %q is registered twice, by %s and %s", e.kind, e.key, old.site, e.site)
+	})
+	for _, e := range entries {
+		for _, alias := range e.Aliases {
+			if old := own.lists[e.kind].named(alias); len(old) > 0 && old[0] != e {
+				faults.Addf(e.site, "the alias %q is a name of %s", alias, old[0].site)
 			}
 		}
-		return faults.Err()
-	})
+	}
+	return faults.Err()
 }

@@ -84,7 +84,7 @@ func (e *entry) inAround(h Handler) Handler {
 		return h
 	}
 	return func(ctx context.Context, call *Call) (Result, error) {
-		return e.around(context.WithValue(ctx, withinKey{e}, h), call)
+		return e.around(context.WithValue(ctx, withinKey{e.plain}, h), call)
 	}
 }
 

@@ -143,12 +143,17 @@ func (m *mount) addTo(c, child *catalog) {
 	}
 	var entries []*entry
 	for _, inner := range child.entries() {
-		e := known[inner]
+		e, err := known[inner], error(nil)
 		if e == nil {
-			e = m.entry(inner)
+			e, err = m.entry(inner)
 		}
-		m.entries[inner] = e
-		if err := naming.Check(e.key); err != nil && e.key != inner.key {
+		if err == nil {
+			m.entries[inner] = e
+		}
+		if err == nil && e.key != inner.key {
+			err = naming.Check(e.key)
+		}
+		if err != nil {
 			c.leftOut[fmt.Sprintf("%s %q, %s: %v", e.kind, e.key, e.site, err)] = true
 			continue
 		}
@@ -191,7 +196,7 @@ func (m *mount) outer(l list) (outer list) {
 }
 
 // entry returns the parent's entry for one of the child.
-func (m *mount) entry(inner *entry) *entry {
+func (m *mount) entry(inner *entry) (*entry, error) {
 	e := *inner
 	e.site += ", " + m.site
 	e.from, e.inner = m, inner
@@ -200,7 +205,7 @@ func (m *mount) entry(inner *entry) *entry {
 	e.wrapAround(m.around)
 	if m.prefix != "" && (e.kind == toolEntry || e.kind == promptEntry) {
 		e.key = m.prefix + "_" + inner.key
-		e.definition = inner.definition.named(e.key)
+		e.definition = inner.definition.edited([]byte("{}"), withMember([]byte("{}"), "name", jsonx.AppendString(nil, e.key)))
 		about := *e.Annotation
 		about.Aliases = nil
 		for _, alias := range inner.Aliases {
@@ -208,13 +213,14 @@ func (m *mount) entry(inner *entry) *entry {
 		}
 		e.Annotation = &about
 	}
-	e.show(m.parent.config.visible, &e)
 	if e.tool != nil {
 		t := *e.tool
 		t.def.Name = e.key
 		e.tool = &t
 	}
-	return &e
+	described, err := m.parent.described(&e)
+	described.show(m.parent.config.visible, described)
+	return described, err
 }
 
 // within returns h inside the middleware of the child.
