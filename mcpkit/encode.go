@@ -81,6 +81,5 @@ func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
 	if r == nil {
 		r = protocol.Object{}
 	}
-	n, _ := SizeOf(r)
-	return protocol.AppendResult(make([]byte, 0, n+512), r, v, s.about.Load().meta)
+	return protocol.AppendResult(nil, r, v, s.about.Load().meta)
 }

@@ -6,9 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
+
+// around is about how many bytes a result has besides its content.
+const around = 512
 
 // AppendResult appends the result of a request as clients of a version know it. What the version lacks
 // becomes text or is left out. Modern clients get the resultType, "complete" unless there is another
@@ -16,11 +21,11 @@ import (
 func AppendResult(dst []byte, result any, v Version, server Meta) ([]byte, error) {
 	switch r := result.(type) { // not what embeds one of these, and encodes itself
 	case *CallToolResult:
-		return r.appendFor(dst, v, server)
+		return r.appendFor(slices.Grow(dst, r.ContentSize()+escapes(r.Content)+around), v, server)
 	case *GetPromptResult:
-		return r.appendFor(dst, v, server)
+		return r.appendFor(slices.Grow(dst, r.ContentSize()+around), v, server)
 	case *ReadResourceResult:
-		return r.appendFor(dst, v, server)
+		return r.appendFor(slices.Grow(dst, r.ContentSize()+around), v, server)
 	}
 	object, err := jsonx.Marshal(result)
 	if err != nil {
@@ -114,6 +119,16 @@ func setCommon(v Version, resultType *string, meta *Meta, server Meta) error {
 	maps.Copy(all, *meta)
 	*meta = all
 	return nil
+}
+
+// escapes returns how many bytes the escapes in texts take that are frequent in large ones.
+func escapes(contents []Content) (n int) {
+	for _, c := range contents {
+		if t, ok := c.(*TextContent); ok {
+			n += strings.Count(t.Text, `"`) + strings.Count(t.Text, `\`) + strings.Count(t.Text, "\n")
+		}
+	}
+	return n
 }
 
 func structuredFor(v Version, r *CallToolResult) json.RawMessage {

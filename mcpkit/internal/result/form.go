@@ -9,6 +9,7 @@ import (
 	"io"
 	"reflect"
 	"time"
+	"unsafe"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
@@ -32,8 +33,8 @@ func (p piece) appendTo(list []protocol.Content) []protocol.Content {
 	switch {
 	case p.text != nil:
 		return append(list, Text(*p.text))
-	case p.json != nil:
-		return append(list, Text(string(p.json)))
+	case p.json != nil: // which does not change
+		return append(list, Text(unsafe.String(unsafe.SliceData(p.json), len(p.json))))
 	case p.blob != nil:
 		return append(list, p.blob.content())
 	}
