@@ -347,6 +347,10 @@ func (e *exchange) reply(resp *jsonrpc.Response) {
 	case resp == nil, e.st == nil && e.disconnected(): // nobody gets it
 	case isStreamed(resp) && e.state != replyLost:
 		e.streamResult(resp)
+	case e.state == replyStream && len(resp.Result) > maxSessionBytes: // no store takes it, so that it need not be copied
+		resp = e.hold(resp)
+		resp.Stream = func(w io.Writer) error { _, err := w.Write(resp.Result); return err }
+		e.streamResult(resp)
 	case e.state != replyOpen:
 		id := resp.ID
 		data := jsonrpc.AppendResponse(nil, e.hold(resp)) // resp is not used again, so that its result is freed
@@ -362,9 +366,9 @@ func (e *exchange) reply(resp *jsonrpc.Response) {
 	}
 }
 
-// streamResult writes a response whose result is read meanwhile, to the connection alone. If that
-// fails, the reply does not look complete, and a client that resumes the stream gets an error. The
-// caller holds mu.
+// streamResult writes a response to the connection alone: its result is read meanwhile, or large. If
+// that fails, the reply does not look complete, and a client that resumes the stream gets an error.
+// The caller holds mu.
 func (e *exchange) streamResult(resp *jsonrpc.Response) {
 	var err error
 	if e.state == replyOpen {
