@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -94,29 +95,25 @@ func shop(t *testing.T) *mcpkit.Server {
 // serveHTTP serves over HTTP and returns the URL.
 func serveHTTP(t *testing.T, srv *mcpkit.Server) string {
 	t.Helper()
-	h := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
-	s := httptest.NewServer(h)
-	t.Cleanup(func() {
-		require.NoError(t, h.Shutdown(context.Background()))
-		s.Close()
-	})
-	return s.URL
+	return serveHandler(t, streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)}))
 }
 
 func serveWebSocket(t *testing.T, srv *mcpkit.Server) string {
 	t.Helper()
-	h := websocket.NewHandler(srv, &websocket.Options{Logger: slog.New(slog.DiscardHandler)})
-	s := httptest.NewServer(h)
-	t.Cleanup(func() {
-		require.NoError(t, h.Shutdown(context.Background()))
-		s.Close()
-	})
-	return "ws" + strings.TrimPrefix(s.URL, "http")
+	return "ws" + strings.TrimPrefix(serveHandler(t, websocket.NewHandler(srv, &websocket.Options{Logger: slog.New(slog.DiscardHandler)})), "http")
 }
 
 func serveSSE(t *testing.T, srv *mcpkit.Server) string {
 	t.Helper()
-	h := sse.NewHandler(srv, &sse.Options{Logger: slog.New(slog.DiscardHandler)})
+	return serveHandler(t, sse.NewHandler(srv, &sse.Options{Logger: slog.New(slog.DiscardHandler)}))
+}
+
+// serveHandler serves the handler of a transport, and returns the URL.
+func serveHandler(t *testing.T, h interface {
+	http.Handler
+	Shutdown(context.Context) error
+}) string {
+	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(func() {
 		require.NoError(t, h.Shutdown(context.Background()))

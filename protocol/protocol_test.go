@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -283,4 +284,96 @@ func TestStructuredContentThatReplacesValidOneIsChecked(t *testing.T) {
 	r.StructuredContent = json.RawMessage(`{`)
 	_, err := r.AppendJSON(nil)
 	require.EqualError(t, err, "structuredContent: not valid JSON")
+}
+
+func TestToolResultsKeepUnknownMembers(t *testing.T) {
+	const wire = `{"content":[],"structuredContent":{"a":1},"isError":true,"a":[1, 2],"com.example/cost":{"tokens":7},"_meta":{"k":1}}`
+	var r CallToolResult
+	require.NoError(t, json.Unmarshal([]byte(wire), &r))
+	require.Len(t, r.Extra, 2)
+	out, err := r.AppendJSON(nil)
+	require.NoError(t, err)
+	require.JSONEq(t, wire, string(out))
+	require.NoError(t, json.Unmarshal([]byte(`{"content":[]}`), &r))
+	require.Nil(t, r.Extra)
+	out, err = (&CallToolResult{Extra: map[string]json.RawMessage{"isError": json.RawMessage("true")}}).AppendJSON(nil)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"content":[]}`, string(out), "what the protocol has is not said in another way")
+}
+
+func TestModernRequestsAreRecognized(t *testing.T) {
+	const key = `"io.modelcontextprotocol/protocolVersion"`
+	for _, test := range []struct {
+		name, header, params string
+		want                 bool
+	}{
+		{name: "nothing said", params: `{}`},
+		{name: "no params"},
+		{name: "version in _meta", params: `{"_meta":{` + key + `:"2026-07-28"}}`, want: true},
+		{name: "unknown version in _meta", params: `{"_meta":{` + key + `:"v999"}}`, want: true},
+		{name: "legacy version in _meta", params: `{"_meta":{` + key + `:"2025-11-25"}}`, want: true},
+		{name: "mistyped version in _meta", params: `{"_meta":{` + key + `:7}}`, want: true},
+		{name: "escaped key", params: `{"_meta":{"io.modelcontextprotocol\/protocolVersion":"2026-07-28"}}`, want: true},
+		{name: "other _meta", params: `{"_meta":{"progressToken":1}}`},
+		{name: "key beside _meta", params: `{` + key + `:"2026-07-28"}`},
+		{name: "key deeper in _meta", params: `{"_meta":{"a":{` + key + `:"2026-07-28"}}}`},
+		{name: "_meta is not an object", params: `{"_meta":[` + key + `]}`},
+		{name: "_meta is null", params: `{"_meta":null}`},
+		{name: "legacy header", header: "2025-06-18", params: `{}`},
+		{name: "legacy header, modern _meta", header: "2025-06-18", params: `{"_meta":{` + key + `:"2026-07-28"}}`, want: true},
+		{name: "modern header", header: "2026-07-28", params: `{}`, want: true},
+		{name: "unknown header", header: "v999", want: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			wire := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+			if test.params != "" {
+				wire = `{"jsonrpc":"2.0","id":1,"method":"ping","params":` + test.params + `}`
+			}
+			m, bad := jsonrpc.Decode([]byte(wire))
+			require.Nil(t, bad)
+			require.Equal(t, test.want, IsModern(test.header, m.Request.Param("_meta")))
+		})
+	}
+}
+
+func TestTasksAreFlatOnTheWire(t *testing.T) {
+	at := time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC)
+	task := Task{TaskID: "7", Status: TaskWorking, CreatedAt: at, LastUpdatedAt: at}
+	const common = `"taskId":"7","createdAt":"2026-11-22T18:00:00Z","lastUpdatedAt":"2026-11-22T18:00:00Z"`
+	interval, ttl := int64(200), int64(60_000)
+	slow := task
+	slow.StatusMessage, slow.PollIntervalMs, slow.TTLMs = "half", &interval, &ttl
+	asks, failed, done := task, task, task
+	asks.Status, failed.Status, done.Status = TaskInputRequired, TaskFailed, TaskCompleted
+	for _, test := range []struct {
+		value any
+		want  string
+	}{
+		{&CreateTaskResult{Task: task, ResultType: ResultTask}, `{` + common + `,"status":"working","ttlMs":null,"resultType":"task"}`},
+		{&CreateTaskResult{Task: slow, ResultType: ResultTask}, `{` + common + `,"status":"working","statusMessage":"half","ttlMs":60000,"pollIntervalMs":200,"resultType":"task"}`},
+		{&DetailedTask{Task: asks, ResultType: ResultComplete, InputRequests: InputRequests{"a": {Method: MethodRootsList}}},
+			`{` + common + `,"status":"input_required","ttlMs":null,"inputRequests":{"a":{"method":"roots/list"}},"resultType":"complete"}`},
+		{&DetailedTask{Task: failed, Error: jsonrpc.Errorf(-32603, "the server restarted")},
+			`{` + common + `,"status":"failed","ttlMs":null,"error":{"code":-32603,"message":"the server restarted"}}`},
+		{&DetailedTask{Task: done, Result: []byte(`{"content":[]}`)}, `{` + common + `,"status":"completed","ttlMs":null,"result":{"content":[]}}`},
+		{&UpdateTaskParams{TaskID: "7", InputResponses: InputResponses{"a": []byte(`{"roots":[]}`)}}, `{"taskId":"7","inputResponses":{"a":{"roots":[]}}}`},
+	} {
+		text, err := jsonx.Marshal(test.value)
+		require.NoError(t, err)
+		require.JSONEq(t, test.want, string(text))
+	}
+	var back DetailedTask
+	require.NoError(t, jsonx.Unmarshal([]byte(`{`+common+`,"status":"failed","ttlMs":null,"error":{"code":-1,"message":"m","data":[1]},"resultType":"complete"}`), &back))
+	require.Equal(t, &jsonrpc.Error{Code: -1, Message: "m", Data: []byte("[1]")}, back.Error)
+}
+
+func TestTaskStatusesAreTerminalOrNot(t *testing.T) {
+	for status, terminal := range map[TaskStatus]bool{
+		TaskWorking: false, TaskInputRequired: false, TaskCompleted: true, TaskFailed: true, TaskCancelled: true,
+	} {
+		require.Equal(t, terminal, status.Terminal(), status)
+		require.True(t, status.Known(), status)
+	}
+	require.False(t, TaskStatus("done").Known())
+	require.False(t, TaskStatus("").Terminal())
 }

@@ -299,3 +299,91 @@ func TestOptionsRefuseWhatIsNotAllowed(t *testing.T) {
 	require.ErrorContains(t, err, "tasks: TTL(0s): the least is 1s")
 	require.ErrorContains(t, err, "tasks: option 2 is nil")
 }
+
+// lateEngine acknowledges updates of tasks after readers have seen them, like a store across a network.
+func lateEngine(t *testing.T) *faulty {
+	engine := &faulty{Engine: newStore(t)}
+	engine.after = func(op, set string) {
+		if op == "Update" && set == "tasks" {
+			time.Sleep(3 * time.Second)
+		}
+	}
+	return engine
+}
+
+func TestAnswersRunATaskWhoseQuestionIsStillBeingStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openOn(t, lateEngine(t))
+		p := o.modern()
+		id := p.start("trip", `{}`)
+		p.await(id, protocol.TaskInputRequired)
+		p.update(id, accept("where", `{"place":"Oslo"}`))
+		began := time.Now()
+		p.await(id, protocol.TaskInputRequired)
+		require.Less(t, time.Since(began), 10*time.Second)
+	})
+}
+
+func TestAnswersThatArriveTogetherRunTheTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openOn(t, lateEngine(t))
+		p := o.modern()
+		id := p.start("both", `{}`)
+		p.await(id, protocol.TaskInputRequired)
+		time.Sleep(10 * time.Second)
+		began := time.Now()
+		first := make(chan struct{})
+		go func() { // ends with the test
+			defer close(first)
+			p.update(id, accept("1-first", `{"place":"Oslo"}`))
+		}()
+		time.Sleep(time.Second)
+		p.update(id, accept("2-second", `{"place":"Rome"}`))
+		<-first
+		require.Equal(t, "Oslo and Rome", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
+		require.Less(t, time.Since(began), 20*time.Second)
+	})
+}
+
+// heldEngine blocks the creation of tasks.
+func heldEngine(t *testing.T) (engine *faulty, release chan struct{}) {
+	engine, release = &faulty{Engine: newStore(t)}, make(chan struct{})
+	engine.before = func(op, set string) error {
+		if op == "Create" && set == "tasks" {
+			<-release
+		}
+		return nil
+	}
+	return engine, release
+}
+
+func TestCloseWaitsForTasksThatAreBeingCreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, release := heldEngine(t)
+		o := openOn(t, engine)
+		var all sync.WaitGroup
+		closed := make(chan struct{})
+		o.srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+				if call.Run() != nil {
+					select {
+					case <-closed:
+						t.Error("the method runs after the server was closed")
+					default:
+					}
+				}
+				return next(ctx, call)
+			}
+		})
+		all.Go(func() { o.modern().rpc(t.Context(), "tools/call", `{"name":"work","arguments":{"seconds":1}}`) })
+		synctest.Wait()
+		all.Go(func() {
+			_ = o.srv.Close()
+			close(closed)
+		})
+		synctest.Wait()
+		close(release)
+		all.Wait()
+		synctest.Wait()
+	})
+}

@@ -126,6 +126,15 @@ func serveOn(t *testing.T, h transport.Handler, opts *conn.Options, w *wire) *pe
 	return p
 }
 
+// served runs a test with a peer of h in a synctest bubble, which hangs up in the end.
+func served(t *testing.T, h transport.Handler, opts *conn.Options, test func(t *testing.T, p *peer)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, h, opts)
+		test(t, p)
+		p.hangUp()
+	})
+}
+
 func (p *peer) send(messages ...string) {
 	for _, m := range messages {
 		p.wire.in <- []byte(m)
@@ -190,19 +199,16 @@ func cancelOf(id any) string {
 }
 
 func TestRequestsAreAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &handler{}, nil)
+	served(t, &handler{}, nil, func(t *testing.T, p *peer) {
 		p.send(request(1, "ping"))
 		require.Equal(t, answer(1, `"ping"`), p.receive())
 		p.send(request("a", "m"), `{"jsonrpc":"2.0","method":"n"}`, request(2, "o"))
 		require.ElementsMatch(t, []string{answer("a", `"m"`), answer(2, `"o"`)}, []string{p.receive(), p.receive()})
-		p.hangUp()
 	})
 }
 
 func TestInvalidMessagesGetErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &handler{}, nil)
+	served(t, &handler{}, nil, func(t *testing.T, p *peer) {
 		p.send(`{"a":`)
 		require.Equal(t, failure(nil, -32700, `invalid JSON: unexpected EOF within "/a" after offset 5`), p.receive())
 		p.send(`{"jsonrpc":"2.0","id":7}`)
@@ -213,7 +219,6 @@ func TestInvalidMessagesGetErrors(t *testing.T) {
 		p.silent()
 		p.send(request(1, "ping"))
 		require.Equal(t, answer(1, `"ping"`), p.receive())
-		p.hangUp()
 	})
 }
 
@@ -290,8 +295,7 @@ func TestMessagesWaitForTheHandshake(t *testing.T) {
 }
 
 func TestTooManyCallsAreRefusedAndCanBeCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &handler{}, &conn.Options{MaxInFlight: 2})
+	served(t, &handler{}, &conn.Options{MaxInFlight: 2}, func(t *testing.T, p *peer) {
 		p.send(request(1, "block"), request(2, "block"), request(3, "ping"))
 		require.Equal(t, failure(3, -32603, "busy: 2 requests are in flight"), p.receive())
 		p.send(cancelOf(1))
@@ -299,7 +303,6 @@ func TestTooManyCallsAreRefusedAndCanBeCancelled(t *testing.T) {
 		p.send(request(4, "ping"))
 		require.Equal(t, answer(4, `"ping"`), p.receive())
 		p.send(cancelOf(2))
-		p.hangUp()
 	})
 }
 
@@ -323,8 +326,7 @@ func TestSubscriptionsHaveTheirOwnLimit(t *testing.T) {
 }
 
 func TestTooManyBytesAreRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &handler{}, &conn.Options{MaxInFlightBytes: 60})
+	served(t, &handler{}, &conn.Options{MaxInFlightBytes: 60}, func(t *testing.T, p *peer) {
 		large := `{"jsonrpc":"2.0","id":1,"method":"block","params":{"x":"` + strings.Repeat("x", 100) + `"}}`
 		p.send(large, request(2, "ping"))
 		require.Equal(t, failure(2, -32603, "busy: requests of 159 bytes are in flight"), p.receive())
@@ -332,7 +334,6 @@ func TestTooManyBytesAreRefused(t *testing.T) {
 		p.silent()
 		p.send(request(3, "ping"))
 		require.Equal(t, answer(3, `"ping"`), p.receive())
-		p.hangUp()
 	})
 }
 
@@ -479,12 +480,10 @@ func TestServerRequests(t *testing.T) {
 		})
 	})
 	t.Run("but not before the handshake", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := serve(t, &handler{methods: asking}, nil)
+		served(t, &handler{methods: asking}, nil, func(t *testing.T, p *peer) {
 			p.send(request(1, "ask"))
 			require.Equal(t, answer(1, `"asked"`), p.receive())
 			require.ErrorIs(t, failed, transport.ErrNoServerRequests)
-			p.hangUp()
 		})
 	})
 }
@@ -524,15 +523,13 @@ func TestBatches(t *testing.T) {
 		})
 	}
 	t.Run("run together, and each can be cancelled", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := serve(t, &handler{}, nil)
+		served(t, &handler{}, nil, func(t *testing.T, p *peer) {
 			p.link.Session().SetVersion("2025-03-26")
 			p.send(`[`+request(1, "block")+`,`+request(2, "quick")+`,`+request(3, "block")+`]`, request(4, "ping"))
 			require.Equal(t, answer(4, `"ping"`), p.receive())
 			p.send(cancelOf(1), cancelOf(3))
 			require.Equal(t, `[`+answer(2, `"quick"`)+`]`, p.receive())
 			p.send(`[`+request(1, "block")+`]`, cancelOf(1))
-			p.hangUp()
 		})
 	})
 }
@@ -577,15 +574,13 @@ func TestResponsesAreOneLine(t *testing.T) {
 		{"other id", []string{answer(1, `{}`)}},
 	} {
 		t.Run(test.method, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := serve(t, &handler{methods: methods}, nil)
+			served(t, &handler{methods: methods}, nil, func(t *testing.T, p *peer) {
 				p.send(request(1, test.method))
 				for _, want := range test.want {
 					require.Equal(t, want, p.receive())
 				}
 				p.send(request(2, "ping"))
 				require.Equal(t, answer(2, `"ping"`), p.receive())
-				p.hangUp()
 			})
 		})
 	}

@@ -30,8 +30,7 @@ func TestAFaultyResponseEndsItsCallAndIsNotAnswered(t *testing.T) {
 	} {
 		for _, client := range []bool{true, false} {
 			t.Run(test.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					p := serve(t, &handler{}, &conn.Options{Client: client})
+				served(t, &handler{}, &conn.Options{Client: client}, func(t *testing.T, p *peer) {
 					p.link.Session().SetVersion("2025-11-25")
 					got := make(chan *jsonrpc.Response, 1)
 					go func() {
@@ -51,7 +50,6 @@ func TestAFaultyResponseEndsItsCallAndIsNotAnswered(t *testing.T) {
 					} else {
 						require.Equal(t, failure(7, -32600, "invalid message: it has no method"), p.receive())
 					}
-					p.hangUp()
 				})
 			})
 		}
@@ -64,8 +62,7 @@ func TestAFaultyRequestIsAnsweredAndEndsNoCallOfOurs(t *testing.T) {
 		{"params and the beginning of a result", `{"jsonrpc":"2.0","id":7,"method":"x","result":1}`, failure(7, -32600, "invalid message: it has a method and a result or an error")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := serve(t, &handler{}, &conn.Options{Client: true})
+			served(t, &handler{}, &conn.Options{Client: true}, func(t *testing.T, p *peer) {
 				got := make(chan *jsonrpc.Response, 1)
 				go func() {
 					resp, _ := p.link.Do(context.Background(), &jsonrpc.Request{ID: jsonrpc.NumberID(7), Method: "ask"})
@@ -77,7 +74,6 @@ func TestAFaultyRequestIsAnsweredAndEndsNoCallOfOurs(t *testing.T) {
 				require.Empty(t, got)
 				p.send(answer(7, `1`))
 				require.Equal(t, `1`, string((<-got).Result))
-				p.hangUp()
 			})
 		})
 	}

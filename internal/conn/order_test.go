@@ -45,8 +45,7 @@ func recorded(slow func(ctx context.Context, peer transport.Peer)) *handler {
 
 func TestARequestWaitsForTheNotificationsBeforeItHoweverLongTheyTake(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2025-03-26"} {
-		synctest.Test(t, func(t *testing.T) {
-			p := serve(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Hour) }), nil)
+		served(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Hour) }), nil, func(t *testing.T, p *peer) {
 			p.link.Session().SetVersion(version)
 			begun := time.Now()
 			p.send(slowNote, quickNote, request(1, "order"))
@@ -58,19 +57,16 @@ func TestARequestWaitsForTheNotificationsBeforeItHoweverLongTheyTake(t *testing.
 			if version == "2025-03-26" {
 				require.Equal(t, `[`+answer(2, `"slow quick slow "`)+`]`, p.receive())
 			}
-			p.hangUp()
 		})
 	}
 }
 
 func TestAPingDoesNotWaitForNotifications(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Second) }), nil)
+	served(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Second) }), nil, func(t *testing.T, p *peer) {
 		begun := time.Now()
 		p.send(slowNote, request(1, "ping"))
 		require.Equal(t, answer(1, `"ping"`), p.receive())
 		require.Zero(t, time.Since(begun))
-		p.hangUp()
 	})
 }
 
@@ -95,11 +91,9 @@ func TestARequestDoesNotWaitForANotificationThatWaitsForThePeer(t *testing.T) {
 // A client's handlers of notifications may themselves wait for an answer for which the server asks
 // something first.
 func TestResponsesOfAClientDoNotWaitForNotifications(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Second) }), &conn.Options{Client: true})
+	served(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Second) }), &conn.Options{Client: true}, func(t *testing.T, p *peer) {
 		p.send(slowNote, request(1, "order"))
 		require.Equal(t, answer(1, `""`), p.receive())
-		p.hangUp()
 	})
 }
 

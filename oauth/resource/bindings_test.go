@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/resource"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 	mcpws "github.com/mcpkit/mcpkit-go/transport/websocket"
@@ -179,4 +180,22 @@ func TestRefusedBodiesAreReadToTheirEnd(t *testing.T) {
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
 	require.NotEmpty(t, resp.Header.Get("WWW-Authenticate"))
+}
+
+// The thief of a bound token can sign any number of proofs with another key.
+func TestProofsByAnotherKeyAreNotRemembered(t *testing.T) {
+	m := newMatrix(t)
+	guard := m.guard(func(o *resource.Options) { o.DPoP = resource.LimitedDPoP(4) })
+	send := func(p *oauthclient.Prover) (status int, body string) {
+		w := httptest.NewRecorder()
+		guard.ServeHTTP(w, m.dpopAsk(m.proof(p, "POST", endpoint, m.boundToken, "")))
+		return w.Code, w.Body.String()
+	}
+	for range 8 {
+		status, body := send(m.stranger)
+		require.Equal(t, http.StatusUnauthorized, status, body)
+		require.Contains(t, body, "the token is bound to another key")
+	}
+	status, body := send(m.prover)
+	require.Equal(t, http.StatusOK, status, body)
 }
