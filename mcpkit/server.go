@@ -146,10 +146,7 @@ func (s *Server) introduce() {
 	var info protocol.Implementation
 	var texts []string
 	for i, r := range s.config.services {
-		t := reflect.TypeOf(r.service)
-		for t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
+		t := reflect.TypeOf(r.service).Elem()
 		if i == 0 {
 			info = r.about
 			info.Name = cmp.Or(info.Name, reflectx.SnakeCase(t.Name()))

@@ -197,19 +197,15 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 		state.principal.Store(oauth.FromContext(ctx))
 	}
 	state.logLevel.Store(c.LogLevel)
-	var added []string
 	subscriptions := map[string]bool{}
-	state.mu.Lock()
 	for _, uri := range c.Subscriptions {
 		subscriptions[uri] = true
-		if !state.subscriptions[uri] {
-			added = append(added, uri)
-		}
 	}
+	state.mu.Lock()
 	state.subscriptions = subscriptions
 	state.mu.Unlock()
-	if added != nil {
-		go s.watch(context.WithoutCancel(ctx), added) // ends after watchTime
+	if len(subscriptions) > 0 {
+		go s.watch(context.WithoutCancel(ctx), c.Subscriptions) // ends after watchTime
 	}
 	return nil
 }

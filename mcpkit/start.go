@@ -127,9 +127,6 @@ func (s *Server) Close() error {
 	l := &s.life
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
-	l.mu.Lock()
-	l.waiting = nil
-	l.mu.Unlock()
 	started := l.started
 	l.started = nil
 	var errs []error

@@ -162,7 +162,7 @@ func (l *listener) deliver(call *Call, meta protocol.Meta) {
 	l.owed, l.params = nil, map[subject]json.RawMessage{}
 	l.mu.Unlock()
 	for _, s := range owed {
-		text, _ := withMeta(params[s], meta) // meta is the id of the request, which is valid
+		text, _ := withMeta(params[s], meta)
 		call.sendNotification(&jsonrpc.Request{Method: s.topic.notification, Params: text})
 	}
 }
@@ -192,13 +192,6 @@ func findListened(call *Call) error {
 	return nil
 }
 
-// acknowledgedParams are like [protocol.SubscriptionsAcknowledgedParams], with topics of
-// extensions.
-type acknowledgedParams struct {
-	Notifications json.RawMessage `json:"notifications"`
-	Meta          protocol.Meta   `json:"_meta"`
-}
-
 // listen answers subscriptions/listen. It holds the request open and notifies the client until it
 // disconnects, its authentication expires, or the server stops.
 func listen(ctx context.Context, call *Call) (Result, error) {
@@ -217,7 +210,8 @@ func listen(ctx context.Context, call *Call) (Result, error) {
 		defer s.topic.subscribers.Delete(l)
 	}
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
-	call.notify(protocol.NotificationSubscriptionsAcknowledged, &acknowledgedParams{accepted, meta})
+	params, _ := withMeta(accepted, meta) // meta is the id of the request, which is valid
+	call.sendNotification(&jsonrpc.Request{Method: protocol.NotificationSubscriptionsAcknowledged, Params: params})
 	for {
 		select {
 		case <-ctx.Done():
@@ -228,10 +222,10 @@ func listen(ctx context.Context, call *Call) (Result, error) {
 	}
 }
 
-// subscribe subscribes to the part of the filter that the server supports and the caller may see, and
-// returns that part.
+// subscribe subscribes to the part of the filter that the server supports and the caller may see. It
+// returns the params that say so.
 func (l *listener) subscribe(ctx context.Context, call *Call) (accepted json.RawMessage, err error) {
-	accepted = json.RawMessage("{")
+	accepted = json.RawMessage(`{"notifications":{`)
 	for _, e := range append([]*Extension{{Topics: call.server.topics[:]}}, call.catalog.extensions...) {
 		for _, t := range e.Topics {
 			keys, err := t.wanted(call.req.Param("notifications"))
@@ -255,7 +249,7 @@ func (l *listener) subscribe(ctx context.Context, call *Call) (accepted json.Raw
 			}
 		}
 	}
-	return append(accepted, '}'), nil
+	return append(accepted, "}}"...), nil
 }
 
 // errNotFollowed is the error of a subscription that middleware of its resource has answered.
