@@ -231,9 +231,6 @@ func (s *Server) extended(of *entry, v protocol.Version) (protocol.Tool, error) 
 			}
 		}
 	}
-	if len(e.Definition.Meta) == 0 {
-		e.Definition.Meta = nil
-	}
 	return e.Definition, nil
 }
 
@@ -255,19 +252,6 @@ func (c *config) toolTags() (annotation.Extensions, error) {
 		}
 	}
 	return ext, nil
-}
-
-// intercept limits middleware to calls of tools that are not refused.
-func intercept(mw Middleware) Middleware {
-	return func(next Handler) Handler {
-		inner := mw(next)
-		return func(ctx context.Context, call *Call) (Result, error) {
-			if call.row.method != protocol.MethodToolsCall || call.refusal != nil {
-				return next(ctx, call)
-			}
-			return inner(ctx, call)
-		}
-	}
 }
 
 // A Method is a request of an [Extension]. Make one with [NewMethod].

@@ -42,6 +42,7 @@ package mcpkit
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -116,13 +117,19 @@ func New(service any, opts ...Option) (*Server, error) {
 		e := &c.extensions[i]
 		faults = append(faults, prefixed(fmt.Sprintf("mcpkit: extension %q: ", e.ID), s.extend(e)))
 		if e.Intercept != nil {
-			intercepts = append(intercepts, intercept(e.Intercept))
+			intercepts = append(intercepts, e.Intercept)
 		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	s.chain.set(wrap(s.dispatch, intercepts))
+	intercepted := wrap(s.dispatch, intercepts)
+	s.chain.set(func(ctx context.Context, call *Call) (Result, error) {
+		if call.row.method == protocol.MethodToolsCall && call.refusal == nil {
+			return intercepted(ctx, call)
+		}
+		return s.dispatch(ctx, call)
+	})
 	s.introduce()
 	s.state = rounds.NewSealer(c.stateKeys, s.about.Load().info.Name)
 	if err := s.joinFleet(); err != nil {

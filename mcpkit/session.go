@@ -49,9 +49,9 @@ func (state *session) keys(t *Topic) []string {
 	return slices.Sorted(maps.Keys(state.subscriptions))
 }
 
-// notify sends a notification outside of any request.
-func (state *session) notify(s subject, params json.RawMessage) error {
-	return state.link.Notify(context.Background(), &jsonrpc.Request{Method: s.topic.notification, Params: params})
+// notify sends a notification outside of any request, unless the session has just ended.
+func (state *session) notify(s subject, params json.RawMessage) {
+	_ = state.link.Notify(context.Background(), &jsonrpc.Request{Method: s.topic.notification, Params: params})
 }
 
 // edit changes the subscriptions with f, which may run more than once, on all replicas. Without a session

@@ -55,15 +55,17 @@ func (l *lifecycle) next() (service any, ok bool) {
 //
 // While it starts, a service may register services, mount servers and use middleware. What it
 // registers is started after it. It must not call its own server, nor Start or Close of it.
-func (s *Server) Start(ctx context.Context) error {
-	s.life.turn <- struct{}{}
-	defer func() { <-s.life.turn }()
-	return s.startAll(ctx)
-}
+func (s *Server) Start(ctx context.Context) error { return s.start(context.WithoutCancel(ctx), ctx) }
 
-// startAll is Start for the caller whose turn it is.
-func (s *Server) startAll(ctx context.Context) error {
+// start is Start with ctx for the services. It waits for its turn until waits ends.
+func (s *Server) start(waits, ctx context.Context) error {
 	l := &s.life
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-waits.Done():
+		return context.Cause(waits)
+	}
 	for l.failed == nil {
 		service, ok := l.next()
 		if !ok {
@@ -84,18 +86,11 @@ func (s *Server) startAll(ctx context.Context) error {
 
 // awaitStart starts what has not been started, or waits until another call has done so or ctx ends.
 func (s *Server) awaitStart(ctx context.Context) error {
-	l := &s.life
-	if l.ready.Load() {
+	if s.life.ready.Load() {
 		return nil
 	}
-	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	err := s.startAll(context.WithoutCancel(ctx)) // the services are for other callers, too
-	if err != nil {
+	err := s.start(ctx, context.WithoutCancel(ctx)) // the services are for other callers, too
+	if err != nil && ctx.Err() == nil {
 		s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
 	}
 	return err

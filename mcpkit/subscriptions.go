@@ -28,7 +28,7 @@ type subscriber interface {
 	wants(s subject) bool
 	keys(t *Topic) []string // that it has subscribed to
 	caller() *oauth.Principal
-	notify(s subject, params json.RawMessage) error
+	notify(s subject, params json.RawMessage)
 }
 
 // resourceTopic is the place in [Server.topics] of the topic of updated resources, whose keys are URIs.
@@ -59,10 +59,8 @@ func (s *Server) tell(about subject, clients []subscriber) (told bool) {
 		if !c.wants(about) || !c.caller().Has(scopes...) {
 			continue
 		}
+		c.notify(about, params)
 		told = true
-		if err := c.notify(about, params); err != nil {
-			s.config.logger.Debug("mcpkit: a session was not notified", "method", about.topic.notification, "error", err)
-		}
 	}
 	return told
 }
@@ -141,7 +139,7 @@ func (l *listener) keys(t *Topic) (keys []string) {
 }
 
 // notify notes a notification that has to be sent.
-func (l *listener) notify(s subject, params json.RawMessage) error {
+func (l *listener) notify(s subject, params json.RawMessage) {
 	l.mu.Lock()
 	if _, known := l.params[s]; !known {
 		l.owed = append(l.owed, s)
@@ -152,7 +150,6 @@ func (l *listener) notify(s subject, params json.RawMessage) error {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // deliver sends what is owed.
@@ -333,7 +330,7 @@ func (t *Topic) Notify(key string, params any) error {
 	}
 	for _, c := range t.clients() {
 		if s := (subject{t, key}); c.wants(s) {
-			_ = c.notify(s, text) // a listener notes it
+			c.notify(s, text)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ type Tool struct {
 	OutputSchema json.RawMessage  `json:"outputSchema,omitzero"` // 2025-06-18 and later; up to 2025-11-25 it must describe an object
 	Annotations  *ToolAnnotations `json:"annotations,omitzero"`  // 2025-03-26 and later
 	Execution    *ToolExecution   `json:"execution,omitzero"`    // 2025-11-25 only
-	Meta         Meta             `json:"_meta,omitzero"`        // 2025-06-18 and later
+	Meta         Meta             `json:"_meta,omitempty"`       // 2025-06-18 and later
 }
 
 // MarshalJSON writes the tool; one without an input schema is written as one without arguments.

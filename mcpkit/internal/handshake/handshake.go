@@ -5,7 +5,7 @@ package handshake
 import (
 	"bytes"
 	"errors"
-	"hash/fnv"
+	"hash/crc32"
 	"slices"
 	"strings"
 
@@ -41,11 +41,11 @@ func New(version protocol.Version, client protocol.Implementation, c protocol.Cl
 
 // A record is an agreement within the ID of a session.
 type record struct {
-	Version      int      `json:"v"` // its place in SupportedLegacy
-	Capabilities uint16   `json:"c"` // bits
-	Name         string   `json:"n"` // of the client
-	Release      string   `json:"r"` // the version of the client
-	Extensions   []uint32 `json:"x,omitempty"`
+	Version      int      `json:"v"`           // its place in SupportedLegacy
+	Capabilities uint16   `json:"c"`           // bits
+	Name         string   `json:"n"`           // of the client
+	Release      string   `json:"r"`           // the version of the client
+	Extensions   []uint32 `json:"x,omitempty"` // a checksum of each
 }
 
 // Bytes returns the agreement with the extensions of the client that the server has. Long names and
@@ -54,7 +54,7 @@ func (a *Agreement) Bytes(extensions []string) (b []byte) {
 	r := record{Version: slices.Index(protocol.SupportedLegacy, a.Version), Capabilities: bitsOf(&a.Capabilities)}
 	for _, id := range extensions {
 		if a.Capabilities.Extensions[id] != nil && len(r.Extensions) < maxExtensions {
-			r.Extensions = append(r.Extensions, digestOf(id))
+			r.Extensions = append(r.Extensions, crc32.ChecksumIEEE([]byte(id)))
 		}
 	}
 	for room := maxText; b == nil || len(b) > maxBytes; room /= 2 { // escapes and extensions need room, too
@@ -77,7 +77,7 @@ func Read(b []byte, extensions []string) (a Agreement, err error) {
 	a.Client = protocol.Implementation{Name: r.Name, Version: r.Release}
 	a.Capabilities = capabilitiesOf(r.Capabilities)
 	for _, id := range extensions {
-		if !slices.Contains(r.Extensions, digestOf(id)) {
+		if !slices.Contains(r.Extensions, crc32.ChecksumIEEE([]byte(id))) {
 			continue
 		}
 		if a.Capabilities.Extensions == nil {
@@ -86,12 +86,6 @@ func Read(b []byte, extensions []string) (a Agreement, err error) {
 		a.Capabilities.Extensions[id] = protocol.Object{}
 	}
 	return a, nil
-}
-
-func digestOf(extension string) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(extension)) // never fails
-	return h.Sum32()
 }
 
 // capabilities are those that are kept, each as the bit of its place.
