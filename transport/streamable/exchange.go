@@ -68,18 +68,6 @@ func (e *exchange) serve() (refusal *jsonrpc.Response) {
 		defer e.mu.Unlock()
 		e.end()
 	}()
-	over := e.h.life.Cancelling
-	if e.modern && e.req.Method == protocol.MethodSubscriptionsListen {
-		if e.size > maxListenBytes {
-			return refuse(http.StatusRequestEntityTooLarge, "body is larger than %d bytes", maxListenBytes)
-		}
-		closed, refusal := e.h.takeSlot(e.r)
-		if refusal != nil {
-			return refusal
-		}
-		defer closed()
-		over = e.h.life.Draining // it would not end by itself
-	}
 	ctx := transport.WithAddress(e.r.Context(), admission.Address(e.r, e.h.opts.TrustedProxies))
 	if !e.modern {
 		ctx = context.WithoutCancel(ctx)
@@ -101,6 +89,18 @@ func (e *exchange) serve() (refusal *jsonrpc.Response) {
 	if !e.modern {
 		// Runs at most once.
 		defer context.AfterFunc(e.r.Context(), func() { e.outlive(ctx, cancel) })()
+	}
+	over := e.h.life.Cancelling
+	if e.modern && e.req.Method == protocol.MethodSubscriptionsListen {
+		if e.size > maxListenBytes {
+			return refuse(http.StatusRequestEntityTooLarge, "body is larger than %d bytes", maxListenBytes)
+		}
+		closed, refusal := e.h.takeSlot(e.r)
+		if refusal != nil {
+			return refusal
+		}
+		defer closed()
+		over = e.h.life.Draining // it would not end by itself
 	}
 	// Runs at most once.
 	defer context.AfterFunc(over, func() { cancel(transport.ErrClosed) })()
