@@ -3,11 +3,11 @@ package streamable
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"net/http"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -31,8 +31,8 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) *jsonrpc.Res
 	if refusal != nil {
 		return refusal
 	}
-	if jsonx.Kind(jsonx.TrimSpace(body)) == '[' {
-		return p.serveBatch(body)
+	if elements, isBatch, bad := jsonrpc.Batch(body); isBatch {
+		return p.serveBatch(elements, bad)
 	}
 	switch msg, bad := jsonrpc.Decode(body); {
 	case msg.Response != nil:
@@ -111,10 +111,10 @@ func (p *post) serveResponse(resp, bad *jsonrpc.Response) (refusal *jsonrpc.Resp
 	return refusal
 }
 
-// serveBatch handles an array of messages in one POST, which only version 2025-03-26 has. Its
-// requests run one after the other, and the reply is an array of their responses. What they notify
-// or ask goes to the stream that the client opened with GET.
-func (p *post) serveBatch(body []byte) (refusal *jsonrpc.Response) {
+// serveBatch handles an array of messages in one POST, which only version 2025-03-26 has, unless bad
+// says what is wrong with it. Its requests run one after the other, and the reply is an array of their
+// responses. What they notify or ask goes to the stream that the client opened with GET.
+func (p *post) serveBatch(elements []json.RawMessage, bad *jsonrpc.Response) (refusal *jsonrpc.Response) {
 	version := versionOf(p.r.Header)
 	if !p.h.sessionless(p.r) {
 		if p.s, refusal = p.h.session(p.r); refusal != nil {
@@ -125,7 +125,6 @@ func (p *post) serveBatch(body []byte) (refusal *jsonrpc.Response) {
 	if version != protocol.V20250326 && (version != "" || p.s != nil) {
 		return refuse(http.StatusBadRequest, "batches exist only in %s; send each message by itself", protocol.V20250326)
 	}
-	elements, _, bad := jsonrpc.Batch(body)
 	if bad != nil {
 		return bad
 	}
