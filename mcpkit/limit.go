@@ -30,20 +30,13 @@ func (m *method) answer(ctx context.Context, call *Call) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.outputs.Lazy {
-		return timelimit.Run(call.limit, func() (Result, error) {
-			values, err := m.fn.Call(ctx, args)
-			if err != nil {
-				return nil, err
-			}
-			return m.result(ctx, call, values)
-		})
-	}
-	values, err := timelimit.Run(call.limit, func() ([]reflect.Value, error) { return m.fn.Call(ctx, args) })
-	if err != nil {
-		return nil, err
-	}
-	return m.result(ctx, call, values)
+	return timelimit.Run(call.limit, func() (Result, error) {
+		values, err := m.fn.Call(ctx, args)
+		if err != nil {
+			return nil, err
+		}
+		return m.result(ctx, call, values)
+	})
 }
 
 // limited runs h within the time limit of the call.

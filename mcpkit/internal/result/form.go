@@ -47,7 +47,6 @@ type form struct {
 	structured bool         // the output of a tool has a schema
 	schema     reflect.Type // of structured output; nil if it is not known
 	whole      bool         // the value is the result itself
-	lazy       bool         // convert reads an iterator or a reader
 }
 
 var (
@@ -93,9 +92,9 @@ func formOf(k annotation.Kind, t reflect.Type) (form, error) {
 	case t.Implements(typeImage):
 		return form{convert: convertImage}, nil
 	case t.Implements(typeReader):
-		return form{convert: convertReader, lazy: true}, nil
+		return form{convert: convertReader}, nil
 	case k != annotation.Prompt && isSeq(t):
-		return form{convert: collect, lazy: true, structured: true, schema: reflect.SliceOf(t.In(0).In(0))}, nil
+		return form{convert: collect, structured: true, schema: reflect.SliceOf(t.In(0).In(0))}, nil
 	}
 	if k == annotation.Prompt {
 		return form{}, fmt.Errorf("a prompt cannot return %s; return a string, mcpkit.User(…), messages or content", t)
@@ -120,7 +119,7 @@ func isSeq(t reflect.Type) bool {
 
 // dynamic returns the form of values whose types are not known before.
 func dynamic(k annotation.Kind) form {
-	return form{lazy: true, convert: func(call Call, v reflect.Value) (piece, error) {
+	return form{convert: func(call Call, v reflect.Value) (piece, error) {
 		if v.Kind() == reflect.Interface {
 			v = v.Elem()
 		}

@@ -36,11 +36,7 @@ type Outputs struct {
 	// Structured is the type of the structured output of a tool, whose schema clients get; nil if
 	// there is none.
 	Structured reflect.Type
-	// Lazy means that values are read while the result is made: iterators, readers, and what is only
-	// known then.
-	Lazy bool
-
-	forms []form
+	forms      []form
 }
 
 // New returns the outputs of a method with these result types. The error says which of them such a
@@ -70,7 +66,6 @@ func New(k annotation.Kind, types []reflect.Type) (*Outputs, error) {
 			}
 			o.Structured = f.schema
 		}
-		o.Lazy = o.Lazy || f.lazy
 		o.forms = append(o.forms, f)
 	}
 	return o, nil
