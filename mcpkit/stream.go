@@ -28,13 +28,9 @@ type streamed struct {
 	cache    protocol.Cache
 }
 
-const (
-	// sniffed is how many bytes are used to detect a media type.
-	sniffed = 3072
-	// firstBlock is how many bytes are read before a response begins. An error until then is an
-	// ordinary error, and a reader that ends until then an ordinary result.
-	firstBlock = 64 << 10
-)
+// firstBlock is how many bytes are read before a response begins. An error until then is an ordinary
+// error, and a reader that ends until then an ordinary result.
+const firstBlock = 64 << 10
 
 // newStreamed returns the contents of r, as a plain result if the first block is everything. The
 // reader may use the context of the call until it is closed: when the call is over, and when its time
@@ -51,7 +47,7 @@ func newStreamed(ctx context.Context, call *Call, mime string, cache protocol.Ca
 		return nil, cmp.Or(ctx.Err(), err)
 	}
 	if s.mime == "" {
-		s.mime = mimetype.Detect(first[:min(len(first), sniffed)]).String()
+		s.mime = mimetype.Detect(first).String()
 	}
 	if err == nil {
 		return s, nil
