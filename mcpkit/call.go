@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/timelimit"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -110,35 +112,27 @@ func (c *envelope) Meta(key string) json.RawMessage { return jsonx.Member(c.meta
 
 // ClientInfo returns what the client calls itself, or nil. It proves nothing.
 func (c *envelope) ClientInfo() *protocol.Implementation {
-	if !c.version.Modern() {
-		if c.session != nil {
-			return &c.session.Client
-		}
+	if c.session != nil {
+		return &c.session.Client
+	}
+	var info *protocol.Implementation
+	if jsonx.Unmarshal(c.Meta(protocol.MetaClientInfo), &info) != nil {
 		return nil
 	}
-	raw := c.Meta(protocol.MetaClientInfo)
-	if raw == nil {
-		return nil
-	}
-	var info protocol.Implementation
-	if jsonx.Unmarshal(raw, &info) != nil {
-		return nil
-	}
-	return &info
+	return info
 }
 
 // ClientCapabilities returns what the client can be asked, as it declared on this request
 // (2026-07-28) or at the start of its session. Capabilities that the session's version does not
 // have are left out.
 func (c *envelope) ClientCapabilities() protocol.ClientCapabilities {
-	if !c.version.Modern() {
-		if c.session == nil {
-			return protocol.ClientCapabilities{}
-		}
+	if c.session != nil {
 		return c.session.Capabilities
 	}
 	var caps protocol.ClientCapabilities
-	_ = jsonx.Unmarshal(c.Meta(protocol.MetaClientCapabilities), &caps) // checked to be an object; a wrong member counts as not declared
+	if c.version.Modern() { // else the client is not known
+		_ = jsonx.Unmarshal(c.Meta(protocol.MetaClientCapabilities), &caps) // checked to be an object; a wrong member counts as not declared
+	}
 	return caps
 }
 
@@ -151,6 +145,12 @@ type target struct {
 	params any
 }
 
+// nowhere is the entry of requests that are about none that the caller may know of.
+var nowhere = &entry{Annotation: &annotation.Annotation{}, shown: secret.Shown{}}
+
+// about returns the entry, or nowhere.
+func (t *target) about() *entry { return cmp.Or(t.entry, nowhere) }
+
 // Name returns the name of the tool or prompt, or the URI of the resource, that the request is
 // about; "" for other methods. It is that of the client, also in the middleware and the methods of
 // mounted servers: see [Call.OwnName].
@@ -159,21 +159,11 @@ func (t *target) Name() string { return t.name }
 // OwnName is like Target, but returns the name in the server that registered the tool or prompt,
 // without the prefixes of mounts: "refund" for "billing_refund". Middleware of a server that may be
 // mounted looks at it.
-func (t *target) OwnName() string {
-	if t.entry == nil {
-		return ""
-	}
-	return t.entry.own().key
-}
+func (t *target) OwnName() string { return t.about().own().key }
 
 // Target returns the registered name, URI or URI template of what the request is about. Unlike Name
 // it has few values. It is "" for other methods, and if the caller may not know of the target.
-func (t *target) Target() string {
-	if t.entry == nil {
-		return ""
-	}
-	return t.entry.key
-}
+func (t *target) Target() string { return t.about().key }
 
 // Var returns the value of a variable of the URI template, or of an argument of the prompt; "" if
 // it is absent.
@@ -186,26 +176,16 @@ func (t *target) text(name string) (value string, ok bool) {
 }
 
 // Scopes returns the scopes that the tool, prompt or resource needs.
-func (t *target) Scopes() []string {
-	if t.entry == nil {
-		return nil
-	}
-	return t.entry.Scopes
-}
+func (t *target) Scopes() []string { return t.about().Scopes }
 
 // Tags returns the labels of the tags tag of the tool, prompt or resource.
-func (t *target) Tags() []string {
-	if t.entry == nil {
-		return nil
-	}
-	return t.entry.Labels
-}
+func (t *target) Tags() []string { return t.about().Labels }
 
 // Tool returns the definition of the tool that is called; nil for other methods. It must not be
 // changed.
 func (t *target) Tool() *protocol.Tool {
-	if t.entry != nil && t.entry.tool != nil {
-		return &t.entry.tool.def
+	if tool := t.about().tool; tool != nil {
+		return &tool.def
 	}
 	return nil
 }
@@ -248,11 +228,7 @@ func (c *Call) RedactedArguments() json.RawMessage {
 	if jsonx.Kind(raw) != '{' {
 		return nil
 	}
-	shown := secret.Shown{} // none of an unknown target
-	if c.entry != nil {
-		shown = c.entry.shown
-	}
-	return shown.Redact(raw)
+	return c.about().shown.Redact(raw)
 }
 
 // SetArguments replaces the arguments of a tool call or of prompts/get. Middleware calls it before

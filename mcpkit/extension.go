@@ -213,9 +213,7 @@ type ToolEntry struct {
 // ToolTag returns the value of a tag that an [Extension] defines, of the tool that is called. ok is
 // false if the tool does not have the tag.
 func (c *Call) ToolTag(key string) (value string, ok bool) {
-	if c.entry != nil && c.entry.tool != nil {
-		value, ok = c.entry.Extended[key]
-	}
+	value, ok = c.about().Extended[key]
 	return value, ok
 }
 
