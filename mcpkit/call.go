@@ -207,6 +207,10 @@ func (c *Call) Method() string { return c.row.method }
 // has the first 64 bits. Behind proxies that the transport does not trust, it is theirs.
 func (c *Call) Address() string { return transport.Address(c.limit) }
 
+// Path returns the path of the URL of the HTTP request, as the handler got it, or of the one that opened
+// the connection; "" on stdio, in memory and in runs of tasks.
+func (c *Call) Path() string { return transport.Path(c.limit) }
+
 // Arguments returns the arguments of a tool call or of prompts/get: as they were sent, or as
 // [Call.SetArguments] set them. It is nil if they are absent or null. It must not be changed.
 func (c *Call) Arguments() json.RawMessage {

@@ -104,7 +104,10 @@ var ErrNoServerRequests = errors.New("transport: this peer takes no requests fro
 // ErrClosed is returned if the peer has disconnected or the transport is closed.
 var ErrClosed = errors.New("transport: closed")
 
-type addressKey struct{}
+type (
+	addressKey struct{}
+	pathKey    struct{}
+)
 
 // WithAddress returns ctx with the network address that limits of callers without a principal count
 // for. Transports over a network set it for each request or connection.
@@ -116,6 +119,17 @@ func WithAddress(ctx context.Context, address string) context.Context {
 func Address(ctx context.Context) string {
 	address, _ := ctx.Value(addressKey{}).(string)
 	return address
+}
+
+// WithPath returns ctx with the path of the URL of the HTTP request. Transports over HTTP set it.
+func WithPath(ctx context.Context, path string) context.Context {
+	return context.WithValue(ctx, pathKey{}, path)
+}
+
+// Path returns the path that [WithPath] set; "" if there is none.
+func Path(ctx context.Context) string {
+	path, _ := ctx.Value(pathKey{}).(string)
+	return path
 }
 
 // A Header maps canonical names to the values of header fields. It converts from and to

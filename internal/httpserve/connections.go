@@ -105,7 +105,7 @@ func (x *Connection) Serve(r *http.Request, wire conn.Wire, h transport.Handler,
 	defer context.AfterFunc(x.all.Draining, link.Close)()
 	defer context.AfterFunc(x.all.Cutting, cut)()
 	values := transport.WithAddress(context.WithoutCancel(r.Context()), admission.Address(r, x.all.trusted))
-	ctx, cancel := oauth.WithExpiry(values)
+	ctx, cancel := oauth.WithExpiry(transport.WithPath(values, r.URL.Path))
 	defer cancel()
 	if idle > 0 {
 		// Ends with ctx.

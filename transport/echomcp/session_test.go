@@ -45,8 +45,8 @@ func mountAll(app *echo.Echo, srv *mcpkit.Server, logger *slog.Logger) (shutdown
 // Porter returns the caller.
 type Porter struct{}
 
-// Who returns the user of the app and the principal of the call.
-func (Porter) Who(ctx context.Context) string {
+// Who returns the user of the app, and the route, the path and the principal of the call.
+func (Porter) Who(ctx context.Context, call *mcpkit.Call) string {
 	name, path := "?", "?"
 	if c, ok := echomcp.FromContext(ctx); ok {
 		name, path = fmt.Sprint(c.Get("name")), c.Path()
@@ -55,7 +55,7 @@ func (Porter) Who(ctx context.Context) string {
 	if p := oauth.FromContext(ctx); p != nil {
 		subject = p.Subject
 	}
-	return name + " " + path + " " + subject
+	return name + " " + path + " " + call.Path() + " " + subject
 }
 
 // Count reports progress.
@@ -113,13 +113,39 @@ func (l *lobby) requireWorks(name, subject string, opts ...client.DialOption) {
 		require.NoError(l.t, err, path)
 		got, err := client.Call[string](l.t.Context(), c, "who", nil)
 		require.NoError(l.t, err, path)
-		require.Equal(l.t, name+" "+path+" "+subject, got)
+		require.Equal(l.t, name+" "+path+" "+path+" "+subject, got)
 		var progress []string
 		got, err = client.Call[string](l.t.Context(), c, "count", nil, client.OnProgress(func(p *protocol.ProgressParams) { progress = append(progress, p.Message) }))
 		require.NoError(l.t, err, path)
 		require.Equal(l.t, "two", got)
 		require.Equal(l.t, []string{"half"}, progress, path)
 		require.NoError(l.t, c.Close())
+	}
+}
+
+func TestAPathBelowTheMountSelectsTools(t *testing.T) {
+	srv, err := mcpkit.New(&Porter{}, mcpkit.Visible(func(_ context.Context, call *mcpkit.Call) (func(mcpkit.Entry) bool, string) {
+		_, name, _ := strings.Cut(call.Path(), "/mcp/")
+		return func(e mcpkit.Entry) bool { return name == "" || e.Name() == name }, "name " + name
+	}))
+	require.NoError(t, err)
+	mux, app := http.NewServeMux(), echo.New()
+	mux.Handle("/mcp/", streamable.NewHandler(srv, nil))
+	echomcp.Mount(app, "/mcp/*", srv)
+	for name, h := range map[string]http.Handler{"net/http": mux, "echo": app} {
+		server := httptest.NewServer(h)
+		for path, tools := range map[string]string{"/mcp/": " count who", "/mcp/who": " who"} {
+			c, err := client.Dial(t.Context(), client.URL(server.URL+path))
+			require.NoError(t, err)
+			names := ""
+			for tool, err := range c.Tools(t.Context()) {
+				require.NoError(t, err)
+				names += " " + tool.Name
+			}
+			require.Equal(t, tools, names, "%s %s", name, path)
+			require.NoError(t, c.Close())
+		}
+		server.Close()
 	}
 }
 
@@ -226,6 +252,6 @@ func TestDeadlinesOfRequestsDoNotEndWebSockets(t *testing.T) {
 	<-(<-begun).Done()
 	got, err := client.Call[string](t.Context(), c, "who", nil)
 	require.NoError(t, err)
-	require.Equal(t, "eve /ws eve", got)
+	require.Equal(t, "eve /ws /ws eve", got)
 	require.NoError(t, c.Close())
 }

@@ -69,6 +69,7 @@ func (e *exchange) serve() (refusal *jsonrpc.Response) {
 		e.end()
 	}()
 	ctx := transport.WithAddress(e.r.Context(), admission.Address(e.r, e.h.opts.TrustedProxies))
+	ctx = transport.WithPath(ctx, e.r.URL.Path)
 	if !e.modern {
 		ctx = context.WithoutCancel(ctx)
 	}
