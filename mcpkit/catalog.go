@@ -30,6 +30,7 @@ type catalog struct {
 	parents    []*mount        // of this server in others
 	leftOut    map[string]bool // why parts of mounted servers are not part of it
 	offersAll  bool            // of OfferAll; never changes
+	fixed      bool            // of Fixed; never changes
 }
 
 // A layer is the resources and templates that were registered on one server.

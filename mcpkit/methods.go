@@ -37,7 +37,8 @@ func hasPrompts(c *catalog) bool { return c.offersAll || len(c.lists[promptEntry
 func hasResources(c *catalog) bool {
 	return c.offersAll || len(c.lists[resourceEntry].sorted)+len(c.lists[templateEntry].sorted) > 0
 }
-func hasLogs(c *catalog) bool { return c.offersAll || c.has(func(e *entry) bool { return e.logs }) }
+func hasUpdates(c *catalog) bool { return hasResources(c) && !c.fixed }
+func hasLogs(c *catalog) bool    { return c.offersAll || c.has(func(e *entry) bool { return e.logs }) }
 func hasCompletions(c *catalog) bool {
 	return c.offersAll || c.has(func(e *entry) bool { return e.complete != nil })
 }
@@ -56,8 +57,8 @@ var coreMethods = func() map[string]*methodRow {
 		{method: protocol.MethodResourcesList, needs: hasResources, handle: listed("resources", resourceEntry)},
 		{method: protocol.MethodResourcesTemplatesList, needs: hasResources, handle: listed("resourceTemplates", templateEntry)},
 		{method: protocol.MethodResourcesRead, needs: hasResources, prepare: findResource, nameParam: "uri", asks: true},
-		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, needs: hasResources, prepare: findResource, nameParam: "uri", handle: subscribe},
-		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, needs: hasResources, prepare: nameOf, nameParam: "uri", handle: unsubscribe},
+		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, needs: hasUpdates, prepare: findResource, nameParam: "uri", handle: subscribe},
+		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, needs: hasUpdates, prepare: nameOf, nameParam: "uri", handle: unsubscribe},
 		{method: protocol.MethodSubscriptionsListen, from: protocol.V20260728, prepare: findListened, handle: listen},
 		{method: protocol.MethodCompletionComplete, needs: hasCompletions, prepare: findCompleted, handle: complete},
 		{method: protocol.MethodLoggingSetLevel, until: protocol.LatestLegacy, needs: hasLogs, handle: withParams(decodeParams, setLogLevel)},
@@ -105,13 +106,13 @@ func (row *methodRow) offered(c *catalog, v protocol.Version) bool {
 func (c *catalog) capabilities(v protocol.Version) protocol.ServerCapabilities {
 	var caps protocol.ServerCapabilities
 	if hasTools(c) {
-		caps.Tools = &protocol.ListCapability{ListChanged: true}
+		caps.Tools = &protocol.ListCapability{ListChanged: !c.fixed}
 	}
 	if hasPrompts(c) {
-		caps.Prompts = &protocol.ListCapability{ListChanged: true}
+		caps.Prompts = &protocol.ListCapability{ListChanged: !c.fixed}
 	}
 	if hasResources(c) {
-		caps.Resources = &protocol.ResourcesCapability{ListChanged: true, Subscribe: true}
+		caps.Resources = &protocol.ResourcesCapability{ListChanged: !c.fixed, Subscribe: !c.fixed}
 	}
 	if hasLogs(c) {
 		caps.Logging = protocol.Object{}

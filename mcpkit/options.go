@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/go-playground/validator/v10"
@@ -35,6 +36,8 @@ type config struct {
 	logger       *slog.Logger
 	exposeErrors bool
 	offersAll    bool
+	fixed        bool
+	versions     []protocol.Version // newest first
 	repair       bool
 	validate     *validator.Validate
 	rawSchemas   func(schema json.RawMessage) (reflectx.RawSchema, error) // nil if schemas cannot be written by hand
@@ -55,6 +58,12 @@ type config struct {
 	pageSize       int
 	listTTL        time.Duration
 }
+
+// serves reports whether the server serves the version.
+func (c *config) serves(v protocol.Version) bool { return slices.Contains(c.versions, v) }
+
+// oldest returns the oldest version that the server serves.
+func (c *config) oldest() protocol.Version { return c.versions[len(c.versions)-1] }
 
 // A registration is a service and its options.
 type registration struct {
@@ -192,6 +201,25 @@ func MaxResultBytes(n int) Option {
 // was declared when they connected. By default, the server offers what it has.
 func OfferAll() Option {
 	return option(func(c *config) error { c.offersAll = true; return nil })
+}
+
+// Fixed declares that what the server offers does not change while it serves. Clients are not notified
+// of changed lists or updated resources, and cannot subscribe to them.
+func Fixed() Option {
+	return option(func(c *config) error { c.fixed = true; return nil })
+}
+
+// Versions restricts the protocol versions that the server serves. The default is all five.
+func Versions(vs ...protocol.Version) Option {
+	return option(func(c *config) error {
+		if len(vs) == 0 || slices.ContainsFunc(vs, func(v protocol.Version) bool { return !v.Known() }) {
+			return fmt.Errorf("mcpkit: Versions(%q): write at least one of %q, and no others", vs, protocol.Supported)
+		}
+		c.versions = slices.DeleteFunc(slices.Clone(protocol.Supported), func(v protocol.Version) bool {
+			return !slices.Contains(vs, v)
+		})
+		return nil
+	})
 }
 
 // ExposeErrors shows the text of all errors to clients. By default they see only errors meant for
@@ -338,7 +366,7 @@ func newConfig(service any, opts []Option) (*config, error) {
 	c := &config{
 		logger: slog.Default(), providers: map[reflect.Type]reflectx.Injector{}, services: []registration{{service: service}},
 		toolTimeout: defaultToolTimeout, questions: defaultQuestionTimeout, maxRunning: defaultMaxRunning,
-		maxResultBytes: defaultMaxResultBytes, pageSize: defaultPageSize,
+		maxResultBytes: defaultMaxResultBytes, pageSize: defaultPageSize, versions: protocol.Supported,
 	}
 	for _, o := range opts {
 		if err := o.configure(c); err != nil {

@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -18,9 +19,6 @@ import (
 var versions = [...]protocol.Version{
 	protocol.V20241105, protocol.V20250326, protocol.V20250618, protocol.V20251125, protocol.V20260728,
 }
-
-// modernVersions are the versions that a request may name in its _meta.
-var modernVersions = []protocol.Version{protocol.V20260728}
 
 // versionIndex returns the index of v in versions.
 func versionIndex(v protocol.Version) int { return slices.Index(versions[:], v) }
@@ -86,7 +84,7 @@ func (call *Call) accept(ctx context.Context) *jsonrpc.Error {
 	declared := header.Get("Mcp-Protocol-Version")
 	row := call.catalog.methods[call.req.Method]
 	check := call.acceptLegacy
-	if protocol.IsModern(declared, call.meta) || row != nil && row.from.Modern() {
+	if protocol.IsModern(declared, call.meta) || row != nil && row.from.Modern() || call.server.config.oldest().Modern() {
 		check = call.acceptModern
 	}
 	if err := check(header, declared); err != nil {
@@ -120,6 +118,9 @@ func (call *Call) acceptModern(header transport.Header, declared string) *jsonrp
 	call.version = protocol.V20260728 // the format of errors until the version is known
 	meta := call.meta
 	version := jsonx.Member(meta, protocol.MetaProtocolVersion)
+	if version == nil && declared == "" && call.req.Method == protocol.MethodInitialize { // there are no legacy versions
+		return call.unserved(jsonx.String(call.req.Param("protocolVersion")))
+	}
 	capabilities := jsonx.Member(meta, protocol.MetaClientCapabilities)
 	if jsonx.Kind(version) != '"' {
 		return invalidParams("params._meta needs the string %q", protocol.MetaProtocolVersion)
@@ -137,8 +138,8 @@ func (call *Call) acceptModern(header transport.Header, declared string) *jsonrp
 		}
 		return protocol.HeaderMismatch("the header MCP-Protocol-Version says %q but params._meta says %q", declared, requested)
 	}
-	if requested != string(protocol.V20260728) {
-		return protocol.UnsupportedProtocolVersion(protocol.Version(requested), modernVersions)
+	if requested != string(protocol.V20260728) || call.run == nil && !call.server.config.serves(protocol.V20260728) {
+		return call.unserved(requested)
 	}
 	if header == nil {
 		return nil
@@ -146,13 +147,24 @@ func (call *Call) acceptModern(header transport.Header, declared string) *jsonrp
 	return protocol.CheckHeader(header, "Mcp-Method", call.req.Method)
 }
 
+// unserved refuses a request with a version that the server does not serve.
+func (call *Call) unserved(requested string) *jsonrpc.Error {
+	served := call.server.config.versions
+	if call.version.Modern() && served[0].Modern() {
+		served = served[:1] // a request may name no other in its _meta
+	}
+	call.version = protocol.V20260728 // the format of the error
+	return protocol.UnsupportedProtocolVersion(protocol.Version(requested), served)
+}
+
 // acceptLegacy takes the version of the session, or of the header if there is no session.
 func (call *Call) acceptLegacy(_ transport.Header, declared string) *jsonrpc.Error {
 	ts := call.peer.Session()
 	if ts == nil {
-		call.version = protocol.Version(declared)
-		if declared == "" {
-			call.version = protocol.V20250326 // transports, "Protocol Version Header": the default
+		// The default is that of transports, "Protocol Version Header".
+		call.version = protocol.Version(cmp.Or(declared, string(protocol.V20250326)))
+		if call.req.Method != protocol.MethodInitialize && !call.server.config.serves(call.version) {
+			return call.unserved(string(call.version))
 		}
 		return nil
 	}

@@ -103,7 +103,8 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, life: lifecycle{turn: make(chan struct{}, 1)}, own: &catalog{methods: coreMethods, offersAll: c.offersAll}, topics: newTopics()}
+	s := &Server{config: c, life: lifecycle{turn: make(chan struct{}, 1)}, topics: newTopics()}
+	s.own = &catalog{methods: coreMethods, offersAll: c.offersAll, fixed: c.fixed}
 	s.catalog.Store(s.merge())
 	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -84,8 +85,8 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has begun already, with version %s", call.session.Version)
 	}
 	version := p.ProtocolVersion
-	if !version.Known() || version.Modern() {
-		version = protocol.LatestLegacy
+	if !version.Legacy() || !s.config.serves(version) {
+		version = s.config.versions[slices.IndexFunc(s.config.versions, protocol.Version.Legacy)]
 	}
 	call.version = version // the response has the new version
 	if ts := call.peer.Session(); ts != nil {
@@ -127,7 +128,7 @@ func ping(context.Context, *Call) (Result, error) { return nil, nil }
 func discover(_ context.Context, call *Call) (Result, error) {
 	s := call.server
 	return &protocol.DiscoverResult{
-		SupportedVersions: protocol.Supported,
+		SupportedVersions: s.config.versions,
 		Capabilities:      call.catalog.capabilities(call.version),
 		Instructions:      s.about.Load().instructions,
 		Cache:             cacheHint(s.config.listTTL, false),
@@ -189,6 +190,9 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 	state, known := ts.State().(*session)
 	if !known {
 		agreement, err := handshake.Read(agreed, s.extensionIDs())
+		if err == nil && !s.config.serves(agreement.Version) {
+			err = fmt.Errorf("version %s is not served", agreement.Version)
+		}
 		if err != nil {
 			return err
 		}

@@ -47,6 +47,9 @@ func newTopics() [resourceTopic + 1]*Topic {
 
 // tell notifies those of the clients that have subscribed to a list or a resource.
 func (s *Server) tell(about subject, clients []subscriber) (told bool) {
+	if s.config.fixed {
+		return false
+	}
 	params := json.RawMessage("{}")
 	var scopes []string // those of the resource, and those of the client, may have changed since
 	if about.key != "" {
@@ -229,7 +232,7 @@ func (l *listener) subscribe(ctx context.Context, call *Call) (accepted json.Raw
 			if err != nil {
 				return nil, err
 			}
-			if keys == nil || !t.offered(call.catalog) {
+			if keys == nil || !t.offered(call.catalog) || e.ID == "" && call.catalog.fixed {
 				continue
 			}
 			if _, ok := call.Extension(e.ID); !ok && e.ID != "" {

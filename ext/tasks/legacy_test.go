@@ -112,7 +112,7 @@ func TestToolsOfVersion20251125SayWhetherTheyAreTasks(t *testing.T) {
 
 func TestResultsOfTasksAskTheUserInVersion20251125(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
+		o := openWith(t, tasks.New(), mcpkit.Versions(protocol.V20251125)) // runs are of 2026-07-28 all the same
 		p, _ := o.legacy(protocol.V20251125, ann)
 		var asked []string
 		p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {

@@ -1,0 +1,79 @@
+package mcpkit_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestVersionsRestrictWhatIsServed(t *testing.T) {
+	const (
+		discover = `"server/discover","params":{` + modernMeta + `}`
+		list     = `"tools/list","params":{}`
+		begin    = `"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`
+		refused  = `"code":-32022,"message":"unsupported protocol version \"%s\"","data":{"supported":[%s],"requested":"%[1]s"}`
+	)
+	old := []protocol.Version{protocol.V20250618, protocol.V20250326}
+	for _, test := range []struct {
+		name    string
+		served  []protocol.Version
+		header  string
+		request string
+		status  int
+		want    string
+	}{
+		{"discover", []protocol.Version{protocol.V20251125, protocol.V20260728}, "2026-07-28", discover, 0,
+			`"supportedVersions":["2026-07-28","2025-11-25"]`},
+		{"discover a legacy server", old, "2026-07-28", discover, 400, fmt.Sprintf(refused, "2026-07-28", `"2025-06-18","2025-03-26"`)},
+		{"initialize with another version", old, "", begin, 0, `"protocolVersion":"2025-06-18"`},
+		{"initialize a modern server", []protocol.Version{protocol.V20260728}, "", begin, 400, fmt.Sprintf(refused, "2024-11-05", `"2026-07-28"`)},
+		{"call a modern server", []protocol.Version{protocol.V20260728}, "", list, 400, `"code":-32602`},
+		{"header", old, "2025-03-26", list, 0, `"tools":[`},
+		{"header of another version", old, "2025-11-25", list, 400, fmt.Sprintf(refused, "2025-11-25", `"2025-06-18","2025-03-26"`)},
+		{"no header, which means 2025-03-26", old[:1], "", list, 400, fmt.Sprintf(refused, "2025-03-26", `"2025-06-18"`)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := modern(t, newServer(t, &Library{}, mcpkit.Versions(test.served...)))
+			p.header = transport.Header{"Mcp-Method": {"server/discover"}}
+			if test.header != "" {
+				p.header["Mcp-Protocol-Version"] = []string{test.header}
+			}
+			message := `{"jsonrpc":"2.0","id":1,"method":` + test.request + `}`
+			require.Contains(t, p.raw(t.Context(), message), test.want)
+			require.Equal(t, test.status, p.rpc(t.Context(), message).HTTPStatus)
+		})
+	}
+	for _, vs := range [][]protocol.Version{nil, {"2025-01-01"}} {
+		_, err := mcpkit.New(&Library{}, mcpkit.Versions(vs...))
+		require.ErrorContains(t, err, fmt.Sprintf("mcpkit: Versions(%q): write at least one of", vs))
+	}
+}
+
+func TestASessionOfAVersionThatIsNoLongerServedIsNotRestored(t *testing.T) {
+	p := legacy(t, newServer(t, &Library{}), protocol.V20250618)
+	agreed, changes := p.srv.StoreSession(p.session)
+	newer := newServer(t, &Library{}, mcpkit.Versions(protocol.V20251125))
+	require.EqualError(t, newer.RestoreSession(t.Context(), transport.NewSession("s", p), agreed, changes), "version 2025-06-18 is not served")
+}
+
+func TestAFixedServerHasNoSubscriptionsAndTellsOfNoChanges(t *testing.T) {
+	srv := newServer(t, &Library{}, mcpkit.Fixed())
+	capabilities := member(t, modern(t, srv).result("server/discover", "{}"), "capabilities")
+	require.JSONEq(t, `{"tools":{},"prompts":{},"resources":{},"logging":{}}`, capabilities)
+	l := modern(t, srv)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.rpc(ctx, l.request("subscriptions/listen", `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["library://rules"]}}`))
+	require.Contains(t, l.take()[0], `"params":{"notifications":{},`)
+	p := legacy(t, srv, protocol.V20251125)
+	require.Equal(t, jsonrpc.CodeMethodNotFound, p.fails("resources/subscribe", `{"uri":"library://rules"}`).Code)
+	require.NoError(t, srv.Add(mcpkit.NewTool("new", func() string { return "" })))
+	require.Empty(t, p.take())
+}
