@@ -83,17 +83,15 @@ func TestServersAreCalled(t *testing.T) {
 		{"resource", []string{"read", notes, "note://welcome"}, exitOK, "# Welcome\n\nThis is your first note.\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var stdout, stderr bytes.Buffer
-			require.Equal(t, test.code, run(t.Context(), test.args, streams{out: &stdout, err: &stderr}), stderr.String())
-			require.Equal(t, test.stdout, stdout.String())
+			out, _ := said(t, test.code, test.args...)
+			require.Equal(t, test.stdout, out)
 		})
 	}
 
 	t.Run("list as JSON", func(t *testing.T) {
-		var stdout, stderr bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), []string{"list", notes, "-o", "json"}, streams{out: &stdout, err: &stderr}), stderr.String())
+		out, _ := said(t, exitOK, "list", notes, "-o", "json")
 		var l struct{ Tools, Prompts, ResourceTemplates []any }
-		require.NoError(t, json.Unmarshal(stdout.Bytes(), &l))
+		require.NoError(t, json.Unmarshal([]byte(out), &l))
 		require.Len(t, l.Tools, 1)
 		require.Len(t, l.Prompts, 1)
 		require.Len(t, l.ResourceTemplates, 1)
@@ -107,11 +105,9 @@ func TestUnknownFlagsAreRefusedWithoutTheirValues(t *testing.T) {
 		{"search", "--haeder", "Authorization: Bearer secret"},
 		{"search", "-haeder=Authorization: Bearer secret"},
 	} {
-		var stderr bytes.Buffer
-		args := append([]string{"call", "http://127.0.0.1:1/mcp"}, flags...)
-		require.Equal(t, exitUsage, run(t.Context(), args, streams{out: io.Discard, err: &stderr}))
-		require.Contains(t, stderr.String(), "mcpkit call: unknown flag: -")
-		require.NotContains(t, stderr.String(), "secret")
+		_, errs := said(t, exitUsage, append([]string{"call", "http://127.0.0.1:1/mcp"}, flags...)...)
+		require.Contains(t, errs, "mcpkit call: unknown flag: -")
+		require.NotContains(t, errs, "secret")
 	}
 }
 

@@ -56,20 +56,16 @@ func TestServersAreInstalledInFilesOfHosts(t *testing.T) {
 	dir := home(t)
 	notes := strings.Replace(lab(t), asLab, asServer, 1)
 	for _, host := range fileHosts {
-		code, out, errs := said(t, "install", host, notes, "--env", "A=b", "--name", "notes", "--no-check")
-		require.Equal(t, exitOK, code, errs)
+		out, errs := said(t, exitOK, "install", host, notes, "--env", "A=b", "--name", "notes", "--no-check")
 		require.Contains(t, out, "installed notes in "+dir)
 		require.Contains(t, errs, "mcpkit install: the host keeps the values of --env and --header as plain text\n")
 		require.Contains(t, errs, "mcpkit install: there is no folder "+dir, "the host is not installed here")
-		code, out, errs = said(t, "install", host, notes, "--env", "A=b", "--name", "notes", "--no-check")
-		require.Equal(t, exitOK, code, errs)
+		out, errs = said(t, exitOK, "install", host, notes, "--env", "A=b", "--name", "notes", "--no-check")
 		require.Contains(t, out, " has notes already, in "+dir)
 		require.NotContains(t, errs, "there is no folder")
-		code, _, errs = said(t, "install", host, notes, "--env", "A=c", "--name", "notes", "--no-check")
-		require.Equal(t, exitFault, code)
+		_, errs = said(t, exitFault, "install", host, notes, "--env", "A=c", "--name", "notes", "--no-check")
 		require.Contains(t, errs, `has another server named "notes"; choose another name with --name, or replace it with --force`)
-		code, out, errs = said(t, "install", host, notes, "--env", "A=c", "--force", "--name", "notes", "--no-check")
-		require.Equal(t, exitOK, code, errs)
+		out, _ = said(t, exitOK, "install", host, notes, "--env", "A=c", "--force", "--name", "notes", "--no-check")
 		require.Contains(t, out, "the backup is "+dir)
 	}
 
@@ -87,11 +83,9 @@ func TestServersAreInstalledInFilesOfHosts(t *testing.T) {
 	}
 
 	for _, host := range fileHosts {
-		code, out, errs := said(t, "install", "--remove", host, "notes")
-		require.Equal(t, exitOK, code, errs)
+		out, _ := said(t, exitOK, "install", "--remove", host, "notes")
 		require.Contains(t, out, "removed notes from "+dir)
-		code, _, errs = said(t, "install", "--remove", host, "notes")
-		require.Equal(t, exitFault, code)
+		_, errs := said(t, exitFault, "install", "--remove", host, "notes")
 		require.Contains(t, errs, `the server "notes" is not installed`)
 	}
 	leftover, err := filepath.Glob(filepath.Join(dir, ".cursor", "*.new-*"))
@@ -109,15 +103,13 @@ func TestInstallingKeepsTheFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(before), 0o644))
 	require.NoError(t, os.Symlink(file, filepath.Join(dir, "link.json")))
 
-	code, out, errs := said(t, "install", "cursor", lab(t), "--file", "link.json", "--dry-run", "--name", "my lab!")
-	require.Equal(t, exitOK, code, errs)
+	out, _ := said(t, exitOK, "install", "cursor", lab(t), "--file", "link.json", "--dry-run", "--name", "my lab!")
 	require.Contains(t, out, "would change at line 5:\n+     \"my-lab\": {\n")
 	same, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, before, string(same))
 
-	code, _, errs = said(t, "install", "cursor", lab(t), "--file", "link.json")
-	require.Equal(t, exitOK, code, errs)
+	said(t, exitOK, "install", "cursor", lab(t), "--file", "link.json")
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(after), strings.TrimSuffix(before, "  },\n}\n")), string(after))
@@ -137,21 +129,17 @@ func TestHostsWithACommandAreSetUpByIt(t *testing.T) {
 	dir := home(t)
 	claude, codex := fakeHost(t, dir, "claude", 0), fakeHost(t, dir, "codex", 0)
 	const url = "https://orders.example.com/mcp"
-	code, out, errs := said(t, "install", "claude-code", url, "--name", "orders", "--no-check", "--header", "X-Team: a b")
-	require.Equal(t, exitOK, code, errs)
+	out, _ := said(t, exitOK, "install", "claude-code", url, "--name", "orders", "--no-check", "--header", "X-Team: a b")
 	require.Equal(t, "hello from the host\ninstalled orders in Claude Code; start a new session of claude; /mcp shows its servers\n", out)
 	require.Equal(t, "10 mcp add --scope user --transport http orders "+url+" --header X-Team: a b\n", claude())
-	code, _, errs = said(t, "install", "codex", url, "--name", "orders", "--no-check")
-	require.Equal(t, exitOK, code, errs)
+	said(t, exitOK, "install", "codex", url, "--name", "orders", "--no-check")
 	require.Equal(t, "3 mcp get orders\n5 mcp add orders --url "+url+"\n", codex())
 
-	code, _, errs = said(t, "install", "--remove", "claude-code", "orders", "--project")
-	require.Equal(t, exitOK, code, errs)
+	said(t, exitOK, "install", "--remove", "claude-code", "orders", "--project")
 	require.Contains(t, claude(), "5 mcp remove --scope project orders\n")
 
 	fakeHost(t, dir, "claude", 7)
-	code, out, errs = said(t, "install", "claude-code", url, "--name", "orders", "--no-check")
-	require.Equal(t, exitFault, code)
+	out, errs := said(t, exitFault, "install", "claude-code", url, "--name", "orders", "--no-check")
 	require.Equal(t, "hello from the host\n", out)
 	require.Equal(t, "mcpkit install: claude mcp add: exit status 7\n", errs)
 }
@@ -163,11 +151,9 @@ func TestAServerOfTheSameNameIsNotReplacedByACommand(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".gemini"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".gemini", "settings.json"), []byte(`{"mcpServers": {"orders": {}}}`), 0o600))
 	args := []string{"install", "gemini", "https://orders.example.com/mcp", "--name", "orders", "--no-check"}
-	code, _, errs := said(t, args...)
-	require.Equal(t, exitFault, code)
+	_, errs := said(t, exitFault, args...)
 	require.Equal(t, "mcpkit install: Gemini CLI has another server named \"orders\"; choose another name with --name, or replace it with --force\n", errs)
-	code, _, errs = said(t, append(args, "--force")...)
-	require.Equal(t, exitOK, code, errs)
+	said(t, exitOK, append(args, "--force")...)
 	require.Equal(t, "8 mcp add --scope user --transport http orders https://orders.example.com/mcp\n", gemini())
 }
 
@@ -180,27 +166,23 @@ func TestCommandsOfHostsAreShownWithoutValues(t *testing.T) {
 	require.NoError(t, err)
 	want := "claude mcp add --scope user lab --env SHOP_TOKEN=\"$SHOP_TOKEN\" --env 'A=b c' -- " + self + " " + asLab + "\n"
 	args := []string{"install", "claude-code", lab(t), "--env", "SHOP_TOKEN", "--env", "A=b c", "--name", "lab", "--no-check"}
-	code, _, errs := said(t, args...)
-	require.Equal(t, exitFault, code)
+	_, errs := said(t, exitFault, args...)
 	require.Equal(t, "mcpkit install: there is no program claude in PATH; where it is, run:\n"+want, errs)
-	code, out, errs := said(t, append(args, "--dry-run")...)
-	require.Equal(t, exitOK, code, errs)
+	out, _ := said(t, exitOK, append(args, "--dry-run")...)
 	require.Equal(t, want, out)
 }
 
 func TestProjectsHaveFilesOfTheirOwn(t *testing.T) {
 	dir := home(t)
 	for host, file := range map[string]string{"vscode": ".vscode/mcp.json", "zed": ".zed/settings.json", "opencode": "opencode.json"} {
-		code, _, errs := said(t, "install", host, "https://orders.example.com/mcp", "--project", "--name", "orders", "--no-check", "--header", "X-Team: a")
-		require.Equal(t, exitOK, code, errs)
+		said(t, exitOK, "install", host, "https://orders.example.com/mcp", "--project", "--name", "orders", "--no-check", "--header", "X-Team: a")
 		require.FileExists(t, filepath.Join(dir, filepath.FromSlash(file)))
 	}
 	for host, want := range map[string]string{
 		"windsurf": "Windsurf has no configuration file for projects; leave out --project",
 		"codex":    "only the command of Codex changes its configuration, for the user; leave out --file and --project",
 	} {
-		code, _, errs := said(t, "install", host, "https://orders.example.com/mcp", "--project", "--name", "orders", "--no-check")
-		require.Equal(t, exitUsage, code)
+		_, errs := said(t, exitUsage, "install", host, "https://orders.example.com/mcp", "--project", "--name", "orders", "--no-check")
 		require.Contains(t, errs, want)
 	}
 }
@@ -209,17 +191,13 @@ func TestServersThatFailAreNotInstalled(t *testing.T) {
 	dir := home(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	code, _, errs := said(t, "install", "cursor", self+" "+asFailure)
-	require.Equal(t, exitConnection, code)
+	_, errs := said(t, exitConnection, "install", "cursor", self+" "+asFailure)
 	require.Contains(t, errs, "mcpkit install: nothing was written; --no-check installs a server that does not respond\n")
 	require.NoFileExists(t, filepath.Join(dir, ".cursor", "mcp.json"))
-	code, _, errs = said(t, "install", "cursr", lab(t))
-	require.Equal(t, exitUsage, code)
+	_, errs = said(t, exitUsage, "install", "cursr", lab(t))
 	require.Contains(t, errs, `mcpkit install: "cursr" is not a known host; did you mean "cursor"?; write one of claude-desktop, `)
-	code, _, _ = said(t, "install", "cursor")
-	require.Equal(t, exitUsage, code)
-	code, _, errs = said(t, "install", "cursor", "no-such-program-here")
-	require.Equal(t, exitUsage, code)
+	said(t, exitUsage, "install", "cursor")
+	_, errs = said(t, exitUsage, "install", "cursor", "no-such-program-here")
 	require.Contains(t, errs, "write the path of the server's program")
 }
 
@@ -258,16 +236,14 @@ func TestFilesAreWhereTheEnvironmentSays(t *testing.T) {
 		files["zed"] = filepath.Join("settings", "zed", "settings.json")
 	}
 	for host, file := range files {
-		code, _, errs := said(t, "install", host, lab(t), "--name", "lab", "--no-check")
-		require.Equal(t, exitOK, code, errs)
+		said(t, exitOK, "install", host, lab(t), "--name", "lab", "--no-check")
 		require.FileExists(t, filepath.Join(dir, file))
 	}
 }
 
 func TestInstallSaysThatHostsDoNotPassTheEnvironmentOn(t *testing.T) {
 	home(t)
-	code, _, errs := said(t, "install", "cursor", lab(t), "--name", "lab", "--inherit-env", "--no-check")
-	require.Equal(t, exitOK, code)
+	_, errs := said(t, exitOK, "install", "cursor", lab(t), "--name", "lab", "--inherit-env", "--no-check")
 	require.Contains(t, errs, "mcpkit install: --inherit-env has no effect on the host; write --env NAME for each variable that the server needs\n")
 }
 
@@ -293,8 +269,7 @@ func TestALinkToAMissingFileStays(t *testing.T) {
 	}
 	dir := home(t)
 	require.NoError(t, os.Symlink(filepath.Join(dir, "gone", "real.json"), filepath.Join(dir, "link.json")))
-	code, _, errs := said(t, "install", "cursor", lab(t), "--file", "link.json", "--name", "lab", "--no-check")
-	require.Equal(t, exitFault, code)
+	_, errs := said(t, exitFault, "install", "cursor", lab(t), "--file", "link.json", "--name", "lab", "--no-check")
 	require.Contains(t, errs, "link.json is a link to a file that does not exist")
 	info, err := os.Lstat(filepath.Join(dir, "link.json"))
 	require.NoError(t, err)

@@ -76,12 +76,12 @@ func lab(t *testing.T) string {
 	return self + " " + asLab
 }
 
-// said runs the program and returns its output.
-func said(t *testing.T, args ...string) (code int, out, errs string) {
+// said runs the program, which must end with the code, and returns its output.
+func said(t *testing.T, code int, args ...string) (out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = run(t.Context(), args, streams{in: strings.NewReader(""), out: &o, err: &e})
-	return code, o.String(), e.String()
+	require.Equal(t, code, run(t.Context(), args, streams{in: strings.NewReader(""), out: &o, err: &e}), "%q: %s", args, &e)
+	return o.String(), e.String()
 }
 
 func TestServersGetTheVariablesThatFlagsName(t *testing.T) {
@@ -96,8 +96,7 @@ func TestServersGetTheVariablesThatFlagsName(t *testing.T) {
 		{[]string{"--env", "A=b", "--env", "MCPKIT_TEST_DSN="}, "\n"},
 		{[]string{"--inherit-env"}, "file.db\n"},
 	} {
-		code, out, errs := said(t, append([]string{"call", lab(t), "variable", "name=MCPKIT_TEST_DSN"}, test.flags...)...)
-		require.Equal(t, exitOK, code, errs)
+		out, errs := said(t, exitOK, append([]string{"call", lab(t), "variable", "name=MCPKIT_TEST_DSN"}, test.flags...)...)
 		require.Equal(t, test.want, out, "%q", test.flags)
 		require.Empty(t, errs)
 	}
@@ -121,8 +120,7 @@ func TestOnATerminalWithheldVariablesAreCounted(t *testing.T) {
 
 func TestAllKindsOfContentAreShown(t *testing.T) {
 	url, _ := serve(t, bare, &Lab{})
-	code, out, errs := said(t, "call", url, "kinds")
-	require.Equal(t, exitOK, code, errs)
+	out, _ := said(t, exitOK, "call", url, "kinds")
 	require.Equal(t, `text
 [image image/png, 13 bytes; --save FOLDER writes it to a file]
 [image image/png, 13 bytes; --save FOLDER writes it to a file]
@@ -132,8 +130,7 @@ func TestAllKindsOfContentAreShown(t *testing.T) {
 words
 [resource lab://x/../../etc/pass wd application/pdf, 4 bytes; --save FOLDER writes it to a file]
 `, out)
-	code, out, errs = said(t, "call", url, "bare")
-	require.Equal(t, exitOK, code, errs)
+	out, _ = said(t, exitOK, "call", url, "bare")
 	require.Equal(t, `{"a":1}`+"\n", out)
 }
 
@@ -144,8 +141,7 @@ func TestBinaryContentIsSaved(t *testing.T) {
 		"image.png": string(pixel), "image-2.png": string(pixel), "audio.wav": "sound", "pass_wd.pdf": "%PDF",
 	}
 	for _, output := range []string{"text", "json"} {
-		code, out, errs := said(t, "call", "--output", output, url, "kinds", "--save", dir)
-		require.Equal(t, exitOK, code, errs)
+		out, errs := said(t, exitOK, "call", "--output", output, url, "kinds", "--save", dir)
 		for name, want := range files {
 			got, err := os.ReadFile(filepath.Join(dir, name))
 			require.NoError(t, err)
@@ -162,13 +158,11 @@ func TestBinaryContentIsSaved(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 2*len(files), "the second run replaced nothing")
 
-	code, out, errs := said(t, "read", url, "lab://pictures/sun", "--save", dir)
-	require.Equal(t, exitOK, code, errs)
+	out, _ := said(t, exitOK, "read", url, "lab://pictures/sun", "--save", dir)
 	require.Equal(t, "[resource lab://pictures/sun image/png, 16 bytes, saved as "+filepath.Join(dir, "sun.png")+"]\n", out)
 
 	file := filepath.Join(dir, "sun.png")
-	code, _, errs = said(t, "call", url, "kinds", "--save", file) // not a folder
-	require.Equal(t, exitConnection, code)
+	_, errs := said(t, exitConnection, "call", url, "kinds", "--save", file) // not a folder
 	require.Contains(t, errs, "not a directory")
 }
 
@@ -196,8 +190,7 @@ func TestFileNamesAreSafe(t *testing.T) {
 
 func TestInspectShowsDefaultsAndBounds(t *testing.T) {
 	url, _ := serve(t, bare, &Lab{})
-	code, out, errs := said(t, "inspect", url)
-	require.Equal(t, exitOK, code, errs)
+	out, _ := said(t, exitOK, "inspect", url)
 	require.Contains(t, out, `
 tool measure reads only
   Measures.
@@ -214,11 +207,10 @@ tool measure reads only
 func TestScriptsAnswerForms(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		url := desk(t, bare)
-		order := func(flags ...string) (code int, out, errs string) {
-			return said(t, append([]string{"call", url, "order", "-o", "json", "--protocol-version", version}, flags...)...)
+		order := func(code int, flags ...string) (out, errs string) {
+			return said(t, code, append([]string{"call", url, "order", "-o", "json", "--protocol-version", version}, flags...)...)
 		}
-		code, out, errs := order("--answer", "seat=2", "--answer", "meals=rice,fish", "--answer", "name=Ada", "--answer", "agreed=yes", "--yes")
-		require.Equal(t, exitOK, code, errs)
+		out, _ := order(exitOK, "--answer", "seat=2", "--answer", "meals=rice,fish", "--answer", "name=Ada", "--answer", "agreed=yes", "--yes")
 		var res struct {
 			StructuredContent struct {
 				Seat, Name string
@@ -233,17 +225,13 @@ func TestScriptsAnswerForms(t *testing.T) {
 		require.Equal(t, []string{"rice", "fish"}, res.StructuredContent.Meals)
 		require.True(t, res.StructuredContent.Agreed)
 
-		code, _, errs = order("--answer", "seat=2")
-		require.Equal(t, exitFault, code)
+		_, errs := order(exitFault, "--answer", "seat=2")
 		require.Contains(t, errs, `mcpkit call: the server asks for "name"; write --answer name=value`+"\n")
-		code, _, errs = order("--answer", "people=9")
-		require.Equal(t, exitFault, code)
+		_, errs = order(exitFault, "--answer", "people=9")
 		require.Contains(t, errs, "mcpkit call: --answer people=9: maximum: got 9, want 4\n")
-		code, _, errs = order("--answer", "name=Ada", "--answer", "saet=1")
-		require.Equal(t, exitOK, code, errs)
+		_, errs = order(exitOK, "--answer", "name=Ada", "--answer", "saet=1")
 		require.Contains(t, errs, `mcpkit call: the server did not ask for "saet", so --answer was not used; did you mean "seat"?`+"\n")
-		code, _, errs = order("--answer", "seat")
-		require.Equal(t, exitUsage, code)
+		_, errs = order(exitUsage, "--answer", "seat")
 		require.Contains(t, errs, `mcpkit call: invalid argument "seat" for "--answer" flag: write name=value`)
 	}
 }
@@ -276,14 +264,11 @@ func (*Keys) Visit(ctx context.Context) (string, error) {
 
 func TestYesConfirms(t *testing.T) {
 	url, _ := serve(t, bare, &Keys{})
-	code, out, errs := said(t, "call", url, "forget", "--yes")
-	require.Equal(t, exitOK, code, errs)
+	out, _ := said(t, exitOK, "call", url, "forget", "--yes")
 	require.Equal(t, "forgot\n", out)
-	code, out, errs = said(t, "call", url, "forget", "--yes", "--answer", "confirm=no")
-	require.Equal(t, exitOK, code, errs)
+	out, _ = said(t, exitOK, "call", url, "forget", "--yes", "--answer", "confirm=no")
 	require.Equal(t, "kept\n", out)
-	code, _, errs = said(t, "call", url, "visit", "--yes") // nobody is there to visit the page
-	require.NotEqual(t, exitOK, code)
+	_, errs := said(t, exitProtocol, "call", url, "visit", "--yes") // nobody is there to visit the page
 	require.NotContains(t, errs, "The server wants you to visit")
 }
 

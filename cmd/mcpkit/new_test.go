@@ -20,8 +20,7 @@ func TestNewModulesWork(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	dir = filepath.Join(dir, "my shop")
-	code, out, errs := said(t, "new", dir, "--module", "example.com/my-shop", "--no-tidy")
-	require.Equal(t, exitOK, code, errs)
+	out, errs := said(t, exitOK, "new", dir, "--module", "example.com/my-shop", "--no-tidy")
 	require.Contains(t, out, "wrote "+dir+"; next:\n")
 	require.Contains(t, out, "\n  cd \""+dir+"\"\n")
 	for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
@@ -53,8 +52,7 @@ func TestNewModulesWork(t *testing.T) {
 		"description": "Keeps items with a price, and finds them again.", "author": {"name": "The authors of example.com/my-shop"},
 		"server": {"type": "binary", "entry_point": "my-shop", "mcp_config": {"command": "${__dirname}/my-shop"}}}`, string(manifest))
 
-	code, _, errs = said(t, "new", dir, "--module", "x")
-	require.Equal(t, exitFault, code)
+	_, errs = said(t, exitFault, "new", dir, "--module", "x")
 	require.Equal(t, "mcpkit new: "+dir+" is not empty; name a new folder\n", errs)
 }
 
@@ -72,13 +70,11 @@ func TestWrongModulesAreNotWritten(t *testing.T) {
 		{[]string{filepath.Join(dir, "-")}, `mcpkit new: "-" is not a module path`},
 		{[]string{dir, "--library", t.TempDir()}, " is not a clone of mcpkit; its go.mod should say module github.com/mcpkit/mcpkit-go\n"},
 	} {
-		code, _, errs := said(t, append([]string{"new"}, test.args...)...)
-		require.Equal(t, exitFault, code)
+		_, errs := said(t, exitFault, append([]string{"new"}, test.args...)...)
 		require.Contains(t, errs, test.want)
 		require.NoDirExists(t, dir)
 	}
-	code, _, _ := said(t, "new")
-	require.Equal(t, exitUsage, code)
+	said(t, exitUsage, "new")
 }
 
 func TestNamesComeFromTheModulePath(t *testing.T) {

@@ -47,33 +47,25 @@ func serveGarage(t *testing.T) string {
 	return url
 }
 
-// mcp runs the program and returns its outputs.
-func mcp(t *testing.T, want int, args ...string) (out, errs string) {
-	t.Helper()
-	code, out, errs := said(t, args...)
-	require.Equal(t, want, code, errs)
-	return out, errs
-}
-
 func TestCallFollowsTasks(t *testing.T) {
 	url := serveGarage(t)
-	out, errs := mcp(t, exitOK, "call", "--yes", url, "repair")
+	out, errs := said(t, exitOK, "call", "--yes", url, "repair")
 	require.Equal(t, "repaired\n", out)
 	require.Contains(t, errs, "lifting")
-	out, _ = mcp(t, exitOK, "call", url, "scrap")
+	out, _ = said(t, exitOK, "call", url, "scrap")
 	require.Equal(t, "scrapped\n", out)
-	out, _ = mcp(t, exitOK, "call", "--start", url, "wash")
+	out, _ = said(t, exitOK, "call", "--start", url, "wash")
 	require.Equal(t, "washed\n", out, "a tool that does not run as a task")
-	_, errs = mcp(t, exitFault, "call", "--start", url, "paint")
+	_, errs = said(t, exitFault, "call", "--start", url, "paint")
 	require.Contains(t, errs, `the server asks "In red?" before the call is a task; run the command in a terminal, or write --answer name=value or --yes`)
-	_, errs = mcp(t, exitProtocol, "call", "--protocol-version", "2025-11-25", url, "scrap")
+	_, errs = said(t, exitProtocol, "call", "--protocol-version", "2025-11-25", url, "scrap")
 	require.Contains(t, errs, "the tool runs only as a task of version 2025-11-25, which this client does not support")
 }
 
 func TestListMarksToolsThatRunOnlyAsTasks(t *testing.T) {
 	url := serveGarage(t)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
-		out, _ := mcp(t, exitOK, "list", "--protocol-version", version, url)
+		out, _ := said(t, exitOK, "list", "--protocol-version", version, url)
 		require.Equal(t, "tool      repair                   Repairs a car.\n"+
 			"task tool scrap                    Scraps a car.\n"+
 			"tool      wash                     Washes a car.\n", out)
@@ -83,37 +75,37 @@ func TestListMarksToolsThatRunOnlyAsTasks(t *testing.T) {
 func TestTasksAreShownAnsweredAndCancelled(t *testing.T) {
 	url := serveGarage(t)
 	start := func() string {
-		out, _ := mcp(t, exitOK, "call", "--start", url, "repair")
+		out, _ := said(t, exitOK, "call", "--start", url, "repair")
 		return strings.TrimSpace(out)
 	}
 	id := start()
 	out := ""
 	for !strings.Contains(out, "input_required") { // soon: the method asks at once
 		<-time.After(50 * time.Millisecond) // the server limits how often it is asked
-		out, _ = mcp(t, exitOK, "tasks", url, id)
+		out, _ = said(t, exitOK, "tasks", url, id)
 	}
 	require.Contains(t, out, "question  Change the oil?\n")
-	_, errs := mcp(t, exitOK, "tasks", "--yes", url, id, "answer")
+	_, errs := said(t, exitOK, "tasks", "--yes", url, id, "answer")
 	require.NotContains(t, errs, "asks nothing")
-	out, _ = mcp(t, exitOK, "tasks", url, id, "wait")
+	out, _ = said(t, exitOK, "tasks", url, id, "wait")
 	require.Equal(t, "repaired\n", out)
-	out, errs = mcp(t, exitOK, "tasks", "-o", "json", url, id, "answer")
+	out, errs = said(t, exitOK, "tasks", "-o", "json", url, id, "answer")
 	require.Contains(t, errs, "mcpkit tasks: the task asks nothing\n")
 	var state struct{ Status string }
 	require.NoError(t, json.Unmarshal([]byte(out), &state))
 	require.Equal(t, "completed", state.Status)
-	out, _ = mcp(t, exitOK, "tasks", url, id)
+	out, _ = said(t, exitOK, "tasks", url, id)
 	require.Contains(t, out, "\nrepaired\n")
 
 	id = start()
-	mcp(t, exitOK, "tasks", url, id, "cancel")
-	_, errs = mcp(t, exitFault, "tasks", url, id, "wait")
+	said(t, exitOK, "tasks", url, id, "cancel")
+	_, errs = said(t, exitFault, "tasks", url, id, "wait")
 	require.Contains(t, errs, "the task was cancelled")
 
-	_, errs = mcp(t, exitProtocol, "tasks", url, "unknown")
+	_, errs = said(t, exitProtocol, "tasks", url, "unknown")
 	require.Contains(t, errs, `client: task "unknown": tasks/get: `)
-	_, errs = mcp(t, exitUsage, "tasks", url)
+	_, errs = said(t, exitUsage, "tasks", url)
 	require.Equal(t, "mcpkit tasks: the ID of the task is missing; mcpkit call --start "+url+" TOOL prints it\n", errs)
-	_, errs = mcp(t, exitUsage, "tasks", url, id, "stop")
+	_, errs = said(t, exitUsage, "tasks", url, id, "stop")
 	require.Equal(t, "mcpkit tasks: after the ID, write wait, answer, cancel or nothing\n", errs)
 }

@@ -28,19 +28,13 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 		{[]string{"no-such-host.invalid:18090"}, exitConnection,
 			`mcpkit list: client: the server does not start: exec: "no-such-host.invalid:18090": executable file not found in $PATH` + "\n" +
 				"mcpkit list: write the path of the server's program, or the URL of a server over HTTP\n"},
+		// A server that does not respond takes no longer than the timeout, plus the time to end it.
+		{[]string{"--timeout", "200ms", "sleep 1000"}, exitConnection, "mcpkit list: client: no response within 200ms; raise --timeout if the server is slow to start\n"},
 	} {
-		var out, said bytes.Buffer
-		require.Equal(t, test.code, run(t.Context(), append([]string{"list"}, test.args...), streams{out: &out, err: &said}), "%q", test.args)
-		require.Equal(t, test.want, said.String())
-		require.Empty(t, out.String())
+		out, errs := said(t, test.code, append([]string{"list"}, test.args...)...)
+		require.Equal(t, test.want, errs)
+		require.Empty(t, out)
 	}
-}
-
-// A server that does not respond takes no longer than the timeout, plus the time to end it.
-func TestDialingTakesNoLongerThanTheTimeout(t *testing.T) {
-	var out, said bytes.Buffer
-	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "--timeout", "200ms", "sleep 1000"}, streams{out: &out, err: &said}))
-	require.Equal(t, "mcpkit list: client: no response within 200ms; raise --timeout if the server is slow to start\n", said.String())
 }
 
 // Each error says what is wrong and what to write instead.
@@ -53,6 +47,7 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		_, _ = io.WriteString(w, "<html>Welcome</html>")
 	})
 	mux.HandleFunc("/closed", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	mux.HandleFunc("/failing", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	web := httptest.NewServer(mux)
 	defer web.Close()
 	private := httptest.NewUnstartedServer(mux)
@@ -79,6 +74,11 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		{"arguments twice", []string{"call", "--json", "{}", url, "count", "to:=1"}, exitUsage, []string{"use --json or arguments after the tool, not both"}},
 		{"not an object", []string{"call", "--json", "[1]", url, "count"}, exitUsage, []string{`--json "[1]" is not a JSON object; write for example {"name": "value"}`}},
 		{"not JSON", []string{"call", url, "count", "to:=one"}, exitUsage, []string{`argument "to": "one" is not valid JSON; write to=one to send it as text`}},
+		{"a server that fails", []string{"list", web.URL + "/failing"}, exitProtocol, []string{"500 Internal Server Error"}},
+		{"a tool that takes too long", []string{"call", "--timeout", "50ms", url, "wait"}, exitConnection, []string{"50ms"}},
+		{"questions and nobody to answer", []string{"call", "--protocol-version", "2026-07-28", url, "order"}, exitProtocol,
+			[]string{"mcpkit call: questions need a terminal as standard input, or the answers: write --answer name=value for each field, or --yes for a confirmation\n"}},
+		{"wrong format", []string{"list", "--output", "xml", url}, exitUsage, []string{`invalid argument "xml" for "-o, --output" flag: write text or json`}},
 		{"wrong path", []string{"list", web.URL + "/mpc"}, exitProtocol, []string{"404 Not Found", "the server has no MCP endpoint at this URL; the usual path is /mcp\n"}},
 		{"private authority", []string{"list", private.URL}, exitConnection, []string{"x509: certificate signed by unknown authority",
 			"to trust the authority that signed the certificate, set the environment variable SSL_CERT_FILE to a PEM file with the authority's certificate"}},
@@ -93,22 +93,12 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		{"a program that is not a server", []string{"list", "go version"}, exitConnection, []string{"exit status 0", "the program ended before it responded; run it by itself to see whether it serves MCP on standard input and output"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var out, said bytes.Buffer
-			require.Equal(t, test.code, run(t.Context(), test.args, streams{out: &out, err: &said}), said.String())
+			out, errs := said(t, test.code, test.args...)
 			for _, want := range test.want {
-				require.Contains(t, said.String(), want)
+				require.Contains(t, errs, want)
 			}
+			require.Empty(t, out)
 		})
-	}
-}
-
-func TestAnHTTPStatusIsNotAMissingConnection(t *testing.T) {
-	for _, code := range []int{401, 404, 500} {
-		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", code) }))
-		var out, errs bytes.Buffer
-		require.Equal(t, exitProtocol, run(t.Context(), []string{"list", web.URL}, streams{out: &out, err: &errs}), code)
-		require.Contains(t, errs.String(), http.StatusText(code))
-		web.Close()
 	}
 }
 
@@ -135,10 +125,9 @@ func TestOneFailingListDoesNotHideTheOthers(t *testing.T) {
 	}))
 	defer web.Close()
 	for _, command := range []string{"list", "inspect"} {
-		var out, errs bytes.Buffer
-		require.Equal(t, exitProtocol, run(t.Context(), []string{command, web.URL}, streams{out: &out, err: &errs}))
-		require.Contains(t, out.String(), "greet")
-		require.Contains(t, out.String(), "x://a")
-		require.Equal(t, "mcpkit "+command+": client: tools/list: the tools are away (code -32603)\n", errs.String())
+		out, errs := said(t, exitProtocol, command, web.URL)
+		require.Contains(t, out, "greet")
+		require.Contains(t, out, "x://a")
+		require.Equal(t, "mcpkit "+command+": client: tools/list: the tools are away (code -32603)\n", errs)
 	}
 }
