@@ -47,6 +47,7 @@ type config struct {
 	fleetOptions []fleet.Option
 	services     []registration // the first one is that of New, until the options are read
 	extensions   []Extension
+	started      []any // of Lifecycle
 	anyTags      bool
 	transports   []transport.Transport
 	accessRules
@@ -336,6 +337,24 @@ func With(service any, opts ...ServiceOption) Option {
 	})
 }
 
+// Options is several options as one.
+func Options(all ...Option) Option {
+	return option(func(c *config) error {
+		for _, o := range all {
+			if err := o.configure(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Lifecycle starts a value with the server, after all services and mounted servers, and closes it before
+// them: see [Server.Start].
+func Lifecycle(service any) Option {
+	return option(func(c *config) error { c.started = append(c.started, service); return nil })
+}
+
 // Prefix puts a prefix and an underscore before the name of each tool and prompt of a service.
 func Prefix(p string) ServiceOption {
 	return serviceOption(func(r *registration) { r.prefix = p })
@@ -368,10 +387,8 @@ func newConfig(service any, opts []Option) (*config, error) {
 		toolTimeout: defaultToolTimeout, questions: defaultQuestionTimeout, maxRunning: defaultMaxRunning,
 		maxResultBytes: defaultMaxResultBytes, pageSize: defaultPageSize, versions: protocol.Supported,
 	}
-	for _, o := range opts {
-		if err := o.configure(c); err != nil {
-			return nil, err
-		}
+	if err := Options(opts...).configure(c); err != nil {
+		return nil, err
 	}
 	if given := c.services[0]; service == nil {
 		if given.prefix != "" || given.optIn || given.around != nil {

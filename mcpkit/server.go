@@ -131,6 +131,7 @@ func New(service any, opts ...Option) (*Server, error) {
 		}
 		return s.dispatch(ctx, call)
 	})
+	s.life.last = c.started
 	s.introduce()
 	s.state = rounds.NewSealer(c.stateKeys, s.about.Load().info.Name)
 	if err := s.joinFleet(); err != nil {

@@ -27,6 +27,7 @@ type lifecycle struct {
 
 	mu      sync.Mutex // never held while a method of a service runs
 	waiting []any      // guarded by mu: to be started, in order of registration
+	last    []any      // guarded by mu: to be started after those
 }
 
 // add registers a service to be started.
@@ -41,6 +42,9 @@ func (l *lifecycle) add(service any) {
 func (l *lifecycle) next() (service any, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.waiting, l.last = l.last, nil
+	}
 	if len(l.waiting) == 0 {
 		l.ready.Store(true)
 		return nil, false

@@ -68,6 +68,16 @@ func (s *Server) tell(about subject, clients []subscriber) (told bool) {
 	return told
 }
 
+// ListsChanged notifies the subscribed clients of this replica that have the principal of the call, since
+// what [Visible] shows them has changed.
+func (c *Call) ListsChanged() {
+	for _, t := range c.server.topics[:resourceTopic] {
+		c.server.tell(subject{topic: t}, slices.DeleteFunc(t.clients(), func(client subscriber) bool {
+			return client.caller().Key() != c.principal.Key()
+		}))
+	}
+}
+
 // missed notifies clients of all that may have changed while nobody could notify them: one, or all.
 func (s *Server) missed(only ...subscriber) {
 	for _, t := range s.topics {

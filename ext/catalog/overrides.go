@@ -1,0 +1,136 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+)
+
+// Overrides replaces what clients see of tools, prompts and resources by what a JSON file says, and
+// environment variables in place of that. Text is the file; nil for none:
+//
+//	{"tools": {"search": {
+//	  "name": "find_notes", "title": "Find notes", "description": "Finds notes.", "hidden": false,
+//	  "arguments": {"limit": {"description": "How many.", "default": 5, "hidden": false}}
+//	}}, "prompts": {}, "resources": {"note://{id}": {"description": "A note."}}}
+//
+// Each member may be absent. environ is os.Environ(); nil for none: MCPKIT_TOOL_SEARCH_DESCRIPTION is
+// the description of the tool search; NAME and TITLE are read as well. The server does not start
+// if a tool, prompt, resource or argument that is named does not exist.
+func Overrides(text []byte, environ []string) (mcpkit.Option, error) {
+	o := &overrides{used: map[string]bool{}, env: map[string]string{}}
+	if text != nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&o.file); err != nil {
+			return nil, fmt.Errorf("catalog: Overrides: %w", err)
+		}
+	}
+	for _, variable := range environ {
+		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, envPrefix) {
+			o.env[name] = value
+		}
+	}
+	return mcpkit.Options(mcpkit.Describe(o.describe), mcpkit.Lifecycle(o)), nil
+}
+
+const envPrefix = "MCPKIT_TOOL_"
+
+var notWords = regexp.MustCompile(`[^a-zA-Z0-9]`)
+
+// overrides are what the file and the environment say.
+type overrides struct {
+	file struct{ Tools, Prompts, Resources map[string]override }
+	env  map[string]string
+
+	mu   sync.Mutex
+	used map[string]bool // what was found, for errors
+}
+
+type override struct {
+	Name, Title, Description *string
+	Hidden                   *bool
+	Arguments                map[string]argument
+}
+
+type argument struct {
+	Description *string
+	Default     json.RawMessage
+	Hidden      *bool
+}
+
+// of returns the part of the file for a kind of items, and its name.
+func (o *overrides) of(kind string) (map[string]override, string) {
+	switch kind {
+	case "tool":
+		return o.file.Tools, "tools"
+	case "prompt":
+		return o.file.Prompts, "prompts"
+	}
+	return o.file.Resources, "resources"
+}
+
+func set[T any](to *T, value *T) {
+	if value != nil {
+		*to = *value
+	}
+}
+
+func (o *overrides) describe(d *mcpkit.Def) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kind, name := d.Entry.Kind(), d.Entry.Name()
+	part, label := o.of(kind)
+	says := part[name]
+	o.used[label+" "+name] = true
+	if kind == "tool" {
+		upper := strings.ToUpper(notWords.ReplaceAllString(name, "_"))
+		for suffix, to := range map[string]**string{"_NAME": &says.Name, "_TITLE": &says.Title, "_DESCRIPTION": &says.Description} {
+			if value, ok := o.env[envPrefix+upper+suffix]; ok {
+				*to = &value
+			}
+			o.used[envPrefix+upper+suffix] = true
+		}
+	}
+	set(&d.Name, says.Name)
+	set(&d.Title, says.Title)
+	set(&d.Description, says.Description)
+	set(&d.Hidden, says.Hidden)
+	for arg, says := range says.Arguments {
+		a := d.Arg(arg)
+		set(&a.Description, says.Description)
+		set(&a.Hidden, says.Hidden)
+		if says.Default != nil {
+			a.Default = says.Default
+		}
+	}
+}
+
+// Start returns an error if something was not found.
+func (o *overrides) Start(context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	named := slices.Sorted(maps.Keys(o.env))
+	for _, kind := range []string{"tool", "prompt", "resource"} {
+		part, label := o.of(kind)
+		for _, name := range slices.Sorted(maps.Keys(part)) {
+			named = append(named, label+" "+name)
+		}
+	}
+	var faults []error
+	for _, name := range named {
+		if !o.used[name] {
+			faults = append(faults, fmt.Errorf("catalog: Overrides: %q fits nothing that the server has", name))
+		}
+	}
+	return errors.Join(faults...)
+}
