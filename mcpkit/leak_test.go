@@ -23,6 +23,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -559,6 +560,34 @@ func TestHeadersTellNothingOfWhatIsHidden(t *testing.T) {
 		"Accept": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"mirrored-both"}, "Mcp-Param-Region": {"eu"}})
 	require.Equal(t, 200, status, text)
 	require.Equal(t, []string{"mirrored eu both"}, v.take(), "who may gets there")
+}
+
+// Over stdio, names that need scopes, that are not visible and that do not exist get the same bytes.
+func TestStdioTellsNothingOfWhatIsHidden(t *testing.T) {
+	allow := mcpkit.Visible(func(context.Context, *mcpkit.Call) (func(mcpkit.Entry) bool, string) {
+		return func(e mcpkit.Entry) bool { return !strings.Contains(e.Name(), "open") }, "all"
+	})
+	srv, _ := vaultServer(t, allow, mcpkit.TrustLocal("a"))
+	for _, version := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+		c := serveLines(t, srv, stdio.Lines)
+		answer := func(method, params, gate string) string {
+			if params = fmt.Sprintf(params, gate); version.Modern() {
+				params = withMeta(params)
+			}
+			c.send(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`)
+			return strings.ReplaceAll(c.receive(), gate, "zzzz")
+		}
+		answer("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"%s"}}`, "1")
+		for _, r := range reaches {
+			none := answer(r.method, r.params, "zzzz")
+			for _, gate := range []string{"open", "both", "wide"} {
+				require.Equal(t, none, answer(r.method, r.params, gate), "%s %s in %s for %s", r.method, r.params, version, gate)
+			}
+			if r.kind != "none" && offered(r.method, version) {
+				require.NotEqual(t, none, answer(r.method, r.params, "alpha"), "who may gets there")
+			}
+		}
+	}
 }
 
 // TestSubscriptionsEndWithTheRightToRead takes scopes away from subscribers, and adds scopes to the
