@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -34,6 +35,7 @@ type wire struct {
 	cut  context.CancelFunc
 	done atomic.Bool // Close was called
 
+	read    bufio.Reader   // reads messages, since each read from conn is expensive
 	part    io.WriteCloser // the message that is written in parts; for Write alone
 	writing atomic.Bool
 	reading atomic.Bool
@@ -68,7 +70,8 @@ func (w *wire) Read() ([]byte, error) {
 		_ = w.conn.Close(websocket.StatusUnsupportedData, "messages must be text")
 		return nil, errors.New("the peer sent a binary message; JSON is text")
 	}
-	message, err := io.ReadAll(r)
+	w.read.Reset(r)
+	message, err := io.ReadAll(&w.read)
 	if err != nil {
 		return nil, w.ended(err)
 	}
