@@ -108,6 +108,21 @@ func Marshal(v any) ([]byte, error) {
 	return json.Marshal(v, writing)
 }
 
+// MarshalLarge is like Marshal, without a buffer that grows: many large values may be encoded at a time.
+func MarshalLarge(v any) ([]byte, error) {
+	p := make(pieces, 0, 8)
+	err := json.MarshalWrite(&p, v, writing)
+	return bytes.Join(p, nil), err
+}
+
+// pieces keeps what is written to it.
+type pieces [][]byte
+
+func (p *pieces) Write(b []byte) (int, error) {
+	*p = append(*p, bytes.Clone(b))
+	return len(b), nil
+}
+
 // Append appends v as JSON to dst. If there is an error, dst is as before.
 func Append(dst []byte, v any) ([]byte, error) {
 	text, err := Marshal(v)

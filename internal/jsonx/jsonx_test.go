@@ -30,6 +30,10 @@ func TestPlainStructsEncodeAsInEncodingJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, string(text))
 
+	text, err = jsonx.MarshalLarge(v)
+	require.NoError(t, err)
+	require.Equal(t, want, string(text))
+
 	text, err = jsonx.Append([]byte("x"), v)
 	require.NoError(t, err)
 	require.Equal(t, "x"+want, string(text))

@@ -18,9 +18,7 @@ const ContentType = "text/event-stream"
 // AppendEvent appends an event of the type "message" to dst, without an ID if id is empty. A line
 // break in data, which in JSON is only white space between tokens, starts another data line.
 func AppendEvent(dst []byte, id string, data []byte) []byte {
-	const around = 64 // bytes besides id and data
-	dst = AppendHead(slices.Grow(dst, around+len(id)+len(data)), id)
-	return append(append(dst, Data(data)...), "\n\n"...)
+	return slices.Concat(AppendHead(dst, id), Data(data), []byte("\n\n"))
 }
 
 // AppendHead appends the beginning of an event of the type "message", up to its data.

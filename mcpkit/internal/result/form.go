@@ -161,7 +161,7 @@ func convertData(_ Call, v reflect.Value) (piece, error) {
 	if IsNil(v) {
 		return piece{}, Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
 	}
-	data, err := jsonx.Marshal(v.Interface())
+	data, err := jsonx.MarshalLarge(v.Interface())
 	if err != nil {
 		return piece{}, fmt.Errorf("the result does not encode: %w", err)
 	}
