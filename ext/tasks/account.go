@@ -25,8 +25,8 @@ type limits struct {
 // refused.
 type account struct{ Tasks []entry }
 
-// An entry is what an account has of a task. It is stored as it is in memory, since each call that
-// becomes a task reads and writes the account.
+// An entry is what an account has of a task. It is stored without names, and read without reflection,
+// since each call that becomes a task reads and writes the account.
 type entry struct {
 	ID      [idSize]byte
 	Begun   int64 // Unix milliseconds
@@ -35,6 +35,10 @@ type entry struct {
 	Bytes   int64
 }
 
+const entrySize = idSize + 4*8
+
+func (e *entry) numbers() [4]*int64 { return [...]*int64{&e.Begun, &e.Ended, &e.Expires, &e.Bytes} }
+
 // account changes the account of an owner, again and again until nobody else has changed it meanwhile.
 func (s *store) account(ctx context.Context, owner string, edit func(*account) error) error {
 	for {
@@ -42,8 +46,14 @@ func (s *store) account(ctx context.Context, owner string, edit func(*account) e
 		if err != nil && !errors.Is(err, fleet.ErrNotFound) {
 			return err
 		}
-		a := &account{make([]entry, len(r.Data)/binary.Size(entry{}))}
-		_, _ = binary.Decode(r.Data, binary.LittleEndian, a.Tasks) // never fails
+		a := &account{}
+		for data := range slices.Chunk(r.Data, entrySize) {
+			e := entry{ID: [idSize]byte(data)}
+			for i, n := range e.numbers() {
+				*n = int64(binary.LittleEndian.Uint64(data[idSize+8*i:]))
+			}
+			a.Tasks = append(a.Tasks, e)
+		}
 		now, last := time.Now().UnixMilli(), int64(0)
 		a.Tasks = slices.DeleteFunc(a.Tasks, func(e entry) bool { return e.Expires < now })
 		if err := edit(a); err != nil {
@@ -54,7 +64,13 @@ func (s *store) account(ctx context.Context, owner string, edit func(*account) e
 		}
 		exists := r.Revision != 0
 		r.Key, r.TTL = groupOf(owner), lifeUntil(time.UnixMilli(last))
-		r.Data, _ = binary.Append(nil, binary.LittleEndian, a.Tasks) // never fails
+		r.Data = nil
+		for _, e := range a.Tasks {
+			r.Data = append(r.Data, e.ID[:]...)
+			for _, n := range e.numbers() {
+				r.Data = binary.LittleEndian.AppendUint64(r.Data, uint64(*n))
+			}
+		}
 		if exists {
 			_, err = s.accounts().Update(ctx, r)
 		} else {
