@@ -12,6 +12,7 @@ import (
 	"cmp"
 	stdjson "encoding/json"
 	"errors"
+	"math/bits"
 	"net/url"
 	"slices"
 	"strconv"
@@ -139,43 +140,41 @@ func AppendString(dst []byte, s string) []byte {
 		dst, _ = jsontext.AppendQuote(dst, s)
 		return dst
 	}
-	n := plainBytes(s)
-	dst = append(append(slices.Grow(dst, len(s)+2), '"'), s[:n]...)
-	s = s[n:]
-	from := 0
-	for i := range len(s) {
-		switch e := escapes[s[i]]; e {
-		case 0:
-			continue
-		case 'u':
-			dst = append(append(dst, s[from:i]...), '\\', 'u', '0', '0', '0'+s[i]>>4, "0123456789abcdef"[s[i]&15])
-		default:
-			dst = append(append(dst, s[from:i]...), '\\', e)
+	dst = append(dst, '"')
+	for {
+		n := plainBytes(s)
+		dst = append(dst, s[:n]...) // not grown before, which would clear what is written here
+		if s = s[n:]; s == "" {
+			return append(dst, '"')
 		}
-		from = i + 1
+		dst = slices.Grow(dst, len(s)+2)
+		switch c := s[0]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\b', '\t', '\n', '\f', '\r':
+			dst = append(dst, '\\', "btn fr"[c-'\b'])
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', '0'+c>>4, "0123456789abcdef"[c&15])
+		}
+		s = s[1:]
 	}
-	return append(append(dst, s[from:]...), '"')
 }
 
-// escapes has what stands behind the backslash for each byte that cannot stand in a JSON string; 0
-// for all others.
-var escapes = func() (e [256]byte) {
-	for c := range ' ' {
-		e[c] = 'u'
-	}
-	e['\b'], e['\f'], e['\n'], e['\r'], e['\t'], e['"'], e['\\'] = 'b', 'f', 'n', 'r', 't', '"', '\\'
-	return e
-}()
-
-// plainBytes returns a number of bytes at the beginning of s that need no escapes. It looks at eight
-// together, which halves the time of a large text.
+// plainBytes returns how many bytes at the beginning of s need no escapes. It looks at eight together:
+// in marks, the high bit of each says whether it is below ' ', a quote or a backslash.
 func plainBytes(s string) (n int) {
+	const each = 0x0101010101010101
 	for ; n+8 <= len(s); n += 8 {
 		b := s[n : n+8]
-		if escapes[b[0]]|escapes[b[1]]|escapes[b[2]]|escapes[b[3]]|
-			escapes[b[4]]|escapes[b[5]]|escapes[b[6]]|escapes[b[7]] != 0 {
-			return n
+		x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		marks := ((x - each*' ') | ((x ^ each*'"') - each) | ((x ^ each*'\\') - each)) &^ x & (each << 7)
+		if marks != 0 {
+			return n + bits.TrailingZeros64(marks)/8
 		}
+	}
+	for n < len(s) && s[n] >= ' ' && s[n] != '"' && s[n] != '\\' {
+		n++
 	}
 	return n
 }

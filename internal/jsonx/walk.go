@@ -33,12 +33,10 @@ func enter(data []byte, bracket byte) cursor {
 
 // next returns the next name or value, or nil at the end.
 func (c *cursor) next() []byte {
-	n := 0
-	for n < len(c.rest) && (isSpace(c.rest[n]) || c.rest[n] == ',' || c.rest[n] == ':') {
-		n++
+	for len(c.rest) > 0 && (isSpace(c.rest[0]) || c.rest[0] == ',' || c.rest[0] == ':') {
+		c.rest = c.rest[1:]
 	}
-	c.rest = c.rest[n:]
-	n = skip(c.rest)
+	n := skip(c.rest)
 	if n == 0 { // the closing bracket
 		return nil
 	}
