@@ -12,7 +12,7 @@ import (
 // firstWord matches the first word of a Go name. Capitals are one word (HTTP in HTTPServer, IDs), and so
 // are the names with capitals inside. Other words are letters up to a capital. Digits belong to the
 // letters before them.
-var firstWord = regexp.MustCompile(`^_*(?:(` +
+var firstWord = regexp.MustCompile(`_*(?:(` +
 	`(?:DevOps|GitHub|GitLab|GraphQL|IPv4|IPv6|JavaScript|LinkedIn|MySQL|NoSQL|OAuth|OpenAPI|OpenID|PostgreSQL|TypeScript|YouTube|\p{Lu}{2,})` +
 	`[0-9]*s?)(?:\P{Ll}|$)|(\p{Lu}?[^\p{Lu}_]*))`)
 
