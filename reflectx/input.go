@@ -161,7 +161,7 @@ func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Val
 	if len(args) == 0 {
 		args = emptyObject
 	}
-	k := checker{repair: in.repair, out: make([]byte, 0, len(args)+64), path: make([]string, 0, 8)}
+	k := checker{repair: in.repair, out: make([]byte, 0, len(args)+64)}
 	k.value(in.root, args)
 	if k.wrong() > 0 {
 		return in.failed(k.err)
