@@ -13,7 +13,7 @@ import (
 )
 
 // around is about how many bytes a result has besides its content.
-const around = 512
+const around = 256
 
 // AppendResult appends the result of a request as clients of a version know it. What the version lacks
 // becomes text or is left out. Modern clients get the resultType, "complete" unless there is another
