@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -67,7 +66,7 @@ func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, e
 	if err != nil {
 		return answer, err
 	}
-	result, err := ElicitForm(ctx, message, f.schema, opts...)
+	result, err := elicit(ctx, &protocol.ElicitParams{Message: message, RequestedSchema: f.schema}, opts)
 	if err != nil {
 		return answer, err
 	}
@@ -78,10 +77,16 @@ func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, e
 }
 
 // ElicitForm is [Elicit] for a form that is not a Go type. schema is a flat JSON Schema object
-// (client/elicitation). In tasks, the content of the answer is validated by the keywords that forms may
-// have; otherwise it is not validated.
+// (client/elicitation), by which the answer is validated.
 func ElicitForm(ctx context.Context, message string, schema json.RawMessage, opts ...AskOption) (*protocol.ElicitResult, error) {
-	return elicit(ctx, &protocol.ElicitParams{Message: message, RequestedSchema: schema}, opts)
+	result, err := elicit(ctx, &protocol.ElicitParams{Message: message, RequestedSchema: schema}, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := question.CheckContent(schema, result.Content); err != nil {
+		return nil, Errorf("%w", err)
+	}
+	return result, nil
 }
 
 // ElicitURL asks the user to open a URL, for what must not pass through the client: credentials,
@@ -147,11 +152,7 @@ func Choose(ctx context.Context, message string, options []string, opts ...AskOp
 	if err != nil {
 		return "", err
 	}
-	choice := jsonx.String(jsonx.Member(result.Content, "choice"))
-	if !slices.Contains(options, choice) {
-		return "", Errorf("the user's answer %q is none of the options", choice)
-	}
-	return choice, nil
+	return jsonx.String(jsonx.Member(result.Content, "choice")), nil
 }
 
 // Sample asks the client's model. It waits and fails like [Elicit].
@@ -309,15 +310,12 @@ func (c *Call) send(ctx context.Context, method string, params json.RawMessage, 
 	}
 	c.beginQuestion()
 	defer c.endQuestion()
-	var late error
-	if limit := c.server.config.questions; limit > 0 {
-		late = Errorf("the question was not answered within %s", limit)
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, late)
-		defer cancel()
-	}
+	limit := c.server.config.questions
+	late := Errorf("the question was not answered within %s", limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	defer cancel()
 	resp, err := c.peer.Call(ctx, req)
-	if err != nil && late != nil && context.Cause(ctx) == late {
+	if err != nil && context.Cause(ctx) == late {
 		return nil, late
 	}
 	return resp, err
@@ -481,7 +479,7 @@ func (c *Call) nextRound() *rounds.State {
 
 // warnOfRandomKey logs once that only this process can continue calls that ask questions.
 func (s *Server) warnOfRandomKey(c *Call) {
-	if s.state.Random && c.peer.Header() != nil {
+	if len(s.config.stateKeys) == 0 && c.peer.Header() != nil {
 		s.warned.ofKey.Do(func() {
 			s.config.logger.Warn("mcpkit: calls that ask questions are sealed with a random key: only this process can continue them, until it restarts; set mcpkit.StateKeys")
 		})
@@ -518,13 +516,16 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 		return v, err
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	state := &c.asked.State
 	if state.Once == nil {
 		state.Once = map[string]json.RawMessage{}
 	}
 	state.Once[key] = raw
-	c.mu.Unlock()
-	return v, c.keepOnce()
+	if c.run != nil && c.run.Keep != nil {
+		return v, c.run.Keep(&Journal{*state.Learned()})
+	}
+	return v, nil
 }
 
 // OnceKey returns the idempotency key of the value that [Once] keeps under key in this call. Pass

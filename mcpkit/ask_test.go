@@ -156,6 +156,19 @@ func TestPromptsAndResourcesAskToo(t *testing.T) {
 	require.Contains(t, member(t, result, "contents"), `"text":"true"`)
 }
 
+func TestAnswersToRawFormsAreValidated(t *testing.T) {
+	p := legacy(t, newServer(t, &trips{}), protocol.V20251125)
+	for content, want := range map[string]string{
+		`{"choice":"huge"}`: `/choice: got "huge", want one of "short" or "long"`, `{"choice":null}`: `/choice: missing`,
+	} {
+		p.answer = func(*jsonrpc.Request) *jsonrpc.Response {
+			return &jsonrpc.Response{Result: json.RawMessage(`{"action":"accept","content":` + content + `}`)}
+		}
+		err := p.fails("prompts/get", `{"name":"guide","arguments":{"city":"Rome"}}`)
+		require.ErrorContains(t, err, "the content of the response does not fit the form: 1 problem with the arguments:\n"+want)
+	}
+}
+
 // firstRound returns the state of the first round of a booking, and the key of its question.
 func firstRound(t testing.TB, p *peer) (state, question string) {
 	result := p.result("tools/call", `{"name":"book","arguments":{"city":"Rome"}}`)

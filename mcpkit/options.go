@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -53,7 +54,7 @@ type config struct {
 	accessRules
 
 	toolTimeout    time.Duration // 0: no limit
-	questions      time.Duration // how long a question to a legacy client may be open; 0: no limit
+	questions      time.Duration // how long a question to a legacy client may be open
 	maxRunning     int           // 0: no limit
 	maxResultBytes int
 	pageSize       int
@@ -174,7 +175,7 @@ func MaxRunning(n int) Option {
 // When the time is up, the question returns an error, whose text the caller sees. 0 means no limit.
 // The default is 10 minutes.
 func QuestionTimeout(d time.Duration) Option {
-	return atLeast("QuestionTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.questions = d })
+	return atLeast("QuestionTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.questions = cmp.Or(d, math.MaxInt64) })
 }
 
 // PageSize sets how many items, at least 1, a page of a list holds. The default is

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,10 +62,8 @@ type Run struct {
 	Journal Journal `json:"journal"`
 
 	// Keep is called with each new value of [Once], before Once returns it. An error of Keep is
-	// that of Once. Nil keeps values only until the run ends.
+	// that of Once. Nil keeps values only until the run ends. Keep must not use the call.
 	Keep func(*Journal) error `json:"-"`
-
-	keeping sync.Mutex // serialises Keep
 }
 
 // An Outcome is how a run ended: with a result, an error, or questions.
@@ -197,19 +194,6 @@ func (r *Runner) call(ctx context.Context, run *Run) *Call {
 	call.goOn(&run.Journal.state)
 	call.run, call.unused = run, maps.Clone(run.Journal.state.Once)
 	return call
-}
-
-// keepOnce gives the run the values of Once.
-func (c *Call) keepOnce() error {
-	if c.run == nil || c.run.Keep == nil {
-		return nil
-	}
-	c.run.keeping.Lock()
-	defer c.run.keeping.Unlock()
-	c.mu.Lock()
-	j := &Journal{*c.asked.State.Learned()}
-	c.mu.Unlock()
-	return c.run.Keep(j)
 }
 
 // runPeer is the peer of a run: nobody.

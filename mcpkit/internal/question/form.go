@@ -119,12 +119,25 @@ func Older(schema json.RawMessage) (json.RawMessage, error) {
 }
 
 // CheckContent validates content, the answer to a form, by the schema of the form, as arguments are by that
-// of a tool. Content for a schema that cannot be read is not validated. The error is an
-// [*reflectx.ArgumentError].
+// of a tool. Content for a schema that cannot be read is not validated.
 func CheckContent(schema, content json.RawMessage) error {
 	form, err := reflectx.CompileSchema(schema)
 	if err != nil {
 		return nil
 	}
-	return form.Validate(content)
+	if content == nil {
+		content = []byte("{}")
+	}
+	if jsonx.Kind(content) == '{' {
+		content = jsonx.AppendEdited(nil, content, func(_, value []byte) []byte {
+			if jsonx.Kind(value) == 'n' {
+				return nil // clients send null for fields that are left empty
+			}
+			return value
+		})
+	}
+	if err := form.Validate(content); err != nil {
+		return fmt.Errorf("the content of the response does not fit the form: %v", err)
+	}
+	return nil
 }

@@ -65,20 +65,5 @@ func Check(question protocol.InputRequest, raw json.RawMessage) error {
 	if err := Decode(question.Method, raw, &result); err != nil || result.Action != protocol.ElicitAccept {
 		return err
 	}
-	content := []byte("{}")
-	if result.Content != nil {
-		content = result.Content
-	}
-	if jsonx.Kind(content) == '{' {
-		content = jsonx.AppendEdited(nil, content, func(_, value []byte) []byte {
-			if jsonx.Kind(value) == 'n' {
-				return nil // clients send null for fields that are left empty
-			}
-			return value
-		})
-	}
-	if err := CheckContent(jsonx.Member(question.Params, "requestedSchema"), content); err != nil {
-		return fmt.Errorf("the content of the response does not fit the form: %v", err)
-	}
-	return nil
+	return CheckContent(jsonx.Member(question.Params, "requestedSchema"), result.Content)
 }

@@ -21,36 +21,29 @@ const maxStateBytes = 32 << 10 // bytes of answers and values of Once that trave
 
 // A Sealer encrypts and authenticates what clients, or the engine of a fleet, hold for a server.
 type Sealer struct {
-	keys   []cipher.AEAD // the first seals; each opens
-	bound  []byte        // what all of it is bound to besides the key: the purpose and the server
-	Owner  []byte        // the server that answers and values in a state belong to
-	Random bool          // no key was given
+	keys  []cipher.AEAD // the first seals; each opens
+	bound []byte        // what all of it is bound to besides the key: the purpose and the server
+	Owner []byte        // the server that answers and values in a state belong to
 }
 
 // sealPurpose separates these keys from other uses of the same secret, and is the version of the
 // format.
 const sealPurpose = "mcpkit state v3"
 
-// NewSealer returns the sealer of a server. States are valid for all replicas and versions of the
+// NewSealer returns the sealer of a server, with a random key if there are none. States are valid for all replicas and versions of the
 // server, and for no server with another name.
 func NewSealer(secrets [][]byte, server string) *Sealer {
-	s := &Sealer{
-		Random: len(secrets) == 0, bound: []byte(sealPurpose + "\x00" + server), Owner: Digest([]byte(server)),
-	}
-	if s.Random {
+	s := &Sealer{bound: []byte(sealPurpose + "\x00" + server), Owner: Digest([]byte(server))}
+	if len(secrets) == 0 {
 		secret := make([]byte, 32)
 		rand.Read(secret) // never fails
 		secrets = [][]byte{secret}
 	}
 	for _, secret := range secrets {
-		s.keys = append(s.keys, newAEAD(secret))
+		key := must(hkdf.Key(sha256.New, secret, nil, sealPurpose, 32))
+		s.keys = append(s.keys, must(cipher.NewGCMWithRandomNonce(must(aes.NewCipher(key)))))
 	}
 	return s
-}
-
-func newAEAD(secret []byte) cipher.AEAD {
-	key := must(hkdf.Key(sha256.New, secret, nil, sealPurpose, 32))
-	return must(cipher.NewGCMWithRandomNonce(must(aes.NewCipher(key))))
 }
 
 // must returns v. The errors are for sizes of keys that are not used here.
