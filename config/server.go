@@ -125,6 +125,7 @@ func (s *server) routes(endpoints map[string]httpserve.Handler, ready http.Handl
 		}
 		mux.Handle(path, h)
 	}
+	mux.Handle(streamable.CardPath(s.http.Path), endpoints[s.http.Path]) // without the guard
 	if s.http.Health {
 		mux.Handle(livePath, healthz.Live())
 		mux.Handle(readyPath, ready)

@@ -263,6 +263,8 @@ auth:
 	for _, target := range targets {
 		require.ErrorContains(t, call(t, target, client.Header("Authorization", "Bearer "+token)), "401", "no answer is remembered")
 	}
+	_, card, _ := send(t, "GET", base+"/mcp/server-card", "") // needs no token
+	require.Contains(t, card, "no server card: the name ")
 	_, document, _ := send(t, "GET", base+"/.well-known/oauth-protected-resource", "")
 	require.Contains(t, document, `"A clock"`)
 	require.Contains(t, document, as.Issuer)

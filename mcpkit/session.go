@@ -145,6 +145,12 @@ func cacheHint(ttl time.Duration, private bool) protocol.Cache {
 	return protocol.Cache{TTLMs: &ms, CacheScope: scope}
 }
 
+// ServerCard returns the server card (SEP-2127), made from what the server says about itself. It
+// implements [transport.CardHandler].
+func (s *Server) ServerCard(url string) ([]byte, error) {
+	return protocol.ServerCard(s.about.Load().info, url, s.config.versions)
+}
+
 // sessionSeal separates sealed sessions from other records.
 const sessionSeal = "session"
 

@@ -25,6 +25,15 @@ type Handler interface {
 	ServeRPC(ctx context.Context, req *jsonrpc.Request, peer Peer) *jsonrpc.Response
 }
 
+// A CardHandler is a [Handler] that describes itself to clients that have not connected to it.
+type CardHandler interface {
+	Handler
+
+	// ServerCard returns the server card (SEP-2127) of a server with the URL, which may be "". The error
+	// says why there is none.
+	ServerCard(url string) ([]byte, error)
+}
+
 // A SessionHandler is a [Handler] that is notified when a session ends. The transport calls
 // SessionEnded once for each session, even if no request came. It must not call the transport.
 type SessionHandler interface {

@@ -82,7 +82,7 @@ func newConfig(opts []Option) *config {
 
 // Mount serves h over Streamable HTTP at path of r (POST, GET and DELETE). It answers preflight
 // requests (OPTIONS) of the origins in streamable.Options.AllowedOrigins, unless echo's CORS
-// middleware has answered them.
+// middleware has answered them. It serves the server card without the middleware of [Use].
 //
 // Pass the handler that Mount returns to [Shutdown].
 func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamable.Handler {
@@ -90,6 +90,9 @@ func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamab
 	handler := streamable.NewHandler(h, c.streamable)
 	for _, verb := range []string{http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions} {
 		r.Add(verb, path, c.wrap(handler), c.middleware...)
+	}
+	for _, verb := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {
+		r.Add(verb, streamable.CardPath(path), echo.WrapHandler(handler))
 	}
 	return handler
 }

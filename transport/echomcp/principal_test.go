@@ -53,6 +53,9 @@ func TestCallersWithTheKeyAreThePrincipal(t *testing.T) {
 	server := httptest.NewServer(app)
 	defer server.Close()
 	defer handler.Close()
+	card := httptest.NewRecorder() // which needs no key
+	app.ServeHTTP(card, httptest.NewRequest(http.MethodGet, "/mcp/server-card", nil))
+	require.Contains(t, card.Body.String(), `no server card: the name "ledger" is not like com.example/notes`)
 	_, err = client.Dial(t.Context(), server.URL+"/mcp", client.Header("Authorization", "Bearer another key"))
 	var status *client.StatusError
 	require.ErrorAs(t, err, &status)

@@ -43,7 +43,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	}
 	srv := &http.Server{ErrorLog: slog.NewLogLogger(s.opts.Logger.Handler(), slog.LevelWarn)}
 	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != s.opts.Path {
+		if r.URL.Path != s.opts.Path && r.URL.Path != CardPath(s.opts.Path) {
 			http.NotFound(w, r)
 			return
 		}

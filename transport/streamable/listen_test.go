@@ -46,6 +46,7 @@ func TestListenServesOnePathAndLogsWhatItCancels(t *testing.T) {
 	for _, path := range []string{"/", "/mcp/", "/mcp/x", "/MCP"} {
 		require.Equal(t, "404 Not Found 404 page not found\n", post(path, "quick"), path)
 	}
+	require.Equal(t, "404 Not Found there is no server card\n", post("/mcp/server-card", "quick"))
 	go func() { <-begun; stop() }()
 	require.Contains(t, post("/mcp", "block"), `"ended"`)
 	require.NoError(t, <-over)

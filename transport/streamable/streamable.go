@@ -112,6 +112,11 @@ type Options struct {
 	// means 25 seconds; a negative value turns comments off.
 	KeepAlive time.Duration
 
+	// Card is the URL of the server for its clients ("https://mcp.example.com/mcp"). The server card
+	// (SEP-2127), which everybody can read at [CardPath], names it. If it is
+	// empty, the card names no URL. "-" turns the card off.
+	Card string
+
 	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
 	Logger *slog.Logger
 
@@ -193,6 +198,10 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 
 // ServeHTTP serves one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if isCard(r) {
+		h.serveCard(w, r)
+		return
+	}
 	refusal := h.check(r)
 	switch {
 	case refusal != nil:
