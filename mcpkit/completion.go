@@ -109,7 +109,7 @@ func complete(ctx context.Context, call *Call) (Result, error) {
 // findCompleted reads the params of completion/complete and finds what is completed.
 func findCompleted(call *Call) error {
 	p := new(protocol.CompleteParams)
-	if err := decodeParams(call.limit, call.req, p); err != nil {
+	if err := decodeParams(call.req, p); err != nil {
 		return err
 	}
 	what, name, kinds := "prompt", p.Ref.Name, []entryKind{promptEntry}

@@ -188,7 +188,7 @@ func invalidParams(format string, args ...any) *jsonrpc.Error {
 }
 
 // decodeParams decodes the params of req; absent ones are {}.
-func decodeParams[P any](_ context.Context, req *jsonrpc.Request, v *P) error {
+func decodeParams(req *jsonrpc.Request, v any) error {
 	raw := req.Params
 	if raw == nil {
 		raw = []byte("{}")

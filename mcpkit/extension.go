@@ -2,9 +2,12 @@ package mcpkit
 
 import (
 	"context"
+	"encoding"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // An Extension is what an extension of the protocol adds to a Server; see [Extend]. The zero value
@@ -268,14 +272,38 @@ type Method struct {
 // declared.
 func NewMethod[Req, Resp any](name string, fn func(ctx context.Context, req Req) (Resp, error)) *Method {
 	return &Method{row: methodRow{method: name}, handler: func(s *Server) (Handler, error) {
-		decode, err := paramsDecoder[Req](s, name)
+		t := reflect.TypeFor[Req]()
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		p := reflect.PointerTo(t)
+		if t.Kind() != reflect.Struct || p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+			return withParams(func(ctx context.Context, _ *Call, req *Req) (Result, error) { return fn(ctx, *req) }), nil
+		}
+		return s.checked(name, reflect.ValueOf(fn))
+	}}
+}
+
+// checked returns the handler of a method whose params have tags.
+func (s *Server) checked(method string, fn reflect.Value) (Handler, error) {
+	o := reflectx.FuncOptions{Site: fmt.Sprintf("mcpkit: Handle(%q)", method), Input: s.inputOptions()}
+	o.Input.What = "params"
+	f, err := reflectx.Compile(fn, o)
+	return func(ctx context.Context, call *Call) (Result, error) {
+		params := call.req.Params
+		if call.meta != nil {
+			params = jsonx.AppendWithout(nil, params, "_meta")
+		}
+		args, err := f.Decode(ctx, params)
 		if err != nil {
 			return nil, err
 		}
-		return withParams(decode, func(ctx context.Context, _ *Call, req *Req) (Result, error) {
-			return fn(ctx, *req)
-		}), nil
-	}}
+		results, err := f.Call(ctx, args)
+		if err != nil {
+			return nil, err
+		}
+		return results[0].Interface(), nil
+	}, err
 }
 
 // NameParam says that the header Mcp-Name mirrors the params' member, a string, for requests of

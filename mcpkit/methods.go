@@ -2,17 +2,10 @@ package mcpkit
 
 import (
 	"context"
-	"encoding"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
-	"slices"
 
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // A methodRow is one method of a server's table: which requests it is for, and what answers them.
@@ -46,7 +39,7 @@ func hasCompletions(c *catalog) bool {
 // coreMethods is the table of a server to which no methods were added. Servers share it.
 var coreMethods = func() map[string]*methodRow {
 	table := []methodRow{
-		{method: protocol.MethodInitialize, until: protocol.LatestLegacy, handle: withParams(decodeParams, initialize)},
+		{method: protocol.MethodInitialize, until: protocol.LatestLegacy, handle: withParams(initialize)},
 		{method: protocol.NotificationInitialized, notification: true, handle: initialized},
 		{method: protocol.MethodPing, until: protocol.LatestLegacy, handle: ping},
 		{method: protocol.MethodDiscover, from: protocol.V20260728, handle: discover},
@@ -61,7 +54,7 @@ var coreMethods = func() map[string]*methodRow {
 		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, needs: hasUpdates, prepare: nameOf, nameParam: "uri", handle: unsubscribe},
 		{method: protocol.MethodSubscriptionsListen, from: protocol.V20260728, prepare: findListened, handle: listen},
 		{method: protocol.MethodCompletionComplete, needs: hasCompletions, prepare: findCompleted, handle: complete},
-		{method: protocol.MethodLoggingSetLevel, until: protocol.LatestLegacy, needs: hasLogs, handle: withParams(decodeParams, setLogLevel)},
+		{method: protocol.MethodLoggingSetLevel, until: protocol.LatestLegacy, needs: hasLogs, handle: withParams(setLogLevel)},
 	}
 	methods := make(map[string]*methodRow, len(table))
 	for i := range table {
@@ -71,10 +64,10 @@ var coreMethods = func() map[string]*methodRow {
 }()
 
 // withParams returns the handler of a method whose params are a P.
-func withParams[P any](decode func(context.Context, *jsonrpc.Request, *P) error, h func(context.Context, *Call, *P) (Result, error)) Handler {
+func withParams[P any](h func(context.Context, *Call, *P) (Result, error)) Handler {
 	return func(ctx context.Context, call *Call) (Result, error) {
 		p := new(P)
-		if err := decode(ctx, call.req, p); err != nil {
+		if err := decodeParams(call.req, p); err != nil {
 			return nil, err
 		}
 		return h(ctx, call, p)
@@ -139,35 +132,4 @@ func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context
 		err = s.change(func(own *catalog) error { return own.addMethods(row) })
 	}
 	return prefixed("mcpkit: Handle: ", err)
-}
-
-// paramsDecoder returns the decoder for the params of the method.
-func paramsDecoder[Req any](s *Server, method string) (func(context.Context, *jsonrpc.Request, *Req) error, error) {
-	t := reflect.TypeFor[Req]()
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	p := reflect.PointerTo(t)
-	if t.Kind() != reflect.Struct || p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
-		return decodeParams, nil
-	}
-	o := s.inputOptions()
-	o.What = "params"
-	in, err := reflectx.NewInput(fmt.Sprintf("mcpkit: Handle(%q)", method), t, o)
-	if err != nil {
-		return nil, err
-	}
-	meta := slices.ContainsFunc(in.Fields(), func(f reflectx.Field) bool { return f.Name == "_meta" })
-	return func(ctx context.Context, req *jsonrpc.Request, v *Req) error {
-		params := req.Params
-		if !meta && jsonx.Member(params, "_meta") != nil {
-			params = jsonx.AppendWithout(nil, params, "_meta")
-		}
-		to := reflect.ValueOf(v).Elem()
-		for to.Kind() == reflect.Pointer {
-			to.Set(reflect.New(to.Type().Elem()))
-			to = to.Elem()
-		}
-		return in.Decode(ctx, params, to)
-	}, nil
 }
