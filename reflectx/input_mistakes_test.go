@@ -10,9 +10,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-type (
-	list []map[string]list
-)
+type list []map[string]list
+
+// field returns a struct with a field A that has the tag, and a field B of the type b.
+func field[A any](tag reflect.StructTag, b ...reflect.Type) reflect.Type {
+	fields := []reflect.StructField{{Name: "A", Type: reflect.TypeFor[A](), Tag: tag}}
+	for _, typ := range b {
+		fields = append(fields, reflect.StructField{Name: "B", Type: typ})
+	}
+	return reflect.StructOf(fields)
+}
 
 func TestMistakesInTagsAreReported(t *testing.T) {
 	type inner struct {
@@ -25,6 +32,7 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 	type Right struct {
 		ID string `json:"id"`
 	}
+	text, number := reflect.TypeFor[string](), reflect.TypeFor[int]()
 	for _, test := range []struct {
 		name string
 		typ  reflect.Type
@@ -32,136 +40,67 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 	}{
 		{"no struct", reflect.TypeFor[[]int](), `T: the input is a []int; write a struct with a field for each argument`},
 		{"own UnmarshalJSON", reflect.TypeFor[struct{ time.Time }](), `T: struct{...} has the method UnmarshalJSON, so its fields do not say what it takes; write a plain struct`},
-		{"unknown rule", reflect.TypeFor[struct {
-			A string `validate:"requird"`
-		}](), `T, field A: unknown rule "requird"; did you mean "required"?`},
-		{"keyword as a rule", reflect.TypeFor[struct {
-			A string `validate:"pattern=^a$"`
-		}](), `T, field A: unknown rule "pattern"; it is a keyword of JSON Schema, so write jsonschema:"pattern=^a$"`},
-		{"far from any rule", reflect.TypeFor[struct {
-			A string `validate:"zzzzzz"`
-		}](), `T, field A: unknown rule "zzzzzz"; write one that github.com/go-playground/validator/v10 knows, or register it; values of oneof have blanks between them`},
-		{"rule on the wrong type", reflect.TypeFor[struct {
-			A bool `validate:"min=1"`
-		}](), `T, field A: rule "min=1" does not fit bool`},
-		{"text rule on a number", reflect.TypeFor[struct {
-			A int `validate:"alpha"`
-		}](), `T, field A: rule "alpha" does not fit int; it is for strings`},
-		{"parameter that does not parse", reflect.TypeFor[struct {
-			A int `validate:"min=abc"`
-		}](), `T, field A: rule "min=abc" does not fit int; write a number that it can hold`},
-		{"negative length", reflect.TypeFor[struct {
-			A string `validate:"max=-1"`
-		}](), `T, field A: rule "max=-1" does not fit string; write a length of 0 or more`},
-		{"empty oneof", reflect.TypeFor[struct {
-			A string `validate:"oneof="`
-		}](), `T, field A: rule "oneof=" lists nothing; write the values with spaces between, such as oneof=a b`},
-		{"oneof of another type", reflect.TypeFor[struct {
-			A int `validate:"oneof=1 x"`
-		}](), `T, field A: rule "oneof=1 x": "x" is not of type int; write whole numbers that it can hold`},
-		{"dive into a scalar", reflect.TypeFor[struct {
-			A int `validate:"dive,min=1"`
-		}](), `T, field A: rule "dive" does not fit int; it is for arrays, slices and maps`},
-		{"keys of a slice", reflect.TypeFor[struct {
-			A []int `validate:"dive,keys,min=1,endkeys"`
-		}](), `T, field A: rule "keys" does not fit []int; write dive,keys,...,endkeys for a map`},
-		{"lonely endkeys", reflect.TypeFor[struct {
-			A []int `validate:"endkeys"`
-		}](), `T, field A: rule "endkeys" stands alone; write dive,keys,...,endkeys for a map`},
-		{"unique of a scalar", reflect.TypeFor[struct {
-			A string `validate:"unique"`
-		}](), `T: the validator does not take struct{...}: Bad field name provided `},
-		{"affix without text", reflect.TypeFor[struct {
-			A string `validate:"startswith="`
-		}](), `T, field A: rule "startswith" lacks its parameter; write startswith=text`},
-		{"unknown sibling", reflect.TypeFor[struct {
-			A string `validate:"required_with=Bb"`
-			B string
-		}](), `T, field A: rule "required_with=Bb" names the field "Bb", which struct{...} has not; did you mean "B"?`},
-		{"sibling of a comparison", reflect.TypeFor[struct {
-			A string `validate:"eqfield=X"`
-		}](), `T, field A: rule "eqfield=X" names the field "X", which struct{...} has not; did you mean "A"?`},
-		{"a rule that switches others off", reflect.TypeFor[struct {
-			A string `validate:"skip_unless=B x,min=2"`
-			B string
-		}](), `T, field A: rule "skip_unless=B x" switches others off by the value of another field, which no schema says; check that in the method`},
-		{"condition of another type", reflect.TypeFor[struct {
-			A string `validate:"required_if=B x"`
-			B int
-		}](), `T: the validator does not take struct{...}: strconv.ParseInt: parsing "x": invalid syntax`},
-		{"required anyway", reflect.TypeFor[struct {
-			A string `validate:"required,required_with=B"`
-			B int
-		}](), `T, field A: the field is required, so rule "required_with=B" says nothing or contradicts it; drop one of the two`},
-		{"presence of an element", reflect.TypeFor[struct {
-			A []string `validate:"dive,required_with=B"`
-			B int
-		}](), `T, field A: rule "required_with=B" is about whether a member is there, so it cannot stand after dive`},
+		{"unknown rule", field[string](`validate:"requird"`), `T, field A: unknown rule "requird"; did you mean "required"?`},
+		{"keyword as a rule", field[string](`validate:"pattern=^a$"`),
+			`T, field A: unknown rule "pattern"; it is a keyword of JSON Schema, so write jsonschema:"pattern=^a$"`},
+		{"far from any rule", field[string](`validate:"zzzzzz"`),
+			`T, field A: unknown rule "zzzzzz"; write one that github.com/go-playground/validator/v10 knows, or register it; values of oneof have blanks between them`},
+		{"rule on the wrong type", field[bool](`validate:"min=1"`), `T, field A: rule "min=1" does not fit bool`},
+		{"text rule on a number", field[int](`validate:"alpha"`), `T, field A: rule "alpha" does not fit int; it is for strings`},
+		{"parameter that does not parse", field[int](`validate:"min=abc"`), `T, field A: rule "min=abc" does not fit int; write a number that it can hold`},
+		{"negative length", field[string](`validate:"max=-1"`), `T, field A: rule "max=-1" does not fit string; write a length of 0 or more`},
+		{"empty oneof", field[string](`validate:"oneof="`), `T, field A: rule "oneof=" lists nothing; write the values with spaces between, such as oneof=a b`},
+		{"oneof of another type", field[int](`validate:"oneof=1 x"`), `T, field A: rule "oneof=1 x": "x" is not of type int; write whole numbers that it can hold`},
+		{"dive into a scalar", field[int](`validate:"dive,min=1"`), `T, field A: rule "dive" does not fit int; it is for arrays, slices and maps`},
+		{"keys of a slice", field[[]int](`validate:"dive,keys,min=1,endkeys"`), `T, field A: rule "keys" does not fit []int; write dive,keys,...,endkeys for a map`},
+		{"lonely endkeys", field[[]int](`validate:"endkeys"`), `T, field A: rule "endkeys" stands alone; write dive,keys,...,endkeys for a map`},
+		{"unique of a scalar", field[string](`validate:"unique"`), `T: the validator does not take struct{...}: Bad field name provided `},
+		{"affix without text", field[string](`validate:"startswith="`), `T, field A: rule "startswith" lacks its parameter; write startswith=text`},
+		{"unknown sibling", field[string](`validate:"required_with=Bb"`, text),
+			`T, field A: rule "required_with=Bb" names the field "Bb", which struct{...} has not; did you mean "B"?`},
+		{"sibling of a comparison", field[string](`validate:"eqfield=X"`), `T, field A: rule "eqfield=X" names the field "X", which struct{...} has not; did you mean "A"?`},
+		{"a rule that switches others off", field[string](`validate:"skip_unless=B x,min=2"`, text),
+			`T, field A: rule "skip_unless=B x" switches others off by the value of another field, which no schema says; check that in the method`},
+		{"condition of another type", field[string](`validate:"required_if=B x"`, number),
+			`T: the validator does not take struct{...}: strconv.ParseInt: parsing "x": invalid syntax`},
+		{"required anyway", field[string](`validate:"required,required_with=B"`, number),
+			`T, field A: the field is required, so rule "required_with=B" says nothing or contradicts it; drop one of the two`},
+		{"presence of an element", field[[]string](`validate:"dive,required_with=B"`, number),
+			`T, field A: rule "required_with=B" is about whether a member is there, so it cannot stand after dive`},
 
-		{"comparison out of reach", reflect.TypeFor[struct {
-			A []leg
-		}](), `T, field A: the elements have the rule "gtfield=Low", which is asked only where the validate tag says dive; write validate:"dive"`},
-		{"misspelt key", reflect.TypeFor[struct {
-			A int `json:"a" validat:"min=1"`
-		}](), `T, field A: unknown tag key "validat"; did you mean "validate"?`},
-		{"misspelt json option", reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"a,omitemty"`}}), `T, field A: unknown json option "omitemty"; did you mean "omitempty"?`},
-		{"secret that is no bool", reflect.TypeFor[struct {
-			A int `secret:"yes"`
-		}](), `T, field A: secret is "yes"; write secret:"true" or leave it out`},
+		{"comparison out of reach", reflect.TypeFor[struct{ A []leg }](), `T, field A: the elements have the rule "gtfield=Low", which is asked only where the validate tag says dive; write validate:"dive"`},
+		{"misspelt key", field[int](`json:"a" validat:"min=1"`), `T, field A: unknown tag key "validat"; did you mean "validate"?`},
+		{"misspelt json option", field[int](`json:"a,omitemty"`), `T, field A: unknown json option "omitemty"; did you mean "omitempty"?`},
+		{"secret that is no bool", field[int](`secret:"yes"`), `T, field A: secret is "yes"; write secret:"true" or leave it out`},
 
-		{"default of the wrong type", reflect.TypeFor[struct {
-			A int `default:"ten"`
-		}](), `T, field A: the default is refused; value: got "ten", want an integer`},
-		{"default against its own rules", reflect.TypeFor[struct {
-			A int `default:"0" validate:"min=1,max=5"`
-		}](), `T, field A: the default is refused; value: got 0, want an integer between 1 and 5`},
-		{"default of a list", reflect.TypeFor[struct {
-			A []string `default:"a,b"`
-		}](), `T, field A: the default is refused; value: got "a,b", want an array`},
-		{"default with a wrong element", reflect.TypeFor[struct {
-			A []int `default:"[1,\"x\"]"`
-		}](), `T, field A: the default is refused; /1: got "x", want an integer`},
-		{"default that is required", reflect.TypeFor[struct {
-			A int `default:"1" validate:"required"`
-		}](), `T, field A: the field is required and has a default, which can never be used; drop one of the two`},
-		{"example against the rules", reflect.TypeFor[struct {
-			A string `example:"x" validate:"min=2"`
-		}](), `T, field A: the example is refused; value: got "x", want a string of at least 2 characters`},
+		{"default of the wrong type", field[int](`default:"ten"`), `T, field A: the default is refused; value: got "ten", want an integer`},
+		{"default against its own rules", field[int](`default:"0" validate:"min=1,max=5"`),
+			`T, field A: the default is refused; value: got 0, want an integer between 1 and 5`},
+		{"default of a list", field[[]string](`default:"a,b"`), `T, field A: the default is refused; value: got "a,b", want an array`},
+		{"default with a wrong element", field[[]int](`default:"[1,\"x\"]"`), `T, field A: the default is refused; /1: got "x", want an integer`},
+		{"default that is required", field[int](`default:"1" validate:"required"`),
+			`T, field A: the field is required and has a default, which can never be used; drop one of the two`},
+		{"example against the rules", field[string](`example:"x" validate:"min=2"`),
+			`T, field A: the example is refused; value: got "x", want a string of at least 2 characters`},
 
-		{"header that is not a token", reflect.TypeFor[struct {
-			A string `header:"My Header"`
-		}](), `T, field A: the header name "My Header" is not a token; write letters, digits and - only, such as header:"Region"`},
-		{"empty header", reflect.TypeFor[struct {
-			A string `header:""`
-		}](), `T, field A: the header name "" is not a token; write letters, digits and - only, such as header:"Region"`},
-		{"header of a float", reflect.TypeFor[struct {
-			A float64 `header:"A"`
-		}](), `T, field A: a header cannot mirror a float64; put it on a string, an integer or a bool`},
+		{"header that is not a token", field[string](`header:"My Header"`),
+			`T, field A: the header name "My Header" is not a token; write letters, digits and - only, such as header:"Region"`},
+		{"empty header", field[string](`header:""`), `T, field A: the header name "" is not a token; write letters, digits and - only, such as header:"Region"`},
+		{"header of a float", field[float64](`header:"A"`), `T, field A: a header cannot mirror a float64; put it on a string, an integer or a bool`},
 		{"header twice", reflect.TypeFor[struct {
 			A string `header:"Region"`
 			B string `header:"region"`
 		}](), `T, field B: the header "region" is taken by the field A; choose another name`},
-		{"header of a secret", reflect.TypeFor[struct {
-			A string `header:"A" secret:"true"`
-		}](), `T, field A: the field is secret, so no header may carry it; drop one of the two tags`},
+		{"header of a secret", field[string](`header:"A" secret:"true"`), `T, field A: the field is secret, so no header may carry it; drop one of the two tags`},
 		{"header in a list", reflect.TypeFor[struct{ A []inner }](),
 			`T, field A.N: the header "N" stands within an array, a map or a type that contains itself, where no client looks; move the field up`},
 
-		{"jsonschema word that is not enforced", reflect.TypeFor[struct {
-			A string `jsonschema:"oneof_type=string;null"`
-		}](), `T, field A: jsonschema: "oneof_type" is not enforced here; write one of default, description, enum, example, exclusiveMaximum, exclusiveMinimum, format, maxItems, maxLength, maximum, minItems, minLength, minimum, multipleOf, pattern, readOnly, required, title, uniqueItems, writeOnly`},
-		{"jsonschema misspelt", reflect.TypeFor[struct {
-			A string `jsonschema:"minLenght=2"`
-		}](), `T, field A: jsonschema: "minLenght" is not enforced here; did you mean "minLength"?`},
-		{"jsonschema word on the wrong type", reflect.TypeFor[struct {
-			A int `jsonschema:"minLength=2"`
-		}](), `T, field A: jsonschema: "minLength=2" does not fit int`},
-		{"jsonschema number that is none", reflect.TypeFor[struct {
-			A int `jsonschema:"minimum=low"`
-		}](), `T, field A: jsonschema: "minimum=low" does not fit int`},
-		{"jsonschema format", reflect.TypeFor[struct {
-			A string `jsonschema:"format=emial"`
-		}](), `T, field A: jsonschema: unknown format "emial"; did you mean "email"?`},
+		{"jsonschema word that is not enforced", field[string](`jsonschema:"oneof_type=string;null"`),
+			`T, field A: jsonschema: "oneof_type" is not enforced here; write one of default, description, enum, example, exclusiveMaximum, exclusiveMinimum, format, maxItems, maxLength, maximum, minItems, minLength, minimum, multipleOf, pattern, readOnly, required, title, uniqueItems, writeOnly`},
+		{"jsonschema misspelt", field[string](`jsonschema:"minLenght=2"`), `T, field A: jsonschema: "minLenght" is not enforced here; did you mean "minLength"?`},
+		{"jsonschema word on the wrong type", field[int](`jsonschema:"minLength=2"`), `T, field A: jsonschema: "minLength=2" does not fit int`},
+		{"jsonschema number that is none", field[int](`jsonschema:"minimum=low"`), `T, field A: jsonschema: "minimum=low" does not fit int`},
+		{"jsonschema format", field[string](`jsonschema:"format=emial"`), `T, field A: jsonschema: unknown format "emial"; did you mean "email"?`},
 
 		{"func", reflect.TypeFor[struct{ A func() }](),
 			`T, field A: the type func() has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
@@ -188,9 +127,8 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 				}
 			}
 		}](), `T, field In.List.A: unknown rule "mim"; did you mean "min"?`},
-		{"commas in oneof", reflect.TypeFor[struct {
-			A string `validate:"required,oneof=a,b"`
-		}](), `T, field A: unknown rule "b"; write one that github.com/go-playground/validator/v10 knows, or register it; values of oneof have blanks between them`},
+		{"commas in oneof", field[string](`validate:"required,oneof=a,b"`),
+			`T, field A: unknown rule "b"; write one that github.com/go-playground/validator/v10 knows, or register it; values of oneof have blanks between them`},
 		{"all at once", reflect.TypeFor[struct {
 			A int    `validate:"mim=1"`
 			B string `validate:"oneof="`

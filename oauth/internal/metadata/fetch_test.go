@@ -195,10 +195,21 @@ func server(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *tls.Conf
 	return s, &tls.Config{RootCAs: pool}, &came
 }
 
-func object(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"a":1}`)
+const isJSON = "Content-Type: application/json"
+
+// answer answers with the body and the headers; without a type in them, with none.
+func answer(body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = nil
+		for _, header := range headers {
+			name, value, _ := strings.Cut(header, ": ")
+			w.Header().Set(name, value)
+		}
+		_, _ = io.WriteString(w, body)
+	}
 }
+
+var object = answer(`{"a":1}`, isJSON)
 
 func get(t *testing.T, p metadata.Policy, rawURL string) (map[string]any, error) {
 	t.Helper()
@@ -254,7 +265,7 @@ func TestNameThatResolvesToAPrivateAddressIsRejected(t *testing.T) {
 }
 
 func TestLoopbackNeedsInsecureLoopback(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(object))
+	s := httptest.NewServer(object)
 	t.Cleanup(s.Close)
 	_, err := get(t, metadata.Policy{InsecureLoopback: true}, s.URL)
 	require.NoError(t, err)
@@ -314,49 +325,20 @@ func TestDocumentSizeIsLimited(t *testing.T) {
 		handler http.HandlerFunc
 		err     string
 	}{
-		{"as large as may be", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/jwk-set+json; charset=utf-8")
-			_, _ = io.WriteString(w, `{"a":"`+strings.Repeat("x", metadata.MaxBytes-8)+`"}`)
-		}, ""},
-		{"larger", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"a":"`+strings.Repeat("x", metadata.MaxBytes-7)+`"}`)
-		}, "the response is larger than 1048576 bytes"},
-		{"larger when unpacked", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Content-Encoding", "gzip")
-			_, _ = w.Write(zipped.Bytes())
-		}, "the response is larger than 1048576 bytes"},
+		{"as large as may be", answer(`{"a":"`+strings.Repeat("x", metadata.MaxBytes-8)+`"}`, "Content-Type: application/jwk-set+json; charset=utf-8"), ""},
+		{"larger", answer(`{"a":"`+strings.Repeat("x", metadata.MaxBytes-7)+`"}`, isJSON), "the response is larger than 1048576 bytes"},
+		{"larger when unpacked", answer(zipped.String(), isJSON, "Content-Encoding: gzip"), "the response is larger than 1048576 bytes"},
 		{"another status", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusCreated)
 			_, _ = io.WriteString(w, `{}`)
 		}, "answered by status 201"},
-		{"a page", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/html")
-			_, _ = io.WriteString(w, `{}`)
-		}, `answered by "text/html", not application/json`},
-		{"of no type", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header()["Content-Type"] = nil
-			_, _ = io.WriteString(w, `{}`)
-		}, `answered by "", not application/json`},
-		{"no JSON", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"a":1} x`)
-		}, "the response is not the expected JSON"},
-		{"a member twice", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"a":1,"a":2}`)
-		}, "the response is not the expected JSON"},
-		{"no object", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `[]`)
-		}, "the response is not the expected JSON"},
-		{"cut", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Content-Length", "100")
-			_, _ = io.WriteString(w, `{"a":`)
-		}, "unexpected EOF"},
+		{"a page", answer(`{}`, "Content-Type: text/html"), `answered by "text/html", not application/json`},
+		{"of no type", answer(`{}`), `answered by "", not application/json`},
+		{"no JSON", answer(`{"a":1} x`, isJSON), "the response is not the expected JSON"},
+		{"a member twice", answer(`{"a":1,"a":2}`, isJSON), "the response is not the expected JSON"},
+		{"no object", answer(`[]`, isJSON), "the response is not the expected JSON"},
+		{"cut", answer(`{"a":`, isJSON, "Content-Length: 100"), "unexpected EOF"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := httptest.NewServer(test.handler)
