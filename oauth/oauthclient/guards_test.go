@@ -131,26 +131,18 @@ func TestFetchMayUseAProxy(t *testing.T) {
 }
 
 func TestEndpointsCannotBePrivateAddresses(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		change func(map[string]any)
-		err    string
-	}{
-		{"token", func(m map[string]any) { m["token_endpoint"] = "https://192.168.0.1/token" },
-			`the token_endpoint of the authorization server "{}": the address 192.168.0.1 is not public`},
-		{"no token endpoint", func(m map[string]any) { m["token_endpoint"] = "" },
-			`the token_endpoint of the authorization server "{}": "" is not an absolute https URL`},
-		{"registration", func(m map[string]any) { m["registration_endpoint"] = "ftp://as.example/register" },
+	for _, test := range []struct{ name, member, value, err string }{
+		{"token", "token_endpoint", "https://192.168.0.1/token", `the token_endpoint of the authorization server "{}": the address 192.168.0.1 is not public`},
+		{"no token endpoint", "token_endpoint", "", `the token_endpoint of the authorization server "{}": "" is not an absolute https URL`},
+		{"registration", "registration_endpoint", "ftp://as.example/register",
 			`the registration_endpoint of the authorization server "{}": "ftp://as.example/register" is not an absolute https URL`},
-		{"page", func(m map[string]any) { m["authorization_endpoint"] = "vbscript:x" },
-			`the authorization_endpoint of the authorization server "{}": "vbscript:x" is not an absolute https URL`},
-		{"no page", func(m map[string]any) { m["authorization_endpoint"] = "" },
-			`the authorization server "{}" has no authorization endpoint`},
-		{"nobody registers", func(m map[string]any) { m["registration_endpoint"] = "" },
+		{"page", "authorization_endpoint", "vbscript:x", `the authorization_endpoint of the authorization server "{}": "vbscript:x" is not an absolute https URL`},
+		{"no page", "authorization_endpoint", "", `the authorization server "{}" has no authorization endpoint`},
+		{"nobody registers", "registration_endpoint", "",
 			`the authorization server "{}" does not know the client and has no dynamic registration; register it there by hand and put it into AuthorizationCode.Known`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			as := oauthtest.New(t, &oauthtest.Options{Metadata: test.change})
+			as := oauthtest.New(t, &oauthtest.Options{Metadata: func(m map[string]any) { m[test.member] = test.value }})
 			s := protect(t, as, nil)
 			u := new(user)
 			_, _, err := post(t, connect(t, s.url, u.grant(), oauthclient.Options{}), s.url)

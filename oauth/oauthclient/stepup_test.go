@@ -120,20 +120,15 @@ func TestConcurrentStepUpsSucceed(t *testing.T) {
 	wg.Wait()
 }
 
-// inMemory is a transport without a network.
-type inMemory struct{ http.Handler }
-
-func (h inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w.Result(), nil
-}
-
 func TestAServerThatAlwaysDemandsAnotherScopeOpensFourLoginsAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{Server: &httptest.Server{URL: "https://mcp.example"}, insatiable: true}
 		w.issuer, w.authorize, w.iss, w.resource = w.URL, w.URL+"/authorize", w.URL, w.URL+"/mcp"
-		web := inMemory{http.HandlerFunc(w.serve)}
+		web := roundTripper(func(r *http.Request) (*http.Response, error) {
+			rec := httptest.NewRecorder()
+			w.serve(rec, r)
+			return rec.Result(), nil
+		})
 		tr, err := oauthclient.New(w.resource, visiting(w.visit), &oauthclient.Options{Base: web, Fetch: web})
 		require.NoError(t, err)
 		defer tr.Close()
