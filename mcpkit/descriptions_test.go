@@ -30,3 +30,49 @@ func (*cellar) Age(struct {
 type Grade string
 
 const Best Grade = "a" // as good as it gets
+
+type sums struct {
+	_ struct {
+		Add  mcpkit.Tool     `params:"a, b?"`
+		Note mcpkit.Resource `uri:"sums://{name}"`
+		Ask  mcpkit.Prompt   `params:"topic"`
+	}
+}
+
+// docs:begin paramdescriptions
+
+// Add adds two numbers.
+//
+//   - a: the first number
+//   - b: the other one, 0 if
+//     it is not given
+//
+// It does not round.
+func (*sums) Add(a float64, b *float64) float64 { return a + orZero(b) }
+
+// docs:end paramdescriptions
+
+func orZero(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}
+
+// Note reads one.
+//   - name: what it is called
+func (*sums) Note(name string) string { return name }
+
+// Ask asks.
+//
+//   - topic: what about
+func (*sums) Ask(topic string) string { return topic }
+
+func TestDocCommentsDescribePlainParameters(t *testing.T) {
+	p := modern(t, newServer(t, &sums{}))
+	tools := p.result("tools/list", "{}")
+	require.Contains(t, tools, `"description":"Adds two numbers.\n\nIt does not round."`)
+	require.Contains(t, tools, `"properties":{"a":{"type":"number","description":"the first number"},"b":{"type":"number","description":"the other one, 0 if it is not given"}},"required":["a"]`)
+	require.Contains(t, p.result("prompts/list", "{}"), `"description":"Asks.","arguments":[{"name":"topic","description":"what about","required":true}]`)
+	require.Contains(t, p.result("resources/templates/list", "{}"), `"description":"Reads one."`)
+}
