@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -137,7 +138,7 @@ type list struct {
 	sorted     []*entry // by key
 	scopes     []string // of all entries
 	predicates []*predicate
-	first      *limits.Map[pageKey, listPage] // the first pages; nil if the list is empty
+	first      *limits.Map[pageKey, json.RawMessage] // the first pages; nil if the list is empty
 }
 
 // maxPages limits how many first pages of a list are kept.
@@ -196,7 +197,7 @@ func (l list) with(entries []*entry, taken func(old, e *entry)) list {
 	}
 	l.sorted = append(make([]*entry, 0, len(l.sorted)+len(entries)), l.sorted...)
 	l.scopes, l.predicates = slices.Clip(l.scopes), slices.Clip(l.predicates)
-	l.first = limits.NewMap[pageKey, listPage](maxPages)
+	l.first = limits.NewMap[pageKey, json.RawMessage](maxPages)
 	for _, e := range entries {
 		at, _ := l.find(e.key)
 		for at < len(l.sorted) && l.sorted[at].key == e.key && e.isVariantOf(l.sorted[at]) {

@@ -67,3 +67,25 @@ func TestNamesThatContradictEachOther(t *testing.T) {
 		require.ErrorContains(t, newServer(t, nil).Add(items...), want)
 	}
 }
+
+func TestMiddlewareReadsAndNarrowsLists(t *testing.T) {
+	srv := newServer(t, &forge{}, mcpkit.Visible(byHeader), mcpkit.Authenticated(), mcpkit.PageSize(1))
+	var seen []string
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			r, err := next(ctx, call)
+			if l, ok := r.(*mcpkit.List); ok {
+				for _, e := range l.Items() {
+					seen = append(seen, e.Name())
+				}
+				return l.Keep(func(e mcpkit.Entry) bool { return e.Hints() == nil }), err
+			}
+			return r, err
+		}
+	})
+	p := modern(t, srv)
+	require.Equal(t, []string{"find"}, names(t, p, "tools/list", "tools", "name"))
+	require.Equal(t, []string{"close"}, seen, "a page has one item")
+	require.Contains(t, p.result("tools/list", `{}`), `"cacheScope":"private"`)
+	require.Contains(t, p.result("tools/call", `{"name":"close"}`), `"closed"`)
+}

@@ -75,8 +75,8 @@ func (s *Server) encode(r Result, v protocol.Version) (json.RawMessage, error) {
 	if result.IsNil(reflect.ValueOf(r)) {
 		return nil, fmt.Errorf("the result is a nil %T", r)
 	}
-	if page, ok := r.(listPage); ok {
-		return json.RawMessage(page), nil
+	if l, ok := r.(*List); ok {
+		return l.encoded()
 	}
 	if r == nil {
 		r = protocol.Object{}

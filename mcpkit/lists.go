@@ -12,41 +12,67 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A listPage is the result of a list request, the JSON object for the version of the call.
-type listPage json.RawMessage
+// A List is the result of a list request, such as tools/list, for middleware. Its items are those that
+// the caller sees and that fit on the page.
+type List struct {
+	call   *Call
+	of     list
+	member string // of the result
+	after  string // the key before the page
+	keep   func(Entry) bool
+}
 
-// listed returns the handler of a list request. member is that of the result. The first page is made
-// once for all callers that see the same. Other pages are not kept, so cursors that a client invents cost
-// no memory.
+// Items returns the items of the page, sorted by name.
+func (l *List) Items() (items []Entry) {
+	page, _ := l.page()
+	for _, e := range page {
+		items = append(items, Entry{e})
+	}
+	return items
+}
+
+// Keep returns the list with only the items for which keep returns true. It does not hide the others from
+// calls, as [Visible] does.
+func (l *List) Keep(keep func(Entry) bool) *List {
+	kept, before := *l, l.keep
+	kept.keep = func(e Entry) bool { return (before == nil || before(e)) && keep(e) }
+	return &kept
+}
+
+// listed returns the handler of a list request. member is that of the result.
 func listed(member string, k entryKind) Handler {
 	return func(_ context.Context, call *Call) (Result, error) {
 		after, err := cursor(call)
 		if err != nil {
 			return nil, err
 		}
-		l := call.catalog.lists[k]
-		selection, shared := call.selection(l)
-		if after != "" || l.first == nil || !shared {
-			return l.encode(call, member, after)
-		}
-		key, now := pageKey{call.version, call.server.about.Load(), selection}, time.Now()
-		if page, ok := l.first.Get(key, now); ok {
-			return page, nil
-		}
-		page, err := l.encode(call, member, "")
-		if err == nil {
-			l.first.Put(key, page, now.Add(limits.Forever))
-		}
-		return page, err
+		return &List{call: call, of: call.catalog.lists[k], member: member, after: after}, nil
 	}
 }
 
-// encode returns the page after a key for the version of the call.
-func (l list) encode(call *Call, member, after string) (listPage, error) {
-	page, next := l.page(call, after)
-	b := append(jsonx.AppendString([]byte{'{'}, member), ":["...)
+// encoded returns the JSON object for the version of the call. The first page is made once for all
+// callers that see the same. Other pages are not kept, so cursors that a client invents cost no memory.
+func (l *List) encoded() (json.RawMessage, error) {
+	selection, shared := l.call.selection(l.of)
+	if l.after != "" || l.keep != nil || l.of.first == nil || !shared {
+		return l.encode()
+	}
+	key, now := pageKey{l.call.version, l.call.server.about.Load(), selection}, time.Now()
+	if page, ok := l.of.first.Get(key, now); ok {
+		return page, nil
+	}
+	page, err := l.encode()
+	if err == nil {
+		l.of.first.Put(key, page, now.Add(limits.Forever))
+	}
+	return page, err
+}
+
+func (l *List) encode() (json.RawMessage, error) {
+	page, next := l.page()
+	b := append(jsonx.AppendString([]byte{'{'}, l.member), ":["...)
 	for _, e := range page {
-		definition, err := e.definition.in(call.version)
+		definition, err := e.definition.in(l.call.version)
 		if err != nil {
 			return nil, err
 		}
@@ -60,28 +86,27 @@ func (l list) encode(call *Call, member, after string) (listPage, error) {
 	if next != "" {
 		rest.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + next))
 	}
-	if call.version.Modern() {
-		rest.Cache = cacheHint(call.server.config.listTTL, l.personal())
+	if l.call.version.Modern() {
+		rest.Cache = cacheHint(l.call.server.config.listTTL, l.keep != nil || l.of.personal())
 	}
-	members, err := call.server.encode(rest, call.version)
+	members, err := l.call.server.encode(rest, l.call.version)
 	for name, value := range jsonx.Members(members) {
 		b = jsonx.AppendMember(b, name, value)
 	}
 	return append(b, '}'), err
 }
 
-// page returns the entries after a key that the caller may see, as many as fit on a page, and the
-// last key if there are more.
-func (l list) page(call *Call, after string) (page []*entry, next string) {
-	start, _ := l.find(after)
-	for _, e := range l.sorted[start:] {
-		if e.key == after || e.Hidden || !call.sees(e) {
+// page returns the entries of the page, and the last key if there are more.
+func (l *List) page() (page []*entry, next string) {
+	start, _ := l.of.find(l.after)
+	for _, e := range l.of.sorted[start:] {
+		if e.key == l.after || e.Hidden || !l.call.sees(e) || l.keep != nil && !l.keep(Entry{e}) {
 			continue
 		}
 		if n := len(page); n > 0 && page[n-1].key == e.key { // calls of it are errors
 			continue
 		}
-		if len(page) == call.server.config.pageSize {
+		if len(page) == l.call.server.config.pageSize {
 			return page, page[len(page)-1].key
 		}
 		page = append(page, e)
