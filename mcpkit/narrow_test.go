@@ -22,33 +22,26 @@ func TestVersionsRestrictWhatIsServed(t *testing.T) {
 	)
 	old := []protocol.Version{protocol.V20250618, protocol.V20250326}
 	for _, test := range []struct {
-		name    string
-		served  []protocol.Version
-		header  string
-		request string
-		status  int
-		want    string
+		served          []protocol.Version
+		header, request string
+		status          int
+		want            string
 	}{
-		{"discover", []protocol.Version{protocol.V20251125, protocol.V20260728}, "2026-07-28", discover, 0,
+		{[]protocol.Version{protocol.V20251125, protocol.V20260728}, "2026-07-28", discover, 0,
 			`"supportedVersions":["2026-07-28","2025-11-25"]`},
-		{"discover a legacy server", old, "2026-07-28", discover, 400, fmt.Sprintf(refused, "2026-07-28", `"2025-06-18","2025-03-26"`)},
-		{"initialize with another version", old, "", begin, 0, `"protocolVersion":"2025-06-18"`},
-		{"initialize a modern server", []protocol.Version{protocol.V20260728}, "", begin, 400, fmt.Sprintf(refused, "2024-11-05", `"2026-07-28"`)},
-		{"call a modern server", []protocol.Version{protocol.V20260728}, "", list, 400, `"code":-32602`},
-		{"header", old, "2025-03-26", list, 0, `"tools":[`},
-		{"header of another version", old, "2025-11-25", list, 400, fmt.Sprintf(refused, "2025-11-25", `"2025-06-18","2025-03-26"`)},
-		{"no header, which means 2025-03-26", old[:1], "", list, 400, fmt.Sprintf(refused, "2025-03-26", `"2025-06-18"`)},
+		{old, "2026-07-28", discover, 400, fmt.Sprintf(refused, "2026-07-28", `"2025-06-18","2025-03-26"`)},
+		{old, "", begin, 0, `"protocolVersion":"2025-06-18"`},
+		{[]protocol.Version{protocol.V20260728}, "", begin, 400, fmt.Sprintf(refused, "2024-11-05", `"2026-07-28"`)},
+		{[]protocol.Version{protocol.V20260728}, "", list, 400, `"code":-32602`},
+		{old, "2025-03-26", list, 0, `"tools":[`},
+		{old, "2025-11-25", list, 400, fmt.Sprintf(refused, "2025-11-25", `"2025-06-18","2025-03-26"`)},
+		{old[:1], "", list, 400, `"code":-32020,"message":"the header MCP-Protocol-Version is missing"`},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			p := modern(t, newServer(t, &Library{}, mcpkit.Versions(test.served...)))
-			p.header = transport.Header{"Mcp-Method": {"server/discover"}}
-			if test.header != "" {
-				p.header["Mcp-Protocol-Version"] = []string{test.header}
-			}
-			message := `{"jsonrpc":"2.0","id":1,"method":` + test.request + `}`
-			require.Contains(t, p.raw(t.Context(), message), test.want)
-			require.Equal(t, test.status, p.rpc(t.Context(), message).HTTPStatus)
-		})
+		p := modern(t, newServer(t, &Library{}, mcpkit.Versions(test.served...)))
+		p.header = transport.Header{"Mcp-Method": {"server/discover"}, "Mcp-Protocol-Version": {test.header}}
+		message := `{"jsonrpc":"2.0","id":1,"method":` + test.request + `}`
+		require.Contains(t, p.raw(t.Context(), message), test.want)
+		require.Equal(t, test.status, p.rpc(t.Context(), message).HTTPStatus, test)
 	}
 	for _, vs := range [][]protocol.Version{nil, {"2025-01-01"}} {
 		_, err := mcpkit.New(&Library{}, mcpkit.Versions(vs...))

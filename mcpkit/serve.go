@@ -163,10 +163,14 @@ func (call *Call) acceptLegacy(_ transport.Header, declared string) *jsonrpc.Err
 	if ts == nil {
 		// The default is that of transports, "Protocol Version Header".
 		call.version = protocol.Version(cmp.Or(declared, string(protocol.V20250326)))
-		if call.req.Method != protocol.MethodInitialize && !call.server.config.serves(call.version) {
-			return call.unserved(string(call.version))
+		if call.req.Method == protocol.MethodInitialize || call.server.config.serves(call.version) {
+			return nil
 		}
-		return nil
+		if declared == "" {
+			call.version = protocol.V20260728 // the format of the error
+			return protocol.HeaderMismatch("the header MCP-Protocol-Version is missing")
+		}
+		return call.unserved(declared)
 	}
 	call.session, _ = ts.State().(*session)
 	if call.session != nil {

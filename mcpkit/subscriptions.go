@@ -47,9 +47,6 @@ func newTopics() [resourceTopic + 1]*Topic {
 
 // tell notifies those of the clients that have subscribed to a list or a resource.
 func (s *Server) tell(about subject, clients []subscriber) (told bool) {
-	if s.config.fixed {
-		return false
-	}
 	params := json.RawMessage("{}")
 	var scopes []string // those of the resource, and those of the client, may have changed since
 	if about.key != "" {
@@ -59,7 +56,7 @@ func (s *Server) tell(about subject, clients []subscriber) (told bool) {
 		}
 	}
 	for _, c := range clients {
-		if !c.wants(about) || !c.caller().Has(scopes...) {
+		if s.config.fixed || !c.wants(about) || !c.caller().Has(scopes...) {
 			continue
 		}
 		c.notify(about, params)
