@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -351,4 +353,19 @@ func TestMethodsAreNotCalledWithoutMemoryForTheirResults(t *testing.T) {
 	require.Equal(t, 1, calls)
 	require.Nil(t, call(2000))
 	require.Equal(t, 2, calls)
+}
+
+// Many large results may be encoded at a time, so that no buffer grows for them.
+func TestLargeStructuredResultsAreEncodedInLittleMemory(t *testing.T) {
+	lines := slices.Repeat([]string{strings.Repeat("x", 1000)}, 1000)
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("data", func() map[string][]string { return map[string][]string{"lines": lines} })))
+	p := modern(t, srv)
+	msg, _ := jsonrpc.Decode([]byte(p.request("tools/call", `{"name":"data"}`)))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	resp := srv.ServeRPC(t.Context(), msg.Request, p)
+	runtime.ReadMemStats(&after)
+	require.Greater(t, len(resp.Result), 2_000_000)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(7_000_000), "4 MB, and 2 MB more with the race detector")
 }
