@@ -76,3 +76,34 @@ func TestDocCommentsDescribePlainParameters(t *testing.T) {
 	require.Contains(t, p.result("prompts/list", "{}"), `"description":"Asks.","arguments":[{"name":"topic","description":"what about","required":true}]`)
 	require.Contains(t, p.result("resources/templates/list", "{}"), `"description":"Reads one."`)
 }
+
+// Descriptions are without the name of the method.
+func TestDescriptionsOfMethods(t *testing.T) {
+	p := modern(t, newServer(t, &phrases{}))
+	require.Equal(t, []string{
+		"Area of a shape.", "Counts, and tells.", "Finds.", "Finds notes.", "Has has two ways.", "Lists", "Search élargit.",
+	}, names(t, p, "tools/list", "tools", "description"))
+}
+
+type phrases struct{}
+
+// Area of a shape.
+func (*phrases) Area() {}
+
+// Count counts, and tells.
+func (*phrases) Count() {}
+
+// Find finds.
+func (*phrases) Find() {}
+
+// Finds notes.
+func (*phrases) FindNotes() {}
+
+// Has has two ways.
+func (*phrases) Has() {}
+
+// Lists
+func (*phrases) Lists() {}
+
+// Search élargit.
+func (*phrases) Search() {}
