@@ -51,7 +51,7 @@ func Start(p *services.Package, list []*services.Service, result string) ([]byte
 	var starts strings.Builder
 	options := f.startOptions(mcpkit)
 	for _, s := range list {
-		fmt.Fprintf(&starts, "func(look %[1]sOption) (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), look, %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(), %[1]sAnyTags(),\n",
+		fmt.Fprintf(&starts, "func(look %[1]sOption) (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), look, %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(), %[1]sAnyTags(), %[1]sVisible(nil),\n",
 			mcpkit, s.Type.Obj().Name(), slog)
 		if scopes := scopesOf(s); len(scopes) > 0 {
 			fmt.Fprintf(&starts, "%sTrustLocal(%s),\n", mcpkit, strings.Join(scopes, ", "))
