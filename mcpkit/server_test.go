@@ -416,7 +416,7 @@ func TestServicesStartBeforeTheFirstCallAndCloseAfterTheLast(t *testing.T) {
 
 	srv = newServer(t, &bursting{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	modern(t, srv).fails("tools/list", "{}")
-	require.EqualError(t, srv.Start(t.Context()), "mcpkit: *mcpkit_test.bursting does not start: it panicked")
+	require.EqualError(t, srv.Start(t.Context()), "mcpkit: *mcpkit_test.bursting does not start: panic: boom")
 }
 
 type bursting struct{}
@@ -456,8 +456,9 @@ func TestACallThatWaitsForTheStartCanBeCancelled(t *testing.T) {
 		defer cancel()
 		require.EqualError(t, modern(t, srv).rpc(ctx, p.request("tools/call", `{"name":"tool"}`)).Error, "the server did not start (code -32603)")
 		require.Empty(t, log.String(), "a caller that leaves is no fault of the service")
+		require.Contains(t, <-first, "the server did not start", "no request waits without end")
 		close(s.go_)
-		require.Contains(t, <-first, "awake")
+		require.Contains(t, p.result("tools/call", `{"name":"tool"}`), "awake")
 	})
 }
 

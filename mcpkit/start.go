@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -75,29 +76,49 @@ func (s *Server) start(waits, ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		if starter, ok := service.(interface{ Start(context.Context) error }); ok {
-			l.failed = fmt.Errorf("mcpkit: %T does not start: it panicked", service)
-			if err := starter.Start(ctx); err != nil {
-				l.failed = fmt.Errorf("mcpkit: %T does not start: %w", service, err)
-				break
-			}
-			l.failed = nil
+		if err := startOne(ctx, service); err != nil {
+			l.failed = fmt.Errorf("mcpkit: %T does not start: %w", service, err)
+			break
 		}
 		l.started = append(l.started, service)
 	}
 	return l.failed
 }
 
-// awaitStart starts what has not been started, or waits until another call has done so or ctx ends.
+func startOne(ctx context.Context, service any) (err error) {
+	defer recoverAs(&err)
+	if starter, ok := service.(interface{ Start(context.Context) error }); ok {
+		err = starter.Start(ctx)
+	}
+	return err
+}
+
+// startWait is how long a request waits for the services to start.
+const startWait = 30 * time.Second
+
+// awaitStart starts what has not been started. It returns early if ctx ends or startWait is over; the
+// services continue to start for the next call.
 func (s *Server) awaitStart(ctx context.Context) error {
 	if s.life.ready.Load() {
 		return nil
 	}
-	err := s.start(ctx, context.WithoutCancel(ctx)) // the services are for other callers, too
-	if err != nil && ctx.Err() == nil {
-		s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
+	waits, cancel := context.WithTimeoutCause(ctx, startWait, fmt.Errorf("the services are still starting after %s", startWait))
+	defer cancel()
+	over := make(chan error, 1)
+	// Ends when all services have started, one has failed, or its turn has not come in time.
+	go func() {
+		err := s.start(waits, context.WithoutCancel(ctx)) // the services are for other callers, too
+		if err != nil && waits.Err() == nil {
+			s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
+		}
+		over <- err
+	}()
+	select {
+	case err := <-over:
+		return err
+	case <-waits.Done():
+		return context.Cause(waits)
 	}
-	return err
 }
 
 // warnOfMissing logs how many definitions have no description, which is mostly what was built
