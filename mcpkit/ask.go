@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/question"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -83,7 +82,7 @@ func ElicitForm(ctx context.Context, message string, schema json.RawMessage, opt
 	if err != nil {
 		return nil, err
 	}
-	if err := question.CheckContent(schema, result.Content); err != nil {
+	if err := rounds.CheckContent(schema, result.Content); err != nil {
 		return nil, Errorf("%w", err)
 	}
 	return result, nil
@@ -118,7 +117,7 @@ func (c *Call) fitElicitation(p *protocol.ElicitParams) error {
 	case p.Mode == "" && c.version >= protocol.V20251125:
 		p.Mode = protocol.ElicitForm
 	case c.version == protocol.V20250618 && p.RequestedSchema != nil:
-		older, err := question.Older(p.RequestedSchema)
+		older, err := rounds.Older(p.RequestedSchema)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrUnsupported, err)
 		}
@@ -183,7 +182,7 @@ func formOf(t reflect.Type) (typedForm, error) {
 	once, _ := forms.LoadOrStore(t, sync.OnceValues(func() (f typedForm, err error) {
 		o := reflectx.InputOptions{Descriptions: descriptions, Form: true}
 		if f.input, err = reflectx.NewInput(t.String(), t, o); err == nil {
-			f.schema, err = question.Flat(t, f.input, descriptions)
+			f.schema, err = rounds.Flat(t, f.input, descriptions)
 		}
 		return f, err
 	}))
@@ -219,7 +218,7 @@ func askFor(ctx context.Context, method string, params, result any, opts []AskOp
 	if raw, err = c.Ask(ctx, method, raw, opts...); err != nil {
 		return err
 	}
-	if err := question.Decode(method, raw, result); err != nil {
+	if err := rounds.Decode(method, raw, result); err != nil {
 		return invalidParams("%v", err)
 	}
 	return nil
@@ -254,7 +253,7 @@ func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, o
 
 // mayAsk returns an error if the client cannot be asked the question.
 func (c *Call) mayAsk(method string, params json.RawMessage) error {
-	what, needed, supported := question.Needs(method, params, c.ClientCapabilities())
+	what, needed, supported := rounds.Needs(method, params, c.ClientCapabilities())
 	switch modern := c.version.Modern(); {
 	case c.progress.over.Load():
 		return errOver

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/question"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -111,7 +110,7 @@ func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
 		return 0, invalidParams("inputResponses is not an object")
 	}
 	next := j.state.Clone()
-	if answered, err = next.Answer(responses, question.Check); err == nil {
+	if answered, err = next.Answer(responses, rounds.Check); err == nil {
 		j.state = *next
 	}
 	return answered, err

@@ -1,4 +1,4 @@
-package question_test
+package rounds_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/question"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
 )
 
@@ -37,7 +37,7 @@ func TestAnswersAreValidatedAsByAJSONSchemaValidator(t *testing.T) {
 		}
 		for _, content := range contents {
 			want := reference.Validate(json.RawMessage(content)) == nil
-			require.Equal(t, want, question.CheckContent(schema, json.RawMessage(content)) == nil, "%s: %s", field, content)
+			require.Equal(t, want, rounds.CheckContent(schema, json.RawMessage(content)) == nil, "%s: %s", field, content)
 		}
 	}
 }
@@ -46,8 +46,8 @@ func TestValuesWithTitlesAreOneOfTheOptions(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{
 		"one":{"type":"string","oneOf":[{"const":"a","title":"A"},{"const":"b","title":"B"}]},
 		"many":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"},{"const":"b","title":"B"}]}}}}`)
-	require.NoError(t, question.CheckContent(schema, json.RawMessage(`{"one":"a","many":["b","a"]}`)))
-	require.EqualError(t, question.CheckContent(schema, json.RawMessage(`{"one":"c","many":["a",1]}`)), `the content of the response does not fit the form: 2 problems with the arguments:
+	require.NoError(t, rounds.CheckContent(schema, json.RawMessage(`{"one":"a","many":["b","a"]}`)))
+	require.EqualError(t, rounds.CheckContent(schema, json.RawMessage(`{"one":"c","many":["a",1]}`)), `the content of the response does not fit the form: 2 problems with the arguments:
 /one: got "c", want "a" or "b"
 /many/1: got 1, want "a" or "b"`)
 }
@@ -58,7 +58,7 @@ func TestContentForAMalformedSchemaIsNotValidated(t *testing.T) {
 		`{"properties":{"f":{"type":["null"],"minLength":"9"}}}`, `{"properties":{"f":{"pattern":"("}}}`, `{"$ref":"#/$defs/none"}`,
 	} {
 		for i, value := range values {
-			require.NoError(t, question.CheckContent(json.RawMessage(schema), json.RawMessage(`{"f":`+value+`}`)), "%s "+strconv.Itoa(i), schema)
+			require.NoError(t, rounds.CheckContent(json.RawMessage(schema), json.RawMessage(`{"f":`+value+`}`)), "%s "+strconv.Itoa(i), schema)
 		}
 	}
 }
@@ -66,5 +66,5 @@ func TestContentForAMalformedSchemaIsNotValidated(t *testing.T) {
 // A number with a large exponent would fill the memory of an exact validator.
 func TestLargeExponentsAreCompared(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"f":{"type":"integer","maximum":5}}}`)
-	require.ErrorContains(t, question.CheckContent(schema, json.RawMessage(`{"f":1e999999999}`)), "/f: got 1e999999999, want an integer of at most 5")
+	require.ErrorContains(t, rounds.CheckContent(schema, json.RawMessage(`{"f":1e999999999}`)), "/f: got 1e999999999, want an integer of at most 5")
 }

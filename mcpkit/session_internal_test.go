@@ -1,4 +1,4 @@
-package handshake_test
+package mcpkit
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/handshake"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -21,12 +20,12 @@ func TestAgreementsKeepWhatServersUse(t *testing.T) {
 		`{"roots":{"listChanged":true},"sampling":{"tools":{},"context":{}}}`:  `{"roots":{"listChanged":true},"sampling":{"context":{},"tools":{}}}`,
 		`{"elicitation":{"url":{}},"extensions":{"a.b/c":{"x":1},"d.e/f":{}}}`: `{"elicitation":{"url":{}},"extensions":{"a.b/c":{}}}`,
 	} {
-		a := handshake.Agreement{Version: protocol.V20250618, Client: protocol.Implementation{Name: "x" + strings.Repeat("ä", 40), Version: "1"}}
+		a := agreement{Version: protocol.V20250618, Client: protocol.Implementation{Name: "x" + strings.Repeat("ä", 40), Version: "1"}}
 		require.NoError(t, json.Unmarshal([]byte(declared), &a.Capabilities))
 		extensions := []string{"other/x", "a.b/c"}
-		text := a.Bytes(extensions)
+		text := a.bytes(extensions)
 		require.LessOrEqual(t, len(text), 148)
-		got, err := handshake.Read(text, extensions)
+		got, err := readAgreement(text, extensions)
 		require.NoError(t, err)
 		require.Equal(t, protocol.V20250618, got.Version)
 		require.Equal(t, protocol.Implementation{Name: "x" + strings.Repeat("ä", 31), Version: "1"}, got.Client, "64 bytes, without a part of a character")
@@ -37,26 +36,26 @@ func TestAgreementsKeepWhatServersUse(t *testing.T) {
 }
 
 func TestDamagedAgreementsAreRefused(t *testing.T) {
-	whole := (&handshake.Agreement{Version: protocol.V20250326, Client: protocol.Implementation{Name: "n", Version: "v"}}).Bytes(nil)
+	whole := (&agreement{Version: protocol.V20250326, Client: protocol.Implementation{Name: "n", Version: "v"}}).bytes(nil)
 	for n := range len(whole) {
-		_, err := handshake.Read(whole[:n], nil)
+		_, err := readAgreement(whole[:n], nil)
 		require.EqualError(t, err, "mcpkit: the session is not one that this server stored")
 	}
-	_, err := handshake.Read(bytes.Replace(whole, []byte(`"v":`), []byte(`"v":9`), 1), nil)
+	_, err := readAgreement(bytes.Replace(whole, []byte(`"v":`), []byte(`"v":9`), 1), nil)
 	require.Error(t, err)
 }
 
 func TestAgreementsAlwaysFitIntoAnID(t *testing.T) {
 	var extensions []string
-	a := handshake.Agreement{Version: protocol.V20251125, Client: protocol.Implementation{Name: strings.Repeat("\x00", 64), Version: strings.Repeat("v", 64)}}
+	a := agreement{Version: protocol.V20251125, Client: protocol.Implementation{Name: strings.Repeat("\x00", 64), Version: strings.Repeat("v", 64)}}
 	a.Capabilities.Extensions = map[string]protocol.Object{}
 	for n := range 40 {
 		extensions = append(extensions, fmt.Sprintf("example.com/%d", n))
 		a.Capabilities.Extensions[extensions[n]] = protocol.Object{}
 	}
-	text := a.Bytes(extensions)
+	text := a.bytes(extensions)
 	require.LessOrEqual(t, len(text), 148)
-	got, err := handshake.Read(text, extensions)
+	got, err := readAgreement(text, extensions)
 	require.NoError(t, err)
 	require.Len(t, got.Capabilities.Extensions, 8)
 }

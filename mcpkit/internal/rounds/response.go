@@ -1,6 +1,4 @@
-// Package question knows the questions that a server asks: what a client needs for them, the forms of
-// Go types, and whether a response is an answer.
-package question
+package rounds
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package question
+package rounds
 
 import (
 	"encoding/json"
