@@ -118,7 +118,7 @@ func defined(v any) *definition {
 
 // in returns the JSON for a version.
 func (d *definition) in(v protocol.Version) ([]byte, error) {
-	i := versionIndex(v)
+	i := slices.Index(versions[:], v)
 	if b := d.encoded[i].Load(); b != nil {
 		return *b, nil
 	}

@@ -35,6 +35,7 @@ func TestVersionsRestrictWhatIsServed(t *testing.T) {
 		{[]protocol.Version{protocol.V20260728}, "", list, 400, `"code":-32602`},
 		{old, "2025-03-26", list, 0, `"tools":[`},
 		{old, "2025-11-25", list, 400, fmt.Sprintf(refused, "2025-11-25", `"2025-06-18","2025-03-26"`)},
+		{[]protocol.Version{protocol.V20241105}, "", list, 0, `"tools":[`},
 		{old[:1], "", list, 400, `"code":-32020,"message":"the header MCP-Protocol-Version is missing"`},
 	} {
 		p := modern(t, newServer(t, &Library{}, mcpkit.Versions(test.served...)))

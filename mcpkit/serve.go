@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -19,9 +18,6 @@ import (
 var versions = [...]protocol.Version{
 	protocol.V20241105, protocol.V20250326, protocol.V20250618, protocol.V20251125, protocol.V20260728,
 }
-
-// versionIndex returns the index of v in versions.
-func versionIndex(v protocol.Version) int { return slices.Index(versions[:], v) }
 
 // ServeRPC answers one request, or handles one notification and returns nil. Transports call it;
 // see [transport.Handler].
@@ -163,7 +159,9 @@ func (call *Call) acceptLegacy(_ transport.Header, declared string) *jsonrpc.Err
 	if ts == nil {
 		// The default is that of transports, "Protocol Version Header".
 		call.version = protocol.Version(cmp.Or(declared, string(protocol.V20250326)))
-		if call.req.Method == protocol.MethodInitialize || call.server.config.serves(call.version) {
+		// Clients of 2024-11-05 send no header, either.
+		known := call.server.config.serves(call.version) || declared == "" && call.server.config.serves(protocol.V20241105)
+		if known || call.req.Method == protocol.MethodInitialize {
 			return nil
 		}
 		if declared == "" {
