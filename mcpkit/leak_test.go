@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/ext/catalog"
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -118,7 +119,7 @@ func vaultServer(t *testing.T, opts ...mcpkit.Option) (*mcpkit.Server, *vault) {
 			return v.enter("mirrored "+in.Region, g.name)
 		}
 		require.NoError(t, srv.Add(
-			mcpkit.NewTool("tool-"+g.name, hit("tool")).Desc(secret(g.name)).Scopes(g.scopes...),
+			mcpkit.NewTool("tool-"+g.name, hit("tool")).Desc(secret(g.name)).Scopes(g.scopes...).Tag("alias", "alias-"+g.name),
 			mcpkit.NewTool("hidden-"+g.name, hit("hidden")).Desc(secret(g.name)).Scopes(g.scopes...).Hidden(),
 			mcpkit.NewTool("mirrored-"+g.name, mirrored).Desc(secret(g.name)).Scopes(g.scopes...),
 			mcpkit.NewTool("raw-"+g.name, raw).Desc(secret(g.name)).Scopes(g.scopes...).Input(`{"type":"object"}`),
@@ -172,6 +173,7 @@ type reach struct {
 
 var reaches = []reach{
 	{"tool", "tools/call", `{"name":"tool-%s"}`},
+	{"tool", "tools/call", `{"name":"alias-%s"}`},
 	{"hidden", "tools/call", `{"name":"hidden-%s"}`},
 	{"raw", "tools/call", `{"name":"raw-%s","arguments":{}}`},
 	{"prompt", "prompts/get", `{"name":"prompt-%s","arguments":{"x":"y"}}`},
@@ -524,7 +526,7 @@ func TestHeadersTellNothingOfWhatIsHidden(t *testing.T) {
 		for _, params := range []string{
 			`"name":"mirrored-%s","arguments":{"region":"eu"}`, `"name":"mirrored-%s","arguments":{"region":7,"x":1}`, `"name":"tool-%s"`, `"name":"tool-%s","arguments":[]`,
 			`"name":"raw-%s","arguments":{"x":"` + strings.Repeat("x", 9000) + `"}`, `"name":"tool-%s","task":{}`, `"name":"tool-%s","requestState":"x","inputResponses":{}`,
-			`"name":"tool-%s","requestState":7`, `"name":"hidden-%s"`, `"name":"prompt-%s","arguments":{"x":"y"}`, `"name":"prompt-%s","arguments":{"x":5}`,
+			`"name":"tool-%s","requestState":7`, `"name":"hidden-%s"`, `"name":"alias-%s"`, `"name":"prompt-%s","arguments":{"x":"y"}`, `"name":"prompt-%s","arguments":{"x":5}`,
 			`"uri":"doc://%s"`, `"uri":"%s://at/x"`, `"uri":"%s://at/../x"`, `"uri":"doc://%s","cursor":7`, `"notifications":{"resourceSubscriptions":["doc://%s"]},"uri":"%[1]s"`,
 			`"ref":{"type":"ref/prompt","name":"prompt-%s"},"argument":{"name":"x","value":"z"}`, `"ref":{"type":"ref/prompt","name":"prompt-%s"},"argument":{"name":7}`,
 			`"ref":{"type":"ref/resource","uri":"%s://at/{x}"},"argument":{"name":"nope","value":"z"}`, `"ref":{"type":"ref/resource","uri":"doc://%s"},"argument":{"name":"x","value":"z"}`,
@@ -585,6 +587,79 @@ func TestStdioTellsNothingOfWhatIsHidden(t *testing.T) {
 			}
 			if r.kind != "none" && offered(r.method, version) {
 				require.NotEqual(t, none, answer(r.method, r.params, "alpha"), "who may gets there")
+			}
+		}
+	}
+}
+
+// A cave has one of each kind, with all their names, in a toolset.
+type cave struct {
+	_ mcpkit.Info `toolset:"secret-of-cave"`
+	_ struct {
+		Tool     mcpkit.Tool     `name:"tool-cave" alias:"alias-cave"`
+		Old      mcpkit.Tool     `name:"twice-cave" variant:"old"`
+		New      mcpkit.Tool     `name:"twice-cave" variant:"new" scopes:"new"`
+		Prompt   mcpkit.Prompt   `name:"prompt-cave" alias:"said-cave" params:"x" complete:"x=Words"`
+		Doc      mcpkit.Resource `uri:"doc://cave"`
+		Template mcpkit.Resource `uri:"cave://at/{x}" complete:"x=Words"`
+	}
+}
+
+func (*cave) Tool() string                                    { return secret("cave") }
+func (*cave) Old() string                                     { return secret("cave") }
+func (*cave) New() string                                     { return secret("cave") }
+func (*cave) Prompt(string) string                            { return secret("cave") }
+func (*cave) Doc() string                                     { return secret("cave") }
+func (*cave) Template(string) string                          { return secret("cave") }
+func (*cave) Words(context.Context, string) ([]string, error) { return []string{secret("cave")}, nil }
+
+// What is hidden in any way gets the responses of what does not exist, misspelt names included.
+func TestEachWayToHideTellsNothing(t *testing.T) {
+	with := func(opts ...mcpkit.Option) *mcpkit.Server {
+		srv := newServer(t, nil, append(opts, mcpkit.Authenticated(), mcpkit.Name("vault", "1.0.0"))...)
+		require.NoError(t, srv.Add(mcpkit.NewResource("doc://open", "open", func() string { return "" })))
+		return srv
+	}
+	in, none := mcpkit.With(&cave{}), catalog.Selection{Toolsets: []string{}}
+	mounted, around := with(), with()
+	mounted.MustMount("m", newServer(t, &cave{}, mcpkit.Authenticated(), mcpkit.Visible(nil)))
+	around.MustMount("m", newServer(t, &cave{}, mcpkit.Authenticated()), mcpkit.Visible(nil))
+	for way, srv := range map[string]*mcpkit.Server{
+		"nothing": with(in), "Visible": with(mcpkit.With(&cave{}, mcpkit.Visible(nil))), "Select": with(in, catalog.Select(none)),
+		"Narrow": with(in, catalog.Narrow(func(*mcpkit.Call) catalog.Selection { return none })), "Dynamic": with(in, catalog.Dynamic(time.Hour)),
+		"mounted": mounted, "mount": around,
+	} {
+		for version, p := range versionPeers(t, srv) {
+			answer := func(r reach, gate string) string {
+				if strings.HasPrefix(way, "mount") {
+					r.params = strings.Replace(r.params, `"name":"`, `"name":"m_`, 1)
+				}
+				return strings.ReplaceAll(p.raw(as(p), p.request(r.method, fmt.Sprintf(r.params, gate))), gate, "zzzz")
+			}
+			for _, r := range []reach{
+				{"", "tools/call", `{"name":"tool-%s"}`}, {"", "tools/call", `{"name":"alias-%s"}`}, {"", "tools/call", `{"name":"twice-%s"}`},
+				{"none", "tools/call", `{"name":"tool-%sx"}`}, {"none", "tools/call", `{"name":"alias-%sx"}`}, {"none", "prompts/get", `{"name":"prompt-%sx"}`},
+				{"", "prompts/get", `{"name":"prompt-%s","arguments":{"x":"y"}}`}, {"", "prompts/get", `{"name":"said-%s","arguments":{"x":"y"}}`},
+				{"", "completion/complete", `{"ref":{"type":"ref/prompt","name":"said-%s"},"argument":{"name":"x","value":"s"}}`},
+				{"", "completion/complete", `{"ref":{"type":"ref/resource","uri":"%s://at/{x}"},"argument":{"name":"x","value":"s"}}`},
+				{"", "resources/read", `{"uri":"doc://%s"}`}, {"", "resources/read", `{"uri":"%s://at/x"}`}, {"", "resources/subscribe", `{"uri":"doc://%s"}`},
+			} {
+				switch none, cave := answer(r, "zzzz"), answer(r, "cave"); {
+				case way != "nothing":
+					require.Equal(t, none, cave, "%s: %s %s in %s", way, r.method, r.params, version)
+				case r.kind == "" && offered(r.method, version):
+					require.NotEqual(t, none, cave, "%s %s in %s", r.method, r.params, version)
+				}
+			}
+			if way == "nothing" {
+				continue
+			}
+			for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+				require.NotContains(t, p.result(method, "{}"), "cave", way)
+			}
+			if version.Modern() {
+				none, cave := listens(t, srv, p, callers[1], []string{"doc://zzzz"}, false), listens(t, srv, p, callers[1], []string{"doc://cave"}, false)
+				require.Equal(t, none, strings.Split(strings.ReplaceAll(strings.Join(cave, "\n"), "cave", "zzzz"), "\n"))
 			}
 		}
 	}
