@@ -370,7 +370,12 @@ func defineResource(e *entry, def *spec, m *method) {
 
 // conversion returns what results of methods are made with.
 func (c *Call) conversion() result.Call {
-	return result.Call{Context: c.limit, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress}
+	to := result.Call{Context: c.limit, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress}
+	if c.load != nil {
+		last := c.load.memory.Load()
+		to.Small = last > 0 && last < 1<<20
+	}
+	return to
 }
 
 // segmentsJSON returns segments, joined by slashes, as a JSON array of strings.

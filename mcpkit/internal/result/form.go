@@ -157,11 +157,15 @@ func addressed(v reflect.Value) reflect.Value {
 
 func convertText(_ Call, v reflect.Value) (piece, error) { return piece{text: new(v.String())}, nil }
 
-func convertData(_ Call, v reflect.Value) (piece, error) {
+func convertData(call Call, v reflect.Value) (piece, error) {
 	if IsNil(v) {
 		return piece{}, Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
 	}
-	data, err := jsonx.MarshalLarge(v.Interface())
+	marshal := jsonx.MarshalLarge
+	if call.Small {
+		marshal = jsonx.Marshal
+	}
+	data, err := marshal(v.Interface())
 	if err != nil {
 		return piece{}, fmt.Errorf("the result does not encode: %w", err)
 	}

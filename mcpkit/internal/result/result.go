@@ -29,6 +29,7 @@ type Call struct {
 	Context  context.Context
 	MaxBytes int         // limits what is collected from a reader or an iterator
 	Progress func(n int) // is told how many items were collected
+	Small    bool        // the last results of the method were small
 }
 
 // Outputs turn the Go results of one method into its protocol result.
