@@ -56,7 +56,7 @@ func (c *Config) Options() []mcpkit.Option {
 	add(s.Instructions != "", mcpkit.Instructions(s.Instructions))
 	add(s.ToolTimeout != nil, mcpkit.ToolTimeout(or(s.ToolTimeout, 0)))
 	add(s.ExposeErrors, mcpkit.ExposeErrors())
-	add(s.Repair, mcpkit.Repair())
+	add(len(s.Lenient) > 0, mcpkit.Lenient(s.Lenient...))
 	add(s.StepUp, mcpkit.StepUp())
 	add(len(s.TrustLocal) > 0, mcpkit.TrustLocal(s.TrustLocal...))
 	if len(s.StateKeys) > 0 {

@@ -4,8 +4,8 @@
 //	err = c.Serve(ctx, &Notes{})
 //
 // The file is YAML or JSON. Each of its keys is an environment variable as well. The file overrides
-// options of code, and the environment overrides the file; but false for exposeErrors, repair or
-// stepUp does not turn off what an option of code turns on. Unknown keys and variables and invalid
+// options of code, and the environment overrides the file; but false for exposeErrors or stepUp
+// does not turn off what an option of code turns on. Unknown keys and variables and invalid
 // values are errors; the error lists all of them with file, line and key. docs/reference/config.md
 // lists all keys.
 //
@@ -22,6 +22,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
 // A Config is a configuration. Fields that are zero are not set. The zero value configures nothing,
@@ -70,8 +72,9 @@ type Server struct {
 	// Show clients the text of every error.
 	ExposeErrors bool `yaml:"exposeErrors"`
 
-	// Accept arguments with unambiguous mistakes, such as "5" for 5.
-	Repair bool `yaml:"repair"`
+	// Mistakes in arguments to accept: unknown names, null for absent, "5" for 5 (scalars), one value
+	// for a list (lists), JSON in a string (json).
+	Lenient []mcpkit.Leniency `yaml:"lenient" validate:"dive,oneof=unknown null scalars lists json"`
 
 	// Show callers what they lack scopes for.
 	StepUp bool `yaml:"stepUp"`

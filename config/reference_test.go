@@ -43,8 +43,8 @@ func referencePage(t *testing.T) string {
 	b.WriteString("# What can be configured?\n\n" +
 		"<!-- Written by TestReference of package config: go test ./config -run Reference -update-config -->\n\n" +
 		"Package `config` reads these keys from a file (YAML or JSON), and from the environment. The file\n" +
-		"overrides code, and the environment overrides the file; but false for `exposeErrors`, `repair` or\n" +
-		"`stepUp` does not turn off what code turns on. Any other key or variable is an error, which names the\n" +
+		"overrides code, and the environment overrides the file; but false for `exposeErrors` or `stepUp`\n" +
+		"does not turn off what code turns on. Any other key or variable is an error, which names the\n" +
 		"nearest known one. [Limits](limits.md) has the default limits. [How do I configure a\n" +
 		"server?](../howto/configure.md)\n\n" +
 		"A duration is written as \"30s\" or \"1h30m\", a size as 4096 or \"4MiB\", a reference to a secret as\n" +

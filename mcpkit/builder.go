@@ -154,11 +154,13 @@ func (b *Builder) Size(bytes int64) *Builder { b.size = &bytes; return b }
 func (b *Builder) Meta(key string, value any) *Builder { b.meta[key] = value; return b }
 
 // Input sets the JSON Schema of the arguments of a tool, an object. The server validates the
-// arguments by it. The function takes them as one parameter, a map[string]any or a json.RawMessage,
-// or reads them from its *Call; other parameters are injected. Defaults in the schema are not filled
-// in, and numbers in the map are float64, so large integers are exact in a json.RawMessage only.
-// Server.Add returns an error if the server does not have the option [RawSchemas], or if the schema
-// is not valid or refers to anything outside itself.
+// arguments by it. The function takes them as one parameter or reads them from its *Call; other
+// parameters are injected. The parameter is a map[string]any, a json.RawMessage, or a struct, whose
+// defaults are filled in and whose rules hold as well. Defaults in the schema are not filled in, and
+// numbers in the map are float64, so large integers are exact in a json.RawMessage only. Server.Add
+// returns an error if the server does not have the option [RawSchemas], if the schema is not valid or
+// refers to anything outside itself, if a property has no field in the struct, or if the schema does
+// not allow what a field takes.
 func (b *Builder) Input(schema string) *Builder { b.input = json.RawMessage(schema); return b }
 
 // Output sets the JSON Schema of the structured result of a tool, in place of the schema of the

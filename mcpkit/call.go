@@ -288,7 +288,7 @@ func (c *Call) OnReturn(f func()) { c.limit.OnReturn(f) }
 // its result was encoded. The last f runs first.
 func (c *Call) OnEnd(f func()) { c.limit.OnEnd(f) }
 
-// Repairs returns how many values of the arguments were repaired so far (see [Repair]).
+// Repairs returns how many values of the arguments were repaired so far (see [Lenient]).
 func (c *Call) Repairs() int { return int(c.repairs.Load()) }
 
 // Set keeps a value with the call, for inner middleware and methods, also those of mounted servers.

@@ -155,7 +155,7 @@ var descriptions = reflectx.Comments()
 
 func (s *Server) inputOptions() reflectx.InputOptions {
 	return reflectx.InputOptions{
-		Descriptions: descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair,
+		Descriptions: descriptions, Validate: s.config.validate, Lenient: s.config.lenient, Repaired: noteRepair,
 	}
 }
 
@@ -192,7 +192,7 @@ func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSc
 // written by hand, or nil.
 func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*reflectx.Func, error) {
 	o := reflectx.FuncOptions{
-		Site: def.Site, Names: def.Params, Schema: schema, Doc: def.Doc, Tags: def.Rules, Input: s.inputOptions(),
+		Site: def.Site, Names: def.Params, Doc: def.Doc, Tags: def.Rules, Input: s.inputOptions(),
 	}
 	if def.Params == nil && e.template != nil {
 		o.Names, o.URI = e.template.Vars(), true
@@ -200,6 +200,7 @@ func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*refle
 	if def.Kind == annotation.Resource {
 		o.Input.What = "variables of the URI"
 	}
+	o.Input.Schema, o.Input.SchemaText = schema, def.input
 	o.Input.NoSchema = def.Kind == annotation.Prompt
 	o.Input.OmitDescription = true // the tool's description covers the type, whose own would cost tokens
 	o.Input.Owner, o.Input.Method = def.Owner, def.Name

@@ -39,7 +39,7 @@ type config struct {
 	offersAll    bool
 	fixed        bool
 	versions     []protocol.Version // newest first
-	repair       bool
+	lenient      []Leniency
 	validate     *validator.Validate
 	rawSchemas   func(schema json.RawMessage) (reflectx.RawSchema, error) // nil if schemas cannot be written by hand
 	providers    map[reflect.Type]reflectx.Injector
@@ -230,13 +230,36 @@ func ExposeErrors() Option {
 	return option(func(c *config) error { c.exposeErrors = true; return nil })
 }
 
-// Repair accepts wrong arguments that have only one possible meaning, as models send them: "5" for
-// 5, and JSON text for an object or an array. By default the server accepts exactly what the
-// published schema accepts. [Call.Repairs] counts the repaired values, and the Logging middleware
-// logs them.
-func Repair() Option {
-	return option(func(c *config) error { c.repair = true; return nil })
+// A Leniency is one kind of mistakes in arguments that [Lenient] accepts.
+type Leniency = reflectx.Leniency
+
+// The kinds of mistakes.
+const (
+	LenientUnknown = reflectx.LenientUnknown // names that the schema does not allow are ignored
+	LenientNull    = reflectx.LenientNull    // null, where it is not allowed and nothing is required, is absent
+	LenientScalars = reflectx.LenientScalars // a number or a bool may be in a string: "5" for 5
+	LenientLists   = reflectx.LenientLists   // one value may stand for a list
+	LenientJSON    = reflectx.LenientJSON    // an object or an array may be JSON in a string
+)
+
+// Lenient accepts mistakes in arguments that models make and that have only one meaning. By default
+// the server accepts what the published schema accepts, and null for what is not required if the
+// schema is that of a type. [Call.Repairs] counts the repaired values, and the Logging middleware logs
+// them. In a schema written by hand, what has alternatives or a reference is not repaired.
+func Lenient(kinds ...Leniency) Option {
+	return option(func(c *config) error {
+		for _, kind := range kinds {
+			if !slices.Contains(reflectx.Leniencies, kind) {
+				return fmt.Errorf("mcpkit: Lenient(%q): write some of %q", kinds, reflectx.Leniencies)
+			}
+		}
+		c.lenient = kinds
+		return nil
+	})
 }
+
+// A Nullable is a field of arguments that tells an absent member, null and a value apart.
+type Nullable[T any] = reflectx.Nullable[T]
 
 // Validator sets the validator that enforces the validate tags. It may have rules of its own.
 // Validator registers the rule enum on it, which is that of the schema.

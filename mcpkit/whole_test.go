@@ -79,6 +79,34 @@ func TestAFunctionMayTakeAllArguments(t *testing.T) {
 	}
 }
 
+// An account is the input of a tool whose schema is written by hand.
+type account struct {
+	Name  string                  `json:"name" validate:"required,ne=root"`
+	Limit int                     `json:"limit" default:"10" validate:"max=50"`
+	Until string                  `json:"until" validate:"nefield=Name"`
+	Note  mcpkit.Nullable[string] `json:"note"`
+	Token string                  `json:"token" secret:"true" validate:"max=3"`
+}
+
+func TestAStructMayStandBehindASchemaByHand(t *testing.T) {
+	srv := newServer(t, nil, rawSchemas, mcpkit.Lenient(mcpkit.LenientScalars))
+	require.NoError(t, srv.Add(mcpkit.NewTool("open", func(call *mcpkit.Call, in *account) string { return fmt.Sprint(*in, call.Repairs()) }).Input(
+		`{"type":"object","properties":{"name":{"type":"string"},"limit":{"type":"integer"},"until":{"type":"string","maxLength":4},"note":{"type":["string","null"]},`+
+			`"token":{"type":"string","writeOnly":true}}}`)))
+	p := modern(t, srv)
+	for arguments, want := range map[string]string{
+		`{"name":"ann"}`: `{ann 10  {false false } } 0`,
+		`{"name":"ann","limit":"5","note":null,"more":1}`: `{ann 5  {true true } } 1`,
+		`{"name":"ann","note":"x"}`:                       `{ann 10  {true false x} } 0`,
+		`{"name":"ann","until":"never"}`:                  `/until: got \"never\", want what the schema says`,
+		`{"until":"ever","limit":51}`:                     `/limit: got 51, want an integer of at most 50\n/name: missing, want a string other than \"root\"`,
+		`{"name":"ann","until":"ann"}`:                    `/until: got \"ann\", want a string; must be other than name`,
+		`{"name":"ann","token":"hunter2"}`:                `/token: got ***, want what the schema says`,
+	} {
+		require.Contains(t, p.result("tools/call", `{"name":"open","arguments":`+arguments+`}`), want)
+	}
+}
+
 func TestArgumentsThatAFunctionKeepsStayAsTheyAre(t *testing.T) {
 	var kept []json.RawMessage
 	srv := newServer(t, nil, rawSchemas)
@@ -114,16 +142,19 @@ func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
 		`give their JSON Schema with Builder.Input, or name the parameter with the tag params`)
 	const object = `{"type":"object"}`
 	for want, tool := range map[string]*mcpkit.Builder{
-		`input: the schema is not valid JSON`:                             mcpkit.NewTool("x", asMap).Input(``),
-		`input: the schema of arguments has "type": "object" at its root`: mcpkit.NewTool("x", asMap).Input(`{"type":["object","null"]}`),
-		`parameter 1 is a mcpkit_test.searchFields, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage`: mcpkit.NewTool("x", func(searchFields) {}).Input(object),
-		`input: the schema does not compile`:                                                           mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"pattern":"("}}}`),
-		`leads out of the schema`:                                                                      mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`),
-		`output: the schema is not valid JSON`:                                                         mcpkit.NewTool("x", asMap).Input(object).Output(`{`),
-		`parameters 1 and 2 both take all arguments; keep one`:                                         mcpkit.NewTool("x", func(map[string]any, json.RawMessage) {}).Input(object),
-		`parameter 1 is a map[string]string, but the schema of the arguments is given`:                 mcpkit.NewTool("x", func(map[string]string) {}).Input(object),
-		`the params tag names "args", but the schema of the arguments is given; remove one of the two`: mcpkit.NewTool("x", asJSON).Input(object).Params("args"),
-		`parameter 1 (json.RawMessage) can take all arguments, but nothing says what they are`:         mcpkit.NewTool("x", asJSON),
+		`input: the schema is not valid JSON`:                                                                                            mcpkit.NewTool("x", asMap).Input(``),
+		`input: the schema of arguments has "type": "object" at its root`:                                                                mcpkit.NewTool("x", asMap).Input(`{"type":["object","null"]}`),
+		`the schema has the property "limt", for which mcpkit_test.account has no field; add one, or take a map[string]any`:              mcpkit.NewTool("x", func(account) {}).Input(`{"type":"object","properties":{"limt":{}}}`),
+		`the schema does not allow the argument "limit", for which mcpkit_test.account has a field; drop one of the two`:                 mcpkit.NewTool("x", func(account) {}).Input(`{"type":"object","additionalProperties":false}`),
+		`the argument "token" is or has a secret, which the schema does not say; write "writeOnly": true there`:                          mcpkit.NewTool("x", func(account) {}).Input(object),
+		`parameter 1 is a string, but the schema of the arguments is given, so one parameter takes all of them; write a struct, map[str`: mcpkit.NewTool("x", func(string) {}).Input(object),
+		`input: the schema does not compile`:                                                                                             mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"pattern":"("}}}`),
+		`leads out of the schema`:                                                                                                        mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`),
+		`output: the schema is not valid JSON`:                                                                                           mcpkit.NewTool("x", asMap).Input(object).Output(`{`),
+		`parameters 1 and 2 both take all arguments; keep one`:                                                                           mcpkit.NewTool("x", func(map[string]any, json.RawMessage) {}).Input(object),
+		`parameter 1 is a map[string]string, but the schema of the arguments is given`:                                                   mcpkit.NewTool("x", func(map[string]string) {}).Input(object),
+		`the params tag names "args", but the schema of the arguments is given; remove one of the two`:                                   mcpkit.NewTool("x", asJSON).Input(object).Params("args"),
+		`parameter 1 (json.RawMessage) can take all arguments, but nothing says what they are`:                                           mcpkit.NewTool("x", asJSON),
 	} {
 		err := newServer(t, nil, rawSchemas).Add(tool)
 		require.ErrorContains(t, err, want)

@@ -111,7 +111,7 @@ func TestLoggingCountsRepairs(t *testing.T) {
 		B int   `json:"b"`
 	}
 	var b bytes.Buffer
-	repairing := mcpkit.MustNew(nil, quiet, mcpkit.Repair())
+	repairing := mcpkit.MustNew(nil, quiet, mcpkit.Lenient(mcpkit.LenientScalars, mcpkit.LenientJSON))
 	require.NoError(t, repairing.Add(mcpkit.NewTool("sum", func(in sums, call *mcpkit.Call) int { return in.A[0] + in.B + 100*call.Repairs() })))
 	repairing.Use(middleware.Logging(slog.New(slog.NewJSONHandler(&b, nil))))
 	p := modern(t, repairing)

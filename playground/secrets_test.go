@@ -39,7 +39,7 @@ func TestSecretArgumentsAreRepeatedNowhere(t *testing.T) {
 	var log, audit testkit.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	fail := func(context.Context, vaultInput) error { return errors.New("down") }
-	inner, err := mcpkit.New(nil, mcpkit.Logger(logger), mcpkit.Repair())
+	inner, err := mcpkit.New(nil, mcpkit.Logger(logger), mcpkit.Lenient(mcpkit.LenientScalars, mcpkit.LenientJSON))
 	require.NoError(t, err)
 	require.NoError(t, inner.Add(mcpkit.NewTool("typed", fail)))
 	srv, err := mcpkit.New(nil, mcpkit.Logger(logger), mcpkit.RawSchemas(rawschema.Compile))

@@ -25,6 +25,7 @@ import (
 type node struct {
 	kind   byte // '{', '[', '"', 't' for bools, 'i' for integers, '0' for other numbers, 'n', or 0 for any
 	never  bool // the schema false
+	null   bool // null is allowed, too
 	want   string
 	t      reflect.Type // what the value is decoded into; nil if unknown
 	secret bool
@@ -52,12 +53,12 @@ type prop struct {
 // decoder takes it: absent members have their defaults, null ones that are not required are left
 // out, and integers such as 1.0 and 1e2 have neither fraction nor exponent.
 type checker struct {
-	out    []byte
-	repair bool
-	mended int // repaired values
-	err    ArgumentError
-	path   []string // from the root to the value being checked
-	secret int      // secret places around it
+	out     []byte
+	lenient []Leniency
+	mended  int // values that leniency has changed
+	err     ArgumentError
+	path    []string // from the root to the value being checked
+	secret  int      // secret places around it
 }
 
 func (k *checker) enter(name string) { k.path = append(k.path, name) }
@@ -89,9 +90,10 @@ var kindNouns = map[byte]string{
 
 // takes reports whether a value that begins with the byte c may have the type of n.
 func (n *node) takes(c byte) bool {
-	switch n.kind {
-	case 0:
+	if n.kind == 0 || n.null && c == 'n' {
 		return true
+	}
+	switch n.kind {
 	case 'i', '0':
 		return c == '-' || c >= '0' && c <= '9'
 	case 't':
@@ -102,11 +104,16 @@ func (n *node) takes(c byte) bool {
 
 // value checks the value raw, which has no white space around it.
 func (k *checker) value(n *node, raw []byte) {
-	if k.repair && !n.takes(raw[0]) {
+	if k.lenient != nil && !n.takes(raw[0]) {
 		raw = k.mend(n, raw)
 	}
 	if n.never || !n.takes(raw[0]) {
 		k.violate(n, raw, n.want)
+		k.out = append(k.out, raw...)
+		return
+	}
+	if n.null && raw[0] == 'n' {
+		k.out = append(k.out, raw...)
 		return
 	}
 	if n.secret {
@@ -215,10 +222,13 @@ func (k *checker) object(n *node, raw []byte) {
 			k.violate(n.props[at].node, value, "the name only once")
 		case at >= 0 && value[0] == 'n' && !n.props[at].required && !n.props[at].node.takes('n'): // counts as absent
 			seen[at] = null
+			k.accept(LenientNull)
 		case at >= 0:
 			seen[at] = given
 			k.member(n.props[at].node, name, value)
+		case n.extra.never && k.accept(LenientUnknown):
 		case n.extra.never: // perhaps a misspelt secret
+			k.out = jsonx.AppendMember(k.out, name, value)
 			k.err.add(Violation{Pointer: pointerTo(k.path), Got: n.got(value, k.secret > 0), Hint: n.unknownHint(text)})
 		case n.keys != nil && !n.keys.valid(name):
 			k.violate(n, name, n.keys.want)
@@ -282,23 +292,6 @@ func (k *checker) array(n *node, raw []byte) {
 	k.out = append(k.out, ']')
 }
 
-// mend returns what is meant by a value of the wrong type, if that is unambiguous: a value in a
-// string, or one element for a list.
-func (k *checker) mend(n *node, raw []byte) []byte {
-	if raw[0] == '"' {
-		inner := bytes.TrimSpace([]byte(jsonx.String(raw)))
-		if jsonx.Valid(inner) && n.takes(inner[0]) {
-			k.mended++
-			return inner
-		}
-	}
-	if n.kind == '[' && raw[0] != 'n' && n.items != nil && n.items.takes(raw[0]) {
-		k.mended++
-		return slices.Concat([]byte("["), raw, []byte("]"))
-	}
-	return raw
-}
-
 // kinds are the values of the keyword type.
 var kinds = map[string]byte{
 	"": 0, "object": '{', "array": '[', "string": '"', "boolean": 't', "integer": 'i', "number": '0', "null": 'n',
@@ -306,20 +299,17 @@ var kinds = map[string]byte{
 
 // compile returns the node of a schema.
 func (c *compiler) compile(s *jsonschema.Schema) *node {
-	if s.Ref != "" {
-		def := c.done[strings.TrimPrefix(s.Ref, "#/$defs/")]
-		if def == nil {
-			c.errorf("the schema refers to %s, which it does not contain", s.Ref)
-			return &node{}
-		}
-		return c.compile(def)
-	}
+	s = c.definition(s)
 	h := c.hint(s)
 	if h.node != nil {
 		return h.node
 	}
-	n := &node{t: h.t, secret: h.secret, hides: h.secret, want: wantOf(s, "")}
+	n := &node{t: h.t, null: h.null, secret: h.secret, hides: h.secret, want: wantOf(s, "")}
 	h.node = n
+	if h.null {
+		n.hides = n.hides || s.AnyOf[0].Ref != "" && c.secrets
+		s = c.definition(s.AnyOf[0])
+	}
 	if isFalse(s) {
 		n.never, n.want = true, "no value"
 		return n
@@ -345,6 +335,19 @@ func (c *compiler) compile(s *jsonschema.Schema) *node {
 		c.compileObject(n, s)
 	}
 	return n
+}
+
+// definition returns what s refers to, or s itself.
+func (c *compiler) definition(s *jsonschema.Schema) *jsonschema.Schema {
+	if s.Ref == "" {
+		return s
+	}
+	def := c.done[strings.TrimPrefix(s.Ref, "#/$defs/")]
+	if def == nil {
+		c.errorf("the schema refers to %s, which it does not contain", s.Ref)
+		return &jsonschema.Schema{}
+	}
+	return def
 }
 
 // inside compiles a schema within that of n.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,9 @@ import (
 	"github.com/go-playground/validator/v10"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/reflectx"
+	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
 )
 
 // violations decodes args, which must be wrong, and returns one line for each violation.
@@ -218,7 +221,7 @@ func TestLongValuesAreShortened(t *testing.T) {
 	require.Equal(t, []string{`/limit: got "` + strings.Repeat("é", 39) + "…, want an integer between 1 and 50"}, lines)
 }
 
-func TestRepair(t *testing.T) {
+func TestLeniency(t *testing.T) {
 	type input struct {
 		N int               `json:"n,omitempty" validate:"max=5"`
 		F float64           `json:"f,omitempty"`
@@ -228,25 +231,94 @@ func TestRepair(t *testing.T) {
 		M map[string]string `json:"m,omitempty"`
 		S string            `json:"s,omitempty"`
 	}
+	const byHand = `{"type":"object","properties":{"n":{"type":"integer","maximum":5},"f":{"type":"number"},"b":{"type":"boolean"},
+		"l":{"type":"array","items":{"type":"integer"}},"o":{"type":"object","properties":{"lat":{"type":"number"}},"additionalProperties":true},
+		"m":{"type":"object","additionalProperties":{"type":"string"}},"s":{"type":"string"}},"additionalProperties":false}`
+	check, err := rawschema.Compile([]byte(byHand))
+	require.NoError(t, err)
 	repairs := 0
-	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), reflectx.InputOptions{Repair: true, Repaired: func(ctx context.Context) {
-		require.NotNil(t, ctx)
-		repairs++
-	}})
+	o := reflectx.InputOptions{Repaired: func(ctx context.Context) { require.NotNil(t, ctx); repairs++ }}
+	hand := o
+	hand.Schema, hand.SchemaText = check, []byte(byHand)
+	for _, tt := range []struct {
+		word     reflectx.Leniency
+		args     string
+		want     input
+		repairs  int
+		onlyHand bool // inputs of Go types always take it
+	}{
+		{reflectx.LenientScalars, `{"n":"5","f":" 1.5 ","b":"true","s":"5"}`, input{N: 5, F: 1.5, B: true, S: "5"}, 3, false},
+		{reflectx.LenientJSON, `{"l":"[1,2]","o":"{\"lat\":1,\"lon\":2}","m":"{\"a\":\"b\"}"}`, input{L: []int{1, 2}, O: &place{1, 2}, M: map[string]string{"a": "b"}}, 3, false},
+		{reflectx.LenientLists, `{"l":5}`, input{L: []int{5}}, 1, false},
+		{reflectx.LenientUnknown, `{"n":1,"x":{"y":2}}`, input{N: 1}, 1, false},
+		{reflectx.LenientNull, `{"n":null,"l":null,"s":"a"}`, input{S: "a"}, 2, true},
+	} {
+		for _, o := range []reflectx.InputOptions{o, hand} {
+			for _, o.Lenient = range [][]reflectx.Leniency{{tt.word}, slices.DeleteFunc(slices.Clone(reflectx.Leniencies), func(w reflectx.Leniency) bool { return w == tt.word })} {
+				in, err := reflectx.NewInput("T", reflect.TypeFor[input](), o)
+				require.NoError(t, err)
+				repairs = 0
+				got, err := decode[input](t, in, tt.args)
+				if o.Lenient[0] == tt.word && len(o.Lenient) == 1 {
+					require.NoError(t, err, tt.args)
+					require.Equal(t, tt.want, got)
+					require.Equal(t, tt.repairs, repairs, tt.args)
+				} else if o.Schema != nil || !tt.onlyHand {
+					require.Error(t, err, "%s %s", o.Lenient, tt.args)
+					require.Zero(t, repairs, "refused values do not count")
+				}
+			}
+		}
+	}
+
+	o.Lenient = reflectx.Leniencies
+	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), o)
 	require.NoError(t, err)
-	got, err := decode[input](t, in, `{"n":"5","f":" 1.5 ","b":"true","l":"[1,2]","o":"{\"lat\":1,\"lon\":2}","m":"{\"a\":\"b\"}","s":"5"}`)
-	require.NoError(t, err)
-	require.Equal(t, input{N: 5, F: 1.5, B: true, L: []int{1, 2}, O: &place{1, 2}, M: map[string]string{"a": "b"}, S: "5"}, got)
-	require.Equal(t, 6, repairs)
 	require.Equal(t, []string{
 		`/n: got 6, want an integer of at most 5`, `/f: got "", want a number`, `/b: got "yes", want true or false`,
 		`/o: got "null", want an object`, `/m: got "{\"a\":1,\"a\":2}", want an object`, `/s: got 5, want a string`,
 	}, violations[input](t, in, `{"n":"6","f":"","b":"yes","l":"[\"1\"]","o":"null","m":"{\"a\":1,\"a\":2}","s":5}`))
-	require.Equal(t, 6, repairs, "refused values do not count as repaired")
+	require.Equal(t, string(newInput[input](t).Schema()), string(in.Schema()))
+}
 
-	strict := newInput[input](t)
-	require.Equal(t, []string{`/n: got "5", want an integer of at most 5`}, violations[input](t, strict, `{"n":"5"}`))
-	require.Equal(t, string(strict.Schema()), string(in.Schema()))
+func TestNullable(t *testing.T) {
+	type record struct {
+		N reflectx.Nullable[int]    `json:"n" validate:"min=2" desc:"How many."`
+		S reflectx.Nullable[string] `json:"s" validate:"required,startsnotwith=a"`
+		T reflectx.Nullable[*tree]  `json:"t" secret:"true"`
+		D reflectx.Nullable[[]int]  `json:"d" default:"[3]" validate:"dive,max=3"`
+		C reflectx.Nullable[bool]   `json:"c,omitzero" validate:"required_if=N 5"`
+	}
+	in := newInput[record](t)
+	require.Contains(t, string(in.Schema()), `"n":{"description":"How many.","anyOf":[{"type":"integer","minimum":2},{"type":"null"}]}`)
+	require.Contains(t, string(in.Schema()), `"d":{"anyOf":[{"type":"array","items":{"type":"integer","maximum":3}},{"type":"null"}],"default":[3]}`)
+	require.Contains(t, string(in.Schema()), `"required":["s"]`)
+	three := reflectx.Nullable[[]int]{Set: true, Value: []int{3}}
+	for args, want := range map[string]record{
+		`{"s":""}`:            {S: reflectx.Nullable[string]{Set: true}, D: three},
+		`{"s":null,"n":null}`: {S: reflectx.Nullable[string]{Set: true, Null: true}, N: reflectx.Nullable[int]{Set: true, Null: true}, D: three},
+		`{"s":"b","n":2e0}`:   {S: reflectx.Nullable[string]{Set: true, Value: "b"}, N: reflectx.Nullable[int]{Set: true, Value: 2}, D: three},
+		`{"s":"b","d":null}`:  {S: reflectx.Nullable[string]{Set: true, Value: "b"}, D: reflectx.Nullable[[]int]{Set: true, Null: true}},
+		`{"s":"b","c":false}`: {S: reflectx.Nullable[string]{Set: true, Value: "b"}, C: reflectx.Nullable[bool]{Set: true}, D: three},
+		`{"s":"b","t":{"name":"x","kids":[{"name":"y"}]}}`: {S: reflectx.Nullable[string]{Set: true, Value: "b"}, T: reflectx.Nullable[*tree]{Set: true, Value: &tree{Name: "x", Kids: []*tree{{Name: "y"}}}}, D: three},
+	} {
+		got, err := decode[record](t, in, args)
+		require.NoError(t, err, args)
+		require.Equal(t, want, got)
+	}
+	for args, want := range map[string][]string{
+		`{"n":1,"d":[4]}`:            {`/n: got 1, want an integer of at least 2 or null`, `/d/0: got 4, want an integer of at most 3`, `/s: missing, want a string or null`},
+		`{"s":"ab"}`:                 {`/s: got "ab", want a string or null; must satisfy startsnotwith=a`},
+		`{"s":"","n":5}`:             {`/c: missing, want true or false or null; required if n is 5`},
+		`{"s":"","t":{"name":null}}`: {`/t/name: got ***, want a string of at least 1 character`},
+	} {
+		require.Equal(t, want, violations[record](t, in, args))
+	}
+	text, err := jsonx.Marshal(record{N: reflectx.Nullable[int]{Set: true, Value: 1}})
+	require.NoError(t, err)
+	require.Equal(t, `{"n":1,"s":null,"t":null,"d":null}`, string(text))
+	_, err = reflectx.NewInput("T", fieldOf(reflect.TypeFor[[]reflectx.Nullable[int]](), ""), reflectx.InputOptions{})
+	require.EqualError(t, err, "T, field A: the type reflectx.Nullable[int] is for fields, which may be absent; write a pointer here")
 }
 
 func TestTextValues(t *testing.T) {

@@ -3,11 +3,8 @@ package reflectx
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
-
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
 // An Injector provides the value of a parameter that does not come from the arguments, for one call.
@@ -45,12 +42,8 @@ type FuncOptions struct {
 	// Tags are the tags of plain parameters by name: rules, defaults and so on. A name that is not
 	// a parameter is an error.
 	Tags map[string]reflect.StructTag
-	// Schema is a schema written by hand. The arguments are validated by it instead of by the types
-	// of the parameters, and at most one parameter, a map[string]any or a json.RawMessage, receives
-	// all of them. Numbers in the map are float64. Nil means that the schema comes from the
-	// parameters.
-	Schema RawSchema
-	// Input is passed to NewInput.
+	// Input is passed to NewInput. If it has a schema written by hand, at most one parameter takes
+	// arguments: a struct, a map[string]any or a json.RawMessage.
 	Input InputOptions
 }
 
@@ -69,7 +62,6 @@ type Func struct {
 	params  []param
 	input   *Input
 	doc     string
-	decode  func(ctx context.Context, args json.RawMessage) (reflect.Value, error)
 	outputs []reflect.Type
 	fails   bool // the last result is an error
 }
@@ -80,8 +72,8 @@ type param struct {
 	pick   func(args reflect.Value) reflect.Value
 }
 
-// Input returns the input of f, without fields if nothing comes from the arguments. It is nil if the
-// schema was written by hand.
+// Input returns the input of f, without fields if nothing comes from the arguments or one parameter
+// takes all of them.
 func (f *Func) Input() *Input { return f.input }
 
 // Doc returns the doc comment of f without the descriptions of its parameters.
@@ -94,16 +86,14 @@ func (f *Func) Outputs() []reflect.Type { return slices.Clone(f.outputs) }
 // Decode checks and decodes args, the JSON object of the arguments, for [Func.Call]. An
 // *[ArgumentError] means that they are not valid.
 func (f *Func) Decode(ctx context.Context, args json.RawMessage) (reflect.Value, error) {
-	return f.decode(ctx, args)
+	v := reflect.New(f.input.Type()).Elem()
+	return v, f.input.Decode(ctx, args, v)
 }
 
 // DecodeText is like Decode, for arguments that are text: the variables of a URI template or the
 // arguments of a prompt. get returns the text of an argument and whether it was given.
-func (f *Func) DecodeText(ctx context.Context, get func(name string) (string, bool)) (v reflect.Value, err error) {
-	if f.input == nil {
-		return v, nil
-	}
-	v = reflect.New(f.input.Type()).Elem()
+func (f *Func) DecodeText(ctx context.Context, get func(name string) (string, bool)) (reflect.Value, error) {
+	v := reflect.New(f.input.Type()).Elem()
 	return v, f.input.DecodeText(ctx, get, v)
 }
 
@@ -128,31 +118,4 @@ func (f *Func) Call(ctx context.Context, args reflect.Value) (_ []reflect.Value,
 	last := len(out) - 1
 	err, _ = out[last].Interface().(error)
 	return out[:last], err
-}
-
-// decodeInput returns the decoder of in.
-func decodeInput(in *Input) func(context.Context, json.RawMessage) (reflect.Value, error) {
-	return func(ctx context.Context, args json.RawMessage) (reflect.Value, error) {
-		v := reflect.New(in.Type()).Elem()
-		return v, in.Decode(ctx, args, v)
-	}
-}
-
-// decodeWhole returns a decoder of all arguments into a value of type t, by a schema written by hand.
-func decodeWhole(schema RawSchema, t reflect.Type) func(context.Context, json.RawMessage) (reflect.Value, error) {
-	return func(_ context.Context, args json.RawMessage) (reflect.Value, error) {
-		if len(args) == 0 {
-			args = emptyObject
-		}
-		v := reflect.New(t).Elem()
-		if err := schema.Validate(args); err != nil {
-			return v, err
-		}
-		if t == rawType {
-			v.SetBytes(slices.Clone(args)) // the request's buffer is reused
-		} else if err := jsonx.Unmarshal(args, v.Addr().Interface()); err != nil {
-			return v, fmt.Errorf("reflectx: arguments that fit their schema do not decode: %w", err)
-		}
-		return v, nil
-	}
 }

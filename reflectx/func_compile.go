@@ -70,10 +70,10 @@ func (c *planner) params() {
 		return
 	}
 	switch {
-	case c.Schema != nil && c.tagged():
+	case c.Input.Schema != nil && c.tagged():
 		c.errorf("the params tag names %s, but the schema of the arguments is given; remove one of the two",
 			quoteAll(c.Names))
-	case c.Schema != nil:
+	case c.Input.Schema != nil:
 		c.wholeInput()
 	case len(c.structs) > 1:
 		a, b := c.structs[0], c.structs[1]
@@ -114,13 +114,13 @@ func (c *planner) param(i int, t reflect.Type) {
 	switch {
 	case inject != nil:
 		c.f.params[i].inject = inject
-	case c.Schema != nil && !isWhole(t):
-		c.errorf("parameter %d is a %s, but the schema of the arguments is given, so one parameter takes all of them; "+
-			"write map[string]any or json.RawMessage", i+1, typeText(t))
-	case c.Schema != nil:
-		c.whole = append(c.whole, i)
 	case shapeOf(indirectAll(t), forInput) == shapeNone || !isPlain && isOpaque(t):
 		c.errorf("parameter %d is a %s, which no argument can give; %s", i+1, typeText(t), c.Give)
+	case c.Input.Schema != nil && isPlain && !isWhole(t):
+		c.errorf("parameter %d is a %s, but the schema of the arguments is given, so one parameter takes all of them; "+
+			"write a struct, map[string]any or json.RawMessage", i+1, typeText(t))
+	case c.Input.Schema != nil:
+		c.whole = append(c.whole, i)
 	case isPlain:
 		c.plain = append(c.plain, i)
 	default:
@@ -156,18 +156,16 @@ func isWhole(t reflect.Type) bool {
 func (c *planner) wholeInput() {
 	switch len(c.whole) {
 	case 0:
-		c.f.decode = decodeWhole(c.Schema, rawType)
+		c.setInput(NewInput(c.Site, rawType, c.Input))
 	case 1:
-		c.f.decode = decodeWhole(c.Schema, c.t.In(c.whole[0]))
-		c.f.params[c.whole[0]].pick = itself
+		c.structInput(c.whole[0])
 	default:
 		c.errorf("parameters %d and %d both take all arguments; keep one", c.whole[0]+1, c.whole[1]+1)
 	}
 }
 
-func itself(v reflect.Value) reflect.Value { return v }
-
-// structInput plans a function whose arguments are the fields of a struct.
+// structInput plans a function with a parameter that takes all arguments, such as a struct with a field
+// for each.
 func (c *planner) structInput(i int) {
 	t := c.t.In(i)
 	if c.tagged() || len(c.Tags) > 0 {
@@ -175,7 +173,7 @@ func (c *planner) structInput(i int) {
 			"write them in json and validate tags of the fields", t)
 		return
 	}
-	c.f.params[i].pick = itself
+	c.f.params[i].pick = func(v reflect.Value) reflect.Value { return v }
 	if t.Kind() == reflect.Pointer {
 		c.f.params[i].pick = reflect.Value.Addr
 	}
@@ -184,9 +182,7 @@ func (c *planner) structInput(i int) {
 
 func (c *planner) setInput(in *Input, err error) {
 	c.errs.Add(c.Site, err)
-	if err == nil {
-		c.f.input, c.f.decode = in, decodeInput(in)
-	}
+	c.f.input = in
 }
 
 // plainInput plans a function whose arguments are plain parameters. They become the fields P0, P1 and

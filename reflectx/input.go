@@ -27,9 +27,8 @@ type InputOptions struct {
 	// and the standard rules.
 	Validate *validator.Validate
 
-	// Repair accepts values that are wrong but unambiguous: "5" for 5, "true" for true, JSON in a
-	// string for an object or array, one value for a list. The published schema does not mention it.
-	Repair bool
+	// Lenient are the mistakes that are accepted. The published schema does not mention them.
+	Lenient []Leniency
 
 	// Repaired, if not nil, is called for each repaired value, with the context of the call.
 	Repaired func(ctx context.Context)
@@ -42,6 +41,13 @@ type InputOptions struct {
 	// NoSchema means that callers see the descriptions but not the schema, as for the arguments of
 	// prompts. Each description then includes the allowed values and the default.
 	NoSchema bool
+
+	// Schema is a schema written by hand, and SchemaText its text. It decides which arguments there are
+	// and which of them are required; the rules of the type hold as well. NewInput then also takes a
+	// map[string]any and a json.RawMessage, which get all arguments. Numbers in the map are float64.
+	// Nil means that the schema comes from the type.
+	Schema     RawSchema
+	SchemaText json.RawMessage
 
 	// OmitDescription leaves the doc comment of the struct type out of the schema: that of the
 	// function describes both.
@@ -57,12 +63,11 @@ type InputOptions struct {
 // An Input never changes and is safe for concurrent use.
 type Input struct {
 	t        reflect.Type
+	o        InputOptions
 	root     *node
+	outline  *node // of the schema written by hand; nil without leniency
 	schema   json.RawMessage
 	fields   []Field
-	what     string // name of the values in errors; "" means arguments
-	repair   bool
-	repaired func(context.Context)
 	judges   bool // there are rules for the validator
 	validate *validator.Validate
 }
@@ -102,6 +107,9 @@ func NewInput(site string, t reflect.Type, o InputOptions) (*Input, error) {
 		t = t.Elem()
 	}
 	c := newCompiler(site, o, forInput)
+	if o.Schema != nil && isWhole(t) {
+		return (&Input{t: t, o: o, root: &node{want: "a value"}}).byHand(), nil
+	}
 	if t.Kind() != reflect.Struct {
 		c.errorf("the input is a %s; write a struct with a field for each argument", t)
 		return nil, c.errs
@@ -117,8 +125,11 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		return nil, c.errs
 	}
 	s, fields := c.root(t)
-	in := &Input{t: t, fields: fields, what: c.o.What, repair: c.o.Repair, repaired: c.o.Repaired, validate: c.validate}
+	in := &Input{t: t, o: c.o, fields: fields, validate: c.validate}
 	in.root = c.compile(s)
+	if c.o.Schema != nil {
+		c.compareByHand(c.o.SchemaText, in.byHand().root)
+	}
 	in.judges = c.o.Validate != nil || c.asked
 	if len(c.errs) == 0 {
 		c.checkSamples()
@@ -137,7 +148,7 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	return in, c.errs.Err()
 }
 
-// Type returns the struct type that [Input.Decode] fills.
+// Type returns the type that [Input.Decode] fills.
 func (in *Input) Type() reflect.Type { return in.t }
 
 // Schema returns the JSON Schema (2020-12) to publish: compact, an object at the root. It must not
@@ -161,29 +172,56 @@ func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Val
 	if len(args) == 0 {
 		args = emptyObject
 	}
-	k := checker{repair: in.repair, out: make([]byte, 0, len(args)+64)}
+	var mended checker
+	if in.o.Schema != nil {
+		if in.outline != nil {
+			mended.lenient = in.o.Lenient
+			mended.value(in.outline, args)
+			args = mended.out
+		}
+		if err := in.o.Schema.Validate(args); err != nil {
+			return err
+		}
+	}
+	k := checker{lenient: in.o.Lenient, mended: mended.mended, out: make([]byte, 0, len(args)+64)}
 	k.value(in.root, args)
 	if k.wrong() > 0 {
 		return in.failed(k.err)
 	}
-	if err := jsonx.Unmarshal(k.out, v.Addr().Interface()); err != nil {
+	if in.t == rawType {
+		v.SetBytes(k.out)
+	} else if err := jsonx.Unmarshal(k.out, v.Addr().Interface()); err != nil {
 		return in.failed(in.root.undecoded(err, k.out))
 	}
 	if in.judges {
+		if k.mended > 0 {
+			args = k.out
+		}
 		if err := in.judge(ctx, v, args, k.out); err != nil {
 			return err
 		}
 	}
 	for range k.mended {
-		if in.repaired != nil {
-			in.repaired(ctx)
+		if in.o.Repaired != nil {
+			in.o.Repaired(ctx)
 		}
 	}
 	return nil
 }
 
+// byHand completes an input with a schema written by hand.
+func (in *Input) byHand() *Input {
+	if len(in.o.Lenient) > 0 {
+		in.outline = outline(in.o.SchemaText, in.o.Lenient)
+	}
+	return in
+}
+
 func (in *Input) failed(err ArgumentError) error {
-	err.what = in.what
+	err.what = in.o.What
+	if hand, ok := in.o.Schema.(interface{ Hide(*ArgumentError) }); ok {
+		hand.Hide(&err)
+	}
 	return &err
 }
 
@@ -209,7 +247,7 @@ func (n *node) undecoded(err error, b []byte) (wrong ArgumentError) {
 func (n *node) at(pointer string, b []byte) (_ *node, raw []byte, known string, secret bool) {
 	raw = b
 	for _, token := range strings.Split(pointer, "/")[1:] {
-		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		name := unescapePointer.Replace(token)
 		inner := n.items
 		if at, ok := n.index[name]; ok {
 			inner = n.props[at].node

@@ -48,6 +48,9 @@ func (in *Input) judgeField(ctx context.Context, e validator.FieldError, args, b
 	}
 	n, raw, pointer, secret := in.root.at(at.pointer, b)
 	r := parseRule(strings.TrimSuffix(e.Tag()+"="+e.Param(), "="))
+	if n.null && jsonx.Kind(raw) == 'n' && !r.conditional() {
+		return Violation{}, false // rules are about the value
+	}
 	rules := at.sf.Tag.Get("validate")
 	demands := strings.HasPrefix(r.tag, "required")
 	present := raw != nil && (jsonx.Kind(raw) != 'n' || n.takes('n'))

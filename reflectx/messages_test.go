@@ -33,7 +33,7 @@ func FuzzDecode(f *testing.F) {
 		`{"int":1e99999999999999999999,"int8":-0.0,"bytes":"aGk=","node":{"left":{"left":{}}},"intMap":{"-1":[]}}`, `[]`, ` null `, `{"":""}`, `{"a\u0000":"\u0000"}`} {
 		f.Add([]byte(seed))
 	}
-	wideInput, err := reflectx.NewInput("T", reflect.TypeFor[wide](), reflectx.InputOptions{Descriptions: descriptions{}, Repair: true})
+	wideInput, err := reflectx.NewInput("T", reflect.TypeFor[wide](), reflectx.InputOptions{Descriptions: descriptions{}, Lenient: reflectx.Leniencies})
 	require.NoError(f, err)
 	inputs := []*reflectx.Input{wideInput, newInput[searchInput](f), newInput[tree](f), newInput[payloads](f)}
 	f.Fuzz(func(t *testing.T, args []byte) {

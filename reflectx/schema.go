@@ -51,6 +51,7 @@ type hint struct {
 	t       reflect.Type
 	node    *node // nil until it is compiled
 	secret  bool
+	null    bool   // it may be null; what it is otherwise is the first of anyOf
 	struct_ bool   // a struct by value, in which absent members have defaults
 	asks    string // a rule for it or in it that only the validator knows
 }
@@ -149,6 +150,7 @@ func note(s *jsonschema.Schema, sentence string) {
 
 // root compiles the type t.
 func (c *compiler) root(t reflect.Type) (*jsonschema.Schema, []Field) {
+	c.noNullable(t)
 	t = indirectAll(t)
 	c.checkType(t)
 	var s *jsonschema.Schema
@@ -191,6 +193,7 @@ func (c *compiler) fold(n position, root bool) []Field {
 	if !ok {
 		return nil
 	}
+	c.noNullable(n.t.Elem())
 	c.within++
 	fields := c.fold(elem, false)
 	c.within--
@@ -201,8 +204,8 @@ func (c *compiler) fold(n position, root bool) []Field {
 	return fields
 }
 
-// nullable lets the schema of an output be null, as a nil pointer is encoded. Many clients support
-// only one type in one place, so type is not a list.
+// nullable lets s be null, as a nil pointer in a result is encoded. Many clients support only one type
+// in one place, so type is not a list.
 func nullable(s *jsonschema.Schema) {
 	inner := *s
 	inner.Title, inner.Description = "", ""
@@ -308,7 +311,9 @@ func (c *compiler) properties(s *jsonschema.Schema, t reflect.Type, members []*m
 		Anonymous: true, ExpandedStruct: true, DoNotReference: true, Mapper: c.mapType,
 		AdditionalFields: func(reflect.Type) []reflect.StructField { return fields },
 	}
-	s.AdditionalProperties = jsonschema.FalseSchema
+	if c.o.Schema == nil || c.dir == forOutput {
+		s.AdditionalProperties = jsonschema.FalseSchema
+	}
 	c.recovered(t, func() { s.Properties = r.ReflectFromType(hullType).Properties })
 	if s.Properties == nil {
 		s.Properties = jsonschema.NewProperties()
@@ -332,7 +337,7 @@ func (c *compiler) field(m *member, p *jsonschema.Schema) *fieldState {
 	below := h.asks
 	h.secret, c.secrets = f.Secret, c.secrets || f.Secret
 	p.WriteOnly = p.WriteOnly || f.Secret // so that gateways and forms know
-	h.struct_ = m.sf.Type.Kind() == reflect.Struct && len(f.Fields) > 0
+	h.struct_ = m.sf.Type.Kind() == reflect.Struct && len(f.Fields) > 0 && !isNullable(m.sf.Type)
 	c.schemaTag(f)
 	if c.dir == forInput { // results are not validated, so their schema must not promise the rules
 		c.rules(f)
@@ -353,8 +358,17 @@ func (c *compiler) field(m *member, p *jsonschema.Schema) *fieldState {
 	c.samplesOf(f)
 	c.presence(f)
 	c.describe(f)
-	if t := m.sf.Type; c.dir == forOutput && t.Kind() == reflect.Pointer && (!m.mayOmit || t.Elem().Kind() == reflect.Pointer) {
+	t := m.sf.Type
+	mayBeNil := c.dir == forOutput && t.Kind() == reflect.Pointer && (!m.mayOmit || t.Elem().Kind() == reflect.Pointer)
+	if isNullable(t) || mayBeNil {
 		nullable(p)
+		own := *h // a definition has h, too
+		own.null = true
+		c.hints[p] = &own
+	}
+	if isNullable(t) {
+		value := p.AnyOf[0]
+		p.Default, p.Examples, value.Default, value.Examples = value.Default, value.Examples, nil, nil
 	}
 	return f
 }
@@ -386,8 +400,8 @@ func (c *compiler) presence(f *fieldState) {
 	case f.Required && f.condition != "":
 		c.errorf("the field is required, so rule %q says nothing or contradicts it; drop one of the two", f.condition)
 	}
-	mayBeNil := f.behind || f.sf.Type.Kind() == reflect.Pointer
-	f.Required = f.Required || !(mayBeNil || f.mayOmit || f.optional || f.Default != nil || f.condition != "")
+	mayBeNil := f.behind || f.sf.Type.Kind() == reflect.Pointer || isNullable(f.sf.Type)
+	f.Required = f.Required || c.o.Schema == nil && !(mayBeNil || f.mayOmit || f.optional || f.Default != nil || f.condition != "")
 }
 
 // describe completes the description of f.

@@ -207,7 +207,7 @@ func (c *compiler) header(f *fieldState) {
 	switch {
 	case name == "" || strings.Trim(name, alphanumeric+"!#$%&'*+-.^_`|~") != "": // a token (RFC 9110 section 5.6.2)
 		c.errorf("the header name %q is not a token; write letters, digits and - only, such as header:\"Region\"", name)
-	case f.s.Type != "string" && f.s.Type != "integer" && f.s.Type != "boolean" || sh == shapeCustom || sh == shapeBig:
+	case f.s.Type != "string" && f.s.Type != "integer" && f.s.Type != "boolean" || sh == shapeCustom || sh == shapeBig || isNullable(f.sf.Type):
 		c.errorf("a header cannot mirror a %s; put it on a string, an integer or a bool", typeText(f.sf.Type))
 	case f.Secret:
 		c.errorf("the field is secret, so no header may carry it; drop one of the two tags")

@@ -242,6 +242,13 @@ func (c *compiler) ownSchema(t reflect.Type) *jsonschema.Schema {
 	return &fresh
 }
 
+// noNullable records a Nullable that is not a field, and so cannot be absent.
+func (c *compiler) noNullable(t reflect.Type) {
+	if isNullable(t) {
+		c.errorf("the type %s is for fields, which may be absent; write a pointer here", typeText(t))
+	}
+}
+
 // checkType records the mistakes of a type without a JSON form.
 func (c *compiler) checkType(t reflect.Type) {
 	switch sh := shapeOf(t, c.dir); {
@@ -258,9 +265,14 @@ func (c *compiler) checkType(t reflect.Type) {
 	}
 }
 
+// indirectAll returns what pointers and Nullables lead to.
 func indirectAll(t reflect.Type) reflect.Type {
 	for i := 0; t.Kind() == reflect.Pointer && i < maxDepth; i++ {
 		t = t.Elem()
+	}
+	if isNullable(t) {
+		value, _ := t.FieldByName("Value")
+		return indirectAll(value.Type)
 	}
 	return t
 }

@@ -104,7 +104,10 @@ func pointerTo(path []string) string {
 	return b.String()
 }
 
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+var (
+	pointerEscapes  = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
+)
 
 // child returns the member or element of value that a token of a JSON pointer names.
 func child(value []byte, token string) []byte {

@@ -176,7 +176,7 @@ var arguments = []row{
 		calls("add", `{"a":-1,"b":2}`, `{"a":1}`, `{}`, `{"a":1,"b":2,"c":"left"}`, `{"a":1,"b":2,"d":3}`, `{"a":"1","b":"2"}`), calls("fields", `{"numbers":{"a":"x"}}`, `{}`),
 		calls("text", `{"a":1}`), calls("fail", `{"how":"other"}`),
 	)},
-	{name: "repaired", at: plain, options: "repair", shows: "With Repair, arguments that can mean only one thing are accepted.", steps: slices.Concat(
+	{name: "repaired", at: plain, options: "repair", shows: "With leniency, arguments that can mean only one thing are accepted.", steps: slices.Concat(
 		calls("everything", `{"int":"7","bool":"true","matrix":"[[1,2]]","nested":"{\"a\":\"1\"}","string":7,"levels":"low"}`, `{"int":"x"}`, `{"int":" 7"}`), calls("check", `{"name":"Ann","size":"2","tags":"[\"aa\"]"}`, `{"name":"Ann","size":"4"}`),
 		calls("add", `{"a":"1","b":"2"}`), []string{`tools/call {"name":"add","arguments":"{\"a\":1,\"b\":2}"}`},
 	)},

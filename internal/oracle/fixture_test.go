@@ -36,7 +36,7 @@ import (
 var quiet = slog.New(slog.DiscardHandler)
 
 // newFixture returns the server of the exchanges. "whole" puts lists on one page, "exposed" shows
-// all errors, "repair" repairs arguments, "step-up" shows what scopes are missing.
+// all errors, "repair" is lenient, "step-up" shows what scopes are missing.
 func newFixture(t *testing.T, options []string) *mcpkit.Server {
 	opts := []mcpkit.Option{mcpkit.RawSchemas(rawschema.Compile),
 		mcpkit.With(&Inputs{}), mcpkit.With(&Results{}), mcpkit.With(&Questions{}), mcpkit.With(&Library{}),
@@ -50,7 +50,7 @@ func newFixture(t *testing.T, options []string) *mcpkit.Server {
 		opts = append(opts, mcpkit.ExposeErrors())
 	}
 	if slices.Contains(options, "repair") {
-		opts = append(opts, mcpkit.Repair())
+		opts = append(opts, mcpkit.Lenient(mcpkit.LenientScalars, mcpkit.LenientLists, mcpkit.LenientJSON))
 	}
 	if slices.Contains(options, "step-up") {
 		opts = append(opts, mcpkit.StepUp())

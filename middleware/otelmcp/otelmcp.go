@@ -63,7 +63,7 @@ func NoResourceURIs() Option { return func(o *options) { o.noResourceURIs = true
 //	mcp.server.operation.duration  each call
 //	mcp.client.operation.duration  each server request to a legacy client, which also has a span
 //	mcpkit.round.duration          each later round of a call with server requests
-//	mcpkit.repairs                 argument values that mcpkit.Repair repaired
+//	mcpkit.repairs                 argument values that mcpkit.Lenient repaired
 //	mcpkit.overdue                 methods that still run after their callers got a timeout error
 //
 // In version 2026-07-28, a call with server requests has several rounds. Each has a span; later

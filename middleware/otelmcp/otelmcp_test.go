@@ -341,7 +341,7 @@ func TestCallWithSeveralRoundsCountsOnce(t *testing.T) {
 func TestRepairsAreCounted(t *testing.T) {
 	b := newBench(t)
 	b.reader = sdkmetric.NewManualReader()
-	srv := mcpkit.MustNew(nil, mcpkit.Logger(slog.New(slog.DiscardHandler)), mcpkit.Repair())
+	srv := mcpkit.MustNew(nil, mcpkit.Logger(slog.New(slog.DiscardHandler)), mcpkit.Lenient(mcpkit.LenientScalars))
 	require.NoError(t, srv.Add(mcpkit.NewTool("double", func(in struct {
 		N int `json:"n"`
 	}) int {

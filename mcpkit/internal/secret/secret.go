@@ -99,9 +99,14 @@ type secretSchema struct {
 func (s secretSchema) Validate(value json.RawMessage) error {
 	err := s.RawSchema.Validate(value)
 	wrong, ok := errors.AsType[*reflectx.ArgumentError](err)
-	if !ok {
-		return err
+	if ok {
+		s.Hide(wrong)
 	}
+	return err
+}
+
+// Hide removes secret values from the errors about arguments.
+func (s secretSchema) Hide(wrong *reflectx.ArgumentError) {
 	for i := range wrong.Violations {
 		v := &wrong.Violations[i]
 		name, _, _ := strings.Cut(strings.TrimPrefix(v.Pointer, "/"), "/")
@@ -119,5 +124,4 @@ func (s secretSchema) Validate(value json.RawMessage) error {
 			v.Want = "what the schema says" // details may quote values and names
 		}
 	}
-	return err
 }
