@@ -107,7 +107,7 @@ func (s *Server) awaitStart(ctx context.Context) error {
 	over := make(chan error, 1)
 	// Ends when all services have started, one has failed, or its turn has not come in time.
 	go func() {
-		err := s.start(waits, context.WithoutCancel(ctx)) // the services are for other callers, too
+		err := s.start(waits, context.Background()) // services keep it for work that is not of this caller
 		if err != nil && waits.Err() == nil {
 			s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
 		}

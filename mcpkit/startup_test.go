@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // growing registers, mounts and uses middleware while it starts.
@@ -42,6 +44,18 @@ func TestServicesMayRegisterAndMountWhileTheyStart(t *testing.T) {
 		require.Error(t, g.srv.Close(), "starter says that it is stuck")
 		require.Equal(t, 1, g.late.closed)
 	})
+}
+
+type starts func(context.Context)
+
+func (f starts) Start(ctx context.Context) error { f(ctx); return nil }
+
+func TestServicesStartWithNothingOfTheCallThatStartsThem(t *testing.T) {
+	var of context.Context
+	p := modern(t, newServer(t, &starter{}, mcpkit.Lifecycle(starts(func(ctx context.Context) { of = ctx }))))
+	p.rpc(oauth.NewContext(transport.WithAddress(t.Context(), "192.0.2.1"), &oauth.Principal{Subject: "ann"}), p.request("tools/list", "{}"))
+	require.Nil(t, oauth.FromContext(of))
+	require.Empty(t, transport.Address(of))
 }
 
 // within fails the test if f hangs.
