@@ -141,8 +141,10 @@ type list struct {
 	first      *limits.Map[pageKey, json.RawMessage] // the first pages; nil if the list is empty
 }
 
-// maxPages limits how many first pages of a list are kept.
-const maxPages = 32
+const (
+	maxPages     = 32   // first pages of a list that are kept
+	maxSelection = 1024 // bytes of a selection, perhaps from a header, for which a page is kept
+)
 
 // A pageKey is what the first page of a list depends on.
 type pageKey struct {

@@ -1,14 +1,18 @@
 package mcpkit
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 func bareTool(key string) *entry {
@@ -32,6 +36,22 @@ func TestCatalogsNeverChange(t *testing.T) {
 	require.False(t, c.remove(func(e *entry) bool { return e.key == "e" }))
 	require.Equal(t, []string{"a", "b", "c"}, keysOf(c))
 	require.Equal(t, []string{"b", "d"}, keysOf(before))
+}
+
+func TestListsAreNotKeptForLongSelections(t *testing.T) {
+	for length, kept := range map[int]int{100: 1, 100_000: 0} {
+		s := MustNew(nil, Visible(func(context.Context, *Call) (func(Entry) bool, string) {
+			return func(Entry) bool { return true }, strings.Repeat("x", length)
+		}))
+		require.NoError(t, s.Add(NewTool("a", func() {})))
+		call := newCall(t.Context(), s, &jsonrpc.Request{}, runPeer{})
+		call.version = protocol.V20260728
+		l := &List{call: call, of: call.catalog.lists[toolEntry], member: "tools"}
+		text, err := l.encoded()
+		require.NoError(t, err)
+		require.Contains(t, string(text), `"name":"a"`)
+		require.Equal(t, kept, l.of.first.Len())
+	}
 }
 
 // TestServersMountedInOneAnotherAtTheSameTime mounts servers in one another from several

@@ -54,7 +54,7 @@ func listed(member string, k entryKind) Handler {
 // callers that see the same. Other pages are not kept, so cursors that a client invents cost no memory.
 func (l *List) encoded() (json.RawMessage, error) {
 	selection, shared := l.call.selection(l.of)
-	if l.after != "" || l.keep != nil || l.of.first == nil || !shared {
+	if l.after != "" || l.keep != nil || l.of.first == nil || !shared || len(selection) > maxSelection {
 		return l.encode()
 	}
 	key, now := pageKey{l.call.version, l.call.server.about.Load(), selection}, time.Now()
