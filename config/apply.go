@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"slices"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/ext/catalog"
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
@@ -41,7 +43,7 @@ func (c *Config) Logger(otherwise *slog.Logger) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, opts))
 }
 
-// Options returns the options of mcpkit.New for server, fleet, log and auth. Pass them after the
+// Options returns the options of mcpkit.New for server, fleet, log, auth, select and overrides. Pass them after the
 // options in code, so that they override these. The engine of the fleet is opened by mcpkit.New; the
 // program imports its package (see fleet.Open).
 func (c *Config) Options() []mcpkit.Option {
@@ -69,6 +71,8 @@ func (c *Config) Options() []mcpkit.Option {
 	add(c.Fleet.URL() != "", mcpkit.FleetFrom(c.openFleet))
 	add(c.Auth.Issuer != "", mcpkit.Authenticated())
 	add(c.Log != (Log{}), mcpkit.Logger(c.Logger(nil)))
+	add(!reflect.ValueOf(c.Select).IsZero(), catalog.Select(c.Select))
+	add(c.texts != nil, c.texts)
 	return opts
 }
 
@@ -76,11 +80,7 @@ func (c *Config) Options() []mcpkit.Option {
 func (c *Config) openFleet() (fleet.Engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	engine, err := fleet.Open(ctx, c.Fleet.URL())
-	if err != nil {
-		return nil, fmt.Errorf("config: fleet: %w", err)
-	}
-	return engine, nil
+	return fleet.Open(ctx, c.Fleet.URL())
 }
 
 // Middlewares returns the configured middleware, outermost first. It returns an error if the audit

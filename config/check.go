@@ -29,21 +29,17 @@ func (l *loader) check(c *Config) {
 			l.fault(path, "%s", why)
 		}
 	}
-	a := &c.Auth
+	a, keys := &c.Auth, c.Server.StateKeys
 	in, checked := &a.Introspection, a.JWKSURI != "" || a.Algorithms != nil || a.AllowUntyped
-	for _, wrong := range []struct {
-		found     bool
-		path, why string
-	}{
-		{a.Issuer != "" && c.Transport.HTTP.Addr == "", "auth", "auth needs HTTP; set transport.http.addr"},
-		{c.Fleet.URL() != "" && c.Server.StateKeys == nil, "fleet", "it needs server.stateKeys, the same for all replicas"},
-		{in.Endpoint != "" && checked, "auth.introspection", "remove it, or jwksURI, algorithms and allowUntyped"},
-		{(in.ClientID != "") != (in.ClientSecret.from != ""), "auth.introspection", "set both clientID and clientSecret"},
-	} {
-		if wrong.found {
-			l.fault(wrong.path, "%s", wrong.why)
+	refuse := func(found bool, path, why string) {
+		if found {
+			l.fault(path, "%s", why)
 		}
 	}
+	refuse(a.Issuer != "" && c.Transport.HTTP.Addr == "", "auth", "auth needs HTTP; set transport.http.addr")
+	refuse(c.Fleet.URL() != "" && keys == nil, "fleet", "it needs server.stateKeys, the same for all replicas")
+	refuse(in.Endpoint != "" && checked, "auth.introspection", "remove it, or jwksURI, algorithms and allowUntyped")
+	refuse((in.ClientID != "") != (in.ClientSecret.from != ""), "auth.introspection", "set both clientID and clientSecret")
 }
 
 // rules say what the rules of validator want.

@@ -23,6 +23,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/ext/catalog"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
@@ -38,6 +39,13 @@ type Config struct {
 	// The transports. The default is standard input and output. Several may be set.
 	Transport Transport `yaml:"transport" prefix:"transport."`
 
+	// What the server offers of its tools, prompts and resources.
+	Select catalog.Selection `yaml:"select" prefix:"select."`
+
+	// JSON file with names, texts and defaults for clients. Variables such as
+	// MCPKIT_TOOL_SEARCH_DESCRIPTION override it.
+	Overrides Path `yaml:"overrides"`
+
 	// Require access tokens that an authorization server issues. For HTTP only.
 	Auth Auth `yaml:"auth" prefix:"auth." validate:"omitzero"`
 
@@ -52,6 +60,7 @@ type Config struct {
 	// middleware that code passed to Use before.
 	Middleware Middleware `yaml:"middleware" prefix:"middleware."`
 
+	texts    mcpkit.Option  // of the overrides; nil for none
 	onListen func(net.Addr) // for tests
 }
 

@@ -75,8 +75,6 @@ func TestYAMLJSONAndEnvironmentAreEquivalent(t *testing.T) {
 	asJSON = bytes.Replace(asJSON, []byte(`"version": 1.1`), []byte(`"version": "1.10"`), 1)
 	fromJSON, err := config.Parse("all.json", asJSON, keys)
 	require.NoError(t, err)
-	require.Equal(t, fromYAML, fromJSON)
-
 	env := []string{"STATE=" + strings.Repeat("s", 32), "OLD=" + strings.Repeat("old", 11), "X_SERVER_VERSION=1.10", "X_LOG_FORMAT=", "PATH=/bin"}
 	for path, value := range leaves("", values) {
 		if path != "server.version" && path != "log.format" {
@@ -85,6 +83,8 @@ func TestYAMLJSONAndEnvironmentAreEquivalent(t *testing.T) {
 	}
 	fromEnv, err := config.Load("", config.Prefix("X_"), config.Environ(env))
 	require.NoError(t, err)
+	config.WithoutTexts(fromYAML, fromJSON, fromEnv)
+	require.Equal(t, fromYAML, fromJSON)
 	fromYAML.Log.Format = "" // an empty variable is not set
 	require.Equal(t, fromYAML, fromEnv)
 }
@@ -181,6 +181,13 @@ func TestErrorsNameTheKey(t *testing.T) {
 			`c.yaml:3:5: transport.http.adr: unknown key; did you mean "transport.http.addr"?`,
 			"c.yaml:6:22: middleware.rateLimit.burst: this is not valid; want a whole number",
 			"c.yaml: transport.http.addr: it is missing"}},
+		"variables of select": {"select: {tols: [a]}", []string{"MCPKIT_READONLY=perhaps", "MCPKIT_EXCLUDE_TOOL=a"}, []string{
+			`c.yaml:1:10: select.tols: unknown key; did you mean "select.tools"?`,
+			`environment: MCPKIT_READONLY: strconv.ParseBool: parsing "perhaps": invalid syntax`,
+			`environment: MCPKIT_EXCLUDE_TOOL: unknown variable; did you mean "MCPKIT_EXCLUDE_TOOLS"?`}},
+		"no overrides": {"overrides: none.json", nil, []string{"c.yaml: overrides: open none.json: no such file or directory"}},
+		"other overrides": {"overrides: go.yaml", []string{"MCPKIT_OVERRIDES=config_test.go"}, []string{
+			"environment: MCPKIT_OVERRIDES: catalog: Overrides: invalid character 'p' looking for beginning of value"}},
 		"secrets in variables": {"", []string{"MCPKIT_SERVER_STATE_KEYS=env:LONG,env:SHORT", "LONG=" + strings.Repeat("x", 32), "SHORT=hunter2"},
 			[]string{"environment: MCPKIT_SERVER_STATE_KEYS: " + short}},
 		"a secret as a variable": {"", []string{"MCPKIT_SERVER_STATE_KEYS=hunter2"}, []string{"environment: MCPKIT_SERVER_STATE_KEYS: " + secret}},
@@ -301,6 +308,21 @@ middleware:
 	lines := bytes.Split(bytes.TrimSpace(records), []byte("\n"))
 	require.NoError(t, json.Unmarshal(lines[len(lines)-1], &last))
 	require.Equal(t, middleware.Limited, last.Outcome, "what is refused is written down, too")
+}
+
+func TestTheFileSelectsToolsAndReplacesTheirTexts(t *testing.T) {
+	c, err := config.Parse("c.yaml", []byte("select: {readOnly: true}\noverrides: testdata/overrides.json\n"), config.Prefix("X_"),
+		config.Environ([]string{"X_TOOL_NOW_DESCRIPTION=The count.", "X_TOOL_NOW_TITLE=", "MCPKIT_TOOL_NOW_NAME=later"}))
+	require.NoError(t, err)
+	srv, err := c.New(&clock{})
+	require.NoError(t, err)
+	require.NoError(t, srv.Add(mcpkit.NewTool("reset", func() {})))
+	s := mcptest.New(t, srv)
+	require.Equal(t, []string{"now"}, s.List())
+	for tool, err := range s.Client().Tools(t.Context()) {
+		require.NoError(t, err)
+		require.Equal(t, []string{"The time", "The count."}, []string{tool.Title, tool.Description})
+	}
 }
 
 // Services run in a folder of their own, such as /.

@@ -81,9 +81,9 @@ func TestFleetsNeedAURLAndKeys(t *testing.T) {
 
 func TestEnginesThatAreNotImportedAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		"redis://localhost": `config: fleet: fleet: the program has no engine for redis: import _ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"`,
+		"redis://localhost": `fleet: the program has no engine for redis: import _ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"`,
 		"bolt:///tmp/x":     `fleet/boltfleet"`,
-		"etcd://localhost":  `config: fleet: fleet: the program has no engine for "etcd"; it has those for shared`,
+		"etcd://localhost":  `fleet: the program has no engine for "etcd"; it has those for shared`,
 	} {
 		_, err := parsed(t, "server: {stateKeys: [\"env:KEY\"]}\nfleet: "+text+"\n", longKey).New(&clock{})
 		require.ErrorContains(t, err, want)

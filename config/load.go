@@ -14,11 +14,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/caarlos0/env/v11"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/mcpkit/mcpkit-go/ext/catalog"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
@@ -33,16 +33,16 @@ type Option func(*loader)
 func Prefix(p string) Option { return func(l *loader) { l.prefix = p } }
 
 // Environ replaces os.Environ by a list of "KEY=value".
-func Environ(env []string) Option { return func(l *loader) { l.environ = env } }
+func Environ(all []string) Option { return func(l *loader) { l.env = env.ToMap(all) } }
 
 // A loader reads a configuration and collects what is wrong with it.
 type loader struct {
-	file    string // as shown in errors
-	prefix  string
-	environ []string
+	file   string // as shown in errors
+	prefix string
 
 	env    map[string]string
-	used   map[string]bool   // variables that secrets refer to
+	known  []string          // variables that name keys
+	used   map[string]bool   // further variables that are read
 	paths  map[string]string // of the keys and values of the file, by "line:column"
 	faulty map[string]bool   // paths that have a fault
 	faults []error
@@ -65,16 +65,11 @@ func Load(path string, opts ...Option) (*Config, error) {
 // it, and relative paths in the file start at its folder.
 func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 	l := &loader{
-		file: name, prefix: defaultPrefix, environ: os.Environ(), env: map[string]string{}, used: map[string]bool{},
+		file: name, prefix: defaultPrefix, env: env.ToMap(os.Environ()), used: map[string]bool{},
 		paths: map[string]string{}, faulty: map[string]bool{},
 	}
 	for _, o := range opts {
 		o(l)
-	}
-	for _, entry := range l.environ {
-		if key, value, ok := strings.Cut(entry, "="); ok {
-			l.env[key] = value
-		}
 	}
 	c := new(Config)
 	l.decode(c, data)
@@ -83,6 +78,7 @@ func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 		h.Path = cmp.Or(h.Path, "/mcp")
 	}
 	l.secrets(c)
+	l.texts(c)
 	l.unknown()
 	l.check(c)
 	if err := errors.Join(l.faults...); err != nil {
@@ -187,20 +183,16 @@ func paths() (all []string) {
 	return all
 }
 
+// ofCatalog gives the keys of select the variables of catalog.FromEnv.
+var ofCatalog = strings.NewReplacer("select.readOnly", "readonly", "select.except", "excludeTools", "select.", "")
+
+var wordEnd = regexp.MustCompile(`([a-z])([A-Z])|\.`)
+
 // variable returns the name of the environment variable for a path, such as
 // MCPKIT_TRANSPORT_HTTP_MAX_BODY for transport.http.maxBody.
 func (l *loader) variable(path string) string {
 	path, _, _ = strings.Cut(path, "[")
-	name := []rune(l.prefix)
-	last := ' '
-	for _, r := range path {
-		if unicode.IsUpper(r) && unicode.IsLower(last) {
-			name = append(name, '_')
-		}
-		name = append(name, unicode.ToUpper(r))
-		last = r
-	}
-	return strings.ReplaceAll(string(name), ".", "_")
+	return l.prefix + strings.ToUpper(wordEnd.ReplaceAllString(ofCatalog.Replace(path), "${1}_${2}"))
 }
 
 // ofCommand is a variable of command mcpkit, whose servers may have its environment.
@@ -209,7 +201,9 @@ const ofCommand = "MCPKIT_CLIENT_SECRET"
 // variables fills c from the environment. Commas separate the items of a list.
 func (l *loader) variables(c *Config) {
 	for _, path := range paths() {
-		text := l.env[l.variable(path)]
+		name := l.variable(path)
+		l.known = append(l.known, name)
+		text := l.env[name]
 		if text == "" || l.prefix == "" {
 			continue
 		}
@@ -225,14 +219,10 @@ func (l *loader) variables(c *Config) {
 
 // unknown finds variables with the prefix that name no key.
 func (l *loader) unknown() {
-	var known []string
-	for _, path := range paths() {
-		known = append(known, l.variable(path))
-	}
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
 		ours := l.prefix != "" && strings.HasPrefix(name, l.prefix) && l.env[name] != ""
-		if ours && !slices.Contains(known, name) && !l.used[name] && name != ofCommand {
-			l.faultIn("environment", name, "%s: unknown variable%s", name, naming.Hint(name, known))
+		if ours && !slices.Contains(l.known, name) && !l.used[name] && name != ofCommand {
+			l.faultIn("environment", name, "%s: unknown variable%s", name, naming.Hint(name, l.known))
 		}
 	}
 }
@@ -240,7 +230,7 @@ func (l *loader) unknown() {
 // secrets reads what the values of c refer to.
 func (l *loader) secrets(c *Config) {
 	t := &c.Transport
-	for _, p := range []*Path{&t.Unix.Path, &t.HTTP.TLS.Certificate, &t.HTTP.TLS.Key, &c.Middleware.Audit.File} {
+	for _, p := range []*Path{&c.Overrides, &t.Unix.Path, &t.HTTP.TLS.Certificate, &t.HTTP.TLS.Key, &c.Middleware.Audit.File} {
 		*p = Path(l.path(string(*p)))
 	}
 	for i := range c.Server.StateKeys {
@@ -251,6 +241,28 @@ func (l *loader) secrets(c *Config) {
 	}
 	l.secret("auth.introspection.clientSecret", &c.Auth.Introspection.ClientSecret)
 	l.secret("fleet", &c.Fleet.Secret)
+}
+
+// texts reads the overrides, which variables such as MCPKIT_TOOL_SEARCH_DESCRIPTION have as well.
+func (l *loader) texts(c *Config) {
+	var file []byte
+	var err error
+	if c.Overrides != "" {
+		file, err = os.ReadFile(string(c.Overrides))
+	}
+	var environ []string
+	for name, value := range l.env {
+		if rest, ours := strings.CutPrefix(name, l.prefix+"TOOL_"); ours && value != "" && l.prefix != "" {
+			environ = append(environ, "MCPKIT_TOOL_"+rest+"="+value)
+			l.used[name] = true
+		}
+	}
+	if err == nil && (file != nil || environ != nil) {
+		c.texts, err = catalog.Overrides(file, environ)
+	}
+	if err != nil {
+		l.fault("overrides", "%w", err)
+	}
 }
 
 // path returns the path of a named file.

@@ -42,11 +42,9 @@ func referencePage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# What can be configured?\n\n" +
 		"<!-- Written by TestReference of package config: go test ./config -run Reference -update-config -->\n\n" +
-		"Package `config` reads these keys from a file (YAML or JSON), and from the environment. The file\n" +
-		"overrides code, and the environment overrides the file; but false for `exposeErrors` or `stepUp`\n" +
-		"does not turn off what code turns on. Any other key or variable is an error, which names the\n" +
-		"nearest known one. [Limits](limits.md) has the default limits. [How do I configure a\n" +
-		"server?](../howto/configure.md)\n\n" +
+		"Package `config` reads these keys from a file, and from the environment. False for `exposeErrors` or\n" +
+		"`stepUp` does not turn off what code turns on. [Limits](limits.md) has the defaults. [How do I\n" +
+		"configure a server?](../howto/configure.md)\n\n" +
 		"A duration is written as \"30s\" or \"1h30m\", a size as 4096 or \"4MiB\", a reference to a secret as\n" +
 		"`env:NAME` or `file:PATH`. In a variable, commas separate the items of a list.\n")
 	docs := fieldDocs(t)
@@ -106,10 +104,8 @@ func valueOf(t *testing.T, f reflect.StructField) string {
 
 // fieldDocs returns the comments of fields, by TYPE.FIELD.
 func fieldDocs(t *testing.T) map[string]string {
-	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
-	require.NoError(t, err)
 	docs := map[string]string{}
-	ast.Inspect(file, func(n ast.Node) bool {
+	inspect := func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
 		if !ok {
 			return true
@@ -120,7 +116,12 @@ func fieldDocs(t *testing.T) map[string]string {
 			}
 		}
 		return false
-	})
+	}
+	for _, path := range []string{"config.go", "../ext/catalog/select.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		require.NoError(t, err)
+		ast.Inspect(file, inspect)
+	}
 	return docs
 }
 
@@ -158,6 +159,7 @@ func TestEachKeyHasAVariable(t *testing.T) {
 	l := &loader{prefix: "X_"}
 	require.Equal(t, "X_AUTH_JWKS_URI", l.variable("auth.jwksURI"))
 	require.Equal(t, "X_SERVER_STATE_KEYS", l.variable("server.stateKeys[1]"))
+	require.Equal(t, "X_EXCLUDE_TOOLS", l.variable("select.except[0]"))
 	byVariable := map[string]string{}
 	for _, path := range all {
 		require.Empty(t, byVariable[l.variable(path)], path)

@@ -27,9 +27,6 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 	if u := t.Unix; u.Path != "" {
 		all = append(all, &unixSocket{string(u.Path), stream(u.Framing, u.MaxMessage, u.ShutdownTimeout, logger), c.onListen})
 	}
-	if len(all) == 0 && len(c.Server.TrustLocal) > 0 { // neither stdio nor a Unix socket
-		logger.Warn("config: server.trustLocal has no effect, because no transport has local callers")
-	}
 	if t.HTTP.Addr == "" {
 		return all, nil
 	}
@@ -52,27 +49,22 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 func (c *Config) Mounted() (path string, opts *streamable.Options, err error) {
 	t, http := &c.Transport, &c.Transport.HTTP
 	var faults []error
-	for _, refused := range []struct {
-		key     string
-		set     bool
-		instead string
-	}{
-		{"transport.http.addr", http.Addr == "", "it is missing, and an app is reached over HTTP"},
-		{"transport.stdio", or(t.Stdio.Enabled, false), instead + "serve it with Config.Transports"},
-		{"transport.unix", t.Unix.Path != "", instead + "serve it with Config.Transports"},
-		{"transport.http.sse", http.SSE != "", instead + "use echomcp.Wrap"},
-		{"transport.http.websocket", http.WebSocket != "", instead + "use echomcp.Wrap"},
-		{"transport.http.tls", http.TLS.Certificate != "", instead + "give the certificate to the app"},
-		{"transport.http.health", http.Health, instead + "add healthz.Live and healthz.New to the app"},
-		{"transport.http.drain", http.Drain != 0, instead + "wait before echomcp.Shutdown"},
-		{"transport.http.sessionIdle", http.SessionIdle != nil, instead + "it is for HTTP+SSE and WebSockets: use echomcp.Wrap"},
-		{"transport.http.shutdownTimeout", http.ShutdownTimeout != 0, instead + "give echomcp.Shutdown a deadline"},
-		{"auth", c.Auth.Issuer != "", instead + "the app authenticates callers: use its middleware, or a resource.Guard"},
-	} {
-		if refused.set {
-			faults = append(faults, fmt.Errorf("config: %s: %s", refused.key, refused.instead))
+	refuse := func(set bool, key, why string) {
+		if set {
+			faults = append(faults, fmt.Errorf("config: %s: %s", key, why))
 		}
 	}
+	refuse(http.Addr == "", "transport.http.addr", "it is missing, and an app is reached over HTTP")
+	refuse(or(t.Stdio.Enabled, false), "transport.stdio", instead+"serve it with Config.Transports")
+	refuse(t.Unix.Path != "", "transport.unix", instead+"serve it with Config.Transports")
+	refuse(http.SSE != "", "transport.http.sse", instead+"use echomcp.Wrap")
+	refuse(http.WebSocket != "", "transport.http.websocket", instead+"use echomcp.Wrap")
+	refuse(http.TLS.Certificate != "", "transport.http.tls", instead+"give the certificate to the app")
+	refuse(http.Health, "transport.http.health", instead+"add healthz.Live and healthz.New to the app")
+	refuse(http.Drain != 0, "transport.http.drain", instead+"wait before echomcp.Shutdown")
+	refuse(http.SessionIdle != nil, "transport.http.sessionIdle", instead+"it is for HTTP+SSE and WebSockets: use echomcp.Wrap")
+	refuse(http.ShutdownTimeout != 0, "transport.http.shutdownTimeout", instead+"give echomcp.Shutdown a deadline")
+	refuse(c.Auth.Issuer != "", "auth", instead+"the app authenticates callers: use its middleware, or a resource.Guard")
 	s := &server{http: http, logger: c.Logger(slog.Default())}
 	return http.Path, s.streamable(), errors.Join(faults...)
 }

@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -334,26 +333,6 @@ func serveStdio(text string) {
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-func TestTrustWithoutLocalCallersIsLogged(t *testing.T) {
-	previous := slog.Default()
-	t.Cleanup(func() { slog.SetDefault(previous) })
-	const warning = "server.trustLocal has no effect, because no transport has local callers"
-	for file, warned := range map[string]bool{
-		"server: {trustLocal: [a]}":                                    false,
-		"server: {trustLocal: [a]}\ntransport: {unix: {path: x.sock}}": false,
-		"server: {trustLocal: [a]}\ntransport: {http: {addr: ':0'}}":   true,
-		"transport: {http: {addr: ':0'}}":                              false,
-	} {
-		var log bytes.Buffer
-		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-		c, err := config.Parse("server.yaml", []byte(file), config.Environ(nil))
-		require.NoError(t, err)
-		_, err = c.Transports()
-		require.NoError(t, err)
-		require.Equal(t, warned, strings.Contains(log.String(), warning), "%s\n%s", file, &log)
-	}
 }
 
 func TestStdioHasLimits(t *testing.T) {

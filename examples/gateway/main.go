@@ -13,8 +13,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/proxy"
 )
 
-// docs:begin main
-
 func main() {
 	if err := run(context.Background(), "gateway.yaml", os.Getenv("WEATHER_URL"), os.Getenv("WEATHER_TOKEN")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -38,8 +36,6 @@ func run(ctx context.Context, file, weather, token string) error {
 	}
 	return srv.Serve(ctx, transports...)
 }
-
-// docs:end main
 
 // docs:begin gateway
 

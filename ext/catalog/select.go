@@ -21,18 +21,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// A Selection is a part of a catalog. The zero value is all of it.
+// A Selection is a part of a catalog. The zero value is all of it: a list that is nil selects all.
 type Selection struct {
-	// Toolsets are the sets to show; nil: all. What is in no set is always shown.
-	Toolsets []string
-	// Tags are labels of the tag tags, one of which a tool must have; nil: any.
-	Tags []string
-	// ReadOnly shows only tools with the hint readonly.
-	ReadOnly bool
-	// Tools are patterns of [path.Match] for the names of tools, one of which must fit; nil: any.
-	Tools []string
-	// Except are patterns for the names of tools that are not shown.
-	Except []string
+	// The toolsets to show. What is in no toolset is always shown.
+	Toolsets []string `yaml:"toolsets"`
+	// Labels of the tag tags, one of which a tool must have.
+	Tags []string `yaml:"tags"`
+	// Show only tools with the hint readonly.
+	ReadOnly bool `yaml:"readOnly"`
+	// Patterns such as list_* for the names of tools, one of which must fit; see path.Match.
+	Tools []string `yaml:"tools"`
+	// Patterns for the names of tools that are not shown.
+	Except []string `yaml:"except"`
 }
 
 // shows reports whether an entry is part of the selection.
