@@ -70,6 +70,11 @@ func (g *generator) pkg(p *services.Package) (int, error) {
 	if err := p.Find(g.names); err != nil {
 		return 0, err
 	}
+	return g.file(p)
+}
+
+// file writes or checks the file of a package whose services are found.
+func (g *generator) file(p *services.Package) (int, error) {
 	want, err := gen.File(p)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", p.Path, err)

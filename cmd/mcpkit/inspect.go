@@ -105,24 +105,64 @@ type overview struct {
 }
 
 func inspectCommand(std streams) *cobra.Command {
-	return remoteCommand(std, &cobra.Command{
+	var texts bool
+	cmd := remoteCommand(std, &cobra.Command{
 		Use:   "inspect SERVER",
 		Short: "Show a server's versions, capabilities, inputs and outputs",
 		Long: `Shows the server's name, protocol versions, capabilities, and the inputs and
 outputs of its tools.`,
-	}, runInspect)
+	}, func(ctx context.Context, r *remote) error { return runInspect(ctx, r, texts) })
+	cmd.Flags().BoolVar(&texts, "overrides", false, "print the texts of tools, prompts, resources and arguments, as the JSON file that the key overrides of a configuration names")
+	return cmd
 }
 
-// runInspect is the command inspect.
-func runInspect(ctx context.Context, r *remote) error {
+// runInspect is the command inspect. Texts says to show only the overrides.
+func runInspect(ctx context.Context, r *remote, texts bool) error {
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
 		if wantsLogin(err) {
 			return err
 		}
+		if texts {
+			r.asJSON = true
+			return errors.Join(err, r.write(overrides(&l), nil))
+		}
 		o := overview{c.Server(), c.Version(), versions(ctx, c), c.Capabilities(), c.Instructions(), l}
 		return errors.Join(err, r.write(o, func() { r.writeOverview(&o) }))
 	})
+}
+
+// An override is an item in the file of catalog.Overrides.
+type override struct {
+	Title       string                       `json:"title"`
+	Description string                       `json:"description"`
+	Arguments   map[string]map[string]string `json:"arguments,omitempty"`
+}
+
+// overrides returns the file that says what the server says already.
+func overrides(l *listing) map[string]map[string]override {
+	tools, prompts, resources := map[string]override{}, map[string]override{}, map[string]override{}
+	for _, t := range l.Tools {
+		args := map[string]map[string]string{}
+		for key, schema := range jsonx.Members(jsonx.Member(t.InputSchema, "properties")) {
+			args[jsonx.String(key)] = map[string]string{"description": jsonx.String(jsonx.Member(schema, "description"))}
+		}
+		tools[t.Name] = override{t.Title, t.Description, args}
+	}
+	for _, p := range l.Prompts {
+		args := map[string]map[string]string{}
+		for _, a := range p.Arguments {
+			args[a.Name] = map[string]string{"description": a.Description}
+		}
+		prompts[p.Name] = override{p.Title, p.Description, args}
+	}
+	for _, v := range l.Resources {
+		resources[v.URI] = override{v.Title, v.Description, nil}
+	}
+	for _, v := range l.Templates {
+		resources[v.URITemplate] = override{v.Title, v.Description, nil}
+	}
+	return map[string]map[string]override{"tools": tools, "prompts": prompts, "resources": resources}
 }
 
 // versions returns the versions that a server supports. A legacy server names only the negotiated

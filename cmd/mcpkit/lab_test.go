@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/ext/catalog"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -202,6 +203,40 @@ tool measure reads only
   takes precise? boolean
   gives integer
 `)
+}
+
+func TestInspectWritesTheOverridesThatChangeNothing(t *testing.T) {
+	url, _ := serve(t, bare, &Lab{})
+	out, _ := said(t, exitOK, "inspect", "--overrides", url)
+	require.Contains(t, out, `{
+  "prompts": {
+    "explain": {
+      "title": "Explain",
+      "description": "Explains.",
+      "arguments": {
+        "tone": {
+          "description": ""
+        },
+`)
+	require.Contains(t, out, `
+        "samples": {
+          "description": "How many."
+        },
+`)
+	require.Contains(t, out, `
+  "resources": {
+    "lab://pictures/{name}": {
+      "title": "Picture",
+      "description": "A picture."
+    },
+    "lab://readme": {
+`)
+	same, err := catalog.Overrides([]byte(out), nil)
+	require.NoError(t, err)
+	again, _ := serve(t, bare, &Lab{}, same)
+	unchanged, _ := said(t, exitOK, "inspect", "-o", "json", url)
+	after, _ := said(t, exitOK, "inspect", "-o", "json", again)
+	require.Equal(t, unchanged, after)
 }
 
 func TestScriptsAnswerForms(t *testing.T) {

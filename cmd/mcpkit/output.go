@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -50,6 +51,9 @@ func (s *saver) save(name, mime string, data []byte) (string, error) {
 	return file, err
 }
 
+// notInFiles matches what is replaced in names of files.
+var notInFiles = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
 // reserved are the names of devices on Windows.
 var reserved = map[string]bool{"con": true, "prn": true, "aux": true, "nul": true}
 
@@ -60,16 +64,7 @@ func fileName(name, mime string) string {
 		name = u.Path + u.Opaque
 	}
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
-	var b strings.Builder
-	for _, c := range name {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.':
-			b.WriteRune(c)
-		default:
-			b.WriteByte('_')
-		}
-	}
-	name = strings.Trim(b.String(), "._")
+	name = strings.Trim(notInFiles.ReplaceAllString(name, "_"), "._")
 	name = name[:min(len(name), 100)]
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
 	device := len(stem) == 4 && (stem[:3] == "com" || stem[:3] == "lpt")

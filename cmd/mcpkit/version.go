@@ -1,22 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"runtime/debug"
 )
 
 const modulePath = "github.com/mcpkit/mcpkit-go"
 
-// moduleVersion returns the version of this library in the program.
+// moduleVersion returns the version of this library, of which the program is part.
 func moduleVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	version := "(devel)"
-	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == modulePath && m.Version != "" {
-			version = m.Version
-		}
-	}
-	return version
+	return cmp.Or(info.Main.Version, "(devel)")
 }

@@ -67,7 +67,10 @@ func (c *checker) run(ctx context.Context, patterns []string) error {
 			fmt.Fprintf(c.stderr, "%s: %s\n", c.short(p.Fset.Position(d.Pos).String()), d.Message)
 		}
 		c.found += len(found)
-		if err := vet.Fresh(p); err != nil {
+		if _, err := os.Stat(filepath.Join(p.Dir, services.GeneratedFile)); err != nil {
+			continue
+		}
+		if _, err := (&generator{check: true}).file(p); err != nil {
 			fmt.Fprintln(c.stderr, err)
 			c.found++
 		}

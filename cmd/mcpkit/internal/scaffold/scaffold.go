@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"go/format"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,22 +18,10 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-//go:embed files
+// files are the templates of the files of a module, at their paths.
+//
+//go:embed all:files
 var files embed.FS
-
-// targets are the files of a module, by template.
-var targets = []struct{ template, file string }{
-	{"main.go.tmpl", "main.go"},
-	{"service.go.tmpl", "service.go"},
-	{"service_test.go.tmpl", "service_test.go"},
-	{"Dockerfile.tmpl", "Dockerfile"},
-	{"dockerignore.tmpl", ".dockerignore"},
-	{"gitignore.tmpl", ".gitignore"},
-	{"ci.yml.tmpl", ".github/workflows/ci.yml"},
-	{"manifest.json.tmpl", "bundle/manifest.json"},
-	{"README.md.tmpl", "README.md"},
-	{"go.mod.tmpl", "go.mod"},
-}
 
 // A Module describes a new module.
 type Module struct {
@@ -96,14 +85,8 @@ func (m *Module) Write() error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for _, t := range targets {
-		text, err := m.render(t.template)
-		if err != nil {
-			return err
-		}
-		if err := write(filepath.Join(m.Dir, filepath.FromSlash(t.file)), text); err != nil {
-			return err
-		}
+	if err := fs.WalkDir(files, "files", m.writeTemplate); err != nil {
+		return err
 	}
 	if m.Library == "" {
 		return nil
@@ -115,19 +98,26 @@ func (m *Module) Write() error {
 	return write(filepath.Join(m.Dir, "go.sum"), sums)
 }
 
-func (m *Module) render(name string) ([]byte, error) {
-	t, err := template.ParseFS(files, "files/"+name)
+// writeTemplate is called for each template, and for their folders.
+func (m *Module) writeTemplate(path string, d fs.DirEntry, err error) error {
+	if err != nil || d.IsDir() {
+		return err
+	}
+	t, err := template.ParseFS(files, path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var b bytes.Buffer
 	if err := t.Execute(&b, m); err != nil {
-		return nil, err
+		return err
 	}
-	if strings.HasSuffix(name, ".go.tmpl") {
-		return format.Source(b.Bytes())
+	file, text := strings.TrimSuffix(strings.TrimPrefix(path, "files/"), ".tmpl"), b.Bytes()
+	if strings.HasSuffix(file, ".go") {
+		if text, err = format.Source(text); err != nil {
+			return err
+		}
 	}
-	return b.Bytes(), nil
+	return write(filepath.Join(m.Dir, filepath.FromSlash(file)), text)
 }
 
 func write(file string, text []byte) error {

@@ -5,16 +5,13 @@ package vet
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
@@ -54,25 +51,6 @@ func Sort(p *services.Package, found []Diagnostic) []Diagnostic {
 		return cmp.Or(strings.Compare(x.Filename, y.Filename), x.Line-y.Line, strings.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(found)
-}
-
-// Fresh returns an error if p has a generated file that is not up to date.
-func Fresh(p *services.Package) error {
-	have, err := os.ReadFile(filepath.Join(p.Dir, services.GeneratedFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	want, err := gen.File(p)
-	if err != nil {
-		return err
-	}
-	if !gen.Same(have, want) {
-		return fmt.Errorf("%s: %s is stale; run go generate, or mcpkit gen %[1]s", p.Path, services.GeneratedFile)
-	}
-	return nil
 }
 
 type checker struct {
