@@ -57,7 +57,11 @@ func newServer(getenv func(string) string, environ []string) (*mcpkit.Server, er
 		opts = append(opts, catalog.Dynamic(time.Hour)) // what a model has enabled
 	}
 	// docs:end server
-	return mcpkit.New(nil, opts...)
+	srv, err := mcpkit.New(nil, opts...)
+	if err == nil {
+		srv.Use(instruct)
+	}
+	return srv, err
 }
 
 var users = []User{{"ann", "ann@example.com"}, {"bob", ""}}

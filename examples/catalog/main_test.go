@@ -47,6 +47,7 @@ func TestCallersSeeWhatTheirScopesAllow(t *testing.T) {
 		require.Equal(t, public, strings.Join(s.As(nil).List(), " "))
 		require.Equal(t, ofAnn, strings.Join(ann.List(), " "))
 		require.Equal(t, ofBob, strings.Join(bob.List(), " "))
+		require.Equal(t, "This forge has issues, pulls, repositories, users.", bob.Client().Instructions())
 		bob.Call("open_issue", object{"repository": "tea", "title": "Tea is cold"}).JSON(`3`)
 		ann.Call("search_issues", object{"words": "COLD tea"}).JSON(`[{"number":3,"repository":"tea","title":"Tea is cold","open":true}]`)
 		ann.Call("merge_pull_request", object{"number": 1}).OK()
@@ -97,6 +98,7 @@ func TestRequestsSelect(t *testing.T) {
 func TestTheEnvironmentSelects(t *testing.T) {
 	s := mcptest.New(t, start(t, "FORGE_TOOLSETS=issues", "FORGE_READONLY=1", "MCPKIT_TOOL_WHOAMI_NAME=me")).As(principals[0])
 	require.Equal(t, []string{"list_issues", "me", "search_issues"}, s.List())
+	require.Equal(t, "This forge has issues, users.", s.Client().Instructions(), "whoami is in both")
 	err := start(t, "FORGE_TOOLSETS=isues").Start(t.Context())
 	require.ErrorContains(t, err, `there is no toolset "isues"; did you mean "issues"?`)
 }

@@ -2,9 +2,46 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
+
+// docs:begin instruct
+
+// instruct tells each caller in the instructions which toolsets it sees.
+func instruct(next mcpkit.Handler) mcpkit.Handler {
+	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+		result, err := next(ctx, call)
+		switch r := result.(type) {
+		case *protocol.InitializeResult:
+			changed := *r
+			changed.Instructions = instructions(call)
+			return &changed, err
+		case *protocol.DiscoverResult:
+			changed := *r
+			changed.Instructions, changed.CacheScope = instructions(call), protocol.CachePrivate
+			return &changed, err
+		}
+		return result, err
+	}
+}
+
+func instructions(call *mcpkit.Call) string {
+	sets := map[string]bool{}
+	for e := range call.Entries() {
+		for _, name := range e.Toolsets() {
+			sets[name] = true
+		}
+	}
+	return "This forge has " + strings.Join(slices.Sorted(maps.Keys(sets)), ", ") + "."
+}
+
+// docs:end instruct
 
 // translate replaces descriptions by texts, by the name of the tool, prompt or resource, and
 // after it of the argument. What has no text keeps its own.
