@@ -74,8 +74,6 @@ func answerLater(ctx context.Context, task *client.Task, answer func(*protocol.I
 	return state.Status.Terminal(), nil
 }
 
-// docs:begin task-errors
-
 // explainTask says how a call went.
 func explainTask(err error) string {
 	task, isTask := errors.AsType[*client.TaskError](err)
@@ -89,8 +87,6 @@ func explainTask(err error) string {
 	}
 	return fmt.Sprint(err)
 }
-
-// docs:end task-errors
 
 func TestHowToCallToolsThatRunAsTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

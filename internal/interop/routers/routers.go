@@ -65,8 +65,6 @@ func userOf(r *http.Request) (*oauth.Principal, bool) {
 	return &oauth.Principal{Subject: name}, ok
 }
 
-// docs:begin proxy
-
 // behindProxy takes the user from a header that the proxy sets, and that it removes from what
 // clients send. The server has to listen where only the proxy can reach it.
 func behindProxy(next http.Handler) http.Handler {
@@ -80,8 +78,6 @@ func behindProxy(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r.WithContext(oauth.NewContext(r.Context(), p)))
 	})
 }
-
-// docs:end proxy
 
 // docs:begin chi
 
