@@ -117,3 +117,20 @@ func TestTraceTellsTheStepsOfACall(t *testing.T) {
 		"< stove.Burn panic: fire", "< middleware.Timeout panic: fire",
 	}, seen.take())
 }
+
+func TestTraceTellsTheStepsInAMountedServer(t *testing.T) {
+	quiet := mcpkit.Logger(slog.New(slog.DiscardHandler))
+	outer, inner := mcpkit.MustNew(nil, quiet), mcpkit.MustNew(&stove{}, quiet)
+	var seen watched
+	outer.Use(seen.trace)
+	inner.Use(middleware.Timeout(time.Minute))
+	outer.MustMount("x", inner, mcpkit.Around(middleware.ResultLimit(1<<20)))
+	c := dial(t, outer)
+	seen.take()
+	_, err := c.CallTool(t.Context(), "x_burn", nil)
+	require.Error(t, err)
+	require.Equal(t, []string{
+		"call x_burn round 0", `{"kind":"handler","name":"middleware.ResultLimit"}`, `{"kind":"handler","name":"middleware.Timeout"}`, `{"kind":"handler","name":"stove.Burn"}`,
+		"< stove.Burn panic: fire", "< middleware.Timeout panic: fire", "< middleware.ResultLimit panic: fire",
+	}, seen.take())
+}
