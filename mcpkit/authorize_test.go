@@ -160,6 +160,7 @@ func TestWhatIsNotVisibleDoesNotExist(t *testing.T) {
 					require.Equal(t, same, send("bob", r.method, r.params), "%s %s", r.method, r.params)
 				}
 				require.Contains(t, send("ann", "resources/read", `{"uri":"shelf://index"}`), "the index")
+				require.NotContains(t, send("ann", "resources/read", `{"uri":"shelf://index"}`), `"public"`)
 			}
 		})
 	}

@@ -338,11 +338,6 @@ func defineResource(e *entry, def *spec, m *method) {
 			lists = append(lists, f.Name)
 		}
 	}
-	// What not all callers may read is not for shared caches.
-	cache := cacheHint(0, true)
-	if def.Cache != nil {
-		cache = cacheHint(def.Cache.TTL, !def.Cache.Public || len(def.Scopes) > 0)
-	}
 	m.decode = func(ctx context.Context, call *Call) (reflect.Value, error) {
 		return m.fn.DecodeText(ctx, func(name string) (string, bool) {
 			text, ok := call.text(name)
@@ -353,6 +348,10 @@ func defineResource(e *entry, def *spec, m *method) {
 		})
 	}
 	m.result = func(ctx context.Context, call *Call, values []reflect.Value) (Result, error) {
+		cache := cacheHint(0, true)
+		if def.Cache != nil { // what not all callers may read is not for shared caches
+			cache = cacheHint(def.Cache.TTL, !def.Cache.Public || call.entry.isPersonal())
+		}
 		for _, v := range values {
 			if v.Kind() == reflect.Interface {
 				v = v.Elem()

@@ -26,7 +26,7 @@ type library struct {
 	_ struct {
 		Take  mcpkit.Tool     `desc:"Takes a book." hints:"readonly"`
 		Blurb mcpkit.Prompt   `params:"title" complete:"title=Titles"`
-		Index mcpkit.Resource `uri:"shelf://index"`
+		Index mcpkit.Resource `uri:"shelf://index" cache:"60s,public"`
 		Book  mcpkit.Resource `uri:"shelf://book/{title}" params:"title" complete:"title=Titles"`
 	}
 }

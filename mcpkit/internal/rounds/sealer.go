@@ -30,8 +30,8 @@ type Sealer struct {
 // format.
 const sealPurpose = "mcpkit state v3"
 
-// NewSealer returns the sealer of a server, with a random key if there are none. States are valid for all replicas and versions of the
-// server, and for no server with another name.
+// NewSealer returns the sealer of a server, with a random key if there are none. States are valid for
+// all replicas and versions of the server, and for no server with another name.
 func NewSealer(secrets [][]byte, server string) *Sealer {
 	s := &Sealer{bound: []byte(sealPurpose + "\x00" + server), Owner: Digest([]byte(server))}
 	if len(secrets) == 0 {
