@@ -105,15 +105,11 @@ func dialFromTerminal(ctx context.Context, url string, t *Terminal) (*client.Cli
 
 // docs:end handlers
 
-// docs:begin progress
-
 // count calls a tool that takes long, and shows how far it has come.
 func count(ctx context.Context, c *client.Client, show func(done float64, text string)) (string, error) {
 	return client.Call[string](ctx, c, "count", nil,
 		client.OnProgress(func(p *protocol.ProgressParams) { show(p.Progress, p.Message) }))
 }
-
-// docs:end progress
 
 // docs:begin errors
 

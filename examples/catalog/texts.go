@@ -31,6 +31,9 @@ func instruct(next mcpkit.Handler) mcpkit.Handler {
 	}
 }
 
+// docs:end instruct
+
+// instructions names the toolsets that the caller sees.
 func instructions(call *mcpkit.Call) string {
 	sets := map[string]bool{}
 	for e := range call.Entries() {
@@ -40,8 +43,6 @@ func instructions(call *mcpkit.Call) string {
 	}
 	return "This forge has " + strings.Join(slices.Sorted(maps.Keys(sets)), ", ") + "."
 }
-
-// docs:end instruct
 
 // translate replaces descriptions by texts, by the name of the tool, prompt or resource, and
 // after it of the argument. What has no text keeps its own.
