@@ -238,7 +238,7 @@ func (e *entry) same(other *entry) bool {
 	}
 	a, aErr := e.definition.latest()
 	b, bErr := other.definition.latest()
-	return aErr == nil && bErr == nil && bytes.Equal(a, b) && slices.Equal(e.Scopes, other.Scopes)
+	return aErr == nil && bErr == nil && bytes.Equal(a, b) && slices.Equal(e.Scopes, other.Scopes) && e.Hidden == other.Hidden
 }
 
 // add adds entries, and calls taken for those whose key is taken.

@@ -312,7 +312,12 @@ func definePrompt(e *entry, def *spec, m *method) {
 func knownArguments(call *Call, known []string) error {
 	for _, name := range slices.Sorted(maps.Keys(call.vars)) {
 		if !slices.Contains(known, name) {
-			return invalidParams("prompt %q has no argument %q%s", call.name, name, naming.Hint(name, known))
+			var shown []string                        // without those that Describe hides
+			text, _ := call.entry.definition.latest() // it was encoded before
+			for argument := range jsonx.Elements(jsonx.Member(text, "arguments")) {
+				shown = append(shown, jsonx.String(jsonx.Member(argument, "name")))
+			}
+			return invalidParams("prompt %q has no argument %q%s", call.name, name, naming.Hint(name, shown))
 		}
 	}
 	return nil

@@ -2,15 +2,16 @@ package mcpkit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -80,7 +81,7 @@ type Arg struct {
 	// Hidden leaves the argument out of the definition. What a client sends for it is ignored.
 	Hidden bool
 	// Value gives the value of a hidden argument, which encodes to JSON, or to a JSON string for a
-	// prompt. A nil Value, and a nil value: the argument is absent.
+	// prompt. A nil Value, and a nil value: the argument is absent. In the run of a task, call has no header.
 	Value func(ctx context.Context, call *Call) (any, error)
 
 	text  json.RawMessage // of the definition: the schema, or the argument of the prompt
@@ -105,6 +106,9 @@ func (d *Def) Arg(name string) *Arg {
 // [Server.Use] reads it in [Call.Arguments], and what is behind that in [Call.Added]. The server needs the
 // option [RawSchemas].
 func (d *Def) Add(name, schema string) {
+	if d.Entry.of.kind != toolEntry {
+		d.faults = append(d.faults, fmt.Errorf("Describe: Add(%q): it is no tool", name))
+	}
 	d.addArg(name, json.RawMessage(schema)).added = true
 }
 
@@ -128,20 +132,21 @@ func (c *Call) added() json.RawMessage {
 type addedKey struct{}
 
 // described returns the entry as the functions of Describe change it, or the entry itself if there are none.
-func (s *Server) described(plain *entry) (*entry, error) {
+func (s *Server) described(plain *entry) (e *entry, err error) {
 	if s.config.describe == nil {
 		plain.plain = plain
 		return plain, nil
 	}
-	e := *plain
+	e = new(*plain)
 	e.plain = plain
+	defer recoverAs(&err) // locks are held
 	text, err := e.definition.latest()
 	if err != nil {
-		return &e, err
+		return e, err
 	}
 	d := &Def{Entry: Entry{plain}, Hidden: e.Hidden, Aliases: slices.Clip(e.Aliases)}
 	if err := jsonx.Unmarshal(text, d); err != nil {
-		return &e, err
+		return e, err
 	}
 	for name, schema := range jsonx.Members(jsonx.Member(jsonx.Member(text, "inputSchema"), "properties")) {
 		d.addArg(jsonx.String(name), schema)
@@ -151,14 +156,14 @@ func (s *Server) described(plain *entry) (*entry, error) {
 	}
 	was, err := d.encode(text)
 	if err != nil {
-		return &e, err
+		return e, err
 	}
 	for _, f := range s.config.describe {
 		f(d)
 	}
 	is, err := d.encode(text)
 	if err := errors.Join(append(d.faults, err)...); err != nil {
-		return &e, err
+		return e, err
 	}
 	about := *e.Annotation
 	about.Hidden, about.Aliases = d.Hidden, d.Aliases
@@ -166,7 +171,7 @@ func (s *Server) described(plain *entry) (*entry, error) {
 	if e.kind == toolEntry || e.kind == promptEntry {
 		e.key, err = d.Name, naming.Check(d.Name)
 	}
-	return &e, errors.Join(err, e.redefine(), s.rewrite(&e, d, jsonx.Member(text, "inputSchema")))
+	return e, errors.Join(err, e.redefine(), s.rewrite(e, d, jsonx.Member(text, "inputSchema")))
 }
 
 // encode returns the members of a definition that a Def has, as it is now.
@@ -176,6 +181,9 @@ func (d *Def) encode(definition []byte) ([]byte, error) {
 	for _, a := range d.Args {
 		if a.Hidden || a.Default != nil {
 			gone = append(gone, a.Name)
+		}
+		if a.Default != nil && !jsonx.Valid(a.Default) {
+			return nil, fmt.Errorf("Describe: the default of %q is not valid JSON", a.Name)
 		}
 		if a.Hidden {
 			continue
@@ -275,46 +283,58 @@ func (s *Server) rewrite(e *entry, d *Def, schema []byte) (err error) {
 		return nil
 	}
 	if schema != nil {
-		e.shown = secret.OfSchema(withMember(schema, "properties", all))
+		e.shown = e.shown.With(withMember(schema, "properties", all))
 	}
 	var check reflectx.RawSchema
 	if len(added) > len("{}") {
 		check, err = s.handSchema("input", withMember([]byte(`{"type":"object"}`), "properties", added))
 	}
-	run := e.run
+	run, complete := e.run, e.complete
 	e.run = func(ctx context.Context, call *Call) (Result, error) {
 		if err := call.rewrite(ctx, args, check); err != nil {
 			return nil, err
 		}
-		return run(ctx, call)
+		result, err := run(ctx, call)
+		return result, concealed(args, err)
+	}
+	if complete != nil {
+		e.complete = func(ctx context.Context, call *Call) (Result, error) {
+			if ok, err := call.rewriteCompletion(ctx, args); !ok || err != nil {
+				return completion(nil), err
+			}
+			return complete(ctx, call)
+		}
+	}
+	return err
+}
+
+// concealed returns an error about arguments without what it says of hidden ones. If one of them is
+// wrong, the caller does not see the error.
+func concealed(args []*Arg, err error) error {
+	wrong, ok := errors.AsType[*reflectx.ArgumentError](err)
+	if !ok {
+		return err
+	}
+	for i := range wrong.Violations {
+		v := &wrong.Violations[i]
+		name, _, _ := strings.Cut(strings.TrimPrefix(v.Pointer, "/"), "/")
+		for _, a := range args {
+			if a.Hidden && a.Name == name {
+				return fmt.Errorf("a hidden argument is wrong: %v", err)
+			}
+			if a.Hidden && strings.Contains(v.Hint, a.Name) {
+				v.Hint = ""
+			}
+		}
 	}
 	return err
 }
 
 // rewrite gives the call the arguments of the method.
 func (c *Call) rewrite(ctx context.Context, args []*Arg, check reflectx.RawSchema) error {
-	edited, added := c.Arguments(), c.added()
-	if edited == nil {
-		edited = []byte("{}")
-	}
-	for _, a := range args {
-		value := jsonx.Member(edited, a.Name)
-		switch {
-		case a.added:
-			added = withMember(added, a.Name, value)
-			value = nil
-		case a.Hidden && a.Value != nil:
-			v, err := a.Value(ctx, c)
-			if value = nil; err == nil && v != nil {
-				value, err = jsonx.Marshal(v)
-			}
-			if err != nil {
-				return err
-			}
-		case a.Hidden || value == nil:
-			value = a.Default
-		}
-		edited = withMember(edited, a.Name, value)
+	edited, added, err := c.rewritten(ctx, args, cmp.Or(string(c.Arguments()), "{}"))
+	if err != nil {
+		return err
 	}
 	if check != nil {
 		if err := check.Validate(added); err != nil {
@@ -323,4 +343,52 @@ func (c *Call) rewrite(ctx context.Context, args []*Arg, check reflectx.RawSchem
 		c.Set(addedKey{}, added)
 	}
 	return c.SetArguments(edited)
+}
+
+// rewriteCompletion gives a completion the other arguments of the method. ok is false if that which is
+// completed is hidden.
+func (c *Call) rewriteCompletion(ctx context.Context, args []*Arg) (ok bool, err error) {
+	p := *c.params.(*protocol.CompleteParams)
+	if slices.ContainsFunc(args, func(a *Arg) bool { return a.Hidden && a.Name == p.Argument.Name }) {
+		return false, nil
+	}
+	given := cmp.Or(string(jsonx.Member(c.req.Param("context"), "arguments")), "{}")
+	edited, _, err := c.rewritten(ctx, args, given)
+	if err != nil {
+		return false, err
+	}
+	req := *c.req
+	req.Params = withMember(req.Params, "context", withMember([]byte("{}"), "arguments", edited))
+	p.Context = new(protocol.CompletionContext)
+	c.req, c.params = &req, &p
+	return true, jsonx.Unmarshal(edited, &p.Context.Arguments)
+}
+
+// rewritten returns the arguments of the method for those of a client, and all that were added.
+func (c *Call) rewritten(ctx context.Context, args []*Arg, given string) (edited, added json.RawMessage, err error) {
+	edited, added = json.RawMessage(given), c.added()
+	for _, a := range args {
+		value := jsonx.Member(edited, a.Name)
+		if a.added && value == nil {
+			value = jsonx.Member(added, a.Name) // the call runs again
+		}
+		switch {
+		case a.Hidden && a.Value != nil:
+			v, err := a.Value(ctx, c)
+			if value = nil; err == nil && v != nil {
+				value, err = jsonx.Marshal(v)
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+		case a.Hidden || value == nil:
+			value = a.Default
+		}
+		if a.added {
+			added = withMember(added, a.Name, value)
+			value = nil
+		}
+		edited = withMember(edited, a.Name, value)
+	}
+	return edited, added, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // A board has what Describe changes.
@@ -104,8 +105,9 @@ func TestDescribeChangesWhatIsSaidAndNotWhatIsDone(t *testing.T) {
 }
 
 func TestRefreshDescribesAgain(t *testing.T) {
-	word, inner := "one", newServer(t, nil)
+	word, hidden, inner := "one", false, newServer(t, nil)
 	srv := newServer(t, nil, mcpkit.Describe(func(d *mcpkit.Def) {
+		d.Hidden = hidden
 		if d.Description = word; word == "wrong" {
 			d.Arg("nme").Hidden = true
 		}
@@ -126,9 +128,97 @@ func TestRefreshDescribesAgain(t *testing.T) {
 	require.NoError(t, srv.Refresh())
 	require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}`}, p.take())
 	require.Regexp(t, `two.*two`, p.result("tools/list", "{}"))
+	hidden = true
+	require.NoError(t, srv.Refresh())
+	require.Len(t, p.take(), 1, "the lists are shorter")
+	hidden = false
+	require.NoError(t, srv.Refresh())
+	p.take()
 	word = "wrong"
 	require.ErrorContains(t, srv.Refresh(), `Describe: there is no argument "nme"; did you mean "name"?`)
 	require.Regexp(t, `two.*two`, p.result("tools/list", "{}"))
 	require.NoError(t, inner.Add(named("more")))
 	require.Equal(t, []string{"far", "own"}, names(t, p, "tools/list", "tools", "name"), "what is not described is left out")
+}
+
+// A lodger has arguments that are hidden.
+type lodger struct {
+	_ struct {
+		Open mcpkit.Tool
+		Ask  mcpkit.Prompt   `params:"org,topic" complete:"org=Orgs topic=Topics"`
+		Page mcpkit.Resource `uri:"lodger://page" cache:"1h,public"`
+	}
+}
+
+func (*lodger) Open(in struct {
+	Org  string `json:"org" validate:"min=2"`
+	Key  string `json:"key" secret:"true"`
+	Text string `json:"text,omitempty"`
+}) string {
+	return in.Org + in.Key
+}
+func (*lodger) Ask(org, topic string) string                   { return org + "/" + topic }
+func (*lodger) Page() string                                   { return "page" }
+func (*lodger) Orgs(context.Context, string) ([]string, error) { return []string{"acme"}, nil }
+func (*lodger) Topics(_ context.Context, _ string, others map[string]string) ([]string, error) {
+	return []string{"topic of " + others["org"]}, nil
+}
+
+func TestClientsNeitherSetNorSeeHiddenArguments(t *testing.T) {
+	org := "mine"
+	hide := func(name string) mcpkit.Option {
+		return mcpkit.Describe(func(d *mcpkit.Def) {
+			if d.Entry.Kind() == "tool" {
+				d.Add(name+"2", `{"type":"string"}`)
+			}
+			for _, a := range d.Args {
+				if a.Name == name || a.Name == "org2" {
+					a.Hidden, a.Value = true, func(context.Context, *mcpkit.Call) (any, error) { return org, nil }
+				}
+			}
+		})
+	}
+	srv := newServer(t, nil, rawSchemas, hide("org"))
+	inner := newServer(t, &lodger{}, rawSchemas, hide("key"))
+	srv.MustMount("", inner)
+	var after, added string
+	inner.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			_, _ = next(ctx, call)
+			result, err := next(ctx, call) // again, with the same arguments
+			after, added = string(call.RedactedArguments()), string(call.Added("org2"))+string(call.Added("key2"))
+			return result, err
+		}
+	})
+	p := modern(t, srv)
+	send := func(method, params string) string {
+		return string(jsonrpc.AppendResponse(nil, p.rpc(as(p), p.request(method, params))))
+	}
+	open := func(args string) string { return send("tools/call", `{"name":"open","arguments":`+args+`}`) }
+	require.Contains(t, open(`{"\u006frg":"evil","key":"evil","org2":"evil","key2":"own"}`), `"minemine"`)
+	require.JSONEq(t, `{"org":"mine","key":"[redacted]"}`, after, "what is hidden by the inner server is secret in the outer one, too")
+	require.Equal(t, `"mine""own"`, added)
+	require.Contains(t, open(`{"ORG":"evil"}`), `/ORG: unknown"`, "no hint")
+	require.Contains(t, send("prompts/get", `{"name":"ask","arguments":{"orh":"x","topic":"t"}}`), `has no argument \"orh\""`)
+
+	complete := func(argument string) string {
+		return send("completion/complete", `{"ref":{"type":"ref/prompt","name":"ask"},"argument":{"name":"`+argument+`","value":""},"context":{"arguments":{"org":"evil"}}}`)
+	}
+	require.Contains(t, complete("org"), `"values":[]`)
+	require.Contains(t, complete("topic"), `"topic of mine"`)
+	org = "x"
+	require.Contains(t, open(`{}`), `internal error`, "what the server sets is its own fault")
+}
+
+func TestAPanicOfDescribeIsAFault(t *testing.T) {
+	broken := false
+	srv := newServer(t, &lodger{}, mcpkit.Describe(func(*mcpkit.Def) {
+		if broken {
+			panic("broken")
+		}
+	}))
+	broken = true
+	require.ErrorContains(t, srv.Refresh(), ": panic: broken")
+	broken = false
+	require.NoError(t, srv.Refresh(), "no lock is held")
 }

@@ -4,6 +4,7 @@ package secret
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -42,6 +43,20 @@ func OfSchema(schema []byte) Shown {
 		}
 	}
 	return shown
+}
+
+// With returns s with the properties of another schema that s does not know.
+func (s Shown) With(schema []byte) Shown {
+	other := OfSchema(schema)
+	if s == nil {
+		return other
+	}
+	all := Shown{}
+	for name := range jsonx.Members(jsonx.Member(schema, "properties")) {
+		all[jsonx.String(name)] = other == nil || other[jsonx.String(name)]
+	}
+	maps.Copy(all, s)
+	return all
 }
 
 // hasKeyword reports whether is returns true for a keyword of the schema, or of one within it.
