@@ -478,6 +478,8 @@ func TestContentsBehindScopesAreNeverPublic(t *testing.T) {
 		require.Nil(t, resp.Error)
 		require.Equal(t, want, member(t, string(resp.Result), "cacheScope"))
 	}
+	p = modern(t, newServer(t, &lodger{}, mcpkit.Visible(onlyAnn)))
+	require.Equal(t, `"private"`, member(t, string(p.rpc(as(p), p.request("resources/read", `{"uri":"lodger://page"}`)).Result), "cacheScope"))
 }
 
 func TestListeningEndsWithTheToken(t *testing.T) {
