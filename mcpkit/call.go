@@ -157,9 +157,12 @@ func (t *target) about() *entry { return cmp.Or(t.entry, nowhere) }
 func (t *target) Name() string { return t.name }
 
 // OwnName is like Target, but returns the name in the server that registered the tool or prompt,
-// without the prefixes of mounts: "refund" for "billing_refund". Middleware of a server that may be
-// mounted looks at it.
-func (t *target) OwnName() string { return t.about().own().key }
+// without the prefixes of mounts and the names of [Describe]: "refund" for "billing_refund". Middleware
+// of a server that may be mounted looks at it.
+func (t *target) OwnName() string {
+	own := t.about().own()
+	return cmp.Or(own.plain, own).key
+}
 
 // Target returns the registered name, URI or URI template of what the request is about. Unlike Name
 // it has few values. It is "" for other methods, and if the caller may not know of the target.

@@ -57,6 +57,9 @@ func TestDefinitionsOfAnotherServerAreReplacedAsAWhole(t *testing.T) {
 	top := newServer(t, nil)
 	top.MustMount("far", srv)
 	require.Contains(t, modern(t, top).result("tools/call", `{"name":"far_c"}`), `"text":"c"`)
+	top = newServer(t, nil, mcpkit.Describe(func(d *mcpkit.Def) { d.Name = "other" }))
+	require.NoError(t, top.Add(definedTools(t, "c")...))
+	require.Contains(t, modern(t, top).result("tools/call", `{"name":"other"}`), `"text":"c"`)
 }
 
 func TestDefinitionsThatAreNotValidAreRefused(t *testing.T) {
