@@ -96,6 +96,8 @@ func TestSelectionsOfRequests(t *testing.T) {
 		{"/mcp", "list_issues whoami", http.Header{"X-Mcp-Readonly": {"si"}}},
 		{"/mcp", "close_issue list_issues whoami", http.Header{"X-Mcp-Readonly": {"false"}}},
 		{"/mcp", "close_issue", http.Header{"X-Mcp-Tools": {"close_issue, list_*"}, "X-Mcp-Exclude-Tools": {"*issues"}}},
+		{"/mcp", "", http.Header{"X-Mcp-Exclude-Tools": {strings.Repeat("x", 5<<10)}, "X-Mcp-Tools": {"*"}}},
+		{"/mcp/" + strings.Repeat("issues,", 1<<10), "", nil},
 		{"/mcp/readonly", "whoami", http.Header{"X-Mcp-Exclude-Tools": {"list_issues"}, "X-Mcp-Tags": {"cheap"}}},
 	} {
 		r := httptest.NewRequest("POST", test.path, strings.NewReader(list))
@@ -165,6 +167,9 @@ func TestOverrides(t *testing.T) {
 	for e := range s.Client().Tools(t.Context()) {
 		require.Contains(t, map[string]string{"close": "Shuts.", "list_issues": "All of them.", "list_users": ""}[e.Name], e.Description)
 	}
+
+	selected := serve(t, o, catalog.Select(catalog.Selection{Except: []string{"close"}}))
+	require.Equal(t, []string{"list_issues", "list_users"}, selected.List())
 
 	_, err = catalog.Overrides([]byte(`{"tools":{"whoami":{"desc":"x"}}}`), nil)
 	require.EqualError(t, err, `catalog: Overrides: json: unknown field "desc"`)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
@@ -34,8 +35,9 @@ type toolsets struct {
 		GetToolsetTools mcpkit.Tool `hints:"readonly" desc:"Lists the tools of a toolset." params:"toolset"`
 		EnableToolset   mcpkit.Tool `hints:"additive,idempotent" desc:"Makes the tools of a toolset available." params:"toolset"`
 	}
-	ttl     time.Duration
-	enabled *limits.Map[string, []string] // by caller, sorted
+	ttl      time.Duration
+	enabling sync.Mutex                    // held while a caller enables one more
+	enabled  *limits.Map[string, []string] // by caller, sorted
 }
 
 // A toolset is a set of tools, prompts and resources.
@@ -107,11 +109,13 @@ func (t *toolsets) EnableToolset(call *mcpkit.Call, name string) (string, error)
 	if caller == "address " { // the process
 		ttl = limits.Forever
 	}
+	t.enabling.Lock()
 	enabled, _ := t.enabled.Get(caller, now)
 	if !slices.Contains(enabled, name) {
 		enabled = slices.Sorted(slices.Values(append(slices.Clip(enabled), name)))
 	}
 	t.enabled.Put(caller, enabled, now.Add(ttl))
+	t.enabling.Unlock()
 	call.ListsChanged()
 	return "enabled; list the tools again", nil
 }

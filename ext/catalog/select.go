@@ -58,7 +58,8 @@ func fits(patterns []string, name string) bool {
 }
 
 // Select shows all callers only the selection. The server does not start if a toolset or a tag does not
-// exist, or if a pattern fits no tool.
+// exist, or if a pattern fits no tool. Patterns are for the names that clients see: options that rename
+// tools, such as [Overrides], come before Select.
 func Select(s Selection) mcpkit.Option {
 	all := &parts{toolsets: map[string]bool{}, tags: map[string]bool{}, tools: map[string]bool{}, selected: s}
 	return mcpkit.Options(mcpkit.Describe(all.note), mcpkit.Lifecycle(all), Narrow(func(*mcpkit.Call) Selection { return s }))
@@ -74,10 +75,28 @@ func Narrow(of func(*mcpkit.Call) Selection) mcpkit.MountOption {
 }
 
 // Headers is the selection of the header fields X-MCP-Toolsets, X-MCP-Tags, X-MCP-Tools and
-// X-MCP-Exclude-Tools, lists with commas, and X-MCP-Readonly, true or false.
+// X-MCP-Exclude-Tools, lists with commas, and X-MCP-Readonly, true or false. A field of more than
+// 4 KiB selects nothing, since all tools are compared with all that callers name.
 func Headers(call *mcpkit.Call) Selection {
-	return selection(func(name string) string { return call.Header("X-Mcp-" + name) }, "Toolsets", "Tags", "Readonly", "Tools", "Exclude-Tools")
+	long := false
+	s := selection(func(name string) string {
+		value := call.Header("X-Mcp-" + name)
+		if len(value) > maxText {
+			value, long = "", true
+		}
+		return value
+	}, "Toolsets", "Tags", "Readonly", "Tools", "Exclude-Tools")
+	if long {
+		return nothing
+	}
+	return s
 }
+
+// maxText limits what a caller selects with.
+const maxText = 4 << 10
+
+// nothing is the selection of no tool and no toolset.
+var nothing = Selection{Toolsets: []string{}, Tools: []string{}}
 
 // FromEnv returns the selection of environment variables: MCPKIT_TOOLSETS and so on for the prefix
 // "MCPKIT_", with TAGS, READONLY, TOOLS and EXCLUDE_TOOLS. getenv is os.Getenv.
@@ -100,6 +119,9 @@ func selection(get func(name string) string, toolsets, tags, readOnly, tools, ex
 // is two toolsets, and only tools with the hint readonly. Each part may be absent.
 func Path(below string) func(*mcpkit.Call) Selection {
 	return func(call *mcpkit.Call) (s Selection) {
+		if len(call.Path()) > maxText {
+			return nothing
+		}
 		for part := range strings.SplitSeq(strings.TrimPrefix(call.Path(), below), "/") {
 			switch part {
 			case "":
@@ -132,7 +154,7 @@ func (p *parts) note(d *mcpkit.Def) {
 		p.tags[name] = true
 	}
 	if d.Entry.Kind() == "tool" {
-		p.tools[d.Entry.Name()] = true
+		p.tools[d.Name] = true
 	}
 }
 
