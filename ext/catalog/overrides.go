@@ -49,7 +49,7 @@ var notWords = regexp.MustCompile(`[^a-zA-Z0-9]`)
 
 // overrides are what the file and the environment say.
 type overrides struct {
-	file struct{ Tools, Prompts, Resources map[string]override }
+	file map[string]map[string]override // by "tools" and so on, and names
 	env  map[string]string
 
 	mu   sync.Mutex
@@ -68,17 +68,6 @@ type argument struct {
 	Hidden      *bool
 }
 
-// of returns the part of the file for a kind of items, and its name.
-func (o *overrides) of(kind string) (map[string]override, string) {
-	switch kind {
-	case "tool":
-		return o.file.Tools, "tools"
-	case "prompt":
-		return o.file.Prompts, "prompts"
-	}
-	return o.file.Resources, "resources"
-}
-
 func set[T any](to *T, value *T) {
 	if value != nil {
 		*to = *value
@@ -88,10 +77,10 @@ func set[T any](to *T, value *T) {
 func (o *overrides) describe(d *mcpkit.Def) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	kind, name := d.Entry.Kind(), d.Entry.Name()
-	part, label := o.of(kind)
-	says := part[name]
-	o.used[label+" "+name] = true
+	kind, _, _ := strings.Cut(d.Entry.Kind(), " ") // a resource template is a resource
+	name := d.Entry.Name()
+	says := o.file[kind+"s"][name]
+	o.used[kind+"s "+name] = true
 	if kind == "tool" {
 		upper := strings.ToUpper(notWords.ReplaceAllString(name, "_"))
 		for suffix, to := range map[string]**string{"_NAME": &says.Name, "_TITLE": &says.Title, "_DESCRIPTION": &says.Description} {
@@ -119,13 +108,13 @@ func (o *overrides) describe(d *mcpkit.Def) {
 func (o *overrides) Start(context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	named := slices.Sorted(maps.Keys(o.env))
-	for _, kind := range []string{"tool", "prompt", "resource"} {
-		part, label := o.of(kind)
-		for _, name := range slices.Sorted(maps.Keys(part)) {
-			named = append(named, label+" "+name)
+	named := slices.Collect(maps.Keys(o.env))
+	for part, items := range o.file {
+		for name := range items {
+			named = append(named, part+" "+name)
 		}
 	}
+	slices.Sort(named)
 	var faults []error
 	for _, name := range named {
 		if !o.used[name] {

@@ -123,11 +123,9 @@ func Path(below string) func(*mcpkit.Call) Selection {
 			return nothing
 		}
 		for part := range strings.SplitSeq(strings.TrimPrefix(call.Path(), below), "/") {
-			switch part {
-			case "":
-			case "readonly":
+			if part == "readonly" {
 				s.ReadOnly = true
-			default:
+			} else if part != "" {
 				s.Toolsets = strings.Split(part, ",")
 			}
 		}
@@ -163,17 +161,16 @@ func (p *parts) Start(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var faults []error
-	for _, named := range []struct {
-		what  string
-		names []string
-		known map[string]bool
-	}{{"toolset", p.selected.Toolsets, p.toolsets}, {"tag", p.selected.Tags, p.tags}, {"tool", slices.Concat(p.selected.Tools, p.selected.Except), p.tools}} {
-		known := slices.Sorted(maps.Keys(named.known))
-		for _, name := range named.names {
-			if !slices.ContainsFunc(known, func(k string) bool { return k == name || named.what == "tool" && fits([]string{name}, k) }) {
-				faults = append(faults, fmt.Errorf("catalog: Select: there is no %s %q%s", named.what, name, naming.Hint(name, known)))
+	check := func(what string, names []string, known map[string]bool) {
+		all := slices.Sorted(maps.Keys(known))
+		for _, name := range names {
+			if !known[name] && (what != "tool" || !slices.ContainsFunc(all, func(k string) bool { return fits([]string{name}, k) })) {
+				faults = append(faults, fmt.Errorf("catalog: Select: there is no %s %q%s", what, name, naming.Hint(name, all)))
 			}
 		}
 	}
+	check("toolset", p.selected.Toolsets, p.toolsets)
+	check("tag", p.selected.Tags, p.tags)
+	check("tool", slices.Concat(p.selected.Tools, p.selected.Except), p.tools)
 	return errors.Join(faults...)
 }
