@@ -75,6 +75,9 @@ func (g *generator) pkg(p *services.Package) (int, error) {
 
 // file writes or checks the file of a package whose services are found.
 func (g *generator) file(p *services.Package) (int, error) {
+	for _, pos := range p.Unknown {
+		fmt.Fprintf(g.stdout, "%s: the source does not show the function; a built program may not describe its arguments\n", p.Fset.Position(pos))
+	}
 	want, err := gen.File(p)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", p.Path, err)

@@ -186,8 +186,9 @@ func TestGeneratedDescriptionsEqualThoseOfTheSource(t *testing.T) {
 func TestFormsAndTablesOfToolsAreDescribed(t *testing.T) {
 	t.Parallel()
 	dir := outlined(t, "asks")
-	_, err := generator{}.in(t, dir, ".")
+	out, err := generator{}.in(t, dir, ".")
 	require.NoError(t, err)
+	require.NotContains(t, out, "the source does not show")
 	file, err := os.ReadFile(filepath.Join(dir, services.GeneratedFile))
 	require.NoError(t, err)
 	for _, line := range []string{
@@ -196,6 +197,10 @@ func TestFormsAndTablesOfToolsAreDescribed(t *testing.T) {
 	} {
 		require.Contains(t, string(file), line)
 	}
+	replace(t, filepath.Join(dir, "main.go"), `func(Place) string { return "" }`, "new(Place)")
+	out, err = generator{}.in(t, dir, ".")
+	require.NoError(t, err)
+	require.Contains(t, out, "main.go:50:15: the source does not show the function; a built program may not describe its arguments\n")
 }
 
 const listTools = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +

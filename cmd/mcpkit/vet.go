@@ -70,7 +70,7 @@ func (c *checker) run(ctx context.Context, patterns []string) error {
 		if _, err := os.Stat(filepath.Join(p.Dir, services.GeneratedFile)); err != nil {
 			continue
 		}
-		if _, err := (&generator{check: true}).file(p); err != nil {
+		if _, err := (&generator{check: true, stdout: c.stdout}).file(p); err != nil {
 			fmt.Fprintln(c.stderr, err)
 			c.found++
 		}

@@ -205,7 +205,11 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 			case *types.Signature:
 				p.Functions = append(p.Functions, given)
 			case *types.Interface: // from a table
+				before := len(p.Functions)
 				p.listedFunctions()
+				if len(p.Functions) == before {
+					p.Unknown = append(p.Unknown, call.Pos())
+				}
 			}
 		}
 	}
@@ -232,7 +236,7 @@ func (p *Package) listedFunctions() {
 					if pair, ok := elem.(*ast.KeyValueExpr); ok {
 						elem = pair.Value
 					}
-					if sig, ok := p.Info.TypeOf(elem).(*types.Signature); ok && !slices.Contains(p.Functions, sig) {
+					if sig, ok := p.Info.TypeOf(elem).(*types.Signature); ok {
 						p.Functions = append(p.Functions, sig)
 					}
 				}

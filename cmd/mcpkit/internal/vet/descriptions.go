@@ -52,11 +52,7 @@ func (v *checker) descriptions(s *services.Service, m services.Method) {
 
 // hasSource reports whether the source of the type's package is known.
 func (v *checker) hasSource(obj *types.TypeName) bool {
-	if obj.Pkg() == nil {
-		return false
-	}
-	_, ok := v.pkg.Dirs[obj.Pkg().Path()]
-	return ok
+	return obj.Pkg() != nil && v.pkg.Dirs[obj.Pkg().Path()] != ""
 }
 
 // fieldDescriptions reports fields without a description in t and in the types of its fields. The
