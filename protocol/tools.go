@@ -30,12 +30,15 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal(plain(t))
 }
 
-// ToolFor returns the definition of a tool, a JSON object, in the form for a version: without the
-// outputSchema before 2025-06-18, and up to and including 2025-11-25 with the schema of
-// {"result": value} if it does not describe an object.
+// ToolFor returns the definition of a tool, a JSON object, in the form for a version: before
+// 2025-06-18 without the outputSchema and with the title in the annotations, too; up to and including
+// 2025-11-25 with the schema of {"result": value} if it does not describe an object.
 func ToolFor(v Version, definition json.RawMessage) json.RawMessage {
 	if v.Modern() {
 		return definition
+	}
+	if title := jsonx.Member(definition, "title"); v < V20250618 && title != nil {
+		definition = titled(definition, title)
 	}
 	return jsonx.AppendEdited(nil, definition, func(name, value []byte) []byte {
 		switch {
@@ -48,6 +51,14 @@ func ToolFor(v Version, definition json.RawMessage) json.RawMessage {
 		}
 		return wrapSchema(value)
 	})
+}
+
+// titled returns the definition with the title in its annotations.
+func titled(definition, title []byte) []byte {
+	hints := jsonx.AppendWithout(nil, jsonx.Member(definition, "annotations"), "title")
+	hints = append(jsonx.AppendMember(hints[:len(hints)-1], []byte(`"title"`), title), '}')
+	others := jsonx.AppendWithout(nil, definition, "annotations")
+	return append(jsonx.AppendMember(others[:len(others)-1], []byte(`"annotations"`), hints), '}')
 }
 
 // wrapSchema returns the schema of {"result": value}. $defs move to the root, which references
