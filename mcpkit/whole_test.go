@@ -151,7 +151,7 @@ func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
 		`input: the schema does not compile`:                                                                                             mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"pattern":"("}}}`),
 		`leads out of the schema`:                                                                                                        mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`),
 		`output: the schema is not valid JSON`:                                                                                           mcpkit.NewTool("x", asMap).Input(object).Output(`{`),
-		`parameters 1 and 2 both take all arguments; keep one`:                                                                           mcpkit.NewTool("x", func(map[string]any, json.RawMessage) {}).Input(object),
+		`parameters 1 (map[string]interface {}) and 2 (json.RawMessage) both take all arguments; there can be one`:                       mcpkit.NewTool("x", func(map[string]any, json.RawMessage) {}).Input(object),
 		`parameter 1 is a map[string]string, but the schema of the arguments is given`:                                                   mcpkit.NewTool("x", func(map[string]string) {}).Input(object),
 		`the params tag names "args", but the schema of the arguments is given; remove one of the two`:                                   mcpkit.NewTool("x", asJSON).Input(object).Params("args"),
 		`parameter 1 (json.RawMessage) can take all arguments, but nothing says what they are`:                                           mcpkit.NewTool("x", asJSON),

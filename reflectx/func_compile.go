@@ -50,8 +50,7 @@ type planner struct {
 	f    *Func
 	errs Errors
 
-	whole   []int // indexes of the parameters that take all arguments
-	structs []int // indexes of the input structs
+	structs []int // indexes of the input structs, and of others that take all arguments
 	plain   []int // indexes of the plain parameters
 }
 
@@ -73,11 +72,9 @@ func (c *planner) params() {
 	case c.Input.Schema != nil && c.tagged():
 		c.errorf("the params tag names %s, but the schema of the arguments is given; remove one of the two",
 			quoteAll(c.Names))
-	case c.Input.Schema != nil:
-		c.wholeInput()
 	case len(c.structs) > 1:
 		a, b := c.structs[0], c.structs[1]
-		c.errorf("parameters %d (%s) and %d (%s) are both structs of arguments; there can be one, "+
+		c.errorf("parameters %d (%s) and %d (%s) both take all arguments; there can be one, "+
 			"so put the fields of both into it; if one of them should not come from the arguments, %s",
 			a+1, typeText(c.t.In(a)), b+1, typeText(c.t.In(b)), c.Give)
 	case len(c.structs) == 1 && len(c.plain) > 0:
@@ -95,7 +92,11 @@ func (c *planner) params() {
 		if strings.Join(names, "") != "" {
 			c.errorf("no parameter takes the arguments %s; add a parameter for each", quoteAll(slices.Compact(names)))
 		}
-		c.setInput(NewInput(c.Site, reflect.TypeFor[struct{}](), c.Input))
+		none := reflect.TypeFor[struct{}]()
+		if c.Input.Schema != nil { // by which they are checked, nevertheless
+			none = rawType
+		}
+		c.setInput(NewInput(c.Site, none, c.Input))
 	}
 }
 
@@ -120,7 +121,7 @@ func (c *planner) param(i int, t reflect.Type) {
 		c.errorf("parameter %d is a %s, but the schema of the arguments is given, so one parameter takes all of them; "+
 			"write a struct, map[string]any or json.RawMessage", i+1, typeText(t))
 	case c.Input.Schema != nil:
-		c.whole = append(c.whole, i)
+		c.structs = append(c.structs, i)
 	case isPlain:
 		c.plain = append(c.plain, i)
 	default:
@@ -150,18 +151,6 @@ func (c *planner) injector(t reflect.Type) (Injector, error) {
 // isWhole reports whether a parameter of type t can take all arguments.
 func isWhole(t reflect.Type) bool {
 	return t == rawType || t.ConvertibleTo(reflect.TypeFor[map[string]any]())
-}
-
-// wholeInput plans a function with a schema written by hand.
-func (c *planner) wholeInput() {
-	switch len(c.whole) {
-	case 0:
-		c.setInput(NewInput(c.Site, rawType, c.Input))
-	case 1:
-		c.structInput(c.whole[0])
-	default:
-		c.errorf("parameters %d and %d both take all arguments; keep one", c.whole[0]+1, c.whole[1]+1)
-	}
 }
 
 // structInput plans a function with a parameter that takes all arguments, such as a struct with a field

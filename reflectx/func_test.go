@@ -182,7 +182,7 @@ func TestCompileErrors(t *testing.T) {
 		{name: "nil function", fn: (func())(nil), err: []string{"there is no function to call"}},
 		{name: "variadic", fn: func(ctx context.Context, tags ...string) {}, err: []string{"parameter 2 is variadic (...string); take a slice, []string"}},
 		{name: "two structs", fn: func(addInput, *other) {}, err: []string{
-			"parameters 1 (reflectx.addInput) and 2 (*reflectx.other) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, take a *handle"}},
+			"parameters 1 (reflectx.addInput) and 2 (*reflectx.other) both take all arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, take a *handle"}},
 		{name: "struct and plain", fn: func(ctx context.Context, limit int, in addInput) {}, params: "limit,in", err: []string{
 			"parameter 3 (reflectx.addInput) is a struct of arguments, parameter 2 (int) a plain argument; write the one or the other: put int into the struct as a field"}},
 		{name: "struct and tag", fn: func(in addInput) {}, params: "in", err: []string{

@@ -65,14 +65,14 @@ type Input struct {
 	t        reflect.Type
 	o        InputOptions
 	root     *node
-	outline  *node // of the schema written by hand; nil without leniency
+	outline  *node // of the schema written by hand, if there is one
 	schema   json.RawMessage
 	fields   []Field
 	judges   bool // there are rules for the validator
 	validate *validator.Validate
 }
 
-// A Field is one member of an input, or of an object within it.
+// A Field is one member of an input.
 type Field struct {
 	// Name is the member's name in JSON.
 	Name string
@@ -92,9 +92,6 @@ type Field struct {
 	Complete string
 	// Secret means that logs and errors must not contain the value.
 	Secret bool
-	// Fields are the members of the object, or of the objects in the array or map, if the type is
-	// or contains a struct. A recursive type is expanded once.
-	Fields []Field
 }
 
 // NewInput compiles the struct type t. A field is required unless it has the json option omitempty
@@ -108,7 +105,7 @@ func NewInput(site string, t reflect.Type, o InputOptions) (*Input, error) {
 	}
 	c := newCompiler(site, o, forInput)
 	if o.Schema != nil && isWhole(t) {
-		return (&Input{t: t, o: o, root: &node{want: "a value"}}).byHand(), nil
+		return &Input{t: t, o: o, root: &node{want: "a value"}, outline: outline(o.SchemaText, o.Lenient)}, nil
 	}
 	if t.Kind() != reflect.Struct {
 		c.errorf("the input is a %s; write a struct with a field for each argument", t)
@@ -124,11 +121,12 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		c.errorf("%s has the method %s, so its fields do not say what it takes; write a plain struct", typeText(t), m)
 		return nil, c.errs
 	}
-	s, fields := c.root(t)
-	in := &Input{t: t, o: c.o, fields: fields, validate: c.validate}
+	s := c.root(t)
+	in := &Input{t: t, o: c.o, fields: c.fields, validate: c.validate}
 	in.root = c.compile(s)
 	if c.o.Schema != nil {
-		c.compareByHand(c.o.SchemaText, in.byHand().root)
+		in.outline = outline(c.o.SchemaText, c.o.Lenient)
+		c.compareByHand(in)
 	}
 	in.judges = c.o.Validate != nil || c.asked
 	if len(c.errs) == 0 {
@@ -172,10 +170,9 @@ func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Val
 	if len(args) == 0 {
 		args = emptyObject
 	}
-	var mended checker
+	mended := checker{lenient: in.o.Lenient}
 	if in.o.Schema != nil {
-		if in.outline != nil {
-			mended.lenient = in.o.Lenient
+		if len(in.o.Lenient) > 0 {
 			mended.value(in.outline, args)
 			args = mended.out
 		}
@@ -207,14 +204,6 @@ func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Val
 		}
 	}
 	return nil
-}
-
-// byHand completes an input with a schema written by hand.
-func (in *Input) byHand() *Input {
-	if len(in.o.Lenient) > 0 {
-		in.outline = outline(in.o.SchemaText, in.o.Lenient)
-	}
-	return in
 }
 
 func (in *Input) failed(err ArgumentError) error {

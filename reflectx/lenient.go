@@ -72,9 +72,9 @@ func outline(schema []byte, lenient []Leniency) *node {
 }
 
 // compareByHand records the names that only one of a schema written by hand and the type n has, and secrets
-// of the type that logs would show.
-func (c *compiler) compareByHand(schema []byte, n *node) {
-	hand := outline(schema, nil)
+// of the type that logs would show, since they go by the schema.
+func (c *compiler) compareByHand(in *Input) {
+	hand, n := in.outline, in.root
 	for _, p := range hand.props {
 		if _, ok := n.index[p.name]; !ok {
 			c.errorf("the schema has the property %q, for which %s has no field; add one, or take a map[string]any",
@@ -83,7 +83,7 @@ func (c *compiler) compareByHand(schema []byte, n *node) {
 	}
 	for _, p := range n.props {
 		_, known := hand.index[p.name]
-		text := jsonx.Member(jsonx.Member(schema, "properties"), p.name)
+		text := jsonx.Member(jsonx.Member(c.o.SchemaText, "properties"), p.name)
 		switch {
 		case !known && hand.extra.never:
 			c.errorf("the schema does not allow the argument %q, for which %s has a field; drop one of the two", p.name, typeText(n.t))

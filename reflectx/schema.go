@@ -18,8 +18,7 @@ import (
 // results are not validated. The error is an [Errors].
 func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
 	c := newCompiler(site, o, forOutput)
-	s, _ := c.root(t)
-	return c.publish(s), c.errs.Err()
+	return c.publish(c.root(t)), c.errs.Err()
 }
 
 // A compiler makes the schema of one type: invopop/jsonschema reflects each struct, and one walk over
@@ -33,6 +32,7 @@ type compiler struct {
 	params   bool // the root is made of plain parameters
 	validate *validator.Validate
 	errs     Errors
+	fields   []Field                 // of the root
 	above    []reflect.Type          // the structs around the type that is being compiled
 	defs     map[reflect.Type]string // the names in $defs of the structs that contain themselves
 	done     jsonschema.Definitions
@@ -149,7 +149,7 @@ func note(s *jsonschema.Schema, sentence string) {
 }
 
 // root compiles the type t.
-func (c *compiler) root(t reflect.Type) (*jsonschema.Schema, []Field) {
+func (c *compiler) root(t reflect.Type) *jsonschema.Schema {
 	c.noNullable(t)
 	t = indirectAll(t)
 	c.checkType(t)
@@ -161,14 +161,14 @@ func (c *compiler) root(t reflect.Type) (*jsonschema.Schema, []Field) {
 		s = &jsonschema.Schema{}
 	}
 	s.Description = c.comment(place{owner: t})
-	fields := c.fold(position{s, t}, true)
+	c.fold(position{s, t})
 	if c.o.OmitDescription {
 		s.Description = ""
 	}
 	if len(c.done) > 0 {
 		s.Definitions = c.done
 	}
-	return s, fields
+	return s
 }
 
 // recovered calls fn. A panic, of invopop/jsonschema or of a method of the type, is a mistake.
@@ -181,27 +181,25 @@ func (c *compiler) recovered(t reflect.Type, fn func()) {
 	fn()
 }
 
-// fold completes the schema of n, which invopop/jsonschema has made from the type alone, and returns
-// the members of the object, or of the objects in it.
-func (c *compiler) fold(n position, root bool) []Field {
+// fold completes the schema of n, which invopop/jsonschema has made from the type alone.
+func (c *compiler) fold(n position) {
 	c.checkType(n.t)
 	c.hint(n.s).t = n.t
 	if shapeOf(n.t, c.dir) == shapeStruct {
-		return c.object(n, root)
+		c.object(n)
 	}
 	elem, ok := n.elem(c.dir)
 	if !ok {
-		return nil
+		return
 	}
 	c.noNullable(n.t.Elem())
 	c.within++
-	fields := c.fold(elem, false)
+	c.fold(elem)
 	c.within--
 	c.hint(n.s).asks = c.hint(elem.s).asks
 	if c.dir == forOutput && n.t.Elem().Kind() == reflect.Pointer {
 		nullable(elem.s)
 	}
-	return fields
 }
 
 // nullable lets s be null, as a nil pointer in a result is encoded. Many clients support only one type
@@ -214,11 +212,11 @@ func nullable(s *jsonschema.Schema) {
 
 // object completes the schema of a struct. A struct that contains itself goes to $defs; others are
 // written where they are used.
-func (c *compiler) object(n position, root bool) []Field {
-	t, s := n.t, n.s
+func (c *compiler) object(n position) {
+	t, s, isRoot := n.t, n.s, len(c.path)+c.within == 0
 	if slices.Contains(c.above, t) {
 		c.refer(s, t)
-		return nil
+		return
 	}
 	c.above = append(c.above, t)
 	outer := c.place
@@ -255,11 +253,13 @@ func (c *compiler) object(n position, root bool) []Field {
 		def.Title, def.Description = "", c.comment(place{owner: t})
 		c.done[name] = &def
 		c.hints[&def] = c.hints[s]
-		if !root {
+		if !isRoot {
 			c.refer(s, t)
 		}
 	}
-	return fields
+	if isRoot {
+		c.fields = fields
+	}
 }
 
 // refer makes s a reference to the definition of t, which has the comment of t.
@@ -330,14 +330,14 @@ func (c *compiler) field(m *member, p *jsonschema.Schema) *fieldState {
 
 	outer := c.place
 	c.place = c.placeOf(m)
-	f.Fields = c.fold(f.position, false)
+	c.fold(f.position)
 	c.place = outer
 
 	h := c.hint(p)
 	below := h.asks
 	h.secret, c.secrets = f.Secret, c.secrets || f.Secret
 	p.WriteOnly = p.WriteOnly || f.Secret // so that gateways and forms know
-	h.struct_ = m.sf.Type.Kind() == reflect.Struct && len(f.Fields) > 0 && !isNullable(m.sf.Type)
+	h.struct_ = shapeOf(m.sf.Type, c.dir) == shapeStruct
 	c.schemaTag(f)
 	if c.dir == forInput { // results are not validated, so their schema must not promise the rules
 		c.rules(f)
