@@ -244,6 +244,10 @@ func (d *definition) edited(was, is []byte) *definition {
 				text = withMember(text, name, now)
 			}
 		}
+		if v < protocol.V20250618 && jsonx.Member(text, "inputSchema") != nil { // as ToolFor says it
+			hints := withMember(jsonx.Member(text, "annotations"), "title", jsonx.Member(text, "title"))
+			text = withMember(text, "annotations", hints)
+		}
 		return text, nil
 	}}
 }

@@ -57,6 +57,22 @@ func retell(d *mcpkit.Def) {
 	}
 }
 
+func TestTheTitleIsWhereOldClientsReadIt(t *testing.T) {
+	retitle := mcpkit.Describe(func(d *mcpkit.Def) { d.Title = "New" })
+	for _, want := range []struct {
+		v    protocol.Version
+		text string
+	}{{protocol.V20250326, `"annotations":{"title":"New"}`}, {protocol.V20250618, `"title":"New"`}} {
+		srv := newServer(t, nil, retitle)
+		require.NoError(t, srv.Add(mcpkit.NewTool("x", func() {}).Title("Old")))
+		list := legacy(t, srv, want.v).result("tools/list", "{}")
+		require.Contains(t, list, want.text)
+		require.NotContains(t, list, "Old")
+	}
+	_, err := mcpkit.New(nil, mcpkit.Lenient("all"))
+	require.EqualError(t, err, `mcpkit: Lenient(["all"]): write some of ["unknown" "null" "scalars" "lists" "json"]`)
+}
+
 func TestDescribeChangesWhatIsSaidAndNotWhatIsDone(t *testing.T) {
 	build := map[string]func() *mcpkit.Server{
 		"": func() *mcpkit.Server {

@@ -248,10 +248,8 @@ const (
 // them. In a schema written by hand, what has alternatives or a reference is not repaired.
 func Lenient(kinds ...Leniency) Option {
 	return option(func(c *config) error {
-		for _, kind := range kinds {
-			if !slices.Contains(reflectx.Leniencies, kind) {
-				return fmt.Errorf("mcpkit: Lenient(%q): write some of %q", kinds, reflectx.Leniencies)
-			}
+		if slices.ContainsFunc(kinds, func(k Leniency) bool { return !slices.Contains(reflectx.Leniencies, k) }) {
+			return fmt.Errorf("mcpkit: Lenient(%q): write some of %q", kinds, reflectx.Leniencies)
 		}
 		c.lenient = kinds
 		return nil

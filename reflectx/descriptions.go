@@ -29,10 +29,10 @@ func Comments() Descriptions {
 }
 
 // registered holds the descriptions of generated files by import path.
-var registered struct {
+var registered = struct {
 	mu       sync.RWMutex
 	packages map[string]map[string]string // guarded by mu; the inner maps never change
-}
+}{packages: map[string]map[string]string{}}
 
 // RegisterDescriptions adds descriptions of the package pkgPath to those of [Comments]. The init
 // function of a generated file calls it. Several calls for one package add up; the last text for a key
@@ -53,9 +53,6 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	merged := make(map[string]string, len(descriptions)+len(registered.packages[pkgPath]))
 	maps.Copy(merged, registered.packages[pkgPath])
 	maps.Copy(merged, descriptions)
-	if registered.packages == nil {
-		registered.packages = map[string]map[string]string{}
-	}
 	registered.packages[pkgPath] = merged
 }
 

@@ -118,7 +118,7 @@ func TestSourceWinsOverGeneratedFiles(t *testing.T) {
 func forgetDescriptions() {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()
-	registered.packages = nil
+	registered.packages = map[string]map[string]string{}
 }
 
 func TestParamDescriptions(t *testing.T) {

@@ -170,17 +170,18 @@ func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Val
 	if len(args) == 0 {
 		args = emptyObject
 	}
-	mended := checker{lenient: in.o.Lenient}
+	mended := 0
 	if in.o.Schema != nil {
 		if len(in.o.Lenient) > 0 {
-			mended.value(in.outline, args)
-			args = mended.out
+			hand := checker{lenient: in.o.Lenient}
+			hand.value(in.outline, args)
+			args, mended = hand.out, hand.mended
 		}
 		if err := in.o.Schema.Validate(args); err != nil {
 			return err
 		}
 	}
-	k := checker{lenient: in.o.Lenient, mended: mended.mended, out: make([]byte, 0, len(args)+64)}
+	k := checker{lenient: in.o.Lenient, mended: mended, out: make([]byte, 0, len(args)+64)}
 	k.value(in.root, args)
 	if k.wrong() > 0 {
 		return in.failed(k.err)

@@ -311,7 +311,7 @@ func (c *compiler) properties(s *jsonschema.Schema, t reflect.Type, members []*m
 		Anonymous: true, ExpandedStruct: true, DoNotReference: true, Mapper: c.mapType,
 		AdditionalFields: func(reflect.Type) []reflect.StructField { return fields },
 	}
-	if c.o.Schema == nil || c.dir == forOutput {
+	if c.o.Schema == nil {
 		s.AdditionalProperties = jsonschema.FalseSchema
 	}
 	c.recovered(t, func() { s.Properties = r.ReflectFromType(hullType).Properties })
