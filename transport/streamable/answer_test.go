@@ -223,6 +223,24 @@ func TestResponseTooLargeToBeStored(t *testing.T) {
 	ev.end()
 }
 
+func TestAStreamedResultGoesWhereTheClientHasResumedTheStream(t *testing.T) {
+	goOn := make(chan struct{})
+	s := serve(t, script{
+		"talk": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			_ = notify(ctx, peer, 1)
+			<-goOn
+			return &jsonrpc.Response{ID: req.ID, Stream: streamed([]string{`{"a":`, `1}`}, nil)}
+		},
+	}, nil)
+	c := s.legacy("2025-11-25")
+	ev := eventsOf(t, c.call(1, "talk"))
+	ev.next()
+	resumed := eventsOf(t, c.with("Last-Event-ID", ev.next().ID).get())
+	close(goOn)
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`, resumed.data())
+	resumed.end()
+}
+
 // A stuckWriter is a connection whose client does not read.
 type stuckWriter struct {
 	recorder

@@ -244,10 +244,13 @@ func (e *exchange) write(parts ...[]byte) {
 	if e.state != replyStream {
 		return
 	}
-	if e.disconnected() || e.st != nil && e.s.out.readerOf(e.st) != e.reader || e.writeEvent(parts...) != nil {
+	if e.disconnected() || e.resumed() || e.writeEvent(parts...) != nil {
 		e.lose()
 	}
 }
+
+// resumed reports whether the client has resumed the stream with a GET.
+func (e *exchange) resumed() bool { return e.st != nil && e.s.out.readerOf(e.st) != e.reader }
 
 // disconnected reports whether the connection has ended. If a deadline of the program ended the
 // context, the client is still connected.
@@ -338,6 +341,9 @@ func (e *exchange) reply(resp *jsonrpc.Response) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer e.end()
+	if e.resumed() {
+		e.lose()
+	}
 	switch {
 	case e.batch != nil:
 		if resp != nil {
