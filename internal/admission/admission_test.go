@@ -12,39 +12,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-func TestEachCallerHasItsOwnStreams(t *testing.T) {
-	s := Streams{Max: 2}
-	require.True(t, s.Open("ann"))
-	require.True(t, s.Open("ann"))
-	require.False(t, s.Open("ann"))
-	require.True(t, s.Open("ben"))
-	s.Close("ann")
-	require.True(t, s.Open("ann"))
-	s.Close("ann")
-	s.Close("ann")
-	s.Close("ben")
-	require.Empty(t, s.open, "nothing is kept of callers without streams")
-}
-
-func TestBytesAreLimitedInAll(t *testing.T) {
-	b := Bytes{Max: 10}
-	one, two := Held{All: &b}, Held{All: &b}
-	require.True(t, one.Take(6))
-	require.False(t, two.Take(5))
-	require.True(t, two.Take(4))
-	require.True(t, one.Take(-2))
-	require.True(t, one.Take(2), "what was given back")
-	one.Close()
-	one.Close()
-	require.False(t, one.Take(7))
-	two.Close()
-	require.True(t, one.Take(100) && one.Take(1), "one alone may be larger")
-	require.False(t, two.Take(1))
-	one.Close()
-	require.Zero(t, b.held.Load())
-	require.True(t, new(Held).Take(1<<40), "without a limit")
-}
-
 func TestCaller(t *testing.T) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	for _, test := range []struct {

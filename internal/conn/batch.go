@@ -82,15 +82,9 @@ func (b *batch) closeOne(k *call, parts ...[]byte) {
 	if b.open--; b.open > 0 {
 		return
 	}
-	room := int64(0)
-	for _, k := range b.answered {
-		room += k.room
+	var array []byte
+	if len(b.parts) > 0 {
+		array = slices.Concat([]byte{'['}, bytes.Join(b.parts, []byte{','}), []byte{']'})
 	}
-	array := slices.Concat([]byte{'['}, bytes.Join(b.parts, []byte{','}), []byte{']'})
-	b.out.send(array, room, func() bool {
-		for _, k := range b.answered {
-			k.entry.End()
-		}
-		return len(b.parts) > 0
-	})
+	b.out.send(array, b.answered...)
 }

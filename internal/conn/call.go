@@ -24,7 +24,8 @@ type call struct {
 	entry  *Entry
 	header transport.Header
 	batch  *batch // the batch of the request, or nil
-	room   int64  // bytes reserved for the response
+	room   int64  // bytes of the connection that are reserved for the response; guarded by the output's mu
+	memory int64  // bytes of all connections that the call has taken; guarded by the output's mu
 
 	before <-chan struct{}    // closed when the call may begin; nil if it does not wait
 	pass   context.CancelFunc // lets the messages begin that wait for the call; nil if none do
@@ -57,14 +58,11 @@ func (k *call) respond(resp *jsonrpc.Response) {
 	k.over = true
 	k.mu.Unlock()
 	message := k.encode(resp)
-	switch {
-	case k.batch != nil:
+	if k.batch != nil {
 		k.batch.closeOne(k, message)
-	case message != nil:
-		k.c.out.send(message, k.room, k.entry.End)
-	default:
-		k.entry.End()
+		return
 	}
+	k.c.out.send(message, k)
 }
 
 // neverReplaced is the size of responses that are not replaced if there is no room for them: an
@@ -81,26 +79,26 @@ func (k *call) encode(resp *jsonrpc.Response) []byte {
 	out := *resp
 	out.ID = k.entry.Request.ID
 	message := jsonrpc.AppendResponse(nil, &out)
-	if more := int64(len(message)) - k.room; more > 0 && len(message) > neverReplaced {
-		if refused := k.reserve(more); refused != nil {
+	if size := int64(len(message)); size > max(k.room, neverReplaced) {
+		if refused := k.c.out.reserve(k, size, 0); refused != nil {
 			return jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: out.ID, Error: refused})
 		}
 	}
 	return message
 }
 
-// reserve reserves more room for the response.
-func (k *call) reserve(bytes int64) *jsonrpc.Error {
-	refused := k.c.out.reserve(bytes, k.room)
-	if refused == nil {
-		k.room += bytes
+// Reserve implements [transport.Reserver] for the limit of Options.Memory.
+func (k *call) Reserve(n int64) error {
+	if refused := k.c.out.reserve(k, k.room, n); refused != nil {
+		return refused
 	}
-	return refused
+	return nil
 }
 
 // collect returns r with its streamed result in memory.
 func (k *call) collect(r jsonrpc.Response) *jsonrpc.Response {
-	held := Held{Limit: cmp.Or(r.MaxHeld, DefaultMaxHeld), Spend: func(n int64) bool { return k.reserve(n) == nil }}
+	held := Held{Limit: cmp.Or(r.MaxHeld, DefaultMaxHeld)}
+	held.Spend = func(n int64) bool { return k.c.out.reserve(k, k.room+n, 0) == nil }
 	err := r.Stream(&held)
 	r.Stream, r.Result = nil, held.Text
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -92,6 +93,10 @@ type Options struct {
 	// response may be larger. Zero means [DefaultMaxUnsentBytes].
 	MaxUnsentBytes int64
 
+	// Memory limits the bytes of requests and responses of all connections that share it. Of each,
+	// the first 64 KiB do not count. Nil means no limit.
+	Memory *Memory
+
 	// DrainTimeout is how long calls may continue, and their responses may take to be read, after
 	// the peer has closed its side or ctx has ended. Zero means [DefaultDrainTimeout].
 	DrainTimeout time.Duration
@@ -122,6 +127,7 @@ func (o *Options) fill() {
 	o.MaxInFlight = cmp.Or(o.MaxInFlight, DefaultMaxInFlight)
 	o.MaxInFlightBytes = cmp.Or(o.MaxInFlightBytes, DefaultMaxInFlightBytes)
 	o.MaxUnsentBytes = cmp.Or(o.MaxUnsentBytes, DefaultMaxUnsentBytes)
+	o.Memory = cmp.Or(o.Memory, &Memory{Max: math.MaxInt64})
 	o.DrainTimeout = cmp.Or(o.DrainTimeout, DefaultDrainTimeout)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
@@ -129,11 +135,6 @@ func (o *Options) fill() {
 
 // grace is how long calls may take to return after their context is cancelled.
 const grace = time.Second
-
-// Serve runs a connection as its only user; see [Conn.Serve].
-func Serve(ctx context.Context, w Wire, h transport.Handler, opts *Options) error {
-	return New(w, h, opts).Serve(ctx)
-}
 
 // Serve handles messages until the peer closes its side, the connection breaks, or ctx ends. Then
 // calls in flight may finish within Options.DrainTimeout, are cancelled, and get another second.

@@ -2,9 +2,9 @@ package conn
 
 import "github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 
-// ErrNoRoom is the error of [Held.Write] if there is no room left.
+// ErrNoRoom is the error of a request if there is no memory left for it or its response.
 var ErrNoRoom = jsonrpc.Errorf(jsonrpc.CodeInternalError,
-	"the result is too large to be held in memory; other responses wait to be read")
+	"busy: too many bytes of requests and unread responses are in memory; try again later")
 
 // A Held holds in memory what cannot be passed on while it is produced, such as a streamed result.
 // Its Write fails when no room is left, so nothing is read completely only to be refused.

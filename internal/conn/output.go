@@ -42,6 +42,7 @@ type output struct {
 	owed     int64         // bytes of responses that are not written; guarded by mu
 	reserved int64         // bytes of responses that are not added yet; guarded by mu
 	unsent   int           // bytes that are not written; guarded by mu
+	share    Share         // of the memory of all connections, for unsent and what calls have; guarded by mu
 	writing  bool          // a goroutine writes; guarded by mu
 	err      error         // why writing failed; guarded by mu
 	changed  chan struct{} // closed when there is more room, or nothing left to write; nil if nobody waits; guarded by mu
@@ -52,6 +53,7 @@ func (o *output) start(w Wire, opts *Options) {
 	if o.writeTimeout < 0 {
 		o.writeTimeout = math.MaxInt64
 	}
+	o.share = Share{All: opts.Memory, Free: chunkSize}
 	o.failed = make(chan struct{})
 	o.touch()
 }
@@ -71,6 +73,7 @@ func (o *output) add(message []byte, owed bool) {
 	o.lines = append(append(o.lines, oneLine(message)...), '\n')
 	added := len(message) + 1
 	o.unsent += added
+	o.share.Add(int64(added))
 	if owed {
 		o.owed += int64(added)
 	}
@@ -106,6 +109,7 @@ func (o *output) write() {
 		err := o.writeLines(lines)
 		o.mu.Lock()
 		o.unsent -= len(lines)
+		o.share.Add(-int64(len(lines)))
 		o.owed -= owed
 		if err != nil {
 			o.fail(err)
@@ -142,6 +146,7 @@ func (o *output) fail(err error) {
 	if o.err != nil {
 		return
 	}
+	o.share.Add(-int64(len(o.lines)))
 	o.err, o.lines = err, nil
 	close(o.failed)
 	o.signal()
@@ -175,11 +180,19 @@ func (o *output) signal() {
 	}
 }
 
+// enough is how many bytes may wait before senders wait and nothing more is read.
+func (o *output) enough() int {
+	if o.share.All.full() {
+		return chunkSize
+	}
+	return StopReadingAt
+}
+
 // request adds a request or a notification. It waits for room until ctx ends.
 func (o *output) request(ctx context.Context, r *jsonrpc.Request) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.await(ctx, func() bool { return o.unsent <= StopReadingAt }); err != nil {
+	if err := o.await(ctx, func() bool { return o.unsent <= o.enough() }); err != nil {
 		return err
 	}
 	if o.err != nil {
@@ -196,36 +209,47 @@ func (o *output) offer(n *jsonrpc.Request) error {
 	switch {
 	case o.err != nil:
 		return transport.ErrClosed
-	case o.unsent > StopReadingAt:
+	case o.unsent > o.enough():
 		return errors.New("conn: dropped, since the peer does not read what waits for it")
 	}
 	o.add(jsonrpc.AppendRequest(nil, n), false)
 	return nil
 }
 
-// send adds a response, for which so much room is reserved. It calls end first, which ends the calls
-// that it is for, and adds nothing if that returns false. It does not wait.
-func (o *output) send(message []byte, room int64, end func() (wanted bool)) {
+// send ends calls, gives back what is reserved for them, and adds their response. It adds nothing if
+// that is nil, or the peer has cancelled the call. It does not wait.
+func (o *output) send(message []byte, calls ...*call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reserved -= room
-	// The peer may reuse the ID once it has the response. A drain that waits for
-	// the last call to end must find its response here.
-	if end() && o.err == nil {
+	for _, k := range calls {
+		o.reserved -= k.room
+		o.share.Add(-k.memory)
+		// The peer may reuse the ID once it has the response. A drain that waits for
+		// the last call to end must find its response here.
+		if !k.entry.End() && k.batch == nil {
+			message = nil
+		}
+	}
+	if message != nil && o.err == nil {
 		o.add(message, true)
 	}
 }
 
-// reserve counts bytes of a response that is sent later and has so much room already; a single
-// response may be larger than the limit. If too much would wait, it returns an error that replaces
-// the response.
-func (o *output) reserve(bytes, room int64) *jsonrpc.Error {
+// reserve makes room what is reserved for the response of k, and memory, or more, what k has of the
+// memory of all connections beside its request; a single response may be larger than the limit. If
+// too much would wait, it returns an error that replaces the response.
+func (o *output) reserve(k *call, room, memory int64) *jsonrpc.Error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if others := o.owed + o.reserved - room; others > 0 && others+room+bytes > o.maxUnsent {
+	if others := o.owed + o.reserved - k.room; room > k.room && others > 0 && others+room > o.maxUnsent {
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: responses of %d bytes wait to be read", others)
 	}
-	o.reserved += bytes
+	memory = k.entry.bytes + max(memory, 2*room) // a result is in memory twice while it is encoded
+	if !o.share.Take(memory - k.memory) {
+		return ErrNoRoom
+	}
+	o.reserved += room - k.room
+	k.room, k.memory = room, memory
 	return nil
 }
 
@@ -234,7 +258,7 @@ func (o *output) reserve(bytes, room int64) *jsonrpc.Error {
 func (o *output) awaitReader() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_ = o.await(context.Background(), func() bool { return o.owed <= StopReadingAt })
+	_ = o.await(context.Background(), func() bool { return o.owed <= int64(o.enough()) })
 	return o.err == nil
 }
 

@@ -138,7 +138,12 @@ func (c *Conn) begin(req *jsonrpc.Request, size int, from Origin) (*call, *jsonr
 	if refused != nil {
 		return nil, refused
 	}
-	return &call{c: c, entry: entry, header: from.Header}, nil
+	k := &call{c: c, entry: entry, header: from.Header}
+	if refused := c.out.reserve(k, 0, 0); refused != nil {
+		entry.End()
+		return nil, refused
+	}
+	return k, nil
 }
 
 // A valued context also has the values of another context.
@@ -173,7 +178,7 @@ func (c *Conn) start(k *call) {
 // refuse sends an error response; nil does nothing. Nothing is refused while the connection drains.
 func (c *Conn) refuse(refusal *jsonrpc.Response) {
 	if refusal != nil && !c.draining.Load() {
-		c.out.send(jsonrpc.AppendResponse(nil, refusal), 0, func() bool { return true })
+		c.out.send(jsonrpc.AppendResponse(nil, refusal))
 	}
 }
 

@@ -102,7 +102,7 @@ func TestCallsHaveTheirOrigin(t *testing.T) {
 		mailed, cancel := context.WithCancel(context.WithValue(t.Context(), senderKey{}, "you"))
 		over := make(chan error, 1)
 		go func() {
-			over <- conn.Serve(context.WithValue(t.Context(), serverKey{}, "here"), mailWire{w, mailed}, h, nil)
+			over <- conn.New(mailWire{w, mailed}, h, nil).Serve(context.WithValue(t.Context(), serverKey{}, "here"))
 		}()
 		p := &peer{t: t, wire: w}
 		p.send(`{"jsonrpc":"2.0","method":"who"}`)

@@ -127,7 +127,7 @@ func TestStreamedResultsShareTheRoomForResponses(t *testing.T) {
 		synctest.Wait()
 		for _, batch := range []func(string) string{func(s string) string { return s }, func(s string) string { return "[" + s + "]" }} {
 			p.send(batch(request(1, "endless")))
-			require.Equal(t, batch(failure(1, -32603, "the result is too large to be held in memory; other responses wait to be read")), p.receive())
+			require.Equal(t, batch(failure(1, -32603, conn.ErrNoRoom.Message)), p.receive())
 			require.LessOrEqual(t, written, 2<<20)
 			p.send(batch(request(2, "ping"))) // what it had reserved is free again
 			require.Equal(t, batch(answer(2, `"ping"`)), p.receive())

@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 )
 
@@ -28,12 +27,9 @@ type BodyError struct {
 	Text   string
 }
 
-// BusyBytes is the error text for a request for which there is no memory left.
-const BusyBytes = "busy: too many bytes of requests and unread responses are in memory; try again later"
-
 // ReadBody reads the whole body of r, of at most limit bytes. The memory for it is taken from held,
 // except for [FreeBodyBytes]. The result belongs to the caller.
-func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, held *admission.Held) ([]byte, *BodyError) {
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, held *conn.Share) ([]byte, *BodyError) {
 	if r.ContentLength > limit {
 		return nil, unreadable(&http.MaxBytesError{Limit: limit})
 	}
@@ -50,7 +46,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, held *admissi
 }
 
 // readAll reads into one buffer, which grows only as data arrives.
-func readAll(r *http.Request, limit int64, held *admission.Held) ([]byte, error) {
+func readAll(r *http.Request, limit int64, held *conn.Share) ([]byte, error) {
 	size := int64(FreeBodyBytes)
 	if r.ContentLength >= 0 { // a hint: the body may have another length
 		size = min(size, r.ContentLength+1) // with room to see the end
@@ -82,7 +78,7 @@ func unreadable(err error) *BodyError {
 	case isTooLarge: // for us, or for middleware
 		return &BodyError{http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", tooLarge.Limit)}
 	case errors.Is(err, conn.ErrNoRoom):
-		return &BodyError{http.StatusServiceUnavailable, BusyBytes}
+		return &BodyError{http.StatusServiceUnavailable, conn.ErrNoRoom.Message}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &BodyError{http.StatusRequestTimeout, fmt.Sprintf("body took longer than %v", BodyTimeout)}
 	}

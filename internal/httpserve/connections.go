@@ -17,6 +17,7 @@ import (
 // WebSockets): it admits them and shuts them down. Create it with [NewConnections].
 type Connections struct {
 	*Lifecycle
+	Memory  conn.Memory // that connections and their requests share
 	max     int
 	trusted []netip.Prefix
 
@@ -24,10 +25,11 @@ type Connections struct {
 	open map[*Connection]struct{} // guarded by mu
 }
 
-// NewConnections returns the connections of a handler, at most max at once. A new one evicts the one
-// that was idle longest. The trusted proxies say which addresses connections come from.
-func NewConnections(max int, trusted []netip.Prefix) *Connections {
-	return &Connections{Lifecycle: NewLifecycle(), max: max, trusted: trusted, open: map[*Connection]struct{}{}}
+// NewConnections returns the connections of a handler, at most max at once, which hold at most so
+// many bytes in memory. A new one evicts the one that was idle longest. The trusted proxies say which
+// addresses connections come from.
+func NewConnections(max int, bytes int64, trusted []netip.Prefix) *Connections {
+	return &Connections{Lifecycle: NewLifecycle(), Memory: conn.Memory{Max: bytes}, max: max, trusted: trusted, open: map[*Connection]struct{}{}}
 }
 
 // A Connection is one of [Connections].
@@ -96,7 +98,7 @@ func (x *Connection) Close() {
 // the client has no way to send a new one, and when it has neither messages nor calls in flight for
 // idle; a negative value means no limit. It uses cut to close the wire at once.
 func (x *Connection) Serve(r *http.Request, wire conn.Wire, h transport.Handler, o conn.Options, idle time.Duration, cut func()) error {
-	o.Cancelling = x.calls
+	o.Cancelling, o.Memory = x.calls, &x.all.Memory
 	link := conn.New(wire, h, &o)
 	x.all.mu.Lock()
 	x.link, x.cut = link, cut

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
 )
 
@@ -213,8 +213,8 @@ func TestBodiesAreReadWhole(t *testing.T) {
 				want := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
 				r := httptest.NewRequest(http.MethodPost, "/", iotest.DataErrReader(iotest.HalfReader(bytes.NewReader(want))))
 				r.ContentLength = declared
-				all := &admission.Bytes{Max: 4 * limit}
-				held, other := admission.Held{All: all}, admission.Held{All: all}
+				all := &conn.Memory{Max: 4 * limit}
+				held, other := conn.Share{All: all}, conn.Share{All: all}
 				got, bad := ReadBody(httptest.NewRecorder(), r, limit, &held)
 				require.Nil(t, bad)
 				require.Equal(t, string(want), string(got))
@@ -242,15 +242,15 @@ func TestBodiesAreRefused(t *testing.T) {
 		{"declared too large", strings.NewReader("x"), limit + 1, 1 << 20, BodyError{413, "body is larger than 100000 bytes"}},
 		{"too large", strings.NewReader(strings.Repeat("x", limit+1)), -1, 1 << 20, BodyError{413, "body is larger than 100000 bytes"}},
 		{"larger than declared", strings.NewReader(strings.Repeat("x", limit+1)), 10, 1 << 20, BodyError{413, "body is larger than 100000 bytes"}},
-		{"without memory for it", strings.NewReader(strings.Repeat("x", limit)), limit, 40_000, BodyError{503, BusyBytes}},
+		{"without memory for it", strings.NewReader(strings.Repeat("x", limit)), limit, 40_000, BodyError{503, conn.ErrNoRoom.Message}},
 		{"broken", iotest.ErrReader(io.ErrUnexpectedEOF), 10, 1 << 20, BodyError{400, "body could not be read"}},
 		{"too large for middleware", iotest.ErrReader(&http.MaxBytesError{Limit: 7}), 10, 1 << 20, BodyError{413, "body is larger than 7 bytes"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/", test.body)
 			r.ContentLength = test.length
-			all := &admission.Bytes{Max: test.most}
-			held, other := admission.Held{All: all}, admission.Held{All: all}
+			all := &conn.Memory{Max: test.most}
+			held, other := conn.Share{All: all}, conn.Share{All: all}
 			require.True(t, other.Take(1), "another request holds something")
 			defer held.Close()
 			got, bad := ReadBody(httptest.NewRecorder(), r, limit, &held)

@@ -5,8 +5,10 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
 // serveWired serves h in a synctest bubble and returns a client.
@@ -138,7 +141,7 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 
 func TestUnfinishedPOSTsHoldBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		httpClient := serveWired(t, pong{}, &sse.Options{})
+		httpClient := serveWired(t, pong{}, &sse.Options{MaxBytes: 64 << 20})
 		c := openOn(t, httpClient, "http://mcp.test", nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		statuses := make(chan int, 20)
@@ -174,4 +177,70 @@ type untilDone struct{ context.Context }
 func (u untilDone) Read([]byte) (int, error) {
 	<-u.Done()
 	return 0, u.Err()
+}
+
+// large has a response of 1 MB, for which it reserves memory, and counts what it was refused.
+type large struct{ made, refused atomic.Int32 }
+
+func (l *large) ServeRPC(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if req.Method == "ping" {
+		return &jsonrpc.Response{Result: []byte(`{}`)}
+	}
+	if err := peer.(transport.Reserver).Reserve(2 << 20); err != nil {
+		l.refused.Add(1)
+		return &jsonrpc.Response{Error: err.(*jsonrpc.Error)}
+	}
+	l.made.Add(1)
+	return &jsonrpc.Response{Result: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// It also holds for WebSockets, whose connections share the limit in the same way.
+func TestUnreadResponsesOfAllSessionsAreLimited(t *testing.T) {
+	for _, name := range []string{"HTTP+SSE", "WebSocket"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &large{}
+				var handler http.Handler = sse.NewHandler(h, &sse.Options{MaxBytes: 8 << 20, Logger: quiet})
+				if name == "WebSocket" {
+					handler = websocket.NewHandler(h, &websocket.Options{MaxBytes: 8 << 20, KeepAlive: -1, Logger: quiet})
+				}
+				c, closeAll := testkit.Serve(&http.Server{Handler: handler})
+				defer closeAll()
+				open := func() (send func(message string), next func() string) {
+					if name == "WebSocket" {
+						conn, err := websocket.Dial(t.Context(), "ws://mcp.test", &websocket.DialOptions{Client: c})
+						require.NoError(t, err)
+						t.Cleanup(func() { _ = conn.Close() })
+						return func(m string) { _, _ = conn.Write([]byte(m + "\n")) }, func() string { m, _ := conn.Read(); return string(m) }
+					}
+					url, lines := begin(t, c)
+					return func(m string) { require.Equal(t, 202, say(t, c, url, m)) }, func() string { return line(t, lines) + line(t, lines) }
+				}
+				send, next := open()
+				before := heap()
+				const call, n = `{"jsonrpc":"2.0","id":1,"method":"large"}`, 300
+				for range n {
+					send, _ := open()
+					send(call)
+				}
+				synctest.Wait()
+				require.EqualValues(t, n, h.made.Load()+h.refused.Load())
+				require.InDelta(t, 8, h.made.Load(), 3)
+				require.Less(t, heap()-before, int64(48<<20), "300 connections, and responses of 8 MB")
+				send(ping)
+				require.Contains(t, next(), `"result":{}`, "others are served")
+				time.Sleep(time.Minute) // all are disconnected
+				send, next = open()
+				send(call)
+				require.Contains(t, next(), `"result":"xxx`, "the memory is free again")
+			})
+		})
+	}
 }

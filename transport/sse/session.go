@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -107,8 +106,8 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, "session is unknown or has ended; open a new stream", http.StatusNotFound)
 		return
 	}
-	held := admission.Held{All: &h.bodies}
-	defer held.Close() // the limits of the session apply from then on
+	held := conn.Share{All: &h.conns.Memory}
+	defer held.Close() // the session has taken the message
 	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &held)
 	if bad != nil {
 		if bad.Status == http.StatusServiceUnavailable {

@@ -21,7 +21,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -31,6 +30,7 @@ import (
 const (
 	defaultMaxBodyBytes    = 4 << 20
 	defaultMaxSessions     = 1000
+	defaultMaxBytes        = 256 << 20
 	defaultSessionIdle     = 30 * time.Minute
 	defaultKeepAlive       = 25 * time.Second
 	defaultWriteTimeout    = 30 * time.Second
@@ -53,6 +53,12 @@ type Options struct {
 	// MaxSessions limits the open streams. Zero means 1,000. Beyond the limit, a new
 	// stream evicts the one that was idle longest. If all have calls in flight, the client gets 503.
 	MaxSessions int
+
+	// MaxBytes limits the bytes of unanswered requests, of results being encoded and of unread
+	// responses, of all sessions together. The first 64 KiB of each do not count. Beyond the limit, a
+	// request gets -32603, "busy", or its POST 503, and a method is not called if its last results
+	// were too large. A single session may need more. Zero means 256 MiB.
+	MaxBytes int64
 
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
 	// any other proxy, all callers without a principal count as one for rate limits.
@@ -99,6 +105,7 @@ func (o *Options) withDefaults() Options {
 	}
 	c.MaxBodyBytes = httpserve.Positive(c.MaxBodyBytes, defaultMaxBodyBytes)
 	c.MaxSessions = httpserve.Positive(c.MaxSessions, defaultMaxSessions)
+	c.MaxBytes = httpserve.Positive(c.MaxBytes, defaultMaxBytes)
 	c.SessionIdle = cmp.Or(c.SessionIdle, defaultSessionIdle)
 	c.KeepAlive = cmp.Or(c.KeepAlive, defaultKeepAlive)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
@@ -107,20 +114,16 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// maxHeldBytes limits the bytes of POSTs that wait for their sessions to take them.
-const maxHeldBytes = 64 << 20
-
 // A Handler serves the stream with GET and messages with POST, usually at one URL. Create one with
 // [NewHandler]. It is safe for concurrent use.
 //
 //	mux.Handle("/mcp", streamable.NewHandler(server, nil))
 //	mux.Handle("/sse", sse.NewHandler(server, nil))
 type Handler struct {
-	rpc    transport.Handler
-	opts   Options
-	guard  httpguard.Rules
-	conns  *httpserve.Connections
-	bodies admission.Bytes // of POSTs until their sessions take them
+	rpc   transport.Handler
+	opts  Options
+	guard httpguard.Rules
+	conns *httpserve.Connections
 
 	sessions sync.Map // of *session, by ID
 }
@@ -129,8 +132,7 @@ type Handler struct {
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{rpc: h, opts: opts.withDefaults()}
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
-	x.conns = httpserve.NewConnections(x.opts.MaxSessions, x.opts.TrustedProxies)
-	x.bodies.Max = maxHeldBytes
+	x.conns = httpserve.NewConnections(x.opts.MaxSessions, x.opts.MaxBytes, x.opts.TrustedProxies)
 	return x
 }
 

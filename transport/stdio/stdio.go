@@ -186,7 +186,7 @@ func (s *stream) Serve(ctx context.Context, h transport.Handler) error {
 	if s.foreign && !oauth.AuthenticationDecided(ctx) {
 		ctx = oauth.NewContext(ctx, nil)
 	}
-	if err := conn.Serve(ctx, s.wire, h, s.opts.conn()); err != nil {
+	if err := conn.New(s.wire, h, s.opts.conn()).Serve(ctx); err != nil {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}
 	return nil
@@ -212,7 +212,7 @@ func (s std) Serve(ctx context.Context, h transport.Handler) error {
 	in, out, restore := guard()
 	defer restore()
 
-	if err := conn.Serve(ctx, s.opts.wire(in, out, true), h, s.opts.conn()); err != nil {
+	if err := conn.New(s.opts.wire(in, out, true), h, s.opts.conn()).Serve(ctx); err != nil {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}
 	return nil

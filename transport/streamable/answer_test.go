@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -102,13 +102,13 @@ func TestStreamedResultsInBatchesAreHeldWhileTheirCallLasts(t *testing.T) {
 			return &jsonrpc.Response{Stream: endless, MaxHeld: 1000}
 		},
 	}, &Options{MaxBytes: 1 << 20})
-	other := admission.Held{All: &s.handler.bytes}
+	other := conn.Share{All: &s.handler.bytes}
 	require.True(t, other.Take(1), "another request holds something")
 	resp := s.legacy("2025-03-26").post(`[` + call1(1, "living") + `,` + call1(2, "endless") + `,` + call1(3, "bounded") + `]`)
 	body := read(t, resp)
 	require.Contains(t, body, `"id":3,"error":{"code":-32603,"message":"the result is larger than 1000 bytes`)
 	require.Contains(t, body, `{"jsonrpc":"2.0","id":1,"result":"alive"}`)
-	require.Contains(t, body, `"id":2,"error":{"code":-32603,"message":"the result is too large to be held`)
+	require.Contains(t, body, `"id":2,"error":{"code":-32603,"message":"busy: too many bytes`)
 }
 
 func streamed(chunks []string, end error) func(io.Writer) error {

@@ -119,12 +119,12 @@ func (e *exchange) serve() (refusal *jsonrpc.Response) {
 // this.
 func (e *exchange) outlive(ctx context.Context, cancel context.CancelCauseFunc) {
 	caller := admission.Caller(e.r, e.h.opts.TrustedProxies)
-	if !e.h.abandoned.Open(caller) {
+	if !e.h.abandoned.begin(caller) {
 		cancel(nil)
 		return
 	}
 	<-ctx.Done() // at the latest when the call ends
-	e.h.abandoned.Close(caller)
+	e.h.abandoned.end(caller)
 }
 
 // Session returns the session of the request; nil outside sessions. It implements [transport.Peer].

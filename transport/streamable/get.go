@@ -46,10 +46,10 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) *jsonrpc.Resp
 // returns a refusal if the caller has too many.
 func (h *Handler) takeSlot(r *http.Request) (closed func(), _ *jsonrpc.Response) {
 	caller := admission.Caller(r, h.opts.TrustedProxies)
-	if !h.listening.Open(caller) {
+	if !h.listening.begin(caller) {
 		return nil, busy("busy: too many streams listen; try again later")
 	}
-	return func() { h.listening.Close(caller) }, nil
+	return func() { h.listening.end(caller) }, nil
 }
 
 // A listener is the GET that reads a stream of a session. It takes messages from the event store, so

@@ -44,7 +44,7 @@ func TestLegacyCallsOfClientsThatLeftAreLimited(t *testing.T) {
 		g := newGate()
 		h := NewHandler(&scripted{methods: script{"wait": g.serve}}, &Options{Stateless: true})
 		defer h.Close()
-		h.abandoned.Max = 2
+		h.abandoned.max = 2
 		ctx, leave := context.WithCancel(t.Context())
 		for range 3 {
 			go h.ServeHTTP(newRecorder(), newPost(call1(1, "wait")).WithContext(ctx)) // ends with the call
@@ -59,8 +59,8 @@ func TestLegacyCallsOfClientsThatLeftAreLimited(t *testing.T) {
 			require.NoError(t, <-g.cause)
 		}
 		synctest.Wait()
-		require.True(t, h.abandoned.Open("address 192.0.2.1"))
-		require.True(t, h.abandoned.Open("address 192.0.2.1"))
+		require.True(t, h.abandoned.begin("address 192.0.2.1"))
+		require.True(t, h.abandoned.begin("address 192.0.2.1"))
 	})
 }
 

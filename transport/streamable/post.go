@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -18,14 +18,14 @@ type post struct {
 	h            *Handler
 	r            *http.Request
 	s            *legacySession // nil outside sessions
-	held         admission.Held // bytes that the POST holds in memory
+	held         conn.Share     // bytes that the POST holds in memory
 	size         int            // of the body, in bytes
 	acceptStream bool
 }
 
 // servePost handles one message or a batch. Methods run on this goroutine.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) *jsonrpc.Response {
-	p := &post{timedWriter: h.newWriter(w), h: h, r: r, held: admission.Held{All: &h.bytes}}
+	p := &post{timedWriter: h.newWriter(w), h: h, r: r, held: conn.Share{All: &h.bytes}}
 	defer p.close()
 	body, refusal := p.receive()
 	if refusal != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
-	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -64,9 +63,6 @@ func (t *timedWriter) writeParts(status int, parts ...[]byte) {
 	}
 }
 
-// errFull is the error of a request for which there is no memory left.
-var errFull = jsonrpc.Errorf(jsonrpc.CodeInternalError, httpserve.BusyBytes)
-
 // Reserve reserves n bytes until the POST ends, in place of those reserved for the request before.
 // Small results do not count. It implements [transport.Reserver].
 func (e *exchange) Reserve(n int64) error {
@@ -74,7 +70,7 @@ func (e *exchange) Reserve(n int64) error {
 		n = 0
 	}
 	if !e.held.Take(n - e.reserved) {
-		return errFull
+		return conn.ErrNoRoom
 	}
 	e.reserved = n
 	return nil
@@ -90,8 +86,8 @@ func (e *exchange) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 		}
 		return &jsonrpc.Response{ID: resp.ID, Result: w.Text}
 	}
-	if resp.Error == errFull || e.Reserve(int64(len(resp.Result))) != nil {
-		full := busy(httpserve.BusyBytes)
+	if resp.Error == conn.ErrNoRoom || e.Reserve(int64(len(resp.Result))) != nil {
+		full := busy(conn.ErrNoRoom.Message)
 		full.ID = resp.ID
 		return full
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -48,7 +48,7 @@ func TestListeningStreamsAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusOK, status(h, "", begin(t, h, ""), call1(1, "subscriptions/listen")))
 	cancel()
 	open.Wait()
-	require.True(t, h.listening.Open("address 192.0.2.1"))
+	require.True(t, h.listening.begin("address 192.0.2.1"))
 }
 
 // mostHeap is twice the limit: while a body grows, it is in memory twice.
@@ -135,7 +135,7 @@ func TestUnreadResponsesCostLittleMemory(t *testing.T) {
 
 // free reports whether no request holds memory.
 func free(h *Handler) bool {
-	held := admission.Held{All: &h.bytes}
+	held := conn.Share{All: &h.bytes}
 	defer held.Close()
 	return held.Take(h.bytes.Max)
 }

@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
@@ -162,9 +162,9 @@ type Handler struct {
 	memory   *memoryStore
 	events   eventStore // of the streams of POSTs: memory, or the log of a fleet
 
-	listening admission.Streams // that only listen
-	abandoned admission.Streams // whose client has disconnected while their call runs
-	bytes     admission.Bytes   // of bodies and responses
+	listening callerStreams // that only listen
+	abandoned callerStreams // whose client has disconnected while their call runs
+	bytes     conn.Memory   // of bodies and responses
 
 	replica     *replica // nil outside of a fleet
 	replicaName string   // "" outside of a fleet
@@ -186,8 +186,8 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	if x.storer, _ = h.(transport.SessionStorer); x.storer == nil {
 		x.opts.Stateless = true
 	}
-	x.listening.Max = x.opts.MaxSubscriptions
-	x.abandoned.Max = maxAbandoned
+	x.listening.max = x.opts.MaxSubscriptions
+	x.abandoned.max = maxAbandoned
 	x.bytes.Max = x.opts.MaxBytes
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.sessions.h, x.sessions.all = x, map[string]*legacySession{}

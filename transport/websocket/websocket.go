@@ -32,6 +32,7 @@ const Subprotocol = "mcp"
 const (
 	defaultMaxMessageBytes = 4 << 20
 	defaultMaxConnections  = 1000
+	defaultMaxBytes        = 256 << 20
 	defaultKeepAlive       = 25 * time.Second
 	defaultMessageTimeout  = time.Minute
 	defaultSessionIdle     = 30 * time.Minute
@@ -48,6 +49,12 @@ type Options struct {
 	// limit, a new connection evicts the one that was idle longest. If all have calls in flight, the
 	// client gets 503.
 	MaxConnections int
+
+	// MaxBytes limits the bytes of unanswered requests, of results being encoded and of unread
+	// responses, of all connections together. The first 64 KiB of each do not count. Beyond the limit,
+	// a request gets -32603, "busy", and a method is not called if its last results were too large. A
+	// single connection may need more. Zero means 256 MiB.
+	MaxBytes int64
 
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
 	// any other proxy, all callers without a principal count as one for rate limits.
@@ -101,6 +108,7 @@ func (o *Options) withDefaults() Options {
 	}
 	c.MaxMessageBytes = httpserve.Positive(c.MaxMessageBytes, defaultMaxMessageBytes)
 	c.MaxConnections = httpserve.Positive(c.MaxConnections, defaultMaxConnections)
+	c.MaxBytes = httpserve.Positive(c.MaxBytes, defaultMaxBytes)
 	c.KeepAlive = cmp.Or(c.KeepAlive, defaultKeepAlive)
 	c.MessageTimeout = cmp.Or(c.MessageTimeout, defaultMessageTimeout)
 	c.SessionIdle = cmp.Or(c.SessionIdle, defaultSessionIdle)
@@ -122,7 +130,7 @@ type Handler struct {
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{rpc: h, opts: opts.withDefaults()}
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
-	x.conns = httpserve.NewConnections(x.opts.MaxConnections, x.opts.TrustedProxies)
+	x.conns = httpserve.NewConnections(x.opts.MaxConnections, x.opts.MaxBytes, x.opts.TrustedProxies)
 	return x
 }
 
