@@ -104,8 +104,6 @@ func start(t *testing.T, as *oauthtest.Server, change func(*resource.Options)) s
 	return url
 }
 
-// docs:begin test
-
 func TestTokensAreChecked(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	url := start(t, as, nil)
@@ -132,8 +130,6 @@ func status(t *testing.T, url, token string) int {
 	require.NoError(t, err)
 	return http.StatusOK
 }
-
-// docs:end test
 
 func TestPoliciesRestrictAccess(t *testing.T) {
 	as := oauthtest.New(t, nil)
