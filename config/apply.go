@@ -71,8 +71,8 @@ func (c *Config) Options() []mcpkit.Option {
 	add(c.Fleet.URL() != "", mcpkit.FleetFrom(c.openFleet))
 	add(c.Auth.Issuer != "", mcpkit.Authenticated())
 	add(c.Log != (Log{}), mcpkit.Logger(c.Logger(nil)))
-	add(!reflect.ValueOf(c.Select).IsZero(), catalog.Select(c.Select))
 	add(c.texts != nil, c.texts)
+	add(!reflect.ValueOf(c.Select).IsZero(), catalog.Select(c.Select))
 	return opts
 }
 

@@ -311,12 +311,12 @@ middleware:
 }
 
 func TestTheFileSelectsToolsAndReplacesTheirTexts(t *testing.T) {
-	c, err := config.Parse("c.yaml", []byte("select: {readOnly: true}\noverrides: testdata/overrides.json\n"), config.Prefix("X_"),
-		config.Environ([]string{"X_TOOL_NOW_DESCRIPTION=The count.", "X_TOOL_NOW_TITLE=", "MCPKIT_TOOL_NOW_NAME=later"}))
+	c, err := config.Parse("c.yaml", []byte("select: {readOnly: true, except: [wipe]}\noverrides: testdata/overrides.json\n"), config.Prefix("X_"),
+		config.Environ([]string{"X_TOOL_NOW_DESCRIPTION=The count.", "X_TOOL_NOW_TITLE=", "X_TOOL_ERASE_NAME=wipe", "MCPKIT_TOOL_NOW_NAME=later"}))
 	require.NoError(t, err)
 	srv, err := c.New(&clock{})
 	require.NoError(t, err)
-	require.NoError(t, srv.Add(mcpkit.NewTool("reset", func() {})))
+	require.NoError(t, srv.Add(mcpkit.NewTool("reset", func() {}), mcpkit.NewTool("erase", func() {}).Hints("readonly")))
 	s := mcptest.New(t, srv)
 	require.Equal(t, []string{"now"}, s.List())
 	for tool, err := range s.Client().Tools(t.Context()) {
