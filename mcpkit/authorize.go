@@ -89,7 +89,7 @@ const CodeForbidden = -31001
 
 // demandScopes refuses a call for which the caller lacks scopes, where [StepUp] shows it.
 func (call *Call) demandScopes() error {
-	if call.entry == nil || !call.server.config.stepUp || call.principal.Has(call.entry.Scopes...) {
+	if call.entry == nil || !call.server.config.stepUp || call.holds(call.entry) {
 		return nil
 	}
 	var scopes []string
@@ -220,9 +220,12 @@ func (c *Call) sight(p *predicate) (s sight) {
 	return s
 }
 
+// holds reports whether the caller has the scopes of the entry.
+func (c *Call) holds(e *entry) bool { return c.principal.Has(e.Scopes...) }
+
 // sees reports whether the caller may know of the entry. For others it does not exist.
 func (c *Call) sees(e *entry) bool {
-	if !c.principal.Has(e.Scopes...) && !c.stepsUp() {
+	if !c.holds(e) && !c.stepsUp() {
 		return false
 	}
 	return !slices.ContainsFunc(e.visible, func(v visibility) bool { return !c.sight(v.by).see(v.as) })
@@ -236,9 +239,12 @@ func (c *Call) stepsUp() bool { return c.principal != nil && c.server.config.ste
 func (c *Call) selection(l list) (key string, ok bool) {
 	var b []byte
 	for _, scope := range l.scopes {
-		if c.stepsUp() || c.principal.Has(scope) {
+		if c.principal.Has(scope) {
 			b = append(jsonx.AppendString(b, scope), ',')
 		}
+	}
+	if c.stepsUp() {
+		b = append(b, '+')
 	}
 	for _, p := range l.predicates {
 		s := c.sight(p)

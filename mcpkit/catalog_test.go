@@ -89,3 +89,16 @@ func TestMiddlewareReadsAndNarrowsLists(t *testing.T) {
 	require.Contains(t, p.result("tools/list", `{}`), `"cacheScope":"private"`)
 	require.Contains(t, p.result("tools/call", `{"name":"close"}`), `"closed"`)
 }
+
+func TestStepUpPrefersTheVariantOfTheCaller(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.StepUp())
+	for _, scope := range []string{"a", "b"} {
+		require.NoError(t, srv.Add(mcpkit.NewTool("x", func() string { return "of " + scope }).Desc("The "+scope).Tag("variant", scope).Scopes(scope)))
+	}
+	p := modern(t, srv)
+	for _, scope := range []string{"a", "b"} {
+		require.Contains(t, string(p.rpc(as(p, scope), p.request("tools/list", "{}")).Result), "The "+scope)
+		require.Contains(t, string(p.rpc(as(p, scope), p.request("tools/call", `{"name":"x"}`)).Result), "of "+scope)
+	}
+	require.Equal(t, mcpkit.CodeForbidden, p.rpc(as(p), p.request("tools/call", `{"name":"x"}`)).Error.Code)
+}

@@ -103,7 +103,10 @@ func (l *List) page() (page []*entry, next string) {
 		if e.key == l.after || e.Hidden || !l.call.sees(e) || l.keep != nil && !l.keep(Entry{e}) {
 			continue
 		}
-		if n := len(page); n > 0 && page[n-1].key == e.key { // calls of it are errors
+		if n := len(page); n > 0 && page[n-1].key == e.key { // a variant
+			if !l.call.holds(page[n-1]) {
+				page[n-1] = e
+			}
 			continue
 		}
 		if len(page) == l.call.server.config.pageSize {

@@ -31,13 +31,13 @@ func findNamed(k entryKind) func(*Call) error {
 		}
 		l := call.catalog.lists[k]
 		for _, e := range l.named(call.name) {
-			if !call.mayKnow(e) {
-				continue
-			}
-			if call.entry != nil {
+			switch {
+			case !call.mayKnow(e):
+			case call.entry == nil || !call.holds(call.entry): // StepUp shows variants that lack scopes, too
+				call.entry = e
+			case call.holds(e):
 				return fmt.Errorf("mcpkit: the caller sees two variants of %s %q: %s and %s", k, e.key, call.entry.site, e.site)
 			}
-			call.entry = e
 		}
 		if call.entry == nil {
 			return invalidParams("unknown %s %q%s", k, call.name, l.hint(call))

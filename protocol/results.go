@@ -115,8 +115,12 @@ func setCommon(v Version, resultType *string, meta *Meta, server Meta) error {
 		*meta = server
 		return nil
 	}
-	all := maps.Clone(server)
-	maps.Copy(all, *meta)
+	all := maps.Clone(*meta)
+	for key, value := range server {
+		if _, own := all[key]; !own {
+			all[key] = value
+		}
+	}
 	*meta = all
 	return nil
 }
