@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -101,4 +102,21 @@ func TestStepUpPrefersTheVariantOfTheCaller(t *testing.T) {
 		require.Contains(t, string(p.rpc(as(p, scope), p.request("tools/call", `{"name":"x"}`)).Result), "of "+scope)
 	}
 	require.Equal(t, mcpkit.CodeForbidden, p.rpc(as(p), p.request("tools/call", `{"name":"x"}`)).Error.Code)
+}
+
+func TestMessagesOutsideOfCallsGoToSessionsThatWantThem(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Items(mcpkit.NewTool("log", func(*mcpkit.Call) {})))
+	p := legacy(t, srv, protocol.V20251125)
+	require.Contains(t, p.result("tools/list", "{}"), `"log"`)
+	p.result("logging/setLevel", `{"level":"error"}`)
+	p.take()
+	send := func(level protocol.LoggingLevel, wanted bool) {
+		message := &protocol.LoggingMessageParams{Level: level, Data: []byte(`"disk full"`)}
+		require.NoError(t, srv.SendLog(message, func(p *oauth.Principal) bool { return wanted }))
+	}
+	send(protocol.LevelWarning, true)
+	send(protocol.LevelError, false)
+	require.Empty(t, p.take())
+	send(protocol.LevelError, true)
+	require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"disk full"}}`}, p.take())
 }

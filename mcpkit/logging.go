@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -162,4 +163,21 @@ func setLogLevel(ctx context.Context, call *Call, p *protocol.SetLevelParams) (R
 		return nil, nil
 	}
 	return nil, call.session.link.Change(ctx, func() { call.session.logLevel.Store(int32(p.Level.Severity())) })
+}
+
+// SendLog sends a log message outside of a call to the legacy clients with a session at this replica that
+// asked for its level, and whose principal whom reports; nil is an unauthenticated one. Clients of
+// 2026-07-28 get log messages only within their requests.
+func (s *Server) SendLog(p *protocol.LoggingMessageParams, whom func(*oauth.Principal) bool) error {
+	params, err := jsonx.Marshal(p)
+	if err != nil {
+		return err
+	}
+	for _, client := range s.topics[0].clients() {
+		state, ok := client.(*session)
+		if ok && state.ready.Load() && p.Level.Severity() >= int(state.logLevel.Load()) && whom(state.caller()) {
+			_ = state.link.Notify(context.Background(), &jsonrpc.Request{Method: protocol.NotificationMessage, Params: params})
+		}
+	}
+	return nil
 }

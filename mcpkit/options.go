@@ -48,6 +48,7 @@ type config struct {
 	fleetOptions []fleet.Option
 	services     []registration // the first one is that of New, until the options are read
 	extensions   []Extension
+	items        []Item
 	started      []any // of Lifecycle
 	anyTags      bool
 	transports   []transport.Transport
@@ -375,6 +376,11 @@ func Options(all ...Option) Option {
 // them: see [Server.Start].
 func Lifecycle(service any) Option {
 	return option(func(c *config) error { c.started = append(c.started, service); return nil })
+}
+
+// Items registers items: see [Server.Add].
+func Items(items ...Item) Option {
+	return option(func(c *config) error { c.items = append(c.items, items...); return nil })
 }
 
 // Prefix puts a prefix and an underscore before the name of each tool and prompt of a service.

@@ -109,7 +109,7 @@ func New(service any, opts ...Option) (*Server, error) {
 	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err
 	}
-	if err := s.registerAll(c.services); err != nil {
+	if err := errors.Join(s.registerAll(c.services), s.Add(c.items...)); err != nil {
 		return nil, err
 	}
 	var faults []error
