@@ -232,7 +232,7 @@ func TestUnreadResponsesOfAllSessionsAreLimited(t *testing.T) {
 				}
 				synctest.Wait()
 				require.EqualValues(t, n, h.made.Load()+h.refused.Load())
-				require.InDelta(t, 8, h.made.Load(), 3)
+				require.Less(t, h.made.Load(), int32(40), "a few more are refused once they are encoded")
 				require.Less(t, heap()-before, int64(48<<20), "300 connections, and responses of 8 MB")
 				send(ping)
 				require.Contains(t, next(), `"result":{}`, "others are served")
