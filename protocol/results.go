@@ -115,12 +115,9 @@ func setCommon(v Version, resultType *string, meta *Meta, server Meta) error {
 		*meta = server
 		return nil
 	}
-	all := maps.Clone(*meta)
-	for key, value := range server {
-		if _, own := all[key]; !own {
-			all[key] = value
-		}
-	}
+	all := Meta{}
+	maps.Copy(all, server)
+	maps.Copy(all, *meta)
 	*meta = all
 	return nil
 }
