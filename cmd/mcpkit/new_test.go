@@ -20,7 +20,7 @@ func TestNewModulesWork(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	dir = filepath.Join(dir, "my shop")
-	out, errs := said(t, exitOK, "new", dir, "--module", "example.com/my-shop", "--no-tidy")
+	out, _ := said(t, exitOK, "new", dir, "--module", "example.com/my-shop", "--no-tidy")
 	require.Contains(t, out, "wrote "+dir+"; next:\n")
 	require.Contains(t, out, "\n  cd \""+dir+"\"\n")
 	for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
@@ -52,7 +52,7 @@ func TestNewModulesWork(t *testing.T) {
 		"description": "Keeps items with a price, and finds them again.", "author": {"name": "The authors of example.com/my-shop"},
 		"server": {"type": "binary", "entry_point": "my-shop", "mcp_config": {"command": "${__dirname}/my-shop"}}}`, string(manifest))
 
-	_, errs = said(t, exitFault, "new", dir, "--module", "x")
+	_, errs := said(t, exitFault, "new", dir, "--module", "x")
 	require.Equal(t, "mcpkit new: "+dir+" is not empty; name a new folder\n", errs)
 }
 
