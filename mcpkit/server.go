@@ -35,6 +35,8 @@
 //   - Middleware: [Server.Use], [Around], [Handler], [Result].
 //   - Extensions of the protocol: [Extension] with [Extend], [NewMethod] and [NewTopic].
 //   - Authorization: scopes in tags, with [Authenticated], [TrustLocal] or [StepUp].
+//   - What each caller sees, and what it says: [Visible], [Describe], [ItemSet] and package
+//     ext/catalog.
 //
 // A Server supports all five protocol versions at once and determines the version of each request.
 // docs/design/architecture.md follows a request through the code.
@@ -124,13 +126,15 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	intercepted := wrap(s.dispatch, intercepts)
-	s.chain.set(func(ctx context.Context, call *Call) (Result, error) {
-		if call.row.method == protocol.MethodToolsCall && call.refusal == nil {
-			return intercepted(ctx, call)
-		}
-		return s.dispatch(ctx, call)
-	})
+	s.chain.set(s.dispatch)
+	if intercepted := wrap(s.dispatch, intercepts); intercepts != nil {
+		s.chain.set(func(ctx context.Context, call *Call) (Result, error) {
+			if call.row.method == protocol.MethodToolsCall && call.refusal == nil {
+				return intercepted(ctx, call)
+			}
+			return s.dispatch(ctx, call)
+		})
+	}
 	s.life.last = c.started
 	s.introduce()
 	s.state = rounds.NewSealer(c.stateKeys, s.about.Load().info.Name)
