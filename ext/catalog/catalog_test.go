@@ -159,17 +159,19 @@ func TestToolsetsAreEnabledByTheCaller(t *testing.T) {
 func TestOverrides(t *testing.T) {
 	file := []byte(`{"tools":{"close_issue":{"name":"shut","description":"Shuts.","arguments":{"id":{"default":7}}},"whoami":{"hidden":true}},
 		"prompts":{"triage":{"title":"Sort"}},"resources":{"user://{name}":{"description":"A user."}}}`)
-	o, err := catalog.Overrides(file, []string{"MCPKIT_TOOL_LIST_ISSUES_DESCRIPTION=All of them.", "MCPKIT_TOOL_CLOSE_ISSUE_NAME=close", "HOME=/"})
+	o, err := catalog.Overrides(file, []string{"MCPKIT_TOOL_LIST_ISSUES_DESCRIPTION=All of them.", "MCPKIT_TOOL_CLOSE_ISSUE_NAME=close", "HOME=/",
+		"MCPKIT_TOOL_CLOSE_ISSUE_ARG_ID_DESCRIPTION=Which.", "MCPKIT_TOOL_LIST_USERS_HIDDEN=true", "MCPKIT_TOOL_WHOAMI_TITLE="})
 	require.NoError(t, err)
 	s := serve(t, o)
-	require.Equal(t, []string{"close", "list_issues", "list_users"}, s.List())
+	require.Equal(t, []string{"close", "list_issues"}, s.List())
 	s.Call("close", nil).Text("closed")
 	for e := range s.Client().Tools(t.Context()) {
+		require.Equal(t, e.Name == "close", strings.Contains(string(e.InputSchema), `"description":"Which."`))
 		require.Contains(t, map[string]string{"close": "Shuts.", "list_issues": "All of them.", "list_users": ""}[e.Name], e.Description)
 	}
 
 	selected := serve(t, o, catalog.Select(catalog.Selection{Except: []string{"close"}}))
-	require.Equal(t, []string{"list_issues", "list_users"}, selected.List())
+	require.Equal(t, []string{"list_issues"}, selected.List())
 
 	_, err = catalog.Overrides([]byte(`{"tools":{"whoami":{"desc":"x"}}}`), nil)
 	require.EqualError(t, err, `catalog: Overrides: json: unknown field "desc"`)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -24,8 +26,9 @@ import (
 //	}}, "prompts": {}, "resources": {"note://{id}": {"description": "A note."}}}
 //
 // Each member may be absent. environ is os.Environ(); nil for none: MCPKIT_TOOL_SEARCH_DESCRIPTION is
-// the description of the tool search; NAME and TITLE are read as well. The server does not start
-// if a tool, prompt, resource or argument that is named does not exist.
+// the description of the tool search, and MCPKIT_TOOL_SEARCH_ARG_LIMIT_DESCRIPTION that of its argument
+// limit; NAME, TITLE and HIDDEN, true or false, are read as well. An empty variable is none. The server
+// does not start if a tool, prompt, resource or argument that is named does not exist.
 func Overrides(text []byte, environ []string) (mcpkit.Option, error) {
 	o := &overrides{used: map[string]bool{}, env: map[string]string{}}
 	if text != nil {
@@ -35,8 +38,8 @@ func Overrides(text []byte, environ []string) (mcpkit.Option, error) {
 			return nil, fmt.Errorf("catalog: Overrides: %w", err)
 		}
 	}
-	for _, variable := range environ {
-		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, envPrefix) {
+	for _, entry := range environ {
+		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, envPrefix) {
 			o.env[name] = value
 		}
 	}
@@ -81,15 +84,6 @@ func (o *overrides) describe(d *mcpkit.Def) {
 	name := d.Entry.Name()
 	says := o.file[kind+"s"][name]
 	o.used[kind+"s "+name] = true
-	if kind == "tool" {
-		upper := strings.ToUpper(notWords.ReplaceAllString(name, "_"))
-		for suffix, to := range map[string]**string{"_NAME": &says.Name, "_TITLE": &says.Title, "_DESCRIPTION": &says.Description} {
-			if value, ok := o.env[envPrefix+upper+suffix]; ok {
-				*to = &value
-			}
-			o.used[envPrefix+upper+suffix] = true
-		}
-	}
 	set(&d.Name, says.Name)
 	set(&d.Title, says.Title)
 	set(&d.Description, says.Description)
@@ -102,7 +96,26 @@ func (o *overrides) describe(d *mcpkit.Def) {
 			a.Default = says.Default
 		}
 	}
+	if kind == "tool" {
+		o.fromEnv(d, envPrefix+variable(name))
+	}
 }
+
+// fromEnv replaces what variables say whose names begin with of.
+func (o *overrides) fromEnv(d *mcpkit.Def, of string) {
+	hidden := strconv.FormatBool(d.Hidden)
+	texts := map[string]*string{"_NAME": &d.Name, "_TITLE": &d.Title, "_DESCRIPTION": &d.Description, "_HIDDEN": &hidden}
+	for _, a := range d.Args {
+		texts["_ARG_"+variable(a.Name)+"_DESCRIPTION"] = &a.Description
+	}
+	for suffix, text := range texts {
+		*text = cmp.Or(o.env[of+suffix], *text)
+		o.used[of+suffix] = true
+	}
+	d.Hidden = hidden == "true"
+}
+
+func variable(name string) string { return strings.ToUpper(notWords.ReplaceAllString(name, "_")) }
 
 // Start returns an error if something was not found.
 func (o *overrides) Start(context.Context) error {

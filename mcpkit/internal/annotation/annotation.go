@@ -118,9 +118,20 @@ func text(field func(*Annotation) *string) func(*Annotation, string) error {
 	return func(a *Annotation, v string) error { *field(a) = v; return nil }
 }
 
-// list is the parser of a tag whose value is words.
+// list is the parser of a tag whose value is names, with commas between them if they have blanks.
 func list(field func(*Annotation) *[]string) func(*Annotation, string) error {
-	return func(a *Annotation, v string) error { *field(a) = words(v); return nil }
+	return func(a *Annotation, v string) error {
+		names := strings.Fields(v)
+		if strings.Contains(v, ",") {
+			names = strings.Split(v, ",")
+		}
+		for _, name := range names {
+			if name = strings.TrimSpace(name); name != "" {
+				*field(a) = append(*field(a), name)
+			}
+		}
+		return nil
+	}
 }
 
 // IsKey reports whether the key is that of a tag of this package.

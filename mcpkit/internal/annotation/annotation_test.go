@@ -117,3 +117,10 @@ func FuzzAnnotation(f *testing.F) {
 		}
 	})
 }
+
+func TestLabelsMayHaveBlanks(t *testing.T) {
+	for value, want := range map[string][]string{"admin beta": {"admin", "beta"}, "read only, beta": {"read only", "beta"}, "read only, ": {"read only"}} {
+		var faults reflectx.Errors
+		require.Equal(t, want, Parse(&faults, "", Tool, map[string]string{"tags": value}, Extensions{}).Labels)
+	}
+}
