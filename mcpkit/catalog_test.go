@@ -94,12 +94,15 @@ func TestMiddlewareReadsAndNarrowsLists(t *testing.T) {
 func TestStepUpPrefersTheVariantOfTheCaller(t *testing.T) {
 	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.StepUp())
 	for _, scope := range []string{"a", "b"} {
-		require.NoError(t, srv.Add(mcpkit.NewTool("x", func() string { return "of " + scope }).Desc("The "+scope).Tag("variant", scope).Scopes(scope)))
+		require.NoError(t, srv.Add(mcpkit.NewTool("x", func() string { return "of " + scope }).Desc("The "+scope).Tag("variant", scope).Scopes(scope),
+			mcpkit.NewPrompt("y", func(style string) string { return style }).Params("style").Rules("style:oneof=of-"+scope).Tag("variant", scope).Scopes(scope)))
 	}
 	p := modern(t, srv)
 	for _, scope := range []string{"a", "b"} {
 		require.Contains(t, string(p.rpc(as(p, scope), p.request("tools/list", "{}")).Result), "The "+scope)
 		require.Contains(t, string(p.rpc(as(p, scope), p.request("tools/call", `{"name":"x"}`)).Result), "of "+scope)
+		complete := p.request("completion/complete", `{"ref":{"type":"ref/prompt","name":"y"},"argument":{"name":"style","value":""}}`)
+		require.Contains(t, string(p.rpc(as(p, scope), complete).Result), "of-"+scope)
 	}
 	require.Equal(t, mcpkit.CodeForbidden, p.rpc(as(p), p.request("tools/call", `{"name":"x"}`)).Error.Code)
 }

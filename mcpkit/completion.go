@@ -121,11 +121,13 @@ func findCompleted(call *Call) error {
 		return invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, p.Ref.Type))
 	}
 	for _, k := range kinds {
-		for _, e := range call.catalog.lists[k].named(name) {
-			if call.sees(e) {
-				call.entry, call.name, call.params = e, e.key, p
-				return nil
-			}
+		e, err := call.choose(call.catalog.lists[k], name)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			call.entry, call.name, call.params = e, e.key, p
+			return nil
 		}
 	}
 	return invalidParams("unknown %s %q", what, name)

@@ -30,31 +30,41 @@ func findNamed(k entryKind) func(*Call) error {
 			return err
 		}
 		l := call.catalog.lists[k]
-		for _, e := range l.named(call.name) {
-			switch {
-			case !call.mayKnow(e):
-			case call.entry == nil || !call.holds(call.entry): // StepUp shows variants that lack scopes, too
-				call.entry = e
-			case call.holds(e):
-				return fmt.Errorf("mcpkit: the caller sees two variants of %s %q: %s and %s", k, e.key, call.entry.site, e.site)
-			}
+		e, err := call.choose(l, call.name)
+		if err != nil {
+			return err
 		}
-		if call.entry == nil {
+		if e == nil {
 			return invalidParams("unknown %s %q%s", k, call.name, l.hint(call))
 		}
+		call.entry = e
 		if raw := call.Arguments(); raw != nil && jsonx.Kind(raw) != '{' {
 			return invalidParams("the arguments of %s %q are not an object", k, call.name)
 		}
 		if k != promptEntry {
 			return nil
 		}
-		args, err := readTextArguments(call.name, call.Arguments())
-		if err != nil {
-			return err
+		args, wrong := readTextArguments(call.name, call.Arguments())
+		if wrong != nil {
+			return wrong
 		}
 		call.vars = args
 		return nil
 	}
+}
+
+// choose returns the entry that the caller sees of those that a name means, or nil.
+func (call *Call) choose(l list, name string) (found *entry, err error) {
+	for _, e := range l.named(name) {
+		switch {
+		case !call.mayKnow(e):
+		case found == nil || !call.holds(found): // StepUp shows variants whose scopes the caller lacks, too
+			found = e
+		case call.holds(e):
+			return nil, fmt.Errorf("mcpkit: the caller sees two variants of %s %q: %s and %s", e.kind, e.key, found.site, e.site)
+		}
+	}
+	return found, nil
 }
 
 // mayKnow reports whether the caller may know of the entry. If not, the caller gets the response
