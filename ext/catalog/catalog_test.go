@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -120,8 +121,8 @@ func TestSelectionsOfRequests(t *testing.T) {
 }
 
 func TestSelectionOfTheEnvironment(t *testing.T) {
-	env := map[string]string{"APP_TOOLSETS": "issues, users", "APP_READONLY": "1", "APP_EXCLUDE_TOOLS": "x"}
-	require.Equal(t, catalog.Selection{Toolsets: []string{"issues", "users"}, ReadOnly: true, Except: []string{"x"}},
+	env := map[string]string{"APP_TOOLSETS": "issues, users,", "APP_TAGS": "read only", "APP_READONLY": "1", "APP_EXCLUDE_TOOLS": "x"}
+	require.Equal(t, catalog.Selection{Toolsets: []string{"issues", "users"}, Tags: []string{"read only"}, ReadOnly: true, Except: []string{"x"}},
 		catalog.FromEnv("APP_", func(name string) string { return env[name] }))
 }
 
@@ -183,4 +184,21 @@ catalog: Overrides: "tools triage" fits nothing that the server has`)
 	require.NoError(t, err)
 	_, err = mcpkit.New(&forge{}, o, mcpkit.Authenticated())
 	require.ErrorContains(t, err, `Describe: there is no argument "nr"`)
+}
+
+func TestToolsetsWithBlanksShareNoList(t *testing.T) {
+	srv := mcpkit.MustNew(nil, catalog.Dynamic(time.Hour))
+	for _, set := range []string{"a", "b", "a b,"} {
+		require.NoError(t, srv.Add(mcpkit.NewTool("of_"+strings.Trim(strings.ReplaceAll(set, " ", "_"), ","), func() {}).Tag("toolset", set)))
+	}
+	s := mcptest.New(t, srv)
+	for who, sets := range map[string][]string{"ann": {"a b"}, "bob": {"a", "b"}} {
+		caller := s.As(&oauth.Principal{Subject: who})
+		for _, set := range sets {
+			caller.Call("enable_toolset", map[string]string{"toolset": set}).OK()
+		}
+		for _, tool := range []string{"of_a", "of_b", "of_a_b"} {
+			require.Equal(t, (tool == "of_a_b") == (who == "ann"), slices.Contains(caller.List(), tool), "%s %s", who, tool)
+		}
+	}
 }

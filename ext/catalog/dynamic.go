@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -65,7 +65,7 @@ func (t *toolsets) see(_ context.Context, call *mcpkit.Call) (func(mcpkit.Entry)
 	enabled, _ := t.enabled.Get(callerOf(call), time.Now())
 	return func(e mcpkit.Entry) bool {
 		return e.Toolsets() == nil || overlap(enabled, e.Toolsets()) || call.Get(allKey{}) != nil
-	}, "enabled " + strings.Join(enabled, " ")
+	}, fmt.Sprintf("%q", enabled)
 }
 
 // sets returns the items of all toolsets that the caller may enable, by name.

@@ -82,8 +82,10 @@ func (o *overrides) describe(d *mcpkit.Def) {
 	defer o.mu.Unlock()
 	kind, _, _ := strings.Cut(d.Entry.Kind(), " ") // a resource template is a resource
 	name := d.Entry.Name()
-	says := o.file[kind+"s"][name]
-	o.used[kind+"s "+name] = true
+	says, ok := o.file[kind+"s"][name]
+	if ok {
+		o.used[kind+"s "+name] = true
+	}
 	set(&d.Name, says.Name)
 	set(&d.Title, says.Title)
 	set(&d.Description, says.Description)
@@ -109,8 +111,9 @@ func (o *overrides) fromEnv(d *mcpkit.Def, of string) {
 		texts["_ARG_"+variable(a.Name)+"_DESCRIPTION"] = &a.Description
 	}
 	for suffix, text := range texts {
-		*text = cmp.Or(o.env[of+suffix], *text)
-		o.used[of+suffix] = true
+		if value, ok := o.env[of+suffix]; ok {
+			*text, o.used[of+suffix] = cmp.Or(value, *text), true
+		}
 	}
 	d.Hidden = hidden == "true"
 }

@@ -106,10 +106,13 @@ func FromEnv(prefix string, getenv func(string) string) Selection {
 
 func selection(get func(name string) string, toolsets, tags, readOnly, tools, except string) Selection {
 	list := func(name string) []string {
-		if get(name) == "" {
-			return nil
+		var names []string
+		for part := range strings.SplitSeq(get(name), ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				names = append(names, part)
+			}
 		}
-		return strings.FieldsFunc(get(name), func(r rune) bool { return r == ',' || r == ' ' })
+		return names
 	}
 	off, err := strconv.ParseBool(cmp.Or(get(readOnly), "false"))
 	return Selection{list(toolsets), list(tags), off || err != nil, list(tools), list(except)}
@@ -141,10 +144,13 @@ type parts struct {
 	toolsets, tags, tools map[string]bool
 }
 
-// note notes what an item is part of.
+// note notes what an item is part of, until the server has started.
 func (p *parts) note(d *mcpkit.Def) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.tools == nil {
+		return
+	}
 	for _, name := range d.Entry.Toolsets() {
 		p.toolsets[name] = true
 	}
@@ -172,5 +178,6 @@ func (p *parts) Start(context.Context) error {
 	check("toolset", p.selected.Toolsets, p.toolsets)
 	check("tag", p.selected.Tags, p.tags)
 	check("tool", slices.Concat(p.selected.Tools, p.selected.Except), p.tools)
+	p.toolsets, p.tags, p.tools = nil, nil, nil // remote servers may go on changing theirs
 	return errors.Join(faults...)
 }
