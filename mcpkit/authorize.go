@@ -163,9 +163,9 @@ func (c *Call) Entries() iter.Seq[Entry] {
 
 // Visible shows tools, prompts and resources only to some callers. For others they do not exist: in
 // lists, calls, reads, completions, new subscriptions and tasks. f is called once for a request that
-// needs it, and see for each entry in question, so it must be fast; a nil see shows nothing. The
-// principal, the headers and the path of call are those of the request, which a run of a task does not
-// have. f and see may be called concurrently.
+// needs it, and see for each entry in question, so it must be fast; a nil see shows nothing. A run of a
+// task has the principal of its request, but no headers, path and address. f and see may be called
+// concurrently, and must not ask what the call sees, as [Call.Entries] and [Call.CanRead] do.
 //
 // Callers with the same key see the same entries, so that they share an encoded list. The number of
 // lists that are kept is limited. With the key "" a list is encoded for each request.

@@ -111,6 +111,7 @@ func TestMessagesOutsideOfCallsGoToSessionsThatWantThem(t *testing.T) {
 	srv := newServer(t, nil, mcpkit.Items(mcpkit.NewTool("log", func(*mcpkit.Call) {})))
 	p := legacy(t, srv, protocol.V20251125)
 	require.Contains(t, p.result("tools/list", "{}"), `"log"`)
+	require.ErrorContains(t, newServer(t, nil).SendLog(&protocol.LoggingMessageParams{}, nil), "has not declared log messages")
 	p.result("logging/setLevel", `{"level":"error"}`)
 	p.take()
 	send := func(level protocol.LoggingLevel, wanted bool) {

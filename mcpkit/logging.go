@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -166,9 +167,14 @@ func setLogLevel(ctx context.Context, call *Call, p *protocol.SetLevelParams) (R
 }
 
 // SendLog sends a log message outside of a call to the legacy clients with a session at this replica that
-// asked for its level, and whose principal whom reports; nil is an unauthenticated one. Clients of
-// 2026-07-28 get log messages only within their requests.
+// want its level, and whose principal whom reports; nil is an unauthenticated one. Clients of 2026-07-28
+// get log messages only within their requests. SendLog returns an error if the server has not declared
+// that it logs, which it does if a method can (see also [OfferAll]).
 func (s *Server) SendLog(p *protocol.LoggingMessageParams, whom func(*oauth.Principal) bool) error {
+	if !hasLogs(s.catalog.Load()) {
+		return errors.New("mcpkit: SendLog: the server has not declared log messages; " +
+			"use mcpkit.OfferAll, or take a *mcpkit.Call or *slog.Logger in a method")
+	}
 	params, err := jsonx.Marshal(p)
 	if err != nil {
 		return err

@@ -21,8 +21,8 @@ func CardPath(path string) string { return strings.TrimRight(path, "/*") + "/" +
 
 var errNoCard = errors.New("there is no server card")
 
-// isCard reports whether a request is about the server card. Whoever mounts the handler may leave the
-// paths of cards without authentication, so that nothing else is served there.
+// isCard reports whether a request is about the server card. Nothing else is served at such a path, since
+// programs may leave it without authentication.
 func isCard(r *http.Request) bool { return path.Base(r.URL.Path) == cardName }
 
 // serveCard serves the server card (SEP-2127), which is for everybody, on pages of all origins.
