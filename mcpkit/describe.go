@@ -244,7 +244,8 @@ func (d *definition) edited(was, is []byte) *definition {
 				text = withMember(text, name, now)
 			}
 		}
-		if v < protocol.V20250618 && jsonx.Member(text, "inputSchema") != nil { // as ToolFor says it
+		retitled := !bytes.Equal(jsonx.Member(is, "title"), jsonx.Member(was, "title"))
+		if v < protocol.V20250618 && retitled && jsonx.Member(text, "inputSchema") != nil { // as ToolFor says it
 			hints := withMember(jsonx.Member(text, "annotations"), "title", jsonx.Member(text, "title"))
 			text = withMember(text, "annotations", hints)
 		}

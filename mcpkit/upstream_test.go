@@ -57,6 +57,7 @@ func TestDefinitionsOfAnotherServerAreReplacedAsAWhole(t *testing.T) {
 	top := newServer(t, nil)
 	top.MustMount("far", srv)
 	require.Contains(t, modern(t, top).result("tools/call", `{"name":"far_c"}`), `"text":"c"`)
+	require.NotContains(t, legacy(t, top, protocol.V20241105).result("tools/list", `{}`), "annotations", "the other server has none")
 	top = newServer(t, nil, mcpkit.Describe(func(d *mcpkit.Def) { d.Name = "other" }))
 	require.NoError(t, top.Add(definedTools(t, "c")...))
 	require.Contains(t, modern(t, top).result("tools/call", `{"name":"other"}`), `"text":"c"`)
