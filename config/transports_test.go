@@ -65,8 +65,11 @@ func TestLimitsApplyToEveryHTTPTransport(t *testing.T) {
 	for _, target := range []any{strings.Replace(base, "http", "ws", 1) + "/v1/ws", client.HTTPSSE(base + "/v1/sse")} {
 		first, err := client.Dial(t.Context(), target, client.Logger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
-		second, err := client.Dial(t.Context(), target)
-		require.NoError(t, err, "in the place of the first, which was idle")
+		var second *client.Client
+		require.Eventually(t, func() bool { // the first is idle once its last notification is handled
+			second, err = client.Dial(t.Context(), target)
+			return err == nil
+		}, time.Minute, 10*time.Millisecond)
 		require.NoError(t, second.Ping(t.Context()))
 		_ = first.Close()
 		require.NoError(t, second.Close())
