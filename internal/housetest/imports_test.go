@@ -88,8 +88,10 @@ var mayImport = map[string][]string{
 	"config": {"ext/catalog", "fleet", "mcpkit", "middleware", "middleware/healthz", "oauth/resource", "internal/httpserve", "internal/naming",
 		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"github.com/caarlos0/env/v11", "github.com/go-playground/validator/v10", "go.yaml.in/yaml/v4", "golang.org/x/net/netutil"},
-	"ext/apps":                    {"mcpkit", "protocol", "internal/jsonx", "internal/naming"},
-	"ext/catalog":                 {"mcpkit", "internal/limits", "internal/naming"},
+	"ext/apps":    {"mcpkit", "protocol", "internal/jsonx", "internal/naming"},
+	"ext/catalog": {"mcpkit", "internal/limits", "internal/naming"},
+	"ext/events": {"client", "fleet", "mcpkit", "protocol", "protocol/jsonrpc", "oauth", "internal/jsonx",
+		"github.com/standard-webhooks/standard-webhooks/libraries/go"}, // signs deliveries
 	"fleet/internal/ordered":      {},
 	"ext/skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"ext/skills":                  {"mcpkit", "ext/skills/internal/skillmd", "protocol", "protocol/jsonrpc", "internal/jsonx"},
