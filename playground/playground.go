@@ -32,6 +32,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -72,7 +73,7 @@ type Options struct {
 type Handler struct {
 	opts     Options
 	token    string
-	guard    httpserve.Guard
+	guard    httpguard.Rules
 	mcp      *streamable.Handler
 	timeline *timeline
 	frames   frames
@@ -94,7 +95,7 @@ func NewHandler(srv *mcpkit.Server, opts *Options) *Handler {
 	}
 	h.opts.Logger = cmp.Or(h.opts.Logger, slog.Default())
 	h.token = cmp.Or(h.opts.Token, rand.Text())
-	h.guard = httpserve.NewGuard(nil, h.opts.AllowedHosts)
+	h.guard = httpguard.New(nil, h.opts.AllowedHosts)
 	h.mcp = streamable.NewHandler(srv, &streamable.Options{AllowedHosts: h.opts.AllowedHosts, Logger: h.opts.Logger})
 	h.timeline = newTimeline(httpserve.Positive(h.opts.MaxEntries, defaultMaxEntries))
 	srv.Use(h.timeline.middleware)

@@ -42,6 +42,8 @@ func inColumn(column, titles string) string {
 	return `[...document.querySelectorAll("#` + column + ` .card")].map((c) => c.textContent).join() === "` + titles + `"`
 }
 
+// docs:begin drag
+
 func TestAPersonDragsCards(t *testing.T) {
 	app := browser.Show(t, board(t), "show_board", nil, browser.Context("theme", "dark"))
 	app.WaitFor(inColumn("todo", "Write the page,Test it in a browser"))
@@ -60,3 +62,5 @@ func TestAPersonDragsCards(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, app.Screenshot(), 0o644))
 	}
 }
+
+// docs:end drag

@@ -1,4 +1,4 @@
-// Command notes keeps short notes.
+// Command todo keeps a list of things to do.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 )
 
 func main() {
-	if err := mcpkit.Serve(NewNotes()); err != nil {
+	if err := mcpkit.Serve(&Todo{}); err != nil {
 		log.Fatal(err)
 	}
 }

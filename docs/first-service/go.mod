@@ -1,4 +1,4 @@
-module example.com/notes
+module example.com/todo
 
 go 1.26.0
 
@@ -7,8 +7,6 @@ replace github.com/mcpkit/mcpkit-go => ../..
 tool github.com/mcpkit/mcpkit-go/cmd/mcpkit
 
 require (
-	github.com/golang-jwt/jwt/v5 v5.3.1
-	github.com/labstack/echo-jwt/v4 v4.4.0
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/mcpkit/mcpkit-go v0.0.0-00010101000000-000000000000
 )

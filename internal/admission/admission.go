@@ -1,4 +1,5 @@
-package httpserve
+// Package admission tells the callers of an HTTP server apart.
+package admission
 
 import (
 	"net/http"
