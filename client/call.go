@@ -190,16 +190,17 @@ func explain(r *request, err error) error {
 func (c *Client) once(ctx context.Context, a *agreement, r *request, params []byte, in protocol.Inputs, cc *callConfig) (*jsonrpc.Response, error) {
 	ctx, d := withDeadline(ctx, cc.timeout, &timeoutError{r.method, r.name, cc.timeout})
 	defer d.stop()
-	f := &flight{progress: cc.progress, log: cc.log, deadline: d}
 	id := c.nextID()
-	if f.progress != nil || c.cfg.handlers.progress != nil {
-		f.token = id.String()
-	}
+	f := &flight{id: id.String(), progress: cc.progress, log: cc.log, notify: cc.notify, deadline: d}
 	if err := c.flights.add(f); err != nil {
 		return nil, err
 	}
 	defer c.flights.remove(f)
-	req, err := c.compose(a, id, r.method, params, in, cc, f.token)
+	token := ""
+	if c.reports(f) {
+		token = f.id
+	}
+	req, err := c.compose(a, id, r.method, params, in, cc, token)
 	if err != nil {
 		return nil, err
 	}
@@ -289,9 +290,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // A flight is a request that waits for its response.
 type flight struct {
-	token    string // progressToken as JSON; "" if no handler receives progress
+	id       string // of the request, as JSON; also its progressToken
 	progress func(*protocol.ProgressParams)
 	log      func(*protocol.LoggingMessageParams)
+	notify   func(method string, params json.RawMessage)
 	deadline *deadline
 	inbox    inbox
 }
@@ -299,10 +301,9 @@ type flight struct {
 // flights are the requests in flight.
 type flights struct {
 	mu     sync.Mutex
-	all    map[*flight]struct{} // guarded by mu
-	tokens map[string]*flight   // guarded by mu
-	closed bool                 // guarded by mu
-	work   sync.WaitGroup       // the flights; begun with mu held
+	all    map[string]*flight // by ID; guarded by mu
+	closed bool               // guarded by mu
+	work   sync.WaitGroup     // the flights; begun with mu held
 }
 
 func (fs *flights) add(f *flight) error {
@@ -312,29 +313,25 @@ func (fs *flights) add(f *flight) error {
 		return transport.ErrClosed
 	}
 	if fs.all == nil {
-		fs.all, fs.tokens = map[*flight]struct{}{}, map[string]*flight{}
+		fs.all = map[string]*flight{}
 	}
-	fs.all[f] = struct{}{}
+	fs.all[f.id] = f
 	fs.work.Add(1)
-	if f.token != "" {
-		fs.tokens[f.token] = f
-	}
 	return nil
 }
 
 func (fs *flights) remove(f *flight) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	delete(fs.all, f)
-	delete(fs.tokens, f.token)
+	delete(fs.all, f.id)
 	fs.work.Done()
 }
 
-// byToken returns the flight with this progress token, nil if there is none.
-func (fs *flights) byToken(token []byte) *flight {
+// byID returns the flight of the request with this ID, nil if there is none.
+func (fs *flights) byID(id string) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	return fs.tokens[string(token)]
+	return fs.all[id]
 }
 
 // listening returns the flights that have a handler of log messages, to receive one that does not say
@@ -346,7 +343,7 @@ func (fs *flights) listening(shared bool) []*flight {
 		return nil
 	}
 	var found []*flight
-	for f := range fs.all {
+	for _, f := range fs.all {
 		if f.log != nil {
 			found = append(found, f)
 		}
@@ -361,7 +358,7 @@ func (fs *flights) hold(f *flight) (release func()) {
 		held = []*flight{f}
 	} else {
 		fs.mu.Lock()
-		held = slices.Collect(maps.Keys(fs.all))
+		held = slices.Collect(maps.Values(fs.all))
 		fs.mu.Unlock()
 	}
 	for _, f := range held {
@@ -379,7 +376,7 @@ func (fs *flights) hold(f *flight) (release func()) {
 func (fs *flights) closeAll(ctx context.Context) {
 	fs.mu.Lock()
 	fs.closed = true
-	for f := range fs.all {
+	for _, f := range fs.all {
 		f.deadline.cancel(transport.ErrClosed)
 	}
 	fs.mu.Unlock()

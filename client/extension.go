@@ -29,7 +29,7 @@ func (f extensionOption) extend(c *config, e *extension) { f(c, e) }
 //
 // [OnResult] handles results of the extension, [Since] limits it to newer versions of the protocol.
 // [Client.Request] calls its methods, [Client.Items] reads its lists, and a [Topic] receives its
-// notifications.
+// notifications, [OnNotification] those of one request.
 func Extension(id string, settings any, opts ...ExtensionOption) DialOption {
 	return dialOption(func(c *config) error {
 		e := &extension{settings: protocol.Object{}}

@@ -123,7 +123,7 @@ func (f *follower) poll(ctx context.Context) (*protocol.DetailedTask, error) {
 			f.failures = 0
 			return d, nil
 		}
-		if f.failures++; ctx.Err() != nil || !mayPass(err) || f.failures >= maxPollFailures {
+		if f.failures++; ctx.Err() != nil || !Transient(err) || f.failures >= maxPollFailures {
 			return nil, err
 		}
 		f.t.c.log.Debug("client: a task did not respond", "task", clip(f.t.id), "error", err)
@@ -133,9 +133,9 @@ func (f *follower) poll(ctx context.Context) (*protocol.DetailedTask, error) {
 	}
 }
 
-// mayPass reports whether the same request may succeed later, for example because the server
+// Transient reports whether the same request may succeed later, for example because the server
 // restarts.
-func mayPass(err error) bool {
+func Transient(err error) bool {
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		return status.Code == 429 || status.Code >= 500
 	}
@@ -187,7 +187,7 @@ func (f *follower) answer(ctx context.Context, d *protocol.DetailedTask) error {
 		a.sent++
 		a.polls = 0
 		switch err := f.t.answer(ctx, f.cc, protocol.InputResponses{key: a.raw}); {
-		case err != nil && !mayPass(err):
+		case err != nil && !Transient(err):
 			return err
 		case err != nil:
 			a.polls = answerPolls // send it again if the server still asks

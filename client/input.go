@@ -247,7 +247,9 @@ func (c *Client) hear(n *jsonrpc.Request, f *flight) {
 			c.handOn(n, h)
 		}
 	default:
-		c.changes.heard(n)
+		if !c.heardByCall(n) {
+			c.changes.heard(n)
+		}
 	}
 }
 
@@ -263,7 +265,7 @@ func (c *Client) hearFirst(n *jsonrpc.Request) (all bool) {
 		c.heardLog(n, nil)
 		return c.cfg.handlers.log == nil
 	}
-	return false
+	return c.heardByCall(n)
 }
 
 // hearNext handles the notifications for which hearFirst returned false, in their order.
@@ -277,8 +279,8 @@ func (c *Client) hearNext(n *jsonrpc.Request) {
 
 // heardProgress passes progress to its call. It ignores progress of unknown or finished calls.
 func (c *Client) heardProgress(n *jsonrpc.Request) {
-	f := c.flights.byToken(n.Param("progressToken"))
-	if f == nil {
+	f := c.flights.byID(string(n.Param("progressToken")))
+	if f == nil || !c.reports(f) {
 		return
 	}
 	p := new(protocol.ProgressParams)
@@ -287,6 +289,20 @@ func (c *Client) heardProgress(n *jsonrpc.Request) {
 	}
 	f.deadline.extend()
 	f.hand(c, n, func() { c.progressed(f.progress, p) })
+}
+
+// reports reports whether a handler receives the progress of f.
+func (c *Client) reports(f *flight) bool { return f.progress != nil || c.cfg.handlers.progress != nil }
+
+// heardByCall passes a notification to the function that [OnNotification] set for its call. It
+// returns false if there is none.
+func (c *Client) heardByCall(n *jsonrpc.Request) bool {
+	f := c.flights.byID(subscriptionID(n))
+	if f == nil || f.notify == nil {
+		return false
+	}
+	perform(c.log, func() { f.notify(n.Method, orEmpty(n.Params)) })
+	return true
 }
 
 // heardLog passes a log message to the call f, or as [OnLog] says if f is nil.

@@ -135,7 +135,7 @@ func (c *Client) pages(ctx context.Context, method, member string, params any, o
 				return
 			}
 			seen[cursor] = true
-			r.params = rawObject(append(jsonx.AppendMember(object[:len(object)-1:len(object)-1], []byte(`"cursor"`), next), '}'))
+			r.params = rawObject(jsonx.With(object, "cursor", next))
 			if r.key != "" {
 				r.key = method + "\x00@" + cursor
 			}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -54,6 +55,7 @@ type callConfig struct {
 	taskTimeout time.Duration
 	progress    func(*protocol.ProgressParams)
 	log         func(*protocol.LoggingMessageParams)
+	notify      func(method string, params json.RawMessage)
 	logLevel    protocol.LoggingLevel
 	meta        protocol.Meta
 	idempotent  bool
@@ -312,6 +314,13 @@ func OnProgress(f func(*protocol.ProgressParams)) CallOption {
 // flight, and if there are several, to none.
 func OnLog(f func(*protocol.LoggingMessageParams)) CallOption {
 	return callOption(func(c *callConfig) { c.log = f })
+}
+
+// OnNotification sets the function that receives the notifications of a [Client.Request] to a method
+// of an extension: those whose subscription ID, in their _meta, is the ID of the request. It is called
+// on the goroutine that receives messages, so it must return soon, and must not close the client.
+func OnNotification(f func(method string, params json.RawMessage)) CallOption {
+	return callOption(func(c *callConfig) { c.notify = f })
 }
 
 // Meta adds a member to the _meta of the request. A value that cannot be encoded is left out. Of

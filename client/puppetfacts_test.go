@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,6 +58,31 @@ func TestUnknownResponsesAreIgnored(t *testing.T) {
 		third := ask(t.Context(), c)
 		p.answer(<-p.heard, "third")
 		require.Equal(t, told{"third", nil}, <-third)
+	})
+}
+
+func TestNotificationsReachTheRequestThatTheyName(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if s.deaf {
+			t.Skip("it receives no notifications")
+		}
+		var heard []string
+		done := make(chan error)
+		go func() {
+			done <- c.Request(t.Context(), "x/watch", nil, nil, client.Timeout(0), client.OnNotification(func(method string, params json.RawMessage) {
+				heard = append(heard, method+string(params))
+			}))
+		}()
+		r := <-p.heard
+		params := func(id string) string { return `{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}` }
+		for _, id := range []string{r.ID.String(), "4711", `"` + r.ID.String() + `"`, r.ID.String()} {
+			p.say(`{"jsonrpc":"2.0","method":"notifications/x","params":` + params(id) + `}`)
+		}
+		p.say(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		p.answer(r, "")
+		require.NoError(t, <-done)
+		require.Equal(t, []string{"notifications/x" + params(r.ID.String()), "notifications/x" + params(r.ID.String())}, heard)
 	})
 }
 

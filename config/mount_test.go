@@ -16,8 +16,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// docs:begin mount
-
 // mount mounts a server in an echo app, with the path, origins and limits of the file.
 func mount(app *echo.Echo, c *config.Config, service any) (close func(), err error) {
 	path, opts, err := c.Mounted()
@@ -30,8 +28,6 @@ func mount(app *echo.Echo, c *config.Config, service any) (close func(), err err
 	}
 	return echomcp.Mount(app, path, srv, echomcp.Streamable(opts)).Close, nil
 }
-
-// docs:end mount
 
 func TestMountedServersHavePathOriginsAndLimitsOfTheFile(t *testing.T) {
 	c := parsed(t, `

@@ -299,9 +299,12 @@ func (c *Call) request(ctx context.Context, method string, params json.RawMessag
 // send sends a question and waits for the answer, for a limited time, which does not count in the
 // time limit of the call.
 func (c *Call) send(ctx context.Context, method string, params json.RawMessage, meta protocol.Meta) (*jsonrpc.Response, error) {
-	params, err := withMeta(params, meta)
-	if err != nil {
-		return nil, err
+	if len(meta) > 0 {
+		text, err := meta.AppendJSON(nil)
+		if err != nil {
+			return nil, fmt.Errorf("mcpkit: the _meta of a question: %w", err)
+		}
+		params = jsonx.With(params, "_meta", text)
 	}
 	req, err := jsonrpc.NewRequest(jsonrpc.ID{}, method, params)
 	if err != nil {
@@ -318,19 +321,6 @@ func (c *Call) send(ctx context.Context, method string, params json.RawMessage, 
 		return nil, late
 	}
 	return resp, err
-}
-
-// withMeta returns the object params with meta as its _meta, unless meta is empty.
-func withMeta(params json.RawMessage, meta protocol.Meta) (json.RawMessage, error) {
-	if len(meta) == 0 {
-		return params, nil
-	}
-	text, err := meta.AppendJSON(nil)
-	if err != nil {
-		return nil, fmt.Errorf("mcpkit: the _meta of a question: %w", err)
-	}
-	b := jsonx.AppendWithout(nil, params, "_meta")
-	return append(jsonx.AppendMember(b[:len(b)-1], []byte(`"_meta"`), text), '}'), nil
 }
 
 // answerTime is how long a client of 2026-07-28 may take to send a call again with its answers.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
@@ -104,6 +105,7 @@ func (e *entry) own() *entry {
 // A definition is what lists tell clients of an entry: a JSON object, which is encoded for each
 // version when it is first needed.
 type definition struct {
+	ofTool  bool // protocol.ToolFor gives it the form for a version
 	make    func(v protocol.Version) ([]byte, error)
 	encoded [len(versions)]atomic.Pointer[[]byte]
 }
@@ -125,6 +127,9 @@ func (d *definition) in(v protocol.Version) ([]byte, error) {
 	b, err := d.make(v)
 	if err != nil {
 		return nil, err
+	}
+	if d.ofTool {
+		b = protocol.ToolFor(v, b)
 	}
 	d.encoded[i].Store(&b)
 	return b, nil
@@ -349,6 +354,7 @@ func (s *Server) enter(own *catalog, faults reflectx.Errors, plain []*entry) err
 	})
 	for _, e := range entries {
 		for _, alias := range e.Aliases {
+			faults.Add(e.site, naming.Check(alias))
 			if old := own.lists[e.kind].named(alias); len(old) > 0 && old[0] != e {
 				faults.Addf(e.site, "the alias %q is a name of %s", alias, old[0].site)
 			}

@@ -63,6 +63,7 @@ func TestNamesThatContradictEachOther(t *testing.T) {
 	for want, items := range map[string][]mcpkit.Item{
 		`tool "a" is registered twice`:                           {tool("a", "variant", "1"), tool("a", "variant", "2")},
 		`the alias "a" is a name of mcpkit: tool "a" (catalog_t`: {tool("a", "hidden", "true"), tool("b", "alias", "a")},
+		`name "b\tc" contains '\t'`:                              {tool("a", "alias", "b\tc,d")},
 		`the alias "c" is a name of mcpkit: tool "a" (catalog_t`: {tool("a", "alias", "c"), tool("b", "alias", "c")},
 	} {
 		require.ErrorContains(t, newServer(t, nil).Add(items...), want)

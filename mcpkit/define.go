@@ -241,13 +241,13 @@ func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawS
 		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons,
 		InputSchema: def.input, OutputSchema: def.output, Annotations: def.Hints, Meta: def.Meta,
 	})
-	e.definition = &definition{make: func(v protocol.Version) ([]byte, error) {
+	e.definition = &definition{ofTool: true, make: func(v protocol.Version) ([]byte, error) {
 		own, err := s.extended(e, v)
 		if err != nil {
 			return nil, err
 		}
 		text, err := own.MarshalJSON()
-		return protocol.ToolFor(v, text), prefixed("the definition does not encode: ", err)
+		return text, prefixed("the definition does not encode: ", err)
 	}}
 	m.decode = func(ctx context.Context, call *Call) (reflect.Value, error) {
 		return m.fn.Decode(ctx, call.Arguments())

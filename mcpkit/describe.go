@@ -192,8 +192,8 @@ func (d *Def) encode(definition []byte) ([]byte, error) {
 		if a.Description != "" {
 			description = jsonx.AppendString(nil, a.Description)
 		}
-		text := withMember(withMember(a.text, "description", description), "default", a.Default)
-		properties = withMember(properties, a.Name, text)
+		text := jsonx.With(jsonx.With(a.text, "description", description), "default", a.Default)
+		properties = jsonx.With(properties, a.Name, text)
 		arguments = append(jsonx.AppendComma(arguments), text...)
 	}
 	b, err := jsonx.Marshal(d)
@@ -209,45 +209,24 @@ func (d *Def) encode(definition []byte) ([]byte, error) {
 		if required = append(required, ']'); len(required) == 2 {
 			required = nil
 		}
-		b = withMember(b, "inputSchema", withMember(withMember(schema, "properties", properties), "required", required))
+		b = jsonx.With(b, "inputSchema", jsonx.With(jsonx.With(schema, "properties", properties), "required", required))
 	case d.Entry.of.kind == promptEntry && len(arguments) > 1:
-		b = withMember(b, "arguments", append(arguments, ']'))
+		b = jsonx.With(b, "arguments", append(arguments, ']'))
 	}
 	return b, err
 }
 
-// withMember returns the object with a member, or without it if value is nil.
-func withMember(obj []byte, name string, value []byte) []byte {
-	found := false
-	edited := jsonx.AppendEdited(nil, obj, func(n, old []byte) []byte {
-		if !jsonx.IsString(n, name) {
-			return old
-		}
-		found = true
-		return value
-	})
-	if found || value == nil {
-		return edited
-	}
-	return append(jsonx.AppendMember(edited[:len(edited)-1], jsonx.AppendString(nil, name), value), '}')
-}
-
 // edited returns the definition with the members that differ between two objects as in the second one.
 func (d *definition) edited(was, is []byte) *definition {
-	return &definition{make: func(v protocol.Version) ([]byte, error) {
-		text, err := d.in(v)
+	return &definition{ofTool: d.ofTool, make: func(v protocol.Version) ([]byte, error) {
+		text, err := d.make(v)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range [...]string{"name", "title", "description", "icons", "annotations", "_meta", "arguments", "inputSchema"} {
 			if now := jsonx.Member(is, name); !bytes.Equal(now, jsonx.Member(was, name)) {
-				text = withMember(text, name, now)
+				text = jsonx.With(text, name, now)
 			}
-		}
-		retitled := !bytes.Equal(jsonx.Member(is, "title"), jsonx.Member(was, "title"))
-		if v < protocol.V20250618 && retitled && jsonx.Member(text, "inputSchema") != nil { // as ToolFor says it
-			hints := withMember(jsonx.Member(text, "annotations"), "title", jsonx.Member(text, "title"))
-			text = withMember(text, "annotations", hints)
 		}
 		return text, nil
 	}}
@@ -276,9 +255,9 @@ func (s *Server) rewrite(e *entry, d *Def, schema []byte) (err error) {
 	var args []*Arg
 	all, added := []byte("{}"), []byte("{}")
 	for _, a := range d.Args {
-		all = withMember(all, a.Name, a.text)
+		all = jsonx.With(all, a.Name, a.text)
 		if a.added {
-			added = withMember(added, a.Name, a.text)
+			added = jsonx.With(added, a.Name, a.text)
 		}
 		if a.added || a.Hidden || !bytes.Equal(a.Default, a.plain) {
 			args = append(args, a)
@@ -288,11 +267,11 @@ func (s *Server) rewrite(e *entry, d *Def, schema []byte) (err error) {
 		return nil
 	}
 	if schema != nil {
-		e.shown = e.shown.With(withMember(schema, "properties", all))
+		e.shown = e.shown.With(jsonx.With(schema, "properties", all))
 	}
 	var check reflectx.RawSchema
 	if len(added) > len("{}") {
-		check, err = s.handSchema("input", withMember([]byte(`{"type":"object"}`), "properties", added))
+		check, err = s.handSchema("input", jsonx.With([]byte(`{"type":"object"}`), "properties", added))
 	}
 	run, complete := e.run, e.complete
 	e.run = func(ctx context.Context, call *Call) (Result, error) {
@@ -363,7 +342,7 @@ func (c *Call) rewriteCompletion(ctx context.Context, args []*Arg) (ok bool, err
 		return false, err
 	}
 	req := *c.req
-	req.Params = withMember(req.Params, "context", withMember([]byte("{}"), "arguments", edited))
+	req.Params = jsonx.With(req.Params, "context", jsonx.With([]byte("{}"), "arguments", edited))
 	p.Context = new(protocol.CompletionContext)
 	c.req, c.params = &req, &p
 	return true, jsonx.Unmarshal(edited, &p.Context.Arguments)
@@ -390,10 +369,10 @@ func (c *Call) rewritten(ctx context.Context, args []*Arg, given string) (edited
 			value = a.Default
 		}
 		if a.added {
-			added = withMember(added, a.Name, value)
+			added = jsonx.With(added, a.Name, value)
 			value = nil
 		}
-		edited = withMember(edited, a.Name, value)
+		edited = jsonx.With(edited, a.Name, value)
 	}
 	return edited, added, nil
 }

@@ -292,7 +292,7 @@ func (s *Server) checked(method string, fn reflect.Value) (Handler, error) {
 	return func(ctx context.Context, call *Call) (Result, error) {
 		params := call.req.Params
 		if call.meta != nil {
-			params = jsonx.AppendWithout(nil, params, "_meta")
+			params = jsonx.With(params, "_meta", nil)
 		}
 		args, err := f.Decode(ctx, params)
 		if err != nil {

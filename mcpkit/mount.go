@@ -205,7 +205,7 @@ func (m *mount) entry(inner *entry) (*entry, error) {
 	e.wrapAround(m.around)
 	if m.prefix != "" && (e.kind == toolEntry || e.kind == promptEntry) {
 		e.key = m.prefix + "_" + inner.key
-		e.definition = inner.definition.edited([]byte("{}"), withMember([]byte("{}"), "name", jsonx.AppendString(nil, e.key)))
+		e.definition = inner.definition.edited([]byte("{}"), jsonx.With([]byte("{}"), "name", jsonx.AppendString(nil, e.key)))
 		about := *e.Annotation
 		about.Aliases = nil
 		for _, alias := range inner.Aliases {
@@ -315,7 +315,7 @@ func (u *Upstream) answer(e *entry, text json.RawMessage) (err error) {
 		return err
 	}
 	e.shown = secret.OfSchema(t.InputSchema)
-	e.definition = &definition{make: func(v protocol.Version) ([]byte, error) { return jsonx.Marshal(protocol.ToolFor(v, text)) }}
+	e.definition.ofTool = true
 	e.tool, err = newTool(t)
 	return err
 }

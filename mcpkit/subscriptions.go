@@ -163,14 +163,13 @@ func (l *listener) notify(s subject, params json.RawMessage) {
 }
 
 // deliver sends what is owed.
-func (l *listener) deliver(call *Call, meta protocol.Meta) {
+func (l *listener) deliver(call *Call, meta json.RawMessage) {
 	l.mu.Lock()
 	owed, params := l.owed, l.params
 	l.owed, l.params = nil, map[subject]json.RawMessage{}
 	l.mu.Unlock()
 	for _, s := range owed {
-		text, _ := withMeta(params[s], meta)
-		call.sendNotification(&jsonrpc.Request{Method: s.topic.notification, Params: text})
+		call.sendNotification(&jsonrpc.Request{Method: s.topic.notification, Params: jsonx.With(params[s], "_meta", meta)})
 	}
 }
 
@@ -217,14 +216,15 @@ func listen(ctx context.Context, call *Call) (Result, error) {
 		defer s.topic.subscribers.Delete(l)
 	}
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
-	params, _ := withMeta(accepted, meta) // meta is the id of the request, which is valid
+	rawMeta, _ := meta.AppendJSON(nil) // meta is the id of the request, which is valid
+	params := jsonx.With(accepted, "_meta", rawMeta)
 	call.sendNotification(&jsonrpc.Request{Method: protocol.NotificationSubscriptionsAcknowledged, Params: params})
 	for {
 		select {
 		case <-ctx.Done():
 			return &protocol.SubscriptionsListenResult{Meta: meta}, nil
 		case <-l.wake:
-			l.deliver(call, meta)
+			l.deliver(call, rawMeta)
 		}
 	}
 }

@@ -14,11 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// docs:begin update
-
 var _ = flag.Bool("update", false, "write golden files and transcripts")
-
-// docs:end update
 
 // update sets -update for the time of f.
 func update(t *testing.T, f func()) {

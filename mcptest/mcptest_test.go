@@ -221,15 +221,11 @@ func (c *Counter) Start(context.Context) error { c.starts++; return nil }
 
 func (c *Counter) Starts() int { return c.starts }
 
-// docs:begin mounted
-
 func TestMountedServersStart(t *testing.T) {
 	house := mcpkit.MustNew(&Desk{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, house.Mount("counter", mcpkit.MustNew(&Counter{})))
 	mcptest.New(t, house).Call("counter_starts", nil).OK().JSON("1")
 }
-
-// docs:end mounted
 
 func TestProgressAndLogsAreHeard(t *testing.T) {
 	mcptest.New(t, &Desk{}).Call("work", nil).Progress("1/2 half", "2/2").Logged("info", "working")

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
@@ -133,7 +132,7 @@ func isOwn(source, host string) bool {
 		return true
 	}
 	includes, _ := path.Match(strings.ToLower(u.Host), strings.ToLower(host))
-	return includes || u.Port() == self.Port() && httpguard.IsLoopback(u.Hostname())
+	return includes || u.Port() == self.Port() && httpserve.IsLoopback(u.Hostname())
 }
 
 // policy returns the content security policy of the page, which has an origin of its own that

@@ -32,7 +32,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -73,7 +72,7 @@ type Options struct {
 type Handler struct {
 	opts     Options
 	token    string
-	guard    httpguard.Rules
+	guard    httpserve.Guard
 	mcp      *streamable.Handler
 	timeline *timeline
 	frames   frames
@@ -95,7 +94,7 @@ func NewHandler(srv *mcpkit.Server, opts *Options) *Handler {
 	}
 	h.opts.Logger = cmp.Or(h.opts.Logger, slog.Default())
 	h.token = cmp.Or(h.opts.Token, rand.Text())
-	h.guard = httpguard.New(nil, h.opts.AllowedHosts)
+	h.guard = httpserve.NewGuard(nil, h.opts.AllowedHosts)
 	h.mcp = streamable.NewHandler(srv, &streamable.Options{AllowedHosts: h.opts.AllowedHosts, Logger: h.opts.Logger})
 	h.timeline = newTimeline(httpserve.Positive(h.opts.MaxEntries, defaultMaxEntries))
 	srv.Use(h.timeline.middleware)

@@ -38,7 +38,8 @@ func ToolFor(v Version, definition json.RawMessage) json.RawMessage {
 		return definition
 	}
 	if title := jsonx.Member(definition, "title"); v < V20250618 && title != nil {
-		definition = titled(definition, title)
+		hints := jsonx.With(jsonx.Member(definition, "annotations"), "title", title)
+		definition = jsonx.With(definition, "annotations", hints)
 	}
 	return jsonx.AppendEdited(nil, definition, func(name, value []byte) []byte {
 		switch {
@@ -53,25 +54,12 @@ func ToolFor(v Version, definition json.RawMessage) json.RawMessage {
 	})
 }
 
-// titled returns the definition with the title in its annotations.
-func titled(definition, title []byte) []byte {
-	hints := jsonx.AppendWithout(nil, jsonx.Member(definition, "annotations"), "title")
-	hints = append(jsonx.AppendMember(hints[:len(hints)-1], []byte(`"title"`), title), '}')
-	others := jsonx.AppendWithout(nil, definition, "annotations")
-	return append(jsonx.AppendMember(others[:len(others)-1], []byte(`"annotations"`), hints), '}')
-}
-
 // wrapSchema returns the schema of {"result": value}. $defs move to the root, which references
 // point to.
 func wrapSchema(schema []byte) []byte {
-	b := []byte(`{"type":"object","properties":{"result":`)
-	defs := jsonx.Member(schema, "$defs")
-	b = jsonx.AppendWithout(b, schema, "$defs")
-	b = append(b, `},"required":["result"],"additionalProperties":false`...)
-	if defs != nil {
-		b = append(append(b, `,"$defs":`...), defs...)
-	}
-	return append(b, '}')
+	b := append([]byte(`{"type":"object","properties":{"result":`), jsonx.With(schema, "$defs", nil)...)
+	b = append(b, `},"required":["result"],"additionalProperties":false}`...)
+	return jsonx.With(b, "$defs", jsonx.Member(schema, "$defs"))
 }
 
 // ToolAnnotations are hints about what a tool does. A nil hint is absent and has the

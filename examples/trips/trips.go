@@ -140,6 +140,8 @@ func (t *Trips) Ticket(ctx context.Context, city string) (string, error) {
 	return t.order(id, city), nil
 }
 
+// docs:end ticket
+
 // order writes an order under its unique ID. It returns the same result if that ID exists already.
 func (t *Trips) order(id, city string) string {
 	t.mu.Lock()
@@ -150,5 +152,3 @@ func (t *Trips) order(id, city string) string {
 	t.tickets[id] = city
 	return "ordered a ticket to " + city + ", order " + id
 }
-
-// docs:end ticket

@@ -90,7 +90,6 @@ func TestSkillsOfAFolderAreReloaded(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "deploy", "SKILL.md"), []byte(text), 0o600))
 	}
 	write("---\nname: deploy\ndescription: Deploy\n---\nFirst.\n")
-	// docs:begin reload
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +98,6 @@ func TestSkillsOfAFolderAreReloaded(t *testing.T) {
 	library := skills.FS(root.FS())
 	srv, err := mcpkit.New(&Team{}, library)
 	// ... the files change ...
-	// docs:end reload
 	require.NoError(t, err)
 	c, err := client.Dial(t.Context(), srv)
 	require.NoError(t, err)
@@ -114,10 +112,8 @@ func TestSkillsOfAFolderAreReloaded(t *testing.T) {
 }
 
 func TestSkillsForStaff(t *testing.T) {
-	// docs:begin scopes
 	library := skills.FS(embedded, skills.Dir("skills"), skills.Scopes("staff"))
 	srv, err := mcpkit.New(&Team{}, library, mcpkit.Authenticated())
-	// docs:end scopes
 	require.NoError(t, err)
 	for scope, want := range map[string]int{"guests": 0, "staff": 1} {
 		ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann", Scopes: []string{scope}})

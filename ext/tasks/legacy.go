@@ -81,25 +81,9 @@ func newLegacyTask(w protocol.Task) legacyTask {
 }
 
 // related returns an object with the _meta that names the task.
-func related(object json.RawMessage, id string) (json.RawMessage, error) {
-	members := map[string]json.RawMessage{}
-	if err := jsonx.Unmarshal(object, &members); err != nil {
-		return nil, err
-	}
-	meta := map[string]json.RawMessage{}
-	if raw := members["_meta"]; raw != nil {
-		if err := jsonx.Unmarshal(raw, &meta); err != nil {
-			return nil, err
-		}
-	}
-	meta[protocol.MetaRelatedTask] = jsonx.AppendString([]byte(`{"taskId":`), id)
-	meta[protocol.MetaRelatedTask] = append(meta[protocol.MetaRelatedTask], '}')
-	text, err := jsonx.Marshal(meta)
-	if err != nil {
-		return nil, err
-	}
-	members["_meta"] = text
-	return jsonx.Marshal(members)
+func related(object json.RawMessage, id string) json.RawMessage {
+	task := append(jsonx.AppendString([]byte(`{"taskId":`), id), '}')
+	return jsonx.With(object, "_meta", jsonx.With(jsonx.Member(object, "_meta"), protocol.MetaRelatedTask, task))
 }
 
 // handleResult answers tasks/result: it waits until the task has ended, and asks the client the
@@ -124,11 +108,7 @@ func (e *engine) awaitResult(ctx context.Context, id string) (mcpkit.Result, err
 	}
 	switch t.Status {
 	case protocol.TaskCompleted:
-		object, err := related(t.Result, id)
-		if err != nil {
-			return nil, err
-		}
-		return object, nil
+		return related(t.Result, id), nil
 	case protocol.TaskFailed:
 		return nil, t.Error
 	case protocol.TaskCancelled:
@@ -156,11 +136,7 @@ func (e *engine) ask(ctx context.Context, call *mcpkit.Call, id string, t *task)
 	questions := t.Run.Journal.Questions()
 	for _, key := range slices.Sorted(maps.Keys(questions)) {
 		question := questions[key]
-		params, err := related(question.Params, id)
-		if err != nil {
-			return err
-		}
-		answer, err := call.Ask(ctx, question.Method, params)
+		answer, err := call.Ask(ctx, question.Method, related(question.Params, id))
 		if errors.Is(err, mcpkit.ErrDeclined) && question.Method == protocol.MethodElicitationCreate {
 			answer, err = json.RawMessage(`{"action":"decline"}`), nil
 		}

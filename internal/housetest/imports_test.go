@@ -27,11 +27,9 @@ var anything = []string{"*"}
 var mayImport = map[string][]string{
 	// The floor: what knows nothing of the protocol.
 	"internal/housetest":   {},
-	"internal/httpguard":   {},
 	"internal/testkit":     {"transport", "protocol/jsonrpc", "go.uber.org/goleak"},
 	"internal/oracle":      {},
-	"internal/admission":   {"oauth"},
-	"internal/httpserve":   {"internal/admission", "internal/conn", "transport", "oauth"},
+	"internal/httpserve":   {"internal/conn", "transport", "oauth"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/naming":      {},
 	"internal/limits":      {"golang.org/x/time/rate"},
@@ -52,14 +50,14 @@ var mayImport = map[string][]string{
 	// Bindings.
 	"transport/inmem":         {"internal/conn", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx"},
 	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "oauth", "internal/conn"},
-	"transport/streamable":    {"fleet", "internal/admission", "internal/conn", "transport", "protocol", "protocol/jsonrpc", "oauth", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve", "internal/limits"},
-	"transport/sse":           {"transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/sse", "internal/httpguard", "internal/httpserve"},
-	"transport/websocket":     {"transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
+	"transport/streamable":    {"fleet", "internal/conn", "transport", "protocol", "protocol/jsonrpc", "oauth", "internal/sse", "internal/jsonx", "internal/httpserve", "internal/limits"},
+	"transport/sse":           {"transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/sse", "internal/httpserve"},
+	"transport/websocket":     {"transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/transporttest": {"internal/testkit", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
 	"oauth/internal/metadata": {"internal/jsonx"},
 	"oauth/internal/keys":     {"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
 	"oauth/internal/dpop":     {"fleet", "oauth/internal/keys", "oauth/internal/metadata", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/keys", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/limits",
+	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/keys", "internal/httpserve", "internal/jsonx", "internal/limits",
 		"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
 	"oauth/oauthclient": {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/keys", "internal/jsonx", "github.com/gofrs/flock", "github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"},
 	"oauth/oauthtest":   {"oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt", "golang.org/x/oauth2"},
@@ -90,8 +88,10 @@ var mayImport = map[string][]string{
 	"config": {"ext/catalog", "fleet", "mcpkit", "middleware", "middleware/healthz", "oauth/resource", "internal/httpserve", "internal/naming",
 		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"github.com/caarlos0/env/v11", "github.com/go-playground/validator/v10", "go.yaml.in/yaml/v4", "golang.org/x/net/netutil"},
-	"ext/apps":                    {"mcpkit", "protocol", "internal/jsonx", "internal/naming"},
-	"ext/catalog":                 {"mcpkit", "internal/limits", "internal/naming"},
+	"ext/apps":    {"mcpkit", "protocol", "internal/jsonx", "internal/naming"},
+	"ext/catalog": {"mcpkit", "internal/limits", "internal/naming"},
+	"ext/events": {"client", "fleet", "mcpkit", "protocol", "protocol/jsonrpc", "oauth", "reflectx", "internal/jsonx", "internal/limits",
+		"github.com/standard-webhooks/standard-webhooks/libraries/go"}, // signs deliveries
 	"fleet/internal/ordered":      {},
 	"ext/skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
 	"ext/skills":                  {"mcpkit", "ext/skills/internal/skillmd", "protocol", "protocol/jsonrpc", "internal/jsonx"},
@@ -99,7 +99,7 @@ var mayImport = map[string][]string{
 	"fleet/fleettest":             {"fleet", "github.com/stretchr/testify/require"},
 	"ext/skills/skillsclient":     {"client", "ext/skills/internal/skillmd", "protocol", "internal/jsonx"},
 
-	"playground": {"mcpkit", "middleware", "protocol", "reflectx", "oauth", "transport/streamable", "internal/httpguard", "internal/httpserve", "internal/jsonx", "internal/sse"},
+	"playground": {"mcpkit", "middleware", "protocol", "reflectx", "oauth", "transport/streamable", "internal/httpserve", "internal/jsonx", "internal/sse"},
 
 	"proxy": {"mcpkit", "client", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "golang.org/x/sync/singleflight"}, // the one place where both sides meet
 	"mcptest": {"github.com/stretchr/testify/assert", "mcpkit", "client", "transport", "transport/stdio", "transport/streamable", "oauth", "protocol", "protocol/jsonrpc", "internal/jsonx",

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -106,7 +105,7 @@ func (x *Connection) Serve(r *http.Request, wire conn.Wire, h transport.Handler,
 	// Each function runs at most once.
 	defer context.AfterFunc(x.all.Draining, link.Close)()
 	defer context.AfterFunc(x.all.Cutting, cut)()
-	values := transport.WithAddress(context.WithoutCancel(r.Context()), admission.Address(r, x.all.trusted))
+	values := transport.WithAddress(context.WithoutCancel(r.Context()), Address(r, x.all.trusted))
 	ctx, cancel := oauth.WithExpiry(transport.WithPath(values, r.URL.Path))
 	defer cancel()
 	if idle > 0 {

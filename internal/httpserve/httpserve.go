@@ -1,6 +1,6 @@
 // Package httpserve holds what the HTTP transports share: running an HTTP server with the limits that
-// a public server needs and a graceful shutdown, reading of request bodies, and flushing through
-// wrapped response writers.
+// a public server needs and a graceful shutdown, checks of Origin and Host, telling callers apart,
+// reading of request bodies, and flushing through wrapped response writers.
 package httpserve
 
 import (

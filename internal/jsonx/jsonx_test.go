@@ -167,6 +167,13 @@ func TestAppendingMembers(t *testing.T) {
 	require.Equal(t, `x{"a":"{","old":"new","b":[ ]}`, edit(`{ "gone":1, "a" : "{", "old":{}, "gone":2, "b":[ ] }`))
 	require.Equal(t, `[{},[],"["`, string(append(jsonx.AppendComma(append(jsonx.AppendComma([]byte(`[{}`)), "[]"...)), `"["`...)))
 	require.Equal(t, `{"a":{"b":1}`, string(append(jsonx.AppendMember([]byte(`{"a":{`), []byte(`"b"`), []byte("1")), '}')))
+
+	const obj = `{"a":1, "\u0062":2}`
+	for name, want := range map[string]string{"a": `{"a":3,"\u0062":2}`, "b": `{"a":1,"\u0062":3}`, "c": `{"a":1,"\u0062":2,"c":3}`} {
+		require.Equal(t, want, string(jsonx.With([]byte(obj), name, []byte("3"))))
+	}
+	require.Equal(t, `{"a":1}`, string(jsonx.With([]byte(obj), "b", nil)))
+	require.Equal(t, `{"a":3}`, string(jsonx.With(nil, "a", []byte("3"))))
 }
 
 func TestWalkingObjects(t *testing.T) {

@@ -192,12 +192,17 @@ func Kind(raw []byte) byte {
 	}
 }
 
-// AppendWithout appends the object obj without one member.
-func AppendWithout(dst, obj []byte, name string) []byte {
-	return AppendEdited(dst, obj, func(n, value []byte) []byte {
+// With returns the object obj with a member, or without it if value is nil.
+func With(obj []byte, name string, value []byte) []byte {
+	rest := value // nil once it is there
+	edited := AppendEdited(nil, obj, func(n, old []byte) []byte {
 		if IsString(n, name) {
-			return nil
+			old, rest = rest, nil
 		}
-		return value
+		return old
 	})
+	if rest == nil {
+		return edited
+	}
+	return append(AppendMember(edited[:len(edited)-1], AppendString(nil, name), rest), '}')
 }

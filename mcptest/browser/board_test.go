@@ -42,8 +42,6 @@ func inColumn(column, titles string) string {
 	return `[...document.querySelectorAll("#` + column + ` .card")].map((c) => c.textContent).join() === "` + titles + `"`
 }
 
-// docs:begin drag
-
 func TestAPersonDragsCards(t *testing.T) {
 	app := browser.Show(t, board(t), "show_board", nil, browser.Context("theme", "dark"))
 	app.WaitFor(inColumn("todo", "Write the page,Test it in a browser"))
@@ -62,5 +60,3 @@ func TestAPersonDragsCards(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, app.Screenshot(), 0o644))
 	}
 }
-
-// docs:end drag

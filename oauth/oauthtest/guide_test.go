@@ -269,18 +269,15 @@ func TestProgramsWithoutAUserLogIn(t *testing.T) {
 
 	// A real platform writes the assertion into a file, for example.
 	platformToken := func(string) string { return "of the platform" }
-	// docs:begin workload
 	workload := &oauthclient.WorkloadIdentity{
 		Issuer: as.Issuer,
 		Assertion: func(_ context.Context, to oauthclient.Audience) (string, error) {
 			return platformToken(to.Issuer), nil
 		},
 	}
-	// docs:end workload
 	require.Equal(t, "Written, job-7.", write(t, as, diary, workload, oauthclient.Options{}))
 
 	const idToken = "of ada"
-	// docs:begin enterprise
 	enterprise := &oauthclient.EnterpriseManaged{
 		Credentials:           oauthclient.Credentials{Issuer: as.Issuer, ClientID: "app", ClientSecret: "secret"},
 		Provider:              oauthclient.Credentials{Issuer: provider.URL, ClientID: "app", ClientSecret: "secret"},
@@ -289,6 +286,5 @@ func TestProgramsWithoutAUserLogIn(t *testing.T) {
 			return idToken, oauthclient.TokenTypeID, nil // from the user's login at the provider
 		},
 	}
-	// docs:end enterprise
 	require.Equal(t, "Written, ada.", write(t, as, diary, enterprise, oauthclient.Options{}))
 }

@@ -36,7 +36,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
-	"github.com/mcpkit/mcpkit-go/internal/httpguard"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
@@ -162,7 +162,7 @@ type Guard struct {
 	metadataURL string
 	paths       []string
 	document    []byte
-	rules       httpguard.Rules
+	rules       httpserve.Guard
 	complained  atomic.Int64 // when the last error was logged, in Unix nanoseconds; 0 for never
 }
 
@@ -171,7 +171,7 @@ type Guard struct {
 func New(opts Options) (*Guard, error) {
 	opts.Logger = cmp.Or(opts.Logger, slog.Default())
 	// The handler behind the guard decides which hosts and origins it serves.
-	g := &Guard{opts: opts, verifier: opts.Verifier, rules: httpguard.New(opts.AllowedOrigins, []string{"*"})}
+	g := &Guard{opts: opts, verifier: opts.Verifier, rules: httpserve.NewGuard(opts.AllowedOrigins, []string{"*"})}
 	var faults []error
 	check := func(err error) {
 		if err != nil {
@@ -236,7 +236,7 @@ func (g *Guard) requestURL(r *http.Request) string {
 // echo.WrapMiddleware(guard.Wrap).
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.rules.Refuse(r) == "" && httpguard.Share(w, r, http.MethodPost, http.MethodGet, http.MethodDelete) {
+		if g.rules.Refuse(r) == "" && httpserve.CORS(w, r, http.MethodPost, http.MethodGet, http.MethodDelete) {
 			return
 		}
 		p, refusal := g.authenticate(r)

@@ -21,7 +21,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -122,7 +121,7 @@ func (o *Options) withDefaults() Options {
 type Handler struct {
 	rpc   transport.Handler
 	opts  Options
-	guard httpguard.Rules
+	guard httpserve.Guard
 	conns *httpserve.Connections
 
 	sessions sync.Map // of *session, by ID
@@ -131,7 +130,7 @@ type Handler struct {
 // NewHandler returns a Handler that passes the messages it receives to h.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{rpc: h, opts: opts.withDefaults()}
-	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
+	x.guard = httpserve.NewGuard(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.conns = httpserve.NewConnections(x.opts.MaxSessions, x.opts.MaxBytes, x.opts.TrustedProxies)
 	return x
 }
@@ -142,7 +141,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, why, http.StatusForbidden)
 		return
 	}
-	if httpguard.Share(w, r, http.MethodGet, http.MethodPost) {
+	if httpserve.CORS(w, r, http.MethodGet, http.MethodPost) {
 		return
 	}
 	switch r.Method {

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/conn"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -68,7 +68,7 @@ func (e *exchange) serve() (refusal *jsonrpc.Response) {
 		defer e.mu.Unlock()
 		e.end()
 	}()
-	ctx := transport.WithAddress(e.r.Context(), admission.Address(e.r, e.h.opts.TrustedProxies))
+	ctx := transport.WithAddress(e.r.Context(), httpserve.Address(e.r, e.h.opts.TrustedProxies))
 	ctx = transport.WithPath(ctx, e.r.URL.Path)
 	if !e.modern {
 		ctx = context.WithoutCancel(ctx)
@@ -118,7 +118,7 @@ func (e *exchange) serve() (refusal *jsonrpc.Response) {
 // client may resume its stream. It cancels the call if too many calls of the same caller go on like
 // this.
 func (e *exchange) outlive(ctx context.Context, cancel context.CancelCauseFunc) {
-	caller := admission.Caller(e.r, e.h.opts.TrustedProxies)
+	caller := httpserve.Caller(e.r, e.h.opts.TrustedProxies)
 	if !e.h.abandoned.begin(caller) {
 		cancel(nil)
 		return

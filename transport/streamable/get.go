@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -45,7 +44,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) *jsonrpc.Resp
 // takeSlot counts a stream that only listens against its caller, until closed is called. It
 // returns a refusal if the caller has too many.
 func (h *Handler) takeSlot(r *http.Request) (closed func(), _ *jsonrpc.Response) {
-	caller := admission.Caller(r, h.opts.TrustedProxies)
+	caller := httpserve.Caller(r, h.opts.TrustedProxies)
 	if !h.listening.begin(caller) {
 		return nil, busy("busy: too many streams listen; try again later")
 	}

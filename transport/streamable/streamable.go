@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
-	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -155,7 +154,7 @@ func (o *Options) withDefaults() Options {
 type Handler struct {
 	rpc      transport.Handler
 	opts     Options
-	guard    httpguard.Rules
+	guard    httpserve.Guard
 	life     *httpserve.Lifecycle
 	storer   transport.SessionStorer // rpc; nil if the handler is stateless
 	sessions sessionTable
@@ -189,7 +188,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x.listening.max = x.opts.MaxSubscriptions
 	x.abandoned.max = maxAbandoned
 	x.bytes.Max = x.opts.MaxBytes
-	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
+	x.guard = httpserve.NewGuard(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.sessions.h, x.sessions.all = x, map[string]*legacySession{}
 	x.sessions.deleted = limits.NewMap[string, struct{}](maxDeleted)
 	x.join()
@@ -205,7 +204,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refusal := h.check(r)
 	switch {
 	case refusal != nil:
-	case httpguard.Share(w, r, http.MethodPost, http.MethodGet, http.MethodDelete):
+	case httpserve.CORS(w, r, http.MethodPost, http.MethodGet, http.MethodDelete):
 		return
 	case r.Method == http.MethodPost:
 		refusal = h.servePost(w, r)

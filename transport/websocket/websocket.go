@@ -20,7 +20,6 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/mcpkit/mcpkit-go/internal/conn"
-	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -122,14 +121,14 @@ func (o *Options) withDefaults() Options {
 type Handler struct {
 	rpc   transport.Handler
 	opts  Options
-	guard httpguard.Rules
+	guard httpserve.Guard
 	conns *httpserve.Connections
 }
 
 // NewHandler returns a Handler that passes the messages it receives to h.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{rpc: h, opts: opts.withDefaults()}
-	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
+	x.guard = httpserve.NewGuard(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.conns = httpserve.NewConnections(x.opts.MaxConnections, x.opts.MaxBytes, x.opts.TrustedProxies)
 	return x
 }

@@ -24,7 +24,7 @@ func edit(schema json.RawMessage, change func(name string, f *protocol.Primitive
 		case "properties":
 			return jsonx.AppendEdited(nil, value, func(name, property []byte) []byte {
 				if !jsonx.IsString(jsonx.Member(property, "type"), "string") {
-					property = jsonx.AppendWithout(nil, property, "enum") // only strings have one
+					property = jsonx.With(property, "enum", nil) // only strings have one
 				}
 				var f protocol.PrimitiveSchema
 				if err == nil {

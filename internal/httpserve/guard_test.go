@@ -1,4 +1,4 @@
-package httpguard
+package httpserve
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func request(local, host string, origins ...string) *http.Request {
 func TestRefuse(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		rules   Rules
+		rules   Guard
 		local   string
 		host    string
 		origins []string
@@ -50,15 +50,15 @@ func TestRefuse(t *testing.T) {
 			want: `host "127.0.0.1.nip.io:80" is not allowed; name it in AllowedHosts`},
 		{name: "a long name", host: "é\n" + strings.Repeat("a", 99), want: `host "\u00e9\n` + strings.Repeat("a", 98) + `" is not allowed; name it in AllowedHosts`},
 		{name: "no host", host: "", want: `host "" is not allowed; name it in AllowedHosts`},
-		{name: "allowed host", rules: New(nil, []string{"MCP.test"}), host: "mcp.test:99"},
+		{name: "allowed host", rules: NewGuard(nil, []string{"MCP.test"}), host: "mcp.test:99"},
 		{name: "any host off loopback", local: "172.17.0.2", host: "evil.example.com"},
-		{name: "rebound name in a container", rules: New(nil, []string{"localhost"}), local: "172.17.0.2", host: "evil.example.com",
+		{name: "rebound name in a container", rules: NewGuard(nil, []string{"localhost"}), local: "172.17.0.2", host: "evil.example.com",
 			want: `host "evil.example.com" is not allowed; name it in AllowedHosts`},
-		{name: "published port of a container", rules: New(nil, []string{"localhost"}), local: "172.17.0.2", host: "127.0.0.1:8080"},
-		{name: "allowed host off loopback", rules: New(nil, []string{"mcp.test"}), local: "192.0.2.1", host: "mcp.test"},
-		{name: "all hosts off loopback", rules: New(nil, []string{"*"}), local: "192.0.2.1", host: "anything.test"},
-		{name: "allowed origin", rules: New([]string{"https://App.test/"}, nil), host: "localhost", origins: []string{"https://app.test"}},
-		{name: "all origins, not all hosts", rules: New([]string{"*"}, nil), host: "evil.com", origins: []string{"http://evil.com"},
+		{name: "published port of a container", rules: NewGuard(nil, []string{"localhost"}), local: "172.17.0.2", host: "127.0.0.1:8080"},
+		{name: "allowed host off loopback", rules: NewGuard(nil, []string{"mcp.test"}), local: "192.0.2.1", host: "mcp.test"},
+		{name: "all hosts off loopback", rules: NewGuard(nil, []string{"*"}), local: "192.0.2.1", host: "anything.test"},
+		{name: "allowed origin", rules: NewGuard([]string{"https://App.test/"}, nil), host: "localhost", origins: []string{"https://app.test"}},
+		{name: "all origins, not all hosts", rules: NewGuard([]string{"*"}, nil), host: "evil.com", origins: []string{"http://evil.com"},
 			want: `host "evil.com" is not allowed; name it in AllowedHosts`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestHostnamesHavePortsOfDigits(t *testing.T) {
 		require.Equal(t, want, hostname(host), "%q", host)
 	}
 	for _, host := range []string{"localhost:80@evil.example", "localhost.", "localhost..", "127.0.0.1.", "127.1", "::1", "0.0.0.0", "[::]", "LOCALHOST.evil.example", "localhost%00.evil.example"} {
-		require.NotEmpty(t, new(Rules).Refuse(request("127.0.0.1", host)), "%q", host)
+		require.NotEmpty(t, new(Guard).Refuse(request("127.0.0.1", host)), "%q", host)
 	}
 }
 
@@ -106,7 +106,7 @@ func FuzzOrigin(f *testing.F) {
 		f.Add(origin, "localhost:8080")
 		f.Add(origin, "127.0.0.1")
 	}
-	rules := New(nil, nil)
+	rules := NewGuard(nil, nil)
 	f.Fuzz(func(t *testing.T, origin, host string) {
 		if !IsLoopback(hostname(host)) || !rules.originAllowed(origin, host) {
 			return
@@ -121,7 +121,7 @@ func FuzzOrigin(f *testing.F) {
 	})
 }
 
-func TestShare(t *testing.T) {
+func TestCORS(t *testing.T) {
 	const page = "https://app.example.com"
 	shared := http.Header{
 		"Access-Control-Allow-Origin":   {page},
@@ -174,7 +174,7 @@ func TestShare(t *testing.T) {
 			for name, values := range test.before {
 				w.Header()[name] = values
 			}
-			require.Equal(t, test.answered, Share(w, r, "POST", "GET"))
+			require.Equal(t, test.answered, CORS(w, r, "POST", "GET"))
 			require.Equal(t, test.want, w.Header())
 			if test.answered {
 				require.Equal(t, http.StatusNoContent, w.Code)

@@ -1,5 +1,4 @@
-// Package admission tells the callers of an HTTP server apart.
-package admission
+package httpserve
 
 import (
 	"net/http"

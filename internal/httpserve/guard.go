@@ -1,6 +1,4 @@
-// Package httpguard checks the Origin and Host of requests to the HTTP transports, before anything
-// else is read.
-package httpguard
+package httpserve
 
 import (
 	"fmt"
@@ -12,17 +10,18 @@ import (
 	"strings"
 )
 
-// Rules decide which requests are served. They protect servers from foreign web pages, both from
-// cross-origin requests and from DNS rebinding (MCP, Streamable HTTP, security warning). The zero
-// value is the strictest. Rules are safe for concurrent use.
-type Rules struct {
+// A Guard decides which requests are served, by their Origin and Host, before anything else is read.
+// It protects servers from foreign web pages, both from cross-origin requests and from DNS rebinding
+// (MCP, Streamable HTTP, security warning). The zero value is the strictest. A Guard is safe for
+// concurrent use.
+type Guard struct {
 	origins, hosts []string // in lower case; "*" is any
 }
 
-// New returns rules that allow these origins besides the server's own, and these hosts besides
-// loopback hosts; "*" allows all. Without hosts, requests that did not arrive at a loopback address
-// may name any host.
-func New(origins, hosts []string) Rules { return Rules{lower(origins), lower(hosts)} }
+// NewGuard returns a guard that allows these origins besides the server's own, and these hosts
+// besides loopback hosts; "*" allows all. Without hosts, requests that did not arrive at a loopback
+// address may name any host.
+func NewGuard(origins, hosts []string) Guard { return Guard{lower(origins), lower(hosts)} }
 
 func lower(names []string) (all []string) {
 	for _, name := range names {
@@ -32,8 +31,8 @@ func lower(names []string) (all []string) {
 }
 
 // Refuse returns why r is refused, or "" if it is allowed.
-func (rules *Rules) Refuse(r *http.Request) string {
-	if !rules.hostAllowed(r) {
+func (g *Guard) Refuse(r *http.Request) string {
+	if !g.hostAllowed(r) {
 		return fmt.Sprintf("host %+.100q is not allowed; name it in AllowedHosts", r.Host)
 	}
 	origins := r.Header["Origin"]
@@ -43,7 +42,7 @@ func (rules *Rules) Refuse(r *http.Request) string {
 	if len(origins) > 1 {
 		return "more than one Origin header field"
 	}
-	if !rules.originAllowed(origins[0], r.Host) {
+	if !g.originAllowed(origins[0], r.Host) {
 		return fmt.Sprintf("origin %+.100q is not allowed; name it in AllowedOrigins", origins[0])
 	}
 	return ""
@@ -54,12 +53,12 @@ func (rules *Rules) Refuse(r *http.Request) string {
 // a loopback address may name any host, since the names of the server are unknown. Loopback hosts
 // are always allowed, since they cannot be rebound. Only the Host field counts: anyone can send
 // X-Forwarded-Host.
-func (rules *Rules) hostAllowed(r *http.Request) bool {
-	if len(rules.hosts) == 0 && !onLoopback(r) {
+func (g *Guard) hostAllowed(r *http.Request) bool {
+	if len(g.hosts) == 0 && !onLoopback(r) {
 		return true
 	}
 	host := hostname(r.Host)
-	return IsLoopback(host) || slices.ContainsFunc(rules.hosts, func(allowed string) bool {
+	return IsLoopback(host) || slices.ContainsFunc(g.hosts, func(allowed string) bool {
 		return allowed == "*" || host != "" && (allowed == strings.ToLower(host) || allowed == strings.ToLower(r.Host))
 	})
 }
@@ -70,15 +69,15 @@ func onLoopback(r *http.Request) bool {
 	return ok && addr.IP.IsLoopback()
 }
 
-func (rules *Rules) originAllowed(origin, host string) bool {
-	if slices.Contains(rules.origins, "*") {
+func (g *Guard) originAllowed(origin, host string) bool {
+	if slices.Contains(g.origins, "*") {
 		return true
 	}
 	// Any page can send "null" from a sandboxed frame.
 	if origin == "null" {
 		return false
 	}
-	if slices.Contains(rules.origins, strings.ToLower(origin)) {
+	if slices.Contains(g.origins, strings.ToLower(origin)) {
 		return true
 	}
 	u, err := url.Parse(origin)

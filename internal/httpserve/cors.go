@@ -1,4 +1,4 @@
-package httpguard
+package httpserve
 
 import (
 	"net/http"
@@ -12,11 +12,11 @@ const exposed = "Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"
 // preflightSeconds is how long a browser may cache the response to a preflight.
 const preflightSeconds = "600"
 
-// Share adds CORS header fields so that the page that sent r can read the response (Fetch standard,
-// "CORS protocol"). Refuse must have accepted r. Share itself responds to a preflight, allowing
-// these methods, and then returns true. If a CORS middleware has already allowed the page, Share
+// CORS adds CORS header fields so that the page that sent r can read the response (Fetch standard,
+// "CORS protocol"). Refuse must have accepted r. CORS itself responds to a preflight, allowing
+// these methods, and then returns true. If a CORS middleware has already allowed the page, CORS
 // only exposes the header fields that clients read.
-func Share(w http.ResponseWriter, r *http.Request, methods ...string) (answered bool) {
+func CORS(w http.ResponseWriter, r *http.Request, methods ...string) (answered bool) {
 	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 	origin := r.Header.Get("Origin")
 	header := w.Header()
