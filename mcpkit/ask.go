@@ -272,7 +272,7 @@ func (c *Call) mayAsk(method string, params json.RawMessage) error {
 
 // request sends a question to a legacy client, of which tracers are told, and returns its result.
 func (c *Call) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	e := Event{Kind: EventQuestion, Name: method, Meta: protocol.Meta{}}
+	e := TraceEvent{Kind: TraceQuestion, Name: method, Meta: protocol.Meta{}}
 	for name, value := range jsonx.Members(jsonx.Member(params, "_meta")) {
 		e.Meta[jsonx.String(name)] = value
 	}
@@ -492,7 +492,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	delete(c.unused, key)
 	c.mu.Unlock()
 	var v T
-	c.event(ctx, Event{Kind: EventOnce, Name: own, Kept: ok})
+	c.event(ctx, TraceEvent{Kind: TraceOnce, Name: own, Kept: ok})
 	if ok {
 		err := jsonx.Unmarshal(raw, &v)
 		return v, err

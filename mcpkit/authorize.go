@@ -118,10 +118,10 @@ func neededScopes(err error) []string {
 	return nil
 }
 
-// An Entry is a tool, prompt, resource or resource template, as [Visible] gets it.
+// An Entry is a tool, prompt, resource, resource template or event, as [Visible] gets it.
 type Entry struct{ of *entry }
 
-// Kind returns "tool", "prompt", "resource" or "resource template".
+// Kind returns "tool", "prompt", "resource", "resource template" or "event".
 func (e Entry) Kind() string { return e.of.kind.String() }
 
 // Name returns the name, URI or URI template.

@@ -341,7 +341,7 @@ func (c *Call) countProgress(n int) {
 
 // report is Progress without the note that the method reports.
 func (c *Call) report(done, total float64, message string) {
-	c.event(c.limit, Event{Kind: EventProgress, Done: done, Total: total, Text: message})
+	c.event(c.limit, TraceEvent{Kind: TraceProgress, Done: done, Total: total, Text: message})
 	token := c.Meta(protocol.MetaProgressToken)
 	if token == nil || !c.progress.grows(done) {
 		return
@@ -353,7 +353,7 @@ func (c *Call) report(done, total float64, message string) {
 	if c.version < protocol.V20250326 {
 		p.Message = ""
 	}
-	c.notify(protocol.NotificationProgress, &p)
+	c.Notify(protocol.NotificationProgress, &p)
 }
 
 // Logger returns a logger that writes to the client, at the level that it asked for, and to the
@@ -372,8 +372,9 @@ func (c *Call) CloseStream(retry time.Duration) error {
 	return errors.ErrUnsupported
 }
 
-// notify sends a notification on the stream of this call. A disconnected client is not an error.
-func (c *Call) notify(method string, params any) {
+// Notify sends a notification on the stream of this call. The params encode to a JSON object. A
+// disconnected client is not an error. Extensions call it.
+func (c *Call) Notify(method string, params any) {
 	n, err := jsonrpc.NewNotification(method, params)
 	if err != nil {
 		c.server.config.logger.DebugContext(c.limit, "mcpkit: a notification was not sent", "method", method, "error", err)

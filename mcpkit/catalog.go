@@ -24,7 +24,7 @@ import (
 // It never changes, a change makes another one. So calls read it without a lock, and keep the one
 // that they began with.
 type catalog struct {
-	lists      [4]list // by entryKind
+	lists      [5]list // by entryKind
 	layers     []layer // in the order in which they are asked for a URI: the server itself, then each mounted one
 	methods    map[string]*methodRow
 	extensions []*Extension
@@ -46,17 +46,18 @@ const (
 	promptEntry
 	resourceEntry
 	templateEntry // a resource template
+	eventEntry
 )
 
 func (k entryKind) String() string {
-	return [...]string{"tool", "prompt", "resource", "resource template"}[k]
+	return [...]string{"tool", "prompt", "resource", "resource template", "event"}[k]
 }
 
-// An entry is a tool, prompt, resource or resource template. It never changes once it is part of a
+// An entry is a tool, prompt, resource, resource template or event. It never changes once it is part of a
 // catalog.
 type entry struct {
 	kind entryKind
-	key  string // tool or prompt name, URI, or URI template
+	key  string // tool, prompt or event name, URI, or URI template
 	site string // where it was registered, for errors: "Notes.Search (notes.go:12)"
 	*annotation.Annotation
 	visible []visibility // who may know of the entry: all must permit

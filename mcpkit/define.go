@@ -42,6 +42,8 @@ func newSpec(m service.Method) *spec {
 	switch {
 	case m.Kind == annotation.Prompt:
 		def.kind = promptEntry
+	case m.Kind == annotation.Event:
+		def.kind = eventEntry
 	case m.Kind == annotation.Resource && strings.ContainsAny(m.URI, "{}"):
 		def.kind, def.key = templateEntry, m.URI
 	case m.Kind == annotation.Resource:
@@ -54,7 +56,7 @@ func newSpec(m service.Method) *spec {
 func newEntry(a *annotation.Annotation, kind entryKind, key, site string) (e *entry, err error) {
 	e = &entry{Annotation: a, kind: kind, key: key, site: site, limits: entryLimits{load: new(load)}}
 	switch {
-	case kind == toolEntry || kind == promptEntry:
+	case kind == toolEntry || kind == promptEntry || kind == eventEntry:
 		return e, naming.Check(key)
 	case key == "":
 		return e, errors.New(`a resource needs a URI; write for example uri:"note://{id}"`)
@@ -122,6 +124,8 @@ func (s *Server) define(def *spec) (*entry, error) {
 		definePrompt(e, def, m)
 	case annotation.Resource:
 		defineResource(e, def, m)
+	case annotation.Event:
+		faults.Add(def.Site, s.defineEvent(e, def, m))
 	}
 	s.guard(e, m)
 	return e, faults.Err()

@@ -64,6 +64,9 @@ type Extension struct {
 	// When [New] calls Check, Tool has been called for the tools of all services.
 	Tool func(t *ToolEntry, v protocol.Version) error
 
+	// Events says that the extension serves the events of the server: see [Method.Event].
+	Events bool
+
 	// Check finds faults when the server is made: [New] returns its error.
 	Check func() error
 
@@ -340,7 +343,10 @@ func (m *Method) rowOf(s *Server, e *Extension) (*methodRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	row.handle, row.load = limited(h), new(load)
+	row.handle, row.load = h, new(load)
+	if !row.open {
+		row.handle = limited(h)
+	}
 	if e == nil {
 		return &row, nil
 	}

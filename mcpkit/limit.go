@@ -55,7 +55,7 @@ func (c limitedCall) Late(after time.Duration) error { return &TimeoutError{Afte
 // Begin counts the call as one that runs until [Call.leave], unless too many do, and reserves as much
 // memory as the last results took. Runs of tasks have limits of their own.
 func (c limitedCall) Begin() error {
-	if c.load != nil || c.run != nil {
+	if c.load != nil || c.run != nil || c.row.open {
 		return nil
 	}
 	l, limit := c.row.load, c.server.config.maxRunning

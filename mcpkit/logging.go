@@ -91,9 +91,9 @@ func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
 	level := protocolLevel(r.Level)
 	if wanted := h.call.wants(level); wanted || h.call.tracers.Load() != nil {
 		data := h.data(ctx, r)
-		h.call.event(ctx, Event{Kind: EventLog, Name: strings.ToLower(r.Level.String()), Text: string(data)})
+		h.call.event(ctx, TraceEvent{Kind: TraceLog, Name: strings.ToLower(r.Level.String()), Text: string(data)})
 		if wanted {
-			h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.name, Data: data})
+			h.call.Notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.name, Data: data})
 		}
 	}
 	if h.server.Enabled(ctx, r.Level) {
@@ -151,7 +151,7 @@ func (h *clientLog) with(scope func(slog.Handler) slog.Handler) slog.Handler {
 // SendLog sends p to the client unchanged if the client wants its level.
 func (c *Call) SendLog(p *protocol.LoggingMessageParams) {
 	if p.Level.Valid() && c.wants(p.Level) {
-		c.notify(protocol.NotificationMessage, p)
+		c.Notify(protocol.NotificationMessage, p)
 	}
 }
 

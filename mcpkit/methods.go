@@ -20,6 +20,7 @@ type methodRow struct {
 	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
 	nameParam string
 	asks      bool    // the result may be input_required
+	open      bool    // requests stay open until the client ends them
 	load      *load   // like that of an entry; nil for the protocol's own methods
 	handle    Handler // withParams, if the method has params; nil: the entry that prepare finds answers
 	by        string  // who added it, for errors: ", by the extension \"com.example/ratings\""; may be empty

@@ -143,6 +143,9 @@ func (m *mount) addTo(c, child *catalog) {
 	}
 	var entries []*entry
 	for _, inner := range child.entries() {
+		if inner.kind == eventEntry {
+			continue // its server emits it
+		}
 		e, err := known[inner], error(nil)
 		if e == nil {
 			e, err = m.entry(inner)

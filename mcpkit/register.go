@@ -31,6 +31,8 @@ type (
 	Resource struct{}
 	// Prompt marks a method as a prompt.
 	Prompt struct{}
+	// Event marks a method as an event, for clients of package ext/events.
+	Event struct{}
 	// Skip hides an exported method from clients.
 	Skip struct{}
 	// Info is the type of a blank field of a service, whose tags set the server's name, version,
@@ -43,6 +45,7 @@ var markers = map[reflect.Type]annotation.Kind{
 	reflect.TypeFor[Tool]():     annotation.Tool,
 	reflect.TypeFor[Resource](): annotation.Resource,
 	reflect.TypeFor[Prompt]():   annotation.Prompt,
+	reflect.TypeFor[Event]():    annotation.Event,
 	reflect.TypeFor[Info]():     annotation.Info,
 	reflect.TypeFor[Skip]():     annotation.Skip,
 }

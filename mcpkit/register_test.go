@@ -199,7 +199,7 @@ func TestAuthorsMistakes(t *testing.T) {
 		{&noMethod{}, `noMethod.Serch: noMethod has no exported method "Serch"; did you mean "Search"?`},
 		{&cachedChange{}, `cachedChange.Do: cache: a call that is not made could be a change that is not made; add hints:"readonly" if the tool only reads, or drop the tag`},
 		{&cachedNever{}, `cachedNever.Do: cache: it says no time; write for example cache:"60s"`},
-		{&noMarker{}, `noMarker.Search: string is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip`},
+		{&noMarker{}, `noMarker.Search: string is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Event, mcpkit.Skip`},
 		{&namedBlock{}, `namedBlock.Annotations: markers stand in a blank field of a struct without a name: _ struct { Method mcpkit.Tool }`},
 		{&blankMarker{}, `blankMarker._: markers stand in a blank field of a struct without a name: _ struct { Method mcpkit.Tool }`},
 		{&markerOutside{}, `markerOutside.Search: markers stand in a blank field of a struct without a name: _ struct { Method mcpkit.Tool }`},

@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,6 +50,8 @@ func (r *Runner) Logger() *slog.Logger { return r.server.Load().config.logger }
 type Run struct {
 	// ID is the name of the work that the run is part of, such as that of a task.
 	ID string `json:"id"`
+	// Method is that of the request; "" is tools/call.
+	Method string `json:"method,omitempty"`
 	// Tool is the name of the tool.
 	Tool string `json:"tool"`
 	// Params are those of a request of 2026-07-28 that calls the tool.
@@ -188,7 +191,7 @@ func (call *Call) resume(ctx context.Context) (resp *jsonrpc.Response, asked boo
 
 // call returns the call of a run.
 func (r *Runner) call(ctx context.Context, run *Run) *Call {
-	req := &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: protocol.MethodToolsCall, Params: run.Params}
+	req := &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: cmp.Or(run.Method, protocol.MethodToolsCall), Params: run.Params}
 	call := newCall(ctx, r.server.Load(), req, runPeer{})
 	call.goOn(&run.Journal.state)
 	call.run, call.unused = run, maps.Clone(run.Journal.state.Once)

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// An Event is something that happens within a call: see [Call.Trace]. It is data, and encodes as JSON.
-type Event struct {
-	Kind EventKind `json:"kind"`
+// A TraceEvent is something that happens within a call: see [Call.Trace]. It is data, and encodes as JSON.
+type TraceEvent struct {
+	Kind TraceKind `json:"kind"`
 	// Name is the function that made a middleware, such as "middleware.Logging", a method with its
 	// place in the source, the protocol's method of a question, a key of Once, or the level of a
 	// record.
@@ -29,33 +29,33 @@ type Event struct {
 	Meta protocol.Meta `json:"meta,omitzero"`
 }
 
-// An EventKind says what happens.
-type EventKind string
+// A TraceKind says what happens.
+type TraceKind string
 
 // The kinds of events.
 const (
-	// EventHandler is the handler of a middleware, or a method of a service.
-	EventHandler EventKind = "handler"
-	// EventQuestion is a request to a legacy client, made for instance with [Elicit]. In version
+	// TraceHandler is the handler of a middleware, or a method of a service.
+	TraceHandler TraceKind = "handler"
+	// TraceQuestion is a request to a legacy client, made for instance with [Elicit]. In version
 	// 2026-07-28 there are none, since questions are part of results.
-	EventQuestion EventKind = "question"
-	// EventOnce is a value of [Once].
-	EventOnce EventKind = "once"
-	// EventLog is a record of [Call.Logger], of any level.
-	EventLog EventKind = "log"
-	// EventProgress is a report of [Call.Progress], also one that the client did not ask for.
-	EventProgress EventKind = "progress"
+	TraceQuestion TraceKind = "question"
+	// TraceOnce is a value of [Once].
+	TraceOnce TraceKind = "once"
+	// TraceLog is a record of [Call.Logger], of any level.
+	TraceLog TraceKind = "log"
+	// TraceProgress is a report of [Call.Progress], also one that the client did not ask for.
+	TraceProgress TraceKind = "progress"
 )
 
 // A tracer is a function of Trace.
-type tracer = func(ctx context.Context, e Event) (context.Context, func(err error))
+type tracer = func(ctx context.Context, e TraceEvent) (context.Context, func(err error))
 
 // Trace calls f with what happens in the rest of the call. Middleware calls it before the next
 // handler. f may return another context, which handlers and questions get, and a function that is
 // called at their end: err is that of the handler, or that of the question, a [*jsonrpc.Error] if the
 // client sent one. Both may be nil. The calls wait for f, which is called concurrently where methods
 // use goroutines.
-func (c *Call) Trace(f func(ctx context.Context, e Event) (context.Context, func(err error))) {
+func (c *Call) Trace(f func(ctx context.Context, e TraceEvent) (context.Context, func(err error))) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []tracer
@@ -67,7 +67,7 @@ func (c *Call) Trace(f func(ctx context.Context, e Event) (context.Context, func
 }
 
 // event tells the tracers of the call. end is never nil.
-func (c *Call) event(ctx context.Context, e Event) (_ context.Context, end func(error)) {
+func (c *Call) event(ctx context.Context, e TraceEvent) (_ context.Context, end func(error)) {
 	tracers := c.tracers.Load()
 	if tracers == nil {
 		return ctx, func(error) {}
@@ -95,7 +95,7 @@ func traced(name string, h Handler) Handler {
 		if call == nil || call.tracers.Load() == nil {
 			return h(ctx, call)
 		}
-		ctx, end := call.event(ctx, Event{Kind: EventHandler, Name: name})
+		ctx, end := call.event(ctx, TraceEvent{Kind: TraceHandler, Name: name})
 		defer func() { end(err) }()
 		defer recoverAs(&err)
 		return h(ctx, call)

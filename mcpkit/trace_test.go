@@ -78,7 +78,7 @@ func (s *watched) take() []string {
 func (s *watched) trace(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 		s.add("call %s round %d", call.Name(), call.Round())
-		call.Trace(func(_ context.Context, e mcpkit.Event) (context.Context, func(error)) {
+		call.Trace(func(_ context.Context, e mcpkit.TraceEvent) (context.Context, func(error)) {
 			text, err := json.Marshal(e)
 			if err != nil {
 				return nil, nil

@@ -10,10 +10,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Timeout limits the time of every call of every method except subscriptions/listen, which the
-// client ends, and of runs outside of a request ([mcpkit.Call.Run]), such as those of tasks. After
-// d, the context of the call ends with a [*mcpkit.TimeoutError] as its cause, and the caller gets
-// that error even if the method does not return; see [mcpkit.ToolTimeout]. The timeout tag of a
+// Timeout limits the time of every call of every method, except requests that the client ends, such as
+// subscriptions/listen, and runs outside of a request ([mcpkit.Call.Run]), such as those of tasks.
+// After d, the context of the call ends with a [*mcpkit.TimeoutError] as its cause, and the caller
+// gets that error even if the method does not return; see [mcpkit.ToolTimeout]. The timeout tag of a
 // method can only shorten the time. The time stops while a question to the client is open. 0 means
 // no limit. Timeout panics if d is negative.
 func Timeout(d time.Duration) mcpkit.Middleware {
@@ -25,7 +25,7 @@ func Timeout(d time.Duration) mcpkit.Middleware {
 			return next
 		}
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			if call.Method() == protocol.MethodSubscriptionsListen || call.Run() != nil {
+			if protocol.StaysOpen(call.Method()) || call.Run() != nil {
 				return next(ctx, call)
 			}
 			call.SetTimeout(d)

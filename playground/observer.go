@@ -23,7 +23,9 @@ func (t *timeline) middleware(next mcpkit.Handler) mcpkit.Handler {
 			return next(ctx, call)
 		}
 		e := t.begin(call)
-		call.Trace(func(_ context.Context, ev mcpkit.Event) (context.Context, func(error)) { return nil, t.event(e, ev) })
+		call.Trace(func(_ context.Context, ev mcpkit.TraceEvent) (context.Context, func(error)) {
+			return nil, t.event(e, ev)
+		})
 		err = errPanicked
 		defer func() { t.end(e, call, result, err) }()
 		result, err = next(ctx, call)
@@ -87,10 +89,10 @@ func (t *timeline) end(e *entry, call *mcpkit.Call, result mcpkit.Result, err er
 }
 
 // event adds a step to the entry of a call, and returns what ends it.
-func (t *timeline) event(e *entry, ev mcpkit.Event) (end func(error)) {
+func (t *timeline) event(e *entry, ev mcpkit.TraceEvent) (end func(error)) {
 	s := &step{Kind: string(ev.Kind), Name: clip(ev.Name), Kept: ev.Kept, Text: clip(ev.Text)}
 	switch ev.Kind {
-	case mcpkit.EventHandler:
+	case mcpkit.TraceHandler:
 		s.Kind, s.Took = "span", -1
 		t.change(e, func() {
 			s.Depth = e.depth
@@ -101,11 +103,11 @@ func (t *timeline) event(e *entry, ev mcpkit.Event) (end func(error)) {
 			t.change(e, func() { e.depth-- })
 			t.endStep(e, s, err)
 		}
-	case mcpkit.EventQuestion:
+	case mcpkit.TraceQuestion:
 		s.Took = -1
 		t.change(e, func() { s = e.addStep(s) })
 		return func(err error) { t.endStep(e, s, err) }
-	case mcpkit.EventProgress:
+	case mcpkit.TraceProgress:
 		s.Text = progressText(ev)
 	}
 	t.change(e, func() {
@@ -120,7 +122,7 @@ func (t *timeline) event(e *entry, ev mcpkit.Event) (end func(error)) {
 }
 
 // progressText returns a report as text: "1 of 2: half".
-func progressText(ev mcpkit.Event) string {
+func progressText(ev mcpkit.TraceEvent) string {
 	text := strconv.FormatFloat(ev.Done, 'g', -1, 64)
 	if ev.Total > 0 {
 		text += " of " + strconv.FormatFloat(ev.Total, 'g', -1, 64)

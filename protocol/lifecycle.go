@@ -136,7 +136,8 @@ type ServerCapabilities struct {
 	Prompts      *ListCapability      `json:"prompts,omitzero"`
 	Resources    *ResourcesCapability `json:"resources,omitzero"`
 	Tools        *ListCapability      `json:"tools,omitzero"`
-	Tasks        json.RawMessage      `json:"tasks,omitzero"` // 2025-11-25 only
+	Tasks        json.RawMessage      `json:"tasks,omitzero"`  // 2025-11-25 only
+	Events       Object               `json:"events,omitzero"` // beside the extension, for clients of today
 	Experimental map[string]Object    `json:"experimental,omitzero"`
 	Extensions   map[string]Object    `json:"extensions,omitzero"`
 }

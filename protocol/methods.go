@@ -15,6 +15,7 @@ const (
 	MethodResourcesSubscribe     = "resources/subscribe"      // legacy
 	MethodResourcesUnsubscribe   = "resources/unsubscribe"    // legacy
 	MethodSubscriptionsListen    = "subscriptions/listen"     // modern
+	MethodEventsStream           = "events/stream"            // of the extension Events
 	MethodCompletionComplete     = "completion/complete"      //
 	MethodLoggingSetLevel        = "logging/setLevel"         // legacy
 )
@@ -53,3 +54,8 @@ const (
 	NotificationTasksStatus               = "notifications/tasks/status"               // 2025-11-25 only
 	NotificationSubscriptionsAcknowledged = "notifications/subscriptions/acknowledged" // modern
 )
+
+// StaysOpen reports whether requests of the method end only when the client or the server ends them.
+func StaysOpen(method string) bool {
+	return method == MethodSubscriptionsListen || method == MethodEventsStream
+}

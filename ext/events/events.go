@@ -32,6 +32,8 @@
 // payload with a method EventTime() time.Time says when it happened.
 package events
 
+import "github.com/mcpkit/mcpkit-go/protocol"
+
 // ID identifies the extension in the capabilities of servers and clients. Clients of today read the
 // member "events" of the capabilities of a server, which it has as well.
 const ID = "io.modelcontextprotocol/events"
@@ -40,7 +42,7 @@ const ID = "io.modelcontextprotocol/events"
 const (
 	MethodList        = "events/list"
 	MethodPoll        = "events/poll"
-	MethodStream      = "events/stream"
+	MethodStream      = protocol.MethodEventsStream
 	MethodSubscribe   = "events/subscribe"
 	MethodUnsubscribe = "events/unsubscribe"
 

@@ -117,7 +117,7 @@ type SubscribeParams struct {
 type Delivery struct {
 	Mode   string `json:"mode,omitzero"` // Webhook
 	URL    string `json:"url"`
-	Secret string `json:"secret,omitzero"`
+	Secret Secret `json:"secret,omitzero"`
 }
 
 // A SubscribeResult is the result of events/subscribe.
@@ -167,9 +167,6 @@ const (
 	ControlGap          = "gap"
 	ControlTerminated   = "terminated"
 )
-
-// HeaderSubscription is the header field of webhooks with the ID of the subscription.
-const HeaderSubscription = "X-MCP-Subscription-Id"
 
 // MaxBody is how long the body of a webhook may be, in bytes.
 const MaxBody = 256 << 10

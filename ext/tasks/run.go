@@ -452,8 +452,8 @@ func (e *engine) rerun(call *mcpkit.Call) error {
 	if r.schema != digest(call.Tool().InputSchema) {
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the arguments of the tool have changed since the task began")
 	}
-	call.Trace(func(_ context.Context, event mcpkit.Event) (context.Context, func(error)) {
-		if event.Kind == mcpkit.EventProgress {
+	call.Trace(func(_ context.Context, event mcpkit.TraceEvent) (context.Context, func(error)) {
+		if event.Kind == mcpkit.TraceProgress {
 			e.progress(r, event.Text)
 		}
 		return nil, nil

@@ -16,7 +16,7 @@ var ErrCancelled = errors.New("cancelled by the peer")
 // A Tally counts messages in flight.
 type Tally struct {
 	Calls         int   // requests of the peer, without subscriptions
-	Subscriptions int   // requests of the peer with the method subscriptions/listen, which do not end by themselves
+	Subscriptions int   // requests of the peer that do not end by themselves: see protocol.StaysOpen
 	Notifications int   // notifications of the peer
 	Outgoing      int   // requests of ours
 	Bytes         int64 // of all messages of the peer
@@ -27,7 +27,7 @@ func (t *Tally) like(req *jsonrpc.Request) *int {
 	switch {
 	case req.IsNotification():
 		return &t.Notifications
-	case req.Method == protocol.MethodSubscriptionsListen:
+	case protocol.StaysOpen(req.Method):
 		return &t.Subscriptions
 	}
 	return &t.Calls
@@ -141,7 +141,7 @@ func busyWith(req *jsonrpc.Request) string {
 	switch {
 	case req.IsNotification():
 		return "busy: %d notifications are unhandled"
-	case req.Method == protocol.MethodSubscriptionsListen:
+	case protocol.StaysOpen(req.Method):
 		return "busy: %d subscriptions are open; end one, or ask for more in one"
 	}
 	return "busy: %d requests are in flight"
@@ -304,7 +304,7 @@ func (l *Ledger) Stop(cause error) (idle <-chan struct{}) {
 	}
 	clear(l.outgoing)
 	for _, c := range l.calls {
-		if c.Request.Method == protocol.MethodSubscriptionsListen {
+		if protocol.StaysOpen(c.Request.Method) {
 			c.cancel(cause)
 		}
 	}

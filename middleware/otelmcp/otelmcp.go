@@ -143,8 +143,8 @@ func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Han
 		}
 		span.End()
 	}()
-	call.Trace(func(ctx context.Context, e mcpkit.Event) (context.Context, func(error)) {
-		if e.Kind != mcpkit.EventQuestion {
+	call.Trace(func(ctx context.Context, e mcpkit.TraceEvent) (context.Context, func(error)) {
+		if e.Kind != mcpkit.TraceQuestion {
 			return nil, nil
 		}
 		return t.question(ctx, call, e)

@@ -16,7 +16,7 @@ import (
 )
 
 // question makes a span for a server request and puts its context into the request.
-func (t *telemetry) question(ctx context.Context, call *mcpkit.Call, e mcpkit.Event) (context.Context, func(error)) {
+func (t *telemetry) question(ctx context.Context, call *mcpkit.Call, e mcpkit.TraceEvent) (context.Context, func(error)) {
 	start := time.Now()
 	l := labels{method: e.Name, version: call.Version(), network: networkOf(call)}
 	ctx, span := t.tracer.Start(ctx, l.method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(l.all()...))

@@ -92,7 +92,7 @@ func (e *exchange) serve() (refusal *jsonrpc.Response) {
 		defer context.AfterFunc(e.r.Context(), func() { e.outlive(ctx, cancel) })()
 	}
 	over := e.h.life.Cancelling
-	if e.modern && e.req.Method == protocol.MethodSubscriptionsListen {
+	if e.modern && protocol.StaysOpen(e.req.Method) {
 		if e.size > maxListenBytes {
 			return refuse(http.StatusRequestEntityTooLarge, "body is larger than %d bytes", maxListenBytes)
 		}

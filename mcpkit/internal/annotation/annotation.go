@@ -23,12 +23,15 @@ const (
 	Tool Kind = 1 << iota
 	Resource
 	Prompt
+	Event
 	Info // not a method: the Info field of a service
 	Skip
 )
 
 func (k Kind) String() string {
-	return map[Kind]string{Tool: "Tool", Resource: "Resource", Prompt: "Prompt", Info: "Info", Skip: "Skip"}[k]
+	return map[Kind]string{
+		Tool: "Tool", Resource: "Resource", Prompt: "Prompt", Event: "Event", Info: "Info", Skip: "Skip",
+	}[k]
 }
 
 // An Annotation holds the tags of one method, or of the Info field.
@@ -50,6 +53,7 @@ type Annotation struct {
 	MIME     string
 	For      *protocol.Annotations // audience and priority
 	Cache    *Cache
+	Delivery []string // of an event
 	Hidden   bool
 	Meta     protocol.Meta
 	Extended map[string]string // the tags of extensions
@@ -82,7 +86,7 @@ type tag struct {
 }
 
 const (
-	anyMethod = Tool | Resource | Prompt
+	anyMethod = Tool | Resource | Prompt | Event
 	all       = anyMethod | Info
 )
 
@@ -94,7 +98,7 @@ var tags = []tag{
 	{"website", Info, `website:"https://example.com"`, text(func(a *Annotation) *string { return &a.About.WebsiteURL })},
 	{"icon", all, `icon:"https://example.com/i.png"`, setIcons},
 	{"scopes", anyMethod, `scopes:"notes:read, notes:write"`, setScopes},
-	{"timeout", anyMethod, `timeout:"5s"`, setTimeout},
+	{"timeout", Tool | Resource | Prompt, `timeout:"5s"`, setTimeout},
 	{"rate", anyMethod, `rate:"100/m burst=20"`, setRate},
 	{"tags", anyMethod, `tags:"admin beta"`, list(func(a *Annotation) *[]string { return &a.Labels })},
 	{"toolset", all, `toolset:"issues"`, list(func(a *Annotation) *[]string { return &a.Toolsets })},
@@ -109,6 +113,7 @@ var tags = []tag{
 	{"audience", Resource, `audience:"user,assistant"`, setAudience},
 	{"priority", Resource, `priority:"0.8"`, setPriority},
 	{"cache", Resource | Tool, `cache:"60s,private"`, setCache},
+	{"delivery", Event, `delivery:"poll,webhook"`, setDelivery},
 	{"hidden", anyMethod, `hidden:"true"`, setHidden},
 	{"meta", anyMethod, `meta:"example.com/team=search"`, setMeta},
 }

@@ -72,7 +72,7 @@ func TestTagReference(t *testing.T) {
 	require.NoError(t, err)
 	for _, tag := range tags {
 		var kinds []string
-		for _, k := range []Kind{Tool, Resource, Prompt, Info} {
+		for _, k := range []Kind{Tool, Resource, Prompt, Event, Info} {
 			if tag.kinds&k != 0 {
 				kinds = append(kinds, k.String())
 			}

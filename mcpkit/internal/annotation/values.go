@@ -45,6 +45,17 @@ func setTimeout(a *Annotation, v string) error {
 	return nil
 }
 
+// setDelivery reads how clients may learn of an event.
+func setDelivery(a *Annotation, v string) error {
+	for _, mode := range words(v) {
+		if known := []string{"poll", "push", "webhook"}; !slices.Contains(known, mode) {
+			return fmt.Errorf("unknown mode %q%s", mode, naming.Hint(mode, known))
+		}
+		a.Delivery = append(a.Delivery, mode)
+	}
+	return nil
+}
+
 func setHidden(a *Annotation, v string) error {
 	if a.Hidden = v == "true"; !a.Hidden && v != "false" {
 		return fmt.Errorf("%q is neither true nor false", v)

@@ -154,7 +154,7 @@ func (s *Service) readBlock(b block, t reflect.Type) {
 		}
 		k := s.options.Markers[f.Type]
 		if k == 0 || k == annotation.Info {
-			s.Faults.Addf(site, "%s is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type)
+			s.Faults.Addf(site, "%s is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Event, mcpkit.Skip", f.Type)
 			continue
 		}
 		a := s.parse(site, k, f)
