@@ -3,7 +3,6 @@ package mcptest
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -47,57 +46,12 @@ func (r *Result) Again() *Result {
 		}
 	}
 	return r.server.do(r.what+" again", nil, func(again *Result, opts []client.CallOption) {
-		again.err = again.request(r.last.Method, params, opts)
-	})
-}
-
-// request sends a request that Again repeats, and reads its result.
-func (r *Result) request(method string, params map[string]any, opts []client.CallOption) error {
-	switch method {
-	case protocol.MethodPromptsGet:
-		return request(r, method, params, opts, r.ofPrompt)
-	case protocol.MethodResourcesRead:
-		return request(r, method, params, opts, r.ofResource)
-	}
-	return request(r, method, params, opts, r.ofTool)
-}
-
-func request[T any](r *Result, method string, params map[string]any, opts []client.CallOption, take func(*T)) error {
-	res := new(T)
-	err := r.server.Client().Request(r.t.Context(), method, params, res, opts...)
-	if err == nil {
-		take(res)
-	}
-	return err
-}
-
-// ofTool takes the result of a tool.
-func (r *Result) ofTool(res *protocol.CallToolResult) {
-	version := r.server.Client().Version()
-	r.text, r.structured, r.isError = contentText(res.Content), unwrap(res.StructuredContent, version), res.IsError
-	if version < protocol.V20250618 {
-		r.jsonText = lastJSON(res.Content)
-	}
-}
-
-// ofResource takes the contents of a resource.
-func (r *Result) ofResource(res *protocol.ReadResourceResult) {
-	var parts []string
-	for _, c := range res.Contents {
-		if c.Text != nil {
-			parts = append(parts, *c.Text)
-		} else {
-			parts = append(parts, string(c.Blob))
+		results := map[string]any{
+			protocol.MethodToolsCall:     new(protocol.CallToolResult),
+			protocol.MethodPromptsGet:    new(protocol.GetPromptResult),
+			protocol.MethodResourcesRead: new(protocol.ReadResourceResult),
 		}
-	}
-	r.text = strings.Join(parts, "\n")
-}
-
-// ofPrompt takes the messages of a prompt.
-func (r *Result) ofPrompt(res *protocol.GetPromptResult) {
-	var lines []string
-	for _, m := range res.Messages {
-		lines = append(lines, string(m.Role)+": "+contentText([]protocol.Content{m.Content}))
-	}
-	r.text = strings.Join(lines, "\n")
+		res := results[r.last.Method]
+		again.take(res, r.server.Client().Request(r.t.Context(), r.last.Method, params, res, opts...))
+	})
 }

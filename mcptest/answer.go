@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,15 +39,12 @@ type answer struct {
 func (s *Server) Answer(question string, value any) *Server {
 	s.t.Helper()
 	a := &answer{question: question, value: value}
-	v := s.view()
-	v.handlers = nil
-	v.answers = append(v.answers, a)
 	s.t.Cleanup(func() {
 		if !a.used.Load() && !s.t.Failed() {
 			s.t.Errorf("mcptest: no question contained %q, so its answer was not used", question)
 		}
 	})
-	return v
+	return s.with(func(v *Server) { v.handlers, v.answers = nil, append(slices.Clip(s.answers), a) })
 }
 
 // A script answers questions from a list.

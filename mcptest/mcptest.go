@@ -63,11 +63,11 @@ type Server struct {
 }
 
 // New returns a server for the service, reached in memory with the newest protocol version. opts
-// are options of [mcpkit.New]. If the service cannot be served, the test ends. New closes the
-// server at the end of the test.
+// are options of [mcpkit.New]. If the service cannot be served, the test ends. The server is closed
+// at the end of the test.
 //
-// The service can be a *mcpkit.Server, for example one with other servers mounted in it. Then the
-// test closes it, and failures do not show its log.
+// The service can be a *mcpkit.Server, for example one with other servers mounted in it. It is closed,
+// too, and failures do not show its log.
 //
 // As everywhere, the first request calls the Start methods of the services, those of mounted
 // servers included. Call [mcpkit.Server.Start] on [Server.Unwrap] to test that it fails.
@@ -75,20 +75,19 @@ func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 	t.Helper()
 	checkLeaks(t)
 	s := &Server{t: t, log: &buffer{}, lastRound: new(lastRound)}
-	if srv, ok := service.(*mcpkit.Server); ok {
-		switch {
-		case srv == nil:
-			t.Fatalf("mcptest: the server is nil; make one with mcpkit.New, and look at its error")
-		case len(opts) > 0:
-			t.Fatalf("mcptest: the server has its options already; pass them to mcpkit.New")
+	srv, made := service.(*mcpkit.Server)
+	switch {
+	case !made:
+		var err error
+		logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		srv, err = mcpkit.New(service, append([]mcpkit.Option{mcpkit.Logger(logger)}, opts...)...)
+		if err != nil {
+			t.Fatalf("mcptest: the service cannot be served:\n%v", err)
 		}
-		s.srv = srv
-		return s
-	}
-	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	srv, err := mcpkit.New(service, append([]mcpkit.Option{mcpkit.Logger(logger)}, opts...)...)
-	if err != nil {
-		t.Fatalf("mcptest: the service cannot be served:\n%v", err)
+	case srv == nil:
+		t.Fatalf("mcptest: the server is nil; make one with mcpkit.New, and look at its error")
+	case len(opts) > 0:
+		t.Fatalf("mcptest: the server has its options already; pass them to mcpkit.New")
 	}
 	s.srv = srv
 	t.Cleanup(func() {
@@ -99,48 +98,34 @@ func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 	return s
 }
 
-// view returns a copy that is not connected.
-func (s *Server) view() *Server {
+// with returns a copy that is changed and not connected.
+func (s *Server) with(change func(view *Server)) *Server {
 	v := *s
 	v.client, v.lastRound = nil, new(lastRound)
-	v.answers = slices.Clone(s.answers)
+	change(&v)
 	return &v
 }
 
 // As returns a view whose requests come from the principal p. Nil means unauthenticated.
 func (s *Server) As(p *oauth.Principal) *Server {
-	v := s.view()
-	v.principal = p
-	return v
+	return s.with(func(v *Server) { v.principal = p })
 }
 
 // Version returns a view whose client speaks only version v of the protocol.
 func (s *Server) Version(v protocol.Version) *Server {
-	view := s.view()
-	view.version = v
-	return view
+	return s.with(func(view *Server) { view.version = v })
 }
 
 // HTTP returns a view that uses Streamable HTTP on a loopback address.
-func (s *Server) HTTP() *Server {
-	v := s.view()
-	v.transport = http
-	return v
-}
+func (s *Server) HTTP() *Server { return s.with(func(v *Server) { v.transport = http }) }
 
 // Stdio returns a view that uses the stdio transport on a pipe.
-func (s *Server) Stdio() *Server {
-	v := s.view()
-	v.transport = standardIO
-	return v
-}
+func (s *Server) Stdio() *Server { return s.with(func(v *Server) { v.transport = standardIO }) }
 
 // Handlers returns a view whose client has the handlers h; see [client.Handlers]. They replace all
 // answers of [Server.Answer].
 func (s *Server) Handlers(h any) *Server {
-	v := s.view()
-	v.handlers, v.answers = h, nil
-	return v
+	return s.with(func(v *Server) { v.handlers, v.answers = h, nil })
 }
 
 // Unwrap returns the server itself.
@@ -249,12 +234,7 @@ func (s *Server) Call(tool string, in any) *Result {
 				return s.callAsTask(r, tool, in, opts)
 			}
 		}
-		res, err := call(s.t.Context(), tool, in, opts...)
-		if res != nil { // a tool error is in the result
-			r.ofTool(res)
-		} else {
-			r.err = err
-		}
+		r.take(call(s.t.Context(), tool, in, opts...))
 	})
 }
 
@@ -262,10 +242,7 @@ func (s *Server) Call(tool string, in any) *Result {
 func (s *Server) Read(uri string) *Result {
 	s.t.Helper()
 	return s.do("read "+uri, nil, func(r *Result, opts []client.CallOption) {
-		res, err := s.Client().ReadResource(s.t.Context(), uri, opts...)
-		if r.err = err; err == nil {
-			r.ofResource(res)
-		}
+		r.take(s.Client().ReadResource(s.t.Context(), uri, opts...))
 	})
 }
 
@@ -273,10 +250,7 @@ func (s *Server) Read(uri string) *Result {
 func (s *Server) Prompt(name string, args map[string]string) *Result {
 	s.t.Helper()
 	return s.do("prompt "+name, args, func(r *Result, opts []client.CallOption) {
-		res, err := s.Client().GetPrompt(s.t.Context(), name, args, opts...)
-		if r.err = err; err == nil {
-			r.ofPrompt(res)
-		}
+		r.take(s.Client().GetPrompt(s.t.Context(), name, args, opts...))
 	})
 }
 

@@ -214,12 +214,14 @@ func TestFailuresOfUnansweredQuestionsSayHowToAnswer(t *testing.T) {
 	require.NotContains(t, ask(func(s *mcptest.Server) *mcptest.Server { return s.Handlers(struct{}{}) }), advice)
 }
 
-// Counter counts its starts.
-type Counter struct{ starts int }
+// Counter counts how often it starts and closes.
+type Counter struct{ starts, closes int }
 
 func (c *Counter) Start(context.Context) error { c.starts++; return nil }
 
 func (c *Counter) Starts() int { return c.starts }
+
+func (c *Counter) Close() error { c.closes++; return nil }
 
 func TestMountedServersStart(t *testing.T) {
 	house := mcpkit.MustNew(&Desk{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
@@ -227,8 +229,22 @@ func TestMountedServersStart(t *testing.T) {
 	mcptest.New(t, house).Call("counter_starts", nil).OK().JSON("1")
 }
 
-func TestProgressAndLogsAreHeard(t *testing.T) {
-	mcptest.New(t, &Desk{}).Call("work", nil).Progress("1/2 half", "2/2").Logged("info", "working")
+func TestAServerIsClosedAtTheEndOfTheTest(t *testing.T) {
+	counter := &Counter{}
+	srv := mcpkit.MustNew(counter)
+	require.Empty(t, failures(t, func(t testing.TB) {
+		mcptest.New(t, srv).Call("starts", nil).OK()
+		mcptest.New(t, srv).Call("starts", nil).OK().JSON("1")
+	}))
+	require.Equal(t, 1, counter.closes)
+}
+
+func TestContentIsThatOfTheResult(t *testing.T) {
+	s := mcptest.New(t, &Desk{})
+	require.Equal(t, []protocol.Content{mcpkit.Text("done")}, s.Call("work", nil).Content())
+	require.Equal(t, []protocol.Content{mcpkit.Text("Hello Ann")}, s.Prompt("greet", map[string]string{"name": "Ann"}).Content())
+	rules := protocol.ResourceContents{URI: "desk://rules", MIMEType: "text/plain", Text: new("Be tidy.")}
+	require.Equal(t, []protocol.Content{&protocol.EmbeddedResource{Resource: rules}}, s.Read("desk://rules").Content())
 }
 
 // A fake records the failures of a test.
@@ -288,6 +304,14 @@ func TestFailuresSayWhatDiffers(t *testing.T) {
 		{"no error with a part", call("work", nil, func(r *mcptest.Result) { r.ErrorContains("done") }), "call work\nwant: error with \"done\"\n got: success, \"done\""},
 		{"an error without the part", call("fail", nil, func(r *mcptest.Result) { r.ErrorContains("paper").ErrorContains("ink") }), "call fail\nwant: error with \"ink\"\n got: error \"no paper\""},
 		{"a text without the part", call("work", nil, func(r *mcptest.Result) { r.TextContains("on").TextContains("late") }), "call work\nwant: text with \"late\"\n got: success, \"done\""},
+		{"a text with the part", call("work", nil, func(r *mcptest.Result) { r.TextNotContains("late").TextNotContains("on") }), "call work\nwant: text without \"on\"\n got: success, \"done\""},
+		{"a long text", call("work", nil, func(r *mcptest.Result) { r.Text("done" + strings.Repeat("x", 2000)) }),
+			"call work\nwant: \"done" + strings.Repeat("x", 995) + "… (bytes 0 to 1000 of 2006)\n got: \"done\""},
+		{"a long text with another end", func(t testing.TB) {
+			name := strings.Repeat("x", 1200)
+			mcptest.New(t, &Desk{}).Prompt("greet", map[string]string{"name": name}).Text("user: Hello " + name + "!")
+		}, "prompt greet\nwant: " + strings.Repeat("x", 100) + "!\"… (bytes 1113 to 1215 of 1215)\n got: " +
+			strings.Repeat("x", 100) + "\"… (bytes 1113 to 1214 of 1214)\narguments: {\"name\":\"" + strings.Repeat("x", 991) + "… (bytes 0 to 1000 of 1211)"},
 		{"another completion", func(t testing.TB) { mcptest.New(t, &Desk{}).Complete("greet", "name", "Al", nil).Values("Al") },
 			"complete \"name\" of greet\nwant: values [\"Al\"]\n got: values []\narguments: {}"},
 	} {
@@ -309,8 +333,9 @@ func TestLeakedGoroutinesFail(t *testing.T) {
 	said := failures(t, func(t testing.TB) { mcptest.New(t, &Desk{leak: leak}).Call("leak", nil).OK() })
 	close(leak)
 	require.Len(t, said, 1)
-	require.Contains(t, said[0], "mcptest: goroutines of the test still run:\n")
-	require.Contains(t, said[0], "(*Desk).Leak.func1")
+	require.Regexp(t, `^mcptest: goroutines of the test still run:
+    github.com/mcpkit/mcpkit-go/mcptest_test.\(\*Desk\).Leak.func1: it has to end with its context, .*
+        github.com/mcpkit/mcpkit-go/mcptest_test.\(\*Desk\).Leak.func1 /\S+/mcptest_test.go:\d+$`, said[0])
 }
 
 func TestClientsThatCannotBeMadeFailTheTestOnEveryTransport(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -20,6 +21,7 @@ type Result struct {
 	t          testing.TB
 	what       string
 	arguments  []byte
+	content    []protocol.Content
 	text       string
 	structured []byte
 	jsonText   []byte   // without structured content in the version: the last text block that is JSON
@@ -37,32 +39,58 @@ type Result struct {
 	messages []string // guarded by mu
 }
 
+// take keeps the result of a tool, a prompt or a resource, or the error of the request.
+func (r *Result) take(result any, err error) {
+	if _, ofTool := errors.AsType[*client.ToolError](err); err != nil && !ofTool { // that is in the result, too
+		r.err = err
+		return
+	}
+	var lines []string
+	switch result := result.(type) {
+	case *protocol.CallToolResult:
+		version := r.server.Client().Version()
+		r.content, r.structured, r.isError = result.Content, unwrap(result.StructuredContent, version), result.IsError
+		lines = append(lines, contentText(result.Content))
+		if version < protocol.V20250618 {
+			r.jsonText = lastJSON(result.Content)
+		}
+	case *protocol.ReadResourceResult:
+		for _, c := range result.Contents {
+			r.content = append(r.content, &protocol.EmbeddedResource{Resource: c})
+			if c.Text != nil {
+				lines = append(lines, *c.Text)
+			} else {
+				lines = append(lines, string(c.Blob))
+			}
+		}
+	case *protocol.GetPromptResult:
+		for _, m := range result.Messages {
+			r.content = append(r.content, m.Content)
+			lines = append(lines, string(m.Role)+": "+contentText([]protocol.Content{m.Content}))
+		}
+	}
+	r.text = strings.Join(lines, "\n")
+}
+
 // OK requires that the request succeeded.
 func (r *Result) OK() *Result {
 	r.t.Helper()
-	if r.err != nil || r.isError {
-		r.fail("success", r.outcome())
-	}
-	return r
+	return r.check(r.err == nil && !r.isError, "success")
 }
 
 // Error requires a tool error with exactly this text, or a protocol error with exactly this
 // message.
 func (r *Result) Error(want string) *Result {
 	r.t.Helper()
-	if got, failed := r.failure(); !failed || got != want {
-		r.fail(fmt.Sprintf("error %q", want), r.outcome())
-	}
-	return r
+	got, failed := r.failure()
+	return r.check(failed && got == want, "error %q", want)
 }
 
 // ErrorContains is like [Result.Error], but requires only that the text contains part.
 func (r *Result) ErrorContains(part string) *Result {
 	r.t.Helper()
-	if got, failed := r.failure(); !failed || !strings.Contains(got, part) {
-		r.fail(fmt.Sprintf("error with %q", part), r.outcome())
-	}
-	return r
+	got, failed := r.failure()
+	return r.check(failed && strings.Contains(got, part), "error with %q", part)
 }
 
 // failure returns the text of a tool error or the message of a protocol error. It returns false if
@@ -82,22 +110,27 @@ func (r *Result) failure() (text string, failed bool) {
 // as [image].
 func (r *Result) Text(want string) *Result {
 	r.t.Helper()
-	if r.err != nil {
-		r.fail(fmt.Sprintf("%q", want), r.outcome())
-	} else if r.text != want {
+	if r.err == nil && r.text != want {
 		r.fail(fmt.Sprintf("%q", want), fmt.Sprintf("%q", r.text))
 	}
-	return r
+	return r.check(r.err == nil, "%q", want)
 }
 
 // TextContains is like [Result.Text], but requires only that the text contains part.
 func (r *Result) TextContains(part string) *Result {
 	r.t.Helper()
-	if r.err != nil || !strings.Contains(r.text, part) {
-		r.fail(fmt.Sprintf("text with %q", part), r.outcome())
-	}
-	return r
+	return r.check(r.err == nil && strings.Contains(r.text, part), "text with %q", part)
 }
+
+// TextNotContains is like [Result.Text], but requires only that the text does not contain part.
+func (r *Result) TextNotContains(part string) *Result {
+	r.t.Helper()
+	return r.check(r.err == nil && !strings.Contains(r.text, part), "text without %q", part)
+}
+
+// Content returns the content of a tool's result, of the messages of a prompt, or of a resource: as
+// a [protocol.EmbeddedResource] for each of its contents.
+func (r *Result) Content() []protocol.Content { return r.content }
 
 // Values requires exactly these values of a completion.
 func (r *Result) Values(want ...string) *Result {
@@ -217,13 +250,26 @@ func (r *Result) wasAsked() bool {
 	return r.isError && r.text == mcpkit.ErrUnsupported.Error()
 }
 
+// check ends the test and prints what is wanted above the outcome, unless ok is true.
+func (r *Result) check(ok bool, want string, args ...any) *Result {
+	r.t.Helper()
+	if !ok {
+		r.fail(fmt.Sprintf(want, args...), r.outcome())
+	}
+	return r
+}
+
 // fail ends the test and prints want above got.
 func (r *Result) fail(want, got string) {
 	r.t.Helper()
+	same := 0
+	for same < min(len(want), len(got)) && want[same] == got[same] {
+		same++
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nwant: %s\n got: %s", r.what, want, got)
+	fmt.Fprintf(&b, "%s\nwant: %s\n got: %s", r.what, excerpt(want, same), excerpt(got, same))
 	if r.arguments != nil {
-		fmt.Fprintf(&b, "\narguments: %s", r.arguments)
+		fmt.Fprintf(&b, "\narguments: %s", excerpt(string(r.arguments), 0))
 	}
 	if r.log != "" {
 		fmt.Fprintf(&b, "\nlog of the server:\n  %s", strings.ReplaceAll(strings.TrimSuffix(r.log, "\n"), "\n", "\n  "))
@@ -232,6 +278,17 @@ func (r *Result) fail(want, got string) {
 		b.WriteString("\ngive an answer: s.Answer(\"sure?\", true)")
 	}
 	r.t.Fatal(b.String())
+}
+
+// excerpt cuts a text that is longer than 1,000 bytes to what is around the byte at.
+func excerpt(text string, at int) string {
+	const most, before = 1000, 100
+	if len(text) <= most {
+		return text
+	}
+	from := max(0, at-before)
+	part := text[from:min(from+most, len(text))]
+	return strings.ToValidUTF8(fmt.Sprintf("%s… (bytes %d to %d of %d)", part, from, from+len(part), len(text)), "")
 }
 
 // canonical returns JSON with sorted members and no white space. Numbers stay as they are.

@@ -11,11 +11,7 @@ import (
 //
 // Views of protocol versions before 2026-07-28 have no tasks: there the server runs the tool in the
 // call.
-func (s *Server) Tasks() *Server {
-	v := s.view()
-	v.tasks = true
-	return v
-}
+func (s *Server) Tasks() *Server { return s.with(func(v *Server) { v.tasks = true }) }
 
 // Start calls a tool as a task and returns the task. The test ends if the server runs the tool in
 // the call instead. The client must support tasks: see [Server.Tasks].
@@ -36,12 +32,8 @@ func (s *Server) Start(tool string, in any) *client.Task {
 func (s *Server) Await(task *client.Task) *Result {
 	s.t.Helper()
 	return s.do("task "+task.ID(), nil, func(r *Result, opts []client.CallOption) {
-		res, err := task.Wait(s.t.Context(), opts...)
-		if r.task = true; res != nil { // a tool error is in the result
-			r.ofTool(res)
-		} else {
-			r.err = err
-		}
+		r.task = true
+		r.take(task.Wait(s.t.Context(), opts...))
 	})
 }
 

@@ -26,7 +26,6 @@ func TestTranscripts(t *testing.T) {
 		t.Run(filepath.ToSlash(file), func(t *testing.T) {
 			srv, err := newServer(slog.New(slog.DiscardHandler))
 			require.NoError(t, err)
-			defer srv.Close()
 			mcptest.New(t, srv).Replay(file)
 		})
 	}

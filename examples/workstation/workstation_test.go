@@ -55,7 +55,6 @@ func git(t *testing.T, dir string, args ...string) {
 func serve(t *testing.T, root string) *mcptest.Server {
 	srv, err := newServer(root, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, srv.Close()) })
 	return mcptest.New(t, srv)
 }
 

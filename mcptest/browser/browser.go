@@ -255,11 +255,11 @@ func (a *App) place(selector string) (x, y float64) {
 	return at[0], at[1]
 }
 
-// mouse sends an event of the mouse. clicks is 2 for the second click of a double click.
-func (a *App) mouse(kind input.DispatchMouseEventType, x, y float64, clicks int64) {
+// mouse sends an event of the mouse.
+func (a *App) mouse(kind input.DispatchMouseEventType, x, y float64) {
 	a.t.Helper()
 	_, err := run(a, chromedp.MouseEvent(kind, x, y, func(p *input.DispatchMouseEventParams) {
-		p.Button, p.ClickCount = input.MouseButtonLeft, clicks
+		p.Button, p.ClickCount = input.MouseButtonLeft, 1
 		if kind != chromedp.MouseReleased {
 			p.Buttons = 1
 		}
@@ -273,18 +273,8 @@ func (a *App) mouse(kind input.DispatchMouseEventType, x, y float64, clicks int6
 func (a *App) Click(selector string) {
 	a.t.Helper()
 	x, y := a.place(selector)
-	a.mouse(chromedp.MousePressed, x, y, 1)
-	a.mouse(chromedp.MouseReleased, x, y, 1)
-}
-
-// DoubleClick clicks on an element twice.
-func (a *App) DoubleClick(selector string) {
-	a.t.Helper()
-	x, y := a.place(selector)
-	for clicks := range int64(2) {
-		a.mouse(chromedp.MousePressed, x, y, clicks+1)
-		a.mouse(chromedp.MouseReleased, x, y, clicks+1)
-	}
+	a.mouse(chromedp.MousePressed, x, y)
+	a.mouse(chromedp.MouseReleased, x, y)
 }
 
 // Keys that [App.Type] types.
@@ -309,12 +299,12 @@ func (a *App) Drag(from, to string) {
 	a.t.Helper()
 	x, y := a.place(from)
 	toX, toY := a.place(to)
-	a.mouse(chromedp.MousePressed, x, y, 1)
+	a.mouse(chromedp.MousePressed, x, y)
 	const steps = 5
 	for i := 1.0; i <= steps; i++ {
-		a.mouse(chromedp.MouseMoved, x+(toX-x)*i/steps, y+(toY-y)*i/steps, 1)
+		a.mouse(chromedp.MouseMoved, x+(toX-x)*i/steps, y+(toY-y)*i/steps)
 	}
-	a.mouse(chromedp.MouseReleased, toX, toY, 1)
+	a.mouse(chromedp.MouseReleased, toX, toY)
 }
 
 // Received returns the params of the requests and notifications that the page has sent with the
