@@ -153,13 +153,11 @@ func TestNotificationsOfAnExtensionArriveOnSubscriptions(t *testing.T) {
 	c := dial(t, srv, client.Extension("com.example/glossary", nil))
 	heard := make(chan string, 10)
 	ctx, hear := t.Context(), func(params json.RawMessage) { heard <- string(params) }
-	// docs:begin listen
 	terms := client.Topic{
 		Member: "terms", Value: []string{"tea", "secret"},
 		Notification: "notifications/glossary/defined", Receive: hear,
 	}
 	sub, err := c.Listen(ctx, protocol.SubscriptionFilter{}, terms)
-	// docs:end listen
 	require.NoError(t, err)
 	require.JSONEq(t, `["tea"]`, string(sub.Accepted("terms")))
 	require.Nil(t, sub.Accepted("others"))

@@ -73,16 +73,12 @@ func TestTheEngineIsOpenedWhenTheServerHasNoFaults(t *testing.T) {
 	}
 }
 
-// docs:begin state
-
 // keepTerm stores a definition where all replicas find it, for a day.
 func keepTerm(ctx context.Context, srv *mcpkit.Server, term, text string) error {
 	terms := srv.Fleet().Set("x-example-glossary", 1)
 	_, err := terms.Create(ctx, fleet.Record{Key: fleet.Digest(term), Data: []byte(text), TTL: 24 * time.Hour})
 	return err
 }
-
-// docs:end state
 
 func TestExtensionsKeepStateInTheFleet(t *testing.T) {
 	engine := fleet.NewMemory(fleet.MemoryOptions{})

@@ -62,8 +62,6 @@ func (g *Glossary) Add(term, text string) error {
 
 // docs:end glossary
 
-// docs:begin intercept
-
 // explain adds the definition of a tool's name to its result, for clients that know the extension.
 func (g *Glossary) explain(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -80,10 +78,6 @@ func (g *Glossary) explain(next mcpkit.Handler) mcpkit.Handler {
 	}
 }
 
-// docs:end intercept
-
-// docs:begin tag
-
 // entry adds the definition of a tool's term, which the tag term names, to its entry in tools/list.
 func (g *Glossary) entry(t *mcpkit.ToolEntry, _ protocol.Version) error {
 	term, ok := t.Tags["term"]
@@ -98,8 +92,6 @@ func (g *Glossary) entry(t *mcpkit.ToolEntry, _ protocol.Version) error {
 	}
 	return t.Definition.Meta.Set("com.example/term", map[string]string{term: text})
 }
-
-// docs:end tag
 
 const glossaryMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/glossary":{}}}}`
 

@@ -11,8 +11,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// docs:begin instruct
-
 // instruct tells each caller in the instructions which toolsets it sees.
 func instruct(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -30,8 +28,6 @@ func instruct(next mcpkit.Handler) mcpkit.Handler {
 		return result, err
 	}
 }
-
-// docs:end instruct
 
 // instructions names the toolsets that the caller sees.
 func instructions(call *mcpkit.Call) string {

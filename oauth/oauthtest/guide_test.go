@@ -49,6 +49,8 @@ func (d *Diary) Read(user *oauth.Principal) []string {
 	return slices.Clone(d.entries[owner{user.Issuer, user.Subject}])
 }
 
+// docs:end service
+
 // Write adds an entry to the diary of the user.
 func (d *Diary) Write(user *oauth.Principal, text string) string {
 	d.mu.Lock()
@@ -57,8 +59,6 @@ func (d *Diary) Write(user *oauth.Principal, text string) string {
 	d.entries[key] = append(d.entries[key], text)
 	return "Written, " + user.Subject + "."
 }
-
-// docs:end service
 
 // docs:begin mount
 
@@ -231,9 +231,7 @@ func write(t *testing.T, as *oauthtest.Server, url string, grant oauthclient.Gra
 func TestTokensBoundToAKey(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	url := start(t, as, func(opts *resource.Options) {
-		// docs:begin bound
 		opts.DPoP = &resource.DPoP{Required: true}
-		// docs:end bound
 	})
 	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: open})
 	prover, err := oauthclient.NewProver(nil) // a new key, kept in memory

@@ -29,8 +29,6 @@ func (*Greeter) Greet(in struct {
 	return "Hello, " + in.Name + "!"
 }
 
-// docs:begin app
-
 // newApp returns an echo app with its own route and the server mounted at /mcp.
 func newApp(srv *mcpkit.Server) (*echo.Echo, *streamable.Handler) {
 	app := echo.New()
@@ -40,8 +38,6 @@ func newApp(srv *mcpkit.Server) (*echo.Echo, *streamable.Handler) {
 	app.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok") })
 	return app, echomcp.Mount(app, "/mcp", srv)
 }
-
-// docs:end app
 
 // serve serves until ctx ends. Then it ends the MCP streams, because the app would wait for
 // them, shuts down the app and closes the services.

@@ -37,13 +37,13 @@ func requireKey(key string, p *oauth.Principal) func(http.Handler) http.Handler 
 	}
 }
 
+// docs:end key
+
 // mountWithKey mounts a server in an app, for callers that have the key.
 func mountWithKey(app *echo.Echo, srv *mcpkit.Server, key string) *streamable.Handler {
 	robot := &oauth.Principal{Subject: "robot", Scopes: []string{"ledger:read"}}
 	return echomcp.Mount(app, "/mcp", srv, echomcp.Use(echo.WrapMiddleware(requireKey(key, robot))))
 }
-
-// docs:end key
 
 func TestCallersWithTheKeyAreThePrincipal(t *testing.T) {
 	srv, err := mcpkit.New(&Ledger{}, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.DiscardHandler)))

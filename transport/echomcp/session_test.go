@@ -26,8 +26,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// docs:begin all
-
 // mountAll mounts all transports in one app. It returns the function that shuts down everything.
 func mountAll(app *echo.Echo, srv *mcpkit.Server, logger *slog.Logger) (shutdown func(context.Context) error) {
 	mcp := echomcp.Mount(app, "/mcp", srv, echomcp.Streamable(&streamable.Options{Logger: logger}))
@@ -39,8 +37,6 @@ func mountAll(app *echo.Echo, srv *mcpkit.Server, logger *slog.Logger) (shutdown
 		return echomcp.Shutdown(ctx, app, mcp, old, ws)
 	}
 }
-
-// docs:end all
 
 // Porter returns the caller.
 type Porter struct{}

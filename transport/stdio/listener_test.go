@@ -52,17 +52,6 @@ func (l Listener) Serve(ctx context.Context, h transport.Handler) error {
 
 // docs:end listener
 
-// docs:begin over
-
-// serveGreeter greets those who connect to l, until the process gets a signal.
-func serveGreeter(l net.Listener) error {
-	return mcpkit.Serve(&Greeter{}, mcpkit.Over(Listener{l}))
-}
-
-// docs:end over
-
-var _ = serveGreeter // a guide shows it
-
 func ExampleNewIO_listener() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
