@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 		"github.com/caarlos0/env/v11", "github.com/go-playground/validator/v10", "go.yaml.in/yaml/v4", "golang.org/x/net/netutil"},
 	"ext/apps":    {"mcpkit", "protocol", "internal/jsonx", "internal/naming"},
 	"ext/catalog": {"mcpkit", "internal/limits", "internal/naming"},
-	"ext/events": {"client", "fleet", "mcpkit", "protocol", "protocol/jsonrpc", "oauth", "reflectx", "internal/jsonx", "internal/limits",
+	"ext/events": {"client", "fleet", "mcpkit", "transport", "protocol", "protocol/jsonrpc", "oauth", "reflectx", "internal/jsonx", "internal/limits",
 		"github.com/standard-webhooks/standard-webhooks/libraries/go"}, // signs deliveries
 	"fleet/internal/ordered":      {},
 	"ext/skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway
