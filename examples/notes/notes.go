@@ -34,8 +34,6 @@ func NewNotes() *Notes {
 	return &Notes{notes: map[string]string{"welcome": "# Welcome\n\nThis is your first note."}}
 }
 
-// docs:begin input
-
 // SearchInput says what to look for.
 type SearchInput struct {
 	// Words that every hit contains.
@@ -43,8 +41,6 @@ type SearchInput struct {
 	// How many hits to return.
 	Limit int `json:"limit,omitempty" default:"10" validate:"min=1,max=50"`
 }
-
-// docs:end input
 
 // A Hit is one note that was found.
 type Hit struct {

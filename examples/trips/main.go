@@ -1,8 +1,9 @@
 // Command trips has tools that ask the user questions, with the same code for every protocol
-// version.
+// version, and shows cities.
 //
-//	trips              serves standard input and output
-//	trips -http ADDR   serves HTTP at http://ADDR/mcp
+//	trips                serves standard input and output
+//	trips -http ADDR     serves HTTP at http://ADDR/mcp
+//	trips -photos FOLDER shows the photos in a folder, such as Oslo.jpg
 //
 // Clients may book as a task, which goes on when they disconnect. Its record is in memory.
 //
@@ -23,8 +24,9 @@ import (
 
 func main() {
 	addr := flag.String("http", "", "address to serve HTTP on, instead of stdio")
+	photos := flag.String("photos", ".", "folder with a photo of each city")
 	flag.Parse()
-	opts := []mcpkit.Option{tasks.New()}
+	opts := []mcpkit.Option{tasks.New(), mcpkit.With(NewAtlas(os.DirFS(*photos)))}
 	if key := os.Getenv("TRIPS_KEY"); key != "" {
 		secret, err := base64.StdEncoding.DecodeString(key)
 		if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -64,6 +65,26 @@ func TestSeveralQuestionsAtOnce(t *testing.T) {
 	s := mcptest.New(t, &Trips{}, tasks.New())
 	s.Answer("Where to?", "Lisbon").Answer("When?", dates).
 		Call("plan", nil).OK().Text("Lisbon from 2026-12-01, 3 nights")
+}
+
+func TestTheAtlasShowsCities(t *testing.T) {
+	s := mcptest.New(t, NewAtlas(fstest.MapFS{"Oslo.jpg": {Data: []byte("\xff\xd8\xff")}}))
+	s.Call("cities", map[string]any{"limit": 3}).OK().JSON(`{"cities": ["Lisbon", "Oslo", "Ottawa"], "next": "Quito"}`)
+	s.Call("cities", map[string]any{"from": "Quito"}).OK().JSON(`{"cities": ["Quito"]}`)
+	s.Complete("photo://{city}", "city", "O", nil).Values("Oslo", "Ottawa")
+
+	photo := s.Read("photo://Oslo").OK().Content()[0].(*protocol.EmbeddedResource).Resource
+	require.Equal(t, "\xff\xd8\xff", string(photo.Blob))
+	require.Equal(t, "image/jpeg", photo.MIMEType)
+	s.Read("photo://Quito").Error(`resource "photo://Quito" not found`)
+
+	s.Call("look", map[string]any{"city": "Quito"}).Error(`there is no photo of "Quito"; call cities`)
+	look, err := s.Client().CallTool(t.Context(), "look", map[string]any{"city": "Oslo"})
+	require.NoError(t, err)
+	require.Equal(t, mcpkit.Text("This is Oslo."), look.Content[0])
+	require.Equal(t, "image/jpeg", look.Content[1].(*mcpkit.Image).MIMEType)
+	require.Equal(t, "photo://Oslo", look.Content[2].(*mcpkit.Link).URI)
+	require.Equal(t, `"CC0"`, string(look.Meta["example.com/license"]))
 }
 
 // A model answers every question in the same way.

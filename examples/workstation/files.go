@@ -33,8 +33,6 @@ type Files struct {
 	root *os.Root
 }
 
-// docs:begin lifecycle
-
 // Start opens the directory as an os.Root. All file access uses it, so no path leads out of the
 // directory.
 func (f *Files) Start(context.Context) (err error) {
@@ -44,8 +42,6 @@ func (f *Files) Start(context.Context) (err error) {
 
 // Close closes the directory.
 func (f *Files) Close() error { return f.root.Close() }
-
-// docs:end lifecycle
 
 // ListInput is the input of List.
 type ListInput struct {

@@ -39,14 +39,13 @@ func main() {
 
 //go:generate go run ../../cmd/mcpkit gen
 
-// docs:begin server
-
 // newServer returns a server with three services. Each has a prefix: files_read, git_log, go_test.
 func newServer(root string, logger *slog.Logger) (*mcpkit.Server, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
 	}
+	// docs:begin server
 	srv, err := mcpkit.New(nil,
 		mcpkit.Name("workstation", "1.0.0"),
 		mcpkit.Instructions("The files, the git history and the tests of "+root+". All paths are relative to it."),
@@ -56,11 +55,10 @@ func newServer(root string, logger *slog.Logger) (*mcpkit.Server, error) {
 		mcpkit.With(&Git{dir: root}, mcpkit.Prefix("git")),
 		mcpkit.With(&Go{dir: root}, mcpkit.Prefix("go")),
 	)
+	// docs:end server
 	if err != nil {
 		return nil, err
 	}
 	srv.Use(middleware.Logging(logger), middleware.RateLimit(10, 20))
 	return srv, nil
 }
-
-// docs:end server
