@@ -51,7 +51,6 @@ func ExampleSwitch() {
 	ctx := context.Background()
 	first := mcpkit.MustNew(&Greeter{}) // a URL or a command line in a program
 	second := mcpkit.MustNew(&Clock{})
-	// docs:begin switch
 	var sw proxy.Switch
 	srv, err := proxy.New(&sw)
 	if err != nil {
@@ -63,7 +62,6 @@ func ExampleSwitch() {
 	if err := sw.Connect(ctx, first); err != nil { // before the first call, and for each replacement
 		panic(err)
 	}
-	// docs:end switch
 	defer srv.Close()
 	c, err := client.Dial(ctx, srv)
 	if err != nil {

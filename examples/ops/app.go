@@ -82,8 +82,6 @@ func (a *app) routes(key []byte, orders *Orders) {
 
 // docs:end routes
 
-// docs:begin serve
-
 // serve serves until ctx ends, and then lets the calls in flight finish. Before that it waits until
 // the load balancer has noticed, by /readyz, that the program is about to end.
 func (a *app) serve(ctx context.Context, ln net.Listener, drain time.Duration) error {
@@ -108,5 +106,3 @@ func (a *app) serve(ctx context.Context, ln net.Listener, drain time.Duration) e
 	defer cancel()
 	return errors.Join(echomcp.Shutdown(bound, server, a.mcp), a.server.Close())
 }
-
-// docs:end serve

@@ -1,5 +1,5 @@
 // Package migrate compares servers that were written with go-sdk and with mcp-go, with the same server
-// written with mcpkit. docs/howto/migrate.md shows them side by side.
+// written with mcpkit. docs/howto/migrate.md leads to them.
 package migrate
 
 import (

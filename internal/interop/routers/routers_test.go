@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,7 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware/otelmcp"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -157,4 +160,23 @@ func TestCallsInFlightFinishWhenTheServerShutsDown(t *testing.T) {
 	require.Equal(t, "done", done)
 	require.NoError(t, <-down)
 	require.ErrorIs(t, <-served, http.ErrServerClosed)
+}
+
+func TestCallsAreSpansAtTheCollector(t *testing.T) {
+	var exported testkit.Buffer
+	collector := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(&exported, r.Body) }))
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector)
+	t.Setenv("OTEL_SERVICE_NAME", "orders")
+	shutdown, err := startTracing(t.Context())
+	require.NoError(t, err)
+	srv, err := mcpkit.New(nil, mcpkit.Name("orders", "1.0.0"))
+	require.NoError(t, err)
+	require.NoError(t, srv.Add(mcpkit.NewTool("now", time.Now)))
+	srv.Use(otelmcp.Middleware())
+	c, err := client.Dial(t.Context(), srv)
+	require.NoError(t, err)
+	_, err = c.CallTool(t.Context(), "now", nil)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(c.Close(), shutdown(t.Context())))
+	require.Regexp(t, "(?s)orders.*tools/call now", exported.String())
 }

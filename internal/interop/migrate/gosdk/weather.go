@@ -1,8 +1,6 @@
 // Package gosdk is the server built with go-sdk.
 package gosdk
 
-// docs:begin gosdk
-
 import (
 	"context"
 	"fmt"
@@ -39,5 +37,3 @@ func NewServer() *mcp.Server {
 	})
 	return srv
 }
-
-// docs:end gosdk

@@ -1,8 +1,6 @@
 // Package mcpgo is the server built with mcp-go.
 package mcpgo
 
-// docs:begin mcpgo
-
 import (
 	"context"
 	"slices"
@@ -37,5 +35,3 @@ func NewServer() *server.MCPServer {
 	})
 	return srv
 }
-
-// docs:end mcpgo
