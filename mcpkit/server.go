@@ -49,6 +49,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -115,26 +116,25 @@ func New(service any, opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	var faults []error
-	var intercepts []Middleware
 	for i := range c.extensions {
 		e := &c.extensions[i]
 		faults = append(faults, prefixed(fmt.Sprintf("mcpkit: extension %q: ", e.ID), s.extend(e)))
-		if e.Intercept != nil {
-			intercepts = append(intercepts, e.Intercept)
-		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	s.chain.set(s.dispatch)
-	if intercepted := wrap(s.dispatch, intercepts); intercepts != nil {
-		s.chain.set(func(ctx context.Context, call *Call) (Result, error) {
-			if call.row.method == protocol.MethodToolsCall && call.refusal == nil {
-				return intercepted(ctx, call)
-			}
-			return s.dispatch(ctx, call)
-		})
+	intercepted := Handler(s.dispatch)
+	for _, e := range slices.Backward(c.extensions) {
+		if e.Intercept != nil {
+			intercepted = e.Intercept(intercepted)
+		}
 	}
+	s.chain.set(func(ctx context.Context, call *Call) (Result, error) {
+		if call.row.method == protocol.MethodToolsCall && call.refusal == nil {
+			return intercepted(ctx, call)
+		}
+		return s.dispatch(ctx, call)
+	})
 	s.life.last = c.started
 	s.introduce()
 	s.state = rounds.NewSealer(c.stateKeys, s.about.Load().info.Name)

@@ -2,6 +2,8 @@ package mcpkit
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -13,9 +15,9 @@ import (
 // A TraceEvent is something that happens within a call: see [Call.Trace]. It is data, and encodes as JSON.
 type TraceEvent struct {
 	Kind TraceKind `json:"kind"`
-	// Name is the function that made a middleware, such as "middleware.Logging", a method with its
-	// place in the source, the protocol's method of a question, a key of Once, or the level of a
-	// record.
+	// Name is the function that made a middleware, or a method, with its place in the source, such
+	// as "Logging (logging.go:37)", the protocol's method of a question, a key of Once, or the level
+	// of a record.
 	Name string `json:"name,omitzero"`
 	// Kept reports whether the value of Once is from an earlier round or run, so that its function
 	// did not run.
@@ -102,10 +104,15 @@ func traced(name string, h Handler) Handler {
 	}
 }
 
-// middlewareName returns the function that made m: "middleware.Logging" for
-// "example.com/middleware.Logging.func1".
+// middlewareName returns the function that made m, with its place in the source: "Logging (logging.go:37)".
 func middlewareName(m Middleware) string {
-	name := runtime.FuncForPC(reflect.ValueOf(m).Pointer()).Name()
-	name, _, _ = strings.Cut(name[strings.LastIndex(name, "/")+1:], ".func")
-	return strings.TrimSuffix(name, "-fm")
+	f := runtime.FuncForPC(reflect.ValueOf(m).Pointer())
+	name := strings.ReplaceAll(f.Name(), "[...]", "")
+	name, _, _ = strings.Cut(name[strings.LastIndex(name, "/")+1:], ".func") // a compiler adds who calls the function
+	name, isMethod := strings.CutSuffix(name[strings.LastIndex(name, ".")+1:], "-fm")
+	if isMethod { // what the compiler makes of it has no place
+		return name
+	}
+	file, line := f.FileLine(f.Entry())
+	return fmt.Sprintf("%s (%s:%d)", name, filepath.Base(file), line)
 }

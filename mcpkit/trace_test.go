@@ -102,19 +102,19 @@ func TestTraceTellsTheStepsOfACall(t *testing.T) {
 	_, err = c.CallTool(t.Context(), "cook", map[string]string{"dish": "soup"})
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"call cook round 0", `{"kind":"handler","name":"middleware.Timeout"}`, `{"kind":"handler","name":"stove.Cook"}`, `{"kind":"once","name":"pot"}`,
+		"call cook round 0", `{"kind":"handler","name":"Timeout"}`, `{"kind":"handler","name":"stove.Cook"}`, `{"kind":"once","name":"pot"}`,
 		`{"kind":"log","name":"debug","text":"{\"dish\":{\"name\":\"soup\"},\"msg\":\"heats\",\"pot\":\"pot 1\"}"}`, `{"kind":"progress","text":"half","done":1,"total":2}`,
-		"< stove.Cook mcpkit: the question goes to the client; return this error", "< middleware.Timeout <nil>",
-		"call cook round 1", `{"kind":"handler","name":"middleware.Timeout"}`, `{"kind":"handler","name":"stove.Cook"}`, `{"kind":"once","name":"pot","kept":true}`,
+		"< stove.Cook mcpkit: the question goes to the client; return this error", "< Timeout <nil>",
+		"call cook round 1", `{"kind":"handler","name":"Timeout"}`, `{"kind":"handler","name":"stove.Cook"}`, `{"kind":"once","name":"pot","kept":true}`,
 		`{"kind":"log","name":"debug","text":"{\"dish\":{\"name\":\"soup\"},\"msg\":\"heats\",\"pot\":\"pot 1\"}"}`, `{"kind":"progress","text":"half","done":1,"total":2}`,
-		"< stove.Cook <nil>", "< middleware.Timeout <nil>",
+		"< stove.Cook <nil>", "< Timeout <nil>",
 	}, seen.take())
 
 	_, err = c.CallTool(t.Context(), "burn", nil)
 	require.Error(t, err)
 	require.Equal(t, []string{
-		"call burn round 0", `{"kind":"handler","name":"middleware.Timeout"}`, `{"kind":"handler","name":"stove.Burn"}`,
-		"< stove.Burn panic: fire", "< middleware.Timeout panic: fire",
+		"call burn round 0", `{"kind":"handler","name":"Timeout"}`, `{"kind":"handler","name":"stove.Burn"}`,
+		"< stove.Burn panic: fire", "< Timeout panic: fire",
 	}, seen.take())
 }
 
@@ -130,7 +130,7 @@ func TestTraceTellsTheStepsInAMountedServer(t *testing.T) {
 	_, err := c.CallTool(t.Context(), "x_burn", nil)
 	require.Error(t, err)
 	require.Equal(t, []string{
-		"call x_burn round 0", `{"kind":"handler","name":"middleware.ResultLimit"}`, `{"kind":"handler","name":"middleware.Timeout"}`, `{"kind":"handler","name":"stove.Burn"}`,
-		"< stove.Burn panic: fire", "< middleware.Timeout panic: fire", "< middleware.ResultLimit panic: fire",
+		"call x_burn round 0", `{"kind":"handler","name":"ResultLimit"}`, `{"kind":"handler","name":"Timeout"}`, `{"kind":"handler","name":"stove.Burn"}`,
+		"< stove.Burn panic: fire", "< Timeout panic: fire", "< ResultLimit panic: fire",
 	}, seen.take())
 }

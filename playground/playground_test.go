@@ -347,7 +347,7 @@ func TestTheTimelineHasTheStepsOfCallsOfAllClients(t *testing.T) {
 		kinds = append(kinds, text)
 	}
 	require.Len(t, kinds, 5)
-	require.Equal(t, "span middleware.Logging", kinds[0])
+	require.Equal(t, "span Logging (logging.go:37)", kinds[0])
 	require.Contains(t, kinds[1], "span shop.Buy (")
 	require.Equal(t, []string{"once number kept", `log info{"msg":"buys","what":"tea"}`, "progress 2 of 3: two"}, kinds[2:])
 	require.Equal(t, "question", first.Steps[len(first.Steps)-1].Kind)
