@@ -118,6 +118,10 @@ browser: ## test pages in Chromium, which is installed if it is missing and this
 	@command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null || $(call install,chromium)
 	cd mcptest/browser && go test -race -timeout 20m ./...
 
+.PHONY: pictures
+pictures: ## make the picture of the playground in docs anew
+	cd mcptest/browser && SCREENSHOT=$(CURDIR)/docs/playground.png go test -count=1 -run '^TestPlaygroundShowsTheStepsOfACall$$' .
+
 define install
 { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; echo "installing $(1)"; \
 	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(1); } >/dev/null; }

@@ -89,7 +89,8 @@ func (*Bakery) Order(ctx context.Context, call *mcpkit.Call, in struct {
 	Weight   float64  `json:"weight,omitempty" desc:"In kilograms." validate:"max=20"`
 	Address  *Address `json:"address,omitempty" desc:"Without it the customer comes to the shop."`
 	PIN      string   `json:"pin,omitempty" desc:"The customer's PIN." secret:"true"`
-	Note     string   `json:"note,omitempty"`
+	Note     string   `json:"note,omitempty" title:"Remark"`
+	Picture  []byte   `json:"picture,omitempty"`
 }) (struct {
 	ID    int    `json:"id"`
 	Total string `json:"total"`
@@ -240,6 +241,7 @@ func play(t testing.TB, srv *mcpkit.Server, width, height int64) *tab {
 	})
 	p.navigate(h.URL(p.url))
 	p.waitFor(`document.body.dataset.ready`)
+	p.click("#tabs button", "Tools")
 	t.Cleanup(func() { require.Empty(t, p.said(), "the console and the content security policy") })
 	return p
 }
@@ -435,8 +437,19 @@ func TestPlaygroundCallsATool(t *testing.T) {
 	p.click("button", "Add address")
 	p.fill("street", "Rua 1")
 	p.fill("pin", "hush-1234")
+	require.Equal(t, "password", eval[string](p, `document.activeElement.type`))
+	p.fill("Remark note", "no sugar")
+	p.field("picture")
+	eval[bool](p, `(() => { const all = new DataTransfer(); all.items.add(new File(["cake"], "cake.txt"));
+		document.activeElement.files = all.files; return document.activeElement.dispatchEvent(new Event("change")); })()`)
+	p.shows(".field", "4 B, as base64")
 	p.click("button.main", "Call")
-	p.shows(".result", "3 euros")
+	p.shows(".result pre", `"total": "3 euros"`)
+	p.shows("#call pre", `"picture": "Y2FrZQ=="`)
+	p.click("#tabs button", "Overview")
+	p.shows("#detail", "Ask for the customer's name first.")
+	p.click("#detail button", "Order order")
+	p.shows("#detail h2", "Order")
 }
 
 func TestPlaygroundShowsTheStepsOfACall(t *testing.T) {
@@ -444,18 +457,22 @@ func TestPlaygroundShowsTheStepsOfACall(t *testing.T) {
 	p.click("#items .row", "Wedding")
 	p.fill("name", "Ann"+browser.Enter)
 	p.shows(".question", "How should the cake for Ann be?")
-	p.shows("#call .waterfall", "middleware.Logging")
+	p.shows("#call .waterfall", "Logging (logging.go:")
 	p.choose("taste", "lemon")
 	p.click(".question button.main", "Answer")
 	p.shows(".question", "Bake 3 tiers of lemon?")
-	p.choose("confirm", "true")
-	p.answer()
+	p.click(".question button", "Yes")
 	p.shows(".result", "cake 42: 3 tiers of lemon for Ann")
 	p.waitFor(`document.querySelectorAll("#call .round").length === 3`)
 	p.shows("#call [data-kind=once]", "kept, not run again")
 	p.shows("#call [data-kind=log]", "the cake is planned tiers=3")
 	p.shows("#call [data-kind=span]", "Bakery.Wedding")
 	p.shows("#call", "input_required")
+	if file := os.Getenv("SCREENSHOT"); file != "" {
+		png, err := act(p, chromedp.CaptureScreenshot())
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, png, 0o644))
+	}
 }
 
 func TestPlaygroundWorksWithTheKeyboard(t *testing.T) {
@@ -475,8 +492,9 @@ func TestPlaygroundWorksWithTheKeyboard(t *testing.T) {
 			p.press(browser.Tab + "v")
 			p.answer()
 			p.shows(".question", "Bake 3 tiers of vanilla?")
-			p.press("t")
-			p.answer()
+			p.waitFor(`document.activeElement.textContent === "No"`) // the default
+			p.press(browser.Tab, chromedp.ModifierShift)
+			p.press(browser.Enter)
 			p.shows(".result", "cake 42: 3 tiers of vanilla for Bo")
 
 			eval[bool](p, `document.activeElement.blur() ?? true`)
@@ -489,12 +507,12 @@ func TestPlaygroundWorksWithTheKeyboard(t *testing.T) {
 			p.shows("dialog", "Keyboard shortcuts")
 			p.press(browser.Escape)
 			p.waitFor(`!document.querySelector("dialog").open`)
-			p.shortcut('2')
+			p.shortcut('3')
 			p.shows("#items", "recipe://{name}")
-			p.shortcut('6')
+			p.shortcut('7')
 			p.shows("#items", "tools/call · ok")
 
-			p.shortcut('1')
+			p.shortcut('2')
 			p.shortcut('/')
 			p.press("bake" + arrowDown + browser.Enter)
 			p.waitFor(`document.activeElement.matches("#detail input")`)
@@ -604,8 +622,7 @@ func followTasks(t *testing.T, version string) {
 		p.choose("taste", "lemon")
 		p.answer()
 		p.shows(".question", "Bake 3 tiers of lemon?")
-		p.choose("confirm", "true")
-		p.answer()
+		p.click(".question button", "Yes")
 		p.shows(".result", "cake 42: 3 tiers of lemon for Eve")
 		p.shows("#detail .facts", "completed")
 		p.shows("#calls .badge", "task")
@@ -683,8 +700,7 @@ func TestPlaygroundCopiesCalls(t *testing.T) {
 	p.fill("name", "Ann"+browser.Enter)
 	p.choose("taste", "lemon")
 	p.answer()
-	p.choose("confirm", "true")
-	p.answer()
+	p.click(".question button", "Yes")
 	p.shows(".result", "cake 42")
 	require.Contains(t, copied("test"), "s.Answer(\"How should the cake for Ann be?\", json.RawMessage(`{\"tiers\":3,\"taste\":\"lemon\"}`)).Answer(\"Bake 3 tiers of lemon?\", true)"+
 		".Call(\"wedding\", json.RawMessage(`{\"name\":\"Ann\"}`)).OK().Text(\"cake 42: 3 tiers of lemon for Ann\")")
@@ -700,8 +716,7 @@ func TestPlaygroundReplaysCalls(t *testing.T) {
 			p.fill("name", "Ann"+browser.Enter)
 			p.choose("taste", "lemon")
 			p.answer()
-			p.choose("confirm", "true")
-			p.answer()
+			p.click(".question button", "Yes")
 			p.shows(".result", "cake 42")
 			p.click("#tabs button", "History")
 			p.click("#items .row", "tools/call")
@@ -723,6 +738,8 @@ func TestPlaygroundFollowsChangesOfTheServer(t *testing.T) {
 			srv := newBakery(t)
 			p := play(t, srv, 1440, 900)
 			p.use(version)
+			p.shows("#calls-count", "0") // lists and the like are hidden
+			eval[bool](p, `(document.getElementById("calls-kind").value = "all") && document.getElementById("calls-kind").dispatchEvent(new Event("change"))`)
 			p.shows("#calls", map[string]string{"2026-07-28": "subscriptions/listen", "2025-11-25": "tools/list"}[version])
 			require.NoError(t, srv.Add(mcpkit.NewTool("knead", func() string { return "soft" }).Desc("Kneads.")))
 			p.click("#items .row", "knead")
@@ -739,7 +756,7 @@ func TestPlaygroundFits360Pixels(t *testing.T) {
 		require.LessOrEqual(t, eval[int](p, `document.documentElement.scrollWidth`), 360)
 		require.Empty(t, eval[[]string](p, `[...document.querySelectorAll("main *, #top *")].filter((e) => e.checkVisibility() && !e.closest("pre, .list, .waterfall") && e.getBoundingClientRect().right > 361).map((e) => e.outerHTML.slice(0, 80))`))
 	}
-	for _, tab := range []string{"Resources", "Prompts", "Skills", "Tasks", "History", "Tools"} {
+	for _, tab := range []string{"Overview", "Resources", "Prompts", "Skills", "Tasks", "History", "Tools"} {
 		p.click("#tabs button", tab)
 		fits()
 	}
@@ -818,6 +835,7 @@ func TestPlaygroundSurvivesARestart(t *testing.T) {
 			})
 			p.navigate(site.URL + "/#token=same")
 			p.waitFor(`document.body.dataset.ready`)
+			p.click("#tabs button", "Tools")
 			p.use(version)
 			p.click("#items .row", "before")
 			p.click("button.main", "Call")

@@ -25,6 +25,22 @@ export const byID = (id) => document.getElementById(id);
 let lastID = 0;
 export const newID = (prefix) => `${prefix}-${++lastID}`;
 
+// number returns a number with all its digits, or undefined.
+export function number(text) {
+	if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return undefined;
+	const value = Number(text);
+	return !Number.isSafeInteger(value) && /^-?\d+$/.test(text) && JSON.rawJSON ? JSON.rawJSON(text) : value;
+}
+
+// parse reads JSON, with all digits of its numbers. It returns undefined for other texts.
+export function parse(text) {
+	try {
+		return JSON.parse(text, (_, value, context) => (typeof value === "number" && context?.source ? number(context.source) ?? value : value));
+	} catch {
+		return undefined;
+	}
+}
+
 // bytes writes a number of bytes for people.
 export function bytes(n) {
 	if (n < 1000) return `${n} B`;

@@ -1,6 +1,6 @@
 // form.js makes forms from JSON schemas.
 
-import { el, newID } from "./dom.js";
+import { bytes, el, newID, number, parse } from "./dom.js";
 
 // An editor edits one value. It has
 //
@@ -28,20 +28,14 @@ function kinds(schema) {
 
 // options returns the fixed values of a schema, or null: [{value, title}].
 function options(schema) {
-	if (Array.isArray(schema.enum)) return schema.enum.map((value, i) => ({ value, title: schema.enumNames?.[i] ?? show(value) }));
+	if (Array.isArray(schema.enum)) return schema.enum.map((value, i) => ({ value, title: both(schema.enumNames?.[i], show(value)) }));
 	const choices = schema.oneOf ?? schema.anyOf;
-	if (choices?.length && choices.every((one) => one && "const" in one)) return choices.map((one) => ({ value: one.const, title: one.title ?? one.description ?? show(one.const) }));
+	if (choices?.length && choices.every((one) => one && "const" in one)) return choices.map((one) => ({ value: one.const, title: both(one.title ?? one.description, show(one.const)) }));
 	return "const" in schema ? [{ value: schema.const, title: show(schema.const) }] : null;
 }
 
+const both = (title, value) => (title && title !== value ? `${title} (${value})` : value);
 const show = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-
-// number returns a number with all its digits, or undefined.
-function number(text) {
-	if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return undefined;
-	const value = Number(text);
-	return !Number.isSafeInteger(value) && /^-?\d+$/.test(text) && JSON.rawJSON ? JSON.rawJSON(text) : value;
-}
 
 // limits describes what a schema demands, for people.
 function limits(schema) {
@@ -95,13 +89,16 @@ function matches(pattern, text) {
 	}
 }
 
+// named is the title of a field, with the name that models use if that differs.
+const named = ({ title = "" }, name) => (title && title !== name ? [title, el("code", { class: "dim" }, ` ${name}`)] : name);
+
 // field is the frame of an editor: label, description, message.
 function field({ schema, name, required, control, extra }) {
 	const id = control.id || (control.id = newID("field"));
 	const message = el("p", { class: "message", id: `${id}-message`, role: "alert" });
 	const about = [schema.description, limits(schema)].filter(Boolean).join(" · ");
 	const node = el("div", { class: "field" },
-		name === null ? null : el("label", { htmlFor: id }, schema.title ?? name, required ? el("span", { class: "required", title: "required" }, " required") : null),
+		name === null ? null : el("label", { htmlFor: id }, named(schema, name), required ? el("span", { class: "required", title: "required" }, " required") : null),
 		control, extra ?? null,
 		about ? el("p", { class: "about", id: `${id}-about` }, about) : null, message);
 	if (name === null) control.setAttribute("aria-label", "item");
@@ -216,6 +213,37 @@ function text(c) {
 	return editor;
 }
 
+// file edits bytes, which are base64 in JSON, as a file.
+function file(c) {
+	const { schema, required } = c;
+	const control = el("input", { type: "file", accept: schema.contentMediaType ?? "" });
+	const about = el("p", { class: "about", role: "status" });
+	const frame = field({ ...c, control, extra: about });
+	let value;
+	const keep = (base64) => {
+		value = base64;
+		about.textContent = base64 === undefined ? "" : `${bytes(Math.floor((base64.replace(/=+$/, "").length * 3) / 4))}, as base64`;
+	};
+	control.addEventListener("change", () => {
+		const reader = new FileReader();
+		reader.addEventListener("load", () => keep(reader.result.slice(reader.result.indexOf(",") + 1)));
+		if (control.files.length) reader.readAsDataURL(control.files[0]);
+		else keep(undefined);
+	});
+	const editor = {
+		node: frame.node,
+		get: () => value,
+		set(base64) {
+			control.value = "";
+			keep(base64 ?? undefined);
+		},
+		check: () => frame.tell(value !== undefined ? wrong(schema, value) : required ? "is required" : ""),
+		fault: (path, text) => here(path, text, frame.tell),
+	};
+	if (schema.default !== undefined) editor.set(schema.default);
+	return editor;
+}
+
 // raw edits any value as JSON.
 export function raw(c) {
 	const control = el("textarea", { class: "code", rows: c.rows ?? 2, spellcheck: false });
@@ -223,13 +251,7 @@ export function raw(c) {
 	const frame = field({ ...c, control });
 	const editor = {
 		node: frame.node,
-		get() {
-			try {
-				return control.value.trim() === "" ? undefined : JSON.parse(control.value, (_, value, context) => (typeof value === "number" && context?.source ? number(context.source) ?? value : value));
-			} catch {
-				return undefined;
-			}
-		},
+		get: () => parse(control.value),
 		set: (value) => { control.value = value === undefined ? "" : JSON.stringify(value, null, 2); },
 		check() {
 			if (control.value.trim() === "") return frame.tell(c.required ? "is required" : "");
@@ -325,7 +347,7 @@ function object(c) {
 			give(!given);
 			if (given) body.querySelector("input,textarea,select,button")?.focus();
 		});
-		node = el("fieldset", {}, el("legend", {}, name === null ? "item" : schema.title ?? name, required ? el("span", { class: "required" }, " required") : null),
+		node = el("fieldset", {}, el("legend", {}, named(schema, name ?? "item"), required ? el("span", { class: "required" }, " required") : null),
 			schema.description ? el("p", { class: "about" }, schema.description) : null, body, required ? null : button, message);
 	} else {
 		node = el("div", {}, body, message);
@@ -409,7 +431,8 @@ export function make(schema, c) {
 				return values ? several(c, values) : array(c);
 			}
 			case "object": return schema.properties ? object(c) : raw(c);
-			case "string": case "number": case "integer": return text(c);
+			case "string": return schema.contentEncoding === "base64" ? file(c) : text(c);
+			case "number": case "integer": return text(c);
 		}
 	}
 	if (types.length && types.every((type) => type === "number" || type === "integer")) return text(c);

@@ -4,12 +4,12 @@ import * as copy from "./copy.js";
 import { byID, bytes, el, List, ms, tokens } from "./dom.js";
 import { form, raw } from "./form.js";
 import { Client, modern } from "./mcp.js";
-import { code, contents, download, failure, pretty, result as showResult } from "./result.js";
+import { code, contents, download, failure, logLine, pretty, result as showResult } from "./result.js";
 import { Timeline } from "./timeline.js";
 import * as view from "./view.js";
 
 const tabs = [
-	["tools", "Tools"], ["resources", "Resources"], ["prompts", "Prompts"], ["skills", "Skills"], ["tasks", "Tasks"], ["history", "History"], ["timeline", "Timeline"],
+	["overview", "Overview"], ["tools", "Tools"], ["resources", "Resources"], ["prompts", "Prompts"], ["skills", "Skills"], ["tasks", "Tasks"], ["history", "History"], ["timeline", "Timeline"],
 ];
 const tasksID = "io.modelcontextprotocol/tasks";
 const skillsID = "io.modelcontextprotocol/skills";
@@ -31,16 +31,19 @@ const headers = { "Playground-Token": token };
 const here = new URL(".", location.href).href;
 
 const state = {
-	client: null, tab: "tools", items: Object.fromEntries(tabs.map(([name]) => [name, []])), chosen: {}, panes: new Map(), target: "", running: null, timeline: null, last: 0,
+	client: null, tab: "overview", items: Object.fromEntries(tabs.map(([name]) => [name, []])), chosen: {}, panes: new Map(), target: "", running: null, timeline: null, last: 0,
 };
 
 const list = new List(byID("items"), {
 	height: 50, key: (item) => item.key,
 	draw(row, item) {
-		row.append(el("span", { class: "name" }, item.title, item.badges.map((text) => el("span", { class: "badge" }, text))), el("span", { class: "line dim" }, item.line));
+		row.append(el("span", { class: "name" }, named(item), item.badges.map((text) => el("span", { class: "badge" }, text))), el("span", { class: "line dim" }, item.line));
 	},
 	choose: (item) => open(item),
 });
+
+// named is the title of an item, with the name that models use if that differs.
+const named = ({ title, name = title }) => [title, title === name ? null : el("code", { class: "dim" }, ` ${name}`)];
 
 // A pane is the form, the buttons and the results of one item.
 function pane(item, { about, body, action, input, request, extras = [] }) {
@@ -136,7 +139,7 @@ async function call(one, { method, params, options = {} }, replayed) {
 				progress.lastChild.textContent = [total ? `${Math.round((100 * done) / total)} %` : String(done), message].filter(Boolean).join(" · ");
 			},
 			log({ level, data }) {
-				logs.append(el("li", { class: level }, el("b", {}, level), " ", typeof data === "string" ? data : JSON.stringify(data)));
+				logs.append(el("li", { class: level }, el("b", {}, level), " ", logLine(data)));
 				while (logs.children.length > 200) logs.firstChild.remove();
 			},
 		});
@@ -212,8 +215,8 @@ function question(output, method, params, signal) {
 			resolve(result);
 		};
 		signal?.addEventListener("abort", () => { node.remove(); reject(signal.reason); }, { once: true });
-		const button = (text, result, kind = "") => el("button", { type: "button", class: kind, onclick: () => done(typeof result === "function" ? result() : result) }, text);
-		let body, send, rest;
+		const button = (text, result, kind = "") => el("button", { type: "button", class: kind, onclick: () => done(result) }, text);
+		let body, send, rest, yesNo, first;
 		let heading = "The server asks";
 		switch (method) {
 			case "elicitation/create":
@@ -221,11 +224,19 @@ function question(output, method, params, signal) {
 					body = [el("p", { class: "text" }, params.message), el("p", {}, el("a", { href: /^https?:/i.test(params.url) ? params.url : "#", target: "_blank", rel: "noopener noreferrer" }, params.url))];
 					send = () => ({ action: "accept" });
 				} else {
-					const fields = form(params.requestedSchema ?? { type: "object" });
-					body = [el("p", { class: "text" }, params.message), fields.node];
-					send = () => (fields.check() ? { action: "accept", content: fields.get() ?? {} } : null);
+					const schema = params.requestedSchema ?? { type: "object" };
+					const [[name, only] = [], ...others] = Object.entries(schema.properties ?? {});
+					if (only?.type === "boolean" && others.length === 0) {
+						body = [el("p", { class: "text" }, params.message), el("p", { class: "about" }, [only.title, only.description].filter((text) => text && text !== params.message).join(" · ") || name)];
+						yesNo = [[true, "Yes"], [false, "No"]].map(([value, text]) => button(text, { action: "accept", content: { [name]: value } }, value ? "main" : ""));
+						first = yesNo[only.default === false ? 1 : 0];
+					} else {
+						const fields = form(schema);
+						body = [el("p", { class: "text" }, params.message), fields.node];
+						send = () => (fields.check() ? { action: "accept", content: fields.get() ?? {} } : null);
+					}
 				}
-				rest = [button("Decline", { action: "decline" }), button("Cancel", { action: "cancel" })];
+				rest = [button("Decline", { action: "decline" }, "quiet"), button("Cancel", { action: "cancel" }, "quiet")];
 				break;
 			case "sampling/createMessage": {
 				heading = "The server asks a model. You answer for it";
@@ -252,7 +263,7 @@ function question(output, method, params, signal) {
 			if (result) done(result);
 		};
 		const node = el("div", { class: "question", role: "group", "aria-label": heading }, el("h3", {}, heading), body,
-			el("div", { class: "buttons" }, el("button", { type: "button", class: "main", onclick: submit }, "Answer"), rest));
+			el("div", { class: "buttons" }, yesNo ?? el("button", { type: "button", class: "main", onclick: submit }, "Answer"), rest));
 		node.addEventListener("keydown", (event) => {
 			if (event.key !== "Enter" || event.isComposing || event.target.matches("button,a") || (event.target.matches("textarea") && event.shiftKey)) return;
 			event.preventDefault();
@@ -260,7 +271,7 @@ function question(output, method, params, signal) {
 			submit();
 		});
 		output.append(node);
-		(node.querySelector("input,textarea,select") ?? node.querySelector("button")).focus();
+		(first ?? node.querySelector("input,textarea,select") ?? node.querySelector("button")).focus();
 	});
 }
 
@@ -300,6 +311,7 @@ function heading(title, name, badges, description) {
 
 // either returns an editor that is a form, or JSON if the user wants that.
 function either(fields, schema) {
+	if (Object.keys(schema.properties ?? {}).length === 0 && schema.additionalProperties === false) return { ...fields, node: el("p", { class: "about" }, "It has no arguments.") };
 	const json = raw({ schema: {}, name: "Arguments as JSON", required: false, root: schema, rows: 8 });
 	json.node.hidden = true;
 	const button = el("button", { type: "button", class: "quiet", "aria-pressed": "false" }, "JSON");
@@ -594,7 +606,7 @@ function show(tab) {
 		open(item);
 		delete document.body.dataset.open;
 	} else {
-		byID("detail").replaceChildren(welcome());
+		byID("detail").replaceChildren(tab === "overview" ? overview() : el("p", { class: "about hint" }, "Choose an entry of the list."));
 	}
 }
 
@@ -627,16 +639,20 @@ async function replayAll() {
 	}
 }
 
-function welcome() {
+// overview says what the server is and has.
+function overview() {
 	const { client } = state;
-	if (!client) return "";
+	if (!client?.connected) return el("div", { class: "pane overview" });
+	const { name, title = name ?? "server", description, version, websiteUrl } = client.serverInfo;
 	const chars = state.items.tools.reduce((sum, item) => sum + JSON.stringify(item.tool).length, 0);
-	const facts = [["Tools", `${state.items.tools.length}, about ${tokens(chars)} tokens in tools/list`], ["Version", client.version], ["Extensions", Object.keys(client.capabilities.extensions ?? {}).join(", ")]];
-	return el("div", { class: "welcome" }, el("h2", {}, client.serverInfo.title ?? client.serverInfo.name ?? "The server"),
-		client.serverInfo.description ? el("p", {}, client.serverInfo.description) : null,
+	const facts = [["Name", [name, version].filter(Boolean).join(" ")], ["Website", websiteUrl], ["Clients connect to", state.target], ["Protocol", client.version],
+		["Extensions", Object.keys(client.capabilities.extensions ?? {}).join(", ")], ["Tokens", chars ? `about ${tokens(chars)} in tools/list` : ""]];
+	const lists = tabs.slice(1, 5).filter(([tab]) => state.items[tab].length).map(([tab, heading]) => el("section", { class: "entries" }, el("h3", {}, heading),
+		el("ul", {}, state.items[tab].map((item) => el("li", {}, el("button", { type: "button", class: "quiet", onclick: () => choose(tab, item.key) }, named(item)), el("span", { class: "dim" }, item.about))))));
+	return el("div", { class: "pane overview" }, el("h2", {}, title), description ? el("p", { class: "text" }, description) : null,
 		client.instructions ? el("p", { class: "text" }, client.instructions) : null,
 		el("dl", {}, facts.filter(([, text]) => text).map(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])),
-		el("p", { class: "dim" }, "Choose an item on the left. Press ? for the keyboard shortcuts. Tokens are estimates: characters / 4."));
+		lists.length ? lists : el("p", {}, "The server has no tools, resources, prompts or skills yet."));
 }
 
 // refresh draws the list of a tab and the counts.
@@ -650,23 +666,28 @@ function refresh(tab) {
 	byID("catalog-note").textContent = items.length ? "" : state.items[tab].length ? "Nothing matches." : state.client ? none : "";
 }
 
+const firstLine = (text = "") => text.split("\n")[0];
+
+// entry is an item of a list of the server.
+const entry = (name, title, description) => ({ key: name, name, title: title || name, about: firstLine(description), line: firstLine(description), badges: [] });
+
 // load reads the lists of the server.
 async function load(which) {
 	const { client } = state;
 	const caps = client.capabilities;
 	const jobs = {
 		tools: async () => (caps.tools ? (await client.list("tools/list", "tools")).map((tool) => ({
-			key: tool.name, title: tool.title ?? tool.name, line: `${tokens(JSON.stringify(tool).length)} tokens · ${(tool.description ?? "").split("\n")[0]}`,
+			...entry(tool.name, tool.title ?? tool.annotations?.title, tool.description), line: `${tokens(JSON.stringify(tool).length)} tokens · ${firstLine(tool.description)}`,
 			badges: view.pageOf(tool) ? ["page"] : [], tool,
 		})) : []),
 		resources: async () => {
 			if (!caps.resources) return [];
-			const all = (await client.list("resources/list", "resources")).map((resource) => ({ key: resource.uri, title: resource.uri, line: resource.description ?? resource.name ?? "", badges: [], resource }));
-			const templates = (await client.list("resources/templates/list", "resourceTemplates")).map((resource) => ({ key: resource.uriTemplate, title: resource.uriTemplate, line: resource.description ?? resource.name ?? "", badges: ["template"], resource }));
+			const all = (await client.list("resources/list", "resources")).map((resource) => ({ ...entry(resource.uri, "", resource.description ?? resource.title ?? resource.name), resource }));
+			const templates = (await client.list("resources/templates/list", "resourceTemplates")).map((resource) => ({ ...entry(resource.uriTemplate, "", resource.description ?? resource.title ?? resource.name), badges: ["template"], resource }));
 			return [...templates, ...all];
 		},
-		prompts: async () => (caps.prompts ? (await client.list("prompts/list", "prompts")).map((prompt) => ({ key: prompt.name, title: prompt.title ?? prompt.name, line: prompt.description ?? "", badges: [], prompt })) : []),
-		skills: async () => (client.isModern && caps.extensions?.[skillsID] ? (await client.list("skills/list", "skills")).map((skill) => ({ key: skill.uri, title: skill.frontmatter?.name ?? skill.uri, line: skill.frontmatter?.description ?? "", badges: [], skill })) : []),
+		prompts: async () => (caps.prompts ? (await client.list("prompts/list", "prompts")).map((prompt) => ({ ...entry(prompt.name, prompt.title, prompt.description), prompt })) : []),
+		skills: async () => (client.isModern && caps.extensions?.[skillsID] ? (await client.list("skills/list", "skills")).map((skill) => ({ ...entry(skill.uri, skill.frontmatter?.name, skill.frontmatter?.description), name: undefined, skill })) : []),
 	};
 	await Promise.all(Object.keys(jobs).filter((name) => !which || which === name).map(async (name) => {
 		const items = await jobs[name]();
@@ -676,8 +697,7 @@ async function load(which) {
 		for (const item of items) if (before.has(item.key) && before.get(item.key) !== JSON.stringify(item)) state.panes.delete(`${name} ${item.key}`);
 		refresh(name);
 	}));
-	const shown = byID("detail").querySelector(".welcome");
-	if (shown) shown.replaceWith(welcome());
+	byID("detail").querySelector(".overview")?.replaceWith(overview());
 }
 
 // connect begins to talk to the server with the chosen version.
@@ -698,13 +718,14 @@ async function connect() {
 		try {
 			await client.connect();
 			if (client !== state.client) return client.close();
+			client.connected = true;
 			byID("server-name").textContent = client.serverInfo.title ?? client.serverInfo.name ?? "server";
 			byID("server-version").textContent = client.serverInfo.version ?? "";
 			document.title = `${client.serverInfo.name ?? "server"} · playground`;
 			byID("state").textContent = "";
 			await load();
 			document.body.dataset.ready = client.version;
-			if (!byID("detail").hasChildNodes() || byID("detail").querySelector(".welcome")) show(state.tab);
+			if (!byID("detail").hasChildNodes()) show(state.tab);
 			return;
 		} catch (err) {
 			tell(err);
@@ -772,7 +793,7 @@ function begin() {
 		connect();
 	});
 	addEventListener("keydown", keys);
-	show("tools");
+	show("overview");
 }
 
 async function main() {

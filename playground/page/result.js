@@ -1,6 +1,6 @@
 // result.js shows results.
 
-import { bytes, el, ms, tokens } from "./dom.js";
+import { bytes, el, ms, parse, tokens } from "./dom.js";
 import { RPCError } from "./mcp.js";
 
 // pretty writes a value as JSON for people.
@@ -8,6 +8,21 @@ export const pretty = (value) => JSON.stringify(value, null, 2);
 
 // code shows text in a block.
 export const code = (text) => el("pre", { tabIndex: 0 }, text);
+
+// laidOut returns an object or array of JSON with indents; undefined for other texts.
+function laidOut(text) {
+	const value = /^\s*[[{]/.test(text) ? parse(text) : undefined;
+	return value && pretty(value);
+}
+
+// logLine writes the data of a log record on a line: "order taken customer=Ann".
+export function logLine(data) {
+	if (typeof data === "string") return data;
+	if (data === null || typeof data !== "object" || Array.isArray(data)) return JSON.stringify(data);
+	const { msg, ...rest } = data;
+	const show = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+	return [msg === undefined ? "" : show(msg), ...Object.entries(rest).map(([name, value]) => `${name}=${show(value)}`)].filter(Boolean).join(" ");
+}
 
 const size = (base64) => Math.floor((base64.length * 3) / 4);
 
@@ -22,7 +37,7 @@ function block(content, { read }) {
 	const { type, mimeType = "", data } = content;
 	switch (type) {
 		case "text":
-			return el("div", { class: "text" }, content.text);
+			return laidOut(content.text) ? code(laidOut(content.text)) : el("div", { class: "text" }, content.text);
 		case "image":
 			return el("figure", {}, el("img", { src: `data:${mimeType};base64,${data}`, alt: `image of the type ${mimeType}` }), el("figcaption", {}, `${mimeType}, ${bytes(size(data))}`));
 		case "audio":
@@ -42,7 +57,8 @@ function block(content, { read }) {
 // contents shows the contents of a resource.
 export function contents({ uri, mimeType = "", text, blob }) {
 	const head = el("p", { class: "about" }, el("code", {}, uri), ` ${mimeType}`);
-	if (text !== undefined) return el("div", { class: "resource" }, head, code(text));
+	if (text !== undefined && mimeType !== "image/svg+xml") return el("div", { class: "resource" }, head, code(laidOut(text) ?? text));
+	if (text !== undefined) blob = btoa(Array.from(new TextEncoder().encode(text), (b) => String.fromCharCode(b)).join(""));
 	if (mimeType.startsWith("image/")) return el("div", { class: "resource" }, head, el("img", { src: `data:${mimeType};base64,${blob}`, alt: uri }));
 	if (mimeType.startsWith("audio/")) return el("div", { class: "resource" }, head, el("audio", { controls: true, src: `data:${mimeType};base64,${blob}` }));
 	const save = async () => {
@@ -69,7 +85,7 @@ export function result(value, { took, read } = {}) {
 	for (const one of value.content ?? []) parts.push(block(one, { read }));
 	for (const one of value.contents ?? []) parts.push(contents(one, { read }));
 	for (const { role, content } of value.messages ?? []) parts.push(el("div", { class: "said" }, el("span", { class: "role" }, role), [content].flat().map((one) => block(one, { read }))));
-	if (value.structuredContent !== undefined) {
+	if (value.structuredContent !== undefined && laidOut(textOf(value)) !== pretty(value.structuredContent)) {
 		parts.push(el("details", { open: !(value.content ?? []).length || undefined }, el("summary", {}, "Structured content"), code(pretty(value.structuredContent))));
 	}
 	if (parts.length === 0) parts.push(el("p", { class: "dim" }, "The result is empty."));

@@ -1,8 +1,8 @@
 // timeline.js shows the calls as the server sees them.
 
-import { byID, bytes, el, fill, List, ms, tokens } from "./dom.js";
+import { byID, bytes, el, fill, List, ms, parse, tokens } from "./dom.js";
 import { events, info } from "./mcp.js";
-import { code, pretty } from "./result.js";
+import { code, logLine, pretty } from "./result.js";
 
 const good = new Set(["ok", "input_required"]);
 
@@ -96,8 +96,8 @@ export class Timeline {
 			const kind = byID("calls-kind").value;
 			const items = [];
 			for (const entry of this.#entries.values()) {
-				if (kind === "work" && !entry.name) continue;
-				if (kind === "bad" && (entry.took < 0 || good.has(entry.outcome))) continue;
+				const failed = entry.took >= 0 && !good.has(entry.outcome);
+				if (!failed && (kind === "bad" || kind === "work" && !entry.name)) continue;
 				if (words && !`${entry.method} ${entry.name} ${entry.outcome} ${entry.client} ${entry.ref} ${entry.error}`.toLowerCase().includes(words)) continue;
 				items.push(entry);
 			}
@@ -168,7 +168,7 @@ export class Timeline {
 			const label = el("span", { class: "label" }, ...this.#label(step));
 			label.style.paddingLeft = `${(step.depth ?? 0) * 12}px`;
 			return el("li", { "data-kind": step.kind }, label, el("span", { class: "track" }, bar), el("span", { class: "took" }, long ? ms(step.took) : `+${ms(step.at)}`),
-				step.error ? el("span", { class: "why bad" }, step.error) : null);
+				step.error && step.error !== entry.error ? el("span", { class: "why bad" }, step.error) : null);
 		});
 		if (entry.more) rows.push(el("li", { class: "dim" }, `and ${entry.more} more steps`));
 		return rows.length ? el("ol", { class: "waterfall", "aria-label": "steps of the call" }, rows) : null;
@@ -177,7 +177,7 @@ export class Timeline {
 	#label(step) {
 		switch (step.kind) {
 			case "once": return [el("b", {}, "Once "), step.name, el("span", { class: "badge" }, step.kept ? "kept, not run again" : "ran")];
-			case "log": return [el("b", {}, step.name), " ", step.text];
+			case "log": return [el("b", {}, step.name), " ", logLine(parse(step.text) ?? step.text)];
 			case "progress": return [el("b", {}, "Progress "), step.text];
 			case "question": return [el("b", {}, "Question "), step.text || step.name];
 			default: return [step.name];
