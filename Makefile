@@ -9,7 +9,7 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # All modules of this repository, and those whose tests need no browser.
 MODULES := $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell git ls-files '*go.mod'))))
-PUBLIC  := . fleet/boltfleet fleet/redisfleet
+PUBLIC  := . fleet/boltfleet fleet/redisfleet oauth/broker
 
 # Packages with goroutines of their own, which check tests with the race detector.
 RACE := ./client ./internal/conn ./internal/httpserve ./mcpkit ./ext/tasks ./fleet/... ./transport/...

@@ -1,0 +1,193 @@
+package broker_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/oauth2"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/oauth/broker"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
+	"github.com/mcpkit/mcpkit-go/transport/echomcp"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// The code of docs/howto/log-in-with-your-provider.md.
+
+// Notes keeps notes.
+type Notes struct {
+	_ mcpkit.Info `name:"notes" version:"1.0.0"`
+	_ struct {
+		Read  mcpkit.Tool `hints:"readonly" scopes:"notes:read"`
+		Write mcpkit.Tool `scopes:"notes:write"`
+		Sync  mcpkit.Tool `scopes:"notes:read"`
+	}
+	broker *broker.Broker
+	api    string // of the provider
+}
+
+// Read says who reads.
+func (n *Notes) Read(p *oauth.Principal) string { return "read by " + p.Subject }
+
+// Write says who writes.
+func (n *Notes) Write(ctx context.Context) (string, error) {
+	u, err := n.broker.User(ctx)
+	if err != nil {
+		return "", err
+	}
+	return "written by " + u.Email, nil
+}
+
+// docs:begin upstream
+
+// Sync asks the provider's API in the name of the user.
+func (n *Notes) Sync(ctx context.Context) (string, error) {
+	api := oauth2.NewClient(ctx, n.broker.Upstream(ctx)) // with the user's token of the provider
+	resp, err := api.Get(n.api + "/userinfo")
+	if err != nil {
+		return "", err
+	}
+	return resp.Status, resp.Body.Close()
+}
+
+// docs:end upstream
+
+// docs:begin google
+
+// newGoogle returns notes for the users of a Google Workspace.
+func newGoogle(key []byte) (http.Handler, error) {
+	b, err := broker.New(broker.Options{
+		Issuer:   "https://notes.example.com",
+		Resource: "https://notes.example.com/mcp",
+		Provider: broker.Google(os.Getenv("GOOGLE_ID"), os.Getenv("GOOGLE_SECRET")),
+		Domains:  []string{"example.com"},
+		Scopes:   map[string][]string{"notes:read": nil, "notes:write": nil},
+		Keys:     [][]byte{key}, // 32 random bytes
+	})
+	if err != nil {
+		return nil, err
+	}
+	return protect(b, "https://openidconnect.googleapis.com/v1")
+}
+
+// docs:end google
+
+// docs:begin keycloak
+
+// newKeycloak returns notes for a realm, in which only editors may write.
+func newKeycloak(key []byte) (http.Handler, error) {
+	b, err := broker.New(broker.Options{
+		Issuer:   "https://notes.example.com",
+		Resource: "https://notes.example.com/mcp",
+		Provider: broker.Keycloak("https://login.example.com/realms/acme", "notes", os.Getenv("KEYCLOAK_SECRET")),
+		Groups:   []string{"/staff"},
+		Scopes:   map[string][]string{"notes:read": nil, "notes:write": {"/editors"}},
+		Keys:     [][]byte{key},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return protect(b, "https://login.example.com/realms/acme/protocol/openid-connect")
+}
+
+// docs:end keycloak
+
+// docs:begin protect
+
+// protect serves the MCP endpoint and the endpoints of the login.
+func protect(b *broker.Broker, api string) (http.Handler, error) {
+	srv, err := mcpkit.New(&Notes{broker: b, api: api}, mcpkit.Authenticated(), mcpkit.StepUp())
+	if err != nil {
+		return nil, err
+	}
+	return b.Protect(streamable.NewHandler(srv, nil)), nil
+}
+
+// docs:end protect
+
+// docs:begin echo
+
+// mount mounts the same in an echo app.
+func mount(app *echo.Echo, b *broker.Broker, srv *mcpkit.Server) {
+	app.Use(echo.WrapMiddleware(b.Protect))
+	echomcp.Mount(app, "/mcp", srv)
+}
+
+// docs:end echo
+
+func TestOurClientLogsIn(t *testing.T) {
+	p := newProvider(t)
+	for name, bound := range map[string]bool{"bearer": false, "DPoP": true} {
+		for _, router := range []string{"net/http", "echo"} {
+			t.Run(name+" "+router, func(t *testing.T) {
+				server := httptest.NewUnstartedServer(nil)
+				b := newBroker(t, p, "http://"+server.Listener.Addr().String(), func(*broker.Options) {})
+				handler, err := protect(b, p.Issuer)
+				require.NoError(t, err)
+				if router == "echo" {
+					srv, err := mcpkit.New(&Notes{broker: b, api: p.Issuer}, mcpkit.Authenticated(), mcpkit.StepUp())
+					require.NoError(t, err)
+					app := echo.New()
+					mount(app, b, srv)
+					handler = app
+				}
+				server.Config.Handler = handler
+				server.Start()
+				defer server.Close()
+
+				user := newBrowser(t, "ada")
+				opts := &oauthclient.Options{InsecureLoopback: true, Base: user.http.Transport}
+				if bound {
+					opts.DPoP, err = oauthclient.NewProver(nil)
+					require.NoError(t, err)
+				}
+				tokens, err := oauthclient.New(server.URL+"/mcp", &oauthclient.AuthorizationCode{
+					Name: "Editor",
+					Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+						return &oauthclient.Login{RedirectURI: local, Visit: func(_ context.Context, page string) (url.Values, error) {
+							return user.visit(page), nil
+						}}, nil
+					},
+				}, opts)
+				require.NoError(t, err)
+				defer tokens.Close()
+				require.NoError(t, tokens.Login(t.Context()))
+				c, err := client.Dial(t.Context(), server.URL+"/mcp", client.HTTPClient(&http.Client{Transport: tokens}))
+				require.NoError(t, err)
+				defer c.Close()
+				for tool, want := range map[string]string{"read": "read by ada", "write": "written by ada@example.com"} {
+					got, err := client.Call[string](t.Context(), c, tool, map[string]any{})
+					require.NoError(t, err)
+					require.Equal(t, want, got)
+				}
+				got, err := client.Call[string](t.Context(), c, "sync", map[string]any{})
+				require.NoError(t, err)
+				require.Equal(t, "200 OK", got)
+				require.NoError(t, tokens.Logout(t.Context()))
+			})
+		}
+	}
+}
+
+func TestTheGuideStarts(t *testing.T) {
+	for _, name := range []string{"GOOGLE_ID", "GOOGLE_SECRET", "KEYCLOAK_SECRET"} {
+		t.Setenv(name, "x")
+	}
+	for _, start := range []func([]byte) (http.Handler, error){newGoogle, newKeycloak} {
+		h, err := start(newKey())
+		require.NoError(t, err)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mcp", nil))
+		require.Equal(t, http.StatusUnauthorized, w.Code)
+		require.Contains(t, w.Header().Get("WWW-Authenticate"), "https://notes.example.com/.well-known/oauth-protected-resource/mcp")
+	}
+}
