@@ -46,18 +46,15 @@ type Config struct {
 	// MCPKIT_TOOL_SEARCH_DESCRIPTION override it.
 	Overrides Path `yaml:"overrides"`
 
-	// Require access tokens that an authorization server issues. For HTTP only.
+	// Require access tokens of an authorization server. For HTTP only.
 	Auth Auth `yaml:"auth" prefix:"auth." validate:"omitzero"`
 
-	// What replicas of the server share, so that they may stand behind any load balancer:
-	// sessions, streams, tasks and used proofs. For example redis://host:6379 or bolt:///path; the
-	// program imports the package of the engine. Requires server.stateKeys, and server.name must
-	// be the same for all replicas.
+	// The engine that replicas share, such as redis://host:6379 or bolt:///path, whose package the
+	// program imports. Requires server.stateKeys, and the same server.name for all replicas.
 	Fleet EngineURL `yaml:"fleet"`
 
-	// Middleware around every method. From the outermost to the innermost, it is logging, audit,
-	// errorCodes, rateLimit, concurrency, timeout, maxResult and cache. All of it runs inside the
-	// middleware that code passed to Use before.
+	// Middleware inside that of code. From the outermost to the innermost, it is logging, audit,
+	// errorCodes, rateLimit, concurrency, timeout, maxResult and cache.
 	Middleware Middleware `yaml:"middleware" prefix:"middleware."`
 
 	texts    mcpkit.Option  // of the overrides; nil for none
@@ -72,33 +69,32 @@ type Server struct {
 	// Version of the server; requires name.
 	Version string `yaml:"version" validate:"required_with=Name"`
 
-	// Instructions for models on how to use the server.
+	// Instructions for models.
 	Instructions string `yaml:"instructions"`
 
-	// How long a tool call may take; 0 for no limit. A tool's timeout tag overrides it.
+	// How long a tool call may take; 0 for no limit.
 	ToolTimeout *time.Duration `yaml:"toolTimeout" validate:"omitempty,min=0"`
 
 	// Show clients the text of every error.
 	ExposeErrors bool `yaml:"exposeErrors"`
 
-	// Mistakes in arguments to accept: unknown names, null for absent, "5" for 5 (scalars), one value
-	// for a list (lists), JSON in a string (json).
+	// Mistakes in arguments to accept; see mcpkit.Leniency.
 	Lenient []mcpkit.Leniency `yaml:"lenient" validate:"dive,oneof=unknown null scalars lists json"`
 
 	// Show callers what they lack scopes for.
 	StepUp bool `yaml:"stepUp"`
 
-	// Scopes of the user who runs the server, on standard input and output and on the Unix socket.
+	// Scopes of the user who runs the server, on stdio and the Unix socket.
 	TrustLocal []string `yaml:"trustLocal"`
 
 	// Keys of at least 32 bytes, the current one first, that encrypt state which travels through
-	// clients. Every replica needs the same keys. White space at the end of a file is ignored.
+	// clients. Every replica needs the same keys.
 	StateKeys []Secret `yaml:"stateKeys"`
 }
 
 // Log configures the program's log.
 type Log struct {
-	// Lowest level that is logged: debug, info, warn or error.
+	// Lowest level that is logged.
 	Level *slog.Level `yaml:"level"`
 
 	// Format of a line.
@@ -119,17 +115,17 @@ type Transport struct {
 
 // Stdio configures standard input and output.
 type Stdio struct {
-	// Serve on standard input and output. The default is true if no other transport is set.
+	// The default is true if no other transport is set.
 	Enabled *bool `yaml:"enabled"`
 
-	// Framing of messages: one on each line, with header fields as in the Language Server
-	// Protocol, or as the client begins (any).
+	// Messages on lines, with header fields as in the Language Server Protocol, or as clients
+	// begin.
 	Framing string `yaml:"framing" validate:"omitempty,oneof=lines headers any"`
 
 	// Most bytes of a message.
 	MaxMessage Size `yaml:"maxMessage" validate:"min=0"`
 
-	// How long calls may take to finish when the server shuts down.
+	// How long calls may take to finish at shutdown.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" validate:"min=0"`
 }
 
@@ -138,25 +134,25 @@ type Unix struct {
 	// Path of the socket.
 	Path Path `yaml:"path" validate:"required"`
 
-	// Framing of messages, as for stdio.
+	// As for stdio.
 	Framing string `yaml:"framing" validate:"omitempty,oneof=lines headers any"`
 
-	// Most bytes of a message.
+	// As for stdio.
 	MaxMessage Size `yaml:"maxMessage" validate:"min=0"`
 
-	// How long calls may take to finish when the server shuts down.
+	// As for stdio.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" validate:"min=0"`
 }
 
 // HTTP configures Streamable HTTP, HTTP+SSE and WebSockets on one address.
 type HTTP struct {
-	// Address to listen on, such as 127.0.0.1:8080, or :8080 for all addresses of this machine.
+	// Address to listen on, such as 127.0.0.1:8080.
 	Addr string `yaml:"addr" validate:"required,address"`
 
 	// Path of the MCP endpoint. The default is /mcp.
 	Path string `yaml:"path" validate:"omitempty,path,ne=/livez,ne=/readyz"`
 
-	// Path for HTTP+SSE, the transport of 2024-11-05 clients, such as /sse. Off by default.
+	// Path for HTTP+SSE, such as /sse. Off by default.
 	SSE string `yaml:"sse" validate:"omitempty,path,ne=/livez,ne=/readyz,nefield=Path"`
 
 	// Path for WebSockets, such as /ws. Off by default.
@@ -168,12 +164,11 @@ type HTTP struct {
 	// Origins whose pages may send requests, besides the server's own.
 	Origins []string `yaml:"origins" validate:"dive,origin"`
 
-	// Hosts that requests may name. If set, it applies to every request; by default only loopback
-	// addresses are restricted.
+	// Hosts that requests may name. By default only loopback addresses are restricted.
 	Hosts []string `yaml:"hosts"`
 
 	// Networks of proxies whose X-Forwarded-For gives the address of the caller, such as
-	// 10.0.0.0/8. Limits count callers without a token by address.
+	// 10.0.0.0/8.
 	TrustedProxies []netip.Prefix `yaml:"trustedProxies"`
 
 	// Serve legacy clients without sessions.
@@ -185,30 +180,29 @@ type HTTP struct {
 	// Most bytes of a request body, and of a message on a WebSocket.
 	MaxBody Size `yaml:"maxBody" validate:"min=0"`
 
-	// Most legacy sessions that hold something in memory. The same number applies to open HTTP+SSE
-	// streams, and to open WebSockets.
+	// Most legacy sessions that hold something in memory; also most HTTP+SSE streams, and most
+	// WebSockets.
 	MaxSessions int `yaml:"maxSessions" validate:"min=0"`
 
-	// How long a stream of HTTP+SSE or a WebSocket may be unused; 0 means forever.
+	// How long HTTP+SSE or a WebSocket may be unused; 0 for no limit.
 	SessionIdle *time.Duration `yaml:"sessionIdle" validate:"omitempty,min=0"`
 
-	// How long a stream may be silent before the server sends a comment; 0 means forever.
+	// How long a stream may be silent before the server sends a comment; 0 for no limit.
 	KeepAlive *time.Duration `yaml:"keepAlive" validate:"omitempty,min=0"`
 
-	// How long requests may take to finish when the server shuts down.
+	// How long requests may take to finish at shutdown.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" validate:"min=0"`
 
 	// Answer health checks at /livez and /readyz.
 	Health bool `yaml:"health"`
 
-	// How long /readyz reports "not ready" before the server stops accepting requests.
+	// How long /readyz reports "not ready" before the server stops.
 	Drain time.Duration `yaml:"drain" validate:"min=0"`
 }
 
 // TLS configures the certificate of the server.
 type TLS struct {
-	// PEM file with the certificate, followed by the intermediate certificates. The server reads
-	// it again when it changes.
+	// PEM file with the certificate and the intermediate ones. It is read again when it changes.
 	Certificate Path `yaml:"certificate" validate:"required"`
 
 	// PEM file with the private key.
@@ -220,7 +214,7 @@ type Auth struct {
 	// URL of the authorization server.
 	Issuer string `yaml:"issuer" validate:"required,http_url"`
 
-	// URL of the MCP endpoint as clients know it. Tokens must be issued for it.
+	// URL of the MCP endpoint as clients know it, for which tokens must be issued.
 	Resource string `yaml:"resource" validate:"required,http_url"`
 
 	// Other names of the resource in tokens of the authorization server.
@@ -229,19 +223,19 @@ type Auth struct {
 	// URL of the issuer's keys; by default the issuer's metadata names it.
 	JWKSURI string `yaml:"jwksURI" validate:"omitempty,http_url"`
 
-	// Signature algorithms of tokens; by default every asymmetric algorithm.
+	// Signature algorithms of tokens; by default all asymmetric ones.
 	Algorithms []string `yaml:"algorithms"`
 
-	// Also accept tokens whose typ is missing or JWT. By default it must be at+jwt (RFC 9068).
-	// Many authorization servers need this setting.
+	// Also accept tokens whose typ is missing or JWT, not at+jwt (RFC 9068). Many authorization
+	// servers need this.
 	AllowUntyped bool `yaml:"allowUntyped"`
 
-	// Ask the authorization server about every token (RFC 7662), for tokens that are not JWTs or
-	// that must stop working once they are revoked.
+	// Ask the authorization server about every token (RFC 7662): for those that are not JWTs, or
+	// can be revoked.
 	Introspection Introspection `yaml:"introspection" prefix:"introspection." validate:"omitzero"`
 
-	// Accept or require tokens that are bound to a key of the client (RFC 9449). By default they
-	// are refused. Without fleet, each replica remembers only the proofs that it received itself.
+	// Accept or require tokens that are bound to a key of the client (RFC 9449), not refuse them.
+	// Without fleet, each replica remembers only its own proofs.
 	DPoP string `yaml:"dpop" validate:"omitempty,oneof=accept require"`
 
 	// Scopes that every request needs.
@@ -256,10 +250,10 @@ type Auth struct {
 	// Name of the resource, for people.
 	Name string `yaml:"name"`
 
-	// Private networks that may contain the authorization server, such as 10.1.0.0/16.
+	// Private networks that may contain the authorization server.
 	PrivateNetworks []netip.Prefix `yaml:"privateNetworks"`
 
-	// Allow an authorization server on this machine, over plain HTTP as well. For development.
+	// Allow an authorization server on this machine, also without TLS, for development.
 	InsecureLoopback bool `yaml:"insecureLoopback"`
 }
 
@@ -268,8 +262,7 @@ type Introspection struct {
 	// URL of the introspection endpoint.
 	Endpoint string `yaml:"endpoint" validate:"required,http_url"`
 
-	// Client ID of this server at the authorization server, if the endpoint requires
-	// authentication.
+	// Client ID of this server, if the endpoint requires authentication.
 	ClientID string `yaml:"clientID"`
 
 	// Client secret for clientID.
@@ -281,13 +274,13 @@ type Introspection struct {
 
 // Middleware configures the middleware around every method.
 type Middleware struct {
-	// Log one line for each call, to the log configured under log, or else to slog.Default.
+	// Log one line for each call.
 	Logging bool `yaml:"logging"`
 
-	// With logging: include the arguments, without secrets.
+	// With logging: log the arguments, too, without secrets.
 	LogArguments bool `yaml:"logArguments"`
 
-	// Append a record of each call (caller, method, outcome) to a file.
+	// Append a record of each call to a file.
 	Audit Audit `yaml:"audit" prefix:"audit." validate:"omitzero"`
 
 	// Report failures as JSON-RPC errors instead of tool errors.
@@ -305,8 +298,7 @@ type Middleware struct {
 	// Most bytes of a result. Larger results are truncated.
 	MaxResult Size `yaml:"maxResult" validate:"min=0"`
 
-	// How long results of tools that only read are cached, for each authenticated caller. Results
-	// of unauthenticated callers are not cached.
+	// How long results of tools that only read are cached, for each authenticated caller.
 	Cache time.Duration `yaml:"cache" validate:"min=0"`
 }
 

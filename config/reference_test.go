@@ -31,52 +31,57 @@ func TestReference(t *testing.T) {
 	require.Equal(t, want, string(got), "%s is stale; run go test ./config -run Reference -update-config", page)
 }
 
-// A section is a struct of the configuration.
-type section struct {
-	path, doc string
-	typ       reflect.Type
+// referencePage describes the keys with the doc comments of their fields, in a table for each section.
+func referencePage(t *testing.T) string {
+	var b, sections strings.Builder
+	b.WriteString("# Configuration keys\n\n" +
+		"<!-- Written by TestReference of package config: go test ./config -run Reference -update-config -->\n\n" +
+		"For servers that are [configured](../howto/configure.md) by a file or the environment. The variable\n" +
+		"of `server.toolTimeout` is `MCPKIT_SERVER_TOOL_TIMEOUT`, and so on, unless the table names another\n" +
+		"one; in variables, commas separate the items of a list. A duration is \"30s\" or \"1h30m\", a size 4096\n" +
+		"or \"4MiB\", a reference to a secret `env:NAME` or `file:PATH`. [Limits](limits.md) has the\n" +
+		"defaults.\n" + tableHead)
+	docs := fieldDocs(t)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		switch key := f.Tag.Get("yaml"); {
+		case f.Tag.Get("prefix") != "":
+			fmt.Fprintf(&sections, "\n## `%s`\n\n%s\n%s", key, docs["Config."+f.Name], tableHead)
+			writeRows(t, &sections, docs, key, f.Type)
+		case key != "":
+			writeRow(t, &b, docs["Config."+f.Name], key, f)
+		}
+	}
+	return b.String() + sections.String()
 }
 
-// referencePage describes the keys with the doc comments of their fields.
-func referencePage(t *testing.T) string {
-	var b strings.Builder
-	b.WriteString("# What can be configured?\n\n" +
-		"<!-- Written by TestReference of package config: go test ./config -run Reference -update-config -->\n\n" +
-		"Package `config` reads these keys from a file, and from the environment. False for `exposeErrors` or\n" +
-		"`stepUp` does not turn off what code turns on. [Limits](limits.md) has the defaults. [How do I\n" +
-		"configure a server?](../howto/configure.md)\n\n" +
-		"A duration is written as \"30s\" or \"1h30m\", a size as 4096 or \"4MiB\", a reference to a secret as\n" +
-		"`env:NAME` or `file:PATH`. In a variable, commas separate the items of a list.\n")
-	docs := fieldDocs(t)
-	for sections := []section{{typ: reflect.TypeFor[Config]()}}; len(sections) > 0; {
-		s := sections[0]
-		sections = sections[1:]
-		var below []section
-		if s.path != "" {
-			fmt.Fprintf(&b, "\n## `%s`\n\n%s\n", s.path, s.doc)
+const tableHead = "\n| key | means |\n|---|---|\n"
+
+// writeRows writes a row for each field of a section, and for those of the sections in it.
+func writeRows(t *testing.T, b *strings.Builder, docs map[string]string, path string, typ reflect.Type) {
+	for _, f := range reflect.VisibleFields(typ) {
+		key, doc := f.Tag.Get("yaml"), docs[typ.Name()+"."+f.Name]
+		if key == "" {
+			continue
 		}
-		var rows strings.Builder
-		for _, f := range reflect.VisibleFields(s.typ) {
-			key, doc := f.Tag.Get("yaml"), docs[s.typ.Name()+"."+f.Name]
-			if key == "" {
-				continue
-			}
-			require.True(t, strings.HasSuffix(doc, "."), "%s has no description", key)
-			path := strings.TrimPrefix(s.path+"."+key, ".")
-			if f.Tag.Get("prefix") != "" {
-				require.Equal(t, key+".", f.Tag.Get("prefix"))
-				below = append(below, section{path, doc, f.Type})
-				continue
-			}
-			variable := (&loader{prefix: defaultPrefix}).variable(path)
-			fmt.Fprintf(&rows, "| `%s` | %s | `%s` | %s |\n", key, valueOf(t, f), variable, doc)
+		writeRow(t, b, doc, path+"."+key, f)
+		if f.Tag.Get("prefix") != "" {
+			require.Equal(t, key+".", f.Tag.Get("prefix"))
+			writeRows(t, b, docs, path+"."+key, f.Type)
 		}
-		if rows.Len() > 0 {
-			b.WriteString("\n| key | value | variable | means |\n|---|---|---|---|\n" + rows.String())
-		}
-		sections = append(below, sections...)
 	}
-	return b.String()
+}
+
+// writeRow writes the row of a key or a section.
+func writeRow(t *testing.T, b *strings.Builder, doc, path string, f reflect.StructField) {
+	require.True(t, strings.HasSuffix(doc, "."), "%s has no description", path)
+	key := "`" + path + "`"
+	if f.Tag.Get("prefix") == "" {
+		key += " " + valueOf(t, f)
+	}
+	if strings.HasPrefix(path, "select.") { // whose variables are those of catalog.FromEnv
+		doc += " `" + (&loader{prefix: defaultPrefix}).variable(path) + "`"
+	}
+	fmt.Fprintf(b, "| %s | %s |\n", key, doc)
 }
 
 // valueOf describes the values of a field.
@@ -90,7 +95,7 @@ func valueOf(t *testing.T, f reflect.StructField) string {
 		typ = typ.Elem()
 	}
 	value := map[string]string{
-		"bool": "true or false", "int": "number", "float64": "number", "string": "text",
+		"bool": "bool", "int": "number", "float64": "number", "string": "text",
 		"time.Duration": "duration", "config.Size": "size", "slog.Level": "level", "config.Path": "file",
 		"config.Secret": "reference", "config.EngineURL": "URL, or a reference to one",
 		"[]string": "list", "[]config.Secret": "list of references", "[]netip.Prefix": "list of networks",
