@@ -206,7 +206,7 @@ func TestStructuredOutputByVersion(t *testing.T) {
 		want     string // structuredContent
 	}{
 		{protocol.V20250326, "struct", "", ""},
-		{protocol.V20250618, "struct", `{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"],"additionalProperties":false}`, `{"x":7}`},
+		{protocol.V20250618, "struct", `{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"]}`, `{"x":7}`},
 		{protocol.V20250618, "numbers", `{"type":"object","properties":{"result":{"type":"array","items":{"type":"integer"}}},"required":["result"],"additionalProperties":false}`, `{"result":[1,2]}`},
 		{protocol.V20251125, "truth", `{"type":"object","properties":{"result":{"type":"boolean"}},"required":["result"],"additionalProperties":false}`, `{"result":false}`},
 		{protocol.V20260728, "truth", `{"type":"boolean"}`, `false`},

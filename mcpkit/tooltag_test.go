@@ -69,19 +69,19 @@ func TestTagsOfExtensionsReachTheEntryAndTheCall(t *testing.T) {
 func TestExtensionsAddMembersToToolsPerVersion(t *testing.T) {
 	srv := newServer(t, &rated{}, mcpkit.Extend(starred()))
 	const schemas = `"inputSchema":{"type":"object","properties":{},"additionalProperties":false}`
-	plain := `{"name":"plain","title":"Plain",` + schemas + `}`
-	withMeta := `{"name":"search","title":"Search",` + schemas + `,"_meta":{"example.com/stars":4,"example.com/team":"search"}`
+	plain := `{"name":"plain",` + schemas + `}`
+	withMeta := `{"name":"search",` + schemas + `,"_meta":{"example.com/stars":4,"example.com/team":"search"}`
 	for range 2 { // the second time from the cache
 		require.Equal(t, `[`+plain+`,`+withMeta+`}]`, member(t, modern(t, srv).result("tools/list", `{}`), "tools"))
 		require.Equal(t, `[`+plain+`,`+withMeta+`}]`, member(t, legacy(t, srv, protocol.V20250618).result("tools/list", `{}`), "tools"))
-		require.Equal(t, `[`+plain+`,{"name":"search","title":"Search",`+schemas+`,"execution":{"taskSupport":"optional"},"_meta":{"example.com/stars":4,"example.com/team":"search"}}]`, member(t, legacy(t, srv, protocol.V20251125).result("tools/list", `{}`), "tools"))
+		require.Equal(t, `[`+plain+`,{"name":"search",`+schemas+`,"execution":{"taskSupport":"optional"},"_meta":{"example.com/stars":4,"example.com/team":"search"}}]`, member(t, legacy(t, srv, protocol.V20251125).result("tools/list", `{}`), "tools"))
 	}
 }
 
 func TestMembersOfExtensionsReachThroughAMount(t *testing.T) {
 	parent := newServer(t, nil)
 	require.NoError(t, parent.Mount("child", newServer(t, &rated{}, mcpkit.Extend(starred()))))
-	require.Contains(t, modern(t, parent).result("tools/list", `{}`), `{"name":"child_search","title":"Search","inputSchema":{"type":"object","properties":{},"additionalProperties":false},"_meta":{"example.com/stars":4,`)
+	require.Contains(t, modern(t, parent).result("tools/list", `{}`), `{"name":"child_search","inputSchema":{"type":"object","properties":{},"additionalProperties":false},"_meta":{"example.com/stars":4,`)
 }
 
 func TestMistakesWithTagsOfExtensions(t *testing.T) {

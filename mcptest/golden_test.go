@@ -81,10 +81,10 @@ func TestGoldenReportsWhatDiffers(t *testing.T) {
 	update(t, func() { mcptest.Golden(t, mcptest.New(t, &Desk{}), file) })
 	raw, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(file, bytes.Replace(raw, []byte(`"title": "Add"`), []byte(`"title": "Plus"`), 1), 0o600))
+	require.NoError(t, os.WriteFile(file, bytes.Replace(raw, []byte(`"name": "add"`), []byte(`"name": "plus"`), 1), 0o600))
 	said := failures(t, func(t testing.TB) { mcptest.Golden(t, mcptest.New(t, &Desk{}), file) })
 	require.Len(t, said, 1)
-	for _, want := range []string{"mcptest: the server differs from " + file + "; -update writes it", `-      "title": "Plus",`, `+      "title": "Add",`} {
+	for _, want := range []string{"mcptest: the server differs from " + file + "; -update writes it", `-      "name": "plus",`, `+      "name": "add",`} {
 		require.Contains(t, said[0], want)
 	}
 }

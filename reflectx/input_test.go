@@ -148,6 +148,8 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 			`T, field A: rule "required_with=B" is about whether a member is there, so it cannot stand after dive`},
 
 		{"comparison out of reach", reflect.TypeFor[struct{ A []leg }](), `T, field A: the elements have the rule "gtfield=Low", which is asked only where the validate tag says dive; write validate:"dive"`},
+		{"key of another library", field[int](`json:"a" min:"3"`), `T, field A: the tag key "min" means nothing here; write validate:"min=3"`},
+		{"no key", field[int](`json:a`), `T, field A: the tag "json:a" is not made of key:"value" pairs`},
 		{"misspelt key", field[int](`json:"a" validat:"min=1"`), `T, field A: unknown tag key "validat"; did you mean "validate"?`},
 		{"misspelt json option", field[int](`json:"a,omitemty"`), `T, field A: unknown json option "omitemty"; did you mean "omitempty"?`},
 		{"secret that is no bool", field[int](`secret:"yes"`), `T, field A: secret is "yes"; write secret:"true" or leave it out`},
@@ -253,7 +255,7 @@ func TestMistakesInParameters(t *testing.T) {
 func TestTagKeysOfOtherLibrariesAreIgnored(t *testing.T) {
 	type row struct {
 		ID   int    `json:"id" db:"id" xml:"id,attr" yaml:"id" form:"id" query:"id" param:"id" bson:"_id" toml:"id" mapstructure:"id" gorm:"primaryKey"`
-		Desc string `json:"desc" desc:"What it is." doc:"x" env:"DESC" long:"desc" headers:"x-desc" wholly:"unknown"`
+		Desc string `json:"desc" desc:"What it is." env:"DESC" long:"desc" headers:"x-desc" wholly:"unknown"`
 	}
 	_, err := reflectx.NewInput("T", reflect.TypeFor[row](), reflectx.InputOptions{})
 	require.EqualError(t, err, `T, field Desc: unknown tag key "headers"; did you mean "header"?`)

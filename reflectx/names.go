@@ -3,10 +3,7 @@ package reflectx
 import (
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // firstWord matches the first word of a Go name. Capitals are one word (HTTP in HTTPServer, IDs), and so
@@ -33,23 +30,6 @@ func splitName(name string) (words []string) {
 // becomes oauth2_token.
 func SnakeCase(name string) string {
 	return strings.ToLower(strings.Join(splitName(name), "_"))
-}
-
-// small are the words that a title does not capitalize, except at the start and at the end.
-var small = strings.Fields("a an and as at but by for from in into of on or per the to via with")
-
-// Title converts a Go name to a title: GetURLByID becomes "Get URL by ID".
-func Title(name string) string {
-	words := splitName(name)
-	for i, w := range words {
-		if lower := strings.ToLower(w); i > 0 && i < len(words)-1 && slices.Contains(small, lower) {
-			words[i] = lower
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(w)
-		words[i] = string(unicode.ToUpper(r)) + w[size:]
-	}
-	return strings.Join(words, " ")
 }
 
 // typeText returns the name of a type for messages. It abbreviates a struct without a name.

@@ -14,8 +14,8 @@ import (
 )
 
 // OutputSchema returns the schema of the JSON of a value of type t, compact. Its root may be of any
-// type; the caller wraps what is not an object. It does not contain the rules of validate tags, since
-// results are not validated. The error is an [Errors].
+// type; the caller wraps what is not an object. It has the members and their types: results are not
+// validated, so it has no limits, and of the words only those of tags. The error is an [Errors].
 func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
 	c := newCompiler(site, o, forOutput)
 	return c.publish(c.root(t)), c.errs.Err()
@@ -299,9 +299,6 @@ func (c *compiler) properties(s *jsonschema.Schema, t reflect.Type, members []*m
 	fields := make([]reflect.StructField, len(members))
 	for i, m := range members {
 		tag := "json:" + strconv.Quote(m.name)
-		if desc := m.sf.Tag.Get("jsonschema_description"); desc != "" {
-			tag += " jsonschema_description:" + strconv.Quote(desc)
-		}
 		if keywords := m.sf.Tag.Get("jsonschema"); keywords != "" && freeText(keywords) == "" {
 			tag += " jsonschema:" + strconv.Quote(keywords)
 		}
@@ -311,7 +308,7 @@ func (c *compiler) properties(s *jsonschema.Schema, t reflect.Type, members []*m
 		Anonymous: true, ExpandedStruct: true, DoNotReference: true, Mapper: c.mapType,
 		AdditionalFields: func(reflect.Type) []reflect.StructField { return fields },
 	}
-	if c.o.Schema == nil {
+	if c.o.Schema == nil && c.dir == forInput {
 		s.AdditionalProperties = jsonschema.FalseSchema
 	}
 	c.recovered(t, func() { s.Properties = r.ReflectFromType(hullType).Properties })
@@ -441,9 +438,10 @@ func (c *compiler) placeOf(m *member) place {
 	return place{c.place.owner, c.place.path + "." + m.sf.Name}
 }
 
-// comment returns the doc comment at a place. Those of the standard library do not help a model.
+// comment returns the doc comment at a place. Those of the standard library do not help a model, and
+// those of results would be sent for each tool before it is called.
 func (c *compiler) comment(at place) string {
-	if at.owner == nil || c.o.Descriptions == nil || at.owner.PkgPath() == "" {
+	if c.dir == forOutput || at.owner == nil || c.o.Descriptions == nil || at.owner.PkgPath() == "" {
 		return ""
 	}
 	if _, known := knownShapes[at.owner]; known {

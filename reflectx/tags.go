@@ -19,24 +19,39 @@ import (
 // mean is in docs/reference/tags.md.
 var fieldTags = []string{"json", "validate", "default", "desc", "title", "example", "jsonschema", "header", "complete", "secret"}
 
-// tagKeys records keys that are there twice, and those that look like a misspelt key of this package.
+// habits are keys by which other libraries say what a tag of this package says, and what to write
+// instead; "…" stands for the value.
+var habits = map[string]string{
+	"description": `desc:"…"`, "doc": `desc:"…"`, "jsonschema_description": `desc:"…"`, "examples": `example:"…"`,
+	"min": `validate:"min=…"`, "minimum": `validate:"min=…"`, "minLength": `validate:"min=…"`, "minItems": `validate:"min=…"`,
+	"max": `validate:"max=…"`, "maximum": `validate:"max=…"`, "maxLength": `validate:"max=…"`, "maxItems": `validate:"max=…"`,
+	"pattern": `jsonschema:"pattern=…"`, "format": `jsonschema:"format=…"`, "enum": `validate:"oneof=…", with blanks between the values`,
+	"binding": `validate:"…"`, "required": `validate:"required", or omitempty into the json tag of an optional field`,
+}
+
+// tagKeys records what is no tag, keys that are there twice, and those of other libraries or that look
+// like a misspelt key of this package.
 func (c *compiler) tagKeys(tag reflect.StructTag) {
 	var seen []string
-	for key, rest, ok := strings.Cut(string(tag), ":"); ok; key, rest, ok = strings.Cut(rest, ":") {
-		value, err := strconv.QuotedPrefix(rest)
+	for rest := strings.TrimSpace(string(tag)); rest != ""; rest = strings.TrimSpace(rest) {
+		key, after, _ := strings.Cut(rest, ":")
+		quoted, err := strconv.QuotedPrefix(after)
 		if err != nil {
-			break
+			c.errorf("the tag %q is not made of key:\"value\" pairs", rest)
+			return
 		}
-		key, rest = strings.TrimSpace(key), rest[len(value):]
+		rest = after[len(quoted):]
 		if slices.Contains(seen, key) {
 			c.errorf("the tag has the key %q twice; only the first counts, so write it once", key)
 		}
 		seen = append(seen, key)
-		if slices.Contains(fieldTags, key) || key == "bson" || key == "envDefault" { // of other libraries, and like ours
-			continue
-		}
-		if k := naming.Nearest(key, fieldTags); k != "" {
-			c.errorf("unknown tag key %q; did you mean %q?", key, k)
+		nearest := naming.Nearest(key, fieldTags)
+		switch write := habits[key]; {
+		case write != "":
+			c.errorf("the tag key %q means nothing here; write %s", key, strings.ReplaceAll(write, "…", quoted[1:len(quoted)-1]))
+		case slices.Contains(fieldTags, key) || key == "bson" || key == "envDefault": // of other libraries, and like ours
+		case nearest != "":
+			c.errorf("unknown tag key %q; did you mean %q?", key, nearest)
 		}
 	}
 	if secret, ok := tag.Lookup("secret"); ok && secret != "true" && secret != "false" {

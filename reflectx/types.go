@@ -169,9 +169,7 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 		}
 	case shapeBytes:
 		s.ContentEncoding = "base64"
-		if c.dir == forInput {
-			s.Pattern, s.MaxLength = base64Pattern, encodedLen(maxBytes)
-		}
+		s.Pattern, s.MaxLength = base64Pattern, encodedLen(maxBytes)
 	case shapeTime:
 		s.Format = "date-time"
 	case shapeDuration:
@@ -184,6 +182,10 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	case shapeMap:
 		s.Properties = jsonschema.NewProperties() // which some clients demand of an object
 		s.AdditionalProperties, s.PropertyNames = c.mapType(t.Elem()), keySchema(t.Key(), c.dir)
+	}
+	if c.dir == forOutput { // nobody checks the limits of results
+		s.Minimum, s.Maximum, s.Pattern, s.PropertyNames = "", "", "", nil
+		s.MaxLength, s.MinItems, s.MaxItems = nil, nil, nil
 	}
 	return s
 }

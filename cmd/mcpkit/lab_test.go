@@ -211,7 +211,7 @@ func TestInspectWritesTheOverridesThatChangeNothing(t *testing.T) {
 	require.Contains(t, out, `{
   "prompts": {
     "explain": {
-      "title": "Explain",
+      "title": "",
       "description": "Explains.",
       "arguments": {
         "tone": {
@@ -226,7 +226,7 @@ func TestInspectWritesTheOverridesThatChangeNothing(t *testing.T) {
 	require.Contains(t, out, `
   "resources": {
     "lab://pictures/{name}": {
-      "title": "Picture",
+      "title": "",
       "description": "A picture."
     },
     "lab://readme": {

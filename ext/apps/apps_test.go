@@ -214,7 +214,7 @@ func TestPagesOfMountedServers(t *testing.T) {
 	c := dial(t, parent)
 	require.Contains(t, ask(t, c, "server/discover", `{}`), `"io.modelcontextprotocol/ui":{}`)
 	list := ask(t, c, "tools/list", `{}`)
-	require.Contains(t, list, `{"name":"team_board","title":"Board",`)
+	require.Contains(t, list, `{"name":"team_board",`)
 	require.Contains(t, list, `"_meta":{"io.github.mcpkit/name":"board","ui":{"resourceUri":"ui://notes/board"}`, "mcp-app.js finds the prefix with it")
 	require.Contains(t, ask(t, c, "resources/read", `{"uri":"ui://notes/board"}`), "hello")
 }

@@ -214,7 +214,6 @@ func (s *Service) checkMethods() {
 
 func (s *Service) add(m reflectx.Method, a *annotation.Annotation) {
 	a.About.Name = cmp.Or(a.About.Name, reflectx.SnakeCase(m.Name))
-	a.About.Title = cmp.Or(a.About.Title, reflectx.Title(m.Name))
 	if a.Toolsets == nil {
 		a.Toolsets = s.Toolsets
 	}
