@@ -100,16 +100,14 @@ func outputFlag(flags *pflag.FlagSet, asJSON *bool) {
 	})
 }
 
-// packagesCommand completes a command for packages, which run gets with the names of services.
-func packagesCommand(std streams, cmd *cobra.Command, run func(ctx context.Context, names, patterns []string) error) *cobra.Command {
+// packagesCommand completes a command for packages.
+func packagesCommand(std streams, cmd *cobra.Command, run func(ctx context.Context, patterns []string) error) *cobra.Command {
 	cmd.GroupID = groupSource
-	types := cmd.Flags().String("type", "", "`names` of more structs that are services, separated by commas; each package is searched for them")
 	cmd.RunE = func(cmd *cobra.Command, patterns []string) error {
 		if len(patterns) == 0 {
 			patterns = []string{"."}
 		}
-		names := strings.FieldsFunc(*types, func(r rune) bool { return r == ',' })
-		err := run(cmd.Context(), names, patterns)
+		err := run(cmd.Context(), patterns)
 		if _, reported := errors.AsType[exit](err); err != nil && !reported {
 			prefix := cmd.CommandPath() + ": "
 			fmt.Fprintf(std.err, "%s%s\n", prefix, strings.ReplaceAll(err.Error(), "\n", "\n"+prefix))

@@ -27,10 +27,7 @@ one) that has services: structs with an annotation block or an Info field, and
 structs passed to mcpkit. The file holds the doc comments that clients see, so
 that a program has them without its source, and the signatures of the methods,
 so that the build fails if one of them changes.`,
-	}, func(_ context.Context, names, patterns []string) error {
-		g.names = names
-		return g.run(patterns)
-	})
+	}, func(_ context.Context, patterns []string) error { return g.run(patterns) })
 	cmd.Flags().BoolVar(&g.check, "check", false, "write nothing; fail if a file is stale")
 	return cmd
 }
@@ -39,7 +36,6 @@ so that the build fails if one of them changes.`,
 type generator struct {
 	dir    string // "" for the current one
 	check  bool
-	names  []string
 	stdout io.Writer
 }
 
@@ -48,7 +44,8 @@ func (g *generator) run(patterns []string) error {
 	faults := []error{err}
 	found := 0
 	for _, p := range pkgs {
-		n, err := g.pkg(p)
+		p.Find()
+		n, err := g.file(p)
 		found += n
 		faults = append(faults, err)
 	}
@@ -56,24 +53,13 @@ func (g *generator) run(patterns []string) error {
 		return err
 	}
 	if found == 0 {
-		return fmt.Errorf("%s has no service: no struct with an annotation block or an Info field, and none that is passed to mcpkit; name one with --type",
+		return fmt.Errorf("%s has no service: no struct with an annotation block or an Info field, and none that is passed to mcpkit",
 			strings.Join(patterns, " "))
 	}
 	return nil
 }
 
-// pkg writes or checks the file of one package. It returns the number of services.
-func (g *generator) pkg(p *services.Package) (int, error) {
-	if p.Path == "command-line-arguments" {
-		return 0, errors.New("name the package instead of its files: descriptions belong to import paths")
-	}
-	if err := p.Find(g.names); err != nil {
-		return 0, err
-	}
-	return g.file(p)
-}
-
-// file writes or checks the file of a package whose services are found.
+// file writes or checks the file of a package whose services are found. It returns their number.
 func (g *generator) file(p *services.Package) (int, error) {
 	for _, pos := range p.Unknown {
 		fmt.Fprintf(g.stdout, "%s: the source does not show the function; a built program may not describe its arguments\n", p.Fset.Position(pos))

@@ -32,8 +32,8 @@ func vetCommand(std streams) *cobra.Command {
 		Use:   "vet [packages]",
 		Short: "Report what is wrong with services, and what their tools cost",
 		Long:  vetHelp,
-	}, func(ctx context.Context, names, patterns []string) error {
-		c := checker{names: names, stdout: std.out, stderr: std.err}
+	}, func(ctx context.Context, patterns []string) error {
+		c := checker{stdout: std.out, stderr: std.err}
 		err := c.run(ctx, patterns)
 		if err == nil && c.found > 0 {
 			return exit(exitFault)
@@ -45,7 +45,6 @@ func vetCommand(std streams) *cobra.Command {
 // A checker runs vet over packages.
 type checker struct {
 	dir            string // "" for the current one
-	names          []string
 	stdout, stderr io.Writer
 	found          int // faults
 }
@@ -55,10 +54,7 @@ func (c *checker) run(ctx context.Context, patterns []string) error {
 	faults := []error{err}
 	var costs []vet.Cost
 	for _, p := range pkgs {
-		if err := p.Find(c.names); err != nil {
-			faults = append(faults, err)
-			continue
-		}
+		p.Find()
 		found, cost, err := vet.Start(ctx, c.dir, p)
 		faults = append(faults, err)
 		costs = append(costs, cost...)

@@ -8,7 +8,6 @@ import (
 
 func init() {
 	mcpkit.RegisterDescriptions("main", map[string]string{
-		"Issue":                         "An Issue is a problem or a wish.",
 		"IssueFilter":                   "An IssueFilter says which issues to find.",
 		"IssueFilter.State":             "The state; absent: any.",
 		"IssueFilter.Words":             "Words in the title.",
@@ -19,7 +18,6 @@ func init() {
 		"Issues.ListIssues":             "ListIssues lists the open issues of a repository.",
 		"Issues.SearchIssues":           "SearchIssues finds issues by words in their title.",
 		"Issues.Triage":                 "Triage asks the model to sort the issues of a repository.",
-		"Pull":                          "A Pull is a pull request: a change that somebody offers.",
 		"Pulls":                         "Pulls is the toolset of pull requests.",
 		"Pulls.ListPullRequests":        "ListPullRequests lists the pull requests of a repository.",
 		"Pulls.MergePullRequest":        "MergePullRequest merges a pull request.",
@@ -30,7 +28,6 @@ func init() {
 		"Repository":                    "A Repository has code, issues and pull requests.",
 		"Repository.Description":        "What it is for.",
 		"Repository.Name":               "The name.",
-		"User":                          "A User has an account.",
 		"Users":                         "Users is the toolset of users.",
 		"Users.ListUsers":               "ListUsers lists all users.",
 		"Users.Whoami":                  "Whoami returns the name of the caller.",

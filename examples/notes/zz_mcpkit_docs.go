@@ -13,7 +13,6 @@ func init() {
 		"AddInput":          "AddInput is a new note.",
 		"AddInput.ID":       "A short name, unique among the notes.",
 		"AddInput.Text":     "The note itself, as Markdown.",
-		"Hit":               "A Hit is one note that was found.",
 		"Notes":             "Notes keeps short notes and finds them again.",
 		"Notes.Add":         "Add keeps a note.",
 		"Notes.Clear":       "Clear forgets all notes, after the user has agreed.",

@@ -10,9 +10,6 @@ import (
 
 func init() {
 	mcpkit.RegisterDescriptions("main", map[string]string{
-		"Commit":              "A Commit is one commit.",
-		"Entry":               "An Entry is one member of a directory.",
-		"Entry.Dir":           "Whether it is a directory.",
 		"Files":               "Files reads, lists and searches the files below one directory.",
 		"Files.File":          "File returns a file by its path relative to the root.",
 		"Files.List":          "List lists the members of a directory, sorted by name.",
@@ -29,11 +26,6 @@ func init() {
 		"LogInput.Limit":      "How many commits to return.",
 		"LogInput.Path":       "Only commits that change this file or directory.",
 		"LogInput.Revision":   "A branch, a tag, a hash or a range such as v1..main.",
-		"Match":               "A Match is one matching line.",
-		"Output":              "Output is the result of a command.",
-		"Output.ExitCode":     "0 if the command succeeded.",
-		"Output.Output":       "The standard output and standard error of the command.",
-		"Output.Truncated":    "Whether the output was longer than 256 KiB and is cut off.",
 		"SearchInput":         "SearchInput is the input of Search.",
 		"SearchInput.Glob":    "Only files whose name matches this glob pattern.",
 		"SearchInput.Limit":   "How many lines to return.",

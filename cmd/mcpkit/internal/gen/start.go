@@ -6,7 +6,6 @@ import (
 	"go/format"
 	"go/types"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
@@ -53,9 +52,6 @@ func Start(p *services.Package, list []*services.Service, result string) ([]byte
 	for _, s := range list {
 		fmt.Fprintf(&starts, "func(look %[1]sOption) (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), look, %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(), %[1]sAnyTags(), %[1]sVisible(nil),\n",
 			mcpkit, s.Type.Obj().Name(), slog)
-		if scopes := scopesOf(s); len(scopes) > 0 {
-			fmt.Fprintf(&starts, "%sTrustLocal(%s),\n", mcpkit, strings.Join(scopes, ", "))
-		}
 		if s.Prefix != "" {
 			fmt.Fprintf(&starts, "%sPrefix(%q),\n", mcpkit, s.Prefix)
 		}
@@ -164,16 +160,4 @@ func (f *file) canSpell(t types.Type) bool {
 		return t.Obj().Pkg() == nil || t.Obj().Parent() == t.Obj().Pkg().Scope()
 	}
 	return true
-}
-
-// scopesOf returns the scopes in the tags of the service, in quotes.
-func scopesOf(s *services.Service) []string {
-	var scopes []string
-	for _, m := range s.Methods {
-		for _, scope := range strings.FieldsFunc(s.EntryTag(m.Func.Name()).Get("scopes"), func(r rune) bool { return r == ' ' || r == ',' }) {
-			scopes = append(scopes, strconv.Quote(scope))
-		}
-	}
-	slices.Sort(scopes)
-	return slices.Compact(scopes)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tailscale/hujson"
+
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // bom is the byte order mark, with which some editors begin a file.
@@ -77,7 +79,6 @@ func (h *Host) Add(file string, src []byte, s Server, force bool) ([]byte, error
 	if list != nil && servers == nil && list.Value.Kind() != 'n' {
 		return nil, fmt.Errorf("%s: the value of %q is not an object", file, h.file.root)
 	}
-	style := styleOf(src, root)
 	entry := h.file.entry(s)
 	old := member(servers, s.Name)
 	switch {
@@ -86,15 +87,15 @@ func (h *Host) Add(file string, src []byte, s Server, force bool) ([]byte, error
 	case old != nil && !force:
 		return nil, &ExistsError{file, s.Name}
 	case old != nil:
-		old.Value = style.literal(entry, 2)
+		old.Value = literal(entry, 2)
 	case servers != nil:
-		style.append(servers, s.Name, entry, 2)
+		appendMember(servers, s.Name, entry, 2)
 	case list != nil: // null
-		list.Value = style.literal(map[string]any{s.Name: entry}, 1)
+		list.Value = literal(map[string]any{s.Name: entry}, 1)
 	default:
-		style.append(root, h.file.root, map[string]any{s.Name: entry}, 1)
+		appendMember(root, h.file.root, map[string]any{s.Name: entry}, 1)
 	}
-	return style.pack(doc), nil
+	return doc.Pack(), nil
 }
 
 // Remove returns the content of the file without the server. The error is [ErrNotInstalled] if the
@@ -112,10 +113,10 @@ func (h *Host) Remove(file string, src []byte, name string) ([]byte, error) {
 				names = append(names, m.Name.Value.(hujson.Literal).String())
 			}
 		}
-		return nil, fmt.Errorf("%s: the server %q is %w; it has %q", file, name, ErrNotInstalled, names)
+		return nil, fmt.Errorf("%s: the server %q is %w%s; it has %q", file, name, ErrNotInstalled, naming.Hint(name, names), names)
 	}
-	styleOf(src, nil).remove(servers, name)
-	return styleOf(src, nil).pack(doc), nil
+	removeMember(servers, name)
+	return doc.Pack(), nil
 }
 
 // same reports whether a value of a file is the entry.
@@ -126,48 +127,30 @@ func same(v hujson.Value, entry any) bool {
 	return json.Unmarshal(v.Pack(), &a) == nil && json.Unmarshal(encode(entry, "", ""), &b) == nil && reflect.DeepEqual(a, b)
 }
 
-// style is how a file is written.
-type style struct {
-	hasBOM        bool
-	newline, unit string // unit is the white space of one level
-}
-
-func styleOf(src []byte, root *hujson.Object) style {
-	s := style{bytes.HasPrefix(src, bom), "\n", "  "}
-	if bytes.Contains(src, []byte("\r\n")) {
-		s.newline = "\r\n"
-	}
-	if root != nil && len(root.Members) > 0 {
-		_, unit, onLine := strings.Cut(string(root.Members[0].Name.BeforeExtra), "\n")
-		unit = unit[strings.LastIndexByte(unit, '\n')+1:]
-		if onLine && unit != "" && strings.Trim(unit, " \t") == "" {
-			s.unit = unit
-		}
-	}
-	return s
-}
-
 // literal returns a value as it is written at a depth.
-func (s style) literal(v any, depth int) hujson.Literal {
-	return hujson.Literal(strings.ReplaceAll(string(encode(v, strings.Repeat(s.unit, depth), s.unit)), "\n", s.newline))
+func literal(v any, depth int) hujson.Literal {
+	return hujson.Literal(encode(v, strings.Repeat(indent, depth), indent))
 }
 
-// append adds a member at the end of an object whose members have the depth, after its comments.
-func (s style) append(o *hujson.Object, name string, v any, depth int) {
+// indent is the white space of one level.
+const indent = "  "
+
+// appendMember adds a member at the end of an object whose members have the depth, after its comments.
+func appendMember(o *hujson.Object, name string, v any, depth int) {
 	before := bytes.TrimRight(o.AfterExtra, " \t\r\n")
 	added := hujson.ObjectMember{
-		Name:  hujson.Value{BeforeExtra: append(bytes.Clone(before), s.newline+strings.Repeat(s.unit, depth)...), Value: hujson.String(name)},
-		Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: s.literal(v, depth)},
+		Name:  hujson.Value{BeforeExtra: append(bytes.Clone(before), "\n"+strings.Repeat(indent, depth)...), Value: hujson.String(name)},
+		Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: literal(v, depth)},
 	}
 	if n := len(o.Members); n > 0 && o.Members[n-1].Value.AfterExtra != nil {
 		added.Value.AfterExtra = hujson.Extra{} // a trailing comma, as before
 	}
 	o.Members = append(o.Members, added)
-	o.AfterExtra = hujson.Extra(s.newline + strings.Repeat(s.unit, depth-1))
+	o.AfterExtra = hujson.Extra("\n" + strings.Repeat(indent, depth-1))
 }
 
-// remove removes a member. The comments before it stay.
-func (s style) remove(o *hujson.Object, name string) {
+// removeMember removes a member. The comments before it stay.
+func removeMember(o *hujson.Object, name string) {
 	i := index(o, name)
 	comments := bytes.TrimRight(o.Members[i].Name.BeforeExtra, " \t\r\n")
 	o.Members = slices.Delete(o.Members, i, i+1)
@@ -176,14 +159,7 @@ func (s style) remove(o *hujson.Object, name string) {
 		next = &o.Members[i].Name.BeforeExtra
 	}
 	if len(comments) > 0 && !bytes.HasPrefix(bytes.TrimLeft(*next, " \t\r"), []byte("\n")) {
-		comments = append(bytes.Clone(comments), s.newline...)
+		comments = append(bytes.Clone(comments), '\n')
 	}
 	*next = append(bytes.Clone(comments), *next...)
-}
-
-func (s style) pack(doc *hujson.Value) []byte {
-	if s.hasBOM {
-		return append(bytes.Clone(bom), doc.Pack()...)
-	}
-	return doc.Pack()
 }

@@ -92,7 +92,7 @@ func TestHostsAreToldByTheirOwnCommands(t *testing.T) {
 	require.EqualError(t, err, "only the command of Gemini CLI changes its configuration; leave out --file")
 }
 
-// Comments, order, foreign entries and the style of the file stay.
+// Comments, order and foreign entries of the file stay.
 func TestJSONFilesKeepTheRest(t *testing.T) {
 	const entry = `{
       "command": "/opt/notes",
@@ -114,8 +114,7 @@ func TestJSONFilesKeepTheRest(t *testing.T) {
 			"{\n  \"mcpServers\": {\n    /* \"notes\": {} */\n    \"x\": {\"url\": \"http://a//b\"}, // x\n    // last\n    \"notes\": " + entry + "\n  }\n}\n"},
 		{"trailing comma", "{\n  \"mcpServers\": {\n    \"x\": {\"n\": 1.50,},\n  },\n}\n",
 			"{\n  \"mcpServers\": {\n    \"x\": {\"n\": 1.50,},\n    \"notes\": " + entry + ",\n  },\n}\n"},
-		{"byte order mark", "\xef\xbb\xbf{\n  \"a\": 1\n}", "\xef\xbb\xbf{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"notes\": " + entry + "\n  }\n}\n"},
-		{"line ends of Windows", "{\r\n  \"a\": 1\r\n}\r\n", strings.ReplaceAll("{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"notes\": "+entry+"\n  }\n}\n", "\n", "\r\n")},
+		{"byte order mark", "\xef\xbb\xbf{\n  \"a\": 1\n}", "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"notes\": " + entry + "\n  }\n}\n"},
 		{"key in another place", "{\n  \"x\": {\"mcpServers\": {}},\n  \"s\": \"// \\\"mcpServers\\\": {\"\n}",
 			"{\n  \"x\": {\"mcpServers\": {}},\n  \"s\": \"// \\\"mcpServers\\\": {\",\n  \"mcpServers\": {\n    \"notes\": " + entry + "\n  }\n}\n"},
 	} {
@@ -194,7 +193,7 @@ func TestFilesThatAreNotUnderstoodStay(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.Nil(t, out)
 	}
-	_, err := Find("cursor").Remove("f", []byte(`{"mcpServers": {"b": {}, "a": {}}}`), "notes")
+	_, err := Find("cursor").Remove("f", []byte(`{"mcpServers": {"note": {}, "a": {}}}`), "notes")
 	require.ErrorIs(t, err, ErrNotInstalled)
-	require.EqualError(t, err, `f: the server "notes" is not installed; it has ["b" "a"]`)
+	require.EqualError(t, err, `f: the server "notes" is not installed; did you mean "note"?; it has ["note" "a"]`)
 }

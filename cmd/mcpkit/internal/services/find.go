@@ -1,7 +1,6 @@
 package services
 
 import (
-	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/types"
@@ -121,10 +120,9 @@ type Method struct {
 	Included bool
 }
 
-// Find finds the services of p: structs with an annotation block or an Info field, structs that are
-// passed to a function of mcpkit as a service, and the structs in names. A name that is not a
-// struct of the package is an error.
-func (p *Package) Find(names []string) error {
+// Find finds the services of p: structs with an annotation block or an Info field, and structs that
+// are passed to a function of mcpkit as a service.
+func (p *Package) Find() {
 	var found []*types.Named
 	add := func(t *types.Named) {
 		if t != nil && t.Obj().Pkg() == p.Types && !slices.Contains(found, t) {
@@ -141,17 +139,6 @@ func (p *Package) Find(names []string) error {
 			add(t)
 		}
 	}
-	for _, name := range names {
-		obj, _ := scope.Lookup(name).(*types.TypeName)
-		if obj == nil {
-			return fmt.Errorf("%s has no type %s", p.Path, name)
-		}
-		t := namedStruct(obj.Type())
-		if t == nil {
-			return fmt.Errorf("%s.%s is not a struct", p.Path, name)
-		}
-		add(t)
-	}
 	options := map[*types.Named]*Service{}
 	p.findCalls(add, options)
 	for _, t := range found {
@@ -162,7 +149,6 @@ func (p *Package) Find(names []string) error {
 		p.Services = append(p.Services, s)
 	}
 	slices.SortFunc(p.Services, func(a, b *Service) int { return strings.Compare(a.Type.Obj().Name(), b.Type.Obj().Name()) })
-	return nil
 }
 
 // findCalls finds the services, functions and providers that are passed to functions of mcpkit.
@@ -205,11 +191,7 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 			case *types.Signature:
 				p.Functions = append(p.Functions, given)
 			case *types.Interface: // from a table
-				before := len(p.Functions)
-				p.listedFunctions()
-				if len(p.Functions) == before {
-					p.Unknown = append(p.Unknown, call.Pos())
-				}
+				p.Unknown = append(p.Unknown, call.Pos())
 			}
 		}
 	}
@@ -224,25 +206,6 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 		if args := instance(p.Info, call.Fun); args != nil && args.Len() == 1 {
 			p.Provided = append(p.Provided, args.At(0))
 		}
-	}
-}
-
-// listedFunctions adds the functions in composite literals, such as tables of tools.
-func (p *Package) listedFunctions() {
-	for _, file := range p.Files {
-		ast.Inspect(file, func(n ast.Node) bool {
-			if list, ok := n.(*ast.CompositeLit); ok {
-				for _, elem := range list.Elts {
-					if pair, ok := elem.(*ast.KeyValueExpr); ok {
-						elem = pair.Value
-					}
-					if sig, ok := p.Info.TypeOf(elem).(*types.Signature); ok {
-						p.Functions = append(p.Functions, sig)
-					}
-				}
-			}
-			return true
-		})
 	}
 }
 

@@ -82,6 +82,9 @@ func Load(dir string, patterns []string) ([]*Package, error) {
 	var found []*Package
 	var faults []error
 	for _, p := range loaded {
+		if p.PkgPath == "command-line-arguments" {
+			return nil, errors.New("name the package, such as . or ./shop, instead of its files")
+		}
 		if len(p.Errors) > 0 {
 			faults = append(faults, fmt.Errorf("%s does not compile: %v", p.PkgPath, p.Errors[0]))
 			continue

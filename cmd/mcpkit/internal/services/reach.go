@@ -14,8 +14,8 @@ type Reached struct {
 	seen map[types.Type]bool
 }
 
-// Reach returns the types of the arguments and results of the services' methods and of the
-// functions that are passed to mcpkit, and those of forms.
+// Reach returns the types of the arguments of the services' methods and of the functions that are
+// passed to mcpkit, and those of forms.
 func (p *Package) Reach(wellKnown []string) *Reached {
 	r := &Reached{Types: map[string]map[string][]string{}, seen: map[types.Type]bool{}}
 	for _, s := range p.Services {
@@ -55,11 +55,6 @@ func (r *Reached) add(obj *types.TypeName, member string) {
 func (r *Reached) signature(p *Package, sig *types.Signature) {
 	for v := range sig.Params().Variables() {
 		if !p.Injected(v.Type()) {
-			r.walk(v.Type())
-		}
-	}
-	for v := range sig.Results().Variables() {
-		if !ours(v.Type()) {
 			r.walk(v.Type())
 		}
 	}
@@ -116,14 +111,6 @@ func (r *Reached) walk(t types.Type) {
 		r.walk(t.Elem())
 	case *types.Struct:
 		r.structFields(t, nil)
-	case *types.Signature: // an iterator: func(yield func(T, error) bool)
-		for v := range t.Params().Variables() {
-			if yield, ok := v.Type().Underlying().(*types.Signature); ok {
-				for v := range yield.Params().Variables() {
-					r.walk(v.Type())
-				}
-			}
-		}
 	}
 }
 

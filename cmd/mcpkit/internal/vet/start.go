@@ -90,18 +90,10 @@ func start(ctx context.Context, dir, temp string, p *services.Package, list []*s
 	if err := add(filepath.Join(p.Dir, startFile), "start.go", source); err != nil {
 		return nil, err
 	}
-	target := []string{p.Path}
-	switch {
-	case p.Path == "command-line-arguments": // the pattern is a list of files
-		target = []string{filepath.Join(p.Dir, startFile)}
-		for _, f := range p.Files {
-			if name := p.Fset.Position(f.Package).Filename; filepath.Base(name) != services.GeneratedFile {
-				target = append(target, name)
-			}
-		}
-	case p.Types.Name() != "main":
+	target := p.Path
+	if p.Types.Name() != "main" {
 		const main = "mcpkit_vet_main"
-		target[0] += "/" + main
+		target += "/" + main
 		text := fmt.Sprintf("package main\n\nimport _ %q\n\nfunc main() {}\n", p.Path)
 		if err := add(filepath.Join(p.Dir, main, "main.go"), "main.go", []byte(text)); err != nil {
 			return nil, err
@@ -113,7 +105,7 @@ func start(ctx context.Context, dir, temp string, p *services.Package, list []*s
 	}
 	// Without -trimpath, the program finds its source and thereby its comments. Symbols for
 	// debuggers take time.
-	build := services.Go(ctx, append([]string{"build", overlay, "-o", program, "-trimpath=false", "-ldflags=-s -w"}, target...)...)
+	build := services.Go(ctx, "build", overlay, "-o", program, "-trimpath=false", "-ldflags=-s -w", target)
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("it does not build with its services registered: %w\n%s", err, bytes.TrimSpace(out))
