@@ -157,6 +157,7 @@ transport: {http: {addr: "127.0.0.1:0", health: true}}
 	require.JSONEq(t, `{"status":"ok"}`, body)
 	engines.mu.Lock()
 	engine := engines.all["shared://one"]
+	delete(engines.all, "shared://one") // the test may run again
 	engines.mu.Unlock()
 	engine.away.Store(true)
 	require.Eventually(t, func() bool {
