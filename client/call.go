@@ -181,6 +181,7 @@ func explain(r *request, err error) error {
 		return fmt.Errorf("client: %w", late)
 	}
 	if bad, ok := err.(*InvalidResponseError); ok {
+		bad.Name = r.name
 		return fmt.Errorf("client: %w", bad)
 	}
 	return fmt.Errorf("%s: %w", title(r.method, r.name), err)

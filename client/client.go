@@ -268,7 +268,7 @@ func (c *Client) Request(ctx context.Context, method string, params, result any,
 	if result == nil {
 		return nil
 	}
-	return decodeResult(method, raw, result)
+	return decodeResult(method, r.name, raw, result)
 }
 
 // recognize sets the fields of r for the protocol's own methods.

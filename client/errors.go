@@ -97,22 +97,23 @@ func (e *StatusError) aboutCaller() bool {
 // An InvalidResponseError reports a response that violates the protocol.
 type InvalidResponseError struct {
 	Method string
+	Name   string // of the tool, prompt or resource; may be empty
 	Fault  string
 }
 
-// Error returns the method and the fault.
+// Error returns the method, the name and the fault.
 func (e *InvalidResponseError) Error() string {
-	return fmt.Sprintf("%s: the server's response is invalid: %s", e.Method, e.Fault)
+	return fmt.Sprintf("%s: the server's response is invalid: %s", called(e.Method, e.Name), e.Fault)
 }
 
 func invalid(method, format string, args ...any) error {
 	return &InvalidResponseError{Method: method, Fault: fmt.Sprintf(format, args...)}
 }
 
-// decodeResult decodes the result of method.
-func decodeResult(method string, raw []byte, v any) error {
+// decodeResult decodes the result of method for name, which may be empty.
+func decodeResult(method, name string, raw []byte, v any) error {
 	if err := jsonx.Unmarshal(raw, v); err != nil {
-		return fmt.Errorf("client: %w", invalid(method, "%v", err))
+		return fmt.Errorf("client: %w", &InvalidResponseError{method, name, err.Error()})
 	}
 	return nil
 }

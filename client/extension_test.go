@@ -140,7 +140,7 @@ func TestResultsOfAnExtensionLeadToTheResultOfTheTool(t *testing.T) {
 	_, err = client.Call[string](t.Context(), c, "tea", nil, client.OnResult("term", func(context.Context, *client.ExtensionResult) (json.RawMessage, error) {
 		return json.RawMessage(`{"resultType":"term"}`), nil
 	}))
-	require.EqualError(t, err, `client: tools/call: the server's response is invalid: the result of a "term" is not a complete one`)
+	require.EqualError(t, err, `client: tools/call "tea": the server's response is invalid: the result of a "term" is not a complete one`)
 
 	plain := dial(t, srv)
 	out, err = client.Call[string](t.Context(), plain, "tea", nil)

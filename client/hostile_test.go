@@ -22,7 +22,7 @@ import (
 )
 
 func TestInvalidResponsesFailTheirCalls(t *testing.T) {
-	const invalid = "client: tools/call: the server's response is invalid: "
+	const invalid = `client: tools/call "x": the server's response is invalid: `
 	for _, test := range []struct {
 		name string
 		call answer
@@ -50,9 +50,9 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 		{name: "an internal error", call: status(500, "boom"), err: `client: tools/call "x": the server responded with HTTP status 500 Internal Server Error: "boom"`},
 		{name: "an error with a status", call: withStatus(500, rpcError(-32603, "boom", "")), err: `client: tools/call "x": boom (code -32603)`},
 		{name: "an error without an id", call: withStatus(400, raw("application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"bad"}}`)), err: `client: tools/call "x": bad (code -32600)`},
-		{name: "larger than allowed", call: raw("application/json", done(strings.Repeat("x", 20000))), err: invalid + "it is larger than 10000 bytes; raise MaxMessageBytes"},
-		{name: "an event that is larger than allowed", call: stream(event(done(strings.Repeat("x", 20000)))), err: invalid + "an event is larger than 10000 bytes; raise MaxMessageBytes"},
-		{name: "a line without an end", call: stream(strings.Repeat("x", 30000)), err: invalid + "an event is larger than 10000 bytes; raise MaxMessageBytes"},
+		{name: "larger than allowed", call: raw("application/json", done(strings.Repeat("x", 20000))), err: invalid + "it is larger than 10000 bytes; raise client.MaxMessageBytes"},
+		{name: "an event that is larger than allowed", call: stream(event(done(strings.Repeat("x", 20000)))), err: invalid + "an event is larger than 10000 bytes; raise client.MaxMessageBytes"},
+		{name: "a line without an end", call: stream(strings.Repeat("x", 30000)), err: invalid + "an event is larger than 10000 bytes; raise client.MaxMessageBytes"},
 		{name: "a stream that ends", call: stream(": nothing\n\n"), err: `client: tools/call "x": the stream ended before the response: EOF`},
 		{name: "silence", call: silence, err: `client: tools/call "x": no response within 300ms`},
 		{name: "a stream of comments", call: endless(": still here\n\n"), err: `client: tools/call "x": no response within 300ms`},

@@ -218,7 +218,7 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 	data, err := readBounded(resp.Body, h.c.cfg.maxMessage)
 	switch {
 	case errors.Is(err, errTooLarge):
-		return nil, invalid(x.req.Method, "it is larger than %d bytes; raise MaxMessageBytes", h.c.cfg.maxMessage)
+		return nil, invalid(x.req.Method, "it is larger than %d bytes; raise client.MaxMessageBytes", h.c.cfg.maxMessage)
 	case err != nil && ctx.Err() == nil:
 		return nil, fmt.Errorf("%w: %w", errLost, err)
 	case err != nil:

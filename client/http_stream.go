@@ -105,7 +105,7 @@ func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *r
 			return nil, ctx.Err()
 		case err != nil:
 			if _, ok := errors.AsType[*sse.SizeError](err); ok {
-				return nil, invalid(x.method(), "an event is larger than %d bytes; raise MaxMessageBytes", h.c.cfg.maxMessage)
+				return nil, invalid(x.method(), "an event is larger than %d bytes; raise client.MaxMessageBytes", h.c.cfg.maxMessage)
 			}
 			return nil, fmt.Errorf("%w: %w", errLost, err)
 		}

@@ -45,7 +45,7 @@ func list[Item any](ctx context.Context, c *Client, method, member string, opts 
 		for page, err := range c.pages(ctx, method, member, nil, opts) {
 			var items []Item
 			if err == nil && page != nil {
-				err = decodeResult(method, page, &items)
+				err = decodeResult(method, "", page, &items)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -158,7 +158,7 @@ func fetch[Result any](ctx context.Context, c *Client, r request, opts []CallOpt
 		return nil, err
 	}
 	result := new(Result)
-	return result, decodeResult(r.method, raw, result)
+	return result, decodeResult(r.method, r.name, raw, result)
 }
 
 // ReadResource returns the contents of a resource. If the server reports that there is no such

@@ -209,7 +209,7 @@ func (w *sseConn) why(err error) error {
 	case errors.Is(err, io.EOF):
 		return errors.New("the server ended the stream")
 	case errors.As(err, &large):
-		return fmt.Errorf("message is larger than %d bytes; raise MaxMessageBytes", large.Max)
+		return fmt.Errorf("response is larger than %d bytes; raise client.MaxMessageBytes", large.Max)
 	}
 	return err
 }

@@ -19,6 +19,7 @@ type processWire struct {
 // wire returns a wire that frames messages on r and w.
 func (c *Client) wire(r io.Reader, w io.Writer) *conn.Stream {
 	return conn.NewStream(r, w, conn.StreamOptions{
-		Framing: c.cfg.framing, MaxMessageBytes: c.cfg.maxMessage, Raise: "MaxMessageBytes",
+		Framing: c.cfg.framing, MaxMessageBytes: c.cfg.maxMessage,
+		TooLarge: "response is larger than %d bytes; raise client.MaxMessageBytes",
 	})
 }

@@ -224,7 +224,7 @@ func TestAnOversizedResponseFailsTheOnlyCall(t *testing.T) {
 		}
 	}()
 	c := dial(t, ours, client.Version(protocol.V20250618), client.MaxMessageBytes(4000))
-	require.EqualError(t, c.Ping(t.Context()), "client: ping: message is larger than 4000 bytes; raise MaxMessageBytes (code -32600)")
+	require.EqualError(t, c.Ping(t.Context()), "client: ping: response is larger than 4000 bytes; raise client.MaxMessageBytes (code -32600)")
 }
 
 func TestConnectMayFail(t *testing.T) {

@@ -179,14 +179,14 @@ func TestGarbageAboutATaskIsAnError(t *testing.T) {
 		{"another ID", "", strings.Replace(completed(), "t1", "t2", 1), `it is about another task, "t2"`},
 		{"an unknown status later", "", task("complete", "", ""), `the task has the unknown status ""`},
 		{"not an object", "", `"result":[]`, "tasks/get: the server's response is invalid"},
-		{"another result type", "", task("job", "working", ""), `task "t1": tasks/get: the server's response is invalid: the resultType "job" is unknown`},
+		{"another result type", "", task("job", "working", ""), `task "t1": tasks/get "t1": the server's response is invalid: the resultType "job" is unknown`},
 		{"questions in place of the state", "", `"result":{"resultType":"input_required","requestState":"s"}`, "this method cannot require input"},
 		{"no result", "", task("complete", "completed", ""), "the task is completed and has no result"},
 		{"a result that is not an object", "", task("complete", "completed", `"result":3`), "the task is completed and has no result"},
 		{"a task as the result of a task", "", task("complete", "completed", `"result":{"resultType":"task","taskId":"t2","status":"working"}`), "the result of the task is not a complete one"},
 		{"no error", "", task("complete", "failed", ""), "the task has failed and has no error"},
 		{"too many questions", "", task("complete", "input_required", question(strings.Split(strings.Repeat("k ", 101)[:201], " ")...)), ""},
-		{"content that is not a list", "", task("complete", "completed", `"result":{"content":7}`), "tools/call: the server's response is invalid"},
+		{"content that is not a list", "", task("complete", "completed", `"result":{"content":7}`), "the server's response is invalid"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			onTasks(t, func() *taskFake {
@@ -365,7 +365,7 @@ func TestWithoutTheOptionCallsDoNotBecomeTasks(t *testing.T) {
 	onTasks(t, func() *taskFake { return newTaskFake("") }, func(t *testing.T, f *taskFake, dial func(...client.DialOption) *client.Client) {
 		c := dial()
 		_, err := client.Call[string](t.Context(), c, "brew", nil)
-		require.EqualError(t, err, `client: tools/call: the server's response is invalid: the resultType "task" is unknown`)
+		require.EqualError(t, err, `client: tools/call "brew": the server's response is invalid: the resultType "task" is unknown`)
 		require.NotContains(t, string(f.all("tools/call")[0].Params), "tasks")
 		_, err = client.Start(t.Context(), c, "brew", nil)
 		require.EqualError(t, err, `client: tools/call "brew": tasks need a client that is dialed with client.Tasks()`)
@@ -449,5 +449,5 @@ func TestALegacyTaskThatWasNotRequestedIsAnError(t *testing.T) {
 	})
 	c := dial(t, f.URL)
 	_, err := client.Call[string](t.Context(), c, "brew", nil)
-	require.EqualError(t, err, "client: tools/call: the server's response is invalid: it is a task, which was not requested")
+	require.EqualError(t, err, "client: tools/call \"brew\": the server's response is invalid: it is a task, which was not requested")
 }

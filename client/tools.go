@@ -63,12 +63,12 @@ func encodeArguments(args any) (json.RawMessage, error) {
 // toolResult decodes the result of a tool and checks its output. The name may be "".
 func (c *Client) toolResult(ctx context.Context, name string, raw []byte, cc *callConfig) (*protocol.CallToolResult, error) {
 	result := new(protocol.CallToolResult)
-	if err := decodeResult(protocol.MethodToolsCall, raw, result); err != nil {
+	if err := decodeResult(protocol.MethodToolsCall, name, raw, result); err != nil {
 		return nil, err
 	}
 	if result.Content == nil && result.Extra["task"] != nil {
 		// Of 2025-11-25. Decoded as a result, it would be an empty success.
-		return nil, fmt.Errorf("client: %w", invalid(protocol.MethodToolsCall, "it is a task, which was not requested"))
+		return nil, fmt.Errorf("client: %w", &InvalidResponseError{protocol.MethodToolsCall, name, "it is a task, which was not requested"})
 	}
 	if result.IsError {
 		return result, &ToolError{Tool: name, Result: result}

@@ -340,7 +340,7 @@ func serveStdio(text string) {
 
 func TestStdioHasLimits(t *testing.T) {
 	for _, test := range []struct{ name, config, want string }{
-		{"a small limit", "transport: {stdio: {maxMessage: 1KiB}}", "message is larger than 1024 bytes"},
+		{"a small limit", "transport: {stdio: {maxMessage: 1KiB}}", "request is larger than 1024 bytes"},
 		{"the defaults", "transport: {stdio: {enabled: true}}", `unknown tool \"missing\"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

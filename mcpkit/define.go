@@ -379,7 +379,9 @@ func defineResource(e *entry, def *spec, m *method) {
 
 // conversion returns what results of methods are made with.
 func (c *Call) conversion() result.Call {
-	to := result.Call{Context: c.limit, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress}
+	to := result.Call{
+		Context: c.limit, Kind: c.entry.kind, Name: c.name, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress,
+	}
 	if c.load != nil {
 		last := c.load.memory.Load()
 		to.Small = last > 0 && last < 1<<20

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -158,14 +159,19 @@ func (call *Call) log(level slog.Level, message string, attrs ...any) {
 	call.server.config.logger.Log(call.limit, level, message, attrs...)
 }
 
-// logError logs an error of the call, or of a panic.
+// logError logs an error of the call, or of a panic. Where that happened is part of the message, since
+// handlers such as the default one of slog write that as it is, and quote line breaks in attributes.
 func (call *Call) logError(message string, err error) {
-	attrs := []any{"error", err.Error()}
 	if p, ok := errors.AsType[*PanicError](err); ok {
-		attrs = append(attrs, "stack", string(p.Stack))
+		message += "\n" + aroundMethod.ReplaceAllString(string(p.Stack), "")
 	}
-	call.log(slog.LevelError, message, attrs...)
+	call.log(slog.LevelError, message, "error", err.Error())
 }
+
+// aroundMethod matches what is of no interest in the stack of a panic: what runs after it, and what has
+// called the method.
+var aroundMethod = regexp.MustCompile(`(?s)^.*?\npanic\([^\n]*\n[^\n]*\n(runtime\.[^\n]*\n[^\n]*\n)*|` +
+	`(reflect\.[^\n]*\n[^\n]*\n)*github\.com/mcpkit/mcpkit-go/(reflectx|mcpkit\.traced)\..*$`)
 
 // panicked logs the panic of a method of a result or an error, and returns the error for the caller.
 func (call *Call) panicked(v any) *jsonrpc.Error {

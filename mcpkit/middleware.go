@@ -107,7 +107,7 @@ func (s *Server) dispatch(ctx context.Context, call *Call) (result Result, err e
 // A PanicError is the error of a method or a middleware that panicked.
 type PanicError struct {
 	Value any
-	Stack []byte
+	Stack []byte // of debug.Stack
 }
 
 // Error returns the panic's value. The stack is for the log.

@@ -90,6 +90,7 @@ func (j *journal) take(t *testing.T) (entries []entry) {
 	for line := range bytes.Lines(j.buf.Bytes()) {
 		var e entry
 		require.NoError(t, json.Unmarshal(line, &e), "%s", line)
+		e.Msg, e.Stack, _ = strings.Cut(e.Msg, "\n")
 		entries = append(entries, e)
 	}
 	j.buf.Reset()

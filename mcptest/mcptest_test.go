@@ -322,6 +322,19 @@ func TestFailuresSayWhatDiffers(t *testing.T) {
 	}
 }
 
+// Crash panics.
+type Crash struct{}
+
+func (*Crash) Now() { panic("no more") }
+
+func TestFailuresShowWhereTheServicePanicked(t *testing.T) {
+	said := failures(t, func(t testing.TB) { mcptest.New(t, &Crash{}).Call("now", nil).OK() })
+	require.Regexp(t, `\nlog of the server:
+  time=.* msg="mcpkit: a call failed with an error that the caller does not see
+    github.com/mcpkit/mcpkit-go/mcptest_test.\(\*Crash\).Now\(.*\)
+        /\S+/mcptest_test.go:\d+`, said[0])
+}
+
 func TestAQuestionWithoutAnAnswerFails(t *testing.T) {
 	said := failures(t, func(t testing.TB) { mcptest.New(t, &Desk{}).Answer("age", 7).Call("sure", nil) })
 	require.Equal(t, []string{`mcptest: the server asked "Are you sure?", but no answer matches; there are answers to ["age"]`}, said)

@@ -250,6 +250,9 @@ func (r *Result) wasAsked() bool {
 	return r.isError && r.text == mcpkit.ErrUnsupported.Error()
 }
 
+// logLines indents a log, and shows the lines of stacks, which the log has quoted.
+var logLines = strings.NewReplacer("\n", "\n  ", `\n`, "\n    ", `\t`, "    ")
+
 // check ends the test and prints what is wanted above the outcome, unless ok is true.
 func (r *Result) check(ok bool, want string, args ...any) *Result {
 	r.t.Helper()
@@ -272,7 +275,7 @@ func (r *Result) fail(want, got string) {
 		fmt.Fprintf(&b, "\narguments: %s", excerpt(string(r.arguments), 0))
 	}
 	if r.log != "" {
-		fmt.Fprintf(&b, "\nlog of the server:\n  %s", strings.ReplaceAll(strings.TrimSuffix(r.log, "\n"), "\n", "\n  "))
+		fmt.Fprintf(&b, "\nlog of the server:\n  %s", logLines.Replace(strings.TrimSuffix(r.log, "\n")))
 	}
 	if r.unanswered && r.wasAsked() {
 		b.WriteString("\ngive an answer: s.Answer(\"sure?\", true)")

@@ -27,7 +27,7 @@ const (
 type StreamOptions struct {
 	Framing         Framing
 	MaxMessageBytes int    // must be positive
-	Raise           string // the name of the caller's option for MaxMessageBytes, for errors
+	TooLarge        string // the format of the error for messages with more than MaxMessageBytes
 
 	// Borrowed keeps the streams open when the wire is closed.
 	Borrowed bool
@@ -96,7 +96,7 @@ func (s *Stream) Read() ([]byte, error) {
 const headBytes = 1 << 10
 
 func (s *Stream) tooLarge(head []byte) error {
-	text := fmt.Sprintf("message is larger than %d bytes; raise %s", s.o.MaxMessageBytes, s.o.Raise)
+	text := fmt.Sprintf(s.o.TooLarge, s.o.MaxMessageBytes)
 	return &BadMessageError{Text: text, Head: head[:min(len(head), headBytes)]}
 }
 

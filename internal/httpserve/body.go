@@ -76,7 +76,7 @@ func unreadable(err error) *BodyError {
 	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case isTooLarge: // for us, or for middleware
-		return &BodyError{http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", tooLarge.Limit)}
+		return &BodyError{http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", tooLarge.Limit)}
 	case errors.Is(err, conn.ErrNoRoom):
 		return &BodyError{http.StatusServiceUnavailable, conn.ErrNoRoom.Message}
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -239,12 +239,12 @@ func TestBodiesAreRefused(t *testing.T) {
 		most   int64 // bytes that all requests may hold
 		want   BodyError
 	}{
-		{"declared too large", strings.NewReader("x"), limit + 1, 1 << 20, BodyError{413, "body is larger than 100000 bytes"}},
-		{"too large", strings.NewReader(strings.Repeat("x", limit+1)), -1, 1 << 20, BodyError{413, "body is larger than 100000 bytes"}},
-		{"larger than declared", strings.NewReader(strings.Repeat("x", limit+1)), 10, 1 << 20, BodyError{413, "body is larger than 100000 bytes"}},
+		{"declared too large", strings.NewReader("x"), limit + 1, 1 << 20, BodyError{413, "request body is larger than 100000 bytes"}},
+		{"too large", strings.NewReader(strings.Repeat("x", limit+1)), -1, 1 << 20, BodyError{413, "request body is larger than 100000 bytes"}},
+		{"larger than declared", strings.NewReader(strings.Repeat("x", limit+1)), 10, 1 << 20, BodyError{413, "request body is larger than 100000 bytes"}},
 		{"without memory for it", strings.NewReader(strings.Repeat("x", limit)), limit, 40_000, BodyError{503, conn.ErrNoRoom.Message}},
 		{"broken", iotest.ErrReader(io.ErrUnexpectedEOF), 10, 1 << 20, BodyError{400, "body could not be read"}},
-		{"too large for middleware", iotest.ErrReader(&http.MaxBytesError{Limit: 7}), 10, 1 << 20, BodyError{413, "body is larger than 7 bytes"}},
+		{"too large for middleware", iotest.ErrReader(&http.MaxBytesError{Limit: 7}), 10, 1 << 20, BodyError{413, "request body is larger than 7 bytes"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/", test.body)

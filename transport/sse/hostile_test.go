@@ -61,7 +61,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"two sessions", post(c.url+"&sessionId=x", isJSON, ping), 400, "send messages to the URL in the endpoint event of the stream"},
 		{"an unknown session", post(base+"/sse?sessionId=AAAAAAAAAAAAAAAAAAAAAAAAAA", isJSON, ping), 404, "session is unknown or has ended; open a new stream"},
 		{"an empty session", post(base+"/sse?sessionId=", isJSON, ping), 404, "session is unknown or has ended; open a new stream"},
-		{"a long body", post(c.url, isJSON, strings.Repeat("x", 101)), 413, "body is larger than 100 bytes"},
+		{"a long body", post(c.url, isJSON, strings.Repeat("x", 101)), 413, "request body is larger than 100 bytes"},
 		{"no stream wanted", get("Accept", "application/json"), 406, "Accept must list text/event-stream"},
 		{"a foreign page", get("Origin", "http://evil.example.com"), 403, `origin "http://evil.example.com" is not allowed; name it in AllowedOrigins`},
 		{"another host", func() *http.Request { r := get("X", ""); r.Host = "evil.example.com"; return r }(), 403, `host "evil.example.com" is not allowed; name it in AllowedHosts`},

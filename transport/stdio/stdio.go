@@ -81,7 +81,8 @@ func (o *Options) wire(r io.Reader, w io.Writer, borrowed bool) conn.Wire {
 		most = defaultMaxMessageBytes
 	}
 	return conn.NewStream(r, w, conn.StreamOptions{
-		Framing: conn.Framing(o.Framing), MaxMessageBytes: most, Raise: "Options.MaxMessageBytes", Borrowed: borrowed,
+		Framing: conn.Framing(o.Framing), MaxMessageBytes: most, Borrowed: borrowed,
+		TooLarge: "request is larger than %d bytes; raise stdio.Options.MaxMessageBytes",
 	})
 }
 

@@ -58,7 +58,7 @@ func serveAll(t *testing.T, in io.Reader, opts *stdio.Options) string {
 	return out.String()
 }
 
-const tooLarge = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"message is larger than 100 bytes; raise Options.MaxMessageBytes"}}` + "\n"
+const tooLarge = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"request is larger than 100 bytes; raise stdio.Options.MaxMessageBytes"}}` + "\n"
 
 func ping(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id) }
 func pong(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":"ping"}`+"\n", id) }

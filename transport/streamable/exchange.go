@@ -94,7 +94,7 @@ func (e *exchange) serve() (refusal *jsonrpc.Response) {
 	over := e.h.life.Cancelling
 	if e.modern && protocol.StaysOpen(e.req.Method) {
 		if e.size > maxListenBytes {
-			return refuse(http.StatusRequestEntityTooLarge, "body is larger than %d bytes", maxListenBytes)
+			return refuse(http.StatusRequestEntityTooLarge, "request body is larger than %d bytes", maxListenBytes)
 		}
 		closed, refusal := e.h.takeSlot(e.r)
 		if refusal != nil {

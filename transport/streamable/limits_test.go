@@ -62,6 +62,6 @@ func TestSubscriptionsWithLargeBodiesAreRefused(t *testing.T) {
 	require.Equal(t, `{"jsonrpc":"2.0","id":5,"result":{"notifications":{}}}`, read(t, resp))
 	resp = c.post(body(maxListenBytes + 1))
 	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
-	require.Equal(t, `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"body is larger than 262144 bytes"}}`, read(t, resp))
+	require.Equal(t, `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"request body is larger than 262144 bytes"}}`, read(t, resp))
 	c.works()
 }

@@ -31,7 +31,7 @@ func TestBadRequestsAreRefusedAndTheNextGoodOneIsAnswered(t *testing.T) {
 		{name: "Accept of HTML", fields: []string{"Accept", "text/html"}, status: 406,
 			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Accept must list application/json and text/event-stream"}}`},
 		{name: "large body", body: strings.Repeat(" ", 2000) + call, status: 413,
-			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"body is larger than 1000 bytes"}}`},
+			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"request body is larger than 1000 bytes"}}`},
 		{name: "foreign origin", fields: []string{"Origin", "http://evil.example.com"}, status: 403,
 			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"origin \"http://evil.example.com\" is not allowed; name it in AllowedOrigins"}}`},
 		{name: "rebound host", fields: []string{"Host", "evil.example.com", "Origin", "http://evil.example.com"}, status: 403,

@@ -231,9 +231,14 @@ func convertReader(call Call, v reflect.Value) (piece, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(r, int64(call.MaxBytes)+1))
 	if err == nil && len(data) > call.MaxBytes {
-		err = Errorf("the result is larger than %d bytes", call.MaxBytes)
+		err = call.tooLarge("")
 	}
 	return piece{blob: &Blob{Data: data}}, err
+}
+
+// tooLarge returns the error for a result with more than MaxBytes.
+func (call Call) tooLarge(when string) error {
+	return Errorf("the result of %s %q is larger than %d bytes%s", call.Kind, call.Name, call.MaxBytes, when)
 }
 
 // progressEvery is how often a collected iterator reports progress.
@@ -259,7 +264,7 @@ func collect(call Call, seq reflect.Value) (piece, error) {
 			b = append(b, ',')
 		}
 		if b, failed = jsonx.Append(b, v.Interface()); failed == nil && len(b) > call.MaxBytes {
-			failed = Errorf("the result is larger than %d bytes after %d items", call.MaxBytes, n)
+			failed = call.tooLarge(fmt.Sprintf(" after %d items", n))
 		}
 		if now := time.Now(); now.Sub(last) >= progressEvery {
 			last = now

@@ -27,6 +27,8 @@ var wholes = map[annotation.Kind]reflect.Type{
 // A Call is what the conversion needs of a call.
 type Call struct {
 	Context  context.Context
+	Kind     fmt.Stringer // of what is called, for errors: "tool"
+	Name     string
 	MaxBytes int         // limits what is collected from a reader or an iterator
 	Progress func(n int) // is told how many items were collected
 	Small    bool        // the last results of the method were small
