@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -130,7 +131,7 @@ func TestOurClientLogsIn(t *testing.T) {
 		for _, router := range []string{"net/http", "echo"} {
 			t.Run(name+" "+router, func(t *testing.T) {
 				server := httptest.NewUnstartedServer(nil)
-				b := newBroker(t, p, "http://"+server.Listener.Addr().String(), func(*broker.Options) {})
+				b := newBroker(t, p, "http://"+server.Listener.Addr().String(), func(o *broker.Options) { o.Logger = slog.New(slog.DiscardHandler) })
 				handler, err := protect(b, p.Issuer)
 				require.NoError(t, err)
 				if router == "echo" {

@@ -1,0 +1,620 @@
+package broker_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/oauth2"
+
+	"github.com/mcpkit/mcpkit-go/oauth/broker"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
+	"github.com/mcpkit/mcpkit-go/oauth/resource"
+)
+
+const (
+	stranger   = "The program is not registered here. Remove its login to this server, and log in again."
+	foreign    = "This login has ended, or another browser began it. Log in again."
+	notAllowed = "The program has sent a request that is not allowed."
+)
+
+// A request that is refused leads a program on the own machine back with an error. Strangers could
+// register any other redirect URI, so the browser stays at a page, and never goes to an unknown URI.
+func TestAuthorizationRequestsAreChecked(t *testing.T) {
+	s := newSite(t, newProvider(t), nil)
+	other := newSite(t, newProvider(t), func(o *broker.Options) { o.Keys = [][]byte{newKey()} }).register(local).id
+	for _, test := range []struct {
+		name   string
+		change []string
+		err    string // code of the error for the client; "" for a page only
+	}{
+		{"no client", []string{"client_id", ""}, ""},
+		{"an unknown client", []string{"client_id", "editor"}, ""},
+		{"a client of another broker", []string{"client_id", other}, ""},
+		{"no redirect URI", []string{"redirect_uri", ""}, ""},
+		{"another redirect URI", []string{"redirect_uri", "https://evil.example/callback"}, ""},
+		{"an implicit grant", []string{"response_type", "token"}, "unsupported_response_type"},
+		{"no response type", []string{"response_type", ""}, "unsupported_response_type"},
+		{"PKCE left out", []string{"code_challenge", "", "code_challenge_method", ""}, "invalid_request"},
+		{"PKCE without a method", []string{"code_challenge_method", ""}, "invalid_request"},
+		{"PKCE downgraded", []string{"code_challenge_method", "plain"}, "invalid_request"},
+		{"a short challenge", []string{"code_challenge", "abc"}, "invalid_request"},
+		{"a response in a fragment", []string{"response_mode", "fragment"}, "invalid_request"},
+		{"a request object", []string{"request", "e30.e30."}, "request_not_supported"},
+		{"a request object by reference", []string{"request_uri", "https://evil.example/"}, "request_not_supported"},
+		{"another resource", []string{"resource", "https://other.example/mcp"}, "invalid_target"},
+		{"a key that is none", []string{"dpop_jkt", "x"}, "invalid_request"},
+		{"a state that fits no cookie", []string{"state", strings.Repeat("s", 3000)}, "invalid_request"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			back := newBrowser(t, "ada")
+			got := back.visit(s.register(local).page(test.change...))
+			require.Equal(t, test.err, got.Get("error"))
+			page := stranger
+			if test.err != "" {
+				require.Equal(t, []string{s.url}, got["iss"])
+				require.Equal(t, "s", got.Get("state")[:1])
+				page = notAllowed
+			}
+			away := newBrowser(t, "ada")
+			require.Nil(t, away.visit(s.register(remote).page(test.change...)))
+			if test.name != "no client" && test.name != "no redirect URI" {
+				require.Contains(t, away.page, page)
+			}
+			require.Equal(t, test.err != "", strings.Contains(away.page, `href="`+remote+`?error=`+test.err), away.page)
+			require.Zero(t, back.asked+away.asked)
+		})
+	}
+	repeated := newBrowser(t, "ada").visit(s.register(local).page() + "&state=s2")
+	require.Equal(t, "invalid_request", repeated.Get("error"))
+}
+
+func TestRedirectURIsAreCompared(t *testing.T) {
+	s := newSite(t, newProvider(t), nil)
+	for _, test := range []struct {
+		registered, asked string
+		same              bool
+	}{
+		{"https://app.example/cb", "https://app.example/cb", true},
+		{"https://app.example/cb", "https://app.example/cb/", false},
+		{"https://app.example/cb", "https://app.example/CB", false},
+		{"https://app.example/cb", "https://APP.example/cb", false},
+		{"https://app.example/cb", "HTTPS://app.example/cb", false},
+		{"https://app.example/cb", "https://app.example:443/cb", false},
+		{"https://app.example/cb", "https://app.example:8443/cb", false},
+		{"https://app.example/cb", "http://app.example/cb", false},
+		{"https://app.example/cb", "https://app.example/cb?x=1", false},
+		{"https://app.example/cb", "https://app.example/cb#x", false},
+		{"https://app.example/cb", "https://app.example/cb#", false},
+		{"https://app.example/cb", "https://app.example/./cb", false},
+		{"https://app.example/cb", "https://app.example/%63b", false},
+		{"https://app.example/cb", "https://app.example/cb/../evil", false},
+		{"https://app.example/cb", "https://app.example.evil.example/cb", false},
+		{"https://app.example/cb", "https://app.example@evil.example/cb", false},
+		{"https://app.example/cb", "https://evil@app.example/cb", false},
+		{"https://app.example/cb", `https://evil.example\@app.example/cb`, false},
+		{"http://127.0.0.1/cb", "http://127.0.0.1:5000/cb", true},
+		{"http://127.0.0.1:4000/cb", "http://127.0.0.1:5000/cb", true},
+		{"http://localhost:4000/cb", "http://localhost/cb", true},
+		{"http://[::1]:4000/cb", "http://[::1]:5000/cb", true},
+		{"http://127.0.0.1/cb", "http://127.0.0.1:5000/", false},
+		{"http://127.0.0.1/cb", "http://localhost/cb", false},
+		{"http://127.0.0.1/cb", "http://127.0.0.2/cb", false},
+		{"http://127.0.0.1/cb", "https://127.0.0.1:5000/cb", false},
+		{"http://127.0.0.1/cb", "http://127.0.0.1.evil.example/cb", false},
+		{"http://127.0.0.1/cb", "http://127.0.0.1:80@evil.example/cb", false},
+		{"http://127.0.0.1/cb", "http://u@127.0.0.1/cb", false},
+		{"http://localhost/cb", "http://LOCALHOST/cb", false},
+	} {
+		// An account at the provider is not needed to see whether the request goes on.
+		ask := newBrowser(t, "")
+		c := s.register(test.registered)
+		resp, err := ask.http.Get(c.page("redirect_uri", test.asked))
+		require.NoError(t, err)
+		ask.read(resp)
+		require.Equal(t, test.same, resp.StatusCode == http.StatusFound, "%s %s: %s", test.registered, test.asked, ask.page)
+	}
+}
+
+func TestRegistrationsAreChecked(t *testing.T) {
+	s := newSite(t, newProvider(t), nil)
+	redirects := func(uris ...string) string { return `{"redirect_uris":["` + strings.Join(uris, `","`) + `"]}` }
+	many := make([]string, 11)
+	for i := range many {
+		many[i] = fmt.Sprintf("https://app.example/%d", i)
+	}
+	for body, code := range map[string]string{
+		``:   "invalid_client_metadata",
+		`[]`: "invalid_client_metadata",
+		`{}`: "invalid_redirect_uri",
+		`{"client_name":"` + strings.Repeat("x", 70_000) + `"}`:                             "invalid_client_metadata",
+		redirects("http://app.example/cb"):                                                  "invalid_redirect_uri",
+		redirects("https://app.example/cb#x"):                                               "invalid_redirect_uri",
+		redirects("https://u@app.example/cb"):                                               "invalid_redirect_uri",
+		redirects("https://app.example;script-src/cb"):                                      "invalid_redirect_uri",
+		redirects("https://app.example/ cb"):                                                "invalid_redirect_uri",
+		redirects("javascript:alert(1)"):                                                    "invalid_redirect_uri",
+		redirects("data:text/html,x"):                                                       "invalid_redirect_uri",
+		redirects("editor://callback"):                                                      "invalid_redirect_uri",
+		redirects("//app.example/cb"):                                                       "invalid_redirect_uri",
+		redirects("https://app.example/cb", "file:///etc"):                                  "invalid_redirect_uri",
+		redirects(many...):                                                                  "invalid_redirect_uri",
+		redirects("https://app.example/" + strings.Repeat("x", 1000)):                       "invalid_client_metadata",
+		`{"redirect_uris":["https://a.example/"],"grant_types":["client_credentials"]}`:     "invalid_client_metadata",
+		`{"redirect_uris":["https://a.example/"],"response_types":["token"]}`:               "invalid_client_metadata",
+		`{"redirect_uris":["https://a.example/"],"token_endpoint_auth_method":"x","x":1}`:   "",
+		`{"redirect_uris":["https://a.example/"],"grant_types":["authorization_code","x"]}`: "",
+	} {
+		status, doc := s.post("/register", body+" ")
+		if code == "" {
+			require.Equal(t, http.StatusCreated, status)
+			require.Equal(t, []any{"none", []any{"authorization_code"}, nil}, []any{doc["token_endpoint_auth_method"], doc["grant_types"], doc["client_secret"]})
+			continue
+		}
+		require.Equal(t, http.StatusBadRequest, status, body)
+		require.Equal(t, code, doc["error"], body)
+	}
+}
+
+// A flood of registrations leaves nothing behind: what is registered is in the client ID.
+func TestRegistrationsTakeNoSpaceAndExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, nil, "https://notes.example.com", func(o *broker.Options) { o.Provider = broker.GitHub("id", "secret") })
+		again := newBroker(t, nil, "https://notes.example.com", func(o *broker.Options) { o.Provider = broker.GitHub("id", "secret") })
+		w := httptest.NewRecorder()
+		b.ServeHTTP(w, httptest.NewRequest("POST", "/register", strings.NewReader(`{"redirect_uris":["`+local+`"]}`)))
+		id := regexp.MustCompile(`"client_id":"([^"]+)"`).FindStringSubmatch(w.Body.String())[1]
+		require.Less(t, len(id), 200)
+		page := "/authorize?" + url.Values{
+			"client_id": {id}, "redirect_uri": {local}, "response_type": {"code"}, "code_challenge_method": {"S256"},
+			"code_challenge": {oauth2.S256ChallengeFromVerifier("x")},
+		}.Encode()
+		visit := func() int {
+			w := httptest.NewRecorder()
+			again.ServeHTTP(w, httptest.NewRequest("GET", page, nil))
+			return w.Code
+		}
+		require.Equal(t, http.StatusFound, visit(), "after a restart")
+		time.Sleep(366 * 24 * time.Hour)
+		require.Equal(t, http.StatusBadRequest, visit())
+	})
+}
+
+// The confused deputy: the provider logs the user in without a question, so the broker must ask.
+func TestConsentIsAskedForEachClient(t *testing.T) {
+	p := newProvider(t)
+	s := newSite(t, p, nil)
+	ada, bob := newBrowser(t, "ada"), newBrowser(t, "bob")
+	web, native := s.register(remote), s.register(local)
+	two := s.register(remote + `","` + remote + `2`)
+	two.redirect = remote
+	for _, step := range []struct {
+		name   string
+		user   *browser
+		client *program
+		change []string
+		asked  int
+	}{
+		{"a first login", ada, web, []string{"scope", "notes:read"}, 1},
+		{"the same again", ada, web, []string{"scope", "notes:read"}, 0},
+		{"more scopes", ada, web, []string{"scope", "notes:read notes:write"}, 1},
+		{"fewer scopes", ada, web, []string{"scope", "notes:write"}, 0},
+		{"another client with the same name and redirect URI", ada, s.register(remote), []string{"scope", "notes:read"}, 1},
+		{"another user", bob, web, []string{"scope", "notes:read"}, 1},
+		{"a redirect URI", ada, two, []string{"scope", "notes:read"}, 1},
+		{"another redirect URI", ada, two, []string{"redirect_uri", remote + "2", "scope", "notes:read"}, 1},
+		{"a program on the own machine", ada, native, []string{"scope", "notes:read"}, 1},
+		{"which anyone can be", ada, native, []string{"scope", "notes:read"}, 1},
+	} {
+		step.user.asked = 0
+		require.NotEmpty(t, step.user.visit(step.client.page(step.change...)).Get("code"), step.name)
+		require.Equal(t, step.asked, step.user.asked, step.name)
+	}
+	ada.decide = "deny"
+	got := ada.visit(s.register(remote).page())
+	require.Equal(t, "access_denied", got.Get("error"))
+	require.Equal(t, "s1", got.Get("state"))
+	require.Empty(t, got.Get("code"))
+}
+
+func TestALoginEndsInTheBrowserThatBeganIt(t *testing.T) {
+	p := newProvider(t)
+	s := newSite(t, p, nil)
+	c := s.register(local)
+	// stop opens the page in a browser, up to a redirect to the endpoint of the broker.
+	stop := func(b *browser, endpoint string) (stopped string) {
+		b.through = func(next string) string {
+			if strings.Contains(next, s.url+endpoint) {
+				stopped, next = next, s.url+"/stopped"
+			}
+			return next
+		}
+		require.Nil(t, b.visit(c.page()))
+		b.through = nil
+		require.NotEmpty(t, stopped)
+		return stopped
+	}
+	for name, attack := range map[string]func(eve, ada *browser) string{
+		"the attacker's login is finished by the victim": func(eve, ada *browser) string { return stop(eve, "/callback") },
+		"the attacker's question is shown to the victim": func(eve, ada *browser) string { return stop(eve, "/consent") },
+		"the code of another login": func(eve, ada *browser) string {
+			stolen, err := url.Parse(stop(eve, "/callback"))
+			require.NoError(t, err)
+			own, err := url.Parse(stop(ada, "/callback"))
+			require.NoError(t, err)
+			q := own.Query()
+			q.Set("code", stolen.Query().Get("code")) // PKCE binds it to the other login
+			return s.url + "/callback?" + q.Encode()
+		},
+		"a response of another server":      func(_, ada *browser) string { return stop(ada, "/callback") + "&iss=" + s.url },
+		"a response without a state":        func(_, ada *browser) string { return s.url + "/callback?code=x" },
+		"a code that is not the provider's": func(_, ada *browser) string { return strings.Replace(stop(ada, "/callback"), "code=", "code=x", 1) },
+		"a callback that comes twice": func(_, ada *browser) string {
+			back := stop(ada, "/callback")
+			resp, err := ada.http.Get(back)
+			require.NoError(t, err)
+			ada.read(resp)
+			return back
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ada := newBrowser(t, "ada")
+			require.Nil(t, ada.visit(attack(newBrowser(t, "bob"), ada)))
+			require.NotContains(t, ada.page, "<form")
+			require.Zero(t, ada.asked)
+		})
+	}
+	t.Run("a nonce of another login", func(t *testing.T) {
+		p.change(func(p *provider) { p.claims = object{"nonce": "another"} })
+		defer p.change(func(p *provider) { p.claims = nil })
+		require.Nil(t, newBrowser(t, "ada").visit(c.page()))
+	})
+	for name, header := range map[string][]string{
+		"a form of another site":    {"Origin", "https://evil.example"},
+		"a form of a sibling":       {"Sec-Fetch-Site", "same-site"},
+		"a form in a sandbox":       {"Origin", "null"},
+		"a form of another browser": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ada := newBrowser(t, "ada")
+			ada.decide = ""
+			require.Nil(t, ada.visit(c.page()))
+			form := url.Values{"login": {hidden.FindStringSubmatch(ada.page)[1]}, "decision": {"allow"}}
+			req, err := http.NewRequest("POST", s.url+"/consent", strings.NewReader(form.Encode()))
+			require.NoError(t, err)
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			user := newBrowser(t, "bob").http
+			if header != nil {
+				req.Header.Set(header[0], header[1])
+				user = ada.http
+			}
+			resp, err := user.Do(req)
+			require.NoError(t, err)
+			require.Empty(t, ada.read(resp))
+			require.GreaterOrEqual(t, resp.StatusCode, 400)
+		})
+	}
+}
+
+func TestAConsentIsGivenOnce(t *testing.T) {
+	s := newSite(t, newProvider(t), nil)
+	ada := newBrowser(t, "ada")
+	ada.decide = ""
+	require.Nil(t, ada.visit(s.register(local).page()))
+	form := url.Values{"login": {hidden.FindStringSubmatch(ada.page)[1]}, "decision": {"allow"}}
+	old := ada.http.Jar.Cookies(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/"})
+	require.Contains(t, ada.submit(s.url, form), "code=")
+	ada.http.Jar.SetCookies(&url.URL{Scheme: "http", Host: "127.0.0.1"}, old)
+	require.Empty(t, ada.submit(s.url, form))
+	require.Contains(t, ada.page, foreign)
+}
+
+// A browser has at most three logins at a time, whose cookies are bounded.
+func TestCookiesOfLoginsAreBounded(t *testing.T) {
+	s := newSite(t, newProvider(t), nil)
+	ada := newBrowser(t, "ada")
+	ada.decide = ""
+	for range 5 {
+		require.Nil(t, ada.visit(s.register(local).page("state", strings.Repeat("s", 500))))
+	}
+	size := 0
+	cookies := ada.http.Jar.Cookies(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/"})
+	for _, c := range cookies {
+		size += len(c.Name) + len(c.Value)
+	}
+	require.Len(t, cookies, 4, "with that of the provider")
+	require.Less(t, size, 7500)
+
+	w := httptest.NewRecorder()
+	b := newBroker(t, nil, "https://notes.example.com", func(o *broker.Options) { o.Provider = broker.GitHub("id", "secret") })
+	c := program{s: &site{t: t, url: "https://notes.example.com"}, redirect: local, verifier: "x"}
+	b.ServeHTTP(w, httptest.NewRequest("POST", "/register", strings.NewReader(`{"redirect_uris":["`+local+`"]}`)))
+	c.id = regexp.MustCompile(`"client_id":"([^"]+)"`).FindStringSubmatch(w.Body.String())[1]
+	w = httptest.NewRecorder()
+	b.ServeHTTP(w, httptest.NewRequest("GET", c.page(), nil))
+	require.Regexp(t, `^__Host-mcp-login-.{8}=.*; Path=/; Max-Age=600; HttpOnly; Secure; SameSite=Lax$`, w.Header().Get("Set-Cookie"))
+}
+
+func TestPages(t *testing.T) {
+	s := newSite(t, newProvider(t), func(o *broker.Options) {
+		o.Translations = map[string]map[string]string{"de": {"Allow": "Erlauben", "Allow %[1]s to use %[2]s?": "Darf %[1]s %[2]s benutzen?"}}
+	})
+	c := s.register(remote)
+	_, doc := s.post("/register", `{"client_name":"<script>x</script>\u202e Bank","redirect_uris":["`+local+`"]}`)
+	c2 := &program{s: s, id: doc["client_id"].(string), redirect: local, verifier: "x"}
+	var nonces []string
+	for _, test := range []struct {
+		page  string
+		texts []string
+	}{
+		{c.page("scope", "notes:read"), []string{
+			"Allow Editor to use Notes?", "You are logged in at Login as ada@example.com.", "Nobody has verified it", "The login goes to app.example.",
+			"<li><code>notes:read</code></li>", `<html lang="en">`, `>Use another account</a>`,
+		}},
+		{c2.page(), []string{"Allow &lt;script&gt;x&lt;/script&gt; Bank to use Notes?", "a program on your computer"}},
+		{c.page("redirect_uri", "https://evil.example/<script>"), []string{stranger}},
+		{c.page("response_type", "<script>"), []string{notAllowed}},
+		{s.url + "/callback?state=<script>&error=<script>&error_description=<script>", []string{foreign}},
+		{s.url + "/consent?login=<script>", []string{foreign}},
+		{s.url + "/switch?login=<script>", []string{foreign}},
+	} {
+		ada := newBrowser(t, "ada")
+		ada.decide = ""
+		require.Nil(t, ada.visit(test.page))
+		for _, text := range test.texts {
+			require.Contains(t, ada.page, text)
+		}
+		require.NotContains(t, ada.page, "script>")
+		require.NotContains(t, ada.page, "\u202e")
+		csp := regexp.MustCompile(`^default-src 'none'; style-src 'nonce-([A-Z2-7]{26})'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'$`)
+		match := csp.FindStringSubmatch(ada.header.Get("Content-Security-Policy"))
+		require.NotNil(t, match)
+		require.Contains(t, ada.page, `<style nonce="`+match[1]+`">`)
+		require.NotContains(t, nonces, match[1])
+		nonces = append(nonces, match[1])
+		require.Equal(t, []string{"DENY", "no-store", "nosniff", "same-origin"}, []string{
+			ada.header.Get("X-Frame-Options"), ada.header.Get("Cache-Control"), ada.header.Get("X-Content-Type-Options"), ada.header.Get("Referrer-Policy"),
+		})
+	}
+	req, err := http.NewRequest("GET", s.url+"/consent", nil)
+	require.NoError(t, err)
+	ada := newBrowser(t, "ada")
+	ada.decide = ""
+	require.Nil(t, ada.visit(c.page()))
+	req.URL.RawQuery = "login=" + hidden.FindStringSubmatch(ada.page)[1]
+	req.Header.Set("Accept-Language", "fr, de-AT;q=0.9")
+	resp, err := ada.http.Do(req)
+	require.NoError(t, err)
+	ada.read(resp)
+	for _, text := range []string{`<html lang="de`, "Darf Editor Notes benutzen?", ">Erlauben<", ">Deny<"} {
+		require.Contains(t, ada.page, text)
+	}
+	for _, text := range broker.Texts() {
+		require.NotContains(t, text, "%s")
+	}
+}
+
+func TestCodes(t *testing.T) {
+	p := newProvider(t)
+	s := newSite(t, p, nil)
+	other := newSite(t, p, nil)
+	prover, err := oauthclient.NewProver(nil)
+	require.NoError(t, err)
+	for _, test := range []struct {
+		name   string
+		change []string
+		err    string
+		then   int // the status for the right request afterwards
+	}{
+		{"good", nil, "", http.StatusBadRequest},
+		{"without a redirect URI, as in OAuth 2.1", []string{"redirect_uri", ""}, "", http.StatusBadRequest},
+		{"intercepted", []string{"code_verifier", oauth2.GenerateVerifier()}, "invalid_grant", http.StatusOK},
+		{"without a verifier", []string{"code_verifier", ""}, "invalid_grant", http.StatusOK},
+		{"by another client", []string{"client_id", s.register(local).id}, "invalid_grant", http.StatusOK},
+		{"by no client", []string{"client_id", ""}, "invalid_client", http.StatusOK},
+		{"for another redirect URI", []string{"redirect_uri", "http://127.0.0.1:2/callback"}, "invalid_grant", http.StatusOK},
+		{"for another resource", []string{"resource", "https://other.example"}, "invalid_target", http.StatusOK},
+		{"made up", []string{"code", "x"}, "invalid_grant", http.StatusOK},
+		{"of another broker", []string{"code", other.register(local).codeOf(newBrowser(t, "ada"))}, "invalid_grant", http.StatusOK},
+		{"another grant", []string{"grant_type", "password"}, "unsupported_grant_type", http.StatusOK},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := s.register(local)
+			code := c.codeOf(newBrowser(t, "ada"))
+			status, doc := c.redeem(code, test.change...)
+			require.Equal(t, test.err, or(doc["error"]), doc)
+			require.Equal(t, test.err == "", status == http.StatusOK)
+			again, second := c.redeem(code)
+			require.Equal(t, test.then, again, second)
+			if test.err == "" { // a replay ends what the code has brought
+				_, doc = c.refresh(doc["refresh_token"])
+				require.Equal(t, "invalid_grant", doc["error"])
+			}
+		})
+	}
+	t.Run("bound to a key", func(t *testing.T) {
+		c := s.register(local)
+		code := newBrowser(t, "ada").visit(c.page("dpop_jkt", prover.Thumbprint())).Get("code")
+		_, doc := c.redeem(code)
+		require.Equal(t, "invalid_dpop_proof", doc["error"])
+	})
+}
+
+func or(v any) string {
+	text, _ := v.(string)
+	return text
+}
+
+func (c *program) codeOf(b *browser) string {
+	code := b.visit(c.page()).Get("code")
+	require.NotEmpty(c.s.t, code)
+	return code
+}
+
+func TestRefreshTokensRotate(t *testing.T) {
+	p := newProvider(t)
+	s := newSite(t, p, nil)
+	c := s.register(local)
+	first := c.login(newBrowser(t, "ada"))
+	for name, change := range map[string][]string{
+		"by another client":    {"client_id", s.register(local).id},
+		"for another resource": {"resource", "https://other.example"},
+		"made up":              {"refresh_token", "x"},
+		"a code":               {"refresh_token", c.codeOf(newBrowser(t, "ada"))},
+		"an access token":      {"refresh_token", or(first["access_token"])},
+	} {
+		status, doc := c.refresh(first["refresh_token"], change...)
+		require.Equal(t, http.StatusBadRequest, status, name)
+		require.Contains(t, []any{"invalid_grant", "invalid_target"}, doc["error"], name)
+	}
+	status, second := c.refresh(first["refresh_token"], "scope", "notes:read")
+	require.Equal(t, http.StatusOK, status, second)
+	require.Equal(t, "notes:read", second["scope"])
+	require.NotEqual(t, first["refresh_token"], second["refresh_token"])
+	_, who := s.call(second["access_token"])
+	require.Equal(t, "ada: notes:read", who)
+	_, third := c.refresh(second["refresh_token"])
+	require.Equal(t, "notes:read notes:write", third["scope"], "a refresh narrows one access token")
+
+	_, doc := c.refresh(first["refresh_token"])
+	require.Equal(t, object{"error": "invalid_grant", "error_description": "it was used before, so the login has ended"}, doc)
+	for _, token := range []any{first["refresh_token"], third["refresh_token"]} {
+		_, doc := c.refresh(token)
+		require.Equal(t, "the login has ended", doc["error_description"], "a thief and the client lose it alike")
+	}
+	require.NotContains(t, s.log.String(), or(first["refresh_token"]))
+}
+
+func TestOneOfParallelRefreshesWins(t *testing.T) {
+	s := newSite(t, newProvider(t), nil)
+	c := s.register(local)
+	old := c.login(newBrowser(t, "ada"))["refresh_token"]
+	got := make(chan int, 8)
+	for range cap(got) {
+		// Ends with its request.
+		go func() { status, _ := c.refresh(old); got <- status }()
+	}
+	won := 0
+	for range cap(got) {
+		if <-got == http.StatusOK {
+			won++
+		}
+	}
+	require.LessOrEqual(t, won, 1)
+	_, doc := c.refresh(old)
+	require.Equal(t, "invalid_grant", doc["error"])
+}
+
+func TestTokensAreRevoked(t *testing.T) {
+	s := newSite(t, newProvider(t), nil)
+	for _, kind := range []string{"refresh_token", "access_token"} {
+		c := s.register(local)
+		tokens := c.login(newBrowser(t, "ada"))
+		form := url.Values{"token": {or(tokens[kind])}, "client_id": {s.register(local).id}}
+		status, doc := s.post("/revoke", form.Encode())
+		require.Equal(t, http.StatusBadRequest, status)
+		require.Equal(t, "invalid_grant", doc["error"], "another client")
+		form.Set("client_id", c.id)
+		for range 2 {
+			status, _ = s.post("/revoke", form.Encode())
+			require.Equal(t, http.StatusOK, status)
+		}
+		_, doc = c.refresh(tokens["refresh_token"])
+		require.Equal(t, "invalid_grant", doc["error"])
+	}
+	status, _ := s.post("/revoke", "token=x&client_id=x")
+	require.Equal(t, http.StatusOK, status)
+}
+
+func TestBoundTokensNeedTheirKey(t *testing.T) {
+	s := newSite(t, newProvider(t), nil)
+	prover, err := oauthclient.NewProver(nil)
+	require.NoError(t, err)
+	proof := func() string {
+		text, err := prover.Proof("POST", s.url+"/token", "", "")
+		require.NoError(t, err)
+		return text
+	}
+	c := s.register(local)
+	form := url.Values{"grant_type": {"authorization_code"}, "code": {c.codeOf(newBrowser(t, "ada"))}, "client_id": {c.id}, "code_verifier": {c.verifier}}
+	used := proof()
+	_, doc := s.post("/token", form.Encode(), "DPoP", used, "DPoP", used)
+	require.Equal(t, "invalid_dpop_proof", doc["error"])
+	status, tokens := s.post("/token", form.Encode(), "DPoP", used)
+	require.Equal(t, http.StatusOK, status, tokens)
+	require.Equal(t, "DPoP", tokens["token_type"])
+	status, _ = s.call(tokens["access_token"])
+	require.Equal(t, http.StatusUnauthorized, status, "as a bearer token")
+	_, doc = c.refresh(tokens["refresh_token"])
+	require.Equal(t, "invalid_dpop_proof", doc["error"], "a stolen refresh token")
+	form = url.Values{"grant_type": {"refresh_token"}, "refresh_token": {or(tokens["refresh_token"])}, "client_id": {c.id}}
+	_, doc = s.post("/token", form.Encode(), "DPoP", used)
+	require.Equal(t, "invalid_dpop_proof", doc["error"], "a proof that was used")
+	status, _ = s.post("/token", form.Encode(), "DPoP", proof())
+	require.Equal(t, http.StatusOK, status)
+}
+
+func TestAGuardElsewhereNeedsNoConfiguration(t *testing.T) {
+	s := newSite(t, newProvider(t), nil)
+	token := s.register(local).login(newBrowser(t, "ada"))["access_token"]
+	for target, want := range map[string]int{s.url + "/mcp": http.StatusOK, s.url + "/other": http.StatusUnauthorized} {
+		guard, err := resource.New(resource.Options{Issuer: s.url, Resource: target, InsecureLoopback: true, Client: http.DefaultClient})
+		require.NoError(t, err)
+		w, r := httptest.NewRecorder(), httptest.NewRequest("POST", target, nil)
+		r.Header.Set("Authorization", "Bearer "+or(token))
+		guard.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		require.Equal(t, want, w.Code, target)
+	}
+}
+
+func TestKeysRotate(t *testing.T) {
+	p := newProvider(t)
+	first, second := bytes.Repeat([]byte("k"), 32), newKey()
+	s := newSite(t, p, nil)
+	c := s.register(local)
+	old := c.login(newBrowser(t, "ada"))
+	for _, test := range []struct {
+		keys   [][]byte
+		opens  bool
+		status int
+	}{{[][]byte{first, second}, true, 200}, {[][]byte{second, first}, true, 200}, {[][]byte{second}, false, 401}} {
+		b := newBroker(t, p, s.url, func(o *broker.Options) { o.Keys = test.keys })
+		w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/mcp", nil)
+		r.Header.Set("Authorization", "Bearer "+or(old["access_token"]))
+		b.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		require.Equal(t, test.status, w.Code)
+		w = httptest.NewRecorder()
+		b.ServeHTTP(w, httptest.NewRequest("GET", strings.TrimPrefix(c.page(), s.url), nil))
+		require.Equal(t, test.opens, w.Code == http.StatusFound, "registrations")
+		w = httptest.NewRecorder()
+		b.ServeHTTP(w, httptest.NewRequest("GET", "/jwks.json", nil))
+		require.Equal(t, len(test.keys), strings.Count(w.Body.String(), `"kid"`))
+		require.NotContains(t, w.Body.String(), `"d"`)
+	}
+}
+
+func TestPagesOfOtherOriginsMayUseTheEndpoints(t *testing.T) {
+	s := newSite(t, newProvider(t), nil)
+	for path, shared := range map[string]bool{
+		"/token": true, "/register": true, "/revoke": true, "/jwks.json": true, "/.well-known/oauth-authorization-server": true,
+		"/.well-known/openid-configuration": true, "/.well-known/oauth-protected-resource/mcp": true, "/authorize": false, "/consent": false,
+	} {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodOptions, s.url+path, nil)
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		_, _ = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, shared, resp.Header.Get("Access-Control-Allow-Origin") == "*", path)
+	}
+}
