@@ -17,6 +17,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/mcpkit/mcpkit-go/fleet"
 )
 
 const (
@@ -47,22 +49,17 @@ type login struct {
 func (b *Broker) begin(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	id, redirect := q.Get("client_id"), q.Get("redirect_uri")
-	if len(q["client_id"]) != 1 || len(q["redirect_uri"]) != 1 {
-		b.fail(w, r, http.StatusBadRequest, textBadRequest, errors.New("not one client_id and one redirect_uri"))
-		return
-	}
 	c, err := b.client(r.Context(), id)
+	if err == nil && (len(q["client_id"]) > 1 || len(q["redirect_uri"]) > 1 || !c.allows(redirect)) {
+		err = errors.New("the redirect URI is not that of the program")
+	}
 	if err != nil {
 		b.fail(w, r, http.StatusBadRequest, textUnknown, err)
 		return
 	}
-	if !c.allows(redirect) {
-		b.fail(w, r, http.StatusBadRequest, textUnknown, errors.New("the redirect URI is not registered"))
-		return
-	}
 	l := &login{
-		ID: rand.Text(), Client: digest(id), Name: c.Name, Host: c.host, Refresh: c.refreshes(), Redirect: redirect,
-		State: q.Get("state"), Challenge: q.Get("code_challenge"), Thumbprint: q.Get("dpop_jkt"),
+		ID: rand.Text(), Client: fleet.Digest(id), Name: c.Name, Host: c.host,
+		Refresh: slices.Contains(c.Grants, grantRefresh), Redirect: redirect, State: q.Get("state"), Challenge: q.Get("code_challenge"), Thumbprint: q.Get("dpop_jkt"),
 		Scopes: b.requested(q.Get("scope")), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(),
 		Expires: time.Now().Add(loginLifetime),
 	}
@@ -261,11 +258,7 @@ func (b *Broker) showConsent(w http.ResponseWriter, r *http.Request) {
 // requests of other sites, whose pages do not know the ID of the login, either.
 func (b *Broker) decide(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		b.fail(w, r, http.StatusForbidden, textBadRequest, err)
-		return
-	}
-	if err := r.ParseForm(); err != nil {
+	if err := errors.Join(http.NewCrossOriginProtection().Check(r), r.ParseForm()); err != nil {
 		b.fail(w, r, http.StatusBadRequest, textBadRequest, err)
 		return
 	}
@@ -385,7 +378,7 @@ func (b *Broker) failRead(w http.ResponseWriter, r *http.Request, err error) {
 // cookieName returns the name of the cookie of a login. The prefix keeps other hosts of the domain from
 // setting it.
 func cookieName(id string, secure bool) string {
-	name := cookiePrefix + digest(id)[:8]
+	name := cookiePrefix + fleet.Digest(id)[:8]
 	if secure {
 		name = "__Host-" + name
 	}

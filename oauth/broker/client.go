@@ -15,7 +15,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
@@ -47,9 +46,6 @@ type client struct {
 
 	host string // that vouches for the client; "" if none does
 }
-
-// refreshes reports whether the client uses refresh tokens.
-func (c *client) refreshes() bool { return slices.Contains(c.Grants, grantRefresh) }
 
 // newClient checks what a client says of itself.
 func newClient(doc *metadata.Client) (*client, error) {
@@ -230,6 +226,3 @@ func (d *documents) fetch(ctx context.Context, id string) (*client, error) {
 	}
 	return newClient(&doc)
 }
-
-// digest names a client in records and cookies.
-func digest(id string) string { return fleet.Digest(id) }

@@ -66,7 +66,7 @@ func (b *Broker) create(ctx context.Context, key string, g *grant) error {
 	if err != nil {
 		return err
 	}
-	group := digest(g.User.Subject)
+	group := fleet.Digest(g.User.Subject)
 	if err := b.makeRoom(ctx, group); err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (b *Broker) remember(ctx context.Context, g *grant) {
 }
 
 func consentKey(g *grant) string {
-	return digest(g.Client + "\x00" + g.Redirect + "\x00" + g.User.Subject)
+	return fleet.Digest(g.Client + "\x00" + g.Redirect + "\x00" + g.User.Subject)
 }
 
 // session returns the grant behind the access token of a request.
@@ -249,7 +249,7 @@ func (b *Broker) session(ctx context.Context) (key string, g *grant, err error) 
 	if g, _, err = b.read(ctx, key); err != nil {
 		return "", nil, err
 	}
-	if g.User.Subject != p.Subject || g.Client != digest(p.ClientID) {
+	if g.User.Subject != p.Subject || g.Client != fleet.Digest(p.ClientID) {
 		return "", nil, ErrEnded
 	}
 	return key, g, nil

@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -131,7 +130,7 @@ func TestOurClientLogsIn(t *testing.T) {
 		for _, router := range []string{"net/http", "echo"} {
 			t.Run(name+" "+router, func(t *testing.T) {
 				server := httptest.NewUnstartedServer(nil)
-				b := newBroker(t, p, "http://"+server.Listener.Addr().String(), func(o *broker.Options) { o.Logger = slog.New(slog.DiscardHandler) })
+				b := newBroker(t, p, "http://"+server.Listener.Addr().String(), func(o *broker.Options) { o.Logger = discard })
 				handler, err := protect(b, p.Issuer)
 				require.NoError(t, err)
 				if router == "echo" {
@@ -183,7 +182,14 @@ func TestTheGuideStarts(t *testing.T) {
 	for _, name := range []string{"GOOGLE_ID", "GOOGLE_SECRET", "KEYCLOAK_SECRET"} {
 		t.Setenv(name, "x")
 	}
-	for _, start := range []func([]byte) (http.Handler, error){newGoogle, newKeycloak} {
+	of := func(p broker.Provider) func([]byte) (http.Handler, error) {
+		return func([]byte) (http.Handler, error) {
+			return protect(newBroker(t, nil, "https://notes.example.com", func(o *broker.Options) { o.Provider = p }), "")
+		}
+	}
+	for _, start := range []func([]byte) (http.Handler, error){
+		newGoogle, newKeycloak, of(broker.GitHub("id", "secret")), of(broker.Entra("t-1", "id", "secret")), of(broker.Okta("https://acme.okta.com", "id", "secret")),
+	} {
 		h, err := start(newKey())
 		require.NoError(t, err)
 		w := httptest.NewRecorder()

@@ -17,7 +17,9 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
@@ -32,11 +34,14 @@ func TestMain(m *testing.M) { testkit.VerifyTestMain(m, http.DefaultClient.Close
 
 type object = map[string]any
 
+var discard = slog.New(slog.DiscardHandler)
+
 // A provider is an authorization server with ID tokens and a userinfo endpoint. It remembers browsers,
 // and never asks: who the user is stands in the cookie "user".
 type provider struct {
 	*oauthtest.Server
 	refreshes bool // with an ID token in the response
+	down      atomic.Bool
 
 	mu     sync.Mutex
 	users  map[string]object    // claims, by subject; guarded by mu
@@ -46,13 +51,17 @@ type provider struct {
 	asked  url.Values           // the last authorization request; guarded by mu
 }
 
-func newProvider(t testing.TB) *provider {
+func newProvider(t testing.TB) *provider { return newProviderFor(t, 0) }
+
+// newProviderFor returns a provider whose access tokens have a lifetime.
+func newProviderFor(t testing.TB, lifetime time.Duration) *provider {
 	p := &provider{users: map[string]object{}, codes: map[string][2]string{}, tokens: map[string]string{}, refreshes: true}
 	for _, name := range []string{"ada", "bob"} {
 		p.users[name] = object{"name": strings.ToUpper(name), "email": name + "@example.com", "email_verified": true, "groups": []string{"staff"}}
 	}
 	p.Server = oauthtest.New(t, &oauthtest.Options{
-		Clients: []oauthtest.Client{{ID: "broker", Secret: "upstream-secret", RedirectURIs: []string{"http://127.0.0.1/callback"}}},
+		Lifetime: lifetime,
+		Clients:  []oauthtest.Client{{ID: "broker", Secret: "upstream-secret", RedirectURIs: []string{"http://127.0.0.1/callback"}}},
 		Metadata: func(doc object) {
 			doc["id_token_signing_alg_values_supported"] = []string{"ES256"}
 			doc["userinfo_endpoint"] = strings.Replace(doc["token_endpoint"].(string), "/token", "/userinfo", 1)
@@ -64,11 +73,11 @@ func newProvider(t testing.TB) *provider {
 
 func (p *provider) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/userinfo" {
-			p.userinfo(w, r)
+		_ = r.ParseForm()
+		if p.down.Load() {
+			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
-		_ = r.ParseForm()
 		recorder := httptest.NewRecorder()
 		next.ServeHTTP(recorder, r)
 		p.mu.Lock()
@@ -83,6 +92,16 @@ func (p *provider) wrap(next http.Handler) http.Handler {
 			}
 		case "/token":
 			body = p.addIDToken(r.PostForm, body)
+		case "/userinfo":
+			name := p.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+			recorder = httptest.NewRecorder()
+			recorder.Header().Set("Content-Type", "application/json")
+			if p.users[name] == nil {
+				recorder.Code = http.StatusUnauthorized
+			}
+			claims := object{"sub": name}
+			maps.Copy(claims, p.users[name])
+			body, _ = json.Marshal(claims)
 		}
 		maps.Copy(w.Header(), recorder.Header())
 		w.WriteHeader(recorder.Code)
@@ -120,21 +139,6 @@ func (p *provider) addIDToken(form url.Values, body []byte) []byte {
 	return body
 }
 
-func (p *provider) userinfo(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	name := p.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
-	claims := p.users[name]
-	if claims == nil {
-		w.WriteHeader(http.StatusUnauthorized)
-		return
-	}
-	claims = maps.Clone(claims)
-	claims["sub"] = name
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(claims)
-}
-
 // change changes what the provider knows. A nil user is removed.
 func (p *provider) change(change func(p *provider)) {
 	p.mu.Lock()
@@ -147,17 +151,17 @@ type site struct {
 	*broker.Broker
 	t      testing.TB
 	url    string // issuer
-	log    *bytes.Buffer
+	log    *testkit.Buffer
 	asking http.Handler // takes the place of the resource
 }
 
 // newSite starts a broker. change may change its options.
 func newSite(t testing.TB, p *provider, change func(o *broker.Options)) *site {
-	s := &site{t: t, log: new(bytes.Buffer)}
+	s := &site{t: t, log: new(testkit.Buffer)}
 	server := httptest.NewUnstartedServer(nil)
 	s.url = "http://" + server.Listener.Addr().String()
 	s.Broker = newBroker(t, p, s.url, func(o *broker.Options) {
-		o.Logger = slog.New(slog.NewTextHandler(&lockedWriter{w: s.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		o.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		if change != nil {
 			change(o)
 		}
@@ -173,17 +177,6 @@ func newSite(t testing.TB, p *provider, change func(o *broker.Options)) *site {
 	server.Start()
 	t.Cleanup(server.Close)
 	return s
-}
-
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }
 
 func newBroker(t testing.TB, p *provider, url string, change func(o *broker.Options)) *broker.Broker {

@@ -146,6 +146,7 @@ func newUpstream(p Provider, redirect string, groups bool, policy metadata.Polic
 		config.Scopes = append([]string{"read:user", "user:email"}, config.Scopes...)
 		config.Endpoint = oauth2.Endpoint{
 			AuthURL: base + "/login/oauth/authorize", TokenURL: base + "/login/oauth/access_token",
+			AuthStyle: oauth2.AuthStyleInParams,
 		}
 		api := base + "/api/v3"
 		if u.Host == "github.com" {
@@ -186,8 +187,19 @@ func (o *oidcUpstream) config(ctx context.Context) (*oauth2.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	var doc struct {
+		Methods []string `json:"token_endpoint_auth_methods_supported"`
+	}
+	if err := found.Claims(&doc); err != nil {
+		return nil, err
+	}
 	c := o.base
 	c.Endpoint = found.Endpoint()
+	// Otherwise x/oauth2 tries both, and a failed refresh is sent twice, which looks like a theft.
+	c.Endpoint.AuthStyle = oauth2.AuthStyleInHeader
+	if doc.Methods != nil && !slices.Contains(doc.Methods, "client_secret_basic") {
+		c.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
 	return &c, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
 )
@@ -121,7 +122,7 @@ func (b *Broker) redeem(ctx context.Context, q *tokenRequest) (*tokens, error) {
 	g, err := b.change(ctx, key, func(g *grant) error {
 		challenge := oauth2.S256ChallengeFromVerifier(q.form.Get("code_verifier"))
 		switch {
-		case g.Client != digest(q.client):
+		case g.Client != fleet.Digest(q.client):
 			return refuse(codeInvalidGrant, "the code was issued to another client")
 		case g.Redeemed:
 			return errReused
@@ -150,7 +151,7 @@ func (b *Broker) refresh(ctx context.Context, q *tokenRequest) (*tokens, error) 
 	}
 	check := func(g *grant) error {
 		switch {
-		case g.Client != digest(q.client):
+		case g.Client != fleet.Digest(q.client):
 			return refuse(codeInvalidGrant, "the refresh token was issued to another client")
 		case g.Number != old.Number:
 			return errReused
@@ -244,7 +245,7 @@ func (b *Broker) revoke(r *http.Request) (any, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case g.Client != digest(form.Get("client_id")):
+	case g.Client != fleet.Digest(form.Get("client_id")):
 		return nil, refuse(codeInvalidGrant, "the token was issued to another client")
 	}
 	return nil, b.end(r.Context(), key, "the client has revoked it")
