@@ -235,6 +235,9 @@ func (call *Call) checkNameless(header transport.Header) *jsonrpc.Error {
 func (call *Call) answer() (result Result, err error) {
 	defer call.progress.over.Store(true)
 	defer recoverAs(&err)
+	if devWord != "" && call.Target() != "" {
+		call.tellDev()
+	}
 	result, err = call.server.chain.get()(call.limit, call)
 	if err != nil && errors.Is(err, ErrAsked) { // by middleware; the entry has finished what methods ask
 		return call.finish(result, err)

@@ -2,13 +2,18 @@ package mcpkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -22,11 +27,16 @@ type TraceEvent struct {
 	// Kept reports whether the value of Once is from an earlier round or run, so that its function
 	// did not run.
 	Kept bool `json:"kept,omitzero"`
-	// Text is a record as the JSON that clients get, or the message of a report.
+	// Text is a record as the JSON that clients get, the message of a report, or an error.
 	Text string `json:"text,omitzero"`
 	// Done and Total are those of [Call.Progress].
 	Done  float64 `json:"done,omitzero"`
 	Total float64 `json:"total,omitzero"`
+	// Ref is the reference of the call, At the time, and ID that of the event and of its end, in events
+	// for mcpkit dev.
+	Ref string    `json:"ref,omitzero"`
+	At  time.Time `json:"at,omitzero"`
+	ID  int64     `json:"id,omitzero"`
 	// Meta is the _meta of a question. Entries that are added are sent.
 	Meta protocol.Meta `json:"meta,omitzero"`
 }
@@ -47,7 +57,48 @@ const (
 	TraceLog TraceKind = "log"
 	// TraceProgress is a report of [Call.Progress], also one that the client did not ask for.
 	TraceProgress TraceKind = "progress"
+	// TraceEnd is the end of a handler or question, with the same ID. Only mcpkit dev gets it.
+	TraceEnd TraceKind = "end"
 )
+
+// What mcpkit dev and a program that it runs agree on.
+const (
+	// EnvDev is the environment variable with the word that begins each line on the program's
+	// standard error that is an event, as JSON.
+	EnvDev = "MCPKIT_DEV"
+	// MetaRef is the key of the reference of a call in its _meta. It has no effect without EnvDev.
+	MetaRef = "io.github.mcpkit/ref"
+)
+
+var (
+	devWord = os.Getenv(EnvDev)
+	devID   atomic.Int64 // of the last event
+)
+
+// tellDev tells mcpkit dev what happens in the call, which has the same reference there.
+func (c *Call) tellDev() {
+	if ref := jsonx.String(c.Meta(MetaRef)); ref != "" {
+		c.mu.Lock()
+		c.ref = ref
+		c.mu.Unlock()
+	}
+	tell := func(e TraceEvent) {
+		e.Ref, e.At = c.Ref(), time.Now()
+		text, _ := jsonx.Marshal(e)
+		_, _ = fmt.Fprintf(os.Stderr, "%s%s\n", devWord, text)
+	}
+	c.Trace(func(_ context.Context, e TraceEvent) (context.Context, func(error)) {
+		e.ID = devID.Add(1)
+		tell(e)
+		return nil, func(err error) {
+			end := TraceEvent{Kind: TraceEnd, ID: e.ID}
+			if err != nil && !errors.Is(err, ErrAsked) {
+				end.Text = err.Error()
+			}
+			tell(end)
+		}
+	})
+}
 
 // A tracer is a function of Trace.
 type tracer = func(ctx context.Context, e TraceEvent) (context.Context, func(err error))

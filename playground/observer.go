@@ -1,6 +1,7 @@
 package playground
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -19,12 +20,22 @@ import (
 // middleware fills the timeline. No entry has values of secret arguments, results or answers of users.
 func (t *timeline) middleware(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
-		if t.isClosed() {
+		if t.closed.Err() != nil {
 			return next(ctx, call)
 		}
 		e := t.begin(call)
 		call.Trace(func(_ context.Context, ev mcpkit.TraceEvent) (context.Context, func(error)) {
-			return nil, t.event(e, ev)
+			if t.proxy && ev.Kind != mcpkit.TraceQuestion {
+				return nil, nil
+			}
+			ev.At = time.Now()
+			end := t.event(e, ev)
+			return nil, func(err error) {
+				if errors.Is(err, mcpkit.ErrAsked) {
+					err = nil
+				}
+				end(time.Now(), textOf(err))
+			}
 		})
 		err = errPanicked
 		defer func() { t.end(e, call, result, err) }()
@@ -39,7 +50,7 @@ var errPanicked = &mcpkit.PanicError{Value: "a middleware panicked"}
 // begin adds the entry of a call.
 func (t *timeline) begin(call *mcpkit.Call) *entry {
 	e := &entry{
-		start: time.Now(), Begun: float64(time.Now().UnixMicro()) / 1000, Took: -1, Out: -1,
+		start: time.Now(), ends: map[int64]endFunc{}, Begun: float64(time.Now().UnixMicro()) / 1000, Took: -1, Out: -1,
 		Method: call.Method(), Name: clip(call.Name()), Version: string(call.Version()), Session: shown(call.SessionID()),
 		Ref: call.Ref(), Request: clip(call.RequestID()), Round: call.Round(), In: len(call.Params()),
 	}
@@ -66,7 +77,7 @@ func (t *timeline) end(e *entry, call *mcpkit.Call, result mcpkit.Result, err er
 	outcome, text := string(middleware.OutcomeOf(result, err)), textOf(err)
 	bad, _ := errors.AsType[*reflectx.ArgumentError](err)
 	t.change(e, func() {
-		e.Took, e.Outcome, e.Error, e.Repairs = since(e.start), outcome, text, call.Repairs()
+		e.Took, e.Outcome, e.Error, e.Repairs = between(e.start, time.Now()), outcome, cmp.Or(text, e.Error), call.Repairs()
 		if err == nil && result != nil {
 			if n, known := mcpkit.SizeOf(result); known {
 				e.Out = n
@@ -83,42 +94,74 @@ func (t *timeline) end(e *entry, call *mcpkit.Call, result mcpkit.Result, err er
 		}
 		for _, key := range slices.Sorted(maps.Keys(asks.InputRequests)) {
 			q := asks.InputRequests[key]
-			e.addStep(&step{Kind: "question", Name: q.Method, Text: clip(jsonx.String(jsonx.Member(q.Params, "message")))})
+			e.addStep(&step{Kind: "question", Name: q.Method, Text: clip(jsonx.String(jsonx.Member(q.Params, "message")))}, time.Now())
 		}
 	})
 }
 
-// event adds a step to the entry of a call, and returns what ends it.
-func (t *timeline) event(e *entry, ev mcpkit.TraceEvent) (end func(error)) {
+// An endFunc ends a step. failure is the text of its error, or "".
+type endFunc func(at time.Time, failure string)
+
+// event adds a step to the entry of a call, and returns what ends it; nil if nothing does.
+func (t *timeline) event(e *entry, ev mcpkit.TraceEvent) endFunc {
 	s := &step{Kind: string(ev.Kind), Name: clip(ev.Name), Kept: ev.Kept, Text: clip(ev.Text)}
+	deeper := 0
 	switch ev.Kind {
 	case mcpkit.TraceHandler:
-		s.Kind, s.Took = "span", -1
-		t.change(e, func() {
-			s.Depth = e.depth
-			s = e.addStep(s)
-			e.depth++
-		})
-		return func(err error) {
-			t.change(e, func() { e.depth-- })
-			t.endStep(e, s, err)
-		}
+		s.Kind, s.Took, deeper = "span", -1, 1
 	case mcpkit.TraceQuestion:
 		s.Took = -1
-		t.change(e, func() { s = e.addStep(s) })
-		return func(err error) { t.endStep(e, s, err) }
 	case mcpkit.TraceProgress:
 		s.Text = progressText(ev)
 	}
+	open := s.Took < 0
 	t.change(e, func() {
 		s.Depth = e.depth
+		e.depth += deeper
 		if n := len(e.Steps); n > 0 && s.Kind == "progress" && e.Steps[n-1].Kind == s.Kind {
 			e.Steps[n-1].Text = s.Text // a report replaces one just before it
 			return
 		}
-		e.addStep(s)
+		s = e.addStep(s, ev.At)
 	})
-	return nil
+	if !open {
+		return nil
+	}
+	return func(at time.Time, failure string) {
+		t.change(e, func() {
+			e.depth -= deeper
+			if s != nil {
+				s.Took, s.Error = between(e.start, at)-s.At, clip(failure)
+			}
+		})
+	}
+}
+
+// Report adds what happened in another program to the newest call with its reference, if there is one:
+// see [Options.Proxy].
+func (h *Handler) Report(ev mcpkit.TraceEvent) {
+	t := h.timeline
+	e := t.find(ev.Ref)
+	if e == nil {
+		return
+	}
+	if ev.Kind != mcpkit.TraceEnd {
+		if end := t.event(e, ev); end != nil {
+			t.change(e, func() { e.ends[ev.ID] = end })
+		}
+		return
+	}
+	var end endFunc
+	t.change(e, func() {
+		end = e.ends[ev.ID]
+		delete(e.ends, ev.ID)
+		if len(e.ends) == 0 {
+			e.Error = cmp.Or(clip(ev.Text), e.Error)
+		}
+	})
+	if end != nil {
+		end(ev.At, ev.Text)
+	}
 }
 
 // progressText returns a report as text: "1 of 2: half".
@@ -131,20 +174,6 @@ func progressText(ev mcpkit.TraceEvent) string {
 		text += ": " + clip(ev.Text)
 	}
 	return text
-}
-
-// endStep notes the end of a step.
-func (t *timeline) endStep(e *entry, s *step, err error) {
-	if errors.Is(err, mcpkit.ErrAsked) {
-		err = nil
-	}
-	text := textOf(err)
-	t.change(e, func() {
-		if s == nil {
-			return
-		}
-		s.Took, s.Error = since(e.start)-s.At, text
-	})
 }
 
 // textOf returns the text of an error, or "". The methods of an error are the program's, which may log,

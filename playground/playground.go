@@ -60,6 +60,10 @@ type Options struct {
 	// means the handler itself, whose commands have the token.
 	Target string
 
+	// Proxy says that the server forwards calls to another program, whose steps [Handler.Report]
+	// adds. The steps of the server itself are left out.
+	Proxy bool
+
 	// MaxEntries limits the calls of the timeline. Zero means 10,000.
 	MaxEntries int
 
@@ -96,7 +100,7 @@ func NewHandler(srv *mcpkit.Server, opts *Options) *Handler {
 	h.token = cmp.Or(h.opts.Token, rand.Text())
 	h.guard = httpserve.NewGuard(nil, h.opts.AllowedHosts)
 	h.mcp = streamable.NewHandler(srv, &streamable.Options{AllowedHosts: h.opts.AllowedHosts, Logger: h.opts.Logger})
-	h.timeline = newTimeline(httpserve.Positive(h.opts.MaxEntries, defaultMaxEntries))
+	h.timeline = newTimeline(httpserve.Positive(h.opts.MaxEntries, defaultMaxEntries), h.opts.Proxy)
 	srv.Use(h.timeline.middleware)
 	return h
 }
@@ -107,10 +111,10 @@ func (h *Handler) URL(base string) string {
 	return strings.TrimSuffix(base, "/") + "/#token=" + url.QueryEscape(h.token)
 }
 
-// Close stops observing the server, whose middleware then does nothing, and ends the page's streams and sessions. It does not close the
-// server. It may be called more than once.
+// Close stops observing the server, whose middleware then does nothing, and ends the page's streams
+// and sessions. It does not close the server. It may be called more than once.
 func (h *Handler) Close() {
-	h.timeline.close()
+	h.timeline.stop()
 	h.mcp.Close()
 }
 

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -378,6 +380,27 @@ func TestQuestionsToLegacyClientsAreSteps(t *testing.T) {
 	last := e.Steps[len(e.Steps)-1]
 	require.Equal(t, "question elicitation/create", last.Kind+" "+last.Name)
 	require.NotContains(t, w.raw.String(), "4711")
+}
+
+func TestTheStepsOfAProxyAreThoseOfTheProgramBehindIt(t *testing.T) {
+	srv := newShop(t)
+	s := newSite(t, srv, &playground.Options{Proxy: true})
+	w := s.watch(t.Context())
+	_, err := dial(t, srv).CallTool(t.Context(), "fail", nil)
+	require.Error(t, err)
+	e := w.until(ended("tools/call", "fail", 0))
+	require.Empty(t, e.Steps)
+	at := time.Now()
+	s.h.Report(mcpkit.TraceEvent{Ref: "of no call", Kind: mcpkit.TraceHandler})
+	s.h.Report(mcpkit.TraceEvent{Ref: e.Ref, Kind: mcpkit.TraceHandler, Name: "guard (main.go:7)", ID: 1, At: at})
+	s.h.Report(mcpkit.TraceEvent{Ref: e.Ref, Kind: mcpkit.TraceHandler, Name: "Shop.Stock (main.go:9)", ID: 2, At: at})
+	s.h.Report(mcpkit.TraceEvent{Ref: e.Ref, Kind: mcpkit.TraceEnd, ID: 1, At: at.Add(2 * time.Second), Text: "it burnt"})
+	s.h.Report(mcpkit.TraceEvent{Ref: e.Ref, Kind: mcpkit.TraceEnd, ID: 2, At: at.Add(time.Second), Text: "fire"})
+	e = w.until(func(e entry) bool { return len(e.Steps) == 2 && e.Steps[1].Error == "fire" })
+	require.Equal(t, []float64{2000, 1000}, []float64{math.Round(e.Steps[0].Took), math.Round(e.Steps[1].Took)})
+	require.Equal(t, "it burnt", e.Steps[0].Error)
+	require.Equal(t, 1, e.Steps[1].Depth)
+	require.Equal(t, "fire", e.Error)
 }
 
 // talkative is an error that logs when its text is read.

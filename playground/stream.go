@@ -56,7 +56,7 @@ func (h *Handler) serveTimeline(w http.ResponseWriter, r *http.Request) {
 			if !send([]byte(":\n\n")) {
 				return
 			}
-		case <-t.done:
+		case <-t.closed.Done():
 			return
 		case <-r.Context().Done():
 			return

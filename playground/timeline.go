@@ -2,6 +2,7 @@ package playground
 
 import (
 	"container/list"
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -48,10 +49,11 @@ type entry struct {
 	More      int             `json:"more,omitzero"` // steps that are left out
 
 	start   time.Time
-	depth   int           // open spans
-	size    int           // bytes, about
-	revised int64         // the count of changes of the timeline at the last change
-	place   *list.Element // in the timeline; nil if it was dropped
+	depth   int               // open spans
+	ends    map[int64]endFunc // of what another program has begun, by its ID
+	size    int               // bytes, about
+	revised int64             // the count of changes of the timeline at the last change
+	place   *list.Element     // in the timeline; nil if it was dropped
 }
 
 // A fault is what is wrong with an argument.
@@ -74,8 +76,10 @@ type step struct {
 
 // A timeline holds the newest calls, in the order of their last changes.
 type timeline struct {
-	max  int
-	done chan struct{} // closed by close
+	max    int
+	proxy  bool            // the steps are those of another program
+	closed context.Context // ends with stop
+	stop   context.CancelFunc
 
 	mu       sync.Mutex
 	entries  *list.List    // guarded by mu: *entry, the last one changed at the back
@@ -85,11 +89,12 @@ type timeline struct {
 	cleared  int64         // guarded by mu: changes at the last clear
 	changed  chan struct{} // guarded by mu: closed at the next change
 	watchers int           // guarded by mu
-	closed   bool          // guarded by mu
 }
 
-func newTimeline(most int) *timeline {
-	return &timeline{max: most, done: make(chan struct{}), entries: list.New(), changed: make(chan struct{})}
+func newTimeline(most int, proxy bool) *timeline {
+	t := &timeline{max: most, proxy: proxy, entries: list.New(), changed: make(chan struct{})}
+	t.closed, t.stop = context.WithCancel(context.Background())
+	return t
 }
 
 // add adds an entry.
@@ -109,13 +114,25 @@ func (t *timeline) change(e *entry, f func()) {
 	t.touch(e)
 }
 
+// find returns the newest entry of a call, or nil.
+func (t *timeline) find(ref string) *entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for at := t.entries.Back(); at != nil; at = at.Prev() {
+		if e := at.Value.(*entry); e.Ref == ref {
+			return e
+		}
+	}
+	return nil
+}
+
 // addStep adds a step to an entry, and returns nil if it has too many. The caller holds mu.
-func (e *entry) addStep(s *step) *step {
+func (e *entry) addStep(s *step, at time.Time) *step {
 	if len(e.Steps) >= maxSteps {
 		e.More++
 		return nil
 	}
-	s.At = since(e.start)
+	s.At = between(e.start, at)
 	e.Steps = append(e.Steps, s)
 	return s
 }
@@ -172,22 +189,6 @@ func (t *timeline) clear() {
 	t.changes++
 	t.cleared = t.changes
 	t.wake()
-}
-
-// close ends all streams.
-func (t *timeline) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.closed = true
-		close(t.done)
-	}
-}
-
-func (t *timeline) isClosed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.closed
 }
 
 // watch counts a page that watches. It returns false if there are too many.
@@ -251,7 +252,5 @@ func (t *timeline) next(after int64) (b *batch, upTo int64, more <-chan struct{}
 	return b, upTo, t.changed
 }
 
-// since returns the milliseconds since a time.
-func since(start time.Time) float64 {
-	return float64(time.Since(start).Microseconds()) / 1000
-}
+// between returns the milliseconds between two times.
+func between(start, end time.Time) float64 { return float64(end.Sub(start).Microseconds()) / 1000 }

@@ -81,11 +81,7 @@ func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running
 	if level.Valid() && l.logs() {
 		opts = append(opts, client.LogLevel(level), client.OnLog(run.log))
 	}
-	if r.meta != nil {
-		for key, value := range r.meta(ctx) {
-			opts = append(opts, client.Meta(key, value))
-		}
-	}
+	opts = append(opts, r.members(ctx)...)
 	method, params := call.Method(), paramsOf(call)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,6 +102,14 @@ func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running
 		run.cancel()
 	})
 	return run
+}
+
+// members returns the options for the members of [Meta].
+func (r *remote) members(ctx context.Context) (opts []client.CallOption) {
+	for key, value := range r.meta(ctx) {
+		opts = append(opts, client.Meta(key, value))
+	}
+	return opts
 }
 
 // attend waits for the result, and forwards questions of the remote server to the caller.

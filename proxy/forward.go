@@ -122,10 +122,8 @@ func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (mcpkit.Result
 	if p.Ref.Type == protocol.RefPrompt {
 		p.Ref.Name = call.OwnName()
 	}
-	if p.Context == nil {
-		p.Context = new(protocol.CompletionContext)
-	}
-	c, err := l.client.Complete(ctx, p.Ref, p.Argument.Name, p.Argument.Value, p.Context.Arguments)
+	known := cmp.Or(p.Context, new(protocol.CompletionContext)).Arguments
+	c, err := l.client.Complete(ctx, p.Ref, p.Argument.Name, p.Argument.Value, known, r.members(ctx)...)
 	if err != nil {
 		return nil, r.explain(ctx, l, err)
 	}

@@ -52,7 +52,7 @@ type config struct {
 	scopes   []string
 	optional bool
 	oneUser  bool
-	meta     func(context.Context) protocol.Meta // nil: none
+	meta     func(context.Context) protocol.Meta
 	logger   *slog.Logger
 }
 
@@ -83,7 +83,7 @@ func Optional() Option { return func(c *config) { c.optional = true } }
 // are dropped and rejected, so that no caller sees data of another; see [New].
 func OneUser() Option { return func(c *config) { c.oneUser = true } }
 
-// Meta adds members to the _meta of each forwarded call, and replaces those of the caller. Use it
+// Meta adds members to the _meta of each forwarded call and completion, and replaces those of the caller. Use it
 // for the trace context, so that this server is part of the trace:
 //
 //	proxy.Meta(func(ctx context.Context) protocol.Meta { return otelmcp.Inject(ctx, nil) })
@@ -109,7 +109,7 @@ func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 // several calls run, or once a call has ended without a response: it may still run. Over Streamable
 // HTTP each call has its own stream; log messages outside these streams are dropped.
 func New(target any, opts ...Option) (*mcpkit.Server, error) {
-	c := config{logger: slog.Default()}
+	c := config{logger: slog.Default(), meta: func(context.Context) protocol.Meta { return nil }}
 	for _, o := range opts {
 		o(&c)
 	}

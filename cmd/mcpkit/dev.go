@@ -109,7 +109,8 @@ func (d *development) run(ctx context.Context, named string, args []string) erro
 		}
 		base := "http://" + listener.Addr().String()
 		url := base + devPath
-		page := playground.NewHandler(s.MCP(), &playground.Options{Target: url})
+		page := playground.NewHandler(s.MCP(), &playground.Options{Target: url, Proxy: true})
+		s.Trace = page.Report
 		defer page.Close()
 		transports = append(transports, &devHTTP{listener, page})
 		d.say("%s in %s; clients connect to %s", pkg, dir, d.err.paint(bold, url))

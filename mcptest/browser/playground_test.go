@@ -45,7 +45,7 @@ import (
 type Bakery struct {
 	_ mcpkit.Info `name:"bakery" title:"Bakery" version:"1.2.0"`
 	_ struct {
-		Order    mcpkit.Tool     `hints:"additive" desc:"Orders bread and cakes for one customer."`
+		Order    mcpkit.Tool     `title:"Order cakes" hints:"additive" desc:"Orders bread and cakes for one customer."`
 		Bake     mcpkit.Tool     `hints:"readonly" params:"minutes" rules:"minutes:min=1,max=100" desc:"Bakes, and reports how far it is."`
 		Wedding  mcpkit.Tool     `hints:"additive" task:"optional" params:"name" desc:"Plans a wedding cake with the customer."`
 		Photo    mcpkit.Tool     `hints:"readonly" desc:"Returns a picture, a sound and links."`
@@ -448,13 +448,13 @@ func TestPlaygroundCallsATool(t *testing.T) {
 	p.shows("#call pre", `"picture": "Y2FrZQ=="`)
 	p.click("#tabs button", "Overview")
 	p.shows("#detail", "Ask for the customer's name first.")
-	p.click("#detail button", "Order order")
+	p.click("#detail button", "Order cakes order")
 	p.shows("#detail h2", "Order")
 }
 
 func TestPlaygroundShowsTheStepsOfACall(t *testing.T) {
 	p := play(t, newBakery(t), 1440, 900)
-	p.click("#items .row", "Wedding")
+	p.click("#items .row", "wedding")
 	p.fill("name", "Ann"+browser.Enter)
 	p.shows(".question", "How should the cake for Ann be?")
 	p.shows("#call .waterfall", "Logging (logging.go:")
@@ -527,26 +527,26 @@ func TestPlaygroundWorksWithTheKeyboard(t *testing.T) {
 
 func TestPlaygroundShowsAllKindsOfResults(t *testing.T) {
 	p := play(t, newBakery(t), 1440, 900)
-	p.click("#items .row", "Photo")
+	p.click("#items .row", "photo")
 	p.click("button.main", "Call")
 	p.shows(".result", "the window at noon")
 	p.waitFor(`document.querySelector(".result img").naturalWidth === 1 && !!document.querySelector(".result audio")`)
 	p.click(".result button", "Read")
 	p.shows(".output .resource", "7 to 18")
 
-	p.click("#items .row", "Burn")
+	p.click("#items .row", "burn")
 	p.click("button.main", "Call")
 	p.shows(".result.error", "internal error")
 	p.shows("#call", "the oven caught fire at 300 degrees")
 
-	p.click("#items .row", "Advise")
+	p.click("#items .row", "advise")
 	p.fill("guest", "Zoe"+browser.Enter)
 	p.shows(".question", "What would Zoe like?")
 	p.press("rye bread")
 	p.answer()
 	p.shows(".result", "the model says: rye bread")
 
-	p.click("#items .row", "Pantry")
+	p.click("#items .row", "pantry")
 	p.click("button.main", "Call")
 	p.shows(".question", "The server asks for your roots")
 	p.press("file:///home/ann")
@@ -606,7 +606,7 @@ func followTasks(t *testing.T, version string) {
 	p.use(version)
 	for _, end := range []string{"completed", "cancelled"} {
 		p.click("#tabs button", "Tools")
-		p.click("#items .row", "Wedding")
+		p.click("#items .row", "wedding")
 		p.fill("name", "Eve")
 		p.waitFor(`(document.querySelector("[name=task]").checked = true)`)
 		p.click("button.main", "Call")
@@ -631,7 +631,7 @@ func followTasks(t *testing.T, version string) {
 
 func TestPlaygroundShowsPagesOfApps(t *testing.T) {
 	p := play(t, newBakery(t), 1440, 900)
-	p.click("#items .row", "Window")
+	p.click("#items .row", "window")
 	p.click("button.main", "Call")
 	inFrame := func(script string) string {
 		world, err := act(p, func(ctx context.Context, t *chromedp.Target) (runtime.ExecutionContextID, error) {
@@ -696,7 +696,7 @@ func TestPlaygroundCopiesCalls(t *testing.T) {
 	_, err = parser.ParseFile(token.NewFileSet(), "x_test.go", "package x\n"+test, 0)
 	require.NoError(t, err)
 
-	p.click("#items .row", "Wedding")
+	p.click("#items .row", "wedding")
 	p.fill("name", "Ann"+browser.Enter)
 	p.choose("taste", "lemon")
 	p.answer()
@@ -712,7 +712,7 @@ func TestPlaygroundReplaysCalls(t *testing.T) {
 			srv := newBakery(t)
 			p := play(t, srv, 1440, 900)
 			p.use(version)
-			p.click("#items .row", "Wedding")
+			p.click("#items .row", "wedding")
 			p.fill("name", "Ann"+browser.Enter)
 			p.choose("taste", "lemon")
 			p.answer()
@@ -772,7 +772,7 @@ func TestPlaygroundFits360Pixels(t *testing.T) {
 	p.shows(".result", "3 euros")
 	fits()
 	p.click(".back", "Back")
-	p.click("#items .row", "Wedding")
+	p.click("#items .row", "wedding")
 	p.fill("name", "Ann"+browser.Enter)
 	p.shows(".question", "How should")
 	fits()

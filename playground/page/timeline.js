@@ -158,7 +158,7 @@ export class Timeline {
 
 	// waterfall draws the steps of a call over its time.
 	#waterfall(entry) {
-		const steps = entry.steps ?? [];
+		const steps = (entry.steps ?? []).sort((a, b) => a.at - b.at); // those of another program may be late
 		const end = Math.max(entry.took, 0.001, ...steps.map((step) => step.at + Math.max(step.took ?? 0, 0)));
 		const rows = steps.map((step) => {
 			const long = step.took !== undefined;

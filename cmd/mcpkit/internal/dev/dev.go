@@ -4,6 +4,7 @@ package dev
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,7 +17,9 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/proxy"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -78,6 +81,9 @@ const startTimeout = 30 * time.Second
 type Server struct {
 	transport.SessionStorer // srv
 
+	// Trace is called with what happens in the calls of the program. It may be set before Run.
+	Trace func(mcpkit.TraceEvent)
+
 	opts  Options
 	srv   *mcpkit.Server
 	proxy proxy.Switch
@@ -94,10 +100,10 @@ func New(opts Options) (*Server, error) {
 	if opts.Report == nil {
 		opts.Report = func(Event) {}
 	}
-	s := &Server{opts: opts, proxy: proxy.Switch{Drain: opts.Drain}}
+	s := &Server{Trace: func(mcpkit.TraceEvent) {}, opts: opts, proxy: proxy.Switch{Drain: opts.Drain}}
 	s.state.begin()
 	var err error
-	s.srv, err = proxy.New(&s.proxy, proxy.Name(opts.name()), proxy.OneUser(),
+	s.srv, err = proxy.New(&s.proxy, proxy.Name(opts.name()), proxy.OneUser(), proxy.Meta(refOf),
 		proxy.Logger(slog.New(slog.NewTextHandler(opts.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))),
 		proxy.Dial(client.Timeout(0), client.Tasks(), client.ShutdownTimeout(2*time.Second), client.Logger(slog.New(slog.DiscardHandler))))
 	if err != nil {
@@ -106,6 +112,11 @@ func New(opts Options) (*Server, error) {
 	s.SessionStorer = s.srv
 	s.srv.Use(s.refuse)
 	return s, nil
+}
+
+// refOf gives a call of the program the reference that it has here.
+func refOf(ctx context.Context) protocol.Meta {
+	return protocol.Meta{mcpkit.MetaRef: jsonx.AppendString(nil, mcpkit.CallFrom(ctx).Ref())}
 }
 
 // MCP returns the server to which the requests go.
@@ -193,9 +204,10 @@ func (s *Server) round(ctx context.Context, src *source, changed <-chan struct{}
 func (s *Server) start(ctx context.Context, program string) (fault string) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the program did not respond within %s", startTimeout))
 	defer cancel()
-	said := &words{to: s.opts.Stderr}
+	word := rand.Text()
+	said := &words{to: s.opts.Stderr, trace: s.Trace, begin: []byte(word)}
 	target := client.Command(program, s.opts.Args...)
-	target.Dir, target.InheritEnv = s.opts.Dir, true
+	target.Dir, target.InheritEnv, target.Env = s.opts.Dir, true, []string{mcpkit.EnvDev + "=" + word}
 	err := s.proxy.Connect(ctx, target, client.Stderr(said))
 	if err == nil {
 		return ""

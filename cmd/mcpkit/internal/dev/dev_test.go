@@ -21,6 +21,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/scaffold"
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -116,6 +117,13 @@ type bench struct {
 	events []Event      // guarded by mu
 	built  time.Time    // the end of the last build; guarded by mu
 	said   bytes.Buffer // guarded by mu
+	traced []string     // guarded by mu
+}
+
+func (b *bench) trace(e mcpkit.TraceEvent) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.traced = append(b.traced, fmt.Sprint(e.Ref, " ", e.Kind, " ", e.Name, e.Text))
 }
 
 func (b *bench) Write(p []byte) (int, error) {
@@ -196,7 +204,7 @@ func running(t *testing.T, opts Options) *bench {
 	}
 	s, err := New(opts)
 	require.NoError(t, err)
-	b.Server = s
+	b.Server, s.Trace = s, b.trace
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	// Ends when the test cancels ctx.

@@ -1,14 +1,18 @@
 package dev
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -59,6 +63,35 @@ func TestTheFirstProgramMayNotBuild(t *testing.T) {
 	}
 	require.Equal(t, []string{"ask", "only_v1", "version"}, names(t, c))
 	require.Equal(t, "v1", calls(t, c, "version"))
+}
+
+func TestCallsOfTheProgramAreTraced(t *testing.T) {
+	t.Parallel()
+	dir := newModule(t)
+	put(t, dir, "shop.go", strings.Replace(version("v1"), `return ""`, `panic("no ink")`, 1))
+	b := running(t, Options{Dir: dir})
+	_, err := b.overHTTP(t).CallTool(t.Context(), "ask", nil)
+	require.Error(t, err)
+	ref := regexp.MustCompile(`\(ref (\w+)\)`).FindStringSubmatch(err.Error())[1]
+	require.Eventually(t, func() bool { return strings.Contains(b.String(), " ref="+ref+" ") }, patience, time.Millisecond, "the log has the reference")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	require.Equal(t, []string{ref + " handler Shop.Ask (shop.go:27)", ref + " end panic: no ink"}, b.traced)
+	require.NotContains(t, b.said.String(), `"kind"`)
+}
+
+func TestEventsAreTakenOutOfWhatTheProgramSays(t *testing.T) {
+	var out bytes.Buffer
+	var events []string
+	w := &words{to: &out, begin: []byte("EVENT"), trace: func(e mcpkit.TraceEvent) { events = append(events, e.Name) }}
+	for _, part := range []string{"a", "b\ncEVENT{\"name\":\"x\"}\nEVENT{\"na", "me\"", ":\"y\"}\nEVENT{}}\nd"} {
+		n, err := w.Write([]byte(part))
+		require.NoError(t, err)
+		require.Equal(t, len(part), n)
+	}
+	require.Equal(t, []string{"x", "y"}, events)
+	require.Equal(t, "ab\ncd", out.String())
+	require.Equal(t, "ab\ncd", w.text())
 }
 
 func TestWhatIsNotAProgramIsReported(t *testing.T) {
