@@ -88,6 +88,8 @@ func (b *Broker) checkRequest(q url.Values) *refusal {
 		return refuse(codeInvalidRequest, "a code_challenge with the method S256 is required")
 	case q.Has("dpop_jkt") && !isDigest(q.Get("dpop_jkt")):
 		return refuse(codeInvalidRequest, "the dpop_jkt is not a thumbprint")
+	case len(b.scopes) > 0 && len(b.requested(q.Get("scope"))) == 0:
+		return refuse("invalid_scope", "none of the scopes exists")
 	}
 	return b.checkTarget(q)
 }
@@ -300,10 +302,12 @@ func (b *Broker) switchAccount(w http.ResponseWriter, r *http.Request) {
 // it shows why.
 func (b *Broker) approve(w http.ResponseWriter, r *http.Request, l *login) (g *grant, back string, ok bool) {
 	g, err := b.change(r.Context(), l.Grant, func(g *grant) error {
-		if !g.Approved.IsZero() {
-			return ErrEnded // a code was issued
+		if g.Redeemed {
+			return ErrEnded
 		}
-		g.Approved = time.Now()
+		if g.Approved.IsZero() { // otherwise the user clicked twice
+			g.Approved = time.Now()
+		}
 		return nil
 	})
 	if err != nil {

@@ -185,7 +185,7 @@ func New(opts Options) (*Broker, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	if b.jwks, err = b.keys.publicKeys(); err != nil {
+	if b.jwks, err = jsonx.Marshal(b.keys.public()); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
 	b.share()

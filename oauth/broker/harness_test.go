@@ -3,9 +3,7 @@ package broker_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -34,7 +32,10 @@ func TestMain(m *testing.M) { testkit.VerifyTestMain(m, http.DefaultClient.Close
 
 type object = map[string]any
 
-var discard = slog.New(slog.DiscardHandler)
+var (
+	discard = slog.New(slog.DiscardHandler)
+	nothing = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+)
 
 // A provider is an authorization server with ID tokens and a userinfo endpoint. It remembers browsers,
 // and never asks: who the user is stands in the cookie "user".
@@ -202,13 +203,14 @@ const (
 
 // A browser is a user with cookies, who follows redirects until one leaves for the client.
 type browser struct {
-	t       testing.TB
-	http    *http.Client
-	decide  string // what the user says when asked; "" closes the page
-	asked   int    // how often the user was asked
-	page    string // the last page
-	header  http.Header
-	through func(next string) string // may change where a redirect leads
+	t        testing.TB
+	http     *http.Client
+	decide   string // what the user says when asked; "" closes the page
+	language string // "" for none
+	asked    int    // how often the user was asked
+	page     string // the last page
+	header   http.Header
+	through  func(next string) string // may change where a redirect leads
 }
 
 func newBrowser(t testing.TB, user string) *browser {
@@ -228,12 +230,15 @@ var hidden = regexp.MustCompile(`name="login" value="([^"]+)"`)
 // stays at a page.
 func (b *browser) visit(page string) url.Values {
 	for range 10 {
-		resp, err := b.http.Get(page)
+		req, err := http.NewRequest(http.MethodGet, page, nil)
+		require.NoError(b.t, err)
+		req.Header.Set("Accept-Language", b.language)
+		resp, err := b.http.Do(req)
 		require.NoError(b.t, err)
 		next := b.read(resp)
 		if login := hidden.FindStringSubmatch(b.page); next == "" && login != nil && b.decide != "" {
 			b.asked++
-			next = b.submit(page, url.Values{"login": {login[1]}, "decision": {b.decide}})
+			next = b.submit(page, "login="+login[1]+"&decision="+b.decide)
 		}
 		if next == "" {
 			return nil
@@ -253,12 +258,21 @@ func (b *browser) visit(page string) url.Values {
 }
 
 // submit sends the form of a page, and returns where the response leads.
-func (b *browser) submit(page string, form url.Values) string {
+func (b *browser) submit(page, form string) string {
 	u, err := url.Parse(page)
 	require.NoError(b.t, err)
-	resp, err := b.http.PostForm(u.Scheme+"://"+u.Host+"/consent", form)
+	resp, err := b.http.Post(u.Scheme+"://"+u.Host+"/consent", "application/x-www-form-urlencoded", strings.NewReader(form))
 	require.NoError(b.t, err)
 	return b.read(resp)
+}
+
+// cookie returns the cookies of the browser.
+func (b *browser) cookie() string {
+	var all []string
+	for _, c := range b.http.Jar.Cookies(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/"}) {
+		all = append(all, c.Name+"="+c.Value)
+	}
+	return strings.Join(all, "; ")
 }
 
 func (b *browser) read(resp *http.Response) (next string) {
@@ -292,23 +306,67 @@ func (s *site) register(redirect string) *program {
 
 // post sends a document or form to an endpoint, and returns the status and the JSON of the response.
 func (s *site) post(path, body string, header ...string) (int, object) {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.url+path, strings.NewReader(body))
-	require.NoError(s.t, err)
-	req.Header.Set("Content-Type", "application/json")
+	kind := "application/json"
 	if !strings.HasPrefix(body, "{") {
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		kind = "application/x-www-form-urlencoded"
 	}
+	resp, text := s.send(http.MethodPost, path, body, append(header, "Content-Type", kind)...)
+	var doc object
+	if text != "" {
+		require.NoError(s.t, json.Unmarshal([]byte(text), &doc))
+	}
+	return resp.StatusCode, doc
+}
+
+// send sends a request and returns the response and its body.
+func (s *site) send(verb, path, body string, header ...string) (*http.Response, string) {
+	req, err := http.NewRequestWithContext(context.Background(), verb, s.url+path, strings.NewReader(body))
+	require.NoError(s.t, err)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Add(header[i], header[i+1])
 	}
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(s.t, err)
 	defer resp.Body.Close()
-	var doc object
-	if err := json.NewDecoder(resp.Body).Decode(&doc); !errors.Is(err, io.EOF) {
-		require.NoError(s.t, err)
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(s.t, err)
+	return resp, string(text)
+}
+
+// serve sends a request to a handler that no server serves.
+func serve(h http.Handler, verb, path, body string, header ...string) *httptest.ResponseRecorder {
+	w, r := httptest.NewRecorder(), httptest.NewRequest(verb, path, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
 	}
-	return resp.StatusCode, doc
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// newOnline returns a broker on the internet that no server serves, and a registered program.
+func newOnline(t testing.TB) (*broker.Broker, *program) {
+	s := &site{t: t, url: "https://notes.example.com"}
+	s.Broker = newBroker(t, nil, s.url, func(o *broker.Options) {
+		o.Provider, o.InsecureLoopback = broker.GitHub("id", "secret"), false
+	})
+	var doc object
+	w := serve(s, "POST", "/register", `{"redirect_uris":["`+local+`"]}`)
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &doc))
+	return s.Broker, &program{s: s, id: or(doc["client_id"]), redirect: local, verifier: "x"}
+}
+
+// path returns the authorization request without the origin.
+func (c *program) path() string { return strings.TrimPrefix(c.page(), c.s.url) }
+
+// ended requires that a refresh token is not valid any more.
+func (c *program) ended(token any, why ...any) {
+	_, doc := c.refresh(token)
+	require.Equal(c.s.t, "invalid_grant", doc["error"], why...)
+}
+
+func or(v any) string {
+	text, _ := v.(string)
+	return text
 }
 
 // page returns the URL of an authorization request. Pairs of names and values change its parameters; an
@@ -356,19 +414,13 @@ func (c *program) login(b *browser, change ...string) object {
 
 // call calls the resource, and returns the status and what it says.
 func (s *site) call(token any) (int, string) {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.url+"/mcp", nil)
-	require.NoError(s.t, err)
-	req.Header.Set("Authorization", fmt.Sprintf("Bearer %s", token))
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(s.t, err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	require.NoError(s.t, err)
-	return resp.StatusCode, string(text)
+	resp, text := s.send(http.MethodPost, "/mcp", "", "Authorization", fmt.Sprint("Bearer ", token))
+	return resp.StatusCode, text
 }
 
-func newKey() []byte {
-	key := make([]byte, 32)
-	rand.Read(key)
-	return key
+// open opens a page that asks the user, and returns the form that says yes.
+func (b *browser) open(page string) (form string) {
+	b.decide = ""
+	require.Nil(b.t, b.visit(page))
+	return "login=" + hidden.FindStringSubmatch(b.page)[1] + "&decision=allow"
 }

@@ -66,13 +66,12 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// publicKeys returns the JWKS of the signing keys.
-func (k *keyring) publicKeys() ([]byte, error) {
-	var set jose.JSONWebKeySet
+// public returns the keys that verify access tokens.
+func (k *keyring) public() (set jose.JSONWebKeySet) {
 	for _, key := range k.signed {
 		set.Keys = append(set.Keys, key.Public())
 	}
-	return jsonx.Marshal(set)
+	return set
 }
 
 // sign returns an access token with these claims.
@@ -86,12 +85,7 @@ func (k *keyring) verify(token string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range k.signed {
-		if key.KeyID == jws.Signatures[0].Protected.KeyID {
-			return jws.Verify(key.Public())
-		}
-	}
-	return nil, errors.New("the key is unknown")
+	return jws.Verify(k.public())
 }
 
 // seal encrypts and authenticates data, bound to what it is for.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -208,12 +207,13 @@ func (o *oidcUpstream) user(ctx context.Context, t *oauth2.Token, nonce string, 
 	if err != nil {
 		return nil, err
 	}
-	claims := map[string]any{}
 	raw, issued := t.Extra("id_token").(string)
-	if before != nil && !issued {
-		maps.Copy(claims, before.Claims) // a refresh need not return an ID token
+	endpoint := found.UserInfoEndpoint()
+	if before != nil && !issued && endpoint == "" {
+		return before, nil // the provider has renewed the token, and says no more
 	}
-	if endpoint := found.UserInfoEndpoint(); endpoint != "" && (o.p.UserInfo || before != nil && !issued) {
+	claims := map[string]any{}
+	if endpoint != "" && (o.p.UserInfo || before != nil && !issued) {
 		if err := fetch(ctx, t, endpoint, &claims); err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -77,17 +78,24 @@ func TestWhoMayLogIn(t *testing.T) {
 	}
 }
 
+// An account of Google may have an address of a company that does not manage it.
+func TestDomainsOfGoogleAreThoseItManages(t *testing.T) {
+	const google = "https://accounts.google.com"
+	u := &broker.User{Email: "ada@example.com", Claims: object{}}
+	require.False(t, u.In("example.com", google))
+	u.Claims["hd"] = "example.com"
+	require.True(t, u.In("example.com", google))
+	u.Claims["hd"] = "evil.example"
+	require.False(t, u.In("example.com", google))
+}
+
 func TestAnotherAccount(t *testing.T) {
 	p := newProvider(t)
 	s := newSite(t, p, func(o *broker.Options) {
 		o.Provider.Params = map[string]string{"prompt": "consent"}
-		o.Decide = func(_ context.Context, u *broker.User, scopes []string) ([]string, error) {
-			if u.Subject == "ada" {
-				return nil, broker.ErrRefused
-			}
-			return scopes, nil
-		}
+		o.Domains = []string{"other.example"}
 	})
+	p.users["bob"]["email"] = "bob@other.example"
 	c := s.register(local)
 	user := newBrowser(t, "ada")
 	require.Nil(t, user.visit(c.page()))
@@ -117,6 +125,7 @@ func TestRefreshesFollowTheProvider(t *testing.T) {
 		{"the user left a group", func(p *provider) { p.users["ada"]["groups"] = []string{"staff"} }, 200, "notes:read"},
 		{"the user left a group, without an ID token", func(p *provider) { p.refreshes = false; p.users["ada"]["groups"] = []string{"staff"} }, 200, "notes:read"},
 		{"the user left the company", func(p *provider) { p.users["ada"]["groups"] = []string{} }, 400, "invalid_grant"},
+		{"no groups, without an ID token", func(p *provider) { p.refreshes = false; delete(p.users["ada"], "groups") }, 400, "invalid_grant"},
 		{"another user", func(p *provider) { p.claims = object{"sub": "bob"} }, 400, "invalid_grant"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -279,8 +288,7 @@ func TestGitHub(t *testing.T) {
 			g.mu.Lock()
 			g.revoked = true
 			g.mu.Unlock()
-			_, doc := c.refresh(tokens["refresh_token"])
-			require.Equal(t, "invalid_grant", doc["error"], "the user has revoked the app")
+			c.ended(tokens["refresh_token"], "the user has revoked the app")
 		})
 	}
 }
@@ -288,28 +296,25 @@ func TestGitHub(t *testing.T) {
 // A document vouches for its host, and is fetched without harm.
 func TestMetadataDocumentsOfClients(t *testing.T) {
 	var fetched atomic.Int32
+	changes := map[string]object{
+		"/good": {}, "/other": {"client_id": "https://editor.example/good"}, "/secret": {"token_endpoint_auth_method": "client_secret_post"},
+		"/signed": {"token_endpoint_auth_method": "private_key_jwt"}, "/scheme": {"redirect_uris": []string{local, "javascript:alert(1)"}},
+		"/large": {"x": strings.Repeat("x", 2<<20)},
+	}
 	docs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fetched.Add(1)
-		id := "http://" + r.Host + r.URL.Path
-		doc := object{"client_id": id, "client_name": "Editor", "redirect_uris": []string{local}, "grant_types": []string{"authorization_code", "refresh_token"}}
-		switch r.URL.Path {
-		case "/other":
-			doc["client_id"] = "http://" + r.Host + "/good"
-		case "/moved":
+		if r.URL.Path == "/moved" {
 			http.Redirect(w, r, "/good", http.StatusFound)
 			return
-		case "/missing":
-			http.NotFound(w, r)
-			return
-		case "/secret":
-			doc["token_endpoint_auth_method"] = "client_secret_post"
-		case "/signed":
-			doc["token_endpoint_auth_method"] = "private_key_jwt"
-		case "/scheme":
-			doc["redirect_uris"] = []string{local, "javascript:alert(1)"}
-		case "/large":
-			doc["x"] = strings.Repeat("x", 2<<20)
 		}
+		if changes[r.URL.Path] == nil {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		doc := object{
+			"client_id": "http://" + r.Host + r.URL.Path, "client_name": "Editor", "redirect_uris": []string{local},
+			"grant_types": []string{"authorization_code", "refresh_token"},
+		}
+		maps.Copy(doc, changes[r.URL.Path])
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(doc)
 	}))
@@ -338,18 +343,14 @@ func TestMetadataDocumentsOfClients(t *testing.T) {
 	require.NotEmpty(t, tokens["refresh_token"])
 
 	// Server-side request forgery: a broker on the internet reaches nothing inside.
-	strict := newBroker(t, nil, "https://notes.example.com", func(o *broker.Options) {
-		o.Provider, o.InsecureLoopback = broker.GitHub("id", "secret"), false
-	})
+	strict, inside := newOnline(t)
 	before := fetched.Load()
 	for _, id := range []string{
 		docs.URL + "/good", strings.Replace(docs.URL, "http:", "https:", 1) + "/good", "https://localhost:1/good", "https://169.254.169.254/latest",
 		"https://10.0.0.1/x", "https://[::1]/x", "https://[::ffff:127.0.0.1]/x", "https://0x7f.1/x", "https://u:p@example.com/x", "file:///etc/passwd",
 	} {
-		w := httptest.NewRecorder()
-		c := program{s: &site{url: "https://notes.example.com"}, id: id, redirect: local, verifier: "x"}
-		strict.ServeHTTP(w, httptest.NewRequest("GET", strings.TrimPrefix(c.page(), "https://notes.example.com"), nil))
-		require.Equal(t, http.StatusBadRequest, w.Code, id)
+		inside.id = id
+		require.Equal(t, http.StatusBadRequest, serve(strict, "GET", inside.path(), "").Code, id)
 	}
 	require.Equal(t, before, fetched.Load())
 }

@@ -1,0 +1,4 @@
+package broker
+
+// In shows u.in to tests.
+func (u *User) In(domain, issuer string) bool { return u.in(domain, issuer) }
