@@ -33,6 +33,8 @@ type catalog struct {
 	leftOut    map[string]bool // why parts of mounted servers are not part of it
 	offersAll  bool            // of OfferAll; never changes
 	fixed      bool            // of Fixed; never changes
+
+	experimental map[string]protocol.Object // never changes
 }
 
 // A layer is the resources and templates that were registered on one server.

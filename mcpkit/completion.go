@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -14,13 +15,25 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A completer returns the values of a parameter that begin with prefix. others are the values of other
-// parameters so far.
-type completer = func(ctx context.Context, prefix string, others map[string]string) ([]string, error)
+// A completer returns the values of a parameter that begin with prefix.
+type completer = func(ctx context.Context, prefix string) ([]string, error)
+
+// ofCompletion are the parameters of methods that complete.
+var ofCompletion = func() map[reflect.Type]func(*Call) any {
+	table := maps.Clone(ofCall)
+	table[reflect.TypeFor[string]()] = func(c *Call) any { return c.params.(*protocol.CompleteParams).Argument.Value }
+	table[reflect.TypeFor[map[string]string]()] = func(c *Call) any {
+		if others := c.params.(*protocol.CompleteParams).Context; others != nil {
+			return others.Arguments
+		}
+		return map[string]string(nil)
+	}
+	return table
+}()
 
 // completers returns what completes the parameters of a prompt or resource: for each the method that
 // the block or a field names, or the list of its values. It is nil if no parameter can be completed.
-func (def *spec) completers(fields []reflectx.Field) (Handler, error) {
+func (s *Server) completers(e *entry, def *spec, fields []reflectx.Field) (Handler, error) {
 	found := map[string]completer{}
 	var faults reflectx.Errors
 	names := make([]string, len(fields))
@@ -28,7 +41,7 @@ func (def *spec) completers(fields []reflectx.Field) (Handler, error) {
 		names[i] = f.Name
 		switch method := cmp.Or(def.Complete[f.Name], f.Complete); {
 		case method != "":
-			c, err := def.completer(f.Name, method)
+			c, err := s.completer(e, def, f.Name, method)
 			faults.Add(def.Site, err)
 			found[f.Name] = c
 		case len(f.Enum) > 0:
@@ -44,35 +57,36 @@ func (def *spec) completers(fields []reflectx.Field) (Handler, error) {
 		return nil, faults.Err()
 	}
 	return func(ctx context.Context, call *Call) (Result, error) {
-		p := call.params.(*protocol.CompleteParams)
-		c := found[p.Argument.Name]
+		argument := call.params.(*protocol.CompleteParams).Argument
+		c := found[argument.Name]
 		if c == nil {
 			return completion(nil), nil
 		}
-		var others map[string]string
-		if p.Context != nil {
-			others = p.Context.Arguments
-		}
-		values, err := c(ctx, p.Argument.Value, others)
+		values, err := c(ctx, argument.Value)
 		return completion(values), err
 	}, nil
 }
 
 // completer returns what completes a parameter: the method with the name.
-func (def *spec) completer(param, method string) (completer, error) {
+func (s *Server) completer(e *entry, def *spec, param, method string) (completer, error) {
 	m, ok := def.methods[method]
 	if !ok {
 		hint := naming.Hint(method, slices.Sorted(maps.Keys(def.methods)))
 		return nil, fmt.Errorf("parameter %q is completed by method %q, which does not exist%s", param, method, hint)
 	}
-	switch f := m.Func.Interface().(type) {
-	case func(ctx context.Context, prefix string) ([]string, error):
-		return func(ctx context.Context, prefix string, _ map[string]string) ([]string, error) { return f(ctx, prefix) }, nil
-	case completer:
-		return f, nil
+	f, err := reflectx.Compile(m.Func, reflectx.FuncOptions{Inject: s.injectors(e, ofCompletion)})
+	if err != nil || len(f.Input().Fields()) > 0 || !slices.Equal(f.Outputs(), []reflect.Type{reflect.TypeFor[[]string]()}) {
+		return nil, fmt.Errorf("completion method %s: it is %s; write func(ctx context.Context, prefix string) ([]string, error), "+
+			"with others map[string]string and what tools get from the call as further parameters", method, m.Func.Type())
 	}
-	return nil, fmt.Errorf("completion method %s: it is %s; write func(ctx context.Context, prefix string) "+
-		"([]string, error), with others map[string]string as a last parameter where needed", method, m.Func.Type())
+	none := reflect.Zero(f.Input().Type())
+	return func(ctx context.Context, _ string) ([]string, error) {
+		values, err := f.Call(ctx, none)
+		if err != nil {
+			return nil, err
+		}
+		return values[0].Interface().([]string), nil
+	}, nil
 }
 
 // completion returns the result with the values.
@@ -85,7 +99,7 @@ func completion(values []string) *protocol.CompleteResult {
 }
 
 func listCompleter(values []string) completer {
-	return func(_ context.Context, prefix string, _ map[string]string) ([]string, error) {
+	return func(_ context.Context, prefix string) ([]string, error) {
 		var hits []string
 		for _, v := range values {
 			if len(v) >= len(prefix) && strings.EqualFold(v[:len(prefix)], prefix) {

@@ -91,7 +91,7 @@ func (s *Server) define(def *spec) (*entry, error) {
 		faults.Add(def.Site, err)
 	}
 	if err == nil && def.Kind != annotation.Tool { // the protocol has no completion for tools
-		e.complete, err = def.completers(fields)
+		e.complete, err = s.completers(e, def, fields)
 		faults.Add(def.Site, err)
 	}
 	outputs, err := result.New(def.Kind, fn.Outputs())
@@ -208,8 +208,15 @@ func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*refle
 	o.Input.NoSchema = def.Kind == annotation.Prompt
 	o.Input.OmitDescription = true // the tool's description covers the type, whose own would cost tokens
 	o.Input.Owner, o.Input.Method = def.Owner, def.Name
-	o.Give, o.Inject = injectable(s.config.providers), func(t reflect.Type) reflectx.Injector {
-		of := ofCall[t]
+	o.Give, o.Inject = injectable(s.config.providers), s.injectors(e, ofCall)
+	return reflectx.Compile(def.Func, o)
+}
+
+// injectors returns what gives parameters of the entry's methods their values, by the type: those of the
+// table, and those that the program provides.
+func (s *Server) injectors(e *entry, table map[reflect.Type]func(*Call) any) func(t reflect.Type) reflectx.Injector {
+	return func(t reflect.Type) reflectx.Injector {
+		of := table[t]
 		if isHeader(t) {
 			of = func(c *Call) any { return c.peer.Header() }
 		}
@@ -221,7 +228,6 @@ func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*refle
 			return reflect.ValueOf(of(CallFrom(ctx))).Convert(t), nil
 		}
 	}
-	return reflectx.Compile(def.Func, o)
 }
 
 // guard makes m what calls of the entry run, with what its tags demand around it.

@@ -98,7 +98,7 @@ func (row *methodRow) offered(c *catalog, v protocol.Version) bool {
 
 // capabilities returns the capabilities of a server with the catalog for clients of a version.
 func (c *catalog) capabilities(v protocol.Version) protocol.ServerCapabilities {
-	var caps protocol.ServerCapabilities
+	caps := protocol.ServerCapabilities{Experimental: c.experimental}
 	if hasTools(c) {
 		caps.Tools = &protocol.ListCapability{ListChanged: !c.fixed}
 	}

@@ -37,6 +37,7 @@ type config struct {
 	logger       *slog.Logger
 	exposeErrors bool
 	offersAll    bool
+	experimental map[string]protocol.Object
 	fixed        bool
 	versions     []protocol.Version // newest first
 	lenient      []Leniency
@@ -204,6 +205,12 @@ func MaxResultBytes(n int) Option {
 // was declared when they connected. By default, the server offers what it has.
 func OfferAll() Option {
 	return option(func(c *config) error { c.offersAll = true; return nil })
+}
+
+// Experimental declares experimental capabilities by their names, such as "com.example/undo". The value
+// {} is one without settings.
+func Experimental(capabilities map[string]protocol.Object) Option {
+	return option(func(c *config) error { c.experimental = capabilities; return nil })
 }
 
 // Fixed declares that what the server offers does not change while it serves. Clients are not notified

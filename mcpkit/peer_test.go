@@ -94,7 +94,7 @@ func (p *peer) fails(method, params string) *jsonrpc.Error {
 }
 
 func (p *peer) request(method, params string) string {
-	if p.session == nil || p.session.Version() == "" && method != "initialize" {
+	if p.session == nil || !protocol.Version(p.session.Version()).Legacy() && method != "initialize" {
 		params = withMeta(params)
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)

@@ -80,7 +80,7 @@ func (call *Call) accept(ctx context.Context) *jsonrpc.Error {
 	declared := header.Get("Mcp-Protocol-Version")
 	row := call.catalog.methods[call.req.Method]
 	check := call.acceptLegacy
-	if protocol.IsModern(declared, call.meta) || row != nil && row.from.Modern() || call.server.config.oldest().Modern() {
+	if protocol.IsModern(declared, call.meta) || row != nil && row.from.Modern() || call.server.config.oldest().Modern() || call.followsModern() {
 		check = call.acceptModern
 	}
 	if err := check(header, declared); err != nil {
@@ -97,6 +97,13 @@ func (call *Call) accept(ctx context.Context) *jsonrpc.Error {
 		call.session.principal.Store(call.principal)
 	}
 	return call.checkLogLevel()
+}
+
+// followsModern reports whether the client of a connection is a modern one that has left out the _meta, since
+// the connection has no header that says so.
+func (call *Call) followsModern() bool {
+	ts := call.peer.Session()
+	return ts != nil && ts.State() == nil && protocol.Version(ts.Version()).Modern() && call.req.Method != protocol.MethodInitialize
 }
 
 // mirror returns the header fields that mirror the body. Fields of a connection that is the
@@ -136,6 +143,9 @@ func (call *Call) acceptModern(header transport.Header, declared string) *jsonrp
 	}
 	if requested != string(protocol.V20260728) || call.run == nil && !call.server.config.serves(protocol.V20260728) {
 		return call.unserved(requested)
+	}
+	if ts := call.peer.Session(); ts != nil && ts.Version() == "" {
+		ts.SetVersion(requested)
 	}
 	if header == nil {
 		return nil

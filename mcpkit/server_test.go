@@ -40,6 +40,8 @@ func TestCapabilitiesFollowFromWhatIsRegistered(t *testing.T) {
 		mcpkit.NewResource("x://y", "y", func(log *slog.Logger) string { return "" }),
 	))
 	require.JSONEq(t, `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`, capabilities())
+	srv = newServer(t, nil, mcpkit.Experimental(map[string]protocol.Object{"com.example/undo": {"steps": []byte("5")}}))
+	require.JSONEq(t, `{"experimental":{"com.example/undo":{"steps":5}}}`, capabilities())
 }
 
 func TestPagesCoverTheListOnce(t *testing.T) {
@@ -310,6 +312,23 @@ func TestStatusOfErrorsOverHTTP(t *testing.T) {
 	require.Zero(t, p.rpc(t.Context(), p.request("no/such", "{}")).HTTPStatus, "legacy errors travel with 200")
 }
 
+// A client that has sent a modern request is not taken for a legacy one because it leaves out the _meta.
+func TestARequestWithoutMetaIsRefusedOnConnectionsAsOverHTTP(t *testing.T) {
+	srv := newServer(t, &Library{})
+	web, connection := modern(t, srv), modern(t, srv)
+	web.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"ping"}}
+	connection.session = transport.NewSession("", connection)
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, connection.raw(t.Context(), ping), "it may be a legacy client")
+	connection.result("server/discover", "{}")
+	for _, p := range []*peer{web, connection} {
+		require.EqualError(t, p.rpc(t.Context(), ping).Error, `params._meta needs the string "io.modelcontextprotocol/protocolVersion" (code -32602)`)
+		require.EqualError(t, p.fails("ping", "{}"), `method "ping" is not offered (code -32601)`)
+	}
+	connection.result("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
+	require.Equal(t, "{}", connection.result("ping", "{}"))
+}
+
 func TestHandlersOfTheProgramsOwnMethods(t *testing.T) {
 	type params struct {
 		N int `json:"n"`
@@ -365,12 +384,15 @@ type many struct {
 	}
 }
 
+// A stock is how many pages there are.
+type stock int
+
 func (many) Page(n int) string { return fmt.Sprint(n) }
-func (many) Numbers(_ context.Context, prefix string, others map[string]string) ([]string, error) {
-	if prefix == "x" {
+func (many) Numbers(call *mcpkit.Call, others map[string]string, prefix string, last stock) ([]string, error) {
+	if prefix == "x" || call.Method() != "completion/complete" {
 		return nil, errors.New("hunter2")
 	}
-	values := make([]string, 250)
+	values := make([]string, last)
 	for i := range values {
 		values[i] = fmt.Sprint(others["from"], i)
 	}
@@ -378,7 +400,8 @@ func (many) Numbers(_ context.Context, prefix string, others map[string]string) 
 }
 
 func TestCompletionOfMany(t *testing.T) {
-	srv := newServer(t, &many{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	srv := newServer(t, &many{}, mcpkit.Logger(slog.New(slog.DiscardHandler)),
+		mcpkit.Provide(func(context.Context) (stock, error) { return 250, nil }))
 	got := modern(t, srv).result("completion/complete", `{"ref":{"type":"ref/resource","uri":"page://{n}"},"argument":{"name":"n","value":""},"context":{"arguments":{"from":"1"}}}`)
 	require.Equal(t, "250", member(t, got, "completion", "total"))
 	require.Equal(t, "true", member(t, got, "completion", "hasMore"))

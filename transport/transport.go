@@ -198,7 +198,8 @@ func (s *Session) Digest() string { return s.digest }
 // Notify sends n to the client outside any request.
 func (s *Session) Notify(ctx context.Context, n *jsonrpc.Request) error { return s.link.Notify(ctx, n) }
 
-// Version returns the protocol version that initialize agreed on; "" before that.
+// Version returns the protocol version that initialize agreed on, or that of a modern request before it;
+// "" before that.
 func (s *Session) Version() string {
 	if v := s.version.Load(); v != nil {
 		return *v
@@ -206,7 +207,7 @@ func (s *Session) Version() string {
 	return ""
 }
 
-// SetVersion stores the version that initialize agreed on. The handler calls it before it responds.
+// SetVersion stores the version. The handler calls it before it responds.
 func (s *Session) SetVersion(v string) { s.version.Store(&v) }
 
 // State returns the value stored by SetState; nil before that.
