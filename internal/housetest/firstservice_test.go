@@ -16,11 +16,11 @@ import (
 )
 
 // step matches a file that the reader saves, or commands that the reader runs in the module.
-var step = regexp.MustCompile("(?m)^<!-- (?:from (docs/first-service/\\S+)|in the module, prints (\".*\")) -->\n```\\w*\n((?s:.*?))^```$")
+var step = regexp.MustCompile("(?m)^<!-- (?:from (docs/tutorial/\\S+)|in the module, prints (\".*\")) -->\n```\\w*\n((?s:.*?))^```$")
 
 // TestFirstServiceCanBeFollowed does what the page says, from top to bottom, in a new module: it saves
 // each file as the page shows it, and runs each command. Only the files go.mod and go.sum are those
-// of docs/first-service, so that no command needs the network.
+// of docs/tutorial, so that no command needs the network.
 func TestFirstServiceCanBeFollowed(t *testing.T) {
 	testkit.MarkLong(t, "builds programs")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "first-service.md"))
@@ -30,7 +30,7 @@ func TestFirstServiceCanBeFollowed(t *testing.T) {
 
 	module := t.TempDir()
 	for _, name := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(filepath.Join(root, "docs", "first-service", name))
+		text, err := os.ReadFile(filepath.Join(root, "docs", "tutorial", name))
 		require.NoError(t, err)
 		save(t, module, name, strings.Replace(string(text), "=> ../..", "=> "+clone, 1))
 	}
@@ -54,7 +54,7 @@ func TestFirstServiceCanBeFollowed(t *testing.T) {
 	require.Equal(t, 4, commands)
 
 	// The page shows all files of the folder but main_test.go, which tests the echo app.
-	sources, err := filepath.Glob(filepath.Join(root, "docs", "first-service", "*.go"))
+	sources, err := filepath.Glob(filepath.Join(root, "docs", "tutorial", "*.go"))
 	require.NoError(t, err)
 	require.Len(t, sources, len(files)+1)
 	for _, file := range sources {
