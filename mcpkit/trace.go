@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,8 +65,8 @@ const (
 // What mcpkit dev and a program that it runs agree on.
 const (
 	// EnvDev is the environment variable with the word that begins each line on the program's
-	// standard error that is an event, as JSON.
-	EnvDev = "MCPKIT_DEV"
+	// standard error that is an event, as JSON. Package config reads those that begin with MCPKIT_.
+	EnvDev = "MCP_DEV_EVENTS"
 	// MetaRef is the key of the reference of a call in its _meta. It has no effect without EnvDev.
 	MetaRef = "io.github.mcpkit/ref"
 )
@@ -77,11 +78,7 @@ var (
 
 // tellDev tells mcpkit dev what happens in the call, which has the same reference there.
 func (c *Call) tellDev() {
-	if ref := jsonx.String(c.Meta(MetaRef)); ref != "" {
-		c.mu.Lock()
-		c.ref = ref
-		c.mu.Unlock()
-	}
+	c.ref = cmp.Or(jsonx.String(c.Meta(MetaRef)), c.ref)
 	tell := func(e TraceEvent) {
 		e.Ref, e.At = c.Ref(), time.Now()
 		text, _ := jsonx.Marshal(e)
