@@ -54,9 +54,9 @@ func (n *Notes) Sync(ctx context.Context) (string, error) {
 
 // docs:begin google
 
-// newGoogle returns notes for the users of a Google Workspace.
-func newGoogle(key []byte) (http.Handler, error) {
-	b, err := broker.New(broker.Options{
+// newGoogle logs in the users of a Google Workspace.
+func newGoogle(key []byte) (*broker.Broker, error) {
+	return broker.New(broker.Options{
 		Issuer:   "https://notes.example.com",
 		Resource: "https://notes.example.com/mcp",
 		Provider: broker.Google(os.Getenv("GOOGLE_ID"), os.Getenv("GOOGLE_SECRET")),
@@ -64,19 +64,15 @@ func newGoogle(key []byte) (http.Handler, error) {
 		Scopes:   map[string][]string{"notes:read": nil, "notes:write": nil},
 		Keys:     [][]byte{key}, // 32 random bytes
 	})
-	if err != nil {
-		return nil, err
-	}
-	return protect(b, "https://openidconnect.googleapis.com/v1")
 }
 
 // docs:end google
 
 // docs:begin keycloak
 
-// newKeycloak returns notes for a realm, in which only editors may write.
-func newKeycloak(key []byte) (http.Handler, error) {
-	b, err := broker.New(broker.Options{
+// newKeycloak logs in the staff of a realm. Only editors may write.
+func newKeycloak(key []byte) (*broker.Broker, error) {
+	return broker.New(broker.Options{
 		Issuer:   "https://notes.example.com",
 		Resource: "https://notes.example.com/mcp",
 		Provider: broker.Keycloak("https://login.example.com/realms/acme", "notes", os.Getenv("KEYCLOAK_SECRET")),
@@ -84,19 +80,15 @@ func newKeycloak(key []byte) (http.Handler, error) {
 		Scopes:   map[string][]string{"notes:read": nil, "notes:write": {"/editors"}},
 		Keys:     [][]byte{key},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return protect(b, "https://login.example.com/realms/acme/protocol/openid-connect")
 }
 
 // docs:end keycloak
 
 // docs:begin protect
 
-// protect serves the MCP endpoint and the endpoints of the login.
-func protect(b *broker.Broker, api string) (http.Handler, error) {
-	srv, err := mcpkit.New(&Notes{broker: b, api: api}, mcpkit.Authenticated(), mcpkit.StepUp())
+// protect serves the MCP endpoint and the login.
+func protect(b *broker.Broker, notes *Notes) (http.Handler, error) {
+	srv, err := mcpkit.New(notes, mcpkit.Authenticated(), mcpkit.StepUp())
 	if err != nil {
 		return nil, err
 	}
@@ -121,10 +113,11 @@ func TestOurClientLogsIn(t *testing.T) {
 		t.Run(router, func(t *testing.T) {
 			server := httptest.NewUnstartedServer(nil)
 			b := newBroker(t, p, "http://"+server.Listener.Addr().String(), func(o *broker.Options) { o.Logger = discard })
-			handler, err := protect(b, p.Issuer)
+			notes := &Notes{broker: b, api: p.Issuer}
+			handler, err := protect(b, notes)
 			require.NoError(t, err)
 			if router == "echo" {
-				srv, err := mcpkit.New(&Notes{broker: b, api: p.Issuer}, mcpkit.Authenticated(), mcpkit.StepUp())
+				srv, err := mcpkit.New(notes, mcpkit.Authenticated(), mcpkit.StepUp())
 				require.NoError(t, err)
 				app := echo.New()
 				mount(app, b, srv)
@@ -170,11 +163,10 @@ func TestTheGuideStarts(t *testing.T) {
 	}
 	require.Equal(t, "https://login.microsoftonline.com/t-1/v2.0", broker.Entra("t-1", "", "").Issuer)
 	require.Equal(t, "groups", broker.Okta("https://acme.okta.com", "", "").GroupScope)
-	for _, start := range []func([]byte) (http.Handler, error){newGoogle, newKeycloak} {
-		h, err := start(bytes.Repeat([]byte("k"), 32))
+	for _, start := range []func([]byte) (*broker.Broker, error){newGoogle, newKeycloak} {
+		b, err := start(bytes.Repeat([]byte("k"), 32))
 		require.NoError(t, err)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mcp", nil))
+		w := serve(b.Protect(nothing), "POST", "/mcp", "")
 		require.Equal(t, http.StatusUnauthorized, w.Code)
 		require.Contains(t, w.Header().Get("WWW-Authenticate"), "https://notes.example.com/.well-known/oauth-protected-resource/mcp")
 	}
