@@ -353,7 +353,7 @@ func (s *Server) enter(own *catalog, faults reflectx.Errors, plain []*entry) err
 		entries = append(entries, e)
 	}
 	own.add(entries, func(old, e *entry) {
-		faults.Addf("", "mcpkit: %s %q is registered twice, by %s and %s", e.kind, e.key, old.site, e.site)
+		faults.Addf("", "mcpkit: %s %q is registered twice, by %s and %s; give one of them the tag name, or its service mcpkit.Prefix", e.kind, e.key, old.site, e.site)
 	})
 	for _, e := range entries {
 		for _, alias := range e.Aliases {

@@ -145,7 +145,8 @@ func injectable(providers map[reflect.Type]reflectx.Injector) string {
 		names = append(names, t.String())
 	}
 	slices.Sort(names[4:])
-	return "give it with mcpkit.Provide, or take one of context.Context, " + strings.Join(names, ", ")
+	return "give it with mcpkit.Provide, or take one of context.Context, " + strings.Join(names, ", ") +
+		"; if the method is not for clients, hide it with mcpkit.Skip or mcpkit.OptIn"
 }
 
 // isHeader recognises http.Header by its shape and name: naming the type would link net/http into

@@ -83,11 +83,11 @@ func TestMistakesOfServices(t *testing.T) {
 		{&deafStart{}, `deafStart.Start (here): it is func() error, and would not be called, since the server calls a Start that is func(context.Context) error; write that, or Start mcpkit.Skip in the annotation block`},
 		{&deafClose{}, `deafClose.Close (here): it is func(), and would not be called, since the server calls a Close that is func() error; write that, or Close mcpkit.Skip in the annotation block`},
 		{&listedTwice{}, `listedTwice.Now (here): the annotation block says it twice`},
-		{&sameName{}, `mcpkit: tool "time" is registered twice, by sameName.Now (here) and sameName.Today (here)`},
+		{&sameName{}, `mcpkit: tool "time" is registered twice, by sameName.Now (here) and sameName.Today (here); give one of them the tag name, or its service mcpkit.Prefix`},
 		{&badTemplate{}, `badTemplate.Page (here): uri template "page://{id": the "{" before "id" is not closed; add a "}"`},
 		{&misspeltVariable{}, `misspeltVariable.Page (here): the variables of uri "page://{id}" are ["id"], but the parameters are ["di"]; give both the same names`},
 		{&secretInURI{}, `secretInURI.Page (here): parameter "token" is secret, but logs and other programs show URIs; take it as an argument of a tool`},
-		{&webHandler{}, `webHandler.Find (here): parameter 1 is a http.ResponseWriter, which no argument can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
+		{&webHandler{}, `webHandler.Find (here): parameter 1 is a http.ResponseWriter, which no argument can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header; if the method is not for clients, hide it with mcpkit.Skip or mcpkit.OptIn`},
 		{&badCompleter{}, `badCompleter.Page (here): completion method IDs: it is func() []int; write func(ctx context.Context, prefix string) ([]string, error), with others map[string]string and what tools get from the call as further parameters`},
 		{&noSuchCompleted{}, `noSuchCompleted.Page (here): complete names "di", which is not a parameter; did you mean "id"?`},
 	} {

@@ -111,6 +111,8 @@ func checkService(reg *registration) error {
 	switch {
 	case v.Kind() == reflect.Pointer && v.IsNil():
 		err = fmt.Errorf("the service is a nil %T; write for example &Notes{}", reg.service)
+	case v.Kind() == reflect.Struct:
+		err = fmt.Errorf("a service is a pointer to a struct, not %T; write &%s{}", reg.service, v.Type().Name())
 	case v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct:
 		err = fmt.Errorf("a service is a pointer to a struct, not %T; write for example &Notes{}", reg.service)
 	case isItem || isServer:

@@ -127,7 +127,7 @@ func TestSeveralServices(t *testing.T) {
 func TestCollisionsNameBothPlaces(t *testing.T) {
 	_, err := mcpkit.New(&optedIn{}, mcpkit.With(&skipping{}))
 	require.Error(t, err)
-	require.Regexp(t, `^mcpkit: tool "a" is registered twice, by optedIn.A \(register_test.go:\d+\) and skipping.A \(register_test.go:\d+\)$`, err.Error())
+	require.Regexp(t, `^mcpkit: tool "a" is registered twice, by optedIn.A \(register_test.go:\d+\) and skipping.A \(register_test.go:\d+\); give one of them the tag name, or its service mcpkit.Prefix$`, err.Error())
 
 	srv := newServer(t, &optedIn{}, mcpkit.OptIn())
 	require.Error(t, srv.Register(&optedIn{}))
@@ -192,7 +192,7 @@ func TestAuthorsMistakes(t *testing.T) {
 		service any
 		want    string
 	}{
-		{noMethod{}, `mcpkit: a service is a pointer to a struct, not mcpkit_test.noMethod; write for example &Notes{}`},
+		{noMethod{}, `mcpkit: a service is a pointer to a struct, not mcpkit_test.noMethod; write &noMethod{}`},
 		{(*manyMistakes)(nil), `mcpkit: the service is a nil *mcpkit_test.manyMistakes; write for example &Notes{}`},
 		{nil, `mcpkit: a service is a pointer to a struct, not <nil>; write for example &Notes{}`},
 		{mcpkit.MustNew(nil), `mcpkit: a *mcpkit.Server is not a service; pass it to Server.Add or Server.Mount`},
@@ -285,11 +285,11 @@ func TestMistakesOfEveryStepAreReportedAtOnce(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, `clashing.Bad: uri template "note://{": the "{" before "" is not closed; add a "}"
 clashing.Bad: a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq
-clashing.Both: parameter 1 is a chan int, which no argument can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header
+clashing.Both: parameter 1 is a chan int, which no argument can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header; if the method is not for clients, hide it with mcpkit.Skip or mcpkit.OptIn
 clashing.Both: a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq
 clashing.Third: it demands the scopes "notes:write", but nobody authenticates callers: give mcpkit.Authenticated() if a resource server or other middleware does, or mcpkit.TrustLocal("notes:write") to trust local callers
-mcpkit: tool "same" is registered twice, by clashing.First and clashing.Second
-mcpkit: tool "same" is registered twice, by clashing.First and alsoClashing.Other`, position.ReplaceAllString(err.Error(), ""))
+mcpkit: tool "same" is registered twice, by clashing.First and clashing.Second; give one of them the tag name, or its service mcpkit.Prefix
+mcpkit: tool "same" is registered twice, by clashing.First and alsoClashing.Other; give one of them the tag name, or its service mcpkit.Prefix`, position.ReplaceAllString(err.Error(), ""))
 
 	srv := newServer(t, &alsoClashing{})
 	require.Error(t, srv.Register(&clashing{}))

@@ -131,6 +131,11 @@ func (s *Server) warnOfMissing() {
 		if !e.Hidden && jsonx.Member(text, "description") == nil {
 			missing++
 		}
+		for _, key := range []string{"anyOf", "oneOf", "allOf", "not"} {
+			if jsonx.Member(jsonx.Member(text, "inputSchema"), key) != nil {
+				s.config.logger.Warn("mcpkit: clients refuse the whole list for an input schema with "+key+" at its root; move it to a property", "tool", e.key)
+			}
+		}
 	}
 	if total == 0 {
 		s.config.logger.Warn("mcpkit: the server has no tools, prompts or resources yet; they are exported methods of a service, or of an embedded struct with the tag mcpkit:\"include\"")

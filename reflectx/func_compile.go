@@ -103,7 +103,7 @@ func (c *planner) params() {
 // param determines the source of a parameter.
 func (c *planner) param(i int, t reflect.Type) {
 	if c.t.IsVariadic() && i == c.t.NumIn()-1 {
-		c.errorf("parameter %d is variadic (...%s); take a slice, %s", i+1, t.Elem(), t)
+		c.errorf("parameter %d is variadic (...%s); take a slice, %s, or hide the method with mcpkit.Skip or mcpkit.OptIn", i+1, t.Elem(), t)
 		return
 	}
 	inject, err := c.injector(t)
@@ -189,7 +189,7 @@ func (c *planner) plainInput() {
 		return
 	case c.Names == nil:
 		c.errorf("Go does not keep the names of the parameters %s; write your names into the tag params or Builder.Params, "+
-			`such as "a,b?", or take one struct`, list)
+			`such as "a,b?", or take one struct; if the method is not for clients, hide it with mcpkit.Skip or mcpkit.OptIn`, list)
 		return
 	case len(c.Names) != len(c.plain):
 		what := "names"

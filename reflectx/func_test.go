@@ -180,7 +180,7 @@ func TestCompileErrors(t *testing.T) {
 	}{
 		{name: "no function", fn: 7, err: []string{"there is no function to call"}},
 		{name: "nil function", fn: (func())(nil), err: []string{"there is no function to call"}},
-		{name: "variadic", fn: func(ctx context.Context, tags ...string) {}, err: []string{"parameter 2 is variadic (...string); take a slice, []string"}},
+		{name: "variadic", fn: func(ctx context.Context, tags ...string) {}, err: []string{"parameter 2 is variadic (...string); take a slice, []string, or hide the method with mcpkit.Skip or mcpkit.OptIn"}},
 		{name: "two structs", fn: func(addInput, *other) {}, err: []string{
 			"parameters 1 (reflectx.addInput) and 2 (*reflectx.other) both take all arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, take a *handle"}},
 		{name: "struct and plain", fn: func(ctx context.Context, limit int, in addInput) {}, params: "limit,in", err: []string{
@@ -188,7 +188,7 @@ func TestCompileErrors(t *testing.T) {
 		{name: "struct and tag", fn: func(in addInput) {}, params: "in", err: []string{
 			"names and rules are for plain parameters, but the arguments are the fields of reflectx.addInput; write them in json and validate tags of the fields"}},
 		{name: "plain parameters without names", fn: func(ctx context.Context, a int, b string) {}, err: []string{
-			`Go does not keep the names of the parameters (int, string); write your names into the tag params or Builder.Params, such as "a,b?", or take one struct`}},
+			`Go does not keep the names of the parameters (int, string); write your names into the tag params or Builder.Params, such as "a,b?", or take one struct; if the method is not for clients, hide it with mcpkit.Skip or mcpkit.OptIn`}},
 		{name: "empty tag", fn: func(a, b int) {}, params: " ", err: []string{"the names are \"\", but the parameters are (int, int); name each one, in order"}},
 		{name: "too few names", fn: func(a, b int) {}, params: "a", err: []string{`the names are "a", but the parameters are (int, int); name each one, in order`}},
 		{name: "too many names", fn: func(a int) {}, params: "a,b?", err: []string{`the names are "a", "b?", but the parameters are (int); name each one, in order`}},
@@ -215,7 +215,7 @@ func TestCompileErrors(t *testing.T) {
 		{name: "error by another type", fn: func() (int, *url.Error) { return 0, nil }, err: []string{"result 2 of 2 has the type *url.Error; return one error, as the last result and with the type error"}},
 		{name: "everything at once", fn: func(c chan int, s ...int) (error, int) { return nil, 0 }, err: []string{
 			"parameter 1 is a chan int, " + given,
-			"parameter 2 is variadic (...int); take a slice, []int",
+			"parameter 2 is variadic (...int); take a slice, []int, or hide the method with mcpkit.Skip or mcpkit.OptIn",
 			"result 1 of 2 has the type error; return one error, as the last result and with the type error"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

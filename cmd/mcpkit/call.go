@@ -6,12 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // toolArguments reads name=text and name:=json.
@@ -110,16 +115,9 @@ func asWanted(args map[string]any, name string, tools iter.Seq2[*protocol.Tool, 
 	spelled := map[string]string{} // the type that the text of an argument spells
 	for arg, value := range args {
 		text, isText := value.(string)
-		switch {
-		case !isText || !json.Valid([]byte(text)):
-		case text == "true" || text == "false":
-			spelled[arg] = "boolean"
-		case strings.HasPrefix(text, "["):
-			spelled[arg] = "array"
-		case strings.HasPrefix(text, "{"):
-			spelled[arg] = "object"
-		case strings.Trim(text[:1], "-0123456789") == "":
-			spelled[arg] = "number"
+		kind := map[byte]string{'t': "boolean", 'f': "boolean", '[': "array", '{': "object", '0': "number"}[jsonx.Kind([]byte(text))]
+		if isText && json.Valid([]byte(text)) && kind != "" {
+			spelled[arg] = kind
 		}
 	}
 	if len(spelled) == 0 {
@@ -132,18 +130,12 @@ func asWanted(args map[string]any, name string, tools iter.Seq2[*protocol.Tool, 
 		if tool.Name != name {
 			continue
 		}
-		var schema struct {
-			Properties map[string]struct{ Type any }
-		}
-		if json.Unmarshal(tool.InputSchema, &schema) != nil {
-			return nil // the server checks the arguments
-		}
 		for arg, kind := range spelled {
-			if want := schema.Properties[arg].Type; want == kind || want == "integer" && kind == "number" {
+			want := jsonx.String(jsonx.Member(jsonx.Member(jsonx.Member(tool.InputSchema, "properties"), arg), "type"))
+			if want == kind || want == "integer" && kind == "number" {
 				args[arg] = json.RawMessage(args[arg].(string))
 			}
 		}
-		return nil
 	}
 	return nil
 }
@@ -166,7 +158,7 @@ func runRead(ctx context.Context, r *remote, watch bool) error {
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		if !watch {
-			return r.read(ctx, c)
+			return r.nearest(ctx, c, r.read(ctx, c))
 		}
 		updates, err := c.Listen(ctx, protocol.SubscriptionFilter{ResourceSubscriptions: r.rest})
 		if err != nil {
@@ -189,6 +181,27 @@ func runRead(ctx context.Context, r *remote, watch bool) error {
 		}
 		return nil
 	})
+}
+
+// nearest adds to the error for an unknown URI the one that it may stand for.
+func (r *remote) nearest(ctx context.Context, c *client.Client, err error) error {
+	if rpc, ok := errors.AsType[*jsonrpc.Error](err); !ok || !strings.Contains(rpc.Message, "not found") {
+		return err
+	}
+	var known []string
+	l, _ := listAll(ctx, c) // without the lists there is no advice
+	for _, v := range l.Resources {
+		known = append(known, v.URI)
+	}
+	for _, v := range l.Templates {
+		before, _, _ := strings.Cut(v.URITemplate, "{")
+		known = append(known, before+path.Base(r.rest[0]))
+	}
+	hint := ""
+	if !slices.Contains(known, r.rest[0]) {
+		hint = naming.Hint(r.rest[0], known)
+	}
+	return fmt.Errorf("%w%s; mcpkit list %s shows the resources", err, hint, r.target)
 }
 
 // read reads the resource and writes its contents.
@@ -218,30 +231,18 @@ func promptCommand(std streams) *cobra.Command {
 	}, runPrompt, answerFlags, saveFlag)
 }
 
-// texts reads name=text.
-func texts(words []string) (map[string]string, error) {
-	all := map[string]string{}
-	for _, w := range words {
-		name, value, found := strings.Cut(w, "=")
-		if !found || name == "" {
-			return nil, fmt.Errorf("%q is not an argument; write name=text", w)
-		}
-		if _, twice := all[name]; twice {
-			return nil, fmt.Errorf("the argument %q is given twice", name)
-		}
-		all[name] = value
-	}
-	return all, nil
-}
-
 // runPrompt is the command prompt.
 func runPrompt(ctx context.Context, r *remote) error {
 	if len(r.rest) == 0 {
 		return r.usage("the name of the prompt is missing; mcpkit list %s shows all prompts", r.target)
 	}
-	args, err := texts(r.rest[1:])
+	named, err := toolArguments(r.rest[1:])
 	if err != nil {
 		return r.usage("%v", err)
+	}
+	args := map[string]string{}
+	for name, value := range named {
+		args[name] = fmt.Sprintf("%s", value)
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		res, err := c.GetPrompt(ctx, r.rest[0], args, r.callOptions()...)

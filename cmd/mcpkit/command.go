@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // An exit is the error of a command that has reported what went wrong.
@@ -59,12 +61,18 @@ func newRoot(std streams) *cobra.Command {
 }
 
 // flagError never shows the value of an unknown flag, which may be a token.
-func flagError(_ *cobra.Command, err error) error {
-	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && e.GetSpecifiedShortnames() != "" {
+func flagError(cmd *cobra.Command, err error) error {
+	e, ok := errors.AsType[*pflag.NotExistError](err)
+	switch {
+	case !ok:
+		return err
+	case e.GetSpecifiedShortnames() != "":
 		name, _, _ := strings.Cut(e.GetSpecifiedShortnames(), "=")
 		return fmt.Errorf("unknown flag: -%s; names of flags begin with two dashes", name)
 	}
-	return err
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	return fmt.Errorf("%w%s", err, naming.Hint(e.GetSpecifiedName(), known))
 }
 
 // failed reports the error of a command, and returns the one with its exit code.
@@ -77,11 +85,14 @@ func failed(cmd *cobra.Command, err error) error {
 }
 
 // programArguments returns the PACKAGE among the arguments of a command, and those of the program,
-// which follow "--".
+// which follow "--" or the package in a command line of go run.
 func programArguments(cmd *cobra.Command, args []string) (pkg string, rest []string, err error) {
 	named := args
 	if n := cmd.ArgsLenAtDash(); n >= 0 {
 		named, rest = slices.Clip(args[:n]), args[n:]
+	}
+	if words := strings.Fields(strings.Join(named, " ")); len(words) > 2 && words[0] == "go" && words[1] == "run" {
+		return words[2], append(words[3:], rest...), nil
 	}
 	if len(named) > 1 {
 		return "", nil, fmt.Errorf("%q is one argument too many; write arguments of the program after --", named[1])

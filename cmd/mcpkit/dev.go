@@ -34,7 +34,6 @@ type development struct {
 	onStdio bool
 	folder  string
 	watch   []string
-	drain   time.Duration
 	noOpen  bool
 	std     streams
 	err     *screen
@@ -77,7 +76,6 @@ environment of dev. Flags of go build go into the variable GOFLAGS.`,
 	cmd.Flags().StringVarP(&d.folder, "dir", "C", "", "run in this `folder`; default: the current one, or that of the module if the package is elsewhere")
 	cmd.Flags().StringArrayVar(&d.watch, "watch", nil, "a `path` of a file or folder that the program reads, whose changes restart it; may be repeated")
 	cmd.Flags().BoolVar(&d.noOpen, "no-open", false, "do not open the playground in the browser; its URL is printed in any case")
-	cmd.Flags().DurationVar(&d.drain, "drain", 30*time.Second, "how long calls in flight may take to finish on the previous program, as a `duration`")
 	return cmd
 }
 
@@ -94,10 +92,7 @@ func (d *development) run(ctx context.Context, named string, args []string) erro
 	if err != nil {
 		return err
 	}
-	if d.drain <= 0 {
-		return errors.New("--drain is a positive duration, such as 30s")
-	}
-	s, err := dev.New(dev.Options{Dir: dir, Package: pkg, Args: args, Watch: d.watch, Drain: d.drain, Stderr: d.err, Report: d.report})
+	s, err := dev.New(dev.Options{Dir: dir, Package: pkg, Args: args, Watch: d.watch, Stderr: d.err, Report: d.report})
 	if err != nil {
 		return err
 	}
@@ -271,8 +266,8 @@ func moduleRoot(dir string) string {
 	}
 }
 
-// shownLines is how many lines of a fault the terminal shows.
-const shownLines = 20
+// shownBytes is how much of a fault the terminal shows.
+const shownBytes = 2 << 10
 
 // report shows an event.
 func (d *development) report(e dev.Event) {
@@ -286,7 +281,7 @@ func (d *development) report(e dev.Event) {
 	case dev.Built:
 		d.took = e.Took
 	case dev.NotBuilt, dev.NotReady:
-		d.say("%s", d.err.paint(red, clean(dev.Shorten(e.Fault, shownLines, 1<<20))))
+		d.say("%s", d.err.paint(red, clean(dev.Shorten(e.Fault, shownBytes))))
 	}
 }
 

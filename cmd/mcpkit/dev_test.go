@@ -111,15 +111,13 @@ func TestWrongArgumentsOfDev(t *testing.T) {
 		want string
 	}{
 		{[]string{"a", "b"}, exitUsage, `mcpkit dev: "b" is one argument too many; write arguments of the program after --` + "\n"},
-		{[]string{"./none"}, exitFault, "mcpkit dev: ./none is not a folder; name the folder of a package main\n"},
+		{[]string{"go", "run", "./none"}, exitFault, "mcpkit dev: ./none is not a folder; name the folder of a package main\n"},
 		{[]string{none}, exitFault, "mcpkit dev: " + none + " is in no module: neither it nor a folder above has a go.mod\n"},
 		{[]string{"--http", "8080"}, exitFault, `mcpkit dev: --http "8080" is not an address; write for example 127.0.0.1:8080` + "\n"},
 		{[]string{"--http", ":8080"}, exitFault, `mcpkit dev: --http ":8080" is not a loopback address, and dev lets everybody in who reaches it; write for example 127.0.0.1:8080` + "\n"},
 		{[]string{"--http", "192.0.2.1:80"}, exitFault, "is not a loopback address"},
 		{[]string{"--http", taken.Addr().String()}, exitFault, "address already in use"},
-		{[]string{"--drain", "0s"}, exitFault, "mcpkit dev: --drain is a positive duration, such as 30s\n"},
 		{[]string{"--watch", "none"}, exitFault, "cannot watch "},
-		{[]string{"--drain", "soon"}, exitUsage, `invalid argument "soon" for "--drain" flag`},
 	} {
 		_, errs := said(t, test.code, append([]string{"dev"}, test.args...)...)
 		require.Contains(t, errs, test.want, "%q", test.args)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +16,8 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
-	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // unpack writes the files of testdata/NAME.txtar into a folder.
@@ -133,8 +134,8 @@ func TestGeneratedDescriptionsEqualThoseOfTheSource(t *testing.T) {
 	source := descriptions(t, beside)
 	for _, text := range []string{
 		"Keeps the shop open.", "Looks for wares.", "What to look for.", "How dear it may be.", "the sort that is sold most",
-		"Where it is kept.", "Answers.", "The first one.", "Fills the shelf", "A name to call it by.", "Begins a note.",
-		`"description":"A Circle is round."`, `"description":"from the left"`, `"times":{"type":"integer","description":"how often"}`,
+		"Answers.", "The first one.", "Fills the shelf", "A name to call it by.", "Begins a note.",
+		`"description":"from the left"`, `"times":{"type":"integer","description":"how often"}`,
 	} {
 		require.Contains(t, source, text)
 	}
@@ -144,19 +145,20 @@ func TestGeneratedDescriptionsEqualThoseOfTheSource(t *testing.T) {
 	require.Equal(t, []string{
 		`main.go:37:2: field Near of Query: it has no description; write a comment, or a desc tag`,
 	}, found)
-	listed := func(service string) int {
+	listed := func(service string) (lines []string) {
 		var response struct {
-			Result struct{ Tools json.RawMessage }
+			Result struct{ Tools []*protocol.Tool }
 		}
-		out := ask(t, beside, listTools, service)
+		out := ask(t, beside, listTools, strings.ToLower(service))
 		require.NoError(t, json.Unmarshal([]byte(out), &response), out)
 		require.NotEmpty(t, response.Result.Tools, out)
-		return len(response.Result.Tools)
+		lines = append(lines, "example.com/prog."+service+": "+costOf(response.Result.Tools))
+		for _, tool := range response.Result.Tools {
+			lines = append(lines, fmt.Sprintf("%7d  %s", tokens(tool), tool.Name))
+		}
+		return lines
 	}
-	require.Equal(t, []string{
-		costLine(vet.Cost{Service: "example.com/prog.Canvas", Tools: 2, Bytes: listed("canvas")}),
-		costLine(vet.Cost{Service: "example.com/prog.Shop", Tools: 4, Bytes: listed("shop")}),
-	}, costs)
+	require.Equal(t, append(listed("Canvas"), listed("Shop")...), costs)
 
 	wrote, err := generator{}.in(t, dir, ".")
 	require.NoError(t, err)

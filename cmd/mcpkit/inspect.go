@@ -193,8 +193,14 @@ func (r *remote) writeOverview(o *overview) {
 		out.line(cleanLine("can " + strings.Join(memberNames(can), ", ")))
 	}
 	out.indented("", o.Instructions)
+	if len(o.Tools) > 0 {
+		out.line(costOf(o.Tools))
+	}
 	for _, t := range o.Tools {
-		out.heading("tool", t.Name, toolHints(t))
+		out.heading("tool", t.Name, joined(", ", toolHints(t), fmt.Sprintf("%d tokens", tokens(t))))
+		for _, why := range refusals(t) {
+			out.line("  warning:", cleanLine(why))
+		}
 		out.indented("  ", t.Description)
 		r.writeSchema("takes", t.InputSchema)
 		r.writeSchema("gives", t.OutputSchema)

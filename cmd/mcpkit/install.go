@@ -304,7 +304,7 @@ func editFile(file string, dryRun bool, out *screen, edit func(src []byte) ([]by
 			return err
 		}
 		mode = info.Mode().Perm()
-		backup, err := backUp(file, src, mode)
+		backup, err := backUp(file, src)
 		if err != nil {
 			return fmt.Errorf("no backup, so nothing was changed: %w", err)
 		}
@@ -315,37 +315,14 @@ func editFile(file string, dryRun bool, out *screen, edit func(src []byte) ([]by
 	return replaceFile(file, src, changed, mode)
 }
 
-// backUp copies a file that has the content, and returns the name of the copy.
-func backUp(file string, content []byte, mode fs.FileMode) (string, error) {
-	stamp := file + "." + time.Now().Format("20060102-150405")
-	backup, err := createNew(100, mode, content, func(n int) string {
-		if n == 1 {
-			return stamp + ".bak"
-		}
-		return fmt.Sprintf("%s-%d.bak", stamp, n)
-	})
-	if errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("there are 100 backups %s", stamp)
+// backUp writes the content of a file to a new file beside it, and returns the name of that.
+func backUp(file string, content []byte) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+"."+time.Now().Format("20060102-150405")+"-*.bak")
+	if err != nil {
+		return "", err
 	}
-	return backup, err
-}
-
-// createNew writes a new file with the first of count names that no file has. name returns them,
-// from 1 on. The error wraps fs.ErrExist if there are files with all of them.
-func createNew(count int, mode fs.FileMode, data []byte, name func(n int) string) (file string, err error) {
-	for n := 1; n <= count; n++ {
-		file = name(n)
-		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		_, err = f.Write(data)
-		return file, errors.Join(err, f.Close())
-	}
-	return "", fs.ErrExist
+	_, err = f.Write(content)
+	return f.Name(), errors.Join(err, f.Close())
 }
 
 // replaceFile replaces a file with the content was, at once.

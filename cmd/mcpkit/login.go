@@ -21,7 +21,6 @@ type login struct {
 	logout bool
 	tokens string // folder of what is kept; empty for the usual one
 	quiet  bool   // only say where to go
-	never  bool   // only use stored tokens
 	fixed  bool   // the user gives the Authorization header
 
 	clientID, issuer string // of a registration that there is already
@@ -66,9 +65,6 @@ func (l *login) opener(to *screen, browse func(ctx context.Context, page string)
 		browse = oauthclient.OpenBrowser
 	}
 	return func(ctx context.Context, page string) error {
-		if l.never {
-			return errors.New("no token is stored")
-		}
 		to.printf("Continue in the browser:\n%s\n", clean(page))
 		if l.quiet {
 			return nil

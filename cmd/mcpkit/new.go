@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/build"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,6 +24,8 @@ type newModule struct {
 	path    string
 	library string
 	noTidy  bool
+	echo    bool
+	oauth   bool
 }
 
 func newCommand(std streams) *cobra.Command {
@@ -43,8 +42,10 @@ has mcpkit as a tool, so that "go tool mcpkit" works in it.`,
 			return failed(cmd, n.run(cmd.Context(), args[0], std))
 		},
 	}
-	cmd.Flags().StringVar(&n.path, "module", "", "the module `path`, such as example.com/shop; default: the name of the folder")
+	cmd.Flags().StringVar(&n.path, "module", "", "the module `path`, such as github.com/ann/shop; default: example.com/ and the name of the folder")
 	cmd.Flags().StringVar(&n.library, "library", "", "the `folder` of a clone of mcpkit to use; default: that of which this program was built, if it was built from one")
+	cmd.Flags().BoolVar(&n.echo, "echo", false, "over HTTP, serve in an echo app")
+	cmd.Flags().BoolVar(&n.oauth, "oauth", false, "like --echo, for callers with a token of an authorization server (OAuth 2.1)")
 	cmd.Flags().BoolVar(&n.noTidy, "no-tidy", false, "do not run go mod tidy, which may have to download modules")
 	return cmd
 }
@@ -55,16 +56,13 @@ func (n *newModule) run(ctx context.Context, folder string, std streams) error {
 	if err != nil {
 		return err
 	}
-	m := scaffold.Module{Dir: dir, Path: n.path, Version: moduleVersion()}
+	m := scaffold.Module{Dir: dir, Path: n.path, Version: moduleVersion(), Echo: n.echo || n.oauth, Tokens: n.oauth}
 	if m.Path == "" {
-		m.Path = strings.ToLower(filepath.Base(dir))
+		m.Path = filepath.Base(dir)
+		m.Path = "example.com/" + m.Name()
 	}
-	reserved := slices.Contains([]string{"go", "toolchain", "main", "std", "cmd"}, m.Path) // by the go command
-	if err := module.CheckImportPath(m.Path); err != nil || reserved || m.Name() == "" {
+	if module.CheckPath(m.Path) != nil || m.Name() == "" {
 		return fmt.Errorf("%q is not a module path; write for example --module example.com/shop", m.Path)
-	}
-	if isStandard(m.Path) {
-		return fmt.Errorf("%q is a package of Go itself; write for example --module example.com/%s", m.Path, path.Base(m.Path))
 	}
 	if err := n.findLibrary(&m); err != nil {
 		return err
@@ -89,13 +87,6 @@ func (n *newModule) run(ctx context.Context, folder string, std streams) error {
 	}
 	fmt.Fprintf(std.out, "wrote %s; next:\n\n  cd %s\n  go test ./...\n  go tool mcpkit call 'go run .' find text=tea\n", folder, spaced)
 	return nil
-}
-
-// isStandard reports whether a path is that of a package of Go. It returns false for all if Go is not
-// where this program was built.
-func isStandard(importPath string) bool {
-	p, err := build.Import(importPath, "", build.FindOnly)
-	return err == nil && p.Goroot
 }
 
 // findLibrary sets the clone of the library, unless the program has a published version.

@@ -32,7 +32,7 @@ func TestNewModulesWork(t *testing.T) {
 	found, costs, err := vetted(t, dir, ".")
 	require.NoError(t, err)
 	require.Empty(t, found)
-	require.Len(t, costs, 1)
+	require.Len(t, costs, 4)
 	require.NoError(t, (&generator{dir: dir, check: true, stdout: os.Stderr}).run([]string{"."}))
 
 	workflow, err := os.ReadFile(filepath.Join(dir, ".github", "workflows", "ci.yml"))
@@ -52,7 +52,15 @@ func TestNewModulesWork(t *testing.T) {
 		"description": "Keeps items with a price, and finds them again.", "author": {"name": "The authors of example.com/my-shop"},
 		"server": {"type": "binary", "entry_point": "my-shop", "mcp_config": {"command": "${__dirname}/my-shop"}}}`, string(manifest))
 
-	_, errs := said(t, exitFault, "new", dir, "--module", "x")
+	for _, flag := range []string{"--echo", "--oauth"} {
+		said(t, exitOK, "new", dir+flag, "--module", "example.com/my-shop", "--no-tidy", flag)
+		cmd := exec.CommandContext(t.Context(), "go", "vet", "./...")
+		cmd.Dir = dir + flag
+		output, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", output)
+	}
+
+	_, errs := said(t, exitFault, "new", dir)
 	require.Equal(t, "mcpkit new: "+dir+" is not empty; name a new folder\n", errs)
 }
 
@@ -63,11 +71,8 @@ func TestWrongModulesAreNotWritten(t *testing.T) {
 		want string
 	}{
 		{[]string{dir, "--module", "a b"}, `mcpkit new: "a b" is not a module path; write for example --module example.com/shop` + "\n"},
-		{[]string{filepath.Join(dir, "go")}, `mcpkit new: "go" is not a module path; write for example --module example.com/shop` + "\n"},
-		{[]string{filepath.Join(dir, "main")}, `mcpkit new: "main" is not a module path; write for example --module example.com/shop` + "\n"},
-		{[]string{filepath.Join(dir, "time")}, `mcpkit new: "time" is a package of Go itself; write for example --module example.com/time` + "\n"},
-		{[]string{dir, "--module", "net/http"}, `mcpkit new: "net/http" is a package of Go itself; write for example --module example.com/http` + "\n"},
-		{[]string{filepath.Join(dir, "-")}, `mcpkit new: "-" is not a module path`},
+		{[]string{dir, "--module", "net/http"}, `mcpkit new: "net/http" is not a module path; write for example --module example.com/shop` + "\n"},
+		{[]string{filepath.Join(dir, "-")}, `mcpkit new: "example.com/" is not a module path`},
 		{[]string{dir, "--library", t.TempDir()}, " is not a clone of mcpkit; its go.mod should say module github.com/mcpkit/mcpkit-go\n"},
 	} {
 		_, errs := said(t, exitFault, append([]string{"new"}, test.args...)...)

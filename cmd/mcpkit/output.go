@@ -39,23 +39,25 @@ func (s *saver) save(name, mime string, data []byte) (string, error) {
 	name = fileName(name, mime)
 	ext := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
-	file, err := createNew(maxCopies, 0o644, data, func(n int) string {
+	for n := 1; n <= maxCopies; n++ {
 		if n > 1 {
 			name = fmt.Sprintf("%s-%d%s", stem, n, ext)
 		}
-		return filepath.Join(s.dir, name)
-	})
-	if errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("%s has %d files named %s%s; name another folder with --save", s.dir, maxCopies, stem, ext)
+		f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(data)
+		return f.Name(), errors.Join(err, f.Close())
 	}
-	return file, err
+	return "", fmt.Errorf("%s has %d files named %s%s; name another folder with --save", s.dir, maxCopies, stem, ext)
 }
 
 // notInFiles matches what is replaced in names of files.
 var notInFiles = regexp.MustCompile(`[^A-Za-z0-9._-]`)
-
-// reserved are the names of devices on Windows.
-var reserved = map[string]bool{"con": true, "prn": true, "aux": true, "nul": true}
 
 // fileName makes a file name of the last part of a name, with an extension for the media type if it
 // has none.
@@ -66,9 +68,7 @@ func fileName(name, mime string) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	name = strings.Trim(notInFiles.ReplaceAllString(name, "_"), "._")
 	name = name[:min(len(name), 100)]
-	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
-	device := len(stem) == 4 && (stem[:3] == "com" || stem[:3] == "lpt")
-	if name == "" || device || reserved[stem] {
+	if name == "" {
 		name = "file"
 	}
 	if path.Ext(name) == "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -287,12 +289,20 @@ func (r *remote) advice(err error) string {
 	status, isStatus := errors.AsType[*client.StatusError](err)
 	rpc, isRPC := errors.AsType[*jsonrpc.Error](err)
 	switch {
-	case isRPC && rpc.Code == protocol.CodeMissingClientCapability && !isTerminal(r.stdin):
-		return "questions need a terminal as standard input, or the answers: write --answer name=value for each field, or --yes for a confirmation"
+	case isRPC && rpc.Code == protocol.CodeMissingClientCapability && !strings.Contains(string(rpc.Data), "elicitation"):
+		return "the tool asks for what chat clients have, such as a model, and this program has not"
+	case isRPC && rpc.Code == protocol.CodeMissingClientCapability && (r.answers.yes || r.answers.given != nil):
+		return "the server asks to show a page, for which standard input must be a terminal"
+	case isRPC && rpc.Code == protocol.CodeMissingClientCapability:
+		return "questions need a terminal as standard input, or the answers: write --answer name=value for each field; --yes alone answers only a question of yes or no"
+	case isRPC && strings.Contains(rpc.Message, "unknown") && !strings.Contains(rpc.Message, "did you mean"):
+		return fmt.Sprintf("mcpkit list %s shows what the server has", r.target)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens at this address; start the server, or correct the address"
 	case strings.Contains(err.Error(), "AuthorizationCode.Known"): // an option for programmers
 		return "the authorization server does not let programs register themselves; write --client-id and --issuer of a registration that you have"
-	case errors.Is(err, exec.ErrNotFound):
-		return "write the path of the server's program, or the URL of a server over HTTP"
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return "write the path of the server's program, or the URL of a server over HTTP, such as http://localhost:8080/mcp"
 	case strings.Contains(err.Error(), "the server ended"):
 		advice := "the program ended before it responded; run it by itself to see whether it serves MCP on standard input and output"
 		if n := r.withheld(); n > 0 {

@@ -241,15 +241,16 @@ func TestInspect(t *testing.T) {
 speaks 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05
 can logging, prompts, tools
 Desk sells tickets.
+4 tools cost a model about 138 tokens (their names, descriptions and inputs as JSON, bytes/4)
 `)
 	require.Contains(t, out.String(), `
-tool count reads only
+tool count reads only, 40 tokens
   Counts.
   takes to integer
   gives integer
 `)
 	require.Contains(t, out.String(), `
-tool order only adds
+tool order only adds, 32 tokens
   Orders tickets.
   gives seat string Where to sit.
   gives people integer (default 2)

@@ -60,7 +60,7 @@ func TestVetDoesNotStartServices(t *testing.T) {
 	found, costs, err := vetted(t, "../../examples", "./workstation", "./catalog")
 	require.NoError(t, err)
 	require.Empty(t, found)
-	require.Len(t, costs, 7)
+	require.Len(t, costs, 24)
 }
 
 func TestVetReportsMistakesBeyondStartupErrors(t *testing.T) {
@@ -77,9 +77,14 @@ func TestVetReportsMistakesBeyondStartupErrors(t *testing.T) {
 		filepath.Join("other", "other.go") + `:17:2: field Silent of Input: it has no description; write a comment, or a desc tag`,
 		"example.com/prog: zz_mcpkit_docs.go is stale; run go generate, or mcpkit gen example.com/prog",
 	}, found)
-	require.Len(t, costs, 3, "Shop, its warning, and desk")
-	require.Equal(t, `example.com/prog.Shop: warning: some clients refuse the tool name "shop/remove"; all clients accept up to 64 letters, digits, '_' and '-'`,
-		costs[1], "a warning, not a fault: the specification allows the name")
+	require.Contains(t, costs, `example.com/prog.Shop: warning: some clients refuse the tool name "shop/remove"; all clients accept up to 64 letters, digits, '_' and '-'`,
+		"a warning, not a fault: the specification allows the name")
+	require.Equal(t, `main.go:47:2: note: field Deep of Inner: it has no json tag, so clients write "Deep"; for another name, write one such as json:"deep"`, costs[0])
+
+	replace(t, filepath.Join(dir, "main.go"), "Serve(&Shop{})", "Serve(Shop{})")
+	found, _, err = vetted(t, dir, ".")
+	require.NoError(t, err)
+	require.Contains(t, found, "main.go:61:25: Shop{} is no service, since a service is a pointer to a struct; write &Shop{}")
 }
 
 // Without a generated file, a program knows the constants of its types only from its source.

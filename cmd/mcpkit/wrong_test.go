@@ -27,7 +27,7 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 		{[]string{"--header", "a: b", "true"}, exitUsage, `mcpkit list: --header needs a server at an http, https, ws or wss URL; "true" is not one` + "\n"},
 		{[]string{"no-such-host.invalid:18090"}, exitConnection,
 			`mcpkit list: client: the server does not start: exec: "no-such-host.invalid:18090": executable file not found in $PATH` + "\n" +
-				"mcpkit list: write the path of the server's program, or the URL of a server over HTTP\n"},
+				"mcpkit list: write the path of the server's program, or the URL of a server over HTTP, such as http://localhost:8080/mcp\n"},
 		// A server that does not respond takes no longer than the timeout, plus the time to end it.
 		{[]string{"--timeout", "200ms", "sleep 1000"}, exitConnection, "mcpkit list: client: no response within 200ms; raise --timeout if the server is slow to start\n"},
 	} {
@@ -68,6 +68,8 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		{"no prompt", []string{"prompt", url}, exitUsage, []string{"the name of the prompt is missing; mcpkit list " + url + " shows all prompts"}},
 		{"no resource", []string{"read", url}, exitUsage, []string{"write one URI after the server; mcpkit list " + url + " shows the resources"}},
 		{"unknown flag", []string{"list", url, "-timeout", "1s"}, exitUsage, []string{"mcpkit list: unknown flag: -timeout; names of flags begin with two dashes\n"}},
+		{"misspelt flag", []string{"list", url, "--timout", "1s"}, exitUsage, []string{"mcpkit list: unknown flag: --timout; did you mean \"timeout\"?\n"}},
+		{"nobody listens", []string{"list", gone.URL}, exitConnection, []string{"nothing listens at this address; start the server, or correct the address\n"}},
 		{"wrong timeout", []string{"list", url, "--timeout", "9"}, exitUsage, []string{`mcpkit list: invalid argument "9" for "--timeout" flag: write for example 90s or 2m` + "\n"}},
 		{"variable that is not set", []string{"list", "true", "--env", "MCPKIT_NO_SUCH"}, exitUsage, []string{"MCPKIT_NO_SUCH is not set; write MCPKIT_NO_SUCH=value\n"}},
 		{"variable for a URL", []string{"list", url, "--env", "A=b"}, exitUsage, []string{"mcpkit list: --env and --inherit-env need a command line as the server; \"" + url + "\" is not one\n"}},
@@ -77,7 +79,7 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		{"a server that fails", []string{"list", web.URL + "/failing"}, exitProtocol, []string{"500 Internal Server Error"}},
 		{"a tool that takes too long", []string{"call", "--timeout", "50ms", url, "wait"}, exitConnection, []string{"50ms"}},
 		{"questions and nobody to answer", []string{"call", "--protocol-version", "2026-07-28", url, "order"}, exitProtocol,
-			[]string{"mcpkit call: questions need a terminal as standard input, or the answers: write --answer name=value for each field, or --yes for a confirmation\n"}},
+			[]string{"mcpkit call: questions need a terminal as standard input, or the answers: write --answer name=value for each field; --yes alone answers only a question of yes or no\n"}},
 		{"wrong format", []string{"list", "--output", "xml", url}, exitUsage, []string{`invalid argument "xml" for "-o, --output" flag: write text or json`}},
 		{"wrong path", []string{"list", web.URL + "/mpc"}, exitProtocol, []string{"404 Not Found", "the server has no MCP endpoint at this URL; the usual path is /mcp\n"}},
 		{"private authority", []string{"list", private.URL}, exitConnection, []string{"x509: certificate signed by unknown authority",

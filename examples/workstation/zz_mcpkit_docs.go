@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 

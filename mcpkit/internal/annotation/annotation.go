@@ -118,6 +118,12 @@ var tags = []tag{
 	{"meta", anyMethod, `meta:"example.com/team=search"`, setMeta},
 }
 
+// habits are keys by which other libraries say what a tag says, and the tag to write.
+var habits = map[string]string{
+	"description": `desc:"…"`, "doc": `desc:"…"`, "readonlyhint": `hints:"readonly"`, "readonly": `hints:"readonly"`,
+	"destructive": `hints:"destructive"`, "idempotent": `hints:"idempotent"`,
+}
+
 // text is the parser of a tag whose value is taken as it is.
 func text(field func(*Annotation) *string) func(*Annotation, string) error {
 	return func(a *Annotation, v string) error { *field(a) = v; return nil }
@@ -172,6 +178,9 @@ func Parse(faults *reflectx.Errors, site string, k Kind, values map[string]strin
 			fault("tag %q means nothing for mcpkit.%s; known are %s", key, k, cmp.Or(strings.Join(known, ", "), "none"))
 		default:
 			hint := naming.Hint(key, known)
+			if write := habits[strings.ToLower(key)]; write != "" {
+				hint = "; write " + write
+			}
 			if k == Tool && hint == "" && ext.Any {
 				a.Extended[key] = value
 				continue

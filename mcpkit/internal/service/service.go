@@ -160,7 +160,7 @@ func (s *Service) readBlock(b block, t reflect.Type) {
 		a := s.parse(site, k, f)
 		switch {
 		case !exists:
-			hint := naming.Hint(f.Name, slices.Sorted(maps.Keys(s.All)))
+			hint := cmp.Or(naming.Hint(f.Name, slices.Sorted(maps.Keys(s.All))), "; export it, or drop the line")
 			s.Faults.Addf(site, "%s has no exported method %q%s", s.typ.Name(), f.Name, hint)
 		case b[f.Name] != nil:
 			s.Faults.Addf(site, "the annotation block says it twice")

@@ -3,7 +3,6 @@ package dev
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
@@ -43,31 +42,15 @@ func (s *Server) build(ctx context.Context, src *source) (program, fault string)
 	return "", "the program does not build:\n" + text
 }
 
-// Limits of what callers get of a fault.
-const (
-	maxFaultLines = 40
-	maxFaultBytes = 6 << 10
-)
+// maxFault limits the bytes that callers get of a fault.
+const maxFault = 6 << 10
 
-// forCaller shortens a fault for a caller.
-func forCaller(fault string) string { return Shorten(fault, maxFaultLines, maxFaultBytes) }
-
-// Shorten returns the first lines of a text, and says how many lines are left out.
-func Shorten(text string, lines, size int) string {
-	all := strings.Split(strings.TrimSpace(text), "\n")
-	kept, length := 0, 0
-	for kept < len(all) && kept < lines && length+len(all[kept]) <= size {
-		length += len(all[kept]) + 1
-		kept++
+// Shorten returns the beginning of a text.
+func Shorten(text string, size int) string {
+	if len(text) <= size {
+		return text
 	}
-	if kept == 0 { // one very long line
-		return strings.ToValidUTF8(all[0][:size], "") + "…"
-	}
-	short := strings.Join(all[:kept], "\n")
-	if left := len(all) - kept; left > 0 {
-		short += fmt.Sprintf("\n… and %d more lines", left)
-	}
-	return short
+	return strings.ToValidUTF8(text[:size], "") + "…"
 }
 
 // continues reports whether params are those of a later round of a call, with answers to questions.

@@ -61,7 +61,7 @@ func (s *Server) refuse(next mcpkit.Handler) mcpkit.Handler {
 		_, fault, once := s.state.now()
 		switch {
 		case fault != "":
-			return nil, mcpkit.Errorf("%s", forCaller(fault))
+			return nil, mcpkit.Errorf("%s", Shorten(fault, maxFault))
 		case !once:
 			return nil, errBuilding
 		}

@@ -59,24 +59,17 @@ func Same(have, want []byte) bool {
 	return bytes.Equal(bytes.ReplaceAll(have, []byte("\r\n"), []byte("\n")), want)
 }
 
-// writeImports writes the imports, those of the standard library first.
+// writeImports writes the imports.
 func (f *file) writeImports(b *bytes.Buffer) {
 	if len(f.names) == 0 {
 		return
 	}
 	b.WriteString("\nimport (\n")
-	for _, standard := range []bool{true, false} {
-		for _, path := range slices.Sorted(maps.Keys(f.names)) {
-			first, _, _ := strings.Cut(path, "/")
-			if strings.Contains(first, ".") == standard {
-				continue
-			}
-			if name := f.names[path]; name != path[strings.LastIndexByte(path, '/')+1:] {
-				b.WriteString(name + " ")
-			}
-			b.WriteString(strconv.Quote(path) + "\n")
+	for _, path := range slices.Sorted(maps.Keys(f.names)) {
+		if name := f.names[path]; name != path[strings.LastIndexByte(path, '/')+1:] {
+			b.WriteString(name + " ")
 		}
-		b.WriteString("\n")
+		b.WriteString(strconv.Quote(path) + "\n")
 	}
 	b.WriteString(")\n")
 }

@@ -29,6 +29,8 @@ type Module struct {
 	Path    string // the module path
 	Version string // of the library; "v0.0.0" with Library
 	Library string // the folder of a clone of the library; "" for a published version
+	Echo    bool   // over HTTP it is an echo app
+	Tokens  bool   // which accepts only callers with a token
 }
 
 // nonWord matches what separates words in a name.

@@ -185,6 +185,9 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 				t := namedStruct(ptr.Elem())
 				add(t)
 				options[t] = p.options(call.Args[i+1:])
+			} else if t := namedStruct(given); t != nil {
+				add(t)
+				p.ByValue = append(p.ByValue, call.Args[i])
 			}
 		case param.Name() == "fn":
 			switch given := given.Underlying().(type) {

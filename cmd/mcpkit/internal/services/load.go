@@ -39,6 +39,8 @@ type Package struct {
 	// Functions are the signatures of the functions from which tools, prompts and resources are
 	// built.
 	Functions []*types.Signature
+	// ByValue are structs that are passed as services, of which a pointer is one.
+	ByValue []ast.Expr
 	// Unknown are the calls with functions that the source does not show.
 	Unknown []token.Pos
 	// Provided are the types that mcpkit.Provide provides to methods.

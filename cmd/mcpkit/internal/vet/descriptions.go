@@ -1,6 +1,7 @@
 package vet
 
 import (
+	"fmt"
 	"go/types"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // sourceDescriptions has the doc comments of the types whose descriptions clients can see.
@@ -77,9 +79,13 @@ func (v *checker) fieldDescriptions(t types.Type, seen map[types.Type]bool) {
 			case tag.Get("json") == "-" || !f.Exported() && !f.Embedded():
 				continue
 			case f.Embedded() && tag.Get("json") == "":
-			case tag.Get("desc") == "" && tag.Get("jsonschema_description") == "" && !strings.Contains(tag.Get("jsonschema"), "description=") &&
+			case tag.Get("desc") == "" && !strings.Contains(tag.Get("jsonschema"), "description=") &&
 				v.source.text(named.Obj(), f.Name()) == "" && !v.typeHasDescriptions(f.Type()):
 				v.report(f.Pos(), "field %s of %s: it has no description; write a comment, or a desc tag", f.Name(), named.Obj().Name())
+			}
+			if f.Exported() && !f.Embedded() && tag.Get("json") == "" {
+				v.found = append(v.found, Diagnostic{f.Pos(), fmt.Sprintf("field %s of %s: it has no json tag, so clients write %[1]q; for another name, write one such as json:%[3]q",
+					f.Name(), named.Obj().Name(), reflectx.SnakeCase(f.Name())), true})
 			}
 			if rules := strings.Split(tag.Get("validate"), ","); slices.Contains(rules, "enum") && !v.generated {
 				v.report(f.Pos(), "field %s of %s: a program that runs without its source does not know the values of %s; run mcpkit gen",

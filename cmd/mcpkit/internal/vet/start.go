@@ -14,7 +14,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
-	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
 // startFile is the file that Start adds to a package with -overlay; it is not written to disk. Its
@@ -25,10 +24,10 @@ const startFile = "0mcpkit_vet.go"
 const startTimeout = time.Minute
 
 // Start builds the package p with a file that registers its services, runs the program, and returns
-// the startup errors and the costs of the tools. dir is the directory of the go command; "" means
+// the startup errors and the tools. dir is the directory of the go command; "" means
 // the current directory. Start returns an error if the package does not build, or if the program
 // ends before it registers the services.
-func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, []Cost, error) {
+func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, []Listed, error) {
 	list := slices.DeleteFunc(slices.Clone(p.Services), func(s *services.Service) bool { return !gen.CanStart(p, s) })
 	if len(list) == 0 {
 		return nil, nil, nil
@@ -43,7 +42,7 @@ func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, 
 		return nil, nil, fmt.Errorf("%s: %w", p.Path, err)
 	}
 	var found []Diagnostic
-	var costs []Cost
+	var all []Listed
 	for i, s := range list {
 		faults := slices.DeleteFunc(started[i].Faults, func(f gen.Fault) bool {
 			return p.OwnRules && strings.Contains(f.Msg, "unknown rule") // the program's own validator may have it
@@ -53,24 +52,18 @@ func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, 
 			if f.Site != "" {
 				text = f.Site + ": " + f.Msg
 			}
-			found = append(found, Diagnostic{place(p, s, f.Site), text})
+			found = append(found, Diagnostic{Pos: place(p, s, f.Site), Message: text})
 		}
 		if len(started[i].Faults) > 0 {
 			continue
 		}
-		var tools []struct{ Name string }
-		if err := json.Unmarshal(started[i].Tools, &tools); err != nil {
+		listed := Listed{Service: p.Path + "." + s.Type.Obj().Name()}
+		if err := json.Unmarshal(started[i].Tools, &listed.Tools); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", p.Path, err)
 		}
-		cost := Cost{Service: p.Path + "." + s.Type.Obj().Name(), Tools: len(tools), Bytes: len(started[i].Tools)}
-		for _, tool := range tools {
-			if !naming.Portable(tool.Name) {
-				cost.Refused = append(cost.Refused, tool.Name)
-			}
-		}
-		costs = append(costs, cost)
+		all = append(all, listed)
 	}
-	return found, costs, nil
+	return found, all, nil
 }
 
 // start builds and runs the program, with its files in temp.

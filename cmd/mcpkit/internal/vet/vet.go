@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,28 +15,29 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A Diagnostic is one mistake.
+// A Diagnostic is one mistake, or a note on what may be meant.
 type Diagnostic struct {
 	Pos     token.Pos
 	Message string
+	Note    bool
 }
 
-// A Cost is the size of the definitions of a service's tools, which each model reads.
-type Cost struct {
+// Listed are the tools of a service, as they are listed.
+type Listed struct {
 	Service string
-	Tools   int
-	// Bytes is the length of the definitions as JSON.
-	Bytes int
-	// Refused are the names of tools that some clients refuse.
-	Refused []string
+	Tools   []*protocol.Tool
 }
 
 // Check checks the source of the services of p. Call [services.Package.Find] before.
 func Check(p *services.Package) []Diagnostic {
 	_, err := os.Stat(filepath.Join(p.Dir, services.GeneratedFile))
 	v := &checker{pkg: p, source: newSourceDescriptions(p), generated: err == nil}
+	for _, e := range p.ByValue {
+		v.report(e.Pos(), "%s is no service, since a service is a pointer to a struct; write &%[1]s", types.ExprString(e))
+	}
 	for _, s := range p.Services {
 		if !v.inTest(s.Type.Obj().Pos()) { // tests have services with mistakes on purpose
 			v.service(s)
@@ -65,7 +67,7 @@ func (v *checker) inTest(pos token.Pos) bool {
 }
 
 func (v *checker) report(pos token.Pos, format string, args ...any) {
-	v.found = append(v.found, Diagnostic{pos, fmt.Sprintf(format, args...)})
+	v.found = append(v.found, Diagnostic{Pos: pos, Message: fmt.Sprintf(format, args...)})
 }
 
 func (v *checker) service(s *services.Service) {
