@@ -201,14 +201,14 @@ func (b *Broker) locate(policy metadata.Policy) error {
 	policy.PrivateNetworks = everywhere
 	u, err := policy.CheckURL(b.opts.Issuer)
 	if err != nil {
-		return fmt.Errorf("Issuer: %w", err)
+		return fmt.Errorf("Options.Issuer: %w", err)
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		return errors.New("Issuer has a query or a fragment; it must have none")
+		return errors.New("Options.Issuer has a query or a fragment; it must have none")
 	}
 	b.origin, b.base, b.secure = u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/"), u.Scheme == "https"
 	if u, err = policy.CheckURL(b.opts.Resource); err != nil {
-		return fmt.Errorf("Resource: %w", err)
+		return fmt.Errorf("Options.Resource: %w", err)
 	}
 	b.opts.Name = cmp.Or(b.opts.Name, u.Host)
 	b.opts.Provider.Name = cmp.Or(b.opts.Provider.Name, b.opts.Provider.Issuer)
@@ -223,11 +223,11 @@ func (b *Broker) translate() error {
 	for _, name := range slices.Sorted(maps.Keys(b.opts.Translations)) {
 		tag, err := language.Parse(name)
 		if err != nil {
-			return fmt.Errorf("Translations: %q is not a language", name)
+			return fmt.Errorf("Options.Translations: %q is not a language", name)
 		}
 		for text := range b.opts.Translations[name] {
 			if !slices.Contains(known, text) {
-				return fmt.Errorf("Translations: %s: no page has the text %q", name, text)
+				return fmt.Errorf("Options.Translations: %s: no page has the text %q", name, text)
 			}
 		}
 		tags, b.translations = append(tags, tag), append(b.translations, b.opts.Translations[name])

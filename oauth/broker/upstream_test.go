@@ -431,16 +431,16 @@ func TestFaultsInOptions(t *testing.T) {
 		Provider:     broker.Provider{Issuer: "ftp://x", ClientID: "id", ClientSecret: "s"},
 		Translations: map[string]map[string]string{"de": {"Yes": "Ja"}},
 	})
-	require.EqualError(t, err, `broker: Issuer: "http://notes.example.com" is not encrypted; use https
+	require.EqualError(t, err, `broker: Options.Issuer: "http://notes.example.com" is not encrypted; use https
 broker: nobody may log in; give Domains, Groups or Decide, or set Decide to Anyone to admit every account of the provider
 broker: Provider.Issuer: "ftp://x" is not an absolute https URL
 broker: key 1 of Keys has 5 bytes; at least 32 random bytes are needed
-broker: Translations: de: no page has the text "Yes"`)
+broker: Options.Translations: de: no page has the text "Yes"`)
 	_, err = broker.New(broker.Options{
 		Issuer: "https://notes.example.com?x", Resource: "https://notes.example.com/mcp", Engine: fleet.NewMemory(fleet.MemoryOptions{}),
 		Domains: []string{"example.com"}, Provider: broker.Google("", ""),
 	})
-	require.EqualError(t, err, `broker: Issuer has a query or a fragment; it must have none
+	require.EqualError(t, err, `broker: Options.Issuer has a query or a fragment; it must have none
 broker: replicas need the same Keys; give one of 32 random bytes
 broker: Provider needs a ClientID and a ClientSecret`)
 }
