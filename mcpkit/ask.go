@@ -407,10 +407,7 @@ func (c *Call) goOn(state *rounds.State) {
 // digest returns a digest of what is the same in all rounds of the call: its caller, target and
 // arguments.
 func (c *Call) digest() []byte {
-	args := c.arguments // the client's, which it repeats, not those of SetArguments
-	if args == nil {
-		args = []byte("{}")
-	}
+	args := orEmpty(c.arguments) // the client's, which it repeats, not those of SetArguments
 	// Clients repeat the arguments, perhaps with other white space.
 	if compact, err := jsonx.Compact(bytes.Clone(args)); err == nil {
 		args = compact

@@ -263,11 +263,7 @@ func (c *Call) SetArguments(args json.RawMessage) error {
 // Bind decodes the arguments into v, a pointer. It does not check rules: it is for tools with
 // a schema written by hand, whose arguments were validated already.
 func (c *Call) Bind(v any) error {
-	raw := c.Arguments()
-	if raw == nil {
-		raw = []byte("{}")
-	}
-	if err := jsonx.Unmarshal(raw, v); err != nil {
+	if err := jsonx.Unmarshal(orEmpty(c.Arguments()), v); err != nil {
 		return Errorf("the arguments do not fit: %s", jsonx.Describe(err))
 	}
 	return nil

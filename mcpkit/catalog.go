@@ -169,14 +169,6 @@ func (l list) find(key string) (at int, ok bool) {
 	return slices.BinarySearchFunc(l.sorted, key, func(e *entry, key string) int { return strings.Compare(e.key, key) })
 }
 
-// get returns the entry with the key, or nil.
-func (l list) get(key string) *entry {
-	if at, ok := l.find(key); ok {
-		return l.sorted[at]
-	}
-	return nil
-}
-
 // named returns the entries that a name means: those with the key, or else the one with the alias.
 func (l list) named(name string) []*entry {
 	at, ok := l.find(name)
@@ -232,11 +224,6 @@ func (l list) with(entries []*entry, taken func(old, e *entry)) list {
 	return l
 }
 
-// without returns a list without the entries for which gone returns true.
-func (l list) without(gone func(*entry) bool) list {
-	return list{}.with(slices.DeleteFunc(slices.Clone(l.sorted), gone), nil)
-}
-
 // same reports whether clients see the same entries in both lists.
 func (l list) same(other list) bool { return slices.EqualFunc(l.sorted, other.sorted, (*entry).same) }
 
@@ -264,7 +251,7 @@ func (c *catalog) add(entries []*entry, taken func(old, e *entry)) {
 func (c *catalog) remove(gone func(*entry) bool) (removed bool) {
 	for k, l := range c.lists {
 		if gone != nil && slices.ContainsFunc(l.sorted, gone) {
-			c.lists[k], removed = l.without(gone), true
+			c.lists[k], removed = list{}.with(slices.DeleteFunc(slices.Clone(l.sorted), gone), nil), true
 		}
 	}
 	return removed

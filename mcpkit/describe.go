@@ -2,7 +2,6 @@ package mcpkit
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -316,7 +315,7 @@ func concealed(args []*Arg, err error) error {
 
 // rewrite gives the call the arguments of the method.
 func (c *Call) rewrite(ctx context.Context, args []*Arg, check reflectx.RawSchema) error {
-	edited, added, err := c.rewritten(ctx, args, cmp.Or(string(c.Arguments()), "{}"))
+	edited, added, err := c.rewritten(ctx, args, orEmpty(c.Arguments()))
 	if err != nil {
 		return err
 	}
@@ -336,8 +335,7 @@ func (c *Call) rewriteCompletion(ctx context.Context, args []*Arg) (ok bool, err
 	if slices.ContainsFunc(args, func(a *Arg) bool { return a.Hidden && a.Name == p.Argument.Name }) {
 		return false, nil
 	}
-	given := cmp.Or(string(jsonx.Member(c.req.Param("context"), "arguments")), "{}")
-	edited, _, err := c.rewritten(ctx, args, given)
+	edited, _, err := c.rewritten(ctx, args, orEmpty(jsonx.Member(c.req.Param("context"), "arguments")))
 	if err != nil {
 		return false, err
 	}
@@ -349,8 +347,8 @@ func (c *Call) rewriteCompletion(ctx context.Context, args []*Arg) (ok bool, err
 }
 
 // rewritten returns the arguments of the method for those of a client, and all that were added.
-func (c *Call) rewritten(ctx context.Context, args []*Arg, given string) (edited, added json.RawMessage, err error) {
-	edited, added = json.RawMessage(given), c.added()
+func (c *Call) rewritten(ctx context.Context, args []*Arg, given json.RawMessage) (edited, added json.RawMessage, err error) {
+	edited, added = given, c.added()
 	for _, a := range args {
 		value := jsonx.Member(edited, a.Name)
 		if a.added && value == nil {

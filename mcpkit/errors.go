@@ -193,13 +193,17 @@ func invalidParams(format string, args ...any) *jsonrpc.Error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, format, args...)
 }
 
+// orEmpty returns the object, or {} if it is absent.
+func orEmpty(object json.RawMessage) json.RawMessage {
+	if object == nil {
+		return json.RawMessage("{}")
+	}
+	return object
+}
+
 // decodeParams decodes the params of req; absent ones are {}.
 func decodeParams(req *jsonrpc.Request, v any) error {
-	raw := req.Params
-	if raw == nil {
-		raw = []byte("{}")
-	}
-	if err := jsonx.Unmarshal(raw, v); err != nil {
+	if err := jsonx.Unmarshal(orEmpty(req.Params), v); err != nil {
 		return invalidParams("the params of %s do not fit: %s", req.Method, jsonx.Describe(err))
 	}
 	return nil

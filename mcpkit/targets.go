@@ -152,8 +152,8 @@ func (c *catalog) matchCanonical(form string) *entry {
 // come first, then those of the servers that are mounted in it, in order.
 func (c *catalog) match(uri string) (*entry, uritemplate.Values) {
 	for _, l := range c.layers {
-		if e := l.resources.get(uri); e != nil {
-			return e, nil
+		if at, ok := l.resources.find(uri); ok {
+			return l.resources.sorted[at], nil
 		}
 		for _, e := range l.templates.sorted {
 			if values, ok := e.template.Match(uri); ok {

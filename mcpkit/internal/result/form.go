@@ -199,14 +199,10 @@ func listOf[T any](v reflect.Value) []T {
 }
 
 func convertBlob(_ Call, v reflect.Value) (piece, error) {
-	switch b := v.Interface().(type) {
-	case Blob:
-		return piece{blob: &b}, nil
-	case []byte:
-		return piece{blob: &Blob{Data: b}}, nil
-	default:
-		return piece{blob: b.(*Blob)}, nil
+	if data, ok := v.Interface().([]byte); ok {
+		return piece{blob: &Blob{Data: data}}, nil
 	}
+	return piece{blob: addressed(v).Interface().(*Blob)}, nil
 }
 
 func convertImage(_ Call, v reflect.Value) (piece, error) {

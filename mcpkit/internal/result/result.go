@@ -74,8 +74,8 @@ func New(k annotation.Kind, types []reflect.Type) (*Outputs, error) {
 	return o, nil
 }
 
-// each calls add with the piece of each value. If a value is the whole result, each returns that.
-func (o *Outputs) each(call Call, values []reflect.Value, add func(piece)) (whole any, err error) {
+// fill calls add with the piece of each value and returns the result, or the value that is the whole result.
+func (o *Outputs) fill(result any, call Call, values []reflect.Value, add func(piece)) (any, error) {
 	for i, v := range values {
 		p, err := o.forms[i].convert(call, v)
 		if err != nil || p.whole != nil {
@@ -84,7 +84,7 @@ func (o *Outputs) each(call Call, values []reflect.Value, add func(piece)) (whol
 		}
 		add(p)
 	}
-	return nil, nil
+	return result, nil
 }
 
 // CloseReaders closes the readers among values of which no result is made.
@@ -104,38 +104,30 @@ func IsNil(v reflect.Value) bool {
 // Tool returns the result of a tool for the values that its method returned.
 func (o *Outputs) Tool(call Call, values []reflect.Value) (any, error) {
 	r := &protocol.CallToolResult{}
-	whole, err := o.each(call, values, func(p piece) {
+	return o.fill(r, call, values, func(p piece) {
 		r.Content = p.appendTo(r.Content)
 		if p.json != nil {
 			r.SetValid(p.json)
 		}
 	})
-	if whole != nil || err != nil {
-		return whole, err
-	}
-	return r, nil
 }
 
 // Prompt returns the result of a prompt with the description.
 func (o *Outputs) Prompt(call Call, description string, values []reflect.Value) (any, error) {
 	r := &protocol.GetPromptResult{Description: description, Messages: []protocol.PromptMessage{}}
-	whole, err := o.each(call, values, func(p piece) {
+	return o.fill(r, call, values, func(p piece) {
 		for _, c := range p.appendTo(nil) {
 			r.Messages = append(r.Messages, User(c))
 		}
 		r.Messages = append(r.Messages, p.messages...)
 	})
-	if whole != nil || err != nil {
-		return whole, err
-	}
-	return r, nil
 }
 
 // Resource returns the contents of the resource with the URI. mime is its media type, if it is known.
 func (o *Outputs) Resource(call Call, uri, mime string, cache protocol.Cache, values []reflect.Value) (any, error) {
 	r := &protocol.ReadResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values)), Cache: cache}
 	add := func(mime string, data []byte) { r.Contents = append(r.Contents, ContentsOf(uri, mime, data)) }
-	whole, err := o.each(call, values, func(p piece) {
+	filled, err := o.fill(r, call, values, func(p piece) {
 		switch {
 		case p.text != nil:
 			c := protocol.ResourceContents{URI: uri, MIMEType: cmp.Or(mime, "text/plain"), Text: p.text}
@@ -147,13 +139,10 @@ func (o *Outputs) Resource(call Call, uri, mime string, cache protocol.Cache, va
 		}
 		r.Contents = append(r.Contents, p.resources...)
 	})
-	if own, ok := whole.(*protocol.ReadResourceResult); ok && own.TTLMs == nil {
+	if own, ok := filled.(*protocol.ReadResourceResult); ok && own.TTLMs == nil {
 		cached := *own
 		cached.Cache = cache
 		return &cached, err
 	}
-	if whole != nil || err != nil {
-		return whole, err
-	}
-	return r, nil
+	return filled, err
 }
