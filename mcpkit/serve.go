@@ -80,7 +80,7 @@ func (call *Call) accept(ctx context.Context) *jsonrpc.Error {
 	declared := header.Get("Mcp-Protocol-Version")
 	row := call.catalog.methods[call.req.Method]
 	check := call.acceptLegacy
-	if protocol.IsModern(declared, call.meta) || row != nil && row.from.Modern() || call.server.config.oldest().Modern() || call.followsModern() {
+	if protocol.IsModern(declared, call.meta) || row != nil && row.from.Modern() || call.hasOnlyModern() {
 		check = call.acceptModern
 	}
 	if err := check(header, declared); err != nil {
@@ -99,11 +99,12 @@ func (call *Call) accept(ctx context.Context) *jsonrpc.Error {
 	return call.checkLogLevel()
 }
 
-// followsModern reports whether the client of a connection is a modern one that has left out the _meta, since
-// the connection has no header that says so.
-func (call *Call) followsModern() bool {
+// hasOnlyModern reports whether the request has to be a modern one, though it does not say so: the server
+// serves no others, or the client of the connection has sent a modern one before.
+func (call *Call) hasOnlyModern() bool {
 	ts := call.peer.Session()
-	return ts != nil && ts.State() == nil && protocol.Version(ts.Version()).Modern() && call.req.Method != protocol.MethodInitialize
+	follows := ts != nil && ts.State() == nil && protocol.Version(ts.Version()).Modern()
+	return follows && call.req.Method != protocol.MethodInitialize || call.server.config.oldest().Modern()
 }
 
 // mirror returns the header fields that mirror the body. Fields of a connection that is the

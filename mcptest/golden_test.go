@@ -9,9 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/mcptest"
-	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
 var _ = flag.Bool("update", false, "write golden files and transcripts")
@@ -32,26 +30,6 @@ func TestTheSurfaceIsTheOneThatWasReleased(t *testing.T) {
 }
 
 // docs:end golden
-
-// Vault has a tool that requires a scope.
-type Vault struct {
-	_ mcpkit.Info `name:"vault" version:"1.0.0"`
-	_ struct {
-		Open mcpkit.Tool `scopes:"vault:open"`
-	}
-}
-
-// Look is for everybody.
-func (Vault) Look() string { return "gold" }
-
-// Open requires a scope.
-func (Vault) Open() string { return "open" }
-
-func TestWhatEachGroupSees(t *testing.T) {
-	s := mcptest.New(t, &Vault{}, mcpkit.Authenticated())
-	mcptest.Golden(t, s.As(&oauth.Principal{Subject: "ann"}), "testdata/vault-guest.json")
-	mcptest.Golden(t, s.As(&oauth.Principal{Subject: "bob", Scopes: []string{"vault:open"}}), "testdata/vault-opener.json")
-}
 
 func TestGoldenWritesWhatItThenAccepts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "surface.json")

@@ -118,10 +118,12 @@ func TestMessagesOnEveryTransport(t *testing.T) {
 		if s.Client().Version() >= protocol.V20250326 {
 			s.Call("work", nil).Progress("1/2 half", "2/2").Logged("info", "working")
 		}
-		if s.Client().Version() >= protocol.V20250618 {
-			s.Answer("sure?", true).Call("sure", nil).OK().Text("true")
-			s.Answer("sure?", mcptest.Decline).Call("sure", nil).OK().Text("false")
+		if s.Client().Version() < protocol.V20250618 {
+			s.Call("sure", nil).ErrorContains(mcpkit.ErrUnsupported.Error())
+			return
 		}
+		s.Answer("sure?", true).Call("sure", nil).OK().Text("true")
+		s.Answer("sure?", mcptest.Decline).Call("sure", nil).OK().Text("false")
 	})
 }
 
@@ -178,16 +180,6 @@ func TestQuestionsAreAnswered(t *testing.T) {
 }
 
 // docs:end answer
-
-func TestOldClientsCannotBeAsked(t *testing.T) {
-	mcptest.EachVersion(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
-		if s.Client().Version() < protocol.V20250618 {
-			s.Call("sure", nil).ErrorContains(mcpkit.ErrUnsupported.Error())
-			return
-		}
-		s.Answer("sure?", true).Call("sure", nil).OK().Text("true")
-	})
-}
 
 func TestAnAnswerThatIsNotUsedFailsTheTest(t *testing.T) {
 	require.Equal(t, []string{`mcptest: no question contained "really?", so its answer was not used`}, failures(t, func(t testing.TB) {
