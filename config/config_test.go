@@ -194,7 +194,7 @@ func TestErrorsNameTheKey(t *testing.T) {
 		"no address":             {"transport:\n  http: {addr: 8080}\n", nil, []string{"c.yaml: transport.http.addr: " + address}},
 		"durations":              {"server:\n  toolTimeout: 30\n", nil, []string{`c.yaml:2:16: server.toolTimeout: this is not valid; want a duration such as "30s" or "1h30m"`}},
 		"negative durations":     {"server:\n  toolTimeout: -1s\n", nil, []string{"c.yaml: server.toolTimeout: want at least 0"}},
-		"levels":                 {"log:\n  level: loud\n", nil, []string{`c.yaml:2:10: log.level: slog: level string "loud": unknown name`}},
+		"levels":                 {"log:\n  level: loud\n", nil, []string{`c.yaml:2:10: log.level: slog: level string "loud": write debug, info, warn or error`}},
 		"words":                  {"log:\n  format: xml\n", nil, []string{"c.yaml: log.format: want one of text, json"}},
 		"texts for numbers":      {"middleware:\n  concurrency: \"7\"\n", nil, []string{"c.yaml:2:16: middleware.concurrency: this is not valid; want a whole number"}},
 		"texts for bools":        {"server:\n  stepUp: perhaps\n", nil, []string{"c.yaml:2:11: server.stepUp: this is not valid; want true or false"}},

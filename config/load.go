@@ -153,7 +153,7 @@ var badType = regexp.MustCompile(`^cannot construct .* into (.+)$`)
 // wrong adds an error of the library, without the values that it quotes, which may be secrets.
 func (l *loader) wrong(e *yaml.LoadError) {
 	at := position(e.Mark.Line, e.Mark.Column)
-	path, why := l.paths[at], e.Message
+	path, why := l.paths[at], strings.Replace(e.Message, "unknown name", "write debug, info, warn or error", 1) // of slog
 	if parts := badType.FindStringSubmatch(why); parts != nil {
 		why = "this is not valid; want " + cmp.Or(wanted[parts[1]], "keys with values")
 	} else if strings.HasPrefix(why, "field ") {

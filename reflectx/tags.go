@@ -25,7 +25,7 @@ var habits = map[string]string{
 	"description": `desc:"…"`, "doc": `desc:"…"`, "jsonschema_description": `desc:"…"`, "examples": `example:"…"`,
 	"min": `validate:"min=…"`, "minimum": `validate:"min=…"`, "minLength": `validate:"min=…"`, "minItems": `validate:"min=…"`,
 	"max": `validate:"max=…"`, "maximum": `validate:"max=…"`, "maxLength": `validate:"max=…"`, "maxItems": `validate:"max=…"`,
-	"pattern": `jsonschema:"pattern=…"`, "format": `jsonschema:"format=…"`, "enum": `validate:"oneof=…", with blanks between the values`,
+	"pattern": `jsonschema:"pattern=…"`, "format": `jsonschema:"format=…"`, "enum": `validate:"oneof=red green", with your values`,
 	"binding": `validate:"…"`, "required": `validate:"required", or omitempty into the json tag of an optional field`,
 }
 

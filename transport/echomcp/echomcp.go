@@ -86,6 +86,13 @@ func newConfig(opts []Option) *config {
 //
 // Pass the handler that Mount returns to [Shutdown].
 func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamable.Handler {
+	if app, ok := r.(*echo.Echo); ok {
+		for _, route := range app.Routes() {
+			if route.Method == http.MethodPost && route.Path == path {
+				panic("echomcp: the path " + path + " has a handler already; mount each server at its own path")
+			}
+		}
+	}
 	c := newConfig(opts)
 	handler := streamable.NewHandler(h, c.streamable)
 	for _, verb := range []string{http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions} {

@@ -351,3 +351,10 @@ func TestPrincipalOfTheUserOfTheApp(t *testing.T) {
 	c.Set("user", "another user")
 	require.Same(t, given, (&users{}).principal(c), "the principal in the context stays")
 }
+
+func TestMistakesInMountingPanic(t *testing.T) {
+	a := newApp(t)
+	require.PanicsWithValue(t, "streamable: the server is nil; look at the error of mcpkit.New", func() { Mount(a.e, "/mcp", nil) })
+	defer Mount(a.e, "/mcp", a.rpc).Close()
+	require.PanicsWithValue(t, "echomcp: the path /mcp has a handler already; mount each server at its own path", func() { Mount(a.e, "/mcp", a.rpc) })
+}

@@ -33,7 +33,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(context.WithoutCancel(ctx), "tcp", s.addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("streamable: %w; give Listen a free address, such as 127.0.0.1:8080", err)
 	}
 	handler := NewHandler(h, &s.opts)
 	defer handler.Close()

@@ -59,7 +59,8 @@ func TestListenReportsErrors(t *testing.T) {
 	defer taken.Close()
 	require.EqualError(t, Listen("127.0.0.1:0", &Options{Path: "mcp"}).Serve(t.Context(), &scripted{}), `streamable: path "mcp" must begin with a slash`)
 	require.ErrorContains(t, Listen(taken.Addr().String(), nil).Serve(t.Context(), &scripted{}), "address already in use")
-	require.Error(t, Listen("127.0.0.1:http-nonsense", nil).Serve(t.Context(), &scripted{}))
+	require.EqualError(t, Listen("8080", nil).Serve(t.Context(), &scripted{}),
+		"streamable: listen tcp: address 8080: missing port in address; give Listen a free address, such as 127.0.0.1:8080")
 }
 
 func TestServersThatOtherMachinesReachWarnOnce(t *testing.T) {

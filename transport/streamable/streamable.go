@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -173,8 +174,11 @@ type Handler struct {
 
 // NewHandler returns a Handler that passes the messages it receives to h. Legacy clients have
 // sessions if h is a [transport.SessionStorer], as servers of mcpkit are; otherwise the Handler is
-// stateless.
+// stateless. A nil h panics.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
+	if v := reflect.ValueOf(h); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		panic("streamable: the server is nil; look at the error of mcpkit.New")
+	}
 	x := &Handler{
 		rpc:    h,
 		opts:   opts.withDefaults(),

@@ -3,6 +3,7 @@
 package services
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,7 +63,8 @@ func Load(dir string, patterns []string) ([]*Package, error) {
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule, Dir: dir,
 	}, patterns...)
 	if err != nil {
-		return nil, err
+		_, why, _ := strings.Cut(err.Error(), "stderr: ")
+		return nil, errors.New(cmp.Or(strings.TrimSpace(why), err.Error()) + "; run it in the folder of a module, and name its packages")
 	}
 	imports := map[string]map[string]string{}
 	for _, p := range listed {
