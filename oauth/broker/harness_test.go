@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,16 +51,14 @@ type provider struct {
 	asked  url.Values           // the last authorization request; guarded by mu
 }
 
-func newProvider(t testing.TB) *provider { return newProviderFor(t, 0) }
-
-// newProviderFor returns a provider whose access tokens have a lifetime.
-func newProviderFor(t testing.TB, lifetime time.Duration) *provider {
+// newProvider starts a provider. Its access tokens live for an hour, or for the lifetime.
+func newProvider(t testing.TB, lifetime ...time.Duration) *provider {
 	p := &provider{users: map[string]object{}, codes: map[string][2]string{}, tokens: map[string]string{}, refreshes: true}
 	for _, name := range []string{"ada", "bob"} {
 		p.users[name] = object{"name": strings.ToUpper(name), "email": name + "@example.com", "email_verified": true, "groups": []string{"staff"}}
 	}
 	p.Server = oauthtest.New(t, &oauthtest.Options{
-		Lifetime: lifetime,
+		Lifetime: append(lifetime, time.Hour)[0],
 		Clients:  []oauthtest.Client{{ID: "broker", Secret: "upstream-secret", RedirectURIs: []string{"http://127.0.0.1/callback"}}},
 		Metadata: func(doc object) {
 			doc["id_token_signing_alg_values_supported"] = []string{"ES256"}
@@ -150,10 +147,11 @@ func (p *provider) change(change func(p *provider)) {
 // A site is a broker in front of a resource that says who asks.
 type site struct {
 	*broker.Broker
-	t      testing.TB
-	url    string // issuer
-	log    *testkit.Buffer
-	asking http.Handler // takes the place of the resource
+	t       testing.TB
+	url     string // issuer
+	log     *testkit.Buffer
+	handler http.Handler
+	asking  http.Handler // takes the place of the resource
 }
 
 // newSite starts a broker. change may change its options.
@@ -167,7 +165,7 @@ func newSite(t testing.TB, p *provider, change func(o *broker.Options)) *site {
 			change(o)
 		}
 	})
-	server.Config.Handler = s.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.handler = s.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.asking != nil {
 			s.asking.ServeHTTP(w, r)
 			return
@@ -175,6 +173,7 @@ func newSite(t testing.TB, p *provider, change func(o *broker.Options)) *site {
 		user := oauth.FromContext(r.Context())
 		fmt.Fprintf(w, "%s: %s", user.Subject, strings.Join(user.Scopes, " "))
 	}))
+	server.Config.Handler = s.handler
 	server.Start()
 	t.Cleanup(server.Close)
 	return s
@@ -295,6 +294,7 @@ type program struct {
 	id       string
 	redirect string
 	verifier string
+	proofs   []string // headers of requests for tokens
 }
 
 // register registers a program.
@@ -310,30 +310,15 @@ func (s *site) post(path, body string, header ...string) (int, object) {
 	if !strings.HasPrefix(body, "{") {
 		kind = "application/x-www-form-urlencoded"
 	}
-	resp, text := s.send(http.MethodPost, path, body, append(header, "Content-Type", kind)...)
+	w := serve(s.handler, "POST", path, body, append(header, "Content-Type", kind)...)
 	var doc object
-	if text != "" {
-		require.NoError(s.t, json.Unmarshal([]byte(text), &doc))
+	if w.Body.Len() > 0 {
+		require.NoError(s.t, json.Unmarshal(w.Body.Bytes(), &doc))
 	}
-	return resp.StatusCode, doc
+	return w.Code, doc
 }
 
-// send sends a request and returns the response and its body.
-func (s *site) send(verb, path, body string, header ...string) (*http.Response, string) {
-	req, err := http.NewRequestWithContext(context.Background(), verb, s.url+path, strings.NewReader(body))
-	require.NoError(s.t, err)
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Add(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(s.t, err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	require.NoError(s.t, err)
-	return resp, string(text)
-}
-
-// serve sends a request to a handler that no server serves.
+// serve sends a request to a handler.
 func serve(h http.Handler, verb, path, body string, header ...string) *httptest.ResponseRecorder {
 	w, r := httptest.NewRecorder(), httptest.NewRequest(verb, path, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
@@ -394,13 +379,13 @@ func (c *program) redeem(code string, change ...string) (int, object) {
 		"grant_type": {"authorization_code"}, "code": {code}, "client_id": {c.id}, "redirect_uri": {c.redirect},
 		"code_verifier": {c.verifier}, "resource": {c.s.url + "/mcp"},
 	}
-	return c.s.post("/token", with(q, change).Encode())
+	return c.s.post("/token", with(q, change).Encode(), c.proofs...)
 }
 
 // refresh sends a refresh token to the token endpoint.
 func (c *program) refresh(token any, change ...string) (int, object) {
 	q := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {fmt.Sprint(token)}, "client_id": {c.id}}
-	return c.s.post("/token", with(q, change).Encode())
+	return c.s.post("/token", with(q, change).Encode(), c.proofs...)
 }
 
 // login logs a user in, and returns the tokens.
@@ -414,8 +399,8 @@ func (c *program) login(b *browser, change ...string) object {
 
 // call calls the resource, and returns the status and what it says.
 func (s *site) call(token any) (int, string) {
-	resp, text := s.send(http.MethodPost, "/mcp", "", "Authorization", fmt.Sprint("Bearer ", token))
-	return resp.StatusCode, text
+	w := serve(s.handler, "POST", "/mcp", "", "Authorization", fmt.Sprint("Bearer ", token))
+	return w.Code, w.Body.String()
 }
 
 // open opens a page that asks the user, and returns the form that says yes.
@@ -423,4 +408,14 @@ func (b *browser) open(page string) (form string) {
 	b.decide = ""
 	require.Nil(b.t, b.visit(page))
 	return "login=" + hidden.FindStringSubmatch(b.page)[1] + "&decision=allow"
+}
+
+// parallel runs do n times at once.
+func parallel(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		// Ends with do.
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
 }

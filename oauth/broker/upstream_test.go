@@ -34,17 +34,14 @@ func TestWhoMayLogIn(t *testing.T) {
 		want   string // scopes, "refused" or "failed"
 	}{
 		{"a domain", nil, func(o *broker.Options) { o.Domains = []string{"other.example", "EXAMPLE.com"} }, "notes:read notes:write"},
-		{"another domain", nil, func(o *broker.Options) { o.Domains = []string{"example.org"} }, "refused"},
 		{"a subdomain", object{"email": "ada@evil.example.com"}, func(o *broker.Options) { o.Domains = []string{"example.com"} }, "refused"},
 		{"a domain in the name", object{"email": "ada@example.com@evil.example"}, func(o *broker.Options) { o.Domains = []string{"example.com"} }, "refused"},
 		{"an address that is not verified", object{"email_verified": false}, func(o *broker.Options) { o.Domains = []string{"example.com"} }, "refused"},
 		{"an address of unknown origin", object{"email_verified": nil}, func(o *broker.Options) { o.Domains = []string{"example.com"} }, "refused"},
 		{"a group", nil, func(o *broker.Options) { o.Groups = []string{"admins", "staff"} }, "notes:read notes:write"},
-		{"another group", nil, func(o *broker.Options) { o.Groups = []string{"Staff"} }, "refused"},
 		{"no groups", object{"groups": nil}, func(o *broker.Options) { o.Groups = []string{"staff"} }, "refused"},
 		{"a domain without a group", nil, func(o *broker.Options) { o.Domains, o.Groups = []string{"example.com"}, []string{"x"} }, "refused"},
 		{"a group in another claim", object{"roles": []string{"r"}}, func(o *broker.Options) { o.Groups, o.Provider.GroupClaim = []string{"r"}, "roles" }, "notes:read notes:write"},
-		{"a scope of a group", nil, func(o *broker.Options) { o.Scopes = map[string][]string{"notes:read": nil, "notes:write": {"x"}} }, "notes:read"},
 		{"no scope at all", nil, func(o *broker.Options) { o.Scopes = map[string][]string{"notes:read": {"x"}} }, "refused"},
 		{"a server without scopes", nil, func(o *broker.Options) { o.Scopes = nil }, ""},
 		{"a function", nil, func(o *broker.Options) { o.Decide = decide([]string{"notes:read", "root"}, nil) }, "notes:read"},
@@ -169,7 +166,7 @@ func TestLoginsOutliveAFailureOfTheProvider(t *testing.T) {
 func TestUpstream(t *testing.T) {
 	engine := fleet.NewMemory(fleet.MemoryOptions{})
 	for lifetime, fresh := range map[time.Duration]int{time.Hour: 1, time.Second: 8} {
-		p := newProviderFor(t, lifetime)
+		p := newProvider(t, lifetime)
 		s := newSite(t, p, func(o *broker.Options) { o.Engine = engine.Open() })
 		tokens := s.register(local).login(newBrowser(t, "ada"))
 		got := make(chan string, 8)
@@ -179,12 +176,7 @@ func TestUpstream(t *testing.T) {
 				got <- token.AccessToken
 			}
 		})
-		var wg sync.WaitGroup
-		for range cap(got) {
-			// Ends with its request.
-			wg.Go(func() { s.call(tokens["access_token"]) })
-		}
-		wg.Wait()
+		parallel(cap(got), func(int) { s.call(tokens["access_token"]) })
 		require.Len(t, got, cap(got))
 		seen := map[string]bool{}
 		for range cap(got) {
@@ -210,8 +202,7 @@ func TestUpstream(t *testing.T) {
 type gitHub struct {
 	*httptest.Server
 	mu      sync.Mutex
-	revoked bool           // guarded by mu
-	answers map[string]any // of the API, by path; guarded by mu
+	answers map[string]any // of the API, by path; the token is invalid without any; guarded by mu
 	scope   string         // the requested scopes; guarded by mu
 }
 
@@ -236,7 +227,7 @@ func newGitHub(t *testing.T) *gitHub {
 			http.Redirect(w, r, q.Get("redirect_uri")+"?code=c1&state="+q.Get("state"), http.StatusFound)
 		case path == "/login/oauth/access_token":
 			fmt.Fprint(w, `{"access_token":"gho_1","token_type":"bearer","scope":"read:user"}`)
-		case g.revoked || r.Header.Get("Authorization") != "Bearer gho_1":
+		case len(g.answers) == 0 || r.Header.Get("Authorization") != "Bearer gho_1":
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, `{"message":"Bad credentials"}`)
 		default:
@@ -286,7 +277,7 @@ func TestGitHub(t *testing.T) {
 			status, tokens := c.refresh(tokens["refresh_token"])
 			require.Equal(t, http.StatusOK, status)
 			g.mu.Lock()
-			g.revoked = true
+			clear(g.answers)
 			g.mu.Unlock()
 			c.ended(tokens["refresh_token"], "the user has revoked the app")
 		})
@@ -368,7 +359,7 @@ func TestReplicas(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		replicas[int(next.Add(1))%len(replicas)].ServeHTTP(w, r)
 	}))
-	s := &site{t: t, url: "http://" + server.Listener.Addr().String()}
+	s := &site{t: t, url: "http://" + server.Listener.Addr().String(), handler: server.Config.Handler}
 	for range 3 {
 		b := newBroker(t, p, s.url, func(o *broker.Options) { o.Engine, o.Logger = engine.Open(), discard })
 		replicas = append(replicas, b.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -381,25 +372,19 @@ func TestReplicas(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	c := s.register(local)
-	var wg sync.WaitGroup
 	var failed atomic.Int64
-	for worker := range 8 {
-		// Ends after its share of the logins.
-		wg.Go(func() {
-			for i := worker; i < logins; i += 8 {
-				name := fmt.Sprint("user", i)
-				back := newBrowser(t, name).visit(c.page())
-				_, tokens := c.redeem(back.Get("code"))
-				if i%10 == 0 {
-					_, tokens = c.refresh(tokens["refresh_token"])
-				}
-				if _, who := s.call(tokens["access_token"]); who != name+" "+name {
-					failed.Add(1)
-				}
+	parallel(8, func(worker int) {
+		for i := worker; i < logins; i += 8 {
+			name := fmt.Sprint("user", i)
+			_, tokens := c.redeem(newBrowser(t, name).visit(c.page()).Get("code"))
+			if i%10 == 0 {
+				_, tokens = c.refresh(tokens["refresh_token"])
 			}
-		})
-	}
-	wg.Wait()
+			if _, who := s.call(tokens["access_token"]); who != name+" "+name {
+				failed.Add(1)
+			}
+		}
+	})
 	require.Zero(t, failed.Load())
 	n, err := engine.Count(t.Context(), "broker-grants", "")
 	require.NoError(t, err)
