@@ -272,7 +272,8 @@ func (c *Call) mayAsk(method string, params json.RawMessage) error {
 
 // request sends a question to a legacy client, of which tracers are told, and returns its result.
 func (c *Call) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	e := TraceEvent{Kind: TraceQuestion, Name: method, Meta: protocol.Meta{}}
+	message := jsonx.String(jsonx.Member(params, "message"))
+	e := TraceEvent{Kind: TraceQuestion, Name: method, Text: message, Meta: protocol.Meta{}}
 	for name, value := range jsonx.Members(jsonx.Member(params, "_meta")) {
 		e.Meta[jsonx.String(name)] = value
 	}

@@ -28,7 +28,7 @@ type TraceEvent struct {
 	// Kept reports whether the value of Once is from an earlier round or run, so that its function
 	// did not run.
 	Kept bool `json:"kept,omitzero"`
-	// Text is a record as the JSON that clients get, the message of a report, or an error.
+	// Text is a record as the JSON that clients get, the message of a report or of a form, or an error.
 	Text string `json:"text,omitzero"`
 	// Done and Total are those of [Call.Progress].
 	Done  float64 `json:"done,omitzero"`

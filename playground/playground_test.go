@@ -378,7 +378,7 @@ func TestQuestionsToLegacyClientsAreSteps(t *testing.T) {
 	require.NoError(t, err)
 	e := w.until(ended("tools/call", "buy", 0))
 	last := e.Steps[len(e.Steps)-1]
-	require.Equal(t, "question elicitation/create", last.Kind+" "+last.Name)
+	require.Equal(t, "question elicitation/create Your PIN?", last.Kind+" "+last.Name+" "+last.Text)
 	require.NotContains(t, w.raw.String(), "4711")
 }
 

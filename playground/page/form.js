@@ -218,11 +218,12 @@ function file(c) {
 	const { schema, required } = c;
 	const control = el("input", { type: "file", accept: schema.contentMediaType ?? "" });
 	const about = el("p", { class: "about", role: "status" });
-	const frame = field({ ...c, control, extra: about });
+	const frame = field({ ...c, schema: { title: schema.title, description: schema.description }, control, extra: about });
+	const size = (chars) => bytes(Math.floor((chars * 3) / 4));
 	let value;
 	const keep = (base64) => {
 		value = base64;
-		about.textContent = base64 === undefined ? "" : `${bytes(Math.floor((base64.replace(/=+$/, "").length * 3) / 4))}, as base64`;
+		about.textContent = base64 === undefined ? "" : `${size(base64.replace(/=+$/, "").length)}, as base64`;
 	};
 	control.addEventListener("change", () => {
 		const reader = new FileReader();
@@ -237,7 +238,7 @@ function file(c) {
 			control.value = "";
 			keep(base64 ?? undefined);
 		},
-		check: () => frame.tell(value !== undefined ? wrong(schema, value) : required ? "is required" : ""),
+		check: () => frame.tell(value === undefined ? (required ? "is required" : "") : value.length > schema.maxLength ? `is larger than ${size(schema.maxLength)}` : ""),
 		fault: (path, text) => here(path, text, frame.tell),
 	};
 	if (schema.default !== undefined) editor.set(schema.default);
