@@ -309,7 +309,7 @@ func (s *Server) publish() {
 
 // changed returns which lists differ from those of old, by the places of their topics in Server.topics.
 func (c *catalog) changed(old *catalog) (lists []int) {
-	for i, kinds := range [resourceTopic][]entryKind{{toolEntry}, {promptEntry}, {resourceEntry, templateEntry}} {
+	for i, kinds := range [resourceTopic][]entryKind{{toolEntry}, {promptEntry}, {resourceEntry, templateEntry}, {eventEntry}} {
 		if slices.ContainsFunc(kinds, func(k entryKind) bool { return !c.lists[k].same(old.lists[k]) }) {
 			lists = append(lists, i)
 		}

@@ -178,7 +178,7 @@ func (e *Extension) check() error {
 
 // extend adds an extension to the catalog.
 func (c *catalog) extend(e *Extension) error {
-	members := []string{"", "toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions"}
+	members := []string{"", "toolsListChanged", "promptsListChanged", "resourcesListChanged", "eventsListChanged", "resourceSubscriptions"}
 	if c.extendedBy(e.ID) {
 		return errors.New("the server has it already")
 	}

@@ -31,6 +31,7 @@ func hasPrompts(c *catalog) bool { return c.offersAll || len(c.lists[promptEntry
 func hasResources(c *catalog) bool {
 	return c.offersAll || len(c.lists[resourceEntry].sorted)+len(c.lists[templateEntry].sorted) > 0
 }
+func hasEvents(c *catalog) bool  { return len(c.lists[eventEntry].sorted) > 0 }
 func hasUpdates(c *catalog) bool { return hasResources(c) && !c.fixed }
 func hasLogs(c *catalog) bool    { return c.offersAll || c.has(func(e *entry) bool { return e.logs }) }
 func hasCompletions(c *catalog) bool {

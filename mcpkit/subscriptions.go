@@ -33,7 +33,7 @@ type subscriber interface {
 
 // resourceTopic is the place in [Server.topics] of the topic of updated resources, whose keys are URIs.
 // Those of changed lists stand before it.
-const resourceTopic = 3
+const resourceTopic = 4
 
 // newTopics returns the topics of the protocol, in the order in which clients are notified.
 func newTopics() [resourceTopic + 1]*Topic {
@@ -41,6 +41,7 @@ func newTopics() [resourceTopic + 1]*Topic {
 		{member: "toolsListChanged", notification: protocol.NotificationToolsListChanged, offered: hasTools},
 		{member: "promptsListChanged", notification: protocol.NotificationPromptsListChanged, offered: hasPrompts},
 		{member: "resourcesListChanged", notification: protocol.NotificationResourcesListChanged, offered: hasResources},
+		{member: "eventsListChanged", notification: "notifications/events/list_changed", offered: hasEvents},
 		NewTopic("resourceSubscriptions", protocol.NotificationResourcesUpdated, mayFollow),
 	}
 }

@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"internal/httpserve":   {"internal/conn", "transport", "oauth"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/naming":      {},
+	"internal/publicnet":   {},
 	"internal/limits":      {"golang.org/x/time/rate"},
 	"internal/sse":         {},
 	"internal/uritemplate": {},
@@ -54,7 +55,7 @@ var mayImport = map[string][]string{
 	"transport/sse":           {"transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/sse", "internal/httpserve"},
 	"transport/websocket":     {"transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/transporttest": {"internal/testkit", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
-	"oauth/internal/metadata": {"internal/jsonx"},
+	"oauth/internal/metadata": {"internal/jsonx", "internal/publicnet"},
 	"oauth/internal/keys":     {"github.com/go-jose/go-jose/v4", "github.com/go-jose/go-jose/v4/jwt"},
 	"oauth/internal/dpop":     {"fleet", "oauth/internal/keys", "oauth/internal/metadata", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/resource": {"fleet", "oauth", "oauth/internal/metadata", "oauth/internal/dpop", "oauth/internal/keys", "internal/httpserve", "internal/jsonx", "internal/limits",
@@ -90,7 +91,7 @@ var mayImport = map[string][]string{
 		"github.com/caarlos0/env/v11", "github.com/go-playground/validator/v10", "go.yaml.in/yaml/v4", "golang.org/x/net/netutil"},
 	"ext/apps":    {"mcpkit", "protocol", "internal/jsonx", "internal/naming"},
 	"ext/catalog": {"mcpkit", "internal/limits", "internal/naming"},
-	"ext/events": {"client", "fleet", "mcpkit", "transport", "protocol", "protocol/jsonrpc", "oauth", "reflectx", "internal/jsonx", "internal/limits",
+	"ext/events": {"client", "fleet", "mcpkit", "transport", "protocol", "protocol/jsonrpc", "oauth", "reflectx", "internal/jsonx", "internal/limits", "internal/publicnet",
 		"github.com/standard-webhooks/standard-webhooks/libraries/go"}, // signs deliveries
 	"fleet/internal/ordered":      {},
 	"ext/skills/internal/skillmd": {"internal/jsonx", "go.yaml.in/yaml/v4"}, // which reflectx links anyway

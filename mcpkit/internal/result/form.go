@@ -66,7 +66,7 @@ var (
 func formOf(k annotation.Kind, t reflect.Type) (form, error) {
 	whole := wholes[k]
 	switch {
-	case t == whole, t == reflect.PointerTo(whole):
+	case whole != nil && (t == whole || t == reflect.PointerTo(whole)):
 		return form{convert: convertWhole, whole: true}, nil
 	case t == typeAny:
 		return dynamic(k), nil

@@ -12,10 +12,10 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/publicnet"
 )
 
 // MaxBytes is the largest document that is read, in bytes.
@@ -86,30 +86,6 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// notPublic lists the networks of the special-purpose address registries (RFC 6890) that the
-// methods of netip.Addr do not recognize, including those that embed another address.
-var notPublic = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"), // shared by carriers
-	netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"),
-	netip.MustParsePrefix("192.88.99.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), // benchmarks
-	netip.MustParsePrefix("198.51.100.0/24"),
-	netip.MustParsePrefix("203.0.113.0/24"),
-	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"),          // IPv4 inside
-	netip.MustParsePrefix("64:ff9b::/96"),   // IPv4 inside
-	netip.MustParsePrefix("64:ff9b:1::/48"), // IPv4 inside
-	netip.MustParsePrefix("100::/64"),
-	netip.MustParsePrefix("2001::/23"), // with Teredo, IPv4 inside
-	netip.MustParsePrefix("2001:db8::/32"),
-	netip.MustParsePrefix("2002::/16"), // IPv4 inside
-	netip.MustParsePrefix("3fff::/20"), // documentation
-	netip.MustParsePrefix("5f00::/16"), // segment routing
-	netip.MustParsePrefix("fec0::/10"),
-}
-
 func (p Policy) checkAddr(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if ip.IsLoopback() && p.InsecureLoopback {
@@ -120,27 +96,13 @@ func (p Policy) checkAddr(ip netip.Addr) error {
 			return nil
 		}
 	}
-	public := ip.IsGlobalUnicast() && !ip.IsPrivate()
-	for _, network := range notPublic {
-		public = public && !network.Contains(ip)
-	}
-	if !public {
-		return fmt.Errorf("the address %s is not public", ip)
-	}
-	return nil
+	return publicnet.Check(ip)
 }
 
 // Client returns a client that enforces the policy. It uses no proxy, because a proxy would choose
 // the address.
 func (p Policy) Client() *http.Client {
-	check := func(_, address string, _ syscall.RawConn) error {
-		addr, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return fmt.Errorf("the address %q cannot be checked", address)
-		}
-		return p.checkAddr(addr.Addr())
-	}
-	dialer := &net.Dialer{Timeout: timeout, Resolver: p.Resolver, Control: check}
+	dialer := &net.Dialer{Timeout: timeout, Resolver: p.Resolver, Control: publicnet.Control(p.checkAddr)}
 	return &http.Client{
 		Timeout: timeout,
 		Transport: &http.Transport{
