@@ -59,8 +59,9 @@ func (b *Broker) begin(w http.ResponseWriter, r *http.Request) {
 	}
 	l := &login{
 		ID: rand.Text(), Client: fleet.Digest(id), Name: c.Name, Host: c.host,
-		Refresh: slices.Contains(c.Grants, grantRefresh), Redirect: redirect, State: q.Get("state"), Challenge: q.Get("code_challenge"), Thumbprint: q.Get("dpop_jkt"),
-		Scopes: b.requested(q.Get("scope")), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(),
+		Refresh: slices.Contains(c.Grants, grantRefresh), Redirect: redirect, State: q.Get("state"),
+		Challenge: q.Get("code_challenge"), Thumbprint: q.Get("dpop_jkt"), Scopes: b.requested(q.Get("scope")),
+		Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(),
 		Expires: time.Now().Add(loginLifetime),
 	}
 	if err := b.checkRequest(q); err != nil {

@@ -156,58 +156,59 @@ func (b *Broker) locked(ctx context.Context, key string, do func() error) error 
 // provider or the options do not admit the user any more. wanted skips that for grants that another
 // call has just renewed; nil skips it for none.
 func (b *Broker) renew(ctx context.Context, key string, wanted func(g *grant) bool) (g *grant, err error) {
+	// It goes on if the caller leaves: a refresh token that the provider has replaced must not be lost.
+	ask, cancel := context.WithTimeout(b.outgoing(context.WithoutCancel(ctx)), askTimeout)
+	defer cancel()
 	err = b.locked(ctx, key, func() error {
-		if g, _, err = b.read(ctx, key); err != nil || wanted != nil && !wanted(g) {
+		if g, _, err = b.read(ask, key); err != nil || wanted != nil && !wanted(g) {
 			return err
 		}
-		t, user, err := b.ask(ctx, g)
+		t, err := b.refreshUpstream(ask, &g.Upstream)
 		if err != nil {
 			return err
 		}
-		scopes, err := b.admit(ctx, user, g.Scopes)
+		// Kept before anything else can fail.
+		if g, err = b.change(ask, key, func(g *grant) error { g.Upstream = *t; return nil }); err != nil {
+			return err
+		}
+		user, err := b.upstream.user(ask, t, "", &g.User)
 		if err != nil {
 			return err
 		}
-		g, err = b.change(context.WithoutCancel(ctx), key, func(g *grant) error {
-			g.Upstream, g.User, g.Scopes = *t, *user, scopes
-			return nil
-		})
+		if user.Subject != g.User.Subject {
+			return ErrEnded
+		}
+		scopes, err := b.admit(ask, user, g.Scopes)
+		if err != nil {
+			return err
+		}
+		g, err = b.change(ask, key, func(g *grant) error { g.User, g.Scopes = *user, scopes; return nil })
 		return err
 	})
 	if errors.Is(err, ErrEnded) || errors.Is(err, ErrRefused) {
-		return nil, cmp.Or(b.end(ctx, key, err.Error()), ErrEnded)
+		return nil, cmp.Or(b.end(ask, key, err.Error()), ErrEnded)
 	}
 	return g, err
 }
 
-// ask asks the provider about the user of a grant, and returns the token that was used. It goes on if
-// the caller leaves: a refresh token that the provider has replaced must not be lost.
-func (b *Broker) ask(ctx context.Context, g *grant) (*oauth2.Token, *User, error) {
-	ctx, cancel := context.WithTimeout(b.outgoing(context.WithoutCancel(ctx)), askTimeout)
-	defer cancel()
+// refreshUpstream returns a new token of the provider, or the old one if it is valid and there is no
+// refresh token. The error is ErrEnded if there is no valid token any more.
+func (b *Broker) refreshUpstream(ctx context.Context, t *oauth2.Token) (*oauth2.Token, error) {
 	config, err := b.upstream.config(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	t := &g.Upstream
 	switch {
-	case t.RefreshToken != "":
-		// A token without an access token is always refreshed.
-		t, err = config.TokenSource(ctx, &oauth2.Token{RefreshToken: t.RefreshToken}).Token()
-		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "invalid_grant" {
-			return nil, nil, ErrEnded
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-	case !t.Valid():
-		return nil, nil, ErrEnded
+	case err != nil:
+		return nil, err
+	case t.RefreshToken == "" && !t.Valid():
+		return nil, ErrEnded
+	case t.RefreshToken == "":
+		return t, nil
 	}
-	user, err := b.upstream.user(ctx, t, "", &g.User)
-	if err == nil && user.Subject != g.User.Subject {
-		err = ErrEnded
+	// A token without an access token is always refreshed.
+	t, err = config.TokenSource(ctx, &oauth2.Token{RefreshToken: t.RefreshToken}).Token()
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "invalid_grant" {
+		return nil, ErrEnded
 	}
-	return t, user, err
+	return t, err
 }
 
 // consented reports whether the user has allowed the client these scopes before. A redirect URI on the

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -44,6 +45,9 @@ type Provider struct {
 }
 
 const googleIssuer = "https://accounts.google.com"
+
+// discoverAgain is how long a failure to read the metadata of a provider is remembered.
+const discoverAgain = 5 * time.Second
 
 // Google returns the provider for Google accounts, with an OAuth client of the type "web application".
 // Options.Domains are then domains of Google Workspace.
@@ -165,20 +169,19 @@ type oidcUpstream struct {
 
 	mu    sync.Mutex
 	found *oidc.Provider // guarded by mu
+	err   error          // of the last attempt; guarded by mu
+	tried time.Time      // the last attempt; guarded by mu
 }
 
 func (o *oidcUpstream) discover(ctx context.Context) (*oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.found == nil {
+	if o.found == nil && time.Since(o.tried) > discoverAgain {
 		// The provider keeps the context for its keys.
-		found, err := oidc.NewProvider(context.WithoutCancel(ctx), o.p.Issuer)
-		if err != nil {
-			return nil, err
-		}
-		o.found = found
+		o.found, o.err = oidc.NewProvider(context.WithoutCancel(ctx), o.p.Issuer)
+		o.tried = time.Now()
 	}
-	return o.found, nil
+	return o.found, o.err
 }
 
 func (o *oidcUpstream) config(ctx context.Context) (*oauth2.Config, error) {

@@ -148,17 +148,26 @@ func TestRefreshesFollowTheProvider(t *testing.T) {
 }
 
 func TestLoginsOutliveAFailureOfTheProvider(t *testing.T) {
-	p := newProvider(t)
-	s := newSite(t, p, nil)
+	p, deciding := newProvider(t), error(nil)
+	s := newSite(t, p, func(o *broker.Options) {
+		o.Decide = func(_ context.Context, _ *broker.User, scopes []string) ([]string, error) { return scopes, deciding }
+	})
 	c := s.register(local)
 	old := c.login(newBrowser(t, "ada"))["refresh_token"]
-	p.down.Store(true)
-	status, doc := c.refresh(old)
-	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Equal(t, object{"error": "temporarily_unavailable"}, doc)
-	p.down.Store(false)
-	status, _ = c.refresh(old)
-	require.Equal(t, http.StatusOK, status)
+	for _, fail := range []func(bool){p.down.Store, func(fails bool) {
+		if deciding = nil; fails { // when the provider has replaced its refresh token
+			deciding = errors.New("no route to the directory")
+		}
+	}} {
+		fail(true)
+		status, doc := c.refresh(old)
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Equal(t, object{"error": "temporarily_unavailable"}, doc)
+		fail(false)
+		status, doc = c.refresh(old)
+		require.Equal(t, http.StatusOK, status)
+		old = doc["refresh_token"]
+	}
 }
 
 // The tokens of the provider are fresh, belong to the user, and reach nobody but the method. The
