@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 func TestCapabilitiesFollowFromWhatIsRegistered(t *testing.T) {
@@ -327,6 +329,17 @@ func TestARequestWithoutMetaIsRefusedOnConnectionsAsOverHTTP(t *testing.T) {
 	}
 	connection.result("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
 	require.Equal(t, "{}", connection.result("ping", "{}"))
+}
+
+func TestAServerWithoutLegacyVersionsHasNoSessionsOverHTTP(t *testing.T) {
+	web := streamable.NewHandler(newServer(t, nil, mcpkit.Versions(protocol.V20260728)), nil)
+	for method, want := range map[string]string{"POST": "params._meta needs the string", "GET": "method GET is not served here; use POST"} {
+		r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		w := httptest.NewRecorder()
+		web.ServeHTTP(w, r)
+		require.Contains(t, w.Body.String(), want)
+	}
 }
 
 func TestHandlersOfTheProgramsOwnMethods(t *testing.T) {

@@ -154,6 +154,9 @@ func (s *Server) ServerCard(url string) ([]byte, error) {
 	return protocol.ServerCard(s.about.Load().info, url, s.config.versions)
 }
 
+// HasSessions reports whether the server serves legacy versions. It implements [transport.SessionStorer].
+func (s *Server) HasSessions() bool { return s.config.oldest().Legacy() }
+
 // sessionSeal separates sealed sessions from other records.
 const sessionSeal = "session"
 

@@ -47,6 +47,9 @@ type SessionHandler interface {
 type SessionStorer interface {
 	SessionHandler
 
+	// HasSessions reports whether the handler serves a version with sessions.
+	HasSessions() bool
+
 	// SealSession returns plain as bytes that only the program can read or make. OpenSession is its
 	// inverse.
 	SealSession(plain []byte) []byte

@@ -173,8 +173,8 @@ type Handler struct {
 }
 
 // NewHandler returns a Handler that passes the messages it receives to h. Legacy clients have
-// sessions if h is a [transport.SessionStorer], as servers of mcpkit are; otherwise the Handler is
-// stateless. A nil h panics.
+// sessions if h is a [transport.SessionStorer] that has some, as servers of mcpkit with legacy versions
+// are; otherwise the Handler is stateless. A nil h panics.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	if v := reflect.ValueOf(h); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		panic("streamable: the server is nil; look at the error of mcpkit.New")
@@ -186,7 +186,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 		memory: &memoryStore{sessionBytes: maxSessionBytes, sessionEvents: maxSessionEvents, totalBytes: maxTotalBytes},
 	}
 	x.events = x.memory
-	if x.storer, _ = h.(transport.SessionStorer); x.storer == nil {
+	if x.storer, _ = h.(transport.SessionStorer); x.storer == nil || !x.storer.HasSessions() {
 		x.opts.Stateless = true
 	}
 	x.listening.max = x.opts.MaxSubscriptions

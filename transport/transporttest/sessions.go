@@ -12,6 +12,9 @@ import (
 // [transport.SessionStorer] but for ServeRPC. It keeps the version, and seals nothing.
 type Sessions struct{}
 
+// HasSessions returns true.
+func (Sessions) HasSessions() bool { return true }
+
 // SealSession adds a random text, so that no two are equal.
 func (Sessions) SealSession(plain []byte) []byte { return append([]byte(rand.Text()), plain...) }
 
