@@ -72,8 +72,11 @@ const (
 )
 
 var (
-	devWord = os.Getenv(EnvDev)
-	devID   atomic.Int64 // of the last event
+	devWord = func() string {
+		defer func() { _ = os.Unsetenv(EnvDev) }() // programs that this one starts do not tell
+		return os.Getenv(EnvDev)
+	}()
+	devID atomic.Int64 // of the last event
 )
 
 // tellDev tells mcpkit dev what happens in the call, which has the same reference there.

@@ -626,6 +626,7 @@ func followTasks(t *testing.T, version string) {
 		p.shows(".result", "cake 42: 3 tiers of lemon for Eve")
 		p.shows("#detail .facts", "completed")
 		p.shows("#calls .badge", "task")
+		require.NotContains(t, eval[string](p, `document.getElementById("calls").textContent`), "tasks/get")
 	}
 }
 

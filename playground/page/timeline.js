@@ -4,6 +4,8 @@ import { byID, bytes, el, fill, List, ms, parse, tokens } from "./dom.js";
 import { events, info } from "./mcp.js";
 import { code, logLine, pretty } from "./result.js";
 
+// housekeeping are the methods that clients call by themselves.
+const housekeeping = /^(ping|initialize|server|logging|subscriptions|tasks)(\/|$)|^resources\/(un)?subscribe|^events\/poll|\/list$/;
 const good = new Set(["ok", "input_required"]);
 
 // A Timeline shows the entries that the server streams.
@@ -97,7 +99,7 @@ export class Timeline {
 			const items = [];
 			for (const entry of this.#entries.values()) {
 				const failed = entry.took >= 0 && !good.has(entry.outcome);
-				if (!failed && (kind === "bad" || kind === "work" && !entry.name)) continue;
+				if (!failed && (kind === "bad" || kind === "work" && housekeeping.test(entry.method))) continue;
 				if (words && !`${entry.method} ${entry.name} ${entry.outcome} ${entry.client} ${entry.ref} ${entry.error}`.toLowerCase().includes(words)) continue;
 				items.push(entry);
 			}
