@@ -88,32 +88,23 @@ const howToUpdate = `-update writes it; the test package needs the flag: var _ =
 // surface lists everything that the server offers.
 func (s *Server) surface() *surface {
 	s.t.Helper()
-	c, ctx := s.Client(), s.t.Context()
+	c, all := s.Client(), &surface{}
 	has := c.Capabilities()
-	all := &surface{map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}}
-	if has.Tools != nil {
-		keep(s.t, all.Tools, "tools/list", c.Tools(ctx), func(t *protocol.Tool) string { return t.Name })
-	}
-	if has.Prompts != nil {
-		keep(s.t, all.Prompts, "prompts/list", c.Prompts(ctx), func(p *protocol.Prompt) string { return p.Name })
-	}
-	if has.Resources != nil {
-		keep(s.t, all.Resources, "resources/list", c.Resources(ctx), func(r *protocol.Resource) string { return r.URI })
-		keep(s.t, all.Templates, "resources/templates/list", c.Templates(ctx), func(r *protocol.ResourceTemplate) string { return r.URITemplate })
-	}
-	return all
-}
-
-// keep adds the entries of a list by their names.
-func keep[T any](t testing.TB, all map[string]json.RawMessage, method string, list iter.Seq2[T, error], name func(T) string) {
-	t.Helper()
-	for _, v := range collect(t, method, list) {
-		raw, err := jsonx.Marshal(v)
-		if err != nil {
-			t.Fatalf("mcptest: %q: %v", name(v), err)
+	list := func(offered bool, into *map[string]json.RawMessage, method, member, name string) {
+		s.t.Helper()
+		*into = map[string]json.RawMessage{}
+		if !offered {
+			return
 		}
-		all[name(v)] = raw
+		for _, raw := range collect(s.t, method, c.Items(s.t.Context(), method, member, nil)) {
+			(*into)[jsonx.String(jsonx.Member(raw, name))] = raw
+		}
 	}
+	list(has.Tools != nil, &all.Tools, protocol.MethodToolsList, "tools", "name")
+	list(has.Prompts != nil, &all.Prompts, protocol.MethodPromptsList, "prompts", "name")
+	list(has.Resources != nil, &all.Resources, protocol.MethodResourcesList, "resources", "uri")
+	list(has.Resources != nil, &all.Templates, protocol.MethodResourcesTemplatesList, "resourceTemplates", "uriTemplate")
+	return all
 }
 
 // collect ends the test if a list fails.

@@ -228,13 +228,11 @@ func (a asPrincipal) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer tr
 func (s *Server) Call(tool string, in any) *Result {
 	s.t.Helper()
 	return s.do("call "+tool, in, func(r *Result, opts []client.CallOption) {
-		call := s.Client().CallTool
 		if s.tasks && s.Client().Version().Modern() {
-			call = func(_ context.Context, tool string, in any, opts ...client.CallOption) (*protocol.CallToolResult, error) {
-				return s.callAsTask(r, tool, in, opts)
-			}
+			r.take(s.callAsTask(r, tool, in, opts))
+			return
 		}
-		r.take(call(s.t.Context(), tool, in, opts...))
+		r.take(s.Client().CallTool(s.t.Context(), tool, in, opts...))
 	})
 }
 

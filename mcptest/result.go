@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/ext/events"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -24,7 +25,6 @@ type Result struct {
 	content    []protocol.Content
 	text       string
 	structured []byte
-	jsonText   []byte   // without structured content in the version: the last text block that is JSON
 	values     []string // of a completion
 	isError    bool
 	task       bool // the call was a task
@@ -39,7 +39,7 @@ type Result struct {
 	messages []string // guarded by mu
 }
 
-// take keeps the result of a tool, a prompt or a resource, or the error of the request.
+// take keeps the result of a tool, a prompt or a resource, an occurrence, or the error of the request.
 func (r *Result) take(result any, err error) {
 	if _, ofTool := errors.AsType[*client.ToolError](err); err != nil && !ofTool { // that is in the result, too
 		r.err = err
@@ -48,12 +48,11 @@ func (r *Result) take(result any, err error) {
 	var lines []string
 	switch result := result.(type) {
 	case *protocol.CallToolResult:
-		version := r.server.Client().Version()
-		r.content, r.structured, r.isError = result.Content, unwrap(result.StructuredContent, version), result.IsError
+		r.content, r.isError = result.Content, result.IsError
+		r.structured = unwrap(result.StructuredContent, r.server.Client().Version())
 		lines = append(lines, contentText(result.Content))
-		if version < protocol.V20250618 {
-			r.jsonText = lastJSON(result.Content)
-		}
+	case *events.Occurrence:
+		lines = append(lines, string(result.Data))
 	case *protocol.ReadResourceResult:
 		for _, c := range result.Contents {
 			r.content = append(r.content, &protocol.EmbeddedResource{Resource: c})
@@ -144,8 +143,8 @@ func (r *Result) Values(want ...string) *Result {
 }
 
 // Structured requires structured content and decodes it into out. It removes the object that legacy
-// versions require around other values. Versions before 2025-06-18 have no structured content; out
-// gets the last text block that is JSON.
+// versions require around other values. Without structured content, which versions before 2025-06-18
+// do not have, out gets the last text block that is JSON.
 func (r *Result) Structured(out any) *Result {
 	r.t.Helper()
 	if raw := r.output(); raw == nil {
@@ -157,8 +156,8 @@ func (r *Result) Structured(out any) *Result {
 }
 
 // JSON requires this structured content. White space and the order of members do not matter.
-// Versions before 2025-06-18 have no structured content, so JSON compares the last text block that
-// is JSON.
+// Without structured content, which versions before 2025-06-18 do not have, JSON compares the last
+// text block that is JSON.
 func (r *Result) JSON(want string) *Result {
 	r.t.Helper()
 	canonicalWant, err := canonical([]byte(want))
@@ -179,8 +178,8 @@ func (r *Result) output() []byte {
 	if r.structured != nil || r.err != nil || r.isError {
 		return r.structured
 	}
-	if r.jsonText != nil {
-		return r.jsonText
+	if raw := lastJSON(r.content); raw != nil {
+		return raw
 	}
 	if jsonx.Valid([]byte(r.text)) {
 		return []byte(r.text)

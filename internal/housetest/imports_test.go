@@ -103,7 +103,7 @@ var mayImport = map[string][]string{
 	"playground": {"mcpkit", "middleware", "protocol", "reflectx", "oauth", "transport/streamable", "internal/httpserve", "internal/jsonx", "internal/sse"},
 
 	"proxy": {"mcpkit", "client", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx", "golang.org/x/sync/singleflight"}, // the one place where both sides meet
-	"mcptest": {"github.com/stretchr/testify/assert", "mcpkit", "client", "transport", "transport/stdio", "transport/streamable", "oauth", "protocol", "protocol/jsonrpc", "internal/jsonx",
+	"mcptest": {"github.com/stretchr/testify/assert", "mcpkit", "client", "ext/events", "transport", "transport/stdio", "transport/streamable", "oauth", "protocol", "protocol/jsonrpc", "internal/jsonx",
 		"golang.org/x/tools/txtar"}, // in which transcripts are kept
 
 	// The top.
