@@ -70,28 +70,30 @@ func runList(ctx context.Context, r *remote) error {
 			return err
 		}
 		return errors.Join(err, r.write(l, func() {
-			line := func(kind, name, text string) {
-				first, _, _ := strings.Cut(text, "\n")
-				r.out.line(r.out.paint(faint, fmt.Sprintf("%-9s", kind)), r.out.paint(bold, fmt.Sprintf("%-24s", cleanLine(name))), clean(first))
-			}
 			for _, v := range l.Tools {
 				kind := "tool"
 				if v.OnlyAsTask() {
 					kind = "task tool"
 				}
-				line(kind, v.Name, v.Description)
+				r.listed(kind, v.Name, v.Description)
 			}
 			for _, v := range l.Prompts {
-				line("prompt", v.Name, v.Description)
+				r.listed("prompt", v.Name, v.Description)
 			}
 			for _, v := range l.Resources {
-				line("resource", v.URI, v.Description)
+				r.listed("resource", v.URI, v.Description)
 			}
 			for _, v := range l.Templates {
-				line("template", v.URITemplate, v.Description)
+				r.listed("template", v.URITemplate, v.Description)
 			}
 		}))
 	})
+}
+
+// listed writes a line of a list, with the first line of a text.
+func (r *remote) listed(kind, name, text string) {
+	first, _, _ := strings.Cut(text, "\n")
+	r.out.line(r.out.paint(faint, fmt.Sprintf("%-9s", kind)), r.out.paint(bold, fmt.Sprintf("%-24s", cleanLine(name))), clean(first))
 }
 
 // An overview is what a server publishes about itself.

@@ -10,6 +10,7 @@
 //	mcpkit read SERVER URI                         read a resource of a server
 //	mcpkit prompt SERVER PROMPT [name=text ...]    get the messages of a prompt of a server
 //	mcpkit tasks SERVER ID [wait|answer|cancel]    show a task that a call has become, or act on it
+//	mcpkit events SERVER [NAME]                    list the events of a server, or show one as it happens
 //	mcpkit install HOST SERVER                     add a server to the configuration of a chat client
 //
 // "mcpkit help" lists all commands. Run it as "go tool mcpkit" after
@@ -61,6 +62,7 @@ func commands(std streams) []*cobra.Command {
 		readCommand(std),
 		promptCommand(std),
 		tasksCommand(std),
+		eventsCommand(std),
 		installCommand(std),
 	}
 }
