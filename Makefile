@@ -131,8 +131,8 @@ endef
 SOAK ?= 5m
 
 .PHONY: soak
-soak: ## kill the replicas of a fleet for SOAK (5m) under load (needs redis-server)
-	cd internal/soak && go run . -for $(SOAK)
+soak: ## kill the replicas of a fleet for SOAK (5m) under load (needs redis-server, unshare and ip)
+	cd internal/soak && go run -exec "unshare --net --map-root-user ./network.sh" . -for $(SOAK)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)

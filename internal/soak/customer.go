@@ -171,7 +171,7 @@ func (c *customer) list(ctx context.Context) {
 		}
 		names = append(names, tool.Name)
 	}
-	if got := strings.Join(names, " "); got != "colour count deliver order pin" {
+	if got := strings.Join(names, " "); got != "colour count deliver order pin ring" {
 		c.report.fail("%s: the tools are %q", c.name, got)
 	}
 	c.report.add(&c.report.Calls)

@@ -1,7 +1,7 @@
 // Command soak kills the replicas of a server with kill -9, one after the other, while clients of
 // all versions call tools, answer questions, run durable tasks and listen. It fails if an effect
 // that a client was told of is lost, an effect happens twice, a call returns something wrong or
-// fails for no reason, or a subscription goes deaf.
+// fails for no reason, a subscription goes deaf, or an event that was emitted does not arrive.
 //
 //	make soak SOAK=5m
 //
@@ -69,10 +69,20 @@ func soak(ctx context.Context, d time.Duration) (*report, error) {
 		return r, err
 	}
 	defer end()
+	cert, trusted, err := certificate()
+	if err != nil {
+		return r, err
+	}
+	defer os.Remove(trusted)
+	bell, err := newListener(cert, r)
+	if err != nil {
+		return r, err
+	}
+	defer bell.web.Close()
 	books := newLedger()
 	ledger := httptest.NewServer(books)
 	defer ledger.Close()
-	f := newFleet(redisURL, ledger.URL)
+	f := newFleet(redisURL, ledger.URL, trusted)
 	defer f.close()
 	for i := range replicas {
 		if err := f.start(i); err != nil {
@@ -101,6 +111,10 @@ func soak(ctx context.Context, d time.Duration) (*report, error) {
 	}
 	var all sync.WaitGroup
 	stop := make(chan struct{})
+	if err := bell.start(ctx, front.URL, stop); err != nil {
+		return r, fmt.Errorf("events: %w", err)
+	}
+	all.Go(func() { bell.refuse(ctx, d/4, min(d/4, time.Minute)) })
 	for _, c := range customers {
 		all.Go(func() { c.run(ctx, stop) }) // ends when stop is closed
 	}
@@ -110,6 +124,7 @@ func soak(ctx context.Context, d time.Duration) (*report, error) {
 	if err == nil {
 		err = lastChange(ctx, customers)
 	}
+	bell.end(ctx)
 	r.Lost, r.Cut, r.Repeated = f.proxy.lost, f.proxy.cut, books.repeated
 	for line, n := range books.lines {
 		if n > 1 && !strings.HasPrefix(line, "run ") && !strings.HasPrefix(line, "note ") {
@@ -155,6 +170,8 @@ type report struct {
 	Moved    int // of them, those that another replica went on with
 	Repeated int // effects of tasks that were asked for again with their key, and left out
 	GivenUp  int // tasks that failed, since their process ended three times while they ran
+	Rung     int // events that replicas said they had emitted
+	Received int // webhooks
 	failed   []string
 }
 
@@ -177,12 +194,13 @@ func (r *report) String() string {
 %d notifications reached subscriptions, of which %d were given up and opened again
 %d tasks were completed, %d of them by another replica; %d effects were asked for again with their key
 %d tasks were given up after their process ended three times
-`, r.Kills, r.Lost, r.Cut, r.Calls, r.Orders, r.InFlight, r.Changes, r.Renewed, r.Tasks, r.Moved, r.Repeated, r.GivenUp)
+%d events were emitted, and arrived as %d webhooks and over a stream
+`, r.Kills, r.Lost, r.Cut, r.Calls, r.Orders, r.InFlight, r.Changes, r.Renewed, r.Tasks, r.Moved, r.Repeated, r.GivenUp, r.Rung, r.Received)
 }
 
 // err returns what must not have happened, or nil.
 func (r *report) err() error {
-	if len(r.failed) == 0 && r.Kills > 0 && r.Orders > 0 && r.Changes > 0 && r.Tasks > 0 {
+	if len(r.failed) == 0 && r.Kills > 0 && r.Orders > 0 && r.Changes > 0 && r.Tasks > 0 && r.Rung > 0 {
 		return nil
 	}
 	return fmt.Errorf("%d faults:\n%s", len(r.failed), strings.Join(r.failed, "\n"))
@@ -195,11 +213,11 @@ type fleet struct {
 	procs [replicas]*exec.Cmd
 }
 
-func newFleet(redisURL, ledgerURL string) *fleet {
+func newFleet(redisURL, ledgerURL, trusted string) *fleet {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	env := append(os.Environ(), envStore+"="+redisURL, envLedger+"="+ledgerURL,
-		envKey+"="+base64.StdEncoding.EncodeToString(key))
+		envKey+"="+base64.StdEncoding.EncodeToString(key), "SSL_CERT_FILE="+trusted)
 	return &fleet{proxy: newProxy(), env: env}
 }
 

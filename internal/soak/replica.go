@@ -13,10 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/ext/events"
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	fleets "github.com/mcpkit/mcpkit-go/fleet"
 	_ "github.com/mcpkit/mcpkit-go/fleet/redisfleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -51,16 +55,40 @@ func serveReplica() error {
 		With("replica", os.Getenv(envName))
 	desk := &Desk{ledger: os.Getenv(envLedger)}
 	srv, err := mcpkit.New(desk, mcpkit.StateKeys(key), mcpkit.Fleet(engine), mcpkit.Logger(logger), mcpkit.PageSize(2),
-		tasks.New(tasks.PollInterval(200*time.Millisecond)))
+		tasks.New(tasks.PollInterval(200*time.Millisecond)), events.New(rang))
 	if err != nil {
 		return err
 	}
 	desk.changed = srv.ResourceUpdated
-	return srv.Serve(ctx, streamable.Listen("127.0.0.1:0", &streamable.Options{
+	return srv.Serve(ctx, named{streamable.Listen("127.0.0.1:0", &streamable.Options{
 		Logger:   logger,
 		OnListen: func(a net.Addr) { fmt.Println(a) }, // the parent reads it
-	}))
+	}), srv})
 }
+
+// A named transport authenticates one client, as the proxy of a company would.
+type named struct {
+	transport.Transport
+	srv *mcpkit.Server
+}
+
+// Serve serves srv.
+func (n named) Serve(ctx context.Context, _ transport.Handler) error {
+	return n.Transport.Serve(ctx, authenticated{n.srv})
+}
+
+type authenticated struct{ *mcpkit.Server }
+
+// ServeRPC answers with a principal for the subscriber.
+func (a authenticated) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if h := peer.Header(); h != nil && h.Get(headerClient) == subscriber {
+		ctx = oauth.NewContext(ctx, &oauth.Principal{Subject: subscriber})
+	}
+	return a.Server.ServeRPC(ctx, req, peer)
+}
+
+// rang tells of a bell.
+var rang = events.NewType[Ring, struct{}]("bell_rang", "Somebody rang the bell.", nil)
 
 // Desk takes orders. It keeps nothing in memory.
 type Desk struct {
@@ -71,6 +99,7 @@ type Desk struct {
 		Order   mcpkit.Tool     `hints:"additive" params:"id"`
 		Pin     mcpkit.Tool     `hints:"idempotent" params:"id"`
 		Deliver mcpkit.Tool     `hints:"additive" params:"id" task:"optional,durable"`
+		Ring    mcpkit.Tool     `hints:"idempotent"`
 		Board   mcpkit.Resource `uri:"board://today"`
 	}
 
@@ -134,6 +163,9 @@ func (d *Desk) Deliver(ctx context.Context, id string) (string, error) {
 	}
 	return "delivered " + id, d.once(ctx, "sent", id)
 }
+
+// Ring rings the bell.
+func (d *Desk) Ring(ctx context.Context, r Ring) (string, error) { return "rung", rang.Emit(ctx, r) }
 
 // Board returns the board.
 func (d *Desk) Board() string { return "the board" }
