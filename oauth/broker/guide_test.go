@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"testing"
@@ -111,29 +110,25 @@ func TestOurClientLogsIn(t *testing.T) {
 	p := newProvider(t)
 	for router, bound := range map[string]bool{"net/http": false, "echo": true} {
 		t.Run(router, func(t *testing.T) {
-			server := httptest.NewUnstartedServer(nil)
-			b := newBroker(t, p, "http://"+server.Listener.Addr().String(), func(o *broker.Options) { o.Logger = discard })
-			notes := &Notes{broker: b, api: p.Issuer}
-			handler, err := protect(b, notes)
+			s := newSite(t, p, nil)
+			notes := &Notes{broker: s.Broker, api: p.Issuer}
+			var err error
+			s.handler, err = protect(s.Broker, notes)
 			require.NoError(t, err)
 			if router == "echo" {
 				srv, err := mcpkit.New(notes, mcpkit.Authenticated(), mcpkit.StepUp())
 				require.NoError(t, err)
 				app := echo.New()
-				mount(app, b, srv)
-				handler = app
+				mount(app, s.Broker, srv)
+				s.handler = app
 			}
-			server.Config.Handler = handler
-			server.Start()
-			defer server.Close()
-
 			user := newBrowser(t, "ada")
 			opts := &oauthclient.Options{InsecureLoopback: true, Base: user.http.Transport}
 			if bound {
 				opts.DPoP, err = oauthclient.NewProver(nil)
 				require.NoError(t, err)
 			}
-			tokens, err := oauthclient.New(server.URL+"/mcp", &oauthclient.AuthorizationCode{
+			tokens, err := oauthclient.New(s.url+"/mcp", &oauthclient.AuthorizationCode{
 				Name: "Editor",
 				Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
 					return &oauthclient.Login{RedirectURI: local, Visit: func(_ context.Context, page string) (url.Values, error) {
@@ -144,7 +139,7 @@ func TestOurClientLogsIn(t *testing.T) {
 			require.NoError(t, err)
 			defer tokens.Close()
 			require.NoError(t, tokens.Login(t.Context()))
-			c, err := client.Dial(t.Context(), server.URL+"/mcp", client.HTTPClient(&http.Client{Transport: tokens}))
+			c, err := client.Dial(t.Context(), s.url+"/mcp", client.HTTPClient(&http.Client{Transport: tokens}))
 			require.NoError(t, err)
 			defer c.Close()
 			for tool, want := range map[string]string{"read": "read by ada", "sync": "200 OK"} {

@@ -157,8 +157,9 @@ type site struct {
 // newSite starts a broker. change may change its options.
 func newSite(t testing.TB, p *provider, change func(o *broker.Options)) *site {
 	s := &site{t: t, log: new(testkit.Buffer)}
-	server := httptest.NewUnstartedServer(nil)
-	s.url = "http://" + server.Listener.Addr().String()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }))
+	t.Cleanup(server.Close)
+	s.url = server.URL
 	s.Broker = newBroker(t, p, s.url, func(o *broker.Options) {
 		o.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		if change != nil {
@@ -173,9 +174,6 @@ func newSite(t testing.TB, p *provider, change func(o *broker.Options)) *site {
 		user := oauth.FromContext(r.Context())
 		fmt.Fprintf(w, "%s: %s", user.Subject, strings.Join(user.Scopes, " "))
 	}))
-	server.Config.Handler = s.handler
-	server.Start()
-	t.Cleanup(server.Close)
 	return s
 }
 

@@ -365,10 +365,10 @@ func TestReplicas(t *testing.T) {
 	engine := fleet.NewMemory(fleet.MemoryOptions{})
 	var next atomic.Int64
 	var replicas []http.Handler
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := newSite(t, p, nil)
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		replicas[int(next.Add(1))%len(replicas)].ServeHTTP(w, r)
-	}))
-	s := &site{t: t, url: "http://" + server.Listener.Addr().String(), handler: server.Config.Handler}
+	})
 	for range 3 {
 		b := newBroker(t, p, s.url, func(o *broker.Options) { o.Engine, o.Logger = engine.Open(), discard })
 		replicas = append(replicas, b.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -378,8 +378,6 @@ func TestReplicas(t *testing.T) {
 			}
 		})))
 	}
-	server.Start()
-	defer server.Close()
 	c := s.register(local)
 	var failed atomic.Int64
 	parallel(8, func(worker int) {
@@ -420,21 +418,21 @@ func TestLoginsOfAUserAreBounded(t *testing.T) {
 }
 
 func TestFaultsInOptions(t *testing.T) {
+	engine := fleet.NewMemory(fleet.MemoryOptions{})
 	_, err := broker.New(broker.Options{
-		Issuer: "http://notes.example.com", Resource: "notes", Keys: [][]byte{[]byte("short")}, Engine: fleet.NewMemory(fleet.MemoryOptions{}),
+		Issuer: "http://notes.example.com", Resource: "notes", Engine: engine,
 		Provider:     broker.Provider{Issuer: "ftp://x", ClientID: "id", ClientSecret: "s"},
 		Translations: map[string]map[string]string{"de": {"Yes": "Ja"}},
 	})
 	require.EqualError(t, err, `broker: Options.Issuer: "http://notes.example.com" is not encrypted; use https
 broker: nobody may log in; give Domains, Groups or Decide, or set Decide to Anyone to admit every account of the provider
+broker: replicas need the same Keys; give one of 32 random bytes
 broker: Provider.Issuer: "ftp://x" is not an absolute https URL
-broker: key 1 of Keys has 5 bytes; at least 32 random bytes are needed
 broker: Options.Translations: de: no page has the text "Yes"`)
 	_, err = broker.New(broker.Options{
-		Issuer: "https://notes.example.com?x", Resource: "https://notes.example.com/mcp", Engine: fleet.NewMemory(fleet.MemoryOptions{}),
-		Domains: []string{"example.com"}, Provider: broker.Google("", ""),
+		Issuer: "https://notes.example.com?x", Keys: [][]byte{[]byte("short")}, Domains: []string{"example.com"}, Provider: broker.Google("", ""),
 	})
 	require.EqualError(t, err, `broker: Options.Issuer has a query or a fragment; it must have none
-broker: replicas need the same Keys; give one of 32 random bytes
-broker: Provider needs a ClientID and a ClientSecret`)
+broker: Provider needs a ClientID and a ClientSecret
+broker: key 1 of Keys has 5 bytes; at least 32 random bytes are needed`)
 }
