@@ -173,6 +173,11 @@ func (c *courier) deliver(ctx context.Context, k *kept) bool {
 		c.advance(k.Seq)
 		return true
 	}
+	if status == http.StatusGone { // it does not want this one
+		c.attempts = 0
+		c.advance(k.Seq)
+		return true
+	}
 	c.unsaved = true
 	if c.hook.LastError == "" {
 		c.hook.FailedSince = time.Now().UTC()
@@ -186,8 +191,6 @@ func (c *courier) deliver(ctx context.Context, k *kept) bool {
 func (c *courier) failed(ctx context.Context, k *kept, status int) bool {
 	final := false // the receiver will not accept it later
 	switch status {
-	case http.StatusGone:
-		return c.end(ctx)
 	case http.StatusRequestEntityTooLarge:
 		c.giveUp(k)
 		return true
