@@ -158,13 +158,13 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	case shapeCustom:
 		return c.ownSchema(t)
 	case shapeInt:
-		if bits := t.Bits(); bits < 64 {
+		if bits := t.Bits(); bits < 32 { // longer limits say little to a model, and the check knows them
 			s.Minimum = json.Number(strconv.FormatInt(-1<<(bits-1), 10))
 			s.Maximum = json.Number(strconv.FormatInt(1<<(bits-1)-1, 10))
 		}
 	case shapeUint:
 		s.Minimum = "0"
-		if bits := t.Bits(); bits < 64 {
+		if bits := t.Bits(); bits < 32 { // longer limits say little to a model, and the check knows them
 			s.Maximum = json.Number(strconv.FormatUint(1<<bits-1, 10))
 		}
 	case shapeBytes:

@@ -97,6 +97,7 @@ func TestErrorsForLargeIntegersContainTheLimits(t *testing.T) {
 		I int64  `json:"i"`
 		M uint64 `json:"m" validate:"gt=3"`
 		L int    `json:"l" validate:"max=5"`
+		S uint32 `json:"s,omitempty"`
 	}
 	in := newInput[input](t)
 	require.Equal(t, []string{
@@ -104,10 +105,11 @@ func TestErrorsForLargeIntegersContainTheLimits(t *testing.T) {
 		`/i: got 10000000000000000000, want an integer; must fit in int64`,
 		`/m: got 99999999999999999999, want an integer of at least 0, greater than 3; must fit in uint64`,
 		`/l: got -9223372036854775809, want an integer of at most 5; must fit in int`,
-	}, violations[input](t, in, `{"u":18446744073709551616,"i":1e19,"m":99999999999999999999,"l":-9223372036854775809}`))
+		`/s: got 4294967296, want an integer of at least 0; must fit in uint32`,
+	}, violations[input](t, in, `{"u":18446744073709551616,"i":1e19,"m":99999999999999999999,"l":-9223372036854775809,"s":4294967296}`))
 	require.Equal(t, []string{`/u: got 1.5, want an integer of at least 0`, `/i: got 0.5, want an integer`, `/l: got 6, want an integer of at most 5`},
 		violations[input](t, in, `{"u":1.5,"i":0.5,"m":4,"l":6}`), "the limits cost words where they are not the trouble")
-	require.NotContains(t, string(in.Schema()), "18446744073709551615")
+	require.NotContains(t, string(in.Schema()), "4294967295")
 }
 
 // A required member of a form may have a default. The rules apply to what the client sends.

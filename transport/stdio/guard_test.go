@@ -81,3 +81,21 @@ func TestNothingButTheProtocolReachesStandardOutput(t *testing.T) {
 		})
 	}
 }
+
+// The device of zeros stands for a terminal.
+func TestAPersonAtATerminalIsToldWhatToDo(t *testing.T) {
+	terminal, err := os.Open("/dev/zero")
+	require.NoError(t, err)
+	defer terminal.Close()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env, cmd.Stdin = append(os.Environ(), "STDIO_TEST_SERVER=echo"), terminal
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	said := make([]byte, 21)
+	_, err = io.ReadFull(stderr, said)
+	require.NoError(t, cmd.Process.Kill())
+	require.NoError(t, err)
+	require.Equal(t, "This is an MCP server", string(said))
+	_ = cmd.Wait() // it was killed
+}

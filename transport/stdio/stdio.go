@@ -210,6 +210,7 @@ func (s std) Serve(ctx context.Context, h transport.Handler) error {
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 
+	greet(os.Stdin, os.Stderr)
 	in, out, restore := guard()
 	defer restore()
 
@@ -217,4 +218,14 @@ func (s std) Serve(ctx context.Context, h transport.Handler) error {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}
 	return nil
+}
+
+// greet tells a person at a terminal who talks to a server on standard input.
+func greet(in *os.File, w io.Writer) {
+	info, err := in.Stat()
+	null, _ := os.Stat(os.DevNull)
+	if err == nil && info.Mode()&os.ModeCharDevice != 0 && !os.SameFile(info, null) {
+		_, _ = io.WriteString(w, "This is an MCP server, and waits for a client on standard input. Clients start it themselves; "+
+			"mcpkit dev shows it in the browser, and mcpkit call calls it.\n")
+	}
 }
