@@ -263,7 +263,6 @@ func (b *browser) submit(page, form string) string {
 	return b.read(resp)
 }
 
-// cookie returns the cookies of the browser.
 func (b *browser) cookie() string {
 	var all []string
 	for _, c := range b.http.Jar.Cookies(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/"}) {
@@ -295,7 +294,6 @@ type program struct {
 	proofs   []string // headers of requests for tokens
 }
 
-// register registers a program.
 func (s *site) register(redirect string) *program {
 	status, doc := s.post("/register", `{"client_name":"Editor","redirect_uris":["`+redirect+`"],"grant_types":["authorization_code","refresh_token"],"token_endpoint_auth_method":"none"}`)
 	require.Equal(s.t, http.StatusCreated, status, doc)
@@ -316,7 +314,6 @@ func (s *site) post(path, body string, header ...string) (int, object) {
 	return w.Code, doc
 }
 
-// serve sends a request to a handler.
 func serve(h http.Handler, verb, path, body string, header ...string) *httptest.ResponseRecorder {
 	w, r := httptest.NewRecorder(), httptest.NewRequest(verb, path, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
@@ -326,8 +323,8 @@ func serve(h http.Handler, verb, path, body string, header ...string) *httptest.
 	return w
 }
 
-// newOnline returns a broker on the internet that no server serves, and a registered program.
-func newOnline(t testing.TB) (*broker.Broker, *program) {
+// newOnline returns a program that is registered at a broker on the internet.
+func newOnline(t testing.TB) *program {
 	s := &site{t: t, url: "https://notes.example.com"}
 	s.Broker = newBroker(t, nil, s.url, func(o *broker.Options) {
 		o.Provider, o.InsecureLoopback = broker.GitHub("id", "secret"), false
@@ -335,11 +332,8 @@ func newOnline(t testing.TB) (*broker.Broker, *program) {
 	var doc object
 	w := serve(s, "POST", "/register", `{"redirect_uris":["`+local+`"]}`)
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &doc))
-	return s.Broker, &program{s: s, id: or(doc["client_id"]), redirect: local, verifier: "x"}
+	return &program{s: s, id: or(doc["client_id"]), redirect: local, verifier: "x"}
 }
-
-// path returns the authorization request without the origin.
-func (c *program) path() string { return strings.TrimPrefix(c.page(), c.s.url) }
 
 // ended requires that a refresh token is not valid any more.
 func (c *program) ended(token any, why ...any) {
@@ -371,7 +365,6 @@ func with(q url.Values, change []string) url.Values {
 	return q
 }
 
-// redeem sends a code to the token endpoint.
 func (c *program) redeem(code string, change ...string) (int, object) {
 	q := url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "client_id": {c.id}, "redirect_uri": {c.redirect},
@@ -380,7 +373,6 @@ func (c *program) redeem(code string, change ...string) (int, object) {
 	return c.s.post("/token", with(q, change).Encode(), c.proofs...)
 }
 
-// refresh sends a refresh token to the token endpoint.
 func (c *program) refresh(token any, change ...string) (int, object) {
 	q := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {fmt.Sprint(token)}, "client_id": {c.id}}
 	return c.s.post("/token", with(q, change).Encode(), c.proofs...)
@@ -408,7 +400,6 @@ func (b *browser) open(page string) (form string) {
 	return "login=" + hidden.FindStringSubmatch(b.page)[1] + "&decision=allow"
 }
 
-// parallel runs do n times at once.
 func parallel(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
