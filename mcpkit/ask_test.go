@@ -125,35 +125,13 @@ func drive(t testing.TB, servers []*mcpkit.Server, method, params string) (resul
 
 var key = bytes.Repeat([]byte("k"), 32)
 
-func TestMethodsAskOnEachVersion(t *testing.T) {
-	const want = `[{"type":"text","text":"hold-Monday-7: Go!"}]`
-	t.Run("modern, rounds alternating between two processes that share the key", func(t *testing.T) {
-		a, b := &trips{}, &trips{}
-		servers := []*mcpkit.Server{newServer(t, a, mcpkit.StateKeys(key)), newServer(t, b, mcpkit.StateKeys(key))}
-		result, rounds := drive(t, servers, "tools/call", `{"name":"book","arguments":{"city":"Rome"}}`)
-		require.Equal(t, want, member(t, result, "content"))
-		require.Equal(t, 4, rounds)
-		require.Equal(t, 1, a.holds+b.holds, "what stands in Once happened once")
-	})
-	for _, v := range []protocol.Version{protocol.V20250618, protocol.V20251125} {
-		t.Run(string(v), func(t *testing.T) {
-			s := &trips{}
-			p := legacy(t, newServer(t, s), v)
-			p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
-				return &jsonrpc.Response{Result: json.RawMessage(respond(t, req.Method, req.Params))}
-			}
-			require.Equal(t, want, member(t, p.result("tools/call", `{"name":"book","arguments":{"city":"Rome"}}`), "content"))
-			require.Equal(t, 1, s.holds)
-		})
-	}
-}
-
-func TestPromptsAndResourcesAskToo(t *testing.T) {
-	servers := []*mcpkit.Server{newServer(t, &trips{})}
-	result, _ := drive(t, servers, "prompts/get", `{"name":"guide","arguments":{"city":"Rome"}}`)
-	require.Contains(t, result, "A short guide to Rome")
-	result, _ = drive(t, servers, "resources/read", `{"uri":"ticket://7"}`)
-	require.Contains(t, member(t, result, "contents"), `"text":"true"`)
+func TestRoundsMayReachDifferentReplicas(t *testing.T) {
+	a, b := &trips{}, &trips{}
+	servers := []*mcpkit.Server{newServer(t, a, mcpkit.StateKeys(key)), newServer(t, b, mcpkit.StateKeys(key))}
+	result, rounds := drive(t, servers, "tools/call", `{"name":"book","arguments":{"city":"Rome"}}`)
+	require.Equal(t, `[{"type":"text","text":"hold-Monday-7: Go!"}]`, member(t, result, "content"))
+	require.Equal(t, 4, rounds)
+	require.Equal(t, 1, a.holds+b.holds, "what stands in Once happened once")
 }
 
 func TestAnswersToRawFormsAreValidated(t *testing.T) {
@@ -264,37 +242,6 @@ func TestStateExpires(t *testing.T) {
 	})
 }
 
-func TestWhatComesBackWithAState(t *testing.T) {
-	srv := newServer(t, &trips{})
-	state, question := firstRound(t, modern(t, srv))
-	retry := func(responses string) string {
-		return fmt.Sprintf(`{"name":"book","arguments":{"city":"Rome"},"requestState":%q,"inputResponses":%s}`, state, responses)
-	}
-	t.Run("no answer: asked again", func(t *testing.T) {
-		result := modern(t, srv).result("tools/call", retry(`{}`))
-		require.Contains(t, member(t, result, "inputRequests"), question)
-	})
-	t.Run("unknown keys are ignored", func(t *testing.T) {
-		result := modern(t, srv).result("tools/call", retry(fmt.Sprintf(`{"x":{"action":"accept"},%q:{"action":"accept","content":{"from":"Monday"}}}`, question)))
-		require.Contains(t, result, "sampling/createMessage")
-	})
-	t.Run("malformed answers are refused", func(t *testing.T) {
-		require.EqualError(t, modern(t, srv).fails("tools/call", retry(fmt.Sprintf(`{%q:5}`, question))),
-			fmt.Sprintf("inputResponses: the response %q is not an object (code -32602)", question))
-		require.EqualError(t, modern(t, srv).fails("tools/call", retry(fmt.Sprintf(`{%q:{"action":"perhaps"}}`, question))),
-			`the response to elicitation/create has the unknown action "perhaps" (code -32602)`)
-	})
-	t.Run("an answer that does not fit the form is a tool error", func(t *testing.T) {
-		result := modern(t, srv).result("tools/call", retry(fmt.Sprintf(`{%q:{"action":"accept","content":{"from":"Monday","days":99}}}`, question)))
-		require.Equal(t, "true", member(t, result, "isError"))
-		require.Contains(t, result, "the user's answer does not fit")
-	})
-	t.Run("declining", func(t *testing.T) {
-		result := modern(t, srv).result("tools/call", retry(fmt.Sprintf(`{%q:{"action":"decline"}}`, question)))
-		require.Contains(t, result, "the user declined")
-	})
-}
-
 // odd misuses the error that a question without an answer returns.
 type odd struct {
 	rounds int
@@ -381,8 +328,7 @@ type nested struct {
 }
 
 func TestFormsAreFlatAndAskForNoSecrets(t *testing.T) {
-	srv := newServer(t, nil, mcpkit.ExposeErrors())
-	require.NoError(t, srv.Add(mcpkit.NewTool("ask", func(ctx context.Context) error {
+	srv := newServer(t, nil, mcpkit.ExposeErrors(), mcpkit.Items(mcpkit.NewTool("ask", func(ctx context.Context) error {
 		_, err := mcpkit.Elicit[nested](ctx, "?")
 		_, secret := mcpkit.Elicit[secretInput](ctx, "?")
 		return errors.Join(err, secret)
@@ -390,47 +336,6 @@ func TestFormsAreFlatAndAskForNoSecrets(t *testing.T) {
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"ask"}`), `field \"token\" is secret, which a form may not ask for; use a URL`)
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"ask"}`),
 		`field \"inner\" cannot be asked for: a form has strings, numbers, bools, enums and slices of enums`)
-}
-
-// A Class is how to travel.
-type Class string
-
-const (
-	// Cheap seats.
-	Second Class = "second"
-	// Soft seats.
-	First Class = "first"
-)
-
-type booking struct {
-	Class   Class    `json:"class" validate:"oneof=second first" default:"second"`
-	Classes []Class  `json:"classes,omitempty" validate:"max=2,dive,oneof=second first"`
-	Meals   []string `json:"meals,omitempty" validate:"dive,oneof=fish rice"`
-	Seats   int      `json:"seats,omitempty" validate:"min=1,max=9"`
-	Email   string   `json:"email,omitempty" validate:"email" title:"E-mail"`
-}
-
-func TestFormsSayWhatTheProtocolLetsThemSay(t *testing.T) {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewTool("ask", func(ctx context.Context) (string, error) {
-		b, err := mcpkit.Elicit[booking](ctx, "How?", mcpkit.Key("how"))
-		return fmt.Sprint(b), err
-	})))
-	result := modern(t, srv).result("tools/call", `{"name":"ask"}`)
-	require.JSONEq(t, `{"type":"object","properties":{
-		"class":{"type":"string","description":"A Class is how to travel.\n\"second\": Cheap seats.\n\"first\": Soft seats.","default":"second","oneOf":[{"const":"second","title":"Cheap seats."},{"const":"first","title":"Soft seats."}]},
-		"classes":{"type":"array","maxItems":2,"items":{"anyOf":[{"const":"second","title":"Cheap seats."},{"const":"first","title":"Soft seats."}]}},
-		"meals":{"type":"array","items":{"type":"string","enum":["fish","rice"]}},
-		"seats":{"type":"integer","minimum":1,"maximum":9},
-		"email":{"type":"string","title":"E-mail","format":"email"}
-	}}`, member(t, result, "inputRequests", "how", "params", "requestedSchema"))
-}
-
-func TestALegacyClientWithoutASessionCannotBeAsked(t *testing.T) {
-	p := modern(t, newServer(t, &trips{}))
-	p.header = transport.Header{"Mcp-Protocol-Version": {"2025-11-25"}}
-	got := p.raw(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book","arguments":{"city":"Rome"}}}`)
-	require.Contains(t, got, "this client cannot be asked that: its connection cannot carry a question")
 }
 
 func TestRandomStateKeyIsLoggedOnceOverHTTP(t *testing.T) {
@@ -488,53 +393,8 @@ func TestRoundsAndStatesAreBounded(t *testing.T) {
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"heavy"}`), "internal error")
 }
 
-func TestTheUserIsSentToAURL(t *testing.T) {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewTool("connect", func(ctx context.Context) (string, error) {
-		if err := mcpkit.ElicitURL(ctx, "Connect your account.", "https://example.com/connect", mcpkit.Key("account")); err != nil {
-			return "", err
-		}
-		return "connected", nil
-	})))
-	const capabilities = `"elicitation":{}`
-	connect := func(p *peer, caps, more string) string {
-		return p.raw(t.Context(), strings.Replace(p.request("tools/call", `{"name":"connect"`+more+`}`), capabilities, caps, 1))
-	}
-	t.Run("modern", func(t *testing.T) {
-		p := modern(t, srv)
-		asked := connect(p, `"elicitation":{"url":{}}`, "")
-		require.JSONEq(t, `{"account":{"method":"elicitation/create","params":{"mode":"url","message":"Connect your account.","url":"https://example.com/connect"}}}`,
-			member(t, asked, "result", "inputRequests"), "2026-07-28 has no elicitationId")
-		state := member(t, asked, "result", "requestState")
-		require.Contains(t, connect(p, `"elicitation":{"url":{}}`, `,"requestState":`+state+`,"inputResponses":{"account":{"action":"accept"}}`), "connected")
-		require.Contains(t, connect(p, `"elicitation":{"url":{}}`, `,"requestState":`+state+`,"inputResponses":{"account":{"action":"decline"}}`), "the user declined")
-	})
-	t.Run("modern, forms only", func(t *testing.T) {
-		require.JSONEq(t, `{"requiredCapabilities":{"elicitation":{"url":{}}}}`, member(t, connect(modern(t, srv), capabilities, ""), "error", "data"))
-	})
-	t.Run("modern, the capability gone at the retry", func(t *testing.T) {
-		p := modern(t, srv)
-		state := member(t, connect(p, `"elicitation":{"url":{}}`, ""), "result", "requestState")
-		require.Contains(t, connect(p, capabilities, `,"requestState":`+state+`,"inputResponses":{"account":{"action":"accept"}}`), `"code":-32021`)
-	})
-	t.Run("legacy", func(t *testing.T) {
-		p := &peer{t: t, srv: srv}
-		p.session = transport.NewSession("s1", p)
-		p.raw(t.Context(), `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{"url":{}}},"clientInfo":{"name":"test","version":"1"}}}`)
-		p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
-			require.NotEmpty(t, member(t, string(req.Params), "elicitationId"), "2025-11-25 wants one")
-			return &jsonrpc.Response{Result: json.RawMessage(`{"action":"accept"}`)}
-		}
-		require.Contains(t, p.result("tools/call", `{"name":"connect"}`), "connected")
-	})
-	t.Run("legacy, forms only", func(t *testing.T) {
-		require.Contains(t, legacy(t, srv, protocol.V20251125).result("tools/call", `{"name":"connect"}`), "this client cannot be asked that")
-	})
-}
-
 func TestToolsForTheModelNeedTheirOwnCapability(t *testing.T) {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewTool("think", func(ctx context.Context) (string, error) {
+	srv := newServer(t, nil, mcpkit.Items(mcpkit.NewTool("think", func(ctx context.Context) (string, error) {
 		_, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{MaxTokens: 1, Tools: []protocol.Tool{{Name: "t"}}})
 		return "", err
 	})))

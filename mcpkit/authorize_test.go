@@ -91,12 +91,9 @@ func TestAMethodMaySayItselfWhichScopesItNeeds(t *testing.T) {
 func TestCanReadLooksAtTheScopesOfTheCaller(t *testing.T) {
 	srv := newServer(t, &guarded{}, mcpkit.Authenticated())
 	var can []bool
-	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			can = append(can, call.CanRead("doc://one"), call.CanRead("any://x"), call.CanRead("none://x"))
-			return next(ctx, call)
-		}
-	})
+	srv.Use(before(func(call *mcpkit.Call) {
+		can = append(can, call.CanRead("doc://one"), call.CanRead("any://x"), call.CanRead("none://x"))
+	}))
 	p := modern(t, srv)
 	p.rpc(as(p), p.request("tools/list", "{}"))
 	p.rpc(as(p, "notes:read"), p.request("tools/list", "{}"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 func searchNotes(_ context.Context, query string, limit int, tags []string) string {
@@ -34,8 +35,7 @@ type searchFields struct {
 }
 
 func TestBuildersTakeTheTagsOfMethods(t *testing.T) {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(searchTool()))
+	srv := newServer(t, nil, mcpkit.Items(searchTool()))
 	p := modern(t, srv)
 	require.Contains(t, p.result("tools/call", `{"name":"search","arguments":{"query":"tea","limit":50,"tags":["home"]}}`), "tea50 [home]")
 	wrong := p.result("tools/call", `{"name":"search","arguments":{"query":"tea","limit":51,"limt":1}}`)
@@ -51,13 +51,19 @@ func TestMistakesInBuildersAreErrorsOfAdd(t *testing.T) {
 		`tag "uri" means nothing for mcpkit.Tool`:                                                        tool().Tag("uri", "a://b"),
 		`unknown tag "titel"; did you mean "title"?`:                                                     tool().Tag("titel", "x"),
 		`tag hints: unknown hint "read-only"; did you mean "readonly"?`:                                  tool().Hints("read-only"),
-		`Meta("m"): `:                  tool().Meta("m", func() {}),
-		`there is no function to call`: mcpkit.NewTool("x", 5),
+		`Meta("m"): `:                      tool().Meta("m", func() {}),
+		`there is no function to call`:     mcpkit.NewTool("x", 5),
+		`name "a b" contains ' '`:          mcpkit.NewTool("a b", searchNotes),
+		`"nothing" is not an absolute URI`: mcpkit.NewResource("nothing", "n", func() string { return "" }),
+		`x-mcp-header "X" is at "x", which is not a string, integer or boolean`: mcpkit.NewTool("x", func(*mcpkit.Call) {}).
+			Input(`{"type":"object","properties":{"x":{"type":"number","x-mcp-header":"X"}}}`),
 		`no parameter takes the arguments "query"; add a parameter for each`: mcpkit.NewTool("x", func(context.Context) {}).Params("query"),
 	} {
-		err := newServer(t, nil).Add(item)
+		srv := newServer(t, nil, rawSchemas)
+		err := srv.Add(mcpkit.NewTool("fine", func() string { return "" }), item)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "builder_test.go:", "the error says where it was built")
+		require.Equal(t, jsonrpc.CodeMethodNotFound, modern(t, srv).fails("tools/list", "{}").Code, "nothing is registered")
 	}
 }
 

@@ -33,18 +33,15 @@ func TestMiddlewareSeesWhatACompletionIsForWhileItsMethodRuns(t *testing.T) {
 	g := &greetings{entered: make(chan struct{}), release: make(chan struct{})}
 	srv := newServer(t, g)
 	var names []string
-	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			call.SetTimeout(time.Minute) // so that the method has a goroutine of its own
-			names = append(names, call.Name(), call.Target())
-			go func() {
-				<-g.entered
-				names = append(names, call.Name(), call.Target()) // as middleware does after a timeout
-				close(g.release)
-			}()
-			return next(ctx, call)
-		}
-	})
+	srv.Use(before(func(call *mcpkit.Call) {
+		call.SetTimeout(time.Minute) // so that the method has a goroutine of its own
+		names = append(names, call.Name(), call.Target())
+		go func() {
+			<-g.entered
+			names = append(names, call.Name(), call.Target()) // as middleware does after a timeout
+			close(g.release)
+		}()
+	}))
 	got := modern(t, srv).result("completion/complete", `{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"A"}}`)
 	require.Contains(t, got, `"values":["Ann"]`)
 	require.Equal(t, []string{"greet", "greet", "greet", "greet"}, names)

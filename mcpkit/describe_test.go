@@ -63,8 +63,7 @@ func TestTheTitleIsWhereOldClientsReadIt(t *testing.T) {
 		v    protocol.Version
 		text string
 	}{{protocol.V20250326, `"annotations":{"title":"New"}`}, {protocol.V20250618, `"title":"New"`}} {
-		srv := newServer(t, nil, retitle)
-		require.NoError(t, srv.Add(mcpkit.NewTool("x", func() {}).Title("Old")))
+		srv := newServer(t, nil, retitle, mcpkit.Items(mcpkit.NewTool("x", func() {}).Title("Old")))
 		list := legacy(t, srv, want.v).result("tools/list", "{}")
 		require.Contains(t, list, want.text)
 		require.NotContains(t, list, "Old")
@@ -87,12 +86,7 @@ func TestDescribeChangesWhatIsSaidAndNotWhatIsDone(t *testing.T) {
 	for prefix, make := range build {
 		srv := make()
 		var seen string
-		srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-				seen = string(call.Arguments())
-				return next(ctx, call)
-			}
-		})
+		srv.Use(before(func(call *mcpkit.Call) { seen = string(call.Arguments()) }))
 		for version, p := range versionPeers(t, srv) {
 			ctx := as(p, "write")
 			send := func(method, params string) string { return string(p.rpc(ctx, p.request(method, params)).Result) }

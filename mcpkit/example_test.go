@@ -125,14 +125,3 @@ func ExampleNewTool() {
 	fmt.Println(client.Call[int](ctx, c, "add", map[string]int{"a": 2, "b": 3}))
 	// Output: 5 <nil>
 }
-
-// Mistakes in tags and signatures are errors at startup, all at once.
-func ExampleNew() {
-	_, err := mcpkit.New(&struct {
-		_ struct {
-			Serch mcpkit.Tool `hint:"readonly"`
-		}
-	}{}, mcpkit.Name("wrong", "1.0.0"))
-	fmt.Println(err != nil)
-	// Output: true
-}

@@ -181,7 +181,7 @@ func TestTopicsNotifyTheirSubscribers(t *testing.T) {
 	srv := newServer(t, nil, mcpkit.Extend(e))
 	sent := make(chan string, 10)
 	p := declaring(t, srv)
-	link := &listening{p.peer, sent}
+	link := &listeningPeer{p.peer, sent}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -204,17 +204,6 @@ func TestTopicsNotifyTheirSubscribers(t *testing.T) {
 	<-ended
 	require.False(t, r.topic.Subscribed("slow"))
 	require.EqualError(t, r.topic.Notify("slow", 3), `mcpkit: topic "ratedTools": params are a JSON object, not 3`)
-}
-
-// listening is a peer whose notifications a test waits for.
-type listening struct {
-	*peer
-	sent chan string
-}
-
-func (l *listening) Notify(_ context.Context, n *jsonrpc.Request) error {
-	l.sent <- string(jsonrpc.AppendRequest(nil, n))
-	return nil
 }
 
 func TestTopicsRefuseWrongSubscriptions(t *testing.T) {
@@ -286,7 +275,7 @@ func TestClientsOfAServerSubscribeToTheTopicsOfMountedServers(t *testing.T) {
 		// listen returns the filter that the server acknowledges, and the notification of a change.
 		listen := func(srv *mcpkit.Server) (filter, changed string) {
 			sent := make(chan string, 10)
-			link := &listening{declaring(t, srv).peer, sent}
+			link := &listeningPeer{declaring(t, srv).peer, sent}
 			ctx, stop := context.WithCancel(t.Context())
 			var ended sync.WaitGroup
 			ended.Go(func() {

@@ -2,7 +2,6 @@ package mcpkit_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -71,30 +70,6 @@ func TestTheEngineIsOpenedWhenTheServerHasNoFaults(t *testing.T) {
 		_, err = mcpkit.New(&library{}, mcpkit.FleetFrom(open), key)
 		require.ErrorContains(t, err, text)
 	}
-}
-
-// keepTerm stores a definition where all replicas find it, for a day.
-func keepTerm(ctx context.Context, srv *mcpkit.Server, term, text string) error {
-	terms := srv.Fleet().Set("x-example-glossary", 1)
-	_, err := terms.Create(ctx, fleet.Record{Key: fleet.Digest(term), Data: []byte(text), TTL: 24 * time.Hour})
-	return err
-}
-
-func TestExtensionsKeepStateInTheFleet(t *testing.T) {
-	engine := fleet.NewMemory(fleet.MemoryOptions{})
-	defer engine.Close()
-	var replicas [2]*mcpkit.Server
-	for i := range replicas {
-		srv, err := mcpkit.New(&library{}, mcpkit.StateKeys([]byte(strings.Repeat("k", 32))), mcpkit.Fleet(engine.Open()))
-		require.NoError(t, err)
-		defer srv.Close()
-		replicas[i] = srv
-	}
-	require.NoError(t, keepTerm(t.Context(), replicas[0], "tool", "what a model calls"))
-	require.ErrorIs(t, keepTerm(t.Context(), replicas[1], "tool", "another text"), fleet.ErrExists)
-	got, err := replicas[1].Fleet().Set("x-example-glossary", 1).Get(t.Context(), fleet.Digest("tool"))
-	require.NoError(t, err)
-	require.Equal(t, "what a model calls", string(got.Data))
 }
 
 func TestRecordsAreSealedForTheirIDAndServer(t *testing.T) {

@@ -438,8 +438,7 @@ func (*diary) Page(day string) string { return "page " + day }
 
 // Neither do other spellings of a URI.
 func TestAWiderTemplateDoesNotBypassANarrowerOne(t *testing.T) {
-	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.With(&diary{}, mcpkit.Visible(nil)))
-	require.NoError(t, srv.Add(
+	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.With(&diary{}, mcpkit.Visible(nil)), mcpkit.Items(
 		mcpkit.NewResource("file://home/key", "key", func() string { return "key" }).Scopes("a"),
 		mcpkit.NewResource("file://home/k%c3%a4se", "cheese", func() string { return "cheese" }).Scopes("a"),
 		mcpkit.NewResource("file://home/secret/{name}", "secrets", func(name string) string { return "secret " + name }).Scopes("a"),

@@ -3,7 +3,6 @@ package mcpkit_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -179,12 +178,7 @@ func TestSetArgumentsReplacesWhatIsDecoded(t *testing.T) {
 	var set string
 	var setErr error
 	srv := newServer(t, nil)
-	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			setErr = call.SetArguments(json.RawMessage(set))
-			return next(ctx, call)
-		}
-	})
+	srv.Use(before(func(call *mcpkit.Call) { setErr = call.SetArguments(json.RawMessage(set)) }))
 	require.NoError(t, srv.Add(
 		mcpkit.NewTool("hello", func(in plainInput) string { return "hello " + in.User }),
 		mcpkit.NewPrompt("greet", func(in plainInput) string { return "greet " + in.User }),
@@ -214,44 +208,10 @@ func TestSetArgumentsReplacesWhatIsDecoded(t *testing.T) {
 	}
 }
 
-type detailedError struct{ error }
-
-func (detailedError) UserMessage() string          { return "not now" }
-func (detailedError) ErrorDetails() map[string]any { return map[string]any{"retryAfterMs": 1500} }
-
-type codedError struct{ detailedError }
-
-func (codedError) ErrorCode() int { return -32000 }
-
-func TestErrorsMayHaveDetailsAndCodes(t *testing.T) {
-	plain := detailedError{errors.New("full")}
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(
-		mcpkit.NewTool("detailed", func() error { return plain }),
-		mcpkit.NewTool("coded", func() error { return codedError{plain} }),
-		mcpkit.NewPrompt("detailed", func() (string, error) { return "", plain }),
-	))
-	result := modern(t, srv).result("tools/call", `{"name":"detailed"}`)
-	require.JSONEq(t, `{"retryAfterMs":1500}`, member(t, result, "_meta", mcpkit.MetaErrorDetails))
-	require.JSONEq(t, `[{"type":"text","text":"not now"}]`, member(t, result, "content"))
-
-	for method, params := range map[string]string{"tools/call": `{"name":"coded"}`, "prompts/get": `{"name":"detailed"}`} {
-		err := modern(t, srv).fails(method, params)
-		require.Equal(t, "not now", err.Message)
-		require.JSONEq(t, `{"retryAfterMs":1500}`, string(err.Data))
-		require.Equal(t, map[string]int{"tools/call": -32000, "prompts/get": -32603}[method], err.Code)
-	}
-}
-
 func TestMiddlewareKnowsWhatACallIsAbout(t *testing.T) {
 	var target string
 	srv := newServer(t, &guarded{}, mcpkit.Authenticated())
-	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			target = call.Target()
-			return next(ctx, call)
-		}
-	})
+	srv.Use(before(func(call *mcpkit.Call) { target = call.Target() }))
 	for _, test := range []struct{ method, params, want string }{
 		{"tools/call", `{"name":"open"}`, "open"},
 		{"tools/call", `{"name":"nope"}`, ""},

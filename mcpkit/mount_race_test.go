@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // TestMountedServersChangeWhileTheyAreUsed registers, removes, mounts and calls at the same time,
@@ -67,22 +66,4 @@ func newTop(t *testing.T, s *mcpkit.Server) *mcpkit.Server {
 	all := newServer(t, nil, mcpkit.PageSize(1000))
 	all.MustMount("", s)
 	return all
-}
-
-// BenchmarkMounted calls a tool of the server itself and a tool of a mounted server.
-func BenchmarkMounted(b *testing.B) {
-	far, srv := newServer(b, nil), newServer(b, nil)
-	require.NoError(b, far.Add(mcpkit.NewTool("tool", func() string { return "x" })))
-	require.NoError(b, srv.Add(mcpkit.NewTool("own", func() string { return "x" })))
-	srv.MustMount("far", far)
-	for _, name := range []string{"own", "far_tool"} {
-		b.Run(name, func(b *testing.B) {
-			p := modern(b, srv)
-			msg, _ := jsonrpc.Decode([]byte(p.request("tools/call", `{"name":"`+name+`"}`)))
-			b.ReportAllocs()
-			for b.Loop() {
-				srv.ServeRPC(b.Context(), msg.Request, p)
-			}
-		})
-	}
 }

@@ -2,7 +2,6 @@ package mcpkit_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -23,8 +22,6 @@ type disk struct {
 
 func (*disk) Read() string  { return "read" }
 func (*disk) About() string { return "about" }
-
-func nothing(context.Context, *mcpkit.Call) (any, error) { return nil, nil }
 
 func TestNamesWithASlashAreAccepted(t *testing.T) {
 	long := strings.Repeat("a", 65)

@@ -138,12 +138,7 @@ func TestOverdueMethodsOfAMountedServerCountInTheOther(t *testing.T) {
 					return struct{}{}, nil
 				}))
 				require.NoError(t, srv.Mount("", child))
-				srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-					return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-						call.SetTimeout(time.Second)
-						return next(ctx, call)
-					}
-				})
+				srv.Use(before(func(call *mcpkit.Call) { call.SetTimeout(time.Second) }))
 				p := modern(t, srv)
 				call := func() string { return p.raw(t.Context(), p.request(method, `{"name":"deaf"}`)) }
 				for n := range 2 {
@@ -169,12 +164,7 @@ func TestBuiltPromptsAndResourcesHaveLimits(t *testing.T) {
 			mcpkit.NewPrompt("slow", wait).Timeout(time.Second).Rate("1/h").Tags("slow"),
 			mcpkit.NewResource("slow://one", "slow", wait).Timeout(time.Second).Rate("1/h").Tags("slow")))
 		var tags []string
-		srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-				tags = append(tags, call.Tags()...)
-				return next(ctx, call)
-			}
-		})
+		srv.Use(before(func(call *mcpkit.Call) { tags = append(tags, call.Tags()...) }))
 		p := modern(t, srv)
 		for method, params := range map[string]string{"prompts/get": `{"name":"slow"}`, "resources/read": `{"uri":"slow://one"}`} {
 			require.ErrorContains(t, p.fails(method, params), "timed out after 1s")

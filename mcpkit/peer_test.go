@@ -144,3 +144,23 @@ func member(t testing.TB, object string, path ...string) string {
 	}
 	return string(raw)
 }
+
+// acknowledged returns how a server acknowledges a subscription with the filter, which ends at once.
+func acknowledged(t *testing.T, srv *mcpkit.Server, filter string) string {
+	t.Helper()
+	p := modern(t, srv)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Nil(t, p.rpc(ctx, p.request("subscriptions/listen", `{"notifications":`+filter+`}`)).Error)
+	return p.take()[0]
+}
+
+// before makes middleware that calls f before each call.
+func before(f func(call *mcpkit.Call)) mcpkit.Middleware {
+	return func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			f(call)
+			return next(ctx, call)
+		}
+	}
+}

@@ -138,8 +138,7 @@ func TestAskAsksAllQuestions(t *testing.T) {
 	for i := range n {
 		want = append(want, fmt.Sprintf("Number %d?", i))
 	}
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewTool("many", func(ctx context.Context) (string, error) {
+	srv := newServer(t, nil, mcpkit.Items(mcpkit.NewTool("many", func(ctx context.Context) (string, error) {
 		answers := make([]bool, n)
 		var questions []func(context.Context) error
 		for i := range answers {
@@ -201,8 +200,7 @@ type wishes struct {
 }
 
 func elicitServer(t *testing.T) *mcpkit.Server {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(
+	srv := newServer(t, nil, mcpkit.Items(
 		mcpkit.NewTool("order", func(ctx context.Context) (string, error) {
 			got, err := mcpkit.Elicit[order](ctx, "What?")
 			return fmt.Sprint(got), err
@@ -233,6 +231,8 @@ func TestFormsLeaveOutTheRulesThatTheyCannotCarry(t *testing.T) {
 	schema := result[strings.LastIndex(result, `{"type":"object"`):]
 	require.JSONEq(t, `{"type":"integer","description":"How many.","default":1}`, member(t, schema, "properties", "count"))
 	require.Contains(t, schema, `"oneOf":[{"const":"s"`)
+	_, result = schemaOf(t, elicitServer(t), protocol.V20251125, "wish")
+	require.Contains(t, result, `"items":{"anyOf":[{"const":"s","title":"Small."},{"const":"l","title":"Large."}]}`)
 }
 
 func TestFormsOf20250618(t *testing.T) {
@@ -246,12 +246,4 @@ func TestFormsOf20250618(t *testing.T) {
 	asked, result := schemaOf(t, elicitServer(t), protocol.V20250618, "wish")
 	require.Empty(t, asked)
 	require.Contains(t, result, "this client cannot be asked that: forms of 2025-06-18 have no lists, and the field sizes is one")
-}
-
-func TestNoFormsBefore20250618(t *testing.T) {
-	for _, v := range []protocol.Version{protocol.V20241105, protocol.V20250326} {
-		asked, result := schemaOf(t, elicitServer(t), v, "order")
-		require.Empty(t, asked, v)
-		require.Contains(t, result, "this client cannot be asked that: its protocol version has no questions, which exist from 2025-06-18", v)
-	}
 }

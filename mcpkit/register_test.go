@@ -196,6 +196,7 @@ func TestAuthorsMistakes(t *testing.T) {
 		{(*manyMistakes)(nil), `mcpkit: the service is a nil *mcpkit_test.manyMistakes; write for example &Notes{}`},
 		{nil, `mcpkit: a service is a pointer to a struct, not <nil>; write for example &Notes{}`},
 		{mcpkit.MustNew(nil), `mcpkit: a *mcpkit.Server is not a service; pass it to Server.Add or Server.Mount`},
+		{mcpkit.NewTool("now", func() string { return "noon" }), `mcpkit: a *mcpkit.Builder is not a service; pass it to Server.Add or Server.Mount`},
 		{&noMethod{}, `noMethod.Serch: noMethod has no exported method "Serch"; did you mean "Search"?`},
 		{&cachedChange{}, `cachedChange.Do: cache: a call that is not made could be a change that is not made; add hints:"readonly" if the tool only reads, or drop the tag`},
 		{&cachedNever{}, `cachedNever.Do: cache: it says no time; write for example cache:"60s"`},

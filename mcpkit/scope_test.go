@@ -44,8 +44,7 @@ func TestTimeoutEndsIteratorsAndReaders(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			srv := newServer(t, nil)
-			require.NoError(t, srv.Add(mcpkit.NewTool("slow", tool).Timeout(120*time.Millisecond)))
+			srv := newServer(t, nil, mcpkit.Items(mcpkit.NewTool("slow", tool).Timeout(120*time.Millisecond)))
 			for family, p := range families(t, srv) {
 				start := time.Now()
 				require.Contains(t, p.result("tools/call", `{"name":"slow"}`), "timed out after 120ms", "%s, %s", name, family)
@@ -106,8 +105,7 @@ func TestCancelledCallsAreOverdueToo(t *testing.T) {
 
 func TestToolIsRefusedWhileTooManyOfItsMethodsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t, nil, mcpkit.MaxRunning(2), mcpkit.ToolTimeout(time.Second))
-		require.NoError(t, srv.Add(
+		srv := newServer(t, nil, mcpkit.MaxRunning(2), mcpkit.ToolTimeout(time.Second), mcpkit.Items(
 			mcpkit.NewTool("deaf", func() string { time.Sleep(time.Hour); return "" }),
 			mcpkit.NewTool("other", func() string { return "fine" })))
 		p := modern(t, srv)
@@ -131,8 +129,7 @@ func TestToolIsRefusedWhileTooManyOfItsMethodsRun(t *testing.T) {
 
 func TestTimeOfACallPausesWhileAQuestionIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t, nil)
-		require.NoError(t, srv.Add(
+		srv := newServer(t, nil, mcpkit.Items(
 			mcpkit.NewTool("ask", func(ctx context.Context) (string, error) {
 				time.Sleep(20 * time.Second)
 				if _, err := mcpkit.Confirm(ctx, "Sure?"); err != nil {
@@ -340,8 +337,7 @@ func (p roomyPeer) Reserve(n int64) error {
 // must be as much before it is called.
 func TestMethodsAreNotCalledWithoutMemoryForTheirResults(t *testing.T) {
 	calls := 0
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewTool("big", func() string { calls++; return strings.Repeat("x", 1000) })))
+	srv := newServer(t, nil, mcpkit.Items(mcpkit.NewTool("big", func() string { calls++; return strings.Repeat("x", 1000) })))
 	p := modern(t, srv)
 	call := func(room int64) *jsonrpc.Error {
 		msg, _ := jsonrpc.Decode([]byte(p.request("tools/call", `{"name":"big"}`)))

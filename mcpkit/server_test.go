@@ -46,29 +46,6 @@ func TestCapabilitiesFollowFromWhatIsRegistered(t *testing.T) {
 	require.JSONEq(t, `{"experimental":{"com.example/undo":{"steps":5}}}`, capabilities())
 }
 
-func TestPagesCoverTheListOnce(t *testing.T) {
-	srv := newServer(t, nil, mcpkit.PageSize(3))
-	for i := range 8 {
-		require.NoError(t, srv.Add(mcpkit.NewTool(fmt.Sprintf("t%d", i), func() string { return "" })))
-	}
-	var names []string
-	params, pages := "{}", 0
-	for {
-		page := modern(t, srv).result("tools/list", params)
-		pages++
-		for _, part := range strings.Split(member(t, page, "tools"), `{"name":"`)[1:] {
-			names = append(names, part[:2])
-		}
-		next := member(t, page, "nextCursor")
-		if next == "" {
-			break
-		}
-		params = `{"cursor":` + next + `}`
-	}
-	require.Equal(t, 3, pages)
-	require.Equal(t, []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"}, names)
-}
-
 func TestACursorSurvivesChangesOfTheList(t *testing.T) {
 	srv := newServer(t, nil, mcpkit.PageSize(1))
 	for _, name := range []string{"a", "b", "c"} {
@@ -107,37 +84,6 @@ func TestNoHintAtWhatMayNotBeSeen(t *testing.T) {
 	require.EqualError(t, p.fails("tools/call", `{"name":"opn"}`), `unknown tool "opn"; did you mean "open"? (code -32602)`)
 }
 
-func TestListenersAreNotifiedOfWhatTheyAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t, &Library{})
-		p := modern(t, srv)
-		ctx, cancel := context.WithCancel(t.Context())
-		answered := make(chan *jsonrpc.Response)
-		go func() {
-			answered <- p.rpc(ctx, `{"jsonrpc":"2.0","id":"sub","method":"subscriptions/listen","params":`+
-				withMeta(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["library://rules","library://none"]}}`)+`}`)
-		}()
-		synctest.Wait()
-		const id = `"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}`
-		require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["library://rules"]},` + id + `}}`}, p.take(), "the acknowledgement names what is honoured")
-
-		require.NoError(t, srv.Add(mcpkit.NewTool("new", func() string { return "" }), mcpkit.NewPrompt("new", func() string { return "" })))
-		synctest.Wait()
-		require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{` + id + `}}`}, p.take(), "it did not ask for prompts")
-
-		srv.ResourceUpdated("library://rules")
-		srv.ResourceUpdated("book://978")
-		synctest.Wait()
-		require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"library://rules",` + id + `}}`}, p.take())
-
-		cancel()
-		require.JSONEq(t, `{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"sub","io.modelcontextprotocol/serverInfo":{"name":"library","version":"1.0.0"}}}`, string((<-answered).Result))
-		srv.ResourceUpdated("library://rules")
-		synctest.Wait()
-		require.Empty(t, p.take(), "nothing follows the end")
-	})
-}
-
 func TestLegacySessionsAreNotifiedOfChanges(t *testing.T) {
 	srv := newServer(t, &Library{})
 	p := legacy(t, srv, protocol.V20250618)
@@ -153,57 +99,13 @@ func TestLegacySessionsAreNotifiedOfChanges(t *testing.T) {
 	require.Empty(t, p.take(), "the session is over")
 }
 
-func TestListenNeedsAFilter(t *testing.T) {
-	srv := newServer(t, &Library{})
-	require.EqualError(t, modern(t, srv).fails("subscriptions/listen", `{}`), "subscriptions/listen needs notifications, an object (code -32602)")
-}
-
-func TestMiddlewareRunsOnceForEachMethodOfBothFamilies(t *testing.T) {
-	srv := newServer(t, &Library{})
-	var seen []string
-	trace := func(name string) mcpkit.Middleware {
-		return func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-				seen = append(seen, name+" "+call.Method())
-				return next(ctx, call)
-			}
-		}
-	}
-	srv.Use(trace("outer"), trace("inner"))
-	for family, methods := range map[string][]string{
-		"modern": {"server/discover", "tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read"},
-		"legacy": {"ping", "tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"},
-	} {
-		p := modern(t, srv)
-		if family == "legacy" {
-			p = legacy(t, srv, protocol.V20251125)
-		}
-		for _, method := range methods {
-			seen = nil
-			p.rpc(t.Context(), p.request(method, `{"name":"find","uri":"library://rules","level":"info"}`))
-			require.Equal(t, []string{"outer " + method, "inner " + method}, seen, family)
-		}
-	}
-	t.Run("also for what is not there, and for tools added later", func(t *testing.T) {
-		for _, name := range []string{"nothing", "later"} {
-			seen = nil
-			_ = srv.Add(mcpkit.NewTool("later", func() string { return "" }))
-			modern(t, srv).rpc(t.Context(), modern(t, srv).request("tools/call", fmt.Sprintf(`{"name":%q}`, name)))
-			require.Equal(t, []string{"outer tools/call", "inner tools/call"}, seen)
-		}
-	})
-}
-
 func TestAPanicOfMiddlewareEndsTheCallOnly(t *testing.T) {
 	srv := newServer(t, &Library{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
-	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			if call.Name() == "count" {
-				panic("boom")
-			}
-			return next(ctx, call)
+	srv.Use(before(func(call *mcpkit.Call) {
+		if call.Name() == "count" {
+			panic("boom")
 		}
-	})
+	}))
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"count","arguments":{"upto":1}}`), "internal error (ref ")
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"find","arguments":{"title":"Emma"}}`), "Emma")
 }
@@ -370,27 +272,6 @@ func TestHandlersOfTheProgramsOwnMethods(t *testing.T) {
 	require.EqualError(t, mcpkit.Handle(srv, "", noop), `mcpkit: Handle: "" is not a name for a method; write for example "example.com/reindex"`)
 }
 
-func TestCompletion(t *testing.T) {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewPrompt("p", func(in struct {
-		Tone string `json:"tone" validate:"oneof=dry warm wry"`
-	}) string {
-		return ""
-	})))
-	complete := func(params string) string {
-		return member(t, modern(t, srv).result("completion/complete", params), "completion")
-	}
-	require.Equal(t, `{"values":["warm","wry"]}`, complete(`{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"tone","value":"W"}}`))
-	require.Equal(t, `{"values":[]}`, complete(`{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"other","value":""}}`))
-	for params, want := range map[string]string{
-		`{"ref":{"type":"ref/prompt","name":"q"},"argument":{"name":"tone","value":""}}`:    `unknown prompt "q" (code -32602)`,
-		`{"ref":{"type":"ref/resource","uri":"a:b"},"argument":{"name":"tone","value":""}}`: `unknown resource "a:b" (code -32602)`,
-		`{"ref":{"type":"ref/tool","name":"p"},"argument":{"name":"tone","value":""}}`:      `unknown reference type "ref/tool"; known are ref/prompt and ref/resource (code -32602)`,
-	} {
-		require.EqualError(t, modern(t, srv).fails("completion/complete", params), want)
-	}
-}
-
 type many struct {
 	_ struct {
 		Page mcpkit.Resource `uri:"page://{n}" complete:"n=Numbers"`
@@ -530,43 +411,6 @@ func TestParametersByType(t *testing.T) {
 	require.Equal(t, `[{"type":"text","text":"acme all true a ann Rome true\n"}]`, member(t, string(resp.Result), "content"))
 	require.Equal(t, []tenant{"acme"}, cleaned)
 	require.NotContains(t, modern(t, srv).result("tools/list", "{}"), "tenant", "what is injected shows in no schema")
-}
-
-func TestRawToolsAreHeldToTheirSchemas(t *testing.T) {
-	srv := newServer(t, nil, rawSchemas, mcpkit.Logger(slog.New(slog.DiscardHandler)))
-	output := ""
-	require.NoError(t, srv.Add(mcpkit.NewTool("raw", func(_ context.Context, call *mcpkit.Call) (any, error) {
-		return map[string]string{"out": output}, nil
-	}).Input(`{"type":"object","properties":{"n":{"type":"integer","minimum":3}},"required":["n"]}`).
-		Output(`{"type":"object","properties":{"out":{"minLength":1}}}`)))
-	result := modern(t, srv).result("tools/call", `{"name":"raw","arguments":{"n":1}}`)
-	require.Equal(t, "true", member(t, result, "isError"))
-	require.Contains(t, result, `/n: got 1, want what the schema says: minimum: got 1, want 3`)
-	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"raw","arguments":{"n":3}}`), "internal error", "the output does not fit its schema")
-	output = "x"
-	require.Equal(t, `{"out":"x"}`, member(t, modern(t, srv).result("tools/call", `{"name":"raw","arguments":{"n":3}}`), "structuredContent"))
-}
-
-func TestBuildersAreCheckedWhenAdded(t *testing.T) {
-	raw := func(context.Context, *mcpkit.Call) (any, error) { return nil, nil }
-	for _, test := range []struct {
-		item mcpkit.Item
-		want string
-	}{
-		{mcpkit.NewTool("a b", raw), `name "a b" contains ' '`},
-		{mcpkit.NewTool("a", nil), "there is no function to call"},
-		{mcpkit.NewTool("a", 5), "there is no function to call"},
-		{mcpkit.NewTool("a", raw).Hints("readnly"), `unknown hint "readnly"; did you mean "readonly"?`},
-		{mcpkit.NewTool("a", raw).Input(`{"type":"object","properties":{"x":{"type":"number","x-mcp-header":"X"}}}`), `x-mcp-header "X" is at "x", which is not a string, integer or boolean`},
-		{mcpkit.NewResource("nothing", "n", func() string { return "" }), `"nothing" is not an absolute URI`},
-	} {
-		srv := newServer(t, nil, rawSchemas)
-		err := srv.Add(mcpkit.NewTool("fine", func() string { return "" }), test.item)
-		require.Error(t, err)
-		require.Contains(t, err.Error(), test.want)
-		require.Contains(t, err.Error(), "server_test.go:", "the error says where it was built")
-		require.Equal(t, jsonrpc.CodeMethodNotFound, modern(t, srv).fails("tools/list", "{}").Code, "nothing is registered")
-	}
 }
 
 func TestPromptsAndResourcesOfFunctionsThatReadTheCall(t *testing.T) {

@@ -266,29 +266,14 @@ func TestErrorsOfReadersThatPanicAreAnsweredToo(t *testing.T) {
 }
 
 func TestReadersThatBlockHoldUpTheirOwnCallAlone(t *testing.T) {
-	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
-	t.Run("others are answered before the first block", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			srv, b, j := serveBreaking(t)
-			defer close(b.stuck)
-			c := serveLines(t, srv, stdio.Lines)
-			c.send(readOf("limited://stuck"))
-			synctest.Wait()
-			c.works()
-			require.Equal(t, failureOf("timed out after 1s"), c.receive())
-			require.Len(t, j.take(t), 1, "the method is overdue")
-		})
-	})
-	t.Run("and after a cancellation", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			srv, b, j := serveBreaking(t)
-			defer close(b.stuck)
-			c := serveLines(t, srv, stdio.Lines)
-			c.send(readOf("b://stuck"))
-			synctest.Wait()
-			c.send(cancel)
-			c.works()
-			require.Empty(t, j.take(t))
-		})
+	synctest.Test(t, func(t *testing.T) {
+		srv, b, j := serveBreaking(t)
+		defer close(b.stuck)
+		c := serveLines(t, srv, stdio.Lines)
+		c.send(readOf("limited://stuck"))
+		synctest.Wait()
+		c.works()
+		require.Equal(t, failureOf("timed out after 1s"), c.receive())
+		require.Len(t, j.take(t), 1, "the method is overdue")
 	})
 }

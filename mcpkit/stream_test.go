@@ -114,8 +114,7 @@ func TestReadersAreSentAsTheyAreRead(t *testing.T) {
 	t.Run("a response that nobody sends is closed when the request ends", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		closed := make(chan struct{})
-		srv := newServer(t, nil)
-		require.NoError(t, srv.Add(mcpkit.NewResource("r://x", "x", func() io.Reader {
+		srv := newServer(t, nil, mcpkit.Items(mcpkit.NewResource("r://x", "x", func() io.Reader {
 			return closing{strings.NewReader(""), func() { close(closed) }}
 		})))
 		p := modern(t, srv)

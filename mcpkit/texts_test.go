@@ -3,8 +3,6 @@ package mcpkit_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -23,46 +21,24 @@ type poems struct {
 	}
 }
 
-func (*poems) Poem(string) string                                      { return "" }
-func (*poems) Line(int) string                                         { return "" }
-func (*poems) Styles(context.Context, string) ([]string, error)        { return nil, nil }
-func (*poems) Numbers(context.Context, string) ([]string, error)       { return nil, nil }
-func (*poems) Count(context.Context) (*struct{ Lines int }, error)     { return nil, nil }
-func (*poems) secret(context.Context, string) (func(), io.Reader, int) { return nil, nil, 0 }
+func (*poems) Poem(string) string                                { return "" }
+func (*poems) Line(int) string                                   { return "" }
+func (*poems) Styles(context.Context, string) ([]string, error)  { return nil, nil }
+func (*poems) Numbers(context.Context, string) ([]string, error) { return nil, nil }
 
 func TestMisspeltCompletersAreMistakes(t *testing.T) {
 	_, err := mcpkit.New(&poems{})
 	require.ErrorContains(t, err, `parameter "style" is completed by method "Stlyes", which does not exist; did you mean "Styles"?`)
 	require.ErrorContains(t, err, `complete names "numbr", which is not a parameter; did you mean "number"?`)
-	_, _, _ = new(poems).secret(t.Context(), "")
 }
 
 func TestVariablesOfAURIAreCalledSo(t *testing.T) {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewResource("poem://{number}", "poem", func(number int) string { return "x" })))
+	srv := newServer(t, nil, mcpkit.Items(mcpkit.NewResource("poem://{number}", "poem", func(number int) string { return "x" })))
 	p := modern(t, srv)
 	require.Contains(t, p.fails("resources/read", `{"uri":"poem://ten"}`).Message, "1 problem with the variables of the URI:\n/number: got \"ten\", want an integer")
 
 	err := srv.Add(mcpkit.NewResource("shelf://{row}/{place}", "shelf", func(row int) string { return "x" }))
 	require.ErrorContains(t, err, `the variables of the URI are "row", "place", but the parameters are (int)`)
-}
-
-type dependent struct{}
-
-func (dependent) Query(_ *sql.DB) string                     { return "" }
-func (dependent) Show(_ struct{ A io.Reader }) (string, int) { return "", 0 }
-
-func TestMissingProvidersAreNamed(t *testing.T) {
-	_, err := mcpkit.New(&dependent{})
-	require.ErrorContains(t, err, "parameter 1 is a *sql.DB, which no argument can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, ")
-	require.ErrorContains(t, err, "the type io.Reader has no JSON")
-}
-
-func TestANilResultSaysWhatIsMissing(t *testing.T) {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(mcpkit.NewTool("count", (*poems)(nil).Count)))
-	p := modern(t, srv)
-	require.Contains(t, p.result("tools/call", `{"name":"count"}`), `the tool returned no result and no error`)
 }
 
 func TestAMissingScopeIsLoggedForTheOperatorAlone(t *testing.T) {
