@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx/rawschema"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
 // runReport runs a report that another program has defined.
@@ -172,4 +174,12 @@ func TestSchemasByHandNeedAnOption(t *testing.T) {
 	require.NoError(t, srv.Add(mcpkit.NewTool("x", none)), "a tool without schemas takes no arguments")
 	p := modern(t, srv)
 	require.Contains(t, p.result("tools/call", `{"name":"x","arguments":{"a":1}}`), "/a: unknown")
+}
+
+func TestInputsThatClientsRefuseAreLoggedAtTheStart(t *testing.T) {
+	var log strings.Builder
+	srv := newServer(t, nil, rawSchemas, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))), mcpkit.Over(stdio.NewIO(strings.NewReader(""), io.Discard, nil)))
+	require.NoError(t, srv.Add(mcpkit.NewTool("x", asMap).Desc("Is.").Input(`{"type":"object","oneOf":[{}]}`)))
+	require.NoError(t, srv.Serve(t.Context()))
+	require.Contains(t, log.String(), `msg="mcpkit: clients refuse the whole list for an input schema with oneOf at its root; move it to a property" tool=x`)
 }

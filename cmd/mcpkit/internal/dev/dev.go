@@ -74,7 +74,7 @@ const (
 )
 
 // startTimeout is how long a program may take to respond to its first request.
-const startTimeout = 30 * time.Second
+const startTimeout = 2 * time.Minute
 
 // A Server builds and runs a program again and again. It is a handler for any number of transports.
 // Make one with [New].
@@ -202,7 +202,7 @@ func (s *Server) round(ctx context.Context, src *source, changed <-chan struct{}
 
 // start starts the program in place of the previous one. It returns why it does not serve, or "".
 func (s *Server) start(ctx context.Context, program string) (fault string) {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the program did not respond within %s; let it serve first, and do slow work in the method Start of a service", startTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the program did not respond within %s; let it serve first, and do slow work in a goroutine", startTimeout))
 	defer cancel()
 	word := rand.Text()
 	said := &words{to: s.opts.Stderr, trace: s.Trace, begin: []byte(word)}
