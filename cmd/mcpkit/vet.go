@@ -128,10 +128,7 @@ func refusals(t *protocol.Tool) (all []string) {
 
 // short makes a place relative to the current directory if that is shorter.
 func (c *checker) short(place string) string {
-	dir := c.dir
-	if dir == "" {
-		dir, _ = os.Getwd()
-	}
+	dir, _ := filepath.Abs(c.dir)
 	if rel, err := filepath.Rel(dir, place); err == nil && len(rel) < len(place) {
 		return rel
 	}

@@ -52,9 +52,6 @@ func Start(p *services.Package, list []*services.Service, result string) ([]byte
 	for _, s := range list {
 		fmt.Fprintf(&starts, "func(look %[1]sOption) (*%[1]sServer, error) {\nreturn %[1]sNew(new(%[2]s), look, %[1]sLogger(%[3]sNew(%[3]sDiscardHandler)), %[1]sPageSize(1<<30), %[1]sAuthenticated(), %[1]sAnyTags(), %[1]sVisible(nil),\n",
 			mcpkit, s.Type.Obj().Name(), slog)
-		if s.Prefix != "" {
-			fmt.Fprintf(&starts, "%sPrefix(%q),\n", mcpkit, s.Prefix)
-		}
 		if s.OptIn {
 			fmt.Fprintf(&starts, "%sOptIn(),\n", mcpkit)
 		}

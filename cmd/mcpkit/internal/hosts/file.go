@@ -98,8 +98,7 @@ func (h *Host) Add(file string, src []byte, s Server, force bool) ([]byte, error
 	return doc.Pack(), nil
 }
 
-// Remove returns the content of the file without the server. The error is [ErrNotInstalled] if the
-// file does not have it.
+// Remove returns the content of the file without the server.
 func (h *Host) Remove(file string, src []byte, name string) ([]byte, error) {
 	doc, err := parse(src)
 	if err != nil {
@@ -113,7 +112,7 @@ func (h *Host) Remove(file string, src []byte, name string) ([]byte, error) {
 				names = append(names, m.Name.Value.(hujson.Literal).String())
 			}
 		}
-		return nil, fmt.Errorf("%s: the server %q is %w%s; it has %q", file, name, ErrNotInstalled, naming.Hint(name, names), names)
+		return nil, fmt.Errorf("%s: the server %q is not installed%s; it has %q", file, name, naming.Hint(name, names), names)
 	}
 	removeMember(servers, name)
 	return doc.Pack(), nil

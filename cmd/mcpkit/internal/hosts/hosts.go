@@ -4,7 +4,6 @@ package hosts
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -323,9 +322,6 @@ type ExistsError struct{ Where, Name string }
 func (e *ExistsError) Error() string {
 	return fmt.Sprintf("%s has another server named %q; choose another name with --name, or replace it with --force", e.Where, e.Name)
 }
-
-// ErrNotInstalled says that the file has no entry with the name.
-var ErrNotInstalled = errors.New("not installed")
 
 // encode returns a value as JSON, in several lines if unit is not "".
 func encode(v any, prefix, unit string) []byte {

@@ -2,7 +2,6 @@ package services
 
 import (
 	"go/ast"
-	"go/constant"
 	"go/types"
 	"iter"
 	"reflect"
@@ -17,10 +16,8 @@ type Service struct {
 	Type *types.Named
 	// Methods are the exported methods of a pointer to the struct, sorted by name.
 	Methods []Method
-	// Prefix and OptIn are the options that the service is registered with, as far as the source
-	// shows them.
-	Prefix string
-	OptIn  bool
+	// OptIn says that the source registers the service with this option.
+	OptIn bool
 }
 
 // entries yields the fields of the annotation blocks of t, with their tags, and then those of the
@@ -83,7 +80,6 @@ func (s *Service) Completers() []string {
 			_, method, _ := strings.Cut(pair, "=")
 			names = append(names, method)
 		}
-		names = append(names, tag.Get("input"))
 	}
 	for _, m := range s.Methods {
 		for param := range m.Func.Signature().Params().Variables() {
@@ -139,20 +135,16 @@ func (p *Package) Find() {
 			add(t)
 		}
 	}
-	options := map[*types.Named]*Service{}
+	options := map[*types.Named]bool{}
 	p.findCalls(add, options)
 	for _, t := range found {
-		s := &Service{Type: t, Methods: methods(t)}
-		if o := options[t]; o != nil {
-			s.Prefix, s.OptIn = o.Prefix, o.OptIn
-		}
-		p.Services = append(p.Services, s)
+		p.Services = append(p.Services, &Service{Type: t, Methods: methods(t), OptIn: options[t]})
 	}
 	slices.SortFunc(p.Services, func(a, b *Service) int { return strings.Compare(a.Type.Obj().Name(), b.Type.Obj().Name()) })
 }
 
 // findCalls finds the services, functions and providers that are passed to functions of mcpkit.
-func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]*Service) {
+func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]bool) {
 	if isMcpkit(p.Types) {
 		return // it calls its own functions in other ways than users do
 	}
@@ -172,7 +164,7 @@ func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]*Se
 	}
 }
 
-func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.Named), options map[*types.Named]*Service) {
+func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.Named), options map[*types.Named]bool) {
 	params := fn.Signature().Params()
 	for i := range min(params.Len(), len(call.Args)) {
 		given := p.Info.Types[call.Args[i]].Type
@@ -184,7 +176,7 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 			if ptr, ok := types.Unalias(given).(*types.Pointer); ok {
 				t := namedStruct(ptr.Elem())
 				add(t)
-				options[t] = p.options(call.Args[i+1:])
+				options[t] = p.optIn(call.Args[i+1:])
 			} else if t := namedStruct(given); t != nil {
 				add(t)
 				p.ByValue = append(p.ByValue, call.Args[i])
@@ -212,31 +204,16 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 	}
 }
 
-// options returns the options of a service among the arguments of a call.
-func (p *Package) options(args []ast.Expr) *Service {
-	s := &Service{}
-	for _, arg := range args {
+// optIn reports whether OptIn is among the options of a service.
+func (p *Package) optIn(args []ast.Expr) bool {
+	return slices.ContainsFunc(args, func(arg ast.Expr) bool {
 		call, ok := ast.Unparen(arg).(*ast.CallExpr)
 		if !ok {
-			continue
+			return false
 		}
-		switch fn, _ := typeutil.Callee(p.Info, call).(*types.Func); {
-		case fn == nil || !isMcpkit(fn.Pkg()):
-		case fn.Name() == "OptIn":
-			s.OptIn = true
-		case fn.Name() == "Prefix" && len(call.Args) == 1:
-			s.Prefix = constantString(p.Info, call.Args[0])
-		}
-	}
-	return s
-}
-
-// constantString returns the value of e if it is a constant string, and "" otherwise.
-func constantString(info *types.Info, e ast.Expr) string {
-	if v := info.Types[e].Value; v != nil && v.Kind() == constant.String {
-		return constant.StringVal(v)
-	}
-	return ""
+		fn, ok := typeutil.Callee(p.Info, call).(*types.Func)
+		return ok && isMcpkit(fn.Pkg()) && fn.Name() == "OptIn"
+	})
 }
 
 // instance returns the type arguments, also inferred ones, of the generic function fun.
