@@ -115,6 +115,7 @@ func (d *development) run(ctx context.Context, named string, args []string) erro
 		}
 	}
 	if d.onStdio || transports == nil {
+		d.say("%s is served on standard input and output; --http ADDRESS serves it over HTTP", pkg)
 		transports = append(transports, d.stdio())
 	}
 	return serveAll(ctx, s, transports)

@@ -142,7 +142,7 @@ func runInstall(ctx context.Context, r *remote, p *placement) error {
 	}
 	if folder := filepath.Dir(file); p.file == "" && !p.project {
 		if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-			r.say("there is no folder %s; is %s installed?", folder, h.Title)
+			r.say("warning: there is no folder %s yet; is %s installed?", folder, h.Title)
 		}
 	}
 	err = editFile(file, p.dryRun, r.out, func(src []byte) ([]byte, error) { return h.Add(file, src, s, p.force) })

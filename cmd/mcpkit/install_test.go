@@ -59,7 +59,7 @@ func TestServersAreInstalledInFilesOfHosts(t *testing.T) {
 		out, errs := said(t, exitOK, "install", host, notes, "--env", "A=b", "--name", "notes", "--no-check")
 		require.Contains(t, out, "installed notes in "+dir)
 		require.Contains(t, errs, "mcpkit install: the host keeps the values of --env and --header as plain text\n")
-		require.Contains(t, errs, "mcpkit install: there is no folder "+dir, "the host is not installed here")
+		require.Contains(t, errs, "mcpkit install: warning: there is no folder "+dir, "the host is not installed here")
 		out, errs = said(t, exitOK, "install", host, notes, "--env", "A=b", "--name", "notes", "--no-check")
 		require.Contains(t, out, " has notes already, in "+dir)
 		require.NotContains(t, errs, "there is no folder")
