@@ -43,7 +43,7 @@ func (c *chain) get() Handler { return *c.handler.Load() }
 
 func refuseNil(where string, mw []Middleware) {
 	if slices.ContainsFunc(mw, func(m Middleware) bool { return m == nil }) {
-		panic("mcpkit: " + where + ": a middleware is nil")
+		panic("mcpkit: " + where + ": a middleware is nil; leave it out")
 	}
 }
 

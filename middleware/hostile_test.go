@@ -138,9 +138,9 @@ func TestArgumentsThatAreOverwrittenBreakTheirOwnCallAlone(t *testing.T) {
 
 func TestMiddlewareThatIsNilIsRefusedAtOnce(t *testing.T) {
 	srv := newServer(t, mcpkit.NewTool("x", ok))
-	require.PanicsWithValue(t, "mcpkit: Use: a middleware is nil", func() { srv.Use(middleware.Recover(nil), nil) })
+	require.PanicsWithValue(t, "mcpkit: Use: a middleware is nil; leave it out", func() { srv.Use(middleware.Recover(nil), nil) })
 	require.Equal(t, "ok", modern(t, srv).toolText(t.Context(), "x"), "and nothing was put on")
-	require.PanicsWithValue(t, "mcpkit: Around: a middleware is nil", func() { mcpkit.Around(nil) })
+	require.PanicsWithValue(t, "mcpkit: Around: a middleware is nil; leave it out", func() { mcpkit.Around(nil) })
 	require.PanicsWithValue(t, "middleware: When: middleware 1 of 1 is nil", func() { middleware.When(func(*mcpkit.Call) bool { return true }, nil) })
 }
 
