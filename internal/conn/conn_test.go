@@ -198,47 +198,6 @@ func cancelOf(id any) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, raw)
 }
 
-func TestRequestsAreAnswered(t *testing.T) {
-	served(t, &handler{}, nil, func(t *testing.T, p *peer) {
-		p.send(request(1, "ping"))
-		require.Equal(t, answer(1, `"ping"`), p.receive())
-		p.send(request("a", "m"), `{"jsonrpc":"2.0","method":"n"}`, request(2, "o"))
-		require.ElementsMatch(t, []string{answer("a", `"m"`), answer(2, `"o"`)}, []string{p.receive(), p.receive()})
-	})
-}
-
-func TestInvalidMessagesGetErrors(t *testing.T) {
-	served(t, &handler{}, nil, func(t *testing.T, p *peer) {
-		p.send(`{"a":`)
-		require.Equal(t, failure(nil, -32700, `invalid JSON: unexpected EOF within "/a" after offset 5`), p.receive())
-		p.send(`{"jsonrpc":"2.0","id":7}`)
-		require.Equal(t, failure(7, -32600, "invalid message: it has no method"), p.receive())
-		p.wire.errs <- &conn.BadMessageError{Text: "too large"}
-		require.Equal(t, failure(nil, -32600, "too large"), p.receive())
-		p.send(`{"jsonrpc":"2.0","id":7,"result":1,"error":2}`, `{"jsonrpc":"2.0","id":8,"result":1}`)
-		p.silent()
-		p.send(request(1, "ping"))
-		require.Equal(t, answer(1, `"ping"`), p.receive())
-	})
-}
-
-func TestSlowCallsDoNotBlockOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &handler{}, nil)
-		for i := range 100 {
-			p.send(request(i, "subscriptions/listen"))
-		}
-		p.send(request("call", "tools/call"))
-		require.Equal(t, answer("call", `"tools/call"`), p.receive())
-		p.silent()
-		p.stop()
-		require.NoError(t, <-p.over)
-		for range 100 {
-			require.Contains(t, p.receive(), `"result":"ended"`)
-		}
-	})
-}
-
 func TestCancelledCallsAreNotAnswered(t *testing.T) {
 	for _, id := range []any{702, "702", "a\nb"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -337,79 +296,22 @@ func TestTooManyBytesAreRefused(t *testing.T) {
 	})
 }
 
-func TestNotificationsGoOutBeforeTheResponse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var kept transport.Peer
-		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
-			"count": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-				for i := range 3 {
-					n, _ := jsonrpc.NewNotification("progress", map[string]int{"n": i})
-					require.NoError(t, peer.Notify(ctx, n))
-				}
-				kept = peer
-				require.Nil(t, peer.Header())
-				return result(req, `3`)
-			},
-		}}
-		p := serve(t, h, nil)
-		p.send(request(1, "count"))
-		for i := range 3 {
-			require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"progress","params":{"n":%d}}`, i), p.receive())
-		}
-		require.Equal(t, answer(1, `3`), p.receive())
-		synctest.Wait()
-		require.ErrorIs(t, kept.Notify(t.Context(), &jsonrpc.Request{Method: "late"}), transport.ErrClosed)
-		p.hangUp()
-	})
-}
-
-func TestNotificationsAreHandledInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var got []string
-		release := make(chan struct{})
-		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
-			"note": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
-				if len(got) == 0 {
-					<-release
-				}
-				got = append(got, string(req.Param("n")))
-				return nil
-			},
-		}}
-		p := serve(t, h, nil)
-		var want []string
-		for i := range 50 {
-			p.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"note","params":{"n":%d}}`, i))
-			want = append(want, fmt.Sprint(i))
-		}
-		p.send(request(1, "ping"))
-		require.Equal(t, answer(1, `"ping"`), p.receive())
-		close(release)
-		p.hangUp()
-		require.Equal(t, want, got)
-	})
-}
-
 func TestServerRequests(t *testing.T) {
-	ask := func(ctx context.Context, peer transport.Peer) (string, error) {
+	ask := func(ctx context.Context, peer transport.Peer) error {
 		req, _ := jsonrpc.NewRequest(jsonrpc.ID{}, "roots/list", nil)
-		resp, err := peer.Call(ctx, req)
-		if err != nil {
-			return "", err
-		}
-		return string(jsonrpc.AppendResponse(nil, resp)), nil
+		_, err := peer.Call(ctx, req)
+		return err
 	}
-	var said string
 	var failed error
 	asking := map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
 		"ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-			said, failed = ask(ctx, peer)
+			failed = ask(ctx, peer)
 			return result(req, `"asked"`)
 		},
 		"ask for a second": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			said, failed = ask(ctx, peer)
+			failed = ask(ctx, peer)
 			return result(req, `"asked"`)
 		},
 	}
@@ -421,29 +323,6 @@ func TestServerRequests(t *testing.T) {
 		return p
 	}
 
-	t.Run("and answers under the ID it was asked with", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := begin(t)
-			p.send(request(1, "ask"))
-			require.Equal(t, question, p.receive())
-			p.send(answer("1", `"wrong"`), answer(1, `"roots"`))
-			require.Equal(t, answer(1, `"asked"`), p.receive())
-			require.NoError(t, failed)
-			require.Equal(t, answer(1, `"roots"`), said)
-			p.hangUp()
-		})
-	})
-	t.Run("and its malformed answer ends the wait", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := begin(t)
-			p.send(request(1, "ask"))
-			require.Equal(t, question, p.receive())
-			p.send(`{"jsonrpc":"2.0","id":1,"error":"no"}`)
-			require.Equal(t, answer(1, `"asked"`), p.receive())
-			require.Equal(t, failure(1, -32600, "malformed response: error must be an object with an integer code and a string message"), said)
-			p.hangUp()
-		})
-	})
 	t.Run("and told when the answer is no longer wanted", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := begin(t)
@@ -467,18 +346,6 @@ func TestServerRequests(t *testing.T) {
 			require.ErrorIs(t, failed, context.Canceled)
 		})
 	})
-	t.Run("but not after it hung up", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := begin(t)
-			p.send(request(1, "ask"))
-			require.Equal(t, question, p.receive())
-			close(p.wire.in)
-			require.Equal(t, answer(1, `"asked"`), p.receive())
-			require.ErrorIs(t, failed, transport.ErrClosed)
-			require.NoError(t, <-p.over)
-			p.stop()
-		})
-	})
 	t.Run("but not before the handshake", func(t *testing.T) {
 		served(t, &handler{methods: asking}, nil, func(t *testing.T, p *peer) {
 			p.send(request(1, "ask"))
@@ -493,18 +360,10 @@ func TestBatches(t *testing.T) {
 		name, version, batch string
 		want                 string // "" when nothing is answered
 	}{
-		{name: "two requests", version: "2025-03-26", batch: `[` + request(1, "a") + `,{"jsonrpc":"2.0","method":"n"}]`, want: `[` + answer(1, `"a"`) + `]`},
-		{name: "notifications", version: "2025-03-26", batch: `[{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","method":"n"}]`},
-		{name: "responses", version: "2025-03-26", batch: `[` + answer(1, `1`) + `]`},
-		{name: "garbage in it", version: "2025-03-26", batch: `[1]`, want: `[` + failure(nil, -32600, "invalid message: a message is a JSON object") + `]`},
-		{name: "initialize", version: "2025-03-26", batch: `[` + request(1, "initialize") + `]`, want: `[` + failure(1, -32600, "initialize must not be in a batch") + `]`},
 		{name: "a modern request", version: "2025-03-26",
 			batch: `[{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}]`,
 			want:  `[` + failure(1, -32600, "a request of a modern version must not be in a batch") + `]`},
-		{name: "empty", version: "2025-03-26", batch: `[]`, want: failure(nil, -32600, "invalid message: a batch must not be empty")},
-		{name: "malformed", version: "2025-03-26", batch: `[1`, want: failure(nil, -32700, "invalid JSON: malformed array")},
 		{name: "stream", version: "2025-03-26", batch: `[` + request(1, "stream") + `]`, want: `[` + answer(1, `[1, 2]`) + `]`},
-		{name: "later version", version: "2025-06-18", batch: `[` + request(1, "a") + `]`, want: failure(nil, -32600, "batches exist only in 2025-03-26; send each message by itself")},
 		{name: "no version", batch: `[` + request(1, "a") + `]`, want: failure(nil, -32600, "batches exist only in 2025-03-26; send each message by itself")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -581,6 +440,170 @@ func TestResponsesAreOneLine(t *testing.T) {
 				}
 				p.send(request(2, "ping"))
 				require.Equal(t, answer(2, `"ping"`), p.receive())
+			})
+		})
+	}
+}
+
+const slowNote, quickNote = `{"jsonrpc":"2.0","method":"slow"}`, `{"jsonrpc":"2.0","method":"quick"}`
+
+// recorded answers "order" with the methods of the notifications that were handled before it.
+func recorded(slow func(ctx context.Context, peer transport.Peer)) *handler {
+	var mu sync.Mutex
+	var heard string
+	hear := func(name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard += name
+	}
+	return &handler{methods: methods{
+		"slow": func(ctx context.Context, _ *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			slow(ctx, peer)
+			hear("slow ")
+			return nil
+		},
+		"quick": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+			hear("quick ")
+			return nil
+		},
+		"order": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			mu.Lock()
+			defer mu.Unlock()
+			return result(req, `"`+heard+`"`)
+		},
+	}}
+}
+
+func TestARequestWaitsForTheNotificationsBeforeItHoweverLongTheyTake(t *testing.T) {
+	for _, version := range []string{"2025-11-25", "2025-03-26"} {
+		served(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Hour) }), nil, func(t *testing.T, p *peer) {
+			p.link.Session().SetVersion(version)
+			begun := time.Now()
+			p.send(slowNote, quickNote, request(1, "order"))
+			if version == "2025-03-26" {
+				p.send(`[` + slowNote + `,` + request(2, "order") + `]`)
+			}
+			require.Equal(t, answer(1, `"slow quick "`), p.receive())
+			require.Equal(t, time.Hour, time.Since(begun))
+			if version == "2025-03-26" {
+				require.Equal(t, `[`+answer(2, `"slow quick slow "`)+`]`, p.receive())
+			}
+		})
+	}
+}
+
+func TestAPingDoesNotWaitForNotifications(t *testing.T) {
+	served(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Second) }), nil, func(t *testing.T, p *peer) {
+		begun := time.Now()
+		p.send(slowNote, request(1, "ping"))
+		require.Equal(t, answer(1, `"ping"`), p.receive())
+		require.Zero(t, time.Since(begun))
+	})
+}
+
+// Otherwise a peer that answers questions only between its requests would never be answered.
+func TestARequestDoesNotWaitForANotificationThatWaitsForThePeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, recorded(func(ctx context.Context, peer transport.Peer) {
+			_, err := peer.Call(ctx, &jsonrpc.Request{Method: "roots/list"})
+			require.NoError(t, err)
+		}), nil)
+		p.link.Session().SetVersion("2025-11-25")
+		p.send(slowNote, quickNote, request(1, "order"))
+		require.ElementsMatch(t, []string{request(1, "roots/list"), answer(1, `"quick "`)}, []string{p.receive(), p.receive()})
+		p.send(answer(1, `{}`))
+		synctest.Wait()
+		p.send(request(2, "order"))
+		require.Equal(t, answer(2, `"quick slow "`), p.receive())
+		p.hangUp()
+	})
+}
+
+// A client's handlers of notifications may themselves wait for an answer for which the server asks
+// something first.
+func TestResponsesOfAClientDoNotWaitForNotifications(t *testing.T) {
+	served(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Second) }), &conn.Options{Client: true}, func(t *testing.T, p *peer) {
+		p.send(slowNote, request(1, "order"))
+		require.Equal(t, answer(1, `""`), p.receive())
+	})
+}
+
+func TestCallCancelledBeforeItStartsNeverRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := recorded(func(context.Context, transport.Peer) { time.Sleep(time.Second) })
+		h.methods["never"] = func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+			require.Fail(t, "the handler was called")
+			return nil
+		}
+		p := serve(t, h, nil)
+		p.send(slowNote, request(1, "never"), cancelOf(1), request(2, "order"))
+		require.Equal(t, answer(2, `"slow "`), p.receive())
+		p.hangUp()
+	})
+}
+
+// A faulty response ends the call that it is for, at once, and is not answered: the peer would take
+// an error with that ID for the answer to a request of its own.
+func TestAFaultyResponseEndsItsCallAndIsNotAnswered(t *testing.T) {
+	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
+	for _, test := range []struct{ name, response, want string }{
+		{"nested too deep", `{"jsonrpc":"2.0","id":7,"result":` + deep + `}`, "malformed response: nested deeper than 128 levels"},
+		{"nested too deep, the id behind", `{"jsonrpc":"2.0","result":` + deep + `,"id":7}`, "malformed response: nested deeper than 128 levels"},
+		{"a member in the wrong case", `{"jsonrpc":"2.0","id":7,"Result":{}}`, `malformed response: member "Result" differs from "result" only by case`},
+		{"neither result nor error", `{"jsonrpc":"2.0","id":7}`, "malformed response: it has neither a result nor an error"},
+		{"result and error", `{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"x"}}`, "malformed response: it has a result and an error"},
+		{"bad UTF-8", `{"jsonrpc":"2.0","id":7,"result":"` + "\xff" + `"}`, `malformed response: invalid JSON: a fault or a repeated name within /result`},
+		{"cut off", `{"jsonrpc":"2.0","id":7,"result":{`, `malformed response: invalid JSON: a fault or a repeated name within /result`},
+		{"another version", `{"jsonrpc":"1.0","id":7,"result":{}}`, `malformed response: jsonrpc must be "2.0"`},
+		{"two ids", `{"jsonrpc":"2.0","id":7,"id":8,"result":{}}`, `malformed response: invalid JSON: duplicate object member name "id"`},
+		{"no id that can be read", `{"jsonrpc":"2.0","id":[7],"result":{}}`, "malformed response: id must be a string or a 64-bit integer"},
+	} {
+		for _, client := range []bool{true, false} {
+			t.Run(test.name, func(t *testing.T) {
+				served(t, &handler{}, &conn.Options{Client: client}, func(t *testing.T, p *peer) {
+					p.link.Session().SetVersion("2025-11-25")
+					got := make(chan *jsonrpc.Response, 1)
+					go func() {
+						resp, err := p.link.Do(context.Background(), &jsonrpc.Request{ID: jsonrpc.NumberID(7), Method: "ask"})
+						require.NoError(t, err)
+						got <- resp
+					}()
+					require.Equal(t, request(7, "ask"), p.receive())
+					p.send(test.response)
+					synctest.Wait()
+					require.Len(t, got, 1, "the call still waits")
+					require.Equal(t, test.want, (<-got).Error.Message)
+					p.silent()
+					p.send(test.response) // late: nobody waits for it
+					if client || test.name != "neither result nor error" {
+						p.silent()
+					} else {
+						require.Equal(t, failure(7, -32600, "invalid message: it has no method"), p.receive())
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAFaultyRequestIsAnsweredAndEndsNoCallOfOurs(t *testing.T) {
+	for _, test := range []struct{ name, message, want string }{
+		{"params", `{"jsonrpc":"2.0","id":7,"method":"x","params":[]}`, failure(7, -32600, "invalid message: params must be an object")},
+		{"params and the beginning of a result", `{"jsonrpc":"2.0","id":7,"method":"x","result":1}`, failure(7, -32600, "invalid message: it has a method and a result or an error")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			served(t, &handler{}, &conn.Options{Client: true}, func(t *testing.T, p *peer) {
+				got := make(chan *jsonrpc.Response, 1)
+				go func() {
+					resp, _ := p.link.Do(context.Background(), &jsonrpc.Request{ID: jsonrpc.NumberID(7), Method: "ask"})
+					got <- resp
+				}()
+				require.Equal(t, request(7, "ask"), p.receive())
+				p.send(test.message)
+				require.Equal(t, test.want, p.receive())
+				require.Empty(t, got)
+				p.send(answer(7, `1`))
+				require.Equal(t, `1`, string((<-got).Result))
 			})
 		})
 	}
