@@ -30,7 +30,6 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 		err  string
 	}{
 		{name: "another id", call: raw("application/json", `{"jsonrpc":"2.0","id":99,"result":{"content":[]}}`), err: invalid + "the body does not contain the response to the request"},
-		{name: "the id as a string", call: raw("application/json", `{"jsonrpc":"2.0","id":"$ID","result":{"content":[]}}`), err: invalid + "the body does not contain the response to the request"},
 		{name: "another id, then the right one", call: stream(event(`{"jsonrpc":"2.0","id":99,"result":{}}`), event(done("x"))), want: "x"},
 		{name: "no resultType", call: result(`{"content":[{"type":"text","text":"x"}]}`), want: "x"},
 		{name: "an unknown resultType", call: result(`{"content":[],"resultType":"later"}`), err: invalid + `the resultType "later" is unknown`},
@@ -39,11 +38,6 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 		{name: "garbage", call: raw("application/json", `nope`), err: invalid + "invalid JSON: invalid character 'o' in literal null (expecting 'u') after offset 1"},
 		{name: "garbage in a stream", call: stream(event("nope")), err: invalid + "invalid JSON: invalid character 'o' in literal null (expecting 'u') after offset 1"},
 		{name: "an event of another type", call: stream("event: endpoint\ndata: /here\n\n", event(done("x"))), want: "x"},
-		{name: "two results", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":{},"result":{}}`), err: invalid + "invalid JSON: a fault or a repeated name within /result"},
-		{name: "a result and an error", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":{},"error":{"code":1,"message":"m"}}`), err: invalid + "invalid message: it has a result and an error"},
-		{name: "data after the message", call: raw("application/json", done("x")+done("y")), err: invalid + "invalid JSON: invalid character '{' after top-level value after offset 98"},
-		{name: "an array", call: raw("application/json", "["+done("x")+"]"), err: invalid + "invalid message: a message is a JSON object"},
-		{name: "nested too deeply", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":`+strings.Repeat("[", 2000)+strings.Repeat("]", 2000)+`}`), err: invalid + "invalid message: nested deeper than"},
 		{name: "invalid content", call: result(`{"content":[null]}`), err: invalid + "json: cannot unmarshal JSON object into Go protocol.CallToolResult: json: cannot unmarshal JSON array into Go protocol.Contents within \"/content\": content 0: content must be an object"},
 		{name: "a web page", call: raw("text/html", "<html>"), err: invalid + `HTTP status 200 with the content type "text/html"`},
 		{name: "accepted", call: status(202, ""), err: invalid + `HTTP status 202 with the content type "text/plain"`},
@@ -96,8 +90,7 @@ func TestEndlessPaginationIsLimited(t *testing.T) {
 		"tools/list": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
 			result(fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n.Add(1)))(w, r, req)
 		},
-		"prompts/list":   result(`{"prompts":[],"nextCursor":""}`),
-		"resources/list": result(`{"resources":[null,{"name":null}]}`),
+		"prompts/list": result(`{"prompts":[],"nextCursor":""}`),
 	})
 	c := dial(t, f.URL)
 	var last error
@@ -109,13 +102,6 @@ func TestEndlessPaginationIsLimited(t *testing.T) {
 	}
 	require.EqualError(t, last, "client: prompts/list: the server's response is invalid: nextCursor leads back to an earlier page")
 	require.Equal(t, 2, f.count("prompts/list"))
-	count := 0
-	for r, err := range c.Resources(t.Context()) {
-		require.NoError(t, err)
-		require.Empty(t, r.URI)
-		count++
-	}
-	require.Equal(t, 2, count, "null is an empty resource")
 }
 
 func TestEndlessServerRequestsAreLimited(t *testing.T) {
@@ -500,4 +486,84 @@ func TestAReopenedSubscriptionReportsEverythingAsChanged(t *testing.T) {
 	_, err = dial(t, f.URL, client.Timeout(100*time.Millisecond)).Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
 	require.EqualError(t, err, "client: subscriptions/listen: no response within 100ms")
 	require.True(t, errors.Is(err, context.DeadlineExceeded))
+}
+
+// A status about the caller or a proxy is a StatusError, whatever the body contains.
+func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
+	t.Parallel()
+	refused := func(code int) answer {
+		return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+			w.Header().Set("WWW-Authenticate", `Bearer scope="x"`)
+			withStatus(code, rpcError(-32001, "who are you?", `{"why":1}`))(w, r, req)
+		}
+	}
+	check := func(t *testing.T, err error, code int) {
+		t.Helper()
+		var status *client.StatusError
+		require.ErrorAs(t, err, &status)
+		require.Equal(t, code, status.Code)
+		require.Equal(t, `Bearer scope="x"`, status.Header.Get("WWW-Authenticate"))
+		var rpc *jsonrpc.Error
+		require.ErrorAs(t, err, &rpc, "the error in the body is available too")
+		require.Equal(t, -32001, rpc.Code)
+	}
+	for _, code := range []int{401, 403, 503} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			t.Parallel() // the client waits before it tries again
+			for _, at := range []string{"server/discover", "initialize", "tools/call"} {
+				f := newLegacyFake(t, map[string]answer{at: refused(code)})
+				c, err := dialing(t, f.URL)
+				if at == "tools/call" {
+					require.NoError(t, err)
+					_, err = c.CallTool(t.Context(), "x", nil)
+					require.EqualError(t, err, `client: tools/call "x": the server responded with HTTP status `+
+						statusLine(code)+`: who are you? (code -32001)`)
+				}
+				check(t, err, code)
+				if at == "server/discover" {
+					require.Subset(t, []string{"server/discover"}, f.methods(), "the client sends no other request")
+				}
+			}
+		})
+	}
+}
+
+func statusLine(code int) string {
+	return strings.TrimPrefix((&client.StatusError{Code: code}).Error(), "the server responded with HTTP status ")
+}
+
+func TestARefusedPostOfHTTPSSEIsAStatusError(t *testing.T) {
+	o := &oldServer{}
+	o.handle = func(w http.ResponseWriter, method string) {
+		if method == "ping" {
+			w.WriteHeader(http.StatusAccepted)
+			o.stream <- `{"jsonrpc":"2.0","id":3,"result":{}}`
+			return
+		}
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"who are you?"}}`)
+	}
+	c := dial(t, startOld(t, o))
+	_, err := c.CallTool(t.Context(), "x", nil)
+	require.EqualError(t, err, `client: tools/call "x": the server responded with HTTP status 401 Unauthorized: who are you? (code -32001)`)
+	var status *client.StatusError
+	require.ErrorAs(t, err, &status)
+	require.Equal(t, "Bearer", status.Header.Get("WWW-Authenticate"))
+	require.NoError(t, c.Ping(t.Context()), "the connection continues")
+}
+
+func TestARefusedWebSocketHandshakeIsAStatusError(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, "who are you?")
+	}))
+	defer s.Close()
+	_, err := dialing(t, "ws"+strings.TrimPrefix(s.URL, "http"), client.Version(protocol.Latest))
+	require.EqualError(t, err, `client: the server responded with HTTP status 401 Unauthorized: "who are you?"`)
+	var status *client.StatusError
+	require.ErrorAs(t, err, &status)
+	require.Equal(t, http.StatusUnauthorized, status.Code)
+	require.Equal(t, "Bearer", status.Header.Get("WWW-Authenticate"))
 }

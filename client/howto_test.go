@@ -30,11 +30,6 @@ func findTea(ctx context.Context, url string) ([]Hit, error) {
 
 // docs:end first
 
-// dialWithToken calls a server that demands a token.
-func dialWithToken(ctx context.Context, url, token string) (*client.Client, error) {
-	return client.Dial(ctx, url, client.Header("Authorization", "Bearer "+token))
-}
-
 // docs:begin list
 
 // describe writes down what a server offers.
@@ -95,17 +90,6 @@ func dialFromTerminal(ctx context.Context, url string, t *Terminal) (*client.Cli
 
 // docs:end handlers
 
-// Progress shows how far a call has come.
-func (t *Terminal) Progress(_ context.Context, p *protocol.ProgressParams) {
-	fmt.Fprintf(t.out, "%v done\n", p.Progress)
-}
-
-// count calls a tool that takes long, and shows how far it has come.
-func count(ctx context.Context, c *client.Client, show func(done float64, text string)) (string, error) {
-	return client.Call[string](ctx, c, "count", nil,
-		client.OnProgress(func(p *protocol.ProgressParams) { show(p.Progress, p.Message) }))
-}
-
 // docs:begin watch
 
 // firstChange waits until a resource changes, and reads it.
@@ -153,14 +137,7 @@ func TestHowToCodeWorks(t *testing.T) {
 	defer func() { require.NoError(t, c.Close()) }()
 	_, err = c.CallTool(ctx, "order", Hit{})
 	require.NoError(t, err)
-	_, err = c.CallTool(ctx, "count", nil)
-	require.NoError(t, err)
-	require.Equal(t, "Where to?\nReally?\n1 done\n2 done\n3 done\n", out.String())
-
-	var reports []float64
-	_, err = count(ctx, c, func(done float64, _ string) { reports = append(reports, done) })
-	require.NoError(t, err)
-	require.Equal(t, []float64{1, 2, 3}, reports)
+	require.Equal(t, "Where to?\nReally?\n", out.String())
 
 	var offered bytes.Buffer
 	require.NoError(t, describe(ctx, c, &offered))
@@ -175,10 +152,6 @@ func TestHowToCodeWorks(t *testing.T) {
 
 	_, err = s.Search(ctx, SearchInput{})
 	require.EqualError(t, err, `tool "search": the query is empty`)
-
-	withToken, err := dialWithToken(ctx, url, "good")
-	require.NoError(t, err)
-	require.NoError(t, withToken.Close())
 
 	r, err := firstChange(ctx, c, "shop://hours", func() {
 		_, err := c.CallTool(ctx, "change", nil)

@@ -2,14 +2,12 @@ package client_test
 
 import (
 	"context"
-	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 func TestOutputsAreCheckedAgainstTheirSchema(t *testing.T) {
@@ -87,13 +85,10 @@ func TestCallsAreRetriedAfterTheUserVisitedTheURL(t *testing.T) {
 	}{
 		{"visited", needed("url", "https://bank.example.com/login"), &clicker{}, 2, ""},
 		{"a client that cannot visit URLs", needed("url", "https://bank.example.com/login"), deaf{}, 1, "log in first (code -32042)"},
-		{"a URL that is not on the web", needed("url", "file:///etc/passwd"), &clicker{}, 1, "the URL of an elicitation must be an https URL"},
 		{"a form", needed("form", "https://bank.example.com/login"), &clicker{}, 1, "not in URL mode"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := newLegacyFake(t, map[string]answer{"tools/call": inTurn(test.first, func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
-				raw("application/json", done("paid"))(w, r, req)
-			})})
+			f := newLegacyFake(t, map[string]answer{"tools/call": inTurn(test.first, raw("application/json", done("paid")))})
 			text, err := client.Call[string](t.Context(), dial(t, f.URL, client.Handlers(test.handler)), "pay", nil)
 			require.Equal(t, test.calls, f.count("tools/call"))
 			if test.err != "" {

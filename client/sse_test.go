@@ -202,20 +202,6 @@ func TestTheEndpointIsRelativeToTheURLAfterRedirects(t *testing.T) {
 	require.NoError(t, c.Ping(t.Context()))
 }
 
-func TestTheHostOfAnEndpointIsCaseInsensitive(t *testing.T) {
-	o := &oldServer{stream: make(chan string, 10)}
-	o.handle = func(w http.ResponseWriter, _ string) {
-		w.WriteHeader(http.StatusAccepted)
-		o.stream <- `{"jsonrpc":"2.0","id":2,"result":{}}`
-	}
-	s := httptest.NewServer(o)
-	t.Cleanup(s.Close)
-	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
-	o.begin = "event: endpoint\ndata: http://LOCALHOST:" + port + "/post\n\n"
-	c := dial(t, client.HTTPSSE("http://localhost:"+port), client.Timeout(20*time.Second))
-	require.NoError(t, c.Ping(t.Context()))
-}
-
 // An oldLink is an HTTP+SSE server without a network. Its POST of x/login waits for 15 seconds,
 // and x/refresh fails before it is sent.
 type oldLink struct{ stream *io.PipeWriter }

@@ -439,6 +439,8 @@ func TestOpenQuestionsAreAnsweredWithoutWaiting(t *testing.T) {
 		require.ErrorContains(t, err, `client: task "t1": `)
 		_, err = silent.Respond(t.Context())
 		require.ErrorContains(t, err, `client: task "t1": input request elicitation/create: `)
+		require.NoError(t, silent.Answer(t.Context(), "kind", &protocol.ElicitResult{Action: protocol.ElicitDecline}))
+		require.Len(t, f.all("tasks/update"), 3)
 		require.EqualError(t, silent.Answer(t.Context(), "kind", 7), `client: task "t1": the response must be a JSON object; int does not encode as one`)
 	})
 }

@@ -267,6 +267,18 @@ func TestRetriesBackOff(t *testing.T) {
 	})
 }
 
+// A listener answers subscriptions/listen. It answers server/discover as later does.
+type listener func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer)
+
+func (l listener) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if req.Method == protocol.MethodDiscover {
+		return (&later{}).ServeRPC(ctx, req, peer)
+	}
+	l(ctx, req, peer)
+	<-ctx.Done()
+	return &jsonrpc.Response{ID: req.ID}
+}
+
 // telling returns the _meta of the subscription req, and a function that sends notifications to its
 // peer.
 func telling(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (meta protocol.Meta, tell func(method string, params any)) {
@@ -280,10 +292,7 @@ func telling(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (me
 // notifications.
 type flood struct{ n int }
 
-func (f *flood) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	if req.Method == protocol.MethodDiscover {
-		return (&later{}).ServeRPC(ctx, req, peer)
-	}
+func (f *flood) listen(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) {
 	meta, tell := telling(ctx, req, peer)
 	tell(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{
 		Notifications: protocol.SubscriptionFilter{ResourceSubscriptions: []string{"x"}, ToolsListChanged: true}, Meta: meta})
@@ -292,14 +301,12 @@ func (f *flood) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpo
 		tell(protocol.NotificationToolsListChanged, &protocol.EmptyParams{Meta: meta})
 		tell("notifications/unheard/of", nil)
 	}
-	<-ctx.Done()
-	return &jsonrpc.Response{ID: req.ID}
 }
 
 func TestNotificationFloodIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		c, err := Dial(context.Background(), &flood{n: 5000}, Logger(slog.New(slog.NewTextHandler(&log, nil))))
+		c, err := Dial(context.Background(), listener((&flood{n: 5000}).listen), Logger(slog.New(slog.NewTextHandler(&log, nil))))
 		require.NoError(t, err)
 		s, err := c.Subscribe(context.Background(), "x")
 		require.NoError(t, err)
@@ -321,12 +328,7 @@ func TestNotificationFloodIsLimited(t *testing.T) {
 }
 
 // unnamed acknowledges every subscription, and then sends changes without the ID of a subscription.
-type unnamed struct{}
-
-func (unnamed) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	if req.Method == protocol.MethodDiscover {
-		return (&later{}).ServeRPC(ctx, req, peer)
-	}
+func unnamed(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) {
 	meta, tell := telling(ctx, req, peer)
 	tell(protocol.NotificationToolsListChanged, nil) // before the acknowledgement
 	tell(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{
@@ -336,13 +338,11 @@ func (unnamed) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpor
 	}
 	tell(protocol.NotificationPromptsListChanged, nil)
 	tell(protocol.NotificationResourcesListChanged, nil)
-	<-ctx.Done()
-	return &jsonrpc.Response{ID: req.ID}
 }
 
 func TestChangesWithoutSubscriptionReachAllSubscribers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := Dial(context.Background(), unnamed{})
+		c, err := Dial(context.Background(), listener(unnamed))
 		require.NoError(t, err)
 		s, err := c.Listen(context.Background(), protocol.SubscriptionFilter{ToolsListChanged: true, PromptsListChanged: true, ResourceSubscriptions: []string{"x"}})
 		require.NoError(t, err)
@@ -490,5 +490,92 @@ func TestOriginsAreComparedAfterNormalization(t *testing.T) {
 			require.Equal(t, test.want, sameOrigin(a, b))
 			require.Equal(t, test.want, sameOrigin(b, a))
 		})
+	}
+}
+
+func TestSchemasThatReferToEachOtherAgainAndAgainAreNotChecked(t *testing.T) {
+	var defs strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&defs, `"a%d":{"allOf":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]},`, i, i+1, i+1)
+	}
+	s := newOutputSchema([]byte(`{"$ref":"#/$defs/a0","$defs":{`+defs.String()+`"a40":{"multipleOf":2}}}`), false)
+	_, err := s.check([]byte(`1`))
+	require.ErrorIs(t, err, errSteps)
+}
+
+func TestOutputsAreNotCheckedIfThatIsExpensive(t *testing.T) {
+	many := func(n int, item string) string { // item contains one %d
+		items := make([]string, n)
+		for i := range items {
+			items[i] = fmt.Sprintf(item, i)
+		}
+		return strings.Join(items, ",")
+	}
+	const steps = "the check takes too long"
+	for _, test := range []struct {
+		name, schema, output string
+		err                  string
+	}{
+		{"a long enum for many values", `{"items":{"enum":[` + many(50_000, `"v%d"`) + `]}}`, `[` + many(2_000, `"x%d"`) + `]`, steps},
+		{"many required properties of many objects", `{"items":{"required":[` + many(50_000, `"v%d"`) + `]}}`, `[` + many(2_000, `{"x":%d}`) + `]`, steps},
+		{"many dependent properties of many objects", `{"items":{"dependentRequired":{` + many(50_000, `"v%d":[]`) + `}}}`, `[` + many(2_000, `{"x":%d}`) + `]`, steps},
+		{"many values", `{"items":{"minimum":1}}`, `[` + many(maxOutputSteps+1, "1%d") + `]`, steps},
+		{"a large schema", `{"title":"` + strings.Repeat("x", maxOutputSchema) + `"}`, `{}`, "it is larger than 1048576 bytes"},
+		{"a long number", `{"minimum":1,"minLength":0}`, strings.Repeat("1", 65), `the number "` + strings.Repeat("1", 40) + `" is too large`},
+		{"a large exponent", `{"minimum":1,"minLength":0}`, `1e401`, `the number "1e401" is too large`},
+		{"an enum", `{"items":{"enum":[` + many(200, `"v%d"`) + `]}}`, `[` + many(200, `"v%d"`) + `]`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			faults, err := newOutputSchema([]byte(test.schema), false).check([]byte(test.output))
+			if test.err == "" {
+				require.NoError(t, err)
+				require.Empty(t, faults)
+				return
+			}
+			require.ErrorContains(t, err, test.err)
+		})
+	}
+}
+
+// The largest patterns that fit into a schema take gigabytes and half a minute to compile.
+func TestPatternsOfServersAreNotCompiled(t *testing.T) {
+	pattern := strings.Repeat("(a|b)", 50_000)
+	schema := fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string","pattern":"%s"},"b":{"type":"integer"}}}`, pattern)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	faults, err := newOutputSchema([]byte(schema), false).check([]byte(`{"a":"x","b":"x"}`))
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Equal(t, []string{`at "/b": got string, want integer`}, faults, "the other keywords are checked")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
+}
+
+func TestPatternsAreCheckedOnlyIfTheProgramTrustsTheServer(t *testing.T) {
+	const combined = "it combines patterns with other keywords, and patterns of servers are ignored; see CheckPatterns"
+	for _, test := range []struct {
+		schema, output string
+		ignored, fault string // why outputs are not checked, and the fault that CheckPatterns finds
+		alwaysOK       bool
+	}{
+		{schema: `{"pattern":"^a"}`, output: `"b"`, fault: `at "": 'b' does not match pattern '^a'`},
+		{schema: `{"properties":{"pattern":{"type":"string"}}}`, output: `{"pattern":"b"}`, alwaysOK: true},
+		{schema: `{"not":{"pattern":"^a"}}`, output: `"b"`, ignored: combined, alwaysOK: true},
+		{schema: `{"oneOf":[{"pattern":"^a"},{"pattern":"^b"}]}`, output: `"b"`, ignored: combined, alwaysOK: true},
+		{schema: `{"patternProperties":{"^a":{"type":"string"}}}`, output: `{"a":1}`, ignored: combined, fault: `at "/a": got number, want string`},
+	} {
+		faults, err := newOutputSchema([]byte(test.schema), false).check([]byte(test.output))
+		require.Empty(t, faults, test.schema)
+		if test.ignored == "" {
+			require.NoError(t, err, test.schema)
+		} else {
+			require.EqualError(t, err, test.ignored, test.schema)
+		}
+		faults, err = newOutputSchema([]byte(test.schema), true).check([]byte(test.output))
+		require.NoError(t, err)
+		if test.alwaysOK {
+			require.Empty(t, faults, test.schema)
+		} else {
+			require.Equal(t, []string{test.fault}, faults)
+		}
 	}
 }
