@@ -51,7 +51,6 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 			panic(errors.New("oops"))
 		}), broken},
 		{"panics with nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { panic(nil) }), broken},
-		{"has no handler", func(mcpkit.Handler) mcpkit.Handler { return nil }, broken},
 		{"a condition panics", middleware.When(func(*mcpkit.Call) bool { panic("oops") }), broken},
 		{"a key of a rate panics", middleware.RateLimit(1, 1, middleware.By(boom)), broken},
 		{"a key of turns panics", middleware.Concurrency(1, middleware.By(boom)), broken},

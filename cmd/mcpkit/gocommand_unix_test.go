@@ -73,3 +73,16 @@ func TestACancelledCommandDoesNotWaitForItsCompilers(t *testing.T) {
 		require.Fail(t, "it waits for the compiler")
 	}
 }
+
+func TestTerminationInterruptsACall(t *testing.T) {
+	d := &Desk{waiting: make(chan struct{})}
+	url, _ := serve(t, bare, d)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, asCommand, "call", url, "wait")
+	require.NoError(t, cmd.Start())
+	<-d.waiting
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitInterrupted, cmd.ProcessState.ExitCode())
+}

@@ -16,13 +16,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
-	nooptrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -360,31 +358,4 @@ func TestRepairsAreCounted(t *testing.T) {
 	require.Len(t, points, 1)
 	require.EqualValues(t, 2, points[0].Value)
 	require.Equal(t, "double", text(points[0].Attributes.ToSlice())["gen_ai.tool.name"])
-}
-
-func BenchmarkMiddleware(b *testing.B) {
-	ok := mcpkit.NewTool("bench", func() string { return "ok" })
-	for _, test := range []struct {
-		name string
-		use  []mcpkit.Middleware
-	}{
-		{"none", nil},
-		{"noop", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.TracerProvider(nooptrace.NewTracerProvider()), otelmcp.MeterProvider(noop.NewMeterProvider()))}},
-		{"never sampled", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.TracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))), otelmcp.MeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))))}},
-		{"sampled", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.TracerProvider(sdktrace.NewTracerProvider()), otelmcp.MeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))))}},
-	} {
-		b.Run(test.name, func(b *testing.B) {
-			srv := newServer(b)
-			require.NoError(b, srv.Add(ok))
-			srv.Use(test.use...)
-			msg, bad := jsonrpc.Decode([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bench","_meta":{` + declared + `}}}`))
-			require.Nil(b, bad)
-			b.ReportAllocs()
-			for b.Loop() {
-				if resp := srv.ServeRPC(b.Context(), msg.Request, peer{}); resp.Error != nil {
-					b.Fatal(resp.Error)
-				}
-			}
-		})
-	}
 }

@@ -341,3 +341,14 @@ func TestClientsStayConnectedThroughEdits(t *testing.T) {
 	slices.Sort(visible)
 	t.Logf("%d edits; a change is visible after its build within %s (median), %s (longest)", len(visible), visible[len(visible)/2], visible[len(visible)-1])
 }
+
+func TestMain(m *testing.M) {
+	// The modules that tests write must not download anything.
+	for key, value := range map[string]string{"GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOWORK": "off"} {
+		if err := os.Setenv(key, value); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	testkit.VerifyTestMain(m)
+}
