@@ -1,14 +1,22 @@
 package mcpkit
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // TestEveryMethodIsKnownToTheLeakTests fails when a method is added. A method that reaches code or
@@ -45,5 +53,125 @@ func TestServersShareTheTableOfMethods(t *testing.T) {
 	require.Len(t, plain.catalog.Load().methods, len(coreMethods))
 	for method, row := range coreMethods {
 		require.Nil(t, row.load, "servers would share the count of %s", method)
+	}
+}
+
+func TestAgreementsKeepWhatServersUse(t *testing.T) {
+	for declared, kept := range map[string]string{
+		`{}`: `{}`,
+		`{"roots":{},"sampling":{},"elicitation":{}}`:                          `{"roots":{},"sampling":{},"elicitation":{}}`,
+		`{"roots":{"listChanged":false},"elicitation":{"form":{"x":1}}}`:       `{"roots":{},"elicitation":{"form":{}}}`,
+		`{"roots":{"listChanged":true},"sampling":{"tools":{},"context":{}}}`:  `{"roots":{"listChanged":true},"sampling":{"context":{},"tools":{}}}`,
+		`{"elicitation":{"url":{}},"extensions":{"a.b/c":{"x":1},"d.e/f":{}}}`: `{"elicitation":{"url":{}},"extensions":{"a.b/c":{}}}`,
+	} {
+		a := agreement{Version: protocol.V20250618, Client: protocol.Implementation{Name: "x" + strings.Repeat("ä", 40), Version: "1"}}
+		require.NoError(t, json.Unmarshal([]byte(declared), &a.Capabilities))
+		extensions := []string{"other/x", "a.b/c"}
+		text := a.bytes(extensions)
+		require.LessOrEqual(t, len(text), 148)
+		got, err := readAgreement(text, extensions)
+		require.NoError(t, err)
+		require.Equal(t, protocol.V20250618, got.Version)
+		require.Equal(t, protocol.Implementation{Name: "x" + strings.Repeat("ä", 31), Version: "1"}, got.Client, "64 bytes, without a part of a character")
+		again, err := json.Marshal(got.Capabilities)
+		require.NoError(t, err)
+		require.JSONEq(t, kept, string(again))
+	}
+}
+
+func TestDamagedAgreementsAreRefused(t *testing.T) {
+	whole := (&agreement{Version: protocol.V20250326, Client: protocol.Implementation{Name: "n", Version: "v"}}).bytes(nil)
+	for n := range len(whole) {
+		_, err := readAgreement(whole[:n], nil)
+		require.EqualError(t, err, "mcpkit: the session is not one that this server stored")
+	}
+	_, err := readAgreement(bytes.Replace(whole, []byte(`"v":`), []byte(`"v":9`), 1), nil)
+	require.Error(t, err)
+}
+
+func TestAgreementsAlwaysFitIntoAnID(t *testing.T) {
+	var extensions []string
+	a := agreement{Version: protocol.V20251125, Client: protocol.Implementation{Name: strings.Repeat("\x00", 64), Version: strings.Repeat("v", 64)}}
+	a.Capabilities.Extensions = map[string]protocol.Object{}
+	for n := range 40 {
+		extensions = append(extensions, fmt.Sprintf("example.com/%d", n))
+		a.Capabilities.Extensions[extensions[n]] = protocol.Object{}
+	}
+	text := a.bytes(extensions)
+	require.LessOrEqual(t, len(text), 148)
+	got, err := readAgreement(text, extensions)
+	require.NoError(t, err)
+	require.Len(t, got.Capabilities.Extensions, 8)
+}
+
+func bareTool(key string) *entry {
+	return &entry{Annotation: &annotation.Annotation{}, key: key, site: "site of " + key, definition: defined(key)}
+}
+
+func keysOf(c catalog) []string {
+	keys := []string{}
+	for _, e := range c.entries() {
+		keys = append(keys, e.key)
+	}
+	return keys
+}
+
+func TestCatalogsNeverChange(t *testing.T) {
+	var c catalog
+	c.add([]*entry{bareTool("b"), bareTool("d")}, nil)
+	before := c
+	c.add([]*entry{bareTool("c"), bareTool("a")}, nil)
+	require.True(t, c.remove(func(e *entry) bool { return e.key == "d" }))
+	require.False(t, c.remove(func(e *entry) bool { return e.key == "e" }))
+	require.Equal(t, []string{"a", "b", "c"}, keysOf(c))
+	require.Equal(t, []string{"b", "d"}, keysOf(before))
+}
+
+func TestListsAreNotKeptForLongSelections(t *testing.T) {
+	for length, kept := range map[int]int{100: 1, 100_000: 0} {
+		s := MustNew(nil, Visible(func(context.Context, *Call) (func(Entry) bool, string) {
+			return func(Entry) bool { return true }, strings.Repeat("x", length)
+		}))
+		require.NoError(t, s.Add(NewTool("a", func() {})))
+		call := newCall(t.Context(), s, &jsonrpc.Request{}, runPeer{})
+		call.version = protocol.V20260728
+		l := &List{call: call, of: call.catalog.lists[toolEntry], member: "tools"}
+		text, err := l.encoded()
+		require.NoError(t, err)
+		require.Contains(t, string(text), `"name":"a"`)
+		require.Equal(t, kept, l.of.first.Len())
+	}
+}
+
+// TestServersMountedInOneAnotherAtTheSameTime mounts servers in one another from several
+// goroutines. Some mounts are refused, nothing hangs, and each server has the tools of the servers
+// in it.
+func TestServersMountedInOneAnotherAtTheSameTime(t *testing.T) {
+	const servers = 5
+	all := make([]*Server, servers)
+	for i := range all {
+		all[i] = MustNew(nil)
+		require.NoError(t, all[i].Add(NewTool(fmt.Sprintf("t%d", i), func() {})))
+	}
+	var wg sync.WaitGroup
+	for worker := range servers {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(1, uint64(worker)))
+			for n := range 3 {
+				from, to := rnd.IntN(servers), rnd.IntN(servers)
+				_ = all[from].Mount(fmt.Sprintf("m%d_%d", worker, n), all[to]) // a circle is refused
+				if err := all[worker].Add(NewTool(fmt.Sprintf("own%d", n), func() {})); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i, s := range all {
+		want := 4 // its own
+		for _, m := range s.catalog.Load().mounts {
+			want += len(m.child.catalog.Load().lists[toolEntry].sorted)
+		}
+		require.Len(t, s.catalog.Load().lists[toolEntry].sorted, want, "server %d", i)
 	}
 }

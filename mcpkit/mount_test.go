@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -370,35 +371,6 @@ func TestNothingMountedIsReachedUnauthorized(t *testing.T) {
 	}
 }
 
-func TestMountedMethodsAskOnEachVersion(t *testing.T) {
-	const want = `[{"type":"text","text":"hold-Monday-7: Go!"}]`
-	mounted := func(s *trips) *mcpkit.Server {
-		srv, middle := newServer(t, nil, mcpkit.StateKeys(key)), newServer(t, nil)
-		middle.MustMount("b", newServer(t, s)) // clients never see its keys
-		srv.MustMount("a", middle)
-		return srv
-	}
-	t.Run("modern, rounds alternating between two processes that share the key", func(t *testing.T) {
-		a, b := &trips{}, &trips{}
-		servers := []*mcpkit.Server{mounted(a), mounted(b)}
-		result, rounds := drive(t, servers, "tools/call", `{"name":"a_b_book","arguments":{"city":"Rome"}}`)
-		require.Equal(t, want, member(t, result, "content"))
-		require.Equal(t, 4, rounds)
-		require.Equal(t, 1, a.holds+b.holds)
-		result, _ = drive(t, servers, "prompts/get", `{"name":"a_b_guide","arguments":{"city":"Rome"}}`)
-		require.Contains(t, result, "A short guide to Rome")
-		result, _ = drive(t, servers, "resources/read", `{"uri":"ticket://7"}`)
-		require.Contains(t, result, `"text":"true"`)
-	})
-	t.Run("legacy", func(t *testing.T) {
-		p := legacy(t, mounted(&trips{}), protocol.V20251125)
-		p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
-			return &jsonrpc.Response{Result: json.RawMessage(respond(t, req.Method, req.Params))}
-		}
-		require.Equal(t, want, member(t, p.result("tools/call", `{"name":"a_b_book","arguments":{"city":"Rome"}}`), "content"))
-	})
-}
-
 func TestMountedMethodsReportAndLogOnTheStreamOfTheCall(t *testing.T) {
 	srv := newServer(t, nil)
 	srv.MustMount("hall", newServer(t, &library{}, mcpkit.Logger(slog.New(slog.DiscardHandler))))
@@ -516,4 +488,76 @@ type registersLate struct{ srv *mcpkit.Server }
 
 func (s *registersLate) Start(context.Context) error {
 	return s.srv.Add(mcpkit.NewTool("found", func() {}))
+}
+
+// TestMountedServersChangeWhileTheyAreUsed registers, removes, mounts and calls at the same time,
+// in servers that are mounted in each other in two ways.
+func TestMountedServersChangeWhileTheyAreUsed(t *testing.T) {
+	shared, left, right, top := newServer(t, nil), newServer(t, nil), newServer(t, nil), newServer(t, nil)
+	require.NoError(t, shared.Add(mcpkit.NewTool("stays", func() string { return "here" })))
+	left.MustMount("l", shared)
+	right.MustMount("r", shared)
+	top.MustMount("a", left)
+	top.MustMount("b", right)
+	const each = 30
+	var all sync.WaitGroup
+	for i, s := range []*mcpkit.Server{shared, left, right, top} {
+		all.Go(func() {
+			for n := range each {
+				name := fmt.Sprintf("t%d_%d", i, n)
+				if err := s.Add(mcpkit.NewTool(name, func() {})); err != nil {
+					t.Error(err)
+				}
+				if n%2 == 0 && !s.RemoveTools(name) {
+					t.Error(name + " was not there")
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for n := range each {
+			top.MustMount(fmt.Sprintf("m%d", n), newServer(t, nil))
+		}
+	})
+	all.Go(func() {
+		for range each {
+			shared.Use(func(next mcpkit.Handler) mcpkit.Handler { return next })
+		}
+	})
+	all.Go(func() {
+		p := modern(t, top)
+		for range each {
+			for _, name := range []string{"a_l_stays", "b_r_stays"} {
+				resp := p.rpc(t.Context(), p.request("tools/call", fmt.Sprintf(`{"name":%q}`, name)))
+				if resp.Error != nil {
+					t.Error(resp.Error)
+				}
+			}
+			p.rpc(t.Context(), p.request("tools/list", "{}"))
+		}
+	})
+	all.Wait()
+	// One tool stays, and half of those that each goroutine added: 15 of the shared server, twice.
+	require.Len(t, names(t, modern(t, newTop(t, top)), "tools/list", "tools", "name"), 2+2*15+3*15)
+}
+
+// newTop mounts a server in one with larger pages.
+func newTop(t *testing.T, s *mcpkit.Server) *mcpkit.Server {
+	all := newServer(t, nil, mcpkit.PageSize(1000))
+	all.MustMount("", s)
+	return all
+}
+
+func TestRoundsOfMountedMethodsMayReachDifferentReplicas(t *testing.T) {
+	mounted := func(s *trips) *mcpkit.Server {
+		srv, middle := newServer(t, nil, mcpkit.StateKeys(key)), newServer(t, nil)
+		middle.MustMount("b", newServer(t, s)) // clients never see its keys
+		srv.MustMount("a", middle)
+		return srv
+	}
+	a, b := &trips{}, &trips{}
+	result, rounds := drive(t, []*mcpkit.Server{mounted(a), mounted(b)}, "tools/call", `{"name":"a_b_book","arguments":{"city":"Rome"}}`)
+	require.Equal(t, `[{"type":"text","text":"hold-Monday-7: Go!"}]`, member(t, result, "content"))
+	require.Equal(t, 4, rounds)
+	require.Equal(t, 1, a.holds+b.holds)
 }

@@ -110,34 +110,6 @@ func TestAPanicOfMiddlewareEndsTheCallOnly(t *testing.T) {
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"find","arguments":{"title":"Emma"}}`), "Emma")
 }
 
-type slow struct {
-	_ struct {
-		Quick mcpkit.Tool `timeout:"1s"`
-		Never mcpkit.Tool `timeout:"0"`
-	}
-}
-
-func (slow) Default(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-func (slow) Quick(ctx context.Context) error   { <-ctx.Done(); return fmt.Errorf("query: %w", ctx.Err()) }
-func (slow) Never(ctx context.Context) (bool, error) {
-	_, has := ctx.Deadline()
-	return has, nil
-}
-
-func TestCallsAreBoundedInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t, &slow{})
-		for tool, want := range map[string]time.Duration{"default": 30 * time.Second, "quick": time.Second} {
-			start := time.Now()
-			result := modern(t, srv).result("tools/call", fmt.Sprintf(`{"name":%q}`, tool))
-			require.Equal(t, want, time.Since(start))
-			require.Contains(t, result, fmt.Sprintf("timed out after %s", want))
-			require.Equal(t, "true", member(t, result, "isError"))
-		}
-		require.Equal(t, "false", member(t, modern(t, srv).result("tools/call", `{"name":"never"}`), "structuredContent"))
-	})
-}
-
 func TestMirroredHeaders(t *testing.T) {
 	srv := newServer(t, &Library{})
 	require.NoError(t, srv.Add(mcpkit.NewTool("where", func(in struct {
@@ -192,28 +164,6 @@ func TestMirroredHeaders(t *testing.T) {
 		p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"where", "find"}}
 		require.Equal(t, protocol.CodeHeaderMismatch, p.fails("tools/call", `{"name":"where"}`).Code)
 	})
-}
-
-func TestStatusOfErrorsOverHTTP(t *testing.T) {
-	srv := newServer(t, &Library{})
-	for _, test := range []struct {
-		method, params string
-		status         int
-	}{
-		{"no/such", withMeta("{}"), 404},
-		{"ping", withMeta("{}"), 404},
-		{"tools/list", "{}", 400},
-		{"tools/call", withMeta(`{"name":"none"}`), 0},
-	} {
-		p := modern(t, srv)
-		p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {test.method}, "Mcp-Name": {"none"}}
-		resp := p.rpc(t.Context(), fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, test.method, test.params))
-		require.NotNil(t, resp.Error)
-		require.Equal(t, test.status, resp.HTTPStatus, test.method)
-	}
-	p := legacy(t, srv, protocol.V20251125)
-	p.header = transport.Header{}
-	require.Zero(t, p.rpc(t.Context(), p.request("no/such", "{}")).HTTPStatus, "legacy errors travel with 200")
 }
 
 // A client that has sent a modern request is not taken for a legacy one because it leaves out the _meta.
