@@ -198,14 +198,16 @@ func TestALoginEndsInTheBrowserThatBeganIt(t *testing.T) {
 		require.NotEmpty(t, stopped)
 		return stopped
 	}
-	code := regexp.MustCompile(`code=[^&]+`)
+	code, issuer := regexp.MustCompile(`code=[^&]+`), regexp.MustCompile(`iss=[^&]+`)
 	for name, attack := range map[string]func(eve, ada *browser) string{
 		"the attacker's login is finished by the victim": func(eve, ada *browser) string { return stop(eve, "/callback") },
 		"the attacker's question is shown to the victim": func(eve, ada *browser) string { return stop(eve, "/consent") },
 		"the code of another login": func(eve, ada *browser) string { // PKCE binds it to its own
 			return code.ReplaceAllString(stop(ada, "/callback"), code.FindString(stop(eve, "/callback")))
 		},
-		"a response of another server":      func(_, ada *browser) string { return stop(ada, "/callback") + "&iss=" + s.url },
+		"a response of another server": func(_, ada *browser) string {
+			return issuer.ReplaceAllString(stop(ada, "/callback"), "iss=https%3A%2F%2Fevil.example")
+		},
 		"a response without a state":        func(_, ada *browser) string { return s.url + "/callback?code=x" },
 		"a code that is not the provider's": func(_, ada *browser) string { return strings.Replace(stop(ada, "/callback"), "code=", "code=x", 1) },
 		"a callback that comes twice": func(_, ada *browser) string {

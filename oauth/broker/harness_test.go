@@ -40,8 +40,8 @@ var (
 // and never asks: who the user is stands in the cookie "user".
 type provider struct {
 	*oauthtest.Server
-	refreshes bool // with an ID token in the response
-	down      atomic.Bool
+	refreshes bool         // with an ID token in the response
+	down      atomic.Int32 // requests that failed, and one; 0 if none fails
 
 	mu     sync.Mutex
 	users  map[string]object    // claims, by subject; guarded by mu
@@ -72,7 +72,8 @@ func newProvider(t testing.TB, lifetime ...time.Duration) *provider {
 func (p *provider) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
-		if p.down.Load() {
+		if p.down.Load() > 0 {
+			p.down.Add(1)
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
@@ -221,8 +222,7 @@ func newBrowser(t testing.TB, user string) *browser {
 
 var hidden = regexp.MustCompile(`name="login" value="([^"]+)"`)
 
-// visit opens a page and returns the parameters of the redirect to the client, or nil if the browser
-// stays at a page.
+// visit opens a page. It returns the parameters of the redirect to the client, or nil without one.
 func (b *browser) visit(page string) url.Values {
 	for range 10 {
 		req, err := http.NewRequest(http.MethodGet, page, nil)
@@ -252,7 +252,6 @@ func (b *browser) visit(page string) url.Values {
 	return nil
 }
 
-// submit sends the form of a page, and returns where the response leads.
 func (b *browser) submit(page, form string) string {
 	origin := strings.Join(strings.Split(page, "/")[:3], "/")
 	resp, err := b.http.Post(origin+"/consent", "application/x-www-form-urlencoded", strings.NewReader(form))
@@ -282,7 +281,6 @@ func (b *browser) read(resp *http.Response) (next string) {
 	return ""
 }
 
-// A program is an OAuth client.
 type program struct {
 	s        *site
 	id       string
@@ -297,7 +295,6 @@ func (s *site) register(redirect string) *program {
 	return &program{s: s, id: doc["client_id"].(string), redirect: redirect, verifier: oauth2.GenerateVerifier()}
 }
 
-// post sends a document or form to an endpoint, and returns the status and the JSON of the response.
 func (s *site) post(path, body string, header ...string) (int, object) {
 	kind := "application/json"
 	if !strings.HasPrefix(body, "{") {
@@ -320,7 +317,6 @@ func serve(h http.Handler, verb, path, body string, header ...string) *httptest.
 	return w
 }
 
-// newOnline returns a program that is registered at a broker on the internet.
 func newOnline(t testing.TB) *program {
 	s := &site{t: t, url: "https://notes.example.com"}
 	s.Broker = newBroker(t, nil, s.url, func(o *broker.Options) {
@@ -332,7 +328,6 @@ func newOnline(t testing.TB) *program {
 	return &program{s: s, id: or(doc["client_id"]), redirect: local, verifier: "x"}
 }
 
-// ended requires that a refresh token is not valid any more.
 func (c *program) ended(token any, why ...any) {
 	_, doc := c.refresh(token)
 	require.Equal(c.s.t, "invalid_grant", doc["error"], why...)
@@ -343,8 +338,7 @@ func or(v any) string {
 	return text
 }
 
-// page returns the URL of an authorization request. Pairs of names and values change its parameters; an
-// empty value removes one.
+// page returns the URL of an authorization request, with changed parameters; an empty value removes one.
 func (c *program) page(change ...string) string {
 	q := url.Values{
 		"response_type": {"code"}, "client_id": {c.id}, "redirect_uri": {c.redirect}, "state": {"s1"},

@@ -153,7 +153,11 @@ func TestLoginsOutliveAFailureOfTheProvider(t *testing.T) {
 	})
 	c := s.register(local)
 	old := c.login(newBrowser(t, "ada"))["refresh_token"]
-	for _, fail := range []func(bool){p.down.Store, func(fails bool) {
+	for _, fail := range []func(bool){func(fails bool) {
+		if p.down.Add(1); !fails {
+			require.Equal(t, int32(3), p.down.Swap(0), "one request was sent")
+		}
+	}, func(fails bool) {
 		if deciding = nil; fails { // when the provider has replaced its refresh token
 			deciding = errors.New("no route to the directory")
 		}
