@@ -118,10 +118,10 @@ var tags = []tag{
 	{"meta", anyMethod, `meta:"example.com/team=search"`, setMeta},
 }
 
-// habits are keys by which other libraries say what a tag says, and the tag to write.
+// habits are keys by which other libraries say what a tag says, and the advice to write that.
 var habits = map[string]string{
-	"description": `desc:"…"`, "doc": `desc:"…"`, "readonlyhint": `hints:"readonly"`, "readonly": `hints:"readonly"`,
-	"destructive": `hints:"destructive"`, "idempotent": `hints:"idempotent"`,
+	"description": `; write desc:"…"`, "doc": `; write desc:"…"`, "readonly": `; write hints:"readonly"`,
+	"destructive": `; write hints:"destructive"`, "idempotent": `; write hints:"idempotent"`,
 }
 
 // text is the parser of a tag whose value is taken as it is.
@@ -177,10 +177,7 @@ func Parse(faults *reflectx.Errors, site string, k Kind, values map[string]strin
 		case i >= 0 || slices.Contains(ext.Keys, key):
 			fault("tag %q means nothing for mcpkit.%s; known are %s", key, k, cmp.Or(strings.Join(known, ", "), "none"))
 		default:
-			hint := naming.Hint(key, known)
-			if write := habits[strings.ToLower(key)]; write != "" {
-				hint = "; write " + write
-			}
+			hint := cmp.Or(habits[strings.ToLower(key)], naming.Hint(key, known))
 			if k == Tool && hint == "" && ext.Any {
 				a.Extended[key] = value
 				continue

@@ -37,6 +37,7 @@ func TestMistakesInTags(t *testing.T) {
 		kind      Kind
 		tag, want string
 	}{
+		{Tool, `readOnly:"true"`, `unknown tag "readOnly"; write hints:"readonly"` + toolTags},
 		{Tool, `hint:"readonly"`, `unknown tag "hint"; did you mean "hints"?` + toolTags},
 		{Tool, `uri:"x://y"`, `tag "uri" means nothing for mcpkit.Tool` + toolTags},
 		{Tool, `complete:"genre=Genres"`, `tag "complete" means nothing for mcpkit.Tool` + toolTags},
