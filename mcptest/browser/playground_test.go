@@ -31,6 +31,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/ext/apps"
+	"github.com/mcpkit/mcpkit-go/ext/events"
 	"github.com/mcpkit/mcpkit-go/ext/skills"
 	"github.com/mcpkit/mcpkit-go/ext/tasks"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -202,12 +203,19 @@ const app = mcpApp.connect({ name: "window", onResult: (r) => { document.getElem
 document.getElementById("more").onclick = async () => { document.getElementById("calls").textContent = mcpApp.value(await app.callTool("photo")); };
 </script>`
 
+// A Loaf is what the event bread_baked tells.
+type Loaf struct {
+	Kind string `json:"kind"`
+}
+
+var baked = events.NewType("bread_baked", "Bread has left the oven.", func(_ context.Context, l, want Loaf) bool { return l == want })
+
 // newBakery returns a server with everything that the playground shows.
 func newBakery(t testing.TB) *mcpkit.Server {
 	t.Helper()
 	folder := fstest.MapFS{"knead/SKILL.md": {Data: []byte("---\nname: knead\ndescription: Kneads dough\n---\n\nTen minutes.\n")}}
 	srv, err := mcpkit.New(&Bakery{}, mcpkit.Logger(slog.New(slog.DiscardHandler)), mcpkit.Instructions("Ask for the customer's name first."),
-		tasks.New(tasks.PollInterval(50*time.Millisecond)), skills.FS(folder), apps.Pages(apps.Page{URI: "ui://window", HTML: windowPage}))
+		tasks.New(tasks.PollInterval(50*time.Millisecond)), events.New(baked), skills.FS(folder), apps.Pages(apps.Page{URI: "ui://window", HTML: windowPage}))
 	require.NoError(t, err)
 	srv.Use(middleware.Logging(slog.New(slog.DiscardHandler)), middleware.RateLimit(1e6, 1e6))
 	return srv
@@ -509,7 +517,7 @@ func TestPlaygroundWorksWithTheKeyboard(t *testing.T) {
 			p.waitFor(`!document.querySelector("dialog").open`)
 			p.shortcut('3')
 			p.shows("#items", "recipe://{name}")
-			p.shortcut('7')
+			p.shortcut('8')
 			p.shows("#items", "tools/call · ok")
 
 			p.shortcut('2')
@@ -628,6 +636,21 @@ func followTasks(t *testing.T, version string) {
 		p.shows("#calls .badge", "task")
 		require.NotContains(t, eval[string](p, `document.getElementById("calls").textContent`), "tasks/get")
 	}
+}
+
+func TestPlaygroundShowsEvents(t *testing.T) {
+	p := play(t, newBakery(t), 1400, 900)
+	p.click("#tabs button", "Events")
+	p.click("#items .row", "bread_baked")
+	p.fill("kind", "rye")
+	p.click("button.main", "Listen")
+	p.shows(".logs", "active")
+	require.NoError(t, baked.Emit(t.Context(), Loaf{"wheat"}))
+	require.NoError(t, baked.Emit(t.Context(), Loaf{"rye"}))
+	p.shows(".logs", "kind=rye")
+	p.click("#detail button", "Cancel")
+	p.shows("#detail .result", "The call was cancelled.")
+	p.waitFor(`!document.querySelector(".logs").textContent.includes("wheat")`)
 }
 
 func TestPlaygroundShowsPagesOfApps(t *testing.T) {

@@ -36,6 +36,8 @@ export function command({ method, params, target, token, version }) {
 			return ["mcpkit call", ...flags, server, quote(params.name), ...words].join(" ");
 		}
 		case "prompts/get": return ["mcpkit prompt", ...flags, server, quote(params.name), ...args.map(([name, value]) => quote(`${name}=${value}`))].join(" ");
+		case "events/stream":
+		case "events/poll": return ["mcpkit events", ...flags, server, quote(params.name), ...args.map(([name, value]) => argument(name, value))].join(" ");
 		default: return ["mcpkit read", ...flags, server, quote(params.uri)].join(" ");
 	}
 }
@@ -69,6 +71,11 @@ export function test({ method, params, version, modern, answers, tasks, outcome 
 			break;
 		case "prompts/get":
 			call = `${server}.Prompt(${literal(params.name)}, map[string]string{${Object.entries(params.arguments ?? {}).map(([k, v]) => `${literal(k)}: ${literal(v)}`).join(", ")}})`;
+			expect = ".OK()";
+			break;
+		case "events/stream":
+		case "events/poll":
+			call = `next := ${server}.Events(${literal(params.name)}, ${args})\n\t// let it happen\n\tnext()`;
 			expect = ".OK()";
 			break;
 		default:

@@ -9,10 +9,11 @@ import { Timeline } from "./timeline.js";
 import * as view from "./view.js";
 
 const tabs = [
-	["overview", "Overview"], ["tools", "Tools"], ["resources", "Resources"], ["prompts", "Prompts"], ["skills", "Skills"], ["tasks", "Tasks"], ["history", "History"], ["timeline", "Timeline"],
+	["overview", "Overview"], ["tools", "Tools"], ["resources", "Resources"], ["prompts", "Prompts"], ["skills", "Skills"], ["events", "Events"], ["tasks", "Tasks"], ["history", "History"], ["timeline", "Timeline"],
 ];
 const tasksID = "io.modelcontextprotocol/tasks";
 const skillsID = "io.modelcontextprotocol/skills";
+const eventsID = "io.modelcontextprotocol/events";
 const mostCalls = 100; // of the history
 const mostPanes = 40; // whose forms and results are kept
 
@@ -124,7 +125,7 @@ async function call(one, { method, params, options = {} }, replayed) {
 	try {
 		const value = await client.request(method, params, {
 			...options, signal: one.stop.signal,
-			wire: (side, message) => record.messages.push({ side, message }),
+			wire: (side, message) => options.notified || record.messages.push({ side, message }), // a stream has no end
 			async ask(method, params, signal) {
 				const at = answers.findIndex((old) => old.method === method && old.message === (params.message ?? ""));
 				const result = at >= 0 ? answers.splice(at, 1)[0].result : await question(one.output, method, params, signal);
@@ -160,7 +161,7 @@ async function call(one, { method, params, options = {} }, replayed) {
 		progress.hidden = true;
 		one.output.lastElementChild.scrollIntoView({ block: "nearest" });
 		one.last = record;
-		addCall(record, one.item);
+		if (!options.notified) addCall(record, one.item);
 	}
 	return record;
 }
@@ -293,7 +294,7 @@ function commandOf(one) {
 
 function testOf(one) {
 	const { method, params, options = {} } = one.request();
-	const same = one.last && JSON.stringify(one.last.params) === JSON.stringify(params) ? one.last : null;
+	const same = !options.notified && one.last && JSON.stringify(one.last.params) === JSON.stringify(params) ? one.last : null;
 	const answers = (same?.answers ?? []).filter((answer) => answer.method === "elicitation/create").map(({ message, result }) => ({ message, ...result }));
 	return copy.test({ method, params, version: state.client.version, modern: state.client.isModern, tasks: options.tasks, answers, outcome: same?.outcome });
 }
@@ -396,6 +397,25 @@ const paneOf = {
 				el("ul", { class: "files" }, files.map((file) => el("li", {}, el("button", { type: "button", class: "quiet", onclick: () => read(file) }, file.uri), file.size === undefined ? "" : el("span", { class: "dim" }, bytes(file.size))))),
 				el("details", {}, el("summary", {}, "Entry"), code(pretty(skill))), output),
 		};
+	},
+	events(item) {
+		const { event } = item;
+		const input = either(form(event.inputSchema), event.inputSchema);
+		const push = event.delivery.includes("push");
+		const notified = (method, { timestamp, data, error }) => {
+			const what = method.split("/").at(-1);
+			if (what === "heartbeat") return;
+			const lines = one.output.querySelector(".logs");
+			lines.append(el("li", { class: error ? "error" : "" }, el("b", {}, timestamp ?? what), " ", logLine(data ?? error?.message ?? "")));
+			while (lines.children.length > 200) lines.firstChild.remove();
+		};
+		const one = pane(item, {
+			about: heading(event.title ?? event.name, event.name, event.delivery, event.description),
+			body: input.node, input, action: push ? "Listen" : "Poll",
+			request: () => ({ method: push ? "events/stream" : "events/poll", params: { name: event.name, ...argumentsOf(input.get()) }, options: { name: null, ...(push && { notified }) } }),
+		});
+		one.node.append(el("details", { class: "schema" }, el("summary", {}, "Definition"), code(pretty(event))));
+		return one;
 	},
 	tasks: (item) => taskPane(item),
 	history(item) {
@@ -647,12 +667,12 @@ function overview() {
 	const chars = state.items.tools.reduce((sum, item) => sum + JSON.stringify(item.tool).length, 0);
 	const facts = [["Name", [name, version].filter(Boolean).join(" ")], ["Website", websiteUrl], ["Clients connect to", state.target], ["Protocol", client.version],
 		["Extensions", Object.keys(client.capabilities.extensions ?? {}).join(", ")], ["Tokens", chars ? `about ${tokens(chars)} in tools/list` : ""]];
-	const lists = tabs.slice(1, 5).filter(([tab]) => state.items[tab].length).map(([tab, heading]) => el("section", { class: "entries" }, el("h3", {}, heading),
+	const lists = tabs.slice(1, 6).filter(([tab]) => state.items[tab].length).map(([tab, heading]) => el("section", { class: "entries" }, el("h3", {}, heading),
 		el("ul", {}, state.items[tab].map((item) => el("li", {}, el("button", { type: "button", class: "quiet", onclick: () => choose(tab, item.key) }, named(item)), el("span", { class: "dim" }, item.about))))));
 	return el("div", { class: "pane overview" }, el("h2", {}, title), description ? el("p", { class: "text" }, description) : null,
 		client.instructions ? el("p", { class: "text" }, client.instructions) : null,
 		el("dl", {}, facts.filter(([, text]) => text).map(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])),
-		lists.length ? lists : el("p", {}, "The server has no tools, resources, prompts or skills yet."));
+		lists.length ? lists : el("p", {}, "The server has no tools, resources, prompts, skills or events yet."));
 }
 
 // refresh draws the list of a tab and the counts.
@@ -688,6 +708,7 @@ async function load(which) {
 		},
 		prompts: async () => (caps.prompts ? (await client.list("prompts/list", "prompts")).map((prompt) => ({ ...entry(prompt.name, prompt.title, prompt.description), prompt })) : []),
 		skills: async () => (client.isModern && caps.extensions?.[skillsID] ? (await client.list("skills/list", "skills")).map((skill) => ({ ...entry(skill.uri, skill.frontmatter?.name, skill.frontmatter?.description), name: undefined, skill })) : []),
+		events: async () => (client.isModern && caps.extensions?.[eventsID] ? (await client.list("events/list", "events")).map((event) => ({ ...entry(event.name, event.title, event.description), event })) : []),
 	};
 	await Promise.all(Object.keys(jobs).filter((name) => !which || which === name).map(async (name) => {
 		const items = await jobs[name]();
@@ -707,7 +728,7 @@ async function connect() {
 		url: "mcp", version: byID("version").value, headers,
 		ask: (method, params, signal) => question(byID("detail"), method, params, signal),
 		changed(method) {
-			const which = { "notifications/tools/list_changed": "tools", "notifications/prompts/list_changed": "prompts", "notifications/resources/list_changed": "resources" }[method];
+			const which = { "notifications/tools/list_changed": "tools", "notifications/prompts/list_changed": "prompts", "notifications/resources/list_changed": "resources", "notifications/events/list_changed": "events" }[method];
 			if (client === state.client && (which || method === "playground/reconnected")) load(which).catch(tell);
 		},
 	});

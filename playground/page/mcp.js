@@ -148,7 +148,8 @@ export class Client {
 
 	// request sends a request and returns its result. Questions of the server are answered with ask.
 	// Options: signal; ask(method, params, signal), instead of that of the client; progress(params) and
-	// log(params); wire(side, message), which gets all messages; schema, of the tool; tasks, if the
+	// log(params); notified(method, params), which gets other notifications on the stream of the request;
+	// wire(side, message), which gets all messages; name, of the header Mcp-Name; schema, of the tool; tasks, if the
 	// call may become a task.
 	async request(method, params, options = {}) {
 		for (let round = params; ;) {
@@ -222,7 +223,7 @@ export class Client {
 		if (id === undefined) {
 			if (method === "notifications/progress") options.progress?.(params);
 			else if (method === "notifications/message") options.log?.(params);
-			else this.changed(method, params);
+			else (options.notified ?? this.changed)(method, params);
 			return;
 		}
 		const reply = { jsonrpc: "2.0", id };
@@ -247,6 +248,7 @@ export class Client {
 	// listen hears of changed lists, until close (2026-07-28).
 	async #listen() {
 		const notifications = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
+		if (this.capabilities.extensions?.[ns + "events"]?.listChanged) notifications.eventsListChanged = true;
 		await this.#keep(async () => {
 			const { body, fields } = this.message("subscriptions/listen", { notifications });
 			return fetch(this.url, { method: "POST", headers: fields, body: JSON.stringify(body), signal: this.#stop.signal });
