@@ -134,12 +134,7 @@ func (r *Result) Content() []protocol.Content { return r.content }
 // Values requires exactly these values of a completion.
 func (r *Result) Values(want ...string) *Result {
 	r.t.Helper()
-	if r.err != nil {
-		r.fail(fmt.Sprintf("values %q", want), r.outcome())
-	} else if !slices.Equal(r.values, want) {
-		r.fail(fmt.Sprintf("values %q", want), fmt.Sprintf("values %q", r.values))
-	}
-	return r
+	return r.check(r.err == nil && slices.Equal(r.values, want), "values %q", want)
 }
 
 // Structured requires structured content and decodes it into out. It removes the object that legacy
@@ -237,6 +232,8 @@ func (r *Result) outcome() string {
 		return fmt.Sprintf("error %q", r.err.Error())
 	case r.isError:
 		return fmt.Sprintf("error %q", r.text)
+	case r.values != nil:
+		return fmt.Sprintf("values %q", r.values)
 	}
 	return fmt.Sprintf("success, %q", r.text)
 }
