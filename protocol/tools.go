@@ -38,20 +38,15 @@ func ToolFor(v Version, definition json.RawMessage) json.RawMessage {
 		return definition
 	}
 	if title := jsonx.Member(definition, "title"); v < V20250618 && title != nil {
-		hints := jsonx.With(jsonx.Member(definition, "annotations"), "title", title)
-		definition = jsonx.With(definition, "annotations", hints)
+		definition = jsonx.With(definition, "annotations", jsonx.With(jsonx.Member(definition, "annotations"), "title", title))
 	}
-	return jsonx.AppendEdited(nil, definition, func(name, value []byte) []byte {
-		switch {
-		case !jsonx.IsString(name, "outputSchema"):
-			return value
-		case v < V20250618:
-			return nil
-		case jsonx.IsString(jsonx.Member(value, "type"), "object"):
-			return value
-		}
-		return wrapSchema(value)
-	})
+	switch schema := jsonx.Member(definition, "outputSchema"); {
+	case schema != nil && v < V20250618:
+		return jsonx.With(definition, "outputSchema", nil)
+	case schema != nil && !jsonx.IsString(jsonx.Member(schema, "type"), "object"):
+		return jsonx.With(definition, "outputSchema", wrapSchema(schema))
+	}
+	return definition
 }
 
 // wrapSchema returns the schema of {"result": value}. $defs move to the root, which references
