@@ -68,14 +68,14 @@ func (c *courier) step(ctx context.Context) bool {
 		c.missed, c.gap, c.unsaved = true, true, true
 	}
 	switch {
+	case (len(b.kept) > 0 || c.filter.feed != "") && time.Since(c.checked) > checkEvery:
+		return c.check(ctx)
 	case len(b.kept) == 0:
 		c.advance(b.seq)
 		if c.unsaved {
 			return c.wait(ctx, more, saveEvery)
 		}
 		return c.wait(ctx, more, lease/3)
-	case time.Since(c.checked) > checkEvery:
-		return c.check(ctx)
 	}
 	return c.deliver(ctx, b.kept[0])
 }
@@ -95,6 +95,7 @@ func (c *courier) wait(ctx context.Context, more <-chan struct{}, d time.Duratio
 
 // save writes the progress, renews the lease, and takes over what others have changed.
 func (c *courier) save(ctx context.Context) bool {
+	before := c.w
 	ok := c.renew(ctx, func(w *watch) {
 		h := *w.Hook
 		h.Position, h.Stuck = c.hook.Position, c.hook.Stuck
@@ -105,10 +106,13 @@ func (c *courier) save(ctx context.Context) bool {
 		}
 		w.Hook = &h
 	})
+	if c.savedAt = time.Now(); c.w == before { // it was not written
+		return ok && ctx.Err() == nil
+	}
 	if c.w.Hook.Refreshes != c.hook.Refreshes {
 		c.attempts, c.retryAt = 0, time.Time{}
 	}
-	c.hook, c.savedAt, c.unsaved, c.missed = *c.w.Hook, time.Now(), false, false
+	c.hook, c.unsaved, c.missed = *c.w.Hook, false, false
 	return ok && ctx.Err() == nil
 }
 

@@ -34,7 +34,6 @@ type engine struct {
 	runner mcpkit.Runner
 	store  func() *fleet.Fleet // of the server, or in memory
 
-	leave    []func()                       // of types and revokers
 	verified *limits.Map[string, struct{}]  // receivers that wanted their webhooks, by principal and URL
 	barred   *limits.Map[string, time.Time] // when principals were revoked
 	attempts *limits.Table[string]          // to verify receivers, by principal and host
@@ -65,7 +64,7 @@ func newEngine(o options) *engine {
 		return fleet.New(fleet.NewMemory(fleet.MemoryOptions{MaxBytes: maxMemory}), fleet.Options{})
 	})
 	for _, j := range o.joined {
-		e.leave = append(e.leave, j.join(e))
+		j.join(e)
 	}
 	return e
 }
@@ -155,7 +154,7 @@ func (f *filter) wants(ctx context.Context, k *kept) (yes bool) {
 
 // key names the filter.
 func (f *filter) key(more ...string) string {
-	text, _ := jsonx.Marshal(append([]string{f.principal.Key(), f.name, string(f.arguments)}, more...)) // strings always encode
+	text, _ := jsonx.Marshal(append([]string{fleet.Digest(f.principal.Key()), f.name, string(f.arguments)}, more...)) // strings always encode
 	return fleet.Digest(string(text))
 }
 
@@ -235,6 +234,15 @@ func (e *engine) poll(ctx context.Context, p loose[PollParams]) (*PollResult, er
 // expires, the caller may no longer know of the event, or the server stops.
 func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResult, error) {
 	call := mcpkit.CallFrom(ctx)
+	revoked := make(chan struct{}, 1)
+	e.mu.Lock()
+	e.streams[revoked] = call.Principal().Key()
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.streams, revoked)
+	}()
 	f, err := e.filterOf(ctx, p.params.Subscription, Push)
 	if err != nil {
 		return nil, err
@@ -251,15 +259,6 @@ func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResu
 	}
 	ctx, cancel := oauth.WithExpiry(ctx)
 	defer cancel()
-	revoked := make(chan struct{}, 1)
-	e.mu.Lock()
-	e.streams[revoked] = f.principal.Key()
-	e.mu.Unlock()
-	defer func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.streams, revoked)
-	}()
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.RequestID())}
@@ -352,7 +351,7 @@ func (e *engine) run(method, name string, arguments json.RawMessage, p *oauth.Pr
 func (e *engine) Start(ctx context.Context) error {
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f := e.store()
-	leave := append(e.leave, f.On(kindLog, e.hearLog), f.On(kindWatch, e.hearWatch), f.On(kindRevoked, e.hearRevoked), f.OnMissed(e.miss))
+	leave := []func(){f.On(kindLog, e.hearLog), f.On(kindWatch, e.hearWatch), f.On(kindRevoked, e.hearRevoked), f.OnMissed(e.miss)}
 	e.mu.Lock()
 	e.base = base
 	e.mu.Unlock()
@@ -360,6 +359,9 @@ func (e *engine) Start(ctx context.Context) error {
 		stop()
 		for _, off := range leave {
 			off()
+		}
+		for _, j := range e.joined {
+			j.leave(e)
 		}
 	}
 	e.tend(base)

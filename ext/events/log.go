@@ -104,7 +104,7 @@ func (l *log) follow(ctx context.Context) error {
 		case l.head != 0:
 			return nil
 		default:
-			err := l.write(ctx, &kept{Seq: uint64(time.Now().UnixMilli())})
+			err := l.write(ctx, &kept{Seq: uint64(time.Now().UnixMicro())})
 			if err != nil && !errors.Is(err, fleet.ErrConflict) {
 				return err
 			}
@@ -199,7 +199,7 @@ func (l *log) start(p Position) (seq uint64, truncated bool) {
 	if p.MaxAgeMs == nil {
 		return seq, truncated
 	}
-	oldest := time.Now().Add(-time.Duration(*p.MaxAgeMs) * time.Millisecond)
+	oldest := time.UnixMilli(time.Now().UnixMilli() - *p.MaxAgeMs)
 	for _, k := range l.after(seq) {
 		if !k.Time.Before(oldest) {
 			break

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +25,31 @@ type options struct {
 	profile Profile
 	items   []mcpkit.Item
 	client  *webhookClient
-	joined  []interface{ join(*engine) (leave func()) } // types and revokers
+	joined  []*engines // of types and revokers
+}
+
+// engines are those of the servers that have an option.
+type engines struct {
+	mu  sync.Mutex
+	all []*engine // replaced, never changed; guarded by mu
+}
+
+func (s *engines) list() []*engine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all
+}
+
+func (s *engines) join(e *engine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(slices.Clip(s.all), e)
+}
+
+func (s *engines) leave(e *engine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(slices.Clone(s.all), func(other *engine) bool { return other == e })
 }
 
 func (p Profile) configure(o *options) { o.profile = p }
@@ -45,12 +70,10 @@ func New(opts ...Option) mcpkit.Option {
 // subscriptions, a struct whose tags are those of the arguments of tools. Make one with [NewType], and
 // give it to [New].
 type Type[P, F any] struct {
-	name  string
-	match func(ctx context.Context, payload P, arguments F) bool
-	item  *mcpkit.Builder
-
-	mu      sync.Mutex
-	engines []*engine // of the servers that have it; guarded by mu
+	name    string
+	match   func(ctx context.Context, payload P, arguments F) bool
+	item    *mcpkit.Builder
+	engines engines
 }
 
 // NewType describes something that a program emits. match decides for each subscription whether it
@@ -74,31 +97,18 @@ func NewType[P, F any](name, description string, match func(ctx context.Context,
 func (t *Type[P, F]) Item() *mcpkit.Builder { return t.item }
 
 func (t *Type[P, F]) configure(o *options) {
-	o.items, o.joined = append(o.items, t.item), append(o.joined, t)
-}
-
-func (t *Type[P, F]) join(e *engine) (leave func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.engines = append(slices.Clip(t.engines), e)
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.engines = slices.DeleteFunc(slices.Clone(t.engines), func(other *engine) bool { return other == e })
-	}
+	o.items, o.joined = append(o.items, t.item), append(o.joined, &t.engines)
 }
 
 // Emit tells the clients of all servers that have the type, and returns when they have kept it: then
 // it reaches each subscription at least once, as long as their stores live. What was told already (see
 // the package on identity) is not told again.
 func (t *Type[P, F]) Emit(ctx context.Context, payload P) error {
-	t.mu.Lock()
-	engines := t.engines
-	t.mu.Unlock()
-	if engines == nil {
+	engines := t.engines.list()
+	if len(engines) == 0 {
 		return fmt.Errorf("events: no server has the event %q: give the type to events.New", t.name)
 	}
-	k, err := newKept(payload)
+	k, err := newKept(reflect.ValueOf(payload))
 	for _, e := range engines {
 		if err == nil {
 			err = errors.Join(err, e.log(t.name).append(ctx, *k))
@@ -108,14 +118,22 @@ func (t *Type[P, F]) Emit(ctx context.Context, payload P) error {
 }
 
 // newKept returns an occurrence with a payload.
-func newKept(payload any) (*kept, error) {
+func newKept(v reflect.Value) (*kept, error) {
+	payload := v.Interface()
+	if v.Kind() != reflect.Pointer { // the methods may be those of a pointer
+		p := reflect.New(v.Type())
+		p.Elem().Set(v)
+		payload = p.Interface()
+	}
 	k := &kept{Time: time.Now().UTC().Truncate(time.Millisecond)}
 	var err error
 	if k.Data, err = jsonx.Marshal(payload); err != nil {
 		return nil, fmt.Errorf("events: the payload does not encode: %w", err)
 	}
 	if p, ok := payload.(interface{ EventTime() time.Time }); ok {
-		k.Time = p.EventTime()
+		if k.Time = p.EventTime(); k.Time.Year() < 0 || k.Time.Year() > 9999 {
+			return nil, fmt.Errorf("events: the time %s has no year of four digits", k.Time)
+		}
 	}
 	if p, ok := payload.(interface{ EventID() string }); ok {
 		k.ID = p.EventID()

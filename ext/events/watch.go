@@ -1,7 +1,9 @@
 package events
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -16,6 +18,7 @@ const (
 	lease    = 30 * time.Second // how long a watch belongs to a replica that does not renew its claim
 	grace    = time.Minute      // for how much longer records live, since the clocks of replicas differ
 	maxOwned = 100              // watches of one principal
+	maxWatch = 64 << 10         // bytes of a watch
 
 	watchFormat = 1
 	kindWatch   = "events-watch"   // of messages between replicas: a watch has changed
@@ -34,7 +37,7 @@ type watch struct {
 
 	Worker string    `json:"worker,omitempty"` // the replica that does it, until the lease ends
 	Lease  time.Time `json:"lease,omitzero"`
-	Turn   int64     `json:"turn"` // how often a worker has got it
+	Turn   string    `json:"turn"` // of the worker that has got it
 
 	revision uint64
 }
@@ -61,33 +64,48 @@ func decodeWatch(r fleet.Record) (*watch, error) {
 
 // assign gives the watch to this replica.
 func (e *engine) assign(w *watch) {
-	w.Worker, w.Lease = e.store().Replica(), time.Now().Add(lease)
-	w.Turn++
+	w.Worker, w.Lease, w.Turn = e.store().Replica(), time.Now().Add(lease), rand.Text()
+}
+
+// find returns a watch. One that has expired is deleted.
+func (e *engine) find(ctx context.Context, id string) (*watch, error) {
+	r, err := e.watches().Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	w, err := decodeWatch(r)
+	if err == nil && !time.Now().Before(w.Expires) {
+		err = cmp.Or(e.watches().Delete(ctx, id, r.Revision), fleet.ErrNotFound)
+	}
+	return w, err
 }
 
 // change changes a watch, again and again until nobody else has changed it meanwhile. edit returns an
 // error to leave it as it is. If there is none, it gets the one that begin returns, which may be nil.
-func (e *engine) change(ctx context.Context, id string, begin func() *watch, edit func(*watch) error) (w *watch, err error) {
+func (e *engine) change(ctx context.Context, id string, begin func() (*watch, error), edit func(*watch) error) (*watch, error) {
 	for {
-		begun := false
-		r, err := e.watches().Get(ctx, id)
+		w, err := e.find(ctx, id)
 		if errors.Is(err, fleet.ErrNotFound) && begin != nil {
-			w, begun = begin(), true
-			w.ID = id
-		} else if err != nil {
-			return nil, err
-		} else if w, err = decodeWatch(r); err != nil {
+			w, err = begin()
+		}
+		switch {
+		case errors.Is(err, fleet.ErrConflict):
+			continue
+		case err != nil:
 			return nil, err
 		}
 		if err := edit(w); err != nil {
 			return w, err
 		}
-		if r, err = w.encode(); err != nil {
+		r, err := w.encode()
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if begun {
+		case len(r.Data) > maxWatch:
+			return nil, e.exhausted("subscription_bytes", maxWatch)
+		case w.revision == 0:
 			w.revision, err = e.watches().Create(ctx, r)
-		} else {
+		default:
 			w.revision, err = e.watches().Update(ctx, r)
 		}
 		switch {
@@ -111,24 +129,16 @@ func (e *engine) exhausted(limit string, most int) error {
 
 // ensure makes or changes a watch with edit. A new one is done by this replica.
 func (e *engine) ensure(ctx context.Context, w watch, edit func(*watch) error) (*watch, error) {
-	full := false
-	begin := func() *watch { return new(w) }
-	kept, err := e.change(ctx, w.ID, begin, func(kept *watch) error {
-		if full = false; kept.revision != 0 && !time.Now().Before(kept.Expires) {
-			e.assign(kept) // its worker has left
+	begin := func() (*watch, error) {
+		n, err := e.watches().Count(ctx, fleet.Digest(w.Principal.Key()))
+		if err == nil && n >= maxOwned {
+			err = e.exhausted("principal_subscriptions", maxOwned)
 		}
-		if kept.revision == 0 {
-			n, err := e.watches().Count(ctx, fleet.Digest(w.Principal.Key()))
-			if full = n >= maxOwned; full || err != nil {
-				return errors.Join(err, errUnchanged)
-			}
-			e.assign(kept)
-		}
-		return edit(kept)
-	})
+		e.assign(&w)
+		return new(w), err
+	}
+	kept, err := e.change(ctx, w.ID, begin, edit)
 	switch {
-	case full:
-		return nil, e.exhausted("principal_subscriptions", maxOwned)
 	case errors.Is(err, errUnchanged):
 		return kept, nil
 	case err != nil:
@@ -187,31 +197,39 @@ func (e *engine) poke(id string) {
 
 // A worker is this replica at work on a watch.
 type worker struct {
-	e     *engine
-	w     *watch
-	poked chan struct{} // has space for one: the watch has changed
+	e      *engine
+	turn   string
+	w      *watch
+	poked  chan struct{} // has space for one: the watch has changed
+	cancel context.CancelFunc
 }
 
-// work begins to work on a watch.
+// work begins to work on a watch, if that has not begun.
 func (e *engine) work(w *watch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.base == nil || e.workers[w.ID] != nil {
+	old := e.workers[w.ID]
+	if e.base == nil || old != nil && old.turn == w.Turn {
 		return
 	}
-	x := &worker{e: e, w: w, poked: make(chan struct{}, 1)}
-	e.workers[w.ID] = x
+	if old != nil {
+		old.cancel()
+	}
 	base := e.base
+	ctx, cancel := context.WithCancel(base)
+	x := &worker{e, w.Turn, w, make(chan struct{}, 1), cancel}
+	e.workers[w.ID] = x
 	e.done.Go(func() { // ends with the watch, or with Close
-		ctx, cancel := context.WithCancel(base)
 		defer cancel()
 		if w.Hook != nil {
 			(&courier{worker: x}).run(ctx)
 		} else {
-			x.runMethod(ctx, cancel)
+			x.runMethod(ctx)
 		}
 		e.mu.Lock()
-		delete(e.workers, w.ID)
+		if e.workers[w.ID] == x {
+			delete(e.workers, w.ID)
+		}
 		e.mu.Unlock()
 		if base.Err() != nil { // another replica goes on at once
 			_, _ = x.mine(context.WithoutCancel(ctx), func(w *watch) { w.Worker, w.Lease = "", time.Time{} })
@@ -222,7 +240,7 @@ func (e *engine) work(w *watch) {
 // mine changes the watch. The error is errLost if another replica has it, or fleet.ErrNotFound.
 func (x *worker) mine(ctx context.Context, edit func(*watch)) (*watch, error) {
 	w, err := x.e.change(ctx, x.w.ID, nil, func(w *watch) error {
-		if w.Turn != x.w.Turn {
+		if w.Turn != x.turn {
 			return errLost
 		}
 		edit(w)
@@ -255,10 +273,9 @@ func (x *worker) renew(ctx context.Context, edit func(*watch)) bool {
 func short(id string) string { return id[:min(len(id), 12)] }
 
 // runMethod runs the method of an event until nobody wants that any more.
-func (x *worker) runMethod(ctx context.Context, cancel context.CancelFunc) {
+func (x *worker) runMethod(ctx context.Context) {
 	e, w := x.e, x.w
 	e.done.Go(func() { // ends with ctx
-		defer cancel()
 		for pause := time.Second; ctx.Err() == nil; pause = min(2*pause, time.Minute) {
 			out := e.runner.Run(ctx, e.run(MethodStream, w.Name, w.Arguments, w.Principal))
 			if out.Err != nil && ctx.Err() == nil {
@@ -289,23 +306,24 @@ func (e *engine) tell(ctx context.Context, f *filter) error {
 		if err, _ := failed.Interface().(error); err != nil {
 			return err
 		}
-		k, err := newKept(payload.Interface())
+		k, err := newKept(payload)
 		if err != nil {
 			return err
 		}
 		k.Feed = f.feed
 		for pause := time.Second; ; pause = min(2*pause, time.Minute) {
-			if err = e.log(f.name).append(ctx, *k); err == nil || ctx.Err() != nil {
+			if err = e.log(f.name).append(ctx, *k); err == nil {
 				break
 			}
-			e.runner.Logger().ErrorContext(ctx, "events: an occurrence is not kept yet", "event", f.name, "error", err)
+			e.runner.Logger().ErrorContext(ctx, "events: an occurrence is not kept", "event", f.name, "error", err)
+			if errors.Is(err, fleet.ErrTooLarge) { // it never will be
+				break
+			}
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():
+				return ctx.Err()
 			}
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
 		}
 	}
 	return nil
@@ -333,8 +351,8 @@ func (e *engine) tend(ctx context.Context) {
 		}
 		turn := w.Turn
 		w, err = e.change(ctx, w.ID, nil, func(now *watch) error {
-			if now.Turn != turn || time.Now().Before(now.Lease) && now.Worker == e.store().Replica() {
-				return errUnchanged
+			if now.Turn != turn {
+				return errLost
 			}
 			e.assign(now)
 			return nil
@@ -346,7 +364,7 @@ func (e *engine) tend(ctx context.Context) {
 }
 
 // A Revoker ends what principals have subscribed to. Give it to [New]. The zero value is ready to use.
-type Revoker struct{ engines []*engine }
+type Revoker struct{ engines engines }
 
 // revoke ends the streams of a principal, and the subscriptions that it is about to make, here.
 func (e *engine) revoke(principal string) {
@@ -365,36 +383,37 @@ func (e *engine) revoke(principal string) {
 
 func (e *engine) hearRevoked(_ string, text []byte) { e.revoke(jsonx.String(text)) }
 
-func (r *Revoker) configure(o *options) { o.joined = append(o.joined, r) }
-
-func (r *Revoker) join(e *engine) (leave func()) {
-	r.engines = append(r.engines, e)
-	return func() {}
-}
+func (r *Revoker) configure(o *options) { o.joined = append(o.joined, &r.engines) }
 
 // Revoke ends the streams and the webhook subscriptions of a principal, on all replicas. Clients are
 // told. It does not keep the principal from subscribing again: authentication does.
 func (r *Revoker) Revoke(ctx context.Context, p *oauth.Principal) error {
 	var faults []error
-	for _, e := range r.engines {
+	for _, e := range r.engines.list() {
 		e.revoke(p.Key())
 		e.store().Tell("", kindRevoked, p.Key())
 		all, err := e.watches().List(ctx, fleet.Digest(p.Key()), "", 2*maxOwned)
 		faults = append(faults, err)
 		for _, rec := range all {
-			_, err := e.change(ctx, rec.Key, nil, func(w *watch) error {
-				if w.Hook == nil {
-					w.Expires = time.Now()
-				} else {
-					w.Hook.Ended = e.forbidden("the access of the caller was revoked")
-				}
-				return nil
-			})
-			if !errors.Is(err, fleet.ErrNotFound) {
-				faults = append(faults, err)
-			}
-			e.tellWatch(rec.Key)
+			faults = append(faults, e.end(ctx, rec.Key))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// end ends a watch of a principal that was revoked.
+func (e *engine) end(ctx context.Context, id string) error {
+	_, err := e.change(ctx, id, nil, func(w *watch) error {
+		if w.Hook == nil {
+			w.Expires = time.Now()
+		} else {
+			w.Hook.Ended = e.forbidden("the access of the caller was revoked")
+		}
+		return nil
+	})
+	e.tellWatch(id)
+	if errors.Is(err, fleet.ErrNotFound) {
+		return nil
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -121,7 +122,7 @@ func (e *engine) subscribe(ctx context.Context, p loose[SubscribeParams]) (any, 
 		return nil, invalid("delivery.secret: %v", err)
 	}
 	id := subscriptionID(f, params.Delivery.URL)
-	if _, err := e.watches().Get(ctx, id); err != nil {
+	if _, err := e.find(ctx, id); err != nil {
 		if !errors.Is(err, fleet.ErrNotFound) {
 			return nil, err
 		}
@@ -138,16 +139,9 @@ func (e *engine) subscribe(ctx context.Context, p loose[SubscribeParams]) (any, 
 	fresh := webhook{URL: params.Delivery.URL, Position: seq}
 	w := watch{ID: id, Name: f.name, Arguments: f.arguments, Principal: stored(principal), Hook: &fresh}
 	kept, err := e.ensure(ctx, w, func(w *watch) error {
-		if at, barred := e.barred.Get(principal.Key(), time.Now()); barred && at.After(began) {
-			return e.forbidden("the access of the caller was revoked")
-		}
 		h := new(*w.Hook)
 		result.Truncated, result.Status = truncated, nil
-		switch {
-		case w.revision == 0:
-		case !time.Now().Before(w.Expires): // as if there were none
-			h = new(fresh)
-		default:
+		if w.revision != 0 {
 			result.Truncated, result.Status = h.Missed, h.status()
 			h.Missed, h.Refreshes = false, h.Refreshes+1
 		}
@@ -158,6 +152,10 @@ func (e *engine) subscribe(ctx context.Context, p loose[SubscribeParams]) (any, 
 	})
 	if err != nil {
 		return nil, err
+	}
+	// Revoke ends what it finds after it has barred the principal.
+	if at, barred := e.barred.Get(principal.Key(), time.Now()); barred && !at.Before(began) {
+		return nil, cmp.Or[error](e.end(ctx, id), e.forbidden("the access of the caller was revoked"))
 	}
 	result.RefreshBefore, result.Cursor = &kept.Expires, cursorOf(kept.Hook.Position)
 	return result, nil
