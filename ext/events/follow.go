@@ -342,7 +342,7 @@ func (f *Feed) stream(ctx context.Context) error {
 // stream. The caller holds mu.
 func (f *Feed) heard(method string, params json.RawMessage, from *string) error {
 	var p struct {
-		Cursor    *string        `json:"cursor"`
+		Occurrence
 		Truncated bool           `json:"truncated"`
 		Error     *jsonrpc.Error `json:"error"`
 	}
@@ -357,10 +357,7 @@ func (f *Feed) heard(method string, params json.RawMessage, from *string) error 
 		}
 		f.open()
 	case NotificationEvent:
-		i.occurrence = &Occurrence{}
-		if err := jsonx.Unmarshal(params, i.occurrence); err != nil {
-			return err
-		}
+		i.occurrence = &p.Occurrence
 	case NotificationError:
 		i.gap = &GapError{p.Error}
 	case NotificationTerminated:

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -29,7 +29,7 @@ var ErrRefused = errors.New("events: refused")
 
 // A Deliver receives an occurrence, or a [*GapError] instead. It returns nil once what it received is
 // kept safe, within the few seconds that servers wait. After an error, the server sends it again for
-// some minutes, unless it is [ErrRefused]. It is called concurrently.
+// some minutes, unless it is [ErrRefused]. Occurrences come one at a time for each subscription.
 type Deliver func(ctx context.Context, e *Occurrence, gap *GapError) error
 
 // A Receiver receives webhooks: it serves the URL that [Receiver.Subscribe] tells servers, as an
@@ -49,11 +49,18 @@ type hook struct {
 	deliver Deliver
 	end     context.CancelCauseFunc // ends the subscription
 
-	// Guarded by the mu of the receiver.
-	id     string          // "" while the server has not said it
-	cursor *string         // the last that the server said
-	seen   []string        // the IDs of occurrences that were delivered, the oldest first
-	busy   map[string]bool // those of occurrences that are being delivered
+	id     string                 // "" while the server has not said it; guarded by the mu of the receiver
+	cursor atomic.Pointer[string] // the last that the server said
+
+	turn sync.Mutex // held while an occurrence is delivered
+	seen []string   // the IDs of those that were delivered, the oldest first; guarded by turn
+}
+
+// know notes where the subscription goes on after a restart of the server.
+func (h *hook) know(cursor *string) {
+	if cursor != nil {
+		h.cursor.Store(cursor)
+	}
 }
 
 // NewReceiver returns a receiver that servers reach at an https URL.
@@ -128,33 +135,16 @@ func (r *Receiver) occurred(ctx context.Context, h *hook, body []byte) (status i
 	if jsonx.Unmarshal(body, e) != nil || e.EventID == "" || e.Name != h.name {
 		return http.StatusBadRequest
 	}
-	r.mu.Lock()
-	seen, busy := slices.Contains(h.seen, e.EventID), h.busy[e.EventID]
-	if !seen {
-		h.busy[e.EventID] = true
-	}
-	r.mu.Unlock()
-	switch {
-	case seen:
+	h.turn.Lock()
+	defer h.turn.Unlock()
+	if slices.Contains(h.seen, e.EventID) {
 		return http.StatusNoContent
-	case busy:
-		return http.StatusServiceUnavailable
 	}
-	status = http.StatusServiceUnavailable
-	defer func() { r.delivered(h, e, status) }() // also if deliver panics
-	return statusOf(h.deliver(ctx, e, nil))
-}
-
-// delivered notes how the delivery of an occurrence ended.
-func (r *Receiver) delivered(h *hook, e *Occurrence, status int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(h.busy, e.EventID)
-	if status == http.StatusServiceUnavailable {
-		return
+	if status = statusOf(h.deliver(ctx, e, nil)); status != http.StatusServiceUnavailable {
+		h.seen = append(h.seen[max(0, len(h.seen)+1-maxSeen):], e.EventID)
+		h.know(e.Cursor)
 	}
-	h.cursor = cmp.Or(e.Cursor, h.cursor)
-	h.seen = append(h.seen[max(0, len(h.seen)+1-maxSeen):], e.EventID)
+	return status
 }
 
 // statusOf returns the status for what a [Deliver] returned.
@@ -183,7 +173,8 @@ func (r *Receiver) Subscribe(
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	h := &hook{name: name, secret: NewSecret(), deliver: deliver, end: end, cursor: from.Cursor, busy: map[string]bool{}}
+	h := &hook{name: name, secret: NewSecret(), deliver: deliver, end: end}
+	h.know(from.Cursor)
 	r.mu.Lock()
 	r.hooks = append(r.hooks, h)
 	r.mu.Unlock()
@@ -224,17 +215,16 @@ func (r *Receiver) Subscribe(
 func (r *Receiver) refresh(
 	ctx context.Context, c *client.Client, h *hook, sub Subscription, maxAge *int64,
 ) (*SubscribeResult, error) {
-	r.mu.Lock()
-	from := Position{h.cursor, maxAge}
-	r.mu.Unlock()
 	res := &SubscribeResult{}
+	from := Position{h.cursor.Load(), maxAge}
 	params := &SubscribeParams{Subscription: sub, Position: from, Delivery: Delivery{Webhook, r.url, h.secret}}
 	if err := c.Request(ctx, MethodSubscribe, params, res); err != nil {
 		return nil, err
 	}
+	h.know(res.Cursor)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h.id, h.cursor = res.ID, cmp.Or(res.Cursor, h.cursor)
+	h.id = res.ID
 	return res, nil
 }
 
