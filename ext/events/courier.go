@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"time"
 
@@ -10,8 +9,8 @@ import (
 )
 
 const (
-	maxAttempts = 12 // of an occurrence at which the receiver fails, in about 20 minutes
-	maxRefusals = 5  // of an occurrence that the receiver refuses
+	maxAttempts = 12 // of an occurrence, about 20 minutes; then the subscription is suspended
+	maxRefusals = 5  // of an occurrence that the receiver refuses; then it is given up
 	longestWait = 5 * time.Minute
 	checkEvery  = time.Minute // between questions whether the subscriber may still know
 	saveEvery   = time.Second
@@ -29,6 +28,8 @@ type courier struct {
 	retryAt  time.Time
 	savedAt  time.Time
 	unsaved  bool
+	missed   bool // an occurrence was lost since the progress was written
+	gap      bool // the receiver has to be told so
 }
 
 // run delivers until the subscription ends.
@@ -55,17 +56,16 @@ func (c *courier) step(ctx context.Context) bool {
 	case c.hook.Ended != nil:
 		c.control(ctx, Control{Type: ControlTerminated, Error: c.hook.Ended})
 		return c.end(ctx)
+	case !c.hook.Active:
+		return c.wait(ctx, nil, lease/3)
 	case now.Before(c.retryAt):
 		return c.wait(ctx, nil, min(c.retryAt.Sub(now), lease/3))
 	case c.filter == nil:
 		return c.check(ctx)
 	}
-	b, err := l.read(ctx, c.filter, c.hook.Position, 1)
-	if err != nil {
-		return c.wait(ctx, nil, lease/3)
-	}
+	b := l.read(ctx, c.filter, c.hook.Position, 1)
 	if b.truncated {
-		c.hook.Gap, c.unsaved = true, true
+		c.missed, c.gap, c.unsaved = true, true, true
 	}
 	switch {
 	case (len(b.kept) > 0 || c.filter.feed != "") && time.Since(c.checked) > checkEvery:
@@ -98,15 +98,21 @@ func (c *courier) save(ctx context.Context) bool {
 	before := c.w
 	ok := c.renew(ctx, func(w *watch) {
 		h := *w.Hook
-		h.Position, h.Gap = c.hook.Position, c.hook.Gap
+		h.Position, h.Stuck = c.hook.Position, c.hook.Stuck
+		h.LastDelivery, h.LastError, h.FailedSince = c.hook.LastDelivery, c.hook.LastError, c.hook.FailedSince
+		h.Missed = h.Missed || c.missed
+		if h.Refreshes == c.hook.Refreshes {
+			h.Active = c.hook.Active
+		}
 		w.Hook = &h
 	})
-	if c.savedAt = time.Now(); c.w != before { // it was written
-		c.hook, c.unsaved = *c.w.Hook, false
+	if c.savedAt = time.Now(); c.w == before { // it was not written
+		return ok && ctx.Err() == nil
 	}
-	if !c.w.Expires.Equal(before.Expires) { // who refreshes may be able to receive again
-		c.retryAt = time.Time{}
+	if c.w.Hook.Refreshes != c.hook.Refreshes {
+		c.attempts, c.retryAt = 0, time.Time{}
 	}
+	c.hook, c.unsaved, c.missed = *c.w.Hook, false, false
 	return ok && ctx.Err() == nil
 }
 
@@ -119,6 +125,9 @@ func (c *courier) advance(seq uint64) {
 // check asks whether the subscriber may still know of the event.
 func (c *courier) check(ctx context.Context) bool {
 	f, ended, err := c.e.check(ctx, c.w.Name, c.w.Arguments, c.w.Principal)
+	if err == nil && ended == nil {
+		err = c.e.log(c.w.Name).sync(ctx)
+	}
 	if err == nil && ended == nil {
 		err = c.e.feed(ctx, f, feedByPoll)
 	}
@@ -150,45 +159,64 @@ func (c *courier) deliver(ctx context.Context, k *kept) bool {
 		c.giveUp(k)
 		return true
 	}
-	if c.hook.Gap {
-		c.hook.Gap, c.unsaved = false, true
+	if c.gap {
+		c.gap = false
 		c.control(ctx, Control{Type: ControlGap, Cursor: cursorOf(k.Seq - 1)})
 	}
-	status, _, failure := c.post(ctx, k.ID, body)
+	id := k.ID
+	if profiles[c.e.profile].messageIDs {
+		id = "msg_event_" + short(c.w.ID) + k.ID
+	}
+	status, _, failure := c.post(ctx, id, body)
 	if ctx.Err() != nil {
 		return false
 	}
-	switch c.attempts++; {
-	case failure == "", status == http.StatusGone: // it does not want this one
+	if failure == "" {
+		c.hook.LastDelivery, c.hook.LastError, c.hook.FailedSince = time.Now().UTC(), "", time.Time{}
+		c.attempts, c.hook.Stuck = 0, 0
+		c.advance(k.Seq)
+		return true
+	}
+	if status == http.StatusGone { // it does not want this one
 		c.attempts = 0
 		c.advance(k.Seq)
-	case c.attempts >= patience(status):
+		return true
+	}
+	c.unsaved = true
+	if c.hook.LastError == "" {
+		c.hook.FailedSince = time.Now().UTC()
+	}
+	c.hook.LastError = failure
+	c.attempts++
+	return c.failed(ctx, k, status)
+}
+
+// failed decides what becomes of an occurrence that was not accepted.
+func (c *courier) failed(ctx context.Context, k *kept, status int) bool {
+	final := false // the receiver will not accept it later
+	switch status {
+	case http.StatusRequestEntityTooLarge:
 		c.giveUp(k)
+		return true
+	case 0, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 	default:
-		c.retryAt = time.Now().Add(min(time.Second<<min(c.attempts-1, 10), longestWait))
+		final = status < 500
+	}
+	switch {
+	case final && c.attempts >= maxRefusals, c.attempts >= maxAttempts && c.hook.Stuck == k.Seq:
+		c.giveUp(k)
+	case c.attempts >= maxAttempts:
+		c.hook.Active, c.hook.Stuck, c.attempts = false, k.Seq, 0
+		return c.save(ctx)
+	default:
+		c.retryAt = time.Now().Add(min(time.Second<<(c.attempts-1), longestWait))
 	}
 	return true
 }
 
-// patience returns how often an occurrence is sent that gets a status, 0 if the receiver was not reached.
-func patience(status int) int {
-	switch status {
-	case http.StatusRequestEntityTooLarge:
-		return 1
-	case 0, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return math.MaxInt // as long as the subscription lives, since all others would fail as well
-	}
-	if status < 500 {
-		return maxRefusals
-	}
-	return maxAttempts
-}
-
 // giveUp passes over an occurrence.
 func (c *courier) giveUp(k *kept) {
-	c.e.runner.Logger().Warn("events: an occurrence is given up", "event", c.w.Name, "watch", short(c.w.ID))
-	c.hook.Gap, c.attempts = true, 0
+	c.missed, c.gap, c.attempts = true, true, 0
 	c.advance(k.Seq)
 }
 
@@ -200,5 +228,9 @@ func (c *courier) control(ctx context.Context, control Control) {
 }
 
 func (c *courier) post(ctx context.Context, id string, body []byte) (status int, answer []byte, failure string) {
-	return c.e.client.post(ctx, c.hook.URL, c.w.ID, id, body, c.hook.secrets()...)
+	var secrets []Secret
+	for _, s := range c.hook.signing() {
+		secrets = append(secrets, s.Secret)
+	}
+	return c.e.client.post(ctx, c.hook.URL, c.w.ID, id, body, secrets...)
 }

@@ -1,10 +1,11 @@
 package events
 
 import (
-	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 )
 
 const (
+	pageSize   = 100             // events of a list
 	mostPolled = 100             // occurrences of a poll
 	nextPoll   = 5 * time.Second // when there are no more
 	feedByPoll = 5 * time.Minute // for how long a method of an event runs after a poll
@@ -38,17 +40,20 @@ type engine struct {
 
 	stop context.CancelFunc // of what Start began
 	done sync.WaitGroup     // the goroutines of Start, and the workers
+	wake chan struct{}      // has space for one: something has changed
 
 	mu      sync.Mutex
 	logs    map[string]*log          // by event; guarded by mu
 	base    context.Context          // of workers; nil before Start and after Close; guarded by mu
 	workers map[string]*worker       // by watch; guarded by mu
 	streams map[chan struct{}]string // that end when their principal is revoked; guarded by mu
+	heard   map[string]struct{}      // logs that have changed elsewhere; guarded by mu
 }
 
 func newEngine(o options) *engine {
 	e := &engine{
-		options: o, logs: map[string]*log{}, workers: map[string]*worker{}, streams: map[chan struct{}]string{},
+		options: o, wake: make(chan struct{}, 1), logs: map[string]*log{},
+		workers: map[string]*worker{}, streams: map[chan struct{}]string{}, heard: map[string]struct{}{},
 		verified: limits.NewMap[string, struct{}](10_000), barred: limits.NewMap[string, time.Time](10_000),
 		attempts: limits.NewTable[string](0.2, 10),
 	}
@@ -92,10 +97,27 @@ func (e *engine) log(name string) *log {
 }
 
 // list answers events/list with the events that the caller may know of.
-func (e *engine) list(ctx context.Context, _ loose[struct{}]) (*ListResult, error) {
-	result := &ListResult{Events: []json.RawMessage{}}
+func (e *engine) list(ctx context.Context, p loose[ListParams]) (any, error) {
+	result := struct {
+		Events     []json.RawMessage `json:"events"`
+		NextCursor string            `json:"nextCursor,omitzero"`
+	}{Events: []json.RawMessage{}}
+	after, last := "", ""
+	if c := p.params.Cursor; c != nil {
+		name, err := base64.RawURLEncoding.DecodeString(*c)
+		if err != nil {
+			return nil, invalid("the cursor is not one that this server gave")
+		}
+		after = string(name)
+	}
 	for entry := range mcpkit.CallFrom(ctx).Entries() {
-		if entry.Kind() == "event" {
+		switch {
+		case entry.Kind() != "event" || entry.Name() <= after:
+		case len(result.Events) == pageSize:
+			result.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(last))
+			return result, nil
+		default:
+			last = entry.Name()
 			result.Events = append(result.Events, entry.Definition())
 		}
 	}
@@ -185,6 +207,10 @@ func (e *engine) poll(ctx context.Context, p loose[PollParams]) (*PollResult, er
 	if err != nil {
 		return nil, err
 	}
+	l := e.log(f.name)
+	if err := l.sync(ctx); err != nil {
+		return nil, err
+	}
 	if err := e.feed(ctx, f, feedByPoll); err != nil {
 		return nil, err
 	}
@@ -192,15 +218,8 @@ func (e *engine) poll(ctx context.Context, p loose[PollParams]) (*PollResult, er
 	if n := p.params.MaxEvents; n > 0 {
 		most = min(n, mostPolled)
 	}
-	l := e.log(f.name)
-	seq, truncated, err := l.start(ctx, p.params.Position)
-	if err != nil {
-		return nil, err
-	}
-	b, err := l.read(ctx, f, seq, most)
-	if err != nil {
-		return nil, err
-	}
+	seq, truncated := l.start(p.params.Position)
+	b := l.read(ctx, f, seq, most)
 	result := &PollResult{
 		Events: []Occurrence{}, Cursor: cursorOf(b.seq), Truncated: truncated || b.truncated, HasMore: b.more,
 		NextPollMs: nextPoll.Milliseconds(),
@@ -232,8 +251,10 @@ func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResu
 		return &StreamResult{}, e.tell(ctx, f)
 	}
 	l := e.log(f.name)
-	seq, truncated, err := l.start(ctx, p.params.Position)
-	if err := cmp.Or(err, e.feed(ctx, f, 3*heartbeat)); err != nil {
+	if err := l.sync(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.feed(ctx, f, 3*heartbeat); err != nil {
 		return nil, err
 	}
 	ctx, cancel := oauth.WithExpiry(ctx)
@@ -241,14 +262,11 @@ func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResu
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.RequestID())}
-	late := &ErrorParams{jsonrpc.Errorf(jsonrpc.CodeInternalError, "something may be late"), meta}
+	seq, truncated := l.start(p.params.Position)
 	call.Notify(NotificationActive, &ActiveParams{cursorOf(seq), truncated, meta})
 	for {
 		more := l.more()
-		b, err := l.read(ctx, f, seq, mostPolled)
-		if err != nil && ctx.Err() == nil {
-			call.Notify(NotificationError, late)
-		}
+		b := l.read(ctx, f, seq, mostPolled)
 		if seq = b.seq; b.truncated {
 			call.Notify(NotificationActive, &ActiveParams{cursorOf(seq), true, meta})
 		}
@@ -268,11 +286,8 @@ func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResu
 		case <-revoked:
 			ended = e.forbidden("the access of the caller was revoked")
 		case <-tick.C:
-			if _, ended, err = e.check(ctx, f.name, f.arguments, f.principal); ended != nil {
-				break
-			}
-			if cmp.Or(err, e.feed(ctx, f, 3*heartbeat)) != nil {
-				call.Notify(NotificationError, late)
+			if ended, err = e.beat(ctx, f, l); err != nil {
+				call.Notify(NotificationError, &ErrorParams{jsonrpc.Errorf(jsonrpc.CodeInternalError, "something may be late"), meta})
 				break
 			}
 			call.Notify(NotificationHeartbeat, &HeartbeatParams{cursorOf(seq), meta})
@@ -282,6 +297,18 @@ func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResu
 			return &StreamResult{meta}, nil
 		}
 	}
+}
+
+// beat does what is due for a stream from time to time. It returns why the stream ends, or an error that
+// does not end it.
+func (e *engine) beat(ctx context.Context, f *filter, l *log) (ended *jsonrpc.Error, err error) {
+	if _, ended, err = e.check(ctx, f.name, f.arguments, f.principal); ended != nil || err != nil {
+		return ended, err
+	}
+	if err := e.feed(ctx, f, 3*heartbeat); err != nil {
+		return nil, err
+	}
+	return nil, l.sync(ctx)
 }
 
 func (e *engine) forbidden(reason string) *jsonrpc.Error {
@@ -345,6 +372,8 @@ func (e *engine) Start(ctx context.Context) error {
 			select {
 			case <-base.Done():
 				return
+			case <-e.wake:
+				e.followHeard(base)
 			case <-tick.C:
 				e.miss()
 				e.tend(base)
@@ -365,13 +394,41 @@ func (e *engine) Close() error {
 }
 
 // hearLog notes that another replica has added to a log.
-func (e *engine) hearLog(_ string, text []byte) { e.log(jsonx.String(text)).stale() }
+func (e *engine) hearLog(_ string, text []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if name := jsonx.String(text); e.logs[name] != nil {
+		e.heard[name] = struct{}{}
+		e.wakeUp()
+	}
+}
 
 // miss notes that others may have added to any log.
 func (e *engine) miss() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, l := range e.logs {
-		l.stale()
+	for name := range e.logs {
+		e.heard[name] = struct{}{}
+	}
+	e.wakeUp()
+}
+
+func (e *engine) wakeUp() {
+	select {
+	case e.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// followHeard reads the logs that have changed.
+func (e *engine) followHeard(ctx context.Context) {
+	e.mu.Lock()
+	names := slices.Collect(maps.Keys(e.heard))
+	clear(e.heard)
+	e.mu.Unlock()
+	for _, name := range names {
+		if err := e.log(name).sync(ctx); err != nil && ctx.Err() == nil {
+			e.runner.Logger().ErrorContext(ctx, "events: a log is not read", "event", name, "error", err)
+		}
 	}
 }

@@ -33,6 +33,7 @@ const (
 // profiles are all differences between the profiles.
 var profiles = [...]struct {
 	codes            [CallbackEndpoint + 1]int // by Fault
+	messageIDs       bool                      // the webhook-id of an occurrence is not its eventId
 	unknownIsMissing bool                      // the end of a subscription that there is not is NotFound
 }{
 	Clients: {codes: [...]int{-32011, -32012, -32013, -32014, -32015}},

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
@@ -61,8 +60,7 @@ type log struct {
 	f    *fleet.Fleet
 	name string
 
-	writing sync.Mutex  // held while something is added, or the copy is brought up to date
-	behind  atomic.Bool // others may have added something
+	writing sync.Mutex // held while something is added, or the copy is brought up to date
 
 	mu      sync.Mutex
 	entries []*kept             // guarded by mu
@@ -74,42 +72,19 @@ type log struct {
 }
 
 func newLog(f *fleet.Fleet, name string) *log {
-	l := &log{f: f, name: name, ids: map[string]struct{}{}, changed: make(chan struct{})}
-	l.behind.Store(true)
-	return l
+	return &log{f: f, name: name, ids: map[string]struct{}{}, changed: make(chan struct{})}
 }
 
 func (k *kept) key() string { return k.Feed + " " + k.ID }
-
-// stale notes that others may have added something, and wakes those who wait for more.
-func (l *log) stale() {
-	l.behind.Store(true)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.wake()
-}
-
-// wake wakes those who wait for more. The caller holds mu.
-func (l *log) wake() {
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
 
 // sync brings the copy up to date.
 func (l *log) sync(ctx context.Context) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if !l.behind.Swap(false) {
-		return nil
-	}
-	err := l.follow(ctx)
-	if err != nil {
-		l.behind.Store(true)
-	}
-	return err
+	return l.follow(ctx)
 }
 
-// follow reads what others have added. The caller holds writing. The first replica begins the log with a number that no earlier
+// follow is sync while writing is held. The first replica begins the log with a number that no earlier
 // log of the name has reached, so that old cursors show that something may be missing.
 func (l *log) follow(ctx context.Context) error {
 	for {
@@ -194,7 +169,8 @@ func (l *log) add(k *kept) {
 		delete(l.ids, first.key())
 		l.entries = slices.Delete(l.entries, 0, 1)
 	}
-	l.wake()
+	close(l.changed)
+	l.changed = make(chan struct{})
 }
 
 // more returns a channel that is closed when there is more.
@@ -206,27 +182,22 @@ func (l *log) more() <-chan struct{} {
 
 func cursorOf(seq uint64) *string { return new(strconv.FormatUint(seq, 36)) }
 
-// start brings the copy up to date, and returns where a client goes on, and whether something may be
-// missing before that.
-func (l *log) start(ctx context.Context, p Position) (seq uint64, truncated bool, err error) {
-	l.behind.Store(true)
-	if err := l.sync(ctx); err != nil {
-		return 0, false, err
-	}
+// start returns where a client goes on, and whether something may be missing before that.
+func (l *log) start(p Position) (seq uint64, truncated bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.Cursor == nil {
-		return l.head, false, nil
+		return l.head, false
 	}
-	seq, err = strconv.ParseUint(*p.Cursor, 36, 64)
+	seq, err := strconv.ParseUint(*p.Cursor, 36, 64)
 	switch {
 	case err != nil || seq > l.head:
-		return l.head, true, nil
+		return l.head, true
 	case seq < l.floor:
 		seq, truncated = l.floor, true
 	}
 	if p.MaxAgeMs == nil {
-		return seq, truncated, nil
+		return seq, truncated
 	}
 	oldest := time.UnixMilli(time.Now().UnixMilli() - *p.MaxAgeMs)
 	for _, k := range l.after(seq) {
@@ -235,7 +206,7 @@ func (l *log) start(ctx context.Context, p Position) (seq uint64, truncated bool
 		}
 		seq, truncated = k.Seq, truncated || k.ID != ""
 	}
-	return seq, truncated, nil
+	return seq, truncated
 }
 
 // after returns the entries after a number. The caller holds mu.
@@ -253,12 +224,9 @@ type batch struct {
 }
 
 // read returns up to most occurrences after a number that the filter wants.
-func (l *log) read(ctx context.Context, f *filter, after uint64, most int) (b batch, err error) {
-	if err := l.sync(ctx); err != nil {
-		return batch{seq: after}, err
-	}
+func (l *log) read(ctx context.Context, f *filter, after uint64, most int) batch {
 	l.mu.Lock()
-	b = batch{seq: max(after, l.floor), truncated: after < l.floor}
+	b := batch{seq: max(after, l.floor), truncated: after < l.floor}
 	entries := slices.Clone(l.after(b.seq))
 	l.mu.Unlock()
 	for _, k := range entries {
@@ -270,5 +238,5 @@ func (l *log) read(ctx context.Context, f *filter, after uint64, most int) (b ba
 		}
 		b.seq = k.Seq
 	}
-	return b, nil
+	return b
 }

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,21 +35,57 @@ const (
 
 // A webhook is a webhook subscription: where occurrences go, and how far they have got.
 type webhook struct {
-	URL      string         `json:"url"`
-	Secret   Secret         `json:"secret"`
-	Former   Secret         `json:"former,omitempty"` // signs, too, until a time
-	Until    time.Time      `json:"until,omitzero"`
-	Position uint64         `json:"position"`        // of the last occurrence that was accepted or given up
-	Gap      bool           `json:"gap,omitempty"`   // the receiver has to be told that occurrences were given up
-	Ended    *jsonrpc.Error `json:"ended,omitempty"` // why it is to end
+	URL       string         `json:"url"`
+	Secrets   []datedSecret  `json:"secrets"`  // the current one first
+	Position  uint64         `json:"position"` // of the last occurrence that was accepted or given up
+	Active    bool           `json:"active"`   // false: suspended until it is refreshed
+	Refreshes int            `json:"refreshes"`
+	Missed    bool           `json:"missed,omitempty"` // occurrences were lost since the last refresh
+	Stuck     uint64         `json:"stuck,omitempty"`  // the occurrence at which it was suspended
+	Ended     *jsonrpc.Error `json:"ended,omitempty"`  // why it is to end
+
+	LastDelivery time.Time `json:"lastDelivery,omitzero"`
+	LastError    string    `json:"lastError,omitempty"`
+	FailedSince  time.Time `json:"failedSince,omitzero"`
 }
 
-// secrets returns those that sign now.
-func (h *webhook) secrets() []Secret {
-	if time.Now().Before(h.Until) {
-		return []Secret{h.Secret, h.Former}
+// A datedSecret is a secret that signs until a time; zero is no end.
+type datedSecret struct {
+	Secret Secret    `json:"secret"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+// rotate makes a secret the current one.
+func (h *webhook) rotate(s Secret) {
+	if len(h.Secrets) > 0 && h.Secrets[0].Secret == s {
+		return
 	}
-	return []Secret{h.Secret}
+	for i := range h.Secrets {
+		if h.Secrets[i].Until.IsZero() {
+			h.Secrets[i].Until = time.Now().Add(overlap)
+		}
+	}
+	h.Secrets = append([]datedSecret{{Secret: s}}, h.signing()...)
+}
+
+// signing returns the secrets that sign now, at most three.
+func (h *webhook) signing() []datedSecret {
+	valid := slices.DeleteFunc(slices.Clone(h.Secrets), func(s datedSecret) bool {
+		return !s.Until.IsZero() && !time.Now().Before(s.Until)
+	})
+	return valid[:min(len(valid), 3)]
+}
+
+// status returns how the deliveries went.
+func (h *webhook) status() *DeliveryStatus {
+	s := &DeliveryStatus{Active: h.Active}
+	if !h.LastDelivery.IsZero() {
+		s.LastDeliveryAt = &h.LastDelivery
+	}
+	if h.LastError != "" {
+		s.LastError, s.FailedSince = &h.LastError, &h.FailedSince
+	}
+	return s
 }
 
 // subscriptionID returns the ID of a webhook subscription, which is the same after a restart.
@@ -94,19 +131,22 @@ func (e *engine) subscribe(ctx context.Context, p loose[SubscribeParams]) (any, 
 		}
 	}
 	l := e.log(f.name)
-	seq, truncated, err := l.start(ctx, params.Position)
-	if err := cmp.Or(err, e.feed(ctx, f, feedByPoll)); err != nil {
+	if err := errors.Join(l.sync(ctx), e.feed(ctx, f, feedByPoll)); err != nil {
 		return nil, err
 	}
+	seq, truncated := l.start(params.Position)
 	result := &SubscribeResult{ID: id}
-	fresh := webhook{URL: params.Delivery.URL, Secret: params.Delivery.Secret, Position: seq}
+	fresh := webhook{URL: params.Delivery.URL, Position: seq}
 	w := watch{ID: id, Name: f.name, Arguments: f.arguments, Principal: stored(principal), Hook: &fresh}
 	kept, err := e.ensure(ctx, w, func(w *watch) error {
 		h := new(*w.Hook)
-		result.Truncated = h.Gap || w.revision == 0 && truncated
-		if s := params.Delivery.Secret; s != h.Secret {
-			h.Secret, h.Former, h.Until = s, h.Secret, time.Now().Add(overlap)
+		result.Truncated, result.Status = truncated, nil
+		if w.revision != 0 {
+			result.Truncated, result.Status = h.Missed, h.status()
+			h.Missed, h.Refreshes = false, h.Refreshes+1
 		}
+		h.rotate(params.Delivery.Secret)
+		h.Active = true
 		w.Hook, w.Principal, w.Expires = h, stored(principal), time.Now().Add(e.ttl(params.TTLMs)).UTC().Truncate(time.Millisecond)
 		return nil
 	})

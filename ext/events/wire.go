@@ -32,9 +32,15 @@ type Occurrence struct {
 	Meta      protocol.Meta   `json:"_meta,omitzero"`
 }
 
+// ListParams are the params of events/list.
+type ListParams struct {
+	Cursor *string `json:"cursor,omitzero"`
+}
+
 // A ListResult is the result of events/list.
 type ListResult struct {
-	Events []json.RawMessage `json:"events"` // each a Descriptor
+	Events     []Descriptor `json:"events"`
+	NextCursor string       `json:"nextCursor,omitzero"`
 }
 
 // A Subscription says what a client wants to know of. It is part of the params of all other methods.
@@ -116,13 +122,22 @@ type Delivery struct {
 
 // A SubscribeResult is the result of events/subscribe.
 type SubscribeResult struct {
-	ID            string     `json:"id"`
-	RefreshBefore *time.Time `json:"refreshBefore"` // nil: the subscription does not expire
-	Cursor        *string    `json:"cursor"`
-	Truncated     bool       `json:"truncated"`
+	ID            string          `json:"id"`
+	RefreshBefore *time.Time      `json:"refreshBefore"` // nil: the subscription does not expire
+	Cursor        *string         `json:"cursor"`
+	Truncated     bool            `json:"truncated"`
+	Status        *DeliveryStatus `json:"deliveryStatus,omitzero"`
 }
 
-// What is said of a receiver that was not verified. Nothing else of an endpoint reaches a subscriber.
+// A DeliveryStatus says how the deliveries of a subscription went until it was refreshed.
+type DeliveryStatus struct {
+	Active         bool       `json:"active"`         // false: it was suspended, and no longer is
+	LastDeliveryAt *time.Time `json:"lastDeliveryAt"` // nil: never
+	LastError      *string    `json:"lastError"`      // one of the Fail constants; nil: none
+	FailedSince    *time.Time `json:"failedSince,omitzero"`
+}
+
+// What is said of a delivery that failed. Nothing else of an endpoint reaches a subscriber.
 const (
 	FailRefused   = "connection_refused"
 	FailTimeout   = "timeout"
