@@ -12,7 +12,7 @@ MODULES := $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell git ls-files '*go.mod'
 PUBLIC  := . fleet/boltfleet fleet/redisfleet oauth/broker
 
 # Packages with goroutines of their own, which check tests with the race detector.
-RACE := ./client ./internal/conn ./internal/httpserve ./mcpkit ./ext/tasks ./fleet/... ./transport/...
+RACE := ./client ./internal/conn ./internal/httpserve ./mcpkit ./ext/events ./ext/tasks ./fleet/... ./transport/...
 
 # The platforms that the library must compile for, tests included.
 PLATFORMS := linux/386 linux/arm64 windows/amd64 darwin/arm64
