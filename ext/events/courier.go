@@ -56,26 +56,26 @@ func (c *courier) step(ctx context.Context) bool {
 	case c.hook.Ended != nil:
 		c.control(ctx, Control{Type: ControlTerminated, Error: c.hook.Ended})
 		return c.end(ctx)
-	case !c.hook.Active:
+	case (c.filter == nil || c.filter.feed != "") && now.Sub(c.checked) > checkEvery: // a method runs on
+		return c.check(ctx)
+	case c.filter == nil || !c.hook.Active:
 		return c.wait(ctx, nil, lease/3)
 	case now.Before(c.retryAt):
 		return c.wait(ctx, nil, min(c.retryAt.Sub(now), lease/3))
-	case c.filter == nil:
-		return c.check(ctx)
 	}
 	b := l.read(ctx, c.filter, c.hook.Position, 1)
 	if b.truncated {
 		c.missed, c.gap, c.unsaved = true, true, true
 	}
 	switch {
-	case (len(b.kept) > 0 || c.filter.feed != "") && time.Since(c.checked) > checkEvery:
-		return c.check(ctx)
 	case len(b.kept) == 0:
 		c.advance(b.seq)
 		if c.unsaved {
 			return c.wait(ctx, more, saveEvery)
 		}
 		return c.wait(ctx, more, lease/3)
+	case time.Since(c.checked) > checkEvery:
+		return c.check(ctx)
 	}
 	return c.deliver(ctx, b.kept[0])
 }
@@ -135,7 +135,7 @@ func (c *courier) check(ctx context.Context) bool {
 	case ended != nil:
 		c.hook.Ended = ended
 	case err != nil:
-		c.retryAt = time.Now().Add(lease / 3)
+		c.filter, c.checked = nil, time.Now().Add(lease/3-checkEvery) // in a third of a lease again
 	default:
 		c.filter, c.checked = f, time.Now()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -42,6 +43,16 @@ func TestWhatGoesWrong(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Len(t, o.hooks.take(), 1)
+
+		o.as(ann).result("events/subscribe", strings.Replace(hook(""), "mail_arrived", "knocked", 1))
+		o.hooks.answer = func(*http.Request, string) (int, string) { return 503, "" }
+		o.inbox.knocks <- mail{ID: "2"}
+		time.Sleep(50 * time.Minute) // long after it was suspended
+		select {
+		case o.inbox.knocks <- mail{ID: "3"}:
+		case <-time.After(time.Minute):
+			require.Fail(t, "the method does not run")
+		}
 	})
 	t.Run("the store fails", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
