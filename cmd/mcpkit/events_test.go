@@ -26,6 +26,8 @@ func TestEventsAreListedAndShown(t *testing.T) {
 	url, _ := serve(t, bare, &Lab{}, events.New(rang))
 	out, _ := said(t, exitOK, "events", url)
 	require.Equal(t, "poll,push,webhook bell_rang                Somebody rang.\n", out)
+	out, _ = said(t, exitOK, "inspect", url)
+	require.Contains(t, out, "extends MCP by io.modelcontextprotocol/events, beta\n")
 
 	for output, want := range map[string]string{
 		"text": `2026-11-28T09:00:00Z {"door":2}`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -106,6 +107,14 @@ type overview struct {
 	listing
 }
 
+// stages are the stages of the official extensions (SEP-3392).
+var stages = map[string]string{
+	"io.modelcontextprotocol/ui":     "stable",
+	"io.modelcontextprotocol/tasks":  "beta",
+	"io.modelcontextprotocol/skills": "beta",
+	"io.modelcontextprotocol/events": "beta",
+}
+
 func inspectCommand(std streams) *cobra.Command {
 	var texts bool
 	cmd := remoteCommand(std, &cobra.Command{
@@ -193,6 +202,9 @@ func (r *remote) writeOverview(o *overview) {
 	out.line(cleanLine(speaks))
 	if can, err := jsonx.Marshal(o.Capabilities); err == nil && len(memberNames(can)) > 0 {
 		out.line(cleanLine("can " + strings.Join(memberNames(can), ", ")))
+	}
+	for _, id := range slices.Sorted(maps.Keys(o.Capabilities.Extensions)) {
+		out.line(cleanLine("extends MCP by " + joined(", ", id, stages[id])))
 	}
 	out.indented("", o.Instructions)
 	if len(o.Tools) > 0 {
