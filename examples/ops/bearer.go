@@ -13,6 +13,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
+// Tokens are of one issuer, and for this server alone.
+const (
+	issuer   = "https://login.example.com"
+	audience = "https://ops.example.com/mcp"
+)
+
 // claims are those of the tokens of this program.
 type claims struct {
 	jwt.Claims
@@ -46,7 +52,7 @@ func verify(key []byte, token string) (*oauth.Principal, error) {
 	if err := parsed.Claims(key, &c); err != nil {
 		return nil, err
 	}
-	if err := c.ValidateWithLeeway(jwt.Expected{Time: time.Now()}, 0); err != nil {
+	if err := c.ValidateWithLeeway(jwt.Expected{Issuer: issuer, AnyAudience: jwt.Audience{audience}, Time: time.Now()}, 0); err != nil {
 		return nil, err
 	}
 	if c.Subject == "" || c.Expiry == nil {
@@ -63,5 +69,6 @@ func newToken(key []byte, subject, scope string) (string, error) {
 		return "", err
 	}
 	expires := jwt.NewNumericDate(time.Now().Add(time.Hour))
-	return jwt.Signed(signer).Claims(claims{jwt.Claims{Subject: subject, Expiry: expires}, scope}).Serialize()
+	own := jwt.Claims{Issuer: issuer, Audience: jwt.Audience{audience}, Subject: subject, Expiry: expires}
+	return jwt.Signed(signer).Claims(claims{own, scope}).Serialize()
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
@@ -74,13 +75,22 @@ func TestTokensAreChecked(t *testing.T) {
 	defer r.end()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: key}, nil)
 	require.NoError(t, err)
-	endless, err := jwt.Signed(signer).Claims(jwt.Claims{Subject: "ann"}).Serialize()
-	require.NoError(t, err)
+	sign := func(c jwt.Claims) string {
+		token, err := jwt.Signed(signer).Claims(c).Serialize()
+		require.NoError(t, err)
+		return token
+	}
+	expires := jwt.NewNumericDate(time.Now().Add(time.Hour))
+	endless := sign(jwt.Claims{Issuer: issuer, Audience: jwt.Audience{audience}, Subject: "ann"})
+	foreign := sign(jwt.Claims{Issuer: "https://other.example", Audience: jwt.Audience{audience}, Subject: "ann", Expiry: expires})
+	elsewhere := sign(jwt.Claims{Issuer: issuer, Audience: jwt.Audience{"https://other.example/mcp"}, Subject: "ann", Expiry: expires})
 	other, err := newToken([]byte(strings.Repeat("x", 32)), "ann", "")
 	require.NoError(t, err)
 	nobody, err := newToken(key, "", "")
 	require.NoError(t, err)
-	for name, token := range map[string]string{"none": "", "another key": other, "nobody's": nobody, "endless": endless} {
+	for name, token := range map[string]string{
+		"none": "", "another key": other, "nobody's": nobody, "endless": endless, "another issuer": foreign, "for another server": elsewhere,
+	} {
 		_, err := r.dial(token)
 		var refused *client.StatusError
 		require.ErrorAs(t, err, &refused, name)

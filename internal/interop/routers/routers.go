@@ -65,20 +65,6 @@ func userOf(r *http.Request) (*oauth.Principal, bool) {
 	return &oauth.Principal{Subject: name}, ok
 }
 
-// behindProxy takes the user from a header that the proxy sets, and that it removes from what
-// clients send. The server has to listen where only the proxy can reach it.
-func behindProxy(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user := r.Header.Get("X-Forwarded-User")
-		if user == "" {
-			http.Error(w, "log in first", http.StatusUnauthorized)
-			return
-		}
-		p := &oauth.Principal{Issuer: "https://github.com", Subject: user}
-		next.ServeHTTP(w, r.WithContext(oauth.NewContext(r.Context(), p)))
-	})
-}
-
 // docs:begin chi
 
 // inChi mounts the handler in a group with the app's authentication.

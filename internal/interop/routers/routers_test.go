@@ -116,24 +116,6 @@ func TestServersWorkInEachRouter(t *testing.T) {
 	}
 }
 
-func TestProxiesSayWhoIsCalling(t *testing.T) {
-	srv, err := mcpkit.New(&clerk{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	mcp := streamable.NewHandler(srv, nil)
-	t.Cleanup(mcp.Close)
-	url := serve(t, behindProxy(mcp))
-	_, err = client.Dial(t.Context(), url)
-	var status *client.StatusError
-	require.True(t, errors.As(err, &status), "%v", err)
-	require.Equal(t, http.StatusUnauthorized, status.Code)
-	c, err := client.Dial(t.Context(), url, client.Header("X-Forwarded-User", "ann"))
-	require.NoError(t, err)
-	defer c.Close()
-	user, err := client.Call[string](t.Context(), c, "whoami", nil)
-	require.NoError(t, err)
-	require.Equal(t, "ann", user)
-}
-
 func TestCallsInFlightFinishWhenTheServerShutsDown(t *testing.T) {
 	d := &clerk{heard: make(chan struct{})}
 	srv, err := mcpkit.New(d, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.DiscardHandler)))
