@@ -31,7 +31,7 @@ var (
 	ErrCancelled = Errorf("the user cancelled")
 	// ErrUnsupported means that the client cannot be asked: it did not declare the capability for
 	// such a question, or it is a legacy client without a session.
-	ErrUnsupported = Errorf("this client cannot be asked that")
+	ErrUnsupported = Errorf("this client cannot answer what the tool asks of its user or model")
 	// ErrAsked means that the client gets a question and will send the call again with the answer
 	// (2026-07-28). The method should return it, and runs again from its beginning. The call keeps
 	// the question, so the client gets it even if the method ignores this error.

@@ -634,5 +634,5 @@ func TestFormsOf20250618(t *testing.T) {
 
 	asked, result := schemaOf(t, elicitServer(t), protocol.V20250618, "wish")
 	require.Empty(t, asked)
-	require.Contains(t, result, "this client cannot be asked that: forms of 2025-06-18 have no lists, and the field sizes is one")
+	require.Contains(t, result, "this client cannot answer what the tool asks of its user or model: forms of 2025-06-18 have no lists, and the field sizes is one")
 }
