@@ -383,7 +383,7 @@ func TestServerCard(t *testing.T) {
 	notes := Implementation{Name: "com.example/notes", Title: "Notes", Version: "1.2.0", Description: "Keeps."}
 	card, err := ServerCard(notes, "https://example.com/mcp", []Version{V20260728})
 	require.NoError(t, err)
-	require.JSONEq(t, `{"$schema": "https://static.modelcontextio/schemas/v1/server-card.schema.json",
+	require.JSONEq(t, `{"$schema": "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
 		"name": "com.example/notes", "title": "Notes", "version": "1.2.0", "description": "Keeps.", "remotes": [
 		{"type": "streamable-http", "url": "https://example.com/mcp", "supportedProtocolVersions": ["2026-07-28"]}]}`, string(card))
 	for _, test := range []struct{ name, version, description, title, url, want string }{
