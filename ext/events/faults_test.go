@@ -24,9 +24,9 @@ func TestWhatGoesWrong(t *testing.T) {
 	row(t, "what has expired is gone", func(t *testing.T, o *office) {
 		p := o.as(ann)
 		for i := range 100 {
-			p.result("events/subscribe", hook(fmt.Sprintf(`"arguments":{"box":"%d"},`, i)))
+			p.result("events/subscribe", hook(fmt.Sprintf(`"ttlMs":60000,"arguments":{"box":"%d"},`, i)))
 		}
-		time.Sleep(2 * time.Hour)
+		time.Sleep(5 * time.Minute)
 		p.result("events/subscribe", hook(""))
 	})
 	row(t, "one that is too large", func(t *testing.T, o *office) {

@@ -252,16 +252,16 @@ func TestStreamRows(t *testing.T) {
 	row(t, "stream-exempt-from-concurrency-cap", func(t *testing.T, o *office) {
 		p := o.as(ann)
 		var ends []func() string
-		for range 150 {
+		for range 100 {
 			ends = append(ends, p.stream(mails))
 		}
-		require.Len(t, p.take(), 150)
-		for range 15 { // no limit of time
+		require.Len(t, p.take(), 100)
+		for range 5 { // no limit of time
 			time.Sleep(time.Minute)
 			p.take()
 		}
 		o.emit("1")
-		require.Len(t, p.take(), 150)
+		require.Len(t, p.take(), 100)
 		for _, end := range ends {
 			end()
 		}
