@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -158,7 +157,7 @@ func newUpstream(p Provider, redirect string, groups bool, policy metadata.Polic
 		return &githubUpstream{base: config, api: api, groups: groups}, nil
 	}
 	config.Scopes = append([]string{oidc.ScopeOpenID, "profile", "email"}, config.Scopes...)
-	return &oidcUpstream{p: p, base: config}, nil
+	return &oidcUpstream{p: p, base: config, slot: make(chan struct{}, 1)}, nil
 }
 
 // An oidcUpstream is a provider of OpenID Connect. It reads the provider's metadata when it is first
@@ -167,18 +166,24 @@ type oidcUpstream struct {
 	p    Provider
 	base oauth2.Config
 
-	mu    sync.Mutex
-	found *oidc.Provider // guarded by mu
-	err   error          // of the last attempt; guarded by mu
-	tried time.Time      // the last attempt; guarded by mu
+	slot  chan struct{}  // of an attempt; whoever waits for it can leave
+	found *oidc.Provider // guarded by slot
+	err   error          // of the last attempt; guarded by slot
+	tried time.Time      // the last attempt; guarded by slot
 }
 
 func (o *oidcUpstream) discover(ctx context.Context) (*oidc.Provider, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	select {
+	case o.slot <- struct{}{}:
+		defer func() { <-o.slot }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	if o.found == nil && time.Since(o.tried) > discoverAgain {
-		// The provider keeps the context for its keys.
-		o.found, o.err = oidc.NewProvider(context.WithoutCancel(ctx), o.p.Issuer)
+		// The outcome is for all, so it does not depend on the caller.
+		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		defer cancel()
+		o.found, o.err = oidc.NewProvider(ask, o.p.Issuer)
 		o.tried = time.Now()
 	}
 	return o.found, o.err

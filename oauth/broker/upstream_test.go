@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -171,6 +172,35 @@ func TestLoginsOutliveAFailureOfTheProvider(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		old = doc["refresh_token"]
 	}
+}
+
+type hanging struct{}
+
+func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func TestADeadProviderHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{t: t, url: "https://notes.example.com"}
+		s.Broker = newBroker(t, nil, s.url, func(o *broker.Options) {
+			o.Provider, o.Client, o.Logger = broker.Google("id", "secret"), &http.Client{Transport: hanging{}}, discard
+		})
+		s.handler = s.Broker
+		page := s.register(local).page()
+		parallel(3, func(i int) {
+			time.Sleep(time.Duration(i) * time.Second)
+			patience := []time.Duration{time.Hour, time.Hour, time.Second}[i]
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			w := httptest.NewRecorder()
+			begun := time.Now()
+			s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", page, nil))
+			require.Equal(t, http.StatusBadGateway, w.Code)
+			require.Equal(t, min(patience, time.Duration(10-i)*time.Second), time.Since(begun))
+		})
+	})
 }
 
 // The tokens of the provider are fresh, belong to the user, and reach nobody but the method. The
