@@ -149,7 +149,7 @@ func TestRegistrationsTakeNoSpaceAndExpire(t *testing.T) {
 func TestConsentIsAskedForEachClient(t *testing.T) {
 	s := newSite(t, newProvider(t), nil)
 	ada, bob := newBrowser(t, "ada"), newBrowser(t, "bob")
-	web, native := s.register(remote), s.register(local)
+	web, native, tls := s.register(remote), s.register(local), s.register(encrypted)
 	two := s.register(remote + `","` + remote + `2`)
 	two.redirect = remote
 	for _, step := range []struct {
@@ -169,6 +169,8 @@ func TestConsentIsAskedForEachClient(t *testing.T) {
 		{"another redirect URI", ada, two, []string{"redirect_uri", remote + "2", "scope", "notes:read"}, 1},
 		{"a program on the own machine", ada, native, []string{"scope", "notes:read"}, 1},
 		{"which anyone can be", ada, native, []string{"scope", "notes:read"}, 1},
+		{"a program on the own machine with a certificate", ada, tls, []string{"scope", "notes:read"}, 1},
+		{"which anyone can be, too", ada, tls, []string{"scope", "notes:read"}, 1},
 	} {
 		step.user.asked = 0
 		require.NotEmpty(t, step.user.visit(step.client.page(step.change...)).Get("code"), step.name)

@@ -45,6 +45,9 @@ type login struct {
 	Grant      string    `json:"g,omitempty"` // key of the grant, once the provider knows the user
 }
 
+// back returns the redirect URI of the client.
+func (l *login) back() *url.URL { return must(url.Parse(l.Redirect)) }
+
 // begin is the authorization endpoint. It sends the user to the provider.
 func (b *Broker) begin(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
@@ -197,7 +200,7 @@ func (b *Broker) identify(ctx context.Context, l *login, code string) (*grant, e
 	}
 	t, err := config.Exchange(ctx, code, oauth2.VerifierOption(l.Verifier))
 	if err != nil {
-		return nil, err
+		return nil, withoutBody(err)
 	}
 	u, err := b.upstream.user(ctx, t, l.Nonce, nil)
 	if err != nil {
@@ -206,9 +209,6 @@ func (b *Broker) identify(ctx context.Context, l *login, code string) (*grant, e
 	scopes, err := b.admit(ctx, u, l.Scopes)
 	if err != nil {
 		return nil, err
-	}
-	if len(scopes) == 0 && len(b.scopes) > 0 {
-		return nil, fmt.Errorf("%w: the user has none of the requested scopes", ErrRefused)
 	}
 	return &grant{
 		Client: l.Client, User: *u, Scopes: scopes, Refresh: l.Refresh, Begun: time.Now(), Upstream: *t,
@@ -235,11 +235,17 @@ func (b *Broker) admit(ctx context.Context, u *User, asked []string) ([]string, 
 		groups, known := b.opts.Scopes[s]
 		return !known || len(groups) > 0 && !in(groups)
 	})
-	if b.opts.Decide == nil {
-		return scopes, nil
+	if b.opts.Decide != nil {
+		decided, err := b.opts.Decide(ctx, u, slices.Clone(scopes))
+		if err != nil {
+			return nil, err
+		}
+		scopes = slices.DeleteFunc(scopes, func(s string) bool { return !slices.Contains(decided, s) })
 	}
-	decided, err := b.opts.Decide(ctx, u, slices.Clone(scopes))
-	return slices.DeleteFunc(scopes, func(s string) bool { return !slices.Contains(decided, s) }), err
+	if len(scopes) == 0 && len(b.scopes) > 0 {
+		return nil, fmt.Errorf("%w: the user has none of the requested scopes", ErrRefused)
+	}
+	return scopes, nil
 }
 
 // showConsent shows the page that asks the user.
@@ -272,14 +278,12 @@ func (b *Broker) decide(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.PostForm.Get("decision") {
 	case "allow":
-		g, back, ok := b.approve(w, r, l)
-		if !ok {
-			return
+		if g, back, ok := b.approve(w, r, l); ok {
+			if !isLoopback(l.back()) {
+				b.remember(r.Context(), g)
+			}
+			b.leave(w, r, l, back)
 		}
-		if strings.HasPrefix(g.Redirect, "https:") {
-			b.remember(r.Context(), g)
-		}
-		b.leave(w, r, l, back)
 	default:
 		_ = b.grants.Delete(r.Context(), l.Grant, 0) // otherwise it expires
 		b.leave(w, r, l, b.backURL(l, refuse(codeAccessDenied, "the user has not allowed it"), ""))
@@ -315,13 +319,8 @@ func (b *Broker) approve(w http.ResponseWriter, r *http.Request, l *login) (g *g
 		b.failRead(w, r, err)
 		return nil, "", false
 	}
-	code, err := b.keys.write("code", l.Grant)
-	if err != nil {
-		b.fail(w, r, http.StatusInternalServerError, textUnavailable, err)
-		return nil, "", false
-	}
 	b.opts.Logger.InfoContext(r.Context(), "broker: a user has logged in", "subject", g.User.Subject, "scopes", g.Scopes)
-	return g, b.backURL(l, nil, code), true
+	return g, b.backURL(l, nil, must(b.keys.write("code", l.Grant))), true
 }
 
 // redirect ends a login by sending the browser to the client.
@@ -340,10 +339,7 @@ func (b *Broker) leave(w http.ResponseWriter, r *http.Request, l *login, back st
 
 // backURL returns the URL of the response to the client (RFC 6749, sections 4.1.2; RFC 9207).
 func (b *Broker) backURL(l *login, refused *refusal, code string) string {
-	back, err := url.Parse(l.Redirect)
-	if err != nil {
-		return b.opts.Issuer // cannot happen: it was checked
-	}
+	back := l.back()
 	q := back.Query()
 	q.Set("iss", b.opts.Issuer)
 	if l.State != "" {
@@ -363,7 +359,7 @@ func (b *Broker) backURL(l *login, refused *refusal, code string) string {
 // redirect URI, so the broker would be an open redirector if it sent the browser there (RFC 9700,
 // section 4.11.2): the user follows a link instead, except to a program on the own machine.
 func (b *Broker) refuseLogin(w http.ResponseWriter, r *http.Request, l *login, refused *refusal) {
-	if u, err := url.Parse(l.Redirect); err == nil && isLoopback(u) {
+	if isLoopback(l.back()) {
 		b.redirect(w, r, l, b.backURL(l, refused, ""))
 		return
 	}

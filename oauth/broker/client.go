@@ -111,14 +111,13 @@ func (c *client) allows(redirect string) bool {
 // withoutPort returns a redirect URI without the port of a loopback address.
 func withoutPort(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil || !isLoopback(u) {
+	if err != nil || u.Scheme != "http" || !isLoopback(u) {
 		return raw
 	}
-	host := strings.TrimSuffix(strings.TrimSuffix(u.Host, u.Port()), ":")
-	return strings.Replace(raw, u.Host, host, 1)
+	return strings.Replace(raw, u.Host, strings.TrimSuffix(u.Host, ":"+u.Port()), 1)
 }
 
-func isLoopback(u *url.URL) bool { return u.Scheme == "http" && metadata.IsLoopback(u.Hostname()) }
+func isLoopback(u *url.URL) bool { return metadata.IsLoopback(u.Hostname()) }
 
 // register is the registration endpoint (RFC 7591). A client ID is the registration itself, sealed, so
 // that registrations take no space, and all replicas know them.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -208,7 +209,15 @@ func (b *Broker) refreshUpstream(ctx context.Context, t *oauth2.Token) (*oauth2.
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "invalid_grant" {
 		return nil, ErrEnded
 	}
-	return t, err
+	return t, withoutBody(err)
+}
+
+// withoutBody returns an error of the token endpoint without the response, which may repeat a secret.
+func withoutBody(err error) error {
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return fmt.Errorf("the provider issued no token: %s %q", refused.Response.Status, refused.ErrorCode)
+	}
+	return err
 }
 
 // consented reports whether the user has allowed the client these scopes before. A redirect URI on the

@@ -75,6 +75,7 @@ func (p *provider) wrap(next http.Handler) http.Handler {
 		if p.down.Load() > 0 {
 			p.down.Add(1)
 			w.WriteHeader(http.StatusBadGateway)
+			fmt.Fprint(w, r.PostForm.Encode())
 			return
 		}
 		recorder := httptest.NewRecorder()
@@ -193,8 +194,9 @@ func newBroker(t testing.TB, p *provider, url string, change func(o *broker.Opti
 }
 
 const (
-	local  = "http://127.0.0.1:1/callback"
-	remote = "https://app.example/callback"
+	local     = "http://127.0.0.1:1/callback"
+	encrypted = "https://127.0.0.1:1/callback"
+	remote    = "https://app.example/callback"
 )
 
 // A browser is a user with cookies, who follows redirects until one leaves for the client.
@@ -241,7 +243,7 @@ func (b *browser) visit(page string) url.Values {
 		if b.through != nil {
 			next = b.through(next)
 		}
-		if strings.HasPrefix(next, local) || strings.HasPrefix(next, remote) {
+		if strings.HasPrefix(next, local) || strings.HasPrefix(next, encrypted) || strings.HasPrefix(next, remote) {
 			u, err := url.Parse(next)
 			require.NoError(b.t, err)
 			return u.Query()

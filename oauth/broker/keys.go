@@ -58,7 +58,8 @@ func derive(secret []byte, use string) []byte {
 	return must(hkdf.Key(sha256.New, secret, nil, purpose+" "+use, 32))
 }
 
-// must returns v. The errors are for sizes and kinds of keys that are not used here.
+// must returns v. The errors are for sizes and kinds of keys that are not used here, for URLs that were
+// checked before, and for texts that are no JSON.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("broker: " + err.Error())

@@ -10,7 +10,6 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"golang.org/x/text/language"
@@ -85,11 +84,7 @@ func (p *page) T(text string, names ...any) string {
 
 // askUser shows the page that asks the user for consent.
 func (b *Broker) askUser(w http.ResponseWriter, r *http.Request, l *login, g *grant) {
-	back, err := url.Parse(l.Redirect)
-	if err != nil {
-		b.fail(w, r, http.StatusBadRequest, textBadRequest, err)
-		return
-	}
+	back := l.back()
 	b.show(w, r, http.StatusOK, &page{
 		Title: textTitle, Login: l.ID, Consent: true, Client: l.Name, Server: b.opts.Name,
 		Provider: b.opts.Provider.Name, Account: cmp.Or(g.User.Email, g.User.Name, g.User.Subject),

@@ -133,13 +133,20 @@ func TestRefreshesFollowTheProvider(t *testing.T) {
 			})
 			c := s.register(local)
 			tokens := c.login(newBrowser(t, "ada"))
+			writer := c.login(newBrowser(t, "ada"), "scope", "notes:write")["refresh_token"]
 			p.change(test.change)
 			status, doc := c.refresh(tokens["refresh_token"])
 			require.Equal(t, test.status, status, doc)
 			require.Equal(t, test.want, or(doc["scope"])+or(doc["error"]))
+			writes, _ := c.refresh(writer)
+			require.Equal(t, strings.Contains(test.want, "notes:write"), writes == http.StatusOK, "a login without scopes ends")
 			s.asking = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				u, err := s.User(r.Context())
 				fmt.Fprint(w, u != nil && u.Email == "ada@example.com", " ", errors.Is(err, broker.ErrEnded))
+				bob := *oauth.FromContext(r.Context())
+				bob.Subject = "bob"
+				_, err = s.User(oauth.NewContext(r.Context(), &bob))
+				require.ErrorIs(t, err, broker.ErrEnded, "the login of another user")
 			})
 			_, still := s.call(tokens["access_token"])
 			require.Equal(t, map[bool]string{true: "true false", false: "false true"}[test.status == 200], still)
@@ -172,6 +179,7 @@ func TestLoginsOutliveAFailureOfTheProvider(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		old = doc["refresh_token"]
 	}
+	require.NotContains(t, s.log.String(), "refresh_token=", "the provider repeats the request")
 }
 
 type hanging struct{}
