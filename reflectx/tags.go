@@ -45,12 +45,12 @@ func (c *compiler) tagKeys(tag reflect.StructTag) {
 			c.errorf("the tag has the key %q twice; only the first counts, so write it once", key)
 		}
 		seen = append(seen, key)
-		nearest := naming.Nearest(key, fieldTags)
-		switch write := habits[key]; {
-		case write != "":
+		if slices.Contains(fieldTags, key) || key == "bson" || key == "envDefault" { // of other libraries, and like ours
+			continue
+		}
+		if write := habits[key]; write != "" {
 			c.errorf("the tag key %q means nothing here; write %s", key, strings.ReplaceAll(write, "…", quoted[1:len(quoted)-1]))
-		case slices.Contains(fieldTags, key) || key == "bson" || key == "envDefault": // of other libraries, and like ours
-		case nearest != "":
+		} else if nearest := naming.Nearest(key, fieldTags); nearest != "" {
 			c.errorf("unknown tag key %q; did you mean %q?", key, nearest)
 		}
 	}
