@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -163,15 +164,17 @@ func (call *Call) log(level slog.Level, message string, attrs ...any) {
 // handlers such as the default one of slog write that as it is, and quote line breaks in attributes.
 func (call *Call) logError(message string, err error) {
 	if p, ok := errors.AsType[*PanicError](err); ok {
-		message += "\n" + aroundMethod.ReplaceAllString(string(p.Stack), "")
+		message += "\n" + aroundMethod().ReplaceAllString(string(p.Stack), "")
 	}
 	call.log(slog.LevelError, message, "error", err.Error())
 }
 
 // aroundMethod matches what is of no interest in the stack of a panic: what runs after it, and what has
-// called the method.
-var aroundMethod = regexp.MustCompile(`(?s)^.*?\npanic\([^\n]*\n[^\n]*\n(runtime\.[^\n]*\n[^\n]*\n)*|` +
-	`(reflect\.[^\n]*\n[^\n]*\n)*github\.com/mcpkit/mcpkit-go/(reflectx|mcpkit\.traced)\..*$`)
+// called the method. It is compiled at the first panic, not when programs start.
+var aroundMethod = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^.*?\npanic\([^\n]*\n[^\n]*\n(runtime\.[^\n]*\n[^\n]*\n)*|` +
+		`(reflect\.[^\n]*\n[^\n]*\n)*github\.com/mcpkit/mcpkit-go/(reflectx|mcpkit\.traced)\..*$`)
+})
 
 // panicked logs the panic of a method of a result or an error, and returns the error for the caller.
 func (call *Call) panicked(v any) *jsonrpc.Error {

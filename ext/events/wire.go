@@ -37,12 +37,6 @@ type ListParams struct {
 	Cursor *string `json:"cursor,omitzero"`
 }
 
-// A ListResult is the result of events/list.
-type ListResult struct {
-	Events     []Descriptor `json:"events"`
-	NextCursor string       `json:"nextCursor,omitzero"`
-}
-
 // A Subscription says what a client wants to know of. It is part of the params of all other methods.
 type Subscription struct {
 	Name      string          `json:"name"`

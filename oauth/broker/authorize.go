@@ -27,7 +27,7 @@ const (
 )
 
 // A login is an authorization request until it ends with a redirect to the client. It is in a sealed
-// cookie: it takes no space in the broker, and whoever finishes it uses the browser that began it.
+// cookie: it takes no space in the broker, and only the browser that began it can finish it.
 type login struct {
 	ID         string    `json:"i"` // the state of the request to the provider
 	Client     string    `json:"c"` // digest of the ID

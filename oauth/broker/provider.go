@@ -166,7 +166,7 @@ type oidcUpstream struct {
 	p    Provider
 	base oauth2.Config
 
-	slot  chan struct{}  // of an attempt; whoever waits for it can leave
+	slot  chan struct{}  // held during an attempt; callers stop waiting for it when their context ends
 	found *oidc.Provider // guarded by slot
 	err   error          // of the last attempt; guarded by slot
 	tried time.Time      // the last attempt; guarded by slot
