@@ -252,15 +252,7 @@ func (f *Fleet) listen(ctx context.Context) bool {
 }
 
 func (f *Fleet) show(ctx context.Context) {
-	set := f.Set(replicaSet, 1)
-	old, err := set.Get(ctx, f.replica)
-	r := Record{Key: f.replica, TTL: presence, Revision: old.Revision}
-	switch {
-	case err == nil:
-		_, err = set.Update(ctx, r)
-	case errors.Is(err, ErrNotFound):
-		_, err = set.Create(ctx, r)
-	}
+	_, err := f.Set(replicaSet, 1).Change(ctx, f.replica, func(r *Record) error { r.TTL = presence; return nil })
 	if err != nil && ctx.Err() == nil {
 		f.opts.Logger.Warn("fleet: the store is not available", "error", err)
 	}
@@ -541,6 +533,30 @@ func (s *Set) Update(ctx context.Context, r Record) (revision uint64, err error)
 	return get(ctx, s.f, "Update", s.name, checkRecord(s.name, r), func(ctx context.Context) (uint64, error) {
 		return s.f.engine.Update(ctx, s.name, r)
 	})
+}
+
+// Change creates or replaces the record of a key, again and again until nobody else has changed it
+// meanwhile. edit completes what it becomes, with TTL and Due; Revision is 0 if there is none yet. If
+// edit returns an error, Change returns it, and the record stays as it is.
+func (s *Set) Change(ctx context.Context, key string, edit func(r *Record) error) (revision uint64, err error) {
+	for {
+		r, err := s.Get(ctx, key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return 0, err
+		}
+		r.Key = key
+		if err := edit(&r); err != nil {
+			return 0, err
+		}
+		write := s.Update
+		if r.Revision == 0 {
+			write = s.Create
+		}
+		revision, err = write(ctx, r)
+		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrExists) && !errors.Is(err, ErrNotFound) {
+			return revision, err
+		}
+	}
 }
 
 // Delete deletes a record.

@@ -62,6 +62,27 @@ func TestRecordsAreBoundToTheirKey(t *testing.T) {
 	})
 }
 
+func TestChangesOfARecordAreNotLost(t *testing.T) {
+	set := newFleet(t, fleet.NewMemory(fleet.MemoryOptions{})).Set("things", 1)
+	refused := errors.New("refused")
+	var changing sync.WaitGroup
+	for range 8 {
+		changing.Go(func() {
+			_, err := set.Change(t.Context(), "a", func(r *fleet.Record) error {
+				r.Data, r.TTL = []byte(string(r.Data)+"x"), time.Hour
+				return nil
+			})
+			require.NoError(t, err)
+			_, err = set.Change(t.Context(), "a", func(r *fleet.Record) error { r.Data = nil; return refused })
+			require.Equal(t, refused, err)
+		})
+	}
+	changing.Wait()
+	r, err := set.Get(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, "xxxxxxxx", string(r.Data))
+}
+
 func TestNewerRecordsAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

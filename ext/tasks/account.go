@@ -39,13 +39,9 @@ const entrySize = idSize + 4*8
 
 func (e *entry) numbers() [4]*int64 { return [...]*int64{&e.Begun, &e.Ended, &e.Expires, &e.Bytes} }
 
-// account changes the account of an owner, again and again until nobody else has changed it meanwhile.
+// account changes the account of an owner.
 func (s *store) account(ctx context.Context, owner string, edit func(*account) error) error {
-	for {
-		r, err := s.accounts().Get(ctx, groupOf(owner))
-		if err != nil && !errors.Is(err, fleet.ErrNotFound) {
-			return err
-		}
+	_, err := s.accounts().Change(ctx, groupOf(owner), func(r *fleet.Record) error {
 		a := &account{}
 		for data := range slices.Chunk(r.Data, entrySize) {
 			e := entry{ID: [idSize]byte(data)}
@@ -59,27 +55,18 @@ func (s *store) account(ctx context.Context, owner string, edit func(*account) e
 		if err := edit(a); err != nil {
 			return err
 		}
-		for _, e := range a.Tasks {
-			last = max(last, e.Expires)
-		}
-		exists := r.Revision != 0
-		r.Key, r.TTL = groupOf(owner), lifeUntil(time.UnixMilli(last))
 		r.Data = nil
 		for _, e := range a.Tasks {
+			last = max(last, e.Expires)
 			r.Data = append(r.Data, e.ID[:]...)
 			for _, n := range e.numbers() {
 				r.Data = binary.LittleEndian.AppendUint64(r.Data, uint64(*n))
 			}
 		}
-		if exists {
-			_, err = s.accounts().Update(ctx, r)
-		} else {
-			_, err = s.accounts().Create(ctx, r)
-		}
-		if !errors.Is(err, fleet.ErrConflict) && !errors.Is(err, fleet.ErrExists) && !errors.Is(err, fleet.ErrNotFound) {
-			return storeError(err)
-		}
-	}
+		r.TTL = lifeUntil(time.UnixMilli(last))
+		return nil
+	})
+	return storeError(err)
 }
 
 // find returns the place of a task; -1 if the account does not have it.

@@ -216,46 +216,44 @@ func (s *store) create(ctx context.Context, t *task) error {
 	return nil
 }
 
-// change changes a task, again and again until nobody else has changed it meanwhile. edit returns
-// an error to leave it as it is, which change returns with the task.
-func (s *store) change(ctx context.Context, id string, edit func(*task) error) (*task, error) {
-	for {
-		t, err := s.load(ctx, id)
-		if err != nil {
-			return nil, err
+// change changes a task. edit returns an error to leave it as it is, which change returns with the task.
+func (s *store) change(ctx context.Context, id string, edit func(*task) error) (t *task, err error) {
+	visible := false
+	revision, err := s.tasks().Change(ctx, id, func(r *fleet.Record) (err error) {
+		if r.Revision == 0 {
+			return errNotFound
+		}
+		if t, err = decode(*r); err != nil {
+			return err
 		}
 		before := *t
 		if err := edit(t); err != nil {
-			return t, err
+			return err
 		}
 		if t.Status != protocol.TaskWorking {
 			t.Worker, t.Lease = "", time.Time{}
 		}
-		visible := t.Status != before.Status || t.Message != before.Message || t.Lease.IsZero() // all but a lease
+		visible = t.Status != before.Status || t.Message != before.Message || t.Lease.IsZero() // all but a lease
 		if visible {
 			t.Updated = now()
 			t.Version++
 		}
-		r, err := t.encode()
+		*r, err = t.encode()
 		if err == nil && t.size > t.Room && !t.Status.Terminal() {
-			if r, err = t.encodeWithRoom(); err == nil {
+			if *r, err = t.encodeWithRoom(); err == nil {
 				err = s.reserve(ctx, t)
 			}
 		}
-		if err != nil {
-			return nil, err
-		}
-		t.revision, err = s.tasks().Update(ctx, r)
-		switch {
-		case err == nil && visible:
-			s.onChange(t)
-			return t, nil
-		case err == nil:
-			return t, nil
-		case !errors.Is(err, fleet.ErrConflict):
-			return nil, storeError(err)
-		}
+		return err
+	})
+	if err != nil {
+		return t, storeError(err)
 	}
+	t.revision = revision
+	if visible {
+		s.onChange(t)
+	}
+	return t, nil
 }
 
 // storeError returns an error of a write for callers.

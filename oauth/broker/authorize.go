@@ -255,7 +255,7 @@ func (b *Broker) showConsent(w http.ResponseWriter, r *http.Request) {
 		b.fail(w, r, http.StatusBadRequest, textOther, err)
 		return
 	}
-	g, _, err := b.read(r.Context(), l.Grant)
+	g, err := b.read(r.Context(), l.Grant)
 	if err != nil {
 		b.failRead(w, r, err)
 		return

@@ -89,40 +89,38 @@ func (b *Broker) makeRoom(ctx context.Context, group string) error {
 }
 
 // read returns a grant, or ErrEnded.
-func (b *Broker) read(ctx context.Context, key string) (*grant, fleet.Record, error) {
+func (b *Broker) read(ctx context.Context, key string) (*grant, error) {
 	r, err := b.grants.Get(ctx, key)
-	if errors.Is(err, fleet.ErrNotFound) {
-		return nil, r, ErrEnded
+	if err != nil && !errors.Is(err, fleet.ErrNotFound) {
+		return nil, err
 	}
-	if err != nil {
-		return nil, r, err
+	return decodeGrant(r)
+}
+
+// decodeGrant returns the grant in a record, or ErrEnded if there is none.
+func decodeGrant(r fleet.Record) (*grant, error) {
+	if r.Revision == 0 {
+		return nil, ErrEnded
 	}
 	g := new(grant)
-	return g, r, jsonx.Unmarshal(r.Data, g)
+	return g, jsonx.Unmarshal(r.Data, g)
 }
 
 // change changes a grant atomically: apply sees each version that it may replace. If apply returns an
 // error, the grant stays as it is.
-func (b *Broker) change(ctx context.Context, key string, apply func(g *grant) error) (*grant, error) {
-	for {
-		g, r, err := b.read(ctx, key)
-		if err != nil {
-			return nil, err
+func (b *Broker) change(ctx context.Context, key string, apply func(g *grant) error) (g *grant, err error) {
+	_, err = b.grants.Change(ctx, key, func(r *fleet.Record) (err error) {
+		if g, err = decodeGrant(*r); err != nil {
+			return err
 		}
-		if err := apply(g); err != nil {
-			return nil, err
-		}
-		if r.Data, err = jsonx.Marshal(g); err != nil {
-			return nil, err
+		if err = apply(g); err != nil {
+			return err
 		}
 		r.TTL = g.ttl(time.Now())
-		switch _, err = b.grants.Update(ctx, r); {
-		case errors.Is(err, fleet.ErrNotFound):
-			return nil, ErrEnded
-		case !errors.Is(err, fleet.ErrConflict):
-			return g, err
-		}
-	}
+		r.Data, err = jsonx.Marshal(g)
+		return err
+	})
+	return g, err
 }
 
 // end deletes a grant, with all of its tokens except access tokens that have been issued.
@@ -161,7 +159,7 @@ func (b *Broker) renew(ctx context.Context, key string, wanted func(g *grant) bo
 	ask, cancel := context.WithTimeout(b.outgoing(context.WithoutCancel(ctx)), askTimeout)
 	defer cancel()
 	err = b.locked(ctx, key, func() error {
-		if g, _, err = b.read(ask, key); err != nil || wanted != nil && !wanted(g) {
+		if g, err = b.read(ask, key); err != nil || wanted != nil && !wanted(g) {
 			return err
 		}
 		t, err := b.refreshUpstream(ask, &g.Upstream)
@@ -256,7 +254,7 @@ func (b *Broker) session(ctx context.Context) (key string, g *grant, err error) 
 		return "", nil, errors.New("broker: the request has no access token of this broker")
 	}
 	key, _ = p.Claims["sid"].(string)
-	if g, _, err = b.read(ctx, key); err != nil {
+	if g, err = b.read(ctx, key); err != nil {
 		return "", nil, err
 	}
 	if g.User.Subject != p.Subject || g.Client != fleet.Digest(p.ClientID) {

@@ -162,7 +162,7 @@ func (b *Broker) refresh(ctx context.Context, q *tokenRequest) (*tokens, error) 
 		}
 		return nil
 	}
-	g, _, err := b.read(ctx, old.Grant)
+	g, err := b.read(ctx, old.Grant)
 	if err == nil {
 		err = check(g)
 	}
@@ -239,7 +239,7 @@ func (b *Broker) revoke(r *http.Request) (any, error) {
 		}
 	}
 	key := refresh.Grant + access.Grant // one of them is ""
-	g, _, err := b.read(r.Context(), key)
+	g, err := b.read(r.Context(), key)
 	switch {
 	case errors.Is(err, ErrEnded):
 		return nil, nil
