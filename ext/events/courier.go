@@ -2,10 +2,12 @@ package events
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 const (
@@ -13,20 +15,19 @@ const (
 	maxRefusals = 5  // of an occurrence that the receiver refuses; then it is given up
 	longestWait = 5 * time.Minute
 	checkEvery  = time.Minute // between questions whether the subscriber may still know
-	saveEvery   = time.Second
 )
 
 // A courier is a worker that delivers the webhooks of one subscription, one after another, so that what
-// was not accepted is never passed over. What it writes of its progress is at most a second old: after a
-// crash, another one delivers that again, with the same IDs.
+// was not accepted is never passed over. It writes its progress after each: after a crash, another one
+// delivers at most that one again, with the same ID.
 type courier struct {
 	*worker
 	hook     webhook // with the progress that is not written yet
-	filter   *filter
+	filter   *filter // nil: it is not known whether the subscriber may still know
+	ended    *jsonrpc.Error
 	checked  time.Time // when the filter was
 	attempts int       // of the next occurrence
 	retryAt  time.Time
-	savedAt  time.Time
 	unsaved  bool
 	missed   bool // an occurrence was lost since the progress was written
 	gap      bool // the receiver has to be told so
@@ -34,130 +35,107 @@ type courier struct {
 
 // run delivers until the subscription ends.
 func (c *courier) run(ctx context.Context) {
-	c.hook, c.savedAt = *c.w.Hook, time.Now()
-	for c.step(ctx) {
-	}
-	if ctx.Err() != nil {
-		c.save(context.WithoutCancel(ctx))
-	}
-}
-
-// step does what is due, or waits. It returns false if the subscription has ended.
-func (c *courier) step(ctx context.Context) bool {
+	c.hook = *c.w.Hook
 	l := c.e.log(c.w.Name)
-	more := l.more()
-	since := time.Since(c.savedAt)
-	if since >= lease/3 || c.unsaved && since >= saveEvery {
-		if !c.save(ctx) {
-			return false
+	var err error
+	for ctx.Err() == nil && c.ended == nil && !final(err) {
+		more, wait := l.more(), c.step(ctx, l)
+		poked := false
+		if wait > 0 && !c.unsaved {
+			select {
+			case <-more:
+			case <-time.After(wait):
+			case <-c.poked:
+				poked = true
+			case <-ctx.Done():
+			}
+		}
+		if c.unsaved || poked || time.Until(c.w.Lease) <= lease*2/3 {
+			if err = c.save(context.WithoutCancel(ctx)); err != nil && !final(err) {
+				sleep(ctx, time.Second)
+			}
 		}
 	}
-	switch now := time.Now(); {
-	case c.hook.Ended != nil:
-		c.control(ctx, Control{Type: ControlTerminated, Error: c.hook.Ended})
-		return c.end(ctx)
-	case (c.filter == nil || c.filter.feed != "") && now.Sub(c.checked) > checkEvery: // a method runs on
-		return c.check(ctx)
-	case c.filter == nil || !c.hook.Active:
-		return c.wait(ctx, nil, lease/3)
-	case now.Before(c.retryAt):
-		return c.wait(ctx, nil, min(c.retryAt.Sub(now), lease/3))
+	if errors.Is(err, errGone) {
+		c.ended = c.e.revokedSince(&c.w.interest, time.Time{})
 	}
-	b := l.read(ctx, c.filter, c.hook.Position, 1)
-	if b.truncated {
-		c.missed, c.gap, c.unsaved = true, true, true
+	if c.ended == nil {
+		return
 	}
-	switch {
-	case len(b.kept) == 0:
-		c.advance(b.seq)
-		if c.unsaved {
-			return c.wait(ctx, more, saveEvery)
-		}
-		return c.wait(ctx, more, lease/3)
-	case time.Since(c.checked) > checkEvery:
-		return c.check(ctx)
+	c.control(ctx, Control{Type: ControlTerminated, Error: c.ended})
+	if err := c.e.end(ctx, c.w.ID); err != nil {
+		c.e.runner.Logger().ErrorContext(ctx, "events: a subscription that has ended is not removed", "watch", short(c.w.ID), "error", err)
 	}
-	return c.deliver(ctx, b.kept[0])
-}
-
-// wait waits for more, for a change of the subscription, or for some time.
-func (c *courier) wait(ctx context.Context, more <-chan struct{}, d time.Duration) bool {
-	select {
-	case <-more:
-	case <-time.After(d):
-	case <-c.poked:
-		return c.save(ctx)
-	case <-ctx.Done():
-		return false
-	}
-	return true
 }
 
 // save writes the progress, renews the lease, and takes over what others have changed.
-func (c *courier) save(ctx context.Context) bool {
-	before := c.w
-	ok := c.renew(ctx, func(w *watch) {
-		h := *w.Hook
-		h.Position, h.Stuck = c.hook.Position, c.hook.Stuck
-		h.LastDelivery, h.LastError, h.FailedSince = c.hook.LastDelivery, c.hook.LastError, c.hook.FailedSince
-		h.Missed = h.Missed || c.missed
-		if h.Refreshes == c.hook.Refreshes {
-			h.Active = c.hook.Active
+func (c *courier) save(ctx context.Context) error {
+	err := c.renew(ctx, func(w *watch) {
+		w.Hook.Progress, w.Hook.Missed = c.hook.Progress, w.Hook.Missed || c.missed
+		if w.Hook.Refreshes == c.hook.Refreshes {
+			w.Hook.Active = c.hook.Active
 		}
-		w.Hook = &h
 	})
-	if c.savedAt = time.Now(); c.w == before { // it was not written
-		return ok && ctx.Err() == nil
+	if err == nil {
+		if c.w.Hook.Refreshes != c.hook.Refreshes {
+			c.attempts, c.retryAt = 0, time.Time{}
+		}
+		c.hook, c.unsaved, c.missed = *c.w.Hook, false, false
 	}
-	if c.w.Hook.Refreshes != c.hook.Refreshes {
-		c.attempts, c.retryAt = 0, time.Time{}
-	}
-	c.hook, c.unsaved, c.missed = *c.w.Hook, false, false
-	return ok && ctx.Err() == nil
+	return err
 }
 
-// advance notes that all up to a position was accepted, given up, or is for others.
-func (c *courier) advance(seq uint64) {
-	c.unsaved = c.unsaved || seq != c.hook.Position
-	c.hook.Position = seq
+// step does what is due next. It returns for how long there is nothing more to do, unless something
+// changes.
+func (c *courier) step(ctx context.Context, l *log) (wait time.Duration) {
+	if time.Since(c.checked) > checkEvery {
+		c.check(ctx)
+	}
+	switch {
+	case c.filter == nil || !c.hook.Active:
+		return lease / 3
+	case time.Now().Before(c.retryAt):
+		return min(time.Until(c.retryAt), lease/3)
+	}
+	b, err := l.read(ctx, c.filter, c.hook.Progress.Position, 1)
+	if b.truncated {
+		c.lose()
+	}
+	if len(b.kept) > 0 {
+		c.deliver(ctx, b.kept[0])
+		return 0
+	}
+	c.hook.Progress.Position = b.seq
+	if err != nil && ctx.Err() == nil {
+		c.e.runner.Logger().ErrorContext(ctx, "events: a log is not read", "event", c.w.Name, "error", err)
+	}
+	return lease / 3
 }
 
 // check asks whether the subscriber may still know of the event.
-func (c *courier) check(ctx context.Context) bool {
-	f, ended, err := c.e.check(ctx, c.w.Name, c.w.Arguments, c.w.Principal)
-	if err == nil && ended == nil {
-		err = c.e.log(c.w.Name).sync(ctx)
+func (c *courier) check(ctx context.Context) {
+	var err error
+	c.checked = time.Now()
+	if c.filter, c.ended, err = c.e.check(ctx, c.w.interest); err != nil {
+		c.checked = time.Now().Add(lease/3 - checkEvery) // in a third of a lease again
 	}
-	if err == nil && ended == nil {
-		err = c.e.feed(ctx, f, feedByPoll)
-	}
-	switch {
-	case ended != nil:
-		c.hook.Ended = ended
-	case err != nil:
-		c.filter, c.checked = nil, time.Now().Add(lease/3-checkEvery) // in a third of a lease again
-	default:
-		c.filter, c.checked = f, time.Now()
-	}
-	return ctx.Err() == nil
 }
 
-// end removes the subscription.
-func (c *courier) end(ctx context.Context) bool {
-	if err := c.e.watches().Delete(ctx, c.w.ID, 0); err != nil {
-		c.e.runner.Logger().ErrorContext(ctx, "events: a subscription that has ended is not removed", "watch", short(c.w.ID), "error", err)
-	}
-	return false
-}
+// lose notes that occurrences are lost.
+func (c *courier) lose() { c.missed, c.gap, c.unsaved = true, true, true }
 
-// deliver delivers an occurrence, once.
-func (c *courier) deliver(ctx context.Context, k *kept) bool {
+// pass goes on with what comes after an occurrence.
+func (c *courier) pass(k *kept) { c.hook.Progress.Position, c.attempts, c.unsaved = k.Seq, 0, true }
+
+// deliver delivers an occurrence, once, and decides what becomes of it.
+func (c *courier) deliver(ctx context.Context, k *kept) {
 	o := c.filter.occurrence(k)
 	o.Cursor = cursorOf(k.Seq)
 	body, err := jsonx.Marshal(&o)
 	if err != nil || len(body) > MaxBody {
-		c.giveUp(k)
-		return true
+		c.lose()
+		c.pass(k)
+		return
 	}
 	if c.gap {
 		c.gap = false
@@ -167,70 +145,44 @@ func (c *courier) deliver(ctx context.Context, k *kept) bool {
 	if profiles[c.e.profile].messageIDs {
 		id = "msg_event_" + short(c.w.ID) + k.ID
 	}
-	status, _, failure := c.post(ctx, id, body)
-	if ctx.Err() != nil {
-		return false
+	status, _, failure := c.e.client.post(ctx, c.hook.URL, c.w.ID, id, body, c.hook.signing()...)
+	p := &c.hook.Progress
+	switch {
+	case ctx.Err() != nil:
+		return
+	case failure == "":
+		p.LastDelivery, p.LastError, p.FailedSince = time.Now().UTC(), "", time.Time{}
+		c.pass(k)
+		return
+	case status == http.StatusGone: // it does not want this one
+		c.pass(k)
+		return
+	case p.LastError == "":
+		p.FailedSince = time.Now().UTC()
 	}
-	if failure == "" {
-		c.hook.LastDelivery, c.hook.LastError, c.hook.FailedSince = time.Now().UTC(), "", time.Time{}
-		c.attempts, c.hook.Stuck = 0, 0
-		c.advance(k.Seq)
-		return true
-	}
-	if status == http.StatusGone { // it does not want this one
-		c.attempts = 0
-		c.advance(k.Seq)
-		return true
-	}
-	c.unsaved = true
-	if c.hook.LastError == "" {
-		c.hook.FailedSince = time.Now().UTC()
-	}
-	c.hook.LastError = failure
+	p.LastError, c.unsaved = failure, true
 	c.attempts++
-	return c.failed(ctx, k, status)
-}
-
-// failed decides what becomes of an occurrence that was not accepted.
-func (c *courier) failed(ctx context.Context, k *kept, status int) bool {
-	final := false // the receiver will not accept it later
+	refused := false // the receiver will not accept it later
 	switch status {
-	case http.StatusRequestEntityTooLarge:
-		c.giveUp(k)
-		return true
 	case 0, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 	default:
-		final = status < 500
+		refused = status < 500
 	}
 	switch {
-	case final && c.attempts >= maxRefusals, c.attempts >= maxAttempts && c.hook.Stuck == k.Seq:
-		c.giveUp(k)
+	case status == http.StatusRequestEntityTooLarge, refused && c.attempts >= maxRefusals,
+		c.attempts >= maxAttempts && p.Stuck == k.Seq:
+		c.lose()
+		c.pass(k)
 	case c.attempts >= maxAttempts:
-		c.hook.Active, c.hook.Stuck, c.attempts = false, k.Seq, 0
-		return c.save(ctx)
+		c.hook.Active, p.Stuck, c.attempts = false, k.Seq, 0
 	default:
 		c.retryAt = time.Now().Add(min(time.Second<<(c.attempts-1), longestWait))
 	}
-	return true
-}
-
-// giveUp passes over an occurrence.
-func (c *courier) giveUp(k *kept) {
-	c.missed, c.gap, c.attempts = true, true, 0
-	c.advance(k.Seq)
 }
 
 // control sends a body that is not an occurrence, once.
 func (c *courier) control(ctx context.Context, control Control) {
 	if body, err := jsonx.Marshal(&control); err == nil {
-		_, _, _ = c.post(ctx, messageID(control.Type), body)
+		c.e.client.post(ctx, c.hook.URL, c.w.ID, messageID(control.Type), body, c.hook.signing()...)
 	}
-}
-
-func (c *courier) post(ctx context.Context, id string, body []byte) (status int, answer []byte, failure string) {
-	var secrets []Secret
-	for _, s := range c.hook.signing() {
-		secrets = append(secrets, s.Secret)
-	}
-	return c.e.client.post(ctx, c.hook.URL, c.w.ID, id, body, secrets...)
 }

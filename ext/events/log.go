@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
@@ -21,7 +22,6 @@ const (
 	keptFor     = 24 * time.Hour // after the last one
 
 	logGroup = "events"
-	kindLog  = "events" // of messages between replicas: something was added to the log with the name
 	readPage = 512
 )
 
@@ -32,27 +32,9 @@ type kept struct {
 	Time time.Time       `json:"time,omitzero"`
 	Data json.RawMessage `json:"data,omitzero"`
 	Feed string          `json:"feed,omitzero"` // the feed that it is for; "" for all that match
-
-	decoded *payload
 }
 
-// A payload is the decoded data of an occurrence, for functions that match.
-type payload struct {
-	once  sync.Once
-	value any
-}
-
-// payloadOf returns the data of an occurrence as a P.
-func payloadOf[P any](k *kept) (P, bool) {
-	k.decoded.once.Do(func() {
-		var p P
-		if jsonx.Unmarshal(k.Data, &p) == nil {
-			k.decoded.value = p
-		}
-	})
-	p, ok := k.decoded.value.(P)
-	return p, ok
-}
+func (k *kept) key() string { return k.Feed + " " + k.ID }
 
 // A log is what has happened with one event: a copy of the log of the fleet, whose entries have
 // consecutive numbers. A cursor is the number of the last entry that a client knows of.
@@ -60,7 +42,8 @@ type log struct {
 	f    *fleet.Fleet
 	name string
 
-	writing sync.Mutex // held while something is added, or the copy is brought up to date
+	writing sync.Mutex  // held while something is added, or the copy is brought up to date
+	stale   atomic.Bool // others may have added something
 
 	mu      sync.Mutex
 	entries []*kept             // guarded by mu
@@ -72,10 +55,31 @@ type log struct {
 }
 
 func newLog(f *fleet.Fleet, name string) *log {
-	return &log{f: f, name: name, ids: map[string]struct{}{}, changed: make(chan struct{})}
+	l := &log{f: f, name: name, ids: map[string]struct{}{}, changed: make(chan struct{})}
+	l.stale.Store(true)
+	return l
 }
 
-func (k *kept) key() string { return k.Feed + " " + k.ID }
+// touch makes all readers look at the log of the fleet again.
+func (l *log) touch() {
+	l.stale.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wake()
+}
+
+// wake wakes the readers. The caller holds mu.
+func (l *log) wake() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// more returns a channel that is closed when there is more.
+func (l *log) more() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
 
 // sync brings the copy up to date.
 func (l *log) sync(ctx context.Context) error {
@@ -86,7 +90,15 @@ func (l *log) sync(ctx context.Context) error {
 
 // follow is sync while writing is held. The first replica begins the log with a number that no earlier
 // log of the name has reached, so that old cursors show that something may be missing.
-func (l *log) follow(ctx context.Context) error {
+func (l *log) follow(ctx context.Context) (err error) {
+	if !l.stale.Swap(false) {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			l.stale.Store(true)
+		}
+	}()
 	for {
 		all, err := l.f.After(ctx, logGroup, fleet.Digest(l.name), l.head, readPage)
 		if err != nil {
@@ -127,31 +139,28 @@ func (l *log) write(ctx context.Context, k *kept) error {
 func (l *log) append(ctx context.Context, k kept) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	for stale := l.head == 0; ; stale = true {
-		if stale {
-			if err := l.follow(ctx); err != nil {
-				return err
-			}
+	for {
+		if err := l.follow(ctx); err != nil {
+			return err
 		}
 		if _, known := l.ids[k.key()]; known { // it changes only while writing is held
 			return nil
 		}
 		k.Seq = l.head + 1
 		err := l.write(ctx, &k)
-		if err == nil {
-			l.add(&k)
-			l.f.Tell("", kindLog, l.name)
-			return nil
-		}
 		if !errors.Is(err, fleet.ErrConflict) {
+			if err == nil {
+				l.add(&k)
+				l.f.Tell("", kindNews, news{Log: l.name})
+			}
 			return err
 		}
+		l.stale.Store(true)
 	}
 }
 
 // add adds an entry to the copy, and drops what no longer has room.
 func (l *log) add(k *kept) {
-	k.decoded = new(payload)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if k.Seq != l.head+1 { // what was between is not kept, or this is the first entry
@@ -169,35 +178,31 @@ func (l *log) add(k *kept) {
 		delete(l.ids, first.key())
 		l.entries = slices.Delete(l.entries, 0, 1)
 	}
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
-
-// more returns a channel that is closed when there is more.
-func (l *log) more() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changed
+	l.wake()
 }
 
 func cursorOf(seq uint64) *string { return new(strconv.FormatUint(seq, 36)) }
 
 // start returns where a client goes on, and whether something may be missing before that.
-func (l *log) start(p Position) (seq uint64, truncated bool) {
+func (l *log) start(ctx context.Context, p Position) (seq uint64, truncated bool, err error) {
+	l.stale.Store(true)
+	if err := l.sync(ctx); err != nil {
+		return 0, false, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.Cursor == nil {
-		return l.head, false
+		return l.head, false, nil
 	}
-	seq, err := strconv.ParseUint(*p.Cursor, 36, 64)
+	seq, err = strconv.ParseUint(*p.Cursor, 36, 64)
 	switch {
 	case err != nil || seq > l.head:
-		return l.head, true
+		return l.head, true, nil
 	case seq < l.floor:
 		seq, truncated = l.floor, true
 	}
 	if p.MaxAgeMs == nil {
-		return seq, truncated
+		return seq, truncated, nil
 	}
 	oldest := time.UnixMilli(time.Now().UnixMilli() - *p.MaxAgeMs)
 	for _, k := range l.after(seq) {
@@ -206,7 +211,7 @@ func (l *log) start(p Position) (seq uint64, truncated bool) {
 		}
 		seq, truncated = k.Seq, truncated || k.ID != ""
 	}
-	return seq, truncated
+	return seq, truncated, nil
 }
 
 // after returns the entries after a number. The caller holds mu.
@@ -223,8 +228,10 @@ type batch struct {
 	truncated bool   // some are missing before the first one
 }
 
-// read returns up to most occurrences after a number that the filter wants.
-func (l *log) read(ctx context.Context, f *filter, after uint64, most int) batch {
+// read returns up to most occurrences after a number that the filter wants. After an error it is a
+// part of what this replica knows of.
+func (l *log) read(ctx context.Context, f *filter, after uint64, most int) (batch, error) {
+	err := l.sync(ctx)
 	l.mu.Lock()
 	b := batch{seq: max(after, l.floor), truncated: after < l.floor}
 	entries := slices.Clone(l.after(b.seq))
@@ -238,5 +245,5 @@ func (l *log) read(ctx context.Context, f *filter, after uint64, most int) batch
 		}
 		b.seq = k.Seq
 	}
-	return b
+	return b, err
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,35 +20,14 @@ import (
 // An Option of [New] is a [*Type], a [Profile], or a [*Revoker].
 type Option interface{ configure(*options) }
 
+// engines are those of the servers that have an option, as keys.
+type engines = sync.Map
+
 type options struct {
 	profile Profile
 	items   []mcpkit.Item
 	client  *webhookClient
 	joined  []*engines // of types and revokers
-}
-
-// engines are those of the servers that have an option.
-type engines struct {
-	mu  sync.Mutex
-	all []*engine // replaced, never changed; guarded by mu
-}
-
-func (s *engines) list() []*engine {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all
-}
-
-func (s *engines) join(e *engine) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = append(slices.Clip(s.all), e)
-}
-
-func (s *engines) leave(e *engine) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = slices.DeleteFunc(slices.Clone(s.all), func(other *engine) bool { return other == e })
 }
 
 func (p Profile) configure(o *options) { o.profile = p }
@@ -84,8 +62,8 @@ func NewType[P, F any](name, description string, match func(ctx context.Context,
 	t.item = mcpkit.NewEvent(name, func(ctx context.Context, arguments F) iter.Seq2[P, error] {
 		f := ctx.Value(filterKey{}).(*filter)
 		f.match = func(ctx context.Context, k *kept) bool {
-			payload, ok := payloadOf[P](k)
-			return ok && (t.match == nil || t.match(ctx, payload, arguments))
+			var payload P
+			return jsonx.Unmarshal(k.Data, &payload) == nil && (t.match == nil || t.match(ctx, payload, arguments))
 		}
 		return nil
 	}).Desc(description)
@@ -104,17 +82,17 @@ func (t *Type[P, F]) configure(o *options) {
 // it reaches each subscription at least once, as long as their stores live. What was told already (see
 // the package on identity) is not told again.
 func (t *Type[P, F]) Emit(ctx context.Context, payload P) error {
-	engines := t.engines.list()
-	if len(engines) == 0 {
-		return fmt.Errorf("events: no server has the event %q: give the type to events.New", t.name)
-	}
 	k, err := newKept(reflect.ValueOf(payload))
-	for _, e := range engines {
-		if err == nil {
-			err = errors.Join(err, e.log(t.name).append(ctx, *k))
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	err = fmt.Errorf("events: no server has the event %q: give the type to events.New", t.name)
+	var faults []error
+	for e := range t.engines.Range {
+		err = nil
+		faults = append(faults, e.(*engine).log(t.name).append(ctx, *k))
+	}
+	return errors.Join(append(faults, err)...)
 }
 
 // newKept returns an occurrence with a payload.

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/publicnet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -35,63 +33,54 @@ const (
 
 // A webhook is a webhook subscription: where occurrences go, and how far they have got.
 type webhook struct {
-	URL       string         `json:"url"`
-	Secrets   []datedSecret  `json:"secrets"`  // the current one first
-	Position  uint64         `json:"position"` // of the last occurrence that was accepted or given up
-	Active    bool           `json:"active"`   // false: suspended until it is refreshed
-	Refreshes int            `json:"refreshes"`
-	Missed    bool           `json:"missed,omitempty"` // occurrences were lost since the last refresh
-	Stuck     uint64         `json:"stuck,omitempty"`  // the occurrence at which it was suspended
-	Ended     *jsonrpc.Error `json:"ended,omitempty"`  // why it is to end
+	URL         string    `json:"url"`
+	Secret      Secret    `json:"secret"`
+	Former      Secret    `json:"former,omitzero"` // signs, too, until FormerUntil
+	FormerUntil time.Time `json:"formerUntil,omitzero"`
+	Active      bool      `json:"active"` // false: suspended until it is refreshed
+	Refreshes   int       `json:"refreshes"`
+	Missed      bool      `json:"missed,omitempty"` // occurrences were lost since the last refresh
+	Progress    progress  `json:"progress"`
+}
 
+// A progress is what only the courier of a subscription changes.
+type progress struct {
+	Position     uint64    `json:"position"`        // of the last occurrence that was accepted or given up
+	Stuck        uint64    `json:"stuck,omitempty"` // the occurrence at which the subscription was suspended
 	LastDelivery time.Time `json:"lastDelivery,omitzero"`
 	LastError    string    `json:"lastError,omitempty"`
 	FailedSince  time.Time `json:"failedSince,omitzero"`
 }
 
-// A datedSecret is a secret that signs until a time; zero is no end.
-type datedSecret struct {
-	Secret Secret    `json:"secret"`
-	Until  time.Time `json:"until,omitzero"`
-}
-
 // rotate makes a secret the current one.
 func (h *webhook) rotate(s Secret) {
-	if len(h.Secrets) > 0 && h.Secrets[0].Secret == s {
-		return
+	if h.Secret != s {
+		h.Former, h.FormerUntil, h.Secret = h.Secret, time.Now().Add(overlap), s
 	}
-	for i := range h.Secrets {
-		if h.Secrets[i].Until.IsZero() {
-			h.Secrets[i].Until = time.Now().Add(overlap)
-		}
-	}
-	h.Secrets = append([]datedSecret{{Secret: s}}, h.signing()...)
 }
 
-// signing returns the secrets that sign now, at most three.
-func (h *webhook) signing() []datedSecret {
-	valid := slices.DeleteFunc(slices.Clone(h.Secrets), func(s datedSecret) bool {
-		return !s.Until.IsZero() && !time.Now().Before(s.Until)
-	})
-	return valid[:min(len(valid), 3)]
+// signing returns the secrets that sign now.
+func (h *webhook) signing() []Secret {
+	if h.Former != "" && time.Now().Before(h.FormerUntil) {
+		return []Secret{h.Secret, h.Former}
+	}
+	return []Secret{h.Secret}
 }
 
 // status returns how the deliveries went.
 func (h *webhook) status() *DeliveryStatus {
-	s := &DeliveryStatus{Active: h.Active}
-	if !h.LastDelivery.IsZero() {
-		s.LastDeliveryAt = &h.LastDelivery
+	s, p := &DeliveryStatus{Active: h.Active}, h.Progress
+	if !p.LastDelivery.IsZero() {
+		s.LastDeliveryAt = &p.LastDelivery
 	}
-	if h.LastError != "" {
-		s.LastError, s.FailedSince = &h.LastError, &h.FailedSince
+	if p.LastError != "" {
+		s.LastError, s.FailedSince = &p.LastError, &p.FailedSince
 	}
 	return s
 }
 
 // subscriptionID returns the ID of a webhook subscription, which is the same after a restart.
-func subscriptionID(f *filter, address string) string {
-	return "sub_" + f.key(address)[:32]
-}
+func (i *interest) subscriptionID(address string) string { return "sub_" + i.key(address)[:32] }
 
 // subscribe answers events/subscribe, which makes or refreshes a subscription. Without a request (see
 // check) it only finds the filter.
@@ -102,8 +91,8 @@ func (e *engine) subscribe(ctx context.Context, p loose[SubscribeParams]) (any, 
 		*out = f
 		return struct{}{}, err
 	}
-	began, principal := time.Now(), call.Principal()
-	if principal == nil {
+	began := time.Now()
+	if call.Principal() == nil {
 		return nil, e.forbidden("subscribing needs an authenticated caller")
 	}
 	if mode := params.Delivery.Mode; mode != "" && mode != Webhook {
@@ -121,43 +110,42 @@ func (e *engine) subscribe(ctx context.Context, p loose[SubscribeParams]) (any, 
 	if _, err := params.Delivery.Secret.webhook(); err != nil {
 		return nil, invalid("delivery.secret: %v", err)
 	}
-	id := subscriptionID(f, params.Delivery.URL)
-	if _, err := e.find(ctx, id); err != nil {
-		if !errors.Is(err, fleet.ErrNotFound) {
-			return nil, err
-		}
-		if err := e.verify(ctx, principal.Key(), host, id, params.Delivery); err != nil {
+	id := f.subscriptionID(params.Delivery.URL)
+	switch known, err := e.find(ctx, id); {
+	case err != nil:
+		return nil, err
+	case known.Expires.IsZero():
+		if err := e.verify(ctx, f.owner(), host, id, params.Delivery); err != nil {
 			return nil, err
 		}
 	}
-	l := e.log(f.name)
-	if err := errors.Join(l.sync(ctx), e.feed(ctx, f, feedByPoll)); err != nil {
+	seq, truncated, err := e.log(f.Name).start(ctx, params.Position)
+	if err != nil {
 		return nil, err
 	}
-	seq, truncated := l.start(params.Position)
 	result := &SubscribeResult{ID: id}
-	fresh := webhook{URL: params.Delivery.URL, Position: seq}
-	w := watch{ID: id, Name: f.name, Arguments: f.arguments, Principal: stored(principal), Hook: &fresh}
-	kept, err := e.ensure(ctx, w, func(w *watch) error {
-		h := new(*w.Hook)
+	w, err := e.ensure(ctx, id, f.interest, func(w *watch) error {
+		h := w.Hook
 		result.Truncated, result.Status = truncated, nil
-		if w.revision != 0 {
+		if h != nil {
 			result.Truncated, result.Status = h.Missed, h.status()
 			h.Missed, h.Refreshes = false, h.Refreshes+1
+		} else {
+			h = &webhook{URL: params.Delivery.URL, Progress: progress{Position: seq}}
 		}
 		h.rotate(params.Delivery.Secret)
 		h.Active = true
-		w.Hook, w.Principal, w.Expires = h, stored(principal), time.Now().Add(e.ttl(params.TTLMs)).UTC().Truncate(time.Millisecond)
+		w.Hook, w.Expires = h, time.Now().Add(e.ttl(params.TTLMs)).UTC().Truncate(time.Millisecond)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	// Revoke ends what it finds after it has barred the principal.
-	if at, barred := e.barred.Get(principal.Key(), time.Now()); barred && !at.Before(began) {
-		return nil, cmp.Or[error](e.end(ctx, id), e.forbidden("the access of the caller was revoked"))
+	// Revoke ends what it finds after it has told of the principal.
+	if ended := e.revokedSince(&f.interest, began); ended != nil {
+		return nil, cmp.Or[error](e.end(ctx, id), ended)
 	}
-	result.RefreshBefore, result.Cursor = &kept.Expires, cursorOf(kept.Hook.Position)
+	result.RefreshBefore, result.Cursor = &w.Expires, cursorOf(w.Hook.Progress.Position)
 	return result, nil
 }
 
@@ -182,17 +170,17 @@ func (e *engine) unsubscribe(ctx context.Context, p loose[UnsubscribeParams]) (a
 	if call.Principal() == nil {
 		return nil, e.forbidden("unsubscribing needs an authenticated caller")
 	}
-	f := &filter{name: p.params.Name, principal: call.Principal(), arguments: canonical(call.Arguments())}
-	id := subscriptionID(f, p.params.Delivery.URL)
-	switch _, err := e.watches().Get(ctx, id); {
-	case errors.Is(err, fleet.ErrNotFound) && profiles[e.profile].unknownIsMissing:
-		return nil, e.profile.errorf(NotFound, map[string]any{"kind": "subscription"}, "there is no such subscription")
-	case err != nil && !errors.Is(err, fleet.ErrNotFound):
-		return nil, err
+	i := interestOf(call, p.params.Subscription)
+	id := i.subscriptionID(p.params.Delivery.URL)
+	if profiles[e.profile].unknownIsMissing {
+		switch w, err := e.find(ctx, id); {
+		case err != nil:
+			return nil, err
+		case w.Expires.IsZero():
+			return nil, e.profile.errorf(NotFound, map[string]any{"kind": "subscription"}, "there is no such subscription")
+		}
 	}
-	err := e.watches().Delete(ctx, id, 0)
-	e.tellWatch(id)
-	return struct{}{}, err
+	return struct{}{}, e.end(ctx, id)
 }
 
 // verify asks a receiver whether it wants webhooks, unless it has said so to this replica.
