@@ -346,8 +346,8 @@ func (b *Broker) backURL(l *login, refused *refusal, code string) string {
 		q.Set("state", l.State)
 	}
 	if refused != nil {
-		q.Set("error", refused.code)
-		q.Set("error_description", refused.description)
+		q.Set("error", refused.Code)
+		q.Set("error_description", refused.Description)
 	} else {
 		q.Set("code", code)
 	}

@@ -151,7 +151,7 @@ type Broker struct {
 func New(opts Options) (*Broker, error) {
 	opts.Logger = cmp.Or(opts.Logger, slog.Default())
 	opts.Client = cmp.Or(opts.Client, &http.Client{Timeout: requestTimeout})
-	b := &Broker{opts: opts, scopes: slices.Sorted(maps.Keys(opts.Scopes))}
+	b := &Broker{opts: opts, scopes: slices.Sorted(maps.Keys(opts.Scopes)), mux: http.NewServeMux()}
 	policy := metadata.Policy{InsecureLoopback: opts.InsecureLoopback}
 	b.documents = newDocuments(policy)
 	var faults []error
@@ -185,14 +185,14 @@ func New(opts Options) (*Broker, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	if b.jwks, err = jsonx.Marshal(b.keys.public()); err != nil {
-		return nil, fmt.Errorf("broker: %w", err)
-	}
+	b.jwks = must(jsonx.Marshal(b.keys.public()))
 	b.share()
 	if b.guard, err = resource.New(b.ResourceOptions()); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
-	return b, b.routes()
+	b.guard.Mount(b.mux)
+	b.Mount(b.mux)
+	return b, nil
 }
 
 // locate checks the URLs of the broker and its resource.
@@ -203,7 +203,7 @@ func (b *Broker) locate(policy metadata.Policy) error {
 	if err != nil {
 		return fmt.Errorf("Options.Issuer: %w", err)
 	}
-	if u.RawQuery != "" || u.Fragment != "" {
+	if strings.ContainsAny(b.opts.Issuer, "?#") {
 		return errors.New("Options.Issuer has a query or a fragment; it must have none")
 	}
 	b.origin, b.base, b.secure = u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/"), u.Scheme == "https"
@@ -292,66 +292,53 @@ func (b *Broker) Protect(next http.Handler) http.Handler {
 // ServeHTTP serves the endpoints of the broker and the metadata of the resource.
 func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.mux.ServeHTTP(w, r) }
 
-// routes registers the endpoints.
-func (b *Broker) routes() error {
-	doc, err := b.describe()
-	if err != nil {
-		return fmt.Errorf("broker: %w", err)
+// Mount registers the endpoints of the broker with an *http.ServeMux or a similar router. The metadata of
+// the resource is that of the guard: see [Broker.ResourceOptions].
+func (b *Broker) Mount(mux interface{ Handle(string, http.Handler) }) {
+	for _, raw := range must(metadata.AuthorizationServerURLs(b.opts.Issuer)) {
+		mux.Handle(strings.TrimPrefix(raw, b.origin), metadata.Document(b.describe()))
 	}
-	urls, err := metadata.AuthorizationServerURLs(b.opts.Issuer)
-	if err != nil {
-		return fmt.Errorf("broker: %w", err)
+	mux.Handle(b.base+"/jwks.json", metadata.Document(b.jwks))
+	for path, serve := range map[string]http.HandlerFunc{
+		"/register": b.answer(http.StatusCreated, b.register),
+		"/token":    b.answer(http.StatusOK, b.token),
+		"/revoke":   b.answer(http.StatusOK, b.revoke),
+	} {
+		mux.Handle("POST "+b.base+path, public(serve))
+		mux.Handle("OPTIONS "+b.base+path, public(serve))
 	}
-	b.mux = http.NewServeMux()
-	b.guard.Mount(b.mux)
-	for _, raw := range urls {
-		b.public(http.MethodGet, strings.TrimPrefix(raw, b.origin), document200(doc))
-	}
-	b.public(http.MethodGet, b.base+"/jwks.json", document200(b.jwks))
-	b.public(http.MethodPost, b.base+"/register", b.answer(http.StatusCreated, b.register))
-	b.public(http.MethodPost, b.base+"/token", b.answer(http.StatusOK, b.token))
-	b.public(http.MethodPost, b.base+"/revoke", b.answer(http.StatusOK, b.revoke))
 	for pattern, serve := range map[string]http.HandlerFunc{
 		"GET /authorize": b.begin, "GET /callback": b.callback, "GET /switch": b.switchAccount,
 		"GET /consent": b.showConsent, "POST /consent": b.decide,
 	} {
 		verb, path, _ := strings.Cut(pattern, " ")
-		b.mux.HandleFunc(verb+" "+b.base+path, func(w http.ResponseWriter, r *http.Request) {
+		mux.Handle(verb+" "+b.base+path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			serve(w, r)
-		})
+		}))
 	}
-	return nil
 }
 
 // public serves an endpoint that has no use for cookies, so that pages of any origin may call it.
-func (b *Broker) public(verb, path string, serve http.HandlerFunc) {
-	b.mux.HandleFunc(verb+" "+path, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Access-Control-Allow-Origin", "*")
-		serve(w, r)
-	})
-	b.mux.HandleFunc("OPTIONS "+path, func(w http.ResponseWriter, _ *http.Request) {
+func public(serve http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", "*")
-		h.Set("Access-Control-Allow-Methods", verb)
+		if r.Method != http.MethodOptions {
+			serve.ServeHTTP(w, r)
+			return
+		}
+		h.Set("Access-Control-Allow-Methods", "POST")
 		h.Set("Access-Control-Allow-Headers", "Content-Type, DPoP, MCP-Protocol-Version")
 		w.WriteHeader(http.StatusNoContent)
-	})
-}
-
-func document200(doc []byte) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "public, max-age=300")
-		_, _ = w.Write(doc)
 	}
 }
 
 // describe returns the metadata of the broker as JSON. Members of OpenID Connect Discovery are there for
 // clients that look for nothing else; the broker issues no ID tokens.
-func (b *Broker) describe() ([]byte, error) {
-	return jsonx.Marshal(map[string]any{
+func (b *Broker) describe() []byte {
+	return must(jsonx.Marshal(map[string]any{
 		"issuer":                                         b.opts.Issuer,
 		"authorization_endpoint":                         b.url("authorize"),
 		"token_endpoint":                                 b.url("token"),
@@ -368,7 +355,7 @@ func (b *Broker) describe() ([]byte, error) {
 		"dpop_signing_alg_values_supported":              b.proofs.Algorithms(),
 		"subject_types_supported":                        []string{"public"},
 		"id_token_signing_alg_values_supported":          []string{"EdDSA"},
-	})
+	}))
 }
 
 // outgoing returns a context for requests to the provider, which libraries send.
@@ -376,47 +363,17 @@ func (b *Broker) outgoing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, b.opts.Client)
 }
 
-// A refusal is an error response (RFC 6749, sections 4.1.2.1 and 5.2). It repeats nothing of a request.
-type refusal struct{ code, description string }
+type refusal = metadata.Refusal
 
-// Error returns the code and the description.
-func (r *refusal) Error() string { return "broker: " + r.code + ": " + r.description }
+var refuse = metadata.Refuse
 
-func refuse(code, format string, args ...any) *refusal {
-	return &refusal{code, fmt.Sprintf(format, args...)}
-}
-
-// answer serves a POST endpoint whose responses must not be cached (RFC 6749, section 5.1).
+// answer serves an endpoint whose responses must not be cached.
 func (b *Broker) answer(status int, serve func(r *http.Request) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		status := status
-		h := w.Header()
-		h.Set("Cache-Control", "no-store")
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		response, err := serve(r)
-		if refused, ok := errors.AsType[*refusal](err); ok {
-			b.opts.Logger.DebugContext(r.Context(), "broker: a request is refused", "reason", refused)
-			status = http.StatusBadRequest
-			response = map[string]string{"error": refused.code, "error_description": refused.description}
-			if refused.code == "invalid_client" {
-				status = http.StatusUnauthorized
-			}
-		} else if err != nil {
-			b.opts.Logger.ErrorContext(r.Context(), "broker: a request failed", "reason", err)
-			status, response = http.StatusServiceUnavailable, map[string]string{"error": "temporarily_unavailable"}
-			h.Set("Retry-After", "1")
+	return metadata.Endpoint(status, serve, func(ctx context.Context, err error) {
+		level := slog.LevelError
+		if _, refused := errors.AsType[*refusal](err); refused {
+			level = slog.LevelDebug
 		}
-		if response == nil {
-			w.WriteHeader(status)
-			return
-		}
-		doc, err := jsonx.Marshal(response)
-		if err != nil {
-			w.WriteHeader(http.StatusInternalServerError)
-			return
-		}
-		h.Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, _ = w.Write(doc)
-	}
+		b.opts.Logger.Log(ctx, level, "broker: a request failed", "reason", err)
+	})
 }

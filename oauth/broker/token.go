@@ -16,6 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 const (
@@ -66,9 +67,9 @@ func (b *Broker) token(r *http.Request) (any, error) {
 	}
 	q := &tokenRequest{form: form, client: form.Get("client_id")}
 	if q.client == "" {
-		return nil, refuse("invalid_client", "the request needs the client_id of a public client")
+		return nil, refuse(metadata.CodeInvalidClient, "the request needs the client_id of a public client")
 	}
-	if q.thumbprint, err = b.proof(r); err != nil {
+	if q.thumbprint, err = b.proofs.VerifyToken(r, b.url("token")); err != nil {
 		return nil, err
 	}
 	switch form.Get("grant_type") {
@@ -91,23 +92,6 @@ func readForm(r *http.Request) (url.Values, error) {
 		}
 	}
 	return r.PostForm, nil
-}
-
-// proof checks the DPoP proof of a request and returns the thumbprint of its key, or "" without one.
-func (b *Broker) proof(r *http.Request) (string, error) {
-	proofs := r.Header.Values(dpop.Header)
-	switch len(proofs) {
-	case 0:
-		return "", nil
-	case 1:
-	default:
-		return "", refuse(codeInvalidProof, "the request has more than one proof")
-	}
-	thumbprint, err := b.proofs.Verify(r.Context(), proofs[0], dpop.Request{Verb: r.Method, URL: b.url("token")})
-	if bad, ok := errors.AsType[*dpop.ProofError](err); ok {
-		return "", refuse(codeInvalidProof, "%s", bad.Reason)
-	}
-	return thumbprint, err
 }
 
 var errReused = errors.New("the credential was used before")

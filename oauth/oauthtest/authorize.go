@@ -65,12 +65,12 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	back.Set("state", q.Get("state"))
 	back.Set("iss", s.Issuer)
 	if text, err := s.consent(c, q); err != nil {
-		e, ok := errors.AsType[*refusal](err)
+		e, ok := errors.AsType[*metadata.Refusal](err)
 		if !ok {
 			e = refuse("access_denied", "%v", err)
 		}
-		back.Set("error", e.code)
-		back.Set("error_description", e.description)
+		back.Set("error", e.Code)
+		back.Set("error_description", e.Description)
 	} else {
 		back.Set("code", text)
 	}

@@ -21,7 +21,7 @@ const (
 	authBasic = "client_secret_basic"
 	authPost  = "client_secret_post"
 
-	codeInvalidClient = "invalid_client"
+	codeInvalidClient = metadata.CodeInvalidClient
 )
 
 // A Client is registered from the start. Without Secret it is a public client.

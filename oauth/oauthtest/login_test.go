@@ -82,5 +82,5 @@ func TestKnownClientsLogIn(t *testing.T) {
 func TestOpenReturnsTheTextOfThePage(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	page := as.Endpoint("authorization") + "?" + url.Values{"client_id": {"nobody"}, "redirect_uri": {"https://app.example/"}}.Encode()
-	require.EqualError(t, oauthtest.Open(t.Context(), page), `oauthtest: the page responded with status 400: "oauthtest: invalid_client: unknown client \"nobody\"\n"`)
+	require.EqualError(t, oauthtest.Open(t.Context(), page), `oauthtest: the page responded with status 400: "invalid_client: unknown client \"nobody\"\n"`)
 }

@@ -44,7 +44,6 @@ const (
 	defaultLifetime = time.Hour
 	codeLifetime    = time.Minute
 	requestTimeout  = 30 * time.Second
-	maxBody         = 64 << 10
 )
 
 // Options configures a [Server]. The zero value is ready to use.
@@ -233,17 +232,16 @@ func (s *Server) routes() error {
 		return err
 	}
 	mux := http.NewServeMux()
-	describe := func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, doc) }
 	for _, raw := range urls {
-		mux.HandleFunc("GET "+strings.TrimPrefix(raw, s.origin), describe)
+		mux.Handle("GET "+strings.TrimPrefix(raw, s.origin), metadata.Document(doc))
 	}
 	serve := func(verb, endpoint string, h http.HandlerFunc) { mux.HandleFunc(verb+" "+s.base+paths[endpoint], h) }
 	serve("GET", "authorization", s.authorize)
-	serve("GET", "jwks", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.JWKS()) })
-	serve("POST", "token", s.secret(s.token))
-	serve("POST", "introspection", s.secret(s.introspect))
-	serve("POST", "revocation", s.secret(s.revoke))
-	serve("POST", "registration", s.secret(s.register))
+	serve("GET", "jwks", metadata.Document(s.JWKS()))
+	serve("POST", "token", secret(http.StatusOK, s.token))
+	serve("POST", "introspection", secret(http.StatusOK, s.introspect))
+	serve("POST", "revocation", secret(http.StatusOK, s.revoke))
+	serve("POST", "registration", secret(http.StatusCreated, s.register))
 	s.handler = mux
 	if s.opts.Wrap != nil {
 		s.handler = s.opts.Wrap(s.handler)
@@ -279,52 +277,9 @@ func (s *Server) describe() ([]byte, error) {
 	return jsonx.Marshal(doc)
 }
 
-func writeJSON(w http.ResponseWriter, status int, doc []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(doc)
-}
+var refuse = metadata.Refuse
 
-// A refusal is an error response (RFC 6749, sections 4.1.2.1 and 5.2).
-type refusal struct{ code, description string }
-
-// Error returns the code and the description.
-func (r *refusal) Error() string { return "oauthtest: " + r.code + ": " + r.description }
-
-func refuse(code, format string, args ...any) *refusal {
-	return &refusal{code, fmt.Sprintf(format, args...)}
-}
-
-// secret serves a POST endpoint whose responses must not be cached (RFC 6749, section 5.1).
-func (s *Server) secret(serve func(r *http.Request) (answer any, err error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Cache-Control", "no-store")
-		h.Set("Pragma", "no-cache")
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		status := http.StatusOK
-		answer, err := serve(r)
-		if _, registered := answer.(metadata.Registration); registered {
-			status = http.StatusCreated
-		}
-		if refused, ok := errors.AsType[*refusal](err); ok {
-			status, err = http.StatusBadRequest, nil
-			answer = map[string]string{"error": refused.code, "error_description": refused.description}
-			if _, _, basic := r.BasicAuth(); refused.code == codeInvalidClient && basic {
-				h.Set("WWW-Authenticate", `Basic realm="oauthtest"`)
-			}
-			if refused.code == codeInvalidClient {
-				status = http.StatusUnauthorized
-			}
-		}
-		var doc []byte
-		if answer != nil && err == nil {
-			doc, err = jsonx.Marshal(answer)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		writeJSON(w, status, doc)
-	}
+// secret serves an endpoint whose responses must not be cached.
+func secret(status int, serve func(r *http.Request) (any, error)) http.HandlerFunc {
+	return metadata.Endpoint(status, serve, func(context.Context, error) {})
 }

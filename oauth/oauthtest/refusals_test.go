@@ -121,7 +121,7 @@ func TestAuthorizationsThatAreRefused(t *testing.T) {
 		page string // the text of the page if there is no redirect
 		err  string // the error in the redirect
 	}{
-		{"nobody", with(good, "client_id", "nobody"), `oauthtest: invalid_client: unknown client "nobody"`, ""},
+		{"nobody", with(good, "client_id", "nobody"), `invalid_client: unknown client "nobody"`, ""},
 		{"no client", with(good, "client_id", ""), "the request needs one client_id and one redirect_uri", ""},
 		{"another redirect URI", with(good, "redirect_uri", "https://evil.example/"), `the client has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"], not the redirect URI "https://evil.example/"`, ""},
 		{"a longer redirect URI", with(good, "redirect_uri", callback+"/x"), `the client has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"], not the redirect URI "http://127.0.0.1:1/callback/x"`, ""},
@@ -206,7 +206,7 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) { refused(t, as, test.form(), test.want, test.header...) })
 	}
 	_, _, header := send(t, as, "token", credentials, basic("robot", "wrong")...)
-	require.Equal(t, `Basic realm="oauthtest"`, header.Get("WWW-Authenticate"))
+	require.Equal(t, `Basic realm="clients"`, header.Get("WWW-Authenticate"))
 }
 
 func TestReplayedCodeOrRefreshTokenRevokesTheGrant(t *testing.T) {
@@ -243,11 +243,11 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		name, id, err string
 		doc           map[string]any
 	}{
-		{"of another", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" describes the client "https://evil.example/"`, map[string]any{"client_id": "https://evil.example/", "redirect_uris": []string{callback}}},
-		{"with a secret", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" names a method with a secret, but documents are public`, map[string]any{"client_id": id, "redirect_uris": []string{callback}, "token_endpoint_auth_method": "client_secret_post"}},
-		{"without a redirect URI", id, `oauthtest: invalid_redirect_uri: the client needs redirect_uris`, map[string]any{"client_id": id}},
-		{"without a path", "https://app.example", `oauthtest: invalid_client: unknown client "https://app.example"`, nil},
-		{"not protected", "http://app.example/client.json", `oauthtest: invalid_client: unknown client "http://app.example/client.json"`, nil},
+		{"of another", id, `invalid_client: the document at "https://app.example/client.json" describes the client "https://evil.example/"`, map[string]any{"client_id": "https://evil.example/", "redirect_uris": []string{callback}}},
+		{"with a secret", id, `invalid_client: the document at "https://app.example/client.json" names a method with a secret, but documents are public`, map[string]any{"client_id": id, "redirect_uris": []string{callback}, "token_endpoint_auth_method": "client_secret_post"}},
+		{"without a redirect URI", id, `invalid_redirect_uri: the client needs redirect_uris`, map[string]any{"client_id": id}},
+		{"without a path", "https://app.example", `invalid_client: unknown client "https://app.example"`, nil},
+		{"not protected", "http://app.example/client.json", `invalid_client: unknown client "http://app.example/client.json"`, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			as := oauthtest.New(t, &oauthtest.Options{ClientMetadata: func(_ context.Context, url string) ([]byte, error) {
@@ -265,7 +265,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 	resp := visit(as, with(authorization(), "client_id", "https://10.0.0.1/client.json"))
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	require.Equal(t, "oauthtest: invalid_client: the document of the client \"https://10.0.0.1/client.json\": the address 10.0.0.1 is not public\n", string(body))
+	require.Equal(t, "invalid_client: the document of the client \"https://10.0.0.1/client.json\": the address 10.0.0.1 is not public\n", string(body))
 }
 
 func TestInvalidOptionsAreErrors(t *testing.T) {

@@ -2,7 +2,6 @@ package oauthtest
 
 import (
 	"crypto/rand"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -45,9 +44,12 @@ type request struct {
 
 // token is the token endpoint.
 func (s *Server) token(r *http.Request) (any, error) {
-	jkt, err := s.proof(r)
-	if err != nil {
+	jkt, err := s.dpop.VerifyToken(r, s.Endpoint("token"))
+	switch {
+	case err != nil:
 		return nil, err
+	case jkt == "" && s.opts.RequireDPoP:
+		return nil, refuse("invalid_dpop_proof", "a proof is required")
 	}
 	c, err := s.authenticate(r)
 	if err != nil {
@@ -71,25 +73,6 @@ func (s *Server) token(r *http.Request) (any, error) {
 		return nil, refuse("unauthorized_client", "the client has not registered for the grant %s", name)
 	}
 	return give(asked)
-}
-
-// proof checks the proof of a token request (RFC 9449, section 5) and returns the thumbprint of its
-// key.
-func (s *Server) proof(r *http.Request) (string, error) {
-	proofs := r.Header.Values(dpop.Header)
-	switch {
-	case len(proofs) == 0 && s.opts.RequireDPoP:
-		return "", refuse("invalid_dpop_proof", "a proof is required")
-	case len(proofs) == 0:
-		return "", nil
-	case len(proofs) > 1:
-		return "", refuse("invalid_dpop_proof", "the request has more than one proof")
-	}
-	jkt, err := s.dpop.Verify(r.Context(), proofs[0], dpop.Request{Verb: r.Method, URL: s.Endpoint("token")})
-	if e, ok := errors.AsType[*dpop.ProofError](err); ok {
-		return "", refuse("invalid_dpop_proof", "%s", e.Reason)
-	}
-	return jkt, err
 }
 
 // redeem issues tokens for a code. A code that is used twice ends its grant (RFC 6749, section

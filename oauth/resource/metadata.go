@@ -57,25 +57,7 @@ func (g *Guard) MetadataPaths() []string { return slices.Clone(g.paths) }
 
 // Metadata returns the handler of the protected resource metadata (RFC 9728). The metadata is
 // public, and any web page may read it.
-func (g *Guard) Metadata() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		header := w.Header()
-		header.Set("Access-Control-Allow-Origin", "*")
-		switch r.Method {
-		case http.MethodGet, http.MethodHead:
-			header.Set("Content-Type", "application/json")
-			header.Set("Cache-Control", "public, max-age=300")
-			_, _ = w.Write(g.document)
-		case http.MethodOptions:
-			header.Set("Access-Control-Allow-Methods", "GET")
-			header.Set("Access-Control-Allow-Headers", "MCP-Protocol-Version")
-			w.WriteHeader(http.StatusNoContent)
-		default:
-			header.Set("Allow", "GET, HEAD, OPTIONS")
-			w.WriteHeader(http.StatusMethodNotAllowed)
-		}
-	})
-}
+func (g *Guard) Metadata() http.Handler { return metadata.Document(g.document) }
 
 // Mount registers the metadata at [Guard.MetadataPaths], with an *http.ServeMux or a similar
 // router.

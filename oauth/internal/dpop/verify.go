@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 const (
@@ -94,6 +96,25 @@ func (v *Verifier) Verify(ctx context.Context, text string, r Request) (thumbpri
 		return "", refuse("the proof was used before")
 	}
 	return thumbprint, nil
+}
+
+// VerifyToken checks the proof of a request to the token endpoint at url (RFC 9449, section 5). It
+// returns the thumbprint of the key that signed it, or "" without a proof. It returns a
+// [*metadata.Refusal] for a proof that it rejects.
+func (v *Verifier) VerifyToken(r *http.Request, url string) (thumbprint string, err error) {
+	const code = "invalid_dpop_proof"
+	switch proofs := r.Header.Values(Header); len(proofs) {
+	case 0:
+		return "", nil
+	case 1:
+		thumbprint, err = v.Verify(r.Context(), proofs[0], Request{Verb: r.Method, URL: url})
+	default:
+		return "", metadata.Refuse(code, "the request has more than one proof")
+	}
+	if bad, ok := errors.AsType[*ProofError](err); ok {
+		return "", metadata.Refuse(code, "%s", bad.Reason)
+	}
+	return thumbprint, err
 }
 
 // check compares the claims of a proof with the request. It returns the time at which the proof was
