@@ -2,13 +2,17 @@ module github.com/mcpkit/mcpkit-go/internal/interop
 
 go 1.26.0
 
-replace github.com/mcpkit/mcpkit-go => ../..
+replace (
+	github.com/mcpkit/mcpkit-go => ../..
+	github.com/mcpkit/mcpkit-go/oauth/broker => ../../oauth/broker
+)
 
 require (
 	github.com/gin-gonic/gin v1.12.0
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/gofiber/fiber/v3 v3.1.0
 	github.com/mcpkit/mcpkit-go v0.0.0
+	github.com/mcpkit/mcpkit-go/oauth/broker v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.47.0
@@ -18,6 +22,7 @@ require (
 require (
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/coreos/go-oidc/v3 v3.21.0 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.8 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect

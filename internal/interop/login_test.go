@@ -50,32 +50,52 @@ func (d *diary) Write(user *oauth.Principal, in struct {
 
 // serveDiary serves a diary whose authorization server agrees to everything.
 func serveDiary(t *testing.T) (url string) {
-	as, err := oauthtest.Start(&oauthtest.Options{Scopes: []string{"diary:read", "diary:write"}})
-	require.NoError(t, err)
-	t.Cleanup(func() { as.Close() })
-	mux := http.NewServeMux()
+	as := oauthtest.New(t, &oauthtest.Options{Scopes: []string{"diary:read", "diary:write"}})
+	mux, web := newSite(t)
+	return guardDiary(t, mux, resource.Options{
+		Issuer: as.Issuer, Resource: web + "/mcp", InsecureLoopback: true, ScopesSupported: []string{"diary:read", "diary:write"},
+	})
+}
+
+func newSite(t *testing.T) (mux *http.ServeMux, url string) {
+	mux = http.NewServeMux()
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
-	url = web.URL + "/mcp"
-	guard, err := resource.New(resource.Options{
-		Issuer: as.Issuer, Resource: url, InsecureLoopback: true,
-		Scopes: []string{"diary:read"}, ScopesSupported: []string{"diary:read", "diary:write"},
-	})
+	return mux, web.URL
+}
+
+func guardDiary(t *testing.T, mux *http.ServeMux, opts resource.Options) (url string) {
+	opts.Scopes = []string{"diary:read"}
+	guard, err := resource.New(opts)
 	require.NoError(t, err)
 	srv, err := mcpkit.New(&diary{}, mcpkit.Authenticated(), mcpkit.StepUp())
 	require.NoError(t, err)
 	handler := streamable.NewHandler(srv, nil)
 	t.Cleanup(handler.Close)
-	guard.Mount(mux)
+	if len(opts.JWKS) == 0 { // otherwise the broker serves the metadata
+		guard.Mount(mux)
+	}
 	mux.Handle("/mcp", guard.Wrap(handler))
-	return url
+	return opts.Resource
 }
+
+// diaries are the servers that clients log in at, by what their rows are named for.
+var diaries = map[string]func(t *testing.T) (url string){"": serveDiary, "broker ": serveDiaryBehindBroker}
 
 func TestTypeScriptClientsLogInAtOurServer(t *testing.T) {
 	at := func(sdk, version string) {
-		row(t, func(t *testing.T) {
-			runNode(t, "login.mjs", task{SDK: sdk, Version: version, Server: &target{URL: serveDiary(t)}})
-		}, sdk, "at mcpkit login", version)
+		for name, serve := range diaries {
+			row(t, func(t *testing.T) {
+				user := newPerson("user")
+				mux, browser := newSite(t)
+				mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+					if back, err := user.visit(r.Context(), r.FormValue("page")); err == nil {
+						http.Redirect(w, r, back.String(), http.StatusFound)
+					}
+				})
+				runNode(t, "login.mjs", task{SDK: sdk, Version: version, Server: &target{URL: serve(t)}, Browser: browser})
+			}, sdk, "at mcpkit "+name+"login", version)
+		}
 	}
 	at(sdk1, latest)
 	at(sdk2, latest)
@@ -86,60 +106,44 @@ func TestTypeScriptClientsLogInAtOurServer(t *testing.T) {
 const redirect = "http://127.0.0.1:1/callback"
 
 func TestGoSDKClientLogsInAtOurServer(t *testing.T) {
-	row(t, func(t *testing.T) {
-		var scopes []string // the requested ones, for each login
-		handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-			RedirectURL: redirect,
-			AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-				page, err := url.Parse(args.URL)
-				if err != nil {
-					return nil, err
-				}
-				scopes = append(scopes, page.Query().Get("scope"))
-				return approve(ctx, args.URL)
-			},
-			DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-				ClientName: "interop", RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: "none",
-				GrantTypes: []string{"authorization_code", "refresh_token"},
-			}},
-		})
-		require.NoError(t, err)
-		c := mcp.NewClient(&mcp.Implementation{Name: "interop", Version: "1.0.0"}, nil)
-		session, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: serveDiary(t), OAuthHandler: handler},
-			&mcp.ClientSessionOptions{ProtocolVersion: modern})
-		require.NoError(t, err)
-		call := func(tool string, args object) string {
-			result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	for name, serve := range diaries {
+		row(t, func(t *testing.T) {
+			user := newPerson("user")
+			var scopes []string // the requested ones, for each login
+			handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+				RedirectURL: redirect,
+				AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+					back, err := user.visit(ctx, args.URL)
+					if err != nil {
+						return nil, err
+					}
+					scopes = append(scopes, user.asked.Get("scope"))
+					q := back.Query()
+					return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+				},
+				DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+					ClientName: "interop", RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: "none",
+					GrantTypes: []string{"authorization_code", "refresh_token"},
+				}},
+			})
 			require.NoError(t, err)
-			return result.Content[0].(*mcp.TextContent).Text
-		}
-		require.Equal(t, "[]", call("read", object{}))
-		require.Equal(t, []string{"diary:read"}, scopes)
-		require.Equal(t, "Written, user.", call("write", object{"text": "It rained."}))
-		require.Len(t, scopes, 2)
-		require.ElementsMatch(t, []string{"diary:read", "diary:write"}, strings.Fields(scopes[1]))
-		require.NoError(t, session.Close())
-	}, "go-sdk at mcpkit login", modern)
-}
-
-// approve opens a login page, which approves at once, and returns what its redirect says.
-func approve(ctx context.Context, page string) (*auth.AuthorizationResult, error) {
-	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
-	if err != nil {
-		return nil, err
+			c := mcp.NewClient(&mcp.Implementation{Name: "interop", Version: "1.0.0"}, nil)
+			session, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: serve(t), OAuthHandler: handler},
+				&mcp.ClientSessionOptions{ProtocolVersion: modern})
+			require.NoError(t, err)
+			call := func(tool string, args object) string {
+				result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+				require.NoError(t, err)
+				return result.Content[0].(*mcp.TextContent).Text
+			}
+			require.Equal(t, "[]", call("read", object{}))
+			require.Equal(t, []string{"diary:read"}, scopes)
+			require.Equal(t, "Written, user.", call("write", object{"text": "It rained."}))
+			require.Len(t, scopes, 2)
+			require.ElementsMatch(t, []string{"diary:read", "diary:write"}, strings.Fields(scopes[1]))
+			require.NoError(t, session.Close())
+		}, "go-sdk at mcpkit "+name+"login", modern)
 	}
-	resp, err := browser.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	back, err := resp.Location()
-	if err != nil {
-		return nil, err
-	}
-	q := back.Query()
-	return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
 }
 
 func TestOurClientLogsIn(t *testing.T) {

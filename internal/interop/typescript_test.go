@@ -22,6 +22,7 @@ type task struct {
 	Addr      string  `json:"addr,omitempty"`
 	Server    *target `json:"server,omitempty"`
 	Notes     *target `json:"notes,omitempty"`
+	Browser   string  `json:"browser,omitempty"` // URL that leads to where the page in its query leads a user
 }
 
 func TestTypeScriptClientsAtOurServers(t *testing.T) {

@@ -1,5 +1,5 @@
-// Logs in to a diary of ours with one of the TypeScript SDKs and calls its tools. The login page
-// approves at once. The argument is {sdk, version, server} in JSON.
+// Logs in to a diary of ours with one of the TypeScript SDKs and calls its tools. The argument is
+// {sdk, version, server, browser} in JSON; browser is the URL of one whose user allows everything.
 import assert from 'node:assert/strict';
 
 import { check } from './check.mjs';
@@ -37,10 +37,10 @@ class Provider {
     for (const name of { all: Object.keys(this.kept), client: ['client'], tokens: ['tokens'], verifier: ['verifier'], discovery: ['discovery'] }[what]) delete this.kept[name];
   };
 
-  /** Opens the last login page and returns the parameters of its redirect. */
+  /** Opens the last login page and returns the parameters of its redirect to the client. */
   async approve() {
     const page = this.pages.at(-1);
-    const response = await fetch(page, { redirect: 'manual' });
+    const response = await fetch(`${task.browser}?page=${encodeURIComponent(page)}`, { redirect: 'manual' });
     const back = new URL(response.headers.get('location'));
     assert.equal(back.origin + back.pathname, redirect);
     assert.equal(back.searchParams.get('state'), page.searchParams.get('state'));
