@@ -311,8 +311,8 @@ func (c *Call) send(ctx context.Context, method string, params json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
-	c.beginQuestion()
-	defer c.endQuestion()
+	c.limit.pause()
+	defer c.limit.resume()
 	limit := c.server.config.questions
 	late := Errorf("the question was not answered within %s", limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)

@@ -15,7 +15,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/timelimit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
@@ -34,9 +33,9 @@ type Call struct {
 	row     *methodRow // nil until the request is accepted
 	refusal error      // what find found wrong with the request
 	target
-	run      *Run             // outside of a request; nil for most calls
-	limit    *timelimit.Limit // the context of the call
-	load     *load            // that the running call counts in; nil before
+	run      *Run       // outside of a request; nil for most calls
+	limit    *timeLimit // the context of the call
+	load     *load      // that the running call counts in; nil before
 	progress progress
 	dialog
 	values  sync.Map                        // of Set
@@ -60,16 +59,14 @@ func newCall(ctx context.Context, s *Server, req *jsonrpc.Request, peer transpor
 			c.meta = value
 		}
 	}
-	c.limit = timelimit.New(ctx, limitedCall{c})
+	c.limit = newTimeLimit(ctx, c)
 	return c
 }
 
 // CallFrom returns the call that ctx belongs to, or nil.
 func CallFrom(ctx context.Context) *Call {
-	if c, ok := timelimit.OwnerOf(ctx).(limitedCall); ok {
-		return c.Call
-	}
-	return nil
+	call, _ := ctx.Value(callKey{}).(*Call)
+	return call
 }
 
 // An envelope is a request with who sent it.
@@ -273,19 +270,19 @@ func (c *Call) Bind(v any) error {
 // the context of the call ends with a [*TimeoutError] as its cause, and the caller gets that error
 // even if the method does not return. The time stops while a question to the client is open.
 // SetTimeout does nothing if d is 0 or negative.
-func (c *Call) SetTimeout(d time.Duration) { c.limit.Set(d) }
+func (c *Call) SetTimeout(d time.Duration) { c.limit.set(d) }
 
 // Overdue reports whether a method of the call still runs although the caller has got a timeout
 // error: see [Server.Overdue].
-func (c *Call) Overdue() bool { return c.limit.Overdue() }
+func (c *Call) Overdue() bool { return c.limit.isOverdue() }
 
 // OnReturn calls f when no method of the call runs. That is immediately, unless a method is overdue:
 // see [Server.Overdue].
-func (c *Call) OnReturn(f func()) { c.limit.OnReturn(f) }
+func (c *Call) OnReturn(f func()) { c.limit.onReturn(f) }
 
 // OnEnd calls f when the call is over: after its method has returned, and after the last byte of
 // its result was encoded. The last f runs first.
-func (c *Call) OnEnd(f func()) { c.limit.OnEnd(f) }
+func (c *Call) OnEnd(f func()) { c.limit.onEnd(f) }
 
 // Repairs returns how many values of the arguments were repaired so far (see [Lenient]).
 func (c *Call) Repairs() int { return int(c.repairs.Load()) }
@@ -384,7 +381,7 @@ func (c *Call) sendNotification(n *jsonrpc.Request) {
 	if c.progress.over.Load() {
 		return
 	}
-	if err := c.peer.Notify(c.limit.Request(), n); err != nil {
+	if err := c.peer.Notify(c.limit.request, n); err != nil {
 		c.server.config.logger.DebugContext(c.limit, "mcpkit: a notification was not sent", "method", n.Method, "error", err)
 	}
 }

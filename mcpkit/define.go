@@ -131,6 +131,37 @@ func (s *Server) define(def *spec) (*entry, error) {
 	return e, faults.Err()
 }
 
+// A method is the method of an entry.
+type method struct {
+	fn      *reflectx.Func
+	outputs *result.Outputs
+	decode  func(ctx context.Context, call *Call) (args reflect.Value, err error)
+	result  func(ctx context.Context, call *Call, values []reflect.Value) (Result, error)
+}
+
+// answer calls the method with the arguments of the call. The time limit is for code of the program:
+// the method, what is injected into it, and what is read of its results.
+func (m *method) answer(ctx context.Context, call *Call) (Result, error) {
+	args, err := m.decode(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return call.limit.do(func() (Result, error) {
+		values, err := m.fn.Call(ctx, args)
+		if err != nil {
+			return nil, err
+		}
+		return m.result(ctx, call, values)
+	})
+}
+
+// limited runs h within the time limit of the call.
+func limited(h Handler) Handler {
+	return func(ctx context.Context, call *Call) (Result, error) {
+		return call.limit.do(func() (Result, error) { return h(ctx, call) })
+	}
+}
+
 // ofCall are the parameters that are part of the call.
 var ofCall = map[reflect.Type]func(*Call) any{
 	reflect.TypeFor[*Call]():            func(c *Call) any { return c },

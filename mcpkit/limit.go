@@ -2,59 +2,365 @@ package mcpkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/timelimit"
-	"github.com/mcpkit/mcpkit-go/reflectx"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A method is the method of an entry.
-type method struct {
-	fn      *reflectx.Func
-	outputs *result.Outputs
-	decode  func(ctx context.Context, call *Call) (args reflect.Value, err error)
-	result  func(ctx context.Context, call *Call, values []reflect.Value) (Result, error)
+// grace is how long a method may take to return when the time is up.
+const grace = 100 * time.Millisecond
+
+// errExited is the error of a method that called runtime.Goexit, as testing.T.FailNow does.
+var errExited = errors.New("the method ended its goroutine")
+
+// A timeLimit is the context of a call, its time limit and its clean-ups. Each call has one. It is safe
+// for concurrent use.
+//
+// It ends with the request, when the time is up, or when everything is done: the last byte of the
+// result was written, and all methods of the call have returned. Then the clean-ups run.
+type timeLimit struct {
+	context.Context // derives from request
+	cancel          context.CancelCauseFunc
+	request         context.Context
+	call            *Call
+
+	mu       sync.Mutex
+	answered bool     // the last byte of the result was written
+	running  int      // methods that have not returned
+	overdue  int      // how many of them are overdue
+	paused   int      // how many questions are open
+	cleanups []func() // called at the end
+	returns  []func() // called when no method runs
+
+	deadline  time.Time     // zero: none
+	pausedAt  time.Time     // when the first of the open questions began
+	timeout   time.Duration // what set the deadline
+	timer     *time.Timer   // set with deadline
+	late      error         // set when the time is up, even if the request had ended before
+	graceOver chan struct{} // set with deadline; closed when methods that have not returned are overdue
 }
 
-// answer calls the method with the arguments of the call. The time limit is for code of the program:
-// the method, what is injected into it, and what is read of its results.
-func (m *method) answer(ctx context.Context, call *Call) (Result, error) {
-	args, err := m.decode(ctx, call)
+// newTimeLimit returns a limit for a request with the context, without a deadline of its own.
+func newTimeLimit(request context.Context, call *Call) *timeLimit {
+	l := &timeLimit{request: request, call: call}
+	l.Context, l.cancel = context.WithCancelCause(request)
+	return l
+}
+
+// Deadline returns the earlier deadline of the request and of the call. The call has none while it
+// is paused.
+func (l *timeLimit) Deadline() (time.Time, bool) {
+	l.mu.Lock()
+	own := l.deadline
+	if l.paused > 0 {
+		own = time.Time{}
+	}
+	l.mu.Unlock()
+	if d, ok := l.request.Deadline(); ok && (own.IsZero() || d.Before(own)) {
+		return d, true
+	}
+	return own, !own.IsZero()
+}
+
+// callKey is the key of the call in its context.
+type callKey struct{}
+
+// Value returns the call to [CallFrom], or a value of the request.
+func (l *timeLimit) Value(key any) any {
+	if key == (callKey{}) {
+		return l.call
+	}
+	return l.Context.Value(key)
+}
+
+// Err returns [context.DeadlineExceeded] if the time is up. Contexts that derive from this one have
+// the error [context.Canceled] instead, and the same cause.
+func (l *timeLimit) Err() error {
+	err := l.Context.Err()
+	if err != nil && context.Cause(l.Context) == l.tooLate() {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// set limits the rest of the call to d, unless its limit is earlier.
+func (l *timeLimit) set(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.paused > 0 {
+		now = l.pausedAt
+	}
+	deadline := now.Add(d)
+	if d <= 0 || l.late != nil || l.over() || l.timer != nil && !deadline.Before(l.deadline) {
+		return
+	}
+	l.deadline, l.timeout = deadline, d
+	if l.timer != nil {
+		l.timer.Reset(d)
+		return
+	}
+	l.graceOver = make(chan struct{})
+	l.timer = time.AfterFunc(d, l.expire)
+}
+
+// pause stops the time while a question to the client is open. The call does not count as running
+// meanwhile. Each pause is followed by a resume.
+func (l *timeLimit) pause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused++; l.paused == 1 {
+		l.pausedAt = time.Now()
+		l.call.load.count(-1)
+	}
+}
+
+// resume continues the time when no other question is open.
+func (l *timeLimit) resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused--; l.paused > 0 {
+		return
+	}
+	l.call.load.count(1)
+	if l.timer != nil && l.late == nil {
+		l.deadline = l.deadline.Add(time.Since(l.pausedAt))
+		l.timer.Reset(time.Until(l.deadline))
+	}
+}
+
+// expire ends the context because the time is up, and after a while the wait for the methods. It does
+// so for cancelled requests as well, since their methods may still run.
+func (l *timeLimit) expire() {
+	l.mu.Lock()
+	if l.paused > 0 || l.late != nil || l.over() {
+		l.mu.Unlock()
+		return
+	}
+	if left := time.Until(l.deadline); left > 0 { // the timer was reset meanwhile
+		l.timer.Reset(left)
+		l.mu.Unlock()
+		return
+	}
+	l.late = &TimeoutError{After: l.timeout}
+	l.timer = time.AfterFunc(grace, func() { close(l.graceOver) })
+	l.mu.Unlock()
+	l.cancel(l.late)
+}
+
+// tooLate returns the error of a call whose time is up, or nil.
+func (l *timeLimit) tooLate() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.late
+}
+
+// ended returns why the call is over: its time is up, or the caller has left. It is nil before.
+func (l *timeLimit) ended() error {
+	if late := l.tooLate(); late != nil {
+		return late
+	}
+	return l.request.Err()
+}
+
+// do runs a method, within the limit if it has one: then the method has a goroutine of its own. If it
+// does not return in time, do returns without it. Then the method is overdue, and continues with an
+// ended context.
+func (l *timeLimit) do(method func() (Result, error)) (Result, error) {
+	limited, err := l.begin()
 	if err != nil {
 		return nil, err
 	}
-	return timelimit.Run(call.limit, func() (Result, error) {
-		values, err := m.fn.Call(ctx, args)
-		if err != nil {
-			return nil, err
+	x := &execution{limit: l, done: make(chan struct{}), err: errExited}
+	if !limited {
+		x.run(method)
+		return x.result, l.inTime(x.err)
+	}
+	// Ends when the method returns.
+	go x.run(method)
+	select {
+	case <-x.done:
+	case <-l.graceOver:
+		if x.leave() {
+			return nil, l.tooLate()
 		}
-		return m.result(ctx, call, values)
-	})
+		<-x.done
+	}
+	return x.result, l.inTime(x.err)
 }
 
-// limited runs h within the time limit of the call.
-func limited(h Handler) Handler {
-	return func(ctx context.Context, call *Call) (Result, error) {
-		return timelimit.Run(call.limit, func() (Result, error) { return h(ctx, call) })
+// begin counts a method. It returns an error if the method must not run, or if the time is up.
+func (l *timeLimit) begin() (limited bool, err error) {
+	if err := l.call.enter(); err != nil {
+		return false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.late == nil {
+		l.running++
+	}
+	return l.timer != nil, l.late
+}
+
+// inTime replaces the error of a method that the time limit ended by the error of the limit.
+func (l *timeLimit) inTime(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		if late := l.tooLate(); late != nil {
+			return late
+		}
+	}
+	return err
+}
+
+// An execution is one run of a method.
+type execution struct {
+	limit    *timeLimit
+	done     chan struct{} // closed when nothing is left of the method
+	returned bool          // guarded by limit.mu
+	overdue  bool          // its caller was told that it is late; guarded by limit.mu
+
+	result Result // read after done is closed
+	err    error
+}
+
+// run runs the method, and turns its panic into an error.
+func (x *execution) run(method func() (Result, error)) {
+	defer x.end()
+	x.result, x.err = method()
+}
+
+// leave notes that the method is overdue, and logs it. It returns false if the method has returned.
+func (x *execution) leave() bool {
+	l := x.limit
+	l.mu.Lock()
+	x.overdue = !x.returned
+	if x.overdue {
+		l.overdue++
+	}
+	l.mu.Unlock()
+	if x.overdue {
+		n := l.call.server.overdue.Add(1)
+		l.call.log(slog.LevelWarn, "mcpkit: a method did not return in time; its caller got a timeout error",
+			"timeout", l.timeout.String(), "overdue", n)
+	}
+	return x.overdue
+}
+
+// end is called when the method has returned or panicked.
+func (x *execution) end() {
+	l := x.limit
+	if v := recover(); v != nil {
+		x.err = panicError(v)
+	}
+	l.mu.Lock()
+	x.returned = true
+	l.running--
+	if x.overdue {
+		l.overdue--
+		l.call.server.overdue.Add(-1)
+	}
+	l.mu.Unlock()
+	l.settle() // first, so that the caller finds nothing of the method left
+	close(x.done)
+}
+
+// isOverdue reports whether a method still runs although its caller was told that it is late.
+func (l *timeLimit) isOverdue() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.overdue > 0
+}
+
+// onReturn calls f when no method runs.
+func (l *timeLimit) onReturn(f func()) {
+	l.mu.Lock()
+	waits := l.running > 0
+	if waits {
+		l.returns = append(l.returns, f)
+	}
+	l.mu.Unlock()
+	if !waits {
+		f()
 	}
 }
 
-// A limitedCall is a call for its time limit.
-type limitedCall struct{ *Call }
+// onEnd adds a clean-up. The last added runs first.
+func (l *timeLimit) onEnd(clean func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cleanups = append(l.cleanups, clean)
+}
 
-// Late returns the error of a call whose time is up.
-func (c limitedCall) Late(after time.Duration) error { return &TimeoutError{After: after} }
+// finish says that the last byte of the result was written. The call ends when its methods have
+// returned.
+func (l *timeLimit) finish() {
+	l.mu.Lock()
+	l.answered = true
+	l.mu.Unlock()
+	l.settle()
+}
 
-// Begin counts the call as one that runs until [Call.leave], unless too many do, and reserves as much
+// over reports whether nothing is left of the call. The caller holds mu.
+func (l *timeLimit) over() bool { return l.answered && l.running == 0 }
+
+// settle calls what waits until no method runs. If nothing is left of the call, it runs the clean-ups
+// and ends the context.
+func (l *timeLimit) settle() {
+	l.mu.Lock()
+	var due []func()
+	if l.running == 0 {
+		due, l.returns = l.returns, nil
+	}
+	over := l.over()
+	if over {
+		slices.Reverse(l.cleanups)
+		due, l.cleanups = append(due, l.cleanups...), nil
+		if l.timer != nil {
+			l.timer.Stop()
+		}
+	}
+	l.mu.Unlock()
+	for _, f := range due {
+		l.clean(f)
+	}
+	if over {
+		l.cancel(nil)
+	}
+}
+
+// clean calls a clean-up and notes its panic.
+func (l *timeLimit) clean(f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			l.call.logError("mcpkit: a clean-up panicked", panicError(v))
+		}
+	}()
+	f()
+}
+
+// A load is what the calls of a tool, prompt, resource or method take.
+type load struct {
+	running atomic.Int64
+	memory  atomic.Int64 // bytes of the last results with their encodings
+}
+
+// count changes the number of running calls; nil counts nothing.
+func (l *load) count(n int64) {
+	if l != nil {
+		l.running.Add(n)
+	}
+}
+
+// enter counts the call as one that runs until [Call.leave], unless too many do, and reserves as much
 // memory as the last results took. Runs of tasks have limits of their own.
-func (c limitedCall) Begin() error {
+func (c *Call) enter() error {
 	if c.load != nil || c.run != nil || c.row.open {
 		return nil
 	}
@@ -70,46 +376,8 @@ func (c limitedCall) Begin() error {
 	return c.reserve(int(l.memory.Load()))
 }
 
-// leave undoes Begin.
-func (c *Call) leave() { c.load.running.Add(-1) }
-
-// Failed returns the error of a method that panicked.
-func (c limitedCall) Failed(v any) error { return panicError(v) }
-
-// Overdue counts and logs a method that did not return in time.
-func (c limitedCall) Overdue(after time.Duration) {
-	n := c.server.overdue.Add(1)
-	c.log(slog.LevelWarn, "mcpkit: a method did not return in time; its caller got a timeout error",
-		"timeout", after.String(), "overdue", n)
-}
-
-// Returned counts an overdue method that has returned.
-func (c limitedCall) Returned() { c.server.overdue.Add(-1) }
-
-// Panicked logs the panic of a clean-up.
-func (c limitedCall) Panicked(v any) {
-	c.logError("mcpkit: a clean-up panicked", panicError(v))
-}
-
-// A load is what the calls of a tool, prompt, resource or method take.
-type load struct {
-	running atomic.Int64
-	memory  atomic.Int64 // bytes of the last results with their encodings
-}
-
-// beginQuestion stops the time of the call until endQuestion. The call does not count as running
-// meanwhile.
-func (c *Call) beginQuestion() {
-	if c.limit.Pause() && c.load != nil {
-		c.load.running.Add(-1)
-	}
-}
-
-func (c *Call) endQuestion() {
-	if c.limit.Resume() && c.load != nil {
-		c.load.running.Add(1)
-	}
-}
+// leave undoes enter.
+func (c *Call) leave() { c.load.count(-1) }
 
 // reserve reserves n bytes for the result, in place of those reserved before, if the transport limits
 // them.

@@ -160,7 +160,7 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 	out := Outcome{Journal: run.Journal}
 	call := r.call(oauth.NewContext(ctx, run.Principal), run)
-	defer call.limit.Answered()
+	defer call.limit.finish()
 	var resp *jsonrpc.Response
 	resp, out.Asked = call.resume(ctx)
 	out.Result, out.Err = resp.Result, resp.Error

@@ -26,10 +26,10 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	defer call.lastResort(&resp)
 	defer func() {
 		if call.load != nil {
-			call.limit.OnReturn(call.leave)
+			call.limit.onReturn(call.leave)
 		}
 		if resp == nil || resp.Stream == nil { // a streamed result is not written yet
-			call.limit.Answered()
+			call.limit.finish()
 		}
 	}()
 	if req.IsNotification() {
@@ -309,12 +309,12 @@ func (call *Call) respond(result Result, err error) *jsonrpc.Response {
 // stream returns the function that writes the result, with which the call ends. If the response is
 // never written, the call ends with the request.
 func (call *Call) stream(result *streamed) func(out io.Writer) error {
-	stop := context.AfterFunc(call.limit.Request(), call.limit.Answered)
+	stop := context.AfterFunc(call.limit.request, call.limit.finish)
 	return func(out io.Writer) error {
 		if !stop() {
 			return call.brokeOff(context.Canceled)
 		}
-		defer call.limit.Answered()
+		defer call.limit.finish()
 		w := &outlet{Writer: out}
 		if err := result.writeTo(w); err != nil && w.err == nil {
 			return call.brokeOff(err)

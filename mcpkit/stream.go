@@ -14,7 +14,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/result"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/timelimit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -38,7 +37,7 @@ const firstBlock = 64 << 10
 func newStreamed(ctx context.Context, call *Call, mime string, cache protocol.Cache, r io.Reader) (Result, error) {
 	s := &streamed{call, mime, bufio.NewReaderSize(timedReader{r, call.limit}, firstBlock), cache}
 	if closer, ok := r.(io.Closer); ok {
-		shut := sync.OnceFunc(func() { call.limit.Clean(func() { _ = closer.Close() }) })
+		shut := sync.OnceFunc(func() { call.limit.clean(func() { _ = closer.Close() }) })
 		stop := context.AfterFunc(call.limit, shut)
 		call.OnEnd(func() { stop(); shut() })
 	}
@@ -60,12 +59,12 @@ func newStreamed(ctx context.Context, call *Call, mime string, cache protocol.Ca
 // the end of the contents.
 type timedReader struct {
 	r     io.Reader
-	limit *timelimit.Limit
+	limit *timeLimit
 }
 
 func (t timedReader) Read(b []byte) (n int, err error) {
 	n, err = t.r.Read(b)
-	if ended := t.limit.Ended(); ended != nil {
+	if ended := t.limit.ended(); ended != nil {
 		return 0, ended
 	}
 	return n, err

@@ -57,7 +57,7 @@ func labelled(label string) (found []string) {
 
 // starters begin the names of functions that only run those of others.
 var starters = regexp.MustCompile(
-	`^(sync|reflect|golang.org/x/sync/errgroup|github.com/mcpkit/mcpkit-go/(mcpkit|mcpkit/internal/timelimit|reflectx))\.`)
+	`^(sync|reflect|golang.org/x/sync/errgroup|github.com/mcpkit/mcpkit-go/(mcpkit|reflectx))\.`)
 
 // cures say how goroutines end, by the beginnings of the functions that they were started for.
 var cures = []struct{ function, cure string }{

@@ -66,13 +66,11 @@ var mayImport = map[string][]string{
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
 	"mcpkit/internal/annotation": {"internal/jsonx", "internal/naming", "protocol", "reflectx"},
-	"mcpkit/internal/family":     {},
 	"mcpkit/internal/result":     {"internal/jsonx", "mcpkit/internal/annotation", "protocol", "github.com/gabriel-vasile/mimetype"},
 	"mcpkit/internal/rounds":     {"internal/jsonx", "protocol/jsonrpc", "protocol", "reflectx"},
 	"mcpkit/internal/secret":     {"internal/jsonx", "reflectx"},
 	"mcpkit/internal/service":    {"internal/naming", "mcpkit/internal/annotation", "protocol", "reflectx"},
-	"mcpkit/internal/timelimit":  {},
-	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/annotation", "mcpkit/internal/result", "mcpkit/internal/rounds", "mcpkit/internal/secret", "mcpkit/internal/service", "mcpkit/internal/timelimit", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
+	"mcpkit": {"fleet", "transport", "transport/stdio", "mcpkit/internal/annotation", "mcpkit/internal/result", "mcpkit/internal/rounds", "mcpkit/internal/secret", "mcpkit/internal/service", "oauth", "reflectx", "protocol", "protocol/jsonrpc",
 		"internal/jsonx", "internal/limits", "internal/naming", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
