@@ -122,7 +122,7 @@ func fieldDocs(t *testing.T) map[string]string {
 		}
 		return false
 	}
-	for _, path := range []string{"config.go", "../ext/catalog/select.go"} {
+	for _, path := range []string{"config.go", "../ext/catalog/catalog.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		require.NoError(t, err)
 		ast.Inspect(file, inspect)
