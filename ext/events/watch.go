@@ -34,7 +34,7 @@ type watch struct {
 	Lease  time.Time `json:"lease,omitzero"`
 	Turn   string    `json:"turn"` // of the worker that has got it
 
-	revision uint64
+	lapsed bool // there is none any more, but its record is still kept
 }
 
 var (
@@ -48,55 +48,45 @@ func (e *engine) watches() *fleet.Set { return e.store().Set("events-watches", w
 // find returns a watch, without Expires if there is none, or none any more.
 func (e *engine) find(ctx context.Context, id string) (*watch, error) {
 	r, err := e.watches().Get(ctx, id)
-	if errors.Is(err, fleet.ErrNotFound) {
-		return &watch{ID: id}, nil
+	if err != nil && !errors.Is(err, fleet.ErrNotFound) {
+		return nil, err
 	}
-	w := &watch{ID: id, revision: r.Revision}
-	if err == nil {
+	r.Key = id
+	return decodeWatch(&r)
+}
+
+// decodeWatch is find for the record of a watch.
+func decodeWatch(r *fleet.Record) (w *watch, err error) {
+	w = &watch{ID: r.Key}
+	if r.Revision != 0 {
 		err = jsonx.Unmarshal(r.Data, w)
 	}
 	if !time.Now().Before(w.Expires) {
-		w = &watch{ID: id, revision: r.Revision}
+		w = &watch{ID: r.Key, lapsed: r.Revision != 0}
 	}
 	return w, err
 }
 
-// change changes a watch, or the empty one of find, again and again until nobody else has changed it
-// meanwhile. edit returns an error to leave it as it is.
-func (e *engine) change(ctx context.Context, id string, edit func(*watch) error) (*watch, error) {
-	for {
-		w, err := e.find(ctx, id)
-		if err == nil {
+// change changes a watch as find returns it. edit returns an error to leave it as it is.
+func (e *engine) change(ctx context.Context, id string, edit func(*watch) error) (w *watch, err error) {
+	_, err = e.watches().Change(ctx, id, func(r *fleet.Record) error {
+		if w, err = decodeWatch(r); err == nil {
 			err = edit(w)
 		}
-		if err != nil {
-			return nil, err
+		if err == nil {
+			r.Data, err = jsonx.Marshal(w)
 		}
-		data, err := jsonx.Marshal(w)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(data) > maxWatch:
-			return nil, e.exhausted("subscription_bytes", maxWatch)
+		if err == nil && len(r.Data) > maxWatch {
+			err = e.exhausted("subscription_bytes", maxWatch)
 		}
-		r := fleet.Record{
-			Key: id, Group: w.owner(), Data: data, Revision: w.revision,
-			TTL: max(time.Until(w.Expires), 0) + grace, Due: max(time.Until(w.Lease), fleet.AtOnce),
-		}
-		if w.revision == 0 {
-			w.revision, err = e.watches().Create(ctx, r)
-		} else {
-			w.revision, err = e.watches().Update(ctx, r)
-		}
-		switch {
-		case err == nil:
-			return w, nil
-		case errors.Is(err, fleet.ErrFull):
-			return nil, e.exhausted("subscriptions", 0)
-		case !errors.Is(err, fleet.ErrConflict) && !errors.Is(err, fleet.ErrExists) && !errors.Is(err, fleet.ErrNotFound):
-			return nil, err
-		}
+		r.Group = w.owner()
+		r.TTL, r.Due = max(time.Until(w.Expires), 0)+grace, max(time.Until(w.Lease), fleet.AtOnce)
+		return err
+	})
+	if errors.Is(err, fleet.ErrFull) {
+		err = e.exhausted("subscriptions", 0)
 	}
+	return w, err
 }
 
 func (e *engine) exhausted(limit string, most int) error {
@@ -120,7 +110,7 @@ func (e *engine) ensure(ctx context.Context, id string, i interest, edit func(*w
 			switch {
 			case err != nil:
 				return err
-			case n >= maxOwned && w.revision == 0:
+			case n >= maxOwned && !w.lapsed:
 				return e.exhausted("principal_subscriptions", maxOwned)
 			}
 			e.assign(w)
