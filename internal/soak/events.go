@@ -30,6 +30,10 @@ const (
 	subscriber     = "subscriber" // the only client that is authenticated
 	publicAddress  = "9.9.9.9"    // of this machine in the network that network.sh makes
 	eventsPatience = 2 * time.Minute
+
+	// Of what is rung while webhooks are refused for a minute, and their deliverers are killed, the log
+	// of an event keeps all.
+	ringPause = 30 * time.Millisecond
 )
 
 // A Ring is what the event bell_rang tells.
@@ -52,9 +56,11 @@ type listener struct {
 	cancel        context.CancelFunc
 
 	mu       sync.Mutex
-	rung     int          // the last number of which a replica has said that it was emitted; guarded by mu
-	received []int        // by webhook; guarded by mu
-	streamed map[int]bool // guarded by mu
+	rung     int            // the last number of which a replica has said that it was emitted; guarded by mu
+	received []int          // by webhook; guarded by mu
+	arrived  map[string]int // requests, by ID; guarded by mu
+	refused  map[string]int // requests that were refused, by ID; guarded by mu
+	streamed map[int]bool   // guarded by mu
 }
 
 // certificate returns a certificate for the public address, and the name of a file with it, in which
@@ -85,7 +91,7 @@ func newListener(cert tls.Certificate, r *report) (*listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; run make soak, which makes a network with this address", err)
 	}
-	l := &listener{report: r, streamed: map[int]bool{}}
+	l := &listener{report: r, arrived: map[string]int{}, refused: map[string]int{}, streamed: map[int]bool{}}
 	l.web = &httptest.Server{Listener: public, Config: &http.Server{}, TLS: &tls.Config{Certificates: []tls.Certificate{cert}}}
 	l.web.StartTLS()
 	return l, nil
@@ -100,11 +106,16 @@ func (l *listener) start(ctx context.Context, url string, stop <-chan struct{}) 
 	ctx, l.cancel = context.WithCancel(ctx)
 	hooks := events.NewReceiver(l.web.URL)
 	l.web.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests := l.arrived
 		if l.closed.Load() {
+			requests = l.refused
 			w.WriteHeader(http.StatusServiceUnavailable)
-			return
+		} else {
+			hooks.ServeHTTP(w, r)
 		}
-		hooks.ServeHTTP(w, r)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		requests[r.Header.Get("webhook-id")]++
 	})
 	var now events.PollResult // both begin where it ends
 	sub := events.Subscription{Name: "bell_rang"}
@@ -133,7 +144,7 @@ func (l *listener) ring(ctx context.Context, stop <-chan struct{}) {
 		select {
 		case <-stop:
 			return
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(ringPause):
 		}
 		_, err := client.Call[string](ctx, l.client, "ring", Ring{number}, client.Timeout(patience))
 		if err == nil {
@@ -179,13 +190,29 @@ func numberOf(e *events.Occurrence) int {
 	return r.Number
 }
 
-// refuse refuses webhooks for some time.
+// refuse refuses webhooks for some time, and measures how long it then takes until all that was emitted
+// has arrived.
 func (l *listener) refuse(ctx context.Context, after, d time.Duration) {
-	if sleep(ctx, after) == nil {
-		l.closed.Store(true)
-		_ = sleep(ctx, d)
-		l.closed.Store(false)
+	if sleep(ctx, after) != nil {
+		return
 	}
+	l.closed.Store(true)
+	_ = sleep(ctx, d)
+	l.closed.Store(false)
+	opened := time.Now()
+	rung, received := l.progress()
+	l.report.Outage, l.report.Backlog = d, rung-received
+	for upTo := rung; received < upTo && time.Since(opened) < eventsPatience; _, received = l.progress() {
+		_ = sleep(ctx, 10*time.Millisecond)
+	}
+	l.report.CaughtUp = time.Since(opened)
+}
+
+// progress returns how many events were emitted, and how many have arrived by webhook.
+func (l *listener) progress() (rung, received int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rung, len(l.received)
 }
 
 // complete reports whether all has arrived.
@@ -206,7 +233,13 @@ func (l *listener) end(ctx context.Context) {
 	_ = l.client.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.report.Rung, l.report.Received = l.rung, len(l.received)
+	l.report.Rung, l.report.Received, l.report.Held = l.rung, len(l.received), len(l.refused)
+	for _, n := range l.arrived {
+		l.report.Again += n - 1
+	}
+	for _, n := range l.refused {
+		l.report.Refused += n
+	}
 	for i := range l.rung {
 		number := i + 1
 		if !l.streamed[number] {

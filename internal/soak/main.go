@@ -171,8 +171,16 @@ type report struct {
 	Repeated int // effects of tasks that were asked for again with their key, and left out
 	GivenUp  int // tasks that failed, since their process ended three times while they ran
 	Rung     int // events that replicas said they had emitted
-	Received int // webhooks
-	failed   []string
+	Received int // webhooks, each ID once
+	Again    int // webhooks whose ID had arrived
+
+	Outage   time.Duration // for how long webhooks were refused
+	Refused  int           // webhooks that were
+	Held     int           // events of which they told
+	Backlog  int           // events that had not arrived when it ended
+	CaughtUp time.Duration // how long it then took until they had
+
+	failed []string
 }
 
 func (r *report) add(counter *int) {
@@ -194,8 +202,10 @@ func (r *report) String() string {
 %d notifications reached subscriptions, of which %d were given up and opened again
 %d tasks were completed, %d of them by another replica; %d effects were asked for again with their key
 %d tasks were given up after their process ended three times
-%d events were emitted, and arrived as %d webhooks and over a stream
-`, r.Kills, r.Lost, r.Cut, r.Calls, r.Orders, r.InFlight, r.Changes, r.Renewed, r.Tasks, r.Moved, r.Repeated, r.GivenUp, r.Rung, r.Received)
+%d events were emitted, and arrived as %d webhooks and over a stream; %d webhooks came again with their ID
+for %v, %d webhooks of %d events were refused; the %d events of this time arrived within %v
+`, r.Kills, r.Lost, r.Cut, r.Calls, r.Orders, r.InFlight, r.Changes, r.Renewed, r.Tasks, r.Moved, r.Repeated, r.GivenUp,
+		r.Rung, r.Received, r.Again, r.Outage, r.Refused, r.Held, r.Backlog, r.CaughtUp.Round(time.Millisecond))
 }
 
 // err returns what must not have happened, or nil.
