@@ -89,21 +89,6 @@ func TestHandlersServeLegacyAndModernServers(t *testing.T) {
 	})
 }
 
-func TestCapabilitiesWithoutHandlersAreNotDeclared(t *testing.T) {
-	t.Parallel()
-	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
-		_, err := dial(t).CallTool(t.Context(), "ask", nil)
-		if v.Modern() {
-			var rpc *jsonrpc.Error
-			require.ErrorAs(t, err, &rpc)
-			require.Equal(t, protocol.CodeMissingClientCapability, rpc.Code)
-			return
-		}
-		var toolErr *client.ToolError
-		require.ErrorAs(t, err, &toolErr)
-	})
-}
-
 // A refuser rejects all questions.
 type refuser struct{}
 

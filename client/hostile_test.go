@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -353,67 +351,6 @@ func (s slow) Elicit(ctx context.Context, _ *protocol.ElicitParams) (*protocol.E
 	return nil, context.Cause(ctx)
 }
 
-func TestALegacyServerMayCancelItsRequestOnAnyStream(t *testing.T) {
-	const (
-		ask    = `{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`
-		cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"too late"}}`
-		other  = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}`
-	)
-	for _, test := range []struct {
-		name                    string
-		askOnCall, cancelOnCall bool
-	}{
-		{"request and cancellation on the stream of the call", true, true},
-		{"request and cancellation on the stream of the session", false, false},
-		{"request on the stream of the call, cancellation on the other", true, false},
-		{"request on the stream of the session, cancellation on the other", false, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			user := slow{asked: make(chan struct{}), ended: make(chan error)}
-			session := make(chan string) // what is sent on the stream of the session
-			f := newLegacyFake(t, map[string]answer{
-				"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
-					stream()(w, r, nil)
-					w.(http.Flusher).Flush()
-					for {
-						select {
-						case message := <-session:
-							_, _ = io.WriteString(w, event(message))
-							w.(http.Flusher).Flush()
-						case <-r.Context().Done():
-							return
-						}
-					}
-				},
-				"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
-					tell := func(here bool, message string) {
-						if !here {
-							session <- message
-							return
-						}
-						_, _ = io.WriteString(w, event(message))
-						w.(http.Flusher).Flush()
-					}
-					stream()(w, r, req)
-					tell(test.askOnCall, ask)
-					<-user.asked
-					tell(test.cancelOnCall, other)
-					tell(test.cancelOnCall, cancel)
-					assert.EqualError(t, <-user.ended, "cancelled by the peer")
-					tell(true, withID(done("x"), req))
-				},
-			})
-			c, err := client.Dial(t.Context(), f.URL, client.Logger(slog.New(slog.DiscardHandler)), client.Handlers(user))
-			require.NoError(t, err)
-			text, err := client.Call[string](t.Context(), c, "x", nil)
-			require.NoError(t, err)
-			require.Equal(t, "x", text)
-			require.NoError(t, c.Close())
-			require.Zero(t, f.count("response"), "a cancelled request gets no response")
-		})
-	}
-}
-
 func TestLegacyServersReceiveAnErrorIfTheirRequestFails(t *testing.T) {
 	for _, test := range []struct{ method, want string }{
 		{"ping", `{"jsonrpc":"2.0","id":"q","result":{}}`},
@@ -530,27 +467,6 @@ func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
 
 func statusLine(code int) string {
 	return strings.TrimPrefix((&client.StatusError{Code: code}).Error(), "the server responded with HTTP status ")
-}
-
-func TestARefusedPostOfHTTPSSEIsAStatusError(t *testing.T) {
-	o := &oldServer{}
-	o.handle = func(w http.ResponseWriter, method string) {
-		if method == "ping" {
-			w.WriteHeader(http.StatusAccepted)
-			o.stream <- `{"jsonrpc":"2.0","id":3,"result":{}}`
-			return
-		}
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"who are you?"}}`)
-	}
-	c := dial(t, startOld(t, o))
-	_, err := c.CallTool(t.Context(), "x", nil)
-	require.EqualError(t, err, `client: tools/call "x": the server responded with HTTP status 401 Unauthorized: who are you? (code -32001)`)
-	var status *client.StatusError
-	require.ErrorAs(t, err, &status)
-	require.Equal(t, "Bearer", status.Header.Get("WWW-Authenticate"))
-	require.NoError(t, c.Ping(t.Context()), "the connection continues")
 }
 
 func TestARefusedWebSocketHandshakeIsAStatusError(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -156,49 +155,6 @@ func TestClosingEndsEachCallOnce(t *testing.T) {
 		require.ErrorIs(t, (<-ask(t.Context(), c)).err, transport.ErrClosed)
 		require.ErrorIs(t, c.Notify(t.Context(), "notifications/x", nil), transport.ErrClosed)
 		require.NoError(t, c.Close(), "again")
-	})
-}
-
-// diary receives the log messages of the server.
-type diary chan string
-
-func (d diary) Log(_ context.Context, p *protocol.LoggingMessageParams) { d <- string(p.Data) }
-
-func TestNotificationsArriveInOrder(t *testing.T) {
-	t.Parallel()
-	heard := make(diary, 1000)
-	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
-		if s.deaf {
-			return
-		}
-		call := ask(t.Context(), c)
-		r := <-p.heard
-		for i := range 50 { // fewer than may wait for the handlers
-			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%d}}`, i))
-		}
-		p.answer(r, "done")
-		require.Equal(t, told{"done", nil}, <-call)
-		for i := range 50 { // fewer than may wait for the handlers
-			require.Equal(t, fmt.Sprint(i), <-heard)
-		}
-	}, client.Handlers(heard))
-}
-
-func TestResponsesArriveInAnyOrder(t *testing.T) {
-	t.Parallel()
-	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
-		var calls []<-chan told
-		var requests []*jsonrpc.Request
-		for range 50 {
-			calls = append(calls, ask(t.Context(), c))
-			requests = append(requests, <-p.heard)
-		}
-		for i, r := range slices.Backward(requests) {
-			p.answer(r, fmt.Sprint(i))
-		}
-		for i, call := range calls {
-			require.Equal(t, told{fmt.Sprint(i), nil}, <-call)
-		}
 	})
 }
 

@@ -73,24 +73,6 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-func TestMirror(t *testing.T) {
-	var x toolIndex
-	x.byName = map[string]*knownTool{"t": {headers: []protocol.HeaderParam{{Header: "Mcp-Param-A", Path: []string{"a"}}, {Header: "Mcp-Param-N", Path: []string{"o", "n"}, Integer: true}}}}
-	for arguments, want := range map[string]map[string]string{
-		`{"a":"x","o":{"n":42.0}}`:              {"Mcp-Param-A": "x", "Mcp-Param-N": "42"},
-		`{"a":null,"o":{}}`:                     {},
-		`{"a":"","o":null}`:                     {"Mcp-Param-A": ""},
-		`{"a":" é","o":{"n":"1"}}`:              {"Mcp-Param-A": "=?base64?IMOp?="},
-		`{"a":true,"o":{"n":9007199254740993}}`: {"Mcp-Param-A": "true"},
-		`{"a":[1]}`:                             {},
-		``:                                      {},
-	} {
-		got, err := x.mirror("t", []byte(arguments))
-		require.NoError(t, err)
-		require.Equal(t, want, got, arguments)
-	}
-}
-
 func TestDefaultsAreAddedToAnAcceptedForm(t *testing.T) {
 	const schema = `{"type":"object","properties":{"s":{"type":"string","default":"d"},"n":{"type":"integer","default":1},"b":{"type":"boolean"}}}`
 	for content, want := range map[string]string{
