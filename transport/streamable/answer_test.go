@@ -243,7 +243,7 @@ func TestAStreamedResultGoesWhereTheClientHasResumedTheStream(t *testing.T) {
 
 // A stuckWriter is a connection whose client does not read.
 type stuckWriter struct {
-	recorder
+	*httptest.ResponseRecorder
 	deadline time.Time
 	stuck    bool
 }
@@ -263,7 +263,7 @@ func (w *stuckWriter) FlushError() error {
 
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &stuckWriter{recorder: *newRecorder()}
+		w := &stuckWriter{ResponseRecorder: httptest.NewRecorder()}
 		var took time.Duration
 		rpc := &scripted{methods: script{"talk": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 			_ = notify(ctx, peer, 1)
@@ -279,15 +279,15 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 		id := begin(t, h, "")
 		h.ServeHTTP(w, newPost(call1(7, "talk"), "Mcp-Session-Id", id))
 		require.Equal(t, 30*time.Second, took, "after the first write, the server writes nothing")
-		_, first, _ := strings.Cut(w.body.String(), "event: message\nid: ")
+		_, first, _ := strings.Cut(w.Body.String(), "event: message\nid: ")
 		first, _, _ = strings.Cut(first, "\n")
 
 		r := newGet(t.Context(), id)
 		r.Header.Set("Last-Event-ID", first)
-		again := newRecorder()
+		again := httptest.NewRecorder()
 		h.ServeHTTP(again, r)
 		require.Equal(t, "event: message\nid: 1-2\ndata: "+progress2+"\n\nevent: message\nid: 1-3\ndata: "+
-			strings.ReplaceAll(progress2, "2}}", "3}}")+"\n\nevent: message\nid: 1-4\ndata: "+answer7+"\n\n", tags.ReplaceAllString(again.body.String(), "$1"))
+			strings.ReplaceAll(progress2, "2}}", "3}}")+"\n\nevent: message\nid: 1-4\ndata: "+answer7+"\n\n", tags.ReplaceAllString(again.Body.String(), "$1"))
 	})
 }
 

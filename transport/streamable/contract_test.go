@@ -15,7 +15,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/fleet/fleettest"
+	"github.com/mcpkit/mcpkit-go/internal/conformance/replicas"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -217,3 +221,11 @@ func (c *httpConn) Close() error {
 
 func (c *httpConn) Stop()                 { c.stop() }
 func (c *httpConn) Done() <-chan struct{} { return c.done }
+
+func TestReplicas(t *testing.T) {
+	replicas.Run(t, func(t testing.TB) fleettest.Store {
+		m := fleet.NewMemory(fleet.MemoryOptions{})
+		t.Cleanup(func() { require.NoError(t, m.Close()) })
+		return fleettest.Store{Open: func(testing.TB) fleet.Engine { return m.Open() }}
+	})
+}

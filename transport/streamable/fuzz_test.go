@@ -3,6 +3,7 @@ package streamable
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,27 +24,27 @@ func FuzzPOST(f *testing.F) {
 	}
 	h := NewHandler(&scripted{methods: script{"talk": talkative}}, nil)
 	f.Cleanup(h.Close)
-	open := newRecorder()
+	open := httptest.NewRecorder()
 	h.ServeHTTP(open, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}`))
 	session := open.Header().Get("Mcp-Session-Id")
 	f.Fuzz(func(t *testing.T, body, version, id, accept string) {
 		if id == "SESSION" {
 			id = session
 		}
-		w := newRecorder()
+		w := httptest.NewRecorder()
 		h.ServeHTTP(w, newPost(body, "MCP-Protocol-Version", version, "Mcp-Session-Id", id, "Accept", accept))
 		switch w.Header().Get("Content-Type") {
 		case "application/json":
-			require.True(t, json.Valid(w.body.Bytes()), "%q", w.body.String())
+			require.True(t, json.Valid(w.Body.Bytes()), "%q", w.Body.String())
 		case "text/event-stream":
-			require.Equal(t, http.StatusOK, w.status)
+			require.Equal(t, http.StatusOK, w.Code)
 		default:
-			require.Equal(t, http.StatusAccepted, w.status)
-			require.Empty(t, w.body.String())
+			require.Equal(t, http.StatusAccepted, w.Code)
+			require.Empty(t, w.Body.String())
 		}
-		w = newRecorder()
+		w = httptest.NewRecorder()
 		h.ServeHTTP(w, newPost(call1(4711, "echo"), "Mcp-Session-Id", session))
-		require.Equal(t, `{"jsonrpc":"2.0","id":4711,"result":{"a":1}}`, w.body.String())
+		require.Equal(t, `{"jsonrpc":"2.0","id":4711,"result":{"a":1}}`, w.Body.String())
 		require.True(t, free(h), "nothing is held")
 	})
 }

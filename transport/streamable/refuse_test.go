@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -117,9 +118,9 @@ func TestAllowedHostsApplyToEveryAddress(t *testing.T) {
 	post := func(host string, fields ...string) int {
 		r := newPost(call1(1, "echo"), append(fields, "Mcp-Protocol-Version", "2026-07-28")...)
 		r.Host = host
-		w := newRecorder()
+		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		return w.status
+		return w.Code
 	}
 	require.Equal(t, http.StatusOK, post("mcp.example.com"))
 	require.Equal(t, http.StatusOK, post("localhost:8080"), "names of this machine cannot be rebound")

@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -30,9 +31,9 @@ func keyed(t *testing.T, key string, opts *Options) *Handler {
 // begin opens a session for a user, or nobody.
 func begin(t *testing.T, h *Handler, user string) (id string) {
 	t.Helper()
-	w := newRecorder()
+	w := httptest.NewRecorder()
 	h.ServeHTTP(w, as(user, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+canElicit+`}}`)))
-	require.Equal(t, http.StatusOK, w.status)
+	require.Equal(t, http.StatusOK, w.Code)
 	return w.Header().Get("Mcp-Session-Id")
 }
 
@@ -45,9 +46,9 @@ func as(user string, r *http.Request) *http.Request {
 
 // status sends a request in a session and returns its status.
 func status(h *Handler, user, id, body string) int {
-	w := newRecorder()
+	w := httptest.NewRecorder()
 	h.ServeHTTP(w, as(user, newPost(body, "Mcp-Session-Id", id)))
-	return w.status
+	return w.Code
 }
 
 const (
@@ -66,7 +67,7 @@ func TestSessionsOutliveTheProcess(t *testing.T) {
 func TestSessionIDsAreShort(t *testing.T) {
 	h := keyed(t, "k", nil)
 	long := strings.Repeat("n", 1000)
-	w := newRecorder()
+	w := httptest.NewRecorder()
 	h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"`+long+`","version":"`+long+`"}}}`))
 	id := w.Header().Get("Mcp-Session-Id")
 	require.LessOrEqual(t, len(id), 256)
@@ -117,9 +118,9 @@ func TestDeletedSessionsStayDeleted(t *testing.T) {
 	id := begin(t, h, "")
 	r := newPost("", "Mcp-Session-Id", id)
 	r.Method = http.MethodDelete
-	w := newRecorder()
+	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	require.Equal(t, http.StatusNoContent, w.status)
+	require.Equal(t, http.StatusNoContent, w.Code)
 	require.Equal(t, http.StatusNotFound, status(h, "", id, pingBody))
 	for range maxDeleted + 10 {
 		h.sessions.end(begin(t, h, ""))
@@ -172,11 +173,11 @@ func TestSessionsInUseAreLimited(t *testing.T) {
 	ended := make(chan int)
 	go func() { ended <- status(h, "", one, call1(1, "wait")) }() // ends with the call
 	<-g.started
-	w := newRecorder()
+	w := httptest.NewRecorder()
 	h.ServeHTTP(w, newPost(pingBody, "Mcp-Session-Id", two))
-	require.Equal(t, http.StatusServiceUnavailable, w.status)
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Equal(t, "60", w.Header().Get("Retry-After"))
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"too many sessions; try again later"}}`, w.body.String())
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"too many sessions; try again later"}}`, w.Body.String())
 	close(g.release)
 	require.Equal(t, http.StatusOK, <-ended)
 	require.Equal(t, http.StatusOK, status(h, "", two, call1(1, "echo")))

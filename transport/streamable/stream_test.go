@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -297,19 +298,19 @@ func TestKeepAlive(t *testing.T) {
 		}}}
 		h := NewHandler(rpc, &Options{KeepAlive: 30 * time.Second})
 		defer h.Close()
-		w := newRecorder()
+		w := httptest.NewRecorder()
 		h.ServeHTTP(w, newPost(call1(7, "slow"), "MCP-Protocol-Version", "2026-07-28"))
 		const alive = ": keep-alive\n\n"
 		require.Equal(t, "event: message\ndata: "+progress1+"\n\n"+alive+alive+"event: message\ndata: "+progress2+"\n\nevent: message\ndata: "+answer7+"\n\n",
-			w.body.String())
+			w.Body.String())
 
-		w = newRecorder()
+		w = httptest.NewRecorder()
 		h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize"}`))
-		get := newRecorder()
+		get := httptest.NewRecorder()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 		defer cancel()
 		h.ServeHTTP(get, newGet(ctx, w.Header().Get("Mcp-Session-Id")))
-		require.Equal(t, alive+alive+alive, get.body.String())
+		require.Equal(t, alive+alive+alive, get.Body.String())
 	})
 }
 
