@@ -3,6 +3,8 @@ package client_test
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -10,15 +12,21 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	ws "github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // A puppet is a server that answers the handshake by itself. The test decides everything else.
@@ -339,4 +347,359 @@ func (m *marionette) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer tr
 		m.p.heard <- cancelled(req.ID)
 		return &jsonrpc.Response{Error: jsonrpc.Errorf(-32000, "cancelled")}
 	}
+}
+
+// told is the outcome of a call of the puppet.
+type told struct {
+	text string
+	err  error
+}
+
+// ask begins a call in the background.
+func ask(ctx context.Context, c *client.Client) <-chan told {
+	over := make(chan told, 1)
+	go func() {
+		var result struct {
+			Text string `json:"text"`
+		}
+		err := c.Request(ctx, "x/ask", nil, &result)
+		over <- told{result.Text, err}
+	}()
+	return over
+}
+
+func TestUnknownResponsesAreIgnored(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
+		first := ask(t.Context(), c)
+		r1 := <-p.heard
+		p.say(`{"jsonrpc":"2.0","id":4711,"result":{"resultType":"complete","text":"for no request"}}`)
+		p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s","result":{"resultType":"complete","text":"for an ID that is a string"}}`, r1.ID))
+		p.say(`{"jsonrpc":"2.0","id":4712,"error":{"code":-32603,"message":"for no request"}}`)
+		p.answer(r1, "first")
+		require.Equal(t, told{"first", nil}, <-first)
+
+		second := ask(t.Context(), c)
+		r2 := <-p.heard
+		require.NotEqual(t, r1.ID, r2.ID)
+		p.answer(r1, "first, again")
+		p.answer(r2, "second")
+		require.Equal(t, told{"second", nil}, <-second)
+		p.answer(r2, "second, again")
+
+		third := ask(t.Context(), c)
+		p.answer(<-p.heard, "third")
+		require.Equal(t, told{"third", nil}, <-third)
+	})
+}
+
+func TestNotificationsReachTheRequestThatTheyName(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if s.deaf {
+			t.Skip("it receives no notifications")
+		}
+		var heard []string
+		done := make(chan error)
+		go func() {
+			done <- c.Request(t.Context(), "x/watch", nil, nil, client.Timeout(0), client.OnNotification(func(method string, params json.RawMessage) {
+				heard = append(heard, method+string(params))
+			}))
+		}()
+		r := <-p.heard
+		params := func(id string) string { return `{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}` }
+		for _, id := range []string{r.ID.String(), "4711", `"` + r.ID.String() + `"`, r.ID.String()} {
+			p.say(`{"jsonrpc":"2.0","method":"notifications/x","params":` + params(id) + `}`)
+		}
+		p.say(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		p.answer(r, "")
+		require.NoError(t, <-done)
+		require.Equal(t, []string{"notifications/x" + params(r.ID.String()), "notifications/x" + params(r.ID.String())}, heard)
+	})
+}
+
+func TestCancellationReachesTheServer(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
+		stays := ask(t.Context(), c)
+		r0 := <-p.heard
+		ctx, cancel := context.WithCancel(t.Context())
+		goes := ask(ctx, c)
+		r1 := <-p.heard
+		cancel()
+		require.ErrorIs(t, (<-goes).err, context.Canceled)
+		n := <-p.heard
+		require.Equal(t, "notifications/cancelled", n.Method)
+		require.Equal(t, r1.ID.String(), string(n.Param("requestId")))
+		p.answer(r1, "too late")
+		p.answer(r0, "in time")
+		require.Equal(t, told{"in time", nil}, <-stays)
+		require.Empty(t, p.heard, "the client cancels once")
+	})
+}
+
+// The requests are larger than any buffer, so all calls wait to be written. They must end all the
+// same.
+func TestCallsEndEvenIfTheServerDoesNotRead(t *testing.T) {
+	t.Parallel()
+	large := map[string]string{"x": strings.Repeat("x", 512<<10)}
+	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
+		t.Parallel()
+		close(p.frozen)
+		const n = 16
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		errs := make(chan error, n)
+		for range n {
+			go func() { errs <- c.Request(ctx, "x/large", large, nil) }()
+		}
+		for range n {
+			require.ErrorIs(t, <-errs, context.DeadlineExceeded)
+		}
+	})
+}
+
+func TestClosingEndsEachCallOnce(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
+		const n = 20
+		var calls []<-chan told
+		for range n {
+			calls = append(calls, ask(t.Context(), c))
+		}
+		first := <-p.heard
+		for range n - 1 {
+			<-p.heard
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close() }()
+		for _, call := range calls {
+			require.ErrorIs(t, (<-call).err, transport.ErrClosed)
+		}
+		require.NoError(t, <-closed)
+		go p.answer(first, "after the end")
+		require.ErrorIs(t, (<-ask(t.Context(), c)).err, transport.ErrClosed)
+		require.ErrorIs(t, c.Notify(t.Context(), "notifications/x", nil), transport.ErrClosed)
+		require.NoError(t, c.Close(), "again")
+	})
+}
+
+func TestAServerThatDiesFailsEachCallOnce(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if s.name == "memory" {
+			return
+		}
+		var calls []<-chan told
+		for range 20 {
+			calls = append(calls, ask(t.Context(), c))
+			<-p.heard
+		}
+		p.die()
+		for _, call := range append(calls, ask(t.Context(), c)) {
+			err := (<-call).err
+			require.Error(t, err)
+			require.NotErrorIs(t, err, context.DeadlineExceeded, "the client notices")
+		}
+	}, client.Timeout(20*time.Second))
+}
+
+// A legacy subscription has no request that fails with the connection.
+func TestALegacySubscriptionEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if c.Version().Modern() || s.name == "http" || s.name == "memory" {
+			return // modern subscriptions are requests, and over HTTP the client resumes the stream
+		}
+		filter := protocol.SubscriptionFilter{ToolsListChanged: true}
+		sub, err := c.Listen(t.Context(), filter)
+		require.NoError(t, err)
+		ask(t.Context(), c)
+		<-p.heard
+		p.die()
+		for range 2 {
+			_, err = sub.Next(t.Context())
+			require.ErrorIs(t, err, transport.ErrClosed)
+		}
+		require.NoError(t, sub.Close())
+		_, err = c.Listen(t.Context(), filter)
+		require.ErrorIs(t, err, transport.ErrClosed)
+	})
+}
+
+func TestAResponseThatIsTooLargeFailsItsCall(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if s.name == "memory" { // its responses are values
+			return
+		}
+		fits := strings.Repeat("x", 8<<10)
+		call := ask(t.Context(), c)
+		p.answer(<-p.heard, fits)
+		require.Equal(t, told{fits, nil}, <-call)
+		call = ask(t.Context(), c)
+		p.answer(<-p.heard, strings.Repeat("x", 64<<10))
+		require.ErrorContains(t, (<-call).err, "larger than 32768 bytes")
+	}, client.MaxMessageBytes(32<<10))
+}
+
+func TestProgressHandlersMayCallTheServer(t *testing.T) {
+	t.Parallel()
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if s.deaf {
+			return
+		}
+		inner, outer := make(chan told, 1), make(chan error, 1)
+		report := client.OnProgress(func(*protocol.ProgressParams) { inner <- <-ask(t.Context(), c) })
+		go func() { outer <- c.Request(t.Context(), "x/ask", nil, nil, report) }()
+		r := <-p.heard
+		p.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, r.ID))
+		p.answer(<-p.heard, "inner")
+		require.Equal(t, told{"inner", nil}, <-inner)
+		p.answer(r, "outer")
+		require.NoError(t, <-outer)
+	})
+}
+
+// A malformed response ends its call at once with an error that says what is wrong. The call does not
+// wait for its timeout, and the client does not answer the response.
+func TestAFaultyResponseEndsItsCall(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, response, err string }{
+		{"nested too deeply", `{"jsonrpc":"2.0","id":$ID,"result":{"x":` + strings.Repeat("[", 3000) + strings.Repeat("]", 3000) + `}}`, "nested deeper than"},
+		{"Result", `{"jsonrpc":"2.0","id":$ID,"Result":{}}`, `member "Result" differs from "result" only by case`},
+		{"bad UTF-8", `{"jsonrpc":"2.0","id":$ID,"result":{"x":"` + "\xff" + `"}}`, "invalid JSON"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+				if s.name == "memory" { // its responses are values
+					return
+				}
+				call := ask(t.Context(), c)
+				r := <-p.heard
+				p.say(strings.ReplaceAll(test.response, "$ID", r.ID.String()))
+				got := <-call
+				if s.name == "websocket" && test.name == "bad UTF-8" {
+					// This ends the connection (RFC 6455, section 8.1).
+					require.ErrorContains(t, got.err, "the peer sent a message that is not UTF-8")
+					return
+				}
+				require.ErrorContains(t, got.err, test.err)
+				require.NotErrorIs(t, got.err, client.ErrRejected)
+				next := ask(t.Context(), c)
+				for r = <-p.heard; r.IsNotification(); r = <-p.heard { // the cancellation of the stream, in modern versions over HTTP
+				}
+				p.answer(r, "next")
+				require.Equal(t, told{"next", nil}, <-next)
+			}, client.Timeout(0))
+		})
+	}
+}
+
+const questionOfPuppet = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`
+
+// callTool calls a tool in the background.
+func callTool(ctx context.Context, c *client.Client) <-chan error {
+	over := make(chan error, 1)
+	go func() {
+		_, err := c.CallTool(ctx, "x", nil)
+		over <- err
+	}()
+	return over
+}
+
+func TestCallIsCancelledDuringAServerRequest(t *testing.T) {
+	user := slow{asked: make(chan struct{}), ended: make(chan error, 1)}
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		modern := c.Version().Modern()
+		if s.deaf && !modern {
+			t.Skip("a legacy server cannot send requests on this stage")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		call := callTool(ctx, c)
+		r := <-p.heard
+		if modern {
+			p.say(`{"jsonrpc":"2.0","id":` + r.ID.String() + `,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}}}}`)
+		} else {
+			p.say(questionOfPuppet)
+		}
+		<-user.asked
+		cancel()
+		if modern {
+			require.ErrorIs(t, <-user.ended, context.Canceled)
+			require.ErrorIs(t, <-call, context.Canceled)
+		} else {
+			require.ErrorIs(t, <-call, context.Canceled)
+			n := <-p.heard
+			require.Equal(t, protocol.NotificationCancelled, n.Method)
+			p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`)
+			<-user.ended
+		}
+		next := ask(t.Context(), c)
+		for r = <-p.heard; r.IsNotification(); r = <-p.heard {
+		}
+		p.answer(r, "next")
+		require.Equal(t, told{"next", nil}, <-next)
+	}, client.Handlers(user))
+}
+
+// The program only waits for changes, and sends no request that would find the session gone.
+func TestSubscriptionsContinueWhenTheServerHasForgottenTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		servers := make([]*mcpkit.Server, 2)
+		handlers := make([]*streamable.Handler, 2)
+		for i := range servers {
+			servers[i] = mcpkit.MustNew(nil)
+			require.NoError(t, servers[i].Add(mcpkit.NewTool("first", func() {}), mcpkit.NewResource("test://x", "x", func() string { return "" })))
+			handlers[i] = streamable.NewHandler(servers[i], nil)
+		}
+		var now atomic.Pointer[streamable.Handler]
+		now.Store(handlers[0])
+		network, closeAll := testkit.Serve(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.Load().ServeHTTP(w, r) })})
+		c, err := client.Dial(t.Context(), "http://mcp.example", client.HTTPClient(network), client.Version(protocol.V20251125))
+		require.NoError(t, err)
+		s, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{"test://x"}})
+		require.NoError(t, err)
+		now.Store(handlers[1])
+		handlers[0].Close()
+		for range 2 { // what may have changed meanwhile, and what changes then
+			got := map[client.ChangeKind]bool{}
+			for range 2 {
+				limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+				change, err := s.Next(limited)
+				cancel()
+				require.NoError(t, err)
+				got[change.Kind] = true
+			}
+			require.Equal(t, map[client.ChangeKind]bool{client.ToolsChanged: true, client.ResourceUpdated: true}, got)
+			time.Sleep(time.Minute)
+			require.NoError(t, servers[1].Add(mcpkit.NewTool(rand.Text(), func() {})))
+			servers[1].ResourceUpdated("test://x")
+		}
+		require.NoError(t, c.Close())
+		handlers[1].Close()
+		closeAll()
+	})
+}
+
+func TestSubscriptionsEndWhenTheirStreamIsRefused(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Bool
+	f := newLegacyFake(t, map[string]answer{
+		"initialize":          initialized("2025-11-25", "one"),
+		"resources/subscribe": result(`{}`),
+		"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
+			if !opened.CompareAndSwap(false, true) {
+				http.Error(w, "no longer", http.StatusForbidden)
+				return
+			}
+			stream()(w, r, nil)
+		},
+	})
+	c := dial(t, f.URL)
+	s, err := c.Subscribe(t.Context(), "test://x")
+	require.NoError(t, err)
+	_, err = s.Next(t.Context())
+	require.ErrorContains(t, err, "client: the stream of the session cannot be opened again; call Listen again")
+	require.ErrorContains(t, err, "403")
 }

@@ -446,19 +446,3 @@ func TestUpdatesAreForwardedAfterAnOutage(t *testing.T) {
 		})
 	}
 }
-
-func TestUpdatesAreForwardedAfterTheConnectionBroke(t *testing.T) {
-	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
-		synctest.Test(t, func(t *testing.T) {
-			link := &cable{far: mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))}
-			c := dial(t, mounted(t, link.target(), v), protocol.V20260728)
-			sub, err := c.Subscribe(t.Context(), "desk://index")
-			require.NoError(t, err)
-			link.cut(t)
-			awaitUpdate(t, sub) // one may have been missed
-			synctest.Wait()
-			require.True(t, link.far.ResourceUpdated("desk://index"))
-			awaitUpdate(t, sub)
-		})
-	}
-}
