@@ -62,10 +62,7 @@ func (c *Config) Options() []mcpkit.Option {
 	add(s.StepUp, mcpkit.StepUp())
 	add(len(s.TrustLocal) > 0, mcpkit.TrustLocal(s.TrustLocal...))
 	if len(s.StateKeys) > 0 {
-		keys := make([][]byte, len(s.StateKeys))
-		for i, k := range s.StateKeys {
-			keys[i] = k.value
-		}
+		keys := c.stateKeys()
 		opts = append(opts, mcpkit.StateKeys(keys[0], keys[1:]...))
 	}
 	add(c.Fleet.URL() != "", mcpkit.FleetFrom(c.openFleet))
@@ -74,6 +71,13 @@ func (c *Config) Options() []mcpkit.Option {
 	add(c.texts != nil, c.texts)
 	add(!reflect.ValueOf(c.Select).IsZero(), catalog.Select(c.Select))
 	return opts
+}
+
+func (c *Config) stateKeys() (all [][]byte) {
+	for _, k := range c.Server.StateKeys {
+		all = append(all, k.value)
+	}
+	return all
 }
 
 // openFleet opens the engine.

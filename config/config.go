@@ -230,6 +230,10 @@ type Auth struct {
 	// servers need this.
 	AllowUntyped bool `yaml:"allowUntyped"`
 
+	// Log users in at an identity provider with oauth/broker, which the program imports. Without
+	// fleet, a restart ends all logins.
+	Login Login `yaml:"login" prefix:"login." validate:"omitzero"`
+
 	// Ask the authorization server about every token (RFC 7662): for those that are not JWTs, or
 	// can be revoked.
 	Introspection Introspection `yaml:"introspection" prefix:"introspection." validate:"omitzero"`
@@ -255,6 +259,34 @@ type Auth struct {
 
 	// Allow an authorization server on this machine, also without TLS, for development.
 	InsecureLoopback bool `yaml:"insecureLoopback"`
+}
+
+// Login configures the login at an identity provider. At least one of domains, groups and anyone is
+// required.
+type Login struct {
+	// Where users log in; oidc is any other provider.
+	Provider string `yaml:"provider" validate:"required,oneof=google github entra okta keycloak oidc"`
+
+	// Tenant ID of Entra, or the URL of the issuer, the realm of Keycloak or GitHub Enterprise.
+	At string `yaml:"at" validate:"required_unless=Provider google Provider github,excluded_if=Provider google"`
+
+	// Client ID of this server at the provider.
+	ClientID string `yaml:"clientID" validate:"required"`
+
+	// Client secret for clientID.
+	ClientSecret Secret `yaml:"clientSecret" validate:"required"`
+
+	// Domains whose users may log in.
+	Domains []string `yaml:"domains"`
+
+	// Groups whose members may log in.
+	Groups []string `yaml:"groups"`
+
+	// Every account of the provider may log in.
+	Anyone bool `yaml:"anyone"`
+
+	// Scopes, each with its groups; none for all users. The variable has JSON.
+	Scopes map[string][]string `yaml:"scopes"`
 }
 
 // Introspection configures requests to the authorization server about tokens.

@@ -54,6 +54,14 @@ var everything string
 
 var keys = config.Environ([]string{"STATE=" + strings.Repeat("s", 32), "OLD=" + strings.Repeat("old", 11)})
 
+// loginKeys set each key of auth.login.
+var loginKeys = []string{
+	"X_SERVER_STATE_KEYS=env:STATE", "X_TRANSPORT_HTTP_ADDR=:0", "X_AUTH_ISSUER=https://id.example", "X_AUTH_RESOURCE=https://r.example",
+	"X_AUTH_LOGIN_PROVIDER=keycloak", "X_AUTH_LOGIN_AT=https://login.example/realms/acme", "X_AUTH_LOGIN_CLIENT_ID=notes",
+	"X_AUTH_LOGIN_CLIENT_SECRET=env:STATE", "X_AUTH_LOGIN_DOMAINS=a.example", "X_AUTH_LOGIN_GROUPS=/staff", "X_AUTH_LOGIN_ANYONE=true",
+	`X_AUTH_LOGIN_SCOPES={"notes:read":null,"notes:write":["/editors"]}`,
+}
+
 func TestYAMLJSONAndEnvironmentAreEquivalent(t *testing.T) {
 	fromYAML, err := config.Parse("all.yaml", []byte(everything), keys)
 	require.NoError(t, err)
@@ -61,7 +69,10 @@ func TestYAMLJSONAndEnvironmentAreEquivalent(t *testing.T) {
 		"  introspection: {endpoint: \"https://id.example/about\", clientID: notes, clientSecret: env:STATE, cacheTime: 0s}\n"
 	asking, err := config.Parse("all.yaml", []byte(strings.Replace(everything, checked, asked, 1)), keys)
 	require.NoError(t, err)
-	requireAllSet(t, reflect.ValueOf(*fromYAML), reflect.ValueOf(*asking), "")
+	login, err := config.Parse("", nil, config.Prefix("X_"), config.Environ(append(loginKeys, "STATE="+strings.Repeat("s", 32))))
+	require.NoError(t, err)
+	requireAllSet(t, "", reflect.ValueOf(*fromYAML), reflect.ValueOf(*asking), reflect.ValueOf(*login))
+	require.Equal(t, map[string][]string{"notes:read": nil, "notes:write": {"/editors"}}, login.Auth.Login.Scopes)
 	require.Equal(t, "1.10", fromYAML.Server.Version, "a version is a string, whatever YAML takes it for")
 	require.Equal(t, "Search first.\nThen read.\n", fromYAML.Server.Instructions)
 	require.EqualValues(t, 64<<10, fromYAML.Transport.HTTP.MaxBody)
@@ -109,28 +120,23 @@ func leaves(at string, value any) map[string]string {
 	return all
 }
 
-// requireAllSet requires that each field is set in one of the two files.
-func requireAllSet(t *testing.T, a, b reflect.Value, at string) {
+// requireAllSet requires that each field is set in one of the configurations.
+func requireAllSet(t *testing.T, at string, all ...reflect.Value) {
 	t.Helper()
-	for i := range a.NumField() {
-		if !a.Type().Field(i).IsExported() {
+	for i := range all[0].NumField() {
+		if !all[0].Type().Field(i).IsExported() {
 			continue
 		}
-		f, other, path := a.Field(i), b.Field(i), at+"."+a.Type().Field(i).Name
-		switch f.Kind() {
-		case reflect.Pointer, reflect.Slice:
-			require.False(t, f.IsNil() && other.IsNil(), path)
-			if f.IsNil() {
-				f = other
-			} else if other.IsNil() {
-				other = f
+		var set []reflect.Value
+		for _, one := range all {
+			if f := one.Field(i); !f.IsZero() {
+				set = append(set, reflect.Indirect(f))
 			}
-		case reflect.Struct:
-		default:
-			require.False(t, f.IsZero() && other.IsZero(), path)
 		}
-		if f, other = reflect.Indirect(f), reflect.Indirect(other); f.Kind() == reflect.Struct {
-			requireAllSet(t, f, other, path)
+		path := at + "." + all[0].Type().Field(i).Name
+		require.NotEmpty(t, set, path)
+		if set[0].Kind() == reflect.Struct {
+			requireAllSet(t, path, set...)
 		}
 	}
 }
@@ -156,6 +162,7 @@ func TestTheClientSecretOfTheCommandLineIsNotASetting(t *testing.T) {
 func TestErrorsNameTheKey(t *testing.T) {
 	const (
 		auth    = "transport: {http: {addr: \":0\"}}\nauth:\n  issuer: https://i.example\n  resource: https://r.example\n"
+		login   = auth + "  login:\n    clientID: c\n    clientSecret: env:KEY\n"
 		address = `want an address such as "127.0.0.1:8080", or ":8080" for all of this machine`
 		secret  = "this is a text; want a reference, env:NAME or file:PATH, since a file must not contain secrets"
 		short   = "the key has 7 bytes; want at least 32 random bytes"
@@ -220,10 +227,17 @@ func TestErrorsNameTheKey(t *testing.T) {
 		"framing":           {"transport:\n  unix: {path: s, framing: frames}\n", nil, []string{"c.yaml: transport.unix.framing: want one of lines, headers, any"}},
 		"two ways to check": {auth + "  allowUntyped: true\n  introspection: {endpoint: \"https://i.example/i\"}\n", nil, []string{"c.yaml: auth.introspection: remove it, or jwksURI, algorithms and allowUntyped"}},
 		"half a client":     {auth + "  introspection: {endpoint: \"https://i.example/i\", clientID: c}\n", nil, []string{"c.yaml: auth.introspection: set both clientID and clientSecret"}},
-		"a key twice":       {"server: {instructions: a, instructions: b}\n", nil, []string{`c.yaml:1:27: server.instructions: mapping key "instructions" already defined at line 1`}},
-		"two documents":     {"server: {}\n---\nserver: {}\n", nil, []string{"c.yaml: it has several documents; one is read"}},
-		"no YAML":           {"server: [\n", nil, []string{"c.yaml:2:1: it is not valid YAML: did not find expected node content"}},
-		"too deep":          {strings.Repeat("[", 200_000), nil, []string{"c.yaml:1:10001: it is not valid YAML: exceeded max depth of 10000"}},
+		"a login nowhere": {login + "    provider: oidc\n", []string{"KEY=" + strings.Repeat("k", 32)}, []string{
+			"c.yaml: auth.login.at: it is missing; want the tenant or the URL of the provider",
+			"c.yaml: auth.login: it needs server.stateKeys, the same for all replicas"}},
+		"nobody's login": {"server: {stateKeys: [\"env:KEY\"]}\n" + login + "    provider: google\n", []string{"KEY=" + strings.Repeat("k", 32)}, []string{
+			"c.yaml: auth.login: set domains, groups or anyone"}},
+		"another's tokens": {"server: {stateKeys: [\"env:KEY\"]}\n" + login + "    provider: google\n    anyone: true\n  audience: [a]\n", []string{"KEY=" + strings.Repeat("k", 32)}, []string{
+			"c.yaml: auth.login: the tokens are the server's own; remove audience, jwksURI, algorithms, allowUntyped, introspection, scopesSupported and privateNetworks"}},
+		"a key twice":   {"server: {instructions: a, instructions: b}\n", nil, []string{`c.yaml:1:27: server.instructions: mapping key "instructions" already defined at line 1`}},
+		"two documents": {"server: {}\n---\nserver: {}\n", nil, []string{"c.yaml: it has several documents; one is read"}},
+		"no YAML":       {"server: [\n", nil, []string{"c.yaml:2:1: it is not valid YAML: did not find expected node content"}},
+		"too deep":      {strings.Repeat("[", 200_000), nil, []string{"c.yaml:1:10001: it is not valid YAML: exceeded max depth of 10000"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := config.Parse("c.yaml", []byte(test.text), config.Environ(test.env))

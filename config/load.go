@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/mcpkit/mcpkit-go/ext/catalog"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
@@ -171,7 +173,15 @@ var wanted = map[string]string{
 
 // environment makes the keys of a file those of package env.
 func environment(vars map[string]string) env.Options {
-	return env.Options{Environment: vars, TagName: "yaml", PrefixTagName: "prefix"}
+	lists := func(text string) (any, error) {
+		var all map[string][]string
+		err := jsonx.Unmarshal([]byte(text), &all)
+		return all, err
+	}
+	return env.Options{
+		Environment: vars, TagName: "yaml", PrefixTagName: "prefix",
+		FuncMap: map[reflect.Type]env.ParserFunc{reflect.TypeFor[map[string][]string](): lists},
+	}
 }
 
 // paths returns the paths of all keys.
@@ -240,6 +250,7 @@ func (l *loader) secrets(c *Config) {
 		}
 	}
 	l.secret("auth.introspection.clientSecret", &c.Auth.Introspection.ClientSecret)
+	l.secret("auth.login.clientSecret", &c.Auth.Login.ClientSecret)
 	l.secret("fleet", &c.Fleet.Secret)
 }
 

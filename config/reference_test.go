@@ -98,10 +98,10 @@ func valueOf(t *testing.T, f reflect.StructField) string {
 		"bool": "bool", "int": "number", "float64": "number", "string": "text",
 		"time.Duration": "duration", "config.Size": "size", "slog.Level": "level", "config.Path": "file",
 		"config.Secret": "reference", "config.EngineURL": "URL, or a reference to one",
-		"[]string": "list", "[]config.Secret": "list of references", "[]netip.Prefix": "list of networks",
+		"map[string][]string": "lists by name", "[]string": "list", "[]config.Secret": "list of references", "[]netip.Prefix": "list of networks",
 	}[typ.String()]
 	require.NotEmpty(t, value, typ.String())
-	if strings.HasPrefix(rule, "required") && !strings.HasPrefix(rule, "required_with") {
+	if first, _, _ := strings.Cut(rule, ","); first == "required" {
 		value += ", required"
 	}
 	return value

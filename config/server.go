@@ -28,12 +28,20 @@ type server struct {
 	http        *HTTP
 	timeout     time.Duration // for shutting down
 	guard       *resource.Guard
+	login       resource.Login              // nil for none
+	engine      engine                      // of the login
 	certificate *certificate                // nil: no TLS
 	joined      atomic.Pointer[fleet.Fleet] // of the server, once it is served; nil if it has none
 	logger      *slog.Logger
 
 	onListen func(net.Addr) // for tests
 }
+
+// An engine is that of the server's fleet once it is served, which the fleet closes.
+type engine struct{ fleet.Engine }
+
+// Close implements [fleet.Engine].
+func (*engine) Close() error { return nil }
 
 // Paths of the health checks.
 const livePath, readyPath = "/livez", "/readyz"
@@ -81,6 +89,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	var checks []healthz.Check
 	if member, ok := h.(interface{ Fleet() *fleet.Fleet }); ok && member.Fleet() != nil {
 		s.joined.Store(member.Fleet())
+		s.engine.Engine = member.Fleet().Engine()
 		checks = append(checks, healthz.Fleet(member.Fleet().Health))
 	}
 	ready := healthz.New(checks...)
@@ -94,6 +103,9 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	}
 	for _, e := range endpoints {
 		defer e.Close()
+	}
+	if s.login != nil {
+		defer s.login.Close()
 	}
 	return httpserve.Run(ctx, ln, srv, func() {
 		ready.Drain()
@@ -117,6 +129,9 @@ func (s *server) routes(endpoints map[string]httpserve.Handler, ready http.Handl
 	mux := http.NewServeMux()
 	if s.guard != nil {
 		s.guard.Mount(mux)
+	}
+	if s.login != nil {
+		s.login.Mount(mux)
 	}
 	for path, e := range endpoints {
 		var h http.Handler = e

@@ -91,34 +91,46 @@ func (c *Config) web(logger *slog.Logger) (*server, error) {
 		}
 	}
 	if c.Auth.Issuer != "" {
-		var err error
-		if s.guard, err = c.Auth.guard(logger, t.Origins, s.joined.Load); err != nil {
+		if err := c.protect(s); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// guard returns the guard of the endpoints. The fleet may be known later.
-func (a *Auth) guard(logger *slog.Logger, origins []string, joined func() *fleet.Fleet) (*resource.Guard, error) {
+// protect makes the guard of the endpoints, and the login. The fleet may be known later.
+func (c *Config) protect(s *server) (err error) {
+	a := &c.Auth
 	opts := resource.Options{
 		Issuer: a.Issuer, Resource: a.Resource, Audience: a.Audience, Scopes: a.Scopes,
 		ScopesSupported: a.ScopesSupported, Anonymous: a.Anonymous,
 		JWKSURI: a.JWKSURI, Algorithms: a.Algorithms, AllowUntyped: a.AllowUntyped,
-		AllowedOrigins: origins, Name: a.Name,
-		PrivateNetworks: a.PrivateNetworks, InsecureLoopback: a.InsecureLoopback, Logger: logger,
+		AllowedOrigins: s.http.Origins, Name: a.Name,
+		PrivateNetworks: a.PrivateNetworks, InsecureLoopback: a.InsecureLoopback, Logger: s.logger,
 	}
 	if in := a.Introspection; in.Endpoint != "" {
 		opts.Introspection = &resource.Introspection{Endpoint: in.Endpoint, ClientID: in.ClientID}
 		opts.Introspection.ClientSecret = string(in.ClientSecret.value)
 		opts.CacheTime = never(in.CacheTime)
 	}
-	if a.DPoP != "" {
-		opts.DPoP = &resource.DPoP{Required: a.DPoP == "require", Fleet: joined}
+	if a.DPoP != "" || a.Login.Provider != "" {
+		opts.DPoP = &resource.DPoP{Required: a.DPoP == "require", Fleet: s.joined.Load}
 	}
-	guard, err := resource.New(opts)
-	if err != nil {
-		return nil, fmt.Errorf("config: auth: %w", err)
+	if l := &a.Login; l.Provider != "" {
+		s.engine.Engine = fleet.NewMemory(fleet.MemoryOptions{})
+		s.login, err = resource.NewLogin(resource.LoginOptions{
+			Issuer: a.Issuer, Resource: a.Resource, Name: a.Name, Provider: l.Provider, At: l.At, ClientID: l.ClientID,
+			ClientSecret: string(l.ClientSecret.value), Domains: l.Domains, Groups: l.Groups, Anyone: l.Anyone, Scopes: l.Scopes,
+			Keys: c.stateKeys(), Engine: &s.engine, InsecureLoopback: a.InsecureLoopback, Logger: s.logger,
+		})
+		if err != nil {
+			return fmt.Errorf("config: auth.login: %w", err)
+		}
+		own := s.login.ResourceOptions()
+		opts.JWKS, opts.ScopesSupported, opts.Name = own.JWKS, own.ScopesSupported, own.Name
 	}
-	return guard, nil
+	if s.guard, err = resource.New(opts); err != nil {
+		return fmt.Errorf("config: auth: %w", err)
+	}
+	return nil
 }

@@ -163,6 +163,9 @@ func New(engine Engine, opts Options) *Fleet {
 // again has another name.
 func (f *Fleet) Replica() string { return f.replica }
 
+// Engine returns the engine, for another Fleet that seals with keys of its own. Do not close it.
+func (f *Fleet) Engine() Engine { return f.engine }
+
 // Logger returns a logger whose lines name the replica.
 func (f *Fleet) Logger() *slog.Logger { return f.opts.Logger }
 

@@ -84,7 +84,7 @@ var mayImport = map[string][]string{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"transport/echomcp": {"transport", "transport/sse", "transport/streamable", "oauth", "internal/jsonx", "github.com/labstack/echo/v4"},
-	"config": {"ext/catalog", "fleet", "mcpkit", "middleware", "middleware/healthz", "oauth/resource", "internal/httpserve", "internal/naming",
+	"config": {"ext/catalog", "fleet", "mcpkit", "middleware", "middleware/healthz", "oauth/resource", "internal/httpserve", "internal/jsonx", "internal/naming",
 		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"github.com/caarlos0/env/v11", "github.com/go-playground/validator/v10", "go.yaml.in/yaml/v4", "golang.org/x/net/netutil"},
 	"ext/apps":    {"mcpkit", "protocol", "internal/jsonx", "internal/naming"},
