@@ -37,7 +37,7 @@ var profiles = [...]struct {
 	unknownIsMissing bool                      // the end of a subscription that there is not is NotFound
 }{
 	Clients: {codes: [...]int{-32011, -32012, -32013, -32014, -32015}},
-	SEP3415: {codes: [...]int{-32023, -32024, -32025, -32026, -32027}, unknownIsMissing: true},
+	SEP3415: {codes: [...]int{-32023, -32024, -32025, -32026, -32027}, messageIDs: true, unknownIsMissing: true},
 }
 
 // errorf returns the error of a fault. The data is a JSON object.

@@ -412,6 +412,19 @@ func TestDeliveryRows(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		require.Equal(t, []string{"1", "2"}, slicesTail(ids(o), 2), "subscribe-refresh-reactivates, in order")
 	})
+	row(t, "webhook-id of each message", func(t *testing.T, o *office) {
+		for _, subject := range []string{"ann", "bob"} {
+			o.as(&oauth.Principal{Subject: subject}).result("events/subscribe", hook(""))
+		}
+		o.emit("1")
+		synctest.Wait()
+		ids := map[string]bool{}
+		for _, r := range o.hooks.got[2:] { // after the challenges
+			ids[r.Header.Get("Webhook-Id")] = true
+		}
+		require.Len(t, ids, 2)
+		require.NotContains(t, ids, "1")
+	}, events.SEP3415)
 	revoker := new(events.Revoker)
 	row(t, "envelope-terminated", func(t *testing.T, o *office) {
 		subscribe(o)
