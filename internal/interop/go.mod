@@ -4,19 +4,24 @@ go 1.26.0
 
 replace (
 	github.com/mcpkit/mcpkit-go => ../..
+	github.com/mcpkit/mcpkit-go/mcptest/browser => ../../mcptest/browser
 	github.com/mcpkit/mcpkit-go/oauth/broker => ../../oauth/broker
 )
 
 require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
 	github.com/gin-gonic/gin v1.12.0
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/gofiber/fiber/v3 v3.1.0
 	github.com/mcpkit/mcpkit-go v0.0.0
+	github.com/mcpkit/mcpkit-go/mcptest/browser v0.0.0
 	github.com/mcpkit/mcpkit-go/oauth/broker v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
+	golang.org/x/oauth2 v0.37.0
 )
 
 require (
@@ -41,7 +46,6 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
-	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
