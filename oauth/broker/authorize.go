@@ -166,6 +166,9 @@ func (b *Broker) callback(w http.ResponseWriter, r *http.Request) {
 		b.opts.Logger.InfoContext(r.Context(), "broker: a user is not admitted", "reason", err)
 		b.show(w, r, http.StatusForbidden, &page{Title: textNotAdmitted, Login: l.ID})
 		return
+	case errors.Is(err, ErrEnded): // the page was loaded again, for example, after the response was lost
+		b.fail(w, r, http.StatusBadRequest, textOther, err)
+		return
 	case err != nil:
 		b.fail(w, r, http.StatusBadGateway, textProvider, err)
 		return
@@ -200,7 +203,7 @@ func (b *Broker) identify(ctx context.Context, l *login, code string) (*grant, e
 	}
 	t, err := config.Exchange(ctx, code, oauth2.VerifierOption(l.Verifier))
 	if err != nil {
-		return nil, withoutBody(err)
+		return nil, noToken(err)
 	}
 	u, err := b.upstream.user(ctx, t, l.Nonce, nil)
 	if err != nil {

@@ -204,18 +204,20 @@ func (b *Broker) refreshUpstream(ctx context.Context, t *oauth2.Token) (*oauth2.
 	}
 	// A token without an access token is always refreshed.
 	t, err = config.TokenSource(ctx, &oauth2.Token{RefreshToken: t.RefreshToken}).Token()
-	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "invalid_grant" {
-		return nil, ErrEnded
-	}
-	return t, withoutBody(err)
+	return t, noToken(err)
 }
 
-// withoutBody returns an error of the token endpoint without the response, which may repeat a secret.
-func withoutBody(err error) error {
-	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return fmt.Errorf("the provider issued no token: %s %q", refused.Response.Status, refused.ErrorCode)
+// noToken returns an error of the provider's token endpoint without the response, which may repeat a
+// secret. The error is ErrEnded if the code or refresh token is not valid any more.
+func noToken(err error) error {
+	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
+	switch {
+	case !ok:
+		return err
+	case refused.ErrorCode == codeInvalidGrant:
+		return ErrEnded
 	}
-	return err
+	return fmt.Errorf("the provider issued no token: %s %q", refused.Response.Status, refused.ErrorCode)
 }
 
 // consented reports whether the user has allowed the client these scopes before. A redirect URI on the
