@@ -160,10 +160,7 @@ func setLogLevel(ctx context.Context, call *Call, p *protocol.SetLevelParams) (R
 	if !p.Level.Valid() {
 		return nil, invalidParams("unknown log level %q; known are %s", p.Level, knownLevels)
 	}
-	if call.session == nil {
-		return nil, nil
-	}
-	return nil, call.session.link.Change(ctx, func() { call.session.logLevel.Store(int32(p.Level.Severity())) })
+	return nil, call.session.change(ctx, func(map[subject]bool) { call.session.logLevel.Store(int32(p.Level.Severity())) })
 }
 
 // SendLog sends a log message outside of a call to the legacy clients with a session at this replica that
@@ -181,7 +178,7 @@ func (s *Server) SendLog(p *protocol.LoggingMessageParams, whom func(*oauth.Prin
 	}
 	for _, client := range s.topics[0].clients() {
 		state, ok := client.(*session)
-		if ok && state.ready.Load() && p.Level.Severity() >= int(state.logLevel.Load()) && whom(state.caller()) {
+		if ok && state.wants(subject{topic: s.topics[0]}) && p.Level.Severity() >= int(state.logLevel.Load()) && whom(state.caller()) {
 			_ = state.link.Notify(context.Background(), &jsonrpc.Request{Method: protocol.NotificationMessage, Params: params})
 		}
 	}

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,32 +23,8 @@ import (
 type session struct {
 	link *transport.Session
 	agreement
-	ready     atomic.Bool // notifications/initialized arrived
-	logLevel  atomic.Int32
-	principal atomic.Pointer[oauth.Principal] // of its last request
-
-	mu            sync.Mutex
-	subscriptions map[string]bool // guarded by mu: URIs
-}
-
-func (state *session) caller() *oauth.Principal { return state.principal.Load() }
-
-func (state *session) wants(s subject) bool {
-	if !state.ready.Load() || s.key == "" {
-		return state.ready.Load()
-	}
-	state.mu.Lock()
-	defer state.mu.Unlock()
-	return state.subscriptions[s.key]
-}
-
-func (state *session) keys(t *Topic) []string {
-	if t.maySubscribe == nil {
-		return []string{""}
-	}
-	state.mu.Lock()
-	defer state.mu.Unlock()
-	return slices.Sorted(maps.Keys(state.subscriptions))
+	subscriptions // to lists from notifications/initialized on
+	logLevel      atomic.Int32
 }
 
 // notify sends a notification outside of any request, unless the session has just ended.
@@ -58,17 +32,13 @@ func (state *session) notify(s subject, params json.RawMessage) {
 	_ = state.link.Notify(context.Background(), &jsonrpc.Request{Method: s.topic.notification, Params: params})
 }
 
-// edit changes the subscriptions with f, which may run more than once, on all replicas. Without a session
+// change changes the session with f, which may run more than once, on all replicas. Without a session
 // the client cannot be notified, but it can read.
-func (state *session) edit(ctx context.Context, f func(uris map[string]bool)) error {
+func (state *session) change(ctx context.Context, f func(subjects map[subject]bool)) error {
 	if state == nil {
 		return nil
 	}
-	return state.link.Change(ctx, func() {
-		state.mu.Lock()
-		defer state.mu.Unlock()
-		f(state.subscriptions)
-	})
+	return state.link.Change(ctx, func() { state.edit(f) })
 }
 
 // maxSubscriptions limits the resources that a session may subscribe to, and that one
@@ -106,7 +76,8 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 
 // begin adds a session.
 func (s *Server) begin(ts *transport.Session, agreed agreement) *session {
-	state := &session{link: ts, agreement: agreed, subscriptions: map[string]bool{}}
+	state := &session{link: ts, agreement: agreed}
+	state.subjects = map[subject]bool{}
 	state.logLevel.Store(defaultLogLevel)
 	ts.SetVersion(string(agreed.Version))
 	ts.SetState(state)
@@ -119,7 +90,7 @@ func (s *Server) begin(ts *transport.Session, agreed agreement) *session {
 // initialized ends the handshake: the client is now notified of changes.
 func initialized(_ context.Context, call *Call) (Result, error) {
 	if call.session != nil {
-		call.session.ready.Store(true)
+		call.session.edit(call.server.allLists)
 	}
 	return nil, nil
 }
@@ -183,7 +154,7 @@ func (s *Server) StoreSession(ts *transport.Session) (agreed, changes []byte) {
 	if !ok {
 		return nil, nil
 	}
-	subscriptions := state.keys(s.topics[resourceTopic])
+	subscriptions := slices.Sorted(slices.Values(state.keys(s.topics[resourceTopic])))
 	if level := state.logLevel.Load(); level != defaultLogLevel || len(subscriptions) > 0 {
 		changes, _ = jsonx.Marshal(sessionChanges{level, subscriptions}) // these always encode
 	}
@@ -209,18 +180,17 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 			return err
 		}
 		state = s.begin(ts, agreement)
-		state.ready.Store(true)
 		state.principal.Store(oauth.FromContext(ctx))
 	}
 	state.logLevel.Store(c.LogLevel)
-	subscriptions := map[string]bool{}
-	for _, uri := range c.Subscriptions {
-		subscriptions[uri] = true
-	}
-	state.mu.Lock()
-	state.subscriptions = subscriptions
-	state.mu.Unlock()
-	if len(subscriptions) > 0 {
+	state.edit(func(subjects map[subject]bool) {
+		clear(subjects)
+		s.allLists(subjects)
+		for _, uri := range c.Subscriptions {
+			subjects[s.updates(uri)] = true
+		}
+	})
+	if len(c.Subscriptions) > 0 {
 		go s.watch(context.WithoutCancel(ctx), c.Subscriptions) // ends after watchTime
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
@@ -31,6 +32,39 @@ type subscriber interface {
 	notify(s subject, params json.RawMessage)
 }
 
+// subscriptions are what a subscriber has subscribed to.
+type subscriptions struct {
+	principal atomic.Pointer[oauth.Principal] // of the last request
+
+	mu       sync.Mutex
+	subjects map[subject]bool // guarded by mu
+}
+
+func (l *subscriptions) caller() *oauth.Principal { return l.principal.Load() }
+
+func (l *subscriptions) wants(s subject) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.subjects[s]
+}
+
+func (l *subscriptions) keys(t *Topic) (keys []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s := range l.subjects {
+		if s.topic == t {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}
+
+func (l *subscriptions) edit(f func(subjects map[subject]bool)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(l.subjects)
+}
+
 // resourceTopic is the place in [Server.topics] of the topic of updated resources, whose keys are URIs.
 // Those of changed lists stand before it.
 const resourceTopic = 4
@@ -43,6 +77,16 @@ func newTopics() [resourceTopic + 1]*Topic {
 		{member: "resourcesListChanged", notification: protocol.NotificationResourcesListChanged, offered: hasResources},
 		{member: "eventsListChanged", notification: "notifications/events/list_changed", offered: hasEvents},
 		NewTopic("resourceSubscriptions", protocol.NotificationResourcesUpdated, mayFollow),
+	}
+}
+
+// updates returns the subject of a resource.
+func (s *Server) updates(uri string) subject { return subject{s.topics[resourceTopic], uri} }
+
+// allLists adds the subjects of changed lists.
+func (s *Server) allLists(subjects map[subject]bool) {
+	for _, t := range s.topics[:resourceTopic] {
+		subjects[subject{topic: t}] = true
 	}
 }
 
@@ -100,9 +144,9 @@ func (s *Server) missed(only ...subscriber) {
 func (s *Server) ResourceUpdated(uri string) (notified bool) {
 	e, _ := s.catalog.Load().findResource(uri)
 	if remote := e != nil && e.subscribe != nil; !remote { // each replica watches remote resources for its own clients
-		s.tellReplicas(subject{s.topics[resourceTopic], uri})
+		s.tellReplicas(s.updates(uri))
 	}
-	notified = s.tell(subject{s.topics[resourceTopic], uri}, s.topics[resourceTopic].clients())
+	notified = s.tell(s.updates(uri), s.topics[resourceTopic].clients())
 	for _, p := range s.shownIn(uri) {
 		notified = p.ResourceUpdated(uri) || notified
 	}
@@ -128,25 +172,10 @@ func (s *Server) Subscribed(uri string) bool {
 // A listener is one subscriptions/listen request. What it still has to send is a set, not a queue: a
 // slow client is notified once of what changed often, and needs no more memory than its filter.
 type listener struct {
-	subjects  map[subject]bool // never changed while it listens
-	principal *oauth.Principal
-	wake      chan struct{} // holds one token while something is owed
-
-	mu     sync.Mutex
-	owed   []subject                   // guarded by mu
-	params map[subject]json.RawMessage // guarded by mu: the newest of what is owed
-}
-
-func (l *listener) wants(s subject) bool     { return l.subjects[s] }
-func (l *listener) caller() *oauth.Principal { return l.principal }
-
-func (l *listener) keys(t *Topic) (keys []string) {
-	for s := range l.subjects {
-		if s.topic == t {
-			keys = append(keys, s.key)
-		}
-	}
-	return keys
+	subscriptions                             // the subjects do not change
+	wake          chan struct{}               // holds one token while something is owed
+	owed          []subject                   // guarded by mu
+	params        map[subject]json.RawMessage // guarded by mu: the newest of what is owed
 }
 
 // notify notes a notification that has to be sent.
@@ -202,9 +231,9 @@ func findListened(call *Call) error {
 // listen answers subscriptions/listen. It holds the request open and notifies the client until it
 // disconnects, its authentication expires, or the server stops.
 func listen(ctx context.Context, call *Call) (Result, error) {
-	l := &listener{
-		subjects: map[subject]bool{}, principal: call.principal, wake: make(chan struct{}, 1), params: map[subject]json.RawMessage{},
-	}
+	l := &listener{wake: make(chan struct{}, 1), params: map[subject]json.RawMessage{}}
+	l.subjects = map[subject]bool{}
+	l.principal.Store(call.principal)
 	accepted, err := l.subscribe(ctx, call)
 	if err != nil {
 		return nil, err
@@ -291,10 +320,10 @@ func subscribe(ctx context.Context, call *Call) (Result, error) {
 	if err := call.follow(ctx, call.entry, call.name); err != nil {
 		return nil, err
 	}
-	full := false
-	err := call.session.edit(ctx, func(uris map[string]bool) {
-		if full = !uris[call.name] && len(uris) >= maxSubscriptions; !full {
-			uris[call.name] = true
+	about, full := call.server.updates(call.name), false
+	err := call.session.change(ctx, func(subjects map[subject]bool) {
+		if full = !subjects[about] && len(subjects) >= maxSubscriptions+resourceTopic; !full { // lists do not count
+			subjects[about] = true
 		}
 	})
 	if full {
@@ -305,7 +334,7 @@ func subscribe(ctx context.Context, call *Call) (Result, error) {
 
 // unsubscribe answers resources/unsubscribe (up to and including 2025-11-25). The resource may be gone.
 func unsubscribe(ctx context.Context, call *Call) (Result, error) {
-	return nil, call.session.edit(ctx, func(uris map[string]bool) { delete(uris, call.name) })
+	return nil, call.session.change(ctx, func(subjects map[subject]bool) { delete(subjects, call.server.updates(call.name)) })
 }
 
 // A Topic is what clients of 2026-07-28 can subscribe to with a member of the filter of
