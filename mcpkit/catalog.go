@@ -24,8 +24,8 @@ import (
 // It never changes, a change makes another one. So calls read it without a lock, and keep the one
 // that they began with.
 type catalog struct {
-	lists      [5]list // by entryKind
-	layers     []layer // in the order in which they are asked for a URI: the server itself, then each mounted one
+	lists      [5]list  // by entryKind
+	templates  []*entry // in the order in which they are asked for a URI: of the server itself, then of each mounted one
 	methods    map[string]*methodRow
 	extensions []*Extension
 	mounts     []*mount        // of other servers in this one
@@ -36,9 +36,6 @@ type catalog struct {
 
 	experimental map[string]protocol.Object // never changes
 }
-
-// A layer is the resources and templates that were registered on one server.
-type layer struct{ resources, templates list }
 
 // An entryKind says which list an entry is in.
 type entryKind uint8

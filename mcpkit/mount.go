@@ -126,7 +126,7 @@ func (s *Server) contains(other *Server) bool {
 func (s *Server) merge() *catalog {
 	c := *s.own
 	c.leftOut = map[string]bool{}
-	c.layers = []layer{{c.lists[resourceEntry], c.lists[templateEntry]}}
+	c.templates = slices.Clip(c.lists[templateEntry].sorted)
 	for _, m := range c.mounts {
 		m.addTo(&c, m.child.catalog.Load())
 	}
@@ -169,8 +169,10 @@ func (m *mount) addTo(c, child *catalog) {
 		entries = append(entries, e)
 	}
 	c.add(entries, taken)
-	for _, l := range child.layers {
-		c.layers = append(c.layers, layer{m.outer(l.resources), m.outer(l.templates)})
+	for _, inner := range child.templates { // one that is left out has another with the same key before it
+		if e := m.entries[inner]; e != nil {
+			c.templates = append(c.templates, e)
+		}
 	}
 	for _, e := range child.extensions {
 		_ = c.extend(e) // a server that has the extension itself, or from an earlier mount, has declared it
@@ -185,17 +187,6 @@ func (m *mount) addTo(c, child *catalog) {
 			c.leftOut[fmt.Sprintf("a method of the server %s: %v", m.site, err)] = true
 		}
 	}
-}
-
-// outer returns the parent's entries for those of the child. What is left out of the parent answers for
-// nothing: an entry with the same key comes before it.
-func (m *mount) outer(l list) (outer list) {
-	for _, inner := range l.sorted {
-		if e := m.entries[inner]; e != nil {
-			outer.sorted = append(outer.sorted, e)
-		}
-	}
-	return outer
 }
 
 // entry returns the parent's entry for one of the child.

@@ -133,32 +133,28 @@ func (e *entry) demandsMoreThan(other *entry) bool {
 // matchCanonical returns the first resource or template, in the order of match, whose URI has the
 // canonical form.
 func (c *catalog) matchCanonical(form string) *entry {
-	for _, l := range c.layers {
-		for _, e := range l.resources.sorted {
-			if e.canonical == form {
-				return e
-			}
+	for _, e := range c.lists[resourceEntry].sorted {
+		if e.canonical == form {
+			return e
 		}
-		for _, e := range l.templates.sorted {
-			if e.template.MatchCanonical(form) {
-				return e
-			}
+	}
+	for _, e := range c.templates {
+		if e.template.MatchCanonical(form) {
+			return e
 		}
 	}
 	return nil
 }
 
-// match is like findResource for the URI as it is written. Resources and templates of the server itself
-// come first, then those of the servers that are mounted in it, in order.
+// match is like findResource for the URI as it is written. A resource comes before all templates: one of
+// a mounted server that an earlier template matches is left out.
 func (c *catalog) match(uri string) (*entry, uritemplate.Values) {
-	for _, l := range c.layers {
-		if at, ok := l.resources.find(uri); ok {
-			return l.resources.sorted[at], nil
-		}
-		for _, e := range l.templates.sorted {
-			if values, ok := e.template.Match(uri); ok {
-				return e, values
-			}
+	if at, ok := c.lists[resourceEntry].find(uri); ok {
+		return c.lists[resourceEntry].sorted[at], nil
+	}
+	for _, e := range c.templates {
+		if values, ok := e.template.Match(uri); ok {
+			return e, values
 		}
 	}
 	return nil, nil
