@@ -122,7 +122,7 @@ func neededScopes(err error) []string {
 type Entry struct{ of *entry }
 
 // Kind returns "tool", "prompt", "resource", "resource template" or "event".
-func (e Entry) Kind() string { return e.of.kind.String() }
+func (e Entry) Kind() string { return e.of.Kind.String() }
 
 // Name returns the name, URI or URI template.
 func (e Entry) Name() string { return e.of.key }

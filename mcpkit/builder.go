@@ -86,7 +86,7 @@ func NewResource(uri, name string, fn any) *Builder {
 }
 
 func newBuilder(k annotation.Kind, name string, fn any) *Builder {
-	site := calledFrom(fmt.Sprintf("mcpkit: %s %q", strings.ToLower(k.String()), name))
+	site := calledFrom(fmt.Sprintf("mcpkit: %s %q", k, name))
 	return &Builder{
 		kind: k, name: name, site: site, fn: reflect.ValueOf(fn), tags: map[string]string{}, meta: map[string]any{},
 	}
@@ -184,27 +184,28 @@ func (b *Builder) entry(s *Server) (*entry, error) {
 		return nil, faults
 	}
 	a.About.Name = b.name
-	def := newSpec(service.Method{Method: reflectx.Method{Func: b.fn}, Annotation: a, Site: b.site})
-	def.input, def.output, def.size = b.input, b.output, b.size
-	return s.define(def)
+	m := service.Method{Method: reflectx.Method{Func: b.fn}, Annotation: a, Site: b.site}
+	return s.define(&spec{Method: m, input: b.input, output: b.output, size: b.size})
 }
 
 // RemoveTools removes tools by name and reports whether any existed. Running calls continue.
-func (s *Server) RemoveTools(names ...string) (removed bool) { return s.remove(names, toolEntry) }
+func (s *Server) RemoveTools(names ...string) (removed bool) { return s.remove(names, annotation.Tool) }
 
 // RemovePrompts removes prompts by name and reports whether any existed.
-func (s *Server) RemovePrompts(names ...string) (removed bool) { return s.remove(names, promptEntry) }
+func (s *Server) RemovePrompts(names ...string) (removed bool) {
+	return s.remove(names, annotation.Prompt)
+}
 
 // RemoveResources removes resources by URI, and resource templates by template. It reports whether
 // any existed.
 func (s *Server) RemoveResources(uris ...string) (removed bool) {
-	return s.remove(uris, resourceEntry, templateEntry)
+	return s.remove(uris, annotation.Resource, annotation.Template)
 }
 
 // remove removes the entries of these kinds with one of the keys.
-func (s *Server) remove(keys []string, kinds ...entryKind) (removed bool) {
+func (s *Server) remove(keys []string, kinds ...annotation.Kind) (removed bool) {
 	_ = s.change(func(own *catalog) error {
-		removed = own.remove(func(e *entry) bool { return slices.Contains(kinds, e.kind) && slices.Contains(keys, e.key) })
+		removed = own.remove(func(e *entry) bool { return slices.Contains(kinds, e.Kind) && slices.Contains(keys, e.key) })
 		return nil
 	})
 	return removed

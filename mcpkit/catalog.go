@@ -24,7 +24,7 @@ import (
 // It never changes, a change makes another one. So calls read it without a lock, and keep the one
 // that they began with.
 type catalog struct {
-	lists      [5]list  // by entryKind
+	lists      [5]list  // of tools, prompts, resources, templates and events
 	templates  []*entry // in the order in which they are asked for a URI: of the server itself, then of each mounted one
 	methods    map[string]*methodRow
 	extensions []*Extension
@@ -37,25 +37,12 @@ type catalog struct {
 	experimental map[string]protocol.Object // never changes
 }
 
-// An entryKind says which list an entry is in.
-type entryKind uint8
-
-const (
-	toolEntry entryKind = iota
-	promptEntry
-	resourceEntry
-	templateEntry // a resource template
-	eventEntry
-)
-
-func (k entryKind) String() string {
-	return [...]string{"tool", "prompt", "resource", "resource template", "event"}[k]
-}
+// list returns the list of a kind.
+func (c *catalog) list(k annotation.Kind) list { return c.lists[k.Place()] }
 
 // An entry is a tool, prompt, resource, resource template or event. It never changes once it is part of a
 // catalog.
 type entry struct {
-	kind entryKind
 	key  string // tool, prompt or event name, URI, or URI template
 	site string // where it was registered, for errors: "Notes.Search (notes.go:12)"
 	*annotation.Annotation
@@ -237,18 +224,18 @@ func (e *entry) same(other *entry) bool {
 func (c *catalog) add(entries []*entry, taken func(old, e *entry)) {
 	var byKind [len(c.lists)][]*entry
 	for _, e := range entries {
-		byKind[e.kind] = append(byKind[e.kind], e)
+		byKind[e.Kind.Place()] = append(byKind[e.Kind.Place()], e)
 	}
-	for k := range c.lists {
-		c.lists[k] = c.lists[k].with(byKind[k], taken)
+	for i := range c.lists {
+		c.lists[i] = c.lists[i].with(byKind[i], taken)
 	}
 }
 
 // remove removes the entries for which gone returns true, and reports whether there were any.
 func (c *catalog) remove(gone func(*entry) bool) (removed bool) {
-	for k, l := range c.lists {
+	for i, l := range c.lists {
 		if gone != nil && slices.ContainsFunc(l.sorted, gone) {
-			c.lists[k], removed = list{}.with(slices.DeleteFunc(slices.Clone(l.sorted), gone), nil), true
+			c.lists[i], removed = list{}.with(slices.DeleteFunc(slices.Clone(l.sorted), gone), nil), true
 		}
 	}
 	return removed
@@ -306,8 +293,8 @@ func (s *Server) publish() {
 
 // changed returns which lists differ from those of old, by the places of their topics in Server.topics.
 func (c *catalog) changed(old *catalog) (lists []int) {
-	for i, kinds := range [resourceTopic][]entryKind{{toolEntry}, {promptEntry}, {resourceEntry, templateEntry}, {eventEntry}} {
-		if slices.ContainsFunc(kinds, func(k entryKind) bool { return !c.lists[k].same(old.lists[k]) }) {
+	for i, kinds := range [resourceTopic][]annotation.Kind{{annotation.Tool}, {annotation.Prompt}, {annotation.Resource, annotation.Template}, {annotation.Event}} {
+		if slices.ContainsFunc(kinds, func(k annotation.Kind) bool { return !c.list(k).same(old.list(k)) }) {
 			lists = append(lists, i)
 		}
 	}
@@ -337,12 +324,12 @@ func (s *Server) enter(own *catalog, faults reflectx.Errors, plain []*entry) err
 		entries = append(entries, e)
 	}
 	own.add(entries, func(old, e *entry) {
-		faults.Addf("", "mcpkit: %s %q is registered twice, by %s and %s; give one of them the tag name, or its service mcpkit.Prefix", e.kind, e.key, old.site, e.site)
+		faults.Addf("", "mcpkit: %s %q is registered twice, by %s and %s; give one of them the tag name, or its service mcpkit.Prefix", e.Kind, e.key, old.site, e.site)
 	})
 	for _, e := range entries {
 		for _, alias := range e.Aliases {
 			faults.Add(e.site, naming.Check(alias))
-			if old := own.lists[e.kind].named(alias); len(old) > 0 && old[0] != e {
+			if old := own.list(e.Kind).named(alias); len(old) > 0 && old[0] != e {
 				faults.Addf(e.site, "the alias %q is a name of %s", alias, old[0].site)
 			}
 		}

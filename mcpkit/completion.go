@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -126,16 +127,16 @@ func findCompleted(call *Call) error {
 	if err := decodeParams(call.req, p); err != nil {
 		return err
 	}
-	what, name, kinds := "prompt", p.Ref.Name, []entryKind{promptEntry}
+	what, name, kinds := "prompt", p.Ref.Name, []annotation.Kind{annotation.Prompt}
 	switch p.Ref.Type {
 	case protocol.RefPrompt:
 	case protocol.RefResource:
-		what, name, kinds = "resource", p.Ref.URI, []entryKind{templateEntry, resourceEntry}
+		what, name, kinds = "resource", p.Ref.URI, []annotation.Kind{annotation.Template, annotation.Resource}
 	default:
 		return invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, p.Ref.Type))
 	}
 	for _, k := range kinds {
-		e, err := call.choose(call.catalog.lists[k], name)
+		e, err := call.choose(call.catalog.list(k), name)
 		if err != nil {
 			return err
 		}

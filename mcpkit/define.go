@@ -29,46 +29,29 @@ import (
 // A spec is everything that an entry is made of: a method of a service, or a function with its builder.
 type spec struct {
 	service.Method
-	kind          entryKind
-	key           string                     // tool or prompt name, URI, or URI template
 	input, output json.RawMessage            // JSON Schemas written by hand; nil where the function says it
 	size          *int64                     // of a resource in bytes; nil if it is unknown
 	methods       map[string]reflectx.Method // of the service, which may complete parameters
 }
 
-// newSpec returns the spec of a method or function.
-func newSpec(m service.Method) *spec {
-	def := &spec{Method: m, kind: toolEntry, key: m.About.Name}
-	switch {
-	case m.Kind == annotation.Prompt:
-		def.kind = promptEntry
-	case m.Kind == annotation.Event:
-		def.kind = eventEntry
-	case m.Kind == annotation.Resource && strings.ContainsAny(m.URI, "{}"):
-		def.kind, def.key = templateEntry, m.URI
-	case m.Kind == annotation.Resource:
-		def.kind, def.key = resourceEntry, m.URI
-	}
-	return def
-}
-
 // newEntry returns an entry without what answers for it. The error says what is wrong with its key.
-func newEntry(a *annotation.Annotation, kind entryKind, key, site string) (e *entry, err error) {
-	e = &entry{Annotation: a, kind: kind, key: key, site: site, limits: entryLimits{load: new(load)}}
+func newEntry(a *annotation.Annotation, site string) (e *entry, err error) {
+	e = &entry{Annotation: a, key: a.URI, site: site, limits: entryLimits{load: new(load)}}
 	switch {
-	case kind == toolEntry || kind == promptEntry || kind == eventEntry:
-		return e, naming.Check(key)
-	case key == "":
+	case !a.Kind.IsResource():
+		e.key = a.About.Name
+		return e, naming.Check(e.key)
+	case e.key == "":
 		return e, errors.New(`a resource needs a URI; write for example uri:"note://{id}"`)
-	case kind == resourceEntry:
-		e.canonical = uritemplate.Canonical(key)
+	case a.Kind == annotation.Resource:
+		e.canonical = uritemplate.Canonical(e.key)
 	default:
-		if e.template, err = uritemplate.Parse(key); err == nil && len(e.template.Vars()) == 0 {
+		if e.template, err = uritemplate.Parse(e.key); err == nil && len(e.template.Vars()) == 0 {
 			err = errors.New("the template has no variables")
 		}
 	}
-	if beginning, _, _ := strings.Cut(key, "{"); err == nil && !strings.Contains(beginning, ":") {
-		err = fmt.Errorf("%q is not an absolute URI; write for example \"note://{id}\"", key)
+	if beginning, _, _ := strings.Cut(e.key, "{"); err == nil && !strings.Contains(beginning, ":") {
+		err = fmt.Errorf("%q is not an absolute URI; write for example \"note://{id}\"", e.key)
 	}
 	return e, err
 }
@@ -76,7 +59,7 @@ func newEntry(a *annotation.Annotation, kind entryKind, key, site string) (e *en
 // define makes the entry of a spec.
 func (s *Server) define(def *spec) (*entry, error) {
 	var faults reflectx.Errors
-	e, keyErr := newEntry(def.Annotation, def.kind, def.key, def.Site)
+	e, keyErr := newEntry(def.Annotation, def.Site)
 	faults.Add(def.Site, keyErr)
 	input, err := s.handSchema("input", def.input)
 	faults.Add(def.Site, err)
@@ -103,7 +86,7 @@ func (s *Server) define(def *spec) (*entry, error) {
 			def.output, err = reflectx.OutputSchema(def.Site, outputs.Structured, s.inputOptions())
 			faults.Add(def.Site, err)
 		}
-	case annotation.Resource:
+	case annotation.Resource, annotation.Template:
 		if faults == nil {
 			faults.Add(def.Site, checkVariables(e, fields))
 		}
@@ -122,7 +105,7 @@ func (s *Server) define(def *spec) (*entry, error) {
 		faults.Add(def.Site, s.defineTool(e, def, m, output))
 	case annotation.Prompt:
 		definePrompt(e, def, m)
-	case annotation.Resource:
+	case annotation.Resource, annotation.Template:
 		defineResource(e, def, m)
 	case annotation.Event:
 		faults.Add(def.Site, s.defineEvent(e, def, m))
@@ -233,7 +216,7 @@ func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*refle
 	if def.Params == nil && e.template != nil {
 		o.Names, o.URI = e.template.Vars(), true
 	}
-	if def.Kind == annotation.Resource {
+	if def.Kind.IsResource() {
 		o.Input.What = "variables of the URI"
 	}
 	o.Input.Schema, o.Input.SchemaText = schema, def.input
@@ -266,11 +249,11 @@ func (s *Server) injectors(e *entry, table map[reflect.Type]func(*Call) any) fun
 func (s *Server) guard(e *entry, m *method) {
 	if e.Timeout != nil {
 		e.limits.timeout = *e.Timeout
-	} else if e.kind == toolEntry {
+	} else if e.Kind == annotation.Tool {
 		e.limits.timeout, e.limits.timeoutByDefault = s.config.toolTimeout, true
 	}
 	e.run = traced(e.site, m.answer)
-	if e.kind == toolEntry && e.Cache != nil {
+	if e.Kind == annotation.Tool && e.Cache != nil {
 		e.run = CacheResults(CachePolicy{TTL: e.Cache.TTL, Shared: e.Cache.Public})(e.run)
 	}
 	e.limitRate()
@@ -280,7 +263,7 @@ func (s *Server) guard(e *entry, m *method) {
 // result if it was written by hand, or nil.
 func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawSchema) (err error) {
 	e.tool, err = newTool(protocol.Tool{
-		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons,
+		Name: e.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons,
 		InputSchema: def.input, OutputSchema: def.output, Annotations: def.Hints, Meta: def.Meta,
 	})
 	e.definition = &definition{ofTool: true, make: func(v protocol.Version) ([]byte, error) {
@@ -328,7 +311,7 @@ func newTool(def protocol.Tool) (*tool, error) {
 // definePrompt gives e the definition of a prompt with the method m.
 func definePrompt(e *entry, def *spec, m *method) {
 	p := protocol.Prompt{
-		Name: def.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons, Meta: def.Meta,
+		Name: e.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons, Meta: def.Meta,
 	}
 	var names []string
 	for _, f := range m.fn.Input().Fields() {
@@ -369,11 +352,11 @@ func knownArguments(call *Call, known []string) error {
 func defineResource(e *entry, def *spec, m *method) {
 	about := def.About
 	r := protocol.Resource{
-		URI: def.key, Name: about.Name, Title: about.Title, Description: about.Description, MIMEType: def.MIME,
+		URI: e.key, Name: about.Name, Title: about.Title, Description: about.Description, MIMEType: def.MIME,
 		Annotations: def.For, Icons: about.Icons, Meta: def.Meta, Size: def.size,
 	}
 	e.definition = defined(r)
-	if e.kind == templateEntry {
+	if e.Kind == annotation.Template {
 		e.definition = defined(protocol.ResourceTemplate{
 			URITemplate: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType,
 			Annotations: r.Annotations, Icons: r.Icons, Meta: r.Meta,
@@ -418,7 +401,7 @@ func defineResource(e *entry, def *spec, m *method) {
 // conversion returns what results of methods are made with.
 func (c *Call) conversion() result.Call {
 	to := result.Call{
-		Context: c.limit, Kind: c.entry.kind, Name: c.name, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress,
+		Context: c.limit, Kind: c.entry.Kind, Name: c.name, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress,
 	}
 	if c.load != nil {
 		last := c.load.memory.Load()

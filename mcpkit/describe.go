@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -105,7 +106,7 @@ func (d *Def) Arg(name string) *Arg {
 // [Server.Use] reads it in [Call.Arguments], and what is behind that in [Call.Added]. The server needs the
 // option [RawSchemas].
 func (d *Def) Add(name, schema string) {
-	if d.Entry.of.kind != toolEntry {
+	if d.Entry.of.Kind != annotation.Tool {
 		d.faults = append(d.faults, fmt.Errorf("Describe: Add(%q): it is no tool", name))
 	}
 	d.addArg(name, json.RawMessage(schema)).added = true
@@ -167,7 +168,7 @@ func (s *Server) described(plain *entry) (e *entry, err error) {
 	about := *e.Annotation
 	about.Hidden, about.Aliases = d.Hidden, d.Aliases
 	e.Annotation, e.definition = &about, e.definition.edited(was, is)
-	if e.kind == toolEntry || e.kind == promptEntry {
+	if e.Kind == annotation.Tool || e.Kind == annotation.Prompt {
 		e.key, err = d.Name, naming.Check(d.Name)
 	}
 	return e, errors.Join(err, e.redefine(), s.rewrite(e, d, jsonx.Member(text, "inputSchema")))
@@ -209,7 +210,7 @@ func (d *Def) encode(definition []byte) ([]byte, error) {
 			required = nil
 		}
 		b = jsonx.With(b, "inputSchema", jsonx.With(jsonx.With(schema, "properties", properties), "required", required))
-	case d.Entry.of.kind == promptEntry && len(arguments) > 1:
+	case d.Entry.of.Kind == annotation.Prompt && len(arguments) > 1:
 		b = jsonx.With(b, "arguments", append(arguments, ']'))
 	}
 	return b, err

@@ -49,7 +49,7 @@ func (s *Server) defineEvent(e *entry, def *spec, m *method) error {
 		Input       json.RawMessage `json:"inputSchema"`
 		Payload     json.RawMessage `json:"payloadSchema"`
 		Meta        protocol.Meta   `json:"_meta,omitzero"`
-	}{def.key, def.About.Title, def.About.Description, delivery, def.input, payload, def.Meta})
+	}{e.key, def.About.Title, def.About.Description, delivery, def.input, payload, def.Meta})
 	m.decode = func(ctx context.Context, call *Call) (reflect.Value, error) {
 		return m.fn.Decode(ctx, call.Arguments())
 	}
@@ -66,7 +66,7 @@ func (m *Method) Event(staysOpen bool) *Method {
 	m.row.open = staysOpen
 	m.row.prepare = func(call *Call) (err error) {
 		call.name = jsonx.String(call.req.Param("name"))
-		call.entry, err = call.choose(call.catalog.lists[eventEntry], call.name)
+		call.entry, err = call.choose(call.catalog.list(annotation.Event), call.name)
 		return err
 	}
 	return m

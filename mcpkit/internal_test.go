@@ -105,7 +105,7 @@ func TestAgreementsAlwaysFitIntoAnID(t *testing.T) {
 }
 
 func bareTool(key string) *entry {
-	return &entry{Annotation: &annotation.Annotation{}, key: key, site: "site of " + key, definition: defined(key)}
+	return &entry{Annotation: &annotation.Annotation{Kind: annotation.Tool}, key: key, site: "site of " + key, definition: defined(key)}
 }
 
 func keysOf(c catalog) []string {
@@ -135,7 +135,7 @@ func TestListsAreNotKeptForLongSelections(t *testing.T) {
 		require.NoError(t, s.Add(NewTool("a", func() {})))
 		call := newCall(t.Context(), s, &jsonrpc.Request{}, runPeer{})
 		call.version = protocol.V20260728
-		l := &List{call: call, of: call.catalog.lists[toolEntry], member: "tools"}
+		l := &List{call: call, of: call.catalog.list(annotation.Tool), member: "tools"}
 		text, err := l.encoded()
 		require.NoError(t, err)
 		require.Contains(t, string(text), `"name":"a"`)
@@ -170,8 +170,8 @@ func TestServersMountedInOneAnotherAtTheSameTime(t *testing.T) {
 	for i, s := range all {
 		want := 4 // its own
 		for _, m := range s.catalog.Load().mounts {
-			want += len(m.child.catalog.Load().lists[toolEntry].sorted)
+			want += len(m.child.catalog.Load().list(annotation.Tool).sorted)
 		}
-		require.Len(t, s.catalog.Load().lists[toolEntry].sorted, want, "server %d", i)
+		require.Len(t, s.catalog.Load().list(annotation.Tool).sorted, want, "server %d", i)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/limits"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -40,13 +41,13 @@ func (l *List) Keep(keep func(Entry) bool) *List {
 }
 
 // listed returns the handler of a list request. member is that of the result.
-func listed(member string, k entryKind) Handler {
+func listed(member string, k annotation.Kind) Handler {
 	return func(_ context.Context, call *Call) (Result, error) {
 		after, err := cursor(call)
 		if err != nil {
 			return nil, err
 		}
-		return &List{call: call, of: call.catalog.lists[k], member: member, after: after}, nil
+		return &List{call: call, of: call.catalog.list(k), member: member, after: after}, nil
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -26,12 +27,12 @@ type methodRow struct {
 	by        string  // who added it, for errors: ", by the extension \"com.example/ratings\""; may be empty
 }
 
-func hasTools(c *catalog) bool   { return c.offersAll || len(c.lists[toolEntry].sorted) > 0 }
-func hasPrompts(c *catalog) bool { return c.offersAll || len(c.lists[promptEntry].sorted) > 0 }
+func hasTools(c *catalog) bool   { return c.offersAll || len(c.list(annotation.Tool).sorted) > 0 }
+func hasPrompts(c *catalog) bool { return c.offersAll || len(c.list(annotation.Prompt).sorted) > 0 }
 func hasResources(c *catalog) bool {
-	return c.offersAll || len(c.lists[resourceEntry].sorted)+len(c.lists[templateEntry].sorted) > 0
+	return c.offersAll || len(c.list(annotation.Resource).sorted)+len(c.list(annotation.Template).sorted) > 0
 }
-func hasEvents(c *catalog) bool  { return len(c.lists[eventEntry].sorted) > 0 }
+func hasEvents(c *catalog) bool  { return len(c.list(annotation.Event).sorted) > 0 }
 func hasUpdates(c *catalog) bool { return hasResources(c) && !c.fixed }
 func hasLogs(c *catalog) bool    { return c.offersAll || c.has(func(e *entry) bool { return e.logs }) }
 func hasCompletions(c *catalog) bool {
@@ -45,12 +46,12 @@ var coreMethods = func() map[string]*methodRow {
 		{method: protocol.NotificationInitialized, notification: true, handle: initialized},
 		{method: protocol.MethodPing, until: protocol.LatestLegacy, handle: ping},
 		{method: protocol.MethodDiscover, from: protocol.V20260728, handle: discover},
-		{method: protocol.MethodToolsList, needs: hasTools, handle: listed("tools", toolEntry)},
-		{method: protocol.MethodToolsCall, needs: hasTools, prepare: findNamed(toolEntry), nameParam: "name", asks: true},
-		{method: protocol.MethodPromptsList, needs: hasPrompts, handle: listed("prompts", promptEntry)},
-		{method: protocol.MethodPromptsGet, needs: hasPrompts, prepare: findNamed(promptEntry), nameParam: "name", asks: true},
-		{method: protocol.MethodResourcesList, needs: hasResources, handle: listed("resources", resourceEntry)},
-		{method: protocol.MethodResourcesTemplatesList, needs: hasResources, handle: listed("resourceTemplates", templateEntry)},
+		{method: protocol.MethodToolsList, needs: hasTools, handle: listed("tools", annotation.Tool)},
+		{method: protocol.MethodToolsCall, needs: hasTools, prepare: findNamed(annotation.Tool), nameParam: "name", asks: true},
+		{method: protocol.MethodPromptsList, needs: hasPrompts, handle: listed("prompts", annotation.Prompt)},
+		{method: protocol.MethodPromptsGet, needs: hasPrompts, prepare: findNamed(annotation.Prompt), nameParam: "name", asks: true},
+		{method: protocol.MethodResourcesList, needs: hasResources, handle: listed("resources", annotation.Resource)},
+		{method: protocol.MethodResourcesTemplatesList, needs: hasResources, handle: listed("resourceTemplates", annotation.Template)},
 		{method: protocol.MethodResourcesRead, needs: hasResources, prepare: findResource, nameParam: "uri", asks: true},
 		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, needs: hasUpdates, prepare: findResource, nameParam: "uri", handle: subscribe},
 		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, needs: hasUpdates, prepare: nameOf, nameParam: "uri", handle: unsubscribe},

@@ -126,7 +126,7 @@ func (s *Server) contains(other *Server) bool {
 func (s *Server) merge() *catalog {
 	c := *s.own
 	c.leftOut = map[string]bool{}
-	c.templates = slices.Clip(c.lists[templateEntry].sorted)
+	c.templates = slices.Clip(c.list(annotation.Template).sorted)
 	for _, m := range c.mounts {
 		m.addTo(&c, m.child.catalog.Load())
 	}
@@ -139,11 +139,11 @@ func (m *mount) addTo(c, child *catalog) {
 	known := m.entries
 	m.entries = map[*entry]*entry{}
 	taken := func(old, e *entry) {
-		c.leftOut[fmt.Sprintf("%s %q is registered by %s and by %s; the first one stays", e.kind, e.key, old.site, e.site)] = true
+		c.leftOut[fmt.Sprintf("%s %q is registered by %s and by %s; the first one stays", e.Kind, e.key, old.site, e.site)] = true
 	}
 	var entries []*entry
 	for _, inner := range child.entries() {
-		if inner.kind == eventEntry {
+		if inner.Kind == annotation.Event {
 			continue // its server emits it
 		}
 		e, err := known[inner], error(nil)
@@ -157,10 +157,10 @@ func (m *mount) addTo(c, child *catalog) {
 			err = naming.Check(e.key)
 		}
 		if err != nil {
-			c.leftOut[fmt.Sprintf("%s %q, %s: %v", e.kind, e.key, e.site, err)] = true
+			c.leftOut[fmt.Sprintf("%s %q, %s: %v", e.Kind, e.key, e.site, err)] = true
 			continue
 		}
-		if e.kind == resourceEntry {
+		if e.Kind == annotation.Resource {
 			if old, _ := c.match(e.key); old != nil { // perhaps a template
 				taken(old, e)
 				continue
@@ -197,7 +197,7 @@ func (m *mount) entry(inner *entry) (*entry, error) {
 	e.show(m.visible, inner)
 	e.run = m.within(inner.answer)
 	e.wrapAround(m.around)
-	if m.prefix != "" && (e.kind == toolEntry || e.kind == promptEntry) {
+	if m.prefix != "" && (e.Kind == annotation.Tool || e.Kind == annotation.Prompt) {
 		e.key = m.prefix + "_" + inner.key
 		e.definition = inner.definition.edited([]byte("{}"), jsonx.With([]byte("{}"), "name", jsonx.AppendString(nil, e.key)))
 		about := *e.Annotation
@@ -256,13 +256,13 @@ type Upstream struct {
 
 // upstreamLists are the lists of a server, with the member that is the key of a definition.
 var upstreamLists = map[string]struct {
-	kind entryKind
+	kind annotation.Kind
 	key  string
 }{
-	protocol.MethodToolsList:              {toolEntry, "name"},
-	protocol.MethodPromptsList:            {promptEntry, "name"},
-	protocol.MethodResourcesList:          {resourceEntry, "uri"},
-	protocol.MethodResourcesTemplatesList: {templateEntry, "uriTemplate"},
+	protocol.MethodToolsList:              {annotation.Tool, "name"},
+	protocol.MethodPromptsList:            {annotation.Prompt, "name"},
+	protocol.MethodResourcesList:          {annotation.Resource, "uri"},
+	protocol.MethodResourcesTemplatesList: {annotation.Template, "uriTemplate"},
 }
 
 // Item returns the item of a definition, a JSON object of the protocol. list is the method whose
@@ -273,9 +273,12 @@ func (u *Upstream) Item(list string, definition json.RawMessage) (Item, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: %q lists no definitions", u.Site, list)
 	}
-	item := &upstreamItem{u, of.kind, jsonx.String(jsonx.Member(definition, of.key)), definition}
+	key := jsonx.String(jsonx.Member(definition, of.key))
+	about := &annotation.Annotation{Kind: of.kind, URI: key, Scopes: u.Scopes}
+	about.About.Name = key
+	item := &upstreamItem{u, about, definition}
 	if _, err := item.entry(nil); err != nil {
-		return nil, fmt.Errorf("%s: %q: %w", u.Site, item.key, err)
+		return nil, fmt.Errorf("%s: %q: %w", u.Site, key, err)
 	}
 	return item, nil
 }
@@ -283,33 +286,27 @@ func (u *Upstream) Item(list string, definition json.RawMessage) (Item, error) {
 // An upstreamItem is a tool, prompt or resource of another server.
 type upstreamItem struct {
 	*Upstream
-	kind       entryKind
-	key        string
+	about      *annotation.Annotation
 	definition json.RawMessage
 }
 
 func (it *upstreamItem) entry(*Server) (*entry, error) {
-	e, err := newEntry(&annotation.Annotation{Scopes: it.Scopes}, it.kind, it.key, fmt.Sprintf("%s (%s)", it.Site, it.key))
+	e, err := newEntry(it.about, fmt.Sprintf("%s (%s)", it.Site, it.about.About.Name))
 	if err != nil {
 		return nil, err
 	}
-	return e, it.answer(e, it.definition)
-}
-
-// answer gives the entry its definition, and what answers for it.
-func (u *Upstream) answer(e *entry, text json.RawMessage) (err error) {
-	e.subscribe, e.logs, e.definition = u.Subscribe, true, defined(text)
-	e.run = limited(u.Call)
-	if e.kind == promptEntry || e.kind == templateEntry {
-		e.complete = u.Complete
+	e.subscribe, e.logs, e.definition = it.Subscribe, true, defined(it.definition)
+	e.run = limited(it.Call)
+	if e.Kind == annotation.Prompt || e.Kind == annotation.Template {
+		e.complete = it.Complete
 	}
 	var t protocol.Tool
-	known := [...]any{&t, &protocol.Prompt{}, &protocol.Resource{}, &protocol.ResourceTemplate{}}[e.kind]
-	if err := jsonx.Unmarshal(text, known); err != nil || e.kind != toolEntry {
-		return err
+	known := [...]any{&t, &protocol.Prompt{}, &protocol.Resource{}, &protocol.ResourceTemplate{}}[e.Kind.Place()]
+	if err := jsonx.Unmarshal(it.definition, known); err != nil || e.Kind != annotation.Tool {
+		return e, err
 	}
 	e.shown = secret.OfSchema(t.InputSchema)
 	e.definition.ofTool = true
 	e.tool, err = newTool(t)
-	return err
+	return e, err
 }

@@ -85,12 +85,10 @@ func (s *Server) entriesOf(reg *registration) (entries []*entry, err error) {
 	faults := read.Faults
 	reg.about = read.About
 	for _, m := range read.Methods {
-		if reg.prefix != "" && m.Kind != annotation.Resource {
+		if reg.prefix != "" && !m.Kind.IsResource() {
 			m.About.Name = reg.prefix + "_" + m.About.Name
 		}
-		def := newSpec(m)
-		def.methods = read.All
-		e, err := s.define(def)
+		e, err := s.define(&spec{Method: m, methods: read.All})
 		if err != nil {
 			faults.Add("", err)
 			continue

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -36,7 +37,7 @@ func (r *Runner) attach(s *Server) error {
 // Permits reports whether the caller has the scopes that a tool of the Runner's server needs, and
 // [Visible] permits it. A tool that the server does not have needs nothing.
 func (r *Runner) Permits(c *Call, tool string) bool {
-	variants := r.server.Load().catalog.Load().lists[toolEntry].named(tool)
+	variants := r.server.Load().catalog.Load().list(annotation.Tool).named(tool)
 	return variants == nil || slices.ContainsFunc(variants, func(t *entry) bool {
 		return c.principal.Has(t.Scopes...) && c.sees(t)
 	})

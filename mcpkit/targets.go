@@ -9,6 +9,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
@@ -24,12 +25,12 @@ func nameOf(call *Call) error {
 }
 
 // findNamed returns what finds the tool or prompt that a request names, and the arguments of a prompt.
-func findNamed(k entryKind) func(*Call) error {
+func findNamed(k annotation.Kind) func(*Call) error {
 	return func(call *Call) error {
 		if err := nameOf(call); err != nil {
 			return err
 		}
-		l := call.catalog.lists[k]
+		l := call.catalog.list(k)
 		e, err := call.choose(l, call.name)
 		if err != nil {
 			return err
@@ -41,7 +42,7 @@ func findNamed(k entryKind) func(*Call) error {
 		if raw := call.Arguments(); raw != nil && jsonx.Kind(raw) != '{' {
 			return invalidParams("the arguments of %s %q are not an object", k, call.name)
 		}
-		if k != promptEntry {
+		if k != annotation.Prompt {
 			return nil
 		}
 		args, wrong := readTextArguments(call.name, call.Arguments())
@@ -61,7 +62,7 @@ func (call *Call) choose(l list, name string) (found *entry, err error) {
 		case found == nil || !call.holds(found): // StepUp shows variants whose scopes the caller lacks, too
 			found = e
 		case call.holds(e):
-			return nil, fmt.Errorf("mcpkit: the caller sees two variants of %s %q: %s and %s", e.kind, e.key, found.site, e.site)
+			return nil, fmt.Errorf("mcpkit: the caller sees two variants of %s %q: %s and %s", e.Kind, e.key, found.site, e.site)
 		}
 	}
 	return found, nil
@@ -116,7 +117,7 @@ func findResource(call *Call) error {
 // demands more.
 func (c *catalog) findResource(uri string) (*entry, uritemplate.Values) {
 	e, values := c.match(uri)
-	if e == nil || e.template == nil || !c.lists[resourceEntry].personal() && !c.lists[templateEntry].personal() {
+	if e == nil || e.template == nil || !c.list(annotation.Resource).personal() && !c.list(annotation.Template).personal() {
 		return e, values
 	}
 	if other := c.matchCanonical(uritemplate.Canonical(uri)); other != nil && other != e && other.demandsMoreThan(e) {
@@ -133,7 +134,7 @@ func (e *entry) demandsMoreThan(other *entry) bool {
 // matchCanonical returns the first resource or template, in the order of match, whose URI has the
 // canonical form.
 func (c *catalog) matchCanonical(form string) *entry {
-	for _, e := range c.lists[resourceEntry].sorted {
+	for _, e := range c.list(annotation.Resource).sorted {
 		if e.canonical == form {
 			return e
 		}
@@ -149,8 +150,8 @@ func (c *catalog) matchCanonical(form string) *entry {
 // match is like findResource for the URI as it is written. A resource comes before all templates: one of
 // a mounted server that an earlier template matches is left out.
 func (c *catalog) match(uri string) (*entry, uritemplate.Values) {
-	if at, ok := c.lists[resourceEntry].find(uri); ok {
-		return c.lists[resourceEntry].sorted[at], nil
+	if at, ok := c.list(annotation.Resource).find(uri); ok {
+		return c.list(annotation.Resource).sorted[at], nil
 	}
 	for _, e := range c.templates {
 		if values, ok := e.template.Match(uri); ok {

@@ -4,6 +4,7 @@ package annotation
 import (
 	"cmp"
 	"maps"
+	"math/bits"
 	"reflect"
 	"slices"
 	"strconv"
@@ -21,18 +22,26 @@ type Kind uint8
 // The kinds.
 const (
 	Tool Kind = 1 << iota
-	Resource
 	Prompt
+	Resource
+	Template // a resource whose URI has variables
 	Event
 	Info // not a method: the Info field of a service
 	Skip
 )
 
+// Place returns the place of the kind among all.
+func (k Kind) Place() int { return bits.TrailingZeros8(uint8(k)) }
+
 func (k Kind) String() string {
-	return map[Kind]string{
-		Tool: "Tool", Resource: "Resource", Prompt: "Prompt", Event: "Event", Info: "Info", Skip: "Skip",
-	}[k]
+	return [...]string{"tool", "prompt", "resource", "resource template", "event", "info", "skip"}[k.Place()]
 }
+
+// IsResource reports whether methods of the kind are resources or templates of them.
+func (k Kind) IsResource() bool { return k&(Resource|Template) != 0 }
+
+// Marker returns the name of the type that marks methods of the kind.
+func (k Kind) Marker() string { return strings.ToUpper(k.String()[:1]) + k.String()[1:] }
 
 // An Annotation holds the tags of one method, or of the Info field.
 type Annotation struct {
@@ -175,7 +184,7 @@ func Parse(faults *reflectx.Errors, site string, k Kind, values map[string]strin
 		case slices.Contains(known, key):
 			a.Extended[key] = value
 		case i >= 0 || slices.Contains(ext.Keys, key):
-			fault("tag %q means nothing for mcpkit.%s; known are %s", key, k, cmp.Or(strings.Join(known, ", "), "none"))
+			fault("tag %q means nothing for mcpkit.%s; known are %s", key, k.Marker(), cmp.Or(strings.Join(known, ", "), "none"))
 		default:
 			hint := cmp.Or(habits[strings.ToLower(key)], naming.Hint(key, known))
 			if k == Tool && hint == "" && ext.Any {
@@ -187,6 +196,9 @@ func Parse(faults *reflectx.Errors, site string, k Kind, values map[string]strin
 			}
 			fault("unknown tag %q%s; known are %s", key, hint, cmp.Or(strings.Join(known, ", "), "none"))
 		}
+	}
+	if k == Resource && strings.ContainsAny(a.URI, "{}") {
+		a.Kind = Template
 	}
 	return a
 }

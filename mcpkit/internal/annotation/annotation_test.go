@@ -75,7 +75,7 @@ func TestTagReference(t *testing.T) {
 		var kinds []string
 		for _, k := range []Kind{Tool, Resource, Prompt, Event, Info} {
 			if tag.kinds&k != 0 {
-				kinds = append(kinds, k.String())
+				kinds = append(kinds, k.Marker())
 			}
 		}
 		on := strings.Join(kinds, ", ")

@@ -80,12 +80,12 @@ func formOf(k annotation.Kind, t reflect.Type) (form, error) {
 		return form{convert: func(_ Call, v reflect.Value) (piece, error) {
 			return piece{messages: listOf[protocol.PromptMessage](v)}, nil
 		}}, nil
-	case k == annotation.Resource && (t == typeResources || t == reflect.SliceOf(typeResources)):
+	case k.IsResource() && (t == typeResources || t == reflect.SliceOf(typeResources)):
 		return form{convert: func(_ Call, v reflect.Value) (piece, error) {
 			return piece{resources: listOf[protocol.ResourceContents](v)}, nil
 		}}, nil
 	case isContent(t), t.Kind() == reflect.Slice && isContent(t.Elem()):
-		if k == annotation.Resource {
+		if k.IsResource() {
 			return form{}, fmt.Errorf("%s is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data", t)
 		}
 		return form{convert: convertContent}, nil

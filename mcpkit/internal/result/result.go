@@ -22,6 +22,7 @@ var wholes = map[annotation.Kind]reflect.Type{
 	annotation.Tool:     reflect.TypeFor[protocol.CallToolResult](),
 	annotation.Prompt:   reflect.TypeFor[protocol.GetPromptResult](),
 	annotation.Resource: reflect.TypeFor[protocol.ReadResourceResult](),
+	annotation.Template: reflect.TypeFor[protocol.ReadResourceResult](),
 }
 
 // A Call is what the conversion needs of a call.
@@ -46,10 +47,10 @@ type Outputs struct {
 // method cannot return.
 func New(k annotation.Kind, types []reflect.Type) (*Outputs, error) {
 	if len(types) == 0 {
-		switch k {
-		case annotation.Prompt:
+		switch {
+		case k == annotation.Prompt:
 			return nil, errors.New("a prompt returns its messages: string, protocol.PromptMessage (mcpkit.User, mcpkit.Assistant), several, content, or *protocol.GetPromptResult")
-		case annotation.Resource:
+		case k.IsResource():
 			return nil, errors.New("a resource returns its contents: string, []byte, mcpkit.Blob, io.Reader, any data, or *protocol.ReadResourceResult")
 		}
 	}
