@@ -155,10 +155,10 @@ func (b *Broker) locked(ctx context.Context, key string, do func() error) error 
 // provider or the options do not admit the user any more. wanted skips that for grants that another
 // call has just renewed; nil skips it for none.
 func (b *Broker) renew(ctx context.Context, key string, wanted func(g *grant) bool) (g *grant, err error) {
-	// It goes on if the caller leaves: a refresh token that the provider has replaced must not be lost.
-	ask, cancel := context.WithTimeout(b.outgoing(context.WithoutCancel(ctx)), askTimeout)
-	defer cancel()
 	err = b.locked(ctx, key, func() error {
+		// It goes on if the caller leaves: a refresh token that the provider has replaced must not be lost.
+		ask, cancel := context.WithTimeout(b.outgoing(context.WithoutCancel(ctx)), askTimeout)
+		defer cancel()
 		if g, err = b.read(ask, key); err != nil || wanted != nil && !wanted(g) {
 			return err
 		}
@@ -185,7 +185,7 @@ func (b *Broker) renew(ctx context.Context, key string, wanted func(g *grant) bo
 		return err
 	})
 	if errors.Is(err, ErrEnded) || errors.Is(err, ErrRefused) {
-		return nil, cmp.Or(b.end(ask, key, err.Error()), ErrEnded)
+		return nil, cmp.Or(b.end(context.WithoutCancel(ctx), key, err.Error()), ErrEnded)
 	}
 	return g, err
 }

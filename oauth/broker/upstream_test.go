@@ -435,6 +435,44 @@ func TestReplicas(t *testing.T) {
 	require.NoError(t, engine.Close())
 }
 
+// A replica that dies during a refresh leaves its lock behind. The next refresh succeeds when it expires.
+func TestARefreshOutlivesItsReplica(t *testing.T) {
+	p := newProvider(t)
+	synctest.Test(t, func(t *testing.T) {
+		engine := fleet.NewMemory(fleet.MemoryOptions{})
+		s := &site{t: t, url: "http://127.0.0.1:2"}
+		network := roundTripper(func(r *http.Request) (*http.Response, error) {
+			w, to := httptest.NewRecorder(), http.Handler(p)
+			if "http://"+r.URL.Host == s.url {
+				to = s.handler
+			}
+			to.ServeHTTP(w, r)
+			return w.Result(), nil
+		})
+		s.Broker = newBroker(t, p, s.url, func(o *broker.Options) {
+			o.Engine, o.Logger, o.Client = engine.Open(), discard, &http.Client{Transport: network}
+		})
+		s.handler = s.Protect(nothing)
+		c, ada := s.register(remote), newBrowser(t, "ada")
+		ada.http.Transport = network
+		token := c.login(ada)["refresh_token"]
+		logins, err := engine.List(t.Context(), "broker-grants", fleet.Digest("ada"), "", 1)
+		require.NoError(t, err)
+		const lock = 20 * time.Second
+		_, err = engine.Create(t.Context(), "broker-locks", fleet.Record{Key: logins[0].Key, TTL: lock})
+		require.NoError(t, err)
+		begun := time.Now()
+		status, doc := c.refresh(token)
+		require.Equal(t, http.StatusOK, status, doc)
+		require.Equal(t, lock, time.Since(begun).Truncate(time.Second))
+		require.NoError(t, engine.Close())
+	})
+}
+
+type roundTripper func(r *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // A user who logs in without end takes the place of the own logins.
 func TestLoginsOfAUserAreBounded(t *testing.T) {
 	engine := fleet.NewMemory(fleet.MemoryOptions{})
