@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -367,4 +368,157 @@ func TestNamesWithASlashAreAccepted(t *testing.T) {
 		require.Contains(t, p.result("tools/call", `{"name":"größe"}`), `"size"`)
 		require.Contains(t, p.result("prompts/get", `{"name":"filesystem/about"}`), `"about"`)
 	}
+}
+
+// The services of TestMistakesOfServices, one mistake each.
+type (
+	listedTwice struct {
+		_ struct{ Now mcpkit.Tool }
+		_ struct{ Now mcpkit.Tool }
+	}
+	misspeltVariable struct {
+		_ struct {
+			Page mcpkit.Resource `uri:"page://{id}"`
+		}
+	}
+	badCompleter struct {
+		_ struct {
+			Page mcpkit.Resource `uri:"page://{id}" complete:"id=IDs"`
+		}
+	}
+)
+
+func (listedTwice) Now() string { return "" }
+func (misspeltVariable) Page(p struct {
+	ID string `json:"di"`
+}) string {
+	return ""
+}
+func (badCompleter) Page(id string) string { return "" }
+func (badCompleter) IDs() []int            { return nil }
+
+type secretInURI struct {
+	_ struct {
+		Page mcpkit.Resource `uri:"page://{token}"`
+	}
+}
+
+func (secretInURI) Page(in struct {
+	Token string `json:"token" secret:"true"`
+}) string {
+	return in.Token
+}
+
+func TestMistakesOfServices(t *testing.T) {
+	for _, test := range []struct {
+		service any
+		want    string
+	}{
+		{&deafStart{}, `deafStart.Start (here): it is func() error, and would not be called, since the server calls a Start that is func(context.Context) error; write that, or Start mcpkit.Skip in the annotation block`},
+		{&deafClose{}, `deafClose.Close (here): it is func(), and would not be called, since the server calls a Close that is func() error; write that, or Close mcpkit.Skip in the annotation block`},
+		{&listedTwice{}, `listedTwice.Now (here): the annotation block says it twice`},
+		{&misspeltVariable{}, `misspeltVariable.Page (here): the variables of uri "page://{id}" are ["id"], but the parameters are ["di"]; give both the same names`},
+		{&secretInURI{}, `secretInURI.Page (here): parameter "token" is secret, but logs and other programs show URIs; take it as an argument of a tool`},
+		{&badCompleter{}, `badCompleter.Page (here): completion method IDs: it is func() []int; write func(ctx context.Context, prefix string) ([]string, error), with others map[string]string and what tools get from the call as further parameters`},
+	} {
+		_, err := mcpkit.New(test.service)
+		requireMistake(t, test.want, err)
+	}
+}
+
+// Errors about a method say where it is: (here).
+
+var mistakePlace = regexp.MustCompile(`\(register_test\.go:\d+\)`)
+
+func requireMistake(t *testing.T, want string, err error) {
+	t.Helper()
+	require.Error(t, err, want)
+	require.Equal(t, want, mistakePlace.ReplaceAllString(err.Error(), "(here)"))
+}
+
+type (
+	deafStart struct{}
+	deafClose struct{}
+	// quietStart says that it is started elsewhere.
+	quietStart struct {
+		_ struct {
+			Start mcpkit.Skip
+		}
+		closer
+	}
+	closer struct{}
+)
+
+func (deafStart) Start() error { return nil }
+func (deafClose) Close()       {}
+func (quietStart) Start(int)   {}
+func (closer) Close()          {} // of the embedded type
+
+func TestMethodsOfAnotherLifeMayStay(t *testing.T) {
+	_, err := mcpkit.New(&quietStart{})
+	require.NoError(t, err)
+}
+
+// poems has completers whose names are misspelt.
+type poems struct {
+	_ struct {
+		Poem mcpkit.Prompt   `params:"style" complete:"style=Stlyes"`
+		Line mcpkit.Resource `uri:"poem://{number}" params:"number" complete:"numbr=Numbers"`
+	}
+}
+
+func (*poems) Poem(string) string                                { return "" }
+func (*poems) Line(int) string                                   { return "" }
+func (*poems) Styles(context.Context, string) ([]string, error)  { return nil, nil }
+func (*poems) Numbers(context.Context, string) ([]string, error) { return nil, nil }
+
+func TestMisspeltCompletersAreMistakes(t *testing.T) {
+	_, err := mcpkit.New(&poems{})
+	require.ErrorContains(t, err, `parameter "style" is completed by method "Stlyes", which does not exist; did you mean "Styles"?`)
+	require.ErrorContains(t, err, `complete names "numbr", which is not a parameter; did you mean "number"?`)
+}
+
+func TestVariablesOfAURIAreCalledSo(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Items(mcpkit.NewResource("poem://{number}", "poem", func(number int) string { return "x" })))
+	p := modern(t, srv)
+	require.Contains(t, p.fails("resources/read", `{"uri":"poem://ten"}`).Message, "1 problem with the variables of the URI:\n/number: got \"ten\", want an integer")
+
+	err := srv.Add(mcpkit.NewResource("shelf://{row}/{place}", "shelf", func(row int) string { return "x" }))
+	require.ErrorContains(t, err, `the variables of the URI are "row", "place", but the parameters are (int)`)
+}
+
+func TestAMissingScopeIsLoggedForTheOperatorAlone(t *testing.T) {
+	var log bytes.Buffer
+	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+	require.NoError(t, srv.Add(mcpkit.NewTool("wipe", func() string { return "" }).Scopes("disk:write")))
+	ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann", Scopes: []string{"disk:read"}})
+	p := modern(t, srv)
+	call := func(name string) string {
+		return p.raw(ctx, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+withMeta(`{"name":"`+name+`"}`)+`}`)
+	}
+	unknown := call("rinse")
+	require.Empty(t, log.String())
+	require.Equal(t, strings.ReplaceAll(unknown, "rinse", "wipe"), call("wipe"), "the caller learns no more than of a tool that is not there")
+	require.Contains(t, log.String(), `name=wipe scopes=disk:write callerScopes=disk:read principal=ann`)
+}
+
+func TestMethodsOfTheProgramHoldParamsToTheirTags(t *testing.T) {
+	type params struct {
+		Index string `json:"index" validate:"oneof=notes tags"`
+		Limit int    `json:"limit" default:"10" validate:"max=50"`
+	}
+	srv := newServer(t, nil)
+	require.NoError(t, mcpkit.Handle(srv, "example.com/reindex", func(_ context.Context, p *params) (map[string]int, error) {
+		return map[string]int{p.Index: p.Limit}, nil
+	}))
+	p := modern(t, srv)
+	require.Contains(t, p.result("example.com/reindex", `{"index":"notes"}`), `"notes":10`)
+	require.Equal(t, "3 problems with the params:\n/limit: got 99, want an integer of at most 50\n/colour: unknown; known: \"index\", \"limit\"\n"+
+		"/index: missing, want one of \"notes\" or \"tags\"",
+		p.fails("example.com/reindex", `{"limit":99,"colour":1}`).Message)
+	require.ErrorContains(t, mcpkit.Handle(srv, "example.com/other", func(context.Context, struct {
+		A int `validate:"mni=1"`
+	}) (struct{}, error) {
+		return struct{}{}, nil
+	}), `mcpkit: Handle("example.com/other"), field A: unknown rule "mni"; did you mean "min"?`)
 }
