@@ -6,9 +6,13 @@ replace github.com/mcpkit/mcpkit-go => ../..
 
 replace github.com/mcpkit/mcpkit-go/fleet/redisfleet => ../../fleet/redisfleet
 
+replace github.com/mcpkit/mcpkit-go/oauth/broker => ../../oauth/broker
+
 require (
 	github.com/mcpkit/mcpkit-go v0.0.0
 	github.com/mcpkit/mcpkit-go/fleet/redisfleet v0.0.0
+	github.com/mcpkit/mcpkit-go/oauth/broker v0.0.0
+	golang.org/x/oauth2 v0.37.0
 )
 
 require (
@@ -21,7 +25,9 @@ require (
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
 	github.com/buger/jsonparser v1.6.1 // indirect
 	github.com/coder/websocket v1.8.15 // indirect
+	github.com/coreos/go-oidc/v3 v3.21.0 // indirect
 	github.com/gabriel-vasile/mimetype v1.4.16 // indirect
+	github.com/go-jose/go-jose/v4 v4.1.8 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 	github.com/go-playground/locales v0.14.2 // indirect
 	github.com/go-playground/universal-translator v0.18.2 // indirect

@@ -2,6 +2,8 @@
 // all versions call tools, answer questions, run durable tasks and listen. It fails if an effect
 // that a client was told of is lost, an effect happens twice, a call returns something wrong or
 // fails for no reason, a subscription goes deaf, or an event that was emitted does not arrive.
+// Meanwhile people log in at replicas of a broker, which are killed in each request of a login. It
+// fails if a person gets the login of another, loses one for no reason, or is not told what to do.
 //
 //	make soak SOAK=5m
 //
@@ -63,7 +65,7 @@ func main() {
 
 // soak runs everything, and returns what happened.
 func soak(ctx context.Context, d time.Duration) (*report, error) {
-	r := &report{}
+	r := &report{Struck: map[string]int{}}
 	redisURL, end, err := startRedis(ctx)
 	if err != nil {
 		return r, err
@@ -85,7 +87,7 @@ func soak(ctx context.Context, d time.Duration) (*report, error) {
 	f := newFleet(redisURL, ledger.URL, trusted)
 	defer f.close()
 	for i := range replicas {
-		if err := f.start(i); err != nil {
+		if err := f.start(ctx, i); err != nil {
 			return r, err
 		}
 	}
@@ -114,6 +116,11 @@ func soak(ctx context.Context, d time.Duration) (*report, error) {
 	if err := bell.start(ctx, front.URL, stop); err != nil {
 		return r, fmt.Errorf("events: %w", err)
 	}
+	all.Go(func() {
+		if err := logIn(ctx, stop, redisURL, r); err != nil {
+			r.fail("logins: %v", err)
+		}
+	})
 	all.Go(func() { bell.refuse(ctx, d/4, min(d/4, time.Minute)) })
 	for _, c := range customers {
 		all.Go(func() { c.run(ctx, stop) }) // ends when stop is closed
@@ -180,6 +187,10 @@ type report struct {
 	Backlog  int           // events that had not arrived when it ended
 	CaughtUp time.Duration // how long it then took until they had
 
+	Logins int            // people who logged in
+	Begun  int            // logins that began again, since a response was lost
+	Struck map[string]int // requests of logins whose replica was killed, by leg
+
 	failed []string
 }
 
@@ -187,6 +198,12 @@ func (r *report) add(counter *int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*counter++
+}
+
+func (r *report) strike(leg string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Struck[leg]++
 }
 
 // fail records what must not happen.
@@ -204,13 +221,15 @@ func (r *report) String() string {
 %d tasks were given up after their process ended three times
 %d events were emitted, and arrived as %d webhooks and over a stream; %d webhooks came again with their ID
 for %v, %d webhooks of %d events were refused; the %d events of this time arrived within %v
+%d people logged in; %d of their logins began again, after their replica was killed in one of %v
 `, r.Kills, r.Lost, r.Cut, r.Calls, r.Orders, r.InFlight, r.Changes, r.Renewed, r.Tasks, r.Moved, r.Repeated, r.GivenUp,
-		r.Rung, r.Received, r.Again, r.Outage, r.Refused, r.Held, r.Backlog, r.CaughtUp.Round(time.Millisecond))
+		r.Rung, r.Received, r.Again, r.Outage, r.Refused, r.Held, r.Backlog, r.CaughtUp.Round(time.Millisecond),
+		r.Logins, r.Begun, r.Struck)
 }
 
 // err returns what must not have happened, or nil.
 func (r *report) err() error {
-	if len(r.failed) == 0 && r.Kills > 0 && r.Orders > 0 && r.Changes > 0 && r.Tasks > 0 && r.Rung > 0 {
+	if len(r.failed) == 0 && r.Kills > 0 && r.Orders > 0 && r.Changes > 0 && r.Tasks > 0 && r.Rung > 0 && len(r.Struck) == len(legs) {
 		return nil
 	}
 	return fmt.Errorf("%d faults:\n%s", len(r.failed), strings.Join(r.failed, "\n"))
@@ -232,12 +251,12 @@ func newFleet(redisURL, ledgerURL, trusted string) *fleet {
 }
 
 // start starts a replica and waits until it serves.
-func (f *fleet) start(i int) error {
+func (f *fleet) start(ctx context.Context, i int) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(program)
+	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = append(f.env[:len(f.env):len(f.env)], fmt.Sprintf("%s=%d", envName, i))
 	cmd.Stderr = os.Stderr
 	if _, err = cmd.StdinPipe(); err != nil { // the replica ends when this program does
@@ -259,6 +278,20 @@ func (f *fleet) start(i int) error {
 	return nil
 }
 
+// keep starts a replica again when it ends, until ctx does.
+func (f *fleet) keep(ctx context.Context, i int, r *report) {
+	for {
+		_ = f.procs[i].Wait() // reports the signal
+		if ctx.Err() != nil {
+			return
+		}
+		if err := f.start(ctx, i); err != nil && ctx.Err() == nil {
+			r.fail("%v", err)
+			return
+		}
+	}
+}
+
 // kill is kill -9. The proxy is not told.
 func (f *fleet) kill(i int) {
 	if cmd := f.procs[i]; cmd != nil {
@@ -277,7 +310,7 @@ func (f *fleet) killFor(ctx context.Context, d time.Duration, r *report) error {
 		if err := sleep(ctx, mathrand.N(killPause)); err != nil {
 			return err
 		}
-		if err := f.start(i); err != nil {
+		if err := f.start(ctx, i); err != nil {
 			return err
 		}
 		r.add(&r.Kills)

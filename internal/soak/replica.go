@@ -30,6 +30,7 @@ const (
 	envStore  = "SOAK_STORE"   // URL of Redis
 	envKey    = "SOAK_KEY"     // 32 bytes in base64
 	envLedger = "SOAK_LEDGER"  // URL of the ledger
+	envLogins = "SOAK_LOGINS"  // URLs of a broker and its provider, which the replica serves instead of a desk
 )
 
 const boardURI = "board://today"
@@ -53,6 +54,9 @@ func serveReplica() error {
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).
 		With("replica", os.Getenv(envName))
+	if urls := os.Getenv(envLogins); urls != "" {
+		return serveLogins(ctx, urls, engine, key, logger)
+	}
 	desk := &Desk{ledger: os.Getenv(envLedger)}
 	srv, err := mcpkit.New(desk, mcpkit.StateKeys(key), mcpkit.Fleet(engine), mcpkit.Logger(logger), mcpkit.PageSize(2),
 		tasks.New(tasks.PollInterval(200*time.Millisecond)), events.New(rang))
