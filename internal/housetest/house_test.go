@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -204,7 +205,11 @@ func declarations(t *testing.T, file string) map[string]bool {
 	for _, decl := range tree.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
-			names[receiver(decl)+decl.Name.Name] = true
+			name := decl.Name.Name
+			if decl.Recv != nil {
+				name = receiverOf(decl) + "." + name
+			}
+			names[name] = true
 		case *ast.GenDecl:
 			for _, spec := range decl.Specs {
 				switch spec := spec.(type) {
@@ -228,21 +233,77 @@ func declarations(t *testing.T, file string) map[string]bool {
 	return names
 }
 
-// receiver is the type that a method belongs to, with a dot; empty for functions.
-func receiver(f *ast.FuncDecl) string {
+// Every exported name of a public package has a doc comment of its own or of its group, in all
+// modules. Methods that implement well-known interfaces need none.
+func TestExportedNamesHaveDocComments(t *testing.T) {
+	wellKnown := []string{"Error", "Unwrap", "String", "MarshalJSON", "UnmarshalJSON", "Is", "As"}
+	var missing []string
+	fset := token.NewFileSet()
+	for _, path := range goFiles(t) {
+		name, err := filepath.Rel(root, path)
+		require.NoError(t, err)
+		if strings.HasSuffix(path, "_test.go") || !isPublic(filepath.ToSlash(filepath.Dir(name))) {
+			continue
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		require.NoError(t, err)
+		check := func(name *ast.Ident, docs ...*ast.CommentGroup) {
+			if name.IsExported() && !slices.ContainsFunc(docs, func(doc *ast.CommentGroup) bool { return doc.Text() != "" }) {
+				missing = append(missing, fset.Position(name.Pos()).String()+": "+name.Name)
+			}
+		}
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				if receiver := receiverOf(decl); decl.Recv == nil || ast.IsExported(receiver) && !slices.Contains(wellKnown, decl.Name.Name) {
+					check(decl.Name, decl.Doc)
+				}
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						check(spec.Name, spec.Doc, decl.Doc)
+					case *ast.ValueSpec:
+						for _, name := range spec.Names {
+							check(name, spec.Doc, decl.Doc, spec.Comment)
+						}
+					}
+				}
+			}
+		}
+	}
+	require.Empty(t, missing, "exported names without a doc comment")
+}
+
+// receiverOf returns the name of the type of a method; "" for a function.
+func receiverOf(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return ""
 	}
 	t := f.Recv.List[0].Type
-	if star, ok := t.(*ast.StarExpr); ok {
-		t = star.X
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return ""
+		}
 	}
-	if index, ok := t.(*ast.IndexExpr); ok {
-		t = index.X
+}
+
+// isPublic reports whether users import the package in a folder.
+func isPublic(folder string) bool {
+	for part := range strings.SplitSeq(folder, "/") {
+		if part == "internal" || part == "testdata" {
+			return false
+		}
 	}
-	name, ok := t.(*ast.Ident)
-	if !ok {
-		return ""
-	}
-	return name.Name + "."
+	first, _, _ := strings.Cut(folder, "/")
+	return !slices.Contains([]string{"cmd", "docs", "examples"}, first)
 }
