@@ -271,43 +271,38 @@ func TestContextOfACallBehavesAsOneOfPackageContext(t *testing.T) {
 		{"timeout", func(context.CancelCauseFunc) { <-time.After(2 * time.Second) }, context.DeadlineExceeded, "timed out after 1s"},
 		{"request ends", func(cancel context.CancelCauseFunc) { cancel(errors.New("hung up")) }, context.Canceled, "hung up"},
 	} {
-		for _, looked := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				srv := newServer(t, nil)
-				request, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, "value"))
-				defer cancel(nil)
-				var kept context.Context
-				require.NoError(t, srv.Add(mcpkit.NewTool("look", func(ctx context.Context) {
-					kept = ctx
-					require.NoError(t, ctx.Err())
-					require.Equal(t, "value", ctx.Value(key{}))
-					deadline, ok := ctx.Deadline()
-					require.True(t, ok)
-					require.Equal(t, time.Now().Add(time.Second), deadline)
-					child, stop := context.WithCancel(ctx)
-					defer stop()
-					ran := make(chan struct{})
-					context.AfterFunc(ctx, func() { close(ran) })
-					if looked {
-						require.NotNil(t, ctx.Done())
-					}
-					test.ends(cancel)
-					synctest.Wait()
-					require.EqualError(t, context.Cause(ctx), test.cause)
-					require.Equal(t, test.err, ctx.Err())
-					<-ctx.Done()
-					<-child.Done()
-					<-ran
-					require.Error(t, child.Err())
-					require.EqualError(t, context.Cause(child), test.cause)
-				}).Timeout(time.Second)))
-				p := modern(t, srv)
-				p.rpc(request, p.request("tools/call", `{"name":"look"}`))
-				time.Sleep(time.Minute) // until it has returned
+		synctest.Test(t, func(t *testing.T) {
+			srv := newServer(t, nil)
+			request, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, "value"))
+			defer cancel(nil)
+			var kept context.Context
+			require.NoError(t, srv.Add(mcpkit.NewTool("look", func(ctx context.Context) {
+				kept = ctx
+				require.NoError(t, ctx.Err())
+				require.Equal(t, "value", ctx.Value(key{}))
+				deadline, ok := ctx.Deadline()
+				require.True(t, ok)
+				require.Equal(t, time.Now().Add(time.Second), deadline)
+				child, stop := context.WithCancel(ctx)
+				defer stop()
+				ran := make(chan struct{})
+				context.AfterFunc(ctx, func() { close(ran) })
+				test.ends(cancel)
 				synctest.Wait()
-				require.Equal(t, test.err, kept.Err(), test.name)
-			})
-		}
+				require.EqualError(t, context.Cause(ctx), test.cause)
+				require.Equal(t, test.err, ctx.Err())
+				<-ctx.Done()
+				<-child.Done()
+				<-ran
+				require.Error(t, child.Err())
+				require.EqualError(t, context.Cause(child), test.cause)
+			}).Timeout(time.Second)))
+			p := modern(t, srv)
+			p.rpc(request, p.request("tools/call", `{"name":"look"}`))
+			time.Sleep(time.Minute) // until it has returned
+			synctest.Wait()
+			require.Equal(t, test.err, kept.Err(), test.name)
+		})
 	}
 	t.Run("the call is over", func(t *testing.T) {
 		srv := newServer(t, nil)

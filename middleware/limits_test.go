@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +24,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
-	"github.com/mcpkit/mcpkit-go/transport/echomcp"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -348,7 +346,9 @@ func post(h http.Handler, body string, header http.Header) *httptest.ResponseRec
 }
 
 // overHTTP calls a tool as a legacy and as a modern client.
-func overHTTP(t *testing.T, h http.Handler, call func(name string, post func(tool string) *httptest.ResponseRecorder)) {
+func overHTTP(t *testing.T, srv *mcpkit.Server, call func(name string, post func(tool string) *httptest.ResponseRecorder)) {
+	h := streamable.NewHandler(srv, nil)
+	t.Cleanup(h.Close)
 	call("modern", func(tool string) *httptest.ResponseRecorder {
 		return post(h, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`",`+modernMeta+`,"progressToken":1}}}`,
 			http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool}})
@@ -360,14 +360,6 @@ func overHTTP(t *testing.T, h http.Handler, call func(name string, post func(too
 	call("legacy", func(tool string) *httptest.ResponseRecorder {
 		return post(h, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","_meta":{"progressToken":1}}}`, session)
 	})
-}
-
-// mounts are the ways to serve a server over HTTP.
-func mounts(t *testing.T, srv *mcpkit.Server) map[string]http.Handler {
-	e, direct := echo.New(), streamable.NewHandler(srv, nil)
-	t.Cleanup(echomcp.Mount(e, "/mcp", srv).Close)
-	t.Cleanup(direct.Close)
-	return map[string]http.Handler{"streamable": direct, "echo": e}
 }
 
 type later struct {
@@ -405,15 +397,13 @@ func TestRefusalsSayInAHeaderWhenToComeBack(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			srv := newServer(t, mcpkit.NewTool("x", ok))
 			srv.Use(test.use...)
-			for way, h := range mounts(t, srv) {
-				overHTTP(t, h, func(family string, call func(string) *httptest.ResponseRecorder) {
-					w := call("x")
-					require.Equal(t, 200, w.Code, "%s, %s", way, family)
-					require.Equal(t, "application/json", w.Header().Get("Content-Type"))
-					require.Equal(t, test.want, w.Header().Get("Retry-After"), "%s, %s", way, family)
-					require.Contains(t, w.Body.String(), test.body, "%s, %s", way, family)
-				})
-			}
+			overHTTP(t, srv, func(family string, call func(string) *httptest.ResponseRecorder) {
+				w := call("x")
+				require.Equal(t, 200, w.Code, family)
+				require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+				require.Equal(t, test.want, w.Header().Get("Retry-After"), family)
+				require.Contains(t, w.Body.String(), test.body, family)
+			})
 		})
 	}
 }
@@ -423,14 +413,12 @@ func TestARefusalOnAStreamHasNoHeader(t *testing.T) {
 		call.Progress(1, 2, "half")
 		return &mcpkit.RateLimitError{After: time.Second}
 	}))
-	for way, h := range mounts(t, srv) {
-		overHTTP(t, h, func(family string, call func(string) *httptest.ResponseRecorder) {
-			w := call("x")
-			require.Equal(t, "text/event-stream", w.Header().Get("Content-Type"), "%s, %s", way, family)
-			require.NotContains(t, w.Header(), "Retry-After")
-			require.Contains(t, w.Body.String(), `"retryAfterMs":1000`)
-		})
-	}
+	overHTTP(t, srv, func(family string, call func(string) *httptest.ResponseRecorder) {
+		w := call("x")
+		require.Equal(t, "text/event-stream", w.Header().Get("Content-Type"), family)
+		require.NotContains(t, w.Header(), "Retry-After")
+		require.Contains(t, w.Body.String(), `"retryAfterMs":1000`)
+	})
 }
 
 // round sends tools/call on 2026-07-28 from a client whose user can be asked. more are further
