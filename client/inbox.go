@@ -14,6 +14,9 @@ const (
 	maxInboxBytes = 4 << 20 // bytes of these notifications, except the first
 )
 
+// errBehind is why a request fails for which [OnNotification] cannot receive all.
+var errBehind = fmt.Errorf("more than %d notifications or %d bytes wait for the program", maxInbox, maxInboxBytes)
+
 // An inbox passes the notifications of one call to its handlers: in order, one at a time, and never
 // after the call. The zero value is open.
 type inbox struct {
@@ -30,11 +33,15 @@ type heard struct {
 	size int
 }
 
-// push queues f, for another goroutine. It returns false if too much is queued.
-func (b *inbox) push(log *slog.Logger, f func(), size int) bool {
+// push queues f, for another goroutine. If too much is queued, it returns false, or queues full
+// instead, unless that is nil, and nothing more.
+func (b *inbox) push(log *slog.Logger, f func(), size int, full func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || len(b.queue) >= maxInbox || b.bytes > 0 && b.bytes+size > maxInboxBytes {
+		if !b.closed && full != nil {
+			b.closed, b.queue = true, append(b.queue, heard{full, 0})
+		}
 		return b.closed
 	}
 	b.queue = append(b.queue, heard{f, size})

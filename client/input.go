@@ -301,7 +301,8 @@ func (c *Client) heardByCall(n *jsonrpc.Request) bool {
 	if f == nil || f.notify == nil {
 		return false
 	}
-	perform(c.log, func() { f.notify(n.Method, orEmpty(n.Params)) })
+	notify := func() { f.notify(n.Method, orEmpty(n.Params)) }
+	f.inbox.push(c.log, notify, len(n.Params), func() { f.deadline.cancel(errBehind) })
 	return true
 }
 
@@ -331,7 +332,7 @@ func (c *Client) handOn(n *jsonrpc.Request, h func(context.Context, *protocol.Lo
 
 // hand queues the function hear, which handles n for the call.
 func (f *flight) hand(c *Client, n *jsonrpc.Request, hear func()) {
-	if !f.inbox.push(c.log, hear, len(n.Params)) {
+	if !f.inbox.push(c.log, hear, len(n.Params), nil) {
 		c.warn("client: a notification was dropped because too many wait for the handlers of a call")
 	}
 }

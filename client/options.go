@@ -318,7 +318,8 @@ func OnLog(f func(*protocol.LoggingMessageParams)) CallOption {
 
 // OnNotification sets the function that receives the notifications of a [Client.Request] to a method
 // of an extension: those whose subscription ID, in their _meta, is the ID of the request. It is called
-// on the goroutine that receives messages, so it must return soon, and must not close the client.
+// for one after the other, and not after the request. Once 1024 of them or 4 MiB wait for it, it
+// receives only these, and then the request fails.
 func OnNotification(f func(method string, params json.RawMessage)) CallOption {
 	return callOption(func(c *callConfig) { c.notify = f })
 }

@@ -405,7 +405,7 @@ func TestAnInboxKeepsTheOrder(t *testing.T) {
 		log := slog.New(slog.NewTextHandler(&out, nil))
 		var got []int
 		first := make(chan struct{})
-		require.True(t, b.push(log, func() { <-first; got = append(got, 0) }, 1))
+		require.True(t, b.push(log, func() { <-first; got = append(got, 0) }, 1, nil))
 		synctest.Wait()
 		for i := 1; i < 5; i++ {
 			require.True(t, b.push(log, func() {
@@ -416,14 +416,14 @@ func TestAnInboxKeepsTheOrder(t *testing.T) {
 				case 3:
 					runtime.Goexit()
 				}
-			}, 1))
+			}, 1, nil))
 		}
 		require.Empty(t, got)
 		close(first)
 		b.close(t.Context())
 		require.Equal(t, []int{0, 1, 2, 3, 4}, got)
 		require.Contains(t, out.String(), `msg="client: a handler panicked" panic=oops`)
-		require.True(t, b.push(log, func() { t.Error("nothing is begun after the call") }, 1))
+		require.True(t, b.push(log, func() { t.Error("nothing is begun after the call") }, 1, nil))
 		synctest.Wait()
 	})
 }
@@ -432,12 +432,16 @@ func TestAnInboxIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b inbox
 		gate := make(chan struct{})
-		require.True(t, b.push(slog.Default(), func() { <-gate }, 1))
+		require.True(t, b.push(slog.Default(), func() { <-gate }, 1, nil))
 		synctest.Wait()
 		for range maxInbox {
-			require.True(t, b.push(slog.Default(), func() {}, 1))
+			require.True(t, b.push(slog.Default(), func() {}, 1, nil))
 		}
-		require.False(t, b.push(slog.Default(), func() {}, 1))
+		require.False(t, b.push(slog.Default(), func() {}, 1, nil))
+		for range 2 { // the second comes after the last
+			require.True(t, b.push(slog.Default(), func() {}, 1, func() {}))
+		}
+		require.Len(t, b.queue, maxInbox+1)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		b.close(ctx) // returns although a handler hangs

@@ -39,12 +39,9 @@ func (r *Result) Again() *Result {
 	if r.last == nil {
 		r.t.Fatalf("%s\nwant: a question, so that Again can repeat the round with its answer\n got: %s", r.what, r.outcome())
 	}
-	params := map[string]any{}
-	for key, value := range jsonx.Members(r.last.Params) {
-		if name := jsonx.String(key); name != "_meta" { // the client adds its own
-			params[name] = json.RawMessage(slices.Clone(value))
-		}
-	}
+	var params map[string]json.RawMessage
+	_ = jsonx.Unmarshal(r.last.Params, &params) // an object
+	delete(params, "_meta")                     // the client adds its own
 	return r.server.do(r.what+" again", nil, func(again *Result, opts []client.CallOption) {
 		results := map[string]any{
 			protocol.MethodToolsCall:     new(protocol.CallToolResult),

@@ -262,12 +262,7 @@ func (s *Server) Complete(target, argument, prefix string, others map[string]str
 		ref = protocol.CompletionRef{Type: protocol.RefResource, URI: target}
 	}
 	return s.do(fmt.Sprintf("complete %q of %s", argument, target), others, func(r *Result, opts []client.CallOption) {
-		completion, err := s.Client().Complete(s.t.Context(), ref, argument, prefix, others, opts...)
-		r.err = err
-		if err == nil {
-			r.values = completion.Values
-			r.text = strings.Join(completion.Values, "\n")
-		}
+		r.take(s.Client().Complete(s.t.Context(), ref, argument, prefix, others, opts...))
 	})
 }
 

@@ -39,7 +39,7 @@ type Result struct {
 	messages []string // guarded by mu
 }
 
-// take keeps the result of a tool, a prompt or a resource, an occurrence, or the error of the request.
+// take keeps the result of a request, an occurrence, or the error.
 func (r *Result) take(result any, err error) {
 	if _, ofTool := errors.AsType[*client.ToolError](err); err != nil && !ofTool { // that is in the result, too
 		r.err = err
@@ -51,6 +51,8 @@ func (r *Result) take(result any, err error) {
 		r.content, r.isError = result.Content, result.IsError
 		r.structured = unwrap(result.StructuredContent, r.server.Client().Version())
 		lines = append(lines, contentText(result.Content))
+	case *protocol.Completion:
+		r.values, lines = result.Values, result.Values
 	case *events.Occurrence:
 		lines = append(lines, string(result.Data))
 	case *protocol.ReadResourceResult:
@@ -186,10 +188,9 @@ func (r *Result) output() []byte {
 func (r *Result) Progress(want ...string) *Result {
 	r.t.Helper()
 	r.mu.Lock()
-	got := slices.Clone(r.progress)
-	r.mu.Unlock()
-	if !slices.Equal(got, want) {
-		r.fail(fmt.Sprintf("progress %q", want), fmt.Sprintf("progress %q", got))
+	defer r.mu.Unlock()
+	if !slices.Equal(r.progress, want) {
+		r.fail(fmt.Sprintf("progress %q", want), fmt.Sprintf("progress %q", r.progress))
 	}
 	return r
 }
@@ -198,10 +199,10 @@ func (r *Result) Progress(want ...string) *Result {
 func (r *Result) Logged(level protocol.LoggingLevel, text string) *Result {
 	r.t.Helper()
 	r.mu.Lock()
-	got := slices.Clone(r.messages)
-	r.mu.Unlock()
-	if !slices.ContainsFunc(got, func(m string) bool { return strings.HasPrefix(m, string(level)+": ") && strings.Contains(m, text) }) {
-		r.fail(fmt.Sprintf("a message %q with %q", level, text), fmt.Sprintf("%q", got))
+	defer r.mu.Unlock()
+	has := func(m string) bool { return strings.HasPrefix(m, string(level)+": ") && strings.Contains(m, text) }
+	if !slices.ContainsFunc(r.messages, has) {
+		r.fail(fmt.Sprintf("a message %q with %q", level, text), fmt.Sprintf("%q", r.messages))
 	}
 	return r
 }

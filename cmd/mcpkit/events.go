@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,12 +57,11 @@ func (r *remote) followEvent(ctx context.Context, c *client.Client, all []*event
 	if err != nil {
 		return err
 	}
-	defer feed.Close()
-	for e, err := range feed.All(ctx) {
+	for e, err := range feed {
 		if err == nil {
 			err = r.write(e, func() { r.out.line(moment(e.Timestamp), clean(string(e.Data))) })
 		}
-		if is[*events.GapError](err) {
+		if errors.Is(err, events.ErrGap) {
 			r.say("%v", err)
 		} else if err != nil {
 			return err

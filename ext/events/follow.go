@@ -9,7 +9,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -20,40 +19,32 @@ import (
 
 // Limits of a client.
 const (
-	minPoll     = time.Second // between two polls; a shorter interval of the server counts as this
-	maxPoll     = time.Hour
-	maxSilence  = time.Minute // without a message on a stream, which has a heartbeat every 30 seconds
-	maxBackoff  = 30 * time.Second
-	steady      = time.Second // a stream that lasted longer was not a failure
-	maxWaiting  = 256         // items that wait for Next
-	maxWaitSize = 4 << 20     // bytes of these, except the first
+	minPoll    = time.Second // between two polls; a shorter interval of the server counts as this
+	maxPoll    = time.Hour
+	maxSilence = time.Minute // of a stream, which has a heartbeat every 30 seconds
+	maxBackoff = 30 * time.Second
+	steady     = time.Second // what went well for longer was not a failure
 )
 
 // ErrNotOffered means that the server does not declare the extension, or a revision of it that this
 // package does not know.
 var ErrNotOffered = errors.New("events: the server does not offer events")
 
-// A GapError means that occurrences may be missing: read again what they are about. More follow.
-type GapError struct {
-	Reason *jsonrpc.Error // of the server, nil if it said none
-}
+// ErrGap means that occurrences may be missing: read again what they are about. More follow. It may
+// wrap the [*jsonrpc.Error] of the server.
+var ErrGap = errors.New("events: some may be missing")
 
-// Error returns the reason.
-func (e *GapError) Error() string {
-	if e.Reason == nil {
-		return "events: some may be missing"
-	}
-	return "events: some may be missing: " + e.Reason.Error()
-}
+// ErrTerminated means that the server has ended a subscription. It wraps the [*jsonrpc.Error] that
+// says why, for [FaultOf].
+var ErrTerminated = errors.New("events: the server ended the subscription")
 
-// A TerminatedError means that the server has ended a subscription.
-type TerminatedError struct {
-	Reason *jsonrpc.Error // what [FaultOf] takes
-}
-
-// Error returns the reason.
-func (e *TerminatedError) Error() string {
-	return fmt.Sprintf("events: the server ended the subscription: %v", e.Reason)
+// A message is what a server sends on a stream, or as a webhook.
+type message struct {
+	Occurrence
+	Type      string        `json:"type"` // of a [Control]; otherwise ""
+	Challenge string        `json:"challenge"`
+	Truncated bool          `json:"truncated"`
+	Error     jsonrpc.Error `json:"error"`
 }
 
 // List yields what may happen, as the server describes it to this client.
@@ -79,68 +70,6 @@ func List(ctx context.Context, c *client.Client) iter.Seq2[*Descriptor, error] {
 func offered(c *client.Client) bool {
 	settings, ok := c.Extension(ID)
 	return ok && settings["revision"] == nil
-}
-
-// A Feed receives what a client asked for with [Follow]. Its methods must not be called concurrently.
-type Feed struct {
-	c       *client.Client
-	sub     Subscription
-	cursor  *string       // after what Next returned last
-	items   chan item     // for Next
-	waiting atomic.Int64  // bytes of the items
-	opened  chan struct{} // closed when the server has agreed
-	open    func()        // closes opened
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when the feed has ended
-	err     error         // why; set before done is closed
-
-	mu   sync.Mutex
-	next Position // after all items; guarded by mu
-}
-
-// An item is an occurrence, a gap, or neither: only a cursor.
-type item struct {
-	occurrence *Occurrence
-	gap        *GapError
-	cursor     *string // after it; nil if the server did not say
-	size       int
-}
-
-// Follow begins to follow what happens, and returns when the server has agreed. The mode is [Push],
-// [Poll], or "" for the first of these that the server offers. The arguments must encode as a JSON
-// object; nil means none. ctx ends only this wait; Close ends the feed.
-//
-// A stream that breaks, or that is silent for a minute, is opened again where it ended.
-func Follow(ctx context.Context, c *client.Client, mode, name string, arguments any, from Position) (*Feed, error) {
-	sub, err := subscription(c, name, arguments)
-	if err == nil && mode == "" {
-		mode, err = bestMode(ctx, c, name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	f := &Feed{
-		c: c, sub: sub, cursor: from.Cursor, next: from,
-		items: make(chan item, maxWaiting), opened: make(chan struct{}), done: make(chan struct{}),
-	}
-	f.open = sync.OnceFunc(func() { close(f.opened) })
-	attempt := f.stream
-	if mode == Poll {
-		attempt = f.poll
-	}
-	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	f.cancel = cancel
-	// Ends when the feed or the client is closed, or the server ends the subscription.
-	go f.run(base, attempt)
-	select {
-	case <-f.opened:
-		return f, nil
-	case <-f.done:
-		return nil, f.err
-	case <-ctx.Done():
-		_ = f.Close()
-		return nil, context.Cause(ctx)
-	}
 }
 
 // subscription returns the subscription to name, of which nil are no arguments.
@@ -170,208 +99,212 @@ func bestMode(ctx context.Context, c *client.Client, name string) (string, error
 	return "", fmt.Errorf("events: the server offers no stream and no polls of %q", name)
 }
 
-// Next waits for the next occurrence. After a [*GapError] more follow; any other error is the last, for
-// example a [*TerminatedError], or that of ctx, after which Next may be called again.
-func (f *Feed) Next(ctx context.Context) (*Occurrence, error) {
-	for {
-		var i item
-		select {
-		case i = <-f.items:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-f.done:
-			select {
-			case i = <-f.items:
-			default:
-				return nil, f.err
-			}
-		}
-		f.waiting.Add(-int64(i.size))
-		if i.cursor != nil {
-			f.cursor = i.cursor
-		}
-		if i.gap != nil {
-			return nil, i.gap
-		}
-		if i.occurrence != nil {
-			return i.occurrence, nil
-		}
+// Follow follows what happens until the loop over it or ctx ends, and returns when the server has
+// agreed. The mode is [Push], [Poll], or "" for the first of these that the server offers. The
+// arguments must encode as a JSON object; nil means none. The loop may run once. After [ErrGap] it goes
+// on; any other error is the last, for example [ErrTerminated].
+//
+// The Cursor of each occurrence is the position from which to follow what comes after it: keep it once
+// the occurrence is dealt with. Nil means that the server replays nothing. Those that were polled
+// together are told again unless the last of them was dealt with.
+//
+// A stream that breaks, that is silent for a minute, or of which more waits for the loop than
+// [client.OnNotification] allows, is opened again where it ended.
+func Follow(
+	ctx context.Context, c *client.Client, mode, name string, arguments any, from Position,
+) (iter.Seq2[*Occurrence, error], error) {
+	sub, err := subscription(c, name, arguments)
+	if err == nil && mode == "" {
+		mode, err = bestMode(ctx, c, name)
 	}
-}
-
-// All yields what Next returns, until its last error.
-func (f *Feed) All(ctx context.Context) iter.Seq2[*Occurrence, error] {
+	if err != nil {
+		return nil, err
+	}
+	f := &feed{c: c, sub: sub, at: from, close: func() {}}
+	f.receive = f.notified
+	if mode == Poll {
+		f.receive = f.polled
+	}
+	events, err := f.receive(ctx)
+	if err != nil && !errors.Is(err, ErrGap) {
+		f.close()
+		return nil, err
+	}
 	return func(yield func(*Occurrence, error) bool) {
+		defer func() { f.close() }()
 		for {
-			e, err := f.Next(ctx)
-			_, more := errors.AsType[*GapError](err)
-			if !yield(e, err) || err != nil && !more {
+			if err != nil && (!yield(nil, err) || !errors.Is(err, ErrGap)) {
 				return
 			}
+			for i := range events {
+				if !yield(&events[i], nil) {
+					return
+				}
+			}
+			events, err = f.next(ctx)
+		}
+	}, nil
+}
+
+// A feed is what [Follow] follows.
+type feed struct {
+	c       *client.Client
+	sub     Subscription
+	at      Position // after what was received
+	retries retrier
+	wait    time.Duration     // before the next poll
+	stream  chan notification // nil if none is open
+	agreed  bool              // to a stream
+	close   func()            // ends the stream
+
+	// receive receives more, perhaps nothing. What it returns with ErrGap comes after the gap.
+	receive func(ctx context.Context) ([]Occurrence, error)
+}
+
+// next receives more, and tries again until an error is for good.
+func (f *feed) next(ctx context.Context) ([]Occurrence, error) {
+	for {
+		events, err := f.receive(ctx)
+		if err == nil || errors.Is(err, ErrGap) {
+			return events, err
+		}
+		f.close()
+		if err := f.retries.pause(ctx, f.c, err); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// Cursor returns the position from which to follow later what comes after that which Next returned
-// last: keep it once that is dealt with. Nil means that the server replays nothing. What was polled
-// together has one position, after the last.
-func (f *Feed) Cursor() *string { return f.cursor }
-
-// Close ends the feed. It returns nil.
-func (f *Feed) Close() error {
-	f.cancel()
-	<-f.done
-	return nil
+// A retrier lets time pass before something that has failed is tried again.
+type retrier struct {
+	failures int       // in a row
+	begun    time.Time // when it was tried again
 }
 
-// run makes attempts to follow until one ends for good.
-func (f *Feed) run(ctx context.Context, attempt func(context.Context) error) {
-	defer close(f.done)
-	defer f.cancel()
-	for failures := 0; ; failures++ {
-		begun := time.Now()
-		f.err = attempt(ctx)
-		if time.Since(begun) > steady {
-			failures = 0
-		}
-		_, terminated := errors.AsType[*TerminatedError](f.err)
-		if terminated || !f.agreed() || !client.Transient(f.err) || !f.sleep(ctx, backoff(failures)) {
-			return
-		}
+// pause waits until what failed with err may be tried again. It returns the error that is the last.
+func (r *retrier) pause(ctx context.Context, c *client.Client, err error) error {
+	if errors.Is(err, ErrTerminated) || ctx.Err() == nil && !client.Transient(err) {
+		return err
 	}
-}
-
-// agreed reports whether the server has agreed.
-func (f *Feed) agreed() bool {
-	select {
-	case <-f.opened:
-		return true
-	default:
-		return false
+	if time.Since(r.begun) > steady {
+		r.failures = 0
 	}
+	err = wait(ctx, c, min(100*time.Millisecond<<min(r.failures, 10), maxBackoff))
+	r.begun = time.Now()
+	r.failures++
+	return err
 }
 
-// backoff returns how long to wait after that many failures in a row.
-func backoff(failures int) time.Duration {
-	return min(100*time.Millisecond<<min(failures, 10), maxBackoff)
-}
-
-// sleep waits for d. It returns false if the feed or the client is closed.
-func (f *Feed) sleep(ctx context.Context, d time.Duration) bool {
+// wait waits for d, or until ctx ends or the client is closed, which is the error.
+func wait(ctx context.Context, c *client.Client, d time.Duration) error {
 	select {
 	case <-time.After(d):
-		return true
+		return nil
 	case <-ctx.Done():
-	case <-f.c.Done():
-	}
-	f.err = transport.ErrClosed
-	return false
-}
-
-// position returns from where to go on.
-func (f *Feed) position() Position {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.next
-}
-
-// poll polls until a poll fails.
-func (f *Feed) poll(ctx context.Context) error {
-	for {
-		var r PollResult
-		if err := f.c.Request(ctx, MethodPoll, &PollParams{Subscription: f.sub, Position: f.position()}, &r); err != nil {
-			return err
-		}
-		f.open()
-		var items []item
-		if r.Truncated {
-			items = append(items, item{gap: &GapError{}})
-		}
-		for i := range r.Events {
-			items = append(items, item{occurrence: &r.Events[i]})
-		}
-		for _, i := range append(items, item{cursor: r.Cursor}) {
-			select {
-			case f.items <- i:
-			case <-ctx.Done():
-				return transport.ErrClosed
-			case <-f.c.Done():
-				return transport.ErrClosed
-			}
-		}
-		f.mu.Lock()
-		f.next.Cursor = r.Cursor
-		f.mu.Unlock()
-		wait := time.Duration(min(max(r.NextPollMs, minPoll.Milliseconds()), maxPoll.Milliseconds())) * time.Millisecond
-		if (!r.HasMore || len(r.Events) == 0) && !f.sleep(ctx, wait) {
-			return f.err
-		}
+		return context.Cause(ctx)
+	case <-c.Done():
+		return transport.ErrClosed
 	}
 }
 
-// What ends a stream, after which another begins.
+// polled polls, after a pause.
+func (f *feed) polled(ctx context.Context) ([]Occurrence, error) {
+	if err := wait(ctx, f.c, f.wait); err != nil {
+		return nil, err
+	}
+	f.wait = 0
+	var r PollResult
+	if err := f.c.Request(ctx, MethodPoll, &PollParams{Subscription: f.sub, Position: f.at}, &r); err != nil {
+		return nil, err
+	}
+	last := len(r.Events) - 1
+	if !r.HasMore || last < 0 {
+		f.wait = time.Duration(min(max(r.NextPollMs, minPoll.Milliseconds()), maxPoll.Milliseconds())) * time.Millisecond
+	}
+	for i := range r.Events {
+		r.Events[i].Cursor = f.at.Cursor
+	}
+	if f.at.Cursor = r.Cursor; last >= 0 {
+		r.Events[last].Cursor = r.Cursor
+	}
+	if r.Truncated {
+		return r.Events, ErrGap
+	}
+	return r.Events, nil
+}
+
 var (
 	errEnded  = errors.New("events: the server ended the stream")
 	errSilent = fmt.Errorf("events: the server was silent for %s", maxSilence)
-	errBehind = errors.New("events: the program does not keep up with the stream")
 )
 
-// stream opens a stream and returns when it has ended.
-func (f *Feed) stream(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
-	defer silence.Stop()
-	from := f.position()
-	err := f.c.Request(ctx, MethodStream, &StreamParams{f.sub, from}, nil, client.Timeout(0),
-		client.OnNotification(func(method string, params json.RawMessage) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if ctx.Err() != nil {
-				return // another stream may have begun
-			}
-			silence.Reset(maxSilence)
-			if err := f.heard(method, params, from.Cursor); err != nil {
-				cancel(err)
-			}
-		}))
-	return cmp.Or(context.Cause(ctx), err, errEnded)
+// A notification is one of a stream, or why it has ended.
+type notification struct {
+	method string
+	params json.RawMessage
+	err    error
 }
 
-// heard handles a notification of a stream that was opened at the cursor from. An error ends the
-// stream. The caller holds mu.
-func (f *Feed) heard(method string, params json.RawMessage, from *string) error {
-	var p struct {
-		Occurrence
-		Truncated bool           `json:"truncated"`
-		Error     *jsonrpc.Error `json:"error"`
-	}
-	if err := jsonx.Unmarshal(params, &p); err != nil {
-		return err
-	}
-	i := item{cursor: p.Cursor, size: len(params)}
-	switch method {
-	case NotificationActive:
-		if p.Truncated || f.agreed() && from == nil {
-			i.gap = &GapError{}
+// open opens a stream.
+func (f *feed) open(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	stream, params := make(chan notification), &StreamParams{f.sub, f.at}
+	hand := func(n notification) {
+		select {
+		case stream <- n:
+		case <-ctx.Done():
 		}
-		f.open()
+	}
+	hear := func(method string, params json.RawMessage) { hand(notification{method, params, nil}) }
+	var request sync.WaitGroup
+	// Ends with the stream, or when the feed or the client is closed.
+	request.Go(func() {
+		err := f.c.Request(ctx, MethodStream, params, nil, client.Timeout(0), client.OnNotification(hear))
+		hand(notification{err: cmp.Or(err, errEnded)})
+	})
+	f.stream = stream
+	f.close = func() {
+		cancel()
+		request.Wait()
+		f.stream = nil
+	}
+}
+
+// notified receives the next notification of a stream, which it opens if none is open.
+func (f *feed) notified(ctx context.Context) ([]Occurrence, error) {
+	if f.stream == nil {
+		f.open(ctx)
+	}
+	var n notification
+	select {
+	case n = <-f.stream:
+	case <-ctx.Done():
+		n.err = context.Cause(ctx)
+	case <-time.After(maxSilence):
+		n.err = errSilent
+	}
+	var m message
+	if n.err == nil {
+		n.err = jsonx.Unmarshal(n.params, &m)
+	}
+	if n.err != nil {
+		return nil, n.err
+	}
+	missed := m.Truncated || f.agreed && f.at.Cursor == nil
+	f.at.Cursor = cmp.Or(m.Cursor, f.at.Cursor)
+	switch n.method {
+	case NotificationActive:
+		f.agreed = true
+		if missed {
+			return nil, ErrGap
+		}
 	case NotificationEvent:
-		i.occurrence = &p.Occurrence
+		m.Cursor = f.at.Cursor
+		return []Occurrence{m.Occurrence}, nil
 	case NotificationError:
-		i.gap = &GapError{p.Error}
+		return nil, fmt.Errorf("%w: %w", ErrGap, &m.Error)
 	case NotificationTerminated:
-		return &TerminatedError{p.Error}
-	case NotificationHeartbeat:
-	default:
-		return nil
+		return nil, fmt.Errorf("%w: %w", ErrTerminated, &m.Error)
 	}
-	waiting := int(f.waiting.Load())
-	if len(f.items) == maxWaiting || waiting > 0 && waiting+i.size > maxWaitSize {
-		return errBehind
-	}
-	f.waiting.Add(int64(i.size))
-	f.items <- i
-	f.next.Cursor = cmp.Or(i.cursor, f.next.Cursor)
-	return nil
+	return nil, nil // after a heartbeat, which has a cursor
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"strings"
 	"sync"
@@ -111,20 +112,20 @@ func occurrence(id, cursor string) string {
 	return `"eventId":"` + id + `","name":"n","timestamp":"2026-11-28T10:00:00Z","data":{}` + cursor
 }
 
-// heard returns the next n values of a feed, with the cursor after each.
-func heard(t *testing.T, f *Feed, n int) string {
-	t.Helper()
+// heard returns the first n values of a feed.
+func heard(feed iter.Seq2[*Occurrence, error], n int) string {
 	var all []string
-	for range n {
-		e, err := f.Next(t.Context())
+	for e, err := range feed {
 		text := fmt.Sprint(err)
 		if err == nil {
 			text = e.EventID
+			if e.Cursor != nil {
+				text += " at " + *e.Cursor
+			}
 		}
-		if f.Cursor() != nil {
-			text += " at " + *f.Cursor()
+		if all = append(all, text); len(all) == n {
+			break
 		}
-		all = append(all, text)
 	}
 	return strings.Join(all, "\n")
 }
@@ -143,10 +144,9 @@ func TestPolls(t *testing.T) {
 		strings.Replace(poll("c4", "", "{"+occurrence("e4", "")+"}"), `"truncated":false`, `"truncated":true`, 1),
 		"refuse no longer",
 	}}, func(t *testing.T, s *script, c *client.Client) {
-		f, err := Follow(t.Context(), c, Poll, "n", map[string]int{"a": 1}, Position{MaxAgeMs: new(int64(5000))})
+		feed, err := Follow(t.Context(), c, Poll, "n", map[string]int{"a": 1}, Position{MaxAgeMs: new(int64(5000))})
 		require.NoError(t, err)
-		defer f.Close()
-		require.Equal(t, "e1 at c1\ne2 at c2\ne3 at c2\n"+gap+" at c3\ne4 at c3\nclient: events/poll: no longer (code -32012) at c4", heard(t, f, 6))
+		require.Equal(t, "e1 at c2\ne2 at c2\ne3 at c3\n"+gap+"\ne4 at c4\nclient: events/poll: no longer (code -32012)", heard(feed, 7))
 		const params = `{"name":"n","arguments":{"a":1},"cursor":%s,"maxAgeMs":5000}`
 		require.Equal(t, []string{
 			"events/poll 0.0 " + fmt.Sprintf(params, "null"),
@@ -168,13 +168,12 @@ func TestStreams(t *testing.T) {
 			`active ,"cursor":"c5","truncated":true; event ,` + occurrence("e2", "c6") + `; end`,
 			`active ,"cursor":"c6"; error ,"error":{"code":-32603,"message":"late"}; active ,"cursor":"c7","truncated":true; terminated ,"error":{"code":-32011,"message":"gone"}; end`,
 		}}, func(t *testing.T, s *script, c *client.Client) {
-		f, err := Follow(t.Context(), c, "", "n", nil, Position{})
+		feed, err := Follow(t.Context(), c, "", "n", nil, Position{})
 		require.NoError(t, err)
-		defer f.Close()
 		require.Equal(t, strings.Join([]string{
-			"e1 at c2", gap + " at c5", "e2 at c6", gap + ": late (code -32603) at c6", gap + " at c7",
-			"events: the server ended the subscription: gone (code -32011) at c7",
-		}, "\n"), heard(t, f, 6))
+			"e1 at c2", gap, "e2 at c6", gap + ": late (code -32603)", gap,
+			"events: the server ended the subscription: gone (code -32011)",
+		}, "\n"), heard(feed, 7))
 		require.Equal(t, []string{
 			`events/list 0.0 {}`,
 			`events/stream 0.0 {"name":"n","cursor":null}`,
@@ -188,31 +187,33 @@ func TestStreams(t *testing.T) {
 func TestAStreamWithoutCursorsThatBreaksHasAGap(t *testing.T) {
 	line := "active ; event ," + occurrence("e1", "") + "; end"
 	follow(t, map[string][]string{MethodStream: {line, line}}, func(t *testing.T, s *script, c *client.Client) {
-		f, err := Follow(t.Context(), c, Push, "n", nil, Position{})
+		feed, err := Follow(t.Context(), c, Push, "n", nil, Position{})
 		require.NoError(t, err)
-		defer f.Close()
-		require.Equal(t, "e1\n"+gap+"\ne1", heard(t, f, 3))
+		require.Equal(t, "e1\n"+gap+"\ne1", heard(feed, 3))
 		require.Contains(t, s.seen[1], `{"name":"n","cursor":null}`)
 	})
 }
 
 func TestAProgramThatDoesNotKeepUpLosesNothing(t *testing.T) {
-	all := []string{`active ,"cursor":"0"`}
-	for i := range 300 {
-		all = append(all, "event ,"+occurrence(fmt.Sprint(i), fmt.Sprint(i)))
-	}
-	rest := append([]string{`active ,"cursor":"254"`}, all[256:]...)
-	follow(t, map[string][]string{MethodStream: {strings.Join(all, "; ") + "; hang", strings.Join(rest, "; ")}}, func(t *testing.T, s *script, c *client.Client) {
-		f, err := Follow(t.Context(), c, Push, "n", nil, Position{})
-		require.NoError(t, err)
-		defer f.Close()
-		synctest.Wait()
-		for i := range 300 {
-			e, err := f.Next(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, fmt.Sprint(i), e.EventID)
+	// One is handed over, 1024 wait for it, and the next is too many.
+	first, rest, want := `active ,"cursor":"0"`, `active ,"cursor":"1024"`, []string{}
+	for i := range 1100 {
+		event := "; event ," + occurrence(fmt.Sprint(i), fmt.Sprint(i))
+		want = append(want, fmt.Sprintf("%d at %d", i, i))
+		switch first += event; {
+		case i == 0:
+			first += "; wait 1s"
+		case i > 1024:
+			rest += event
 		}
-		require.Contains(t, s.seen[1], `{"name":"n","cursor":"254"}`)
+	}
+	want = append(want, "client: events/stream: enough (code -32012)")
+	follow(t, map[string][]string{MethodStream: {first + "; hang", rest + "; end", "refuse enough"}}, func(t *testing.T, s *script, c *client.Client) {
+		feed, err := Follow(t.Context(), c, Push, "n", nil, Position{})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, strings.Join(want, "\n"), heard(feed, len(want)))
+		require.Contains(t, s.seen[1], `{"name":"n","cursor":"1024"}`)
 	})
 }
 
@@ -223,27 +224,24 @@ func TestTheEndOfFollowing(t *testing.T) {
 		MethodStream: {"refuse not yours", "end", "active ; hang"},
 	}
 	follow(t, lines, func(t *testing.T, s *script, c *client.Client) {
-		open := func(mode, name string) (*Feed, error) { return Follow(t.Context(), c, mode, name, nil, Position{}) }
-		_, err := open("", "w")
+		open := func(ctx context.Context, mode, name string) (iter.Seq2[*Occurrence, error], error) {
+			return Follow(ctx, c, mode, name, nil, Position{})
+		}
+		_, err := open(t.Context(), "", "w")
 		require.EqualError(t, err, `events: the server offers no stream and no polls of "w"`)
-		_, err = open(Push, "n")
+		_, err = open(t.Context(), Push, "n")
 		require.EqualError(t, err, "client: events/stream: not yours (code -32012)")
-		_, err = open(Push, "n")
+		_, err = open(t.Context(), Push, "n")
 		require.EqualError(t, err, "events: the server ended the stream")
-		stream, err := open(Push, "n")
-		require.NoError(t, err)
-		polls, err := open("", "n")
-		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = stream.Next(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NoError(t, stream.Close())
-		_, err = stream.Next(t.Context())
-		require.ErrorIs(t, err, transport.ErrClosed)
-		require.NoError(t, c.Close())
-		_, err = polls.Next(t.Context())
-		require.ErrorIs(t, err, transport.ErrClosed)
+		stream, err := open(ctx, Push, "n")
+		require.NoError(t, err)
+		require.Equal(t, "context deadline exceeded", heard(stream, 2))
+		polls, err := open(t.Context(), "", "n")
+		require.NoError(t, err)
+		time.AfterFunc(time.Second/2, func() { _ = c.Close() })
+		require.Equal(t, "transport: closed", heard(polls, 2))
 	})
 }
 

@@ -110,7 +110,7 @@ func TestAReceiverGetsWhatAServerSends(t *testing.T) {
 		var got []string
 		ended := make(chan error, 1)
 		go func() {
-			ended <- r.Subscribe(ctx, c, "mail_arrived", query{From: "ann"}, events.Position{}, func(_ context.Context, e *events.Occurrence, gap *events.GapError) error {
+			ended <- r.Subscribe(ctx, c, "mail_arrived", query{From: "ann"}, events.Position{}, func(_ context.Context, e *events.Occurrence, gap error) error {
 				got = append(got, e.EventID)
 				return nil
 			})

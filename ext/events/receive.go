@@ -1,14 +1,15 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -27,10 +28,10 @@ const (
 // send it again.
 var ErrRefused = errors.New("events: refused")
 
-// A Deliver receives an occurrence, or a [*GapError] instead. It returns nil once what it received is
-// kept safe, within the few seconds that servers wait. After an error, the server sends it again for
-// some minutes, unless it is [ErrRefused]. Occurrences come one at a time for each subscription.
-type Deliver func(ctx context.Context, e *Occurrence, gap *GapError) error
+// A Deliver receives an occurrence, or [ErrGap] instead. It returns nil once what it received is kept
+// safe, within the few seconds that servers wait. After an error, the server sends it again for some
+// minutes, unless it is [ErrRefused]. It is called once at a time for each subscription.
+type Deliver func(ctx context.Context, e *Occurrence, gap error) error
 
 // A Receiver receives webhooks: it serves the URL that [Receiver.Subscribe] tells servers, as an
 // [http.Handler]. It checks signatures, answers the challenges of servers, and delivers each
@@ -44,23 +45,13 @@ type Receiver struct {
 
 // A hook is a subscription of a receiver.
 type hook struct {
-	name    string
-	secret  Secret
+	params  SubscribeParams // the cursor is the last that the server said, guarded by the mu of the receiver
 	deliver Deliver
 	end     context.CancelCauseFunc // ends the subscription
-
-	id     string                 // "" while the server has not said it; guarded by the mu of the receiver
-	cursor atomic.Pointer[string] // the last that the server said
+	id      string                  // "" while the server has not said it; guarded by the mu of the receiver
 
 	turn sync.Mutex // held while an occurrence is delivered
 	seen []string   // the IDs of those that were delivered, the oldest first; guarded by turn
-}
-
-// know notes where the subscription goes on after a restart of the server.
-func (h *hook) know(cursor *string) {
-	if cursor != nil {
-		h.cursor.Store(cursor)
-	}
 }
 
 // NewReceiver returns a receiver that servers reach at an https URL.
@@ -68,42 +59,54 @@ func NewReceiver(url string) *Receiver { return &Receiver{url: url} }
 
 // ServeHTTP receives a webhook.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	media, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))
-	switch {
-	case req.Method != http.MethodPost:
+	if status := r.receive(w, req); status != http.StatusOK { // which is written
+		w.WriteHeader(status)
+	}
+}
+
+func (r *Receiver) receive(w http.ResponseWriter, req *http.Request) (status int) {
+	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
-	case media != "application/json":
-		w.WriteHeader(http.StatusUnsupportedMediaType)
-		return
+		return http.StatusMethodNotAllowed
+	}
+	if media, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type")); media != "application/json" {
+		return http.StatusUnsupportedMediaType
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, MaxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		w.WriteHeader(http.StatusRequestEntityTooLarge)
-		return
+		return http.StatusRequestEntityTooLarge
 	}
-	var c Control
-	if err != nil || jsonx.Unmarshal(body, &c) != nil { // an occurrence has no type
-		w.WriteHeader(http.StatusBadRequest)
-		return
+	var m message
+	if err != nil || jsonx.Unmarshal(body, &m) != nil {
+		return http.StatusBadRequest
 	}
-	h, status := r.find(req.Header, body, c.Type == ControlVerification)
-	switch {
-	case h == nil:
-	case c.Type == ControlVerification:
-		text, _ := jsonx.Marshal(map[string]string{"challenge": c.Challenge}) // a string always encodes
+	h, status := r.find(req.Header, body, m.Type == ControlVerification)
+	if h == nil {
+		return status
+	}
+	switch m.Type {
+	case ControlVerification:
+		text, _ := jsonx.Marshal(map[string]string{"challenge": m.Challenge}) // a string always encodes
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(text)
-		return
-	case c.Type == ControlGap:
-		status = statusOf(h.deliver(req.Context(), nil, &GapError{}))
-	case c.Type == ControlTerminated:
-		h.end(&TerminatedError{c.Error})
-	case c.Type == "":
-		status = r.occurred(req.Context(), h, body)
+		return http.StatusOK
+	case ControlTerminated:
+		h.end(fmt.Errorf("%w: %w", ErrTerminated, &m.Error))
+	case ControlGap:
+		err = r.tell(req.Context(), h, nil)
+	case "":
+		if m.EventID == "" || m.Name != h.params.Name {
+			return http.StatusBadRequest
+		}
+		err = r.tell(req.Context(), h, &m.Occurrence)
 	}
-	w.WriteHeader(status)
+	switch {
+	case err == nil:
+		return http.StatusNoContent
+	case errors.Is(err, ErrRefused):
+		return http.StatusGone
+	}
+	return http.StatusServiceUnavailable
 }
 
 // find returns the subscription of a webhook that is signed with its secret, or nil and the status
@@ -120,48 +123,46 @@ func (r *Receiver) find(header http.Header, body []byte, challenge bool) (h *hoo
 		if h.id != id && (h.id != "" || !challenge) {
 			continue
 		}
-		if verify(header, body, h.secret) == nil {
+		if h.params.Delivery.Secret.signed(header, body) {
 			h.id = id
-			return h, http.StatusNoContent
+			return h, 0
 		}
 		status = http.StatusUnauthorized
 	}
 	return nil, status
 }
 
-// occurred delivers an occurrence, unless it was delivered before.
-func (r *Receiver) occurred(ctx context.Context, h *hook, body []byte) (status int) {
-	e := &Occurrence{}
-	if jsonx.Unmarshal(body, e) != nil || e.EventID == "" || e.Name != h.name {
-		return http.StatusBadRequest
-	}
+// tell delivers an occurrence, unless it was delivered before, or a gap if it is nil.
+func (r *Receiver) tell(ctx context.Context, h *hook, e *Occurrence) error {
 	h.turn.Lock()
 	defer h.turn.Unlock()
+	if e == nil {
+		return h.deliver(ctx, nil, ErrGap)
+	}
 	if slices.Contains(h.seen, e.EventID) {
-		return http.StatusNoContent
+		return nil
 	}
-	if status = statusOf(h.deliver(ctx, e, nil)); status != http.StatusServiceUnavailable {
+	err := h.deliver(ctx, e, nil)
+	if err == nil || errors.Is(err, ErrRefused) {
 		h.seen = append(h.seen[max(0, len(h.seen)+1-maxSeen):], e.EventID)
-		h.know(e.Cursor)
+		r.know(h, "", e.Cursor)
 	}
-	return status
+	return err
 }
 
-// statusOf returns the status for what a [Deliver] returned.
-func statusOf(err error) int {
-	switch {
-	case err == nil:
-		return http.StatusNoContent
-	case errors.Is(err, ErrRefused):
-		return http.StatusGone
-	}
-	return http.StatusServiceUnavailable
+// know notes what the server has said of a subscription: its ID, or "", and where it goes on after a
+// restart of the server, or nil.
+func (r *Receiver) know(h *hook, id string, cursor *string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h.id = cmp.Or(id, h.id)
+	h.params.Cursor = cmp.Or(cursor, h.params.Cursor)
 }
 
 // Subscribe subscribes to what happens, with a secret of its own, and refreshes the subscription until
 // ctx ends; then it unsubscribes and returns the cause. The arguments must encode as a JSON object; nil
-// means none. It returns earlier if the server refuses the subscription, or, with a
-// [*TerminatedError], if it ends it.
+// means none. It returns earlier if the server refuses the subscription, or, with
+// [ErrTerminated], if it ends it.
 //
 // To go on after a restart, keep the Cursor of the last occurrence, and begin from there.
 func (r *Receiver) Subscribe(
@@ -173,66 +174,56 @@ func (r *Receiver) Subscribe(
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	h := &hook{name: name, secret: NewSecret(), deliver: deliver, end: end}
-	h.know(from.Cursor)
+	params := SubscribeParams{Subscription: sub, Position: from, Delivery: Delivery{Webhook, r.url, NewSecret()}}
+	h := &hook{params: params, deliver: deliver, end: end}
 	r.mu.Lock()
 	r.hooks = append(r.hooks, h)
 	r.mu.Unlock()
 	defer r.remove(h)
 	var lapses time.Time // when the subscription does; zero before the server has agreed
-	for failures := 0; ; {
-		wait := backoff(failures)
-		res, err := r.refresh(ctx, c, h, sub, from.MaxAgeMs)
+	var retries retrier
+	for err == nil {
+		res, failure := r.refresh(ctx, c, h)
 		switch {
-		case err == nil:
-			lapsed := !lapses.IsZero() && time.Now().After(lapses)
-			if res.Truncated || lapsed && res.Cursor == nil {
-				if err := deliver(ctx, nil, &GapError{}); err != nil {
-					end(err)
-				}
-			}
-			lapses = time.Now().Add(2 * maxRefresh)
-			if res.RefreshBefore != nil {
-				lapses = *res.RefreshBefore
-			}
-			wait = min(max(time.Until(lapses)/2, minRefresh), maxRefresh)
-			failures = 0
-		case ctx.Err() == nil && (lapses.IsZero() || !client.Transient(err)):
-			return err
+		case failure == nil:
+		case lapses.IsZero() && ctx.Err() == nil:
+			return failure
 		default:
-			failures++
+			err = retries.pause(ctx, c, failure)
+			continue
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			r.unsubscribe(ctx, c, sub)
-			return context.Cause(ctx)
+		lapsed := !lapses.IsZero() && time.Now().After(lapses)
+		if res.Truncated || lapsed && res.Cursor == nil {
+			if err := r.tell(ctx, h, nil); err != nil {
+				end(err)
+			}
 		}
+		lapses = time.Now().Add(2 * maxRefresh)
+		if res.RefreshBefore != nil {
+			lapses = *res.RefreshBefore
+		}
+		err = wait(ctx, c, min(max(time.Until(lapses)/2, minRefresh), maxRefresh))
 	}
+	if ctx.Err() == nil {
+		return err
+	}
+	ending := &UnsubscribeParams{sub, Delivery{Mode: Webhook, URL: r.url}}
+	// It lapses anyway.
+	_ = c.Request(context.WithoutCancel(ctx), MethodUnsubscribe, ending, nil, client.Timeout(endingPatience))
+	return context.Cause(ctx)
 }
 
 // refresh subscribes, or says that the subscription is still wanted.
-func (r *Receiver) refresh(
-	ctx context.Context, c *client.Client, h *hook, sub Subscription, maxAge *int64,
-) (*SubscribeResult, error) {
+func (r *Receiver) refresh(ctx context.Context, c *client.Client, h *hook) (*SubscribeResult, error) {
+	r.mu.Lock()
+	params := h.params
+	r.mu.Unlock()
 	res := &SubscribeResult{}
-	from := Position{h.cursor.Load(), maxAge}
-	params := &SubscribeParams{Subscription: sub, Position: from, Delivery: Delivery{Webhook, r.url, h.secret}}
-	if err := c.Request(ctx, MethodSubscribe, params, res); err != nil {
+	if err := c.Request(ctx, MethodSubscribe, &params, res); err != nil {
 		return nil, err
 	}
-	h.know(res.Cursor)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	h.id = res.ID
+	r.know(h, res.ID, res.Cursor)
 	return res, nil
-}
-
-func (r *Receiver) unsubscribe(ctx context.Context, c *client.Client, sub Subscription) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endingPatience)
-	defer cancel()
-	params := &UnsubscribeParams{sub, Delivery{Mode: Webhook, URL: r.url}}
-	_ = c.Request(ctx, MethodUnsubscribe, params, nil) // the subscription lapses anyway
 }
 
 func (r *Receiver) remove(h *hook) {

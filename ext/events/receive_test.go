@@ -40,7 +40,7 @@ func post(t *testing.T, r *Receiver, secret Secret, body string, edits ...func(*
 func secretOfHook(r *Receiver) Secret {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.hooks[0].secret
+	return r.hooks[0].params.Delivery.Secret
 }
 
 func TestSubscriptionsAreRefreshedUntilTheyEnd(t *testing.T) {
@@ -53,8 +53,8 @@ func TestSubscriptionsAreRefreshedUntilTheyEnd(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, gaps, ended := NewReceiver("https://agent.example/hook?key=1"), 0, make(chan error, 1)
 		go func() {
-			ended <- r.Subscribe(ctx, c, "n", map[string]string{"from": "ann"}, Position{}, func(_ context.Context, e *Occurrence, gap *GapError) error {
-				require.Nil(t, e)
+			ended <- r.Subscribe(ctx, c, "n", map[string]string{"from": "ann"}, Position{}, func(_ context.Context, e *Occurrence, gap error) error {
+				require.ErrorIs(t, gap, ErrGap)
 				gaps++
 				return nil
 			})
@@ -97,7 +97,7 @@ func TestWebhooks(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended, slow := make(chan error, 1), make(chan bool)
 		go func() {
-			ended <- r.Subscribe(ctx, c, "n", nil, Position{}, func(_ context.Context, e *Occurrence, _ *GapError) error {
+			ended <- r.Subscribe(ctx, c, "n", nil, Position{}, func(_ context.Context, e *Occurrence, _ error) error {
 				switch e.EventID {
 				case "slow":
 					<-slow

@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math/big"
 	"net"
@@ -157,9 +158,8 @@ func (l *listener) ring(ctx context.Context, stop <-chan struct{}) {
 }
 
 // hear takes what arrives over the stream.
-func (l *listener) hear(ctx context.Context, feed *events.Feed) {
-	defer feed.Close()
-	for e, err := range feed.All(ctx) {
+func (l *listener) hear(ctx context.Context, feed iter.Seq2[*events.Occurrence, error]) {
+	for e, err := range feed {
 		if err != nil {
 			if ctx.Err() == nil {
 				l.report.fail("the stream of events: %v", err)
@@ -173,7 +173,7 @@ func (l *listener) hear(ctx context.Context, feed *events.Feed) {
 }
 
 // deliver takes what arrives by webhook.
-func (l *listener) deliver(_ context.Context, e *events.Occurrence, _ *events.GapError) error {
+func (l *listener) deliver(_ context.Context, e *events.Occurrence, _ error) error {
 	if e == nil {
 		l.report.fail("webhooks have a gap")
 		return nil
