@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/dev"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
@@ -35,16 +36,16 @@ type development struct {
 	folder  string
 	watch   []string
 	noOpen  bool
+	login   login
 	std     streams
 	err     *screen
-	took    time.Duration    // by the last build; used by report
-	started func(url string) // of tests; nil otherwise
+	took    time.Duration // by the last build; used by report
 }
 
 func devCommand(std streams) *cobra.Command {
 	d := &development{std: std, err: newScreen(std.err)}
 	cmd := &cobra.Command{
-		Use:   "dev [PACKAGE] [-- ARGUMENT ...]",
+		Use:   "dev [PACKAGE|URL] [-- ARGUMENT ...]",
 		Short: "Run a server, and build and restart it after each change",
 		Long: `Builds and runs the program of a PACKAGE (default: the one in the current
 folder), and does so again when a file of it changes. Clients stay connected,
@@ -61,7 +62,9 @@ start it; from another folder, it takes the path of the package:
   mcpkit install claude-code 'mcpkit dev ./cmd/shop'
 
 The program itself serves on its standard input and output, and has the
-environment of dev. Flags of go build go into the variable GOFLAGS.`,
+environment of dev. Flags of go build go into the variable GOFLAGS.
+
+With the URL of a server that runs already, dev builds nothing.`,
 		GroupID: groupSource,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pkg, arguments, err := programArguments(cmd, args)
@@ -75,6 +78,7 @@ environment of dev. Flags of go build go into the variable GOFLAGS.`,
 	cmd.Flags().BoolVar(&d.onStdio, "stdio", false, "serve on standard input and output, also on a terminal or with --http")
 	cmd.Flags().StringVarP(&d.folder, "dir", "C", "", "run in this `folder`; default: the current one, or that of the module if the package is elsewhere")
 	cmd.Flags().StringArrayVar(&d.watch, "watch", nil, "a `path` of a file or folder that the program reads, whose changes restart it; may be repeated")
+	cmd.Flags().BoolVar(&d.login.wanted, "login", false, "log in to the server at a URL with the browser, and store the tokens")
 	cmd.Flags().BoolVar(&d.noOpen, "no-open", false, "do not open the playground in the browser; its URL is printed in any case")
 	return cmd
 }
@@ -88,11 +92,28 @@ func (d *development) say(format string, args ...any) {
 func (d *development) run(ctx context.Context, named string, args []string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	dir, pkg, err := findProgram(d.folder, named)
-	if err != nil {
-		return err
+	opts := dev.Options{URL: named, Args: args, Watch: d.watch, Stderr: d.err, Report: d.report}
+	if d.login.wanted {
+		t, err := d.login.transport(named, d.login.opener(d.err, d.std.browse))
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		if _, err := t.Token(ctx); err != nil { // outside of a request: the user may take longer than its timeout
+			return err
+		}
+		opts.Dial = append(opts.Dial, client.HTTPClient(&http.Client{Transport: t}))
 	}
-	s, err := dev.New(dev.Options{Dir: dir, Package: pkg, Args: args, Watch: d.watch, Stderr: d.err, Report: d.report})
+	what := named
+	if !overHTTP(named) {
+		dir, pkg, err := findProgram(d.folder, named)
+		if err != nil {
+			return err
+		}
+		opts.URL, opts.Dir, opts.Package = "", dir, pkg
+		what = pkg + " in " + dir
+	}
+	s, err := dev.New(opts)
 	if err != nil {
 		return err
 	}
@@ -108,17 +129,18 @@ func (d *development) run(ctx context.Context, named string, args []string) erro
 		s.Trace = page.Report
 		defer page.Close()
 		transports = append(transports, &devHTTP{listener, page})
-		d.say("%s in %s; clients connect to %s", pkg, dir, d.err.paint(bold, url))
+		d.say("%s; clients connect to %s", what, d.err.paint(bold, url))
 		d.openPlayground(ctx, page.URL(base+playgroundPath))
-		if d.started != nil {
-			d.started(url)
-		}
 	}
 	if d.onStdio || transports == nil {
-		d.say("%s is served on standard input and output; --http ADDRESS serves it over HTTP", pkg)
+		d.say("%s is served on standard input and output; --http ADDRESS serves it over HTTP", what)
 		transports = append(transports, d.stdio())
 	}
-	return serveAll(ctx, s, transports)
+	err = serveAll(ctx, s, transports)
+	if wantsLogin(err) && !d.login.wanted {
+		err = fmt.Errorf("%w; write --login to log in with the browser", err)
+	}
+	return err
 }
 
 // The paths of dev over HTTP.

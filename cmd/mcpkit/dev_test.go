@@ -113,6 +113,7 @@ func TestWrongArgumentsOfDev(t *testing.T) {
 		{[]string{"a", "b"}, exitUsage, `mcpkit dev: "b" is one argument too many; write arguments of the program after --` + "\n"},
 		{[]string{"go", "run", "./none"}, exitFault, "mcpkit dev: ./none is not a folder; name the folder of a package main\n"},
 		{[]string{none}, exitFault, "mcpkit dev: " + none + " is in no module: neither it nor a folder above has a go.mod\n"},
+		{[]string{"--login", "."}, exitFault, `mcpkit dev: --login and --logout need a server at an http or https URL; "." is not one` + "\n"},
 		{[]string{"--http", "8080"}, exitFault, `mcpkit dev: --http "8080" is not an address; write for example 127.0.0.1:8080` + "\n"},
 		{[]string{"--http", ":8080"}, exitFault, `mcpkit dev: --http ":8080" is not a loopback address, and dev lets everybody in who reaches it; write for example 127.0.0.1:8080` + "\n"},
 		{[]string{"--http", "192.0.2.1:80"}, exitFault, "is not a loopback address"},

@@ -133,22 +133,17 @@ func runInstall(ctx context.Context, r *remote, p *placement) error {
 	if s.Name == "" {
 		return r.usage("the server reports no name; write --name NAME")
 	}
+	install := r.installInFile
 	if p.byCommand(h) {
-		return r.installByCommand(ctx, h, p, s)
+		install = r.installByCommand
 	}
-	file, err := p.path(h)
-	if err != nil {
-		return r.usage("%v", err)
-	}
-	if folder := filepath.Dir(file); p.file == "" && !p.project {
-		if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-			r.say("warning: there is no folder %s yet; is %s installed?", folder, h.Title)
-		}
-	}
-	err = editFile(file, p.dryRun, r.out, func(src []byte) ([]byte, error) { return h.Add(file, src, s, p.force) })
+	where, err := install(ctx, h, p, s)
+	code, reported := errors.AsType[exit](err)
 	switch {
+	case reported:
+		return code
 	case errors.Is(err, errUnchanged):
-		r.out.printf("%s has %s already, in %s\n", h.Title, s.Name, file)
+		r.out.printf("%s has %s already, in %s\n", h.Title, s.Name, where)
 		return nil
 	case err != nil:
 		r.say("%v", err)
@@ -156,41 +151,41 @@ func runInstall(ctx context.Context, r *remote, p *placement) error {
 	case p.dryRun:
 		return nil
 	}
-	r.out.printf("installed %s in %s; %s\n", s.Name, file, h.Reload)
-	r.noteSecrets(s)
-	return nil
-}
-
-// noteSecrets says what the host keeps, and what it does not.
-func (r *remote) noteSecrets(s hosts.Server) {
+	r.out.printf("installed %s in %s; %s\n", s.Name, where, h.Reload)
 	if len(s.Env)+len(s.Headers) > 0 {
 		r.say("the host keeps the values of --env and --header as plain text")
 	}
 	if r.inherit {
 		r.say("--inherit-env has no effect on the host; write --env NAME for each variable that the server needs")
 	}
+	return nil
 }
 
-// installByCommand adds the server with the host's own command.
-func (r *remote) installByCommand(ctx context.Context, h *hosts.Host, p *placement, s hosts.Server) error {
+// installInFile adds the server to the file of the host, and returns its name.
+func (r *remote) installInFile(_ context.Context, h *hosts.Host, p *placement, s hosts.Server) (string, error) {
+	file, err := p.path(h)
+	if err != nil {
+		return "", r.usage("%v", err)
+	}
+	if folder := filepath.Dir(file); p.file == "" && !p.project {
+		if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+			r.say("warning: there is no folder %s yet; is %s installed?", folder, h.Title)
+		}
+	}
+	return file, editFile(file, p.dryRun, r.out, func(src []byte) ([]byte, error) { return h.Add(file, src, s, p.force) })
+}
+
+// installByCommand adds the server with the host's own command, and returns the name of the host.
+func (r *remote) installByCommand(ctx context.Context, h *hosts.Host, p *placement, s hosts.Server) (string, error) {
 	command, err := h.AddCommand(s, p.project)
 	if err != nil {
-		return r.usage("%v", err)
+		return "", r.usage("%v", err)
 	}
 	quiet := func(words []string) error { return exec.CommandContext(ctx, words[0], words[1:]...).Run() }
 	if !p.force && !p.dryRun && h.HasServer(s.Name, p.project, quiet) {
-		r.say("%v", &hosts.ExistsError{Where: h.Title, Name: s.Name})
-		return exit(exitFault)
+		return "", &hosts.ExistsError{Where: h.Title, Name: s.Name}
 	}
-	if err := runHost(ctx, r.out, command, p.dryRun); err != nil {
-		r.say("%v", err)
-		return exit(exitFault)
-	}
-	if !p.dryRun {
-		r.out.printf("installed %s in %s; %s\n", s.Name, h.Title, h.Reload)
-		r.noteSecrets(s)
-	}
-	return nil
+	return h.Title, runHost(ctx, r.out, command, p.dryRun)
 }
 
 // runHost runs the command of a host. With dryRun it only prints it.

@@ -1,7 +1,7 @@
 // Command mcpkit writes, checks, calls and installs MCP servers.
 //
 //	mcpkit new FOLDER                              write a new module with a server
-//	mcpkit dev [PACKAGE] [-- ARGUMENT ...]         run a server, and restart it after each change
+//	mcpkit dev [PACKAGE|URL] [-- ARGUMENT ...]     run a server, and restart it after each change
 //	mcpkit gen [packages]                          write the doc comments of services into their packages
 //	mcpkit vet [packages]                          report what is wrong with services, and what their tools cost
 //	mcpkit inspect SERVER                          show a server's versions, capabilities, inputs and outputs

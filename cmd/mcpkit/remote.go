@@ -62,7 +62,8 @@ type remote struct {
 	before      int      // how many arguments stand before the target
 	words       []string // those arguments
 	target      string
-	command     *client.CommandTarget // of the target, if it is a command line
+	server      client.Target         // of the target
+	command     *client.CommandTarget // the server, if it is a command line
 	rest        []string              // the arguments after the target
 	headerLines []string              // of --header
 }
@@ -137,16 +138,15 @@ func (r *remote) flags(flags *pflag.FlagSet) {
 }
 
 // finish checks the flags, and takes the target and what follows it from the arguments.
-func (r *remote) finish(args []string) error {
+func (r *remote) finish(args []string) (err error) {
 	if r.login.wanted && r.login.fixed {
 		return errors.New("use --login or --header Authorization, not both")
 	}
 	r.target, r.rest = args[0], args[1:]
-	target, err := client.ParseTarget(r.target)
-	if err != nil {
+	if r.server, err = client.ParseTarget(r.target); err != nil {
 		return err
 	}
-	r.command, _ = target.(*client.CommandTarget)
+	r.command, _ = r.server.(*client.CommandTarget)
 	switch {
 	case r.timeout >= 0:
 	case r.command != nil:
@@ -254,11 +254,7 @@ func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) er
 	if r.timeout > 0 {
 		dialing, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no response within %s; raise --timeout if the server is slow to start", r.timeout))
 	}
-	var target any = r.target
-	if r.command != nil {
-		target = r.command
-	}
-	c, err := client.Dial(dialing, target, r.opts...)
+	c, err := client.Dial(dialing, r.server, r.opts...)
 	cancel()
 	if err != nil {
 		return err

@@ -16,9 +16,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/testkit"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resource"
@@ -324,6 +326,21 @@ func TestLogin(t *testing.T) {
 	require.NotEmpty(t, refreshToken(t, elsewhere))
 	call(exitOK, "list", "--login", url)
 	require.EqualValues(t, 3, logins.Load())
+
+	_, errs = call(exitFault, "dev", "--http", "127.0.0.1:0", url)
+	require.Regexp(t, `\nmcpkit dev: .* 401.*; write --login to log in with the browser\n$`, errs)
+	ctx, stop := context.WithCancel(t.Context())
+	var log testkit.Buffer
+	ended := make(chan int)
+	go func() {
+		ended <- run(ctx, []string{"dev", "--login", "--http", "127.0.0.1:0", url}, streams{in: strings.NewReader(""), out: io.Discard, err: &log})
+	}()
+	connect := regexp.MustCompile(regexp.QuoteMeta("mcpkit dev: "+url) + `; clients connect to (\S+)\n`)
+	require.Eventually(t, func() bool { return connect.MatchString(log.String()) }, time.Minute, time.Millisecond)
+	out, _ := call(exitOK, "call", connect.FindStringSubmatch(log.String())[1], "count", "to:=1")
+	require.Equal(t, "1\n", out, "it has the token of list")
+	stop()
+	require.Equal(t, exitOK, <-ended)
 
 	_, errs = call(exitConnection, "list", "--login", "go version")
 	require.Equal(t, "mcpkit list: --login and --logout need a server at an http or https URL; \"go version\" is not one\n", errs)

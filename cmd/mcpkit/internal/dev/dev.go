@@ -3,6 +3,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -38,6 +39,11 @@ type Options struct {
 	// Watch are more files and folders whose changes restart the program.
 	Watch []string
 
+	// URL is that of a server that runs already, in place of a program to build. Dial are options of
+	// the connection to it.
+	URL  string
+	Dial []client.DialOption
+
 	// Drain is how long calls may take to finish on the previous program. Zero means 30 seconds.
 	Drain time.Duration
 
@@ -47,7 +53,7 @@ type Options struct {
 	// Stderr receives the standard error of the program. Write is called by several goroutines.
 	Stderr io.Writer
 
-	// Report is called for each event. It may be nil.
+	// Report is called for each event.
 	Report func(Event)
 }
 
@@ -97,13 +103,10 @@ func New(opts Options) (*Server, error) {
 	if opts.Wait == 0 {
 		opts.Wait = 30 * time.Second
 	}
-	if opts.Report == nil {
-		opts.Report = func(Event) {}
-	}
 	s := &Server{Trace: func(mcpkit.TraceEvent) {}, opts: opts, proxy: proxy.Switch{Drain: opts.Drain}}
 	s.state.begin()
 	var err error
-	s.srv, err = proxy.New(&s.proxy, proxy.Name(opts.name()), proxy.OneUser(), proxy.Meta(refOf),
+	s.srv, err = proxy.New(&s.proxy, proxy.Name(cmp.Or(opts.URL, opts.name())), proxy.OneUser(), proxy.Meta(refOf),
 		proxy.Logger(slog.New(slog.NewTextHandler(opts.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))),
 		proxy.Dial(client.Timeout(0), client.Tasks(), client.ShutdownTimeout(2*time.Second), client.Logger(slog.New(slog.DiscardHandler))))
 	if err != nil {
@@ -125,6 +128,18 @@ func (s *Server) MCP() *mcpkit.Server { return s.srv }
 // Run builds and runs the program, and again after each change, until ctx ends. Then it ends the
 // program. The error means that the files cannot be watched.
 func (s *Server) Run(ctx context.Context) (err error) {
+	if err := s.srv.Start(ctx); err != nil {
+		return err
+	}
+	defer s.srv.Close()
+	if s.opts.URL != "" {
+		if err := s.proxy.Connect(ctx, s.opts.URL, s.opts.Dial...); err != nil {
+			return err
+		}
+		s.state.settle("")
+		<-ctx.Done()
+		return nil
+	}
 	if s.temp, err = os.MkdirTemp("", "mcpkit-dev-*"); err != nil {
 		return err
 	}
@@ -134,10 +149,6 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer w.close()
-	if err := s.srv.Start(ctx); err != nil {
-		return err
-	}
-	defer s.srv.Close()
 	src := list(ctx, s.opts)
 	w.watch(src, time.Time{})
 	for {
