@@ -88,9 +88,11 @@ func (p *person) visit(ctx context.Context, page string) (back *url.URL, err err
 	text, err := io.ReadAll(resp.Body)
 	form := consentForm.FindSubmatch(text)
 	if err != nil || form == nil {
-		return nil, fmt.Errorf("%s is no form: %w, %s", resp.Request.URL, err, text)
+		return nil, fmt.Errorf("%s is not a form: %w, %s", resp.Request.URL, err, text)
 	}
-	allowed, err := p.http.PostForm(html.UnescapeString(string(form[1])), url.Values{"login": {string(form[2])}, "decision": {"allow"}})
+	allowed, err := p.http.PostForm(html.UnescapeString(string(form[1])), url.Values{
+		"login": {string(form[2])}, "decision": {"allow"},
+	})
 	if err != nil {
 		return nil, err
 	}

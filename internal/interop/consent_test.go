@@ -26,7 +26,10 @@ const faint = `(() => {
 		const [x, y, z] = [r, g, b].map((c) => c / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
 		return 0.2126 * x + 0.7152 * y + 0.0722 * z;
 	};
-	const behind = (e) => e && channels(getComputedStyle(e).backgroundColor)[3] === 0 ? behind(e.parentElement) : getComputedStyle(e).backgroundColor;
+	const behind = (e) => {
+		const color = getComputedStyle(e).backgroundColor;
+		return channels(color)[3] === 0 ? behind(e.parentElement) : color;
+	};
 	return [...document.querySelectorAll("h1, p, li, button, a")].filter((e) => {
 		const [dark, light] = [getComputedStyle(e).color, behind(e)].map(channels).map(luminance).sort((a, b) => a - b);
 		return (light + 0.05) / (dark + 0.05) < 4.5;
@@ -48,7 +51,8 @@ func TestConsentPageInChromium(t *testing.T) {
 		}))
 		t.Cleanup(app.Close)
 		const callback = "https://app.example/callback"
-		resp, err := http.Post(site+"/register", "application/json", strings.NewReader(`{"client_name":"Editor","redirect_uris":["`+callback+`"]}`))
+		resp, err := http.Post(site+"/register", "application/json",
+			strings.NewReader(`{"client_name":"Editor","redirect_uris":["`+callback+`"]}`))
 		require.NoError(t, err)
 		defer resp.Body.Close()
 		var registered struct {
@@ -83,14 +87,16 @@ func TestConsentPageInChromium(t *testing.T) {
 			text, err := chromedp.Run(tab, chromedp.Evaluate[string]("document.body.innerText"))
 			require.NoError(t, err)
 			for _, part := range []string{
-				"Allow Editor to use Diary?", "as user@example.com.", "Nobody has verified it.", "The login goes to app.example.", "diary:write",
+				"Allow Editor to use Diary?", "as user@example.com.", "Nobody has verified it.",
+				"The login goes to app.example.", "diary:write",
 			} {
 				require.Contains(t, text, part)
 			}
 			pale, err := chromedp.Run(tab, chromedp.Evaluate[[]string](faint))
 			require.NoError(t, err)
 			require.Empty(t, pale, test.scheme)
-			focus, err := chromedp.Run(tab, chromedp.Evaluate[string](`document.activeElement.textContent + " " + getComputedStyle(document.activeElement).outlineStyle`))
+			focus, err := chromedp.Run(tab, chromedp.Evaluate[string](
+				`(({ activeElement: e }) => e.textContent + " " + getComputedStyle(e).outlineStyle)(document)`))
 			require.NoError(t, err)
 			require.Equal(t, test.button+" solid", focus)
 			require.NoError(t, chromedp.Do(tab, chromedp.KeyEvent(kb.Enter)))
