@@ -110,7 +110,7 @@ func (c *envelope) Meta(key string) json.RawMessage { return jsonx.Member(c.meta
 // ClientInfo returns what the client calls itself, or nil. It proves nothing.
 func (c *envelope) ClientInfo() *protocol.Implementation {
 	if c.session != nil {
-		return &c.session.Client
+		return &c.session.ClientInfo
 	}
 	var info *protocol.Implementation
 	if jsonx.Unmarshal(c.Meta(protocol.MetaClientInfo), &info) != nil {

@@ -183,7 +183,7 @@ func (call *Call) acceptLegacy(_ transport.Header, declared string) *jsonrpc.Err
 	}
 	call.session, _ = ts.State().(*session)
 	if call.session != nil {
-		call.version = call.session.Version
+		call.version = call.session.ProtocolVersion
 		return nil
 	}
 	call.version = protocol.V20241105 // before initialize, only what all versions have

@@ -1,14 +1,10 @@
 package mcpkit
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,10 +17,10 @@ import (
 
 // A session is the state of a legacy client between its requests.
 type session struct {
-	link *transport.Session
-	agreement
-	subscriptions // to lists from notifications/initialized on
-	logLevel      atomic.Int32
+	link                      *transport.Session
+	protocol.InitializeParams // the version is that of the session
+	subscriptions             // to lists from notifications/initialized on
+	logLevel                  atomic.Int32
 }
 
 // notify sends a notification outside of any request, unless the session has just ended.
@@ -55,7 +51,7 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 		return nil, invalidParams("initialize needs protocolVersion")
 	}
 	if call.session != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has begun already, with version %s", call.session.Version)
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has begun already, with version %s", call.session.ProtocolVersion)
 	}
 	version := p.ProtocolVersion
 	if !version.Legacy() || !s.config.serves(version) {
@@ -63,7 +59,7 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 	}
 	call.version = version // the response has the new version
 	if ts := call.peer.Session(); ts != nil {
-		s.begin(ts, newAgreement(version, p.ClientInfo, p.Capabilities))
+		s.begin(ts, &protocol.InitializeParams{ProtocolVersion: version, ClientInfo: p.ClientInfo, Capabilities: capabilitiesIn(version, p.Capabilities)})
 	}
 	about := s.about.Load()
 	return &protocol.InitializeResult{
@@ -74,12 +70,24 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 	}, nil
 }
 
+// capabilitiesIn returns the capabilities of a client without those that the version does not have.
+func capabilitiesIn(version protocol.Version, c protocol.ClientCapabilities) protocol.ClientCapabilities {
+	switch {
+	case c.Elicitation == nil:
+	case version < protocol.V20250618:
+		c.Elicitation = nil
+	case version < protocol.V20251125:
+		c.Elicitation = &protocol.ElicitationCapability{} // only forms
+	}
+	return c
+}
+
 // begin adds a session.
-func (s *Server) begin(ts *transport.Session, agreed agreement) *session {
-	state := &session{link: ts, agreement: agreed}
+func (s *Server) begin(ts *transport.Session, agreed *protocol.InitializeParams) *session {
+	state := &session{link: ts, InitializeParams: *agreed}
 	state.subjects = map[subject]bool{}
 	state.logLevel.Store(defaultLogLevel)
-	ts.SetVersion(string(agreed.Version))
+	ts.SetVersion(string(agreed.ProtocolVersion))
 	ts.SetState(state)
 	for _, t := range s.topics {
 		t.subscribers.Store(state, nil)
@@ -146,9 +154,8 @@ type sessionChanges struct {
 	Subscriptions []string `json:"subscriptions,omitempty"`
 }
 
-// StoreSession returns the state of a session: version, capabilities, client and extensions of the
-// client that this server has; and what the client has changed. It implements
-// [transport.SessionStorer].
+// StoreSession returns the state of a session: what initialize agreed on, and what the client has
+// changed. It implements [transport.SessionStorer].
 func (s *Server) StoreSession(ts *transport.Session) (agreed, changes []byte) {
 	state, ok := ts.State().(*session)
 	if !ok {
@@ -158,7 +165,8 @@ func (s *Server) StoreSession(ts *transport.Session) (agreed, changes []byte) {
 	if level := state.logLevel.Load(); level != defaultLogLevel || len(subscriptions) > 0 {
 		changes, _ = jsonx.Marshal(sessionChanges{level, subscriptions}) // these always encode
 	}
-	return state.bytes(s.extensionIDs()), changes
+	agreed, _ = jsonx.Marshal(&state.InitializeParams) // it was decoded
+	return agreed, changes
 }
 
 // RestoreSession sets the state of a session that StoreSession returned, for a request with ctx. It
@@ -172,14 +180,14 @@ func (s *Server) RestoreSession(ctx context.Context, ts *transport.Session, agre
 	}
 	state, known := ts.State().(*session)
 	if !known {
-		agreement, err := readAgreement(agreed, s.extensionIDs())
-		if err == nil && !s.config.serves(agreement.Version) {
-			err = fmt.Errorf("version %s is not served", agreement.Version)
-		}
-		if err != nil {
+		p := new(protocol.InitializeParams)
+		if err := jsonx.Unmarshal(agreed, p); err != nil {
 			return err
 		}
-		state = s.begin(ts, agreement)
+		if !s.config.serves(p.ProtocolVersion) {
+			return fmt.Errorf("version %s is not served", p.ProtocolVersion)
+		}
+		state = s.begin(ts, p)
 		state.principal.Store(oauth.FromContext(ctx))
 	}
 	state.logLevel.Store(c.LogLevel)
@@ -210,8 +218,8 @@ func (s *Server) watch(ctx context.Context, uris []string) {
 	}
 }
 
-// extensionIDs returns the names of the server's extensions.
-func (s *Server) extensionIDs() (ids []string) {
+// Extensions returns the names of the server's extensions.
+func (s *Server) Extensions() (ids []string) {
 	for _, e := range s.catalog.Load().extensions {
 		ids = append(ids, e.ID)
 	}
@@ -236,106 +244,3 @@ func (s *Server) SessionEnded(ts *transport.Session) {
 }
 
 var _ transport.SessionStorer = (*Server)(nil)
-
-const (
-	maxAgreedText       = 64  // bytes of the name and of the version of a client that are kept
-	maxAgreedExtensions = 8   // that are kept
-	maxAgreedBytes      = 148 // bytes of an agreement
-)
-
-// An agreement is what a session keeps of its initialize.
-type agreement struct {
-	Version      protocol.Version
-	Client       protocol.Implementation
-	Capabilities protocol.ClientCapabilities
-}
-
-// newAgreement returns what a session in the version keeps. Capabilities that the version does not have are left
-// out.
-func newAgreement(version protocol.Version, client protocol.Implementation, c protocol.ClientCapabilities) agreement {
-	switch {
-	case c.Elicitation == nil:
-	case version < protocol.V20250618:
-		c.Elicitation = nil
-	case version < protocol.V20251125:
-		c.Elicitation = &protocol.ElicitationCapability{} // only forms
-	}
-	return agreement{version, client, c}
-}
-
-// An agreementRecord is an agreement within the ID of a session.
-type agreementRecord struct {
-	Version      int      `json:"v"`           // its place in SupportedLegacy
-	Capabilities uint16   `json:"c"`           // bits
-	Name         string   `json:"n"`           // of the client
-	Release      string   `json:"r"`           // the version of the client
-	Extensions   []uint32 `json:"x,omitempty"` // a checksum of each
-}
-
-// bytes returns the agreement with the extensions of the client that the server has. Long names and
-// versions of clients are cut.
-func (a *agreement) bytes(extensions []string) (b []byte) {
-	r := agreementRecord{Version: slices.Index(protocol.SupportedLegacy, a.Version), Capabilities: bitsOf(&a.Capabilities)}
-	for _, id := range extensions {
-		if a.Capabilities.Extensions[id] != nil && len(r.Extensions) < maxAgreedExtensions {
-			r.Extensions = append(r.Extensions, crc32.ChecksumIEEE([]byte(id)))
-		}
-	}
-	for room := maxAgreedText; b == nil || len(b) > maxAgreedBytes; room /= 2 { // escapes and extensions need room, too
-		r.Name, r.Release = cut(a.Client.Name, room), cut(a.Client.Version, room)
-		b, _ = jsonx.Marshal(r) // it always encodes
-	}
-	return b
-}
-
-// cut returns at most the first n bytes of a text, without a part of a character.
-func cut(text string, n int) string { return strings.ToValidUTF8(text[:min(len(text), n)], "") }
-
-// readAgreement is the inverse of bytes.
-func readAgreement(b []byte, extensions []string) (a agreement, err error) {
-	var r agreementRecord
-	if jsonx.Unmarshal(b, &r) != nil || r.Version < 0 || r.Version >= len(protocol.SupportedLegacy) {
-		return a, errors.New("mcpkit: the session is not one that this server stored")
-	}
-	a.Version = protocol.SupportedLegacy[r.Version]
-	a.Client = protocol.Implementation{Name: r.Name, Version: r.Release}
-	a.Capabilities = capabilitiesOf(r.Capabilities)
-	for _, id := range extensions {
-		if !slices.Contains(r.Extensions, crc32.ChecksumIEEE([]byte(id))) {
-			continue
-		}
-		if a.Capabilities.Extensions == nil {
-			a.Capabilities.Extensions = map[string]protocol.Object{}
-		}
-		a.Capabilities.Extensions[id] = protocol.Object{}
-	}
-	return a, nil
-}
-
-// capabilities are those that are kept, each as the bit of its place.
-var capabilities = [...]string{
-	`{"roots":{}}`, `{"roots":{"listChanged":true}}`,
-	`{"sampling":{}}`, `{"sampling":{"context":{}}}`, `{"sampling":{"tools":{}}}`,
-	`{"elicitation":{}}`, `{"elicitation":{"form":{}}}`, `{"elicitation":{"url":{}}}`,
-}
-
-func bitsOf(c *protocol.ClientCapabilities) (bits uint16) {
-	declared, _ := jsonx.Marshal(c) // it was decoded
-	for i, capability := range capabilities {
-		var more protocol.ClientCapabilities
-		_, _ = jsonx.Unmarshal(declared, &more), jsonx.Unmarshal([]byte(capability), &more)
-		if all, _ := jsonx.Marshal(more); bytes.Equal(all, declared) { // it was there
-			bits |= 1 << i
-		}
-	}
-	return bits
-}
-
-func capabilitiesOf(bits uint16) (c protocol.ClientCapabilities) {
-	for i, capability := range capabilities {
-		if bits&(1<<i) != 0 {
-			_ = jsonx.Unmarshal([]byte(capability), &c) // adds to what is there
-		}
-	}
-	return c
-}

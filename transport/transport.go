@@ -55,8 +55,11 @@ type SessionStorer interface {
 	SealSession(plain []byte) []byte
 	OpenSession(sealed []byte) ([]byte, error)
 
-	// StoreSession returns what initialize agreed on, in at most 148 bytes, and what the client has
-	// changed since; nil for nothing.
+	// Extensions returns the IDs of the extensions that a session keeps if the client has declared them.
+	Extensions() []string
+
+	// StoreSession returns the params of initialize with the version that was agreed on, and what the
+	// client has changed since; nil for nothing.
 	StoreSession(s *Session) (agreed, changes []byte)
 
 	// RestoreSession sets the version and the state of a session from these, for a request with ctx.

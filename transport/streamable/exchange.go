@@ -366,8 +366,7 @@ func (e *exchange) reply(resp *jsonrpc.Response) {
 		}
 	default:
 		if e.s != nil && e.initializes() && resp.Error == nil {
-			agreed, _ := e.h.storer.StoreSession(e.s.Session)
-			e.w.Header().Set(protocol.HeaderSessionID, e.h.sealSession(oauth.FromContext(e.r.Context()).Key(), agreed))
+			e.w.Header().Set(protocol.HeaderSessionID, e.h.sealSession(oauth.FromContext(e.r.Context()).Key(), e.s.Session))
 		}
 		e.writeJSON(e.hold(resp), http.StatusOK)
 	}

@@ -40,10 +40,11 @@ const (
 
 // sealSession returns the ID of a session: what initialize agreed on, the principal and the time,
 // sealed. Nothing of it is kept here.
-func (h *Handler) sealSession(owner string, agreed []byte) string {
+func (h *Handler) sealSession(owner string, s *transport.Session) string {
+	agreed, _ := h.storer.StoreSession(s)
 	digest := sha256.Sum256([]byte(owner))
 	plain := binary.BigEndian.AppendUint32(digest[:ownerBytes:ownerBytes], uint32(time.Now().Unix()))
-	return base64.RawURLEncoding.EncodeToString(h.storer.SealSession(append(plain, agreed...)))
+	return base64.RawURLEncoding.EncodeToString(h.storer.SealSession(append(plain, packAgreement(agreed, h.storer.Extensions())...)))
 }
 
 // openSession returns the session with an ID that was sealed here; nil for another ID.
@@ -72,7 +73,7 @@ type legacySession struct {
 	h      *Handler
 	owner  []byte    // of the digest of the principal
 	begun  time.Time // when it was initialized
-	agreed []byte    // in initialize
+	agreed []byte    // in initialize, packed
 
 	ledger  conn.Ledger // of the requests in flight, in both directions
 	out     streams     // to the client
@@ -124,7 +125,11 @@ func (s *legacySession) loadLocked(ctx context.Context) error {
 		return err
 	}
 	if !s.loaded || s.revision != record.Revision {
-		if err := s.h.storer.RestoreSession(ctx, s.Session, s.agreed, record.Data); err != nil {
+		agreed, err := unpackAgreement(s.agreed, s.h.storer.Extensions())
+		if err == nil {
+			err = s.h.storer.RestoreSession(ctx, s.Session, agreed, record.Data)
+		}
+		if err != nil {
 			return err
 		}
 	}

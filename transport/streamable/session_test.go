@@ -1,6 +1,9 @@
 package streamable
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -181,4 +185,58 @@ func TestSessionsInUseAreLimited(t *testing.T) {
 	close(g.release)
 	require.Equal(t, http.StatusOK, <-ended)
 	require.Equal(t, http.StatusOK, status(h, "", two, call1(1, "echo")))
+}
+
+// agree packs what initialize agreed on and unpacks it.
+func agree(t *testing.T, p protocol.InitializeParams, extensions []string) (got protocol.InitializeParams) {
+	agreed, err := json.Marshal(p)
+	require.NoError(t, err)
+	text := packAgreement(agreed, extensions)
+	require.LessOrEqual(t, len(text), 148)
+	again, err := unpackAgreement(text, extensions)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(again, &got))
+	return got
+}
+
+func TestAgreementsKeepWhatServersUse(t *testing.T) {
+	for declared, kept := range map[string]string{
+		`{}`: `{}`,
+		`{"roots":{},"sampling":{},"elicitation":{}}`:                          `{"roots":{},"sampling":{},"elicitation":{}}`,
+		`{"roots":{"listChanged":false},"elicitation":{"form":{"x":1}}}`:       `{"roots":{},"elicitation":{"form":{}}}`,
+		`{"roots":{"listChanged":true},"sampling":{"tools":{},"context":{}}}`:  `{"roots":{"listChanged":true},"sampling":{"context":{},"tools":{}}}`,
+		`{"elicitation":{"url":{}},"extensions":{"a.b/c":{"x":1},"d.e/f":{}}}`: `{"elicitation":{"url":{}},"extensions":{"a.b/c":{}}}`,
+	} {
+		p := protocol.InitializeParams{ProtocolVersion: protocol.V20250618}
+		p.ClientInfo = protocol.Implementation{Name: "x" + strings.Repeat("ä", 40), Version: "1"}
+		require.NoError(t, json.Unmarshal([]byte(declared), &p.Capabilities))
+		got := agree(t, p, []string{"other/x", "a.b/c"})
+		require.Equal(t, protocol.V20250618, got.ProtocolVersion)
+		require.Equal(t, protocol.Implementation{Name: "x" + strings.Repeat("ä", 31), Version: "1"}, got.ClientInfo, "64 bytes, without a part of a character")
+		again, err := json.Marshal(got.Capabilities)
+		require.NoError(t, err)
+		require.JSONEq(t, kept, string(again))
+	}
+}
+
+func TestDamagedAgreementsAreRefused(t *testing.T) {
+	whole := packAgreement([]byte(`{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"n","version":"v"}}`), nil)
+	for n := range len(whole) {
+		_, err := unpackAgreement(whole[:n], nil)
+		require.EqualError(t, err, "streamable: the session is not one that this server stored")
+	}
+	_, err := unpackAgreement(bytes.Replace(whole, []byte(`"v":`), []byte(`"v":9`), 1), nil)
+	require.Error(t, err)
+}
+
+func TestAgreementsAlwaysFitIntoAnID(t *testing.T) {
+	var extensions []string
+	p := protocol.InitializeParams{ProtocolVersion: protocol.V20251125}
+	p.ClientInfo = protocol.Implementation{Name: strings.Repeat("\x00", 64), Version: strings.Repeat("v", 64)}
+	p.Capabilities.Extensions = map[string]protocol.Object{}
+	for n := range 40 {
+		extensions = append(extensions, fmt.Sprintf("example.com/%d", n))
+		p.Capabilities.Extensions[extensions[n]] = protocol.Object{}
+	}
+	require.Len(t, agree(t, p, extensions).Capabilities.Extensions, 8)
 }

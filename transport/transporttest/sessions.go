@@ -1,10 +1,13 @@
 package transporttest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -26,15 +29,22 @@ func (Sessions) OpenSession(sealed []byte) ([]byte, error) {
 	return nil, errors.New("it is not sealed")
 }
 
-// StoreSession returns the version.
+// Extensions returns none.
+func (Sessions) Extensions() []string { return nil }
+
+// StoreSession returns the version, 2025-03-26 if the handler has set none.
 func (Sessions) StoreSession(s *transport.Session) (agreed, changes []byte) {
-	return []byte(s.Version()), nil
+	p := protocol.InitializeParams{ProtocolVersion: cmp.Or(protocol.Version(s.Version()), protocol.V20250326)}
+	agreed, _ = jsonx.Marshal(p) // it always encodes
+	return agreed, nil
 }
 
 // RestoreSession sets the version.
 func (Sessions) RestoreSession(_ context.Context, s *transport.Session, agreed, _ []byte) error {
-	s.SetVersion(string(agreed))
-	return nil
+	var p protocol.InitializeParams
+	err := jsonx.Unmarshal(agreed, &p)
+	s.SetVersion(string(p.ProtocolVersion))
+	return err
 }
 
 // SessionMissed does nothing.
