@@ -241,7 +241,7 @@ func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, o
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	answer, err := c.questions().Ask(c.owner(ctx), method, params, key)
+	answer, err := c.asked.Ask(c.owner(ctx), method, params, key)
 	switch {
 	case err != nil:
 		return nil, Errorf("%w", err)
@@ -336,8 +336,7 @@ type dialog struct {
 	consulted atomic.Bool // the client was asked a question
 
 	mu    sync.Mutex
-	ref   string            // guarded by mu
-	asked *rounds.Questions // guarded by mu; see Ask
+	asked rounds.Questions // guarded by mu; see Ask
 	// unused are the values of Once of the runs before that this run did not ask for; guarded by mu
 	unused map[string]json.RawMessage
 }
@@ -351,9 +350,6 @@ func (d *dialog) Asked() bool { return d.consulted.Load() }
 func (d *dialog) Round() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.asked == nil {
-		return 0
-	}
 	return d.asked.State.Round
 }
 
@@ -362,10 +358,10 @@ func (d *dialog) Round() int {
 func (d *dialog) Ref() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ref == "" {
-		d.ref = newRef()
+	if d.asked.State.Ref == "" {
+		d.asked.State.Ref = rand.Text()[:10]
 	}
-	return d.ref
+	return d.asked.State.Ref
 }
 
 // Begun returns when the first round of the call began.
@@ -381,7 +377,7 @@ func (c *Call) openState() error {
 	raw := c.req.Param("requestState")
 	if raw == nil {
 		if responses != nil {
-			c.questions().Offered = responses
+			c.asked.Offered = responses
 		}
 		return nil
 	}
@@ -392,17 +388,16 @@ func (c *Call) openState() error {
 	if err != nil {
 		return invalidParams("%v", err)
 	}
-	if _, err := state.Answer(responses, nil); err != nil {
-		return err
+	if responses != nil {
+		_, err = state.Answer(responses)
 	}
 	c.goOn(state)
-	return nil
+	return err
 }
 
 // goOn makes the call a round that follows those of the state.
 func (c *Call) goOn(state *rounds.State) {
-	c.asked = &rounds.Questions{State: *state.Learned()}
-	c.ref, c.begun = state.Ref, time.UnixMilli(state.Begun)
+	c.asked.State, c.begun = *state.Learned(), time.UnixMilli(state.Begun)
 }
 
 // digest returns a digest of what is the same in all rounds of the call: its caller, target and
@@ -416,61 +411,46 @@ func (c *Call) digest() []byte {
 	return rounds.Digest([]byte(c.row.method), []byte(c.name), args, []byte(c.principal.Key()))
 }
 
-// questions returns c.asked, which it makes on first use. c.mu is held.
-func (c *Call) questions() *rounds.Questions {
-	if c.asked == nil {
-		c.ref = cmp.Or(c.ref, newRef())
-		c.asked = &rounds.Questions{State: rounds.State{Ref: c.ref, Begun: c.begun.UnixMilli()}}
-	}
-	return c.asked
-}
-
 // finish replaces the result of a method by input_required if it asked questions that have no
 // answer yet, even if the method has ignored the error.
 func (c *Call) finish(result Result, err error) (Result, error) {
-	next := c.nextRound()
-	if next == nil || next.Open() == nil {
+	if !c.consulted.Load() {
 		return result, err
 	}
-	asks := &protocol.InputRequiredResult{InputRequests: next.Open()}
+	next := c.nextRound()
+	asks := &protocol.InputRequiredResult{InputRequests: next.Questions()}
 	switch {
+	case asks.InputRequests == nil:
+		return result, err
 	case next.Round > MaxRounds:
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may; "+
 			"a question whose text changes from round to round finds no answer: leave out what changes, or keep it with mcpkit.Once", MaxRounds)
 	case c.run != nil:
 		return asks, nil // the journal has the rest
 	}
-	for i := range next.Questions {
-		next.Questions[i].Request = nil // the client has them
+	for i := range next.Asked {
+		next.Asked[i].Request = nil // the client has them
 	}
 	next.Expires = time.Now().Add(answerTime).Unix()
 	sealed, err := c.server.state.Seal(c.digest(), next)
 	if err != nil {
 		return nil, err
 	}
-	c.server.warnOfRandomKey(c)
+	if len(c.server.config.stateKeys) == 0 && c.peer.Header() != nil {
+		c.server.warned.ofKey.Do(func() {
+			c.server.config.logger.Warn("mcpkit: calls that ask questions are sealed with a random key: only this process can continue them, until it restarts; set mcpkit.StateKeys")
+		})
+	}
 	asks.RequestState = &sealed
 	return asks, nil
 }
 
-// nextRound returns the state of the round that follows; nil if the call has neither questions nor
-// values of Once.
+// nextRound returns the state of the round that follows.
 func (c *Call) nextRound() *rounds.State {
+	c.Ref() // the state has it
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked == nil {
-		return nil
-	}
 	return c.asked.Next()
-}
-
-// warnOfRandomKey logs once that only this process can continue calls that ask questions.
-func (s *Server) warnOfRandomKey(c *Call) {
-	if len(s.config.stateKeys) == 0 && c.peer.Header() != nil {
-		s.warned.ofKey.Do(func() {
-			s.config.logger.Warn("mcpkit: calls that ask questions are sealed with a random key: only this process can continue them, until it restarts; set mcpkit.StateKeys")
-		})
-	}
 }
 
 // Once runs f at most once in a call that asks questions, even if the method runs again for the
@@ -486,7 +466,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	own := key
 	key = hex.EncodeToString(c.owner(ctx)[:4]) + ":" + key // each server has keys of its own
 	c.mu.Lock()
-	raw, ok := c.questions().State.Once[key]
+	raw, ok := c.asked.State.Once[key]
 	delete(c.unused, key)
 	c.mu.Unlock()
 	var v T
@@ -510,7 +490,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	}
 	state.Once[key] = raw
 	if c.run != nil && c.run.Keep != nil {
-		return v, c.run.Keep(&Journal{*state.Learned()})
+		return v, c.run.Keep(state.Learned())
 	}
 	return v, nil
 }

@@ -51,6 +51,7 @@ func newCall(ctx context.Context, s *Server, req *jsonrpc.Request, peer transpor
 		envelope: envelope{req: req, peer: peer, principal: oauth.FromContext(ctx)},
 		progress: progress{last: -1}, dialog: dialog{begun: time.Now()},
 	}
+	c.asked.State.Begun = c.begun.UnixMilli()
 	for name, value := range jsonx.Members(req.Params) {
 		switch {
 		case jsonx.IsString(name, "arguments"):

@@ -2,7 +2,6 @@ package mcpkit
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -133,6 +132,3 @@ func (e *TimeoutError) UserMessage() string { return e.Error() }
 
 // Unwrap returns [context.DeadlineExceeded].
 func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
-
-// newRef returns a short random name for a call.
-func newRef() string { return rand.Text()[:10] }

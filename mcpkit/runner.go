@@ -78,7 +78,7 @@ type Outcome struct {
 	// Err is the protocol error; nil if there is none.
 	Err *jsonrpc.Error
 	// Asked reports whether the method asked questions that have no answers: see
-	// [Journal.Questions].
+	// [Journal].
 	Asked bool
 	// Journal is what the run has learned.
 	Journal Journal
@@ -89,36 +89,16 @@ type Outcome struct {
 
 // A Journal is what the runs of a method have learned so far: answers to its questions, and values
 // of [Once]. With it, the method runs again from its beginning, as for the rounds of 2026-07-28.
-// The zero value is empty. It encodes to JSON. It is not safe for concurrent use.
-type Journal struct{ state rounds.State }
-
-// MarshalJSON encodes the journal.
-func (j *Journal) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&j.state) }
-
-// UnmarshalJSON decodes the journal.
-func (j *Journal) UnmarshalJSON(text []byte) error {
-	j.state = rounds.State{}
-	return jsonx.Unmarshal(text, &j.state)
-}
-
-// Questions returns the questions that have no answers, by key. A key is used for one question
-// only.
-func (j *Journal) Questions() protocol.InputRequests { return j.state.Open() }
-
+// The zero value is empty. It encodes to JSON. It is not safe for concurrent use. Its methods are
+//
+//	Questions() protocol.InputRequests // those that have no answers, by key; a key is used for one question only
+//	Answer(responses json.RawMessage) (answered int, err error)
+//
 // Answer keeps answers to questions, and returns how many there were. responses is an object with
 // the answers, which are objects, by key. Keys of no open question are ignored. If an answer is
 // malformed, or the content of a form does not fit its schema, the error is a protocol error for
 // the client, and nothing is kept.
-func (j *Journal) Answer(responses json.RawMessage) (answered int, err error) {
-	if jsonx.Kind(responses) != '{' {
-		return 0, invalidParams("inputResponses is not an object")
-	}
-	next := j.state.Clone()
-	if answered, err = next.Answer(responses, rounds.Check); err == nil {
-		j.state = *next
-	}
-	return answered, err
-}
+type Journal = rounds.State
 
 // Run returns the run that the method is called in, or nil during a request. In a run there is
 // neither a header nor a session, notifications go nowhere, and questions end the run.
@@ -149,9 +129,10 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 		own.Expires = time.Time{} // of the credential, which the run does not have
 		run.Principal = &own
 	}
+	c.Ref() // the state has it
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	run.Journal.state = *c.questions().State.Learned()
+	run.Journal = *c.asked.State.Learned()
 	return run, nil
 }
 
@@ -166,7 +147,7 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 	resp, out.Asked = call.resume(ctx)
 	out.Result, out.Err = resp.Result, resp.Error
 	out.IsError = string(jsonx.Member(out.Result, "isError")) == "true"
-	out.Journal = Journal{*call.nextRound()}
+	out.Journal = *call.nextRound()
 	call.mu.Lock()
 	defer call.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(call.unused)) {
@@ -194,8 +175,8 @@ func (call *Call) resume(ctx context.Context) (resp *jsonrpc.Response, asked boo
 func (r *Runner) call(ctx context.Context, run *Run) *Call {
 	req := &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: cmp.Or(run.Method, protocol.MethodToolsCall), Params: run.Params}
 	call := newCall(ctx, r.server.Load(), req, runPeer{})
-	call.goOn(&run.Journal.state)
-	call.run, call.unused = run, maps.Clone(run.Journal.state.Once)
+	call.goOn(&run.Journal)
+	call.run, call.unused = run, maps.Clone(run.Journal.Once)
 	return call
 }
 

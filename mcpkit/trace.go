@@ -81,7 +81,7 @@ var (
 
 // tellDev tells mcpkit dev what happens in the call, which has the same reference there.
 func (c *Call) tellDev() {
-	c.ref = cmp.Or(jsonx.String(c.Meta(MetaRef)), c.ref)
+	c.asked.State.Ref = cmp.Or(jsonx.String(c.Meta(MetaRef)), c.asked.State.Ref)
 	tell := func(e TraceEvent) {
 		e.Ref, e.At = c.Ref(), time.Now()
 		text, _ := jsonx.Marshal(e)

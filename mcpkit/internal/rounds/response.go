@@ -50,9 +50,9 @@ func Decode(method string, raw json.RawMessage, result any) error {
 	return nil
 }
 
-// Check checks the response to a question before the method gets it: whether it is one, and
+// check checks the response to a question before the method gets it: whether it is one, and
 // whether the content of a form fits the schema that the client knows.
-func Check(question protocol.InputRequest, raw json.RawMessage) error {
+func check(question protocol.InputRequest, raw json.RawMessage) error {
 	switch question.Method {
 	case protocol.MethodSamplingCreateMessage:
 		return Decode(question.Method, raw, new(protocol.CreateMessageResult))

@@ -19,12 +19,12 @@ import (
 // State is what the rounds of a call have learned. It travels through the client between them: sealed,
 // and bound to that call. A call that runs outside of requests keeps it in its journal instead.
 type State struct {
-	Expires   int64                      `json:"x"` // Unix seconds
-	Round     int                        `json:"r"`
-	Ref       string                     `json:"i"` // of the call: the same in all rounds
-	Begun     int64                      `json:"b"` // Unix milliseconds
-	Questions []Question                 `json:"q,omitempty"`
-	Once      map[string]json.RawMessage `json:"o,omitempty"`
+	Expires int64                      `json:"x"` // Unix seconds
+	Round   int                        `json:"r"`
+	Ref     string                     `json:"i"` // of the call: the same in all rounds
+	Begun   int64                      `json:"b"` // Unix milliseconds
+	Asked   []Question                 `json:"q,omitempty"`
+	Once    map[string]json.RawMessage `json:"o,omitempty"`
 }
 
 // A Question is open until it has an answer. Digest binds the answer to its question, so that no
@@ -40,21 +40,21 @@ type Question struct {
 // Clone returns a copy that changes nothing of st.
 func (st *State) Clone() *State {
 	c := *st
-	c.Questions, c.Once = slices.Clone(st.Questions), maps.Clone(st.Once)
+	c.Asked, c.Once = slices.Clone(st.Asked), maps.Clone(st.Once)
 	return &c
 }
 
 // Learned returns a copy without open questions. They are asked again if the method still wants it.
 func (st *State) Learned() *State {
 	c := st.Clone()
-	c.Questions = slices.DeleteFunc(c.Questions, func(q Question) bool { return q.Answer == nil })
+	c.Asked = slices.DeleteFunc(c.Asked, func(q Question) bool { return q.Answer == nil })
 	return c
 }
 
-// Open returns the requests of the open questions, by the keys that the client knows; nil if there
+// Questions returns the requests of the open questions, by the keys that the client knows; nil if there
 // are none.
-func (st *State) Open() (open protocol.InputRequests) {
-	for _, q := range st.Questions {
+func (st *State) Questions() (open protocol.InputRequests) {
+	for _, q := range st.Asked {
 		if q.Answer != nil {
 			continue
 		}
@@ -67,10 +67,16 @@ func (st *State) Open() (open protocol.InputRequests) {
 }
 
 // Answer keeps the answers to open questions, and returns how many there were. responses is an object
-// with the answers, or nil. check, if it is not nil, returns what is wrong with an answer.
-func (st *State) Answer(responses json.RawMessage, check func(protocol.InputRequest, json.RawMessage) error) (answered int, err error) {
-	for i := range st.Questions {
-		q := &st.Questions[i]
+// with the answers, which are objects, by key. Keys of no open question are ignored. If an answer is
+// malformed, or does not fit its question, the error is a protocol error for the client, and nothing is
+// kept.
+func (st *State) Answer(responses json.RawMessage) (answered int, err error) {
+	if jsonx.Kind(responses) != '{' {
+		return 0, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses is not an object")
+	}
+	asked := slices.Clone(st.Asked)
+	for i := range asked {
+		q := &asked[i]
 		answer := jsonx.Member(responses, q.Sent)
 		if q.Answer != nil || answer == nil {
 			continue
@@ -78,7 +84,7 @@ func (st *State) Answer(responses json.RawMessage, check func(protocol.InputRequ
 		if jsonx.Kind(answer) != '{' {
 			return 0, notAnObject(q.Sent)
 		}
-		if check != nil {
+		if q.Request != nil { // else the answer is checked when the question is asked again
 			if err := check(*q.Request, answer); err != nil {
 				return 0, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: %q: %v", q.Sent, err)
 			}
@@ -86,6 +92,7 @@ func (st *State) Answer(responses json.RawMessage, check func(protocol.InputRequ
 		q.Answer, q.Request = bytes.Clone(answer), nil
 		answered++
 	}
+	st.Asked = asked
 	return answered, nil
 }
 
@@ -108,7 +115,7 @@ func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key
 		key = a.nameOf(method, params)
 	}
 	digest := Digest(owner, []byte(method), params)
-	for _, known := range a.State.Questions {
+	for _, known := range a.State.Asked {
 		if known.Key == key && bytes.Equal(known.Digest, digest) {
 			return known.Answer, nil
 		}
@@ -119,7 +126,7 @@ func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key
 	} else if jsonx.Kind(q.Answer) != '{' {
 		return nil, notAnObject(key)
 	}
-	a.State.Questions = append(a.State.Questions, q)
+	a.State.Asked = append(a.State.Asked, q)
 	return q.Answer, nil
 }
 
@@ -142,14 +149,14 @@ func (a *Questions) nameOf(method string, params json.RawMessage) string {
 // objects in maps sort by key.
 func (a *Questions) Next() *State {
 	next := a.State.Clone()
-	open := len(next.Questions) - len(next.Learned().Questions)
+	open := len(next.Asked) - len(next.Learned().Asked)
 	if open == 0 {
 		return next
 	}
 	next.Round++
 	width, n := len(strconv.Itoa(open)), 0
-	for i := range next.Questions {
-		q := &next.Questions[i]
+	for i := range next.Asked {
+		q := &next.Asked[i]
 		if q.Answer != nil {
 			continue
 		}
@@ -166,7 +173,7 @@ func (a *Questions) Next() *State {
 // unused returns the key, with a number if a question had it before.
 func (st *State) unused(key string) string {
 	sent := key
-	for n := 2; slices.ContainsFunc(st.Questions, func(q Question) bool { return q.Sent == sent }); n++ {
+	for n := 2; slices.ContainsFunc(st.Asked, func(q Question) bool { return q.Sent == sent }); n++ {
 		sent = fmt.Sprintf("%s~%d", key, n)
 	}
 	return sent
