@@ -178,10 +178,10 @@ func (s *Server) inputOptions() reflectx.InputOptions {
 	}
 }
 
-// noteRepair counts a repaired value.
-func noteRepair(ctx context.Context) {
+// noteRepair counts repaired values.
+func noteRepair(ctx context.Context, values int) {
 	if call := CallFrom(ctx); call != nil {
-		call.repairs.Add(1)
+		call.repairs.Add(int32(values))
 	}
 }
 

@@ -237,7 +237,7 @@ func TestLeniency(t *testing.T) {
 	check, err := rawschema.Compile([]byte(byHand))
 	require.NoError(t, err)
 	repairs := 0
-	o := reflectx.InputOptions{Repaired: func(ctx context.Context) { require.NotNil(t, ctx); repairs++ }}
+	o := reflectx.InputOptions{Repaired: func(ctx context.Context, values int) { require.NotNil(t, ctx); repairs += values }}
 	hand := o
 	hand.Schema, hand.SchemaText = check, []byte(byHand)
 	for _, tt := range []struct {

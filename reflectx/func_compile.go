@@ -106,15 +106,14 @@ func (c *planner) param(i int, t reflect.Type) {
 		c.errorf("parameter %d is variadic (...%s); take a slice, %s, or hide the method with mcpkit.Skip or mcpkit.OptIn", i+1, t.Elem(), t)
 		return
 	}
-	inject, err := c.injector(t)
-	if err != nil {
-		c.errorf("parameter %d is a %s, %v", i+1, t, err)
-		return
-	}
+	inject := c.injector(t)
 	isPlain := !isInputStruct(t) || c.tagged() && reflect.PointerTo(indirectType(t)).Implements(unmarshalJSON)
 	switch {
 	case inject != nil:
 		c.f.params[i].inject = inject
+	case c.injector(reflect.PointerTo(t)) != nil:
+		// It would become an argument, which callers choose, even if it is, for example, the caller's identity.
+		c.errorf("parameter %d is a %s, which is given as a pointer; write *%s", i+1, t, t)
 	case shapeOf(indirectAll(t), forInput) == shapeNone || !isPlain && isOpaque(t):
 		c.errorf("parameter %d is a %s, which no argument can give; %s", i+1, typeText(t), c.Give)
 	case c.Input.Schema != nil && isPlain && !isWhole(t):
@@ -130,22 +129,14 @@ func (c *planner) param(i int, t reflect.Type) {
 }
 
 // injector returns the injector of a parameter of type t, or nil if it comes from the arguments.
-func (c *planner) injector(t reflect.Type) (Injector, error) {
+func (c *planner) injector(t reflect.Type) Injector {
 	if t == contextType {
-		return func(ctx context.Context) (reflect.Value, error) { return reflect.ValueOf(&ctx).Elem(), nil }, nil
+		return func(ctx context.Context) (reflect.Value, error) { return reflect.ValueOf(&ctx).Elem(), nil }
 	}
 	if c.Inject == nil {
-		return nil, nil
+		return nil
 	}
-	if inject := c.Inject(t); inject != nil {
-		return inject, nil
-	}
-	// A value type would become an argument, which callers choose, even if it is, for example, the
-	// caller's identity.
-	if c.Inject(reflect.PointerTo(t)) != nil {
-		return nil, fmt.Errorf("which is given as a pointer; write *%s", t)
-	}
-	return nil, nil
+	return c.Inject(t)
 }
 
 // isWhole reports whether a parameter of type t can take all arguments.

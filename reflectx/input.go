@@ -30,8 +30,9 @@ type InputOptions struct {
 	// Lenient are the mistakes that are accepted. The published schema does not mention them.
 	Lenient []Leniency
 
-	// Repaired, if not nil, is called for each repaired value, with the context of the call.
-	Repaired func(ctx context.Context)
+	// Repaired, if not nil, is called with the context of a call and how many of its values were
+	// repaired.
+	Repaired func(ctx context.Context, values int)
 
 	// Form means that people fill in a form generated from the schema. A required member may then
 	// have a default, which is the initial value in the form; otherwise that is an error, since the
@@ -117,7 +118,7 @@ func NewInput(site string, t reflect.Type, o InputOptions) (*Input, error) {
 // input compiles the struct type t: invopop/jsonschema makes the schema, the walk folds the tags into
 // it, and the check is compiled from what is published.
 func (c *compiler) input(t reflect.Type) (*Input, error) {
-	if m := ownJSON(t, forInput); m != "" {
+	if m, _ := ownJSON(t, forInput); m != "" {
 		c.errorf("%s has the method %s, so its fields do not say what it takes; write a plain struct", typeText(t), m)
 		return nil, c.errs
 	}
@@ -199,10 +200,8 @@ func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Val
 			return err
 		}
 	}
-	for range k.mended {
-		if in.o.Repaired != nil {
-			in.o.Repaired(ctx)
-		}
+	if k.mended > 0 && in.o.Repaired != nil {
+		in.o.Repaired(ctx, k.mended)
 	}
 	return nil
 }

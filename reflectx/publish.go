@@ -66,10 +66,8 @@ func appendSchema(b []byte, s *jsonschema.Schema) []byte {
 			b = appendValue(append(jsonx.AppendComma(b), k.quoted...), f.Addr().Interface())
 		}
 	}
-	if len(s.Extras) > 0 {
-		for _, name := range slices.Sorted(maps.Keys(s.Extras)) {
-			b = appendValue(appendName(b, name), s.Extras[name])
-		}
+	for _, name := range slices.Sorted(maps.Keys(s.Extras)) {
+		b = appendValue(appendName(b, name), s.Extras[name])
 	}
 	return append(b, '}')
 }

@@ -257,7 +257,7 @@ func (c *compiler) known(r rule) bool {
 		if ok || comparisons[one.tag].text != "" || !panics(func() { _ = c.validate.Var("", "omitempty,"+text) }) {
 			continue
 		}
-		if schemaWords[one.tag] != "" {
+		if slices.Contains(schemaWords, one.tag) {
 			c.errorf("unknown rule %q; it is a keyword of JSON Schema, so write jsonschema:%q", one.tag, text)
 		} else {
 			c.errorf("unknown rule %q%s", one.tag,
@@ -271,10 +271,9 @@ func (c *compiler) known(r rule) bool {
 
 // knownRules are the rules that are suggested for a misspelt one.
 func knownRules() []string {
-	known := strings.Fields(`required omitempty dive keys endkeys oneof enum unique required_if required_with required_without
-		eqfield nefield gtfield ltfield`)
-	known = slices.AppendSeq(known, maps.Keys(textKeywords))
-	known = slices.AppendSeq(known, maps.Keys(comparisons))
+	known := slices.Concat(slices.Collect(maps.Keys(textKeywords)), slices.Collect(maps.Keys(comparisons)),
+		strings.Fields(`required omitempty dive keys endkeys oneof enum unique required_if required_with required_without
+			eqfield nefield gtfield ltfield`))
 	slices.Sort(known)
 	return known
 }

@@ -119,12 +119,9 @@ func binary(a constant.Value, op token.Token, b constant.Value) constant.Value {
 // constLiteral returns v as a Go literal, or "" if v is unknown.
 func constLiteral(v constant.Value) string {
 	switch v.Kind() {
-	case constant.String:
-		return strconv.Quote(constant.StringVal(v))
-	case constant.Int, constant.Float:
-		if n := constant.ToInt(v); n.Kind() == constant.Int {
-			return n.ExactString()
-		}
+	case constant.String, constant.Int:
+		return v.ExactString()
+	case constant.Float:
 		f, _ := constant.Float64Val(v)
 		return strconv.FormatFloat(f, 'g', -1, 64)
 	}

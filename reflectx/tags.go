@@ -165,14 +165,9 @@ func hintOr(word string, known []string, otherwise string) string {
 	return cmp.Or(naming.Hint(word, known), "; "+otherwise)
 }
 
-// schemaWords are the keys of a jsonschema tag that are supported, with the keyword that each sets.
-var schemaWords = map[string]string{
-	"title": "title", "description": "description", "required": "", "readOnly": "readOnly", "writeOnly": "writeOnly",
-	"default": "default", "example": "examples", "enum": "enum", "minLength": "minLength", "maxLength": "maxLength",
-	"pattern": "pattern", "format": "format", "minimum": "minimum", "maximum": "maximum", "exclusiveMinimum": "exclusiveMinimum",
-	"exclusiveMaximum": "exclusiveMaximum", "multipleOf": "multipleOf", "minItems": "minItems", "maxItems": "maxItems",
-	"uniqueItems": "uniqueItems",
-}
+// schemaWords are the keys of a jsonschema tag that are supported: keywords, but for example and required.
+var schemaWords = strings.Fields(`default description enum example exclusiveMaximum exclusiveMinimum format maxItems maxLength
+	maximum minItems minLength minimum multipleOf pattern readOnly required title uniqueItems writeOnly`)
 
 // freeText returns a jsonschema tag that is a description, as in the official Go SDK, and "" for a list
 // of keywords.
@@ -195,16 +190,16 @@ func (c *compiler) schemaTag(f *fieldState) {
 	items := jsonx.Member(made, "items")
 	for _, word := range strings.Split(strings.ReplaceAll(tag, `\,`, ""), ",") {
 		key, value, _ := strings.Cut(word, "=")
-		known := slices.Sorted(maps.Keys(schemaWords))
-		switch keyword, ok := schemaWords[key]; {
-		case !ok:
-			c.errorf("jsonschema: %q is not enforced here%s", key, hintOr(key, known, "write one of "+strings.Join(known, ", ")))
+		keyword := strings.Replace(key, "example", "examples", 1)
+		switch {
+		case !slices.Contains(schemaWords, key):
+			c.errorf("jsonschema: %q is not enforced here%s", key, hintOr(key, schemaWords, "write one of "+strings.Join(schemaWords, ", ")))
 		case key == "required":
 			f.Required = true
 		case jsonx.Member(made, keyword) == nil && jsonx.Member(items, keyword) == nil:
 			c.errorf("jsonschema: %q does not fit %s", word, typeText(f.sf.Type))
 		case key == "format" && formats[value].valid == nil:
-			known = slices.Sorted(maps.Keys(formats))
+			known := slices.Sorted(maps.Keys(formats))
 			c.errorf("jsonschema: unknown format %q%s", value, hintOr(value, known, "write one of "+strings.Join(known, ", ")))
 		}
 	}

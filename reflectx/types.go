@@ -19,7 +19,8 @@ import (
 type shape int
 
 const (
-	shapeAny shape = iota
+	shapeNone shape = iota // no JSON form
+	shapeAny
 	shapeBool
 	shapeInt
 	shapeUint
@@ -37,7 +38,6 @@ const (
 	shapeArray
 	shapeMap
 	shapeStruct
-	shapeNone // no JSON form
 )
 
 var (
@@ -64,20 +64,30 @@ const (
 	forOutput direction = true
 )
 
-// ownJSON returns the name of the method by which t itself reads or writes its JSON, or "".
-func ownJSON(t reflect.Type, dir direction) string {
+// ownJSON returns the name of the method by which t itself reads or writes its JSON, and the shape that it
+// has by that; "" if there is none.
+func ownJSON(t reflect.Type, dir direction) (method string, s shape) {
 	p := reflect.PointerTo(t)
 	switch {
 	case dir == forInput && p.Implements(unmarshalJSON):
-		return "UnmarshalJSON"
+		return "UnmarshalJSON", shapeCustom
 	case dir == forInput && p.Implements(unmarshalText):
-		return "UnmarshalText"
+		return "UnmarshalText", shapeText
 	case dir == forOutput && p.Implements(marshalJSON):
-		return "MarshalJSON"
+		return "MarshalJSON", shapeCustom
 	case dir == forOutput && p.Implements(marshalText):
-		return "MarshalText"
+		return "MarshalText", shapeText
 	}
-	return ""
+	return "", shapeNone
+}
+
+// kindShapes are the shapes of types without methods.
+var kindShapes = [...]shape{
+	reflect.Bool: shapeBool, reflect.String: shapeString, reflect.Float32: shapeFloat, reflect.Float64: shapeFloat,
+	reflect.Int: shapeInt, reflect.Int8: shapeInt, reflect.Int16: shapeInt, reflect.Int32: shapeInt, reflect.Int64: shapeInt,
+	reflect.Uint: shapeUint, reflect.Uint8: shapeUint, reflect.Uint16: shapeUint, reflect.Uint32: shapeUint, reflect.Uint64: shapeUint,
+	reflect.Slice: shapeSlice, reflect.Array: shapeArray, reflect.Map: shapeMap, reflect.Struct: shapeStruct,
+	reflect.UnsafePointer: shapeNone,
 }
 
 // shapeOf returns the shape of t, which is not a pointer.
@@ -92,41 +102,19 @@ func shapeOf(t reflect.Type, dir direction) shape {
 		if reflect.PointerTo(t).Implements(schemaMaker) {
 			return shapeCustom
 		}
-		switch ownJSON(t, dir) {
-		case "UnmarshalJSON", "MarshalJSON":
-			return shapeCustom
-		case "UnmarshalText", "MarshalText":
-			return shapeText
+		if method, s := ownJSON(t, dir); method != "" {
+			return s
 		}
 	}
-	switch t.Kind() {
-	case reflect.Bool:
-		return shapeBool
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return shapeInt
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return shapeUint
-	case reflect.Float32, reflect.Float64:
-		return shapeFloat
-	case reflect.String:
-		return shapeString
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Uint8 && ownJSON(t.Elem(), dir) == "" {
+	switch {
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		if method, _ := ownJSON(t.Elem(), dir); method == "" {
 			return shapeBytes
 		}
-		return shapeSlice
-	case reflect.Array:
-		return shapeArray
-	case reflect.Map:
-		return shapeMap
-	case reflect.Struct:
-		return shapeStruct
-	case reflect.Interface:
-		if t.NumMethod() == 0 || dir == forOutput {
-			return shapeAny
-		}
+	case t.Kind() == reflect.Interface && (t.NumMethod() == 0 || dir == forOutput):
+		return shapeAny
 	}
-	return shapeNone
+	return kindShapes[t.Kind()]
 }
 
 // jsonTypes are the types of schemas that mapType makes.
