@@ -221,7 +221,6 @@ func (s *Server) compile(e *entry, def *spec, schema reflectx.RawSchema) (*refle
 	}
 	o.Input.Schema, o.Input.SchemaText = schema, def.input
 	o.Input.NoSchema = def.Kind == annotation.Prompt
-	o.Input.OmitDescription = true // the tool's description covers the type, whose own would cost tokens
 	o.Input.Owner, o.Input.Method = def.Owner, def.Name
 	o.Give, o.Inject = injectable(s.config.providers), s.injectors(e, ofCall)
 	return reflectx.Compile(def.Func, o)

@@ -21,15 +21,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/naming"
 )
 
-// A node checks the values at one place of a published schema, from which it is compiled.
+// A node checks the values at one place of a published schema. It begins with what is known beyond the
+// schema, from which the rest is compiled.
 type node struct {
-	kind   byte // '{', '[', '"', 't' for bools, 'i' for integers, '0' for other numbers, 'n', or 0 for any
-	never  bool // the schema false
-	null   bool // null is allowed, too
-	want   string
-	t      reflect.Type // what the value is decoded into; nil if unknown
-	secret bool
-	hides  bool // a secret may be somewhere in it
+	t       reflect.Type // what the value is decoded into; nil if unknown
+	secret  bool
+	null    bool   // null is allowed, too; what the value is otherwise is the first of anyOf
+	struct_ bool   // a struct by value, in which absent members have defaults
+	asks    string // a rule for it or in it that only the validator knows
+
+	compiled bool
+	kind     byte // '{', '[', '"', 't' for bools, 'i' for integers, '0' for other numbers, 'n', or 0 for any
+	never    bool // the schema false
+	want     string
+	hides    bool // a secret may be somewhere in it
 
 	rules []func(raw []byte) bool
 	texts []func(text string) bool // the rules of strings
@@ -300,13 +305,12 @@ var kinds = map[string]byte{
 // compile returns the node of a schema.
 func (c *compiler) compile(s *jsonschema.Schema) *node {
 	s = c.definition(s)
-	h := c.hint(s)
-	if h.node != nil {
-		return h.node
+	n := c.node(s)
+	if n.compiled {
+		return n
 	}
-	n := &node{t: h.t, null: h.null, secret: h.secret, hides: h.secret, want: wantOf(s, "")}
-	h.node = n
-	if h.null {
+	n.compiled, n.hides, n.want = true, n.secret, wantOf(s, "")
+	if n.null {
 		n.hides = n.hides || s.AnyOf[0].Ref != "" && c.secrets
 		s = c.definition(s.AnyOf[0])
 	}
@@ -541,7 +545,7 @@ func (c *compiler) filled(s *jsonschema.Schema, n *node) json.RawMessage {
 	raw := []byte("{}")
 	if s.Default != nil {
 		raw = []byte(jsonText(s.Default))
-	} else if !c.hint(s).struct_ {
+	} else if !c.node(s).struct_ {
 		return nil
 	}
 	k := checker{}

@@ -24,23 +24,20 @@ var (
 // with a params tag, one that implements json.Unmarshaler. There may be any number of results; an
 // error must be the last one.
 //
-// Compile returns all mistakes as Errors. Besides Errors, it returns a Func of which only Outputs
-// can be called. If the results are wrong, Outputs is empty.
+// Compile returns all mistakes as Errors. Besides Errors, it returns a Func of which only Outputs and
+// Input can be called. If the results are wrong, Outputs is empty.
 func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 	if !fn.IsValid() || fn.Kind() != reflect.Func || fn.IsNil() {
-		return &Func{}, Errors{{Site: o.Site, Msg: "there is no function to call"}}
+		return &Func{input: &Input{}}, Errors{{Site: o.Site, Msg: "there is no function to call"}}
 	}
 	if pkgPath, file := funcFile(fn); pkgPath != "reflect" {
 		onDisk.add(pkgPath, file) // reflect implements bound methods
 	}
 	t := fn.Type()
-	c := planner{FuncOptions: o, t: t, f: &Func{fn: fn, params: make([]param, t.NumIn()), doc: o.Doc}}
+	c := planner{FuncOptions: o, t: t, f: &Func{fn: fn, params: make([]param, t.NumIn()), doc: o.Doc, input: &Input{}}}
 	c.params()
 	c.results()
-	if len(c.errs) > 0 {
-		return &Func{outputs: c.f.outputs}, c.errs
-	}
-	return c.f, nil
+	return c.f, c.errs.Err()
 }
 
 // A planner holds the state of compiling the parameters.
@@ -162,7 +159,7 @@ func (c *planner) structInput(i int) {
 
 func (c *planner) setInput(in *Input, err error) {
 	c.errs.Add(c.Site, err)
-	c.f.input = in
+	c.f.input = cmp.Or(in, c.f.input)
 }
 
 // plainInput plans a function whose arguments are plain parameters. They become the fields P0, P1 and

@@ -50,10 +50,6 @@ type InputOptions struct {
 	Schema     RawSchema
 	SchemaText json.RawMessage
 
-	// OmitDescription leaves the doc comment of the struct type out of the schema: that of the
-	// function describes both.
-	OmitDescription bool
-
 	// What is the name of the values in error messages: "variables of the URI". "" means arguments.
 	What string
 }
@@ -154,14 +150,8 @@ func (in *Input) Type() reflect.Type { return in.t }
 // be changed.
 func (in *Input) Schema() json.RawMessage { return in.schema }
 
-// Fields returns the members of the arguments object in the order of the schema; nil if in is nil. They
-// must not be changed.
-func (in *Input) Fields() []Field {
-	if in == nil {
-		return nil
-	}
-	return in.fields
-}
+// Fields returns the members of the arguments object in the order of the schema. They must not be changed.
+func (in *Input) Fields() []Field { return in.fields }
 
 // Decode decodes args, which must be valid JSON, into v, an addressable zero value of the input's
 // type. Absent members get their defaults. Nil args mean {}. An [*ArgumentError] has every violation

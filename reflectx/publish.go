@@ -17,7 +17,7 @@ import (
 
 // publish returns the schema as compact JSON; nil if there are mistakes.
 func (c *compiler) publish(s *jsonschema.Schema) (raw json.RawMessage) {
-	c.recovered(c.hint(s).t, func() { raw = appendSchema(make([]byte, 0, 1024), s) })
+	c.recovered(c.node(s).t, func() { raw = appendSchema(make([]byte, 0, 1024), s) })
 	return raw
 }
 

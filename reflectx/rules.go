@@ -286,7 +286,7 @@ func panics(f func()) (yes bool) {
 
 // leave leaves a rule to the validator, and adds it to the description.
 func (c *compiler) leave(f *fieldState, n position, r rule) {
-	c.asked, c.hint(f.s).asks = true, r.text
+	c.asked, c.node(f.s).asks = true, r.text
 	for _, name := range r.others() {
 		if _, ok := fieldOf(f.owner, name); !ok {
 			var known []string

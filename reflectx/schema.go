@@ -36,7 +36,7 @@ type compiler struct {
 	above    []reflect.Type          // the structs around the type that is being compiled
 	defs     map[reflect.Type]string // the names in $defs of the structs that contain themselves
 	done     jsonschema.Definitions
-	hints    map[*jsonschema.Schema]*hint
+	nodes    map[*jsonschema.Schema]*node
 	samples  []sample
 	depth    int               // of the type that is being reflected
 	asked    bool              // there are rules that only the validator knows
@@ -44,16 +44,6 @@ type compiler struct {
 	place    place             // of the descriptions of the type that is being compiled
 	headers  map[string]string // the fields by lower-case header
 	within   int               // arrays and maps around the type that is being compiled
-}
-
-// A hint is what the check knows about a value beyond its schema.
-type hint struct {
-	t       reflect.Type
-	node    *node // nil until it is compiled
-	secret  bool
-	null    bool   // it may be null; what it is otherwise is the first of anyOf
-	struct_ bool   // a struct by value, in which absent members have defaults
-	asks    string // a rule for it or in it that only the validator knows
 }
 
 // A sample is a default or an example, which is checked when the schema is complete.
@@ -107,7 +97,7 @@ type place struct {
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
 	c := &compiler{
 		site: site, o: o, dir: dir, validate: o.Validate, defs: map[reflect.Type]string{}, done: jsonschema.Definitions{},
-		hints: map[*jsonschema.Schema]*hint{}, place: place{o.Owner, o.Method}, headers: map[string]string{},
+		nodes: map[*jsonschema.Schema]*node{}, place: place{o.Owner, o.Method}, headers: map[string]string{},
 	}
 	if c.validate == nil {
 		c.validate = defaultValidate()
@@ -134,13 +124,14 @@ func (c *compiler) errorf(format string, args ...any) {
 	}
 }
 
-func (c *compiler) hint(s *jsonschema.Schema) *hint {
-	h := c.hints[s]
-	if h == nil {
-		h = &hint{}
-		c.hints[s] = h
+// node returns what checks the values of a schema.
+func (c *compiler) node(s *jsonschema.Schema) *node {
+	n := c.nodes[s]
+	if n == nil {
+		n = &node{}
+		c.nodes[s] = n
 	}
-	return h
+	return n
 }
 
 // note adds a sentence to the description.
@@ -160,11 +151,8 @@ func (c *compiler) root(t reflect.Type) *jsonschema.Schema {
 	if s == nil {
 		s = &jsonschema.Schema{}
 	}
-	s.Description = c.comment(place{owner: t})
+	s.Description = "" // that of the function describes its input, too
 	c.fold(position{s, t})
-	if c.o.OmitDescription {
-		s.Description = ""
-	}
 	if len(c.done) > 0 {
 		s.Definitions = c.done
 	}
@@ -184,7 +172,7 @@ func (c *compiler) recovered(t reflect.Type, fn func()) {
 // fold completes the schema of n, which invopop/jsonschema has made from the type alone.
 func (c *compiler) fold(n position) {
 	c.checkType(n.t)
-	c.hint(n.s).t = n.t
+	c.node(n.s).t = n.t
 	if shapeOf(n.t, c.dir) == shapeStruct {
 		c.object(n)
 	}
@@ -196,7 +184,7 @@ func (c *compiler) fold(n position) {
 	c.within++
 	c.fold(elem)
 	c.within--
-	c.hint(n.s).asks = c.hint(elem.s).asks
+	c.node(n.s).asks = c.node(elem.s).asks
 	if c.dir == forOutput && n.t.Elem().Kind() == reflect.Pointer {
 		nullable(elem.s)
 	}
@@ -237,7 +225,7 @@ func (c *compiler) object(n position) {
 		c.enter(m, func() {
 			f := c.field(m, p)
 			fields = append(fields, f.Field)
-			c.hint(s).asks = cmp.Or(c.hint(s).asks, c.hint(p).asks)
+			c.node(s).asks = cmp.Or(c.node(s).asks, c.node(p).asks)
 			if f.Required && c.dir == forInput || c.dir == forOutput && !m.mayOmit && !m.behind {
 				s.Required = append(s.Required, m.name)
 			}
@@ -252,7 +240,7 @@ func (c *compiler) object(n position) {
 		def := *s
 		def.Title, def.Description = "", c.comment(place{owner: t})
 		c.done[name] = &def
-		c.hints[&def] = c.hints[s]
+		c.nodes[&def] = c.nodes[s]
 		if !isRoot {
 			c.refer(s, t)
 		}
@@ -330,7 +318,7 @@ func (c *compiler) field(m *member, p *jsonschema.Schema) *fieldState {
 	c.fold(f.position)
 	c.place = outer
 
-	h := c.hint(p)
+	h := c.node(p)
 	below := h.asks
 	h.secret, c.secrets = f.Secret, c.secrets || f.Secret
 	p.WriteOnly = p.WriteOnly || f.Secret // so that gateways and forms know
@@ -361,7 +349,7 @@ func (c *compiler) field(m *member, p *jsonschema.Schema) *fieldState {
 		nullable(p)
 		own := *h // a definition has h, too
 		own.null = true
-		c.hints[p] = &own
+		c.nodes[p] = &own
 	}
 	if isNullable(t) {
 		value := p.AnyOf[0]
