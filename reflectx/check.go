@@ -409,13 +409,9 @@ func (n *node) compileLimits(s *jsonschema.Schema) {
 		rule(func(raw []byte) bool {
 			seen := map[string]bool{}
 			for element := range jsonx.Elements(raw) {
-				text := canonical(element)
-				if seen[text] {
-					return false
-				}
-				seen[text] = true
+				seen[canonical(element)] = true
 			}
-			return true
+			return raw[0] != '[' || len(seen) == length(raw)
 		})
 	}
 }

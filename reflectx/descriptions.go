@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -59,7 +60,7 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 // RegisterSource is RegisterDescriptions with the comments of the Go files at the root of fsys, test
 // files excepted.
 func RegisterSource(pkgPath string, fsys fs.FS) {
-	for _, descriptions := range collect(fsys, ".", false) {
+	for _, descriptions := range collect(fsys, false) {
 		RegisterDescriptions(pkgPath, descriptions)
 	}
 }
@@ -80,10 +81,8 @@ func registeredOf(t reflect.Type) map[string]string {
 func programPath() string { return strings.TrimSuffix(buildInfo().Path, ".test") }
 
 var buildInfo = sync.OnceValue(func() *debug.BuildInfo {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info
-	}
-	return &debug.BuildInfo{}
+	info, _ := debug.ReadBuildInfo()
+	return cmp.Or(info, &debug.BuildInfo{})
 })
 
 // keyed returns the descriptions of the package of a type, by the keys of RegisterDescriptions.
@@ -96,11 +95,7 @@ func (of keyed) Text(t reflect.Type, member string) string {
 
 // Enum implements [Descriptions]. If a constant cannot be encoded, there are none.
 func (of keyed) Enum(t reflect.Type) (values []EnumValue) {
-	name := baseName(t.Name())
-	if name == "" {
-		return nil
-	}
-	descriptions := of(t)
+	name, descriptions := baseName(t.Name()), of(t)
 	for i := 0; ; i++ {
 		entry, ok := descriptions[name+"#"+strconv.Itoa(i)]
 		if !ok {

@@ -269,8 +269,7 @@ func isInputStruct(t reflect.Type) bool {
 func isOpaque(t reflect.Type) bool {
 	t = indirectType(t)
 	named := false
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if f.IsExported() || f.Anonymous {
 			return false
 		}

@@ -59,14 +59,13 @@ type InputOptions struct {
 //
 // An Input never changes and is safe for concurrent use.
 type Input struct {
-	t        reflect.Type
-	o        InputOptions
-	root     *node
-	outline  *node // of the schema written by hand, if there is one
-	schema   json.RawMessage
-	fields   []Field
-	judges   bool // there are rules for the validator
-	validate *validator.Validate
+	t       reflect.Type
+	o       InputOptions
+	root    *node
+	outline *node // of the schema written by hand, if there is one
+	schema  json.RawMessage
+	fields  []Field
+	judges  bool // there are rules for the validator
 }
 
 // A Field is one member of an input.
@@ -119,13 +118,13 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		return nil, c.errs
 	}
 	s := c.root(t)
-	in := &Input{t: t, o: c.o, fields: c.fields, validate: c.validate}
+	in := &Input{t: t, o: c.o, fields: c.fields}
 	in.root = c.compile(s)
 	if c.o.Schema != nil {
 		in.outline = outline(c.o.SchemaText, c.o.Lenient)
 		c.compareByHand(in)
 	}
-	in.judges = c.o.Validate != nil || c.asked
+	in.judges = c.asked
 	if len(c.errs) == 0 {
 		c.checkSamples()
 	}
@@ -159,7 +158,7 @@ func (in *Input) Fields() []Field { return in.fields }
 func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Value) error {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 {
-		args = emptyObject
+		args = json.RawMessage("{}")
 	}
 	mended := 0
 	if in.o.Schema != nil {
@@ -241,8 +240,6 @@ func (n *node) at(pointer string, b []byte) (_ *node, raw []byte, known string, 
 	}
 	return n, raw, known, secret
 }
-
-var emptyObject = []byte("{}")
 
 // DecodeText is like [Input.Decode] for values that are text: variables of a URI, arguments of a
 // prompt. get returns the text of the member name, and whether it was given. A string is the text

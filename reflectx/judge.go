@@ -26,7 +26,7 @@ func (in *Input) judge(ctx context.Context, v reflect.Value, args, b []byte) (er
 			err = fmt.Errorf("reflectx: the validator of %s panics: %v", in.t, p)
 		}
 	}()
-	found, _ := errors.AsType[validator.ValidationErrors](in.validate.StructCtx(ctx, v.Addr().Interface()))
+	found, _ := errors.AsType[validator.ValidationErrors](in.o.Validate.StructCtx(ctx, v.Addr().Interface()))
 	var wrong ArgumentError
 	for _, e := range found {
 		if violation, ok := in.judgeField(ctx, e, args, b); ok {
@@ -81,7 +81,7 @@ func (in *Input) rest(ctx context.Context, e validator.FieldError, rules string)
 			continue
 		}
 		failed := false
-		if !panics(func() { failed = in.validate.VarCtx(ctx, e.Value(), text) != nil }) && failed {
+		if !panics(func() { failed = in.o.Validate.VarCtx(ctx, e.Value(), text) != nil }) && failed {
 			return r
 		}
 	}
@@ -163,7 +163,7 @@ func (c *compiler) judgeOnce(t reflect.Type) {
 			c.errorf("the validator does not take %s: %v", typeText(t), p)
 		}
 	}()
-	_ = c.validate.StructCtx(context.Background(), v.Interface())
+	_ = c.o.Validate.StructCtx(context.Background(), v.Interface())
 }
 
 // populate fills v with values other than zero: one element in each slice and map, and a target for

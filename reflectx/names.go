@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"cmp"
 	"reflect"
 	"regexp"
 	"strings"
@@ -16,12 +17,10 @@ var firstWord = regexp.MustCompile(`_*(?:(` +
 // splitName splits a Go name into its words.
 func splitName(name string) (words []string) {
 	for name = strings.TrimRight(name, "_"); name != ""; {
-		at := firstWord.FindStringSubmatchIndex(name)
-		from, to := at[2], at[3]
-		if from < 0 {
-			from, to = at[4], at[5]
-		}
-		words, name = append(words, name[from:to]), name[to:]
+		groups := firstWord.FindStringSubmatch(name)
+		word := cmp.Or(groups[1], groups[2])
+		words = append(words, word)
+		_, name, _ = strings.Cut(name, word)
 	}
 	return words
 }

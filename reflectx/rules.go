@@ -211,10 +211,7 @@ func (c *compiler) rules(f *fieldState) {
 // rule folds one rule for the value at n.
 func (c *compiler) rule(f *fieldState, n position, r rule) {
 	isString, sh := n.t.Kind() == reflect.String, shapeOf(n.t, c.dir)
-	keyword, ok := textKeywords[r.tag]
-	if !ok {
-		keyword, ok = textKeywords[r.text]
-	}
+	keyword, ok := textKeywords[r.text]
 	_, isAffix := affixes[r.tag]
 	switch {
 	case !c.known(r):
@@ -254,7 +251,7 @@ func (c *compiler) known(r rule) bool {
 	for text := range strings.SplitSeq(r.text, "|") {
 		one := parseRule(text)
 		_, ok := textKeywords[one.tag]
-		if ok || comparisons[one.tag].text != "" || !panics(func() { _ = c.validate.Var("", "omitempty,"+text) }) {
+		if ok || comparisons[one.tag].text != "" || !panics(func() { _ = c.o.Validate.Var("", "omitempty,"+text) }) {
 			continue
 		}
 		if slices.Contains(schemaWords, one.tag) {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-playground/validator/v10"
 	"github.com/invopop/jsonschema"
 )
 
@@ -25,25 +24,24 @@ func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage,
 // the type and its schema folds tags, rules, constants and comments into it. The compiler collects
 // all mistakes instead of stopping at the first.
 type compiler struct {
-	site     string
-	path     []string // the fields on the way to the type that is being compiled
-	o        InputOptions
-	dir      direction
-	params   bool // the root is made of plain parameters
-	validate *validator.Validate
-	errs     Errors
-	fields   []Field                 // of the root
-	above    []reflect.Type          // the structs around the type that is being compiled
-	defs     map[reflect.Type]string // the names in $defs of the structs that contain themselves
-	done     jsonschema.Definitions
-	nodes    map[*jsonschema.Schema]*node
-	samples  []sample
-	depth    int               // of the type that is being reflected
-	asked    bool              // there are rules that only the validator knows
-	secrets  bool              // there are secrets
-	place    place             // of the descriptions of the type that is being compiled
-	headers  map[string]string // the fields by lower-case header
-	within   int               // arrays and maps around the type that is being compiled
+	site    string
+	path    []string // the fields on the way to the type that is being compiled
+	o       InputOptions
+	dir     direction
+	params  bool // the root is made of plain parameters
+	errs    Errors
+	fields  []Field                 // of the root
+	above   []reflect.Type          // the structs around the type that is being compiled
+	defs    map[reflect.Type]string // the names in $defs of the structs that contain themselves
+	done    jsonschema.Definitions
+	nodes   map[*jsonschema.Schema]*node
+	samples []sample
+	depth   int               // of the type that is being reflected
+	asked   bool              // there are rules that only the validator knows
+	secrets bool              // there are secrets
+	place   place             // of the descriptions of the type that is being compiled
+	headers map[string]string // the fields by lower-case header
+	within  int               // arrays and maps around the type that is being compiled
 }
 
 // A sample is a default or an example, which is checked when the schema is complete.
@@ -96,11 +94,11 @@ type place struct {
 
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
 	c := &compiler{
-		site: site, o: o, dir: dir, validate: o.Validate, defs: map[reflect.Type]string{}, done: jsonschema.Definitions{},
+		site: site, o: o, dir: dir, asked: o.Validate != nil, defs: map[reflect.Type]string{}, done: jsonschema.Definitions{},
 		nodes: map[*jsonschema.Schema]*node{}, place: place{o.Owner, o.Method}, headers: map[string]string{},
 	}
-	if c.validate == nil {
-		c.validate = defaultValidate()
+	if c.o.Validate == nil {
+		c.o.Validate = defaultValidate()
 	}
 	return c
 }
@@ -144,18 +142,13 @@ func (c *compiler) root(t reflect.Type) *jsonschema.Schema {
 	c.noNullable(t)
 	t = indirectAll(t)
 	c.checkType(t)
-	var s *jsonschema.Schema
+	s := &jsonschema.Schema{}
 	if len(c.errs) == 0 {
 		c.recovered(t, func() { s = c.mapType(t) })
 	}
-	if s == nil {
-		s = &jsonschema.Schema{}
-	}
 	s.Description = "" // that of the function describes its input, too
 	c.fold(position{s, t})
-	if len(c.done) > 0 {
-		s.Definitions = c.done
-	}
+	s.Definitions = c.done
 	return s
 }
 
@@ -299,10 +292,8 @@ func (c *compiler) properties(s *jsonschema.Schema, t reflect.Type, members []*m
 	if c.o.Schema == nil && c.dir == forInput {
 		s.AdditionalProperties = jsonschema.FalseSchema
 	}
+	s.Properties = jsonschema.NewProperties()
 	c.recovered(t, func() { s.Properties = r.ReflectFromType(hullType).Properties })
-	if s.Properties == nil {
-		s.Properties = jsonschema.NewProperties()
-	}
 }
 
 // field completes the schema p of a member: its type, then its tags.
@@ -417,22 +408,17 @@ func (c *compiler) describe(f *fieldState) {
 // placeOf returns the place of the description of a field, and of those in its type if that has no
 // name.
 func (c *compiler) placeOf(m *member) place {
-	switch {
-	case m.owner.PkgPath() != "": // the struct, or an embedded one
+	if m.owner.PkgPath() != "" { // the struct, or an embedded one
 		return place{m.owner, m.sf.Name}
-	case c.place.owner == nil || c.place.path == "":
-		return place{c.place.owner, m.sf.Name}
 	}
-	return place{c.place.owner, c.place.path + "." + m.sf.Name}
+	return place{c.place.owner, strings.TrimPrefix(c.place.path+"."+m.sf.Name, ".")}
 }
 
 // comment returns the doc comment at a place. Those of the standard library do not help a model, and
 // those of results would be sent for each tool before it is called.
 func (c *compiler) comment(at place) string {
-	if c.dir == forOutput || at.owner == nil || c.o.Descriptions == nil || at.owner.PkgPath() == "" {
-		return ""
-	}
-	if _, known := knownShapes[at.owner]; known {
+	_, known := knownShapes[at.owner]
+	if known || c.dir == forOutput || at.owner == nil || c.o.Descriptions == nil || at.owner.PkgPath() == "" {
 		return ""
 	}
 	return strings.TrimSpace(c.o.Descriptions.Text(at.owner, at.path))

@@ -7,7 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,35 +16,30 @@ import (
 // descriptions of the package named pkgName, with the keys of [RegisterDescriptions], for a
 // generator to write. They are those of [Comments].
 func CollectDescriptions(fsys fs.FS, pkgName string) map[string]string {
-	return collect(fsys, ".", false)[pkgName]
+	return collect(fsys, false)[pkgName]
 }
 
 // packages are the descriptions in a directory, by the name in the package clause and by key.
 type packages map[string]map[string]string
 
-// collect reads the Go files of a directory. It never fails: without files there are no descriptions,
+// collect reads the Go files in the root of fsys. It never fails: without files there are no descriptions,
 // and a file with a syntax error has those before the error.
-func collect(fsys fs.FS, dir string, tests bool) packages {
+func collect(fsys fs.FS, tests bool) packages {
 	byName := map[string]*sourcePackage{}
-	entries, _ := fs.ReadDir(fsys, dir)
+	entries, _ := fs.ReadDir(fsys, ".")
 	for _, entry := range entries {
 		name := entry.Name()
 		if entry.IsDir() || !strings.HasSuffix(name, ".go") || !tests && strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		src, err := fs.ReadFile(fsys, path.Join(dir, name))
+		src, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			continue
 		}
 		file, _ := parser.ParseFile(token.NewFileSet(), name, src, parser.ParseComments|parser.SkipObjectResolution)
-		if file == nil || file.Name == nil {
-			continue
-		}
 		p := byName[file.Name.Name]
 		if p == nil {
-			p = &sourcePackage{
-				texts: map[string]string{}, types: map[string]bool{}, consts: map[string]*sourceConst{},
-			}
+			p = &sourcePackage{texts: map[string]string{}, types: map[string]bool{}, consts: map[string]*sourceConst{}}
 			byName[file.Name.Name] = p
 		}
 		p.add(file)
@@ -182,29 +177,23 @@ func plain(group *ast.CommentGroup) string {
 // addEnums adds the constants of each type: the exported ones, or all if none is exported. It leaves
 // out a type with a constant whose value is unknown, since an incomplete list would be wrong.
 func (p *sourcePackage) addEnums() {
-	all, exported, unknown := map[string][]string{}, map[string][]string{}, map[string]bool{}
+	byType := map[string][]*sourceConst{}
 	for _, c := range p.order {
-		v := p.valueOf(c)
-		typ := v.typ
-		if !p.types[typ] || c.name.Name == "_" {
-			continue
-		}
-		literal := constLiteral(v.Value)
-		unknown[typ] = unknown[typ] || literal == ""
-		entry := strings.TrimSpace(literal + " " + plain(c.doc))
-		all[typ] = append(all[typ], entry)
-		if c.name.IsExported() {
-			exported[typ] = append(exported[typ], entry)
+		if typ := p.valueOf(c).typ; p.types[typ] && c.name.Name != "_" {
+			byType[typ] = append(byType[typ], c)
 		}
 	}
-	for typ, entries := range all {
-		if exported[typ] != nil {
-			entries = exported[typ]
+	literal := func(c *sourceConst) string { return constLiteral(p.valueOf(c).Value) }
+	hidden := func(c *sourceConst) bool { return !c.name.IsExported() }
+	for typ, all := range byType {
+		if slices.ContainsFunc(all, func(c *sourceConst) bool { return literal(c) == "" }) {
+			continue
 		}
-		for i, entry := range entries {
-			if !unknown[typ] {
-				p.texts[typ+"#"+strconv.Itoa(i)] = entry
-			}
+		if exported := slices.DeleteFunc(slices.Clone(all), hidden); len(exported) > 0 {
+			all = exported
+		}
+		for i, c := range all {
+			p.texts[typ+"#"+strconv.Itoa(i)] = strings.TrimSpace(literal(c) + " " + plain(c.doc))
 		}
 	}
 }

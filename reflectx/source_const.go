@@ -76,11 +76,9 @@ func (p *sourcePackage) valueOf(c *sourceConst) (v typedValue) {
 // return, is unknown.
 func (p *sourcePackage) eval(x ast.Expr, iota int64) typedValue {
 	v := typedValue{Value: constant.MakeUnknown()}
-	switch x := x.(type) {
+	switch x := ast.Unparen(x).(type) {
 	case *ast.BasicLit:
 		v.Value = constant.MakeFromLiteral(x.Value, x.Kind, 0)
-	case *ast.ParenExpr:
-		return p.eval(x.X, iota)
 	case *ast.Ident:
 		if c := p.consts[x.Name]; c != nil {
 			return p.valueOf(c)

@@ -28,12 +28,9 @@ func newPlaces(module string) *places {
 	return &places{module: module, dirs: map[string]string{}, found: map[string]packages{}}
 }
 
-// funcFile returns the import path and the file of a function, or "" if unknown.
+// funcFile returns the import path and the file of a function.
 func funcFile(fn reflect.Value) (pkgPath, file string) {
 	f := runtime.FuncForPC(fn.Pointer())
-	if f == nil {
-		return "", ""
-	}
 	file, _ = f.FileLine(f.Entry())
 	pkgPath, _ = splitFuncName(f.Name())
 	return pkgPath, file
@@ -57,19 +54,16 @@ func (p *places) of(t reflect.Type) map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	dir := p.find(t.PkgPath())
-	if dir == "" {
-		return nil
-	}
 	found, ok := p.found[dir]
 	if !ok {
-		found = collect(os.DirFS(dir), ".", true)
+		found = collect(os.DirFS(dir), true)
 		p.found[dir] = found
 	}
 	name, _, _ := strings.Cut(t.String(), ".") // reflect puts the name in the package clause before that of the type
 	return found[name]
 }
 
-// find returns the directory of the package, or "" if it is not known. The caller holds p.mu.
+// find returns the directory of the package, or "", in which nothing is, if it is not known. The caller holds p.mu.
 func (p *places) find(pkgPath string) string {
 	pkgPath = strings.TrimSuffix(pkgPath, "_test") // which is in the same directory
 	if dir := p.dirs[pkgPath]; dir != "" {

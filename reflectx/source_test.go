@@ -22,7 +22,7 @@ func source() Descriptions {
 
 // inFile are the descriptions in a file of this package.
 func inFile(src string) Descriptions {
-	found := collect(fstest.MapFS{"a.go": {Data: []byte(src)}}, ".", true)
+	found := collect(fstest.MapFS{"a.go": {Data: []byte(src)}}, true)
 	return keyed(func(t reflect.Type) map[string]string { return found["reflectx"] })
 }
 
@@ -165,7 +165,7 @@ func FuzzSource(f *testing.F) {
 	}
 	f.Add([]byte("package notes\nconst (A Color = \"a\" << 3; B Color = -\"\"; C Color = 1/0; D Color = len(D); E, F Color = 1<<600)\ntype Color string"))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		found := collect(fstest.MapFS{"a.go": {Data: src}}, ".", true)["notes"]
+		found := collect(fstest.MapFS{"a.go": {Data: src}}, true)["notes"]
 		descriptions := keyed(func(reflect.Type) map[string]string { return found })
 		for _, typ := range []reflect.Type{reflect.TypeFor[notes.Color](), reflect.TypeFor[notes.Flags](), reflect.TypeFor[notes.Ratio](), reflect.TypeFor[notes.Mode]()} {
 			descriptions.Enum(typ)

@@ -79,24 +79,20 @@ func (m *member) String() string {
 
 // members returns the JSON fields of t in order. Of fields with the same name, encoding/json takes the
 // shallowest.
-func (c *compiler) members(t reflect.Type) (out []*member) {
-	all := c.collect(nil, t, nil, nil)
-	for i, m := range all {
-		hidden := false
-		for j, other := range all {
-			if i == j || m.name != other.name {
-				continue
-			}
-			hidden = hidden || len(other.index) < len(m.index)
-			if j < i && len(other.index) == len(m.index) {
-				c.errorf("the fields %s and %s are both %q in JSON; give one another name", other, m, m.name)
-			}
-		}
-		if !hidden {
-			out = append(out, m)
+func (c *compiler) members(t reflect.Type) []*member {
+	all, first := c.collect(nil, t, nil, nil), map[string]*member{}
+	for _, m := range all {
+		if other := first[m.name]; other == nil || len(m.index) < len(other.index) {
+			first[m.name] = m
 		}
 	}
-	return out
+	return slices.DeleteFunc(all, func(m *member) bool {
+		other := first[m.name]
+		if m != other && len(m.index) == len(other.index) {
+			c.errorf("the fields %s and %s are both %q in JSON; give one another name", other, m, m.name)
+		}
+		return m != other
+	})
 }
 
 // collect appends the members of t to out. index is the path to t, and above are the types on it.
@@ -105,8 +101,7 @@ func (c *compiler) collect(out []*member, t reflect.Type, index []int, above []r
 		return out
 	}
 	above = append(above, t)
-	for i := range t.NumField() {
-		sf := t.Field(i)
+	for sf := range t.Fields() {
 		tag := sf.Tag.Get("json")
 		name, options, comma := strings.Cut(tag, ",")
 		if tag == "-" {

@@ -140,8 +140,7 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	case shapeSlice, shapeArray:
 		s.Items = c.mapType(t.Elem())
 		if t.Kind() == reflect.Array {
-			length := uint64(t.Len())
-			s.MinItems, s.MaxItems = &length, &length
+			s.MinItems, s.MaxItems = new(uint64(t.Len())), new(uint64(t.Len()))
 		}
 	case shapeCustom:
 		return c.ownSchema(t)
@@ -157,7 +156,7 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 		}
 	case shapeBytes:
 		s.ContentEncoding = "base64"
-		s.Pattern, s.MaxLength = base64Pattern, encodedLen(maxBytes)
+		s.Pattern, s.MaxLength = base64Pattern, defaultLength
 	case shapeTime:
 		s.Format = "date-time"
 	case shapeDuration:
@@ -189,20 +188,16 @@ type hull struct{}
 var hullType = reflect.TypeFor[hull]()
 
 // The schema of a []byte, of at most 1 MiB unless its rule max says otherwise.
-const (
-	base64Pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-	maxBytes      = 1 << 20
-)
+const base64Pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+var defaultLength = encodedLen(1 << 20)
 
 // isAtMost1MiB reports whether s is the schema of a []byte that no rule limits.
 func isAtMost1MiB(s *jsonschema.Schema) bool {
-	return s.ContentEncoding == "base64" && s.MaxLength != nil && *s.MaxLength == *encodedLen(maxBytes)
+	return s.ContentEncoding == "base64" && s.MaxLength != nil && *s.MaxLength == *defaultLength
 }
 
-func encodedLen(bytes int) *uint64 {
-	n := uint64(base64.StdEncoding.EncodedLen(bytes))
-	return &n
-}
+func encodedLen(bytes int) *uint64 { return new(uint64(base64.StdEncoding.EncodedLen(bytes))) }
 
 // durationPattern matches the output of time.Duration.String. time.ParseDuration accepts slightly
 // more, which would make the pattern twice as long.

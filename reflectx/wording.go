@@ -203,11 +203,7 @@ var typeNouns = map[string]string{
 // is what they are called; "" means by their schema.
 func wantOf(s *jsonschema.Schema, noun string) string {
 	if options := slices.Concat(s.AnyOf, s.OneOf); len(options) > 0 {
-		words := make([]string, len(options))
-		for i, one := range options {
-			words[i] = wantOf(one, "")
-		}
-		noun = cmp.Or(noun, joinWords(words, "or"))
+		noun = cmp.Or(noun, alternatives(options, func(s *jsonschema.Schema) string { return wantOf(s, "") }))
 	}
 	pattern := s.Pattern
 	switch {
@@ -293,14 +289,10 @@ func countBetween(low, high *uint64, what string) string {
 
 // oneOf returns `one of "a", "b" or "c"`.
 func oneOf(values []any) string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = jsonText(v)
+	if len(values) == 1 {
+		return jsonText(values[0])
 	}
-	if len(words) == 1 {
-		return words[0]
-	}
-	return "one of " + joinWords(words, "or")
+	return "one of " + alternatives(values, jsonText)
 }
 
 // jsonText returns a value of a schema as JSON.
@@ -318,10 +310,15 @@ func plainText(v any) string {
 	return text
 }
 
-// joinWords returns "a, b or c".
-func joinWords(words []string, last string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
+// alternatives returns "a, b or c".
+func alternatives[T any](values []T, text func(T) string) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = text(v)
 	}
-	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
