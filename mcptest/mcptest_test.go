@@ -215,12 +215,6 @@ func (c *Counter) Starts() int { return c.starts }
 
 func (c *Counter) Close() error { c.closes++; return nil }
 
-func TestMountedServersStart(t *testing.T) {
-	house := mcpkit.MustNew(&Desk{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, house.Mount("counter", mcpkit.MustNew(&Counter{})))
-	mcptest.New(t, house).Call("counter_starts", nil).OK().JSON("1")
-}
-
 func TestAServerIsClosedAtTheEndOfTheTest(t *testing.T) {
 	counter := &Counter{}
 	srv := mcpkit.MustNew(counter)

@@ -62,18 +62,6 @@ func TestTheTaskOutlivesItsClient(t *testing.T) {
 
 // docs:end tasks
 
-func TestTasksOnEveryVersion(t *testing.T) {
-	mcptest.EachVersion(t, newKiln, func(t *testing.T, s *mcptest.Server) {
-		if s.Client().Version() < protocol.V20250618 {
-			return // no questions
-		}
-		r := s.Tasks().Answer("Glaze it?", true).Call("burn", nil).OK().Text("burned")
-		if s.Client().Version().Modern() {
-			r.AsTask()
-		}
-	})
-}
-
 func TestACallThatIsNotATaskFailsTheTest(t *testing.T) {
 	require.Contains(t, failures(t, func(t testing.TB) {
 		mcptest.New(t, &Kiln{}, tasks.New()).Tasks().Call("look", nil).AsTask()

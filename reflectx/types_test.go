@@ -296,18 +296,3 @@ func TestRulesThatPanicAreFoundAtRegistration(t *testing.T) {
 	_, err := reflectx.NewInput("T", reflect.TypeFor[deep](), reflectx.InputOptions{Validate: v})
 	require.ErrorContains(t, err, "the validator does not take reflectx_test.deep: boom")
 }
-
-func TestStrictJSON(t *testing.T) {
-	type input struct {
-		A any    `json:"a,omitempty"`
-		S string `json:"s,omitempty"`
-		I int64  `json:"i,omitempty"`
-	}
-	in := newInput[input](t)
-	for _, args := range []string{`{"a":{"x":1,"x":2}}`, `{"s":"a","s":"b"}`, `{"S":"a"}`, `{"s":"\ud800"}`, `{"i":9223372036854775808}`} {
-		require.Error(t, in.Decode(t.Context(), []byte(args), reflect.New(in.Type()).Elem()), args)
-	}
-	got, err := decode[input](t, in, `{"i":9007199254740993}`)
-	require.NoError(t, err)
-	require.Equal(t, int64(9007199254740993), got.I)
-}

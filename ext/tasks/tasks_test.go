@@ -131,22 +131,6 @@ func TestMalformedAnswersAreRefusedAndTheTaskWaits(t *testing.T) {
 	})
 }
 
-func TestQuestionsAreAnsweredOneByOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := open(t).modern()
-		id := p.start("both", `{}`)
-		d := p.await(id, protocol.TaskInputRequired)
-		require.Len(t, d.InputRequests, 2)
-		p.update(id, accept("2-second", `{"place":"Rome"}`))
-		d = p.get(id)
-		require.Equal(t, protocol.TaskInputRequired, d.Status)
-		require.Len(t, d.InputRequests, 1)
-		require.Contains(t, d.InputRequests, "1-first")
-		p.update(id, accept("1-first", `{"place":"Oslo"}`))
-		require.Equal(t, "Oslo and Rome", contentOf(t, p.await(id, protocol.TaskCompleted).Result))
-	})
-}
-
 // Middleware may ask before the call becomes a task, which then has the answers.
 func TestMiddlewareAsksInTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

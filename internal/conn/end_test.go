@@ -30,34 +30,25 @@ func sleep(d time.Duration) func(context.Context, *jsonrpc.Request, transport.Pe
 	}
 }
 
-func TestTheEndOfTheInputLetsCallsFinish(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &handler{methods: methods{"sleep": sleep(4 * time.Second)}}
-		p := serve(t, h, nil)
-		begun := time.Now()
-		p.send(request(1, "sleep"), request(2, "ping"), request(3, "subscriptions/listen"))
-		close(p.wire.in)
-		require.ElementsMatch(t, []string{answer(2, `"ping"`), answer(3, `"ended"`)}, []string{p.receive(), p.receive()})
-		require.Less(t, time.Since(begun), 10*time.Millisecond, "a subscription does not hold up the end")
-		require.Equal(t, answer(1, `"slept"`), p.receive())
-		require.NoError(t, <-p.over)
-		require.Equal(t, int32(1), h.ended.Load())
-	})
-}
-
-func TestTheEndOfTheContextLetsCallsFinish(t *testing.T) {
+func TestTheEndLetsCallsFinish(t *testing.T) {
 	for name, end := range map[string]func(p *peer){
-		"context": func(p *peer) { p.stop() },
-		"Close":   func(p *peer) { p.link.Close() },
+		"of the input":   func(p *peer) { close(p.wire.in) },
+		"of the context": func(p *peer) { p.stop() },
+		"by Close":       func(p *peer) { p.link.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := serve(t, &handler{methods: methods{"sleep": sleep(4 * time.Second)}}, nil)
-				p.send(request(1, "sleep"))
+				h := &handler{methods: methods{"sleep": sleep(4 * time.Second)}}
+				p := serve(t, h, nil)
+				begun := time.Now()
+				p.send(request(1, "sleep"), request(2, "subscriptions/listen"))
 				synctest.Wait()
 				end(p)
+				require.Equal(t, answer(2, `"ended"`), p.receive())
+				require.Less(t, time.Since(begun), 10*time.Millisecond, "a subscription does not hold up the end")
 				require.Equal(t, answer(1, `"slept"`), p.receive())
 				require.NoError(t, <-p.over)
+				require.Equal(t, int32(1), h.ended.Load())
 				p.silent()
 			})
 		})

@@ -60,20 +60,6 @@ func TestServerAsksTheClient(t *testing.T) {
 	}
 }
 
-func TestServerRequestsEndWithTheSession(t *testing.T) {
-	got := make(chan error, 1)
-	s := serve(t, script{"ask": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-		_, err := peer.Call(context.Background(), notification("ping", ""))
-		got <- err
-		return result(req, `{"done":true}`)
-	}}, nil)
-	c := s.legacy("2025-06-18")
-	ev := eventsOf(t, c.call(7, "ask"))
-	ev.data()
-	c.send(http.MethodDelete, "")
-	require.ErrorIs(t, <-got, transport.ErrClosed)
-}
-
 func TestStandaloneStream(t *testing.T) {
 	s := serve(t, nil, nil)
 	c := s.legacy("2025-11-25")
