@@ -22,8 +22,8 @@ const (
 	minPoll    = time.Second // between two polls; a shorter interval of the server counts as this
 	maxPoll    = time.Hour
 	maxSilence = time.Minute // of a stream, which has a heartbeat every 30 seconds
+	minBackoff = time.Second // before what failed is tried again
 	maxBackoff = 30 * time.Second
-	steady     = time.Second // what went well for longer was not a failure
 )
 
 // ErrNotOffered means that the server does not declare the extension, or a revision of it that this
@@ -125,15 +125,15 @@ func Follow(
 	if mode == Poll {
 		f.receive = f.polled
 	}
-	events, err := f.receive(ctx)
-	if err != nil && !errors.Is(err, ErrGap) {
+	gap, events, err := f.receive(ctx)
+	if err != nil {
 		f.close()
 		return nil, err
 	}
 	return func(yield func(*Occurrence, error) bool) {
 		defer func() { f.close() }()
-		for {
-			if err != nil && (!yield(nil, err) || !errors.Is(err, ErrGap)) {
+		for err == nil {
+			if gap != nil && !yield(nil, gap) {
 				return
 			}
 			for i := range events {
@@ -141,58 +141,46 @@ func Follow(
 					return
 				}
 			}
-			events, err = f.next(ctx)
+			gap, events, err = f.next(ctx)
 		}
+		yield(nil, err)
 	}, nil
 }
 
 // A feed is what [Follow] follows.
 type feed struct {
-	c       *client.Client
-	sub     Subscription
-	at      Position // after what was received
-	retries retrier
-	wait    time.Duration     // before the next poll
-	stream  chan notification // nil if none is open
-	agreed  bool              // to a stream
-	close   func()            // ends the stream
+	c      *client.Client
+	sub    Subscription
+	at     Position          // after what was received
+	wait   time.Duration     // before the next poll
+	stream chan notification // nil if none is open
+	agreed bool              // to a stream
+	close  func()            // ends the stream
 
-	// receive receives more, perhaps nothing. What it returns with ErrGap comes after the gap.
-	receive func(ctx context.Context) ([]Occurrence, error)
+	// receive receives more, perhaps nothing. The gap, of which nil is none, is before the events.
+	receive func(ctx context.Context) (gap error, events []Occurrence, err error)
 }
 
 // next receives more, and tries again until an error is for good.
-func (f *feed) next(ctx context.Context) ([]Occurrence, error) {
-	for {
-		events, err := f.receive(ctx)
-		if err == nil || errors.Is(err, ErrGap) {
-			return events, err
+func (f *feed) next(ctx context.Context) (gap error, events []Occurrence, err error) {
+	for failures := 0; ; failures++ {
+		if gap, events, err = f.receive(ctx); err == nil {
+			return gap, events, nil
 		}
 		f.close()
-		if err := f.retries.pause(ctx, f.c, err); err != nil {
-			return nil, err
+		if err = retry(ctx, f.c, failures, err); err != nil {
+			return nil, nil, err
 		}
 	}
 }
 
-// A retrier lets time pass before something that has failed is tried again.
-type retrier struct {
-	failures int       // in a row
-	begun    time.Time // when it was tried again
-}
-
-// pause waits until what failed with err may be tried again. It returns the error that is the last.
-func (r *retrier) pause(ctx context.Context, c *client.Client, err error) error {
+// retry waits until what failed with err, and before that some times in a row, may be tried again. It
+// returns the error that is the last.
+func retry(ctx context.Context, c *client.Client, failures int, err error) error {
 	if errors.Is(err, ErrTerminated) || ctx.Err() == nil && !client.Transient(err) {
 		return err
 	}
-	if time.Since(r.begun) > steady {
-		r.failures = 0
-	}
-	err = wait(ctx, c, min(100*time.Millisecond<<min(r.failures, 10), maxBackoff))
-	r.begun = time.Now()
-	r.failures++
-	return err
+	return wait(ctx, c, min(minBackoff<<min(failures, 5), maxBackoff))
 }
 
 // wait waits for d, or until ctx ends or the client is closed, which is the error.
@@ -208,14 +196,14 @@ func wait(ctx context.Context, c *client.Client, d time.Duration) error {
 }
 
 // polled polls, after a pause.
-func (f *feed) polled(ctx context.Context) ([]Occurrence, error) {
+func (f *feed) polled(ctx context.Context) (gap error, events []Occurrence, err error) {
 	if err := wait(ctx, f.c, f.wait); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f.wait = 0
 	var r PollResult
 	if err := f.c.Request(ctx, MethodPoll, &PollParams{Subscription: f.sub, Position: f.at}, &r); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	last := len(r.Events) - 1
 	if !r.HasMore || last < 0 {
@@ -228,9 +216,9 @@ func (f *feed) polled(ctx context.Context) ([]Occurrence, error) {
 		r.Events[last].Cursor = r.Cursor
 	}
 	if r.Truncated {
-		return r.Events, ErrGap
+		gap = ErrGap
 	}
-	return r.Events, nil
+	return gap, r.Events, nil
 }
 
 var (
@@ -271,7 +259,7 @@ func (f *feed) open(ctx context.Context) {
 }
 
 // notified receives the next notification of a stream, which it opens if none is open.
-func (f *feed) notified(ctx context.Context) ([]Occurrence, error) {
+func (f *feed) notified(ctx context.Context) (gap error, events []Occurrence, err error) {
 	if f.stream == nil {
 		f.open(ctx)
 	}
@@ -288,23 +276,23 @@ func (f *feed) notified(ctx context.Context) ([]Occurrence, error) {
 		n.err = jsonx.Unmarshal(n.params, &m)
 	}
 	if n.err != nil {
-		return nil, n.err
+		return nil, nil, n.err
 	}
 	missed := m.Truncated || f.agreed && f.at.Cursor == nil
 	f.at.Cursor = cmp.Or(m.Cursor, f.at.Cursor)
-	switch n.method {
+	switch n.method { // others, such as heartbeats, may have a cursor
 	case NotificationActive:
 		f.agreed = true
 		if missed {
-			return nil, ErrGap
+			gap = ErrGap
 		}
 	case NotificationEvent:
 		m.Cursor = f.at.Cursor
-		return []Occurrence{m.Occurrence}, nil
+		events = []Occurrence{m.Occurrence}
 	case NotificationError:
-		return nil, fmt.Errorf("%w: %w", ErrGap, &m.Error)
+		gap = fmt.Errorf("%w: %w", ErrGap, &m.Error)
 	case NotificationTerminated:
-		return nil, fmt.Errorf("%w: %w", ErrTerminated, &m.Error)
+		err = fmt.Errorf("%w: %w", ErrTerminated, &m.Error)
 	}
-	return nil, nil // after a heartbeat, which has a cursor
+	return gap, events, err
 }

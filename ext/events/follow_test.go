@@ -152,9 +152,9 @@ func TestPolls(t *testing.T) {
 			"events/poll 0.0 " + fmt.Sprintf(params, "null"),
 			"events/poll 1.0 " + fmt.Sprintf(params, `"c1"`), // not after the 10 ms that the server says
 			"events/poll 61.0 " + fmt.Sprintf(params, `"c2"`),
-			"events/poll 61.1 " + fmt.Sprintf(params, `"c2"`), // after the failure
-			"events/poll 61.1 " + fmt.Sprintf(params, `"c3"`), // since there are more
-			"events/poll 62.1 " + fmt.Sprintf(params, `"c4"`),
+			"events/poll 62.0 " + fmt.Sprintf(params, `"c2"`), // after the failure
+			"events/poll 62.0 " + fmt.Sprintf(params, `"c3"`), // since there are more
+			"events/poll 63.0 " + fmt.Sprintf(params, `"c4"`),
 		}, s.seen)
 	})
 }
@@ -177,9 +177,9 @@ func TestStreams(t *testing.T) {
 		require.Equal(t, []string{
 			`events/list 0.0 {}`,
 			`events/stream 0.0 {"name":"n","cursor":null}`,
-			`events/stream 160.1 {"name":"n","cursor":"c4"}`, // after 60 seconds without a heartbeat
-			`events/stream 160.3 {"name":"n","cursor":"c4"}`,
-			`events/stream 160.7 {"name":"n","cursor":"c6"}`,
+			`events/stream 161.0 {"name":"n","cursor":"c4"}`, // after 60 seconds without a heartbeat
+			`events/stream 163.0 {"name":"n","cursor":"c4"}`,
+			`events/stream 164.0 {"name":"n","cursor":"c6"}`,
 		}, s.seen)
 	})
 }

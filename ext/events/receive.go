@@ -181,15 +181,15 @@ func (r *Receiver) Subscribe(
 	r.mu.Unlock()
 	defer r.remove(h)
 	var lapses time.Time // when the subscription does; zero before the server has agreed
-	var retries retrier
-	for err == nil {
+	for failures := 0; err == nil; {
 		res, failure := r.refresh(ctx, c, h)
 		switch {
 		case failure == nil:
 		case lapses.IsZero() && ctx.Err() == nil:
 			return failure
 		default:
-			err = retries.pause(ctx, c, failure)
+			err = retry(ctx, c, failures, failure)
+			failures++
 			continue
 		}
 		lapsed := !lapses.IsZero() && time.Now().After(lapses)
@@ -198,7 +198,7 @@ func (r *Receiver) Subscribe(
 				end(err)
 			}
 		}
-		lapses = time.Now().Add(2 * maxRefresh)
+		failures, lapses = 0, time.Now().Add(2*maxRefresh)
 		if res.RefreshBefore != nil {
 			lapses = *res.RefreshBefore
 		}
