@@ -100,21 +100,11 @@ func allowedRedirect(raw string) bool {
 		(u.Scheme == "https" || u.Scheme == "http" && metadata.IsLoopback(u.Hostname()))
 }
 
-// allows reports whether the client has the redirect URI. URIs are compared byte by byte, except for
-// the port of a loopback address, which the system chooses (RFC 8252, section 7.3).
+// allows reports whether the client has the redirect URI.
 func (c *client) allows(redirect string) bool {
 	return allowedRedirect(redirect) && slices.ContainsFunc(c.Redirects, func(known string) bool {
-		return withoutPort(known) == withoutPort(redirect)
+		return metadata.SameRedirect(known, redirect)
 	})
-}
-
-// withoutPort returns a redirect URI without the port of a loopback address.
-func withoutPort(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "http" || !isLoopback(u) {
-		return raw
-	}
-	return strings.Replace(raw, u.Host, strings.TrimSuffix(u.Host, ":"+u.Port()), 1)
 }
 
 func isLoopback(u *url.URL) bool { return metadata.IsLoopback(u.Hostname()) }

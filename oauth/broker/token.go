@@ -40,15 +40,6 @@ type refreshToken struct {
 	Number int    `json:"n"`
 }
 
-// tokens is the response of the token endpoint (RFC 6749, section 5.1).
-type tokens struct {
-	AccessToken  string `json:"access_token"`
-	TokenType    string `json:"token_type"`
-	ExpiresIn    int64  `json:"expires_in"`
-	RefreshToken string `json:"refresh_token,omitempty"`
-	Scope        string `json:"scope,omitempty"`
-}
-
 // A tokenRequest is a request to the token endpoint.
 type tokenRequest struct {
 	form       url.Values
@@ -98,7 +89,7 @@ var errReused = errors.New("the credential was used before")
 
 // redeem issues the first tokens of a grant. A code that is used twice may be stolen, so it ends the
 // grant (RFC 6749, section 4.1.2).
-func (b *Broker) redeem(ctx context.Context, q *tokenRequest) (*tokens, error) {
+func (b *Broker) redeem(ctx context.Context, q *tokenRequest) (*metadata.Tokens, error) {
 	var key string
 	if !b.keys.read("code", q.form.Get("code"), &key) {
 		return nil, refuse(codeInvalidGrant, "the code is unknown")
@@ -128,7 +119,7 @@ func (b *Broker) redeem(ctx context.Context, q *tokenRequest) (*tokens, error) {
 // refresh issues new tokens. It asks the provider first, so that a user whose account was removed is
 // logged out. A refresh token that is used twice may be stolen, so it ends the grant (RFC 9700, section
 // 4.14.2).
-func (b *Broker) refresh(ctx context.Context, q *tokenRequest) (*tokens, error) {
+func (b *Broker) refresh(ctx context.Context, q *tokenRequest) (*metadata.Tokens, error) {
 	var old refreshToken
 	if !b.keys.read("refresh", q.form.Get("refresh_token"), &old) {
 		return nil, refuse(codeInvalidGrant, "the refresh token is unknown")
@@ -166,7 +157,7 @@ func (b *Broker) refresh(ctx context.Context, q *tokenRequest) (*tokens, error) 
 }
 
 // issue returns the tokens of a grant, or the response to the error that prevents it.
-func (b *Broker) issue(ctx context.Context, q *tokenRequest, key string, g *grant, err error) (*tokens, error) {
+func (b *Broker) issue(ctx context.Context, q *tokenRequest, key string, g *grant, err error) (*metadata.Tokens, error) {
 	switch {
 	case errors.Is(err, errReused):
 		if err := b.end(context.WithoutCancel(ctx), key, "a code or refresh token was used twice"); err != nil {
@@ -187,7 +178,7 @@ func (b *Broker) issue(ctx context.Context, q *tokenRequest, key string, g *gran
 		"iss": b.opts.Issuer, "sub": g.User.Subject, "aud": b.opts.Resource, "client_id": q.client, "sid": key,
 		"jti": rand.Text(), "iat": now.Unix(), "exp": now.Add(accessLifetime).Unix(),
 	}
-	t := &tokens{TokenType: "Bearer", ExpiresIn: int64(accessLifetime / time.Second), Scope: strings.Join(scopes, " ")}
+	t := &metadata.Tokens{TokenType: "Bearer", ExpiresIn: int64(accessLifetime / time.Second), Scope: strings.Join(scopes, " ")}
 	if len(scopes) > 0 {
 		claims["scope"] = t.Scope
 	}

@@ -89,26 +89,11 @@ func (s *Server) redirectOf(ctx context.Context, q url.Values) (*client, *url.UR
 		return nil, nil, err
 	}
 	raw := q.Get("redirect_uri")
-	if !slices.ContainsFunc(c.redirects, func(known string) bool { return sameRedirect(known, raw) }) {
+	if !slices.ContainsFunc(c.redirects, func(known string) bool { return metadata.SameRedirect(known, raw) }) {
 		return nil, nil, fmt.Errorf("the client has registered %q, not the redirect URI %q", c.redirects, raw)
 	}
 	u, err := url.Parse(raw)
 	return c, u, err
-}
-
-// sameRedirect compares redirect URIs byte by byte, except for the port of a loopback address,
-// which the system chooses (RFC 8252, section 7.3).
-func sameRedirect(known, got string) bool {
-	if known == got {
-		return true
-	}
-	a, errA := url.Parse(known)
-	b, errB := url.Parse(got)
-	if errA != nil || errB != nil || a.Scheme != "http" || !metadata.IsLoopback(a.Hostname()) {
-		return false
-	}
-	a.Host, b.Host = a.Hostname(), b.Hostname()
-	return a.String() == b.String()
 }
 
 // consent asks the user and returns a code.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/mcpkit/mcpkit-go/oauth/internal/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/metadata"
 )
 
 // Grants.
@@ -24,15 +25,6 @@ const (
 type refreshToken struct {
 	grant *grant
 	used  bool // guarded by Server.mu
-}
-
-// answer is the response of the token endpoint (RFC 6749, section 5.1).
-type answer struct {
-	AccessToken  string `json:"access_token"`
-	TokenType    string `json:"token_type"`
-	ExpiresIn    int64  `json:"expires_in"`
-	RefreshToken string `json:"refresh_token,omitempty"`
-	Scope        string `json:"scope,omitempty"`
 }
 
 // A request is an authenticated request to the token endpoint.
@@ -60,7 +52,7 @@ func (s *Server) token(r *http.Request) (any, error) {
 	if other := s.opts.Grants[name]; other != nil {
 		return s.giveOther(asked, other)
 	}
-	grants := map[string]func(*request) (*answer, error){
+	grants := map[string]func(*request) (*metadata.Tokens, error){
 		grantCode: s.redeem, grantRefresh: s.renew, grantCredentials: s.forClient,
 	}
 	give := grants[name]
@@ -77,7 +69,7 @@ func (s *Server) token(r *http.Request) (any, error) {
 
 // redeem issues tokens for a code. A code that is used twice ends its grant (RFC 6749, section
 // 4.1.2).
-func (s *Server) redeem(r *request) (*answer, error) {
+func (s *Server) redeem(r *request) (*metadata.Tokens, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.codes[r.form.Get("code")]
@@ -107,7 +99,7 @@ func (s *Server) redeem(r *request) (*answer, error) {
 
 // renew issues tokens for a refresh token, which it replaces. A refresh token that is used twice
 // may be stolen, so it ends its grant (RFC 9700, section 4.14.2).
-func (s *Server) renew(r *request) (*answer, error) {
+func (s *Server) renew(r *request) (*metadata.Tokens, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.refresh[r.form.Get("refresh_token")]
@@ -129,7 +121,7 @@ func (s *Server) renew(r *request) (*answer, error) {
 
 // give issues the tokens of a grant. The caller holds s.mu. A request may ask for fewer resources than
 // the grant allows.
-func (s *Server) give(g *grant, r *request) (*answer, error) {
+func (s *Server) give(g *grant, r *request) (*metadata.Tokens, error) {
 	resources := g.resources
 	if asked := r.form["resource"]; len(asked) > 0 {
 		if len(resources) > 0 && !contains(resources, asked) {
@@ -149,7 +141,7 @@ func (s *Server) give(g *grant, r *request) (*answer, error) {
 }
 
 // issue issues an access token. The caller holds s.mu.
-func (s *Server) issue(g *grant, scopes, resources []string, jkt string) (*answer, error) {
+func (s *Server) issue(g *grant, scopes, resources []string, jkt string) (*metadata.Tokens, error) {
 	if len(resources) == 0 {
 		resources = []string{s.Issuer} // the token has no other use
 	}
@@ -159,7 +151,7 @@ func (s *Server) issue(g *grant, scopes, resources []string, jkt string) (*answe
 }
 
 // answer returns the response with a new access token. The caller holds s.mu.
-func (s *Server) answer(t *Token, g *grant) (*answer, error) {
+func (s *Server) answer(t *Token, g *grant) (*metadata.Tokens, error) {
 	text, err := s.mint(t, g)
 	if err != nil {
 		return nil, err
@@ -169,11 +161,11 @@ func (s *Server) answer(t *Token, g *grant) (*answer, error) {
 		kind = dpop.Scheme
 	}
 	expires := int64(s.opts.Lifetime.Seconds())
-	return &answer{AccessToken: text, TokenType: kind, ExpiresIn: expires, Scope: strings.Join(t.Scopes, " ")}, nil
+	return &metadata.Tokens{AccessToken: text, TokenType: kind, ExpiresIn: expires, Scope: strings.Join(t.Scopes, " ")}, nil
 }
 
 // forClient issues a token to a client that acts for itself.
-func (s *Server) forClient(r *request) (*answer, error) {
+func (s *Server) forClient(r *request) (*metadata.Tokens, error) {
 	if r.client.public() {
 		return nil, refuse("unauthorized_client", "a public client cannot act for itself")
 	}
@@ -187,7 +179,7 @@ func (s *Server) forClient(r *request) (*answer, error) {
 }
 
 // giveOther issues the token of one of [Options.Grants].
-func (s *Server) giveOther(r *request, give func(url.Values) (*Token, error)) (*answer, error) {
+func (s *Server) giveOther(r *request, give func(url.Values) (*Token, error)) (*metadata.Tokens, error) {
 	t, err := give(r.form)
 	if err != nil {
 		return nil, refuse("invalid_grant", "%v", err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
@@ -65,6 +67,28 @@ func Endpoint(
 		w.WriteHeader(status)
 		_, _ = w.Write(doc)
 	}
+}
+
+// Tokens is the response of a token endpoint (RFC 6749, section 5.1).
+type Tokens struct {
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int64  `json:"expires_in"`
+	RefreshToken string `json:"refresh_token,omitempty"`
+	Scope        string `json:"scope,omitempty"`
+}
+
+// SameRedirect compares redirect URIs byte by byte, except for the port of a loopback address, which the
+// system chooses (RFC 8252, section 7.3).
+func SameRedirect(known, got string) bool { return withoutPort(known) == withoutPort(got) }
+
+// withoutPort returns a redirect URI without the port of a loopback address.
+func withoutPort(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" || !IsLoopback(u.Hostname()) {
+		return raw
+	}
+	return strings.Replace(raw, u.Host, strings.TrimSuffix(u.Host, ":"+u.Port()), 1)
 }
 
 // Document serves a JSON document that is public, so that any web page may read it.
