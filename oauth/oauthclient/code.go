@@ -240,10 +240,7 @@ func (t *Transport) claimRedirect(ctx context.Context, as *metadata.Authorizatio
 	if as.ISSParameterSupported {
 		return nil
 	}
-	if u, err := url.Parse(redirect); err == nil && u.Scheme == "http" && metadata.IsLoopback(u.Hostname()) {
-		u.Host = strings.TrimSuffix(u.Host, ":"+u.Port()) // the port changes with each login
-		redirect = u.String()
-	}
+	redirect = metadata.WithoutPort(redirect) // which changes with each login
 	key := Key{Resource: redirect}
 	r, err := t.load(ctx, key)
 	switch {

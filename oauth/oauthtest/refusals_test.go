@@ -128,7 +128,6 @@ func TestAuthorizationsThatAreRefused(t *testing.T) {
 		{"nobody", with(good, "client_id", "nobody"), `invalid_client: unknown client "nobody"`, ""},
 		{"no client", with(good, "client_id", ""), "the request needs one client_id and one redirect_uri", ""},
 		{"another redirect URI", with(good, "redirect_uri", "https://evil.example/"), `the client has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"], not the redirect URI "https://evil.example/"`, ""},
-		{"a longer redirect URI", with(good, "redirect_uri", callback+"/x"), `the client has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"], not the redirect URI "http://127.0.0.1:1/callback/x"`, ""},
 		{"another port that is no loopback's", with(good, "redirect_uri", "https://app.example:444/back?x=1"), `the client has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"], not the redirect URI "https://app.example:444/back?x=1"`, ""},
 		{"no redirect URI", with(good, "redirect_uri", ""), "the request needs one client_id and one redirect_uri", ""},
 		{"another type", with(good, "response_type", "token"), "", "unsupported_response_type: the response_type must be code"},
@@ -201,7 +200,6 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 		}, nil, `invalid_target: only the resources ["https://a.example/"] were granted`},
 		{"a code that is bound", func() url.Values { return redeem(with(authorization(), "dpop_jkt", "x")) }, nil, "invalid_dpop_proof: the code is bound to another key"},
 		{"an invalid proof", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x"}, "invalid_dpop_proof: the proof is not a signed JWT"},
-		{"two proofs", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x", "DPoP", "x"}, "invalid_dpop_proof: the request has more than one proof"},
 
 		{"an unknown refresh token", func() url.Values {
 			return form("grant_type", "refresh_token", "client_id", "app", "refresh_token", "x")

@@ -80,10 +80,10 @@ type Tokens struct {
 
 // SameRedirect compares redirect URIs byte by byte, except for the port of a loopback address, which the
 // system chooses (RFC 8252, section 7.3).
-func SameRedirect(known, got string) bool { return withoutPort(known) == withoutPort(got) }
+func SameRedirect(known, got string) bool { return WithoutPort(known) == WithoutPort(got) }
 
-// withoutPort returns a redirect URI without the port of a loopback address.
-func withoutPort(raw string) string {
+// WithoutPort returns a redirect URI without the port of a loopback address.
+func WithoutPort(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" || !IsLoopback(u.Hostname()) {
 		return raw
