@@ -35,7 +35,7 @@ type courier struct {
 
 // run delivers until the subscription ends.
 func (c *courier) run(ctx context.Context) {
-	c.hook = *c.w.Hook
+	c.hook, c.gap = *c.w.Hook, c.w.Hook.Missed
 	l := c.e.log(c.w.Name)
 	var err error
 	for ctx.Err() == nil && c.ended == nil && !final(err) {
@@ -50,21 +50,21 @@ func (c *courier) run(ctx context.Context) {
 			case <-ctx.Done():
 			}
 		}
-		if c.unsaved || poked || time.Until(c.w.Lease) <= lease*2/3 {
-			if err = c.save(context.WithoutCancel(ctx)); err != nil && !final(err) {
-				sleep(ctx, time.Second)
+		for c.unsaved || poked || time.Until(c.w.Lease) <= lease*2/3 {
+			if err = c.save(context.WithoutCancel(ctx)); err == nil || final(err) || ctx.Err() != nil {
+				break
 			}
+			sleep(ctx, time.Second)
 		}
 	}
-	if errors.Is(err, errGone) {
+	switch {
+	case errors.Is(err, errGone):
 		c.ended = c.e.revokedSince(&c.w.interest, time.Time{})
+	case final(err) || c.ended != nil && c.e.end(ctx, c.w.ID) != nil:
+		c.ended = nil // another replica will find that, too
 	}
-	if c.ended == nil {
-		return
-	}
-	c.control(ctx, Control{Type: ControlTerminated, Error: c.ended})
-	if err := c.e.end(ctx, c.w.ID); err != nil {
-		c.e.runner.Logger().ErrorContext(ctx, "events: a subscription that has ended is not removed", "watch", short(c.w.ID), "error", err)
+	if c.ended != nil { // only now, since the subscriber may begin again once it is told
+		c.control(ctx, Control{Type: ControlTerminated, Error: c.ended})
 	}
 }
 
@@ -138,8 +138,8 @@ func (c *courier) deliver(ctx context.Context, k *kept) {
 		return
 	}
 	if c.gap {
-		c.gap = false
-		c.control(ctx, Control{Type: ControlGap, Cursor: cursorOf(k.Seq - 1)})
+		status := c.control(ctx, Control{Type: ControlGap, Cursor: cursorOf(k.Seq - 1)})
+		c.gap = status == 0 || status >= 500 // it is told again
 	}
 	id := k.ID
 	if profiles[c.e.profile].messageIDs {
@@ -180,9 +180,10 @@ func (c *courier) deliver(ctx context.Context, k *kept) {
 	}
 }
 
-// control sends a body that is not an occurrence, once.
-func (c *courier) control(ctx context.Context, control Control) {
+// control sends a body that is not an occurrence, once. It returns the status.
+func (c *courier) control(ctx context.Context, control Control) (status int) {
 	if body, err := jsonx.Marshal(&control); err == nil {
-		c.e.client.post(ctx, c.hook.URL, c.w.ID, messageID(control.Type), body, c.hook.signing()...)
+		status, _, _ = c.e.client.post(ctx, c.hook.URL, c.w.ID, messageID(control.Type), body, c.hook.signing()...)
 	}
+	return status
 }

@@ -292,12 +292,14 @@ func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResu
 	defer tick.Stop()
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.RequestID())}
 	call.Notify(NotificationActive, &ActiveParams{cursorOf(seq), truncated, meta})
-	for ended := (*jsonrpc.Error)(nil); ; {
+	always := make(chan struct{})
+	close(always)
+	for ended := (*jsonrpc.Error)(nil); ctx.Err() == nil; {
+		more := l.more()
 		if ended = cmp.Or(ended, e.revokedSince(&f.interest, began)); ended != nil {
 			call.Notify(NotificationTerminated, &ErrorParams{ended, meta})
 			return &StreamResult{meta}, nil
 		}
-		more := l.more()
 		b, failed := l.read(ctx, f, seq, mostPolled)
 		if seq = b.seq; b.truncated {
 			call.Notify(NotificationActive, &ActiveParams{cursorOf(seq), true, meta})
@@ -308,11 +310,10 @@ func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResu
 			call.Notify(NotificationEvent, &o)
 		}
 		if b.more {
-			continue
+			more = always
 		}
 		select {
 		case <-ctx.Done():
-			return &StreamResult{meta}, nil
 		case <-more:
 		case <-tick.C:
 			if failed == nil {
@@ -325,6 +326,7 @@ func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResu
 			}
 		}
 	}
+	return &StreamResult{meta}, nil
 }
 
 const kindNews = "events" // of messages between replicas

@@ -60,13 +60,91 @@ func TestWhatGoesWrong(t *testing.T) {
 			o := open(t, e)
 			o.as(ann).result("events/subscribe", hook(""))
 			o.hooks.take()
-			e.down.Store(true)
-			o.emit("1", "2")
+			o.hooks.answer = func(_ *http.Request, body string) (int, string) {
+				e.down.Store(strings.Contains(body, `"eventId":"1"`))
+				return 200, ""
+			}
+			o.emit("1", "2", "3")
 			time.Sleep(10 * time.Second)
+			require.Len(t, o.hooks.take(), 1, "more than one is never delivered again")
 			e.down.Store(false)
 			time.Sleep(time.Minute)
 			require.Len(t, o.hooks.take(), 2)
+
+			o.as(ann).result("events/poll", `{"name":"knocked"}`)
+			e.down.Store(true)
+			o.inbox.knocks <- mail{ID: "1"}
+			synctest.Wait()
+			require.NoError(t, o.srv.Close())
+			require.Zero(t, o.inbox.kept, "the method learns of it")
 		})
+	})
+	revoker := new(events.Revoker)
+	row(t, "a receiver is away when there is a gap", func(t *testing.T, o *office) {
+		o.as(ann).result("events/subscribe", hook(""))
+		status := 503
+		o.hooks.answer = func(*http.Request, string) (int, string) { return status, "" }
+		o.emit(strings.Repeat("x", events.MaxBody), "1")
+		time.Sleep(time.Minute)
+		o.hooks.take()
+		status = 200
+		time.Sleep(time.Hour)
+		bodies := o.hooks.take()
+		require.Len(t, bodies, 2)
+		require.Contains(t, bodies[0], `"type":"gap"`)
+	})
+	for name, test := range map[string]func(a, b *office){
+		"the next replica tells of the gap": func(a, b *office) {
+			a.emit(strings.Repeat("x", events.MaxBody))
+			synctest.Wait()
+			require.NoError(a.t, a.srv.Close())
+		},
+		"subscribed again elsewhere": func(a, b *office) {
+			a.hooks.answer = func(*http.Request, string) (int, string) {
+				b.as(ann).result("events/subscribe", hook(""))
+				return 200, ""
+			}
+			require.NoError(a.t, revoker.Revoke(a.t.Context(), ann))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := fleet.NewMemory(fleet.MemoryOptions{})
+				a, b := open(t, store, revoker), open(t, store.Open())
+				a.as(ann).result("events/subscribe", hook(""))
+				test(a, b)
+				synctest.Wait()
+				b.emit("1")
+				time.Sleep(time.Minute)
+				bodies := b.hooks.take()
+				require.Len(t, bodies, 2, "something, and the event")
+				require.Contains(t, bodies[1], `"eventId":"1"`)
+			})
+		})
+	}
+	row(t, "a slow client and a credential that ends", func(t *testing.T, o *office) {
+		p := o.as(&oauth.Principal{Subject: "ann", Expires: time.Now().Add(time.Minute)})
+		cursor := member(t, p.result("events/poll", mails), "cursor")
+		for i := range 500 {
+			o.emit(strconv.Itoa(i))
+		}
+		p.sent = make(chan string, 1)
+		end := p.stream(`{"name":"mail_arrived","cursor":` + cursor + `}`)
+		time.Sleep(2 * time.Minute)
+		n := 0
+		for batch := p.take(); len(batch) > 0; batch = p.take() {
+			n += len(batch)
+		}
+		require.Less(t, n, 200)
+		end()
+	})
+	row(t, "the ports of a host", func(t *testing.T, o *office) {
+		o.hooks.answer = func(*http.Request, string) (int, string) { return 404, "" }
+		last := ""
+		for port := range 11 {
+			last = o.as(ann).fails("events/subscribe", strings.Replace(hook(""), "/hook", fmt.Sprintf(":%d/", 8000+port), 1))
+		}
+		require.Equal(t, `-32013 {"limit":"verification_rate"}`, last)
 	})
 	t.Run("a restart after a burst", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -89,7 +167,6 @@ func TestWhatGoesWrong(t *testing.T) {
 			require.Contains(t, r, `"last"`, "the longest age that JavaScript can say")
 		})
 	})
-	revoker := new(events.Revoker)
 	for method, want := range map[string]string{"events/subscribe": "-32012", "events/stream": "<nil>"} {
 		t.Run("revoked during "+method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -141,7 +218,7 @@ type letter struct {
 
 func (l *letter) EventID() string { return l.Number }
 
-// flaky fails updates.
+// flaky fails updates and appends.
 type flaky struct {
 	fleet.Engine
 	down   atomic.Bool
@@ -154,6 +231,13 @@ func (f *flaky) Update(ctx context.Context, set string, r fleet.Record) (uint64,
 		return 0, errors.New("down")
 	}
 	return f.Engine.Update(ctx, set, r)
+}
+
+func (f *flaky) Append(ctx context.Context, group, log string, e fleet.Entry, keep fleet.Keep) error {
+	if f.down.Load() {
+		return errors.New("down")
+	}
+	return f.Engine.Append(ctx, group, log, e, keep)
 }
 
 func (f *flaky) Create(ctx context.Context, set string, r fleet.Record) (uint64, error) {

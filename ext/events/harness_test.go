@@ -73,6 +73,7 @@ type inbox struct {
 	}
 	knocks chan mail
 	opened int
+	kept   int
 }
 
 // Knocked tells who is at the door.
@@ -85,6 +86,7 @@ func (i *inbox) Knocked(ctx context.Context, q query) iter.Seq2[mail, error] {
 				if !yield(m, nil) {
 					return
 				}
+				i.kept++
 			case <-ctx.Done():
 				return
 			}

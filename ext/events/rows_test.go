@@ -306,11 +306,12 @@ func TestSubscribeRows(t *testing.T) {
 	})
 	row(t, "ttl", func(t *testing.T, o *office) {
 		for ttl, want := range map[string]time.Duration{
-			"":                     time.Hour, // ttl-omitted-means-default
-			`"ttlMs":1000,`:        time.Minute,
-			`"ttlMs":120000,`:      2 * time.Minute, // ttl-refresh-before-lte-suggestion
-			`"ttlMs":99999999999,`: time.Hour,       // ttl-no-rejection-path: longer ones would not survive a restart
-			`"ttlMs":null,`:        time.Hour,
+			"":                         time.Hour, // ttl-omitted-means-default
+			`"ttlMs":1000,`:            time.Minute,
+			`"ttlMs":120000,`:          2 * time.Minute, // ttl-refresh-before-lte-suggestion
+			`"ttlMs":-10000000000000,`: time.Minute,
+			`"ttlMs":99999999999,`:     time.Hour, // ttl-no-rejection-path: longer ones would not survive a restart
+			`"ttlMs":null,`:            time.Hour,
 		} {
 			got := member(t, o.as(ann).result("events/subscribe", hook(ttl)), "refreshBefore")
 			require.Equal(t, strconv.Quote(time.Now().Add(want).UTC().Format(time.RFC3339)), got, ttl)

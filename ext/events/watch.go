@@ -257,7 +257,7 @@ func (e *engine) tellAll(ctx context.Context, f *filter) error {
 			return err
 		}
 		k.Feed = f.feed
-		for pause := time.Second; ctx.Err() == nil; pause = min(2*pause, time.Minute) {
+		for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 			if err = e.log(f.Name).append(ctx, *k); err == nil {
 				break
 			}
@@ -265,7 +265,9 @@ func (e *engine) tellAll(ctx context.Context, f *filter) error {
 			if errors.Is(err, fleet.ErrTooLarge) { // it never will be
 				break
 			}
-			sleep(ctx, pause)
+			if sleep(ctx, pause); ctx.Err() != nil {
+				return ctx.Err() // the method learns that it was not told
+			}
 		}
 	}
 	return ctx.Err()

@@ -161,7 +161,7 @@ func (e *engine) ttl(suggested reflectx.Nullable[int64]) time.Duration {
 	case suggested.Null || suggested.Value > longest.Milliseconds():
 		return longest
 	}
-	return max(time.Duration(suggested.Value)*time.Millisecond, shortestTTL)
+	return time.Duration(max(suggested.Value, shortestTTL.Milliseconds())) * time.Millisecond
 }
 
 // unsubscribe answers events/unsubscribe. The event may be gone.
@@ -249,7 +249,7 @@ func (c *webhookClient) checkURL(raw string) (host string, err error) {
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && c.check(ip) != nil {
 		return "", errors.New("its address is not public")
 	}
-	return u.Host, nil
+	return strings.ToLower(u.Hostname()), nil
 }
 
 // post sends one webhook. failure is one of the Fail constants, "" if the receiver accepted it; status is
