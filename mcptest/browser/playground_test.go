@@ -223,8 +223,8 @@ func newBakery(t testing.TB) *mcpkit.Server {
 
 // A tab shows the playground in Chromium.
 type tab struct {
+	*browser.App
 	t   testing.TB
-	ctx context.Context
 	url string // without the token
 
 	mu     sync.Mutex
@@ -248,13 +248,11 @@ func play(t testing.TB, srv *mcpkit.Server, width, height int64) *tab {
 		require.NoError(t, srv.Close())
 	})
 	p.navigate(h.URL(p.url))
-	p.waitFor(`document.body.dataset.ready`)
+	p.WaitFor(`document.body.dataset.ready`)
 	p.click("#tabs button", "Tools")
 	t.Cleanup(func() { require.Empty(t, p.said(), "the console and the content security policy") })
 	return p
 }
-
-const waiting = 2 * time.Minute
 
 // Keys besides those of package browser.
 const (
@@ -265,27 +263,15 @@ const (
 // openTab opens an empty page.
 func openTab(t testing.TB, width, height int64) *tab {
 	t.Helper()
-	opts := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(browser.Path()), chromedp.DisableGPU, chromedp.WindowSize(int(width), int(height)), chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,IsolateSandboxedIframes,IsolateOrigins,site-per-process"),
-		chromedp.Flag("disable-site-isolation-trials", true),
-	})
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), opts...)
-	ctx, closeContext := chromedp.NewContext(allocator)
-	p := &tab{t: t, ctx: ctx}
-	t.Cleanup(func() {
-		end, cancel := context.WithTimeout(ctx, waiting)
-		defer cancel()
-		_ = chromedp.Cancel(end)
-		closeContext()
-		stop()
-	})
+	app, closeTab := browser.Open(t, "about:blank")
+	t.Cleanup(closeTab)
+	p := &tab{App: app, t: t}
 	note := func(format string, args ...any) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.faults = append(p.faults, fmt.Sprintf(format, args...))
 	}
-	require.NoError(t, chromedp.Listen(ctx, func(ev any) {
+	require.NoError(t, chromedp.Listen(app.Context(), func(ev any) {
 		switch ev := ev.(type) {
 		case *log.EventEntryAdded:
 			note("log: %s %s", ev.Entry.Text, ev.Entry.URL)
@@ -299,21 +285,14 @@ func openTab(t testing.TB, width, height int64) *tab {
 			}
 		}
 	}))
-	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, height)))
-	_, err := act(p, func(ctx context.Context, t *chromedp.Target) (cdppage.AddScriptToEvaluateOnNewDocumentResult, error) {
+	require.NoError(t, chromedp.Do(app.Context(), chromedp.EmulateViewport(width, height)))
+	_, err := browser.Run(app, func(ctx context.Context, t *chromedp.Target) (cdppage.AddScriptToEvaluateOnNewDocumentResult, error) {
 		return cdp.Call(ctx, t, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{
 			Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy", e.violatedDirective, e.blockedURI));`,
 		})
 	})
 	require.NoError(t, err)
 	return p
-}
-
-// act runs an action in the tab.
-func act[T any](p *tab, a chromedp.Action[T]) (T, error) {
-	ctx, cancel := context.WithTimeout(p.ctx, waiting)
-	defer cancel()
-	return chromedp.Run(ctx, a)
 }
 
 func (p *tab) said() []string {
@@ -324,47 +303,30 @@ func (p *tab) said() []string {
 
 func (p *tab) navigate(url string) {
 	p.t.Helper()
-	_, err := act(p, chromedp.Navigate(url))
+	_, err := browser.Run(p.App, chromedp.Navigate(url))
 	require.NoError(p.t, err)
 }
 
 // eval evaluates an expression, and waits for a promise.
-func eval[T any](p *tab, script string) T {
+func eval[T any](p *tab, script string) (v T) {
 	p.t.Helper()
-	v, err := act(p, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
-	require.NoError(p.t, err, script)
+	p.Eval(script, &v)
 	return v
-}
-
-// waitFor waits until an expression is true.
-func (p *tab) waitFor(condition string) {
-	p.t.Helper()
-	_, err := act(p, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise((resolve) => {
-		const look = () => { try { if (%s) return resolve(true); } catch {} setTimeout(look, 10); };
-		look();
-	})`, condition), chromedp.EvalAwaitPromise))
-	if err != nil {
-		text, _ := act(p, chromedp.Evaluate[string](`document.body.innerText`))
-		require.NoError(p.t, err, "wait for %s; the console says %q; the page shows\n%s", condition, p.said(), text)
-	}
 }
 
 // click clicks on the first visible element that matches the selector and has the text.
 func (p *tab) click(selector string, text ...string) {
 	p.t.Helper()
 	find := fmt.Sprintf(`[...document.querySelectorAll(%q)].find((e) => e.checkVisibility() && e.textContent.includes(%q))`, selector, strings.Join(text, " "))
-	p.waitFor(find)
+	p.WaitFor(find)
 	at := eval[[2]float64](p, fmt.Sprintf(`(() => { const e = %s; e.scrollIntoView({ block: "nearest" }); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()`, find))
-	for _, kind := range []input.DispatchMouseEventType{chromedp.MousePressed, chromedp.MouseReleased} {
-		_, err := act(p, chromedp.MouseEvent(kind, at[0], at[1], func(e *input.DispatchMouseEventParams) { e.Button, e.ClickCount = input.MouseButtonLeft, 1 }))
-		require.NoError(p.t, err)
-	}
+	p.ClickAt(at[0], at[1])
 }
 
 // press types text or keys.
 func (p *tab) press(keys string, modifiers ...chromedp.Modifier) {
 	p.t.Helper()
-	_, err := act(p, chromedp.KeyEvent(keys, chromedp.KeyModifiers(modifiers...)))
+	_, err := browser.Run(p.App, chromedp.KeyEvent(keys, chromedp.KeyModifiers(modifiers...)))
 	require.NoError(p.t, err)
 }
 
@@ -376,7 +338,7 @@ func (p *tab) use(version string) {
 	}
 	eval[bool](p, `document.getElementById("version").focus() ?? true`)
 	p.press(version[:4])
-	p.waitFor(fmt.Sprintf(`document.body.dataset.ready === %q`, version))
+	p.WaitFor(fmt.Sprintf(`document.body.dataset.ready === %q`, version))
 }
 
 // shortcut presses a key that the page handles, so that no character follows.
@@ -386,7 +348,7 @@ func (p *tab) shortcut(key rune) {
 		if event.Type == kb.KeyChar {
 			continue
 		}
-		_, err := act(p, func(ctx context.Context, t *chromedp.Target) (cdp.Empty, error) {
+		_, err := browser.Run(p.App, func(ctx context.Context, t *chromedp.Target) (cdp.Empty, error) {
 			return cdp.Call(ctx, t, input.DispatchKeyEvent, *event)
 		})
 		require.NoError(p.t, err)
@@ -403,7 +365,7 @@ func (p *tab) answer() {
 // field puts the cursor into a field of the form with this label, and selects its text.
 func (p *tab) field(label string) {
 	p.t.Helper()
-	p.waitFor(fmt.Sprintf(`(() => {
+	p.WaitFor(fmt.Sprintf(`(() => {
 		const l = [...document.querySelectorAll("#detail label")].filter((e) => e.checkVisibility() && e.textContent.startsWith(%q)).at(-1);
 		const f = document.getElementById(l.htmlFor);
 		f.scrollIntoView({ block: "nearest" });
@@ -430,7 +392,20 @@ func (p *tab) choose(label, option string) {
 // shows waits until an element contains a text.
 func (p *tab) shows(selector, text string) {
 	p.t.Helper()
-	p.waitFor(fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.textContent.includes(%q))`, selector, text))
+	p.WaitFor(fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.textContent.includes(%q))`, selector, text))
+}
+
+// planWedding calls the tool wedding and answers its questions.
+func (p *tab) planWedding() {
+	p.t.Helper()
+	p.click("#items .row", "wedding")
+	p.fill("name", "Ann"+browser.Enter)
+	p.shows(".question", "How should the cake for Ann be?")
+	p.choose("taste", "lemon")
+	p.answer()
+	p.shows(".question", "Bake 3 tiers of lemon?")
+	p.click(".question button", "Yes")
+	p.shows(".result", "cake 42: 3 tiers of lemon for Ann")
 }
 
 func TestPlaygroundCallsATool(t *testing.T) {
@@ -462,24 +437,15 @@ func TestPlaygroundCallsATool(t *testing.T) {
 
 func TestPlaygroundShowsTheStepsOfACall(t *testing.T) {
 	p := play(t, newBakery(t), 1440, 900)
-	p.click("#items .row", "wedding")
-	p.fill("name", "Ann"+browser.Enter)
-	p.shows(".question", "How should the cake for Ann be?")
+	p.planWedding()
 	p.shows("#call .waterfall", "Logging (logging.go:")
-	p.choose("taste", "lemon")
-	p.click(".question button.main", "Answer")
-	p.shows(".question", "Bake 3 tiers of lemon?")
-	p.click(".question button", "Yes")
-	p.shows(".result", "cake 42: 3 tiers of lemon for Ann")
-	p.waitFor(`document.querySelectorAll("#call .round").length === 3`)
+	p.WaitFor(`document.querySelectorAll("#call .round").length === 3`)
 	p.shows("#call [data-kind=once]", "kept, not run again")
 	p.shows("#call [data-kind=log]", "the cake is planned tiers=3")
 	p.shows("#call [data-kind=span]", "Bakery.Wedding")
 	p.shows("#call", "input_required")
 	if file := os.Getenv("SCREENSHOT"); file != "" {
-		png, err := act(p, chromedp.CaptureScreenshot())
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(file, png, 0o644))
+		require.NoError(t, os.WriteFile(file, p.Screenshot(), 0o644))
 	}
 }
 
@@ -491,30 +457,30 @@ func TestPlaygroundWorksWithTheKeyboard(t *testing.T) {
 			eval[bool](p, `document.activeElement.blur() ?? true`)
 			p.shortcut('/')
 			p.press("wedd" + arrowDown)
-			p.waitFor(`document.activeElement.id === "items"`)
+			p.WaitFor(`document.activeElement.id === "items"`)
 			p.press(browser.Enter)
-			p.waitFor(`document.activeElement.matches("#detail textarea")`)
+			p.WaitFor(`document.activeElement.matches("#detail textarea")`)
 			p.press("Bo" + browser.Enter)
 			p.shows(".question", "How should the cake for Bo be?")
-			p.waitFor(`document.activeElement.matches(".question input")`)
+			p.WaitFor(`document.activeElement.matches(".question input")`)
 			p.press(browser.Tab + "v")
 			p.answer()
 			p.shows(".question", "Bake 3 tiers of vanilla?")
-			p.waitFor(`document.activeElement.textContent === "No"`) // the default
+			p.WaitFor(`document.activeElement.textContent === "No"`) // the default
 			p.press(browser.Tab, chromedp.ModifierShift)
 			p.press(browser.Enter)
 			p.shows(".result", "cake 42: 3 tiers of vanilla for Bo")
 
 			eval[bool](p, `document.activeElement.blur() ?? true`)
 			p.shortcut('t')
-			p.waitFor(`document.activeElement.id === "calls"`)
+			p.WaitFor(`document.activeElement.id === "calls"`)
 			p.press(home)
 			p.shows("#call", "Bakery.Wedding")
-			p.waitFor(`matchMedia("all") && getComputedStyle(document.activeElement).outlineStyle !== "none"`)
+			p.WaitFor(`matchMedia("all") && getComputedStyle(document.activeElement).outlineStyle !== "none"`)
 			p.shortcut('?')
 			p.shows("dialog", "Keyboard shortcuts")
 			p.press(browser.Escape)
-			p.waitFor(`!document.querySelector("dialog").open`)
+			p.WaitFor(`!document.querySelector("dialog").open`)
 			p.shortcut('3')
 			p.shows("#items", "recipe://{name}")
 			p.shortcut('8')
@@ -523,7 +489,7 @@ func TestPlaygroundWorksWithTheKeyboard(t *testing.T) {
 			p.shortcut('2')
 			p.shortcut('/')
 			p.press("bake" + arrowDown + browser.Enter)
-			p.waitFor(`document.activeElement.matches("#detail input")`)
+			p.WaitFor(`document.activeElement.matches("#detail input")`)
 			p.press("100" + browser.Enter)
 			p.shows(".progress", "1 % · baking")
 			p.press(browser.Escape)
@@ -538,7 +504,7 @@ func TestPlaygroundShowsAllKindsOfResults(t *testing.T) {
 	p.click("#items .row", "photo")
 	p.click("button.main", "Call")
 	p.shows(".result", "the window at noon")
-	p.waitFor(`document.querySelector(".result img").naturalWidth === 1 && !!document.querySelector(".result audio")`)
+	p.WaitFor(`document.querySelector(".result img").naturalWidth === 1 && !!document.querySelector(".result audio")`)
 	p.click(".result button", "Read")
 	p.shows(".output .resource", "7 to 18")
 
@@ -584,7 +550,7 @@ func TestPlaygroundReadsResourcesAndPrompts(t *testing.T) {
 	p.click("#tabs button", "Resources")
 	p.click("#items .row", "recipe://{name}")
 	p.fill("name", "l")
-	p.waitFor(`[...document.querySelectorAll("#detail datalist option")].map((o) => o.value).join() === "lemon,lime"`)
+	p.WaitFor(`[...document.querySelectorAll("#detail datalist option")].map((o) => o.value).join() === "lemon,lime"`)
 	p.press("emon cake" + browser.Enter)
 	p.shows(".result", "# lemon cake")
 	p.shows(".result", "recipe://lemon%20cake")
@@ -593,7 +559,7 @@ func TestPlaygroundReadsResourcesAndPrompts(t *testing.T) {
 	p.click("button.main", "Get")
 	p.shows(".message", "is required")
 	p.fill("cake", "v")
-	p.waitFor(`[...document.querySelectorAll("#detail datalist option")].map((o) => o.value).join() === "vanilla"`)
+	p.WaitFor(`[...document.querySelectorAll("#detail datalist option")].map((o) => o.value).join() === "vanilla"`)
 	p.press("anilla" + browser.Enter)
 	p.shows(".result", "Announce the vanilla")
 	p.click("#tabs button", "Skills")
@@ -616,7 +582,7 @@ func followTasks(t *testing.T, version string) {
 		p.click("#tabs button", "Tools")
 		p.click("#items .row", "wedding")
 		p.fill("name", "Eve")
-		p.waitFor(`(document.querySelector("[name=task]").checked = true)`)
+		p.WaitFor(`(document.querySelector("[name=task]").checked = true)`)
 		p.click("button.main", "Call")
 		p.shows(".result", "The call runs as a task")
 		p.click(".result button", "wedding")
@@ -650,7 +616,7 @@ func TestPlaygroundShowsEvents(t *testing.T) {
 	p.shows(".logs", "kind=rye")
 	p.click("#detail button", "Cancel")
 	p.shows("#detail .result", "The call was cancelled.")
-	p.waitFor(`!document.querySelector(".logs").textContent.includes("wheat")`)
+	p.WaitFor(`!document.querySelector(".logs").textContent.includes("wheat")`)
 }
 
 func TestPlaygroundShowsPagesOfApps(t *testing.T) {
@@ -658,7 +624,7 @@ func TestPlaygroundShowsPagesOfApps(t *testing.T) {
 	p.click("#items .row", "window")
 	p.click("button.main", "Call")
 	inFrame := func(script string) string {
-		world, err := act(p, func(ctx context.Context, t *chromedp.Target) (runtime.ExecutionContextID, error) {
+		world, err := browser.Run(p.App, func(ctx context.Context, t *chromedp.Target) (runtime.ExecutionContextID, error) {
 			tree, err := cdp.Call(ctx, t, cdppage.GetFrameTree, cdp.Empty{})
 			if err != nil || len(tree.FrameTree.ChildFrames) != 1 {
 				return 0, fmt.Errorf("%d frames: %w", len(tree.FrameTree.ChildFrames), err)
@@ -667,11 +633,11 @@ func TestPlaygroundShowsPagesOfApps(t *testing.T) {
 			return w.ExecutionContextID, err
 		})
 		require.NoError(t, err)
-		got, err := act(p, chromedp.Evaluate[string](script, func(e *runtime.EvaluateParams) { e.ContextID = world }, chromedp.EvalAwaitPromise))
+		got, err := browser.Run(p.App, chromedp.Evaluate[string](script, func(e *runtime.EvaluateParams) { e.ContextID = world }, chromedp.EvalAwaitPromise))
 		require.NoError(t, err)
 		return got
 	}
-	p.waitFor(`document.querySelector(".apphost").textContent.includes("ui/notifications/initialized")`)
+	p.WaitFor(`document.querySelector(".apphost").textContent.includes("ui/notifications/initialized")`)
 	text := func(id string) string {
 		return inFrame(`new Promise((resolve) => { const look = () => { const t = document.getElementById("` + id + `")?.textContent; t ? resolve(t) : setTimeout(look, 10); }; look(); })`)
 	}
@@ -687,7 +653,7 @@ func TestPlaygroundCopiesCalls(t *testing.T) {
 	copied := func(what string) string {
 		eval[bool](p, `document.querySelector(".copied")?.remove() ?? true`)
 		p.click(`[data-copy=` + what + `]`)
-		p.waitFor(`document.querySelector(".copied pre")`)
+		p.WaitFor(`document.querySelector(".copied pre")`)
 		return eval[string](p, `document.querySelector(".copied pre").textContent`)
 	}
 	run := func(command string) string {
@@ -720,12 +686,7 @@ func TestPlaygroundCopiesCalls(t *testing.T) {
 	_, err = parser.ParseFile(token.NewFileSet(), "x_test.go", "package x\n"+test, 0)
 	require.NoError(t, err)
 
-	p.click("#items .row", "wedding")
-	p.fill("name", "Ann"+browser.Enter)
-	p.choose("taste", "lemon")
-	p.answer()
-	p.click(".question button", "Yes")
-	p.shows(".result", "cake 42")
+	p.planWedding()
 	require.Contains(t, copied("test"), "s.Answer(\"How should the cake for Ann be?\", json.RawMessage(`{\"tiers\":3,\"taste\":\"lemon\"}`)).Answer(\"Bake 3 tiers of lemon?\", true)"+
 		".Call(\"wedding\", json.RawMessage(`{\"name\":\"Ann\"}`)).OK().Text(\"cake 42: 3 tiers of lemon for Ann\")")
 }
@@ -736,12 +697,7 @@ func TestPlaygroundReplaysCalls(t *testing.T) {
 			srv := newBakery(t)
 			p := play(t, srv, 1440, 900)
 			p.use(version)
-			p.click("#items .row", "wedding")
-			p.fill("name", "Ann"+browser.Enter)
-			p.choose("taste", "lemon")
-			p.answer()
-			p.click(".question button", "Yes")
-			p.shows(".result", "cake 42")
+			p.planWedding()
 			p.click("#tabs button", "History")
 			p.click("#items .row", "tools/call")
 			p.click("[data-do=replay]")
@@ -813,7 +769,7 @@ func TestPlaygroundRefusesOthers(t *testing.T) {
 	tokenOf := eval[string](p, `sessionStorage.getItem("playground-token")`)
 	require.Equal(t, "", eval[string](p, `location.hash`), "the token does not stay in the address")
 	p.navigate(p.url)
-	p.waitFor(`document.body.dataset.ready`) // the tab knows the token
+	p.WaitFor(`document.body.dataset.ready`) // the tab knows the token
 
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -822,11 +778,11 @@ func TestPlaygroundRefusesOthers(t *testing.T) {
 	defer other.Close()
 	q := openTab(t, 800, 600)
 	q.navigate(p.url)
-	q.waitFor(`document.body.textContent.includes("The token is missing")`)
+	q.WaitFor(`document.body.textContent.includes("The token is missing")`)
 	q.navigate(p.url + "#token=wrong")
 	q.navigate("about:blank")
 	q.navigate(p.url + "#token=wrong")
-	q.waitFor(`document.body.textContent.includes("The token is missing")`)
+	q.WaitFor(`document.body.textContent.includes("The token is missing")`)
 	q.navigate(other.URL)
 	for _, call := range []string{`fetch(%q + "info", { headers: { "Playground-Token": %q } })`, `fetch(%q + "mcp", { method: "POST", headers: { "Playground-Token": %q, "Content-Type": "application/json" }, body: "{}" })`} {
 		require.Equal(t, "refused", eval[string](q, fmt.Sprintf(call, p.url, tokenOf)+`.then((r) => "status " + r.status, () => "refused")`))
@@ -858,7 +814,7 @@ func TestPlaygroundSurvivesARestart(t *testing.T) {
 				site.Close()
 			})
 			p.navigate(site.URL + "/#token=same")
-			p.waitFor(`document.body.dataset.ready`)
+			p.WaitFor(`document.body.dataset.ready`)
 			p.click("#tabs button", "Tools")
 			p.use(version)
 			p.click("#items .row", "before")
