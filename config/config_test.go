@@ -227,12 +227,13 @@ func TestErrorsNameTheKey(t *testing.T) {
 		"framing":           {"transport:\n  unix: {path: s, framing: frames}\n", nil, []string{"c.yaml: transport.unix.framing: want one of lines, headers, any"}},
 		"two ways to check": {auth + "  allowUntyped: true\n  introspection: {endpoint: \"https://i.example/i\"}\n", nil, []string{"c.yaml: auth.introspection: remove it, or jwksURI, algorithms and allowUntyped"}},
 		"half a client":     {auth + "  introspection: {endpoint: \"https://i.example/i\", clientID: c}\n", nil, []string{"c.yaml: auth.introspection: set both clientID and clientSecret"}},
-		"a login nowhere": {login + "    provider: oidc\n", []string{"KEY=" + strings.Repeat("k", 32)}, []string{
+		"a login nowhere": {login + "    provider: oidc\n", []string{longKey}, []string{
 			"c.yaml: auth.login.at: it is missing; want the tenant or the URL of the provider",
 			"c.yaml: auth.login: it needs server.stateKeys, the same for all replicas"}},
-		"nobody's login": {"server: {stateKeys: [\"env:KEY\"]}\n" + login + "    provider: google\n", []string{"KEY=" + strings.Repeat("k", 32)}, []string{
+		"nobody's login": {"server: {stateKeys: [\"env:KEY\"]}\n" + login + "    provider: google\n", []string{longKey}, []string{
 			"c.yaml: auth.login: set domains, groups or anyone"}},
-		"another's tokens": {"server: {stateKeys: [\"env:KEY\"]}\n" + login + "    provider: google\n    anyone: true\n  audience: [a]\n", []string{"KEY=" + strings.Repeat("k", 32)}, []string{
+		"another's tokens": {"server: {stateKeys: [\"env:KEY\"]}\n" + login + "    provider: google\n    at: x\n    anyone: true\n  audience: [a]\n", []string{longKey}, []string{
+			"c.yaml: auth.login.at: remove it: the provider has one address",
 			"c.yaml: auth.login: the tokens are the server's own; remove audience, jwksURI, algorithms, allowUntyped, introspection, scopesSupported and privateNetworks"}},
 		"a key twice":   {"server: {instructions: a, instructions: b}\n", nil, []string{`c.yaml:1:27: server.instructions: mapping key "instructions" already defined at line 1`}},
 		"two documents": {"server: {}\n---\nserver: {}\n", nil, []string{"c.yaml: it has several documents; one is read"}},

@@ -316,11 +316,12 @@ auth:
 	}
 
 	for text, want := range map[string]string{
-		`issuer: "http://id.example"`:                                                 "config: auth: resource: the metadata of the issuer cannot be looked up",
-		`issuer: "https://id.example", algorithms: [none]`:                            "config: auth: resource: algorithms ",
-		`issuer: "https://id.example", introspection: {endpoint: "http://x.example"}`: "config: auth: resource: Introspection.Endpoint: ",
+		`issuer: "http://id.example"`:                                                                                "config: auth: resource: the metadata of the issuer cannot be looked up",
+		`issuer: "https://id.example", algorithms: [none]`:                                                           "config: auth: resource: algorithms ",
+		`issuer: "https://id.example", introspection: {endpoint: "http://x.example"}`:                                "config: auth: resource: Introspection.Endpoint: ",
+		`issuer: "https://a.example", login: {provider: google, clientID: a, clientSecret: "env:KEY", anyone: true}`: `config: auth.login: the program has no login: import _ "github.com/mcpkit/mcpkit-go/oauth/broker"`,
 	} {
-		c := parsed(t, "transport: {http: {addr: \":0\"}}\nauth: {resource: \""+resource+"\", "+text+"}\n")
+		c := parsed(t, "server: {stateKeys: [\"env:KEY\"]}\ntransport: {http: {addr: \":0\"}}\nauth: {resource: \""+resource+"\", "+text+"}\n", longKey)
 		require.ErrorContains(t, c.Serve(context.Background(), &clock{}), want)
 	}
 }
