@@ -171,7 +171,7 @@ func (c *Conn) awaitEnd(ctx context.Context) error {
 		switch {
 		case errors.Is(err, io.EOF):
 		case gone(err):
-			c.out.close() // nobody reads further responses
+			c.out.close(transport.ErrClosed) // nobody reads further responses
 		default:
 			return err
 		}
@@ -217,7 +217,7 @@ func (c *Conn) finish(ctx context.Context, idle, failed <-chan struct{}) bool {
 
 // closeConnection closes the wire and ends the session.
 func (c *Conn) closeConnection() {
-	c.out.close()
+	c.out.close(transport.ErrClosed)
 	_ = c.wire.Close()
 	if sh, ok := c.handler.(transport.SessionHandler); ok {
 		sh.SessionEnded(c.session)

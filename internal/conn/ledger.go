@@ -22,15 +22,15 @@ type Tally struct {
 	Bytes         int64 // of all messages of the peer
 }
 
-// like returns the count of messages of the peer like req.
-func (t *Tally) like(req *jsonrpc.Request) *int {
+// like returns the count of messages of the peer like req, and the text for one too many.
+func (t *Tally) like(req *jsonrpc.Request) (count *int, busy string) {
 	switch {
 	case req.IsNotification():
-		return &t.Notifications
+		return &t.Notifications, "busy: %d notifications are unhandled"
 	case protocol.StaysOpen(req.Method):
-		return &t.Subscriptions
+		return &t.Subscriptions, "busy: %d subscriptions are open; end one, or ask for more in one"
 	}
-	return &t.Calls
+	return &t.Calls, "busy: %d requests are in flight"
 }
 
 // Incoming returns how many messages of the peer are in flight.
@@ -85,7 +85,8 @@ func (l *Ledger) change(c *Entry, open bool) bool {
 		by = 1
 	}
 	l.tally.Bytes += int64(by) * c.bytes
-	*l.tally.like(c.Request) += by
+	count, _ := l.tally.like(c.Request)
+	*count += by
 	switch {
 	case c.Request.IsNotification() && open:
 		l.notes[c] = struct{}{}
@@ -122,29 +123,19 @@ func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*E
 
 // refusal returns why req must be refused, or nil. The caller holds mu.
 func (l *Ledger) refusal(req *jsonrpc.Request, bytes int64) *jsonrpc.Error {
-	most, now := *l.Limits.like(req), *l.tally.like(req)
+	most, _ := l.Limits.like(req)
+	now, busy := l.tally.like(req)
 	switch {
 	case l.idle != nil:
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the connection is shutting down")
 	case !req.IsNotification() && l.calls[req.ID] != nil:
 		return inFlight(req.ID)
-	case most > 0 && now >= most:
-		return jsonrpc.Errorf(jsonrpc.CodeInternalError, busyWith(req), now)
+	case *most > 0 && *now >= *most:
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, busy, *now)
 	case l.Limits.Bytes > 0 && l.tally.Bytes > 0 && l.tally.Bytes+bytes > l.Limits.Bytes:
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: requests of %d bytes are in flight", l.tally.Bytes)
 	}
 	return nil
-}
-
-// busyWith is the text for a message like req beyond the limit of their number.
-func busyWith(req *jsonrpc.Request) string {
-	switch {
-	case req.IsNotification():
-		return "busy: %d notifications are unhandled"
-	case protocol.StaysOpen(req.Method):
-		return "busy: %d subscriptions are open; end one, or ask for more in one"
-	}
-	return "busy: %d requests are in flight"
 }
 
 func inFlight(id jsonrpc.ID) *jsonrpc.Error {

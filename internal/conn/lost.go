@@ -3,6 +3,7 @@ package conn
 import (
 	"encoding/json"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
@@ -16,8 +17,5 @@ func Lost(id jsonrpc.ID) *jsonrpc.Response {
 
 // IsLost reports whether e is the error of [Lost].
 func IsLost(e *jsonrpc.Error) bool {
-	var data struct {
-		Lost bool `json:"lost"`
-	}
-	return e.Code == jsonrpc.CodeInternalError && json.Unmarshal(e.Data, &data) == nil && data.Lost
+	return e.Code == jsonrpc.CodeInternalError && string(jsonx.Member(e.Data, "lost")) == "true"
 }

@@ -135,9 +135,7 @@ func (o *output) writeLines(lines []byte) error {
 
 // stalled closes the connection, so that goroutines that wait for room or for a Write continue.
 func (o *output) stalled() {
-	o.mu.Lock()
-	o.fail(fmt.Errorf("closed, since the peer read nothing for %v", o.writeTimeout))
-	o.mu.Unlock()
+	o.close(fmt.Errorf("closed, since the peer read nothing for %v", o.writeTimeout))
 	_ = o.wire.Close()
 }
 
@@ -276,9 +274,9 @@ func (o *output) failure() error {
 	return o.err
 }
 
-// close refuses further messages.
-func (o *output) close() {
+// close refuses further messages, unless writing has failed already.
+func (o *output) close(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.fail(transport.ErrClosed)
+	o.fail(err)
 }

@@ -35,11 +35,7 @@ type Conn struct {
 
 // New returns a Conn that passes requests and notifications to h.
 func New(w Wire, h transport.Handler, opts *Options) *Conn {
-	c := &Conn{
-		wire:     w,
-		handler:  h,
-		inputEnd: make(chan error, 1),
-	}
+	c := &Conn{wire: w, handler: h, inputEnd: make(chan error, 1)}
 	c.stopping, c.stop = context.WithCancel(context.Background())
 	if opts != nil {
 		c.opts = *opts

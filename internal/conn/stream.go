@@ -52,10 +52,8 @@ func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
 
 // CloseRead makes a waiting Read return. If the input has no deadlines, it closes the input.
 func (s *Stream) CloseRead() error {
-	if d, ok := s.in.(interface{ SetReadDeadline(time.Time) error }); ok {
-		if err := d.SetReadDeadline(time.Unix(1, 0)); err == nil {
-			return nil
-		}
+	if d, ok := s.in.(interface{ SetReadDeadline(time.Time) error }); ok && d.SetReadDeadline(time.Unix(1, 0)) == nil {
+		return nil
 	}
 	return s.closeOwn(s.in)
 }

@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"transport":            {"protocol/jsonrpc"},
 	"fleet":                {"fleet/internal/ordered"}, // what replicas share; engines with dependencies are modules of their own
 	"protocol":             {"protocol/jsonrpc", "internal/jsonx"},
-	"internal/conn":        {"transport", "protocol/jsonrpc", "protocol"},
+	"internal/conn":        {"transport", "protocol/jsonrpc", "protocol", "internal/jsonx"},
 	"reflectx": {"internal/jsonx", "internal/naming", "internal/uritemplate",
 		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10",
 		"golang.org/x/mod/modfile"}, // to find the source of packages

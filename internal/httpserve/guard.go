@@ -32,17 +32,13 @@ func lower(names []string) (all []string) {
 
 // Refuse returns why r is refused, or "" if it is allowed.
 func (g *Guard) Refuse(r *http.Request) string {
-	if !g.hostAllowed(r) {
-		return fmt.Sprintf("host %+.100q is not allowed; name it in AllowedHosts", r.Host)
-	}
 	origins := r.Header["Origin"]
-	if len(origins) == 0 {
-		return ""
-	}
-	if len(origins) > 1 {
+	switch {
+	case !g.hostAllowed(r):
+		return fmt.Sprintf("host %+.100q is not allowed; name it in AllowedHosts", r.Host)
+	case len(origins) > 1:
 		return "more than one Origin header field"
-	}
-	if !g.originAllowed(origins[0], r.Host) {
+	case len(origins) == 1 && !g.originAllowed(origins[0], r.Host):
 		return fmt.Sprintf("origin %+.100q is not allowed; name it in AllowedOrigins", origins[0])
 	}
 	return ""
@@ -70,14 +66,8 @@ func onLoopback(r *http.Request) bool {
 }
 
 func (g *Guard) originAllowed(origin, host string) bool {
-	if slices.Contains(g.origins, "*") {
-		return true
-	}
 	// Any page can send "null" from a sandboxed frame.
-	if origin == "null" {
-		return false
-	}
-	if slices.Contains(g.origins, strings.ToLower(origin)) {
+	if slices.Contains(g.origins, "*") || origin != "null" && slices.Contains(g.origins, strings.ToLower(origin)) {
 		return true
 	}
 	u, err := url.Parse(origin)

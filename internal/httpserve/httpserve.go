@@ -4,6 +4,7 @@
 package httpserve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -34,12 +35,7 @@ const (
 const maxHeaderBytes = 64 << 10
 
 // Positive returns v if it is positive, or else otherwise. Most options follow this rule.
-func Positive[N int | int64 | time.Duration](v, otherwise N) N {
-	if v > 0 {
-		return v
-	}
-	return otherwise
-}
+func Positive[N int | int64 | time.Duration](v, otherwise N) N { return cmp.Or(max(v, 0), otherwise) }
 
 // Run serves on listener with the limits above, over TLS if server has a TLSConfig, and returns an
 // error if listener fails. When ctx ends, it calls drain, which lets requests in flight finish, and

@@ -45,11 +45,7 @@ func writeURL(u url.URL) ([]byte, error) { return AppendString(nil, u.String()),
 func readURL(raw []byte, u *url.URL) error {
 	switch Kind(raw) {
 	case '"':
-		parsed, err := url.Parse(String(raw))
-		if err == nil {
-			*u = *parsed
-		}
-		return err
+		return u.UnmarshalBinary([]byte(String(raw)))
 	case 'n':
 		*u = url.URL{}
 		return nil
@@ -88,20 +84,17 @@ func writeNumber(enc *jsontext.Encoder, n stdjson.Number) error {
 
 // readNumber reads a number, or a string that holds one.
 func readNumber(raw []byte, n *stdjson.Number) error {
-	switch Kind(raw) {
-	case '0':
-		*n = stdjson.Number(raw)
-		return nil
-	case '"':
-		text := jsontext.Value(String(raw))
-		if text.Kind() == '0' && text.IsValid() {
-			*n = stdjson.Number(text)
-			return nil
-		}
-	case 'n':
-		return nil
+	text := jsontext.Value(raw)
+	if Kind(raw) == '"' {
+		text = jsontext.Value(String(raw))
 	}
-	return errors.New("no number")
+	switch {
+	case text.Kind() == '0' && text.IsValid():
+		*n = stdjson.Number(text)
+	case Kind(raw) != 'n':
+		return errors.New("no number")
+	}
+	return nil
 }
 
 // Marshal returns v as JSON.

@@ -12,10 +12,7 @@ func Nearest(word string, known []string) string {
 		return ""
 	}
 	w := fold(word)
-	best, bestDistance := "", len(w)/3+1
-	if len(w) <= 2 {
-		bestDistance = 2
-	}
+	best, bestDistance := "", max(len(w)/3+1, 2)
 	for _, k := range known {
 		if d := distance(w, fold(k)); d < bestDistance {
 			best, bestDistance = k, d

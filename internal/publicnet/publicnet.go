@@ -9,7 +9,8 @@ import (
 )
 
 // notPublic lists the networks of the special-purpose address registries (RFC 6890) that the
-// methods of netip.Addr do not recognize, including those that embed another address.
+// methods of netip.Addr do not recognize, including those that embed another address. For IPv6, they
+// are those in global.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"), // shared by carriers
@@ -20,22 +21,20 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("198.51.100.0/24"),
 	netip.MustParsePrefix("203.0.113.0/24"),
 	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"),          // IPv4 inside
-	netip.MustParsePrefix("64:ff9b::/96"),   // IPv4 inside
-	netip.MustParsePrefix("64:ff9b:1::/48"), // IPv4 inside
-	netip.MustParsePrefix("100::/64"),
 	netip.MustParsePrefix("2001::/23"), // with Teredo, IPv4 inside
 	netip.MustParsePrefix("2001:db8::/32"),
 	netip.MustParsePrefix("2002::/16"), // IPv4 inside
 	netip.MustParsePrefix("3fff::/20"), // documentation
-	netip.MustParsePrefix("5f00::/16"), // segment routing
-	netip.MustParsePrefix("fec0::/10"),
 }
+
+// global is where all public addresses of IPv6 are. What is outside is for special purposes, or has an
+// IPv4 address inside.
+var global = netip.MustParsePrefix("2000::/3")
 
 // Check returns an error if the address is not public.
 func Check(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
-	public := ip.IsGlobalUnicast() && !ip.IsPrivate()
+	public := ip.IsGlobalUnicast() && !ip.IsPrivate() && (ip.Is4() || global.Contains(ip))
 	for _, network := range notPublic {
 		public = public && !network.Contains(ip)
 	}

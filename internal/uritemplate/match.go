@@ -33,7 +33,8 @@ func (t *Template) Match(uri string) (Values, bool) {
 		path, query, _ = strings.Cut(uri, "?")
 	}
 	values := Values{}
-	if climbs(path) || !t.matchPath(path, values) || !t.matchQuery(query, values) {
+	decoded, _ := decode(path)
+	if hasDotDot(decoded) || !t.matchPath(path, values) || !t.matchQuery(query, values) {
 		return nil, false
 	}
 	return values, true
@@ -97,10 +98,4 @@ func decode(s string) (string, bool) {
 func hasDotDot(value string) bool {
 	separator := func(r rune) bool { return r == '/' || r == '\\' }
 	return strings.Contains(value, "..") && slices.Contains(strings.FieldsFunc(value, separator), "..")
-}
-
-// climbs reports whether a path has a ".." segment, encoded or not. A value may be a part of one.
-func climbs(path string) bool {
-	decoded, _ := decode(path)
-	return hasDotDot(decoded)
 }

@@ -256,7 +256,8 @@ func FuzzRoundTrip(f *testing.F) {
 		uri := "n://" + url.PathEscape(a) + ":/" + strings.ReplaceAll(url.PathEscape(b), "%2F", "/") + "?c=" + url.QueryEscape(strings.ReplaceAll(c, " ", ""))
 		got, ok := must(t, "n://{a}:{/b*}{?c}").Match(uri)
 		if !ok {
-			require.True(t, climbs(uri), uri)
+			decoded, _ := decode(uri)
+			require.True(t, hasDotDot(decoded), uri)
 			return
 		}
 		require.Equal(t, Values{"a": a, "b": b, "c": strings.ReplaceAll(c, " ", "")}, got)
