@@ -15,22 +15,6 @@ var start = time.Unix(1_790_000_000, 0)
 
 func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 
-func TestEntriesExpire(t *testing.T) {
-	m := limits.NewMap[string, int](2)
-	_, ok := m.Get("a", at(0))
-	require.False(t, ok)
-	m.Put("a", 1, at(10))
-	v, ok := m.Get("a", at(9))
-	require.True(t, ok)
-	require.Equal(t, 1, v)
-	v, ok = m.Get("a", at(10))
-	require.False(t, ok, "the entry has expired at its end")
-	require.Zero(t, v)
-	require.Zero(t, m.Len(), "it is gone")
-	_, ok = m.Get("a", at(0))
-	require.False(t, ok, "expired entries are removed")
-}
-
 // TestMapMatchesAModel compares the map with a simple implementation.
 func TestMapMatchesAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
