@@ -141,7 +141,7 @@ func (e Entry) Hints() *protocol.ToolAnnotations {
 	if e.of.tool == nil {
 		return nil
 	}
-	return e.of.tool.def.Annotations
+	return e.of.tool.Annotations
 }
 
 // Definition returns the definition that clients of the newest version get, a JSON object.

@@ -184,12 +184,7 @@ func (t *target) Tags() []string { return t.about().Labels }
 
 // Tool returns the definition of the tool that is called; nil for other methods. It must not be
 // changed.
-func (t *target) Tool() *protocol.Tool {
-	if tool := t.about().tool; tool != nil {
-		return &tool.def
-	}
-	return nil
-}
+func (t *target) Tool() *protocol.Tool { return t.about().tool }
 
 // owner returns the digest of the name of the server whose method or middleware runs with ctx.
 // Answers to its questions are not answers to those of another server.

@@ -31,10 +31,7 @@ type catalog struct {
 	mounts     []*mount        // of other servers in this one
 	parents    []*mount        // of this server in others
 	leftOut    map[string]bool // why parts of mounted servers are not part of it
-	offersAll  bool            // of OfferAll; never changes
-	fixed      bool            // of Fixed; never changes
-
-	experimental map[string]protocol.Object // never changes
+	config     *config         // of the server; never changes
 }
 
 // list returns the list of a kind.
@@ -49,11 +46,12 @@ type entry struct {
 	visible []visibility // who may know of the entry: all must permit
 
 	definition *definition
-	tool       *tool                 // nil for other kinds
-	template   *uritemplate.Template // of a template
-	canonical  string                // of a resource that is no template: the canonical form of its URI
-	shown      secret.Shown          // which arguments logs may show
-	logs       bool                  // the method can send log messages
+	tool       *protocol.Tool         // for the newest version; nil for other kinds
+	headers    []protocol.HeaderParam // of a tool
+	template   *uritemplate.Template  // of a template
+	canonical  string                 // of a resource that is no template: the canonical form of its URI
+	shown      secret.Shown           // which arguments logs may show
+	logs       bool                   // the method can send log messages
 
 	run       Handler                                     // the method inside of what its tags demand
 	around    Handler                                     // of Around, with broughtTo inside; nil: none
@@ -65,12 +63,6 @@ type entry struct {
 	inner *entry   // that of the mounted server
 	plain *entry   // without what Describe changes
 	set   *ItemSet // that it is part of; nil for none
-}
-
-// A tool is what calls need of a tool's definition.
-type tool struct {
-	def     protocol.Tool
-	headers []protocol.HeaderParam
 }
 
 // The entryLimits limit the calls of an entry.

@@ -185,17 +185,14 @@ func noteRepair(ctx context.Context, values int) {
 	}
 }
 
-// noRawSchemas is the error of a server that has a schema written by hand and not the option for it.
-const noRawSchemas = "schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) of the server, " +
-	"with the package github.com/mcpkit/mcpkit-go/reflectx/rawschema"
-
 // handSchema compiles a schema written by hand; nil where there is none.
 func (s *Server) handSchema(what string, schema json.RawMessage) (reflectx.RawSchema, error) {
 	if schema == nil {
 		return nil, nil
 	}
 	if s.config.rawSchemas == nil {
-		return nil, errors.New(what + ": " + noRawSchemas)
+		return nil, errors.New(what + ": schemas that are written by hand need the option mcpkit.RawSchemas(rawschema.Compile) " +
+			"of the server, with the package github.com/mcpkit/mcpkit-go/reflectx/rawschema")
 	}
 	compiled, err := s.config.rawSchemas(schema)
 	if err == nil && what == "input" && !jsonx.IsString(jsonx.Member(schema, "type"), "object") {
@@ -261,7 +258,7 @@ func (s *Server) guard(e *entry, m *method) {
 // defineTool gives e the definition of a tool with the method m. output is the schema of the structured
 // result if it was written by hand, or nil.
 func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawSchema) (err error) {
-	e.tool, err = newTool(protocol.Tool{
+	err = e.setTool(protocol.Tool{
 		Name: e.key, Title: def.About.Title, Description: def.About.Description, Icons: def.About.Icons,
 		InputSchema: def.input, OutputSchema: def.output, Annotations: def.Hints, Meta: def.Meta,
 	})
@@ -302,9 +299,11 @@ func checkOutput(schema reflectx.RawSchema, output Result) error {
 	return nil
 }
 
-func newTool(def protocol.Tool) (*tool, error) {
-	headers, err := protocol.HeaderParams(def.InputSchema)
-	return &tool{def: def, headers: headers}, err
+// setTool makes def the definition that calls of the tool go by.
+func (e *entry) setTool(def protocol.Tool) (err error) {
+	e.tool = &def
+	e.headers, err = protocol.HeaderParams(def.InputSchema)
+	return err
 }
 
 // definePrompt gives e the definition of a prompt with the method m.

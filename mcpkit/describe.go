@@ -85,7 +85,6 @@ type Arg struct {
 	Value func(ctx context.Context, call *Call) (any, error)
 
 	text  json.RawMessage // of the definition: the schema, or the argument of the prompt
-	plain json.RawMessage // Default at first
 	added bool
 }
 
@@ -115,7 +114,6 @@ func (d *Def) Add(name, schema string) {
 func (d *Def) addArg(name string, text json.RawMessage) *Arg {
 	a := &Arg{Name: name, Description: jsonx.String(jsonx.Member(text, "description")), text: text}
 	a.Default = jsonx.Member(text, "default")
-	a.plain = a.Default
 	d.Args = append(d.Args, a)
 	return a
 }
@@ -245,8 +243,7 @@ func (e *entry) redefine() (err error) {
 	if err := jsonx.Unmarshal(text, &def); err != nil {
 		return err
 	}
-	e.tool, err = newTool(def)
-	return err
+	return e.setTool(def)
 }
 
 // rewrite makes the entry run with arguments that are made of those of the client. schema is that of its
@@ -259,7 +256,7 @@ func (s *Server) rewrite(e *entry, d *Def, schema []byte) (err error) {
 		if a.added {
 			added = jsonx.With(added, a.Name, a.text)
 		}
-		if a.added || a.Hidden || !bytes.Equal(a.Default, a.plain) {
+		if a.added || a.Hidden || !bytes.Equal(a.Default, jsonx.Member(a.text, "default")) {
 			args = append(args, a)
 		}
 	}

@@ -127,8 +127,8 @@ func (e *Extension) declare(caps *protocol.ServerCapabilities, v protocol.Versio
 // extend adds an extension to a server that is being made.
 func (s *Server) extend(e *Extension) error {
 	if e.Runner != nil {
-		if err := e.Runner.attach(s); err != nil {
-			return err
+		if !e.Runner.server.CompareAndSwap(nil, s) {
+			return errors.New("its Runner belongs to another server; make one extension for each server")
 		}
 	}
 	if err := e.check(); err != nil {
@@ -226,9 +226,9 @@ func (c *Call) ToolTag(key string) (value string, ok bool) {
 
 // extended returns the definition of a tool for a version, as the extensions change it.
 func (s *Server) extended(of *entry, v protocol.Version) (protocol.Tool, error) {
-	e := ToolEntry{of.tool.def, of.Extended, of.Scopes, of.Hidden, of.site}
+	e := ToolEntry{*of.tool, of.Extended, of.Scopes, of.Hidden, of.site}
 	e.Definition.Meta = protocol.Meta{}
-	maps.Copy(e.Definition.Meta, of.tool.def.Meta)
+	maps.Copy(e.Definition.Meta, of.tool.Meta)
 	for i := range s.config.extensions {
 		if f := s.config.extensions[i].Tool; f != nil {
 			if err := f(&e, v); err != nil {

@@ -27,16 +27,20 @@ type methodRow struct {
 	by        string  // who added it, for errors: ", by the extension \"com.example/ratings\""; may be empty
 }
 
-func hasTools(c *catalog) bool   { return c.offersAll || len(c.list(annotation.Tool).sorted) > 0 }
-func hasPrompts(c *catalog) bool { return c.offersAll || len(c.list(annotation.Prompt).sorted) > 0 }
+func hasTools(c *catalog) bool { return c.config.offersAll || len(c.list(annotation.Tool).sorted) > 0 }
+func hasPrompts(c *catalog) bool {
+	return c.config.offersAll || len(c.list(annotation.Prompt).sorted) > 0
+}
 func hasResources(c *catalog) bool {
-	return c.offersAll || len(c.list(annotation.Resource).sorted)+len(c.list(annotation.Template).sorted) > 0
+	return c.config.offersAll || len(c.list(annotation.Resource).sorted)+len(c.list(annotation.Template).sorted) > 0
 }
 func hasEvents(c *catalog) bool  { return len(c.list(annotation.Event).sorted) > 0 }
-func hasUpdates(c *catalog) bool { return hasResources(c) && !c.fixed }
-func hasLogs(c *catalog) bool    { return c.offersAll || c.has(func(e *entry) bool { return e.logs }) }
+func hasUpdates(c *catalog) bool { return hasResources(c) && !c.config.fixed }
+func hasLogs(c *catalog) bool {
+	return c.config.offersAll || c.has(func(e *entry) bool { return e.logs })
+}
 func hasCompletions(c *catalog) bool {
-	return c.offersAll || c.has(func(e *entry) bool { return e.complete != nil })
+	return c.config.offersAll || c.has(func(e *entry) bool { return e.complete != nil })
 }
 
 // coreMethods is the table of a server to which no methods were added. Servers share it.
@@ -100,15 +104,15 @@ func (row *methodRow) offered(c *catalog, v protocol.Version) bool {
 
 // capabilities returns the capabilities of a server with the catalog for clients of a version.
 func (c *catalog) capabilities(v protocol.Version) protocol.ServerCapabilities {
-	caps := protocol.ServerCapabilities{Experimental: c.experimental}
+	caps := protocol.ServerCapabilities{Experimental: c.config.experimental}
 	if hasTools(c) {
-		caps.Tools = &protocol.ListCapability{ListChanged: !c.fixed}
+		caps.Tools = &protocol.ListCapability{ListChanged: !c.config.fixed}
 	}
 	if hasPrompts(c) {
-		caps.Prompts = &protocol.ListCapability{ListChanged: !c.fixed}
+		caps.Prompts = &protocol.ListCapability{ListChanged: !c.config.fixed}
 	}
 	if hasResources(c) {
-		caps.Resources = &protocol.ResourcesCapability{ListChanged: !c.fixed, Subscribe: !c.fixed}
+		caps.Resources = &protocol.ResourcesCapability{ListChanged: !c.config.fixed, Subscribe: !c.config.fixed}
 	}
 	if hasLogs(c) {
 		caps.Logging = protocol.Object{}

@@ -209,7 +209,7 @@ func (m *mount) entry(inner *entry) (*entry, error) {
 	}
 	if e.tool != nil {
 		t := *e.tool
-		t.def.Name = e.key
+		t.Name = e.key
 		e.tool = &t
 	}
 	described, err := m.parent.described(&e)
@@ -307,6 +307,5 @@ func (it *upstreamItem) entry(*Server) (*entry, error) {
 	}
 	e.shown = secret.OfSchema(t.InputSchema)
 	e.definition.ofTool = true
-	e.tool, err = newTool(t)
-	return e, err
+	return e, e.setTool(t)
 }

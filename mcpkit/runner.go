@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -24,15 +23,6 @@ import (
 // A Runner runs tools outside of requests, for an [Extension] whose calls outlive the requests that
 // made them. One server has each Runner. It is safe for concurrent use.
 type Runner struct{ server atomic.Pointer[Server] }
-
-var errRunnerTaken = errors.New("its Runner belongs to another server; make one extension for each server")
-
-func (r *Runner) attach(s *Server) error {
-	if !r.server.CompareAndSwap(nil, s) {
-		return errRunnerTaken
-	}
-	return nil
-}
 
 // Permits reports whether the caller has the scopes that a tool of the Runner's server needs, and
 // [Visible] permits it. A tool that the server does not have needs nothing.

@@ -216,30 +216,24 @@ func (call *Call) find() (mismatch *jsonrpc.Error) {
 	if header == nil {
 		return nil
 	}
-	if call.name == "" || call.row.nameParam == "" { // no header mirrors what a completion is for
-		return call.checkNameless(header)
+	param := call.row.nameParam
+	switch said := header["Mcp-Name"]; {
+	case param == "": // no header mirrors what a completion is for
+		return nil
+	case call.name == "" && len(said) > 0 && jsonx.Kind(call.req.Param(param)) != '"':
+		return protocol.HeaderMismatch("the header Mcp-Name says %q but params.%s of the body is not a string", header.Get("Mcp-Name"), param)
+	case call.name == "":
+		return nil
 	}
 	if mismatch := protocol.CheckHeader(header, "Mcp-Name", call.name); mismatch != nil {
 		return mismatch
 	}
-	if call.entry == nil || call.entry.tool == nil {
-		return nil
-	}
-	for _, param := range call.entry.tool.headers {
+	for _, param := range call.about().headers {
 		if mismatch := param.Check(header, call.Arguments()); mismatch != nil {
 			return mismatch
 		}
 	}
 	return nil
-}
-
-// checkNameless returns the mismatch of a request whose body has no name, if the header has one.
-func (call *Call) checkNameless(header transport.Header) *jsonrpc.Error {
-	param := call.row.nameParam
-	if param == "" || len(header["Mcp-Name"]) == 0 || jsonx.Kind(call.req.Param(param)) == '"' {
-		return nil
-	}
-	return protocol.HeaderMismatch("the header Mcp-Name says %q but params.%s of the body is not a string", header.Get("Mcp-Name"), param)
 }
 
 // answer runs the middleware chain and the method, and recovers their panics.

@@ -107,7 +107,7 @@ func New(service any, opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: c, life: lifecycle{turn: make(chan struct{}, 1)}, topics: newTopics()}
-	s.own = &catalog{methods: coreMethods, offersAll: c.offersAll, fixed: c.fixed, experimental: c.experimental}
+	s.own = &catalog{methods: coreMethods, config: c}
 	s.catalog.Store(s.merge())
 	if s.toolTags, err = c.toolTags(); err != nil {
 		return nil, err

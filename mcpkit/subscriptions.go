@@ -269,7 +269,7 @@ func (l *listener) subscribe(ctx context.Context, call *Call) (accepted json.Raw
 			if err != nil {
 				return nil, err
 			}
-			if keys == nil || !t.offered(call.catalog) || e.ID == "" && call.catalog.fixed {
+			if keys == nil || !t.offered(call.catalog) || e.ID == "" && call.catalog.config.fixed {
 				continue
 			}
 			if _, ok := call.Extension(e.ID); !ok && e.ID != "" {
@@ -289,9 +289,6 @@ func (l *listener) subscribe(ctx context.Context, call *Call) (accepted json.Raw
 	return append(accepted, "}}"...), nil
 }
 
-// errNotFollowed is the error of a subscription that middleware of its resource has answered.
-var errNotFollowed = errors.New("mcpkit: middleware of a resource answered a subscription")
-
 // follow begins to watch a resource, inside the middleware that its calls pass.
 func (c *Call) follow(ctx context.Context, e *entry, uri string) error {
 	followed := false
@@ -303,7 +300,7 @@ func (c *Call) follow(ctx context.Context, e *entry, uri string) error {
 		return nil, e.subscribe(ctx, uri)
 	})(ctx, c)
 	if err == nil && !followed {
-		return errNotFollowed
+		return errors.New("mcpkit: middleware of a resource answered a subscription")
 	}
 	return err
 }

@@ -49,18 +49,8 @@ type form struct {
 	whole      bool         // the value is the result itself
 }
 
-var (
-	typeContent   = reflect.TypeFor[protocol.Content]()
-	typeBlob      = reflect.TypeFor[Blob]()
-	typeBytes     = reflect.TypeFor[[]byte]()
-	typeImage     = reflect.TypeFor[image.Image]()
-	typeReader    = reflect.TypeFor[io.Reader]()
-	typeError     = reflect.TypeFor[error]()
-	typeAny       = reflect.TypeFor[any]()
-	typeRaw       = reflect.TypeFor[json.RawMessage]()
-	typeMessage   = reflect.TypeFor[protocol.PromptMessage]()
-	typeResources = reflect.TypeFor[protocol.ResourceContents]()
-)
+// is reports whether t is T.
+func is[T any](t reflect.Type) bool { return t == reflect.TypeFor[T]() }
 
 // formOf returns the form of a type in results of the kind.
 func formOf(k annotation.Kind, t reflect.Type) (form, error) {
@@ -68,19 +58,19 @@ func formOf(k annotation.Kind, t reflect.Type) (form, error) {
 	switch {
 	case whole != nil && (t == whole || t == reflect.PointerTo(whole)):
 		return form{convert: convertWhole, whole: true}, nil
-	case t == typeAny:
+	case is[any](t):
 		return dynamic(k), nil
 	case t.Kind() == reflect.String && t.PkgPath() == "":
 		return form{convert: convertText}, nil
-	case t == typeRaw && k != annotation.Prompt: // JSON, not bytes
+	case is[json.RawMessage](t) && k != annotation.Prompt: // JSON, not bytes
 		return form{convert: convertData, structured: true}, nil
-	case t == typeBytes, t == typeBlob, t == reflect.PointerTo(typeBlob):
+	case is[[]byte](t), is[Blob](t), is[*Blob](t):
 		return form{convert: convertBlob}, nil
-	case k == annotation.Prompt && (t == typeMessage || t == reflect.SliceOf(typeMessage)):
+	case k == annotation.Prompt && (is[protocol.PromptMessage](t) || is[[]protocol.PromptMessage](t)):
 		return form{convert: func(_ Call, v reflect.Value) (piece, error) {
 			return piece{messages: listOf[protocol.PromptMessage](v)}, nil
 		}}, nil
-	case k.IsResource() && (t == typeResources || t == reflect.SliceOf(typeResources)):
+	case k.IsResource() && (is[protocol.ResourceContents](t) || is[[]protocol.ResourceContents](t)):
 		return form{convert: func(_ Call, v reflect.Value) (piece, error) {
 			return piece{resources: listOf[protocol.ResourceContents](v)}, nil
 		}}, nil
@@ -89,9 +79,9 @@ func formOf(k annotation.Kind, t reflect.Type) (form, error) {
 			return form{}, fmt.Errorf("%s is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data", t)
 		}
 		return form{convert: convertContent}, nil
-	case t.Implements(typeImage):
+	case t.Implements(reflect.TypeFor[image.Image]()):
 		return form{convert: convertImage}, nil
-	case t.Implements(typeReader):
+	case t.Implements(reflect.TypeFor[io.Reader]()):
 		return form{convert: convertReader}, nil
 	case k != annotation.Prompt && isSeq(t):
 		return form{convert: collect, structured: true, schema: reflect.SliceOf(t.In(0).In(0))}, nil
@@ -109,12 +99,13 @@ func formOf(k annotation.Kind, t reflect.Type) (form, error) {
 }
 
 func isContent(t reflect.Type) bool {
-	return t.Implements(typeContent) || reflect.PointerTo(t).Implements(typeContent)
+	content := reflect.TypeFor[protocol.Content]()
+	return t.Implements(content) || reflect.PointerTo(t).Implements(content)
 }
 
 // isSeq reports whether t is an iter.Seq[T], func(yield func(T) bool), or an iter.Seq2[T, error].
 func isSeq(t reflect.Type) bool {
-	return t.Kind() == reflect.Func && (t.CanSeq() || t.CanSeq2() && t.In(0).In(1) == typeError)
+	return t.Kind() == reflect.Func && (t.CanSeq() || t.CanSeq2() && is[error](t.In(0).In(1)))
 }
 
 // dynamic returns the form of values whose types are not known before.
