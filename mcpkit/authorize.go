@@ -49,22 +49,10 @@ func StepUp() Option {
 	return option(func(c *config) error { c.stepUp = true; return nil })
 }
 
-// The accessRules say whom a server trusts, and what it shows to callers.
-type accessRules struct {
-	authenticated bool
-	stepUp        bool
-	local         *oauth.Principal // the principal of TrustLocal; nil: none
-	visible       []*predicate     // of Visible, for all that the server has
-	describe      []func(*Def)
-}
-
-// authenticates reports whether callers can have scopes.
-func (a *accessRules) authenticates() bool { return a.authenticated || a.local != nil }
-
 // checkScopes refuses entries with scopes if nobody authenticates callers.
 func (s *Server) checkScopes(entries []*entry) (faults reflectx.Errors) {
 	for _, e := range entries {
-		if s.config.authenticates() || len(e.Scopes) == 0 {
+		if s.config.authenticated || s.config.local != nil || len(e.Scopes) == 0 {
 			continue
 		}
 		faults.Addf(e.site, "it demands the scopes %q, but nobody authenticates callers: give mcpkit.Authenticated() if a resource server "+

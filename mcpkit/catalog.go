@@ -174,7 +174,7 @@ func (l list) with(entries []*entry, taken func(old, e *entry)) list {
 		return l
 	}
 	l.sorted = append(make([]*entry, 0, len(l.sorted)+len(entries)), l.sorted...)
-	l.scopes, l.predicates = slices.Clip(l.scopes), slices.Clip(l.predicates)
+	l.scopes, l.predicates = slices.Clone(l.scopes), slices.Clip(l.predicates)
 	l.first = limits.NewMap[pageKey, json.RawMessage](maxPages)
 	for _, e := range entries {
 		at, _ := l.find(e.key)
@@ -186,17 +186,15 @@ func (l list) with(entries []*entry, taken func(old, e *entry)) list {
 			continue
 		}
 		l.sorted = slices.Insert(l.sorted, at, e)
-		for _, scope := range e.Scopes {
-			if !slices.Contains(l.scopes, scope) {
-				l.scopes = append(l.scopes, scope)
-			}
-		}
+		l.scopes = append(l.scopes, e.Scopes...)
 		for _, v := range e.visible {
 			if !slices.Contains(l.predicates, v.by) {
 				l.predicates = append(l.predicates, v.by)
 			}
 		}
 	}
+	slices.Sort(l.scopes)
+	l.scopes = slices.Compact(l.scopes)
 	return l
 }
 

@@ -38,7 +38,7 @@ func (s *Server) defineEvent(e *entry, def *spec, m *method) error {
 		err = errors.New("what happens is an object; write a struct")
 	}
 	delivery := def.Delivery
-	if delivery == nil {
+	if len(delivery) == 0 {
 		delivery = []string{"poll", "push", "webhook"}
 	}
 	e.definition = defined(struct {

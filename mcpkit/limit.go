@@ -34,7 +34,6 @@ type timeLimit struct {
 	mu       sync.Mutex
 	answered bool     // the last byte of the result was written
 	running  int      // methods that have not returned
-	overdue  int      // how many of them are overdue
 	paused   int      // how many questions are open
 	cleanups []func() // called at the end
 	returns  []func() // called when no method runs
@@ -241,9 +240,6 @@ func (x *execution) leave() bool {
 	l := x.limit
 	l.mu.Lock()
 	x.overdue = !x.returned
-	if x.overdue {
-		l.overdue++
-	}
 	l.mu.Unlock()
 	if x.overdue {
 		n := l.call.server.overdue.Add(1)
@@ -263,7 +259,6 @@ func (x *execution) end() {
 	x.returned = true
 	l.running--
 	if x.overdue {
-		l.overdue--
 		l.call.server.overdue.Add(-1)
 	}
 	l.mu.Unlock()
@@ -275,7 +270,7 @@ func (x *execution) end() {
 func (l *timeLimit) isOverdue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.overdue > 0
+	return l.late != nil && l.running > 0
 }
 
 // onReturn calls f when no method runs.

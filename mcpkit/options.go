@@ -16,6 +16,7 @@ import (
 	"github.com/go-playground/validator/v10"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -53,7 +54,12 @@ type config struct {
 	started      []any // of Lifecycle
 	anyTags      bool
 	transports   []transport.Transport
-	accessRules
+
+	authenticated bool
+	stepUp        bool
+	local         *oauth.Principal // of TrustLocal; nil: none
+	visible       []*predicate     // of Visible, for all that the server has
+	describe      []func(*Def)
 
 	toolTimeout    time.Duration // 0: no limit
 	questions      time.Duration // how long a question to a legacy client may be open

@@ -1,6 +1,7 @@
 package annotation
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -45,13 +46,18 @@ func setTimeout(a *Annotation, v string) error {
 	return nil
 }
 
+// unknown returns the error for a word that is none of those that are known.
+func unknown(what, word string, known ...string) error {
+	return fmt.Errorf("unknown %s %q%s; known are %s", what, word, naming.Hint(word, known), strings.Join(known, ", "))
+}
+
 // setDelivery reads how clients may learn of an event.
 func setDelivery(a *Annotation, v string) error {
-	for _, mode := range words(v) {
-		if known := []string{"poll", "push", "webhook"}; !slices.Contains(known, mode) {
-			return fmt.Errorf("unknown mode %q%s", mode, naming.Hint(mode, known))
+	a.Delivery = words(v)
+	for _, mode := range a.Delivery {
+		if mode != "poll" && mode != "push" && mode != "webhook" {
+			return unknown("mode", mode, "poll", "push", "webhook")
 		}
-		a.Delivery = append(a.Delivery, mode)
 	}
 	return nil
 }
@@ -85,8 +91,6 @@ func setComplete(a *Annotation, v string) error {
 	return nil
 }
 
-var hintWords = []string{"readonly", "destructive", "additive", "idempotent", "open-world", "closed-world"}
-
 func setHints(a *Annotation, v string) error {
 	h := &protocol.ToolAnnotations{}
 	a.Hints = h
@@ -102,8 +106,7 @@ func setHints(a *Annotation, v string) error {
 		hint, ok := hints[word]
 		switch {
 		case !ok:
-			return fmt.Errorf("unknown hint %q%s; known are %s",
-				word, naming.Hint(word, hintWords), strings.Join(hintWords, ", "))
+			return unknown("hint", word, "readonly", "destructive", "additive", "idempotent", "open-world", "closed-world")
 		case *hint.of != nil && **hint.of != hint.value:
 			return fmt.Errorf("%q contradicts another hint", word)
 		}
@@ -122,16 +125,14 @@ func (a *Annotation) ReadOnly() bool {
 
 // contents returns the annotations of a resource, to set them.
 func (a *Annotation) contents() *protocol.Annotations {
-	if a.For == nil {
-		a.For = &protocol.Annotations{}
-	}
+	a.For = cmp.Or(a.For, &protocol.Annotations{})
 	return a.For
 }
 
 func setAudience(a *Annotation, v string) error {
 	for _, word := range words(v) {
 		if word != "user" && word != "assistant" {
-			return fmt.Errorf("unknown audience %q%s; known are user, assistant", word, naming.Hint(word, []string{"user", "assistant"}))
+			return unknown("audience", word, "user", "assistant")
 		}
 		a.contents().Audience = append(a.contents().Audience, protocol.Role(word))
 	}
