@@ -65,7 +65,7 @@ type Input struct {
 	outline *node // of the schema written by hand, if there is one
 	schema  json.RawMessage
 	fields  []Field
-	judges  bool // there are rules for the validator
+	judges  bool // there may be rules for the validator
 }
 
 // A Field is one member of an input.

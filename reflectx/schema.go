@@ -37,7 +37,7 @@ type compiler struct {
 	nodes   map[*jsonschema.Schema]*node
 	samples []sample
 	depth   int               // of the type that is being reflected
-	asked   bool              // there are rules that only the validator knows
+	asked   bool              // there may be rules that only the validator knows
 	secrets bool              // there are secrets
 	place   place             // of the descriptions of the type that is being compiled
 	headers map[string]string // the fields by lower-case header

@@ -49,6 +49,10 @@ type (
 		ID   string `json:"id" validate:"required,uuid"`
 		Name string `json:"name" desc:"Overwritten."`
 	}
+
+	other struct {
+		Name string `json:"name" desc:"As deep as that of base."`
+	}
 )
 
 func (h *hex) UnmarshalText(b []byte) error { h.b = b[0]; return nil }
@@ -98,7 +102,8 @@ type wide struct {
 	Step    int    `json:"step" jsonschema:"minimum=0,maximum=10,multipleOf=5,enum=0,enum=5"`
 	Untagged
 	base
-	Name   string `json:"name"` // wins over the one of base
+	other
+	Name   string `json:"name"` // wins over those of base and other
 	hidden int
 	Hidden string `json:"-"`
 }
