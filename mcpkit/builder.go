@@ -171,7 +171,7 @@ func (b *Builder) Output(schema string) *Builder { b.output = json.RawMessage(sc
 // entry returns the entry of the item for a server.
 func (b *Builder) entry(s *Server) (*entry, error) {
 	var faults reflectx.Errors
-	a := annotation.Parse(&faults, b.site, b.kind, b.tags, s.toolTags)
+	a := annotation.Parse(&faults, b.site, b.kind, b.tags, s.config.tags)
 	if a.Meta == nil && len(b.meta) > 0 {
 		a.Meta = protocol.Meta{}
 	}

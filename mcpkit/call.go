@@ -303,14 +303,13 @@ type progress struct {
 }
 
 // grows notes a report. It returns false if it must not be sent.
-func (p *progress) grows(done float64) bool {
+func (p *progress) grows(done float64) (grows bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last >= 0 && done <= p.last {
-		return false
+	if grows = p.last < 0 || done > p.last; grows {
+		p.last = done
 	}
-	p.last = done
-	return true
+	return grows
 }
 
 // Progress notifies the client of the progress of the call if the client asked for it: done of

@@ -67,10 +67,9 @@ type entry struct {
 
 // The entryLimits limit the calls of an entry.
 type entryLimits struct {
-	timeout          time.Duration
-	timeoutByDefault bool                   // timeout is that of ToolTimeout
-	calls            *limits.Rounds[caller] // what the tag rate counts; nil without a limit
-	load             *load
+	timeout time.Duration
+	calls   *limits.Rounds[caller] // what the tag rate counts; nil without a limit
+	load    *load
 }
 
 // own returns the entry in the server that registered it, without mounts.
@@ -86,7 +85,7 @@ func (e *entry) own() *entry {
 type definition struct {
 	ofTool  bool // protocol.ToolFor gives it the form for a version
 	make    func(v protocol.Version) ([]byte, error)
-	encoded [len(versions)]atomic.Pointer[[]byte]
+	encoded [5]atomic.Pointer[[]byte] // by the place of the version in Supported
 }
 
 // defined returns a definition that is the same for all versions.
@@ -99,7 +98,7 @@ func defined(v any) *definition {
 
 // in returns the JSON for a version.
 func (d *definition) in(v protocol.Version) ([]byte, error) {
-	i := slices.Index(versions[:], v)
+	i := slices.Index(protocol.Supported, v)
 	if b := d.encoded[i].Load(); b != nil {
 		return *b, nil
 	}
@@ -115,7 +114,7 @@ func (d *definition) in(v protocol.Version) ([]byte, error) {
 }
 
 // latest returns the JSON for the newest version.
-func (d *definition) latest() ([]byte, error) { return d.in(versions[len(versions)-1]) }
+func (d *definition) latest() ([]byte, error) { return d.in(protocol.Supported[0]) }
 
 // A list is the entries of one kind. It never changes.
 type list struct {

@@ -246,7 +246,7 @@ func (s *Server) guard(e *entry, m *method) {
 	if e.Timeout != nil {
 		e.limits.timeout = *e.Timeout
 	} else if e.Kind == annotation.Tool {
-		e.limits.timeout, e.limits.timeoutByDefault = s.config.toolTimeout, true
+		e.limits.timeout = s.config.toolTimeout
 	}
 	e.run = traced(e.site, m.answer)
 	if e.Kind == annotation.Tool && e.Cache != nil {

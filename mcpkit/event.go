@@ -26,7 +26,7 @@ func (b *Builder) Delivery(modes ...string) *Builder {
 // defineEvent gives e the definition of an event with the method m, and makes its iterator the result of
 // the method.
 func (s *Server) defineEvent(e *entry, def *spec, m *method) error {
-	if !s.config.anyTags && !slices.ContainsFunc(s.config.extensions, func(x Extension) bool { return x.Events }) {
+	if !s.config.tags.Any && !slices.ContainsFunc(s.config.extensions, func(x Extension) bool { return x.Events }) {
 		return errors.New("nobody serves events: add events.New() of package ext/events to the options of New")
 	}
 	out := m.fn.Outputs()

@@ -242,21 +242,20 @@ func (s *Server) extended(of *entry, v protocol.Version) (protocol.Tool, error) 
 // AnyTags accepts tags of tools that no extension of the server defines, unless they are like one
 // that is known: a check of services, such as mcpkit vet, does not know the extensions.
 func AnyTags() Option {
-	return option(func(c *config) error { c.anyTags = true; return nil })
+	return option(func(c *config) error { c.tags.Any = true; return nil })
 }
 
-// toolTags returns the tags of the server's extensions.
-func (c *config) toolTags() (annotation.Extensions, error) {
-	ext := annotation.Extensions{Any: c.anyTags}
+// readTags collects the tags of the extensions.
+func (c *config) readTags() error {
 	for _, e := range c.extensions {
 		for _, key := range e.Tags {
-			if key == "" || strings.ContainsAny(key, " :\"`") || annotation.IsKey(key) || slices.Contains(ext.Keys, key) {
-				return ext, fmt.Errorf("mcpkit: extension %q: the tag %q means something already, or has characters that no tag has", e.ID, key)
+			if key == "" || strings.ContainsAny(key, " :\"`") || annotation.IsKey(key) || slices.Contains(c.tags.Keys, key) {
+				return fmt.Errorf("mcpkit: extension %q: the tag %q means something already, or has characters that no tag has", e.ID, key)
 			}
-			ext.Keys = append(ext.Keys, key)
+			c.tags.Keys = append(c.tags.Keys, key)
 		}
 	}
-	return ext, nil
+	return nil
 }
 
 // A Method is a request of an [Extension]. Make one with [NewMethod].

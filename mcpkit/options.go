@@ -16,6 +16,7 @@ import (
 	"github.com/go-playground/validator/v10"
 
 	"github.com/mcpkit/mcpkit-go/fleet"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -51,8 +52,8 @@ type config struct {
 	services     []registration // the first one is that of New, until the options are read
 	extensions   []Extension
 	items        []Item
-	started      []any // of Lifecycle
-	anyTags      bool
+	started      []any                 // of Lifecycle
+	tags         annotation.Extensions // of the extensions
 	transports   []transport.Transport
 
 	authenticated bool
@@ -438,5 +439,5 @@ func newConfig(service any, opts []Option) (*config, error) {
 		}
 		c.services = c.services[1:]
 	}
-	return c, nil
+	return c, c.readTags()
 }

@@ -80,7 +80,7 @@ func (s *Server) entriesOf(reg *registration) (entries []*entry, err error) {
 		return nil, err
 	}
 	read := service.Read(reg.service, service.Options{
-		Markers: markers, Extensions: s.toolTags, OptIn: reg.optIn, Comments: descriptions,
+		Markers: markers, Extensions: s.config.tags, OptIn: reg.optIn, Comments: descriptions,
 	})
 	faults := read.Faults
 	reg.about = read.About

@@ -14,11 +14,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// versions are all protocol versions of a Server, oldest first.
-var versions = [...]protocol.Version{
-	protocol.V20241105, protocol.V20250326, protocol.V20250618, protocol.V20251125, protocol.V20260728,
-}
-
 // ServeRPC answers one request, or handles one notification and returns nil. Transports call it;
 // see [transport.Handler].
 func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (resp *jsonrpc.Response) {
@@ -256,7 +251,7 @@ func (e *entry) answer(ctx context.Context, call *Call) (Result, error) {
 	if e.from != nil {
 		return run(ctx, call)
 	}
-	if call.run == nil || !e.limits.timeoutByDefault {
+	if call.run == nil || e.Timeout != nil { // a run has no limit by default
 		call.SetTimeout(e.limits.timeout)
 	}
 	result, err := run(ctx, call)

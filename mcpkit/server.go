@@ -56,7 +56,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -68,9 +67,8 @@ import (
 // A Server is safe for concurrent use: it may be changed while it serves, and subscribed clients
 // are notified of each change. Make one with [New].
 type Server struct {
-	config   *config
-	about    atomic.Pointer[introduction]
-	toolTags annotation.Extensions // never changed after New
+	config *config
+	about  atomic.Pointer[introduction]
 
 	registering sync.Mutex              // serialises changes of the catalog
 	own         *catalog                // what is registered on this server; guarded by registering
@@ -109,9 +107,6 @@ func New(service any, opts ...Option) (*Server, error) {
 	s := &Server{config: c, life: lifecycle{turn: make(chan struct{}, 1)}, topics: newTopics()}
 	s.own = &catalog{methods: coreMethods, config: c}
 	s.catalog.Store(s.merge())
-	if s.toolTags, err = c.toolTags(); err != nil {
-		return nil, err
-	}
 	if err := errors.Join(s.registerAll(c.services), s.Add(c.items...)); err != nil {
 		return nil, err
 	}

@@ -202,17 +202,5 @@ func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) e
 	if len(transports) == 0 {
 		transports = []transport.Transport{stdio.New(nil)}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	results := make(chan error, len(transports))
-	for _, t := range transports {
-		// Ends when the transport does, which cancel causes.
-		go func() { results <- t.Serve(ctx, s) }()
-	}
-	var errs []error
-	for range transports {
-		errs = append(errs, <-results)
-		cancel() // when one ends, the others end, too
-	}
-	return errors.Join(append(errs, s.Close())...)
+	return errors.Join(transport.ServeAll(ctx, s, transports...), s.Close())
 }

@@ -25,6 +25,24 @@ type Handler interface {
 	ServeRPC(ctx context.Context, req *jsonrpc.Request, peer Peer) *jsonrpc.Response
 }
 
+// ServeAll serves h over several transports until one of them ends, which ends the others. It returns
+// their errors when all have ended.
+func ServeAll(ctx context.Context, h Handler, transports ...Transport) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan error, len(transports))
+	for _, t := range transports {
+		// Ends when the transport does, which cancel causes.
+		go func() { results <- t.Serve(ctx, h) }()
+	}
+	var errs []error
+	for range transports {
+		errs = append(errs, <-results)
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
 // A CardHandler is a [Handler] that describes itself to clients that have not connected to it.
 type CardHandler interface {
 	Handler

@@ -166,7 +166,6 @@ func serveAll(ctx context.Context, s *dev.Server, transports []transport.Transpo
 	defer cancel()
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	results := make(chan error, len(transports)+1)
 	// Ends when all transports have ended, so that calls in flight can finish.
 	ended := make(chan error, 1)
 	go func() {
@@ -176,19 +175,9 @@ func serveAll(ctx context.Context, s *dev.Server, transports []transport.Transpo
 			cancel()
 		}
 	}()
-	for _, t := range transports {
-		// Ends when the transport does, which cancel causes.
-		go func() {
-			results <- t.Serve(ctx, s)
-			cancel()
-		}()
-	}
-	var errs []error
-	for range transports {
-		errs = append(errs, <-results)
-	}
+	err := transport.ServeAll(ctx, s, transports...)
 	end()
-	return errors.Join(append(errs, <-ended)...)
+	return errors.Join(err, <-ended)
 }
 
 // stdio returns the transport on the standard streams.
