@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -23,54 +22,27 @@ import (
 
 func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
-// A blocker is a handler whose requests wait until let is closed or Close cancels them.
+// A blocker is a handler whose requests wait until let is closed or they are cancelled.
 type blocker struct {
-	begun chan struct{}
-	let   chan struct{}
-
-	mu     sync.Mutex
-	open   int           // guarded by mu
-	closed chan struct{} // by Close
-	once   sync.Once
+	*Lifecycle
+	begun, let chan struct{}
 }
 
-func newBlocker() *blocker {
-	return &blocker{begun: make(chan struct{}, 10), let: make(chan struct{}), closed: make(chan struct{})}
+func newBlocker() blocker {
+	return blocker{NewLifecycle(), make(chan struct{}, 10), make(chan struct{})}
 }
 
-func (b *blocker) add(n int) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open += n
-	return b.open
-}
-
-func (b *blocker) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	b.add(1)
-	defer b.add(-1)
+func (b blocker) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	b.Begin()
+	defer b.End()
 	b.begun <- struct{}{}
 	select {
 	case <-b.let:
 		_, _ = io.WriteString(w, "done")
-	case <-b.closed:
+	case <-b.Cancelling.Done():
 		http.Error(w, "cancelled", http.StatusServiceUnavailable)
 	}
 }
-
-// Shutdown waits as the handlers of transports do.
-func (b *blocker) Shutdown(ctx context.Context) error {
-	for b.add(0) > 0 {
-		select {
-		case <-ctx.Done():
-			b.Close()
-			return ctx.Err()
-		case <-time.After(time.Millisecond):
-		}
-	}
-	return nil
-}
-
-func (b *blocker) Close() { b.once.Do(func() { close(b.closed) }) }
 
 // serving runs a server on b.
 type serving struct {
@@ -80,7 +52,7 @@ type serving struct {
 	http *http.Client
 }
 
-func serve(t *testing.T, b *blocker, timeout time.Duration) *serving {
+func serve(t *testing.T, b blocker, timeout time.Duration) *serving {
 	t.Helper()
 	s := &serving{over: make(chan error, 1), http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -128,14 +128,7 @@ func TestReaderPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
 	_, err := readAll(io.MultiReader(strings.NewReader("data: 1\n"), iotest.ErrReader(broken)), 1<<20)
 	require.ErrorIs(t, err, broken)
-
-	_, err = readAll(stuck{}, 1<<20)
-	require.ErrorIs(t, err, io.ErrNoProgress)
 }
-
-type stuck struct{}
-
-func (stuck) Read([]byte) (int, error) { return 0, nil }
 
 // naive reads a whole stream the way the standard tells it.
 func naive(input string) []Event {
