@@ -35,7 +35,6 @@ const (
 	recordFormat  = 1
 	recheck       = 5 * time.Second // how old what was read of a session's record may become
 	lookAway      = 3 * time.Second // between looks at the replica whose stream a client reads here
-	maxConflicts  = 20              // in a row
 	replicaName   = 12              // length of a name
 	maxPassedID   = 1 << 10         // bytes of an ID in a cancellation
 	changedGroup  = "changed"       // of records with what clients have changed in their sessions
@@ -135,42 +134,31 @@ func (p *replica) change(ctx context.Context, s *legacySession, f func()) error 
 	}
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	for range maxConflicts {
+	revision, err := p.records.Change(ctx, s.Digest(), func(r *fleet.Record) error {
+		if r.Group == deletedGroup {
+			return transport.ErrClosed
+		}
+		if err := s.restore(ctx, *r); err != nil {
+			return err
+		}
 		f()
-		err := p.write(ctx, s)
-		if err == nil {
-			p.tell("", s, message{About: aboutChange})
+		_, r.Data = p.h.storer.StoreSession(s.Session)
+		r.Group, r.TTL = changedGroup, sessionLife
+		if r.Revision > 0 {
 			return nil
 		}
-		if !errors.Is(err, fleet.ErrConflict) && !errors.Is(err, fleet.ErrExists) && !errors.Is(err, fleet.ErrNotFound) {
-			return err
+		n, err := p.records.Count(ctx, changedGroup)
+		if err == nil && n >= p.h.opts.MaxSessions {
+			err = errors.New("too many sessions have changes; try again later")
 		}
-		s.loaded = false
-		if err := s.loadLocked(ctx); err != nil {
-			return err
-		}
-	}
-	return fleet.ErrConflict
-}
-
-// write stores the changes of a session. The caller holds s.loading.
-func (p *replica) write(ctx context.Context, s *legacySession) error {
-	_, changes := p.h.storer.StoreSession(s.Session)
-	record := fleet.Record{Key: s.Digest(), Group: changedGroup, Data: changes, Revision: s.revision, TTL: sessionLife}
-	if s.revision > 0 {
-		var err error
-		s.revision, err = p.records.Update(ctx, record)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	n, err := p.records.Count(ctx, changedGroup)
-	switch {
-	case err != nil:
-		return err
-	case n >= p.h.opts.MaxSessions:
-		return errors.New("too many sessions have changes; try again later")
-	}
-	s.revision, err = p.records.Create(ctx, record)
-	return err
+	s.revision = revision
+	p.tell("", s, message{About: aboutChange})
+	return nil
 }
 
 // delete deletes a session on all replicas.

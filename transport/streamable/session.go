@@ -113,10 +113,6 @@ func (s *legacySession) load(ctx context.Context, age time.Duration) error {
 	if s.loaded && time.Since(s.checked) < age {
 		return nil
 	}
-	return s.loadLocked(ctx)
-}
-
-func (s *legacySession) loadLocked(ctx context.Context) error {
 	record, err := s.h.replica.read(ctx, s)
 	if err != nil {
 		if s.loaded && !errors.Is(err, transport.ErrClosed) {
@@ -124,6 +120,12 @@ func (s *legacySession) loadLocked(ctx context.Context) error {
 		}
 		return err
 	}
+	return s.restore(ctx, record)
+}
+
+// restore makes the state of the session from its ID and the record, unless it was made from that. The
+// caller holds s.loading.
+func (s *legacySession) restore(ctx context.Context, record fleet.Record) error {
 	if !s.loaded || s.revision != record.Revision {
 		agreed, err := unpackAgreement(s.agreed, s.h.storer.Extensions())
 		if err == nil {
