@@ -25,7 +25,7 @@ type Item interface {
 
 // Add registers items. If one of them has a fault, none is registered, and the error has all faults
 // of all items. Subscribed clients are notified once.
-func (s *Server) Add(items ...Item) error { return s.addItems(items, nil) }
+func (s *Server) Add(items ...Item) error { return s.put(nil, items, nil) }
 
 // An ItemSet is items of a server that are replaced together, such as those of a file that is read
 // again. A server may have several. It is safe for concurrent use.
@@ -37,11 +37,11 @@ func (s *Server) NewItemSet() *ItemSet { return &ItemSet{s} }
 // Replace makes items those of the set, in place of those that it had, and notifies subscribed clients
 // of the lists that differ. Everything else that was registered stays. If an item has a fault, nothing
 // changes.
-func (set *ItemSet) Replace(items ...Item) error { return set.server.addItems(items, set) }
+func (set *ItemSet) Replace(items ...Item) error { return set.server.put(nil, items, set) }
 
-// addItems registers items, in place of those of the set; nil for none.
-func (s *Server) addItems(items []Item, set *ItemSet) error {
-	var faults reflectx.Errors
+// put registers items, in place of those of the set; nil for none. If there are faults, it changes nothing
+// and returns them together with those of the items.
+func (s *Server) put(faults reflectx.Errors, items []Item, set *ItemSet) error {
 	var entries []*entry
 	for _, it := range items {
 		e, err := it.entry(s)
@@ -52,7 +52,11 @@ func (s *Server) addItems(items []Item, set *ItemSet) error {
 		e.set = set
 		entries = append(entries, e)
 	}
-	return s.put(faults, entries, func(e *entry) bool { return set != nil && e.set == set })
+	faults.Add("", s.checkScopes(entries).Err())
+	return s.change(func(own *catalog) error {
+		own.remove(func(e *entry) bool { return set != nil && e.set == set })
+		return s.enter(own, faults, entries)
+	})
 }
 
 // A Builder describes a tool, prompt or resource. Make one with [NewTool], [NewPrompt] or
@@ -185,7 +189,8 @@ func (b *Builder) entry(s *Server) (*entry, error) {
 	}
 	a.About.Name = b.name
 	m := service.Method{Method: reflectx.Method{Func: b.fn}, Annotation: a, Site: b.site}
-	return s.define(&spec{Method: m, input: b.input, output: b.output, size: b.size})
+	def := &spec{Method: m, input: b.input, output: b.output, size: b.size}
+	return def.entry(s)
 }
 
 // RemoveTools removes tools by name and reports whether any existed. Running calls continue.

@@ -223,7 +223,7 @@ func (c *catalog) add(entries []*entry, taken func(old, e *entry)) {
 // remove removes the entries for which gone returns true, and reports whether there were any.
 func (c *catalog) remove(gone func(*entry) bool) (removed bool) {
 	for i, l := range c.lists {
-		if gone != nil && slices.ContainsFunc(l.sorted, gone) {
+		if slices.ContainsFunc(l.sorted, gone) {
 			c.lists[i], removed = list{}.with(slices.DeleteFunc(slices.Clone(l.sorted), gone), nil), true
 		}
 	}
@@ -288,16 +288,6 @@ func (c *catalog) changed(old *catalog) (lists []int) {
 		}
 	}
 	return lists
-}
-
-// put adds entries to the server, in place of those for which gone returns true. If there are faults, it
-// changes nothing and returns them together with those of the entries.
-func (s *Server) put(faults reflectx.Errors, entries []*entry, gone func(*entry) bool) error {
-	faults.Add("", s.checkScopes(entries).Err())
-	return s.change(func(own *catalog) error {
-		own.remove(gone)
-		return s.enter(own, faults, entries)
-	})
 }
 
 // enter adds entries, as Describe changes them, to own. If there are faults, it returns them together with

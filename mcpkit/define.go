@@ -32,6 +32,7 @@ type spec struct {
 	input, output json.RawMessage            // JSON Schemas written by hand; nil where the function says it
 	size          *int64                     // of a resource in bytes; nil if it is unknown
 	methods       map[string]reflectx.Method // of the service, which may complete parameters
+	guards
 }
 
 // newEntry returns an entry without what answers for it. The error says what is wrong with its key.
@@ -56,8 +57,8 @@ func newEntry(a *annotation.Annotation, site string) (e *entry, err error) {
 	return e, err
 }
 
-// define makes the entry of a spec.
-func (s *Server) define(def *spec) (*entry, error) {
+// entry returns the entry of the spec for a server. A spec is an [Item].
+func (def *spec) entry(s *Server) (*entry, error) {
 	var faults reflectx.Errors
 	e, keyErr := newEntry(def.Annotation, def.Site)
 	faults.Add(def.Site, keyErr)
@@ -111,6 +112,8 @@ func (s *Server) define(def *spec) (*entry, error) {
 		faults.Add(def.Site, s.defineEvent(e, def, m))
 	}
 	s.guard(e, m)
+	e.wrapAround(def.around)
+	e.show(def.visible, e)
 	return e, faults.Err()
 }
 

@@ -59,11 +59,11 @@ func (s *Server) Register(service any, opts ...ServiceOption) error {
 // registerAll registers all services, or returns all of their faults.
 func (s *Server) registerAll(regs []registration) error {
 	var faults reflectx.Errors
-	var all []*entry
+	var all []Item
 	for i := range regs {
-		entries, err := s.entriesOf(&regs[i])
+		items, err := s.itemsOf(&regs[i])
 		faults.Add("", err)
-		all = append(all, entries...)
+		all = append(all, items...)
 	}
 	if err := s.put(faults, all, nil); err != nil {
 		return err
@@ -74,30 +74,22 @@ func (s *Server) registerAll(regs []registration) error {
 	return nil
 }
 
-// entriesOf returns the entries of a service, and notes what it says about itself.
-func (s *Server) entriesOf(reg *registration) (entries []*entry, err error) {
+// itemsOf returns the methods of a service, and notes what it says about itself.
+func (s *Server) itemsOf(reg *registration) (items []Item, err error) {
 	if err := checkService(reg); err != nil {
 		return nil, err
 	}
 	read := service.Read(reg.service, service.Options{
 		Markers: markers, Extensions: s.config.tags, OptIn: reg.optIn, Comments: descriptions,
 	})
-	faults := read.Faults
 	reg.about = read.About
 	for _, m := range read.Methods {
 		if reg.prefix != "" && !m.Kind.IsResource() {
 			m.About.Name = reg.prefix + "_" + m.About.Name
 		}
-		e, err := s.define(&spec{Method: m, methods: read.All})
-		if err != nil {
-			faults.Add("", err)
-			continue
-		}
-		e.wrapAround(reg.around)
-		e.show(reg.visible, e)
-		entries = append(entries, e)
+		items = append(items, &spec{Method: m, methods: read.All, guards: reg.guards})
 	}
-	return entries, faults.Err()
+	return items, read.Faults.Err()
 }
 
 // checkService refuses what is not a service.

@@ -212,12 +212,13 @@ func (call *Call) find() (mismatch *jsonrpc.Error) {
 		return nil
 	}
 	param := call.row.nameParam
-	switch said := header["Mcp-Name"]; {
-	case param == "": // no header mirrors what a completion is for
+	if param == "" { // no header mirrors what a completion is for
 		return nil
-	case call.name == "" && len(said) > 0 && jsonx.Kind(call.req.Param(param)) != '"':
-		return protocol.HeaderMismatch("the header Mcp-Name says %q but params.%s of the body is not a string", header.Get("Mcp-Name"), param)
-	case call.name == "":
+	}
+	if call.name == "" {
+		if len(header["Mcp-Name"]) > 0 && jsonx.Kind(call.req.Param(param)) != '"' {
+			return protocol.HeaderMismatch("the header Mcp-Name says %q but params.%s of the body is not a string", header.Get("Mcp-Name"), param)
+		}
 		return nil
 	}
 	if mismatch := protocol.CheckHeader(header, "Mcp-Name", call.name); mismatch != nil {
