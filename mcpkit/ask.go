@@ -96,17 +96,16 @@ func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) erro
 }
 
 func elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskOption) (*protocol.ElicitResult, error) {
-	var result protocol.ElicitResult
-	if err := askFor(ctx, protocol.MethodElicitationCreate, p, &result, opts); err != nil {
+	result, err := askFor[protocol.ElicitResult](ctx, protocol.MethodElicitationCreate, p, opts)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	switch result.Action {
-	case protocol.ElicitDecline:
+	case result.Action == protocol.ElicitDecline:
 		return nil, ErrDeclined
-	case protocol.ElicitCancel:
+	case result.Action == protocol.ElicitCancel:
 		return nil, ErrCancelled
 	}
-	return &result, nil
+	return result, nil
 }
 
 // fitElicitation adapts p to the version of the call.
@@ -156,18 +155,16 @@ func Choose(ctx context.Context, message string, options []string, opts ...AskOp
 
 // Sample asks the client's model. It waits and fails like [Elicit].
 func Sample(ctx context.Context, p *protocol.CreateMessageParams, opts ...AskOption) (*protocol.CreateMessageResult, error) {
-	var result protocol.CreateMessageResult
-	if err := askFor(ctx, protocol.MethodSamplingCreateMessage, p, &result, opts); err != nil {
-		return nil, err
-	}
-	return &result, nil
+	return askFor[protocol.CreateMessageResult](ctx, protocol.MethodSamplingCreateMessage, p, opts)
 }
 
 // Roots asks which directories the client works in. It waits and fails like [Elicit].
 func Roots(ctx context.Context, opts ...AskOption) ([]protocol.Root, error) {
-	var result protocol.ListRootsResult
-	err := askFor(ctx, protocol.MethodRootsList, &protocol.EmptyParams{}, &result, opts)
-	return result.Roots, err
+	result, err := askFor[protocol.ListRootsResult](ctx, protocol.MethodRootsList, &protocol.EmptyParams{}, opts)
+	if err != nil {
+		return nil, err
+	}
+	return result.Roots, nil
 }
 
 // A typedForm is a Go type as a form.
@@ -201,27 +198,28 @@ func Ask(ctx context.Context, questions ...func(ctx context.Context) error) erro
 }
 
 // askFor asks the client of the call that ctx belongs to, and decodes the response.
-func askFor(ctx context.Context, method string, params, result any, opts []AskOption) error {
+func askFor[T any](ctx context.Context, method string, params any, opts []AskOption) (*T, error) {
 	c := CallFrom(ctx)
 	if c == nil {
-		return errNoCall
+		return nil, errNoCall
 	}
 	if p, ok := params.(*protocol.ElicitParams); ok {
 		if err := c.fitElicitation(p); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	raw, err := jsonx.Marshal(params)
+	if err == nil {
+		raw, err = c.Ask(ctx, method, raw, opts...)
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if raw, err = c.Ask(ctx, method, raw, opts...); err != nil {
-		return err
-	}
+	result := new(T)
 	if err := rounds.Decode(method, raw, result); err != nil {
-		return invalidParams("%v", err)
+		return nil, invalidParams("%v", err)
 	}
-	return nil
+	return result, nil
 }
 
 // Ask sends a question with raw params: method is elicitation/create, sampling/createMessage or

@@ -194,25 +194,18 @@ func (call *Call) find() (mismatch *jsonrpc.Error) {
 	if call.row.prepare == nil {
 		return nil
 	}
-	if err := call.row.prepare(call); err != nil {
-		call.refusal = err
-	} else {
+	call.refusal = call.row.prepare(call)
+	if call.refusal == nil {
 		call.refusal = call.demandScopes()
 	}
 	if !call.version.Modern() {
 		return nil
 	}
 	if call.refusal == nil && call.row.asks {
-		if err := call.openState(); err != nil {
-			call.refusal = err
-		}
+		call.refusal = call.openState()
 	}
-	header := call.mirror()
-	if header == nil {
-		return nil
-	}
-	param := call.row.nameParam
-	if param == "" { // no header mirrors what a completion is for
+	header, param := call.mirror(), call.row.nameParam
+	if header == nil || param == "" { // no header mirrors what a completion is for
 		return nil
 	}
 	if call.name == "" {
