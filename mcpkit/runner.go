@@ -130,14 +130,14 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 // scopes of the principal are checked as for a request. The time limit of [ToolTimeout] does not
 // apply, but that of the tag timeout does. A panic is an error of the tool.
 func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
-	out := Outcome{Journal: run.Journal}
-	call := r.call(oauth.NewContext(ctx, run.Principal), run)
+	req := &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: cmp.Or(run.Method, protocol.MethodToolsCall), Params: run.Params}
+	call := newCall(oauth.NewContext(ctx, run.Principal), r.server.Load(), req, runPeer{})
+	call.goOn(&run.Journal)
+	call.run, call.unused = run, maps.Clone(run.Journal.Once)
 	defer call.limit.finish()
-	var resp *jsonrpc.Response
-	resp, out.Asked = call.resume(ctx)
-	out.Result, out.Err = resp.Result, resp.Error
+	resp := call.serve(ctx)
+	out := Outcome{Result: resp.Result, Err: resp.Error, Asked: resp.Result == nil && resp.Error == nil, Journal: *call.nextRound()}
 	out.IsError = string(jsonx.Member(out.Result, "isError")) == "true"
-	out.Journal = *call.nextRound()
 	call.mu.Lock()
 	defer call.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(call.unused)) {
@@ -145,29 +145,6 @@ func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
 		out.Unused = append(out.Unused, key)
 	}
 	return out
-}
-
-// resume runs the call of a run. The response is empty if the method asked questions.
-func (call *Call) resume(ctx context.Context) (resp *jsonrpc.Response, asked bool) {
-	defer call.lastResort(&resp)
-	if err := call.accept(ctx); err != nil {
-		return call.refuse(err), false
-	}
-	_ = call.find() // a run has no headers
-	result, err := call.answer()
-	if _, asked := result.(*protocol.InputRequiredResult); asked && err == nil {
-		return &jsonrpc.Response{}, true
-	}
-	return call.respond(result, err), false
-}
-
-// call returns the call of a run.
-func (r *Runner) call(ctx context.Context, run *Run) *Call {
-	req := &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: cmp.Or(run.Method, protocol.MethodToolsCall), Params: run.Params}
-	call := newCall(ctx, r.server.Load(), req, runPeer{})
-	call.goOn(&run.Journal)
-	call.run, call.unused = run, maps.Clone(run.Journal.Once)
-	return call
 }
 
 // runPeer is the peer of a run: nobody.

@@ -18,7 +18,6 @@ import (
 // see [transport.Handler].
 func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (resp *jsonrpc.Response) {
 	call := newCall(s.trust(ctx, peer), s, req, peer)
-	defer call.lastResort(&resp)
 	defer func() {
 		if call.load != nil {
 			call.limit.onReturn(call.leave)
@@ -27,7 +26,13 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 			call.limit.finish()
 		}
 	}()
-	if req.IsNotification() {
+	return call.serve(ctx)
+}
+
+// serve answers a request, or one that a run continues.
+func (call *Call) serve(ctx context.Context) (resp *jsonrpc.Response) {
+	defer call.lastResort(&resp)
+	if call.req.IsNotification() {
 		call.notified(ctx)
 		return nil
 	}
@@ -255,9 +260,12 @@ func (e *entry) answer(ctx context.Context, call *Call) (Result, error) {
 	return call.finish(result, err)
 }
 
-// respond returns the response for the result of the chain.
+// respond returns the response for the result of the chain. It is empty if a run asks questions.
 func (call *Call) respond(result Result, err error) *jsonrpc.Response {
 	resp := &jsonrpc.Response{ID: call.req.ID}
+	if _, asks := result.(*protocol.InputRequiredResult); asks && err == nil && call.run != nil {
+		return resp
+	}
 	if err == nil {
 		err = call.reserveFor(result)
 	}
