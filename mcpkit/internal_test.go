@@ -30,7 +30,7 @@ func TestEveryMethodIsKnownToTheLeakTests(t *testing.T) {
 		protocol.MethodToolsList, protocol.MethodPromptsList, protocol.MethodResourcesList, protocol.MethodResourcesTemplatesList,
 	}
 	inert := []string{
-		protocol.MethodInitialize, protocol.NotificationInitialized, protocol.MethodPing, protocol.MethodDiscover, protocol.MethodLoggingSetLevel,
+		protocol.MethodInitialize, protocol.MethodPing, protocol.MethodDiscover, protocol.MethodLoggingSetLevel,
 		protocol.MethodResourcesUnsubscribe,
 	}
 	require.Equal(t, slices.Sorted(slices.Values(slices.Concat(reaching, listing, inert))), slices.Sorted(maps.Keys(coreMethods)),

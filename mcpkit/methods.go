@@ -12,10 +12,9 @@ import (
 // A methodRow is one method of a server's table: which requests it is for, and what answers them.
 // Rows never change.
 type methodRow struct {
-	method       string
-	from, until  protocol.Version    // the versions that have the method, both included; "": all
-	notification bool                // a notification: no versions, no middleware, no response
-	needs        func(*catalog) bool // what a server has that offers the method; nil: every server offers it
+	method      string
+	from, until protocol.Version    // the versions that have the method, both included; "": all
+	needs       func(*catalog) bool // what a server has that offers the method; nil: every server offers it
 	// prepare finds what the request is about, before the middleware runs; nil: nothing.
 	prepare func(*Call) error
 	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
@@ -47,7 +46,6 @@ func hasCompletions(c *catalog) bool {
 var coreMethods = func() map[string]*methodRow {
 	table := []methodRow{
 		{method: protocol.MethodInitialize, until: protocol.LatestLegacy, handle: withParams(initialize)},
-		{method: protocol.NotificationInitialized, notification: true, handle: initialized},
 		{method: protocol.MethodPing, until: protocol.LatestLegacy, handle: ping},
 		{method: protocol.MethodDiscover, from: protocol.V20260728, handle: discover},
 		{method: protocol.MethodToolsList, needs: hasTools, handle: listed("tools", annotation.Tool)},
@@ -99,7 +97,7 @@ func (c *catalog) addMethods(rows ...*methodRow) error {
 
 // offered reports whether a server with the catalog answers requests of the method in the version.
 func (row *methodRow) offered(c *catalog, v protocol.Version) bool {
-	return !row.notification && v >= row.from && (row.until == "" || v <= row.until) && (row.needs == nil || row.needs(c))
+	return v >= row.from && (row.until == "" || v <= row.until) && (row.needs == nil || row.needs(c))
 }
 
 // capabilities returns the capabilities of a server with the catalog for clients of a version.

@@ -33,7 +33,7 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 func (call *Call) serve(ctx context.Context) (resp *jsonrpc.Response) {
 	defer call.lastResort(&resp)
 	if call.req.IsNotification() {
-		call.notified(ctx)
+		call.notified()
 		return nil
 	}
 	if err := call.accept(ctx); err != nil {
@@ -49,25 +49,19 @@ func (call *Call) serve(ctx context.Context) (resp *jsonrpc.Response) {
 // code.
 func (call *Call) lastResort(resp **jsonrpc.Response) {
 	if v := recover(); v != nil {
-		told := call.panicked(v)
-		*resp = nil
-		if !call.req.IsNotification() {
-			*resp = call.refuse(told)
-		}
+		*resp = call.refuse(call.panicked(v))
 	}
 }
 
-// notified handles a notification. Unknown ones are ignored, as the protocol wants.
-func (call *Call) notified(ctx context.Context) {
-	call.row = call.catalog.methods[call.req.Method]
-	if call.row == nil || !call.row.notification {
+// notified handles a notification: the end of the handshake, from which on a legacy client is notified of
+// changed lists. Others are ignored, as the protocol wants.
+func (call *Call) notified() {
+	ts := call.peer.Session()
+	if ts == nil || call.req.Method != protocol.NotificationInitialized {
 		return
 	}
-	if ts := call.peer.Session(); ts != nil {
-		call.session, _ = ts.State().(*session)
-	}
-	if _, err := call.row.handle(ctx, call); err != nil {
-		call.server.config.logger.DebugContext(ctx, "mcpkit: a notification was not handled", "method", call.req.Method, "error", err)
+	if state, ok := ts.State().(*session); ok {
+		state.edit(call.server.allLists)
 	}
 }
 

@@ -95,14 +95,6 @@ func (s *Server) begin(ts *transport.Session, agreed *protocol.InitializeParams)
 	return state
 }
 
-// initialized ends the handshake: the client is now notified of changes.
-func initialized(_ context.Context, call *Call) (Result, error) {
-	if call.session != nil {
-		call.session.edit(call.server.allLists)
-	}
-	return nil, nil
-}
-
 // ping returns at once.
 func ping(context.Context, *Call) (Result, error) { return nil, nil }
 
