@@ -199,7 +199,7 @@ func (c *Call) sight(p *predicate) (s sight) {
 		return known.(sight)
 	}
 	if p.of != nil {
-		s.see, s.key = p.of(c.limit, c)
+		s.see, s.key = p.of(&c.limit, c)
 	}
 	if s.see == nil {
 		s.see = func(Entry) bool { return false }

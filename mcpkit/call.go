@@ -33,9 +33,9 @@ type Call struct {
 	row     *methodRow // nil until the request is accepted
 	refusal error      // what find found wrong with the request
 	target
-	run      *Run       // outside of a request; nil for most calls
-	limit    *timeLimit // the context of the call
-	load     *load      // that the running call counts in; nil before
+	run      *Run      // outside of a request; nil for most calls
+	limit    timeLimit // the context of the call
+	load     *load     // that the running call counts in; nil before
 	progress progress
 	dialog
 	values  sync.Map                        // of Set
@@ -60,7 +60,8 @@ func newCall(ctx context.Context, s *Server, req *jsonrpc.Request, peer transpor
 			c.meta = value
 		}
 	}
-	c.limit = newTimeLimit(ctx, c)
+	c.limit.call, c.limit.request = c, ctx
+	c.limit.Context, c.limit.cancel = context.WithCancelCause(ctx)
 	return c
 }
 
@@ -201,11 +202,11 @@ func (c *Call) Method() string { return c.row.method }
 
 // Address returns the network address of the client; "" on stdio and in memory. Of an IPv6 address it
 // has the first 64 bits. Behind proxies that the transport does not trust, it is theirs.
-func (c *Call) Address() string { return transport.Address(c.limit) }
+func (c *Call) Address() string { return transport.Address(&c.limit) }
 
 // Path returns the path of the URL of the HTTP request, as the handler got it, or of the one that opened
 // the connection; "" on stdio, in memory and in runs of tasks.
-func (c *Call) Path() string { return transport.Path(c.limit) }
+func (c *Call) Path() string { return transport.Path(&c.limit) }
 
 // Arguments returns the arguments of a tool call or of prompts/get: as they were sent, or as
 // [Call.SetArguments] set them. It is nil if they are absent or null. It must not be changed.
@@ -329,7 +330,7 @@ func (c *Call) countProgress(n int) {
 
 // report is Progress without the note that the method reports.
 func (c *Call) report(done, total float64, message string) {
-	c.event(c.limit, TraceEvent{Kind: TraceProgress, Done: done, Total: total, Text: message})
+	c.event(&c.limit, TraceEvent{Kind: TraceProgress, Done: done, Total: total, Text: message})
 	token := c.Meta(protocol.MetaProgressToken)
 	if token == nil || !c.progress.grows(done) {
 		return
@@ -365,7 +366,7 @@ func (c *Call) CloseStream(retry time.Duration) error {
 func (c *Call) Notify(method string, params any) {
 	n, err := jsonrpc.NewNotification(method, params)
 	if err != nil {
-		c.server.config.logger.DebugContext(c.limit, "mcpkit: a notification was not sent", "method", method, "error", err)
+		c.server.config.logger.DebugContext(&c.limit, "mcpkit: a notification was not sent", "method", method, "error", err)
 		return
 	}
 	c.sendNotification(n)
@@ -377,6 +378,6 @@ func (c *Call) sendNotification(n *jsonrpc.Request) {
 		return
 	}
 	if err := c.peer.Notify(c.limit.request, n); err != nil {
-		c.server.config.logger.DebugContext(c.limit, "mcpkit: a notification was not sent", "method", n.Method, "error", err)
+		c.server.config.logger.DebugContext(&c.limit, "mcpkit: a notification was not sent", "method", n.Method, "error", err)
 	}
 }

@@ -402,7 +402,7 @@ func defineResource(e *entry, def *spec, m *method) {
 // conversion returns what results of methods are made with.
 func (c *Call) conversion() result.Call {
 	to := result.Call{
-		Context: c.limit, Kind: c.entry.Kind, Name: c.name, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress,
+		Context: &c.limit, Kind: c.entry.Kind, Name: c.name, MaxBytes: c.server.config.maxResultBytes, Progress: c.countProgress,
 	}
 	if c.load != nil {
 		last := c.load.memory.Load()

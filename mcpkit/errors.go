@@ -157,7 +157,7 @@ func (call *Call) cancelled(err error) bool {
 // log logs what happened to the call, with its reference.
 func (call *Call) log(level slog.Level, message string, attrs ...any) {
 	attrs = append([]any{"ref", call.Ref(), "method", call.req.Method, "name", call.name}, attrs...)
-	call.server.config.logger.Log(call.limit, level, message, attrs...)
+	call.server.config.logger.Log(&call.limit, level, message, attrs...)
 }
 
 // logError logs an error of the call, or of a panic. Where that happened is part of the message, since

@@ -46,13 +46,6 @@ type timeLimit struct {
 	graceOver chan struct{} // set with deadline; closed when methods that have not returned are overdue
 }
 
-// newTimeLimit returns a limit for a request with the context, without a deadline of its own.
-func newTimeLimit(request context.Context, call *Call) *timeLimit {
-	l := &timeLimit{request: request, call: call}
-	l.Context, l.cancel = context.WithCancelCause(request)
-	return l
-}
-
 // Deadline returns the earlier deadline of the request and of the call. The call has none while it
 // is paused.
 func (l *timeLimit) Deadline() (time.Time, bool) {

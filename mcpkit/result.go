@@ -113,10 +113,10 @@ const firstBlock = 64 << 10
 // reader may use the context of the call until it is closed: when the call is over, and when its time
 // is up, since that may end a Read that blocks.
 func newStreamed(ctx context.Context, call *Call, mime string, cache protocol.Cache, r io.Reader) (Result, error) {
-	s := &streamed{call, mime, bufio.NewReaderSize(timedReader{r, call.limit}, firstBlock), cache}
+	s := &streamed{call, mime, bufio.NewReaderSize(timedReader{r, &call.limit}, firstBlock), cache}
 	if closer, ok := r.(io.Closer); ok {
 		shut := sync.OnceFunc(func() { call.limit.clean(func() { _ = closer.Close() }) })
-		stop := context.AfterFunc(call.limit, shut)
+		stop := context.AfterFunc(&call.limit, shut)
 		call.OnEnd(func() { stop(); shut() })
 	}
 	first, err := s.contents.Peek(firstBlock)

@@ -231,7 +231,7 @@ func (call *Call) answer() (result Result, err error) {
 	if devWord != "" && call.Target() != "" {
 		call.tellDev()
 	}
-	result, err = call.server.chain.get()(call.limit, call)
+	result, err = call.server.chain.get()(&call.limit, call)
 	if err != nil && errors.Is(err, ErrAsked) { // by middleware; the entry has finished what methods ask
 		return call.finish(result, err)
 	}
@@ -267,7 +267,7 @@ func (call *Call) respond(result Result, err error) *jsonrpc.Response {
 		var rpc *jsonrpc.Error
 		if result, rpc = call.fail(err); rpc != nil {
 			resp = call.refuse(rpc)
-			if needed := neededScopes(err); needed != nil && oauth.DemandScopes(call.limit, needed...) {
+			if needed := neededScopes(err); needed != nil && oauth.DemandScopes(&call.limit, needed...) {
 				resp.HTTPStatus = 403
 			}
 		}
@@ -305,7 +305,7 @@ func (call *Call) stream(result *streamed) func(out io.Writer) error {
 			return call.brokeOff(err)
 		}
 		if w.err != nil { // middleware took the call for done
-			call.server.config.logger.InfoContext(call.limit, "mcpkit: a result was not delivered to its end",
+			call.server.config.logger.InfoContext(&call.limit, "mcpkit: a result was not delivered to its end",
 				"ref", call.Ref(), "method", call.row.method, "name", call.name, "error", w.err)
 		}
 		return w.err
