@@ -80,16 +80,11 @@ func (def *spec) entry(s *Server) (*entry, error) {
 	}
 	outputs, err := result.New(def.Kind, fn.Outputs())
 	faults.Add(def.Site, err)
-	switch def.Kind {
-	case annotation.Tool:
+	if def.Kind == annotation.Tool {
 		faults.Add(def.Site, checkCache(def.Annotation))
 		if outputs != nil && outputs.Structured != nil && output == nil {
 			def.output, err = reflectx.OutputSchema(def.Site, outputs.Structured, s.inputOptions())
 			faults.Add(def.Site, err)
-		}
-	case annotation.Resource, annotation.Template:
-		if faults == nil {
-			faults.Add(def.Site, checkVariables(e, fields))
 		}
 	}
 	if faults != nil {
@@ -100,17 +95,20 @@ func (def *spec) entry(s *Server) (*entry, error) {
 		def.input = fn.Input().Schema()
 	}
 	e.shown = secret.OfSchema(def.input)
-	m := &method{fn: fn, outputs: outputs}
+	m := &method{fn: fn, outputs: outputs, decode: func(ctx context.Context, call *Call) (reflect.Value, error) {
+		return fn.Decode(ctx, call.Arguments())
+	}}
 	switch def.Kind {
 	case annotation.Tool:
-		faults.Add(def.Site, s.defineTool(e, def, m, output))
+		err = s.defineTool(e, def, m, output)
 	case annotation.Prompt:
 		definePrompt(e, def, m)
 	case annotation.Resource, annotation.Template:
-		defineResource(e, def, m)
+		err = defineResource(e, def, m)
 	case annotation.Event:
-		faults.Add(def.Site, s.defineEvent(e, def, m))
+		err = s.defineEvent(e, def, m)
 	}
+	faults.Add(def.Site, err)
 	s.guard(e, m)
 	e.wrapAround(def.around)
 	e.show(def.visible, e)
@@ -273,9 +271,6 @@ func (s *Server) defineTool(e *entry, def *spec, m *method, output reflectx.RawS
 		text, err := own.MarshalJSON()
 		return text, prefixed("the definition does not encode: ", err)
 	}}
-	m.decode = func(ctx context.Context, call *Call) (reflect.Value, error) {
-		return m.fn.Decode(ctx, call.Arguments())
-	}
 	m.result = func(_ context.Context, call *Call, values []reflect.Value) (Result, error) {
 		r, err := m.outputs.Tool(call.conversion(), values)
 		if err == nil && output != nil {
@@ -350,8 +345,8 @@ func knownArguments(call *Call, known []string) error {
 }
 
 // defineResource gives e the definition of a resource or a template with the method m.
-func defineResource(e *entry, def *spec, m *method) {
-	about := def.About
+func defineResource(e *entry, def *spec, m *method) error {
+	fields, about := m.fn.Input().Fields(), def.About
 	r := protocol.Resource{
 		URI: e.key, Name: about.Name, Title: about.Title, Description: about.Description, MIMEType: def.MIME,
 		Annotations: def.For, Icons: about.Icons, Meta: def.Meta, Size: def.size,
@@ -364,7 +359,7 @@ func defineResource(e *entry, def *spec, m *method) {
 		})
 	}
 	var lists []string // parameters that get the segments of {/name*}
-	for _, f := range m.fn.Input().Fields() {
+	for _, f := range fields {
 		if f.Type.Kind() == reflect.Slice && e.template.IsList(f.Name) {
 			lists = append(lists, f.Name)
 		}
@@ -397,6 +392,7 @@ func defineResource(e *entry, def *spec, m *method) {
 		}
 		return m.outputs.Resource(call.conversion(), call.name, def.MIME, cache, values)
 	}
+	return checkVariables(e, fields)
 }
 
 // conversion returns what results of methods are made with.

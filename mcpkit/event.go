@@ -50,9 +50,6 @@ func (s *Server) defineEvent(e *entry, def *spec, m *method) error {
 		Payload     json.RawMessage `json:"payloadSchema"`
 		Meta        protocol.Meta   `json:"_meta,omitzero"`
 	}{e.key, def.About.Title, def.About.Description, delivery, def.input, payload, def.Meta})
-	m.decode = func(ctx context.Context, call *Call) (reflect.Value, error) {
-		return m.fn.Decode(ctx, call.Arguments())
-	}
 	m.result = func(_ context.Context, _ *Call, values []reflect.Value) (Result, error) {
 		return values[0].Interface(), nil
 	}
