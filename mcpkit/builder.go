@@ -89,6 +89,10 @@ func NewResource(uri, name string, fn any) *Builder {
 	return newBuilder(annotation.Resource, name, fn).Tag("uri", uri)
 }
 
+// NewEvent describes an event, for clients of package ext/events, that calls fn: a function with the
+// signature of an event method.
+func NewEvent(name string, fn any) *Builder { return newBuilder(annotation.Event, name, fn) }
+
 func newBuilder(k annotation.Kind, name string, fn any) *Builder {
 	site := calledFrom(fmt.Sprintf("mcpkit: %s %q", k, name))
 	return &Builder{
@@ -150,6 +154,11 @@ func (b *Builder) Rules(rules string) *Builder { return b.Tag("rules", rules) }
 
 // MIME sets the media type of the contents of a resource.
 func (b *Builder) MIME(mediaType string) *Builder { return b.Tag("mime", mediaType) }
+
+// Delivery sets how clients may learn of an event: some of "poll", "push" and "webhook".
+func (b *Builder) Delivery(modes ...string) *Builder {
+	return b.Tag("delivery", strings.Join(modes, ","))
+}
 
 // Size sets the size of the contents of a resource in bytes, which clients see in the list.
 func (b *Builder) Size(bytes int64) *Builder { b.size = &bytes; return b }

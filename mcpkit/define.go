@@ -395,6 +395,39 @@ func defineResource(e *entry, def *spec, m *method) error {
 	return checkVariables(e, fields)
 }
 
+// defineEvent gives e the definition of an event with the method m, and makes its iterator the result of
+// the method.
+func (s *Server) defineEvent(e *entry, def *spec, m *method) error {
+	if !s.config.tags.Any && !slices.ContainsFunc(s.config.extensions, func(x Extension) bool { return x.Events }) {
+		return errors.New("nobody serves events: add events.New() of package ext/events to the options of New")
+	}
+	out := m.fn.Outputs()
+	if len(out) != 1 || !out[0].CanSeq2() || out[0].In(0).In(1) != reflect.TypeFor[error]() {
+		return errors.New("an event returns an iter.Seq2[T, error] of what happens")
+	}
+	payload, err := reflectx.OutputSchema(def.Site, out[0].In(0).In(0), s.inputOptions())
+	if err == nil && !jsonx.IsString(jsonx.Member(payload, "type"), "object") {
+		err = errors.New("what happens is an object; write a struct")
+	}
+	delivery := def.Delivery
+	if len(delivery) == 0 {
+		delivery = []string{"poll", "push", "webhook"}
+	}
+	e.definition = defined(struct {
+		Name        string          `json:"name"`
+		Title       string          `json:"title,omitzero"`
+		Description string          `json:"description,omitzero"`
+		Delivery    []string        `json:"delivery"`
+		Input       json.RawMessage `json:"inputSchema"`
+		Payload     json.RawMessage `json:"payloadSchema"`
+		Meta        protocol.Meta   `json:"_meta,omitzero"`
+	}{e.key, def.About.Title, def.About.Description, delivery, def.input, payload, def.Meta})
+	m.result = func(_ context.Context, _ *Call, values []reflect.Value) (Result, error) {
+		return values[0].Interface(), nil
+	}
+	return err
+}
+
 // conversion returns what results of methods are made with.
 func (c *Call) conversion() result.Call {
 	to := result.Call{

@@ -315,6 +315,19 @@ func (m *Method) NameParam(member string) *Method {
 	return m
 }
 
+// Event says that requests of the method are about the event that their member name names, which the
+// method gets with [Call.Event]. If they stay open until the client ends them, no limit of time or
+// number applies.
+func (m *Method) Event(staysOpen bool) *Method {
+	m.row.open = staysOpen
+	m.row.prepare = func(call *Call) (err error) {
+		call.name = jsonx.String(call.req.Param("name"))
+		call.entry, err = call.choose(call.catalog.list(annotation.Event), call.name)
+		return err
+	}
+	return m
+}
+
 // Versions limits the method to versions, both included, in place of those of the extension. ""
 // means no limit.
 func (m *Method) Versions(from, until protocol.Version) *Method {
@@ -362,4 +375,11 @@ func (m *Method) rowOf(s *Server, e *Extension) (*methodRow, error) {
 		}
 	}
 	return &row, nil
+}
+
+// Event returns the event that a request is about; ok is false if the caller may know of none. open
+// checks the arguments of the request and calls the event's method, whose iterator it returns.
+func (c *Call) Event() (e Entry, open func(ctx context.Context) (any, error), ok bool) {
+	e = Entry{c.entry}
+	return e, func(ctx context.Context) (any, error) { return e.of.answer(ctx, c) }, c.entry != nil
 }
