@@ -166,9 +166,17 @@ func (l *timeLimit) ended() error {
 // does not return in time, do returns without it. Then the method is overdue, and continues with an
 // ended context.
 func (l *timeLimit) do(method func() (Result, error)) (Result, error) {
-	limited, err := l.begin()
-	if err != nil {
+	if err := l.call.enter(); err != nil {
 		return nil, err
+	}
+	l.mu.Lock()
+	limited, late := l.timer != nil, l.late
+	if late == nil {
+		l.running++
+	}
+	l.mu.Unlock()
+	if late != nil {
+		return nil, late
 	}
 	x := &execution{limit: l, done: make(chan struct{}), err: errExited}
 	if !limited {
@@ -186,19 +194,6 @@ func (l *timeLimit) do(method func() (Result, error)) (Result, error) {
 		<-x.done
 	}
 	return x.result, l.inTime(x.err)
-}
-
-// begin counts a method. It returns an error if the method must not run, or if the time is up.
-func (l *timeLimit) begin() (limited bool, err error) {
-	if err := l.call.enter(); err != nil {
-		return false, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.late == nil {
-		l.running++
-	}
-	return l.timer != nil, l.late
 }
 
 // inTime replaces the error of a method that the time limit ended by the error of the limit.
@@ -233,9 +228,12 @@ func (x *execution) leave() bool {
 	l := x.limit
 	l.mu.Lock()
 	x.overdue = !x.returned
+	var n int64 // of all calls
+	if x.overdue {
+		n = l.call.server.overdue.Add(1)
+	}
 	l.mu.Unlock()
 	if x.overdue {
-		n := l.call.server.overdue.Add(1)
 		l.call.log(slog.LevelWarn, "mcpkit: a method did not return in time; its caller got a timeout error",
 			"timeout", l.timeout.String(), "overdue", n)
 	}
