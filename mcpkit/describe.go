@@ -152,10 +152,7 @@ func (s *Server) described(plain *entry) (e *entry, err error) {
 	for argument := range jsonx.Elements(jsonx.Member(text, "arguments")) {
 		d.addArg(jsonx.String(jsonx.Member(argument, "name")), argument)
 	}
-	was, err := d.encode(text)
-	if err != nil {
-		return e, err
-	}
+	was, _ := d.encode(text) // it was decoded
 	for _, f := range s.config.describe {
 		f(d)
 	}
