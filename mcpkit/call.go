@@ -246,7 +246,7 @@ func (c *Call) SetArguments(args json.RawMessage) error {
 	if method == protocol.MethodPromptsGet {
 		texts, err := readTextArguments(c.name, args)
 		if err != nil {
-			return fmt.Errorf("mcpkit: SetArguments: %s", err.Message)
+			return fmt.Errorf("mcpkit: SetArguments: %w", err)
 		}
 		c.vars = texts
 	}

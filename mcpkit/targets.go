@@ -11,7 +11,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/annotation"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/protocol/jsonrpc"
 )
 
 // nameOf reads the name or URI of a request.
@@ -45,11 +44,9 @@ func findNamed(k annotation.Kind) func(*Call) error {
 		if k != annotation.Prompt {
 			return nil
 		}
-		args, wrong := readTextArguments(call.name, call.Arguments())
-		if wrong != nil {
-			return wrong
+		if call.vars, err = readTextArguments(call.name, call.Arguments()); err != nil {
+			return invalidParams("%v", err)
 		}
-		call.vars = args
 		return nil
 	}
 }
@@ -84,11 +81,11 @@ func (call *Call) mayKnow(e *entry) bool {
 }
 
 // readTextArguments reads the arguments of a prompt.
-func readTextArguments(prompt string, raw []byte) (uritemplate.Values, *jsonrpc.Error) {
+func readTextArguments(prompt string, raw []byte) (uritemplate.Values, error) {
 	args := uritemplate.Values{}
 	for name, value := range jsonx.Members(raw) {
 		if jsonx.Kind(value) != '"' {
-			return nil, invalidParams("the arguments of prompt %q are not all strings", prompt)
+			return nil, fmt.Errorf("the arguments of prompt %q are not all strings", prompt)
 		}
 		args[jsonx.String(name)] = jsonx.String(value)
 	}
