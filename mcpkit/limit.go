@@ -383,6 +383,19 @@ func (c *Call) reserveFor(r Result) error {
 	return c.reserve(2 * n)
 }
 
+// A TimeoutError means that the time limit of a call was reached. It is the cause of the method's
+// context, and the caller sees it.
+type TimeoutError struct{ After time.Duration }
+
+// Error returns the text with the time limit.
+func (e *TimeoutError) Error() string { return "timed out after " + e.After.String() }
+
+// UserMessage returns the same text.
+func (e *TimeoutError) UserMessage() string { return e.Error() }
+
+// Unwrap returns [context.DeadlineExceeded].
+func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
+
 // A BusyError means that as many calls are running as a limit allows, for example [MaxRunning].
 type BusyError struct{ Limit int }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // A Handler answers one call of any method and version. Its errors become tool errors or protocol
@@ -119,16 +118,3 @@ func recoverAs(err *error) {
 		*err = panicError(v)
 	}
 }
-
-// A TimeoutError means that the time limit of a call was reached. It is the cause of the method's
-// context, and the caller sees it.
-type TimeoutError struct{ After time.Duration }
-
-// Error returns the text with the time limit.
-func (e *TimeoutError) Error() string { return "timed out after " + e.After.String() }
-
-// UserMessage returns the same text.
-func (e *TimeoutError) UserMessage() string { return e.Error() }
-
-// Unwrap returns [context.DeadlineExceeded].
-func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }

@@ -89,11 +89,9 @@ func open(t *testing.T, transport string, options []string) *link {
 	switch transport {
 	case "stdio":
 		in, to := io.Pipe()
-		from, out := io.Pipe()
 		l := newLines(t, func(m string) error { _, err := io.WriteString(to, m); return err }, func() { to.Close() })
-		l.running.Go(func() { _, _ = io.Copy(l.streams[0], from) })
 		l.running.Go(func() {
-			fmt.Fprintln(l.streams[0], "# closed:", stdio.NewIO(in, out, &o.stdio).Serve(t.Context(), srv))
+			fmt.Fprintln(l.streams[0], "# closed:", stdio.NewIO(in, l.streams[0], &o.stdio).Serve(t.Context(), srv))
 		})
 		return l
 	case "websocket":
