@@ -282,7 +282,10 @@ func (s *Server) publish() {
 
 // changed returns which lists differ from those of old, by the places of their topics in Server.topics.
 func (c *catalog) changed(old *catalog) (lists []int) {
-	for i, kinds := range [resourceTopic][]annotation.Kind{{annotation.Tool}, {annotation.Prompt}, {annotation.Resource, annotation.Template}, {annotation.Event}} {
+	kindsOf := [resourceTopic][]annotation.Kind{
+		{annotation.Tool}, {annotation.Prompt}, {annotation.Resource, annotation.Template}, {annotation.Event},
+	}
+	for i, kinds := range kindsOf {
 		if slices.ContainsFunc(kinds, func(k annotation.Kind) bool { return !c.list(k).same(old.list(k)) }) {
 			lists = append(lists, i)
 		}

@@ -160,7 +160,8 @@ func setLogLevel(ctx context.Context, call *Call, p *protocol.SetLevelParams) (R
 	if !p.Level.Valid() {
 		return nil, invalidParams("unknown log level %q; known are %s", p.Level, knownLevels)
 	}
-	return nil, call.session.change(ctx, func(map[subject]bool) { call.session.logLevel.Store(int32(p.Level.Severity())) })
+	level := int32(p.Level.Severity())
+	return nil, call.session.change(ctx, func(map[subject]bool) { call.session.logLevel.Store(level) })
 }
 
 // SendLog sends a log message outside of a call to the legacy clients with a session at this replica that

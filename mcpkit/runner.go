@@ -130,13 +130,15 @@ func (r *Runner) Detach(c *Call, id string) (*Run, error) {
 // scopes of the principal are checked as for a request. The time limit of [ToolTimeout] does not
 // apply, but that of the tag timeout does. A panic is an error of the tool.
 func (r *Runner) Run(ctx context.Context, run *Run) Outcome {
-	req := &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: cmp.Or(run.Method, protocol.MethodToolsCall), Params: run.Params}
+	method := cmp.Or(run.Method, protocol.MethodToolsCall)
+	req := &jsonrpc.Request{ID: jsonrpc.NumberID(0), Method: method, Params: run.Params}
 	call := newCall(oauth.NewContext(ctx, run.Principal), r.server.Load(), req, runPeer{})
 	call.goOn(&run.Journal)
 	call.run, call.unused = run, maps.Clone(run.Journal.Once)
 	defer call.limit.finish()
 	resp := call.serve(ctx)
-	out := Outcome{Result: resp.Result, Err: resp.Error, Asked: resp.Result == nil && resp.Error == nil, Journal: *call.nextRound()}
+	out := Outcome{Result: resp.Result, Err: resp.Error, Journal: *call.nextRound()}
+	out.Asked = out.Result == nil && out.Err == nil
 	out.IsError = string(jsonx.Member(out.Result, "isError")) == "true"
 	call.mu.Lock()
 	defer call.mu.Unlock()

@@ -59,7 +59,8 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 	}
 	call.version = version // the response has the new version
 	if ts := call.peer.Session(); ts != nil {
-		s.begin(ts, &protocol.InitializeParams{ProtocolVersion: version, ClientInfo: p.ClientInfo, Capabilities: capabilitiesIn(version, p.Capabilities)})
+		capabilities := capabilitiesIn(version, p.Capabilities)
+		s.begin(ts, &protocol.InitializeParams{ProtocolVersion: version, ClientInfo: p.ClientInfo, Capabilities: capabilities})
 	}
 	about := s.about.Load()
 	return &protocol.InitializeResult{

@@ -331,7 +331,8 @@ func subscribe(ctx context.Context, call *Call) (Result, error) {
 
 // unsubscribe answers resources/unsubscribe (up to and including 2025-11-25). The resource may be gone.
 func unsubscribe(ctx context.Context, call *Call) (Result, error) {
-	return nil, call.session.change(ctx, func(subjects map[subject]bool) { delete(subjects, call.server.updates(call.name)) })
+	about := call.server.updates(call.name)
+	return nil, call.session.change(ctx, func(subjects map[subject]bool) { delete(subjects, about) })
 }
 
 // A Topic is what clients of 2026-07-28 can subscribe to with a member of the filter of

@@ -31,7 +31,8 @@ type agreementRecord struct {
 func packAgreement(agreed []byte, extensions []string) (b []byte) {
 	var p protocol.InitializeParams
 	_ = jsonx.Unmarshal(agreed, &p) // StoreSession has encoded it
-	r := agreementRecord{Version: slices.Index(protocol.SupportedLegacy, p.ProtocolVersion), Capabilities: bitsOf(&p.Capabilities)}
+	version := slices.Index(protocol.SupportedLegacy, p.ProtocolVersion)
+	r := agreementRecord{Version: version, Capabilities: bitsOf(&p.Capabilities)}
 	for _, id := range extensions {
 		if p.Capabilities.Extensions[id] != nil && len(r.Extensions) < maxAgreedExtensions {
 			r.Extensions = append(r.Extensions, crc32.ChecksumIEEE([]byte(id)))

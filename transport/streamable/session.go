@@ -42,9 +42,10 @@ const (
 // sealed. Nothing of it is kept here.
 func (h *Handler) sealSession(owner string, s *transport.Session) string {
 	agreed, _ := h.storer.StoreSession(s)
+	packed := packAgreement(agreed, h.storer.Extensions())
 	digest := sha256.Sum256([]byte(owner))
 	plain := binary.BigEndian.AppendUint32(digest[:ownerBytes:ownerBytes], uint32(time.Now().Unix()))
-	return base64.RawURLEncoding.EncodeToString(h.storer.SealSession(append(plain, packAgreement(agreed, h.storer.Extensions())...)))
+	return base64.RawURLEncoding.EncodeToString(h.storer.SealSession(append(plain, packed...)))
 }
 
 // openSession returns the session with an ID that was sealed here; nil for another ID.
