@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -28,7 +29,7 @@ type courier struct {
 	checked  time.Time // when the filter was
 	attempts int       // of the next occurrence
 	retryAt  time.Time
-	unsaved  bool
+	unsaved  bool // or others have changed the watch
 	missed   bool // an occurrence was lost since the progress was written
 	gap      bool // the receiver has to be told so
 }
@@ -40,17 +41,16 @@ func (c *courier) run(ctx context.Context) {
 	var err error
 	for ctx.Err() == nil && c.ended == nil && !final(err) {
 		more, wait := l.more(), c.step(ctx, l)
-		poked := false
 		if wait > 0 && !c.unsaved {
 			select {
 			case <-more:
 			case <-time.After(wait):
 			case <-c.poked:
-				poked = true
+				c.unsaved = true
 			case <-ctx.Done():
 			}
 		}
-		for c.unsaved || poked || time.Until(c.w.Lease) <= lease*2/3 {
+		for c.unsaved || time.Until(c.w.Lease) <= lease*2/3 {
 			if err = c.save(context.WithoutCancel(ctx)); err == nil || final(err) || ctx.Err() != nil {
 				break
 			}
@@ -59,7 +59,7 @@ func (c *courier) run(ctx context.Context) {
 	}
 	switch {
 	case errors.Is(err, errGone):
-		c.ended = c.e.revokedSince(&c.w.interest, time.Time{})
+		_, c.ended, _ = c.e.revocation(ctx, &c.w.interest)
 	case final(err) || c.ended != nil && c.e.end(ctx, c.w.ID) != nil:
 		c.ended = nil // another replica will find that, too
 	}
@@ -162,12 +162,8 @@ func (c *courier) deliver(ctx context.Context, k *kept) {
 	}
 	p.LastError, c.unsaved = failure, true
 	c.attempts++
-	refused := false // the receiver will not accept it later
-	switch status {
-	case 0, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-	default:
-		refused = status < 500
-	}
+	temporary := []int{0, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
+	refused := status < 500 && !slices.Contains(temporary, status) // the receiver will not accept it later
 	switch {
 	case status == http.StatusRequestEntityTooLarge, refused && c.attempts >= maxRefusals,
 		c.attempts >= maxAttempts && p.Stuck == k.Seq:

@@ -1,9 +1,9 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,9 +32,9 @@ type engine struct {
 	runner mcpkit.Runner
 	store  func() *fleet.Fleet // of the server, or in memory
 
-	verified *limits.Map[string, struct{}]  // receivers that wanted their webhooks, by principal and URL
-	revoked  *limits.Map[string, time.Time] // when principals were revoked, by digest
-	attempts *limits.Table[string]          // to verify receivers, by principal and host
+	verified *limits.Map[string, struct{}] // receivers that wanted their webhooks, by principal and URL
+	revoked  *limits.Map[string, struct{}] // principals that were revoked just now, by digest
+	attempts *limits.Table[string]         // to verify receivers, by principal and host
 
 	base context.Context // ends with Close
 	stop context.CancelFunc
@@ -48,7 +48,7 @@ type engine struct {
 func newEngine(o options) *engine {
 	e := &engine{
 		options: o, logs: map[string]*log{}, workers: map[string]*worker{},
-		verified: limits.NewMap[string, struct{}](10_000), revoked: limits.NewMap[string, time.Time](10_000),
+		verified: limits.NewMap[string, struct{}](10_000), revoked: limits.NewMap[string, struct{}](10_000),
 		attempts: limits.NewTable[string](0.2, 10),
 	}
 	e.base, e.stop = context.WithCancel(context.Background())
@@ -121,6 +121,7 @@ type interest struct {
 	Name      string           `json:"name"`
 	Arguments json.RawMessage  `json:"arguments"` // canonical; absent ones are {}
 	Principal *oauth.Principal `json:"principal,omitempty"`
+	Revoked   uint64           `json:"revoked,omitzero"` // the last revocation before
 }
 
 // interestOf returns the interest of a request.
@@ -208,6 +209,11 @@ func (e *engine) filterOf(ctx context.Context, s Subscription, mode string) (*fi
 		e.runner.Logger().Error("events: a match panicked", "event", f.Name, "panic", fmt.Sprint(v))
 	}
 	var err error
+	if mode != Poll && call.Run() == nil {
+		if f.Revoked, _, err = e.revocation(ctx, &f.interest); err != nil {
+			return nil, err
+		}
+	}
 	if f.method, err = open(context.WithValue(ctx, filterKey{}, f)); err != nil || f.match != nil {
 		return f, err
 	}
@@ -221,9 +227,25 @@ func (e *engine) filterOf(ctx context.Context, s Subscription, mode string) (*fi
 // filterOut is the key of where a run of events/subscribe leaves its filter.
 type filterOut struct{}
 
+// revocation returns a number that grows when the access of the principal is revoked, 0 if it was not,
+// and what a subscriber is told if that was after the interest began.
+func (e *engine) revocation(ctx context.Context, i *interest) (last uint64, ended *jsonrpc.Error, err error) {
+	r, err := e.revocations().Get(ctx, i.owner())
+	if errors.Is(err, fleet.ErrNotFound) {
+		err = nil
+	}
+	if r.Revision > i.Revoked {
+		ended = e.forbidden("the access of the caller was revoked")
+	}
+	return r.Revision, ended, err
+}
+
 // check asks, outside of a request, whether a principal may still know of an event. The request passes
 // all middleware. It returns why not, or an error that says nothing about that.
 func (e *engine) check(ctx context.Context, i interest) (f *filter, ended *jsonrpc.Error, err error) {
+	if _, ended, err = e.revocation(ctx, &i); ended != nil || err != nil {
+		return nil, ended, err
+	}
 	out := e.runner.Run(context.WithValue(ctx, filterOut{}, &f), i.run(MethodSubscribe))
 	switch {
 	case out.Err == nil:
@@ -273,7 +295,7 @@ func (e *engine) poll(ctx context.Context, p loose[PollParams]) (*PollResult, er
 // stream answers events/stream. It stays open until the client leaves, the authentication of the caller
 // expires, the caller may no longer know of the event, or the server stops.
 func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResult, error) {
-	call, began := mcpkit.CallFrom(ctx), time.Now()
+	call := mcpkit.CallFrom(ctx)
 	f, err := e.filterOf(ctx, p.params.Subscription, Push)
 	if err != nil {
 		return nil, err
@@ -296,7 +318,10 @@ func (e *engine) stream(ctx context.Context, p loose[StreamParams]) (*StreamResu
 	close(always)
 	for ended := (*jsonrpc.Error)(nil); ctx.Err() == nil; {
 		more := l.more()
-		if ended = cmp.Or(ended, e.revokedSince(&f.interest, began)); ended != nil {
+		if _, now := e.revoked.Get(f.owner(), time.Now()); now && ended == nil {
+			_, ended, _ = e.revocation(ctx, &f.interest) // asked again at each heartbeat
+		}
+		if ended != nil {
 			call.Notify(NotificationTerminated, &ErrorParams{ended, meta})
 			return &StreamResult{meta}, nil
 		}
@@ -347,7 +372,7 @@ func (e *engine) tell(n news) {
 
 func (e *engine) hear(n news) {
 	if n.Revoked != "" {
-		e.revoked.Put(n.Revoked, time.Now(), time.Now().Add(time.Minute))
+		e.revoked.Put(n.Revoked, struct{}{}, time.Now().Add(time.Minute))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -362,14 +387,6 @@ func (e *engine) hear(n news) {
 			l.touch() // streams look for revocations, too
 		}
 	}
-}
-
-// revokedSince returns what a subscriber is told if its access was revoked after a time, or at it.
-func (e *engine) revokedSince(i *interest, began time.Time) *jsonrpc.Error {
-	if at, ok := e.revoked.Get(i.owner(), time.Now()); ok && !at.Before(began) {
-		return e.forbidden("the access of the caller was revoked")
-	}
-	return nil
 }
 
 // Start begins to deliver what others have left. The server calls it.

@@ -100,16 +100,16 @@ func (l *log) follow(ctx context.Context) (err error) {
 		}
 	}()
 	for {
-		all, err := l.f.After(ctx, logGroup, fleet.Digest(l.name), l.head, readPage)
+		all, err := l.f.After(ctx, logGroup, fleet.Digest(l.name), max(l.head, 1)-1, readPage)
 		if err != nil {
 			return err
 		}
-		for _, e := range all {
+		for i, e := range all {
 			k := kept{Seq: e.Seq}
 			if err := jsonx.Unmarshal(e.Data, &k); err != nil {
 				return err
 			}
-			l.add(&k)
+			l.add(&k, i > 0)
 		}
 		switch {
 		case len(all) == readPage:
@@ -150,7 +150,7 @@ func (l *log) append(ctx context.Context, k kept) error {
 		err := l.write(ctx, &k)
 		if !errors.Is(err, fleet.ErrConflict) {
 			if err == nil {
-				l.add(&k)
+				l.add(&k, true)
 				l.f.Tell("", kindNews, news{Log: l.name})
 			}
 			return err
@@ -159,11 +159,15 @@ func (l *log) append(ctx context.Context, k kept) error {
 	}
 }
 
-// add adds an entry to the copy, and drops what no longer has room.
-func (l *log) add(k *kept) {
+// add adds an entry to the copy, unless it is the head, and drops what no longer has room. next says that
+// nothing was between, not even if numbers are left out because two replicas have begun the log.
+func (l *log) add(k *kept, next bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k.Seq != l.head+1 { // what was between is not kept, or this is the first entry
+	switch {
+	case k.Seq == l.head:
+		return
+	case k.Seq != l.head+1 && !next: // what was between is not kept, or this is the first entry
 		l.entries, l.bytes, l.floor = nil, 0, k.Seq-1
 		clear(l.ids)
 	}

@@ -472,6 +472,15 @@ func TestDeliveryRows(t *testing.T) {
 			b.emit("3")
 			time.Sleep(time.Minute)
 			require.Equal(t, []string{"3"}, ids(b))
+			for i := range 1100 {
+				b.as(&oauth.Principal{Subject: strconv.Itoa(i % 11)}).result("events/subscribe",
+					hook(fmt.Sprintf(`"arguments":{"box":"%d"},`, i)))
+			}
+			c := open(t, store.Open())
+			require.NoError(t, b.srv.Close())
+			c.emit("4")
+			time.Sleep(11 * time.Second)
+			require.Len(t, ids(c), 1101)
 		})
 	})
 }

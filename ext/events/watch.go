@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -33,8 +34,6 @@ type watch struct {
 	Worker string    `json:"worker,omitempty"` // the replica that does it, until the lease ends
 	Lease  time.Time `json:"lease,omitzero"`
 	Turn   string    `json:"turn"` // of the worker that has got it
-
-	lapsed bool // there is none any more, but its record is still kept
 }
 
 var (
@@ -44,6 +43,9 @@ var (
 )
 
 func (e *engine) watches() *fleet.Set { return e.store().Set("events-watches", watchFormat) }
+
+// revocations are records without data: what counts is their revisions.
+func (e *engine) revocations() *fleet.Set { return e.store().Set("events-revocations", watchFormat) }
 
 // find returns a watch, without Expires if there is none, or none any more.
 func (e *engine) find(ctx context.Context, id string) (*watch, error) {
@@ -62,7 +64,7 @@ func decodeWatch(r *fleet.Record) (w *watch, err error) {
 		err = jsonx.Unmarshal(r.Data, w)
 	}
 	if !time.Now().Before(w.Expires) {
-		w = &watch{ID: r.Key, lapsed: r.Revision != 0}
+		w = &watch{ID: r.Key}
 	}
 	return w, err
 }
@@ -104,21 +106,21 @@ func (e *engine) assign(w *watch) {
 
 // ensure makes a watch for an interest, or changes it, with edit. A new one is done by this replica.
 func (e *engine) ensure(ctx context.Context, id string, i interest, edit func(*watch) error) (*watch, error) {
+	fresh := false
 	w, err := e.change(ctx, id, func(w *watch) error {
-		if w.interest = i; w.Expires.IsZero() {
-			n, err := e.watches().Count(ctx, i.owner())
-			switch {
-			case err != nil:
-				return err
-			case n >= maxOwned && !w.lapsed:
-				return e.exhausted("principal_subscriptions", maxOwned)
-			}
+		w.interest = i
+		if fresh = w.Expires.IsZero(); fresh {
 			e.assign(w)
 		}
 		return edit(w)
 	})
 	if err != nil {
 		return nil, err
+	}
+	if fresh { // counted now, since others may begin at the same time
+		if n, err := e.watches().Count(ctx, i.owner()); err != nil || n > maxOwned {
+			return nil, cmp.Or(err, e.end(ctx, id), e.exhausted("principal_subscriptions", maxOwned))
+		}
 	}
 	if w.Worker == e.store().Replica() {
 		e.work(w)
@@ -275,20 +277,24 @@ func (e *engine) tellAll(ctx context.Context, f *filter) error {
 
 // tend takes over the watches of replicas that no longer renew their leases.
 func (e *engine) tend(ctx context.Context) {
-	due, err := e.watches().Due(ctx, 0, 1000)
-	if err != nil && ctx.Err() == nil {
-		e.runner.Logger().ErrorContext(ctx, "events: no watch is taken over", "error", err)
-	}
-	for _, r := range due {
-		w, err := e.change(ctx, r.Key, func(w *watch) error {
-			if w.Expires.IsZero() || time.Now().Before(w.Lease) {
-				return errUnchanged
+	for more := true; more; {
+		due, err := e.watches().Due(ctx, 0, 1000)
+		if err != nil && ctx.Err() == nil {
+			e.runner.Logger().ErrorContext(ctx, "events: no watch is taken over", "error", err)
+		}
+		more = false
+		for _, r := range due {
+			w, err := e.change(ctx, r.Key, func(w *watch) error {
+				if w.Expires.IsZero() || time.Now().Before(w.Lease) {
+					return errUnchanged
+				}
+				e.assign(w)
+				return nil
+			})
+			if err == nil {
+				e.work(w)
+				more = true // for the next page
 			}
-			e.assign(w)
-			return nil
-		})
-		if err == nil {
-			e.work(w)
 		}
 	}
 }
@@ -305,9 +311,10 @@ func (r *Revoker) Revoke(ctx context.Context, p *oauth.Principal) error {
 	owner := (&interest{Principal: p}).owner()
 	for key := range r.engines.Range {
 		e := key.(*engine)
+		_, err := e.revocations().Change(ctx, owner, func(r *fleet.Record) error { r.TTL = 2 * longestTTL; return nil })
 		e.tell(news{Revoked: owner})
-		all, err := e.watches().List(ctx, owner, "", 2*maxOwned)
-		faults = append(faults, err)
+		all, listed := e.watches().List(ctx, owner, "", 2*maxOwned)
+		faults = append(faults, err, listed)
 		for _, rec := range all {
 			faults = append(faults, e.end(ctx, rec.Key))
 		}

@@ -2,7 +2,6 @@ package events
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -91,7 +90,6 @@ func (e *engine) subscribe(ctx context.Context, p loose[SubscribeParams]) (any, 
 		*out = f
 		return struct{}{}, err
 	}
-	began := time.Now()
 	if call.Principal() == nil {
 		return nil, e.forbidden("subscribing needs an authenticated caller")
 	}
@@ -140,10 +138,6 @@ func (e *engine) subscribe(ctx context.Context, p loose[SubscribeParams]) (any, 
 	})
 	if err != nil {
 		return nil, err
-	}
-	// Revoke ends what it finds after it has told of the principal.
-	if ended := e.revokedSince(&f.interest, began); ended != nil {
-		return nil, cmp.Or[error](e.end(ctx, id), ended)
 	}
 	result.RefreshBefore, result.Cursor = &w.Expires, cursorOf(w.Hook.Progress.Position)
 	return result, nil
