@@ -145,7 +145,7 @@ func (c *courier) deliver(ctx context.Context, k *kept) {
 	if profiles[c.e.profile].messageIDs {
 		id = "msg_event_" + short(c.w.ID) + k.ID
 	}
-	status, _, failure := c.e.client.post(ctx, c.hook.URL, c.w.ID, id, body, c.hook.signing()...)
+	status, _, failure := c.e.post(ctx, c.hook.URL, c.w.ID, id, body, c.hook.signing()...)
 	p := &c.hook.Progress
 	switch {
 	case ctx.Err() != nil:
@@ -179,7 +179,7 @@ func (c *courier) deliver(ctx context.Context, k *kept) {
 // control sends a body that is not an occurrence, once. It returns the status.
 func (c *courier) control(ctx context.Context, control Control) (status int) {
 	if body, err := jsonx.Marshal(&control); err == nil {
-		status, _, _ = c.e.client.post(ctx, c.hook.URL, c.w.ID, messageID(control.Type), body, c.hook.signing()...)
+		status, _, _ = c.e.post(ctx, c.hook.URL, c.w.ID, messageID(control.Type), body, c.hook.signing()...)
 	}
 	return status
 }

@@ -191,7 +191,7 @@ func (e *engine) verify(ctx context.Context, principal, host, id string, d Deliv
 	if err != nil {
 		return err
 	}
-	status, answer, failure := e.client.post(ctx, d.URL, id, messageID(ControlVerification), body, d.Secret)
+	status, answer, failure := e.post(ctx, d.URL, id, messageID(ControlVerification), body, d.Secret)
 	var echo Control
 	_ = jsonx.Unmarshal(answer, &echo) // otherwise it is no echo
 	if status != 0 && (failure != "" || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(c.Challenge)) == 0) {
@@ -248,7 +248,7 @@ func (c *webhookClient) checkURL(raw string) (host string, err error) {
 
 // post sends one webhook. failure is one of the Fail constants, "" if the receiver accepted it; status is
 // 0 if it was not reached.
-func (c *webhookClient) post(ctx context.Context, address, id, messageID string, body []byte, secrets ...Secret) (status int, answer []byte, failure string) {
+func (e *engine) post(ctx context.Context, address, id, messageID string, body []byte, secrets ...Secret) (status int, answer []byte, failure string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, FailRefused // it was checked before
@@ -259,8 +259,11 @@ func (c *webhookClient) post(ctx context.Context, address, id, messageID string,
 	if err := sign(req.Header, messageID, time.Now(), body, secrets...); err != nil {
 		return 0, nil, FailRefused // they were checked before
 	}
-	resp, err := c.http.Do(req)
+	resp, err := e.client.http.Do(req)
 	if err != nil {
+		if why, ok := errors.AsType[*url.Error](err); ok { // whose own text has the whole URL
+			e.runner.Logger().DebugContext(ctx, "events: a receiver is not reached", "host", req.URL.Host, "error", why.Err)
+		}
 		return 0, nil, failureOf(err)
 	}
 	defer resp.Body.Close()

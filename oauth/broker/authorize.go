@@ -230,7 +230,7 @@ func (b *Broker) admit(ctx context.Context, u *User, asked []string) ([]string, 
 		return nil, fmt.Errorf("%w: the provider does not name the user", ErrRefused)
 	case len(b.opts.Domains) > 0 &&
 		!slices.ContainsFunc(b.opts.Domains, func(d string) bool { return u.in(d, b.opts.Provider.Issuer) }):
-		return nil, fmt.Errorf("%w: the user has no verified address of the domains", ErrRefused)
+		return nil, fmt.Errorf("%w: the user has no verified address of the domains (if ID tokens lack it, set UserInfo)", ErrRefused)
 	case len(b.opts.Groups) > 0 && !in(b.opts.Groups):
 		return nil, fmt.Errorf("%w: the user is in none of the groups", ErrRefused)
 	}

@@ -37,5 +37,5 @@ func configuredProvider(o *resource.LoginOptions) Provider {
 	case "keycloak":
 		return Keycloak(o.At, o.ClientID, o.ClientSecret)
 	}
-	return Provider{Issuer: o.At, ClientID: o.ClientID, ClientSecret: o.ClientSecret}
+	return Provider{Issuer: o.At, ClientID: o.ClientID, ClientSecret: o.ClientSecret, UserInfo: true}
 }

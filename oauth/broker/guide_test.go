@@ -238,7 +238,7 @@ func TestConfiguredProviders(t *testing.T) {
 		}},
 		{"okta", "https://acme.okta.com", broker.Okta("https://acme.okta.com", "id", "secret")},
 		{"keycloak", "https://id.example/realms/acme", broker.Keycloak("https://id.example/realms/acme", "id", "secret")},
-		{"oidc", "https://id.example", broker.Provider{Issuer: "https://id.example", ClientID: "id", ClientSecret: "secret"}},
+		{"oidc", "https://id.example", broker.Provider{Issuer: "https://id.example", ClientID: "id", ClientSecret: "secret", UserInfo: true}},
 	} {
 		got := broker.ProviderOf(&resource.LoginOptions{Provider: test.name, At: test.at, ClientID: "id", ClientSecret: "secret"})
 		require.Equal(t, test.want, got)

@@ -52,6 +52,8 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q is not an absolute https URL", Shown(raw))
 	case u.Scheme == "https":
 	case u.Scheme == "http" && p.InsecureLoopback && IsLoopback(u.Hostname()):
+	case u.Scheme == "http" && IsLoopback(u.Hostname()):
+		return nil, fmt.Errorf("%q is not encrypted; use https, or set InsecureLoopback for development", Shown(raw))
 	case u.Scheme == "http":
 		return nil, fmt.Errorf("%q is not encrypted; use https", Shown(raw))
 	default:

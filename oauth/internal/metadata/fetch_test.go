@@ -41,7 +41,7 @@ func TestAllowedURLs(t *testing.T) {
 		{url: "https://8.8.8.8/"},
 		{url: "https://[2606:4700::1111]:8443/"},
 		{url: "http://login.example.com/", err: `"http://login.example.com/" is not encrypted; use https`},
-		{url: "http://127.0.0.1/", err: `"http://127.0.0.1/" is not encrypted; use https`},
+		{url: "http://127.0.0.1/", err: `"http://127.0.0.1/" is not encrypted; use https, or set InsecureLoopback for development`},
 		{url: "ftp://login.example.com/", err: `"ftp://login.example.com/" is not an absolute https URL`},
 		{url: "file:///etc/passwd", err: `"file:///etc/passwd" is not an absolute https URL`},
 		{url: "javascript:alert(1)", err: `"javascript:alert(1)" is not an absolute https URL`},
@@ -270,7 +270,7 @@ func TestLoopbackNeedsInsecureLoopback(t *testing.T) {
 	_, err := get(t, metadata.Policy{InsecureLoopback: true}, s.URL)
 	require.NoError(t, err)
 	_, err = get(t, metadata.Policy{}, s.URL)
-	require.EqualError(t, err, fmt.Sprintf("%q is not encrypted; use https", s.URL))
+	require.EqualError(t, err, fmt.Sprintf("%q is not encrypted; use https, or set InsecureLoopback for development", s.URL))
 }
 
 func TestEachRedirectIsHeldToTheRules(t *testing.T) {
