@@ -61,6 +61,7 @@ func TestWhatGoesWrong(t *testing.T) {
 			o.as(ann).result("events/subscribe", hook(""))
 			o.hooks.take()
 			o.hooks.answer = func(_ *http.Request, body string) (int, string) {
+				time.Sleep(time.Second) // until all are emitted
 				e.down.Store(strings.Contains(body, `"eventId":"1"`))
 				return 200, ""
 			}
